@@ -1,0 +1,8 @@
+//! The session: what it has seen, what it decides next, and the loop that carries decisions out.
+//!
+//! This crate does no I/O of its own. Models, tools and logs come in through the traits in [`model`], [`tool`] and
+//! [`log`]; time and randomness come in with each step.
+
+pub mod log;
+pub mod model;
+pub mod tool;

@@ -1,0 +1,177 @@
+//! What the loop says to a model and what it hears back, whichever wire the model speaks.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use futures_core::stream::BoxStream;
+use hangar_protocol::data::ToolType;
+
+use crate::tool::ToolSpec;
+
+/// Streams one answer. Dropping the stream cancels the call.
+///
+/// A stream ends with exactly one of `Ok(ModelEvent::Finished)` or `Err`; nothing follows either. A provider does not
+/// retry: the loop does, so that every failure is an event.
+pub trait ModelProvider: Send + Sync {
+    fn stream(&self, request: ModelRequest) -> BoxStream<'static, Result<ModelEvent, ModelError>>;
+
+    fn facts(&self) -> ProviderFacts;
+}
+
+/// What events say about the provider behind a call.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ProviderFacts {
+    /// `/chat/completions`, `/responses` or `/v1/messages`.
+    pub endpoint: &'static str,
+    /// The user's own provider, rather than GitHub's.
+    pub is_byok: bool,
+    /// Shown in errors; carries no credentials.
+    pub base_url: String,
+    pub max_prompt_tokens: Option<u64>,
+}
+
+#[derive(Debug, Clone)]
+pub struct ModelRequest {
+    pub model: String,
+    pub system: Arc<str>,
+    pub messages: Vec<Arc<Message>>,
+    pub tools: Arc<[ToolSpec]>,
+    pub tool_choice: ToolChoice,
+    pub effort: Option<String>,
+    /// False asks for the answer in one piece: no deltas.
+    pub stream: bool,
+    pub initiator: Initiator,
+    /// Lets a provider keep the calls of one session in one cache.
+    pub session_id: String,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum ToolChoice {
+    Auto,
+    /// Tools stay in the request, for the prefix cache, but must not be called.
+    None,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Initiator {
+    User,
+    Agent,
+}
+
+#[derive(Debug, Clone, PartialEq)]
+pub enum Message {
+    User(Vec<Part>),
+    Assistant(AssistantTurn),
+    /// The answer to one tool call. It follows the assistant message that made the call.
+    Tool { call_id: String, kind: ToolType, parts: Vec<Part> },
+}
+
+#[derive(Debug, Clone, PartialEq)]
+pub enum Part {
+    Text(String),
+    /// `data` is base64.
+    Image { mime_type: String, data: String },
+}
+
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct AssistantTurn {
+    pub text: String,
+    pub reasoning: Option<Reasoning>,
+    pub tool_calls: Vec<ToolCall>,
+}
+
+/// Reasoning, with the provider's own marks that must come back unchanged for it to be accepted.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct Reasoning {
+    pub text: String,
+    /// Anthropic's signature, or the id of a reasoning item of OpenAI responses.
+    pub opaque: Option<String>,
+    /// Content that only the provider can read (redacted thinking, encrypted reasoning).
+    pub encrypted: Option<String>,
+}
+
+#[derive(Debug, Clone, PartialEq)]
+pub struct ToolCall {
+    pub id: String,
+    pub name: String,
+    pub kind: ToolType,
+    /// As the model wrote it: JSON text for a function, free text for a custom tool. May be invalid.
+    pub input: String,
+}
+
+#[derive(Debug, Clone, PartialEq)]
+pub enum ModelEvent {
+    Text(String),
+    Reasoning(String),
+    /// A piece of a call's input. The first piece of a call may be empty.
+    ToolInput { call_id: String, name: String, kind: ToolType, delta: String },
+    Finished(Box<Reply>),
+}
+
+#[derive(Debug, Clone, PartialEq)]
+pub struct Reply {
+    /// The provider's id of the call.
+    pub id: Option<String>,
+    pub turn: AssistantTurn,
+    pub finish: Finish,
+    pub usage: Usage,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Finish {
+    Stop,
+    ToolCalls,
+    /// The output limit cut the answer.
+    Length,
+    ContentFilter,
+    Other(String),
+}
+
+/// What the provider reported. `None` is "it did not say", which is not zero.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Usage {
+    /// All input, cached or not.
+    pub input_tokens: Option<u64>,
+    pub output_tokens: Option<u64>,
+    pub cache_read_tokens: Option<u64>,
+    pub cache_write_tokens: Option<u64>,
+    pub reasoning_tokens: Option<u64>,
+}
+
+/// A model call that gave no answer. The loop decides by `kind` whether to try again.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("{message}")]
+pub struct ModelError {
+    pub kind: ModelErrorKind,
+    pub status: Option<u16>,
+    /// For people; holds no credentials.
+    pub message: String,
+    /// The provider's error object or body as it came, cut to a few KB.
+    pub body: Option<String>,
+    pub code: Option<String>,
+    pub retry_after: Option<Duration>,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum ModelErrorKind {
+    /// 401, 403.
+    Authentication,
+    /// 429.
+    RateLimit,
+    /// 500, 502, 503, 504, 529, and errors inside a stream that say so.
+    Server,
+    /// 400, 404, 422 and other refusals that the same request would meet again.
+    Refused,
+    /// 413, or an error that says the context is too long.
+    ContextLength,
+    /// No connection: refused, unknown host, TLS.
+    Connect,
+    /// The stream broke off before its end.
+    Cut,
+    /// Nothing came for longer than the limit.
+    Stalled,
+    /// The answer was not in the provider's own protocol.
+    Protocol,
+    /// The provider is not usable as configured (no key command output, unknown host name form).
+    Configuration,
+}

@@ -1,0 +1,153 @@
+//! What the loop needs of a tool: its description, what a call would touch, and the call itself.
+
+use std::sync::Arc;
+
+use futures_util::future::BoxFuture;
+use hangar_protocol::Body;
+use hangar_protocol::data::{CodeChanges, ToolType};
+use hangar_protocol::permission::PermissionRequest;
+use tokio_util::sync::CancellationToken;
+
+use crate::model::Part;
+
+/// A tool. A failing call is an answer for the model, not an `Err`.
+pub trait Tool: Send + Sync {
+    fn spec(&self) -> &ToolSpec;
+
+    /// Reads the arguments and says what the call would touch, before anything is touched.
+    ///
+    /// `Err` is the answer to bad arguments. It may look at the file system (to resolve links) but changes nothing.
+    fn inspect(&self, call: &ToolInput) -> Result<Access, ToolOutcome>;
+
+    /// Runs a call that was inspected and permitted. Must end soon after `cancel`, with its children gone.
+    fn run(&self, call: ToolInput, context: ToolContext) -> BoxFuture<'static, ToolOutcome>;
+}
+
+#[derive(Debug, Clone, PartialEq)]
+pub struct ToolSpec {
+    pub name: String,
+    /// Short label for people: "Running command".
+    pub title: Option<String>,
+    pub description: String,
+    pub input: ToolSchema,
+}
+
+#[derive(Debug, Clone, PartialEq)]
+pub enum ToolSchema {
+    /// JSON Schema of the argument object.
+    Function(serde_json::Value),
+    /// Free text, with a Lark grammar for providers that can enforce one. Providers that cannot take custom tools send
+    /// it as a function with one string argument `input`.
+    Custom { grammar: Option<String> },
+}
+
+#[derive(Debug, Clone, PartialEq)]
+pub struct ToolInput {
+    pub call_id: String,
+    pub kind: ToolType,
+    /// The parsed arguments of a function; a string for a custom tool.
+    pub arguments: serde_json::Value,
+}
+
+/// What a call would touch.
+#[derive(Debug, Clone)]
+pub enum Access {
+    /// Nothing outside the session.
+    None,
+    Needs(Box<AccessRequest>),
+}
+
+/// A request with the facts that rules are matched against. Paths are absolute, links resolved.
+#[derive(Debug, Clone)]
+pub struct AccessRequest {
+    pub request: PermissionRequest,
+    /// Paths that would be read or, for a shell, that appear in its command.
+    pub reads: Vec<std::path::PathBuf>,
+    /// Paths that would be written.
+    pub writes: Vec<std::path::PathBuf>,
+}
+
+/// What a running call is given besides its input.
+#[derive(Clone)]
+pub struct ToolContext {
+    pub cancel: CancellationToken,
+    /// Events of the moment (`tool.shell_output`, `tool.execution_partial_result`, `session.info`, ...). Sending waits
+    /// when the loop is behind, which is the bound on what a chatty tool can pile up.
+    pub progress: tokio::sync::mpsc::Sender<Body>,
+}
+
+#[derive(Debug, Clone, PartialEq)]
+pub struct ToolOutcome {
+    pub status: ToolStatus,
+    /// What the model is told. On failure this is the error's message too, unless `error` says otherwise.
+    pub text: String,
+    /// What a person is shown, if that differs: a diff.
+    pub detailed: Option<String>,
+    /// A shorter text for the event, where the model is told more than people need (lists of tools).
+    pub error: Option<String>,
+    /// Images for the model.
+    pub images: Vec<Part>,
+    pub exit_code: Option<i32>,
+    pub changes: CodeChanges,
+    pub telemetry: Option<serde_json::Value>,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum ToolStatus {
+    Success,
+    Failure,
+    Denied,
+    /// Denied in a way that ends the run.
+    Rejected,
+    Interrupted,
+    Timeout,
+}
+
+impl ToolOutcome {
+    pub fn success(text: impl Into<String>) -> Self {
+        Self::of(ToolStatus::Success, text)
+    }
+
+    pub fn failure(text: impl Into<String>) -> Self {
+        Self::of(ToolStatus::Failure, text)
+    }
+
+    pub fn of(status: ToolStatus, text: impl Into<String>) -> Self {
+        Self {
+            status,
+            text: text.into(),
+            detailed: None,
+            error: None,
+            images: Vec::new(),
+            exit_code: None,
+            changes: CodeChanges::default(),
+            telemetry: None,
+        }
+    }
+}
+
+/// The tools of a session, in the order in which the model is shown them.
+#[derive(Clone, Default)]
+pub struct Toolset(Vec<Arc<dyn Tool>>);
+
+impl Toolset {
+    pub fn new(tools: Vec<Arc<dyn Tool>>) -> Self {
+        Self(tools)
+    }
+
+    pub fn find(&self, name: &str) -> Option<&Arc<dyn Tool>> {
+        self.0.iter().find(|tool| tool.spec().name == name)
+    }
+
+    pub fn iter(&self) -> impl Iterator<Item = &Arc<dyn Tool>> {
+        self.0.iter()
+    }
+
+    pub fn names(&self) -> impl Iterator<Item = &str> {
+        self.0.iter().map(|tool| tool.spec().name.as_str())
+    }
+
+    pub fn retain(&mut self, mut keep: impl FnMut(&str) -> bool) {
+        self.0.retain(|tool| keep(&tool.spec().name));
+    }
+}

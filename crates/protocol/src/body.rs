@@ -1,0 +1,132 @@
+//! The table of event types that Hangar gives a meaning to. Every other type is kept untouched.
+
+use serde::Serialize;
+use serde::ser::SerializeStruct;
+use serde_json::value::RawValue;
+
+use crate::data::*;
+
+macro_rules! events {
+    ($( $variant:ident ( $data:ident ) = $kind:literal $lifetime:ident; )*) => {
+        /// What happened. `Unknown` holds the types that other producers write.
+        #[derive(Debug, Clone)]
+        pub enum Body {
+            $( $variant($data), )*
+            Unknown { kind: String, data: Box<RawValue> },
+        }
+
+        impl Body {
+            pub fn kind(&self) -> &str {
+                match self {
+                    $( Body::$variant(_) => $kind, )*
+                    Body::Unknown { kind, .. } => kind,
+                }
+            }
+
+            /// Whether an event of this type is shown and forgotten, rather than logged.
+            pub(crate) fn is_ephemeral(&self) -> bool {
+                match self {
+                    $( Body::$variant(data) => events!(@ephemeral $lifetime data), )*
+                    Body::Unknown { .. } => false,
+                }
+            }
+
+            pub(crate) fn parse(kind: &str, data: &RawValue) -> Self {
+                let known = match kind {
+                    $( $kind => serde_json::from_str(data.get()).map(Body::$variant).ok(), )*
+                    _ => None,
+                };
+                known.unwrap_or_else(|| Body::Unknown { kind: kind.to_owned(), data: data.to_owned() })
+            }
+
+            pub(crate) fn serialize_data<S: SerializeStruct>(&self, out: &mut S) -> Result<(), S::Error> {
+                match self {
+                    $( Body::$variant(data) => out.serialize_field("data", data), )*
+                    Body::Unknown { data, .. } => out.serialize_field("data", data),
+                }
+            }
+
+            /// Every type in the table, for the schema test.
+            pub const KINDS: &'static [&'static str] = &[$( $kind, )*];
+        }
+
+        $( impl From<$data> for Body {
+            fn from(data: $data) -> Self { Body::$variant(data) }
+        } )*
+    };
+    (@ephemeral ephemeral $data:ident) => {{ let _ = $data; true }};
+    (@ephemeral logged $data:ident) => {{ let _ = $data; false }};
+    (@ephemeral either $data:ident) => { $data.is_ephemeral() };
+}
+
+events! {
+    SessionStart(SessionStart) = "session.start" logged;
+    SessionResume(SessionResume) = "session.resume" logged;
+    SessionShutdown(SessionShutdown) = "session.shutdown" logged;
+    SessionError(SessionError) = "session.error" logged;
+    SessionWarning(SessionWarning) = "session.warning" logged;
+    SessionInfo(SessionInfo) = "session.info" either;
+    SessionIdle(SessionIdle) = "session.idle" ephemeral;
+    ModelChange(ModelChange) = "session.model_change" logged;
+    ModeChanged(ModeChanged) = "session.mode_changed" logged;
+    ModeNoticeDelivered(ModeNoticeDelivered) = "session.mode_notice_delivered" logged;
+    TaskComplete(TaskComplete) = "session.task_complete" logged;
+    AutopilotStopped(AutopilotStopped) = "session.autopilot_stopped" ephemeral;
+    Truncation(Truncation) = "session.truncation" logged;
+    UsageInfo(UsageInfo) = "session.usage_info" ephemeral;
+    UsageRecord(UsageRecord) = "session.usage_record" logged;
+    TodosChanged(TodosChanged) = "session.todos_changed" ephemeral;
+    BackgroundTasksChanged(BackgroundTasksChanged) = "session.background_tasks_changed" ephemeral;
+    SkillsLoaded(SkillsLoaded) = "session.skills_loaded" ephemeral;
+    McpServersLoaded(McpServersLoaded) = "session.mcp_servers_loaded" ephemeral;
+    McpServerStatusChanged(McpServerStatusChanged) = "session.mcp_server_status_changed" ephemeral;
+    ToolsUpdated(ToolsUpdated) = "session.tools_updated" ephemeral;
+    PendingMessagesModified(PendingMessagesModified) = "pending_messages.modified" ephemeral;
+    UserMessage(UserMessage) = "user.message" logged;
+    SystemMessage(SystemMessage) = "system.message" logged;
+    SystemNotification(SystemNotification) = "system.notification" logged;
+    TurnStart(TurnStart) = "assistant.turn_start" logged;
+    TurnEnd(TurnEnd) = "assistant.turn_end" logged;
+    TurnRetry(TurnRetry) = "assistant.turn_retry" ephemeral;
+    AssistantMessage(AssistantMessage) = "assistant.message" logged;
+    MessageStart(MessageStart) = "assistant.message_start" ephemeral;
+    MessageDelta(MessageDelta) = "assistant.message_delta" ephemeral;
+    Reasoning(Reasoning) = "assistant.reasoning" ephemeral;
+    ReasoningDelta(ReasoningDelta) = "assistant.reasoning_delta" ephemeral;
+    ToolCallDelta(ToolCallDelta) = "assistant.tool_call_delta" ephemeral;
+    AssistantUsage(AssistantUsage) = "assistant.usage" ephemeral;
+    AssistantIdle(AssistantIdle) = "assistant.idle" ephemeral;
+    ModelCallStart(ModelCallStart) = "model.call_start" ephemeral;
+    ModelCallFinished(ModelCallFinished) = "model.call_finished" ephemeral;
+    ModelCallFailure(ModelCallFailure) = "model.call_failure" ephemeral;
+    ModelCallFinalResult(ModelCallFinalResult) = "model.call_final_result" ephemeral;
+    ToolStart(ToolStart) = "tool.execution_start" logged;
+    ToolPartialResult(ToolPartialResult) = "tool.execution_partial_result" ephemeral;
+    ToolShellOutput(ToolShellOutput) = "tool.shell_output" ephemeral;
+    ToolComplete(ToolComplete) = "tool.execution_complete" logged;
+    PermissionRequested(PermissionRequested) = "permission.requested" logged;
+    PermissionCompleted(PermissionCompleted) = "permission.completed" logged;
+    UserInputRequested(UserInputRequested) = "user_input.requested" ephemeral;
+    UserInputCompleted(UserInputCompleted) = "user_input.completed" ephemeral;
+    Abort(Abort) = "abort" logged;
+    AgentInterrupted(AgentInterrupted) = "agent.interrupted" ephemeral;
+    SubagentStarted(SubagentStarted) = "subagent.started" logged;
+    SubagentConfigured(SubagentConfigured) = "subagent.configured" logged;
+    SubagentCompleted(SubagentCompleted) = "subagent.completed" logged;
+    SubagentFailed(SubagentFailed) = "subagent.failed" logged;
+}
+
+impl Body {
+    /// The `data` member alone, for consumers that want no envelope.
+    pub fn data(&self) -> Result<serde_json::Value, serde_json::Error> {
+        struct Data<'a>(&'a Body);
+        impl Serialize for Data<'_> {
+            fn serialize<S: serde::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+                let mut out = serializer.serialize_struct("Data", 1)?;
+                self.0.serialize_data(&mut out)?;
+                out.end()
+            }
+        }
+        Ok(serde_json::to_value(Data(self))?["data"].take())
+    }
+}

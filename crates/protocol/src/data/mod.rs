@@ -1,0 +1,17 @@
+//! The `data` member of each event type. Field names and their order are the wire's.
+//!
+//! What is unknown is absent, never zero: token counts, costs and times are `Option`.
+
+mod assistant;
+mod model;
+mod session;
+mod subagent;
+mod tool;
+mod user;
+
+pub use assistant::*;
+pub use model::*;
+pub use session::*;
+pub use subagent::*;
+pub use tool::*;
+pub use user::*;

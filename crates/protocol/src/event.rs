@@ -1,0 +1,196 @@
+//! The event envelope: what every line of a session's log is.
+
+use serde::de::Error as _;
+use serde::ser::SerializeStruct;
+use serde::{Deserialize, Deserializer, Serialize, Serializer};
+use serde_json::value::RawValue;
+
+use crate::body::Body;
+
+/// A UUID in text form. Kept as text because foreign logs may carry ids of another shape.
+#[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(transparent)]
+pub struct EventId(pub String);
+
+/// The sub-agent that an event belongs to; absent for the session's main agent.
+#[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(transparent)]
+pub struct AgentId(pub String);
+
+/// One event of a session.
+///
+/// An event is immutable. One that was read from text keeps that text for its `data`, so that writing it again
+/// yields the same bytes, including fields that this version does not know.
+#[derive(Debug, Clone)]
+pub struct Event {
+    id: EventId,
+    timestamp: String,
+    parent_id: Option<EventId>,
+    ephemeral: bool,
+    agent_id: Option<AgentId>,
+    body: Body,
+    original: Option<Box<RawValue>>,
+}
+
+#[derive(Debug)]
+pub struct ParseError(serde_json::Error);
+
+impl std::fmt::Display for ParseError {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "not an event: {}", self.0)
+    }
+}
+
+impl std::error::Error for ParseError {
+    fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
+        Some(&self.0)
+    }
+}
+
+impl Event {
+    pub fn new(
+        id: EventId,
+        timestamp: String,
+        parent_id: Option<EventId>,
+        agent_id: Option<AgentId>,
+        body: Body,
+    ) -> Self {
+        let ephemeral = body.is_ephemeral();
+        Self { id, timestamp, parent_id, ephemeral, agent_id, body, original: None }
+    }
+
+    /// Reads one line of a log or a stream.
+    pub fn parse(line: &str) -> Result<Self, ParseError> {
+        serde_json::from_str(line).map_err(ParseError)
+    }
+
+    pub fn id(&self) -> &EventId {
+        &self.id
+    }
+
+    /// ISO 8601 in UTC with milliseconds.
+    pub fn timestamp(&self) -> &str {
+        &self.timestamp
+    }
+
+    /// The last persisted event before this one.
+    pub fn parent_id(&self) -> Option<&EventId> {
+        self.parent_id.as_ref()
+    }
+
+    /// An ephemeral event is shown and forgotten: it is never written to the log and is never a parent.
+    pub fn is_ephemeral(&self) -> bool {
+        self.ephemeral
+    }
+
+    pub fn agent_id(&self) -> Option<&AgentId> {
+        self.agent_id.as_ref()
+    }
+
+    pub fn body(&self) -> &Body {
+        &self.body
+    }
+
+    pub fn kind(&self) -> &str {
+        self.body.kind()
+    }
+}
+
+impl Serialize for Event {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let fields = 5 + usize::from(self.ephemeral) + usize::from(self.agent_id.is_some());
+        let mut out = serializer.serialize_struct("Event", fields)?;
+        out.serialize_field("type", self.body.kind())?;
+        match &self.original {
+            Some(text) => out.serialize_field("data", text)?,
+            None => self.body.serialize_data(&mut out)?,
+        }
+        if self.ephemeral {
+            out.serialize_field("ephemeral", &true)?;
+        }
+        if let Some(agent_id) = &self.agent_id {
+            out.serialize_field("agentId", agent_id)?;
+        }
+        out.serialize_field("id", &self.id)?;
+        out.serialize_field("timestamp", &self.timestamp)?;
+        out.serialize_field("parentId", &self.parent_id)?;
+        out.end()
+    }
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct Envelope<'a> {
+    #[serde(rename = "type")]
+    kind: std::borrow::Cow<'a, str>,
+    #[serde(default)]
+    data: Option<Box<RawValue>>,
+    #[serde(default)]
+    ephemeral: bool,
+    #[serde(default)]
+    agent_id: Option<AgentId>,
+    id: EventId,
+    timestamp: String,
+    #[serde(default)]
+    parent_id: Option<EventId>,
+}
+
+impl<'de> Deserialize<'de> for Event {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        let envelope = Envelope::deserialize(deserializer)?;
+        let original = match envelope.data {
+            Some(data) => data,
+            None => RawValue::from_string("{}".to_owned()).map_err(D::Error::custom)?,
+        };
+        Ok(Self {
+            id: envelope.id,
+            timestamp: envelope.timestamp,
+            parent_id: envelope.parent_id,
+            ephemeral: envelope.ephemeral,
+            agent_id: envelope.agent_id,
+            body: Body::parse(&envelope.kind, &original),
+            original: Some(original),
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const HEAD: &str = r#""id":"a","timestamp":"2026-01-01T00:00:00.000Z","parentId":null"#;
+
+    fn check_round_trip(line: &str) -> Event {
+        let event = Event::parse(line).unwrap();
+        assert_eq!(serde_json::to_string(&event).unwrap(), line);
+        event
+    }
+
+    #[test]
+    fn an_unknown_type_survives_a_round_trip() {
+        let event = check_round_trip(&format!(r#"{{"type":"moon.phase","data":{{"b":1,"a":[ ]}},{HEAD}}}"#));
+        assert_eq!(event.kind(), "moon.phase");
+    }
+
+    #[test]
+    fn unknown_fields_of_a_known_type_survive_a_round_trip() {
+        let event =
+            check_round_trip(&format!(r#"{{"type":"abort","data":{{"reason":"user_abort","later":1.50}},{HEAD}}}"#));
+        assert!(matches!(event.body(), Body::Abort(_)));
+    }
+
+    #[test]
+    fn a_known_type_with_data_we_cannot_read_is_kept_as_unknown() {
+        let event = check_round_trip(&format!(r#"{{"type":"abort","data":{{"reason":7}},{HEAD}}}"#));
+        assert!(matches!(event.body(), Body::Unknown { .. }));
+    }
+
+    #[test]
+    fn ephemeral_and_agent_id_survive() {
+        let event = check_round_trip(
+            r#"{"type":"assistant.idle","data":{},"ephemeral":true,"agentId":"x","id":"a","timestamp":"t","parentId":"p"}"#,
+        );
+        assert!(event.is_ephemeral());
+        assert_eq!(event.agent_id(), Some(&AgentId("x".to_owned())));
+    }
+}

@@ -1,0 +1,12 @@
+//! Wire and log types. One event vocabulary serves the log on disk, JSONL on stdout, the SDK server and the portal.
+//!
+//! This crate knows shapes, not behaviour: no I/O, no clock, no decisions.
+
+pub mod body;
+pub mod data;
+pub mod event;
+pub mod permission;
+pub mod result;
+
+pub use body::Body;
+pub use event::{AgentId, Event, EventId, ParseError};

@@ -1,0 +1,149 @@
+//! What a tool call wants to touch, and what became of the question.
+
+use serde::{Deserialize, Serialize};
+
+/// One request for permission. The kinds are the wire's.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+#[serde(tag = "kind", rename_all = "kebab-case", rename_all_fields = "camelCase")]
+pub enum PermissionRequest {
+    Shell(ShellRequest),
+    Write {
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        tool_call_id: Option<String>,
+        intention: String,
+        file_name: String,
+        diff: String,
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        new_file_contents: Option<String>,
+        can_offer_session_approval: bool,
+    },
+    Read {
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        tool_call_id: Option<String>,
+        intention: String,
+        path: String,
+    },
+    Url {
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        tool_call_id: Option<String>,
+        intention: String,
+        url: String,
+    },
+    Mcp {
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        tool_call_id: Option<String>,
+        server_name: String,
+        tool_name: String,
+        tool_title: String,
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        args: Option<serde_json::Value>,
+        read_only: bool,
+    },
+    Memory {
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        tool_call_id: Option<String>,
+        fact: String,
+    },
+    CustomTool {
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        tool_call_id: Option<String>,
+        tool_name: String,
+        tool_description: String,
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        args: Option<serde_json::Value>,
+    },
+    Hook {
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        tool_call_id: Option<String>,
+        tool_name: String,
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        tool_args: Option<serde_json::Value>,
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        hook_message: Option<String>,
+    },
+}
+
+#[derive(Debug, Clone, Default, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct ShellRequest {
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub tool_call_id: Option<String>,
+    pub full_command_text: String,
+    pub intention: String,
+    pub commands: Vec<ShellCommand>,
+    pub possible_paths: Vec<String>,
+    pub possible_urls: Vec<PossibleUrl>,
+    pub has_write_file_redirection: bool,
+    pub can_offer_session_approval: bool,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub warning: Option<String>,
+}
+
+/// One simple command of a script: `git push`, `ls`.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct ShellCommand {
+    pub identifier: String,
+    pub read_only: bool,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct PossibleUrl {
+    pub url: String,
+}
+
+impl PermissionRequest {
+    /// The wire's name of the kind.
+    pub fn kind(&self) -> &'static str {
+        match self {
+            PermissionRequest::Shell(_) => "shell",
+            PermissionRequest::Write { .. } => "write",
+            PermissionRequest::Read { .. } => "read",
+            PermissionRequest::Url { .. } => "url",
+            PermissionRequest::Mcp { .. } => "mcp",
+            PermissionRequest::Memory { .. } => "memory",
+            PermissionRequest::CustomTool { .. } => "custom-tool",
+            PermissionRequest::Hook { .. } => "hook",
+        }
+    }
+}
+
+/// How a request for permission ended.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+#[serde(tag = "kind", rename_all = "kebab-case", rename_all_fields = "camelCase")]
+pub enum PermissionOutcome {
+    Approved {},
+    ApprovedForSession {
+        approval: serde_json::Value,
+    },
+    ApprovedForLocation {
+        approval: serde_json::Value,
+        location_key: String,
+    },
+    Cancelled {
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        reason: Option<String>,
+    },
+    DeniedByRules {
+        rules: Vec<DenyingRule>,
+    },
+    DeniedNoApprovalRuleAndCouldNotRequestFromUser {},
+    DeniedInteractivelyByUser {
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        feedback: Option<String>,
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        force_reject: Option<bool>,
+    },
+    DeniedByPermissionRequestHook {
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        message: Option<String>,
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        interrupt: Option<bool>,
+    },
+}
+
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct DenyingRule {
+    pub kind: String,
+    pub argument: Option<String>,
+}
