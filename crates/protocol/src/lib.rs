@@ -7,6 +7,7 @@ pub mod data;
 pub mod event;
 pub mod permission;
 pub mod result;
+pub mod rpc;
 
 pub use body::Body;
 pub use event::{AgentId, Event, EventId, ParseError};

@@ -1,0 +1,184 @@
+//! The three kinds of JSON-RPC message, told apart by which members they have.
+
+use serde::{Deserialize, Serialize};
+use serde_json::value::RawValue;
+
+/// Error codes of JSON-RPC and of this protocol.
+pub mod codes {
+    pub const PARSE_ERROR: i64 = -32700;
+    pub const INVALID_REQUEST: i64 = -32600;
+    pub const METHOD_NOT_FOUND: i64 = -32601;
+    pub const INVALID_PARAMS: i64 = -32602;
+    pub const INTERNAL_ERROR: i64 = -32603;
+    /// A connection token is needed and none was given.
+    pub const AUTHENTICATION_REQUIRED: i64 = -32001;
+    pub const AUTHENTICATION_FAILED: i64 = -32002;
+    /// A connection token was given to a server that has none.
+    pub const AUTHENTICATION_NOT_CONFIGURED: i64 = -32003;
+}
+
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub enum Id {
+    Number(i64),
+    Text(String),
+}
+
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct ErrorObject {
+    pub code: i64,
+    pub message: String,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub data: Option<serde_json::Value>,
+}
+
+#[derive(Debug, Clone)]
+pub enum Message {
+    Request { id: Id, method: String, params: Option<Box<RawValue>> },
+    Notification { method: String, params: Option<Box<RawValue>> },
+    /// `id` is absent when the other side could not tell which request it answers.
+    Response { id: Option<Id>, result: Result<Box<RawValue>, ErrorObject> },
+}
+
+/// Text that is no JSON-RPC message, with the id to answer to where one could be read.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Malformed {
+    pub code: i64,
+    pub reason: String,
+    pub id: Option<Id>,
+}
+
+#[derive(Deserialize)]
+struct Members {
+    #[serde(default)]
+    id: Option<serde_json::Value>,
+    #[serde(default)]
+    method: Option<String>,
+    #[serde(default)]
+    params: Option<Box<RawValue>>,
+    // A `null` result is a result, so presence is what counts.
+    #[serde(default, deserialize_with = "present")]
+    result: Option<Box<RawValue>>,
+    #[serde(default)]
+    error: Option<ErrorObject>,
+}
+
+fn present<'de, D: serde::Deserializer<'de>>(deserializer: D) -> Result<Option<Box<RawValue>>, D::Error> {
+    Box::<RawValue>::deserialize(deserializer).map(Some)
+}
+
+impl Message {
+    pub fn parse(text: &[u8]) -> Result<Self, Malformed> {
+        let malformed = |code, reason: String, id| Malformed { code, reason, id };
+        let members: Members = serde_json::from_slice(text).map_err(|error| {
+            let code = if error.is_data() { codes::INVALID_REQUEST } else { codes::PARSE_ERROR };
+            malformed(code, error.to_string(), None)
+        })?;
+        let id = match members.id {
+            None | Some(serde_json::Value::Null) => None,
+            Some(serde_json::Value::String(text)) => Some(Id::Text(text)),
+            Some(serde_json::Value::Number(number)) => match number.as_i64() {
+                Some(number) => Some(Id::Number(number)),
+                None => {
+                    let reason = format!("{number} is not an id: it is no whole number");
+                    return Err(malformed(codes::INVALID_REQUEST, reason, None));
+                }
+            },
+            Some(other) => {
+                let reason = format!("{other} is not an id");
+                return Err(malformed(codes::INVALID_REQUEST, reason, None));
+            }
+        };
+        match (members.method, members.result, members.error, id) {
+            (Some(method), None, None, Some(id)) => Ok(Message::Request { id, method, params: members.params }),
+            (Some(method), None, None, None) => Ok(Message::Notification { method, params: members.params }),
+            (None, Some(result), None, id) => Ok(Message::Response { id, result: Ok(result) }),
+            (None, _, Some(error), id) => Ok(Message::Response { id, result: Err(error) }),
+            (_, _, _, id) => {
+                let reason = "neither a request, a notification nor a response".to_owned();
+                Err(malformed(codes::INVALID_REQUEST, reason, id))
+            }
+        }
+    }
+
+    pub fn to_bytes(&self) -> Vec<u8> {
+        // Serializing text and numbers into memory cannot fail.
+        serde_json::to_vec(self).unwrap_or_default()
+    }
+}
+
+impl Serialize for Id {
+    fn serialize<S: serde::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        match self {
+            Id::Number(number) => serializer.serialize_i64(*number),
+            Id::Text(text) => serializer.serialize_str(text),
+        }
+    }
+}
+
+impl Serialize for Message {
+    fn serialize<S: serde::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        use serde::ser::SerializeMap;
+        let mut map = serializer.serialize_map(None)?;
+        map.serialize_entry("jsonrpc", "2.0")?;
+        match self {
+            Message::Request { id, method, params } => {
+                map.serialize_entry("id", id)?;
+                map.serialize_entry("method", method)?;
+                if let Some(params) = params {
+                    map.serialize_entry("params", params)?;
+                }
+            }
+            Message::Notification { method, params } => {
+                map.serialize_entry("method", method)?;
+                if let Some(params) = params {
+                    map.serialize_entry("params", params)?;
+                }
+            }
+            Message::Response { id, result } => {
+                map.serialize_entry("id", id)?;
+                match result {
+                    Ok(result) => map.serialize_entry("result", result)?,
+                    Err(error) => map.serialize_entry("error", error)?,
+                }
+            }
+        }
+        map.end()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use expect_test::{Expect, expect};
+
+    use super::*;
+
+    fn check(text: &str, expect: Expect) {
+        let told = match Message::parse(text.as_bytes()) {
+            Ok(message) => String::from_utf8(message.to_bytes()).unwrap(),
+            Err(malformed) => format!("{} {:?}", malformed.code, malformed.id),
+        };
+        expect.assert_eq(&told);
+    }
+
+    #[test]
+    fn messages_are_told_apart_by_their_members() {
+        check(
+            r#"{"id":1,"method":"ping","params":{"a": 1}}"#,
+            expect![[r#"{"jsonrpc":"2.0","id":1,"method":"ping","params":{"a": 1}}"#]],
+        );
+        check(r#"{"method":"note"}"#, expect![[r#"{"jsonrpc":"2.0","method":"note"}"#]]);
+        check(r#"{"id":"x","result":null}"#, expect![[r#"{"jsonrpc":"2.0","id":"x","result":null}"#]]);
+        check(
+            r#"{"id":2,"error":{"code":-1,"message":"no"}}"#,
+            expect![[r#"{"jsonrpc":"2.0","id":2,"error":{"code":-1,"message":"no"}}"#]],
+        );
+    }
+
+    #[test]
+    fn what_is_no_message_says_why_and_to_whom() {
+        check("{", expect!["-32700 None"]);
+        check("[]", expect!["-32600 None"]);
+        check(r#"{"id":7}"#, expect![[r#"-32600 Some(Number(7))"#]]);
+        check(r#"{"id":1.5,"method":"x"}"#, expect!["-32600 None"]);
+    }
+}
