@@ -3,6 +3,13 @@
 //! This crate does no I/O of its own. Models, tools and logs come in through the traits in [`model`], [`tool`] and
 //! [`log`]; time and randomness come in with each step.
 
+pub mod conversation;
+pub mod driver;
+pub mod entropy;
 pub mod log;
 pub mod model;
+pub mod permissions;
+pub mod prompt;
+pub mod retry;
+pub mod session;
 pub mod tool;

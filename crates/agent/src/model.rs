@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use futures_core::stream::BoxStream;
 use hangar_protocol::data::ToolType;
+use serde::{Deserialize, Serialize};
 
 use crate::tool::ToolSpec;
 
@@ -63,17 +64,24 @@ pub enum Message {
     User(Vec<Part>),
     Assistant(AssistantTurn),
     /// The answer to one tool call. It follows the assistant message that made the call.
-    Tool { call_id: String, kind: ToolType, parts: Vec<Part> },
+    Tool {
+        call_id: String,
+        kind: ToolType,
+        parts: Vec<Part>,
+    },
 }
 
 #[derive(Debug, Clone, PartialEq)]
 pub enum Part {
     Text(String),
     /// `data` is base64.
-    Image { mime_type: String, data: String },
+    Image {
+        mime_type: String,
+        data: String,
+    },
 }
 
-#[derive(Debug, Clone, Default, PartialEq)]
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct AssistantTurn {
     pub text: String,
     pub reasoning: Option<Reasoning>,
@@ -81,7 +89,7 @@ pub struct AssistantTurn {
 }
 
 /// Reasoning, with the provider's own marks that must come back unchanged for it to be accepted.
-#[derive(Debug, Clone, Default, PartialEq)]
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct Reasoning {
     pub text: String,
     /// Anthropic's signature, or the id of a reasoning item of OpenAI responses.
@@ -90,7 +98,7 @@ pub struct Reasoning {
     pub encrypted: Option<String>,
 }
 
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct ToolCall {
     pub id: String,
     pub name: String,
@@ -99,16 +107,22 @@ pub struct ToolCall {
     pub input: String,
 }
 
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
 pub enum ModelEvent {
     Text(String),
     Reasoning(String),
     /// A piece of a call's input. The first piece of a call may be empty.
-    ToolInput { call_id: String, name: String, kind: ToolType, delta: String },
+    ToolInput {
+        call_id: String,
+        name: String,
+        kind: ToolType,
+        delta: String,
+    },
     Finished(Box<Reply>),
 }
 
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Reply {
     /// The provider's id of the call.
     pub id: Option<String>,
@@ -117,7 +131,8 @@ pub struct Reply {
     pub usage: Usage,
 }
 
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
 pub enum Finish {
     Stop,
     ToolCalls,
@@ -128,7 +143,7 @@ pub enum Finish {
 }
 
 /// What the provider reported. `None` is "it did not say", which is not zero.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Usage {
     /// All input, cached or not.
     pub input_tokens: Option<u64>,
@@ -139,7 +154,7 @@ pub struct Usage {
 }
 
 /// A model call that gave no answer. The loop decides by `kind` whether to try again.
-#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, thiserror::Error)]
 #[error("{message}")]
 pub struct ModelError {
     pub kind: ModelErrorKind,
@@ -152,7 +167,8 @@ pub struct ModelError {
     pub retry_after: Option<Duration>,
 }
 
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
 pub enum ModelErrorKind {
     /// 401, 403.
     Authentication,

@@ -1,0 +1,326 @@
+//! What the model sees: a projection of the log.
+//!
+//! The rules that every provider insists on live here: a tool call is always followed by its result, results stand in
+//! call order, and a call that never got a result is answered as interrupted.
+
+use std::collections::VecDeque;
+use std::sync::Arc;
+
+use hangar_protocol::data::{self, Attachment, ToolType};
+
+use crate::model::{AssistantTurn, Message, Part, Reasoning, ToolCall};
+
+/// The result of a call whose run was cut short.
+pub const INTERRUPTED: &str = "The execution of this tool, or a previous tool was interrupted.";
+
+/// Cost of a message beyond its text: role, separators, ids. Only for keeping the context bounded.
+const MESSAGE_OVERHEAD: usize = 32;
+
+#[derive(Debug, Clone, Default)]
+pub struct Conversation {
+    messages: VecDeque<Arc<Message>>,
+    bytes: usize,
+    /// Calls of the last assistant message, until each has its result.
+    open: Vec<OpenCall>,
+}
+
+#[derive(Debug, Clone)]
+struct OpenCall {
+    id: String,
+    name: String,
+    kind: ToolType,
+    result: Option<Vec<Part>>,
+}
+
+impl Conversation {
+    pub fn messages(&self) -> impl Iterator<Item = &Arc<Message>> {
+        self.messages.iter()
+    }
+
+    pub fn len(&self) -> usize {
+        self.messages.len()
+    }
+
+    pub fn is_empty(&self) -> bool {
+        self.messages.is_empty()
+    }
+
+    /// Size of all text and images, as a cheap stand-in for tokens.
+    pub fn bytes(&self) -> usize {
+        self.bytes
+    }
+
+    /// Calls that have no result yet, in call order.
+    pub fn open_calls(&self) -> impl Iterator<Item = (&str, &str)> {
+        self.open
+            .iter()
+            .filter(|call| call.result.is_none())
+            .map(|call| (call.id.as_str(), call.name.as_str()))
+    }
+
+    pub fn user(&mut self, message: &data::UserMessage) {
+        self.close_open_calls();
+        let text = message.transformed_content.as_ref().unwrap_or(&message.content);
+        let mut parts = vec![Part::Text(text.clone())];
+        for attachment in &message.attachments {
+            if let Attachment::Blob { data: Some(data), mime_type, .. } = attachment
+                && mime_type.starts_with("image/")
+            {
+                parts.push(Part::Image { mime_type: mime_type.clone(), data: data.clone() });
+            }
+        }
+        self.push(Message::User(parts));
+    }
+
+    /// Something that Hangar itself tells the model. It speaks in the user's place.
+    pub fn notice(&mut self, text: &str) {
+        self.close_open_calls();
+        self.push(Message::User(vec![Part::Text(text.to_owned())]));
+    }
+
+    pub fn assistant(&mut self, message: &data::AssistantMessage) {
+        self.close_open_calls();
+        if message.content.is_empty() && message.tool_requests.is_empty() {
+            // Providers refuse an assistant message that says nothing.
+            return;
+        }
+        let reasoning = (message.reasoning_text.is_some()
+            || message.reasoning_opaque.is_some()
+            || message.encrypted_content.is_some())
+        .then(|| Reasoning {
+            text: message.reasoning_text.clone().unwrap_or_default(),
+            opaque: message.reasoning_opaque.clone(),
+            encrypted: message.encrypted_content.clone(),
+        });
+        let tool_calls: Vec<ToolCall> = message.tool_requests.iter().map(call_of).collect();
+        self.open = tool_calls
+            .iter()
+            .map(|call| OpenCall {
+                id: call.id.clone(),
+                name: call.name.clone(),
+                kind: call.kind,
+                result: None,
+            })
+            .collect();
+        self.push(Message::Assistant(AssistantTurn { text: message.content.clone(), reasoning, tool_calls }));
+    }
+
+    pub fn tool(&mut self, complete: &data::ToolComplete) {
+        let Some(call) = self.open.iter_mut().find(|call| call.id == complete.tool_call_id) else {
+            return;
+        };
+        let mut parts = Vec::new();
+        match (&complete.result, &complete.error) {
+            (Some(result), _) => {
+                parts.push(Part::Text(result.content.clone()));
+                parts.extend(
+                    result.binary_results_for_llm.iter().filter(|binary| binary.kind == "image").map(
+                        |binary| Part::Image {
+                            mime_type: binary.mime_type.clone(),
+                            data: binary.data.clone(),
+                        },
+                    ),
+                );
+            }
+            (None, Some(error)) => parts.push(Part::Text(error.message.clone())),
+            (None, None) => parts.push(Part::Text(String::new())),
+        }
+        call.result = Some(parts);
+        if self.open.iter().all(|call| call.result.is_some()) {
+            self.close_open_calls();
+        }
+    }
+
+    /// Whatever has no result now will never get one.
+    pub fn close_open_calls(&mut self) {
+        for call in std::mem::take(&mut self.open) {
+            let parts = call.result.unwrap_or_else(|| vec![Part::Text(INTERRUPTED.to_owned())]);
+            self.push(Message::Tool { call_id: call.id, kind: call.kind, parts });
+        }
+    }
+
+    /// How many of the oldest messages to drop so that at most about `target` bytes stay. Never splits a call from its
+    /// result.
+    pub fn excess(&self, target: usize) -> usize {
+        let mut kept = self.bytes;
+        let mut drop = 0;
+        for (index, message) in self.messages.iter().enumerate() {
+            if kept <= target {
+                break;
+            }
+            kept -= size(message);
+            let next_starts_exchange =
+                self.messages.get(index + 1).is_some_and(|next| !matches!(**next, Message::Tool { .. }));
+            if next_starts_exchange {
+                drop = index + 1;
+            }
+        }
+        drop
+    }
+
+    /// Drops messages from the front. What the user asked for last stays, in front of what follows.
+    pub fn drop_oldest(&mut self, count: usize) {
+        let mut request = None;
+        for message in self.messages.drain(..count.min(self.messages.len())) {
+            self.bytes -= size(&message);
+            if matches!(*message, Message::User(_)) {
+                request = Some(message);
+            }
+        }
+        if let Some(message) = request
+            && !self.messages.iter().any(|message| matches!(**message, Message::User(_)))
+        {
+            self.bytes += size(&message);
+            self.messages.push_front(message);
+        }
+    }
+
+    fn push(&mut self, message: Message) {
+        self.bytes += size(&message);
+        self.messages.push_back(Arc::new(message));
+    }
+}
+
+fn call_of(request: &data::ToolRequest) -> ToolCall {
+    let kind = request.kind.unwrap_or(ToolType::Function);
+    let input = match &request.arguments {
+        serde_json::Value::String(text) => text.clone(),
+        serde_json::Value::Null => "{}".to_owned(),
+        object => object.to_string(),
+    };
+    ToolCall { id: request.tool_call_id.clone(), name: request.name.clone(), kind, input }
+}
+
+fn size(message: &Message) -> usize {
+    let parts = |parts: &[Part]| -> usize {
+        parts
+            .iter()
+            .map(|part| match part {
+                Part::Text(text) => text.len(),
+                Part::Image { data, .. } => data.len(),
+            })
+            .sum()
+    };
+    MESSAGE_OVERHEAD
+        + match message {
+            Message::User(content) => parts(content),
+            Message::Tool { parts: content, .. } => parts(content),
+            Message::Assistant(turn) => {
+                let reasoning = turn.reasoning.as_ref().map_or(0, |r| {
+                    r.text.len()
+                        + r.opaque.as_ref().map_or(0, String::len)
+                        + r.encrypted.as_ref().map_or(0, String::len)
+                });
+                turn.text.len()
+                    + reasoning
+                    + turn.tool_calls.iter().map(|call| call.name.len() + call.input.len()).sum::<usize>()
+            }
+        }
+}
+
+#[cfg(test)]
+mod tests {
+    use expect_test::{Expect, expect};
+
+    use super::*;
+
+    /// `> text` user, `< text [calls]` assistant, `= id text` result; prints what the model sees.
+    fn check(script: &str, expect: Expect) {
+        let mut conversation = Conversation::default();
+        for line in script.lines() {
+            let (mark, rest) = line.split_at(2);
+            match mark {
+                "> " => {
+                    conversation.user(&data::UserMessage { content: rest.to_owned(), ..Default::default() });
+                }
+                "< " => {
+                    let mut words = rest.split(' ');
+                    let content = words.next().unwrap().to_owned();
+                    let tool_requests = words
+                        .map(|id| data::ToolRequest {
+                            tool_call_id: id.to_owned(),
+                            name: "bash".to_owned(),
+                            arguments: serde_json::json!({}),
+                            kind: None,
+                            intention_summary: None,
+                            tool_title: None,
+                            mcp_server_name: None,
+                            mcp_tool_name: None,
+                        })
+                        .collect();
+                    conversation.assistant(&data::AssistantMessage {
+                        content,
+                        tool_requests,
+                        ..Default::default()
+                    });
+                }
+                "= " => {
+                    let (id, text) = rest.split_once(' ').unwrap();
+                    conversation.tool(&data::ToolComplete {
+                        tool_call_id: id.to_owned(),
+                        success: true,
+                        result: Some(data::ToolResult { content: text.to_owned(), ..Default::default() }),
+                        ..Default::default()
+                    });
+                }
+                "- " => conversation.drop_oldest(conversation.excess(rest.parse().unwrap())),
+                _ => unreachable!("{line}"),
+            }
+        }
+        let seen: Vec<String> = conversation
+            .messages()
+            .map(|message| match &**message {
+                Message::User(parts) => format!("user {parts:?}"),
+                Message::Assistant(turn) => format!("assistant {} {}", turn.text, turn.tool_calls.len()),
+                Message::Tool { call_id, parts, .. } => format!("tool {call_id} {parts:?}"),
+            })
+            .collect();
+        expect.assert_eq(&seen.join("\n"));
+    }
+
+    #[test]
+    fn results_stand_in_call_order_whatever_the_order_of_completion() {
+        check(
+            "> hi\n< x a b\n= b second\n= a first",
+            expect![[r#"
+                user [Text("hi")]
+                assistant x 2
+                tool a [Text("first")]
+                tool b [Text("second")]"#]],
+        );
+    }
+
+    #[test]
+    fn a_call_without_a_result_is_answered_before_the_next_message() {
+        check(
+            "> hi\n< x a b\n= a first\n> go on",
+            expect![[r#"
+                user [Text("hi")]
+                assistant x 2
+                tool a [Text("first")]
+                tool b [Text("The execution of this tool, or a previous tool was interrupted.")]
+                user [Text("go on")]"#]],
+        );
+    }
+
+    #[test]
+    fn dropping_the_oldest_never_splits_a_call_from_its_result() {
+        check(
+            "> aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa\n< x a\n= a bbbbbbbbbbbbbbbbbbbbbbbbbb\n> c\n< d\n> e\n- 110",
+            expect![[r#"
+                user [Text("c")]
+                assistant d 0
+                user [Text("e")]"#]],
+        );
+    }
+
+    #[test]
+    fn the_last_user_message_outlives_what_followed_it() {
+        check(
+            "> aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa\n< b a\n= a ccccccccccccccccccccccc\n< d\n- 40",
+            expect![[r#"
+                user [Text("aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa")]
+                assistant d 0"#]],
+        );
+    }
+}

@@ -1,0 +1,287 @@
+//! Carries a session's decisions out: logs events, publishes them, then performs effects and feeds back what comes of
+//! them. One task owns the session, so its state has one writer and needs no lock.
+
+use std::path::PathBuf;
+use std::pin::Pin;
+use std::sync::Arc;
+use std::time::Duration;
+
+use futures_core::stream::BoxStream;
+use futures_util::StreamExt;
+use futures_util::future::BoxFuture;
+use futures_util::stream::FuturesUnordered;
+use hangar_protocol::{Body, Event, EventId};
+use jiff::Timestamp;
+use tokio::sync::mpsc;
+use tokio::time::Sleep;
+use tokio_util::sync::CancellationToken;
+
+use crate::entropy::Entropy;
+use crate::log::{LogError, SessionLog};
+use crate::model::{ModelError, ModelEvent, ModelProvider};
+use crate::session::{CallSeq, Command, Context, Effect, Input, Inspection, Reminder, Session, Step, iso};
+use crate::tool::{ToolContext, ToolInput, ToolOutcome, Toolset};
+
+/// Events of running tools that may wait for the loop before the tools have to.
+const PROGRESS_BUFFER: usize = 64;
+/// How long tools that were told to stop may take to do so when the session closes.
+const CLOSING_GRACE: Duration = Duration::from_secs(5);
+
+/// Takes each event, in order, right after it is logged. Must not fail and should not wait long: the session does.
+pub trait EventSink: Send {
+    fn publish(&mut self, event: &Event);
+}
+
+/// Finds instructions about files that tools touched. Each is reported once per session.
+pub trait Discovery: Send {
+    fn discover(&mut self, touched: Vec<(PathBuf, String)>) -> Vec<Reminder>;
+}
+
+/// What a session runs on.
+pub struct Host {
+    pub provider: Arc<dyn ModelProvider>,
+    pub tools: Toolset,
+    pub log: Box<dyn SessionLog>,
+    pub sink: Box<dyn EventSink>,
+    pub discovery: Option<Box<dyn Discovery>>,
+    pub now: Box<dyn Fn() -> Timestamp + Send>,
+    pub entropy: Entropy,
+    /// Multiplies the waits before retries; 1 outside tests.
+    pub retry_scale: f64,
+}
+
+pub struct Driver {
+    session: Session,
+    host: Host,
+    commands: mpsc::Receiver<Input>,
+    progress: (mpsc::Sender<Body>, mpsc::Receiver<Body>),
+    model: Option<(CallSeq, BoxStream<'static, Result<ModelEvent, ModelError>>)>,
+    retry: Option<(CallSeq, Pin<Box<Sleep>>)>,
+    running: FuturesUnordered<BoxFuture<'static, (String, ToolOutcome)>>,
+    cancel_tools: CancellationToken,
+    parent: Option<EventId>,
+}
+
+impl Driver {
+    /// `commands` carries what comes from outside: commands and news of background work.
+    pub fn new(session: Session, host: Host, commands: mpsc::Receiver<Input>) -> Self {
+        let parent = session.state().last_event.clone();
+        Self {
+            session,
+            host,
+            commands,
+            progress: mpsc::channel(PROGRESS_BUFFER),
+            model: None,
+            retry: None,
+            running: FuturesUnordered::new(),
+            cancel_tools: CancellationToken::new(),
+            parent,
+        }
+    }
+
+    pub fn session(&self) -> &Session {
+        &self.session
+    }
+
+    /// Takes one input and all that follows from it at once.
+    pub fn advance(&mut self, input: Input) -> Result<(), LogError> {
+        let mut next = Some(input);
+        while let Some(input) = next.take() {
+            let mut context = Context { now: (self.host.now)(), entropy: &mut self.host.entropy };
+            let Step { events, effects } = self.session.step(input, &mut context);
+            self.record(events)?;
+            for effect in effects {
+                if let Some(input) = self.perform(effect)? {
+                    next = Some(input);
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// Waits for the next thing to happen and takes it. Returns false when the command channel is closed and nothing is
+    /// under way.
+    pub async fn turn(&mut self) -> Result<bool, LogError> {
+        let input = tokio::select! {
+            // Commands first: an abort must not wait behind a flood of pieces.
+            biased;
+            command = self.commands.recv() => match command {
+                Some(input) => input,
+                None if self.is_quiet() => return Ok(false),
+                None => self.happening().await,
+            },
+            input = happening(&mut self.model, &mut self.retry, &mut self.running, &mut self.progress.1) => input,
+        };
+        self.take(input)?;
+        Ok(true)
+    }
+
+    async fn happening(&mut self) -> Input {
+        happening(&mut self.model, &mut self.retry, &mut self.running, &mut self.progress.1).await
+    }
+
+    fn take(&mut self, input: Input) -> Result<(), LogError> {
+        if matches!(input, Input::ToolDone { .. }) {
+            // What a tool said before it ended belongs before its end.
+            while let Ok(body) = self.progress.1.try_recv() {
+                self.advance(Input::Progress(body))?;
+            }
+        }
+        self.advance(input)
+    }
+
+    fn is_quiet(&self) -> bool {
+        self.model.is_none() && self.retry.is_none() && self.running.is_empty()
+    }
+
+    /// Ends the session: stops what runs, waits for it, and writes the closing event.
+    pub async fn close(&mut self, error: Option<String>) -> Result<(), LogError> {
+        self.advance(Input::Command(Command::Shutdown { error }))?;
+        self.model = None;
+        self.retry = None;
+        self.cancel_tools.cancel();
+        let progress = &mut self.progress.1;
+        let running = &mut self.running;
+        let stopped = async {
+            loop {
+                tokio::select! {
+                    done = running.next() => if done.is_none() { break },
+                    _ = progress.recv() => {}
+                }
+            }
+        };
+        // A tool that does not stop in time loses its future here, and with it its children.
+        let _ = tokio::time::timeout(CLOSING_GRACE, stopped).await;
+        self.host.log.sync()
+    }
+
+    /// Logs, then publishes. Events of the moment have no place in the log.
+    fn record(&mut self, bodies: Vec<Body>) -> Result<(), LogError> {
+        if bodies.is_empty() {
+            return Ok(());
+        }
+        let timestamp = iso((self.host.now)());
+        let mut events = Vec::with_capacity(bodies.len());
+        let mut logged = Vec::new();
+        for body in bodies {
+            let id = EventId(self.host.entropy.uuid());
+            let event = Event::new(id.clone(), timestamp.clone(), self.parent.clone(), None, body);
+            if !event.is_ephemeral() {
+                self.parent = Some(id);
+                logged.push(event.clone());
+            }
+            events.push(event);
+        }
+        if !logged.is_empty() {
+            let end = self.session.state().end;
+            let end = self.host.log.append(end, &logged)?;
+            let state = self.session.state_mut();
+            state.end = end;
+            state.last_event.clone_from(&self.parent);
+        }
+        for event in &events {
+            self.host.sink.publish(event);
+        }
+        Ok(())
+    }
+
+    fn perform(&mut self, effect: Effect) -> Result<Option<Input>, LogError> {
+        match effect {
+            Effect::CallModel(seq, request) => self.model = Some((seq, self.host.provider.stream(*request))),
+            Effect::CancelModel => {
+                self.model = None;
+                self.retry = None;
+            }
+            Effect::RetryAfter(seq, delay) => {
+                self.model = None;
+                let delay = delay.mul_f64(self.host.retry_scale);
+                self.retry = Some((seq, Box::pin(tokio::time::sleep(delay))));
+            }
+            Effect::Inspect(calls) => return Ok(Some(Input::Inspected(self.inspect(calls)))),
+            Effect::RunTool(name, input) => self.run_tool(&name, input),
+            Effect::CancelTools => {
+                self.cancel_tools.cancel();
+                self.cancel_tools = CancellationToken::new();
+            }
+            Effect::Discover(touched) => {
+                let reminders = self.host.discovery.as_mut().map(|d| d.discover(touched)).unwrap_or_default();
+                return Ok(Some(Input::Discovered(reminders)));
+            }
+            Effect::Sync => self.host.log.sync()?,
+        }
+        Ok(None)
+    }
+
+    fn inspect(&self, calls: Vec<(String, ToolInput)>) -> Vec<Inspection> {
+        calls
+            .into_iter()
+            .map(|(name, input)| Inspection {
+                access: match self.host.tools.find(&name) {
+                    Some(tool) => tool.inspect(&input),
+                    None => Err(ToolOutcome::failure(format!("Tool '{name}' is not there."))),
+                },
+                call_id: input.call_id,
+            })
+            .collect()
+    }
+
+    fn run_tool(&mut self, name: &str, input: ToolInput) {
+        let call_id = input.call_id.clone();
+        let Some(tool) = self.host.tools.find(name) else {
+            let outcome = ToolOutcome::failure(format!("Tool '{name}' is not there."));
+            self.running.push(Box::pin(std::future::ready((call_id, outcome))));
+            return;
+        };
+        let context =
+            ToolContext { cancel: self.cancel_tools.child_token(), progress: self.progress.0.clone() };
+        let run = tool.run(input, context);
+        self.running.push(Box::pin(async move { (call_id, run.await) }));
+    }
+}
+
+/// The next piece of an answer, end of a wait, or word from a tool. Pending for ever when nothing is under way.
+async fn happening(
+    model: &mut Option<(CallSeq, BoxStream<'static, Result<ModelEvent, ModelError>>)>,
+    retry: &mut Option<(CallSeq, Pin<Box<Sleep>>)>,
+    running: &mut FuturesUnordered<BoxFuture<'static, (String, ToolOutcome)>>,
+    progress: &mut mpsc::Receiver<Body>,
+) -> Input {
+    tokio::select! {
+        (seq, event) = next_piece(model) => {
+            let over = !matches!(event, Ok(ref piece) if !matches!(piece, ModelEvent::Finished(_)));
+            if over {
+                *model = None;
+            }
+            Input::Model(seq, event)
+        }
+        seq = retry_due(retry) => {
+            *retry = None;
+            Input::RetryDue(seq)
+        }
+        Some((call_id, outcome)) = running.next(), if !running.is_empty() => Input::ToolDone { call_id, outcome },
+        Some(body) = progress.recv() => Input::Progress(body),
+    }
+}
+
+async fn next_piece(
+    model: &mut Option<(CallSeq, BoxStream<'static, Result<ModelEvent, ModelError>>)>,
+) -> (CallSeq, Result<ModelEvent, ModelError>) {
+    let Some((seq, stream)) = model else { return std::future::pending().await };
+    let event = stream.next().await.unwrap_or_else(|| {
+        Err(ModelError {
+            kind: crate::model::ModelErrorKind::Cut,
+            status: None,
+            message: "the answer broke off before its end".to_owned(),
+            body: None,
+            code: None,
+            retry_after: None,
+        })
+    });
+    (*seq, event)
+}
+
+async fn retry_due(retry: &mut Option<(CallSeq, Pin<Box<Sleep>>)>) -> CallSeq {
+    let Some((seq, sleep)) = retry else { return std::future::pending().await };
+    sleep.as_mut().await;
+    *seq
+}

@@ -1,0 +1,177 @@
+//! The decision over one request.
+//!
+//! Denying wins over everything. Then every path and URL of the request must be within bounds, and only then does it
+//! matter whether the tool itself may run: a broad permission to use tools is not one to leave the workspace.
+
+use std::path::{Path, PathBuf};
+
+use hangar_protocol::permission::{PermissionRequest, ShellRequest};
+
+use super::Rule;
+use crate::tool::AccessRequest;
+
+#[derive(Debug, Clone, Default)]
+pub struct Policy {
+    pub allow: Vec<Rule>,
+    pub deny: Vec<Rule>,
+    pub allow_all_tools: bool,
+    pub allow_all_paths: bool,
+    pub allow_all_urls: bool,
+    /// Directories that tools may touch, links resolved.
+    pub roots: Vec<PathBuf>,
+    /// What someone approved for the rest of the session.
+    pub approvals: Vec<Approval>,
+}
+
+/// An approval beyond one call.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Approval {
+    Commands(Vec<String>),
+    Write,
+    Read,
+    Mcp { server: String, tool: Option<String> },
+    Url { domain: String },
+    CustomTool(String),
+    Memory,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Verdict {
+    Allow,
+    Deny { rules: Vec<Rule> },
+    Ask { doubt: Doubt },
+}
+
+/// Why someone has to be asked.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Doubt {
+    /// Outside the directories that tools may touch.
+    Path(PathBuf),
+    Url(String),
+    /// No rule lets the tool run.
+    Tool,
+}
+
+impl Policy {
+    pub fn decide(&self, access: &AccessRequest) -> Verdict {
+        let rules: Vec<Rule> = self.deny.iter().filter(|rule| denies(rule, access)).cloned().collect();
+        if !rules.is_empty() {
+            return Verdict::Deny { rules };
+        }
+        if let Some(path) = access.reads.iter().chain(&access.writes).find(|path| !self.within_bounds(path)) {
+            return Verdict::Ask { doubt: Doubt::Path(path.clone()) };
+        }
+        if let Some(url) = urls(access).find(|url| !self.url_allowed(url, access)) {
+            return Verdict::Ask { doubt: Doubt::Url(url.to_owned()) };
+        }
+        if self.tool_allowed(access) { Verdict::Allow } else { Verdict::Ask { doubt: Doubt::Tool } }
+    }
+
+    fn within_bounds(&self, path: &Path) -> bool {
+        self.allow_all_paths || self.roots.iter().any(|root| path.starts_with(root))
+    }
+
+    fn url_allowed(&self, url: &str, access: &AccessRequest) -> bool {
+        // A shell that may do anything may also reach the network; only a fetch of ours is held to its URL.
+        let trusted_shell = self.allow_all_tools && matches!(access.request, PermissionRequest::Shell(_));
+        self.allow_all_urls
+            || trusted_shell
+            || self.allow.iter().any(|rule| rule.matches_url(url))
+            || self.approvals.iter().any(|approval| match approval {
+                Approval::Url { domain } => {
+                    Rule::parse(&format!("url({domain})")).is_ok_and(|rule| rule.matches_url(url))
+                }
+                _ => false,
+            })
+    }
+
+    fn tool_allowed(&self, access: &AccessRequest) -> bool {
+        let approved = |wanted: &Approval| self.approvals.contains(wanted);
+        match &access.request {
+            // Within bounds, by the check before this one.
+            PermissionRequest::Read { .. } | PermissionRequest::Url { .. } => true,
+            PermissionRequest::Hook { .. } => false,
+            _ if self.allow_all_tools => true,
+            PermissionRequest::Shell(shell) => self.shell_allowed(shell, access),
+            PermissionRequest::Write { .. } => self.writes_allowed(&access.writes),
+            PermissionRequest::Mcp { server_name, tool_name, .. } => {
+                self.allow.iter().any(|rule| rule.matches_mcp(server_name, tool_name))
+                    || approved(&Approval::Mcp { server: server_name.clone(), tool: None })
+                    || approved(&Approval::Mcp { server: server_name.clone(), tool: Some(tool_name.clone()) })
+            }
+            PermissionRequest::Memory { .. } => {
+                self.allow.contains(&Rule::Memory) || approved(&Approval::Memory)
+            }
+            PermissionRequest::CustomTool { tool_name, .. } => {
+                self.allow.iter().any(|rule| rule.matches_custom(tool_name))
+                    || approved(&Approval::CustomTool(tool_name.clone()))
+            }
+        }
+    }
+
+    /// Every command must be harmless or allowed, and what the script writes must be allowed as a write.
+    fn shell_allowed(&self, shell: &ShellRequest, access: &AccessRequest) -> bool {
+        if self.allow.contains(&Rule::Shell(None)) {
+            return true;
+        }
+        let known = !shell.commands.is_empty()
+            && shell.commands.iter().all(|command| {
+                command.read_only
+                    || self.allow.iter().any(|rule| rule.matches_command(&command.identifier))
+                    || self.approvals.iter().any(|approval| {
+                        matches!(approval, Approval::Commands(known) if known.contains(&command.identifier))
+                    })
+            });
+        known && (!shell.has_write_file_redirection || self.writes_allowed(&access.writes))
+    }
+
+    fn writes_allowed(&self, paths: &[PathBuf]) -> bool {
+        self.approvals.contains(&Approval::Write)
+            || self.allow.contains(&Rule::Write(None))
+            || (!paths.is_empty()
+                && paths.iter().all(|path| self.allow.iter().any(|rule| rule.matches_write(path))))
+    }
+}
+
+fn denies(rule: &Rule, access: &AccessRequest) -> bool {
+    match (rule, &access.request) {
+        (Rule::Shell(_), PermissionRequest::Shell(shell)) => {
+            *rule == Rule::Shell(None)
+                || shell.commands.iter().any(|command| rule.matches_command(&command.identifier))
+        }
+        (Rule::Write(_), PermissionRequest::Write { .. }) => {
+            *rule == Rule::Write(None) || access.writes.iter().any(|path| rule.matches_write(path))
+        }
+        // A file that must not be written must not be written by a redirection either.
+        (Rule::Write(Some(_)), PermissionRequest::Shell(_)) => {
+            access.writes.iter().chain(&access.reads).any(|path| rule.matches_write(path))
+        }
+        (Rule::Read(_), PermissionRequest::Read { .. }) => {
+            *rule == Rule::Read(None) || access.reads.iter().any(|path| rule.matches_read(path))
+        }
+        (Rule::Read(Some(_)), PermissionRequest::Shell(_)) => {
+            access.reads.iter().any(|path| rule.matches_read(path))
+        }
+        (Rule::Url(_), _) => urls(access).any(|url| rule.matches_url(url)),
+        (Rule::Memory, PermissionRequest::Memory { .. }) => true,
+        (Rule::Named { .. }, PermissionRequest::Mcp { server_name, tool_name, .. }) => {
+            rule.matches_mcp(server_name, tool_name)
+        }
+        (Rule::Named { .. }, PermissionRequest::CustomTool { tool_name, .. }) => {
+            rule.matches_custom(tool_name)
+        }
+        _ => false,
+    }
+}
+
+fn urls(access: &AccessRequest) -> impl Iterator<Item = &str> {
+    let (fetched, mentioned) = match &access.request {
+        PermissionRequest::Url { url, .. } => (Some(url.as_str()), &[][..]),
+        PermissionRequest::Shell(shell) => (None, &shell.possible_urls[..]),
+        _ => (None, &[][..]),
+    };
+    fetched.into_iter().chain(mentioned.iter().map(|possible| possible.url.as_str()))
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,25 @@
+//! What the model is told when a call is not permitted.
+
+use super::Rule;
+
+/// Nobody could be asked.
+pub const NO_USER: &str = "Permission denied and could not request permission from user";
+
+pub fn denied_by_rules(rules: &[Rule]) -> String {
+    let rules: Vec<String> = rules.iter().map(|rule| format!("`{rule}`")).collect();
+    format!("Permission to run this tool was denied due to the following rules: {}", rules.join(", "))
+}
+
+pub fn rejected_by_user(feedback: Option<&str>) -> String {
+    match feedback {
+        Some(feedback) => format!("The user rejected this tool call. User feedback: {feedback}"),
+        None => "The user rejected this tool call.".to_owned(),
+    }
+}
+
+pub fn denied_by_hook(message: Option<&str>) -> String {
+    match message {
+        Some(message) => format!("Permission denied by a PermissionRequest hook: {message}"),
+        None => "Permission denied by a PermissionRequest hook".to_owned(),
+    }
+}

@@ -1,0 +1,6 @@
+//! Words for the model: the system prompt, assembled from named sections, and notices in the course of a session.
+
+pub mod notices;
+mod sections;
+
+pub use sections::{Environment, SystemPrompt};

@@ -1,0 +1,48 @@
+//! Texts that Hangar puts before the model in the course of a session.
+
+use hangar_protocol::data::Mode;
+
+/// Sent when an autopilot run ends without `task_complete`.
+pub const CONTINUATION: &str = "\
+The task is still open: you ended your turn without calling task_complete.
+
+If you were planning, stop planning and start implementing. You are done only when everything that was asked for works \
+and you have seen it work. Do not call task_complete while
+
+- questions are open: decide by your best judgement and go on;
+- something failed: fix it, or find another way;
+- steps remain: do them first.
+
+Go on by yourself until the task is really finished, then call task_complete with a summary.";
+
+/// Sent when the output limit cut an answer.
+pub const CUT_SHORT: &str = "Your answer reached the output limit. Please continue from where you left off.";
+
+/// The answer to `ask_user` when nobody is there.
+pub const NOBODY_TO_ASK: &str = "\
+The user is not available to answer and will look at the result later. Decide by yourself and go on. If the request \
+cannot be settled without them, stop and say in task_complete what is unclear rather than build on a guess.";
+
+/// Told once when a session enters a mode.
+pub fn mode(mode: Mode) -> &'static str {
+    match mode {
+        Mode::Interactive => {
+            "<mode>Interactive mode: answer the user, act on what they ask for, and hand back when it is done.</mode>"
+        }
+        Mode::Plan => {
+            "<mode>Plan mode: explore and think, change nothing. Write the plan to plan.md in the session folder, so \
+             that someone else could carry it out: goal, steps, files, how each step is verified, open questions. \
+             Tools that change anything outside the session folder are refused.</mode>"
+        }
+        Mode::Autopilot => {
+            "<mode>Autopilot: nobody is watching, so work on your own until the task is finished and verified. Do not \
+             stop to ask or to announce what you will do next. When everything that was asked for works, call \
+             task_complete with a summary; ending your turn without it means the task is still open.</mode>"
+        }
+    }
+}
+
+/// The refusal of a tool that would change something in plan mode.
+pub const PLAN_REFUSAL: &str = "\
+Plan mode changes nothing outside the session folder, so this call was refused. Read what you need, write the plan to \
+plan.md in the session folder, and leave the change for later.";

@@ -1,0 +1,132 @@
+//! Whether a failed model call is tried again, and when.
+
+use std::time::Duration;
+
+use crate::entropy::Entropy;
+use crate::model::{ModelError, ModelErrorKind};
+
+const MAX_RETRIES: u32 = 5;
+/// A key that has just been rotated may need a moment; a wrong one will not get better.
+const MAX_AUTH_RETRIES: u32 = 2;
+/// A server that asks for more patience than this is answered with an error instead.
+const LONGEST_WAIT: Duration = Duration::from_secs(120);
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Decision {
+    Retry { after: Duration, reason: Reason },
+    GiveUp,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Reason {
+    TransientAuth,
+    RateLimit,
+    ApiError,
+    Streaming,
+}
+
+impl Reason {
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Reason::TransientAuth => "transient_auth_error",
+            Reason::RateLimit => "rate_limit",
+            Reason::ApiError => "api_error",
+            Reason::Streaming => "streaming_error",
+        }
+    }
+}
+
+/// `retries` is how often this call has been tried again already.
+pub fn decide(error: &ModelError, retries: u32, entropy: &mut Entropy) -> Decision {
+    let (most, reason, base) = match error.kind {
+        ModelErrorKind::Authentication => (MAX_AUTH_RETRIES, Reason::TransientAuth, Duration::from_secs(1)),
+        ModelErrorKind::RateLimit => {
+            (MAX_RETRIES, Reason::RateLimit, backoff(Duration::from_secs(5), retries / 2))
+        }
+        ModelErrorKind::Server => {
+            (MAX_RETRIES, Reason::ApiError, backoff(Duration::from_millis(500), retries))
+        }
+        ModelErrorKind::Connect => (MAX_RETRIES, Reason::Streaming, backoff(Duration::from_secs(1), retries)),
+        ModelErrorKind::Cut | ModelErrorKind::Stalled | ModelErrorKind::Protocol => {
+            (MAX_RETRIES, Reason::Streaming, Duration::from_secs(1))
+        }
+        ModelErrorKind::Refused | ModelErrorKind::ContextLength | ModelErrorKind::Configuration => {
+            return Decision::GiveUp;
+        }
+    };
+    if retries >= most || error.retry_after.is_some_and(|wait| wait > LONGEST_WAIT) {
+        return Decision::GiveUp;
+    }
+    // A server's own word is kept to the letter; it may only be exceeded.
+    let after = match error.retry_after {
+        Some(wait) => entropy.jitter(wait, 0.1),
+        None => entropy.jitter(base, 0.5),
+    };
+    Decision::Retry { after, reason }
+}
+
+fn backoff(base: Duration, doublings: u32) -> Duration {
+    // Five retries double four times at most; the cap is for callers that count differently.
+    (base * 2_u32.pow(doublings.min(6))).min(Duration::from_secs(10))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn error(kind: ModelErrorKind, retry_after: Option<u64>) -> ModelError {
+        ModelError {
+            kind,
+            status: None,
+            message: String::new(),
+            body: None,
+            code: None,
+            retry_after: retry_after.map(Duration::from_secs),
+        }
+    }
+
+    fn check(kind: ModelErrorKind, tries_again: u32) {
+        let mut entropy = Entropy::seeded(7);
+        let retries =
+            (0..20).take_while(|n| decide(&error(kind, None), *n, &mut entropy) != Decision::GiveUp).count();
+        assert_eq!(retries, tries_again as usize, "{kind:?}");
+    }
+
+    #[test]
+    fn each_kind_of_failure_has_its_number_of_retries() {
+        check(ModelErrorKind::Authentication, 2);
+        check(ModelErrorKind::RateLimit, 5);
+        check(ModelErrorKind::Server, 5);
+        check(ModelErrorKind::Connect, 5);
+        check(ModelErrorKind::Cut, 5);
+        check(ModelErrorKind::Stalled, 5);
+        check(ModelErrorKind::Refused, 0);
+        check(ModelErrorKind::ContextLength, 0);
+    }
+
+    #[test]
+    fn waits_grow_and_are_spread() {
+        let mut entropy = Entropy::seeded(7);
+        let mut waits = Vec::new();
+        for n in 0..5 {
+            let Decision::Retry { after, .. } = decide(&error(ModelErrorKind::Server, None), n, &mut entropy)
+            else {
+                panic!("retry {n}");
+            };
+            waits.push(after);
+        }
+        assert!(waits.windows(2).all(|pair| pair[0] < pair[1]), "{waits:?}");
+    }
+
+    #[test]
+    fn the_servers_own_wait_is_honoured_and_bounded() {
+        let mut entropy = Entropy::seeded(7);
+        let Decision::Retry { after, .. } =
+            decide(&error(ModelErrorKind::RateLimit, Some(3)), 0, &mut entropy)
+        else {
+            panic!()
+        };
+        assert!(after >= Duration::from_secs(3));
+        assert_eq!(decide(&error(ModelErrorKind::RateLimit, Some(9999)), 0, &mut entropy), Decision::GiveUp);
+    }
+}

@@ -1,0 +1,386 @@
+//! One call to the model: from the request to a whole answer or a failure.
+
+use std::sync::Arc;
+
+use hangar_protocol::data::{self, CallOutcome};
+use jiff::Timestamp;
+
+use super::run::{Ending, Phase, Run, millis_between};
+use super::tools::is_file_edit;
+use super::{CallSeq, Context, Effect, Session, Step, own_tools};
+use crate::model::{
+    Finish, Initiator, ModelError, ModelErrorKind, ModelEvent, ModelRequest, Reply, ToolCall, ToolChoice,
+};
+use crate::prompt::notices;
+use crate::retry::{self, Decision, Reason};
+use crate::tool::ToolSpec;
+
+/// How often an answer that the output limit cut is asked to go on.
+const MAX_CUT_ANSWERS: u32 = 3;
+
+pub(super) struct Call {
+    seq: CallSeq,
+    retries: u32,
+    started: Timestamp,
+    first_token: Option<Timestamp>,
+    /// Given out when the first text arrives, so that a failed attempt's pieces never share an id with the answer.
+    message_id: Option<String>,
+    reasoning_id: Option<String>,
+    /// While waiting: why the call is tried again.
+    retry_reason: Option<Reason>,
+}
+
+impl Call {
+    pub(super) fn elapsed_ms(&self, now: Timestamp) -> u64 {
+        millis_between(self.started, now)
+    }
+
+    pub(super) fn cancel_phase(&self) -> &'static str {
+        if self.first_token.is_some() { "mid_stream" } else { "pre_first_token" }
+    }
+}
+
+impl Session {
+    pub(super) fn call_model(&mut self, retries: u32, step: &mut Step, context: &mut Context<'_>) {
+        self.calls += 1;
+        let seq = CallSeq(self.calls);
+        let Some(run) = &mut self.run else { return };
+        run.phase = Phase::Calling(Call {
+            seq,
+            retries,
+            started: context.now,
+            first_token: None,
+            message_id: None,
+            reasoning_id: None,
+            retry_reason: None,
+        });
+        let initiator = if run.turn == 0 { Initiator::User } else { Initiator::Agent };
+        let turn_id = run.turn.to_string();
+        let model = Some(self.state.model.clone());
+        self.emit(step, data::ModelCallStart { turn_id, model });
+        let request = ModelRequest {
+            model: self.state.model.clone(),
+            system: Arc::clone(&self.config.system),
+            messages: self.state.conversation.messages().cloned().collect(),
+            tools: self.visible_tools(),
+            tool_choice: ToolChoice::Auto,
+            effort: self.state.effort.clone(),
+            stream: self.config.streaming,
+            initiator,
+            session_id: self.state.session_id.clone(),
+        };
+        step.effects.push(Effect::CallModel(seq, Box::new(request)));
+    }
+
+    /// What the model is shown, the session's own tools included.
+    pub(super) fn visible_tools(&self) -> Arc<[ToolSpec]> {
+        let own = own_tools::specs(self.state.mode, self.config.may_ask, self.config.user_reachable);
+        let mut own = own.peekable();
+        if own.peek().is_none() {
+            return Arc::clone(&self.config.tools);
+        }
+        self.config.tools.iter().cloned().chain(own).collect()
+    }
+
+    pub(super) fn model(
+        &mut self,
+        seq: CallSeq,
+        event: Result<ModelEvent, ModelError>,
+        step: &mut Step,
+        context: &mut Context<'_>,
+    ) {
+        let Some(Run { phase: Phase::Calling(call), .. }) = &mut self.run else { return };
+        if call.seq != seq {
+            return;
+        }
+        match event {
+            Ok(ModelEvent::Finished(reply)) => self.answered(*reply, step, context),
+            Err(error) => self.failed(&error, step, context),
+            Ok(piece) => {
+                call.first_token.get_or_insert(context.now);
+                if !self.config.streaming {
+                    return;
+                }
+                match piece {
+                    ModelEvent::Text(delta_content) => {
+                        let message_id = match &call.message_id {
+                            Some(id) => id.clone(),
+                            None => {
+                                let id = call.message_id.insert(context.entropy.uuid()).clone();
+                                self.emit(step, data::MessageStart { message_id: id.clone() });
+                                id
+                            }
+                        };
+                        self.emit(
+                            step,
+                            data::MessageDelta { message_id, delta_content, parent_tool_call_id: None },
+                        );
+                    }
+                    ModelEvent::Reasoning(delta_content) => {
+                        let reasoning_id =
+                            call.reasoning_id.get_or_insert_with(|| context.entropy.uuid()).clone();
+                        self.emit(step, data::ReasoningDelta { reasoning_id, delta_content });
+                    }
+                    ModelEvent::ToolInput { call_id, name, kind, delta } if !delta.is_empty() => {
+                        let delta = data::ToolCallDelta {
+                            tool_call_id: call_id,
+                            tool_name: Some(name),
+                            tool_type: Some(kind),
+                            input_delta: delta,
+                        };
+                        self.emit(step, delta);
+                    }
+                    ModelEvent::ToolInput { .. } | ModelEvent::Finished(_) => {}
+                }
+            }
+        }
+    }
+
+    fn answered(&mut self, reply: Reply, step: &mut Step, context: &mut Context<'_>) {
+        let Some(Run { phase, interaction_id, message_id: origin, turn, cut_answers, .. }) = &mut self.run
+        else {
+            return;
+        };
+        let Phase::Calling(call) = std::mem::replace(phase, Phase::Between) else { return };
+        let (interaction_id, origin, turn_id) = (interaction_id.clone(), origin.clone(), turn.to_string());
+        let cut = reply.finish == Finish::Length
+            && reply.turn.tool_calls.is_empty()
+            && !reply.turn.text.is_empty()
+            && *cut_answers < MAX_CUT_ANSWERS;
+        *cut_answers += u32::from(cut);
+
+        self.account(&call, &reply, step, context);
+        let edits = reply.turn.tool_calls.iter().any(|call| is_file_edit(&call.name));
+        self.finish_call_event(&call, CallOutcome::Success, Some(edits), step, context);
+
+        let reasoning = reply.turn.reasoning.unwrap_or_default();
+        let message = data::AssistantMessage {
+            message_id: call.message_id.unwrap_or_else(|| context.entropy.uuid()),
+            originating_message_id: Some(origin),
+            model: Some(self.state.model.clone()),
+            content: reply.turn.text,
+            tool_requests: reply.turn.tool_calls.iter().map(|call| self.tool_request(call)).collect(),
+            interaction_id: Some(interaction_id),
+            turn_id: Some(turn_id),
+            reasoning_text: (!reasoning.text.is_empty()).then(|| reasoning.text.clone()),
+            reasoning_opaque: reasoning.opaque,
+            encrypted_content: reasoning.encrypted,
+            output_tokens: reply.usage.output_tokens,
+            api_call_id: reply.id,
+            parent_tool_call_id: None,
+        };
+        let empty = message.content.is_empty() && message.tool_requests.is_empty();
+        self.emit(step, message);
+        if !reasoning.text.is_empty() {
+            let reasoning_id = call.reasoning_id.unwrap_or_else(|| context.entropy.uuid());
+            self.emit(step, data::Reasoning { reasoning_id, content: reasoning.text });
+        }
+
+        if !reply.turn.tool_calls.is_empty() {
+            self.begin_tools(reply.turn.tool_calls, step, context);
+            return;
+        }
+        self.final_result("success".to_owned(), step);
+        self.end_turn(step);
+        if empty {
+            let message = match reply.finish {
+                Finish::ContentFilter => "The provider's content filter withheld the answer.",
+                _ => "The model returned an empty answer. Send the message again to retry.",
+            };
+            self.fail_run("query", message.to_owned(), None, None, step, context);
+        } else if cut {
+            self.emit(
+                step,
+                data::UserMessage {
+                    content: String::new(),
+                    transformed_content: Some(notices::CUT_SHORT.to_owned()),
+                    source: Some("output-limit".to_owned()),
+                    ..Default::default()
+                },
+            );
+            self.begin_turn(step, context);
+        } else if self.steering.is_empty() {
+            self.end_run(Ending::Answered, step, context);
+        } else {
+            // Someone spoke while the model was giving what would have been its last word.
+            self.begin_turn(step, context);
+        }
+    }
+
+    /// Records what a call cost, for good and for the moment.
+    fn account(&mut self, call: &Call, reply: &Reply, step: &mut Step, context: &mut Context<'_>) {
+        let turn = self.run.as_ref().map_or(0, |run| run.turn);
+        let usage = data::AssistantUsage {
+            model: self.state.model.clone(),
+            input_tokens: reply.usage.input_tokens,
+            output_tokens: reply.usage.output_tokens,
+            cache_read_tokens: reply.usage.cache_read_tokens,
+            cache_write_tokens: reply.usage.cache_write_tokens,
+            reasoning_tokens: reply.usage.reasoning_tokens,
+            cost: None,
+            duration: Some(call.elapsed_ms(context.now)),
+            time_to_first_token_ms: call.first_token.map(|at| millis_between(call.started, at)),
+            initiator: Some(if turn == 0 { "user" } else { "agent" }.to_owned()),
+            api_call_id: reply.id.clone(),
+            api_endpoint: Some(self.config.provider.endpoint.to_owned()),
+            reasoning_effort: self.state.effort.clone(),
+            finish_reason: Some(finish_name(&reply.finish).to_owned()),
+            parent_tool_call_id: None,
+        };
+        self.emit(step, usage.clone());
+        self.emit(step, data::UsageRecord { usage });
+    }
+
+    fn failed(&mut self, error: &ModelError, step: &mut Step, context: &mut Context<'_>) {
+        let Some(run) = &mut self.run else { return };
+        let Phase::Calling(mut call) = std::mem::replace(&mut run.phase, Phase::Between) else { return };
+        let failure = data::ModelCallFailure {
+            model: Some(self.state.model.clone()),
+            status_code: error.status,
+            duration_ms: Some(call.elapsed_ms(context.now)),
+            api_endpoint: Some(self.config.provider.endpoint.to_owned()),
+            failure_kind: Some(if error.status.is_some() { "api" } else { "transport" }.to_owned()),
+            source: "top_level".to_owned(),
+            error_message: Some(error.body.clone().unwrap_or_else(|| error.message.clone())),
+            error_code: error.code.clone(),
+            error_type: None,
+        };
+        self.emit(step, failure);
+        self.finish_call_event(&call, CallOutcome::Error, None, step, context);
+        match retry::decide(error, call.retries, context.entropy) {
+            Decision::Retry { after, reason } => {
+                call.retry_reason = Some(reason);
+                step.effects.push(Effect::RetryAfter(call.seq, after));
+                if let Some(run) = &mut self.run {
+                    run.phase = Phase::Waiting(call);
+                }
+            }
+            Decision::GiveUp => {
+                self.final_result(result_name(error), step);
+                self.end_turn(step);
+                let retried = match call.retries {
+                    0 => String::new(),
+                    1 => " (retried once)".to_owned(),
+                    n => format!(" (retried {n} times)"),
+                };
+                let kind = match error.kind {
+                    ModelErrorKind::Authentication => "authentication",
+                    ModelErrorKind::RateLimit => "rate_limit",
+                    ModelErrorKind::ContextLength => "context_limit",
+                    _ => "query",
+                };
+                let message = format!("{}{retried}", error.message);
+                self.fail_run(kind, message, error.status, error.code.clone(), step, context);
+            }
+        }
+    }
+
+    pub(super) fn retry_due(&mut self, seq: CallSeq, step: &mut Step, context: &mut Context<'_>) {
+        let Some(run) = &mut self.run else { return };
+        let turn_id = run.turn.to_string();
+        let (retries, reason) = match &run.phase {
+            Phase::Waiting(call) if call.seq == seq => (call.retries + 1, call.retry_reason),
+            _ => return,
+        };
+        let retry = data::TurnRetry {
+            turn_id,
+            model: Some(self.state.model.clone()),
+            reason: reason.map(|reason| reason.as_str().to_owned()),
+        };
+        self.emit(step, retry);
+        if reason != Some(Reason::RateLimit) {
+            let message = "The request failed; trying again.".to_owned();
+            self.emit(step, data::SessionInfo { info_type: "model_retry".to_owned(), message });
+        }
+        self.call_model(retries, step, context);
+    }
+
+    fn fail_run(
+        &mut self,
+        error_type: &str,
+        message: String,
+        status_code: Option<u16>,
+        error_code: Option<String>,
+        step: &mut Step,
+        context: &mut Context<'_>,
+    ) {
+        let error_type = error_type.to_owned();
+        self.emit(step, data::SessionError { error_type, message, status_code, error_code });
+        self.end_run(Ending::Failed, step, context);
+    }
+
+    pub(super) fn finish_call_event(
+        &mut self,
+        call: &Call,
+        outcome: CallOutcome,
+        edits: Option<bool>,
+        step: &mut Step,
+        context: &mut Context<'_>,
+    ) {
+        let Some(run) = &self.run else { return };
+        let finished = data::ModelCallFinished {
+            turn_id: run.turn.to_string(),
+            dispatch_duration_ms: call.elapsed_ms(context.now),
+            outcome,
+            edit_classifier_version: 1,
+            interaction_id: Some(run.interaction_id.clone()),
+            contains_built_in_file_edit_request: edits,
+        };
+        self.emit(step, finished);
+    }
+
+    pub(super) fn final_result(&mut self, result: String, step: &mut Step) {
+        let model = Some(self.state.model.clone());
+        let is_byok = self.config.provider.is_byok;
+        self.emit(step, data::ModelCallFinalResult { model, is_byok, result });
+    }
+
+    fn tool_request(&self, call: &ToolCall) -> data::ToolRequest {
+        let arguments = parse_arguments(call);
+        let intention_summary =
+            arguments.get("description").and_then(serde_json::Value::as_str).map(str::to_owned);
+        let tool_title =
+            self.config.tools.iter().find(|spec| spec.name == call.name).and_then(|spec| spec.title.clone());
+        data::ToolRequest {
+            tool_call_id: call.id.clone(),
+            name: call.name.clone(),
+            arguments,
+            kind: Some(call.kind),
+            intention_summary,
+            tool_title,
+            mcp_server_name: None,
+            mcp_tool_name: None,
+        }
+    }
+}
+
+/// A function's arguments as JSON; the bare text where it is none, for a custom tool as for a slip of the model.
+pub(super) fn parse_arguments(call: &ToolCall) -> serde_json::Value {
+    let text = || serde_json::Value::String(call.input.clone());
+    match call.kind {
+        data::ToolType::Custom => text(),
+        data::ToolType::Function if call.input.trim().is_empty() => serde_json::json!({}),
+        data::ToolType::Function => match serde_json::from_str(&call.input) {
+            Ok(serde_json::Value::Object(arguments)) => serde_json::Value::Object(arguments),
+            Ok(_) | Err(_) => text(),
+        },
+    }
+}
+
+fn finish_name(finish: &Finish) -> &str {
+    match finish {
+        Finish::Stop => "stop",
+        Finish::ToolCalls => "tool_calls",
+        Finish::Length => "length",
+        Finish::ContentFilter => "content_filter",
+        Finish::Other(name) => name,
+    }
+}
+
+fn result_name(error: &ModelError) -> String {
+    match error.status {
+        Some(status @ (400 | 413 | 429)) => format!("http_{status}"),
+        Some(status) => format!("http_{}xx", status / 100),
+        None => "transport_error".to_owned(),
+    }
+}

@@ -1,0 +1,150 @@
+//! What a session is told and what it wants done. Between the two lies [`Session::step`](super::Session::step).
+
+use std::path::PathBuf;
+use std::time::Duration;
+
+use hangar_protocol::Body;
+use hangar_protocol::data::{Attachment, Mode, NotificationKind, WorkingDirectory};
+use hangar_protocol::permission::PermissionOutcome;
+use jiff::Timestamp;
+
+use crate::entropy::Entropy;
+use crate::model::{ModelError, ModelEvent, ModelRequest};
+use crate::tool::{Access, ToolInput, ToolOutcome};
+
+/// Numbers the model calls of a session, so that what a cancelled call still says is not taken for the next one's.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct CallSeq(pub u64);
+
+#[derive(Debug)]
+pub enum Input {
+    Opened(Opening),
+    Command(Command),
+    Model(CallSeq, Result<ModelEvent, ModelError>),
+    RetryDue(CallSeq),
+    Inspected(Vec<Inspection>),
+    Progress(Body),
+    ToolDone {
+        call_id: String,
+        outcome: ToolOutcome,
+    },
+    Discovered(Vec<Reminder>),
+    /// Work that outlived its tool call has news.
+    Background(Notice),
+}
+
+#[derive(Debug)]
+pub enum Opening {
+    New { session_id: String, version: String, context: WorkingDirectory },
+    Resumed { log_bytes: u64, context: WorkingDirectory },
+}
+
+#[derive(Debug)]
+pub enum Command {
+    Send(Prompt),
+    Abort {
+        reason: String,
+    },
+    SetMode(Mode),
+    SetModel {
+        model: String,
+        effort: Option<String>,
+    },
+    AnswerPermission {
+        request_id: String,
+        answer: PermissionOutcome,
+    },
+    AnswerQuestion {
+        request_id: String,
+        answer: String,
+        was_freeform: bool,
+    },
+    /// Writes the closing event. Nothing may follow.
+    Shutdown {
+        error: Option<String>,
+    },
+}
+
+#[derive(Debug, Clone)]
+pub struct Prompt {
+    pub text: String,
+    pub attachments: Vec<Attachment>,
+    pub timing: Timing,
+    pub origin: Origin,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Timing {
+    /// After everything that is already waiting.
+    Queue,
+    /// Into the run that is under way; like `Queue` when there is none.
+    Steer,
+}
+
+#[derive(Debug, Clone)]
+pub enum Origin {
+    User,
+    /// A person's message that came through something with a name.
+    Source(String),
+    AutopilotNudge,
+    Notification(NotificationKind),
+}
+
+impl Prompt {
+    pub fn user(text: impl Into<String>) -> Self {
+        Self { text: text.into(), attachments: Vec::new(), timing: Timing::Queue, origin: Origin::User }
+    }
+}
+
+#[derive(Debug)]
+pub struct Inspection {
+    pub call_id: String,
+    pub access: Result<Access, ToolOutcome>,
+}
+
+/// Instructions that came to light because a tool touched a file they are about.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Reminder {
+    pub source: String,
+    pub trigger_file: String,
+    pub trigger_tool: String,
+    pub text: String,
+}
+
+#[derive(Debug, Clone)]
+pub struct Notice {
+    pub text: String,
+    pub kind: NotificationKind,
+}
+
+#[derive(Debug)]
+pub enum Effect {
+    CallModel(CallSeq, Box<ModelRequest>),
+    CancelModel,
+    RetryAfter(CallSeq, Duration),
+    /// Ask the named tools what the calls would touch.
+    Inspect(Vec<(String, ToolInput)>),
+    RunTool(String, ToolInput),
+    CancelTools,
+    /// Look for instructions about these files, with the tool that touched each.
+    Discover(Vec<(PathBuf, String)>),
+    /// The session is at rest: make the log durable.
+    Sync,
+}
+
+#[derive(Debug, Default)]
+pub struct Step {
+    pub events: Vec<Body>,
+    pub effects: Vec<Effect>,
+}
+
+/// What a step may know of the world.
+pub struct Context<'a> {
+    pub now: Timestamp,
+    pub entropy: &'a mut Entropy,
+}
+
+/// The form of every timestamp in an event.
+pub fn iso(timestamp: Timestamp) -> String {
+    timestamp.strftime("%Y-%m-%dT%H:%M:%S%.3fZ").to_string()
+}

@@ -1,0 +1,227 @@
+//! A session: what it knows and what it decides.
+//!
+//! [`Session::step`] takes one input and answers with the events that happened and the effects to bring about. It does
+//! no I/O and cannot fail. The driver logs the events before it performs the effects, so a crash leaves a started call
+//! without an end, never an effect that the log does not know of.
+
+mod call;
+mod io;
+mod own_tools;
+mod run;
+pub mod state;
+mod tools;
+
+use std::collections::VecDeque;
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use hangar_protocol::Body;
+use hangar_protocol::data::{self, Mode};
+
+pub use io::{
+    CallSeq, Command, Context, Effect, Input, Inspection, Notice, Opening, Origin, Prompt, Reminder, Step,
+    Timing, iso,
+};
+pub use state::{State, Totals};
+
+use crate::conversation::INTERRUPTED;
+use crate::model::ProviderFacts;
+use crate::permissions::Policy;
+use crate::tool::ToolSpec;
+use run::Run;
+
+/// The most messages that may wait for a session. A sender beyond that is told so by an event.
+const QUEUE_LIMIT: usize = 256;
+
+pub struct SessionConfig {
+    /// The system prompt, assembled once so that it stays the same over all turns.
+    pub system: Arc<str>,
+    /// The tools outside the session's own, as the model is shown them.
+    pub tools: Arc<[ToolSpec]>,
+    pub policy: Policy,
+    pub provider: ProviderFacts,
+    pub max_prompt_tokens: u64,
+    pub streaming: bool,
+    /// How often an autopilot that stops without `task_complete` is sent on.
+    pub autopilot_cap: u32,
+    /// Whether someone can answer permissions and questions.
+    pub user_reachable: bool,
+    pub may_ask: bool,
+    /// Where plan mode may write.
+    pub session_dir: PathBuf,
+    /// Built-in tools that the caller switched off; they are announced.
+    pub disabled_tools: Vec<String>,
+    pub discovers_instructions: bool,
+}
+
+pub struct Session {
+    state: State,
+    config: SessionConfig,
+    run: Option<Run>,
+    queue: VecDeque<Prompt>,
+    steering: Vec<Prompt>,
+    calls: u64,
+    /// Nudges since a person last said something.
+    nudges: u32,
+}
+
+impl Session {
+    pub fn new(state: State, config: SessionConfig) -> Self {
+        Self { state, config, run: None, queue: VecDeque::new(), steering: Vec::new(), calls: 0, nudges: 0 }
+    }
+
+    pub fn state(&self) -> &State {
+        &self.state
+    }
+
+    pub(crate) fn state_mut(&mut self) -> &mut State {
+        &mut self.state
+    }
+
+    /// Nothing is under way and nothing waits.
+    pub fn is_idle(&self) -> bool {
+        self.run.is_none() && self.queue.is_empty()
+    }
+
+    pub fn step(&mut self, input: Input, context: &mut Context<'_>) -> Step {
+        let mut step = Step::default();
+        match input {
+            Input::Opened(opening) => self.open(opening, &mut step, context),
+            Input::Command(Command::Send(prompt)) => self.send(prompt, &mut step, context),
+            Input::Command(Command::Abort { reason }) => self.abort(reason, &mut step, context),
+            Input::Command(Command::SetMode(mode)) => self.set_mode(mode, &mut step),
+            Input::Command(Command::SetModel { model, effort }) => self.set_model(model, effort, &mut step),
+            Input::Command(Command::AnswerPermission { request_id, answer }) => {
+                self.permission_answered(&request_id, answer, &mut step, context);
+            }
+            Input::Command(Command::AnswerQuestion { request_id, answer, was_freeform }) => {
+                self.question_answered(&request_id, answer, was_freeform, &mut step, context);
+            }
+            Input::Command(Command::Shutdown { error }) => self.shutdown(error, &mut step, context),
+            Input::Model(call, event) => self.model(call, event, &mut step, context),
+            Input::RetryDue(call) => self.retry_due(call, &mut step, context),
+            Input::Inspected(inspections) => self.inspected(inspections, &mut step, context),
+            Input::Progress(body) => self.progress(body, &mut step),
+            Input::ToolDone { call_id, outcome } => self.tool_done(&call_id, outcome, &mut step, context),
+            Input::Discovered(reminders) => self.discovered(reminders, &mut step, context),
+            Input::Background(notice) => self.background(notice, &mut step, context),
+        }
+        step
+    }
+
+    /// Everything that happens passes here: the state is a fold over what is emitted, live as on resume.
+    fn emit(&mut self, step: &mut Step, body: impl Into<Body>) {
+        let body = body.into();
+        self.state.apply(&body);
+        step.events.push(body);
+    }
+
+    fn open(&mut self, opening: Opening, step: &mut Step, context: &mut Context<'_>) {
+        let now = iso(context.now);
+        let model = (!self.state.model.is_empty()).then(|| self.state.model.clone());
+        let effort = self.state.effort.clone();
+        let mode = self.state.mode;
+        match opening {
+            Opening::New { session_id, version, context } => {
+                let start = data::SessionStart {
+                    session_id,
+                    version: 1,
+                    producer: "hangar".to_owned(),
+                    copilot_version: version,
+                    start_time: now,
+                    selected_model: model,
+                    reasoning_effort: effort,
+                    context: Some(context),
+                };
+                self.emit(step, start);
+                self.announce(step);
+                if mode != Mode::Interactive {
+                    self.emit(step, data::ModeChanged { previous_mode: Mode::Interactive, new_mode: mode });
+                }
+            }
+            Opening::Resumed { log_bytes, context } => {
+                let resume = data::SessionResume {
+                    resume_time: now,
+                    event_count: self.state.end.0,
+                    events_file_size_bytes: Some(log_bytes),
+                    selected_model: model,
+                    reasoning_effort: effort,
+                    context: Some(context),
+                    session_was_active: Some(false),
+                };
+                self.emit(step, resume);
+                self.announce(step);
+                self.close_interrupted(step);
+            }
+        }
+    }
+
+    fn announce(&mut self, step: &mut Step) {
+        self.emit(step, data::SkillsLoaded { skills: Vec::new() });
+        if !self.config.disabled_tools.is_empty() {
+            let message = format!("Disabled tools: {}", self.config.disabled_tools.join(", "));
+            self.emit(step, data::SessionInfo { info_type: "configuration".to_owned(), message });
+        }
+    }
+
+    /// Ends the calls that were under way when the last process on this session went away.
+    fn close_interrupted(&mut self, step: &mut Step) {
+        let open: Vec<String> = self.state.conversation.open_calls().map(|(id, _)| id.to_owned()).collect();
+        for call_id in &open {
+            self.emit(
+                step,
+                data::ToolComplete {
+                    tool_call_id: call_id.clone(),
+                    success: false,
+                    error: Some(data::ToolError {
+                        message: INTERRUPTED.to_owned(),
+                        code: Some("interrupted".to_owned()),
+                    }),
+                    ..Default::default()
+                },
+            );
+        }
+        if !open.is_empty() {
+            let message = format!(
+                "{} tool call(s) had no result when the session was resumed. What they were doing may be undone, half \
+                 done or done; results that were complete are kept and nothing was run again.",
+                open.len()
+            );
+            self.emit(step, data::SessionWarning { warning_type: "interrupted_tools".to_owned(), message });
+        }
+    }
+
+    fn set_mode(&mut self, mode: Mode, step: &mut Step) {
+        let previous_mode = self.state.mode;
+        if previous_mode != mode {
+            self.emit(step, data::ModeChanged { previous_mode, new_mode: mode });
+        }
+    }
+
+    fn set_model(&mut self, model: String, effort: Option<String>, step: &mut Step) {
+        if self.state.model == model && self.state.effort == effort {
+            return;
+        }
+        let previous_model = Some(self.state.model.clone());
+        self.emit(step, data::ModelChange { previous_model, new_model: model, reasoning_effort: effort });
+    }
+
+    fn shutdown(&mut self, error: Option<String>, step: &mut Step, context: &mut Context<'_>) {
+        if self.run.is_some() {
+            self.abort("user_initiated".to_owned(), step, context);
+        }
+        let started = self.state.started.parse::<jiff::Timestamp>().unwrap_or(context.now);
+        let totals = &self.state.totals;
+        let shutdown = data::SessionShutdown {
+            shutdown_type: if error.is_some() { "error" } else { "routine" }.to_owned(),
+            error_reason: error,
+            total_api_duration_ms: totals.api_ms,
+            session_start_time: u64::try_from(started.as_millisecond()).unwrap_or(0),
+            code_changes: totals.changes.clone(),
+            model_metrics: totals.models.clone(),
+            current_model: Some(self.state.model.clone()),
+        };
+        self.emit(step, shutdown);
+        step.effects.push(Effect::Sync);
+    }
+}

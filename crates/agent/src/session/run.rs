@@ -1,0 +1,335 @@
+//! The outer loop: a run per prompt, a queue of prompts, steering, autopilot, and being idle.
+
+use hangar_protocol::data::{self, Attachment, AutopilotStop, Delivery, Mode};
+use jiff::Timestamp;
+
+use super::call::Call;
+use super::tools::Running;
+use super::{Context, Effect, Notice, Origin, Prompt, QUEUE_LIMIT, Session, Step, Timing, iso};
+use crate::prompt::notices;
+
+/// The work that one prompt set off.
+pub(super) struct Run {
+    pub(super) interaction_id: String,
+    /// The prompt's own id, named by every answer to it.
+    pub(super) message_id: String,
+    pub(super) turn: u32,
+    pub(super) phase: Phase,
+    /// How often an answer that the output limit cut was asked to go on.
+    pub(super) cut_answers: u32,
+    /// Set by `task_complete`.
+    pub(super) completed: bool,
+    /// Set by a refusal that ends the run.
+    pub(super) rejected: bool,
+}
+
+pub(super) enum Phase {
+    /// Between two turns.
+    Between,
+    Calling(Call),
+    /// Waiting to try a failed call again.
+    Waiting(Call),
+    Tools {
+        calls: Vec<Running>,
+        since: Timestamp,
+    },
+    /// Looking for instructions about what the last tools touched.
+    Discovering,
+}
+
+/// Why a run is over.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Ending {
+    Answered,
+    TaskComplete,
+    Failed,
+    /// Someone refused a call in a way that ends the run.
+    Rejected,
+    Aborted,
+}
+
+impl Session {
+    pub(super) fn send(&mut self, prompt: Prompt, step: &mut Step, context: &mut Context<'_>) {
+        if self.run.is_none() {
+            self.start_run(prompt, Delivery::Idle, step, context);
+            return;
+        }
+        if self.queue.len() + self.steering.len() >= QUEUE_LIMIT {
+            let message = format!("{QUEUE_LIMIT} messages are waiting already; this one was not taken.");
+            self.emit(step, data::SessionWarning { warning_type: "queue_full".to_owned(), message });
+            return;
+        }
+        match prompt.timing {
+            Timing::Queue => self.queue.push_back(prompt),
+            Timing::Steer => self.steering.push(prompt),
+        }
+        self.emit(step, data::PendingMessagesModified {});
+    }
+
+    pub(super) fn background(&mut self, notice: Notice, step: &mut Step, context: &mut Context<'_>) {
+        let prompt = Prompt {
+            text: notice.text,
+            attachments: Vec::new(),
+            timing: Timing::Steer,
+            origin: Origin::Notification(notice.kind),
+        };
+        self.send(prompt, step, context);
+    }
+
+    fn start_run(&mut self, prompt: Prompt, delivery: Delivery, step: &mut Step, context: &mut Context<'_>) {
+        let model = self.state.model.clone();
+        self.emit(step, data::McpServersLoaded { servers: Vec::new() });
+        self.emit(step, data::ToolsUpdated { model });
+        let run = Run {
+            interaction_id: context.entropy.uuid(),
+            message_id: context.entropy.uuid(),
+            turn: 0,
+            phase: Phase::Between,
+            cut_answers: 0,
+            completed: false,
+            rejected: false,
+        };
+        if matches!(prompt.origin, Origin::User | Origin::Source(_)) {
+            self.nudges = 0;
+        }
+        self.run = Some(run);
+        self.deliver(prompt, delivery, step, context);
+        self.begin_turn(step, context);
+    }
+
+    /// Puts a prompt into the conversation.
+    fn deliver(&mut self, prompt: Prompt, delivery: Delivery, step: &mut Step, context: &mut Context<'_>) {
+        let mode = self.state.mode;
+        let notice = (mode != self.state.noticed_mode).then_some(mode);
+        let (interaction_id, message_id, turn) = match &self.run {
+            Some(run) => (run.interaction_id.clone(), run.message_id.clone(), run.turn),
+            None => (context.entropy.uuid(), context.entropy.uuid(), 0),
+        };
+        // A message that joins a run has an id of its own; the run keeps the id of the one that began it.
+        let message_id = if delivery == Delivery::Steering { context.entropy.uuid() } else { message_id };
+        let (source, nudge) = match prompt.origin {
+            Origin::Notification(kind) => {
+                self.emit(step, data::SystemNotification { content: prompt.text, kind });
+                self.settle_system_prompt(step);
+                return;
+            }
+            Origin::User => (None, false),
+            Origin::Source(source) => (Some(source), false),
+            Origin::AutopilotNudge => (Some("autopilot".to_owned()), true),
+        };
+        let transformed = decorate(&prompt.text, &prompt.attachments, notice, context.now);
+        let message = data::UserMessage {
+            content: if nudge { String::new() } else { prompt.text },
+            transformed_content: Some(transformed),
+            message_id: Some(message_id),
+            attachments: prompt.attachments,
+            source,
+            delivery: Some(delivery),
+            agent_mode: (mode != Mode::Interactive).then_some(mode),
+            is_autopilot_continuation: nudge.then_some(true),
+            interaction_id: Some(interaction_id),
+            turn_id: Some(turn.to_string()),
+            parent_agent_task_id: None,
+        };
+        self.emit(step, message);
+        self.settle_system_prompt(step);
+        if let Some(mode) = notice {
+            self.emit(step, data::ModeNoticeDelivered { mode });
+        }
+    }
+
+    /// Logs the system prompt when it is not the one that the log knows.
+    fn settle_system_prompt(&mut self, step: &mut Step) {
+        if self.state.system.as_ref() != Some(&self.config.system) {
+            let content = self.config.system.to_string();
+            self.emit(step, data::SystemMessage { role: "system".to_owned(), content });
+        }
+    }
+
+    /// Starts the next turn of the run: what waits to be said comes first, then the model's word.
+    pub(super) fn begin_turn(&mut self, step: &mut Step, context: &mut Context<'_>) {
+        for prompt in std::mem::take(&mut self.steering) {
+            self.deliver(prompt, Delivery::Steering, step, context);
+        }
+        self.truncate(step);
+        let Some(run) = &self.run else { return };
+        let start = data::TurnStart {
+            turn_id: run.turn.to_string(),
+            interaction_id: Some(run.interaction_id.clone()),
+        };
+        self.emit(step, start);
+        self.call_model(0, step, context);
+    }
+
+    /// Ends the turn and, if nothing is left to do, the run.
+    pub(super) fn end_turn(&mut self, step: &mut Step) {
+        let Some(run) = &self.run else { return };
+        let end = data::TurnEnd { turn_id: run.turn.to_string() };
+        self.emit(step, end);
+        if let Some(run) = &mut self.run {
+            run.turn += 1;
+            run.phase = Phase::Between;
+        }
+    }
+
+    /// The run is over; decides what comes next.
+    pub(super) fn end_run(&mut self, ending: Ending, step: &mut Step, context: &mut Context<'_>) {
+        self.run = None;
+        let autopilot = self.state.mode == Mode::Autopilot;
+        if autopilot && ending == Ending::TaskComplete {
+            self.emit(step, data::AutopilotStopped { reason: AutopilotStop::TaskComplete });
+        }
+        let aborted = (ending == Ending::Aborted).then_some(true);
+        self.emit(step, data::AssistantIdle { aborted });
+        if ending == Ending::Aborted {
+            self.queue.clear();
+            self.steering.clear();
+        }
+        // Steering that came too late for its run is a prompt like any other.
+        for prompt in std::mem::take(&mut self.steering).into_iter().rev() {
+            self.queue.push_front(prompt);
+        }
+        if let Some(prompt) = self.queue.pop_front() {
+            self.start_run(prompt, Delivery::Queued, step, context);
+            return;
+        }
+        if autopilot && ending == Ending::Answered {
+            if self.nudges < self.config.autopilot_cap {
+                self.nudges += 1;
+                let nudge = Prompt {
+                    text: notices::CONTINUATION.to_owned(),
+                    attachments: Vec::new(),
+                    timing: Timing::Queue,
+                    origin: Origin::AutopilotNudge,
+                };
+                self.start_run(nudge, Delivery::Idle, step, context);
+                return;
+            }
+            self.emit(step, data::AutopilotStopped { reason: AutopilotStop::CapReached });
+        }
+        self.emit(step, data::SessionIdle { aborted, mode: None });
+        step.effects.push(Effect::Sync);
+    }
+
+    pub(super) fn abort(&mut self, reason: String, step: &mut Step, context: &mut Context<'_>) {
+        let Some(run) = &mut self.run else { return };
+        let turn = u64::from(run.turn);
+        let phase = std::mem::replace(&mut run.phase, Phase::Between);
+        match phase {
+            Phase::Calling(call) => {
+                step.effects.push(Effect::CancelModel);
+                let interrupted = data::AgentInterrupted {
+                    activity: "model_call".to_owned(),
+                    turn,
+                    elapsed_ms: call.elapsed_ms(context.now),
+                    model: Some(self.state.model.clone()),
+                    cancel_phase: Some(call.cancel_phase().to_owned()),
+                    ..Default::default()
+                };
+                self.emit(step, interrupted);
+                self.emit(step, data::Abort { reason });
+                self.finish_call_event(&call, data::CallOutcome::Cancelled, None, step, context);
+            }
+            Phase::Waiting(call) => {
+                step.effects.push(Effect::CancelModel);
+                let interrupted = data::AgentInterrupted {
+                    activity: "retry_backoff".to_owned(),
+                    turn,
+                    elapsed_ms: call.elapsed_ms(context.now),
+                    ..Default::default()
+                };
+                self.emit(step, interrupted);
+                self.emit(step, data::Abort { reason });
+            }
+            Phase::Tools { calls, since } => {
+                step.effects.push(Effect::CancelTools);
+                let open: Vec<&Running> = calls.iter().filter(|call| !call.is_done()).collect();
+                let interrupted = data::AgentInterrupted {
+                    activity: "tool_call".to_owned(),
+                    turn,
+                    elapsed_ms: millis_between(since, context.now),
+                    tool_call_ids: Some(open.iter().map(|call| call.id().to_owned()).collect()),
+                    tool_names: Some(open.iter().map(|call| call.name().to_owned()).collect()),
+                    ..Default::default()
+                };
+                self.emit(step, data::Abort { reason });
+                self.emit(step, interrupted);
+            }
+            Phase::Between | Phase::Discovering => self.emit(step, data::Abort { reason }),
+        }
+        self.end_turn(step);
+        self.end_run(Ending::Aborted, step, context);
+    }
+
+    /// Drops the oldest exchanges when the next request would not fit, well below the limit so that the prefix stays
+    /// the same for many turns.
+    fn truncate(&mut self, step: &mut Step) {
+        /// Bytes per token of ordinary text and code, rounded so that the estimate errs on the large side.
+        const BYTES_PER_TOKEN: usize = 4;
+        let limit = usize::try_from(self.config.max_prompt_tokens).unwrap_or(usize::MAX);
+        let fixed = self.config.system.len() + self.config.tools.iter().map(spec_size).sum::<usize>();
+        let room = limit.saturating_mul(BYTES_PER_TOKEN).saturating_sub(fixed);
+        let conversation = &self.state.conversation;
+        let (before_bytes, before_messages) = (conversation.bytes(), conversation.len());
+        if before_bytes <= room {
+            return;
+        }
+        let removed = conversation.excess(room / 2);
+        if removed == 0 {
+            return;
+        }
+        let mut after = conversation.clone();
+        after.drop_oldest(removed);
+        let tokens = |bytes: usize| (bytes / BYTES_PER_TOKEN) as u64;
+        let truncation = data::Truncation {
+            token_limit: self.config.max_prompt_tokens,
+            pre_truncation_tokens_in_messages: tokens(before_bytes),
+            pre_truncation_messages_length: before_messages as u64,
+            post_truncation_tokens_in_messages: tokens(after.bytes()),
+            post_truncation_messages_length: after.len() as u64,
+            tokens_removed_during_truncation: tokens(before_bytes - after.bytes()),
+            messages_removed_during_truncation: removed as u64,
+            performed_by: "hangar".to_owned(),
+        };
+        self.emit(step, truncation);
+    }
+}
+
+fn spec_size(spec: &crate::tool::ToolSpec) -> usize {
+    let schema = match &spec.input {
+        crate::tool::ToolSchema::Function(schema) => schema.to_string().len(),
+        crate::tool::ToolSchema::Custom { grammar } => grammar.as_ref().map_or(0, String::len),
+    };
+    spec.name.len() + spec.description.len() + schema
+}
+
+pub(super) fn millis_between(from: Timestamp, to: Timestamp) -> u64 {
+    u64::try_from(to.as_millisecond() - from.as_millisecond()).unwrap_or(0)
+}
+
+/// What the model is shown in place of the bare prompt. The time is part of the logged text, so history stays the same
+/// byte for byte.
+fn decorate(text: &str, attachments: &[Attachment], notice: Option<Mode>, now: Timestamp) -> String {
+    let mut out = format!("<current_datetime>{}</current_datetime>\n\n{text}", iso(now));
+    let tagged: Vec<&str> = attachments
+        .iter()
+        .filter_map(|attachment| match attachment {
+            Attachment::File { path, .. } | Attachment::Directory { path, .. } => Some(path.as_str()),
+            Attachment::Blob { .. } => None,
+        })
+        .collect();
+    if !tagged.is_empty() {
+        out.push_str("\n\n<tagged_files>\n");
+        for path in tagged {
+            out.push_str("* ");
+            out.push_str(path);
+            out.push('\n');
+        }
+        out.push_str("</tagged_files>");
+    }
+    if let Some(mode) = notice {
+        out.push_str("\n\n");
+        out.push_str(notices::mode(mode));
+    }
+    out
+}

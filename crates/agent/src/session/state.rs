@@ -1,0 +1,174 @@
+//! The durable state of a session: a fold over its log, the same for a live session and for one that is resumed.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use hangar_protocol::data::{AssistantUsage, CodeChanges, Mode, ModelMetric};
+use hangar_protocol::{Body, Event};
+
+use crate::conversation::Conversation;
+use crate::log::Seq;
+
+/// Beyond this many bytes of context a fold forgets the oldest messages, so that a log of any length can be resumed in
+/// bounded memory. No model takes as much; what a model does take is decided before each request.
+const FOLD_LIMIT: usize = 32 << 20;
+
+#[derive(Debug, Clone)]
+pub struct State {
+    pub conversation: Conversation,
+    pub session_id: String,
+    pub model: String,
+    pub effort: Option<String>,
+    pub mode: Mode,
+    pub cwd: String,
+    pub system: Option<Arc<str>>,
+    /// The last mode that the model was told about.
+    pub noticed_mode: Mode,
+    pub totals: Totals,
+    /// Start of the session, as its first event says.
+    pub started: String,
+    pub end: Seq,
+    pub last_event: Option<hangar_protocol::EventId>,
+}
+
+/// What the session has cost and changed so far.
+#[derive(Debug, Clone, Default)]
+pub struct Totals {
+    pub api_ms: u64,
+    pub requests: u64,
+    pub input_tokens: Option<u64>,
+    pub output_tokens: Option<u64>,
+    pub models: BTreeMap<String, ModelMetric>,
+    pub changes: CodeChanges,
+}
+
+impl Default for State {
+    fn default() -> Self {
+        Self {
+            conversation: Conversation::default(),
+            session_id: String::new(),
+            model: String::new(),
+            effort: None,
+            mode: Mode::Interactive,
+            cwd: String::new(),
+            system: None,
+            noticed_mode: Mode::Interactive,
+            totals: Totals::default(),
+            started: String::new(),
+            end: Seq(0),
+            last_event: None,
+        }
+    }
+}
+
+impl State {
+    /// Whether the fold looks into events of this type. Readers may skip the data of all others.
+    pub fn wants(kind: &str) -> bool {
+        matches!(
+            kind,
+            "session.start"
+                | "session.resume"
+                | "session.model_change"
+                | "session.mode_changed"
+                | "session.mode_notice_delivered"
+                | "session.truncation"
+                | "session.usage_record"
+                | "user.message"
+                | "system.message"
+                | "system.notification"
+                | "assistant.message"
+                | "tool.execution_complete"
+                | "abort"
+        )
+    }
+
+    /// Takes the next event of the log.
+    pub fn apply_event(&mut self, event: &Event) {
+        self.skip_event(event.id().clone());
+        if event.agent_id().is_none() {
+            self.apply(event.body());
+        } else if let Body::UsageRecord(record) = event.body() {
+            self.totals.add(&record.usage);
+        }
+    }
+
+    /// Counts an event of the log that the fold does not look into.
+    pub fn skip_event(&mut self, id: hangar_protocol::EventId) {
+        self.end.0 += 1;
+        self.last_event = Some(id);
+    }
+
+    pub(crate) fn apply(&mut self, body: &Body) {
+        match body {
+            Body::SessionStart(start) => {
+                self.session_id.clone_from(&start.session_id);
+                self.started.clone_from(&start.start_time);
+                if let Some(model) = &start.selected_model {
+                    self.model.clone_from(model);
+                }
+                self.effort.clone_from(&start.reasoning_effort);
+                if let Some(context) = &start.context {
+                    self.cwd.clone_from(&context.cwd);
+                }
+            }
+            Body::SessionResume(resume) => {
+                if let Some(model) = &resume.selected_model {
+                    self.model.clone_from(model);
+                }
+            }
+            Body::ModelChange(change) => {
+                self.model.clone_from(&change.new_model);
+                self.effort.clone_from(&change.reasoning_effort);
+            }
+            Body::ModeChanged(change) => self.mode = change.new_mode,
+            Body::ModeNoticeDelivered(notice) => self.noticed_mode = notice.mode,
+            Body::SystemMessage(message) => self.system = Some(message.content.as_str().into()),
+            Body::UserMessage(message) => self.conversation.user(message),
+            Body::SystemNotification(notification) => self.conversation.notice(&notification.content),
+            Body::AssistantMessage(message) => self.conversation.assistant(message),
+            Body::ToolComplete(complete) => self.conversation.tool(complete),
+            Body::Abort(_) => self.conversation.close_open_calls(),
+            Body::Truncation(truncation) => {
+                self.conversation.drop_oldest(truncation.messages_removed_during_truncation as usize);
+            }
+            Body::UsageRecord(record) => self.totals.add(&record.usage),
+            _ => {}
+        }
+        if self.conversation.bytes() > FOLD_LIMIT {
+            self.conversation.drop_oldest(self.conversation.excess(FOLD_LIMIT / 2));
+        }
+    }
+}
+
+impl Totals {
+    fn add(&mut self, usage: &AssistantUsage) {
+        self.requests += 1;
+        self.api_ms += usage.duration.unwrap_or(0);
+        add(&mut self.input_tokens, usage.input_tokens);
+        add(&mut self.output_tokens, usage.output_tokens);
+        let metric = self.models.entry(usage.model.clone()).or_default();
+        *metric.requests.count.get_or_insert(0) += 1;
+        metric.usage.input_tokens += usage.input_tokens.unwrap_or(0);
+        metric.usage.output_tokens += usage.output_tokens.unwrap_or(0);
+        metric.usage.cache_read_tokens += usage.cache_read_tokens.unwrap_or(0);
+        metric.usage.cache_write_tokens += usage.cache_write_tokens.unwrap_or(0);
+        add(&mut metric.usage.reasoning_tokens, usage.reasoning_tokens);
+    }
+
+    pub(crate) fn add_changes(&mut self, changes: &CodeChanges) {
+        self.changes.lines_added += changes.lines_added;
+        self.changes.lines_removed += changes.lines_removed;
+        for file in &changes.files_modified {
+            if !self.changes.files_modified.contains(file) {
+                self.changes.files_modified.push(file.clone());
+            }
+        }
+    }
+}
+
+/// Unknown plus unknown is unknown; a known part makes a known (lower) bound.
+fn add(total: &mut Option<u64>, part: Option<u64>) {
+    if let Some(part) = part {
+        *total = Some(total.unwrap_or(0) + part);
+    }
+}

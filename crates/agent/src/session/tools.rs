@@ -1,0 +1,499 @@
+//! The tools of a turn: start, permission, run, result; all calls of one answer side by side.
+
+use std::path::PathBuf;
+
+use hangar_protocol::Body;
+use hangar_protocol::data::{self, Mode, NotificationKind};
+use hangar_protocol::permission::{PermissionOutcome, PermissionRequest};
+use jiff::Timestamp;
+
+use super::call::parse_arguments;
+use super::own_tools::OwnTool;
+use super::run::{Ending, Phase, Run};
+use super::{Context, Effect, Inspection, Reminder, Session, Step};
+use crate::model::{Part, ToolCall};
+use crate::permissions::{Verdict, texts};
+use crate::prompt::notices;
+use crate::tool::{Access, AccessRequest, ToolInput, ToolOutcome, ToolStatus};
+
+/// One call of the current answer.
+pub(super) struct Running {
+    call: ToolCall,
+    arguments: serde_json::Value,
+    stage: Stage,
+    /// Files that the call reads or writes, for instructions about them.
+    touched: Vec<PathBuf>,
+}
+
+enum Stage {
+    Checking,
+    AskingPermission { request_id: String },
+    AskingUser { request_id: String },
+    Running,
+    Done,
+}
+
+impl Running {
+    pub(super) fn is_done(&self) -> bool {
+        matches!(self.stage, Stage::Done)
+    }
+
+    pub(super) fn id(&self) -> &str {
+        &self.call.id
+    }
+
+    pub(super) fn name(&self) -> &str {
+        &self.call.name
+    }
+
+    fn input(&self) -> ToolInput {
+        ToolInput { call_id: self.call.id.clone(), kind: self.call.kind, arguments: self.arguments.clone() }
+    }
+}
+
+/// Built-in tools whose purpose is to change files.
+pub(super) fn is_file_edit(name: &str) -> bool {
+    matches!(name, "create" | "edit" | "apply_patch")
+}
+
+impl Session {
+    /// Asks every tool what its call would touch. Nothing is started before all have said so.
+    pub(super) fn begin_tools(&mut self, calls: Vec<ToolCall>, step: &mut Step, context: &mut Context<'_>) {
+        let calls: Vec<Running> = calls
+            .into_iter()
+            .map(|call| Running {
+                arguments: parse_arguments(&call),
+                call,
+                stage: Stage::Checking,
+                touched: Vec::new(),
+            })
+            .collect();
+        let inspect = calls
+            .iter()
+            .filter(|running| self.refusal(running).is_none() && OwnTool::named(&running.call.name).is_none())
+            .map(|running| (running.call.name.clone(), running.input()))
+            .collect();
+        if let Some(run) = &mut self.run {
+            run.phase = Phase::Tools { calls, since: context.now };
+        }
+        step.effects.push(Effect::Inspect(inspect));
+    }
+
+    /// The answer to a call that no tool can take.
+    fn refusal(&self, running: &Running) -> Option<ToolOutcome> {
+        let name = &running.call.name;
+        let tools = self.visible_tools();
+        if !tools.iter().any(|spec| spec.name == *name) {
+            let names: Vec<&str> = tools.iter().map(|spec| spec.name.as_str()).collect();
+            return Some(ToolOutcome::failure(format!(
+                "Tool '{name}' does not exist. Available tools that can be called are {}.",
+                names.join(", ")
+            )));
+        }
+        let broken = running.call.kind == data::ToolType::Function && running.arguments.is_string();
+        broken.then(|| ToolOutcome::failure(format!("The arguments of '{name}' are not a JSON object.")))
+    }
+
+    pub(super) fn inspected(
+        &mut self,
+        inspections: Vec<Inspection>,
+        step: &mut Step,
+        context: &mut Context<'_>,
+    ) {
+        let Some(Run { phase, turn, .. }) = &mut self.run else { return };
+        let turn_id = turn.to_string();
+        let Phase::Tools { calls, since } = std::mem::replace(phase, Phase::Between) else { return };
+        for running in &calls {
+            let inspection = inspections.iter().find(|inspection| inspection.call_id == running.call.id);
+            let start = data::ToolStart {
+                tool_call_id: running.call.id.clone(),
+                tool_name: running.call.name.clone(),
+                arguments: running.arguments.clone(),
+                turn_id: Some(turn_id.clone()),
+                model: Some(self.state.model.clone()),
+                shell_tool_info: inspection.and_then(shell_info),
+                mcp_server_name: None,
+                mcp_tool_name: None,
+                parent_tool_call_id: None,
+            };
+            self.emit(step, start);
+        }
+        self.final_result("success".to_owned(), step);
+        let ids: Vec<String> = calls.iter().map(|running| running.call.id.clone()).collect();
+        self.set_tools(calls, since);
+        let mut inspections = inspections;
+        for id in ids {
+            let inspection = inspections
+                .iter()
+                .position(|inspection| inspection.call_id == id)
+                .map(|index| inspections.swap_remove(index));
+            self.decide(&id, inspection, step, context);
+        }
+        self.finish_tools(step, context);
+    }
+
+    fn set_tools(&mut self, calls: Vec<Running>, since: Timestamp) {
+        if let Some(run) = &mut self.run {
+            run.phase = Phase::Tools { calls, since };
+        }
+    }
+
+    fn running(&mut self, id: &str) -> Option<&mut Running> {
+        match &mut self.run {
+            Some(Run { phase: Phase::Tools { calls, .. }, .. }) => {
+                calls.iter_mut().find(|running| running.call.id == id && !running.is_done())
+            }
+            _ => None,
+        }
+    }
+
+    /// Whether a call runs, waits for someone, or is answered at once.
+    fn decide(
+        &mut self,
+        id: &str,
+        inspection: Option<Inspection>,
+        step: &mut Step,
+        context: &mut Context<'_>,
+    ) {
+        let Some(running) = self.running(id) else { return };
+        let (name, arguments) = (running.call.name.clone(), running.arguments.clone());
+        let snapshot = Running {
+            call: running.call.clone(),
+            arguments: arguments.clone(),
+            stage: Stage::Checking,
+            touched: Vec::new(),
+        };
+        if let Some(outcome) = self.refusal(&snapshot) {
+            return self.complete(id, outcome, step);
+        }
+        match OwnTool::named(&name) {
+            Some(OwnTool::TaskComplete) => return self.task_complete(id, &arguments, step),
+            Some(OwnTool::AskUser) => return self.ask_user(id, &arguments, step, context),
+            None => {}
+        }
+        let access = match inspection.map(|inspection| inspection.access) {
+            Some(Ok(access)) => access,
+            Some(Err(outcome)) => return self.complete(id, outcome, step),
+            None => {
+                return self.complete(id, ToolOutcome::failure(format!("Tool '{name}' is not there.")), step);
+            }
+        };
+        match access {
+            Access::None => self.run_tool(id, Vec::new(), step),
+            Access::Needs(request) => self.decide_access(id, *request, step, context),
+        }
+    }
+
+    fn decide_access(&mut self, id: &str, access: AccessRequest, step: &mut Step, context: &mut Context<'_>) {
+        if self.state.mode == Mode::Plan && self.changes_something(&access) {
+            let refused = ToolOutcome::of(ToolStatus::Denied, notices::PLAN_REFUSAL);
+            return self.complete(id, refused, step);
+        }
+        match self.config.policy.decide(&access) {
+            Verdict::Allow => self.run_tool(id, touched(access), step),
+            Verdict::Deny { rules } => {
+                let denied = ToolOutcome::of(ToolStatus::Denied, texts::denied_by_rules(&rules));
+                self.complete(id, denied, step);
+            }
+            Verdict::Ask { .. } if self.config.user_reachable => {
+                let request_id = context.entropy.uuid();
+                if let Some(running) = self.running(id) {
+                    running.stage = Stage::AskingPermission { request_id: request_id.clone() };
+                    running.touched = touched(access.clone());
+                }
+                let permission_request = access.request;
+                self.emit(step, data::PermissionRequested { request_id, permission_request });
+            }
+            Verdict::Ask { .. } => {
+                let denied = ToolOutcome::of(ToolStatus::Denied, texts::NO_USER);
+                self.complete(id, denied, step);
+            }
+        }
+    }
+
+    /// Whether a call would change anything but the session's own folder.
+    fn changes_something(&self, access: &AccessRequest) -> bool {
+        match &access.request {
+            PermissionRequest::Read { .. } | PermissionRequest::Url { .. } => false,
+            PermissionRequest::Write { .. } => {
+                !access.writes.iter().all(|path| path.starts_with(&self.config.session_dir))
+            }
+            PermissionRequest::Shell(shell) => {
+                shell.has_write_file_redirection || shell.commands.iter().any(|command| !command.read_only)
+            }
+            PermissionRequest::Mcp { read_only, .. } => !read_only,
+            PermissionRequest::Memory { .. }
+            | PermissionRequest::CustomTool { .. }
+            | PermissionRequest::Hook { .. } => true,
+        }
+    }
+
+    fn run_tool(&mut self, id: &str, touched: Vec<PathBuf>, step: &mut Step) {
+        let Some(running) = self.running(id) else { return };
+        running.stage = Stage::Running;
+        running.touched.extend(touched);
+        let effect = Effect::RunTool(running.call.name.clone(), running.input());
+        step.effects.push(effect);
+    }
+
+    fn task_complete(&mut self, id: &str, arguments: &serde_json::Value, step: &mut Step) {
+        let summary = arguments["summary"].as_str().unwrap_or_default().to_owned();
+        let mut outcome = ToolOutcome::success(summary.clone());
+        outcome.detailed = Some(format!("\u{2713} Task completed: {summary}"));
+        self.complete(id, outcome, step);
+        if let Some(run) = &mut self.run {
+            run.completed = true;
+        }
+        self.emit(step, data::TaskComplete { summary: Some(summary), success: Some(true) });
+    }
+
+    fn ask_user(
+        &mut self,
+        id: &str,
+        arguments: &serde_json::Value,
+        step: &mut Step,
+        context: &mut Context<'_>,
+    ) {
+        let Some(question) = arguments["question"].as_str() else {
+            return self.complete(id, ToolOutcome::failure("\"question\": Required"), step);
+        };
+        if self.state.mode == Mode::Autopilot || !self.config.user_reachable {
+            let answer = format!("User responded: {}", notices::NOBODY_TO_ASK);
+            return self.complete(id, ToolOutcome::success(answer), step);
+        }
+        let choices = arguments["choices"]
+            .as_array()
+            .map(|choices| choices.iter().filter_map(serde_json::Value::as_str).map(str::to_owned).collect());
+        let request_id = context.entropy.uuid();
+        if let Some(running) = self.running(id) {
+            running.stage = Stage::AskingUser { request_id: request_id.clone() };
+        }
+        let requested = data::UserInputRequested {
+            request_id,
+            question: question.to_owned(),
+            choices,
+            allow_freeform: Some(true),
+            tool_call_id: Some(id.to_owned()),
+        };
+        self.emit(step, requested);
+    }
+
+    pub(super) fn question_answered(
+        &mut self,
+        request_id: &str,
+        answer: String,
+        was_freeform: bool,
+        step: &mut Step,
+        context: &mut Context<'_>,
+    ) {
+        let asked = |stage: &Stage| matches!(stage, Stage::AskingUser { request_id: id } if id == request_id);
+        let Some(id) = self.waiting_call(asked) else { return };
+        let completed = data::UserInputCompleted {
+            request_id: request_id.to_owned(),
+            answer: Some(answer.clone()),
+            was_freeform: Some(was_freeform),
+        };
+        self.emit(step, completed);
+        self.complete(&id, ToolOutcome::success(format!("User responded: {answer}")), step);
+        self.finish_tools(step, context);
+    }
+
+    pub(super) fn permission_answered(
+        &mut self,
+        request_id: &str,
+        answer: PermissionOutcome,
+        step: &mut Step,
+        context: &mut Context<'_>,
+    ) {
+        let asked =
+            |stage: &Stage| matches!(stage, Stage::AskingPermission { request_id: id } if id == request_id);
+        let Some(id) = self.waiting_call(asked) else { return };
+        let completed = data::PermissionCompleted {
+            request_id: request_id.to_owned(),
+            tool_call_id: Some(id.clone()),
+            result: answer.clone(),
+        };
+        self.emit(step, completed);
+        match answer {
+            PermissionOutcome::Approved {}
+            | PermissionOutcome::ApprovedForSession { .. }
+            | PermissionOutcome::ApprovedForLocation { .. } => self.run_tool(&id, Vec::new(), step),
+            PermissionOutcome::Cancelled { .. }
+            | PermissionOutcome::DeniedByRules { .. }
+            | PermissionOutcome::DeniedNoApprovalRuleAndCouldNotRequestFromUser {} => {
+                self.complete(&id, ToolOutcome::of(ToolStatus::Denied, texts::NO_USER), step);
+            }
+            PermissionOutcome::DeniedInteractivelyByUser { feedback, force_reject } => {
+                let text = texts::rejected_by_user(feedback.as_deref());
+                let status =
+                    if force_reject == Some(true) { ToolStatus::Rejected } else { ToolStatus::Denied };
+                self.complete(&id, ToolOutcome::of(status, text), step);
+            }
+            PermissionOutcome::DeniedByPermissionRequestHook { message, interrupt } => {
+                let text = texts::denied_by_hook(message.as_deref());
+                let status = if interrupt == Some(true) { ToolStatus::Rejected } else { ToolStatus::Denied };
+                self.complete(&id, ToolOutcome::of(status, text), step);
+            }
+        }
+        self.finish_tools(step, context);
+    }
+
+    fn waiting_call(&self, waits: impl Fn(&Stage) -> bool) -> Option<String> {
+        match &self.run {
+            Some(Run { phase: Phase::Tools { calls, .. }, .. }) => {
+                calls.iter().find(|running| waits(&running.stage)).map(|running| running.call.id.clone())
+            }
+            _ => None,
+        }
+    }
+
+    pub(super) fn progress(&mut self, body: Body, step: &mut Step) {
+        // What a cancelled call still says comes after the end of its run and is no longer news.
+        if matches!(&self.run, Some(Run { phase: Phase::Tools { .. }, .. })) {
+            self.emit(step, body);
+        }
+    }
+
+    pub(super) fn tool_done(
+        &mut self,
+        id: &str,
+        outcome: ToolOutcome,
+        step: &mut Step,
+        context: &mut Context<'_>,
+    ) {
+        if self.running(id).is_none() {
+            return;
+        }
+        self.complete(id, outcome, step);
+        self.finish_tools(step, context);
+    }
+
+    fn complete(&mut self, id: &str, outcome: ToolOutcome, step: &mut Step) {
+        let Some(run) = &mut self.run else { return };
+        let (interaction_id, turn_id) = (run.interaction_id.clone(), run.turn.to_string());
+        run.rejected |= outcome.status == ToolStatus::Rejected;
+        let succeeded = outcome.status == ToolStatus::Success;
+        let Some(running) = self.running(id) else { return };
+        running.stage = Stage::Done;
+        if !succeeded {
+            running.touched.clear();
+        }
+        let (result, error) = match error_code(outcome.status) {
+            None => {
+                let result = data::ToolResult {
+                    detailed_content: Some(outcome.detailed.unwrap_or_else(|| outcome.text.clone())),
+                    content: outcome.text,
+                    binary_results_for_llm: outcome.images.into_iter().filter_map(binary).collect(),
+                };
+                (Some(result), None)
+            }
+            Some(code) => {
+                let error = data::ToolError { message: outcome.text, code: Some(code.to_owned()) };
+                (None, Some(error))
+            }
+        };
+        let complete = data::ToolComplete {
+            tool_call_id: id.to_owned(),
+            model: Some(self.state.model.clone()),
+            interaction_id: Some(interaction_id),
+            turn_id: Some(turn_id),
+            shell_execution: outcome.exit_code.map(|exit_code| data::ShellExecution { exit_code }),
+            success: succeeded,
+            result,
+            error,
+            tool_telemetry: outcome.telemetry,
+            parent_tool_call_id: None,
+        };
+        self.state.totals.add_changes(&outcome.changes);
+        self.emit(step, complete);
+    }
+
+    /// When the last call of the answer is done: the next turn, or the end of the run.
+    fn finish_tools(&mut self, step: &mut Step, context: &mut Context<'_>) {
+        let Some(Run { phase: Phase::Tools { calls, .. }, completed, rejected, .. }) = &self.run else {
+            return;
+        };
+        if !calls.iter().all(Running::is_done) {
+            return;
+        }
+        let (completed, rejected) = (*completed, *rejected);
+        let touched: Vec<(PathBuf, String)> = calls
+            .iter()
+            .flat_map(|running| running.touched.iter().map(|path| (path.clone(), running.call.name.clone())))
+            .collect();
+        self.end_turn(step);
+        if completed {
+            self.end_run(Ending::TaskComplete, step, context);
+        } else if rejected {
+            self.end_run(Ending::Rejected, step, context);
+        } else if self.config.discovers_instructions && !touched.is_empty() {
+            if let Some(run) = &mut self.run {
+                run.phase = Phase::Discovering;
+            }
+            step.effects.push(Effect::Discover(touched));
+        } else {
+            self.begin_turn(step, context);
+        }
+    }
+
+    pub(super) fn discovered(
+        &mut self,
+        reminders: Vec<Reminder>,
+        step: &mut Step,
+        context: &mut Context<'_>,
+    ) {
+        if !matches!(&self.run, Some(Run { phase: Phase::Discovering, .. })) {
+            return;
+        }
+        for reminder in reminders {
+            let notification = data::SystemNotification {
+                content: format!("<system_reminder>\n{}\n</system_reminder>", reminder.text),
+                kind: NotificationKind::InstructionDiscovered {
+                    source_path: reminder.source,
+                    trigger_file: reminder.trigger_file,
+                    trigger_tool: reminder.trigger_tool,
+                    description: None,
+                },
+            };
+            self.emit(step, notification);
+        }
+        self.begin_turn(step, context);
+    }
+}
+
+fn touched(access: AccessRequest) -> Vec<PathBuf> {
+    match access.request {
+        PermissionRequest::Read { .. } => access.reads,
+        PermissionRequest::Write { .. } => access.writes,
+        _ => Vec::new(),
+    }
+}
+
+fn shell_info(inspection: &Inspection) -> Option<data::ShellToolInfo> {
+    let Ok(Access::Needs(access)) = &inspection.access else { return None };
+    let PermissionRequest::Shell(shell) = &access.request else { return None };
+    Some(data::ShellToolInfo {
+        possible_paths: shell.possible_paths.clone(),
+        has_write_file_redirection: shell.has_write_file_redirection,
+    })
+}
+
+fn error_code(status: ToolStatus) -> Option<&'static str> {
+    match status {
+        ToolStatus::Success => None,
+        ToolStatus::Failure => Some("failure"),
+        ToolStatus::Denied => Some("denied"),
+        ToolStatus::Rejected => Some("rejected"),
+        ToolStatus::Interrupted => Some("interrupted"),
+        ToolStatus::Timeout => Some("timeout"),
+    }
+}
+
+fn binary(part: Part) -> Option<data::BinaryResult> {
+    match part {
+        Part::Text(_) => None,
+        Part::Image { mime_type, data } => {
+            Some(data::BinaryResult { data, mime_type, kind: "image".to_owned() })
+        }
+    }
+}

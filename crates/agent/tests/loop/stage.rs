@@ -1,0 +1,391 @@
+//! The stage that the tests play on: a model that reads its lines, tools that do as they are named, a log in memory.
+
+use std::collections::VecDeque;
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+use futures_core::stream::BoxStream;
+use futures_util::StreamExt;
+use futures_util::future::BoxFuture;
+use hangar_agent::driver::{Driver, EventSink, Host};
+use hangar_agent::entropy::Entropy;
+use hangar_agent::log::{LogError, Seq, SessionLog};
+use hangar_agent::model::*;
+use hangar_agent::permissions::Policy;
+use hangar_agent::session::*;
+use hangar_agent::tool::*;
+use hangar_protocol::data::{Mode, ToolType, WorkingDirectory};
+use hangar_protocol::permission::PermissionRequest;
+use hangar_protocol::{Body, Event};
+use serde_json::json;
+use tokio::sync::mpsc;
+
+/// What the model does when it is asked.
+#[derive(Clone)]
+pub(crate) enum Line {
+    Say(&'static str),
+    /// Calls of `(id, tool, json)`.
+    Call(Vec<(&'static str, &'static str, serde_json::Value)>),
+    /// Says the pieces, then breaks off.
+    Cut(&'static str),
+    Fail(ModelErrorKind, Option<u16>),
+    FailAfter(ModelErrorKind, Duration),
+    Finish(&'static str, Finish),
+    Hang(&'static str),
+}
+
+pub(crate) fn call(id: &'static str, tool: &'static str) -> Line {
+    Line::Call(vec![(id, tool, json!({}))])
+}
+
+struct Actor {
+    lines: Mutex<VecDeque<Line>>,
+    requests: Arc<Mutex<Vec<ModelRequest>>>,
+}
+
+fn reply(text: &str, calls: Vec<ToolCall>, finish: Finish) -> ModelEvent {
+    ModelEvent::Finished(Box::new(Reply {
+        id: Some("api".to_owned()),
+        turn: AssistantTurn { text: text.to_owned(), reasoning: None, tool_calls: calls },
+        finish,
+        usage: Usage { input_tokens: Some(10), output_tokens: Some(1), ..Usage::default() },
+    }))
+}
+
+fn error(kind: ModelErrorKind, status: Option<u16>) -> ModelError {
+    ModelError { kind, status, message: format!("{kind:?}"), body: None, code: None, retry_after: None }
+}
+
+impl ModelProvider for Actor {
+    fn stream(&self, request: ModelRequest) -> BoxStream<'static, Result<ModelEvent, ModelError>> {
+        self.requests.lock().unwrap().push(request);
+        let line = self.lines.lock().unwrap().pop_front().unwrap_or(Line::Say("pong"));
+        let text = |text: &str| Ok(ModelEvent::Text(text.to_owned()));
+        match line {
+            Line::Say(say) => {
+                futures_util::stream::iter([text(say), Ok(reply(say, Vec::new(), Finish::Stop))]).boxed()
+            }
+            Line::Finish(say, finish) => {
+                futures_util::stream::iter([text(say), Ok(reply(say, Vec::new(), finish))]).boxed()
+            }
+            Line::Call(calls) => {
+                let calls = calls
+                    .into_iter()
+                    .map(|(id, name, input)| ToolCall {
+                        id: id.to_owned(),
+                        name: name.to_owned(),
+                        kind: ToolType::Function,
+                        input: input.as_str().map_or_else(|| input.to_string(), str::to_owned),
+                    })
+                    .collect();
+                futures_util::stream::iter([Ok(reply("", calls, Finish::ToolCalls))]).boxed()
+            }
+            Line::Cut(say) => {
+                futures_util::stream::iter([text(say), Err(error(ModelErrorKind::Cut, None))]).boxed()
+            }
+            Line::Fail(kind, status) => futures_util::stream::iter([Err(error(kind, status))]).boxed(),
+            Line::FailAfter(kind, wait) => {
+                let mut error = error(kind, Some(429));
+                error.retry_after = Some(wait);
+                futures_util::stream::iter([Err(error)]).boxed()
+            }
+            Line::Hang(say) => {
+                futures_util::stream::iter([text(say)]).chain(futures_util::stream::pending()).boxed()
+            }
+        }
+    }
+
+    fn facts(&self) -> ProviderFacts {
+        ProviderFacts {
+            endpoint: "/chat/completions",
+            is_byok: true,
+            base_url: "test:".to_owned(),
+            max_prompt_tokens: None,
+        }
+    }
+}
+
+/// `echo` answers at once; `slow` takes two seconds; `hang` waits to be cancelled; `write` needs permission.
+struct Prop {
+    spec: ToolSpec,
+    cancelled: Arc<Mutex<Vec<String>>>,
+}
+
+impl Tool for Prop {
+    fn spec(&self) -> &ToolSpec {
+        &self.spec
+    }
+
+    fn inspect(&self, call: &ToolInput) -> Result<Access, ToolOutcome> {
+        if call.arguments.get("bad").is_some() {
+            return Err(ToolOutcome::failure("\"path\": Required"));
+        }
+        Ok(match self.spec.name.as_str() {
+            "write" => Access::Needs(Box::new(AccessRequest {
+                request: PermissionRequest::Write {
+                    tool_call_id: Some(call.call_id.clone()),
+                    intention: "write".to_owned(),
+                    file_name: "/w/a".to_owned(),
+                    diff: String::new(),
+                    new_file_contents: None,
+                    can_offer_session_approval: true,
+                },
+                reads: Vec::new(),
+                writes: vec!["/w/a".into()],
+            })),
+            _ => Access::None,
+        })
+    }
+
+    fn run(&self, call: ToolInput, context: ToolContext) -> BoxFuture<'static, ToolOutcome> {
+        let name = self.spec.name.clone();
+        let cancelled = Arc::clone(&self.cancelled);
+        Box::pin(async move {
+            match name.as_str() {
+                "slow" => {
+                    tokio::time::sleep(Duration::from_secs(2)).await;
+                    ToolOutcome::success(format!("{} done", call.call_id))
+                }
+                "hang" => {
+                    context.cancel.cancelled().await;
+                    cancelled.lock().unwrap().push(call.call_id);
+                    ToolOutcome::of(ToolStatus::Interrupted, "stopped")
+                }
+                _ => ToolOutcome::success(format!("{} ok", call.call_id)),
+            }
+        })
+    }
+}
+
+#[derive(Clone, Default)]
+struct Memory(Arc<Mutex<Vec<Event>>>);
+
+impl SessionLog for Memory {
+    fn append(&mut self, expected: Seq, events: &[Event]) -> Result<Seq, LogError> {
+        let mut log = self.0.lock().unwrap();
+        assert_eq!(expected.0, log.len() as u64, "the log is appended to where the session thinks it ends");
+        log.extend(events.iter().cloned());
+        Ok(Seq(log.len() as u64))
+    }
+
+    fn sync(&mut self) -> Result<(), LogError> {
+        Ok(())
+    }
+}
+
+#[derive(Clone, Default)]
+struct Audience(Arc<Mutex<Vec<Event>>>);
+
+impl EventSink for Audience {
+    fn publish(&mut self, event: &Event) {
+        self.0.lock().unwrap().push(event.clone());
+    }
+}
+
+pub(crate) struct Stage {
+    pub(crate) driver: Driver,
+    pub(crate) inbox: mpsc::Sender<Input>,
+    pub(crate) cancelled: Arc<Mutex<Vec<String>>>,
+    requests: Arc<Mutex<Vec<ModelRequest>>>,
+    audience: Audience,
+    memory: Memory,
+}
+
+#[derive(Clone)]
+pub(crate) struct Setting {
+    pub(crate) mode: Mode,
+    pub(crate) cap: u32,
+    pub(crate) user_reachable: bool,
+    pub(crate) allow_all: bool,
+    pub(crate) max_prompt_tokens: u64,
+    pub(crate) log: Vec<Event>,
+}
+
+impl Default for Setting {
+    fn default() -> Self {
+        Self {
+            mode: Mode::Interactive,
+            cap: 5,
+            user_reachable: false,
+            allow_all: true,
+            max_prompt_tokens: 128_000,
+            log: Vec::new(),
+        }
+    }
+}
+
+impl Stage {
+    pub(crate) fn new(lines: Vec<Line>) -> Self {
+        Self::set(Setting::default(), lines)
+    }
+
+    /// Opens a session, new or on the setting's log.
+    pub(crate) fn set(setting: Setting, lines: Vec<Line>) -> Self {
+        let cancelled = Arc::new(Mutex::new(Vec::new()));
+        let tools: Vec<Arc<dyn Tool>> = ["echo", "slow", "hang", "write"]
+            .into_iter()
+            .map(|name| {
+                Arc::new(Prop {
+                    spec: ToolSpec {
+                        name: name.to_owned(),
+                        title: None,
+                        description: String::new(),
+                        input: ToolSchema::Function(json!({"type": "object"})),
+                    },
+                    cancelled: Arc::clone(&cancelled),
+                }) as Arc<dyn Tool>
+            })
+            .collect();
+        let tools = Toolset::new(tools);
+        let requests = Arc::new(Mutex::new(Vec::new()));
+        let provider = Arc::new(Actor { lines: Mutex::new(lines.into()), requests: Arc::clone(&requests) });
+        let mut policy = Policy::default();
+        policy.allow_all_tools = setting.allow_all;
+        policy.roots = vec!["/w".into()];
+        let config = SessionConfig {
+            system: "system".into(),
+            tools: tools.iter().map(|tool| tool.spec().clone()).collect(),
+            policy,
+            provider: provider.facts(),
+            max_prompt_tokens: setting.max_prompt_tokens,
+            streaming: true,
+            autopilot_cap: setting.cap,
+            user_reachable: setting.user_reachable,
+            may_ask: true,
+            session_dir: "/s".into(),
+            disabled_tools: Vec::new(),
+            discovers_instructions: false,
+        };
+        let mut state = State { model: "m".to_owned(), mode: setting.mode, ..State::default() };
+        for event in &setting.log {
+            state.apply_event(event);
+        }
+        let memory = Memory(Arc::new(Mutex::new(setting.log.clone())));
+        let audience = Audience::default();
+        let (inbox, commands) = mpsc::channel(16);
+        let start = jiff::Timestamp::from_second(1_800_000_000).unwrap();
+        let clock = tokio::time::Instant::now();
+        let host = Host {
+            provider,
+            tools,
+            log: Box::new(memory.clone()),
+            sink: Box::new(audience.clone()),
+            discovery: None,
+            now: Box::new(move || start + clock.elapsed()),
+            entropy: Entropy::seeded(1),
+            retry_scale: 1.0,
+        };
+        let mut driver = Driver::new(Session::new(state, config), host, commands);
+        let context =
+            WorkingDirectory { cwd: "/w".to_owned(), git_root: None, repository: None, branch: None };
+        let opening = if setting.log.is_empty() {
+            Opening::New { session_id: "s".to_owned(), version: "0".to_owned(), context }
+        } else {
+            Opening::Resumed { log_bytes: 0, context }
+        };
+        driver.advance(Input::Opened(opening)).unwrap();
+        Self { driver, inbox, cancelled, requests, audience, memory }
+    }
+
+    pub(crate) fn command(&mut self, command: Command) {
+        self.driver.advance(Input::Command(command)).unwrap();
+    }
+
+    pub(crate) fn send(&mut self, text: &str) {
+        self.command(Command::Send(Prompt::user(text)));
+    }
+
+    pub(crate) async fn until_idle(&mut self) {
+        while !self.driver.session().is_idle() {
+            assert!(self.driver.turn().await.unwrap());
+        }
+    }
+
+    /// Plays until an event of this type has gone by.
+    pub(crate) async fn until(&mut self, kind: &str) {
+        while !self.kinds().iter().any(|seen| seen == kind) {
+            assert!(self.driver.turn().await.unwrap());
+        }
+    }
+
+    pub(crate) async fn play(&mut self, prompt: &str) {
+        self.send(prompt);
+        self.until_idle().await;
+    }
+
+    pub(crate) fn kinds(&self) -> Vec<String> {
+        self.audience.0.lock().unwrap().iter().map(|event| event.kind().to_owned()).collect()
+    }
+
+    pub(crate) fn count(&self, kind: &str) -> usize {
+        self.kinds().iter().filter(|seen| *seen == kind).count()
+    }
+
+    pub(crate) fn log(&self) -> Vec<Event> {
+        self.memory.0.lock().unwrap().clone()
+    }
+
+    pub(crate) fn bodies(&self) -> Vec<Body> {
+        self.audience.0.lock().unwrap().iter().map(|event| event.body().clone()).collect()
+    }
+
+    pub(crate) fn requests(&self) -> Vec<ModelRequest> {
+        self.requests.lock().unwrap().clone()
+    }
+
+    /// What the model saw in its last request, a line per message.
+    pub(crate) fn last_request(&self) -> String {
+        let requests = self.requests();
+        let lines: Vec<String> =
+            requests.last().unwrap().messages.iter().map(|message| show(message)).collect();
+        lines.join("\n")
+    }
+
+    /// The types of all events from the first prompt on, without the pieces.
+    pub(crate) fn story(&self) -> String {
+        let kinds = self.kinds();
+        let start = kinds.iter().position(|kind| kind == "user.message").unwrap_or(0);
+        let told: Vec<&str> = kinds[start..]
+            .iter()
+            .map(String::as_str)
+            .filter(|kind| {
+                !matches!(
+                    *kind,
+                    "assistant.message_start"
+                        | "assistant.message_delta"
+                        | "assistant.usage"
+                        | "session.usage_record"
+                        | "session.mcp_servers_loaded"
+                        | "session.tools_updated"
+                        | "system.message"
+                )
+            })
+            .collect();
+        told.join("\n")
+    }
+}
+
+fn show(message: &Message) -> String {
+    let text = |parts: &[Part]| -> String {
+        parts
+            .iter()
+            .map(|part| match part {
+                Part::Text(text) => {
+                    // The time of day is not what these tests are about.
+                    text.split_once("</current_datetime>\n\n")
+                        .map_or(text.as_str(), |(_, rest)| rest)
+                        .to_owned()
+                }
+                Part::Image { mime_type, .. } => format!("[{mime_type}]"),
+            })
+            .collect()
+    };
+    match message {
+        Message::User(parts) => format!("user: {}", text(parts)),
+        Message::Assistant(turn) => {
+            let calls: Vec<&str> = turn.tool_calls.iter().map(|call| call.id.as_str()).collect();
+            format!("assistant: {}{calls:?}", turn.text)
+        }
+        Message::Tool { call_id, parts, .. } => format!("tool {call_id}: {}", text(parts)),
+    }
+}

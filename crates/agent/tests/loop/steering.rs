@@ -1,0 +1,127 @@
+//! The outer loop: queueing, steering, aborting, being idle.
+
+use expect_test::expect;
+use hangar_agent::session::{Command, Input, Notice, Prompt, Timing};
+use hangar_protocol::Body;
+use hangar_protocol::data::{Delivery, NotificationKind};
+
+use crate::stage::{Line, Stage, call};
+
+fn deliveries(stage: &Stage) -> Vec<Delivery> {
+    let messages = stage.bodies().into_iter().filter_map(|body| match body {
+        Body::UserMessage(message) => message.delivery,
+        _ => None,
+    });
+    messages.collect()
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_prompt_that_comes_while_busy_waits_and_idle_comes_once() {
+    let mut stage = Stage::new(vec![call("a", "slow"), Line::Say("one"), Line::Say("two")]);
+    stage.send("first");
+    stage.send("second");
+    stage.until_idle().await;
+    assert_eq!(deliveries(&stage), [Delivery::Idle, Delivery::Queued]);
+    assert_eq!(stage.count("session.idle"), 1);
+    assert_eq!(stage.kinds().last().unwrap(), "session.idle");
+}
+
+#[tokio::test(start_paused = true)]
+async fn steering_joins_the_next_request_of_the_same_run() {
+    let mut stage = Stage::new(vec![call("a", "slow"), Line::Say("one")]);
+    stage.send("first");
+    stage.until("tool.execution_start").await;
+    stage.command(Command::Send(Prompt { timing: Timing::Steer, ..Prompt::user("rather this") }));
+    stage.until_idle().await;
+    expect![[r#"
+        user: first
+        assistant: ["a"]
+        tool a: a done
+        user: rather this"#]]
+    .assert_eq(&stage.last_request());
+    assert_eq!(deliveries(&stage), [Delivery::Idle, Delivery::Steering]);
+    assert_eq!(stage.count("assistant.idle"), 1);
+}
+
+#[tokio::test(start_paused = true)]
+async fn steering_during_the_last_answer_is_still_answered() {
+    let mut stage = Stage::new(vec![Line::Hang("..."), Line::Say("one")]);
+    stage.send("first");
+    stage.until("assistant.message_delta").await;
+    stage.command(Command::Send(Prompt { timing: Timing::Steer, ..Prompt::user("and this") }));
+    stage.command(Command::Abort { reason: "user_initiated".to_owned() });
+    stage.until_idle().await;
+    // An abort stops what waits, too: it means stop.
+    assert_eq!(stage.requests().len(), 1);
+
+    let mut stage = Stage::new(vec![Line::Say("one"), Line::Say("two")]);
+    stage.send("first");
+    stage.command(Command::Send(Prompt { timing: Timing::Steer, ..Prompt::user("and this") }));
+    stage.until_idle().await;
+    assert_eq!(stage.requests().len(), 2);
+    assert!(stage.last_request().ends_with("user: and this"));
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_abort_mid_answer_leaves_no_half_message() {
+    let mut stage = Stage::new(vec![Line::Hang("half an ans"), Line::Say("fine")]);
+    stage.send("first");
+    stage.until("assistant.message_delta").await;
+    stage.command(Command::Abort { reason: "user_initiated".to_owned() });
+    stage.until_idle().await;
+    expect![[r#"
+        user.message
+        assistant.turn_start
+        model.call_start
+        agent.interrupted
+        abort
+        model.call_finished
+        assistant.turn_end
+        assistant.idle
+        session.idle"#]]
+    .assert_eq(&stage.story());
+    stage.play("second").await;
+    expect![[r#"
+        user: first
+        user: second"#]]
+    .assert_eq(&stage.last_request());
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_abort_stops_the_tools_and_the_model_is_told() {
+    let mut stage = Stage::new(vec![
+        Line::Call(vec![("a", "echo", serde_json::json!({})), ("b", "hang", serde_json::json!({}))]),
+        Line::Say("fine"),
+    ]);
+    stage.send("first");
+    stage.until("tool.execution_complete").await;
+    stage.command(Command::Abort { reason: "user_initiated".to_owned() });
+    stage.play("second").await;
+    assert_eq!(*stage.cancelled.lock().unwrap(), ["b"]);
+    expect![[r#"
+        user: first
+        assistant: ["a", "b"]
+        tool a: a ok
+        tool b: The execution of this tool, or a previous tool was interrupted.
+        user: second"#]]
+    .assert_eq(&stage.last_request());
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_abort_of_an_idle_session_is_nothing() {
+    let mut stage = Stage::new(vec![]);
+    stage.command(Command::Abort { reason: "user_initiated".to_owned() });
+    assert_eq!(stage.count("abort"), 0);
+}
+
+#[tokio::test(start_paused = true)]
+async fn news_from_the_background_wakes_an_idle_session() {
+    let mut stage = Stage::new(vec![Line::Say("started"), Line::Say("noted")]);
+    stage.play("go").await;
+    let kind =
+        NotificationKind::ShellCompleted { shell_id: "s1".to_owned(), exit_code: Some(0), description: None };
+    stage.inbox.send(Input::Background(Notice { text: "shell s1 ended".to_owned(), kind })).await.unwrap();
+    stage.until("system.notification").await;
+    stage.until_idle().await;
+    assert!(stage.last_request().ends_with("user: shell s1 ended"), "{}", stage.last_request());
+}
