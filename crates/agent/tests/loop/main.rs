@@ -2,6 +2,8 @@
 //!
 //! A test is a list of model answers and commands, and the events that must come of them.
 
+#![expect(clippy::unwrap_used, reason = "a test that cannot go on should say where")]
+
 mod autopilot;
 mod failures;
 mod permissions;
