@@ -1,1 +1,49 @@
-fn main() {}
+//! The chores of this repository, as one program: `cargo xtask test`, `cargo xtask tidy`, `cargo xtask bench`.
+#![expect(clippy::print_stdout, clippy::print_stderr, reason = "a program for people at a terminal")]
+
+mod bench;
+mod npm;
+mod shell;
+mod test;
+mod tidy;
+
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+
+const HELP: &str = "\
+cargo xtask <task>
+
+  test                 everything that CI checks: format, lints, what tests need, all tests, tidy
+  tidy                 the rules of the repository that no compiler knows
+  bench [--peers DIR]  time and memory against other agents, as a table; takes what npm installed in DIR
+                       instead of installing it again
+";
+
+fn main() -> ExitCode {
+    let args: Vec<String> = std::env::args().skip(1).collect();
+    let args: Vec<&str> = args.iter().map(String::as_str).collect();
+    let done = match args.as_slice() {
+        ["test"] => test::run(),
+        ["tidy"] => tidy::run(),
+        ["bench"] => bench::run(None),
+        ["bench", "--peers", directory] => bench::run(Some(Path::new(directory))),
+        ["measure", rest @ ..] => bench::measure::run_inside(rest),
+        [] | ["help" | "--help" | "-h"] => {
+            print!("{HELP}");
+            Ok(())
+        }
+        _ => Err(anyhow::anyhow!("there is no task `{}`\n\n{HELP}", args.join(" "))),
+    };
+    match done {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            eprintln!("error: {error:#}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+/// The root of the repository.
+fn root() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).parent().map_or_else(PathBuf::new, Path::to_path_buf)
+}

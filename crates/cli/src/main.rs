@@ -1,1 +1,78 @@
-fn main() {}
+//! The binary `hangar`: reads what was typed, puts the parts together, and ends with a documented code.
+
+mod args;
+mod commands;
+mod compose;
+mod exit;
+mod headless;
+mod output;
+mod providers;
+mod redact;
+mod selection;
+mod settings;
+mod usage;
+mod workspace;
+
+use std::process::ExitCode;
+
+use anyhow::{Result, bail};
+use clap::Parser;
+use clap::error::ErrorKind;
+
+use args::{Cli, ModelCommand, OutputFormat, RunArgs, Subcommands};
+use exit::Exit;
+use output::remark;
+use settings::Settings;
+
+fn main() -> ExitCode {
+    let cli = match Cli::try_parse() {
+        Ok(cli) => cli,
+        Err(error) => return usage_error(&error).into(),
+    };
+    match dispatch(cli) {
+        Ok(exit) => exit.into(),
+        Err(error) => {
+            remark(&format!("error: {error:#}"));
+            Exit::Failed.into()
+        }
+    }
+}
+
+fn usage_error(error: &clap::Error) -> Exit {
+    let wanted = matches!(error.kind(), ErrorKind::DisplayHelp | ErrorKind::DisplayVersion);
+    // Nothing sensible can be done when even the terminal is gone.
+    let _ = error.print();
+    if wanted { Exit::Done } else { Exit::Failed }
+}
+
+fn dispatch(cli: Cli) -> Result<Exit> {
+    let settings = Settings::from_process()?;
+    if cli.version {
+        return commands::version(&settings);
+    }
+    match cli.command {
+        None => run(&settings, cli.run),
+        Some(Subcommands::Version) => commands::version(&settings),
+        Some(Subcommands::Models(args)) => commands::models::run(&settings, &args),
+        Some(Subcommands::Model { command: ModelCommand::Serve { port, script, default, log } }) => {
+            commands::serve::run(port, script.as_deref(), default, log)
+        }
+        Some(Subcommands::Sessions { command }) => commands::sessions::run(&settings, command),
+        Some(Subcommands::Doctor(args)) => commands::doctor::run(&settings, &args),
+    }
+}
+
+fn run(settings: &Settings, args: RunArgs) -> Result<Exit> {
+    let named = &args.compatible.named;
+    if let Some(word) = named.words.first() {
+        bail!("`{word}` is not a command or a flag; a prompt goes in quotes: {} -p \"...\"", settings.program);
+    }
+    if let Some(agent) = &named.agent {
+        bail!("no such agent: {agent}");
+    }
+    let ignored = named.given();
+    if !ignored.is_empty() && !(args.silent && args.output_format == OutputFormat::Text) {
+        remark(&format!("note: accepted without effect: {}", ignored.join(", ")));
+    }
+    headless::run(settings, args)
+}

@@ -1,1 +1,43 @@
-//! placeholder
+//! Model providers: the wires that models speak, what is known of each model, counting tokens, and the scripted model.
+//!
+//! [`config`] describes providers, [`build`] makes one that the loop can call, [`catalogue`] lists what it offers.
+//! Nothing here retries: the loop does, so that every failure is an event.
+
+mod answer;
+pub mod base_url;
+pub mod catalogue;
+pub mod config;
+mod copilot;
+mod credential;
+mod error;
+mod http;
+pub mod known;
+mod provider;
+pub mod scripted;
+mod secret;
+mod sse;
+pub mod tokenizer;
+pub mod tokens;
+mod wire;
+
+use std::sync::Arc;
+
+use hangar_agent::model::ModelProvider;
+
+pub use secret::Secret;
+
+use catalogue::ModelInfo;
+use config::{ProviderConfig, ProviderKind};
+use copilot::Routes;
+use provider::Provider;
+
+/// A provider that can be called. Nothing is opened or read before its first call.
+pub fn build(config: ProviderConfig) -> Arc<dyn ModelProvider> {
+    Arc::new(Provider::new(config))
+}
+
+/// A provider whose models are known already, so that GitHub's API need not be asked for its catalogue first.
+pub fn build_with_models(config: ProviderConfig, models: Vec<ModelInfo>) -> Arc<dyn ModelProvider> {
+    let routes = (config.kind == ProviderKind::Copilot).then(|| Routes::known(models));
+    Arc::new(Provider::with_routes(config, routes))
+}

@@ -174,8 +174,9 @@ mod tests {
 
     #[test]
     fn unknown_fields_of_a_known_type_survive_a_round_trip() {
-        let event =
-            check_round_trip(&format!(r#"{{"type":"abort","data":{{"reason":"user_abort","later":1.50}},{HEAD}}}"#));
+        let event = check_round_trip(&format!(
+            r#"{{"type":"abort","data":{{"reason":"user_abort","later":1.50}},{HEAD}}}"#
+        ));
         assert!(matches!(event.body(), Body::Abort(_)));
     }
 

@@ -77,6 +77,10 @@ pub struct ShellRequest {
     pub can_offer_session_approval: bool,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub warning: Option<String>,
+    /// Some part could not be read before running it (a computed program name, broken syntax), so the lists above may
+    /// lack something. Not on the wire, whose readers have no member for it.
+    #[serde(skip)]
+    pub opaque: bool,
 }
 
 /// One simple command of a script: `git push`, `ls`.

@@ -1,1 +1,14 @@
-//! placeholder
+//! What tests of the real binary stand on: a machine of their own, a process they can watch, and a model that follows
+//! a script.
+//!
+//! For tests only: everything here panics instead of returning errors, with a message that says what was being waited
+//! for and what had been printed until then.
+
+pub mod model;
+pub mod normal;
+pub mod process;
+pub mod scratch;
+
+pub use model::{ModelServer, Request};
+pub use process::{Finished, Invocation, Running, Signal};
+pub use scratch::Scratch;

@@ -239,9 +239,7 @@ impl Stage {
         let tools = Toolset::new(tools);
         let requests = Arc::new(Mutex::new(Vec::new()));
         let provider = Arc::new(Actor { lines: Mutex::new(lines.into()), requests: Arc::clone(&requests) });
-        let mut policy = Policy::default();
-        policy.allow_all_tools = setting.allow_all;
-        policy.roots = vec!["/w".into()];
+        let policy = Policy { allow_all_tools: setting.allow_all, roots: vec!["/w".into()], ..Policy::default() };
         let config = SessionConfig {
             system: "system".into(),
             tools: tools.iter().map(|tool| tool.spec().clone()).collect(),

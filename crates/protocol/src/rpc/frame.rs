@@ -20,7 +20,9 @@ impl std::fmt::Display for FrameError {
         match self {
             FrameError::NoLength => write!(f, "a frame without a usable Content-Length"),
             FrameError::HeaderTooLong => write!(f, "a frame header of more than {MAX_HEADER} bytes"),
-            FrameError::BodyTooLong { length } => write!(f, "a frame of {length} bytes, more than {MAX_BODY}"),
+            FrameError::BodyTooLong { length } => {
+                write!(f, "a frame of {length} bytes, more than {MAX_BODY}")
+            }
         }
     }
 }
@@ -60,7 +62,8 @@ impl FrameDecoder {
 
     fn header(&mut self) -> Result<Option<usize>, FrameError> {
         let from = self.scanned.saturating_sub(END_OF_HEADER.len() - 1);
-        let found = self.buffer[from..].windows(END_OF_HEADER.len()).position(|window| window == END_OF_HEADER);
+        let found =
+            self.buffer[from..].windows(END_OF_HEADER.len()).position(|window| window == END_OF_HEADER);
         let Some(end) = found.map(|at| at + from) else {
             self.scanned = self.buffer.len();
             return if self.buffer.len() > MAX_HEADER { Err(FrameError::HeaderTooLong) } else { Ok(None) };

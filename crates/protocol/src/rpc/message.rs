@@ -33,10 +33,20 @@ pub struct ErrorObject {
 
 #[derive(Debug, Clone)]
 pub enum Message {
-    Request { id: Id, method: String, params: Option<Box<RawValue>> },
-    Notification { method: String, params: Option<Box<RawValue>> },
+    Request {
+        id: Id,
+        method: String,
+        params: Option<Box<RawValue>>,
+    },
+    Notification {
+        method: String,
+        params: Option<Box<RawValue>>,
+    },
     /// `id` is absent when the other side could not tell which request it answers.
-    Response { id: Option<Id>, result: Result<Box<RawValue>, ErrorObject> },
+    Response {
+        id: Option<Id>,
+        result: Result<Box<RawValue>, ErrorObject>,
+    },
 }
 
 /// Text that is no JSON-RPC message, with the id to answer to where one could be read.
@@ -89,7 +99,9 @@ impl Message {
             }
         };
         match (members.method, members.result, members.error, id) {
-            (Some(method), None, None, Some(id)) => Ok(Message::Request { id, method, params: members.params }),
+            (Some(method), None, None, Some(id)) => {
+                Ok(Message::Request { id, method, params: members.params })
+            }
             (Some(method), None, None, None) => Ok(Message::Notification { method, params: members.params }),
             (None, Some(result), None, id) => Ok(Message::Response { id, result: Ok(result) }),
             (None, _, Some(error), id) => Ok(Message::Response { id, result: Err(error) }),
