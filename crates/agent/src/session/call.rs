@@ -219,7 +219,7 @@ impl Session {
             reasoning_tokens: reply.usage.reasoning_tokens,
             cost: None,
             duration: Some(call.elapsed_ms(context.now)),
-            time_to_first_token_ms: call.first_token.map(|at| millis_between(call.started, at)),
+            time_to_first_token_ms: call.first_token.map(|at| millis_between(call.started, at) as f64),
             initiator: Some(if turn == 0 { "user" } else { "agent" }.to_owned()),
             api_call_id: reply.id.clone(),
             api_endpoint: Some(self.config.provider.endpoint.to_owned()),

@@ -145,7 +145,7 @@ pub struct AssistantUsage {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub duration: Option<u64>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub time_to_first_token_ms: Option<u64>,
+    pub time_to_first_token_ms: Option<f64>,
     /// `user` or `agent`: whether a person's message or the loop caused the call.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub initiator: Option<String>,

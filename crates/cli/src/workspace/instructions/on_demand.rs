@@ -1,0 +1,177 @@
+//! Instructions about a part of the tree, told when a file of that part is touched for the first time.
+
+use std::collections::HashSet;
+use std::path::{Path, PathBuf};
+
+use globset::{GlobBuilder, GlobSet, GlobSetBuilder};
+
+use super::told::Told;
+use super::{
+    DIRECTORY_FILES, Instructions, MODULAR_DIR, REPOSITORY_FILE, Scoped, frontmatter, sealed, tree,
+    with_imports,
+};
+
+/// Most files that one touched file can bring to light.
+const FOUND_LIMIT: usize = 20;
+
+/// Instructions that came to light.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Found {
+    /// Relative to the top of the tree if it lies in it.
+    pub(crate) source: String,
+    /// For the model, with the name of the file in front.
+    pub(crate) text: String,
+}
+
+#[derive(Debug)]
+pub(crate) struct OnDemand {
+    root: PathBuf,
+    told: Told,
+    /// Not told yet.
+    pending: Vec<Pending>,
+    /// Directories whose own files were looked at.
+    visited: HashSet<PathBuf>,
+}
+
+#[derive(Debug)]
+struct Pending {
+    scoped: Scoped,
+    /// Made when first needed, since most runs touch few files.
+    matcher: Option<Matcher>,
+}
+
+#[derive(Debug)]
+enum Matcher {
+    Everything,
+    Globs(GlobSet),
+}
+
+impl From<Instructions> for OnDemand {
+    fn from(instructions: Instructions) -> Self {
+        let Instructions { scoped, dirs, told, .. } = instructions;
+        let dirs: Vec<PathBuf> = dirs.into_iter().map(real_or_given).collect();
+        let pending = scoped.into_iter().map(Pending::new).collect();
+        Self {
+            root: dirs.first().cloned().unwrap_or_default(),
+            told,
+            pending,
+            visited: dirs.into_iter().collect(),
+        }
+    }
+}
+
+impl OnDemand {
+    /// Takes note of what an earlier run of the session has told, by the sources that it reported.
+    pub(crate) fn note_told(&mut self, source: &str) {
+        self.told.note_file(&self.root.join(source));
+    }
+
+    /// What is to be told because a file is touched; each only once.
+    pub(crate) fn touch(&mut self, file: &Path) -> Vec<Found> {
+        // A file that is about to be created has no real path yet, but its directory may have one.
+        let real =
+            file.canonicalize().or_else(|_| Ok::<_, std::io::Error>(real_parent(file)?.join(name_of(file))));
+        let Ok(file) = real else { return Vec::new() };
+        if !file.starts_with(&self.root) {
+            return Vec::new();
+        }
+        // Whoever views instructions needs no second copy of them.
+        self.told.note_file(&file);
+        let mut found = Vec::new();
+        self.matching(&file, &mut found);
+        let dirs: Vec<&Path> =
+            file.ancestors().skip(1).take_while(|dir| dir.starts_with(&self.root)).collect();
+        for dir in dirs {
+            if self.visited.insert(dir.to_owned()) {
+                for name in [REPOSITORY_FILE].into_iter().chain(DIRECTORY_FILES) {
+                    self.tell(&dir.join(name), &mut found);
+                }
+                self.collect(dir);
+                self.matching(&file, &mut found);
+            }
+        }
+        found
+    }
+
+    /// Tells the instructions whose patterns match the file.
+    fn matching(&mut self, file: &Path, found: &mut Vec<Found>) {
+        let hits: Vec<Pending> = self.pending.extract_if(.., |pending| pending.is_about(file)).collect();
+        for hit in hits {
+            self.tell(&hit.scoped.path, found);
+        }
+    }
+
+    /// Takes up the modular instructions of a directory.
+    fn collect(&mut self, dir: &Path) {
+        for path in tree::modular(&dir.join(MODULAR_DIR)) {
+            let Some(source) = self.told.peek(&path) else { continue };
+            let (front, _) = frontmatter::split(&source.text);
+            let (globs, description) = (front.globs, front.description);
+            self.pending.push(Pending::new(Scoped { globs, base: dir.to_owned(), path, description }));
+        }
+    }
+
+    fn tell(&mut self, path: &Path, found: &mut Vec<Found>) {
+        if found.len() == FOUND_LIMIT {
+            return;
+        }
+        let Some(source) = self.told.take(path) else { return };
+        let text = with_imports(&source, &self.root, &mut self.told);
+        let (_, body) = frontmatter::split(&text);
+        if body.trim().is_empty() || !self.told.note_text(body) {
+            return;
+        }
+        let shown = path.strip_prefix(&self.root).unwrap_or(path).display().to_string();
+        let text = format!(
+            "{shown} has instructions for the code you are looking at. Follow them there:\n\n{}",
+            sealed(body.trim())
+        );
+        found.push(Found { source: shown, text });
+    }
+}
+
+fn real_parent(file: &Path) -> std::io::Result<PathBuf> {
+    file.parent().unwrap_or(Path::new("/")).canonicalize()
+}
+
+fn name_of(file: &Path) -> &std::ffi::OsStr {
+    file.file_name().unwrap_or_default()
+}
+
+fn real_or_given(path: PathBuf) -> PathBuf {
+    path.canonicalize().unwrap_or(path)
+}
+
+impl Pending {
+    fn new(mut scoped: Scoped) -> Self {
+        scoped.base = real_or_given(scoped.base);
+        Self { scoped, matcher: None }
+    }
+
+    fn is_about(&mut self, file: &Path) -> bool {
+        let Ok(relative) = file.strip_prefix(&self.scoped.base) else { return false };
+        match self.matcher.get_or_insert_with(|| Matcher::new(&self.scoped.globs)) {
+            Matcher::Everything => true,
+            Matcher::Globs(globs) => globs.is_match(relative),
+        }
+    }
+}
+
+impl Matcher {
+    fn new(globs: &[String]) -> Self {
+        if globs.is_empty() {
+            return Self::Everything;
+        }
+        let mut set = GlobSetBuilder::new();
+        for glob in globs {
+            let glob = glob.trim_start_matches("./").trim_start_matches('/');
+            // A pattern without a directory is about names, wherever they are.
+            let glob = if glob.contains('/') { glob.to_owned() } else { format!("**/{glob}") };
+            // One that makes no sense matches nothing.
+            if let Ok(glob) = GlobBuilder::new(&glob).literal_separator(true).build() {
+                set.add(glob);
+            }
+        }
+        Self::Globs(set.build().unwrap_or_else(|_| GlobSet::empty()))
+    }
+}

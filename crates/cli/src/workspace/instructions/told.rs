@@ -1,0 +1,81 @@
+//! What the model has been told already, and the reading of instruction files within bounds.
+
+use std::collections::HashSet;
+use std::fs::File;
+use std::io::Read;
+use std::path::{Path, PathBuf};
+
+/// Longest instruction file that is passed on whole.
+const FILE_LIMIT: u64 = 64 * 1024;
+
+/// An instruction file as it was found.
+#[derive(Debug)]
+pub(super) struct Source {
+    /// Without symbolic links.
+    pub(super) real: PathBuf,
+    pub(super) text: String,
+}
+
+/// Files and texts that are in the model's context, so that nothing enters it twice.
+#[derive(Debug, Default)]
+pub(super) struct Told {
+    files: HashSet<PathBuf>,
+    texts: HashSet<String>,
+    /// Trees that instructions may come from. A link in a cloned repository must not bring in a file of its user.
+    trees: Vec<PathBuf>,
+}
+
+impl Told {
+    pub(super) fn within<'a>(trees: impl Iterator<Item = &'a Path>) -> Self {
+        let trees = trees.filter_map(|tree| tree.canonicalize().ok()).collect();
+        Self { trees, ..Self::default() }
+    }
+
+    /// Reads a file that the model has not been told. `None` too if there is nothing to read or it lies outside of the
+    /// trees.
+    pub(super) fn peek(&self, path: &Path) -> Option<Source> {
+        // Also keeps pipes and devices out, which would block.
+        if !std::fs::metadata(path).ok()?.is_file() {
+            return None;
+        }
+        let real = path.canonicalize().ok()?;
+        if !self.trees.iter().any(|tree| real.starts_with(tree)) || self.files.contains(&real) {
+            return None;
+        }
+        let text = read_limited(&real)?;
+        Some(Source { real, text })
+    }
+
+    /// The same, and takes note that the model is told now.
+    pub(super) fn take(&mut self, path: &Path) -> Option<Source> {
+        let source = self.peek(path)?;
+        self.files.insert(source.real.clone());
+        Some(source)
+    }
+
+    /// Takes note that the model knows a file.
+    pub(super) fn note_file(&mut self, path: &Path) {
+        if let Ok(real) = path.canonicalize() {
+            self.files.insert(real);
+        }
+    }
+
+    /// Takes note of a text; `false` if it was known.
+    pub(super) fn note_text(&mut self, text: &str) -> bool {
+        self.texts.insert(text.trim().to_owned())
+    }
+}
+
+fn read_limited(path: &Path) -> Option<String> {
+    let file = File::open(path).ok()?;
+    let size = file.metadata().ok()?.len();
+    let mut bytes = Vec::new();
+    file.take(FILE_LIMIT).read_to_end(&mut bytes).ok()?;
+    let mut text = String::from_utf8(bytes)
+        .unwrap_or_else(|error| String::from_utf8_lossy(error.as_bytes()).into_owned());
+    if size > FILE_LIMIT {
+        text.truncate(text.trim_end_matches(char::REPLACEMENT_CHARACTER).len());
+        text.push_str(&format!("\n[{} more bytes are in {}]\n", size - FILE_LIMIT, path.display()));
+    }
+    Some(text)
+}

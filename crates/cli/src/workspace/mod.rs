@@ -1,0 +1,21 @@
+//! What the directory that a session runs in says about itself: its repository and the instructions it holds.
+
+mod discovery;
+pub(crate) mod git;
+pub(crate) mod instructions;
+
+use std::path::Path;
+
+use hangar_protocol::data::WorkingDirectory;
+
+use git::Repository;
+
+/// The place of a session, as its events and its list entry tell it.
+pub(crate) fn working_directory(cwd: &Path, repository: Option<&Repository>) -> WorkingDirectory {
+    WorkingDirectory {
+        cwd: cwd.display().to_string(),
+        git_root: repository.map(|repository| repository.root.display().to_string()),
+        repository: repository.and_then(|repository| repository.name.clone()),
+        branch: repository.and_then(|repository| repository.branch.clone()),
+    }
+}

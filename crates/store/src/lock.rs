@@ -1,0 +1,112 @@
+//! The lock that makes one process the writer of a session.
+//!
+//! It is an advisory lock of the operating system on a file in the session's directory, so it ends with its process,
+//! however that ends. The file also says which process holds it, for the error that others get.
+
+use std::fs::{File, TryLockError};
+use std::io::{self, Read, Seek, SeekFrom, Write};
+use std::path::Path;
+
+use crate::disk;
+
+pub(crate) const LOCK_FILE: &str = ".lock";
+
+/// A session may be deleted, and even made anew, between opening its lock file and locking it.
+const ATTEMPTS: usize = 8;
+
+/// Longest process id that is worth reading.
+const PID_BYTES: u64 = 16;
+
+#[derive(Debug)]
+pub(crate) struct Lock {
+    file: File,
+}
+
+impl Drop for Lock {
+    fn drop(&mut self) {
+        // Closing would do, were it not for a child process that is just being started by another thread: until it
+        // runs its program it shares the open file, and with it the lock.
+        let _ = self.file.unlock();
+    }
+}
+
+#[derive(Debug)]
+pub(crate) enum LockError {
+    Held {
+        pid: Option<u32>,
+    },
+    /// The session's directory is not there, or no longer.
+    Gone,
+    Io(io::Error),
+}
+
+impl Lock {
+    pub(crate) fn acquire(dir: &Path) -> Result<Self, LockError> {
+        let path = dir.join(LOCK_FILE);
+        for _ in 0..ATTEMPTS {
+            let opened = disk::private().read(true).write(true).create(true).truncate(false).open(&path);
+            let mut file = match opened {
+                Ok(file) => file,
+                Err(error) if error.kind() == io::ErrorKind::NotFound => return Err(LockError::Gone),
+                Err(error) => return Err(LockError::Io(error)),
+            };
+            match file.try_lock() {
+                Ok(()) => {}
+                Err(TryLockError::WouldBlock) => return Err(LockError::Held { pid: read_pid(&mut file) }),
+                Err(TryLockError::Error(error)) => return Err(LockError::Io(error)),
+            }
+            let mut lock = Self { file };
+            if is_file_at(&lock.file, &path) {
+                if let Some(pid) = foreign_holder(dir) {
+                    return Err(LockError::Held { pid: Some(pid) });
+                }
+                write_pid(&mut lock.file).map_err(LockError::Io)?;
+                return Ok(lock);
+            }
+        }
+        Err(LockError::Gone)
+    }
+}
+
+fn write_pid(file: &mut File) -> io::Result<()> {
+    file.set_len(0)?;
+    file.seek(SeekFrom::Start(0))?;
+    file.write_all(format!("{}\n", std::process::id()).as_bytes())
+}
+
+fn read_pid(file: &mut File) -> Option<u32> {
+    let mut text = String::new();
+    file.take(PID_BYTES).read_to_string(&mut text).ok()?;
+    text.trim().parse().ok()
+}
+
+/// Whether the locked file is still the one that others will find under this name.
+#[cfg(unix)]
+fn is_file_at(file: &File, path: &Path) -> bool {
+    use std::os::unix::fs::MetadataExt;
+    match (file.metadata(), std::fs::metadata(path)) {
+        (Ok(ours), Ok(theirs)) => ours.ino() == theirs.ino() && ours.dev() == theirs.dev(),
+        _ => false,
+    }
+}
+
+/// Elsewhere an open file cannot be renamed away.
+#[cfg(not(unix))]
+fn is_file_at(_: &File, _: &Path) -> bool {
+    true
+}
+
+/// Copilot CLI, with which a home may be shared, marks a session it writes by a locked file `inuse.<pid>.hold`.
+fn foreign_holder(dir: &Path) -> Option<u32> {
+    for entry in std::fs::read_dir(dir).ok()?.flatten() {
+        let name = entry.file_name();
+        let pid =
+            name.to_str().and_then(|name| name.strip_prefix("inuse.")?.strip_suffix(".hold")?.parse().ok());
+        let Some(pid) = pid else { continue };
+        let held = File::open(entry.path()).map(|file| file.try_lock_shared());
+        if matches!(held, Ok(Err(TryLockError::WouldBlock))) {
+            return Some(pid);
+        }
+    }
+    None
+}

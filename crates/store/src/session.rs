@@ -1,0 +1,278 @@
+//! A session that this process writes.
+
+use std::fs::File;
+use std::io;
+use std::path::{Path, PathBuf};
+
+use hangar_agent::log::{LogError, Seq, SessionLog};
+use hangar_protocol::data::WorkingDirectory;
+use hangar_protocol::{Event, EventId};
+use jiff::Timestamp;
+
+use crate::append::{AppendError, AppendOnly};
+use crate::backwards::Backwards;
+use crate::lines::parse_line;
+use crate::lock::Lock;
+use crate::meta::META_FILE;
+use crate::yaml::Document;
+use crate::{MAX_LINE, SessionId, SessionMeta, SessionName, StoreError, disk};
+
+pub(crate) const LOG_FILE: &str = "events.jsonl";
+
+/// A buffer that a huge event has grown beyond this is given back after the append.
+const KEPT_BUFFER: usize = 1024 * 1024;
+
+const COUNT_CHUNK: usize = 256 * 1024;
+
+/// How the log ended when it was opened.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Tail {
+    /// With a whole line.
+    Whole,
+    /// With an event whose newline was missing; it was added.
+    Completed,
+    /// With part of an event, which was removed.
+    Cut { bytes: u64 },
+}
+
+/// The one writer of a session. Dropping it releases the session.
+#[derive(Debug)]
+pub struct OpenSession {
+    id: SessionId,
+    dir: PathBuf,
+    log: AppendOnly<File>,
+    end: Seq,
+    last: Option<EventId>,
+    tail: Tail,
+    meta: SessionMeta,
+    document: Document,
+    /// `meta` as the file has it.
+    saved: Option<SessionMeta>,
+    /// Whether the names in the directories are known to survive a power cut.
+    dirs_synced: bool,
+    buffer: Vec<u8>,
+    _lock: Lock,
+}
+
+impl OpenSession {
+    /// Takes over the log of a session whose lock is held, mending its end.
+    pub(crate) fn start(
+        id: SessionId,
+        dir: PathBuf,
+        lock: Lock,
+        mut file: File,
+        meta: SessionMeta,
+        document: Document,
+    ) -> Result<Self, StoreError> {
+        let path = dir.join(LOG_FILE);
+        let (tail, end) = mend(&mut file).map_err(StoreError::io("mending", &path))?;
+        let lines = count_lines(&path, end).map_err(StoreError::io("reading", &path))?;
+        let last = last_event(&file, end).map_err(StoreError::io("reading", &path))?;
+        let saved = SessionMeta::from_document(&document);
+        Ok(Self {
+            id,
+            dir,
+            log: AppendOnly::new(file, end),
+            end: Seq(lines),
+            last: last.map(|event| event.id().clone()),
+            tail,
+            meta,
+            document,
+            saved,
+            dirs_synced: false,
+            buffer: Vec::new(),
+            _lock: lock,
+        })
+    }
+
+    pub fn id(&self) -> &SessionId {
+        &self.id
+    }
+
+    /// Where the next event goes. A line that is no event takes a position too, so positions never change.
+    pub fn end(&self) -> Seq {
+        self.end
+    }
+
+    /// The newest event: the parent of the next one.
+    pub fn last_event_id(&self) -> Option<&EventId> {
+        self.last.as_ref()
+    }
+
+    pub fn log_bytes(&self) -> u64 {
+        self.log.end()
+    }
+
+    pub fn tail(&self) -> Tail {
+        self.tail
+    }
+
+    pub fn meta(&self) -> &SessionMeta {
+        &self.meta
+    }
+
+    pub fn dir(&self) -> &Path {
+        &self.dir
+    }
+
+    pub fn log_path(&self) -> PathBuf {
+        self.dir.join(LOG_FILE)
+    }
+
+    /// The file exists once somebody writes a plan.
+    pub fn plan_path(&self) -> PathBuf {
+        self.dir.join("plan.md")
+    }
+
+    pub fn files_dir(&self) -> PathBuf {
+        self.dir.join("files")
+    }
+
+    pub fn checkpoints_dir(&self) -> PathBuf {
+        self.dir.join("checkpoints")
+    }
+
+    pub fn rename(&mut self, name: SessionName) -> Result<(), StoreError> {
+        self.meta.name = Some(name);
+        self.save_meta()
+    }
+
+    pub fn set_context(&mut self, context: WorkingDirectory) -> Result<(), StoreError> {
+        self.meta.context = Some(context);
+        self.save_meta()
+    }
+
+    pub fn set_summary_count(&mut self, count: u32) -> Result<(), StoreError> {
+        self.meta.summary_count = count;
+        self.save_meta()
+    }
+
+    /// Writes `workspace.yaml` unless it says the same already.
+    pub(crate) fn save_meta(&mut self) -> Result<(), StoreError> {
+        if self.saved.as_ref() == Some(&self.meta) {
+            return Ok(());
+        }
+        let path = self.dir.join(META_FILE);
+        self.document.set("id", self.id.as_str());
+        self.meta.write_to(&mut self.document);
+        disk::replace(&path, &self.document.render()).map_err(StoreError::io("writing", &path))?;
+        self.saved = Some(self.meta.clone());
+        Ok(())
+    }
+
+    fn write_error(&self, source: io::Error) -> LogError {
+        LogError::Write { id: self.id.to_string(), source }
+    }
+
+    fn moved(&self, expected: Seq) -> LogError {
+        match count_lines(&self.log_path(), u64::MAX) {
+            Ok(actual) => LogError::Moved { id: self.id.to_string(), expected: expected.0, actual },
+            Err(error) => self.write_error(error),
+        }
+    }
+
+    /// Fills the buffer with the lines of all events that are to be kept, and says how many and which was last.
+    fn encode<'a>(&mut self, events: &'a [Event]) -> io::Result<(u64, Option<&'a Event>)> {
+        self.buffer.clear();
+        let mut count = 0;
+        let mut last = None;
+        for event in events.iter().filter(|event| !event.is_ephemeral()) {
+            let start = self.buffer.len();
+            serde_json::to_writer(&mut self.buffer, event)?;
+            let length = self.buffer.len() - start;
+            if length > MAX_LINE {
+                let message =
+                    format!("an event of {length} bytes is longer than the {MAX_LINE} that a log may hold");
+                return Err(io::Error::new(io::ErrorKind::InvalidInput, message));
+            }
+            self.buffer.push(b'\n');
+            count += 1;
+            last = Some(event);
+        }
+        Ok((count, last))
+    }
+
+    fn note_last(&mut self, event: &Event) {
+        self.last = Some(event.id().clone());
+        if let Ok(time) = event.timestamp().parse::<Timestamp>() {
+            self.meta.updated_at = self.meta.updated_at.max(time);
+        }
+    }
+}
+
+impl SessionLog for OpenSession {
+    /// Ephemeral events may be among `events`; they are not written and take no position.
+    fn append(&mut self, expected: Seq, events: &[Event]) -> Result<Seq, LogError> {
+        if expected != self.end {
+            return Err(LogError::Moved {
+                id: self.id.to_string(),
+                expected: expected.0,
+                actual: self.end.0,
+            });
+        }
+        let (count, last) = self.encode(events).map_err(|error| self.write_error(error))?;
+        let Some(last) = last else { return Ok(self.end) };
+        match self.log.append(&self.buffer) {
+            Ok(()) => {}
+            Err(AppendError::Moved) => return Err(self.moved(expected)),
+            Err(AppendError::Io(error)) => return Err(self.write_error(error)),
+        }
+        self.buffer.clear();
+        self.buffer.shrink_to(KEPT_BUFFER);
+        self.end.0 += count;
+        self.note_last(last);
+        Ok(self.end)
+    }
+
+    /// Also brings the time in `workspace.yaml` up to that of the last event.
+    fn sync(&mut self) -> Result<(), LogError> {
+        let synced = self.log.sync().map_err(|error| self.write_error(error))?;
+        if synced && !self.dirs_synced {
+            let parent = self.dir.parent().unwrap_or(&self.dir);
+            let both = disk::sync_dir(&self.dir).and_then(|()| disk::sync_dir(parent));
+            both.map_err(|error| self.write_error(error))?;
+            self.dirs_synced = true;
+        }
+        self.save_meta().map_err(|error| self.write_error(io::Error::other(error)))
+    }
+}
+
+/// Makes a log end with a whole line and says where that is.
+fn mend(file: &mut File) -> io::Result<(Tail, u64)> {
+    let size = file.metadata()?.len();
+    let mut backwards = Backwards::new(file, size);
+    let start = backwards.last_newline(size)?.map_or(0, |at| at + 1);
+    if start == size {
+        return Ok((Tail::Whole, size));
+    }
+    let whole = backwards.previous_line()?.is_some_and(|line| parse_line(&line).is_ok());
+    if whole {
+        io::Write::write_all(file, b"\n")?;
+        Ok((Tail::Completed, size + 1))
+    } else {
+        file.set_len(start)?;
+        Ok((Tail::Cut { bytes: size - start }, start))
+    }
+}
+
+fn count_lines(path: &Path, end: u64) -> io::Result<u64> {
+    let mut file = io::Read::take(File::open(path)?, end);
+    let mut chunk = vec![0; COUNT_CHUNK.min(usize::try_from(end).unwrap_or(COUNT_CHUNK))];
+    let mut lines = 0;
+    loop {
+        match io::Read::read(&mut file, &mut chunk)? {
+            0 => return Ok(lines),
+            read => lines += memchr::memchr_iter(b'\n', &chunk[..read]).count() as u64,
+        }
+    }
+}
+
+pub(crate) fn last_event(file: &File, end: u64) -> io::Result<Option<Event>> {
+    let mut backwards = Backwards::new(file, end);
+    while let Some(line) = backwards.previous_line()? {
+        if let Ok(event) = parse_line(&line) {
+            return Ok(Some(event));
+        }
+    }
+    Ok(None)
+}

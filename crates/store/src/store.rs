@@ -1,0 +1,193 @@
+//! All sessions of one home.
+
+use std::fs::{File, OpenOptions};
+use std::io;
+use std::path::{Path, PathBuf};
+
+use hangar_protocol::Event;
+use jiff::Timestamp;
+
+use crate::backwards::Backwards;
+use crate::lines::parse_line;
+use crate::lock::{Lock, LockError};
+use crate::meta::{META_BYTES, META_FILE};
+use crate::session::LOG_FILE;
+use crate::yaml::Document;
+use crate::{Events, Lines, OpenSession, SessionId, SessionMeta, SessionName, StoreError, disk};
+
+/// Directories of sessions on their way out start with this; no session id can.
+const DELETED: &str = ".deleted-";
+
+#[derive(Debug, Clone)]
+pub struct Store {
+    root: PathBuf,
+}
+
+impl Store {
+    /// Sessions live in `<home>/session-state`, which need not exist yet.
+    pub fn new(home: &Path) -> Self {
+        Self { root: home.join("session-state") }
+    }
+
+    /// The directory that holds one directory per session.
+    pub fn root(&self) -> &Path {
+        &self.root
+    }
+
+    pub fn session_dir(&self, id: &SessionId) -> PathBuf {
+        self.root.join(id.as_str())
+    }
+
+    pub fn contains(&self, id: &SessionId) -> bool {
+        self.log_path(id).is_file()
+    }
+
+    /// Starts a session with an empty log.
+    pub fn create(&self, id: &SessionId, meta: SessionMeta) -> Result<OpenSession, StoreError> {
+        let dir = self.session_dir(id);
+        for dir in [&dir, &dir.join("checkpoints"), &dir.join("files")] {
+            disk::ensure_dir(dir).map_err(StoreError::io("creating", dir))?;
+        }
+        let lock = self.lock(id)?;
+        let path = dir.join(LOG_FILE);
+        let file = match disk::private().read(true).append(true).create_new(true).open(&path) {
+            Ok(file) => file,
+            Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {
+                return Err(StoreError::Exists { id: id.clone() });
+            }
+            Err(error) => return Err(StoreError::io("creating", &path)(error)),
+        };
+        let mut session = OpenSession::start(id.clone(), dir, lock, file, meta, Document::default())?;
+        session.save_meta()?;
+        Ok(session)
+    }
+
+    /// Opens a session for writing. Its log is mended if the last writer died in the middle of a line.
+    pub fn open(&self, id: &SessionId) -> Result<OpenSession, StoreError> {
+        if !self.contains(id) {
+            return Err(StoreError::NotFound { id: id.clone() });
+        }
+        let lock = self.lock(id)?;
+        let dir = self.session_dir(id);
+        let path = dir.join(LOG_FILE);
+        let file = match OpenOptions::new().read(true).append(true).open(&path) {
+            Ok(file) => file,
+            Err(error) if error.kind() == io::ErrorKind::NotFound => {
+                return Err(StoreError::NotFound { id: id.clone() });
+            }
+            Err(error) => return Err(StoreError::io("opening", &path)(error)),
+        };
+        let written = last_written(&file);
+        let document = read_document(&dir);
+        let meta = SessionMeta::from_document(&document).unwrap_or_else(|| meta_from_log(&path, written));
+        OpenSession::start(id.clone(), dir, lock, file, meta, document)
+    }
+
+    /// All events of a session, from the first on.
+    pub fn read(&self, id: &SessionId) -> Result<Events, StoreError> {
+        self.read_where(id, |_| true)
+    }
+
+    /// The events whose type is wanted. The others cost no parsing and no memory.
+    pub fn read_where<F: FnMut(&str) -> bool>(
+        &self,
+        id: &SessionId,
+        wants: F,
+    ) -> Result<Events<F>, StoreError> {
+        Ok(Events::new(self.lines(id)?, wants))
+    }
+
+    /// The lines of a session's log, unparsed.
+    pub fn lines(&self, id: &SessionId) -> Result<Lines, StoreError> {
+        let path = self.log_path(id);
+        Lines::open(&path).map_err(|error| missing_or(id, &path, error))
+    }
+
+    /// The last `count` events in the order of the log, without reading what is before them.
+    pub fn read_back(&self, id: &SessionId, count: usize) -> Result<Vec<Event>, StoreError> {
+        let path = self.log_path(id);
+        let file = File::open(&path).map_err(|error| missing_or(id, &path, error))?;
+        let read = || -> io::Result<Vec<Event>> {
+            let mut backwards = Backwards::new(&file, file.metadata()?.len());
+            let mut events = Vec::new();
+            while events.len() < count {
+                let Some(line) = backwards.previous_line()? else { break };
+                events.extend(parse_line(&line).ok());
+            }
+            events.reverse();
+            Ok(events)
+        };
+        read().map_err(StoreError::io("reading", &path))
+    }
+
+    /// Gives a session that nobody writes another name.
+    pub fn rename(&self, id: &SessionId, name: SessionName) -> Result<(), StoreError> {
+        self.open(id)?.rename(name)
+    }
+
+    /// Removes a session that nobody writes. It disappears in one step, whatever happens while its files go.
+    pub fn delete(&self, id: &SessionId) -> Result<(), StoreError> {
+        let dir = self.session_dir(id);
+        if !dir.is_dir() {
+            return Err(StoreError::NotFound { id: id.clone() });
+        }
+        let _lock = self.lock(id)?;
+        let away = self.root.join(format!("{DELETED}{}-{id}", std::process::id()));
+        std::fs::rename(&dir, &away).map_err(StoreError::io("deleting", &dir))?;
+        match std::fs::remove_dir_all(&away) {
+            // Another process swept it away.
+            Err(error) if error.kind() == io::ErrorKind::NotFound => {}
+            done => done.map_err(StoreError::io("deleting", &away))?,
+        }
+        self.sweep();
+        Ok(())
+    }
+
+    /// Removes what a deletion that was killed has left. Another process may be doing the same.
+    fn sweep(&self) {
+        let entries = std::fs::read_dir(&self.root).into_iter().flatten().flatten();
+        for entry in entries.filter(|entry| entry.file_name().to_string_lossy().starts_with(DELETED)) {
+            let _ = std::fs::remove_dir_all(entry.path());
+        }
+    }
+
+    fn log_path(&self, id: &SessionId) -> PathBuf {
+        self.session_dir(id).join(LOG_FILE)
+    }
+
+    fn lock(&self, id: &SessionId) -> Result<Lock, StoreError> {
+        let dir = self.session_dir(id);
+        Lock::acquire(&dir).map_err(|error| match error {
+            LockError::Held { pid } => StoreError::InUse { id: id.clone(), pid },
+            LockError::Gone => StoreError::NotFound { id: id.clone() },
+            LockError::Io(error) => StoreError::io("locking", &dir)(error),
+        })
+    }
+}
+
+fn missing_or(id: &SessionId, path: &Path, error: io::Error) -> StoreError {
+    match error.kind() {
+        io::ErrorKind::NotFound => StoreError::NotFound { id: id.clone() },
+        _ => StoreError::io("opening", path)(error),
+    }
+}
+
+/// An unreadable `workspace.yaml` is as good as none: everything in it can be had from the log or asked for again.
+pub(crate) fn read_document(dir: &Path) -> Document {
+    Document::parse(&disk::read_text(&dir.join(META_FILE), META_BYTES).unwrap_or_default())
+}
+
+pub(crate) fn meta_from_log(path: &Path, written: Timestamp) -> SessionMeta {
+    let first = Lines::open(path).ok().and_then(|lines| Events::new(lines, |_: &str| true).next()?.ok());
+    SessionMeta::from_first_event(first.as_ref().map(Event::body), written)
+}
+
+/// When the file was last written to; the epoch where the system does not say.
+pub(crate) fn last_written(file: &File) -> Timestamp {
+    file.metadata().map_or(Timestamp::UNIX_EPOCH, |metadata| modified(&metadata))
+}
+
+pub(crate) fn modified(metadata: &std::fs::Metadata) -> Timestamp {
+    let time = metadata.modified().ok().and_then(|time| Timestamp::try_from(time).ok());
+    time.unwrap_or(Timestamp::UNIX_EPOCH)
+}
