@@ -31,6 +31,18 @@ pub struct ProviderFacts {
     pub max_prompt_tokens: Option<u64>,
 }
 
+/// Counts what a request would cost, by the model's own tokenizer.
+pub trait TokenMeter: Send + Sync {
+    fn measure(&self, request: &ModelRequest) -> TokenCount;
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct TokenCount {
+    pub system: u64,
+    pub conversation: u64,
+    pub tools: u64,
+}
+
 #[derive(Debug, Clone)]
 pub struct ModelRequest {
     pub model: String,

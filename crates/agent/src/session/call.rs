@@ -57,7 +57,6 @@ impl Session {
         let initiator = if run.turn == 0 { Initiator::User } else { Initiator::Agent };
         let turn_id = run.turn.to_string();
         let model = Some(self.state.model.clone());
-        self.emit(step, data::ModelCallStart { turn_id, model });
         let request = ModelRequest {
             model: self.state.model.clone(),
             system: Arc::clone(&self.config.system),
@@ -69,7 +68,27 @@ impl Session {
             initiator,
             session_id: self.state.session_id.clone(),
         };
+        if retries == 0 {
+            self.report_context(&request, step);
+        }
+        self.emit(step, data::ModelCallStart { turn_id, model });
         step.effects.push(Effect::CallModel(seq, Box::new(request)));
+    }
+
+    /// Says how full the context is, where someone wants to know.
+    fn report_context(&mut self, request: &ModelRequest, step: &mut Step) {
+        let Some(meter) = &self.config.meter else { return };
+        let count = meter.measure(request);
+        let usage = data::UsageInfo {
+            token_limit: self.config.max_prompt_tokens,
+            current_tokens: count.system + count.conversation + count.tools,
+            messages_length: request.messages.len() as u64,
+            system_tokens: Some(count.system),
+            conversation_tokens: Some(count.conversation),
+            tool_definitions_tokens: Some(count.tools),
+            is_initial: (self.calls == 1).then_some(true),
+        };
+        self.emit(step, usage);
     }
 
     /// What the model is shown, the session's own tools included.

@@ -25,7 +25,7 @@ pub use io::{
 pub use state::{State, Totals};
 
 use crate::conversation::INTERRUPTED;
-use crate::model::ProviderFacts;
+use crate::model::{ProviderFacts, TokenMeter};
 use crate::permissions::Policy;
 use crate::tool::ToolSpec;
 use run::Run;
@@ -41,6 +41,8 @@ pub struct SessionConfig {
     pub policy: Policy,
     pub provider: ProviderFacts,
     pub max_prompt_tokens: u64,
+    /// Set where someone looks at `session.usage_info`: counting takes a tokenizer, which costs time to load.
+    pub meter: Option<Arc<dyn TokenMeter>>,
     pub streaming: bool,
     /// How often an autopilot that stops without `task_complete` is sent on.
     pub autopilot_cap: u32,
@@ -222,6 +224,5 @@ impl Session {
             current_model: Some(self.state.model.clone()),
         };
         self.emit(step, shutdown);
-        step.effects.push(Effect::Sync);
     }
 }

@@ -239,13 +239,15 @@ impl Stage {
         let tools = Toolset::new(tools);
         let requests = Arc::new(Mutex::new(Vec::new()));
         let provider = Arc::new(Actor { lines: Mutex::new(lines.into()), requests: Arc::clone(&requests) });
-        let policy = Policy { allow_all_tools: setting.allow_all, roots: vec!["/w".into()], ..Policy::default() };
+        let policy =
+            Policy { allow_all_tools: setting.allow_all, roots: vec!["/w".into()], ..Policy::default() };
         let config = SessionConfig {
             system: "system".into(),
             tools: tools.iter().map(|tool| tool.spec().clone()).collect(),
             policy,
             provider: provider.facts(),
             max_prompt_tokens: setting.max_prompt_tokens,
+            meter: None,
             streaming: true,
             autopilot_cap: setting.cap,
             user_reachable: setting.user_reachable,

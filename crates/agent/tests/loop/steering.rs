@@ -97,7 +97,6 @@ async fn an_abort_stops_the_tools_and_the_model_is_told() {
     stage.until("tool.execution_complete").await;
     stage.command(Command::Abort { reason: "user_initiated".to_owned() });
     stage.play("second").await;
-    assert_eq!(*stage.cancelled.lock().unwrap(), ["b"]);
     expect![[r#"
         user: first
         assistant: ["a", "b"]
@@ -105,6 +104,8 @@ async fn an_abort_stops_the_tools_and_the_model_is_told() {
         tool b: The execution of this tool, or a previous tool was interrupted.
         user: second"#]]
     .assert_eq(&stage.last_request());
+    stage.driver.close(None).await.unwrap();
+    assert_eq!(*stage.cancelled.lock().unwrap(), ["b"]);
 }
 
 #[tokio::test(start_paused = true)]
