@@ -1,0 +1,39 @@
+//! Recordings: exchanges with a real model, one per line of JSON, found again by what was said before them.
+//!
+//! A line holds what was new in the request (the messages behind the last answer) and a digest of what preceded, so a
+//! long session is recorded in linear space. System prompt, tool descriptions and the ids of calls play no part in
+//! finding it: they change without changing the conversation.
+
+use hangar_agent::model::{ModelError, ModelEvent};
+use serde::{Deserialize, Serialize};
+
+mod names;
+mod place;
+mod recorder;
+mod replay;
+
+pub use names::Names;
+pub use recorder::Recorder;
+pub use replay::{Replay, ReplayError};
+
+use place::Place;
+
+/// Readers refuse other versions. It changes with the meaning of a line or of the model types within.
+const VERSION: u32 = 1;
+
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+struct Exchange {
+    version: u32,
+    model: String,
+    #[serde(flatten)]
+    place: Place,
+    /// The names of the tools that were offered, for people.
+    tools: Vec<String>,
+    /// The last one is the reply, unless there was an error.
+    events: Vec<ModelEvent>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    error: Option<ModelError>,
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,106 @@
+//! The log of requests to the served model: one JSON object per line, without the secrets that clients send.
+
+use std::fs::File;
+use std::io::Write;
+use std::sync::{Arc, Mutex, PoisonError};
+
+use hyper::HeaderMap;
+use serde_json::{Map, Value, json};
+use tokio::time::Instant;
+
+use super::script::Step;
+
+/// Parts of header names whose values are credentials.
+const SECRET: [&str; 5] = ["authorization", "cookie", "key", "secret", "token"];
+/// Characters of a step that the log keeps.
+const STEP_HEAD: usize = 200;
+
+#[derive(Debug)]
+pub(super) struct RequestLog(Mutex<File>);
+
+impl RequestLog {
+    pub(super) fn new(file: File) -> Self {
+        Self(Mutex::new(file))
+    }
+
+    fn write(&self, record: &Value) {
+        let line = format!("{record}\n");
+        // The log is a by-product; a full disk must not fail the request.
+        if let Err(error) = self.0.lock().unwrap_or_else(PoisonError::into_inner).write_all(line.as_bytes()) {
+            tracing::warn!(%error, "the request log could not be written");
+        }
+    }
+}
+
+/// How a request ended, as the log says it: an HTTP status, or one of the two ways to end without.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Outcome {
+    Status(u16),
+    /// The script cut the connection.
+    Cut,
+    /// The client went away.
+    Gone,
+}
+
+/// What is known of one request. It is written when dropped: an answer that a client no longer reads just ends.
+pub(super) struct Entry {
+    log: Option<Arc<RequestLog>>,
+    begin: Instant,
+    fields: Map<String, Value>,
+    pub(super) outcome: Outcome,
+}
+
+impl Entry {
+    /// `time` is in seconds since 1970.
+    pub(super) fn new(
+        log: Option<Arc<RequestLog>>,
+        number: u64,
+        time: f64,
+        head: &hyper::http::request::Parts,
+    ) -> Self {
+        let fields = json!({
+            "n": number, "t": time, "method": head.method.as_str(), "path": head.uri.to_string(),
+            "headers": log.as_ref().map(|_| shown(&head.headers)), "body": null, "plan": [],
+        });
+        let Value::Object(fields) = fields else { unreachable!("an object literal is an object") };
+        Self { log, begin: Instant::now(), fields, outcome: Outcome::Gone }
+    }
+
+    pub(super) fn body(&mut self, body: &Value) {
+        if self.log.is_some() {
+            self.fields["body"] = body.clone();
+        }
+    }
+
+    pub(super) fn plan(&mut self, steps: &[Step]) {
+        if self.log.is_some() {
+            let steps = steps.iter().map(|step| step.to_string().chars().take(STEP_HEAD).collect::<String>());
+            self.fields["plan"] = steps.collect();
+        }
+    }
+}
+
+impl Drop for Entry {
+    fn drop(&mut self) {
+        let Some(log) = &self.log else { return };
+        let mut fields = std::mem::take(&mut self.fields);
+        let status = match self.outcome {
+            Outcome::Status(status) => i32::from(status),
+            Outcome::Cut => 0,
+            Outcome::Gone => -1,
+        };
+        fields.insert("status".to_owned(), json!(status));
+        fields.insert("ms".to_owned(), json!(self.begin.elapsed().as_micros() as f64 / 1e3));
+        log.write(&Value::Object(fields));
+    }
+}
+
+fn shown(headers: &HeaderMap) -> Value {
+    let shown = headers.iter().map(|(name, value)| {
+        let name = name.as_str();
+        let secret = SECRET.iter().any(|part| name.contains(part));
+        let value = if secret { "***".into() } else { String::from_utf8_lossy(value.as_bytes()) };
+        (name.to_owned(), json!(value))
+    });
+    Value::Object(shown.collect())
+}

@@ -1,0 +1,379 @@
+//! The scripted model on a socket, for programs that want a provider: chat completions, responses and messages, each
+//! streamed or whole, with the small endpoints that clients ask before or beside them.
+
+use std::collections::BTreeMap;
+use std::fs::File;
+use std::io;
+use std::net::SocketAddr;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
+
+use bytes::Bytes;
+use futures_core::stream::BoxStream;
+use futures_util::stream::{self, StreamExt};
+use hangar_agent::model::Finish;
+use http_body_util::{BodyExt, Either, Full, LengthLimitError, Limited, StreamBody};
+use hyper::body::{Body as _, Frame, Incoming};
+use hyper::header::{CACHE_CONTROL, CONTENT_ENCODING, CONTENT_TYPE, HeaderValue, RETRY_AFTER};
+use hyper::http::request::Parts;
+use hyper::{Method, Request, Response, StatusCode};
+use hyper_util::rt::{TokioIo, TokioTimer};
+use serde_json::{Value, json};
+use tokio::net::{TcpListener, TcpStream};
+use tokio::task::JoinSet;
+use tokio_util::sync::CancellationToken;
+
+use super::dialect::{Answer, Dialect, End, Event, Head, encode};
+use super::request_log::{Entry, Outcome, RequestLog};
+use super::script::{Failure, Script};
+use super::turn::{Beat, Beats, Playbook, tokens};
+
+const MAX_CONNECTIONS: usize = 1024;
+const MAX_BODY: usize = 64 * 1024 * 1024;
+const BODY_TIMEOUT: Duration = Duration::from_secs(60);
+/// How long a connection may stay without a request.
+const IDLE_TIMEOUT: Duration = Duration::from_secs(300);
+/// Rest after a failed accept: out of descriptors, the next one fails at once too.
+const ACCEPT_PAUSE: Duration = Duration::from_millis(50);
+/// Different paths that are counted; requests to further ones only count in the sum.
+const MAX_PATHS: usize = 256;
+
+#[derive(Debug)]
+pub struct ServeOptions {
+    pub script: Script,
+    /// The models that `GET …/models` lists. Requests may name any.
+    pub models: Vec<String>,
+    /// Gets a line of JSON for each request.
+    pub log: Option<File>,
+    pub clock: fn() -> SystemTime,
+}
+
+impl ServeOptions {
+    pub fn new(script: Script, clock: fn() -> SystemTime) -> Self {
+        let models = ["mock-model", "gpt-5", "claude-sonnet-4"].map(str::to_owned).to_vec();
+        Self { script, models, log: None, clock }
+    }
+}
+
+/// Serves until `shutdown`, then cuts what is under way.
+pub async fn serve(
+    listener: TcpListener,
+    options: ServeOptions,
+    shutdown: CancellationToken,
+) -> io::Result<()> {
+    let address = listener.local_addr()?;
+    if !address.ip().is_loopback() {
+        return Err(not_loopback(address));
+    }
+    let model = Arc::new(ServedModel::new(options));
+    let mut connections = JoinSet::new();
+    loop {
+        tokio::select! {
+            () = shutdown.cancelled() => break,
+            accepted = listener.accept(), if connections.len() < MAX_CONNECTIONS => match accepted {
+                Ok((stream, _)) => {
+                    connections.spawn(converse(stream, Arc::clone(&model)));
+                }
+                Err(error) => {
+                    tracing::warn!(%error, "a connection to the scripted model was not accepted");
+                    tokio::time::sleep(ACCEPT_PAUSE).await;
+                }
+            },
+            Some(_) = connections.join_next() => {}
+        }
+    }
+    connections.shutdown().await;
+    Ok(())
+}
+
+fn not_loopback(address: SocketAddr) -> io::Error {
+    let message = format!("the scripted model is served on loopback only, not on {address}");
+    io::Error::new(io::ErrorKind::InvalidInput, message)
+}
+
+async fn converse(stream: TcpStream, model: Arc<ServedModel>) {
+    // Small events must not wait for each other. Without it they come late, not wrong.
+    let _ = stream.set_nodelay(true);
+    let service = hyper::service::service_fn(move |request| {
+        let model = Arc::clone(&model);
+        async move { model.respond(request).await }
+    });
+    let served = hyper::server::conn::http1::Builder::new()
+        .timer(TokioTimer::new())
+        .header_read_timeout(IDLE_TIMEOUT)
+        .serve_connection(TokioIo::new(stream), service)
+        .await;
+    if let Err(error) = served {
+        tracing::debug!(%error, "a connection to the scripted model ended early");
+    }
+}
+
+type Body = Either<Full<Bytes>, StreamBody<BoxStream<'static, Result<Frame<Bytes>, Cut>>>>;
+
+/// Ends a connection in the middle of an answer, as `DROP:` asks.
+#[derive(Debug, thiserror::Error)]
+#[error("the script cut the connection")]
+struct Cut;
+
+struct ServedModel {
+    playbook: Playbook,
+    models: Vec<String>,
+    log: Option<Arc<RequestLog>>,
+    clock: fn() -> SystemTime,
+    counters: Mutex<Counters>,
+}
+
+#[derive(Debug, Default)]
+struct Counters {
+    requests: u64,
+    paths: BTreeMap<String, u64>,
+}
+
+impl Counters {
+    fn count(&mut self, path: &str) -> u64 {
+        self.requests += 1;
+        if let Some(count) = self.paths.get_mut(path) {
+            *count += 1;
+        } else if self.paths.len() < MAX_PATHS {
+            self.paths.insert(path.to_owned(), 1);
+        }
+        self.requests
+    }
+}
+
+impl ServedModel {
+    fn new(options: ServeOptions) -> Self {
+        Self {
+            playbook: Playbook::new(options.script),
+            models: options.models,
+            log: options.log.map(|file| Arc::new(RequestLog::new(file))),
+            clock: options.clock,
+            counters: Mutex::default(),
+        }
+    }
+
+    async fn respond(&self, request: Request<Incoming>) -> Result<Response<Body>, Cut> {
+        let (head, body) = request.into_parts();
+        let path = head.uri.path().trim_end_matches('/').to_owned();
+        let number = self.counters.lock().unwrap_or_else(PoisonError::into_inner).count(&path);
+        let now = (self.clock)().duration_since(UNIX_EPOCH).unwrap_or_default();
+        let mut entry = Entry::new(self.log.clone(), number, now.as_secs_f64(), &head);
+        let answered = match head.method {
+            Method::GET | Method::HEAD => Ok(self.get(&path)),
+            Method::POST => match read(&head, body).await {
+                Ok(raw) => self.post(&path, &raw, Moment { number, now }, &mut entry).await,
+                Err(refusal) => Ok(Answered::Now(refusal.response(&path))),
+            },
+            _ => Ok(Answered::Now(refuse(405, &format!("{} is not served", head.method)).response(&path))),
+        };
+        match answered {
+            Ok(Answered::Now(response)) => {
+                entry.outcome = Outcome::Status(response.status().as_u16());
+                Ok(response.map(|whole| Either::Left(Full::new(whole))))
+            }
+            Ok(Answered::Streamed(performance)) => Ok(stream_response(performance, entry)),
+            Err(cut) => {
+                entry.outcome = Outcome::Cut;
+                Err(cut)
+            }
+        }
+    }
+
+    fn get(&self, path: &str) -> Answered {
+        Answered::Now(if path.ends_with("/models") {
+            let models = self.models.iter().map(|model| {
+                json!({
+                    "id": model, "object": "model", "type": "model", "display_name": model, "created": 0,
+                    "created_at": "2025-01-01T00:00:00Z", "owned_by": "mock",
+                })
+            });
+            ok(&json!({"object": "list", "data": models.collect::<Value>(), "has_more": false}))
+        } else if path == "/__stats" {
+            let counters = self.counters.lock().unwrap_or_else(PoisonError::into_inner);
+            ok(&json!({"requests": counters.requests, "paths": counters.paths}))
+        } else if path.is_empty() {
+            ok(&json!({"ok": true}))
+        } else {
+            refuse(404, &format!("nothing is served at {path}")).response(path)
+        })
+    }
+
+    async fn post(&self, path: &str, raw: &[u8], moment: Moment, entry: &mut Entry) -> Result<Answered, Cut> {
+        if path == "/__reset" {
+            *self.counters.lock().unwrap_or_else(PoisonError::into_inner) = Counters::default();
+            self.playbook.reset();
+            return Ok(Answered::Now(ok(&json!({"ok": true}))));
+        }
+        let body: Value = match serde_json::from_slice(raw) {
+            Ok(body @ Value::Object(_)) => body,
+            Ok(_) | Err(_) => {
+                return Ok(Answered::Now(refuse(400, "the body is not a JSON object").response(path)));
+            }
+        };
+        entry.body(&body);
+        if path.ends_with("/count_tokens") {
+            return Ok(Answered::Now(ok(&json!({"input_tokens": raw.len() / 4}))));
+        }
+        let Some(dialect) = Dialect::of_path(path) else {
+            return Ok(Answered::Now(refuse(404, &format!("nothing is served at {path}")).response(path)));
+        };
+
+        let turn = self.playbook.turn(&dialect.asked(&body));
+        entry.plan(&turn.steps);
+        if let Some(failure) = turn.failure {
+            let message = failure.message();
+            return Ok(Answered::Now(Refusal { failure, message }.response(path)));
+        }
+        let id = format!("{:x}{:04x}", moment.now.as_millis() as u32, moment.number as u16);
+        let head = Head {
+            id,
+            model: body["model"].as_str().unwrap_or("mock").to_owned(),
+            created: moment.now.as_secs(),
+            input_tokens: tokens(raw.len()),
+        };
+        let performance = Performance {
+            finish: turn.finish(),
+            beats: turn.beats(&head.id),
+            answer: dialect.answer(head, &body),
+            said_bytes: 0,
+        };
+        if body["stream"] == true {
+            Ok(Answered::Streamed(performance))
+        } else {
+            performance.whole().await.map(|whole| Answered::Now(ok(&whole)))
+        }
+    }
+}
+
+/// When a request came.
+#[derive(Clone, Copy)]
+struct Moment {
+    number: u64,
+    now: Duration,
+}
+
+enum Answered {
+    Now(Response<Bytes>),
+    Streamed(Performance),
+}
+
+/// An answer in the making: the turn, and the dialect that spells it.
+struct Performance {
+    beats: Beats,
+    answer: Box<dyn Answer>,
+    finish: Finish,
+    said_bytes: usize,
+}
+
+enum Moved {
+    Said(Vec<Event>),
+    Ended(Vec<Event>),
+}
+
+impl Performance {
+    /// Plays until there is something to send.
+    async fn advance(&mut self) -> Result<Moved, Cut> {
+        loop {
+            tokio::task::consume_budget().await;
+            match self.beats.next() {
+                Some(Beat::Wait(delay)) => tokio::time::sleep(delay).await,
+                Some(Beat::Say(said)) => {
+                    self.said_bytes += said.bytes();
+                    return Ok(Moved::Said(self.answer.say(said)));
+                }
+                Some(Beat::Cut) => {
+                    // Being pending once lets the connection flush what was said before.
+                    tokio::task::yield_now().await;
+                    return Err(Cut);
+                }
+                None => {
+                    let end = self.end();
+                    return Ok(Moved::Ended(self.answer.finish(&end)));
+                }
+            }
+        }
+    }
+
+    fn end(&self) -> End {
+        End { finish: self.finish.clone(), output_tokens: tokens(self.said_bytes) }
+    }
+
+    async fn whole(mut self) -> Result<Value, Cut> {
+        self.answer.start();
+        while let Moved::Said(_) = self.advance().await? {}
+        Ok(self.answer.whole(&self.end()))
+    }
+}
+
+/// The answer as it is pulled by the connection: a slow reader slows the script, one that goes away ends it.
+fn stream_response(mut performance: Performance, entry: Entry) -> Response<Body> {
+    let first = encode(&performance.answer.start());
+    let rest = stream::unfold(Some((performance, entry)), |playing| async {
+        let (mut performance, mut entry) = playing?;
+        match performance.advance().await {
+            Ok(Moved::Said(events)) => Some((Ok(encode(&events)), Some((performance, entry)))),
+            Ok(Moved::Ended(events)) => {
+                entry.outcome = Outcome::Status(200);
+                Some((Ok(encode(&events)), None))
+            }
+            Err(cut) => {
+                entry.outcome = Outcome::Cut;
+                Some((Err(cut), None))
+            }
+        }
+    });
+    let frames = stream::iter([Ok(first)]).chain(rest).map(|bytes| bytes.map(Frame::data));
+    let mut response = Response::new(Either::Right(StreamBody::new(frames.boxed())));
+    response.headers_mut().insert(CONTENT_TYPE, HeaderValue::from_static("text/event-stream"));
+    response.headers_mut().insert(CACHE_CONTROL, HeaderValue::from_static("no-cache"));
+    response
+}
+
+async fn read(head: &Parts, body: Incoming) -> Result<Bytes, Refusal> {
+    if let Some(encoding) = head.headers.get(CONTENT_ENCODING).filter(|encoding| *encoding != "identity") {
+        let encoding = String::from_utf8_lossy(encoding.as_bytes());
+        return Err(refuse(415, &format!("bodies in the encoding `{encoding}` are not read")));
+    }
+    let too_long = || refuse(413, &format!("the body has more than {MAX_BODY} bytes"));
+    if body.size_hint().lower() > MAX_BODY as u64 {
+        return Err(too_long());
+    }
+    match tokio::time::timeout(BODY_TIMEOUT, Limited::new(body, MAX_BODY).collect()).await {
+        Err(_) => Err(refuse(408, "the body did not arrive in time")),
+        Ok(Err(error)) if error.is::<LengthLimitError>() => Err(too_long()),
+        Ok(Err(_)) => Err(refuse(400, "the body broke off")),
+        Ok(Ok(body)) => Ok(body.to_bytes()),
+    }
+}
+
+/// An error in the words of a provider.
+struct Refusal {
+    failure: Failure,
+    message: String,
+}
+
+fn refuse(status: u16, message: &str) -> Refusal {
+    Refusal { failure: Failure { status, times: None, retry_after: None }, message: message.to_owned() }
+}
+
+impl Refusal {
+    fn response(&self, path: &str) -> Response<Bytes> {
+        let dialect = Dialect::of_path(path).unwrap_or(Dialect::Chat);
+        let mut response = ok(&dialect.error(&self.failure, &self.message));
+        *response.status_mut() =
+            StatusCode::from_u16(self.failure.status).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR);
+        if let Some(seconds) = self.failure.retry_after() {
+            response.headers_mut().insert(RETRY_AFTER, seconds);
+        }
+        response
+    }
+}
+
+fn ok(body: &Value) -> Response<Bytes> {
+    let mut response = Response::new(Bytes::from(body.to_string()));
+    response.headers_mut().insert(CONTENT_TYPE, HeaderValue::from_static("application/json"));
+    response
+}
+
+#[cfg(test)]
+mod tests;

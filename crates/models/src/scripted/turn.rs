@@ -1,0 +1,377 @@
+//! One model turn of a script: what a request asks, whether it is to fail, and what is said at which moment.
+//!
+//! The provider in process and the dialects on the wire play the same turns; they differ in how they spell them.
+
+use std::collections::HashMap;
+use std::collections::hash_map::RandomState;
+use std::hash::BuildHasher;
+use std::sync::{Mutex, PoisonError};
+use std::time::Duration;
+
+use hangar_agent::model::Finish;
+use hyper::header::HeaderValue;
+
+use super::script::{Failure, Offer, Position, Script, Step, plan};
+
+/// `FAIL` steps whose use is remembered. Forgetting them only makes a failure happen again.
+const MAX_BUDGETS: usize = 4096;
+
+/// What a request asks, gathered message by message.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Asked {
+    prompts: usize,
+    /// The last message may turn out to be no prompt.
+    doubtful: bool,
+    prompt: String,
+    results: usize,
+    last_result: String,
+    offer: Offer,
+}
+
+impl Asked {
+    pub(super) fn new(offer: Offer) -> Self {
+        Self {
+            prompts: 0,
+            doubtful: false,
+            prompt: String::new(),
+            results: 0,
+            last_result: String::new(),
+            offer,
+        }
+    }
+
+    pub(super) fn user(&mut self, text: String) {
+        // Some clients send what they know of the machine in a message of its own, before the one that was typed.
+        if !self.doubtful {
+            self.prompts += 1;
+        }
+        self.doubtful = is_block(&text);
+        self.prompt = text;
+        self.results = 0;
+        self.last_result.clear();
+    }
+
+    pub(super) fn assistant(&mut self) {
+        self.doubtful = false;
+    }
+
+    pub(super) fn result(&mut self, text: String) {
+        self.results += 1;
+        self.last_result = text;
+    }
+}
+
+/// One element `<name>…</name>` and nothing else.
+fn is_block(text: &str) -> bool {
+    let text = text.trim();
+    let name = text.strip_prefix('<').and_then(|rest| rest.split_once('>')).map(|(name, _)| name);
+    name.is_some_and(|name| text.ends_with(&format!("</{name}>")))
+}
+
+/// A script being played, with how often its failures have happened.
+#[derive(Debug)]
+pub(super) struct Playbook {
+    script: Script,
+    spent: Mutex<HashMap<u64, u32>>,
+    hasher: RandomState,
+}
+
+impl Playbook {
+    pub(super) fn new(script: Script) -> Self {
+        Self { script, spent: Mutex::default(), hasher: RandomState::new() }
+    }
+
+    pub(super) fn turn(&self, asked: &Asked) -> Turn {
+        let script = self.script.steps(&asked.prompt, asked.prompts);
+        let position =
+            Position { results: asked.results, last_result: &asked.last_result, offer: asked.offer };
+        let steps = plan(&script, position, self.script.default_answer());
+        let failure = steps.iter().find_map(|step| match step {
+            Step::Fail(failure) if self.fails_now(&asked.prompt, failure) => Some(failure.clone()),
+            _ => None,
+        });
+        Turn { steps, failure }
+    }
+
+    fn fails_now(&self, prompt: &str, failure: &Failure) -> bool {
+        let Some(times) = failure.times else { return true };
+        let mut spent = self.spent.lock().unwrap_or_else(PoisonError::into_inner);
+        if spent.len() >= MAX_BUDGETS {
+            spent.clear();
+        }
+        let used = spent.entry(self.hasher.hash_one((prompt, failure))).or_insert(0);
+        *used = used.saturating_add(1);
+        *used <= times
+    }
+
+    /// Makes every failure happen again.
+    pub(super) fn reset(&self) {
+        self.spent.lock().unwrap_or_else(PoisonError::into_inner).clear();
+    }
+}
+
+#[derive(Debug, Clone, PartialEq)]
+pub(super) struct Turn {
+    pub(super) steps: Vec<Step>,
+    /// Set when the request fails instead. It does so before anything is said, wherever the step stands in the turn.
+    pub(super) failure: Option<Failure>,
+}
+
+impl Turn {
+    pub(super) fn finish(&self) -> Finish {
+        let stop = self.steps.iter().rev().find_map(|step| match step {
+            Step::Stop(finish) => Some(finish.clone()),
+            _ => None,
+        });
+        stop.unwrap_or_else(|| {
+            let calls = self.steps.iter().any(|s| matches!(s, Step::Call { .. } | Step::ParallelCall { .. }));
+            if calls { Finish::ToolCalls } else { Finish::Stop }
+        })
+    }
+
+    /// The turn moment by moment. `id` makes the ids of its calls; it must be new for each request.
+    pub(super) fn beats(self, id: &str) -> Beats {
+        Beats { id: id.to_owned(), calls: 0, steps: self.steps.into_iter(), stream: None }
+    }
+}
+
+/// One moment of a turn.
+#[derive(Debug, Clone, PartialEq)]
+pub(super) enum Beat {
+    Wait(Duration),
+    Say(Said),
+    /// The answer breaks off; nothing follows.
+    Cut,
+}
+
+#[derive(Debug, Clone, PartialEq)]
+pub(super) enum Said {
+    Text(String),
+    Thinking(String),
+    Call(Call),
+}
+
+#[derive(Debug, Clone, PartialEq)]
+pub(super) struct Call {
+    pub(super) id: String,
+    pub(super) tool: String,
+    pub(super) input: String,
+}
+
+impl Call {
+    /// The input of a custom tool is free text. In a script, where a marker is one line, it may be a JSON string.
+    pub(super) fn free_text(&self) -> String {
+        serde_json::from_str(&self.input).unwrap_or_else(|_| self.input.clone())
+    }
+}
+
+impl Said {
+    pub(super) fn bytes(&self) -> usize {
+        match self {
+            Self::Text(text) | Self::Thinking(text) => text.len(),
+            Self::Call(call) => call.input.len(),
+        }
+    }
+}
+
+/// Tokens of so many bytes, as the scripted model counts them. There is no call of nothing.
+pub(super) fn tokens(bytes: usize) -> u64 {
+    (bytes as u64 / 4).max(1)
+}
+
+/// Unfolds a turn as it is played: `STREAM` may mean a million pieces.
+#[derive(Debug)]
+pub(super) struct Beats {
+    id: String,
+    calls: usize,
+    steps: std::vec::IntoIter<Step>,
+    stream: Option<Pieces>,
+}
+
+#[derive(Debug)]
+struct Pieces {
+    next: u32,
+    count: u32,
+    every: Duration,
+    waited: bool,
+}
+
+impl Pieces {
+    fn beat(&mut self) -> Option<Beat> {
+        if self.next == self.count {
+            return None;
+        }
+        if self.next > 0 && !self.every.is_zero() && !self.waited {
+            self.waited = true;
+            return Some(Beat::Wait(self.every));
+        }
+        self.waited = false;
+        self.next += 1;
+        Some(Beat::Say(Said::Text(format!("tok{} ", self.next - 1))))
+    }
+}
+
+impl Iterator for Beats {
+    type Item = Beat;
+
+    fn next(&mut self) -> Option<Beat> {
+        loop {
+            if let Some(beat) = self.stream.as_mut().and_then(Pieces::beat) {
+                return Some(beat);
+            }
+            self.stream = None;
+            match self.steps.next()? {
+                Step::Say(text) => return Some(Beat::Say(Said::Text(text))),
+                Step::Think(text) => return Some(Beat::Say(Said::Thinking(text))),
+                Step::Stream { pieces, every } => {
+                    self.stream = Some(Pieces { next: 0, count: pieces, every, waited: false });
+                }
+                Step::Call { tool, input } | Step::ParallelCall { tool, input } => {
+                    let id = format!("call_{}_{}", self.id, self.calls);
+                    self.calls += 1;
+                    return Some(Beat::Say(Said::Call(Call { id, tool, input })));
+                }
+                Step::Delay(delay) => return Some(Beat::Wait(delay)),
+                Step::Drop => return Some(Beat::Cut),
+                // A failure that is used up, and what was read before the turn began.
+                Step::Fail(_) | Step::Stop(_) => {}
+            }
+        }
+    }
+}
+
+/// What the error body of a failing HTTP status says, in the words that providers use.
+impl Failure {
+    pub(super) fn message(&self) -> String {
+        format!("mock failure {}", self.status)
+    }
+
+    /// The value of the header that says when to come back.
+    pub(super) fn retry_after(&self) -> Option<HeaderValue> {
+        self.retry_after.and_then(|after| after.as_secs_f64().to_string().parse().ok())
+    }
+
+    pub(super) fn error_type(&self) -> &'static str {
+        match self.status {
+            400 => "invalid_request_error",
+            401 => "authentication_error",
+            403 => "permission_error",
+            404 => "not_found_error",
+            429 => "rate_limit_error",
+            529 => "overloaded_error",
+            _ => "api_error",
+        }
+    }
+
+    pub(super) fn code(&self) -> Option<&'static str> {
+        match self.status {
+            401 => Some("invalid_api_key"),
+            429 => Some("rate_limit_exceeded"),
+            _ => None,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn asked(messages: &[(&str, &str)]) -> Asked {
+        let mut asked = Asked::new(Offer::Tools);
+        for (role, text) in messages {
+            match *role {
+                "user" => asked.user((*text).to_owned()),
+                "assistant" => asked.assistant(),
+                _ => asked.result((*text).to_owned()),
+            }
+        }
+        asked
+    }
+
+    fn played(playbook: &Playbook, messages: &[(&str, &str)]) -> String {
+        let turn = playbook.turn(&asked(messages));
+        if let Some(failure) = turn.failure {
+            return failure.message();
+        }
+        let steps: Vec<_> = turn.steps.iter().map(ToString::to_string).collect();
+        steps.join(" ")
+    }
+
+    #[test]
+    fn a_script_file_answers_each_prompt_with_its_own_turn() {
+        let playbook = Playbook::new(Script::parse("SAY:one\n---\nTOOL:t:{}\n---\n").unwrap());
+        assert_eq!(played(&playbook, &[("user", "a")]), "SAY:one");
+        assert_eq!(played(&playbook, &[("user", "a"), ("user", "b")]), "TOOL:t:{}");
+        assert_eq!(played(&playbook, &[("user", "a"), ("user", "b"), ("tool", "r")]), "SAY:done: r");
+        assert_eq!(played(&playbook, &[("user", "a"), ("user", "b"), ("user", "c")]), "SAY:pong");
+        assert_eq!(played(&playbook, &[("user", "a"); 4]), "SAY:pong");
+    }
+
+    #[test]
+    fn markers_in_a_prompt_go_before_the_file() {
+        let playbook = Playbook::new(Script::parse("SAY:from the file").unwrap());
+        assert_eq!(played(&playbook, &[("user", "SAY:from the prompt")]), "SAY:from the prompt");
+    }
+
+    #[test]
+    fn a_description_of_the_machine_before_a_prompt_is_not_counted() {
+        let playbook = Playbook::new(Script::parse("SAY:one\n---\nSAY:two").unwrap());
+        let about = ("user", "<environment>\n<cwd>/x</cwd>\n</environment>\n");
+        let answered = ("assistant", "");
+        assert_eq!(played(&playbook, &[about, ("user", "a")]), "SAY:one");
+        assert_eq!(played(&playbook, &[about, ("user", "a"), answered, about, ("user", "b")]), "SAY:two");
+        assert_eq!(played(&playbook, &[("user", "<b>half"), ("user", "a")]), "SAY:two");
+    }
+
+    #[test]
+    fn a_notice_that_is_answered_is_a_prompt() {
+        let playbook = Playbook::new(Script::parse("SAY:one\n---\nSAY:two\n---\nSAY:three").unwrap());
+        let (notice, answered) = (("user", "<notice>ready</notice>"), ("assistant", ""));
+        assert_eq!(played(&playbook, &[("user", "a"), answered, notice]), "SAY:two");
+        assert_eq!(
+            played(&playbook, &[("user", "a"), answered, notice, answered, ("user", "b")]),
+            "SAY:three"
+        );
+    }
+
+    #[test]
+    fn a_failure_happens_as_often_as_it_says_for_each_prompt() {
+        let playbook = Playbook::new(Script::default());
+        let prompt = [("user", "FAIL:500:2\nSAY:ok")];
+        let answers: Vec<_> = (0..3).map(|_| played(&playbook, &prompt)).collect();
+        assert_eq!(answers, ["mock failure 500", "mock failure 500", "FAIL:500:2 SAY:ok"]);
+        assert_eq!(played(&playbook, &[("user", "FAIL:500:2\nSAY:other")]), "mock failure 500");
+        playbook.reset();
+        assert_eq!(played(&playbook, &prompt), "mock failure 500");
+    }
+
+    #[test]
+    fn a_failure_without_a_number_happens_always() {
+        let playbook = Playbook::new(Script::default());
+        for _ in 0..3 {
+            assert_eq!(played(&playbook, &[("user", "SAY:never said\nFAIL:401")]), "mock failure 401");
+        }
+    }
+
+    #[test]
+    fn pieces_are_parted_by_waits_and_calls_are_numbered() {
+        let prompt = "STREAM:2:5\nPTOOL:a:1\nSTREAM:0\nDELAY:7\nTOOL:b:2";
+        let turn = Playbook::new(Script::default()).turn(&asked(&[("user", prompt)]));
+        assert_eq!(turn.finish(), Finish::ToolCalls);
+        let call = |id: &str, tool: &str, input: &str| {
+            Beat::Say(Said::Call(Call { id: id.into(), tool: tool.into(), input: input.into() }))
+        };
+        let beats: Vec<_> = turn.beats("x").collect();
+        assert_eq!(
+            beats,
+            [
+                Beat::Say(Said::Text("tok0 ".into())),
+                Beat::Wait(Duration::from_millis(5)),
+                Beat::Say(Said::Text("tok1 ".into())),
+                call("call_x_0", "a", "1"),
+                Beat::Wait(Duration::from_millis(7)),
+                call("call_x_1", "b", "2"),
+            ]
+        );
+    }
+}
