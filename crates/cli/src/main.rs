@@ -5,6 +5,7 @@ mod commands;
 mod compose;
 mod exit;
 mod headless;
+mod logging;
 mod output;
 mod providers;
 mod redact;
@@ -70,6 +71,10 @@ fn run(settings: &Settings, args: RunArgs) -> Result<Exit> {
     if let Some(agent) = &named.agent {
         bail!("no such agent: {agent}");
     }
+    if named.acp {
+        bail!("--acp is not there: drive Hangar with -p and --output-format json");
+    }
+    logging::start(settings, &args)?;
     let ignored = named.given();
     if !ignored.is_empty() && !(args.silent && args.output_format == OutputFormat::Text) {
         remark(&format!("note: accepted without effect: {}", ignored.join(", ")));

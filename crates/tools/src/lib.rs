@@ -1,8 +1,68 @@
 //! The built-in tools.
 
+mod answer;
+mod arguments;
 pub mod files;
+mod inspected;
+pub mod patch;
+pub mod paths;
 pub mod search;
 pub mod shell;
 pub mod spill;
 pub mod sql;
 pub mod web;
+mod workspace;
+
+use std::sync::Arc;
+
+use hangar_agent::tool::Tool;
+
+pub use workspace::Workspace;
+
+/// How a model was taught to change and search files.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub enum Dialect {
+    /// `create`, `edit` and `grep`.
+    #[default]
+    Edits,
+    /// `apply_patch` and `rg`: the GPT-5 families.
+    Patches,
+}
+
+/// What the built-in tools are made from.
+#[derive(Clone)]
+pub struct Builtin {
+    pub workspace: Arc<Workspace>,
+    pub dialect: Dialect,
+    /// Shared by everything of a session that keeps or shows todos.
+    pub database: Arc<sql::Database>,
+    /// `None` without a network: `web_fetch` is then not offered.
+    pub web: Option<web::Reach>,
+}
+
+/// The built-in tools other than the shell's, in the order in which models are shown them.
+pub fn builtin(options: Builtin) -> Vec<Arc<dyn Tool>> {
+    let Builtin { workspace, dialect, database, web } = options;
+    let mut tools: Vec<Arc<dyn Tool>> = match dialect {
+        Dialect::Edits => vec![
+            Arc::new(files::View::new(Arc::clone(&workspace))),
+            Arc::new(files::Create::new(Arc::clone(&workspace))),
+            Arc::new(files::Edit::new(Arc::clone(&workspace))),
+        ],
+        Dialect::Patches => vec![
+            Arc::new(patch::ApplyPatch::new(Arc::clone(&workspace))),
+            Arc::new(files::View::new(Arc::clone(&workspace))),
+        ],
+    };
+    if let Some(reach) = web {
+        tools.push(Arc::new(web::WebFetch::new(Arc::clone(&workspace), reach)));
+    }
+    tools.push(Arc::new(sql::Sql::new(Arc::clone(&workspace), database)));
+    let grep = match dialect {
+        Dialect::Edits => "grep",
+        Dialect::Patches => "rg",
+    };
+    tools.push(Arc::new(search::Grep::new(grep, Arc::clone(&workspace))));
+    tools.push(Arc::new(search::Glob::new(workspace)));
+    tools
+}

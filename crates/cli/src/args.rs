@@ -1,0 +1,444 @@
+//! What may be typed. Flags keep the names and forms of Copilot CLI, so that whatever drives it can drive Hangar.
+
+use std::path::PathBuf;
+
+use clap::{ArgAction, Args, Parser, Subcommand, ValueEnum};
+
+const EXIT_CODES: &str = "\
+Exit codes:
+  0  the run ended: answered, stopped by a signal, out of autopilot continuations, or with tools refused
+  1  no run or no answer: bad usage, no provider or model, unknown session, or a model that failed for good
+  2  hangar doctor found something that needs attention
+
+Environment: HANGAR_HOME, COPILOT_MODEL, COPILOT_PROVIDER_BASE_URL, COPILOT_PROVIDER_TYPE, COPILOT_PROVIDER_API_KEY,
+COPILOT_OFFLINE, COPILOT_ALLOW_ALL and the rest of Copilot CLI's provider variables work unchanged.";
+
+#[derive(Debug, Parser)]
+#[command(
+    name = "hangar",
+    about = "A coding agent for any model. Give it a prompt with -p or on standard input.",
+    after_help = EXIT_CODES,
+    disable_version_flag = true,
+    args_conflicts_with_subcommands = true,
+    subcommand_negates_reqs = true
+)]
+pub(crate) struct Cli {
+    #[command(subcommand)]
+    pub(crate) command: Option<Subcommands>,
+
+    /// Show the version
+    #[arg(short = 'v', short_alias = 'V', long)]
+    pub(crate) version: bool,
+
+    #[command(flatten)]
+    pub(crate) run: RunArgs,
+}
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum Subcommands {
+    /// List the models that the configured providers offer
+    Models(ModelsArgs),
+    /// Offer the scripted model to other programs
+    Model {
+        #[command(subcommand)]
+        command: ModelCommand,
+    },
+    /// List, show, export and delete saved sessions
+    Sessions {
+        #[command(subcommand)]
+        command: Option<SessionsCommand>,
+    },
+    /// Check providers, credentials, the home folder and the tools on this machine
+    Doctor(DoctorArgs),
+    /// Show the version
+    Version,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct ModelsArgs {
+    /// Ask the providers again instead of using what is cached
+    #[arg(long)]
+    pub(crate) refresh: bool,
+    /// Print JSON
+    #[arg(long)]
+    pub(crate) json: bool,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct DoctorArgs {
+    /// Print JSON
+    #[arg(long)]
+    pub(crate) json: bool,
+}
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum ModelCommand {
+    /// Serve the scripted model on loopback as OpenAI chat completions, OpenAI responses and Anthropic messages
+    Serve {
+        /// Port on 127.0.0.1; 0 picks a free one
+        #[arg(long, default_value_t = 0)]
+        port: u16,
+        /// Answer every request from this script instead of the markers in its prompt
+        #[arg(long, value_name = "FILE")]
+        script: Option<PathBuf>,
+        /// The answer to a prompt without markers
+        #[arg(long, default_value = "pong")]
+        default: String,
+        /// Append one JSON line per request
+        #[arg(long, value_name = "FILE")]
+        log: Option<PathBuf>,
+    },
+}
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum SessionsCommand {
+    /// List sessions, newest first
+    List {
+        /// Print JSON
+        #[arg(long)]
+        json: bool,
+    },
+    /// Show one session's transcript
+    Show { session: String },
+    /// Write a session's transcript as Markdown
+    Export {
+        session: String,
+        /// Where to; standard output if absent
+        #[arg(short, long, value_name = "FILE")]
+        output: Option<PathBuf>,
+    },
+    /// Delete a session and its files
+    Delete { session: String },
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct RunArgs {
+    /// Run this prompt and exit
+    #[arg(short, long, value_name = "TEXT", help_heading = "Prompt", allow_hyphen_values = true)]
+    pub(crate) prompt: Option<String>,
+    /// The same as -p: there is no screen to stay on
+    #[arg(short, long, value_name = "TEXT", conflicts_with = "prompt", hide = true, allow_hyphen_values = true)]
+    pub(crate) interactive: Option<String>,
+    /// Attach a file (image or text) to the prompt
+    #[arg(long, value_name = "PATH", help_heading = "Prompt")]
+    pub(crate) attachment: Vec<PathBuf>,
+    /// Change to this directory first
+    #[arg(short = 'C', value_name = "DIR", help_heading = "Prompt")]
+    pub(crate) directory: Option<PathBuf>,
+    /// Do not load AGENTS.md and other instruction files
+    #[arg(long, help_heading = "Prompt")]
+    pub(crate) no_custom_instructions: bool,
+
+    /// text, or json for one event per line
+    #[arg(long, value_name = "FORMAT", default_value = "text", help_heading = "Output")]
+    pub(crate) output_format: OutputFormat,
+    /// Print the answer only
+    #[arg(short, long, help_heading = "Output")]
+    pub(crate) silent: bool,
+    /// Whether answers arrive in pieces
+    #[arg(long, value_name = "MODE", default_value = "on", help_heading = "Output")]
+    pub(crate) stream: Switch,
+    /// With json: print every event, also those that are only logged
+    #[arg(long, help_heading = "Output")]
+    pub(crate) all_events: bool,
+    /// Write the final usage as JSON to this file
+    #[arg(long, value_name = "FILE", help_heading = "Output")]
+    pub(crate) usage_output_file: Option<PathBuf>,
+    /// Write the transcript as Markdown when done (default: ./hangar-session-<id>.md)
+    #[arg(long, value_name = "PATH", num_args = 0..=1, require_equals = true, default_missing_value = "", help_heading = "Output")]
+    pub(crate) share: Option<String>,
+
+    /// The model to use
+    #[arg(long, value_name = "MODEL", help_heading = "Model")]
+    pub(crate) model: Option<String>,
+    /// How hard the model should think
+    #[arg(long, visible_alias = "effort", value_name = "LEVEL", help_heading = "Model")]
+    pub(crate) reasoning_effort: Option<Effort>,
+
+    /// Keep what the model is asked and what it answers in this file
+    #[arg(long, value_name = "FILE", help_heading = "Model")]
+    pub(crate) record: Option<PathBuf>,
+    /// Answer from a file that --record made; no model is asked
+    #[arg(long, value_name = "FILE", conflicts_with = "record", help_heading = "Model")]
+    pub(crate) replay: Option<PathBuf>,
+
+    /// Work alone until the task is complete
+    #[arg(long, help_heading = "Mode")]
+    pub(crate) autopilot: bool,
+    /// Explore and plan, change nothing
+    #[arg(long, help_heading = "Mode")]
+    pub(crate) plan: bool,
+    /// The mode to start in
+    #[arg(long, value_name = "MODE", help_heading = "Mode")]
+    pub(crate) mode: Option<ModeArg>,
+    /// How often an autopilot that stops early is sent on
+    #[arg(long, value_name = "COUNT", default_value_t = 5, help_heading = "Mode")]
+    pub(crate) max_autopilot_continues: u32,
+    /// Take the ask_user tool away
+    #[arg(long, help_heading = "Mode")]
+    pub(crate) no_ask_user: bool,
+
+    /// Resume a session by id, unique prefix or name
+    #[arg(short, long, value_name = "SESSION", num_args = 0..=1, default_missing_value = "", conflicts_with = "continue_last", help_heading = "Session")]
+    pub(crate) resume: Option<String>,
+    /// Resume the latest session
+    #[arg(long = "continue", help_heading = "Session")]
+    pub(crate) continue_last: bool,
+    /// Resume the session with this id, or start one with this UUID
+    #[arg(long, value_name = "ID", conflicts_with_all = ["resume", "continue_last"], help_heading = "Session")]
+    pub(crate) session_id: Option<String>,
+    /// Name the new session
+    #[arg(short, long, value_name = "NAME", help_heading = "Session")]
+    pub(crate) name: Option<String>,
+
+    /// Let every tool run without asking
+    #[arg(long, help_heading = "Permissions")]
+    pub(crate) allow_all_tools: bool,
+    /// Let tools touch any path
+    #[arg(long, help_heading = "Permissions")]
+    pub(crate) allow_all_paths: bool,
+    /// Let tools fetch any URL
+    #[arg(long, help_heading = "Permissions")]
+    pub(crate) allow_all_urls: bool,
+    /// All three of the above
+    #[arg(long, visible_alias = "yolo", help_heading = "Permissions")]
+    pub(crate) allow_all: bool,
+    /// Tools to allow: shell, shell(git:*), write(src), url(example.com), SERVER(tool)
+    #[arg(long, value_name = "RULES", num_args = 0.., help_heading = "Permissions")]
+    pub(crate) allow_tool: Vec<String>,
+    /// Tools to deny; denying wins over allowing
+    #[arg(long, value_name = "RULES", num_args = 0.., help_heading = "Permissions")]
+    pub(crate) deny_tool: Vec<String>,
+    /// The only tools that the model is shown
+    #[arg(long, value_name = "TOOLS", num_args = 0.., help_heading = "Permissions")]
+    pub(crate) available_tools: Option<Vec<String>>,
+    /// Tools that the model is not shown
+    #[arg(long, value_name = "TOOLS", num_args = 0.., help_heading = "Permissions")]
+    pub(crate) excluded_tools: Vec<String>,
+    /// URLs or domains to allow
+    #[arg(long, value_name = "URLS", num_args = 0.., help_heading = "Permissions")]
+    pub(crate) allow_url: Vec<String>,
+    /// URLs or domains to deny
+    #[arg(long, value_name = "URLS", num_args = 0.., help_heading = "Permissions")]
+    pub(crate) deny_url: Vec<String>,
+    /// Let tools touch this directory too
+    #[arg(long, value_name = "DIR", help_heading = "Permissions")]
+    pub(crate) add_dir: Vec<PathBuf>,
+    /// Keep tools out of the system's temporary directory
+    #[arg(long, help_heading = "Permissions")]
+    pub(crate) disallow_temp_dir: bool,
+    /// Variables that tools must not see and output must not show
+    #[arg(long, value_name = "NAMES", num_args = 0.., value_delimiter = ',', help_heading = "Permissions")]
+    pub(crate) secret_env_vars: Vec<String>,
+
+    /// Where log files go (default: logs in the home folder)
+    #[arg(long, value_name = "DIR", help_heading = "Diagnostics")]
+    pub(crate) log_dir: Option<PathBuf>,
+    /// What is logged
+    #[arg(long, value_name = "LEVEL", help_heading = "Diagnostics")]
+    pub(crate) log_level: Option<LogLevel>,
+
+    #[command(flatten)]
+    pub(crate) compatible: CompatibleArgs,
+}
+
+/// Flags of Copilot CLI that change nothing here.
+#[derive(Debug, Args)]
+pub(crate) struct CompatibleArgs {
+    #[command(flatten)]
+    pub(crate) silent: SilentArgs,
+    #[command(flatten)]
+    pub(crate) named: NamedArgs,
+}
+
+/// Accepted without a word: they ask for what Hangar does anyway.
+#[derive(Debug, Args)]
+pub(crate) struct SilentArgs {
+    #[arg(long, hide = true)]
+    no_auto_update: bool,
+    #[arg(long, hide = true)]
+    no_color: bool,
+    #[arg(long, hide = true)]
+    plain_diff: bool,
+    #[arg(long, hide = true)]
+    screen_reader: bool,
+    #[arg(long, hide = true)]
+    banner: bool,
+    #[arg(long, hide = true)]
+    no_banner: bool,
+    #[arg(long, hide = true, num_args = 0..=1, require_equals = true, default_missing_value = "on")]
+    mouse: Option<String>,
+    #[arg(long, hide = true)]
+    no_mouse: bool,
+    #[arg(long, hide = true, num_args = 0..=1, require_equals = true, default_missing_value = "on")]
+    bash_env: Option<String>,
+    #[arg(long, hide = true)]
+    no_bash_env: bool,
+    #[arg(long, hide = true)]
+    experimental: bool,
+    #[arg(long, hide = true)]
+    no_experimental: bool,
+    #[arg(long, hide = true)]
+    disable_client_telemetry: bool,
+    #[arg(long, hide = true)]
+    disable_builtin_mcps: bool,
+    #[arg(long, hide = true)]
+    disable_mcp_server: Vec<String>,
+    #[arg(long, hide = true)]
+    enable_reasoning_summaries: bool,
+    #[arg(long, hide = true)]
+    no_remote: bool,
+    #[arg(long, hide = true)]
+    no_sandbox: bool,
+}
+
+/// Accepted with one line on stderr each: whoever passes them expects something that does not happen.
+#[derive(Debug, Args)]
+pub(crate) struct NamedArgs {
+    #[arg(long, hide = true)]
+    pub(crate) agent: Option<String>,
+    #[arg(long, hide = true)]
+    pub(crate) acp: bool,
+    #[arg(long, hide = true)]
+    pub(crate) additional_mcp_config: Vec<String>,
+    #[arg(long, hide = true)]
+    enable_mcp_server: Vec<String>,
+    #[arg(long, hide = true)]
+    trust_folder: bool,
+    #[arg(long, hide = true)]
+    fleet: bool,
+    #[arg(long, hide = true)]
+    plugin_dir: Vec<PathBuf>,
+    #[arg(long, hide = true)]
+    sandbox: bool,
+    #[arg(long, hide = true)]
+    context: Option<String>,
+    #[arg(long, hide = true)]
+    auto_tier: Option<String>,
+    #[arg(long, hide = true)]
+    assisted_approval: bool,
+    #[arg(long, hide = true)]
+    max_ai_credits: Option<String>,
+    #[arg(long, hide = true)]
+    enable_memory: bool,
+    #[arg(long, hide = true)]
+    share_gist: bool,
+    #[arg(long, hide = true)]
+    enable_all_github_mcp_tools: bool,
+    #[arg(long, hide = true)]
+    add_github_mcp_toolset: Vec<String>,
+    #[arg(long, hide = true)]
+    add_github_mcp_tool: Vec<String>,
+    #[arg(long, hide = true)]
+    mcp_github_auth: Vec<String>,
+    #[arg(long, hide = true)]
+    allow_all_mcp_server_instructions: bool,
+    #[arg(long, hide = true)]
+    remote: bool,
+    #[arg(long, hide = true)]
+    remote_export: bool,
+    #[arg(long, hide = true, num_args = 0..=1, require_equals = true, default_missing_value = "")]
+    connect: Option<String>,
+    #[arg(long, hide = true)]
+    environment_host: Option<String>,
+    #[arg(long, hide = true)]
+    environment_compute_id: Option<String>,
+    #[arg(long, hide = true)]
+    dynamic_retrieval: Vec<String>,
+    #[arg(long, hide = true)]
+    extension_sdk_path: Option<PathBuf>,
+    #[arg(short = 'w', long, hide = true, num_args = 0..=1, require_equals = true, default_missing_value = "")]
+    worktree: Option<String>,
+    /// Left-over words: a prompt that was not quoted.
+    #[arg(hide = true, action = ArgAction::Append)]
+    pub(crate) words: Vec<String>,
+}
+
+impl NamedArgs {
+    /// The flags that were given and do nothing, for one notice on stderr.
+    pub(crate) fn given(&self) -> Vec<&'static str> {
+        let table = [
+            ("--additional-mcp-config", !self.additional_mcp_config.is_empty()),
+            ("--enable-mcp-server", !self.enable_mcp_server.is_empty()),
+            ("--trust-folder", self.trust_folder),
+            ("--fleet", self.fleet),
+            ("--plugin-dir", !self.plugin_dir.is_empty()),
+            ("--sandbox", self.sandbox),
+            ("--context", self.context.is_some()),
+            ("--auto-tier", self.auto_tier.is_some()),
+            ("--assisted-approval", self.assisted_approval),
+            ("--max-ai-credits", self.max_ai_credits.is_some()),
+            ("--enable-memory", self.enable_memory),
+            ("--share-gist", self.share_gist),
+            ("--enable-all-github-mcp-tools", self.enable_all_github_mcp_tools),
+            ("--add-github-mcp-toolset", !self.add_github_mcp_toolset.is_empty()),
+            ("--add-github-mcp-tool", !self.add_github_mcp_tool.is_empty()),
+            ("--mcp-github-auth", !self.mcp_github_auth.is_empty()),
+            ("--allow-all-mcp-server-instructions", self.allow_all_mcp_server_instructions),
+            ("--remote", self.remote),
+            ("--remote-export", self.remote_export),
+            ("--connect", self.connect.is_some()),
+            ("--environment-host", self.environment_host.is_some()),
+            ("--environment-compute-id", self.environment_compute_id.is_some()),
+            ("--dynamic-retrieval", !self.dynamic_retrieval.is_empty()),
+            ("--extension-sdk-path", self.extension_sdk_path.is_some()),
+            ("--worktree", self.worktree.is_some()),
+        ];
+        table.into_iter().filter_map(|(name, given)| given.then_some(name)).collect()
+    }
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub(crate) enum OutputFormat {
+    Text,
+    Json,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub(crate) enum Switch {
+    On,
+    Off,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub(crate) enum ModeArg {
+    Interactive,
+    Plan,
+    Autopilot,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub(crate) enum Effort {
+    None,
+    Minimal,
+    Low,
+    Medium,
+    High,
+    Xhigh,
+    Max,
+}
+
+impl Effort {
+    pub(crate) fn as_str(self) -> &'static str {
+        match self {
+            Effort::None => "none",
+            Effort::Minimal => "minimal",
+            Effort::Low => "low",
+            Effort::Medium => "medium",
+            Effort::High => "high",
+            Effort::Xhigh => "xhigh",
+            Effort::Max => "max",
+        }
+    }
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub(crate) enum LogLevel {
+    None,
+    Error,
+    Warning,
+    Info,
+    Debug,
+    All,
+    Default,
+}

@@ -1,0 +1,88 @@
+//! `hangar sessions`: what is saved.
+
+use std::path::Path;
+
+use anyhow::{Context, Result};
+use hangar_store::{Filter, SessionName, SessionSummary, Store};
+use serde_json::json;
+
+use super::print_line;
+use crate::args::SessionsCommand;
+use crate::exit::Exit;
+use crate::selection;
+use crate::settings::Settings;
+
+pub(crate) fn run(settings: &Settings, command: Option<SessionsCommand>) -> Result<Exit> {
+    let store = Store::new(&settings.home);
+    match command.unwrap_or(SessionsCommand::List { json: false }) {
+        SessionsCommand::List { json } => list(&store, json)?,
+        SessionsCommand::Show { session } => export(&store, &session, None)?,
+        SessionsCommand::Export { session, output } => export(&store, &session, output.as_deref())?,
+        SessionsCommand::Delete { session } => {
+            let id = selection::resolve(&store, &session)?;
+            store.delete(&id)?;
+            print_line(&format!("Deleted session {id}."))?;
+        }
+    }
+    Ok(Exit::Done)
+}
+
+fn list(store: &Store, as_json: bool) -> Result<()> {
+    let sessions = store.list(&Filter::default())?;
+    if as_json {
+        let rows: Vec<serde_json::Value> = sessions.iter().map(row).collect();
+        return print_line(&serde_json::to_string_pretty(&rows)?);
+    }
+    if sessions.is_empty() {
+        return print_line("No sessions yet. Start one with: hangar -p \"...\"");
+    }
+    for session in sessions {
+        let updated = session.meta.updated_at.strftime("%Y-%m-%d %H:%M");
+        let cwd = session.meta.context.as_ref().map_or("", |context| context.cwd.as_str());
+        let name = name(&session).lines().next().unwrap_or_default().to_owned();
+        print_line(&format!("{}  {updated}  {name}  {cwd}", session.id))?;
+    }
+    Ok(())
+}
+
+fn name(session: &SessionSummary) -> &str {
+    match &session.meta.name {
+        Some(SessionName::Given(name) | SessionName::Derived(name)) => name,
+        None => "(no prompt)",
+    }
+}
+
+fn row(session: &SessionSummary) -> serde_json::Value {
+    let context = session.meta.context.as_ref();
+    json!({
+        "sessionId": session.id.as_str(),
+        "name": session.meta.name.as_ref().map(|_| name(session)),
+        "cwd": context.map(|context| &context.cwd),
+        "gitRoot": context.and_then(|context| context.git_root.as_ref()),
+        "repository": context.and_then(|context| context.repository.as_ref()),
+        "branch": context.and_then(|context| context.branch.as_ref()),
+        "createdAt": session.meta.created_at.to_string(),
+        "updatedAt": session.meta.updated_at.to_string(),
+        "logBytes": session.log_bytes,
+    })
+}
+
+fn export(store: &Store, session: &str, output: Option<&Path>) -> Result<()> {
+    let id = selection::resolve(store, session)?;
+    let events = store.read(&id)?;
+    match output {
+        None => {
+            let mut text = Vec::new();
+            hangar_store::export_markdown(events, &mut text)?;
+            print_line(String::from_utf8_lossy(&text).trim_end())
+        }
+        Some(path) => {
+            let file = std::fs::File::create(path)
+                .with_context(|| format!("cannot write the transcript to {}", path.display()))?;
+            let mut file = std::io::BufWriter::new(file);
+            hangar_store::export_markdown(events, &mut file)?;
+            std::io::Write::flush(&mut file)?;
+            print_line(&format!("Wrote {}.", path.display()))
+        }
+    }
+}

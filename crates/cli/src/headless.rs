@@ -1,0 +1,236 @@
+//! One prompt, run to its end: the `-p` contract.
+
+use std::io::{IsTerminal, Read};
+use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
+
+use anyhow::{Context, Result, bail};
+use hangar_agent::session::{Command, Input, Origin, Prompt, Timing, iso};
+use hangar_protocol::data::Attachment;
+use hangar_protocol::result::{ResultKind, RunResult};
+use tokio::signal::unix::{Signal, SignalKind, signal};
+
+use crate::args::{OutputFormat, RunArgs};
+use crate::compose::{self, Composed};
+use crate::exit::Exit;
+use crate::output::{Printer, SeenHandle, remark};
+use crate::settings::Settings;
+use crate::usage;
+
+/// Largest prompt that is read from standard input.
+const MAX_PROMPT: u64 = 16 << 20;
+/// Largest attachment.
+const MAX_ATTACHMENT: u64 = 20 << 20;
+/// How long a finished run waits for commands that it left in the background.
+const DEFAULT_TASK_WAIT: u64 = 600;
+/// How long the news that a background command has ended may take to arrive.
+const NEWS_PATIENCE: Duration = Duration::from_secs(1);
+
+pub(crate) fn run(settings: &Settings, args: RunArgs) -> Result<Exit> {
+    let prompt = read_prompt(&args)?;
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .enable_all()
+        .build()
+        .context("cannot start the runtime")?;
+    let exit = runtime.block_on(drive(settings, args, prompt));
+    // Whatever still blocks a worker thread (a search that was cancelled) must not hold the exit up.
+    runtime.shutdown_timeout(Duration::from_millis(100));
+    exit
+}
+
+fn read_prompt(args: &RunArgs) -> Result<String> {
+    let text = match args.prompt.as_ref().or(args.interactive.as_ref()) {
+        Some(text) => text.clone(),
+        None if std::io::stdin().is_terminal() => String::new(),
+        None => {
+            let mut bytes = Vec::new();
+            std::io::stdin()
+                .lock()
+                .take(MAX_PROMPT + 1)
+                .read_to_end(&mut bytes)
+                .context("cannot read standard input")?;
+            if bytes.len() as u64 > MAX_PROMPT {
+                bail!("the prompt on standard input is larger than {} MB", MAX_PROMPT >> 20);
+            }
+            String::from_utf8_lossy(&bytes).into_owned()
+        }
+    };
+    if text.trim().is_empty() {
+        bail!("no prompt: give one with -p or on standard input");
+    }
+    Ok(text)
+}
+
+async fn drive(settings: &Settings, args: RunArgs, text: String) -> Result<Exit> {
+    let started = Instant::now();
+    let seen = SeenHandle::default();
+    let printer = Printer::new(args.output_format, args.silent, args.all_events, seen.clone());
+    // Signals are caught before the first effect, so that none can end the process without a result.
+    let mut interrupts = Interrupts::new()?;
+    let task_wait = settings.number("COPILOT_TASK_WAIT_TIMEOUT_SECONDS")?.unwrap_or(DEFAULT_TASK_WAIT);
+    let mut composed = compose::session(settings, &args, &text, printer)?;
+    let attachments = args
+        .attachment
+        .iter()
+        .map(|path| attach(&composed.cwd, path))
+        .collect::<Result<Vec<Attachment>>>()?;
+    composed.open()?;
+    let prompt = Prompt { text, attachments, timing: Timing::Queue, origin: Origin::User };
+    composed.driver.advance(Input::Command(Command::Send(prompt)))?;
+
+    let failure = until_idle(&mut composed, &seen, &mut interrupts, Duration::from_secs(task_wait)).await.err();
+    let error = failure.as_ref().map(|error| format!("{error:#}")).or_else(|| seen.with(|seen| seen.error.clone()));
+    let closing = composed.driver.close(error.clone()).await;
+    composed.shells.shutdown().await;
+
+    let state = composed.driver.session().state().clone();
+    let duration_ms = u64::try_from(started.elapsed().as_millis()).unwrap_or(u64::MAX);
+    let mut exit = if error.is_some() { Exit::Failed } else { Exit::Done };
+    let after = [
+        failure.map_or(Ok(()), Err),
+        closing.map_err(anyhow::Error::from),
+        write_usage(&args, &state, &seen),
+        share(settings, &args, &composed),
+    ];
+    for problem in after.into_iter().filter_map(Result::err) {
+        remark(&format!("{}: {problem:#}", settings.program));
+        exit = Exit::Failed;
+    }
+    if args.output_format == OutputFormat::Text && !args.silent {
+        remark(&usage::summary(&state, duration_ms, &settings.program));
+    }
+    let result = RunResult {
+        kind: ResultKind::Result,
+        timestamp: iso(jiff::Timestamp::now()),
+        session_id: state.session_id.clone(),
+        exit_code: exit.code(),
+        usage: usage::of_run(&state, duration_ms),
+    };
+    Printer::new(args.output_format, args.silent, args.all_events, seen).result(&result);
+    Ok(exit)
+}
+
+/// Runs until nothing is under way, in the session or in the background.
+async fn until_idle(
+    composed: &mut Composed,
+    seen: &SeenHandle,
+    interrupts: &mut Interrupts,
+    task_wait: Duration,
+) -> Result<()> {
+    let mut background_deadline = None;
+    loop {
+        if composed.driver.session().is_idle() {
+            let now = tokio::time::Instant::now();
+            if composed.shells.has_background_work() {
+                background_deadline.get_or_insert(now + task_wait);
+            } else if background_deadline.is_some() {
+                // What was waited for has ended; its news is on the way.
+                background_deadline = Some(now + NEWS_PATIENCE);
+            } else {
+                return Ok(());
+            }
+        } else {
+            background_deadline = None;
+        }
+        let deadline = async {
+            match background_deadline {
+                Some(at) => tokio::time::sleep_until(at).await,
+                None => std::future::pending().await,
+            }
+        };
+        tokio::select! {
+            going = composed.driver.turn() => if !going? { return Ok(()) },
+            () = interrupts.next() => {
+                composed.driver.advance(Input::Command(Command::Abort { reason: "user_initiated".to_owned() }))?;
+                return Ok(());
+            }
+            () = deadline => return Ok(()),
+        }
+        if seen.with(|seen| seen.broken_pipe) {
+            composed.driver.advance(Input::Command(Command::Abort { reason: "user_abort".to_owned() }))?;
+            return Ok(());
+        }
+    }
+}
+
+/// SIGINT and SIGTERM.
+struct Interrupts {
+    interrupt: Signal,
+    terminate: Signal,
+}
+
+impl Interrupts {
+    fn new() -> Result<Self> {
+        Ok(Self {
+            interrupt: signal(SignalKind::interrupt()).context("cannot catch SIGINT")?,
+            terminate: signal(SignalKind::terminate()).context("cannot catch SIGTERM")?,
+        })
+    }
+
+    async fn next(&mut self) {
+        tokio::select! {
+            _ = self.interrupt.recv() => {}
+            _ = self.terminate.recv() => {}
+        }
+    }
+}
+
+fn attach(cwd: &Path, path: &Path) -> Result<Attachment> {
+    let path = cwd.join(path);
+    let meta = std::fs::metadata(&path).with_context(|| format!("attachment not found: {}", path.display()))?;
+    let display_name = path.file_name().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default();
+    if meta.is_dir() {
+        return Ok(Attachment::Directory { path: path.display().to_string(), display_name });
+    }
+    if meta.len() > MAX_ATTACHMENT {
+        bail!("attachment {} is larger than {} MB", path.display(), MAX_ATTACHMENT >> 20);
+    }
+    let extension = path.extension().map(|e| e.to_string_lossy().to_ascii_lowercase()).unwrap_or_default();
+    let mime_type = match extension.as_str() {
+        "png" => Some("image/png"),
+        "jpg" | "jpeg" => Some("image/jpeg"),
+        "gif" => Some("image/gif"),
+        "webp" => Some("image/webp"),
+        _ => None,
+    };
+    match mime_type {
+        None => Ok(Attachment::File { path: path.display().to_string(), display_name, mime_type: None }),
+        Some(mime_type) => {
+            let bytes =
+                std::fs::read(&path).with_context(|| format!("cannot read attachment {}", path.display()))?;
+            use base64::Engine as _;
+            Ok(Attachment::Blob {
+                data: Some(base64::engine::general_purpose::STANDARD.encode(bytes)),
+                mime_type: mime_type.to_owned(),
+                display_name: Some(display_name),
+            })
+        }
+    }
+}
+
+fn write_usage(args: &RunArgs, state: &hangar_agent::session::State, seen: &SeenHandle) -> Result<()> {
+    let Some(path) = &args.usage_output_file else { return Ok(()) };
+    let document = seen.with(|seen| usage::document(state, seen));
+    let text = serde_json::to_string_pretty(&document)?;
+    std::fs::write(path, text + "\n").with_context(|| format!("cannot write usage to {}", path.display()))
+}
+
+fn share(settings: &Settings, args: &RunArgs, composed: &Composed) -> Result<()> {
+    let Some(target) = &args.share else { return Ok(()) };
+    let id = &composed.id;
+    let path = match target.as_str() {
+        "" => PathBuf::from(format!("{}-session-{id}.md", settings.program)),
+        path => PathBuf::from(path),
+    };
+    let path = composed.cwd.join(path);
+    let write = || -> Result<()> {
+        let events = composed.store.read(id)?;
+        let mut file = std::io::BufWriter::new(std::fs::File::create(&path)?);
+        hangar_store::export_markdown(events, &mut file)?;
+        std::io::Write::flush(&mut file)?;
+        Ok(())
+    };
+    write().with_context(|| format!("cannot share the session to {}", path.display()))?;
+    remark(&format!("Session exported to: {}", path.display()));
+    Ok(())
+}

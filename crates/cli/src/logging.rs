@@ -1,0 +1,29 @@
+//! Diagnostics in a file, for those who ask for them. Nothing is written otherwise.
+
+use anyhow::{Context, Result};
+use tracing::level_filters::LevelFilter;
+
+use crate::args::{LogLevel, RunArgs};
+use crate::settings::Settings;
+
+pub(crate) fn start(settings: &Settings, args: &RunArgs) -> Result<()> {
+    let level = match (args.log_level, &args.log_dir) {
+        (None, None) | (Some(LogLevel::None), _) => return Ok(()),
+        (Some(LogLevel::Error), _) => LevelFilter::ERROR,
+        (Some(LogLevel::Warning), _) => LevelFilter::WARN,
+        (Some(LogLevel::Info | LogLevel::Default) | None, _) => LevelFilter::INFO,
+        (Some(LogLevel::Debug), _) => LevelFilter::DEBUG,
+        (Some(LogLevel::All), _) => LevelFilter::TRACE,
+    };
+    let dir = args.log_dir.clone().unwrap_or_else(|| settings.home.join("logs"));
+    let path = dir.join(format!(
+        "process-{}-{}.log",
+        jiff::Timestamp::now().as_millisecond(),
+        std::process::id()
+    ));
+    std::fs::create_dir_all(&dir).with_context(|| format!("cannot make the log directory {}", dir.display()))?;
+    let file = std::fs::File::create(&path).with_context(|| format!("cannot write the log {}", path.display()))?;
+    tracing_subscriber::fmt().with_max_level(level).with_ansi(false).with_writer(file).init();
+    tracing::info!(version = env!("CARGO_PKG_VERSION"), "started");
+    Ok(())
+}

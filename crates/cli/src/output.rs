@@ -1,0 +1,171 @@
+//! What a headless run prints: JSONL or text on stdout, remarks on stderr.
+
+use std::io::{self, Write};
+use std::sync::{Arc, Mutex, PoisonError};
+
+use hangar_agent::driver::EventSink;
+use hangar_protocol::data::{Mode, ToolRequest};
+use hangar_protocol::result::RunResult;
+use hangar_protocol::{Body, Event};
+
+use crate::args::OutputFormat;
+
+/// What the run's caller needs to know of the events that went by.
+#[derive(Debug, Default)]
+pub(crate) struct Seen {
+    /// The last error; cleared by a later answer.
+    pub(crate) error: Option<String>,
+    /// Nobody reads stdout any more.
+    pub(crate) broken_pipe: bool,
+    pub(crate) user_requests: u64,
+    pub(crate) last_call: (Option<u64>, Option<u64>),
+}
+
+#[derive(Clone, Default)]
+pub(crate) struct SeenHandle(Arc<Mutex<Seen>>);
+
+impl SeenHandle {
+    pub(crate) fn with<T>(&self, look: impl FnOnce(&mut Seen) -> T) -> T {
+        look(&mut self.0.lock().unwrap_or_else(PoisonError::into_inner))
+    }
+}
+
+pub(crate) struct Printer {
+    format: OutputFormat,
+    silent: bool,
+    all_events: bool,
+    seen: SeenHandle,
+}
+
+impl Printer {
+    pub(crate) fn new(format: OutputFormat, silent: bool, all_events: bool, seen: SeenHandle) -> Self {
+        Self { format, silent, all_events, seen }
+    }
+
+    fn note(&self, event: &Event) {
+        self.seen.with(|seen| match event.body() {
+            Body::SessionError(error) => seen.error = Some(error.message.clone()),
+            Body::AssistantMessage(message)
+                if event.agent_id().is_none()
+                    && !(message.content.is_empty() && message.tool_requests.is_empty()) =>
+            {
+                seen.error = None;
+            }
+            Body::UserMessage(message) if message.source.is_none() && event.agent_id().is_none() => {
+                seen.user_requests += 1;
+            }
+            Body::UsageRecord(record) => {
+                seen.last_call = (record.usage.input_tokens, record.usage.output_tokens);
+            }
+            _ => {}
+        });
+    }
+
+    fn print(&mut self, text: &[u8]) {
+        let mut stdout = io::stdout().lock();
+        if let Err(error) = stdout.write_all(text).and_then(|()| stdout.flush()) {
+            // A reader that went away is a normal end, not a failure of ours.
+            self.seen.with(|seen| seen.broken_pipe |= error.kind() == io::ErrorKind::BrokenPipe);
+        }
+    }
+
+    fn print_json(&mut self, value: &impl serde::Serialize) {
+        if let Ok(mut line) = serde_json::to_vec(value) {
+            line.push(b'\n');
+            self.print(&line);
+        }
+    }
+
+    fn print_text(&mut self, event: &Event) {
+        match event.body() {
+            Body::AssistantMessage(message) if event.agent_id().is_none() => {
+                if !message.content.is_empty() {
+                    self.print(format!("{}\n\n", message.content.trim_end_matches('\n')).as_bytes());
+                }
+                if !self.silent {
+                    for request in &message.tool_requests {
+                        self.print(format!("\u{25cf} {}\n\n", describe(request)).as_bytes());
+                    }
+                }
+            }
+            Body::ToolComplete(complete) if !self.silent => {
+                if let Some(error) = &complete.error {
+                    let first = error.message.lines().next().unwrap_or_default();
+                    self.print(format!("  \u{2514} {first}\n\n").as_bytes());
+                }
+            }
+            Body::SessionInfo(info) if !self.silent && info.info_type == "model_retry" => {
+                self.print(format!("\u{25cf} {}\n\n", info.message).as_bytes());
+            }
+            Body::SessionError(error) => remark(&format!("\n{}\n", error.message)),
+            Body::SessionWarning(warning) if !self.silent => remark(&warning.message),
+            Body::ModeNoticeDelivered(notice) if !self.silent && notice.mode == Mode::Plan => {
+                remark("Plan mode: nothing outside the session folder is changed.");
+            }
+            _ => {}
+        }
+    }
+
+    /// The last line of a JSON run.
+    pub(crate) fn result(&mut self, result: &RunResult) {
+        if self.format == OutputFormat::Json {
+            self.print_json(result);
+        }
+    }
+}
+
+impl EventSink for Printer {
+    fn publish(&mut self, event: &Event) {
+        self.note(event);
+        match self.format {
+            OutputFormat::Json if self.all_events || is_shown(event.kind()) => self.print_json(event),
+            OutputFormat::Json => {}
+            OutputFormat::Text => self.print_text(event),
+        }
+    }
+}
+
+/// A line for people, on stderr.
+#[expect(clippy::print_stderr, reason = "the one place where the binary speaks to people")]
+pub(crate) fn remark(text: &str) {
+    eprintln!("{text}");
+}
+
+/// Events that drivers of Copilot CLI see on its stdout. The others are in the log only.
+fn is_shown(kind: &str) -> bool {
+    !matches!(
+        kind,
+        "session.start"
+            | "session.resume"
+            | "session.shutdown"
+            | "session.idle"
+            | "session.model_change"
+            | "session.mode_changed"
+            | "session.permissions_changed"
+            | "session.usage_record"
+            | "session.usage_info"
+            | "session.truncation"
+            | "session.compaction_start"
+            | "session.compaction_complete"
+            | "assistant.usage"
+            | "pending_messages.modified"
+            | "permission.requested"
+            | "permission.completed"
+            | "user_input.requested"
+            | "user_input.completed"
+            | "system.message"
+    )
+}
+
+fn describe(request: &ToolRequest) -> String {
+    let argument = |name: &str| request.arguments.get(name).and_then(serde_json::Value::as_str);
+    let what = argument("description")
+        .or_else(|| argument("path"))
+        .or_else(|| argument("pattern"))
+        .or_else(|| argument("url"))
+        .or_else(|| argument("summary"));
+    match what {
+        Some(what) => format!("{}: {}", request.name, what.lines().next().unwrap_or_default()),
+        None => request.name.clone(),
+    }
+}

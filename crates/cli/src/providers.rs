@@ -1,0 +1,186 @@
+//! Which model answers: from the flags, the environment, `config.toml` and the GitHub login, in that order.
+
+use std::path::Path;
+use std::process::Stdio;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use anyhow::{Context, Result, bail};
+use hangar_agent::model::ModelProvider;
+use hangar_models::base_url::BaseUrl;
+use hangar_models::config::{self, Auth, ProviderConfig, ProviderKind};
+use hangar_models::scripted::{Names, Recorder, Replay, Script, ScriptedModel};
+use hangar_models::{Secret, known};
+
+use crate::settings::Settings;
+
+/// The model that answers from a script. It is only ever used by this name.
+pub(crate) const SCRIPTED: &str = "scripted";
+const GITHUB: &str = "github";
+const COPILOT_URL: &str = "https://api.githubcopilot.com";
+/// Where a GitHub login may be, in the order in which Copilot CLI looks.
+pub(crate) const GITHUB_TOKENS: [&str; 3] = ["COPILOT_GITHUB_TOKEN", "GH_TOKEN", "GITHUB_TOKEN"];
+/// Variables that hold a model provider's credentials. Tools do not need them.
+pub(crate) const PROVIDER_SECRETS: [&str; 2] = ["COPILOT_PROVIDER_API_KEY", "COPILOT_PROVIDER_BEARER_TOKEN"];
+const GH_PATIENCE: Duration = Duration::from_secs(2);
+
+pub(crate) struct Chosen {
+    pub(crate) provider: Arc<dyn ModelProvider>,
+    /// The model's own name, without its provider's.
+    pub(crate) model: String,
+    pub(crate) max_prompt_tokens: u64,
+    pub(crate) scripted: bool,
+}
+
+/// What the user asked for, before anything is looked up.
+#[derive(Debug, Default, Clone, Copy)]
+pub(crate) struct Wanted<'a> {
+    pub(crate) model: Option<&'a str>,
+    pub(crate) record: Option<&'a Path>,
+    pub(crate) replay: Option<&'a Path>,
+}
+
+/// The file's own settings; its providers are read by their own crate.
+#[derive(Debug, Default, serde::Deserialize)]
+struct Preferences {
+    model: Option<String>,
+}
+
+pub(crate) fn choose(settings: &Settings, wanted: Wanted<'_>) -> Result<Chosen> {
+    let preferred = match wanted.model.or(settings.var("COPILOT_MODEL")) {
+        Some(model) => Some(model.to_owned()),
+        None => preferences(settings)?.model.or(settings.var("COPILOT_PROVIDER_MODEL_ID").map(str::to_owned)),
+    };
+    let mut chosen = match preferred.as_deref() {
+        Some(model) if is_scripted(model) => scripted(settings)?,
+        preferred => real(settings, preferred, wanted.replay.is_some())?,
+    };
+    if let Some(path) = wanted.replay {
+        let replay = Replay::open(path, Names::default())
+            .with_context(|| format!("cannot replay {}", path.display()))?;
+        chosen.provider = Arc::new(replay);
+    }
+    if let Some(path) = wanted.record {
+        let recorder = Recorder::open(chosen.provider, path, Names::default())
+            .with_context(|| format!("cannot record to {}", path.display()))?;
+        chosen.provider = Arc::new(recorder);
+    }
+    Ok(chosen)
+}
+
+fn is_scripted(model: &str) -> bool {
+    model == SCRIPTED || model.strip_prefix(SCRIPTED).is_some_and(|rest| rest.starts_with('/'))
+}
+
+fn scripted(settings: &Settings) -> Result<Chosen> {
+    let script = match settings.var("HANGAR_SCRIPT") {
+        None => Script::default(),
+        Some(path) => read_script(Path::new(path))?,
+    };
+    Ok(Chosen {
+        provider: Arc::new(ScriptedModel::new(script, std::process::id())),
+        model: SCRIPTED.to_owned(),
+        max_prompt_tokens: known::DEFAULT_PROMPT_TOKENS,
+        scripted: true,
+    })
+}
+
+pub(crate) fn read_script(path: &Path) -> Result<Script> {
+    let text =
+        std::fs::read_to_string(path).with_context(|| format!("cannot read the script {}", path.display()))?;
+    Script::parse(&text).with_context(|| format!("{} is not a script", path.display()))
+}
+
+fn real(settings: &Settings, model: Option<&str>, replaying: bool) -> Result<Chosen> {
+    let providers = configured(settings)?;
+    if providers.is_empty() {
+        if replaying {
+            return scripted(settings);
+        }
+        bail!(
+            "no model provider is configured: set COPILOT_PROVIDER_BASE_URL and COPILOT_MODEL, add a [providers.NAME] \
+             table to {}, or log in to GitHub (GH_TOKEN); `--model {SCRIPTED}` rehearses without one",
+            settings.config_path().display()
+        );
+    }
+    let Some(model) = model.map(str::to_owned).or_else(|| default_model(&providers)) else {
+        bail!("no model is chosen: set COPILOT_MODEL, pass --model, or set `model` in {}", settings.config_path().display());
+    };
+    let Some((provider, name)) = config::find(&providers, &model) else {
+        bail!("no provider offers the model `{model}`");
+    };
+    let limit = provider
+        .max_prompt_tokens
+        .or_else(|| known::limits(name).map(|limits| limits.max_prompt_tokens))
+        .unwrap_or(known::DEFAULT_PROMPT_TOKENS);
+    Ok(Chosen {
+        model: name.to_owned(),
+        max_prompt_tokens: limit,
+        provider: hangar_models::build(provider.clone()),
+        scripted: false,
+    })
+}
+
+fn default_model(providers: &[ProviderConfig]) -> Option<String> {
+    let first = providers.first()?;
+    match (&first.model, &first.kind) {
+        (Some(model), _) => Some(model.clone()),
+        (None, ProviderKind::Copilot) => Some("claude-sonnet-4.5".to_owned()),
+        (None, _) => None,
+    }
+}
+
+/// Every provider that could be asked, the preferred one first.
+pub(crate) fn configured(settings: &Settings) -> Result<Vec<ProviderConfig>> {
+    let lookup = |name: &str| settings.var(name).map(str::to_owned);
+    let mut providers: Vec<ProviderConfig> = config::variables::provider(lookup)?.into_iter().collect();
+    let file = settings.config_text()?;
+    let listed = config::table::providers(&file, lookup)
+        .with_context(|| format!("cannot use {}", settings.config_path().display()))?;
+    providers.extend(listed);
+    // `gh` is only asked when nothing else is there: it costs a process.
+    if !settings.flag("COPILOT_OFFLINE")
+        && let Some(token) = github_token(settings, providers.is_empty())
+    {
+        let url = settings.var("COPILOT_API_URL").unwrap_or(COPILOT_URL);
+        let url = BaseUrl::parse(url).with_context(|| format!("COPILOT_API_URL is `{url}`"))?;
+        let mut github = ProviderConfig::new(GITHUB, ProviderKind::Copilot, url);
+        github.auth = Auth::Bearer(Secret::new(token));
+        providers.push(github);
+    }
+    Ok(providers)
+}
+
+fn github_token(settings: &Settings, ask_gh: bool) -> Option<String> {
+    let given = GITHUB_TOKENS.iter().find_map(|name| settings.var(name)).map(str::to_owned);
+    given.or_else(|| if ask_gh { gh_auth_token() } else { None })
+}
+
+/// The token of the GitHub CLI's login, if it is installed and answers soon.
+fn gh_auth_token() -> Option<String> {
+    let mut child = std::process::Command::new("gh")
+        .args(["auth", "token"])
+        .stdin(Stdio::null())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::null())
+        .spawn()
+        .ok()?;
+    let deadline = Instant::now() + GH_PATIENCE;
+    while child.try_wait().ok()?.is_none() {
+        if Instant::now() > deadline {
+            // It is ours to end; whether it was still there does not matter.
+            let _ = child.kill();
+            let _ = child.wait();
+            return None;
+        }
+        std::thread::sleep(Duration::from_millis(10));
+    }
+    let output = child.wait_with_output().ok().filter(|output| output.status.success())?;
+    let token = String::from_utf8(output.stdout).ok()?.trim().to_owned();
+    (!token.is_empty()).then_some(token)
+}
+
+fn preferences(settings: &Settings) -> Result<Preferences> {
+    let text = settings.config_text()?;
+    toml::from_str(&text).with_context(|| format!("cannot use {}", settings.config_path().display()))
+}

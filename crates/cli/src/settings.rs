@@ -1,0 +1,108 @@
+//! What the environment says: the one place where variables, the home folder and `config.toml` are read.
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+
+use anyhow::{Context, Result, bail};
+
+#[derive(Debug, Clone)]
+pub(crate) struct Settings {
+    /// The name that people call the program by, for hints: `hangar`, or `copilot` through a symlink.
+    pub(crate) program: String,
+    /// Everything that Hangar keeps.
+    pub(crate) home: PathBuf,
+    env: BTreeMap<String, String>,
+}
+
+impl Settings {
+    pub(crate) fn from_process() -> Result<Self> {
+        let program = std::env::args_os()
+            .next()
+            .and_then(|arg| Path::new(&arg).file_stem().map(|stem| stem.to_string_lossy().into_owned()))
+            .unwrap_or_else(|| "hangar".to_owned());
+        let env: BTreeMap<String, String> = std::env::vars_os()
+            .filter_map(|(key, value)| Some((key.into_string().ok()?, value.into_string().ok()?)))
+            .collect();
+        Self::new(program, env)
+    }
+
+    fn new(program: String, env: BTreeMap<String, String>) -> Result<Self> {
+        let program = if program == "copilot" { program } else { "hangar".to_owned() };
+        let home = home(&program, &env)?;
+        Ok(Self { program, home, env })
+    }
+
+    /// A variable that is set to something.
+    pub(crate) fn var(&self, name: &str) -> Option<&str> {
+        self.env.get(name).map(String::as_str).filter(|value| !value.is_empty())
+    }
+
+    /// A switch: `true`, `1`, `yes` or `on`.
+    pub(crate) fn flag(&self, name: &str) -> bool {
+        self.var(name).is_some_and(|value| {
+            ["true", "1", "yes", "on"].iter().any(|yes| value.eq_ignore_ascii_case(yes))
+        })
+    }
+
+    pub(crate) fn number<T: std::str::FromStr>(&self, name: &str) -> Result<Option<T>> {
+        match self.var(name) {
+            None => Ok(None),
+            Some(text) => match text.parse() {
+                Ok(number) => Ok(Some(number)),
+                Err(_) => bail!("{name} is `{text}`, which is not a number"),
+            },
+        }
+    }
+
+    pub(crate) fn config_path(&self) -> PathBuf {
+        self.home.join("config.toml")
+    }
+
+    /// `config.toml` as text; absent is empty.
+    pub(crate) fn config_text(&self) -> Result<String> {
+        let path = self.config_path();
+        match std::fs::read_to_string(&path) {
+            Ok(text) => Ok(text),
+            Err(error) if error.kind() == std::io::ErrorKind::NotFound => Ok(String::new()),
+            Err(error) => Err(error).with_context(|| format!("cannot read {}", path.display())),
+        }
+    }
+}
+
+fn home(program: &str, env: &BTreeMap<String, String>) -> Result<PathBuf> {
+    let given = |name: &str| env.get(name).filter(|value| !value.is_empty()).map(PathBuf::from);
+    // An explicit Hangar home is never overridden; Copilot's is honoured for those who swap the one for the other.
+    if let Some(home) = given("HANGAR_HOME").or_else(|| given("COPILOT_HOME")) {
+        return std::path::absolute(&home).with_context(|| format!("bad home {}", home.display()));
+    }
+    let Some(user) = given("HOME") else {
+        bail!("neither HANGAR_HOME nor HOME is set, so there is nowhere to keep sessions");
+    };
+    Ok(user.join(if program == "copilot" { ".copilot" } else { ".hangar" }))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn check(program: &str, env: &[(&str, &str)], home: &str) {
+        let env = env.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned())).collect();
+        let settings = Settings::new(program.to_owned(), env).unwrap();
+        assert_eq!(settings.home, Path::new(home));
+    }
+
+    #[test]
+    fn the_home_folder_follows_the_name_and_the_variables() {
+        check("hangar", &[("HOME", "/u")], "/u/.hangar");
+        check("copilot", &[("HOME", "/u")], "/u/.copilot");
+        check("hangar", &[("HOME", "/u"), ("COPILOT_HOME", "/c")], "/c");
+        check("copilot", &[("HOME", "/u"), ("COPILOT_HOME", "/c"), ("HANGAR_HOME", "/h")], "/h");
+        check("hangar", &[("HOME", "/u"), ("HANGAR_HOME", "")], "/u/.hangar");
+    }
+
+    #[test]
+    fn without_any_home_there_is_a_sentence() {
+        let error = Settings::new("hangar".to_owned(), BTreeMap::new()).unwrap_err();
+        assert!(error.to_string().contains("HANGAR_HOME"), "{error}");
+    }
+}

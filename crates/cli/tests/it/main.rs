@@ -1,0 +1,15 @@
+//! Tests of the real binary, from outside: what it prints, what it writes, what it asks of the model, how it ends.
+
+mod captures;
+mod cli;
+mod schema;
+mod sessions;
+
+use hangar_test_support::{Invocation, ModelServer, Scratch};
+
+const HANGAR: &str = env!("CARGO_BIN_EXE_hangar");
+
+/// `hangar` on a scratch machine, with a scripted model as its provider.
+fn hangar(scratch: &Scratch, model: &ModelServer) -> Invocation {
+    scratch.run(HANGAR).provider(model.url()).env("HANGAR_RETRY_SCALE", "0.01")
+}

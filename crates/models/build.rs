@@ -1,0 +1,73 @@
+//! Turns the published vocabularies into tables that are used where they lie in the binary: no parsing, no hash map and
+//! no regex is built at run time, so that counting tokens costs nothing until text is counted.
+
+use std::fmt::Write as _;
+use std::path::{Path, PathBuf};
+
+use regex_syntax::hir::{Class, HirKind};
+use tiktoken_rs::CoreBPE;
+
+#[path = "src/tokenizer/hash.rs"]
+mod hash;
+
+/// Slots per token, at least: probing stays short.
+const SPREAD: usize = 5;
+const SPREAD_OF: usize = 4;
+
+fn main() {
+    println!("cargo::rerun-if-changed=build.rs");
+    println!("cargo::rerun-if-changed=src/tokenizer/hash.rs");
+    let out = PathBuf::from(std::env::var_os("OUT_DIR").expect("cargo sets OUT_DIR"));
+    vocabulary(&out.join("o200k.bin"), &tiktoken_rs::o200k_base().expect("the o200k vocabulary"));
+    vocabulary(&out.join("cl100k.bin"), &tiktoken_rs::cl100k_base().expect("the cl100k vocabulary"));
+    classes(&out.join("classes.rs"));
+}
+
+/// Little-endian: number of slots, number of tokens, the slots, the end of each token, the tokens' bytes.
+fn vocabulary(path: &Path, vocabulary: &CoreBPE) {
+    // Ranks have no gaps; the special tokens behind the first gap never come from ordinary text.
+    let tokens: Vec<Vec<u8>> = (0..).map_while(|rank| vocabulary.decode_bytes(&[rank]).ok()).collect();
+    let slots = (tokens.len() * SPREAD / SPREAD_OF).next_power_of_two();
+    let mut table = vec![0_u32; slots];
+    for (rank, token) in (1_u32..).zip(&tokens) {
+        assert!(rank < 1 << hash::RANK_BITS, "the vocabulary outgrew its slots");
+        let hash = hash::hash(token);
+        let mut at = hash as usize & (slots - 1);
+        while table[at] != 0 {
+            at = (at + 1) & (slots - 1);
+        }
+        table[at] = hash::fingerprint(hash) << hash::RANK_BITS | rank;
+    }
+    let ends = tokens.iter().scan(0_u32, |end, token| {
+        *end += token.len() as u32;
+        Some(*end)
+    });
+    let words = [slots as u32, tokens.len() as u32].into_iter().chain(table).chain(ends);
+    let mut bytes: Vec<u8> = words.flat_map(u32::to_le_bytes).collect();
+    bytes.extend(tokens.iter().flatten());
+    std::fs::write(path, bytes).expect("writing a table");
+}
+
+/// The character classes of the splitting rules, as sorted ranges.
+fn classes(path: &Path) {
+    let classes = [
+        ("Upper", r"\p{Lu}|\p{Lt}"),
+        ("Lower", r"\p{Ll}"),
+        ("Caseless", r"\p{Lm}|\p{Lo}"),
+        ("Mark", r"\p{M}"),
+        ("Number", r"\p{N}"),
+    ];
+    let mut ranges = Vec::new();
+    for (name, pattern) in classes {
+        let parsed = regex_syntax::parse(&format!("[{}]", pattern.replace('|', ""))).expect("a class");
+        let HirKind::Class(Class::Unicode(class)) = parsed.kind() else { panic!("{name} is not a class") };
+        ranges.extend(class.ranges().iter().map(|range| (range.start(), range.end(), name)));
+    }
+    ranges.sort_unstable();
+    let mut source = String::from("static RANGES: &[(char, char, Class)] = &[\n");
+    for (start, end, name) in ranges {
+        writeln!(source, "    ({start:?}, {end:?}, Class::{name}),").expect("a string takes all");
+    }
+    source.push_str("];\n");
+    std::fs::write(path, source).expect("writing the classes");
+}

@@ -1,0 +1,206 @@
+//! One answer on its way: from the bytes of a response to the events of a model.
+
+use std::collections::VecDeque;
+use std::sync::Arc;
+use std::time::Duration;
+
+use futures_core::stream::BoxStream;
+use futures_util::future::BoxFuture;
+use futures_util::stream;
+use hangar_agent::model::{ModelError, ModelErrorKind, ModelEvent};
+use reqwest::Response;
+use reqwest::header::CONTENT_TYPE;
+use tokio::time::Instant;
+
+use crate::error;
+use crate::http::{BODY, Http};
+use crate::sse::{SseError, SseParser};
+use crate::wire::{Decode, Progress};
+
+/// A server may keep a stream alive with empty words; it ends all the same.
+const LONGEST: Duration = Duration::from_secs(3600);
+/// How long facts about a complete answer (its usage) are waited for.
+const LINGER: Duration = Duration::from_secs(5);
+/// How long the end of the response is waited for after the end of the answer. It is nearly always there already, and a
+/// response read to its end leaves a connection that can be used again.
+const DRAIN: Duration = Duration::from_millis(20);
+
+pub(crate) struct Answer {
+    http: Arc<Http>,
+    response: Response,
+    decoder: Box<dyn Decode>,
+    sse: SseParser,
+    told: Told,
+    /// Read but not yet told.
+    pending: VecDeque<Result<ModelEvent, ModelError>>,
+    read: usize,
+    until: Instant,
+}
+
+/// What of an answer is told before it is whole.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Told {
+    InPieces,
+    AtOnce,
+}
+
+/// Dropping the stream drops the response, which closes its connection.
+pub(crate) fn events(
+    open: BoxFuture<'static, Result<Answer, ModelError>>,
+) -> BoxStream<'static, Result<ModelEvent, ModelError>> {
+    enum State {
+        Opening(BoxFuture<'static, Result<Answer, ModelError>>),
+        Reading(Box<Answer>),
+        Over,
+    }
+    Box::pin(stream::unfold(State::Opening(open), |state| async move {
+        let mut answer = match state {
+            State::Opening(open) => match open.await {
+                Ok(answer) => Box::new(answer),
+                Err(error) => return Some((Err(error), State::Over)),
+            },
+            State::Reading(answer) => answer,
+            State::Over => return None,
+        };
+        let event = answer.next().await;
+        let last = !matches!(
+            event,
+            Ok(ModelEvent::Text(_) | ModelEvent::Reasoning(_) | ModelEvent::ToolInput { .. })
+        );
+        Some((event, if last { State::Over } else { State::Reading(answer) }))
+    }))
+}
+
+impl Answer {
+    pub(crate) fn new(http: Arc<Http>, response: Response, decoder: Box<dyn Decode>, told: Told) -> Self {
+        Self {
+            http,
+            response,
+            decoder,
+            told,
+            sse: SseParser::default(),
+            pending: VecDeque::new(),
+            read: 0,
+            until: Instant::now() + LONGEST,
+        }
+    }
+
+    /// Whether the response is an answer in one piece. Some servers do not stream although they were asked to.
+    fn is_whole(&self) -> bool {
+        let kind = self.response.headers().get(CONTENT_TYPE).and_then(|kind| kind.to_str().ok());
+        kind.is_some_and(|kind| kind.starts_with("application/json"))
+    }
+
+    async fn next(&mut self) -> Result<ModelEvent, ModelError> {
+        if self.read == 0 && self.is_whole() {
+            self.read_whole().await?;
+        }
+        loop {
+            if let Some(event) = self.pending.pop_front() {
+                return event;
+            }
+            self.read_some().await;
+        }
+    }
+
+    async fn read_whole(&mut self) -> Result<(), ModelError> {
+        let body = self.http.read_body(&mut self.response, BODY, self.http.limits().first_byte).await?;
+        self.read = body.len().max(1);
+        self.decoder.whole(&body)?;
+        let reply = self.decoder.finish(&mut Vec::new()).ok_or_else(|| self.http.cut())?;
+        self.pending.push_back(Ok(ModelEvent::Finished(Box::new(reply))));
+        Ok(())
+    }
+
+    /// Reads the next bytes and queues what they say: at least one event, unless they complete none.
+    async fn read_some(&mut self) {
+        let limits = self.http.limits();
+        let limit = match self.decoder.progress() {
+            Progress::Complete => LINGER,
+            Progress::Going | Progress::Over if self.read == 0 => limits.first_byte,
+            Progress::Going | Progress::Over => limits.stall,
+        };
+        let deadline = (Instant::now() + limit).min(self.until);
+        match tokio::time::timeout_at(deadline, self.response.chunk()).await {
+            Ok(Ok(Some(bytes))) => self.take(&bytes).await,
+            Ok(Ok(None)) => {
+                // A half event at the end is a sign of a cut, not of a bad protocol.
+                let _ = self.decode(|sse, event| sse.end(event));
+                self.finish(|answer| answer.http.cut());
+            }
+            Ok(Err(error)) => self.finish(|answer| answer.http.broken(&error)),
+            Err(_) if Instant::now() >= self.until => self.finish(|_| {
+                let message = format!("the model provider's answer took longer than {} s", LONGEST.as_secs());
+                error::bare(ModelErrorKind::Stalled, message)
+            }),
+            Err(_) => self.finish(|answer| answer.http.silent(limit)),
+        }
+    }
+
+    async fn take(&mut self, bytes: &[u8]) {
+        self.read = self.read.saturating_add(bytes.len());
+        if self.read > BODY {
+            let error = error::protocol(format!("the model provider's answer is larger than {BODY} bytes"));
+            self.pending.push_back(Err(error));
+            return;
+        }
+        if let Err(error) = self.decode(|sse, event| sse.push(bytes, event)) {
+            self.pending.push_back(Err(error));
+            return;
+        }
+        if self.decoder.progress() == Progress::Over {
+            self.finish(|answer| answer.http.cut());
+            // What else comes is nothing, whatever it is.
+            let _ = tokio::time::timeout(DRAIN, self.response.chunk()).await;
+        }
+    }
+
+    fn decode(
+        &mut self,
+        feed: impl FnOnce(&mut SseParser, &mut dyn FnMut(&str) -> Result<(), Bad>) -> Result<(), Bad>,
+    ) -> Result<(), ModelError> {
+        let Self { sse, decoder, pending, told, .. } = self;
+        let mut events = Vec::new();
+        feed(sse, &mut |data| {
+            if decoder.progress() == Progress::Over {
+                return Ok(());
+            }
+            let decoded = decoder.event(data, &mut events);
+            match told {
+                Told::InPieces => pending.extend(events.drain(..).map(Ok)),
+                Told::AtOnce => events.clear(),
+            }
+            decoded.map_err(Bad::Model)
+        })
+        .map_err(|bad| match bad {
+            Bad::Sse(error) => error::protocol(error.to_string()),
+            Bad::Model(error) => error,
+        })
+    }
+
+    /// Nothing more is read: the reply, or what was wrong if there is none.
+    fn finish(&mut self, wrong: impl FnOnce(&Self) -> ModelError) {
+        let mut events = Vec::new();
+        let last = match self.decoder.finish(&mut events) {
+            Some(reply) => {
+                if self.told == Told::InPieces {
+                    self.pending.extend(events.into_iter().map(Ok));
+                }
+                Ok(ModelEvent::Finished(Box::new(reply)))
+            }
+            None => Err(wrong(self)),
+        };
+        self.pending.push_back(last);
+    }
+}
+
+enum Bad {
+    Sse(SseError),
+    Model(ModelError),
+}
+
+impl From<SseError> for Bad {
+    fn from(error: SseError) -> Self {
+        Self::Sse(error)
+    }
+}

@@ -1,0 +1,167 @@
+//! The models that a provider offers, as it says itself, and a copy on disk.
+
+mod cache;
+#[cfg(test)]
+mod tests;
+
+use hangar_agent::model::ModelError;
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+
+pub use cache::Cache;
+
+use crate::config::{ProviderConfig, ProviderKind};
+use crate::error;
+use crate::provider::{Provider, models_url};
+
+/// Pages of a list that are followed.
+const PAGES: usize = 20;
+
+/// A model as its provider describes it. `None` is "it did not say".
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ModelInfo {
+    pub id: String,
+    pub name: Option<String>,
+    /// The provider's name in the configuration.
+    pub provider: String,
+    pub max_prompt_tokens: Option<u64>,
+    pub max_output_tokens: Option<u64>,
+    /// Prompt and answer together.
+    pub max_context_tokens: Option<u64>,
+    pub vision: Option<bool>,
+    pub tools: Option<bool>,
+    /// The reasoning efforts that it takes.
+    pub efforts: Option<Vec<String>>,
+    /// `/chat/completions`, `/responses`, `/v1/messages`.
+    pub endpoints: Option<Vec<String>>,
+    /// What a request costs, relative to others of GitHub's offer.
+    pub multiplier: Option<String>,
+}
+
+impl ModelInfo {
+    /// How long a prompt may be, if that follows from what the provider says.
+    pub fn prompt_limit(&self) -> Option<u64> {
+        let rest = || self.max_context_tokens?.checked_sub(self.max_output_tokens?);
+        self.max_prompt_tokens.or_else(rest).or(self.max_context_tokens).filter(|limit| *limit > 0)
+    }
+}
+
+/// Asks the provider for its models.
+pub async fn list_models(config: &ProviderConfig) -> Result<Vec<ModelInfo>, ModelError> {
+    fetch(&Provider::new(config.clone())).await
+}
+
+pub(crate) async fn fetch(provider: &Provider) -> Result<Vec<ModelInfo>, ModelError> {
+    let config = provider.config();
+    let mut models = Vec::new();
+    let mut url = models_url(config);
+    for _ in 0..PAGES {
+        let page = Page::parse(&provider.get(url.clone()).await?)?;
+        models.extend(page.models.iter().filter_map(|model| read(config, model)));
+        let Some(after) = page.next else { break };
+        url = models_url(config);
+        url.query_pairs_mut().append_pair("after_id", &after);
+    }
+    Ok(models)
+}
+
+/// A page of any of the lists: all put their entries in `data`, or in `models`, or are the list.
+struct Page {
+    models: Vec<Value>,
+    next: Option<String>,
+}
+
+impl Page {
+    fn parse(body: &str) -> Result<Self, ModelError> {
+        let mut body: Value = serde_json::from_str(body).map_err(|error| {
+            error::protocol(format!("the model provider's list of models is not JSON: {error}"))
+        })?;
+        let more = body.get("has_more").and_then(Value::as_bool).unwrap_or(false);
+        let next = body.get("last_id").and_then(Value::as_str).filter(|_| more).map(str::to_owned);
+        let list = ["data", "models"].into_iter().find(|name| body.get(name).is_some_and(Value::is_array));
+        let list = match list {
+            Some(name) => body[name].take(),
+            None => body,
+        };
+        match list {
+            Value::Array(models) => Ok(Self { models, next }),
+            _ => Err(error::protocol("the model provider's list of models is not a list")),
+        }
+    }
+}
+
+fn read(config: &ProviderConfig, model: &Value) -> Option<ModelInfo> {
+    let text = |pointer: &str| model.pointer(pointer).and_then(Value::as_str).map(str::to_owned);
+    let mut info = ModelInfo {
+        id: text("/id").or_else(|| text("/name"))?,
+        name: text("/display_name").or_else(|| text("/name")),
+        provider: config.name.clone(),
+        max_prompt_tokens: None,
+        max_output_tokens: None,
+        max_context_tokens: None,
+        vision: None,
+        tools: None,
+        efforts: None,
+        endpoints: None,
+        multiplier: None,
+    };
+    match config.kind {
+        ProviderKind::Copilot => read_copilot(model, &mut info).then_some(info),
+        ProviderKind::OpenAi { .. } | ProviderKind::Azure { .. } | ProviderKind::Anthropic => {
+            read_other(model, &mut info);
+            Some(info)
+        }
+    }
+}
+
+/// False for entries that are not for chat, or that the account may not use.
+fn read_copilot(model: &Value, info: &mut ModelInfo) -> bool {
+    let number = |pointer: &str| model.pointer(pointer).and_then(Value::as_u64);
+    let flag = |pointer: &str| model.pointer(pointer).and_then(Value::as_bool);
+    let text = |pointer: &str| model.pointer(pointer).and_then(Value::as_str);
+    info.max_prompt_tokens = number("/capabilities/limits/max_prompt_tokens");
+    info.max_output_tokens = number("/capabilities/limits/max_output_tokens");
+    info.max_context_tokens = number("/capabilities/limits/max_context_window_tokens");
+    info.vision = flag("/capabilities/supports/vision");
+    info.tools = flag("/capabilities/supports/tool_calls");
+    info.efforts = strings(model.pointer("/capabilities/supports/reasoning_effort"));
+    info.endpoints = strings(model.get("supported_endpoints"));
+    info.multiplier =
+        model.pointer("/billing/multiplier").filter(|value| value.is_number()).map(Value::to_string);
+    text("/capabilities/type").is_none_or(|kind| kind == "chat")
+        && text("/policy/state").is_none_or(|state| state == "enabled")
+}
+
+/// What OpenAI, Anthropic, vLLM, llama.cpp and the routers in front of them say, each under names of its own.
+fn read_other(model: &Value, info: &mut ModelInfo) {
+    let number = |pointers: &[&str]| {
+        pointers.iter().find_map(|pointer| model.pointer(pointer).and_then(Value::as_u64))
+    };
+    info.max_prompt_tokens = number(&["/max_input_tokens", "/max_prompt_tokens"]);
+    info.max_output_tokens = number(&[
+        "/max_output_tokens",
+        "/top_provider/max_completion_tokens",
+        "/max_completion_tokens",
+        "/max_tokens",
+    ]);
+    info.max_context_tokens = number(&[
+        "/context_length",
+        "/context_window",
+        "/max_model_len",
+        "/max_context_length",
+        "/meta/n_ctx",
+    ]);
+    let inputs = strings(model.pointer("/architecture/input_modalities"));
+    info.vision = model
+        .pointer("/capabilities/image_input/supported")
+        .or_else(|| model.pointer("/capabilities/vision"))
+        .and_then(Value::as_bool)
+        .or_else(|| inputs.map(|inputs| inputs.iter().any(|input| input == "image")));
+    let parameters = strings(model.get("supported_parameters"));
+    info.tools = parameters.map(|parameters| parameters.iter().any(|parameter| parameter == "tools"));
+}
+
+fn strings(value: Option<&Value>) -> Option<Vec<String>> {
+    let list = value?.as_array()?;
+    Some(list.iter().filter_map(Value::as_str).map(str::to_owned).collect())
+}

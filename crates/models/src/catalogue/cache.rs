@@ -1,0 +1,101 @@
+//! The lists of models on disk, each good for a while. A list that cannot be read or written is only slower.
+
+use std::path::{Path, PathBuf};
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
+
+use hangar_agent::model::ModelError;
+use serde::{Deserialize, Serialize};
+
+use super::{ModelInfo, list_models};
+use crate::config::ProviderConfig;
+
+/// Changes when [`ModelInfo`] does; older and newer files are then ignored.
+const VERSION: u32 = 1;
+
+/// A directory with a file for each provider.
+#[derive(Debug, Clone)]
+pub struct Cache {
+    pub dir: PathBuf,
+    /// For how long a list is good.
+    pub ttl: Duration,
+}
+
+#[derive(Serialize, Deserialize)]
+struct Entry {
+    version: u32,
+    /// Seconds since 1970.
+    fetched_at: u64,
+    /// A list is good only for the address that it came from.
+    base_url: String,
+    models: Vec<ModelInfo>,
+}
+
+impl Cache {
+    /// The provider's models, from disk if the list there is not too old at `now`.
+    pub async fn list_models(
+        &self,
+        config: &ProviderConfig,
+        now: SystemTime,
+    ) -> Result<Vec<ModelInfo>, ModelError> {
+        if let Some(models) = self.read(config, now) {
+            return Ok(models);
+        }
+        self.refresh(config, now).await
+    }
+
+    /// The provider's models as it lists them now.
+    pub async fn refresh(
+        &self,
+        config: &ProviderConfig,
+        now: SystemTime,
+    ) -> Result<Vec<ModelInfo>, ModelError> {
+        let models = list_models(config).await?;
+        self.write(config, now, &models);
+        Ok(models)
+    }
+
+    /// The list on disk, if there is one that is good at `now`.
+    pub fn read(&self, config: &ProviderConfig, now: SystemTime) -> Option<Vec<ModelInfo>> {
+        let entry: Entry = serde_json::from_slice(&std::fs::read(self.file(config)).ok()?).ok()?;
+        // A list from the future comes from a clock that was wrong.
+        let age = seconds(now).checked_sub(entry.fetched_at)?;
+        let good = entry.version == VERSION
+            && entry.base_url == config.base_url.to_string()
+            && Duration::from_secs(age) < self.ttl;
+        good.then_some(entry.models)
+    }
+
+    pub(super) fn write(&self, config: &ProviderConfig, now: SystemTime, models: &[ModelInfo]) {
+        let entry = Entry {
+            version: VERSION,
+            fetched_at: seconds(now),
+            base_url: config.base_url.to_string(),
+            models: models.to_vec(),
+        };
+        // Without the copy the next run asks again; that is all.
+        let _ = serde_json::to_vec(&entry)
+            .map_err(std::io::Error::from)
+            .and_then(|bytes| replace(&self.file(config), &bytes));
+    }
+
+    fn file(&self, config: &ProviderConfig) -> PathBuf {
+        let safe = |c: char| if c.is_ascii_alphanumeric() || matches!(c, '-' | '_') { c } else { '_' };
+        self.dir.join(format!("{}.json", config.name.chars().map(safe).collect::<String>()))
+    }
+}
+
+/// Readers see the old file or the new one, never a part.
+fn replace(file: &Path, bytes: &[u8]) -> std::io::Result<()> {
+    if let Some(dir) = file.parent() {
+        std::fs::create_dir_all(dir)?;
+    }
+    let unfinished = file.with_extension(format!("{}.tmp", std::process::id()));
+    std::fs::write(&unfinished, bytes)?;
+    std::fs::rename(&unfinished, file).inspect_err(|_| {
+        let _ = std::fs::remove_file(&unfinished);
+    })
+}
+
+fn seconds(time: SystemTime) -> u64 {
+    time.duration_since(UNIX_EPOCH).map_or(0, |since| since.as_secs())
+}

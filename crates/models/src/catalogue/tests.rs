@@ -1,0 +1,145 @@
+use std::time::{Duration, SystemTime};
+
+use expect_test::{Expect, expect};
+
+use super::*;
+use crate::base_url::BaseUrl;
+use crate::config::WireApi;
+
+fn config(kind: ProviderKind) -> ProviderConfig {
+    ProviderConfig::new("p", kind, BaseUrl::parse("http://127.0.0.1:1").unwrap())
+}
+
+fn check(kind: ProviderKind, body: &str, expected: Expect) {
+    let config = config(kind);
+    let shown: Vec<String> = match Page::parse(body) {
+        Ok(page) => {
+            page.models.iter().filter_map(|model| read(&config, model)).map(|info| show(&info)).collect()
+        }
+        Err(error) => vec![error.message],
+    };
+    expected.assert_eq(&shown.join("\n"));
+}
+
+fn show(info: &ModelInfo) -> String {
+    let ModelInfo { id, name, max_prompt_tokens, max_output_tokens, max_context_tokens, .. } = info;
+    let ModelInfo { vision, tools, efforts, endpoints, multiplier, .. } = info;
+    format!(
+        "{id} {name:?} {:?} vision {vision:?} tools {tools:?} {efforts:?} {endpoints:?} {multiplier:?}",
+        (max_prompt_tokens, max_output_tokens, max_context_tokens)
+    )
+}
+
+const OPENAI: ProviderKind = ProviderKind::OpenAi { wire: WireApi::Completions };
+
+#[test]
+fn compatible_servers_say_what_they_know() {
+    check(
+        OPENAI,
+        r#"{"object":"list","data":[
+            {"id":"gpt-5","object":"model","created":1,"owned_by":"openai"},
+            {"id":"qwen","object":"model","max_model_len":32768},
+            {"id":"llama.gguf","meta":{"n_ctx":8192}},
+            {"id":"a/b","name":"B","context_length":200000,"top_provider":{"max_completion_tokens":64000},"architecture":{"input_modalities":["text","image"]},"supported_parameters":["tools"]},
+            {"object":"nameless"}]}"#,
+        expect![[r#"
+            gpt-5 None (None, None, None) vision None tools None None None None
+            qwen None (None, None, Some(32768)) vision None tools None None None None
+            llama.gguf None (None, None, Some(8192)) vision None tools None None None None
+            a/b Some("B") (None, Some(64000), Some(200000)) vision Some(true) tools Some(true) None None None"#]],
+    );
+}
+
+#[test]
+fn anthropic_s_list_has_names() {
+    check(
+        ProviderKind::Anthropic,
+        r#"{"data":[{"type":"model","id":"claude-sonnet-4-5","display_name":"Claude Sonnet 4.5","max_input_tokens":200000,"max_tokens":64000}],"has_more":false}"#,
+        expect![[
+            r#"claude-sonnet-4-5 Some("Claude Sonnet 4.5") (Some(200000), Some(64000), None) vision None tools None None None None"#
+        ]],
+    );
+}
+
+#[test]
+fn github_s_list_is_cut_to_what_can_be_used() {
+    check(
+        ProviderKind::Copilot,
+        r#"{"data":[
+            {"id":"gpt-5.4","name":"GPT-5.4","supported_endpoints":["/responses"],"policy":{"state":"enabled"},"billing":{"multiplier":1},"capabilities":{"type":"chat","limits":{"max_context_window_tokens":400000,"max_output_tokens":128000,"max_prompt_tokens":272000},"supports":{"vision":true,"tool_calls":true,"reasoning_effort":["low","high"]}}},
+            {"id":"free","billing":{"multiplier":0.33},"capabilities":{"type":"chat"}},
+            {"id":"embed","capabilities":{"type":"embeddings"}},
+            {"id":"off","policy":{"state":"disabled"},"capabilities":{"type":"chat"}}]}"#,
+        expect![[r#"
+            gpt-5.4 Some("GPT-5.4") (Some(272000), Some(128000), Some(400000)) vision Some(true) tools Some(true) Some(["low", "high"]) Some(["/responses"]) Some("1")
+            free None (None, None, None) vision None tools None None None Some("0.33")"#]],
+    );
+}
+
+#[test]
+fn other_shapes_of_lists_are_read_and_what_is_none_is_said() {
+    check(
+        OPENAI,
+        r#"[{"id":"a"}]"#,
+        expect!["a None (None, None, None) vision None tools None None None None"],
+    );
+    check(
+        OPENAI,
+        r#"{"models":[{"name":"a"}]}"#,
+        expect![[r#"a Some("a") (None, None, None) vision None tools None None None None"#]],
+    );
+    check(
+        OPENAI,
+        "<html>",
+        expect!["the model provider's list of models is not JSON: expected value at line 1 column 1"],
+    );
+    check(OPENAI, r#"{"ok":true}"#, expect!["the model provider's list of models is not a list"]);
+}
+
+#[test]
+fn the_limit_of_a_prompt_leaves_room_for_the_answer() {
+    let limit =
+        |body: &str| read(&config(OPENAI), &serde_json::from_str(body).unwrap()).unwrap().prompt_limit();
+    assert_eq!(limit(r#"{"id":"a","max_input_tokens":10,"context_length":99}"#), Some(10));
+    assert_eq!(limit(r#"{"id":"a","context_length":99,"max_output_tokens":9}"#), Some(90));
+    assert_eq!(limit(r#"{"id":"a","context_length":99,"max_output_tokens":100}"#), Some(99));
+    assert_eq!(limit(r#"{"id":"a","context_length":99}"#), Some(99));
+    assert_eq!(limit(r#"{"id":"a"}"#), None);
+}
+
+/// A cached list, and whether it is found at another moment and for another address.
+fn cached(dir: &std::path::Path) -> (Cache, ProviderConfig, SystemTime) {
+    let cache = Cache { dir: dir.join("models"), ttl: Duration::from_secs(60) };
+    let config = config(OPENAI);
+    let now = SystemTime::UNIX_EPOCH + Duration::from_secs(1_000_000);
+    let models: Vec<ModelInfo> = Page::parse(r#"[{"id":"a"}]"#)
+        .unwrap()
+        .models
+        .iter()
+        .filter_map(|model| read(&config, model))
+        .collect();
+    cache.write(&config, now, &models);
+    (cache, config, now)
+}
+
+#[test]
+fn a_list_is_good_for_its_time_and_its_address() {
+    let dir = tempfile::tempdir().unwrap();
+    let (cache, mut config, now) = cached(dir.path());
+    assert_eq!(cache.read(&config, now).unwrap()[0].id, "a");
+    assert!(cache.read(&config, now + Duration::from_secs(59)).is_some());
+    assert_eq!(cache.read(&config, now + Duration::from_secs(60)), None);
+    assert_eq!(cache.read(&config, now - Duration::from_secs(5)), None);
+    config.base_url = BaseUrl::parse("http://127.0.0.1:2").unwrap();
+    assert_eq!(cache.read(&config, now), None);
+}
+
+#[test]
+fn a_damaged_list_is_ignored_and_no_part_of_one_is_left() {
+    let dir = tempfile::tempdir().unwrap();
+    let (cache, config, now) = cached(dir.path());
+    let files: Vec<_> = std::fs::read_dir(&cache.dir).unwrap().map(|file| file.unwrap().path()).collect();
+    assert_eq!(files, [cache.dir.join("p.json")]);
+    std::fs::write(&files[0], "{\"version\":1,").unwrap();
+    assert_eq!(cache.read(&config, now), None);
+}

@@ -1,0 +1,202 @@
+//! A provider as configured: by a `[providers.NAME]` table of `config.toml`, or by Copilot's own variables
+//! (see [`variables`]).
+
+pub mod table;
+#[cfg(test)]
+mod tests;
+pub mod variables;
+
+use std::time::Duration;
+
+use reqwest::header::{HeaderMap, HeaderName, HeaderValue};
+
+use crate::base_url::{BadUrl, BaseUrl};
+use crate::secret::Secret;
+
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ProviderConfig {
+    /// What a model id `name/model` starts with.
+    pub name: String,
+    pub kind: ProviderKind,
+    pub base_url: BaseUrl,
+    pub auth: Auth,
+    /// Sent with every request. They win over what the provider would set itself.
+    pub headers: HeaderMap,
+    /// The model that `wire_model` and the limits are about. Without it they are about every model.
+    pub model: Option<String>,
+    /// What the provider calls that model, where its name tells nothing (a deployment, a fine-tuned variant).
+    pub wire_model: Option<String>,
+    pub max_prompt_tokens: Option<u64>,
+    pub max_output_tokens: Option<u64>,
+    pub proxy: Proxy,
+    pub limits: TimeLimits,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum ProviderKind {
+    /// OpenAI, and every server that speaks its API.
+    OpenAi {
+        wire: WireApi,
+    },
+    /// Without a version the API is the one under `/openai/v1`.
+    Azure {
+        wire: WireApi,
+        api_version: Option<String>,
+    },
+    Anthropic,
+    /// GitHub's own API, which says for each model what it speaks.
+    Copilot,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum WireApi {
+    Completions,
+    Responses,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Auth {
+    None,
+    /// Goes where the kind of provider wants its key.
+    ApiKey(Secret),
+    /// Goes into `Authorization`, whatever the kind.
+    Bearer(Secret),
+    /// A command that prints an API key.
+    Command(String),
+}
+
+/// Which proxy a provider elsewhere is reached by. A provider on this machine is always reached directly.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Proxy {
+    None,
+    /// What the machine's settings say, `HTTPS_PROXY` and its like among them.
+    System,
+}
+
+/// How long a call may keep silent.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct TimeLimits {
+    pub connect: Duration,
+    /// Until the first byte of an answer: a model may think for long, and a local server may have to load it.
+    pub first_byte: Duration,
+    /// Between two pieces of an answer.
+    pub stall: Duration,
+}
+
+impl Default for TimeLimits {
+    fn default() -> Self {
+        Self {
+            connect: Duration::from_secs(10),
+            first_byte: Duration::from_secs(300),
+            stall: Duration::from_secs(120),
+        }
+    }
+}
+
+#[derive(Debug, thiserror::Error)]
+pub enum ConfigError {
+    #[error("{setting} is \"{value}\"; it must be one of: {allowed}")]
+    Choice { setting: String, value: String, allowed: &'static str },
+    #[error("{setting} is \"{value}\"; it must be a positive whole number")]
+    Number { setting: String, value: String },
+    #[error("{setting} is not usable: {why}")]
+    Url { setting: String, why: BadUrl },
+    /// The value is not shown: it may be a credential.
+    #[error("{setting} holds a header that is not of the form `Name: Value`")]
+    Header { setting: String },
+    #[error("{setting} holds characters that cannot be sent in a header")]
+    Credential { setting: String },
+    #[error("{setting} needs {needs}")]
+    Missing { setting: String, needs: &'static str },
+    /// Says where and what, but not what stands there, unlike its cause: it may be a credential.
+    #[error("line {line} of the configuration: {message}")]
+    Toml { line: usize, message: String },
+}
+
+impl ProviderConfig {
+    /// A provider with the defaults of its kind. Azure has no address of its own, so this takes one for all.
+    pub fn new(name: impl Into<String>, kind: ProviderKind, base_url: BaseUrl) -> Self {
+        Self {
+            name: name.into(),
+            kind,
+            base_url,
+            auth: Auth::None,
+            headers: HeaderMap::new(),
+            model: None,
+            wire_model: None,
+            max_prompt_tokens: None,
+            max_output_tokens: None,
+            proxy: Proxy::System,
+            limits: TimeLimits::default(),
+        }
+    }
+
+    /// A model id without the provider's own name in front.
+    pub fn bare<'a>(&self, id: &'a str) -> &'a str {
+        id.strip_prefix(self.name.as_str()).and_then(|rest| rest.strip_prefix('/')).unwrap_or(id)
+    }
+
+    /// What the provider calls the model.
+    pub(crate) fn wire_name<'a>(&'a self, model: &'a str) -> &'a str {
+        match &self.wire_model {
+            Some(wire) if self.is_about(model) => wire,
+            _ => model,
+        }
+    }
+
+    /// Whether the configured limits and wire name are those of `model`.
+    pub(crate) fn is_about(&self, model: &str) -> bool {
+        self.model.as_deref().is_none_or(|about| self.bare(about) == model)
+    }
+}
+
+/// The provider that a model id names, and the model's own name. Ids that name none belong to the first provider: many
+/// models have a `/` of their own.
+pub fn find<'a>(providers: &'a [ProviderConfig], id: &'a str) -> Option<(&'a ProviderConfig, &'a str)> {
+    let named = id.split_once('/').and_then(|(name, model)| {
+        providers.iter().find(|provider| provider.name == name).map(|provider| (provider, model))
+    });
+    named.or_else(|| providers.first().map(|provider| (provider, id)))
+}
+
+fn choose<T: Copy>(
+    setting: &str,
+    value: &str,
+    choices: &[(&str, T)],
+    allowed: &'static str,
+) -> Result<T, ConfigError> {
+    let found = choices.iter().find(|(name, _)| name.eq_ignore_ascii_case(value.trim()));
+    found.map(|(_, choice)| *choice).ok_or_else(|| ConfigError::Choice {
+        setting: setting.into(),
+        value: value.into(),
+        allowed,
+    })
+}
+
+fn wire_api(setting: &str, value: Option<&str>) -> Result<WireApi, ConfigError> {
+    const CHOICES: &[(&str, WireApi)] =
+        &[("completions", WireApi::Completions), ("responses", WireApi::Responses)];
+    value.map_or(Ok(WireApi::Completions), |value| choose(setting, value, CHOICES, "completions, responses"))
+}
+
+fn base_url(setting: &str, value: &str) -> Result<BaseUrl, ConfigError> {
+    BaseUrl::parse(value).map_err(|why| ConfigError::Url { setting: setting.into(), why })
+}
+
+/// A credential that fits into a header.
+fn secret(setting: &str, value: &str) -> Result<Secret, ConfigError> {
+    match HeaderValue::from_str(value.trim()) {
+        Ok(_) => Ok(Secret::new(value.trim())),
+        Err(_) => Err(ConfigError::Credential { setting: setting.into() }),
+    }
+}
+
+fn add_header(headers: &mut HeaderMap, setting: &str, name: &str, value: &str) -> Result<(), ConfigError> {
+    let bad = || ConfigError::Header { setting: setting.into() };
+    let name = HeaderName::from_bytes(name.trim().as_bytes()).map_err(|_| bad())?;
+    let mut value = HeaderValue::from_str(value.trim()).map_err(|_| bad())?;
+    // Gateways take keys in headers of any name; this keeps all of them out of debug output.
+    value.set_sensitive(true);
+    headers.insert(name, value);
+    Ok(())
+}

@@ -1,0 +1,260 @@
+use expect_test::{Expect, expect};
+
+use super::*;
+
+fn check_variables(variables: &[(&str, &str)], expected: Expect) {
+    let lookup =
+        |name: &str| variables.iter().find(|(known, _)| *known == name).map(|(_, value)| (*value).to_owned());
+    expected.assert_eq(&match variables::provider(lookup) {
+        Ok(None) => "none".into(),
+        Ok(Some(config)) => show(&config),
+        Err(error) => error.to_string(),
+    });
+}
+
+fn check_file(toml: &str, expected: Expect) {
+    let lookup = |name: &str| (name == "MY_KEY").then(|| "sk-from-env".to_owned());
+    expected.assert_eq(&match table::providers(toml, lookup) {
+        Ok(providers) => providers.iter().map(show).collect::<Vec<_>>().join("\n"),
+        Err(error) => error.to_string(),
+    });
+}
+
+fn show(config: &ProviderConfig) -> String {
+    let ProviderConfig { name, kind, base_url, auth, headers, model, wire_model, .. } = config;
+    let auth = match auth {
+        Auth::None => "no credential".into(),
+        Auth::ApiKey(key) => format!("key {}", key.reveal()),
+        Auth::Bearer(token) => format!("token {}", token.reveal()),
+        Auth::Command(command) => format!("command {command}"),
+    };
+    let headers: Vec<String> =
+        headers.iter().map(|(name, value)| format!("{name}={}", value.to_str().unwrap())).collect();
+    let limits = (config.max_prompt_tokens, config.max_output_tokens, &config.proxy, config.limits.stall);
+    format!("{name} {kind:?} {base_url} {auth} {headers:?} {model:?} as {wire_model:?} {limits:?}")
+}
+
+const URL: (&str, &str) = ("COPILOT_PROVIDER_BASE_URL", "http://127.0.0.1:1/v1");
+
+#[test]
+fn a_base_url_makes_a_provider() {
+    check_variables(&[], expect!["none"]);
+    check_variables(&[("COPILOT_PROVIDER_API_KEY", "k")], expect!["none"]);
+    check_variables(
+        &[URL],
+        expect![
+            "custom OpenAi { wire: Completions } http://127.0.0.1:1/v1 no credential [] None as None (None, None, System, 120s)"
+        ],
+    );
+}
+
+#[test]
+fn every_variable_is_heard() {
+    check_variables(
+        &[
+            ("COPILOT_PROVIDER_BASE_URL", "https://my.openai.azure.com"),
+            ("COPILOT_PROVIDER_TYPE", "azure"),
+            ("COPILOT_PROVIDER_WIRE_API", "responses"),
+            ("COPILOT_PROVIDER_TRANSPORT", "websockets"),
+            ("COPILOT_PROVIDER_API_KEY", "key-1"),
+            ("COPILOT_PROVIDER_AZURE_API_VERSION", "2024-10-21"),
+            ("COPILOT_PROVIDER_HEADERS", "X-A: b\\nX-C: d:e\nX-F:g"),
+            ("COPILOT_PROVIDER_MODEL_ID", "gpt-5.4"),
+            ("COPILOT_PROVIDER_WIRE_MODEL", "my-deployment"),
+            ("COPILOT_PROVIDER_MAX_PROMPT_TOKENS", "1000"),
+            ("COPILOT_PROVIDER_MAX_OUTPUT_TOKENS", "200"),
+        ],
+        expect![[
+            r#"custom Azure { wire: Responses, api_version: Some("2024-10-21") } https://my.openai.azure.com key key-1 ["x-a=b", "x-c=d:e", "x-f=g"] Some("gpt-5.4") as Some("my-deployment") (Some(1000), Some(200), System, 120s)"#
+        ]],
+    );
+}
+
+#[test]
+fn a_bearer_token_wins_over_a_command_and_that_over_a_key() {
+    let key = ("COPILOT_PROVIDER_API_KEY", "key-1");
+    let command = ("COPILOT_PROVIDER_API_KEY_COMMAND", "print key");
+    let token = ("COPILOT_PROVIDER_BEARER_TOKEN", "token-1");
+    check_variables(
+        &[URL, key, command, token],
+        expect![
+            "custom OpenAi { wire: Completions } http://127.0.0.1:1/v1 token token-1 [] None as None (None, None, System, 120s)"
+        ],
+    );
+    check_variables(
+        &[URL, key, command],
+        expect![
+            "custom OpenAi { wire: Completions } http://127.0.0.1:1/v1 command print key [] None as None (None, None, System, 120s)"
+        ],
+    );
+}
+
+#[test]
+fn the_model_is_its_own_wire_name_unless_both_are_given() {
+    check_variables(
+        &[URL, ("COPILOT_MODEL", "m")],
+        expect![[
+            r#"custom OpenAi { wire: Completions } http://127.0.0.1:1/v1 no credential [] Some("m") as None (None, None, System, 120s)"#
+        ]],
+    );
+    check_variables(
+        &[URL, ("COPILOT_MODEL", "m"), ("COPILOT_PROVIDER_MODEL_ID", "gpt-5")],
+        expect![[
+            r#"custom OpenAi { wire: Completions } http://127.0.0.1:1/v1 no credential [] Some("gpt-5") as Some("m") (None, None, System, 120s)"#
+        ]],
+    );
+}
+
+#[test]
+fn a_bad_value_names_its_variable_and_what_is_allowed() {
+    check_variables(
+        &[URL, ("COPILOT_PROVIDER_TYPE", "foo")],
+        expect![[r#"COPILOT_PROVIDER_TYPE is "foo"; it must be one of: openai, azure, anthropic"#]],
+    );
+    check_variables(
+        &[URL, ("COPILOT_PROVIDER_WIRE_API", "foo")],
+        expect![[r#"COPILOT_PROVIDER_WIRE_API is "foo"; it must be one of: completions, responses"#]],
+    );
+    check_variables(
+        &[URL, ("COPILOT_PROVIDER_TRANSPORT", "foo")],
+        expect![[r#"COPILOT_PROVIDER_TRANSPORT is "foo"; it must be one of: http, websockets"#]],
+    );
+    check_variables(
+        &[URL, ("COPILOT_PROVIDER_TRANSPORT", "websockets")],
+        expect!["COPILOT_PROVIDER_TRANSPORT=websockets needs COPILOT_PROVIDER_WIRE_API=responses"],
+    );
+    check_variables(
+        &[URL, ("COPILOT_PROVIDER_MAX_PROMPT_TOKENS", "0")],
+        expect![[r#"COPILOT_PROVIDER_MAX_PROMPT_TOKENS is "0"; it must be a positive whole number"#]],
+    );
+    check_variables(
+        &[URL, ("COPILOT_PROVIDER_MAX_OUTPUT_TOKENS", "many")],
+        expect![[r#"COPILOT_PROVIDER_MAX_OUTPUT_TOKENS is "many"; it must be a positive whole number"#]],
+    );
+    check_variables(
+        &[URL, ("COPILOT_PROVIDER_HEADERS", "sk-secret-value")],
+        expect!["COPILOT_PROVIDER_HEADERS holds a header that is not of the form `Name: Value`"],
+    );
+    check_variables(
+        &[URL, ("COPILOT_PROVIDER_API_KEY", "sk\u{7}secret")],
+        expect!["COPILOT_PROVIDER_API_KEY holds characters that cannot be sent in a header"],
+    );
+    check_variables(
+        &[("COPILOT_PROVIDER_BASE_URL", "nothing")],
+        expect!["COPILOT_PROVIDER_BASE_URL is not usable: it is not a URL"],
+    );
+    check_variables(
+        &[("COPILOT_PROVIDER_BASE_URL", "file:///x")],
+        expect!["COPILOT_PROVIDER_BASE_URL is not usable: it must start with http:// or https://"],
+    );
+}
+
+#[test]
+fn a_file_has_many_providers() {
+    check_file(
+        r#"
+        theme = "dark"
+
+        [providers.local]
+        base_url = "http://localhost:11434/v1"
+        model = "qwen3-coder"
+        max_prompt_tokens = 32000
+        proxy = false
+        stall_seconds = 600
+
+        [providers.openai]
+        wire_api = "responses"
+        api_key_env = "MY_KEY"
+
+        [providers.claude]
+        type = "anthropic"
+        api_key_command = "pass claude"
+        headers = { "X-Team" = "a" }
+
+        [providers.github]
+        type = "copilot"
+        bearer_token = "gho_1"
+
+        [providers.work]
+        type = "azure"
+        base_url = "https://work.openai.azure.com"
+        azure_api_version = "2024-10-21"
+        api_key_env = "NOT_SET"
+        wire_model = "dep"
+        "#,
+        expect![[r#"
+            claude Anthropic https://api.anthropic.com command pass claude ["x-team=a"] None as None (None, None, System, 120s)
+            github Copilot https://api.githubcopilot.com token gho_1 [] None as None (None, None, System, 120s)
+            local OpenAi { wire: Completions } http://localhost:11434/v1 no credential [] Some("qwen3-coder") as None (Some(32000), None, None, 600s)
+            openai OpenAi { wire: Responses } https://api.openai.com/v1 key sk-from-env [] None as None (None, None, System, 120s)
+            work Azure { wire: Completions, api_version: Some("2024-10-21") } https://work.openai.azure.com no credential [] None as Some("dep") (None, None, System, 120s)"#]],
+    );
+}
+
+#[test]
+fn a_mistake_in_the_file_is_named() {
+    check_file(
+        "[providers.x]\ntype = \"foo\"",
+        expect![[r#"providers.x.type is "foo"; it must be one of: openai, azure, anthropic, copilot"#]],
+    );
+    check_file("[providers.x]\ntype = \"azure\"", expect!["providers.x needs a base_url"]);
+    check_file(
+        "[providers.x]\nbase_ulr = \"http://h\"",
+        expect![
+            "line 2 of the configuration: unknown field `base_ulr`, expected one of `type`, `base_url`, `wire_api`, `api_key`, `api_key_env`, `api_key_command`, `bearer_token`, `azure_api_version`, `headers`, `model`, `wire_model`, `max_prompt_tokens`, `max_output_tokens`, `proxy`, `stall_seconds`, `first_byte_seconds`"
+        ],
+    );
+    check_file(
+        "[providers.x]\nmax_prompt_tokens = 0",
+        expect!["line 2 of the configuration: invalid value: integer `0`, expected a nonzero u64"],
+    );
+    check_file(
+        "[providers.x]\nheaders = { \"a b\" = \"c\" }",
+        expect!["providers.x.headers holds a header that is not of the form `Name: Value`"],
+    );
+}
+
+#[test]
+fn a_mistake_beside_a_credential_does_not_show_it() {
+    check_file(
+        "[providers.x]\napi_key = \"sk-hidden\" oops",
+        expect!["line 2 of the configuration: unexpected key or value, expected newline, `#`"],
+    );
+    check_file(
+        "[providers.x]\n\napi_key = 271828",
+        expect!["line 3 of the configuration: a credential must be a string"],
+    );
+}
+
+#[test]
+fn nothing_secret_is_in_the_debug_form() {
+    let variables = |name: &str| match name {
+        "COPILOT_PROVIDER_BASE_URL" => Some("https://u:hidden1@h/?k=hidden2".to_owned()),
+        "COPILOT_PROVIDER_API_KEY" => Some("hidden3".to_owned()),
+        "COPILOT_PROVIDER_HEADERS" => Some("X-Key: hidden4".to_owned()),
+        _ => None,
+    };
+    let debug = format!("{:?}", variables::provider(variables).unwrap());
+    assert!(!debug.contains("hidden"), "{debug}");
+}
+
+#[test]
+fn an_id_names_its_provider_or_belongs_to_the_first() {
+    let provider =
+        |name: &str| ProviderConfig::new(name, ProviderKind::Anthropic, BaseUrl::parse("http://h").unwrap());
+    let providers = [provider("a"), provider("b")];
+    let found = |id| find(&providers, id).map(|(provider, model)| (provider.name.as_str(), model.to_owned()));
+    assert_eq!(found("b/m"), Some(("b", "m".into())));
+    assert_eq!(found("m"), Some(("a", "m".into())));
+    assert_eq!(found("Qwen/Qwen3"), Some(("a", "Qwen/Qwen3".into())));
+    assert_eq!(find(&[], "m"), None);
+}
+
+#[test]
+fn the_wire_name_is_for_the_model_that_it_is_about() {
+    let mut config = ProviderConfig::new("a", ProviderKind::Anthropic, BaseUrl::parse("http://h").unwrap());
+    config.wire_model = Some("dep".into());
+    assert_eq!(config.wire_name("any"), "dep");
+    config.model = Some("a/m".into());
+    assert_eq!((config.wire_name("m"), config.wire_name("other")), ("dep", "other"));
+}

@@ -1,0 +1,114 @@
+//! GitHub's Copilot API: three wires behind one address, and a catalogue that says which model speaks which.
+
+use std::sync::{Mutex, PoisonError};
+
+use hangar_agent::model::{ModelError, ModelErrorKind, ModelRequest};
+use reqwest::header::{HeaderMap, HeaderName, HeaderValue};
+use tokio::sync::OnceCell;
+
+use crate::catalogue::{self, ModelInfo};
+use crate::known::{self, Family};
+use crate::provider::Provider;
+use crate::wire::{Wire, shows_images};
+
+/// The API answers integrations that it knows; this is the one for command lines.
+const INTEGRATION: &str = "copilot-developer-cli";
+const API_VERSION: &str = "2026-08-01";
+const EDITOR_VERSION: &str = concat!("hangar/", env!("CARGO_PKG_VERSION"));
+
+/// The headers of any request.
+pub(crate) fn add_headers(headers: &mut HeaderMap) {
+    for (name, value) in [
+        ("copilot-integration-id", INTEGRATION),
+        ("editor-version", EDITOR_VERSION),
+        ("openai-intent", "conversation-agent"),
+        ("x-github-api-version", API_VERSION),
+    ] {
+        headers.insert(HeaderName::from_static(name), HeaderValue::from_static(value));
+    }
+}
+
+/// The headers of a request to a model.
+pub(crate) fn add_request_headers(headers: &mut HeaderMap, request: &ModelRequest) {
+    if let Ok(session) = HeaderValue::from_str(&request.session_id) {
+        headers.insert("x-client-session-id", session);
+    }
+    if shows_images(request) {
+        headers.insert("copilot-vision-request", HeaderValue::from_static("true"));
+    }
+}
+
+/// Which wire each model speaks, learned from the catalogue when a model is first asked.
+pub(crate) struct Routes {
+    models: OnceCell<Vec<ModelInfo>>,
+    last: Mutex<Wire>,
+}
+
+impl Default for Routes {
+    fn default() -> Self {
+        Self { models: OnceCell::new(), last: Mutex::new(Wire::Chat) }
+    }
+}
+
+impl Routes {
+    /// The catalogue as somebody has read it already.
+    pub(crate) fn known(models: Vec<ModelInfo>) -> Self {
+        Self { models: OnceCell::new_with(Some(models)), last: Mutex::new(Wire::Chat) }
+    }
+
+    /// The wire that was spoken last.
+    pub(crate) fn last(&self) -> Wire {
+        *self.last.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    pub(crate) async fn wire(&self, provider: &Provider, model: &str) -> Result<Wire, ModelError> {
+        let models = self.models.get_or_try_init(|| async {
+            match catalogue::fetch(provider).await {
+                // A server that has the wires but no catalogue: the models' names have to do.
+                Err(error) if error.kind == ModelErrorKind::Refused => Ok(Vec::new()),
+                result => result,
+            }
+        });
+        let info = models.await?.iter().find(|info| info.id == model);
+        let wire = match info.and_then(|info| info.endpoints.as_deref()) {
+            Some(endpoints) => preferred(endpoints),
+            None if info.is_some() => Wire::Chat,
+            None => guess(model),
+        };
+        *self.last.lock().unwrap_or_else(PoisonError::into_inner) = wire;
+        Ok(wire)
+    }
+}
+
+/// The wire that loses least: the vendors' own ones keep reasoning between calls.
+fn preferred(endpoints: &[String]) -> Wire {
+    let has = |wire: Wire| endpoints.iter().any(|endpoint| endpoint == wire.endpoint());
+    [Wire::Messages, Wire::Responses].into_iter().find(|wire| has(*wire)).unwrap_or(Wire::Chat)
+}
+
+/// For a model that the catalogue does not have.
+fn guess(model: &str) -> Wire {
+    match known::family(model) {
+        Family::Gpt5 => Wire::Responses,
+        Family::OSeries | Family::OldGpt | Family::Claude(_) | Family::Other => Wire::Chat,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn check(endpoints: &[&str], wire: Wire) {
+        let endpoints: Vec<String> = endpoints.iter().map(|&endpoint| endpoint.to_owned()).collect();
+        assert_eq!(preferred(&endpoints), wire);
+    }
+
+    #[test]
+    fn a_vendor_s_own_wire_is_preferred() {
+        check(&["/chat/completions", "/v1/messages"], Wire::Messages);
+        check(&["/chat/completions", "/responses"], Wire::Responses);
+        check(&["ws:/responses", "/responses"], Wire::Responses);
+        check(&["/chat/completions"], Wire::Chat);
+        check(&[], Wire::Chat);
+    }
+}

@@ -1,0 +1,156 @@
+use expect_test::{Expect, expect};
+
+use super::*;
+
+fn show(error: &ModelError) -> String {
+    let ModelError { kind, status, message, body, code, retry_after } = error;
+    format!("{kind:?} {status:?}\n{message}\nbody: {body:?}\ncode: {code:?}\nretry after: {retry_after:?}\n")
+}
+
+fn check(status: u16, body: &str, expected: Expect) {
+    let error = refused(StatusCode::from_u16(status).unwrap(), &HeaderMap::new(), body);
+    expected.assert_eq(&show(&error));
+}
+
+fn check_kind(status: u16, body: &str, kind: ModelErrorKind) {
+    let error = refused(StatusCode::from_u16(status).unwrap(), &HeaderMap::new(), body);
+    assert_eq!(error.kind, kind, "{status} {body}");
+}
+
+fn check_wait(headers: &[(&'static str, &'static str)], wait: Option<Duration>) {
+    let headers =
+        headers.iter().map(|(name, value)| (name.parse().unwrap(), value.parse().unwrap())).collect();
+    assert_eq!(refused(StatusCode::TOO_MANY_REQUESTS, &headers, "").retry_after, wait);
+}
+
+#[test]
+fn the_message_is_the_status_and_what_the_provider_said() {
+    check(
+        400,
+        r#"{"error": {"type": "invalid_request_error", "message": "mock failure 400", "code": null, "param": null}}"#,
+        expect![[r#"
+            Refused Some(400)
+            400 mock failure 400
+            body: Some("{\"type\":\"invalid_request_error\",\"message\":\"mock failure 400\",\"code\":null,\"param\":null}")
+            code: None
+            retry after: None
+        "#]],
+    );
+    check(
+        401,
+        r#"{"type": "error", "error": {"type": "authentication_error", "message": "invalid x-api-key"}}"#,
+        expect![[r#"
+            Authentication Some(401)
+            401 invalid x-api-key
+            body: Some("{\"type\":\"authentication_error\",\"message\":\"invalid x-api-key\"}")
+            code: None
+            retry after: None
+        "#]],
+    );
+}
+
+#[test]
+fn other_shapes_of_errors_are_read_too() {
+    let message = |body: &str| refused(StatusCode::BAD_REQUEST, &HeaderMap::new(), body).message;
+    assert_eq!(message(r#"{"error": "model 'x' not found"}"#), "400 model 'x' not found");
+    assert_eq!(message(r#"{"object": "error", "message": "bad", "code": 400}"#), "400 bad");
+    assert_eq!(message(r#"{"detail": "Not Found"}"#), "400 Not Found");
+    assert_eq!(message(r#"{"detail": [{"loc": ["body"], "msg": "field required"}]}"#), "400 field required");
+    assert_eq!(message(r#"[{"error": {"code": 400, "message": "in a list"}}]"#), "400 in a list");
+    assert_eq!(message("plain words\nand more"), "400 plain words");
+    assert_eq!(message("<html><body>nginx</body></html>"), "400 Bad Request");
+    assert_eq!(message(""), "400 Bad Request");
+    assert_eq!(message("{}"), "400 Bad Request");
+    assert_eq!(message("null"), "400 null");
+}
+
+#[test]
+fn the_status_decides_what_the_loop_does() {
+    for (status, kind) in [
+        (401, ModelErrorKind::Authentication),
+        (403, ModelErrorKind::Authentication),
+        (404, ModelErrorKind::Refused),
+        (413, ModelErrorKind::ContextLength),
+        (422, ModelErrorKind::Refused),
+        (429, ModelErrorKind::RateLimit),
+        (500, ModelErrorKind::Server),
+        (503, ModelErrorKind::Server),
+        (529, ModelErrorKind::Server),
+        (302, ModelErrorKind::Refused),
+    ] {
+        check_kind(status, "{}", kind);
+    }
+}
+
+#[test]
+fn a_context_that_is_too_long_is_known_by_each_provider_s_words() {
+    for body in [
+        r#"{"error":{"message":"This model's maximum context length is 128000 tokens.","code":"context_length_exceeded"}}"#,
+        r#"{"error":{"message":"Your input exceeds the context window of this model.","code":"context_length_exceeded"}}"#,
+        r#"{"type":"error","error":{"type":"invalid_request_error","message":"prompt is too long: 210000 tokens > 200000 maximum"}}"#,
+        r#"{"type":"error","error":{"type":"invalid_request_error","message":"input length and `max_tokens` exceed context limit: 1 + 2 > 2"}}"#,
+        r#"{"error":{"code":400,"message":"the request exceeds the available context size, try increasing it","type":"exceed_context_size_error"}}"#,
+        r#"{"object":"error","message":"The decoder prompt (length 9000) is longer than the maximum model length of 8192.","code":400}"#,
+        r#"{"error":{"message":"prompt token count of 140000 exceeds the limit of 128000","code":"model_max_prompt_tokens_exceeded"}}"#,
+        r#"{"error":"input length exceeds the context length"}"#,
+    ] {
+        check_kind(400, body, ModelErrorKind::ContextLength);
+    }
+    check_kind(
+        413,
+        r#"{"error":{"type":"request_too_large","message":"Request exceeds the maximum size"}}"#,
+        ModelErrorKind::ContextLength,
+    );
+    check_kind(400, r#"{"error":{"message":"unknown parameter: context"}}"#, ModelErrorKind::Refused);
+}
+
+#[test]
+fn the_wait_is_read_in_seconds_milliseconds_and_as_a_date() {
+    check_wait(&[], None);
+    check_wait(&[("retry-after", "2")], Some(Duration::from_secs(2)));
+    check_wait(&[("retry-after", "0.5")], Some(Duration::from_millis(500)));
+    check_wait(&[("retry-after", "9"), ("retry-after-ms", "1500")], Some(Duration::from_millis(1500)));
+    check_wait(&[("retry-after", "-1")], None);
+    check_wait(&[("retry-after", "soon")], None);
+    let now = ("date", "Sun, 06 Nov 1994 08:49:37 GMT");
+    check_wait(&[("retry-after", "Sun, 06 Nov 1994 08:50:07 GMT"), now], Some(Duration::from_secs(30)));
+    check_wait(&[("retry-after", "Sun, 06 Nov 1994 08:00:00 GMT"), now], Some(Duration::ZERO));
+    check_wait(&[("retry-after", "Sun, 06 Nov 1994 08:50:07 GMT")], None);
+}
+
+#[test]
+fn a_redirect_says_where_it_points() {
+    let headers = HeaderMap::from_iter([(LOCATION, "https://elsewhere/".parse().unwrap())]);
+    assert_eq!(refused(StatusCode::FOUND, &headers, "").message, "302 moved to https://elsewhere/");
+}
+
+#[test]
+fn a_long_body_is_cut_between_characters() {
+    let body = refused(StatusCode::BAD_REQUEST, &HeaderMap::new(), &"ä".repeat(10_000)).body.unwrap();
+    assert_eq!(body.len(), BODY_KEPT);
+}
+
+#[test]
+fn errors_inside_a_stream_are_classified_by_name() {
+    let kind = |data: &str| in_stream(&serde_json::from_str(data).unwrap()).kind;
+    assert_eq!(
+        kind(r#"{"error":{"type":"overloaded_error","message":"Overloaded"}}"#),
+        ModelErrorKind::Server
+    );
+    assert_eq!(
+        kind(r#"{"error":{"type":"rate_limit_error","message":"slow down"}}"#),
+        ModelErrorKind::RateLimit
+    );
+    assert_eq!(
+        kind(r#"{"error":{"type":"authentication_error","message":"no"}}"#),
+        ModelErrorKind::Authentication
+    );
+    assert_eq!(kind(r#"{"error":{"type":"invalid_request_error","message":"no"}}"#), ModelErrorKind::Refused);
+    assert_eq!(kind(r#"{"error":{"code":502,"message":"upstream"}}"#), ModelErrorKind::Server);
+    assert_eq!(kind(r#"{"error":{"code":429,"message":"upstream"}}"#), ModelErrorKind::RateLimit);
+    assert_eq!(
+        kind(r#"{"response":{"error":{"code":"context_length_exceeded","message":"too long"}}}"#),
+        ModelErrorKind::ContextLength
+    );
+    assert_eq!(kind(r#"{"type":"error","code":"server_error","message":"oops"}"#), ModelErrorKind::Server);
+}

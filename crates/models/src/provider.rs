@@ -1,0 +1,294 @@
+//! A provider that is reached over HTTP.
+
+use std::sync::{Arc, Mutex, PoisonError};
+
+use futures_core::stream::BoxStream;
+use futures_util::StreamExt;
+use hangar_agent::model::{
+    Initiator, ModelError, ModelErrorKind, ModelEvent, ModelProvider, ModelRequest, ProviderFacts,
+};
+use reqwest::Url;
+use reqwest::header::{ACCEPT, AUTHORIZATION, CONTENT_TYPE, HeaderMap, HeaderName, HeaderValue};
+
+use crate::answer::{self, Answer, Told};
+use crate::config::{ProviderConfig, ProviderKind, WireApi};
+use crate::copilot::{self, Routes};
+use crate::credential::{Credential, Credentials};
+use crate::http::{self, Http};
+use crate::known;
+use crate::secret::{Redactor, Secret};
+use crate::wire::{Ask, Dialect, Wire};
+
+const ANTHROPIC_VERSION: &str = "2023-06-01";
+/// An answer in one piece sends its first byte only when it is whole.
+const PATIENCE_FOR_WHOLE: u32 = 2;
+
+#[derive(Clone)]
+pub(crate) struct Provider(Arc<Inner>);
+
+struct Inner {
+    config: ProviderConfig,
+    http: Arc<Http>,
+    credentials: Credentials,
+    redactor: Mutex<Redactor>,
+    /// For a provider that speaks several wires: which model speaks what.
+    routes: Option<Routes>,
+}
+
+impl Provider {
+    pub(crate) fn new(config: ProviderConfig) -> Self {
+        let routes = (config.kind == ProviderKind::Copilot).then(Routes::default);
+        Self::with_routes(config, routes)
+    }
+
+    /// A provider whose catalogue is known already, so that it need not be asked for.
+    pub(crate) fn with_routes(config: ProviderConfig, routes: Option<Routes>) -> Self {
+        let mut redactor = Redactor::default();
+        for (name, value) in &config.headers {
+            if is_credential(name)
+                && let Ok(value) = value.to_str()
+            {
+                redactor.add(Secret::new(value));
+            }
+        }
+        Self(Arc::new(Inner {
+            http: Arc::new(Http::new(config.base_url.clone(), config.proxy.clone(), config.limits)),
+            credentials: Credentials::new(config.auth.clone()),
+            redactor: Mutex::new(redactor),
+            routes,
+            config,
+        }))
+    }
+
+    pub(crate) fn config(&self) -> &ProviderConfig {
+        &self.0.config
+    }
+
+    /// Asks for a document, such as the list of models.
+    pub(crate) async fn get(&self, url: Url) -> Result<String, ModelError> {
+        let result = async {
+            let mut headers = self.headers().await?;
+            headers.insert(ACCEPT, HeaderValue::from_static("application/json"));
+            let wait = self.0.http.limits().stall;
+            let mut response = self.0.http.get(url, headers, wait).await?;
+            self.0.http.read_body(&mut response, http::BODY, wait).await
+        };
+        self.clean(result.await).await
+    }
+
+    async fn open(&self, mut request: ModelRequest) -> Result<Answer, ModelError> {
+        let inner = &*self.0;
+        request.model = inner.config.bare(&request.model).to_owned();
+        let wire = self.wire(&request.model).await?;
+        let ask = Ask {
+            request: &request,
+            model: inner.config.wire_name(&request.model),
+            family: known::family(&request.model),
+            max_output_tokens: inner
+                .config
+                .max_output_tokens
+                .filter(|_| inner.config.is_about(&request.model)),
+            dialect: if inner.routes.is_some() { Dialect::Copilot } else { Dialect::Vendor },
+        };
+        let body = wire.body(&ask).to_string().into_bytes();
+        let url = url(&inner.config, wire, ask.model);
+        let decoder = wire.decoder(&request);
+
+        let mut headers = self.headers().await?;
+        headers.insert(CONTENT_TYPE, HeaderValue::from_static("application/json"));
+        let accept = if request.stream { "text/event-stream" } else { "application/json" };
+        headers.insert(ACCEPT, HeaderValue::from_static(accept));
+        let initiator = match request.initiator {
+            Initiator::User => "user",
+            Initiator::Agent => "agent",
+        };
+        headers.insert("x-initiator", HeaderValue::from_static(initiator));
+        match (request.initiator, ask.dialect) {
+            (Initiator::User, _) => {
+                headers.insert("x-interaction-type", HeaderValue::from_static("conversation-user"));
+            }
+            (Initiator::Agent, Dialect::Copilot) => {
+                headers.insert("x-interaction-type", HeaderValue::from_static("conversation-agent"));
+            }
+            (Initiator::Agent, Dialect::Vendor) => {}
+        }
+        if ask.dialect == Dialect::Copilot {
+            copilot::add_request_headers(&mut headers, &request);
+        }
+        if wire == Wire::Messages {
+            headers.entry("anthropic-version").or_insert(HeaderValue::from_static(ANTHROPIC_VERSION));
+        }
+
+        let (told, patience) =
+            if request.stream { (Told::InPieces, 1) } else { (Told::AtOnce, PATIENCE_FOR_WHOLE) };
+        let limit = inner.http.limits().first_byte * patience;
+        let response = inner.http.post(url, headers, body, limit).await?;
+        Ok(Answer::new(Arc::clone(&inner.http), response, decoder, told))
+    }
+
+    /// What the model speaks.
+    async fn wire(&self, model: &str) -> Result<Wire, ModelError> {
+        match &self.0.routes {
+            Some(routes) => routes.wire(self, model).await,
+            None => Ok(fixed_wire(&self.0.config.kind)),
+        }
+    }
+
+    /// The headers of any request: credential, custom ones, and those of GitHub's API.
+    async fn headers(&self) -> Result<HeaderMap, ModelError> {
+        let inner = &*self.0;
+        let mut headers = HeaderMap::new();
+        if inner.config.kind == ProviderKind::Copilot {
+            copilot::add_headers(&mut headers);
+        }
+        let credential = inner.credentials.current().await?;
+        let credential = match credential {
+            Credential::None => None,
+            Credential::Key(key) => Some(match inner.config.kind {
+                ProviderKind::Azure { .. } => (HeaderName::from_static("api-key"), key.clone(), key),
+                ProviderKind::Anthropic => (HeaderName::from_static("x-api-key"), key.clone(), key),
+                ProviderKind::OpenAi { .. } | ProviderKind::Copilot => (AUTHORIZATION, bearer(&key), key),
+            }),
+            Credential::Bearer(token) => Some((AUTHORIZATION, bearer(&token), token)),
+        };
+        let mut custom = inner.config.headers.clone();
+        if let Some((name, value, secret)) = credential {
+            inner.redactor.lock().unwrap_or_else(PoisonError::into_inner).add(secret);
+            let mut value = HeaderValue::from_str(value.reveal()).map_err(|_| ModelError {
+                kind: ModelErrorKind::Configuration,
+                status: None,
+                message: format!(
+                    "the credential of provider `{}` cannot be sent in a header",
+                    inner.config.name
+                ),
+                body: None,
+                code: None,
+                retry_after: None,
+            })?;
+            value.set_sensitive(true);
+            // A printed key is always newer than a header that somebody wrote down.
+            if inner.credentials.is_command() {
+                custom.remove(&name);
+            }
+            headers.insert(name, value);
+        }
+        headers.extend(custom);
+        Ok(headers)
+    }
+
+    /// An error without credentials. One about a credential makes the next call ask for a new one.
+    async fn clean<T>(&self, result: Result<T, ModelError>) -> Result<T, ModelError> {
+        let Err(error) = result else { return result };
+        if error.kind == ModelErrorKind::Authentication {
+            self.0.credentials.refused().await;
+        }
+        Err(self.redact(error))
+    }
+
+    fn redact(&self, error: ModelError) -> ModelError {
+        self.0.redactor.lock().unwrap_or_else(PoisonError::into_inner).clean(error)
+    }
+}
+
+impl ModelProvider for Provider {
+    fn stream(&self, request: ModelRequest) -> BoxStream<'static, Result<ModelEvent, ModelError>> {
+        let opening = self.clone();
+        let reading = self.clone();
+        let open = Box::pin(async move { opening.clean(opening.open(request).await).await });
+        Box::pin(answer::events(open).map(move |event| event.map_err(|error| reading.redact(error))))
+    }
+
+    fn facts(&self) -> ProviderFacts {
+        let config = &self.0.config;
+        let wire = match &self.0.routes {
+            Some(routes) => routes.last(),
+            None => fixed_wire(&config.kind),
+        };
+        let model = config.model.as_deref().map(|model| config.bare(model));
+        let known = model.and_then(known::limits).map(|limits| limits.max_prompt_tokens);
+        ProviderFacts {
+            endpoint: wire.endpoint(),
+            is_byok: config.kind != ProviderKind::Copilot,
+            base_url: config.base_url.to_string(),
+            max_prompt_tokens: config.max_prompt_tokens.or(known),
+        }
+    }
+}
+
+/// What a provider speaks whatever the model.
+fn fixed_wire(kind: &ProviderKind) -> Wire {
+    match kind {
+        ProviderKind::OpenAi { wire } | ProviderKind::Azure { wire, .. } => match wire {
+            WireApi::Completions => Wire::Chat,
+            WireApi::Responses => Wire::Responses,
+        },
+        ProviderKind::Anthropic => Wire::Messages,
+        ProviderKind::Copilot => Wire::Chat,
+    }
+}
+
+/// Where a request goes.
+fn url(config: &ProviderConfig, wire: Wire, model: &str) -> Url {
+    let path: &[&str] = match wire {
+        Wire::Chat => &["chat", "completions"],
+        Wire::Responses => &["responses"],
+        Wire::Messages => &["v1", "messages"],
+    };
+    match &config.kind {
+        ProviderKind::Azure { api_version, .. } => {
+            azure_url(config, api_version.as_deref(), wire, path, model)
+        }
+        // An address with the version in it is as good.
+        _ if wire == Wire::Messages && config.base_url.segments().last() == Some("v1") => {
+            config.base_url.join(&path[1..])
+        }
+        _ => config.base_url.join(path),
+    }
+}
+
+/// With a version, chat completions have a path for each deployment; without one there is a path for all.
+fn azure_url(config: &ProviderConfig, version: Option<&str>, wire: Wire, path: &[&str], model: &str) -> Url {
+    let given: Vec<&str> = config.base_url.segments().collect();
+    // The address of a project has parts of its own before the API.
+    let api = given.iter().position(|segment| *segment == "openai").unwrap_or(given.len());
+    let (kept, between): (usize, &[&str]) = match (version, wire, &given[api..]) {
+        (Some(_), Wire::Chat, [_, "deployments", _, ..]) => (api + 3, &[]),
+        (Some(_), Wire::Chat, _) => (api, &["openai", "deployments", model]),
+        (Some(_), Wire::Responses | Wire::Messages, _) => (api, &["openai"]),
+        (None, _, _) => (api, &["openai", "v1"]),
+    };
+    let mut url = config.base_url.join_behind(kept, &[between, path].concat());
+    if let Some(version) = version {
+        url.query_pairs_mut().append_pair("api-version", version);
+    }
+    url
+}
+
+/// Where the models of a provider are listed.
+pub(crate) fn models_url(config: &ProviderConfig) -> Url {
+    match &config.kind {
+        ProviderKind::OpenAi { .. } | ProviderKind::Copilot => config.base_url.join(&["models"]),
+        ProviderKind::Anthropic => {
+            let path: &[&str] =
+                if config.base_url.segments().last() == Some("v1") { &["models"] } else { &["v1", "models"] };
+            let mut url = config.base_url.join(path);
+            url.query_pairs_mut().append_pair("limit", "1000");
+            url
+        }
+        ProviderKind::Azure { api_version, .. } => {
+            azure_url(config, api_version.as_deref(), Wire::Responses, &["models"], "")
+        }
+    }
+}
+
+fn bearer(token: &Secret) -> Secret {
+    Secret::new(format!("Bearer {}", token.reveal()))
+}
+
+/// Whether a custom header's value is worth hiding: most carry names and versions.
+fn is_credential(name: &HeaderName) -> bool {
+    ["key", "token", "auth", "secret", "cookie", "password"].iter().any(|part| name.as_str().contains(part))
+}
+
+#[cfg(test)]
+mod tests;

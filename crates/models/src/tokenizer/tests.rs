@@ -1,0 +1,80 @@
+use std::sync::LazyLock;
+
+use proptest::prelude::*;
+use tiktoken_rs::CoreBPE;
+
+use super::Encoding;
+
+static O200K: LazyLock<CoreBPE> = LazyLock::new(|| tiktoken_rs::o200k_base().unwrap());
+static CL100K: LazyLock<CoreBPE> = LazyLock::new(|| tiktoken_rs::cl100k_base().unwrap());
+
+/// Both vocabularies count `text` as the reference implementation does.
+fn check(text: &str) {
+    assert_eq!(Encoding::O200k.count(text), O200K.encode_ordinary(text).len(), "o200k of {text:?}");
+    assert_eq!(Encoding::Cl100k.count(text), CL100K.encode_ordinary(text).len(), "cl100k of {text:?}");
+}
+
+#[test]
+fn known_counts() {
+    assert_eq!(Encoding::O200k.count(""), 0);
+    assert_eq!(Encoding::O200k.count("hello world"), 2);
+    assert_eq!(Encoding::O200k.count("Übergrößenträger"), 5);
+    assert_eq!(Encoding::Cl100k.count("Übergrößenträger"), 8);
+    assert_eq!(Encoding::O200k.count("<|endoftext|>"), 7);
+}
+
+#[test]
+fn prose_code_and_scripts_count_like_the_reference() {
+    for text in [
+        "It's we'll THEY'RE I'd he'ſ 'tis O'Brien don''t '",
+        "fn main() {\n    let x = 10_000;\r\n\treturn x / 3; // done\n}\n\n\n",
+        "   leading\n \n  \t trailing   ",
+        "camelCaseHTTPServer2XMLParser snake_case SCREAMING_CASE",
+        "日本語のテキスト、中文文本 한국어 ไทย हिन्दी العربية עברית",
+        "e\u{301}a\u{300} \u{301}\u{302} ǅenan ʰa ªº Ⅷ ½ ٣٤٥٦",
+        "a\u{a0}b\u{3000}c\u{2028}d\u{85}e",
+        "////\n//!/\r\n+++---*** 😀👩‍👩‍👧 ✓",
+        "\n",
+        " ",
+        "  ",
+        "\r\n\r\n",
+        " \n ",
+        "x ",
+        "x\n\n y",
+        "'",
+        "'s",
+        " 's",
+    ] {
+        check(text);
+    }
+}
+
+#[test]
+fn a_long_piece_without_a_break_counts_like_the_reference() {
+    check(&"QUJDREVGR0hJSktMTU5PUA".repeat(200));
+    check(&"a".repeat(3000));
+    check(&"=".repeat(3000));
+}
+
+#[test]
+fn models_without_a_published_vocabulary_use_the_newest() {
+    assert_eq!(Encoding::of_model("gpt-4"), Encoding::Cl100k);
+    assert_eq!(Encoding::of_model("openai/gpt-4-turbo"), Encoding::Cl100k);
+    assert_eq!(Encoding::of_model("gpt-4.1"), Encoding::O200k);
+    assert_eq!(Encoding::of_model("gpt-4o"), Encoding::O200k);
+    assert_eq!(Encoding::of_model("claude-sonnet-4.5"), Encoding::O200k);
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 512, ..ProptestConfig::default() })]
+
+    #[test]
+    fn any_text_counts_like_the_reference(text in any::<String>()) {
+        check(&text);
+    }
+
+    #[test]
+    fn text_dense_in_rules_counts_like_the_reference(text in r"[a-cA-Cäǅʰª́1٣ \t\r\n'/.sStTrRvVeElLmMdDſ\u{3000}]{0,40}") {
+        check(&text);
+    }
+}

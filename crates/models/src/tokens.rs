@@ -1,0 +1,95 @@
+//! How many tokens a request will be, by the rule that Copilot CLI counts with.
+
+use hangar_agent::model::{AssistantTurn, Message, ModelRequest, Part};
+use hangar_agent::tool::{ToolSchema, ToolSpec};
+use serde_json::{Value, json};
+
+use crate::known;
+use crate::tokenizer::Encoding;
+
+/// What a message costs beside its content: its role and what sets it apart from the next.
+const PER_MESSAGE: u64 = 4;
+const PER_CALL: u64 = 3;
+const PER_REQUEST: u64 = 3;
+/// An image of about a megapixel. Its real price depends on its size and on the provider.
+const PER_IMAGE: u64 = 765;
+
+/// Counts for one model. Costs nothing to make.
+#[derive(Debug, Clone, Copy)]
+pub struct Counter {
+    encoding: Encoding,
+    percent: u64,
+}
+
+impl Counter {
+    pub fn new(model: &str) -> Self {
+        Self { encoding: Encoding::of_model(model), percent: known::token_percent(model) }
+    }
+
+    pub fn text(&self, text: &str) -> u64 {
+        self.scale(self.encoding.count(text) as u64)
+    }
+
+    /// Everything: system prompt, messages and tools.
+    pub fn request(&self, request: &ModelRequest) -> u64 {
+        let messages: u64 = request.messages.iter().map(|message| self.message(message)).sum();
+        self.scale(PER_REQUEST) + self.system(&request.system) + messages + self.tools(&request.tools)
+    }
+
+    /// The system prompt as the message that it is.
+    pub fn system(&self, text: &str) -> u64 {
+        self.text(text) + PER_MESSAGE
+    }
+
+    pub fn message(&self, message: &Message) -> u64 {
+        let content = match message {
+            Message::User(parts) | Message::Tool { parts, .. } => {
+                parts.iter().map(|part| self.part(part)).sum()
+            }
+            Message::Assistant(turn) => self.assistant(turn),
+        };
+        content + PER_MESSAGE
+    }
+
+    /// The definitions, as compact JSON.
+    pub fn tools(&self, tools: &[ToolSpec]) -> u64 {
+        tools.iter().map(|tool| self.text(&definition(tool).to_string())).sum()
+    }
+
+    fn assistant(&self, turn: &AssistantTurn) -> u64 {
+        let calls = turn.tool_calls.iter();
+        let calls: u64 = calls.map(|call| self.text(&call.name) + self.text(&call.input) + PER_CALL).sum();
+        self.text(&turn.text) + calls
+    }
+
+    fn part(&self, part: &Part) -> u64 {
+        match part {
+            Part::Text(text) => self.text(text),
+            Part::Image { .. } => PER_IMAGE,
+        }
+    }
+
+    fn scale(&self, tokens: u64) -> u64 {
+        (tokens * self.percent).div_ceil(100)
+    }
+}
+
+fn definition(tool: &ToolSpec) -> Value {
+    match &tool.input {
+        ToolSchema::Function(schema) => json!({
+            "name": tool.name,
+            "description": tool.description,
+            "parameters": schema,
+            "type": "function",
+        }),
+        ToolSchema::Custom { grammar } => json!({
+            "name": tool.name,
+            "description": tool.description,
+            "format": grammar,
+            "type": "custom",
+        }),
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,151 @@
+//! The three wires: how a request is written and how an answer is read. No I/O.
+
+pub(crate) mod anthropic;
+mod assembly;
+pub(crate) mod chat;
+pub(crate) mod responses;
+#[cfg(test)]
+pub(crate) mod testing;
+
+use hangar_agent::model::{Message, ModelError, ModelEvent, ModelRequest, Part, Reply};
+use hangar_protocol::data::ToolType;
+use serde_json::{Value, json};
+
+use crate::known::Family;
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Wire {
+    Chat,
+    Responses,
+    Messages,
+}
+
+/// A request, with what the provider adds to it.
+pub(crate) struct Ask<'a> {
+    pub(crate) request: &'a ModelRequest,
+    /// What the provider calls the model.
+    pub(crate) model: &'a str,
+    pub(crate) family: Family,
+    /// A limit that somebody set; wires that must have one fall back on what is known of the model.
+    pub(crate) max_output_tokens: Option<u64>,
+    pub(crate) dialect: Dialect,
+}
+
+/// Whose variant of a wire is spoken.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Dialect {
+    Vendor,
+    /// GitHub's API: its own marks for caching, no cache key.
+    Copilot,
+}
+
+impl Wire {
+    pub(crate) fn endpoint(self) -> &'static str {
+        match self {
+            Self::Chat => "/chat/completions",
+            Self::Responses => "/responses",
+            Self::Messages => "/v1/messages",
+        }
+    }
+
+    /// The body of the request. The same request gives the same bytes, and a longer conversation the same beginning, so
+    /// that a provider's prefix cache works.
+    pub(crate) fn body(self, ask: &Ask<'_>) -> Value {
+        match self {
+            Self::Chat => chat::request::body(ask),
+            Self::Responses => responses::request::body(ask),
+            Self::Messages => anthropic::request::body(ask),
+        }
+    }
+
+    pub(crate) fn decoder(self, request: &ModelRequest) -> Box<dyn Decode> {
+        match self {
+            Self::Chat => Box::new(chat::decode::Decoder::new(request)),
+            Self::Responses => Box::new(responses::decode::Decoder::new(request)),
+            Self::Messages => Box::new(anthropic::decode::Decoder::new(request)),
+        }
+    }
+}
+
+/// Reads one answer. What it says in pieces adds up to what the reply says.
+pub(crate) trait Decode: Send {
+    /// Takes the data of one event of a stream.
+    fn event(&mut self, data: &str, out: &mut Vec<ModelEvent>) -> Result<(), ModelError>;
+
+    /// Takes an answer that came in one piece.
+    fn whole(&mut self, body: &str) -> Result<(), ModelError>;
+
+    fn progress(&self) -> Progress;
+
+    /// The reply, once nothing more is read; `None` if the answer broke off before its end.
+    fn finish(&mut self, out: &mut Vec<ModelEvent>) -> Option<Reply>;
+}
+
+/// How far an answer has come.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Progress {
+    Going,
+    /// The model has ended. Facts about the answer may follow, or nothing.
+    Complete,
+    /// Nothing more is to be read.
+    Over,
+}
+
+/// Where a custom tool, or a call of one, has to be disguised as a function: its text is this argument.
+const INPUT: &str = "input";
+
+/// The schema of a custom tool that is disguised as a function.
+fn input_schema() -> Value {
+    json!({
+        "type": "object",
+        "properties": { INPUT: { "type": "string", "description": "The whole input of the tool, as plain text." } },
+        "required": [INPUT],
+    })
+}
+
+/// The arguments of a call of a disguised custom tool.
+fn wrap_input(text: &str) -> Value {
+    json!({ INPUT: text })
+}
+
+/// The argument object of a call in the history. What the model wrote may be no object; providers refuse that.
+fn arguments(kind: ToolType, input: &str) -> Value {
+    match kind {
+        ToolType::Custom => wrap_input(input),
+        ToolType::Function if input.trim().is_empty() => json!({}),
+        ToolType::Function => match serde_json::from_str(input) {
+            Ok(object @ Value::Object(_)) => object,
+            _ => json!({ "invalid_arguments": input }),
+        },
+    }
+}
+
+/// The text parts, joined.
+fn text_of(parts: &[Part]) -> String {
+    let texts = parts.iter().filter_map(|part| match part {
+        Part::Text(text) => Some(text.as_str()),
+        Part::Image { .. } => None,
+    });
+    texts.collect::<Vec<_>>().join("\n")
+}
+
+fn has_images(parts: &[Part]) -> bool {
+    parts.iter().any(|part| matches!(part, Part::Image { .. }))
+}
+
+/// Whether a request shows the model an image.
+pub(crate) fn shows_images(request: &ModelRequest) -> bool {
+    request.messages.iter().any(|message| match &**message {
+        Message::User(parts) | Message::Tool { parts, .. } => has_images(parts),
+        Message::Assistant(_) => false,
+    })
+}
+
+fn data_url(mime_type: &str, data: &str) -> String {
+    format!("data:{mime_type};base64,{data}")
+}
+
+/// A number that a provider may have left out, or written as `null`.
+fn count(value: &Value, pointer: &str) -> Option<u64> {
+    value.pointer(pointer).and_then(Value::as_u64)
+}

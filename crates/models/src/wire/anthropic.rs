@@ -1,0 +1,6 @@
+//! Anthropic messages.
+
+pub(crate) mod decode;
+pub(crate) mod request;
+#[cfg(test)]
+mod tests;

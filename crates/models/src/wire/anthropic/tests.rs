@@ -1,0 +1,335 @@
+use expect_test::{Expect, expect};
+use hangar_agent::model::{AssistantTurn, Message, Part, Reasoning};
+use hangar_protocol::data::ToolType;
+
+use crate::wire::testing::*;
+use crate::wire::{Dialect, Wire};
+
+fn check(events: &str, expected: Expect) {
+    let mut request = request("claude-sonnet-4.5", vec![user("hi")]);
+    request.tools = tools();
+    check_stream(Wire::Messages, &request, events, expected);
+}
+
+fn signed() -> Reasoning {
+    Reasoning { text: "hmm".into(), opaque: Some("c2ln".into()), encrypted: None }
+}
+
+#[test]
+fn a_conversation_is_written() {
+    check_body(
+        Wire::Messages,
+        &conversation("claude-sonnet-4.5", signed()),
+        expect![[r#"
+            model: "claude-sonnet-4.5"
+            max_tokens: 32000
+            system:
+              {"type":"text","text":"Be brief.","cache_control":{"type":"ephemeral"}}
+            messages:
+              {"role":"user","content":[{"type":"text","text":"What is this?"},{"type":"image","source":{"type":"base64","media_type":"image/png","data":"iVBORw=="}}]}
+              {"role":"assistant","content":[{"type":"thinking","thinking":"hmm","signature":"c2ln"},{"type":"text","text":"Looking."},{"type":"tool_use","id":"call_1","name":"view","input":{"path":"/a"}},{"type":"tool_use","id":"call_2","name":"apply_patch","input":{"input":"*** Begin Patch\n"}}]}
+              {"role":"user","content":[{"type":"tool_result","tool_use_id":"call_1","content":[{"type":"text","text":"Viewed."},{"type":"image","source":{"type":"base64","media_type":"image/png","data":"iVBORw=="}}]},{"type":"tool_result","tool_use_id":"call_2","content":"Done.","cache_control":{"type":"ephemeral"}}]}
+            tools:
+              {"name":"view","description":"The tool view.","input_schema":{"type":"object","properties":{"path":{"type":"string"}},"required":["path"]}}
+              {"name":"apply_patch","description":"The tool apply_patch.","input_schema":{"type":"object","properties":{"input":{"type":"string","description":"The whole input of the tool, as plain text."}},"required":["input"]}}
+            thinking: {"type":"enabled","budget_tokens":1024,"display":"summarized"}
+            stream: true
+        "#]],
+    );
+}
+
+#[test]
+fn thinking_fits_the_model_and_the_effort() {
+    let parameters = |model: &str, effort: Option<&str>, expected| {
+        let mut request = request(model, vec![user("hi")]);
+        request.effort = effort.map(str::to_owned);
+        check_parameters(Wire::Messages, &request, expected);
+    };
+    parameters(
+        "mock-model",
+        None,
+        expect![[r#"{"model":"mock-model","max_tokens":8192,"temperature":0,"stream":true}"#]],
+    );
+    parameters(
+        "mock-model",
+        Some("high"),
+        expect![[
+            r#"{"model":"mock-model","max_tokens":8192,"thinking":{"type":"enabled","budget_tokens":4096,"display":"summarized"},"stream":true}"#
+        ]],
+    );
+    parameters(
+        "claude-sonnet-4.5",
+        None,
+        expect![[
+            r#"{"model":"claude-sonnet-4.5","max_tokens":32000,"thinking":{"type":"enabled","budget_tokens":1024,"display":"summarized"},"stream":true}"#
+        ]],
+    );
+    parameters(
+        "claude-opus-4.6",
+        None,
+        expect![[
+            r#"{"model":"claude-opus-4.6","max_tokens":64000,"thinking":{"type":"adaptive","display":"summarized"},"output_config":{"effort":"medium"},"stream":true}"#
+        ]],
+    );
+    parameters(
+        "claude-opus-4.6",
+        Some("max"),
+        expect![[
+            r#"{"model":"claude-opus-4.6","max_tokens":64000,"thinking":{"type":"adaptive","display":"summarized"},"output_config":{"effort":"max"},"stream":true}"#
+        ]],
+    );
+    parameters(
+        "claude-3-5-haiku-20241022",
+        None,
+        expect![[r#"{"model":"claude-3-5-haiku-20241022","max_tokens":8192,"temperature":0,"stream":true}"#]],
+    );
+}
+
+#[test]
+fn a_turn_that_another_model_thought_through_is_continued_without_thinking() {
+    let foreign =
+        Reasoning { text: "hmm".into(), opaque: Some("rs_1".into()), encrypted: Some("gAAAA".into()) };
+    let body = body(Wire::Messages, Dialect::Vendor, &conversation("claude-sonnet-4.5", foreign));
+    assert_eq!(body.get("thinking"), None);
+    assert_eq!(body["messages"][1]["content"][0]["type"], "text");
+}
+
+#[test]
+fn several_thoughts_go_back_as_they_came() {
+    let blocks =
+        r#"[{"type":"thinking","thinking":"a","signature":"s"},{"type":"redacted_thinking","data":"x"}]"#;
+    let reasoning = Reasoning { text: "a".into(), opaque: None, encrypted: Some(blocks.into()) };
+    let body = body(Wire::Messages, Dialect::Vendor, &conversation("claude-sonnet-4.5", reasoning));
+    let content = body["messages"][1]["content"].as_array().unwrap();
+    assert_eq!(serde_json::to_string(&content[..2]).unwrap(), blocks);
+}
+
+#[test]
+fn empty_text_is_left_out_and_neighbours_of_one_side_are_joined() {
+    let turn = AssistantTurn {
+        tool_calls: vec![call("t1", "view", ToolType::Function, "not json")],
+        ..AssistantTurn::default()
+    };
+    let result = Message::Tool { call_id: "t1".into(), kind: ToolType::Function, parts: vec![] };
+    let messages = vec![user("a"), user(""), user("b"), Message::Assistant(turn), result, user("c")];
+    let body = body(Wire::Messages, Dialect::Vendor, &request("m", messages));
+    expect![[r#"[{"role":"user","content":[{"type":"text","text":"a"},{"type":"text","text":"b"}]},{"role":"assistant","content":[{"type":"tool_use","id":"t1","name":"view","input":{"invalid_arguments":"not json"}}]},{"role":"user","content":[{"type":"tool_result","tool_use_id":"t1","content":""},{"type":"text","text":"c","cache_control":{"type":"ephemeral"}}]}]"#]].assert_eq(&body["messages"].to_string());
+}
+
+#[test]
+fn the_mark_for_the_cache_is_never_on_a_thought() {
+    let thought = AssistantTurn { reasoning: Some(signed()), ..AssistantTurn::default() };
+    let messages = vec![Message::User(vec![Part::Text("hi".into())]), Message::Assistant(thought)];
+    let body = body(Wire::Messages, Dialect::Vendor, &request("claude-sonnet-4.5", messages));
+    assert_eq!(body["messages"][1]["content"][0].get("cache_control"), None);
+}
+
+#[test]
+fn text_thinking_calls_and_usage() {
+    check(
+        r#"
+        {"type":"message_start","message":{"id":"msg_1","type":"message","role":"assistant","content":[],"usage":{"input_tokens":10,"cache_creation_input_tokens":5,"cache_read_input_tokens":100,"output_tokens":1}}}
+        {"type":"content_block_start","index":0,"content_block":{"type":"thinking","thinking":"","signature":""}}
+        {"type":"ping"}
+        {"type":"content_block_delta","index":0,"delta":{"type":"thinking_delta","thinking":"hm"}}
+        {"type":"content_block_delta","index":0,"delta":{"type":"thinking_delta","thinking":"m"}}
+        {"type":"content_block_delta","index":0,"delta":{"type":"signature_delta","signature":"c2ln"}}
+        {"type":"content_block_stop","index":0}
+        {"type":"content_block_start","index":1,"content_block":{"type":"text","text":""}}
+        {"type":"content_block_delta","index":1,"delta":{"type":"text_delta","text":"pong"}}
+        {"type":"content_block_stop","index":1}
+        {"type":"content_block_start","index":2,"content_block":{"type":"tool_use","id":"toolu_1","name":"view","input":{}}}
+        {"type":"content_block_delta","index":2,"delta":{"type":"input_json_delta","partial_json":""}}
+        {"type":"content_block_delta","index":2,"delta":{"type":"input_json_delta","partial_json":"{\"path\":"}}
+        {"type":"content_block_delta","index":2,"delta":{"type":"input_json_delta","partial_json":"\"/a\"}"}}
+        {"type":"content_block_stop","index":2}
+        {"type":"content_block_start","index":3,"content_block":{"type":"tool_use","id":"toolu_2","name":"apply_patch","input":{}}}
+        {"type":"content_block_delta","index":3,"delta":{"type":"input_json_delta","partial_json":"{\"input\":\"***"}}
+        {"type":"content_block_delta","index":3,"delta":{"type":"input_json_delta","partial_json":" Begin\"}"}}
+        {"type":"content_block_stop","index":3}
+        {"type":"message_delta","delta":{"stop_reason":"tool_use","stop_sequence":null},"usage":{"output_tokens":42}}
+        {"type":"message_stop"}
+        "#,
+        expect![[r#"
+            reasoning "hm"
+            reasoning "m"
+            text "pong"
+            Function view toolu_1 "{\"path\":"
+            Function view toolu_1 "\"/a\"}"
+            Custom apply_patch toolu_2 "*** Begin"
+            -- ToolCalls msg_1
+            text "pong"
+            reasoning "hmm" opaque Some("c2ln") encrypted None
+            Function view toolu_1 "{\"path\":\"/a\"}"
+            Custom apply_patch toolu_2 "*** Begin"
+            input 115 output 42 read 100 written 5 reasoning ?
+        "#]],
+    );
+}
+
+#[test]
+fn later_counts_win_and_missing_ones_are_unknown() {
+    check(
+        r#"
+        {"type":"message_start","message":{"id":"m","usage":{"input_tokens":0,"output_tokens":0}}}
+        {"type":"message_delta","delta":{"stop_reason":"end_turn"},"usage":{"input_tokens":12,"output_tokens":3}}
+        {"type":"message_stop"}
+        "#,
+        expect![[r#"
+            -- Stop m
+            input 12 output 3 read ? written ? reasoning ?
+        "#]],
+    );
+    check(
+        r#"
+        {"type":"message_start","message":{"id":"m"}}
+        {"type":"message_delta","delta":{"stop_reason":"max_tokens"}}
+        {"type":"message_stop"}
+        "#,
+        expect![[r#"
+            -- Length m
+            input ? output ? read ? written ? reasoning ?
+        "#]],
+    );
+}
+
+#[test]
+fn redacted_thoughts_are_kept_as_they_came() {
+    check(
+        r#"
+        {"type":"content_block_start","index":0,"content_block":{"type":"redacted_thinking","data":"xyz"}}
+        {"type":"content_block_stop","index":0}
+        {"type":"content_block_start","index":1,"content_block":{"type":"thinking","thinking":"a","signature":"s"}}
+        {"type":"content_block_stop","index":1}
+        {"type":"content_block_start","index":2,"content_block":{"type":"thinking","thinking":"b","signature":"t"}}
+        {"type":"content_block_stop","index":2}
+        {"type":"message_delta","delta":{"stop_reason":"refusal"}}
+        {"type":"message_stop"}
+        "#,
+        expect![[r#"
+            reasoning "a"
+            reasoning "\n\n"
+            reasoning "b"
+            -- ContentFilter without id
+            reasoning "a\n\nb" opaque None encrypted Some("[{\"type\":\"redacted_thinking\",\"data\":\"xyz\"},{\"type\":\"thinking\",\"thinking\":\"a\",\"signature\":\"s\"},{\"type\":\"thinking\",\"thinking\":\"b\",\"signature\":\"t\"}]")
+            input ? output ? read ? written ? reasoning ?
+        "#]],
+    );
+}
+
+#[test]
+fn an_input_that_comes_with_the_start_of_its_call_is_taken() {
+    check(
+        r#"
+        {"type":"content_block_start","index":0,"content_block":{"type":"tool_use","id":"t","name":"view","input":{"path":"/a"}}}
+        {"type":"content_block_stop","index":0}
+        {"type":"content_block_start","index":1,"content_block":{"type":"tool_use","name":"list","input":{}}}
+        {"type":"content_block_stop","index":1}
+        {"type":"message_delta","delta":{"stop_reason":"tool_use"}}
+        {"type":"message_stop"}
+        "#,
+        expect![[r#"
+            Function view t "{\"path\":\"/a\"}"
+            -- ToolCalls without id
+            Function view t "{\"path\":\"/a\"}"
+            Function list call_1 "{}"
+            input ? output ? read ? written ? reasoning ?
+        "#]],
+    );
+}
+
+#[test]
+fn an_error_inside_the_stream_is_an_error() {
+    check(
+        r#"
+        {"type":"content_block_start","index":0,"content_block":{"type":"text","text":"a"}}
+        {"type":"error","error":{"type":"overloaded_error","message":"Overloaded"}}
+        "#,
+        expect![[r#"
+            text "a"
+            error: Server: Overloaded
+        "#]],
+    );
+}
+
+#[test]
+fn a_stop_reason_alone_does_not_end_an_answer() {
+    check(
+        r#"
+        {"type":"content_block_start","index":0,"content_block":{"type":"text","text":"a"}}
+        {"type":"message_delta","delta":{"stop_reason":"end_turn"}}
+        "#,
+        expect![[r#"
+            text "a"
+            cut
+        "#]],
+    );
+}
+
+#[test]
+fn pieces_of_blocks_that_never_began_are_passed_over() {
+    check(
+        r#"
+        {"type":"content_block_delta","index":99,"delta":{"type":"text_delta","text":"x"}}
+        {"type":"content_block_stop","index":18446744073709551615}
+        {"type":"content_block_start","index":0}
+        {"type":"message_start"}
+        {"type":"something_new","index":0}
+        {"type":"message_stop"}
+        "#,
+        expect![[r#"
+            -- Stop without id
+            input ? output ? read ? written ? reasoning ?
+        "#]],
+    );
+}
+
+#[test]
+fn what_is_not_an_event_is_a_protocol_error() {
+    check(
+        r#"{"type":"content_block_delta","index":-1}"#,
+        expect![[r#"
+        error: Protocol: the model provider sent what is not a message event: invalid value: integer `-1`, expected u64 at line 1 column 40
+    "#]],
+    );
+}
+
+#[test]
+fn an_answer_in_one_piece_is_read() {
+    let mut request = request("claude-sonnet-4.5", vec![user("hi")]);
+    request.tools = tools();
+    check_whole(
+        Wire::Messages,
+        &request,
+        r#"{"id":"msg_1","type":"message","content":[
+            {"type":"thinking","thinking":"hmm","signature":"c2ln"},
+            {"type":"text","text":"pong"},
+            {"type":"tool_use","id":"t1","name":"view","input":{"path":"/a"}},
+            {"type":"tool_use","id":"t2","name":"apply_patch","input":{"input":"*** Begin"}}],
+            "stop_reason":"tool_use","usage":{"input_tokens":1,"cache_read_input_tokens":2,"output_tokens":3}}"#,
+        expect![[r#"
+            -- ToolCalls msg_1
+            text "pong"
+            reasoning "hmm" opaque Some("c2ln") encrypted None
+            Function view t1 "{\"path\":\"/a\"}"
+            Custom apply_patch t2 "*** Begin"
+            input 3 output 3 read 2 written ? reasoning ?
+        "#]],
+    );
+    check_whole(
+        Wire::Messages,
+        &request,
+        r#"{"type":"error","error":{"type":"api_error","message":"no"}}"#,
+        expect![[r#"
+            error: Server: no
+        "#]],
+    );
+    check_whole(
+        Wire::Messages,
+        &request,
+        "[]",
+        expect![[r#"
+        error: Protocol: the model provider's answer has no content
+    "#]],
+    );
+}

@@ -1,0 +1,203 @@
+//! An answer being put together from its pieces, the same for every wire.
+
+use std::sync::Arc;
+
+use hangar_agent::model::{
+    AssistantTurn, Finish, Message, ModelEvent, ModelRequest, Reasoning, Reply, ToolCall, Usage,
+};
+use hangar_agent::tool::{ToolSchema, ToolSpec};
+use hangar_protocol::data::ToolType;
+use serde_json::Value;
+
+use super::INPUT;
+
+pub(super) struct Assembly {
+    pub(super) id: Option<String>,
+    pub(super) usage: Usage,
+    text: String,
+    thoughts: String,
+    calls: Vec<Call>,
+    tools: Arc<[ToolSpec]>,
+    history: Vec<Arc<Message>>,
+}
+
+struct Call {
+    call: ToolCall,
+    form: Form,
+}
+
+#[derive(PartialEq)]
+enum Form {
+    AsWritten,
+    /// A custom tool that was offered as a function: the text has to be taken out of the arguments, so that its pieces
+    /// are kept back until they are whole.
+    Disguised,
+    /// Taken out and told.
+    Unwrapped,
+}
+
+impl Assembly {
+    pub(super) fn new(request: &ModelRequest) -> Self {
+        Self {
+            id: None,
+            usage: Usage::default(),
+            text: String::new(),
+            thoughts: String::new(),
+            calls: Vec::new(),
+            tools: Arc::clone(&request.tools),
+            history: request.messages.clone(),
+        }
+    }
+
+    /// The first id that the answer gives itself.
+    pub(super) fn identify(&mut self, id: &str) {
+        if self.id.is_none() && !id.is_empty() {
+            self.id = Some(id.to_owned());
+        }
+    }
+
+    pub(super) fn has_text(&self) -> bool {
+        !self.text.is_empty()
+    }
+
+    pub(super) fn has_thoughts(&self) -> bool {
+        !self.thoughts.is_empty()
+    }
+
+    pub(super) fn text(&mut self, delta: &str, out: &mut Vec<ModelEvent>) {
+        if !delta.is_empty() {
+            self.text.push_str(delta);
+            out.push(ModelEvent::Text(delta.to_owned()));
+        }
+    }
+
+    pub(super) fn thought(&mut self, delta: &str, out: &mut Vec<ModelEvent>) {
+        if !delta.is_empty() {
+            self.thoughts.push_str(delta);
+            out.push(ModelEvent::Reasoning(delta.to_owned()));
+        }
+    }
+
+    /// Begins a call and says where it stands. `kind` is what the wire says.
+    pub(super) fn open_call(&mut self, id: &str, name: &str, kind: ToolType) -> usize {
+        let id = if id.is_empty() { self.new_id() } else { id.to_owned() };
+        let mut call = Call {
+            call: ToolCall { id, name: name.to_owned(), kind, input: String::new() },
+            form: Form::AsWritten,
+        };
+        call.disguise(&self.tools);
+        self.calls.push(call);
+        self.calls.len() - 1
+    }
+
+    /// A name that came later than its call.
+    pub(super) fn name_call(&mut self, call: usize, name: &str) {
+        let call = &mut self.calls[call];
+        if call.call.name.is_empty() {
+            call.call.name = name.to_owned();
+            call.disguise(&self.tools);
+        }
+    }
+
+    pub(super) fn call_input(&self, call: usize) -> &str {
+        &self.calls[call].call.input
+    }
+
+    pub(super) fn extend_call(&mut self, call: usize, delta: &str, out: &mut Vec<ModelEvent>) {
+        let call = &mut self.calls[call];
+        if delta.is_empty() {
+            return;
+        }
+        call.call.input.push_str(delta);
+        if call.form == Form::AsWritten {
+            out.push(call.piece(delta));
+        }
+    }
+
+    /// The call's input is whole.
+    pub(super) fn close_call(&mut self, call: usize, out: &mut Vec<ModelEvent>) {
+        self.calls[call].unwrap_input(out);
+    }
+
+    /// `reasoning` is given the text of the thoughts and adds the marks of its wire.
+    pub(super) fn finish(
+        &mut self,
+        finish: Finish,
+        reasoning: impl FnOnce(String) -> Reasoning,
+        out: &mut Vec<ModelEvent>,
+    ) -> Reply {
+        let calls: Vec<ToolCall> = std::mem::take(&mut self.calls)
+            .into_iter()
+            .map(|mut call| {
+                call.unwrap_input(out);
+                if call.call.kind == ToolType::Function && call.call.input.is_empty() {
+                    call.call.input.push_str("{}");
+                }
+                call.call
+            })
+            .collect();
+        // Some servers end a turn of calls with `stop`.
+        let finish = if finish == Finish::Stop && !calls.is_empty() { Finish::ToolCalls } else { finish };
+        let reasoning = reasoning(std::mem::take(&mut self.thoughts));
+        Reply {
+            id: self.id.take(),
+            turn: AssistantTurn {
+                text: std::mem::take(&mut self.text),
+                reasoning: (reasoning != Reasoning::default()).then_some(reasoning),
+                tool_calls: calls,
+            },
+            finish,
+            usage: self.usage,
+        }
+    }
+
+    /// An id for a call of a server that gives none: the same for the same conversation, and new to it.
+    fn new_id(&self) -> String {
+        let past = self.history.iter().filter_map(|message| match &**message {
+            Message::Assistant(turn) => Some(&turn.tool_calls),
+            Message::User(_) | Message::Tool { .. } => None,
+        });
+        let past: Vec<&str> = past.flatten().map(|call| call.id.as_str()).collect();
+        let taken = |id: &str| past.contains(&id) || self.calls.iter().any(|call| call.call.id == id);
+        let first = past.len() + self.calls.len();
+        // Among one more name than there are calls, one is free.
+        (first..).map(|n| format!("call_{n}")).find(|id| !taken(id)).unwrap_or_default()
+    }
+}
+
+impl Call {
+    fn disguise(&mut self, tools: &[ToolSpec]) {
+        let is_custom = |tool: &ToolSpec| matches!(tool.input, ToolSchema::Custom { .. });
+        if self.call.kind == ToolType::Function
+            && tools.iter().any(|tool| tool.name == self.call.name && is_custom(tool))
+        {
+            self.call.kind = ToolType::Custom;
+            self.form = Form::Disguised;
+        }
+    }
+
+    fn unwrap_input(&mut self, out: &mut Vec<ModelEvent>) {
+        if self.form != Form::Disguised {
+            return;
+        }
+        self.form = Form::Unwrapped;
+        // Some servers write the text itself where the arguments belong; then it stays as it is.
+        if let Ok(Value::Object(arguments)) = serde_json::from_str(&self.call.input)
+            && let Some(Value::String(text)) = arguments.get(INPUT)
+        {
+            self.call.input = text.clone();
+        }
+        if !self.call.input.is_empty() {
+            out.push(self.piece(&self.call.input));
+        }
+    }
+
+    fn piece(&self, delta: &str) -> ModelEvent {
+        ModelEvent::ToolInput {
+            call_id: self.call.id.clone(),
+            name: self.call.name.clone(),
+            kind: self.call.kind,
+            delta: delta.to_owned(),
+        }
+    }
+}

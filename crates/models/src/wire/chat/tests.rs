@@ -1,0 +1,489 @@
+use expect_test::{Expect, expect};
+use hangar_agent::model::{AssistantTurn, Message, Reasoning, ToolChoice};
+use hangar_protocol::data::ToolType;
+
+use crate::wire::testing::*;
+use crate::wire::{Dialect, Wire};
+
+fn check(events: &str, expected: Expect) {
+    let mut request = request("mock-model", vec![user("hi")]);
+    request.tools = tools();
+    check_stream(Wire::Chat, &request, events, expected);
+}
+
+fn thought(text: &str) -> Reasoning {
+    Reasoning { text: text.into(), opaque: None, encrypted: None }
+}
+
+#[test]
+fn a_conversation_is_written_for_any_server() {
+    check_body(
+        Wire::Chat,
+        &conversation("mock-model", thought("hmm")),
+        expect![[r#"
+            model: "mock-model"
+            messages:
+              {"role":"system","content":"Be brief."}
+              {"role":"user","content":[{"type":"text","text":"What is this?"},{"type":"image_url","image_url":{"url":"data:image/png;base64,iVBORw=="}}]}
+              {"role":"assistant","content":"Looking.","tool_calls":[{"id":"call:1","type":"function","function":{"name":"view","arguments":"{\"path\": \"/a\"}"}},{"id":"call_2","type":"function","function":{"name":"apply_patch","arguments":"{\"input\":\"*** Begin Patch\\n\"}"}}],"reasoning_content":"hmm"}
+              {"role":"tool","tool_call_id":"call:1","content":"Viewed."}
+              {"role":"tool","tool_call_id":"call_2","content":"Done."}
+              {"role":"user","content":[{"type":"image_url","image_url":{"url":"data:image/png;base64,iVBORw=="}}]}
+            temperature: 0
+            top_p: 0.95
+            frequency_penalty: 0
+            presence_penalty: 0
+            tools:
+              {"type":"function","function":{"name":"view","description":"The tool view.","parameters":{"type":"object","properties":{"path":{"type":"string"}},"required":["path"]}}}
+              {"type":"function","function":{"name":"apply_patch","description":"The tool apply_patch.","parameters":{"type":"object","properties":{"input":{"type":"string","description":"The whole input of the tool, as plain text."}},"required":["input"]}}}
+            stream: true
+            stream_options: {"include_usage":true}
+        "#]],
+    );
+}
+
+#[test]
+fn a_model_with_custom_tools_gets_them() {
+    check_body(
+        Wire::Chat,
+        &conversation("gpt-5.4", thought("hmm")),
+        expect![[r#"
+            model: "gpt-5.4"
+            messages:
+              {"role":"system","content":"Be brief."}
+              {"role":"user","content":[{"type":"text","text":"What is this?"},{"type":"image_url","image_url":{"url":"data:image/png;base64,iVBORw=="}}]}
+              {"role":"assistant","content":"Looking.","tool_calls":[{"id":"call:1","type":"function","function":{"name":"view","arguments":"{\"path\": \"/a\"}"}},{"id":"call_2","type":"custom","custom":{"name":"apply_patch","input":"*** Begin Patch\n"}}]}
+              {"role":"tool","tool_call_id":"call:1","content":"Viewed."}
+              {"role":"tool","tool_call_id":"call_2","content":"Done."}
+              {"role":"user","content":[{"type":"image_url","image_url":{"url":"data:image/png;base64,iVBORw=="}}]}
+            tools:
+              {"type":"function","function":{"name":"view","description":"The tool view.","parameters":{"type":"object","properties":{"path":{"type":"string"}},"required":["path"]}}}
+              {"type":"custom","custom":{"name":"apply_patch","description":"The tool apply_patch.","format":{"type":"grammar","grammar":{"syntax":"lark","definition":"start: LINE+"}}}}
+            stream: true
+            stream_options: {"include_usage":true}
+        "#]],
+    );
+}
+
+#[test]
+fn parameters_fit_the_model() {
+    let parameters = |model: &str, effort: Option<&str>, expected| {
+        let mut request = request(model, vec![user("hi")]);
+        request.effort = effort.map(str::to_owned);
+        check_parameters(Wire::Chat, &request, expected);
+    };
+    parameters(
+        "mock-model",
+        None,
+        expect![[
+            r#"{"model":"mock-model","temperature":0,"top_p":0.95,"frequency_penalty":0,"presence_penalty":0,"stream":true,"stream_options":{"include_usage":true}}"#
+        ]],
+    );
+    parameters(
+        "mock-model",
+        Some("high"),
+        expect![[
+            r#"{"model":"mock-model","reasoning_effort":"high","temperature":1,"stream":true,"stream_options":{"include_usage":true}}"#
+        ]],
+    );
+    parameters(
+        "gpt-5.4",
+        None,
+        expect![[r#"{"model":"gpt-5.4","stream":true,"stream_options":{"include_usage":true}}"#]],
+    );
+    parameters(
+        "o3",
+        Some("low"),
+        expect![[
+            r#"{"model":"o3","reasoning_effort":"low","stream":true,"stream_options":{"include_usage":true}}"#
+        ]],
+    );
+    parameters(
+        "claude-sonnet-4.5",
+        None,
+        expect![[r#"{"model":"claude-sonnet-4.5","stream":true,"stream_options":{"include_usage":true}}"#]],
+    );
+}
+
+#[test]
+fn an_answer_in_one_piece_is_asked_for_without_a_stream() {
+    let mut request = request("mock-model", vec![user("hi")]);
+    request.stream = false;
+    request.tools = tools();
+    request.tool_choice = ToolChoice::None;
+    check_parameters(
+        Wire::Chat,
+        &request,
+        expect![[
+            r#"{"model":"mock-model","temperature":0,"top_p":0.95,"frequency_penalty":0,"presence_penalty":0,"tool_choice":"none"}"#
+        ]],
+    );
+}
+
+#[test]
+fn arguments_that_no_server_would_read_are_wrapped() {
+    let turn = |input: &str| AssistantTurn {
+        tool_calls: vec![call("c1", "view", ToolType::Function, input)],
+        ..AssistantTurn::default()
+    };
+    let arguments = |input: &str| {
+        let body = body(Wire::Chat, Dialect::Vendor, &request("m", vec![Message::Assistant(turn(input))]));
+        body["messages"][1]["tool_calls"][0]["function"]["arguments"].as_str().unwrap().to_owned()
+    };
+    assert_eq!(arguments(r#"{ "path": "/a" }"#), r#"{ "path": "/a" }"#);
+    assert_eq!(arguments(""), "{}");
+    assert_eq!(arguments("{\"path\": "), r#"{"invalid_arguments":"{\"path\": "}"#);
+    assert_eq!(arguments("[1]"), r#"{"invalid_arguments":"[1]"}"#);
+}
+
+#[test]
+fn github_caches_a_claude_prompt_up_to_its_marks() {
+    let request = conversation("claude-sonnet-4.5", thought("hmm"));
+    let body = body(Wire::Chat, Dialect::Copilot, &request);
+    let messages = body["messages"].as_array().unwrap();
+    let marked: Vec<bool> =
+        messages.iter().map(|message| message.get("copilot_cache_control").is_some()).collect();
+    assert_eq!(marked, [true, false, false, false, false, true]);
+    assert_eq!(messages[2].get("reasoning_content"), None);
+}
+
+#[test]
+fn github_takes_reasoning_back_with_its_mark() {
+    let reasoning = Reasoning { text: "hmm".into(), opaque: None, encrypted: Some("b3BhcXVl".into()) };
+    let body = body(Wire::Chat, Dialect::Copilot, &conversation("gemini-3-pro", reasoning));
+    assert_eq!(body["messages"][2]["reasoning_text"], "hmm");
+    assert_eq!(body["messages"][2]["reasoning_opaque"], "b3BhcXVl");
+}
+
+#[test]
+fn a_longer_conversation_begins_with_the_same_bytes() {
+    let longer = conversation("mock-model", thought("hmm"));
+    let mut shorter = longer.clone();
+    shorter.messages.truncate(2);
+    let text = |request| body(Wire::Chat, Dialect::Vendor, request)["messages"].to_string();
+    let shorter = text(&shorter);
+    assert!(text(&longer).starts_with(&shorter[..shorter.len() - 1]));
+}
+
+#[test]
+fn text_reasoning_and_usage() {
+    check(
+        r#"
+        {"id":"chatcmpl-1","choices":[{"index":0,"delta":{"role":"assistant","content":""},"finish_reason":null}]}
+        {"id":"chatcmpl-1","choices":[{"index":0,"delta":{"reasoning_content":"hm"},"finish_reason":null}]}
+        {"id":"chatcmpl-1","choices":[{"index":0,"delta":{"reasoning_content":"m","reasoning":"m"},"finish_reason":null}]}
+        {"id":"chatcmpl-1","choices":[{"index":0,"delta":{"content":"po"},"finish_reason":null}]}
+        {"id":"chatcmpl-1","choices":[{"index":0,"delta":{"content":"ng"},"finish_reason":null}]}
+        {"id":"chatcmpl-1","choices":[{"index":0,"delta":{},"finish_reason":"stop"}]}
+        {"id":"chatcmpl-1","choices":[],"usage":{"prompt_tokens":20,"completion_tokens":7,"total_tokens":27,"prompt_tokens_details":{"cached_tokens":16},"completion_tokens_details":{"reasoning_tokens":5}}}
+        [DONE]
+        "#,
+        expect![[r#"
+            reasoning "hm"
+            reasoning "m"
+            text "po"
+            text "ng"
+            -- Stop chatcmpl-1
+            text "pong"
+            reasoning "hmm" opaque None encrypted None
+            input 20 output 7 read 16 written ? reasoning 5
+        "#]],
+    );
+}
+
+#[test]
+fn what_a_server_does_not_count_is_unknown() {
+    check(
+        r#"
+        {"choices":[{"delta":{"content":"x"},"finish_reason":"stop"}],"usage":null}
+        {"choices":[],"usage":{"prompt_tokens":3,"completion_tokens":null}}
+        [DONE]
+        "#,
+        expect![[r#"
+            text "x"
+            -- Stop without id
+            text "x"
+            input 3 output ? read ? written ? reasoning ?
+        "#]],
+    );
+}
+
+#[test]
+fn parallel_calls_are_told_apart_by_index() {
+    check(
+        r#"
+        {"id":"c","choices":[{"index":0,"delta":{"tool_calls":[{"index":0,"id":"a","type":"function","function":{"name":"view","arguments":""}}]}}]}
+        {"id":"c","choices":[{"index":0,"delta":{"tool_calls":[{"index":0,"function":{"arguments":"{\"path\":"}}]}}]}
+        {"id":"c","choices":[{"index":0,"delta":{"tool_calls":[{"index":1,"id":"b","type":"function","function":{"name":"bash","arguments":"{}"}}]}}]}
+        {"id":"c","choices":[{"index":0,"delta":{"tool_calls":[{"index":0,"function":{"arguments":"\"/a\"}"}}]}}]}
+        {"id":"c","choices":[{"index":0,"delta":{},"finish_reason":"tool_calls"}]}
+        [DONE]
+        "#,
+        expect![[r#"
+            Function view a "{\"path\":"
+            Function bash b "{}"
+            Function view a "\"/a\"}"
+            -- ToolCalls c
+            Function view a "{\"path\":\"/a\"}"
+            Function bash b "{}"
+            input ? output ? read ? written ? reasoning ?
+        "#]],
+    );
+}
+
+#[test]
+fn calls_without_an_index_are_told_apart_by_id_or_name() {
+    check(
+        r#"
+        # An id each.
+        {"choices":[{"delta":{"tool_calls":[{"id":"a","function":{"name":"bash","arguments":"{\"n\":"}}]}}]}
+        {"choices":[{"delta":{"tool_calls":[{"id":"a","function":{"arguments":"1}"}}]}}]}
+        {"choices":[{"delta":{"tool_calls":[{"id":"b","function":{"name":"bash","arguments":"{\"n\":2}"}}]}}]}
+        # Neither index nor id: a name begins a call.
+        {"choices":[{"delta":{"tool_calls":[{"function":{"name":"view","arguments":"{\"n\":"}}]}}]}
+        {"choices":[{"delta":{"tool_calls":[{"function":{"arguments":"3}"}}]}}]}
+        {"choices":[{"delta":{"tool_calls":[{"function":{"name":"view","arguments":{"n":4}}}]},"finish_reason":"stop"}]}
+        [DONE]
+        "#,
+        expect![[r#"
+            Function bash a "{\"n\":"
+            Function bash a "1}"
+            Function bash b "{\"n\":2}"
+            Function view call_2 "{\"n\":"
+            Function view call_2 "3}"
+            Function view call_3 "{\"n\":4}"
+            -- ToolCalls without id
+            Function bash a "{\"n\":1}"
+            Function bash b "{\"n\":2}"
+            Function view call_2 "{\"n\":3}"
+            Function view call_3 "{\"n\":4}"
+            input ? output ? read ? written ? reasoning ?
+        "#]],
+    );
+}
+
+#[test]
+fn calls_that_share_an_index_are_told_apart_by_id() {
+    check(
+        r#"
+        {"choices":[{"index":0,"delta":{"tool_calls":[{"index":0,"id":"a","function":{"name":"bash","arguments":"{}"}}]}}]}
+        {"choices":[{"index":0,"delta":{"tool_calls":[{"index":0,"id":"b","function":{"name":"bash","arguments":"{\"n\":1}"}}]}}]}
+        {"choices":[{"index":0,"delta":{},"finish_reason":"tool_calls"}]}
+        [DONE]
+        "#,
+        expect![[r#"
+            Function bash a "{}"
+            Function bash b "{\"n\":1}"
+            -- ToolCalls without id
+            Function bash a "{}"
+            Function bash b "{\"n\":1}"
+            input ? output ? read ? written ? reasoning ?
+        "#]],
+    );
+}
+
+#[test]
+fn a_made_up_id_is_new_to_the_conversation() {
+    let past = AssistantTurn {
+        tool_calls: vec![call("call_1", "view", ToolType::Function, "{}")],
+        ..AssistantTurn::default()
+    };
+    let request = request("m", vec![user("hi"), Message::Assistant(past)]);
+    check_stream(
+        Wire::Chat,
+        &request,
+        r#"
+        {"choices":[{"delta":{"tool_calls":[{"index":0,"function":{"name":"view","arguments":""}}]},"finish_reason":"tool_calls"}]}
+        [DONE]
+        "#,
+        expect![[r#"
+            -- ToolCalls without id
+            Function view call_2 "{}"
+            input ? output ? read ? written ? reasoning ?
+        "#]],
+    );
+}
+
+#[test]
+fn a_custom_tool_is_called_with_text() {
+    check(
+        r#"
+        {"choices":[{"delta":{"tool_calls":[{"index":0,"id":"a","type":"custom","custom":{"name":"apply_patch","input":""}}]}}]}
+        {"choices":[{"delta":{"tool_calls":[{"index":0,"custom":{"input":"*** Begin"}}]}}]}
+        {"choices":[{"delta":{"tool_calls":[{"index":0,"custom":{"input":" Patch"}}]},"finish_reason":"tool_calls"}]}
+        [DONE]
+        "#,
+        expect![[r#"
+            Custom apply_patch a "*** Begin"
+            Custom apply_patch a " Patch"
+            -- ToolCalls without id
+            Custom apply_patch a "*** Begin Patch"
+            input ? output ? read ? written ? reasoning ?
+        "#]],
+    );
+}
+
+#[test]
+fn a_disguised_custom_tool_is_called_with_the_text_in_its_arguments() {
+    check(
+        r#"
+        {"choices":[{"delta":{"tool_calls":[{"index":0,"id":"a","function":{"name":"apply_patch","arguments":"{\"input\": \"*** Be"}}]}}]}
+        {"choices":[{"delta":{"tool_calls":[{"index":0,"function":{"arguments":"gin\\n\"}"}}]}}]}
+        {"choices":[{"delta":{"tool_calls":[{"index":1,"id":"b","function":{"name":"apply_patch","arguments":"*** Begin"}}]},"finish_reason":"tool_calls"}]}
+        [DONE]
+        "#,
+        expect![[r#"
+            Custom apply_patch a "*** Begin\n"
+            Custom apply_patch b "*** Begin"
+            -- ToolCalls without id
+            Custom apply_patch a "*** Begin\n"
+            Custom apply_patch b "*** Begin"
+            input ? output ? read ? written ? reasoning ?
+        "#]],
+    );
+}
+
+#[test]
+fn content_in_parts_and_refusals_are_text() {
+    check(
+        r#"
+        {"choices":[{"delta":{"content":[{"type":"text","text":"a"},{"type":"text","text":"b"}]}}]}
+        {"choices":[{"delta":{"content":null,"refusal":"no"},"finish_reason":"content_filter"}]}
+        [DONE]
+        "#,
+        expect![[r#"
+            text "ab"
+            text "no"
+            -- ContentFilter without id
+            text "abno"
+            input ? output ? read ? written ? reasoning ?
+        "#]],
+    );
+}
+
+#[test]
+fn reasoning_comes_under_other_names_too() {
+    check(
+        r#"
+        {"choices":[{"delta":{"reasoning_text":"a","content":null}}]}
+        {"choices":[{"delta":{"reasoning":"b","reasoning_opaque":"b3BhcXVl"}}]}
+        {"choices":[{"delta":{"content":"c"},"finish_reason":"length"}]}
+        [DONE]
+        "#,
+        expect![[r#"
+            reasoning "a"
+            reasoning "b"
+            text "c"
+            -- Length without id
+            text "c"
+            reasoning "ab" opaque None encrypted Some("b3BhcXVl")
+            input ? output ? read ? written ? reasoning ?
+        "#]],
+    );
+}
+
+#[test]
+fn a_finish_reason_ends_an_answer_even_without_the_mark() {
+    check(
+        r#"{"choices":[{"delta":{"content":"x"},"finish_reason":"stop"}]}"#,
+        expect![[r#"
+        text "x"
+        -- Stop without id
+        text "x"
+        input ? output ? read ? written ? reasoning ?
+    "#]],
+    );
+}
+
+#[test]
+fn an_answer_without_any_end_is_cut() {
+    check(
+        r#"{"choices":[{"delta":{"content":"x"},"finish_reason":""}]}"#,
+        expect![[r#"
+        text "x"
+        cut
+    "#]],
+    );
+    check(
+        "",
+        expect![[r#"
+        cut
+    "#]],
+    );
+}
+
+#[test]
+fn an_error_inside_the_stream_is_an_error() {
+    check(
+        r#"
+        {"choices":[{"delta":{"content":"x"}}]}
+        {"error":{"message":"The server had an error","type":"server_error","code":null}}
+        "#,
+        expect![[r#"
+            text "x"
+            error: Server: The server had an error
+        "#]],
+    );
+}
+
+#[test]
+fn what_is_not_a_chunk_is_a_protocol_error() {
+    check(
+        "{\"choices\": [",
+        expect![[r#"
+        error: Protocol: the model provider sent what is not a chat completion: EOF while parsing a list at line 1 column 13
+    "#]],
+    );
+    check(
+        "[1, 2]",
+        expect![[r#"
+            error: Protocol: the model provider sent what is not a chat completion: invalid type: integer `2`, expected a sequence at line 1 column 5
+        "#]],
+    );
+    check(
+        r#"{"choices": "none"}"#,
+        expect![[r#"
+        error: Protocol: the model provider sent what is not a chat completion: invalid type: string "none", expected a sequence at line 1 column 18
+    "#]],
+    );
+}
+
+#[test]
+fn several_choices_of_one_answer_become_one_turn() {
+    check_whole(
+        Wire::Chat,
+        &request("m", vec![user("hi")]),
+        r#"{"id":"cached","choices":[
+            {"index":0,"message":{"role":"assistant","content":"a","tool_calls":[{"id":"t0","function":{"name":"x","arguments":"{}"}}]},"finish_reason":"tool_calls"},
+            {"index":1,"message":{"role":"assistant","content":null,"tool_calls":[{"id":"t1","function":{"name":"y","arguments":"{\"a\":1}"}},{"id":"t2","function":{"name":"y","arguments":""}}]},"finish_reason":"tool_calls"}
+        ],"usage":{"prompt_tokens":0,"completion_tokens":0}}"#,
+        expect![[r#"
+            -- ToolCalls cached
+            text "a"
+            Function x t0 "{}"
+            Function y t1 "{\"a\":1}"
+            Function y t2 "{}"
+            input 0 output 0 read ? written ? reasoning ?
+        "#]],
+    );
+}
+
+#[test]
+fn an_answer_without_choices_is_none() {
+    check_whole(
+        Wire::Chat,
+        &request("m", vec![user("hi")]),
+        r#"{"object":"list"}"#,
+        expect![[r#"
+        error: Protocol: the model provider's answer has no choices
+    "#]],
+    );
+    check_whole(
+        Wire::Chat,
+        &request("m", vec![user("hi")]),
+        r#"{"error":"model is loading"}"#,
+        expect![[r#"
+            error: Server: model is loading
+        "#]],
+    );
+}

@@ -1,0 +1,6 @@
+//! OpenAI responses.
+
+pub(crate) mod decode;
+pub(crate) mod request;
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,243 @@
+//! A responses answer.
+
+use std::collections::BTreeMap;
+
+use hangar_agent::model::{Finish, ModelError, ModelEvent, ModelRequest, Reasoning, Reply, Usage};
+use hangar_protocol::data::ToolType;
+use serde::Deserialize;
+use serde_json::{Value, json};
+
+use crate::error;
+use crate::wire::assembly::Assembly;
+use crate::wire::{Decode, Progress, count};
+
+/// Any event: each uses some of the fields.
+#[derive(Deserialize)]
+struct Event {
+    #[serde(rename = "type", default)]
+    kind: String,
+    /// Tells the items apart. Their ids do not: some servers give an item a new one with each event.
+    #[serde(default)]
+    output_index: u64,
+    #[serde(default)]
+    summary_index: u64,
+    #[serde(default)]
+    delta: String,
+    item: Option<Value>,
+    response: Option<Value>,
+}
+
+pub(crate) struct Decoder {
+    assembly: Assembly,
+    items: BTreeMap<u64, Item>,
+    finish: Option<Finish>,
+}
+
+enum Item {
+    Message { said: bool },
+    Reasoning { said: bool, done: Option<Value> },
+    Call { call: usize },
+    Other,
+}
+
+impl Decoder {
+    pub(crate) fn new(request: &ModelRequest) -> Self {
+        Self { assembly: Assembly::new(request), items: BTreeMap::new(), finish: None }
+    }
+
+    fn begin(&mut self, index: u64, item: &Value) {
+        if self.items.contains_key(&index) {
+            return;
+        }
+        let text = |name: &str| item.get(name).and_then(Value::as_str).unwrap_or_default();
+        let begun = match text("type") {
+            "message" => Item::Message { said: false },
+            "reasoning" => Item::Reasoning { said: false, done: None },
+            kind @ ("function_call" | "custom_tool_call") => {
+                let kind = if kind == "function_call" { ToolType::Function } else { ToolType::Custom };
+                Item::Call { call: self.assembly.open_call(text("call_id"), text("name"), kind) }
+            }
+            _ => Item::Other,
+        };
+        self.items.insert(index, begun);
+    }
+
+    /// A piece of a message. A second message of one answer is a paragraph of its own.
+    fn say(&mut self, index: u64, delta: &str, out: &mut Vec<ModelEvent>) {
+        let item = self.items.entry(index).or_insert(Item::Message { said: false });
+        if let Item::Message { said } = item
+            && !delta.is_empty()
+        {
+            if !std::mem::replace(said, true) && self.assembly.has_text() {
+                self.assembly.text("\n\n", out);
+            }
+            self.assembly.text(delta, out);
+        }
+    }
+
+    fn think(&mut self, index: u64, delta: &str, out: &mut Vec<ModelEvent>) {
+        let item = self.items.entry(index).or_insert(Item::Reasoning { said: false, done: None });
+        if let Item::Reasoning { said, .. } = item
+            && !delta.is_empty()
+        {
+            if !std::mem::replace(said, true) && self.assembly.has_thoughts() {
+                self.assembly.thought("\n\n", out);
+            }
+            self.assembly.thought(delta, out);
+        }
+    }
+
+    /// An item is complete. What its pieces did not say is said now.
+    fn end(&mut self, index: u64, item: Value, out: &mut Vec<ModelEvent>) {
+        self.begin(index, &item);
+        let list = |name: &str| item.get(name).and_then(Value::as_array).into_iter().flatten();
+        match self.items.get_mut(&index) {
+            Some(Item::Message { said: false }) => {
+                let text: String = list("content").filter_map(spoken).collect();
+                self.say(index, &text, out);
+            }
+            Some(Item::Reasoning { said, done }) => {
+                let parts: Vec<&str> = list("summary").chain(list("content")).filter_map(spoken).collect();
+                let unsaid = if *said { String::new() } else { parts.join("\n\n") };
+                *done = Some(item);
+                self.think(index, &unsaid, out);
+            }
+            Some(Item::Call { call }) => {
+                let call = *call;
+                let whole = item.get("arguments").or_else(|| item.get("input")).and_then(Value::as_str);
+                if self.assembly.call_input(call).is_empty() {
+                    self.assembly.extend_call(call, whole.unwrap_or_default(), out);
+                }
+                self.assembly.close_call(call, out);
+            }
+            Some(Item::Message { said: true } | Item::Other) | None => {}
+        }
+    }
+
+    /// The response as a whole: how it ended, and the items, in case no events told of them.
+    fn response(&mut self, mut response: Value, out: &mut Vec<ModelEvent>) -> Result<(), ModelError> {
+        self.assembly.identify(response.get("id").and_then(Value::as_str).unwrap_or_default());
+        if let Some(usage) = response.get("usage").filter(|usage| usage.is_object()) {
+            self.assembly.usage = read_usage(usage);
+        }
+        let status = response.get("status").and_then(Value::as_str).unwrap_or_default();
+        if status == "failed" || response.get("error").is_some_and(|error| !error.is_null()) {
+            return Err(error::in_stream(&json!({ "response": response })));
+        }
+        let reason = response.pointer("/incomplete_details/reason").and_then(Value::as_str);
+        self.finish = Some(match (status, reason) {
+            ("incomplete", Some("max_output_tokens")) => Finish::Length,
+            ("incomplete", Some("content_filter")) => Finish::ContentFilter,
+            ("incomplete" | "cancelled", reason) => Finish::Other(reason.unwrap_or(status).to_owned()),
+            _ => Finish::Stop,
+        });
+        if let Some(Value::Array(output)) = response.get_mut("output").map(Value::take) {
+            for (index, item) in (0..).zip(output) {
+                if !self.items.contains_key(&index) {
+                    self.end(index, item, out);
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// One item is kept in its parts; several are kept as they came.
+    fn marks(&mut self) -> (Option<String>, Option<String>) {
+        let items = std::mem::take(&mut self.items).into_values().filter_map(|item| match item {
+            Item::Reasoning { done, .. } => done,
+            Item::Message { .. } | Item::Call { .. } | Item::Other => None,
+        });
+        let items: Vec<Value> = items.collect();
+        let text = |item: &Value, name: &str| item.get(name).and_then(Value::as_str).map(str::to_owned);
+        match items.as_slice() {
+            [] => (None, None),
+            [one] => (text(one, "id"), text(one, "encrypted_content")),
+            _ if items.iter().any(|item| text(item, "encrypted_content").is_some()) => {
+                (None, Some(Value::Array(items).to_string()))
+            }
+            _ => (None, None),
+        }
+    }
+}
+
+impl Decode for Decoder {
+    fn event(&mut self, data: &str, out: &mut Vec<ModelEvent>) -> Result<(), ModelError> {
+        // Some gateways add the mark of the other wire; it says nothing here.
+        if data.trim() == "[DONE]" {
+            return Ok(());
+        }
+        let event: Event = serde_json::from_str(data).map_err(|error| {
+            error::protocol(format!("the model provider sent what is not a response event: {error}"))
+        })?;
+        let index = event.output_index;
+        match event.kind.as_str() {
+            "response.created" | "response.in_progress" => {
+                let id =
+                    event.response.as_ref().and_then(|response| response.get("id")).and_then(Value::as_str);
+                self.assembly.identify(id.unwrap_or_default());
+            }
+            "response.output_item.added" => self.begin(index, &event.item.unwrap_or_default()),
+            "response.output_text.delta" | "response.refusal.delta" => self.say(index, &event.delta, out),
+            "response.reasoning_summary_text.delta" | "response.reasoning_text.delta" => {
+                self.think(index, &event.delta, out);
+            }
+            "response.reasoning_summary_part.added" if event.summary_index > 0 => {
+                self.think(index, "\n\n", out);
+            }
+            "response.function_call_arguments.delta" | "response.custom_tool_call_input.delta" => {
+                if let Some(Item::Call { call }) = self.items.get(&index) {
+                    self.assembly.extend_call(*call, &event.delta, out);
+                }
+            }
+            "response.output_item.done" => self.end(index, event.item.unwrap_or_default(), out),
+            "response.completed" | "response.incomplete" | "response.failed" | "response.done" => {
+                return self.response(event.response.unwrap_or_default(), out);
+            }
+            "error" => return Err(error::in_stream(&serde_json::from_str(data).unwrap_or_default())),
+            // Events without a name are errors of a gateway in between, or nothing.
+            "" => {
+                let value: Value = serde_json::from_str(data).unwrap_or_default();
+                if value.get("error").is_some_and(|error| !error.is_null()) {
+                    return Err(error::in_stream(&value));
+                }
+            }
+            _ => {}
+        }
+        Ok(())
+    }
+
+    fn whole(&mut self, body: &str) -> Result<(), ModelError> {
+        let response: Value = serde_json::from_str(body).map_err(|error| {
+            error::protocol(format!("the model provider sent what is not a response: {error}"))
+        })?;
+        if response.get("output").is_none() && response.get("error").is_none_or(Value::is_null) {
+            return Err(error::protocol("the model provider's answer has no output"));
+        }
+        self.response(response, &mut Vec::new())
+    }
+
+    fn progress(&self) -> Progress {
+        if self.finish.is_some() { Progress::Over } else { Progress::Going }
+    }
+
+    fn finish(&mut self, out: &mut Vec<ModelEvent>) -> Option<Reply> {
+        let finish = self.finish.take()?;
+        let (opaque, encrypted) = self.marks();
+        Some(self.assembly.finish(finish, |text| Reasoning { text, opaque, encrypted }, out))
+    }
+}
+
+/// The text of a part of a message (spoken or refused) or of a summary.
+fn spoken(part: &Value) -> Option<&str> {
+    part.get("text").or_else(|| part.get("refusal")).and_then(Value::as_str)
+}
+
+fn read_usage(usage: &Value) -> Usage {
+    Usage {
+        input_tokens: count(usage, "/input_tokens"),
+        output_tokens: count(usage, "/output_tokens"),
+        cache_read_tokens: count(usage, "/input_tokens_details/cached_tokens"),
+        cache_write_tokens: count(usage, "/input_tokens_details/cache_write_tokens"),
+        reasoning_tokens: count(usage, "/output_tokens_details/reasoning_tokens"),
+    }
+}

@@ -1,0 +1,144 @@
+//! A responses request. The provider stores nothing: each request carries the whole conversation, with the reasoning
+//! encrypted.
+
+use hangar_agent::model::{AssistantTurn, Message, Part, Reasoning, ToolCall, ToolChoice};
+use hangar_agent::tool::{ToolSchema, ToolSpec};
+use hangar_protocol::data::ToolType;
+use serde_json::{Map, Value, json};
+
+use crate::known::Family;
+use crate::wire::{Ask, Dialect, data_url, has_images, text_of};
+
+/// Longer cache keys are refused.
+const CACHE_KEY: usize = 64;
+
+pub(crate) fn body(ask: &Ask<'_>) -> Value {
+    let request = ask.request;
+    let mut body = Map::new();
+    body.insert("model".into(), json!(ask.model));
+    if !request.system.is_empty() {
+        body.insert("instructions".into(), json!(&*request.system));
+    }
+    body.insert("input".into(), request.messages.iter().flat_map(|message| items(message)).collect());
+    if !request.tools.is_empty() {
+        body.insert("tools".into(), request.tools.iter().map(tool).collect());
+        if request.tool_choice == ToolChoice::None {
+            body.insert("tool_choice".into(), json!("none"));
+        }
+    }
+    let reasons = ask.family != Family::OldGpt;
+    if reasons {
+        let reasoning = match &request.effort {
+            Some(effort) => json!({ "effort": effort, "summary": "auto" }),
+            None => json!({ "summary": "auto" }),
+        };
+        body.insert("reasoning".into(), reasoning);
+    }
+    if ask.dialect == Dialect::Vendor && (1..=CACHE_KEY).contains(&request.session_id.len()) {
+        body.insert("prompt_cache_key".into(), json!(request.session_id));
+    }
+    if let Some(limit) = ask.max_output_tokens {
+        body.insert("max_output_tokens".into(), json!(limit));
+    }
+    body.insert("store".into(), json!(false));
+    if request.stream {
+        body.insert("stream".into(), json!(true));
+    }
+    if reasons {
+        body.insert("include".into(), json!(["reasoning.encrypted_content"]));
+    }
+    body.insert("parallel_tool_calls".into(), json!(true));
+    Value::Object(body)
+}
+
+fn items(message: &Message) -> Vec<Value> {
+    match message {
+        Message::User(parts) => {
+            vec![json!({ "role": "user", "content": content(parts), "type": "message" })]
+        }
+        Message::Assistant(turn) => assistant(turn),
+        Message::Tool { call_id, kind, parts } => {
+            let kind = match kind {
+                ToolType::Function => "function_call_output",
+                ToolType::Custom => "custom_tool_call_output",
+            };
+            let output = if has_images(parts) { content(parts) } else { json!(text_of(parts)) };
+            vec![json!({ "type": kind, "call_id": call_id, "output": output })]
+        }
+    }
+}
+
+fn content(parts: &[Part]) -> Value {
+    let part = |part: &Part| match part {
+        Part::Text(text) => json!({ "type": "input_text", "text": text }),
+        Part::Image { mime_type, data } => {
+            json!({ "type": "input_image", "image_url": data_url(mime_type, data) })
+        }
+    };
+    parts.iter().map(part).collect()
+}
+
+fn assistant(turn: &AssistantTurn) -> Vec<Value> {
+    let mut items = turn.reasoning.as_ref().map(reasoning).unwrap_or_default();
+    if !turn.text.is_empty() {
+        items.push(json!({
+            "role": "assistant",
+            "content": [{ "type": "output_text", "text": turn.text }],
+            "type": "message",
+        }));
+    }
+    items.extend(turn.tool_calls.iter().map(call));
+    items
+}
+
+/// Reasoning goes back only with its encrypted content: without it the provider would look for an item that it did not
+/// store.
+fn reasoning(reasoning: &Reasoning) -> Vec<Value> {
+    match (&reasoning.opaque, &reasoning.encrypted) {
+        (Some(id), Some(encrypted)) => {
+            let mut summary = Vec::new();
+            if !reasoning.text.is_empty() {
+                summary.push(json!({ "type": "summary_text", "text": reasoning.text }));
+            }
+            vec![json!({ "id": id, "type": "reasoning", "summary": summary, "encrypted_content": encrypted })]
+        }
+        // Several items, kept as they came.
+        (None, Some(items)) if items.starts_with('[') => serde_json::from_str::<Vec<Value>>(items)
+            .unwrap_or_default()
+            .into_iter()
+            .filter(|item| item.get("type") == Some(&json!("reasoning")))
+            .collect(),
+        _ => Vec::new(),
+    }
+}
+
+fn call(call: &ToolCall) -> Value {
+    match call.kind {
+        ToolType::Function => {
+            let arguments = if call.input.is_empty() { "{}" } else { &call.input };
+            json!({ "type": "function_call", "name": call.name, "arguments": arguments, "call_id": call.id })
+        }
+        ToolType::Custom => {
+            json!({ "type": "custom_tool_call", "name": call.name, "input": call.input, "call_id": call.id })
+        }
+    }
+}
+
+fn tool(spec: &ToolSpec) -> Value {
+    match &spec.input {
+        ToolSchema::Function(schema) => json!({
+            "name": spec.name,
+            "description": spec.description,
+            "parameters": schema,
+            "strict": false,
+            "type": "function",
+        }),
+        ToolSchema::Custom { grammar } => {
+            let mut tool = json!({ "name": spec.name, "description": spec.description, "type": "custom" });
+            if let Some(definition) = grammar {
+                tool["format"] = json!({ "type": "grammar", "syntax": "lark", "definition": definition });
+            }
+            tool
+        }
+    }
+}

@@ -1,0 +1,305 @@
+use expect_test::{Expect, expect};
+use hangar_agent::model::Reasoning;
+
+use crate::wire::testing::*;
+use crate::wire::{Dialect, Wire};
+
+fn check(events: &str, expected: Expect) {
+    let mut request = request("gpt-5.4", vec![user("hi")]);
+    request.tools = tools();
+    check_stream(Wire::Responses, &request, events, expected);
+}
+
+fn encrypted() -> Reasoning {
+    Reasoning { text: "hmm".into(), opaque: Some("rs_1".into()), encrypted: Some("gAAAA".into()) }
+}
+
+#[test]
+fn a_conversation_is_written() {
+    check_body(
+        Wire::Responses,
+        &conversation("gpt-5.4", encrypted()),
+        expect![[r#"
+            model: "gpt-5.4"
+            instructions: "Be brief."
+            input:
+              {"role":"user","content":[{"type":"input_text","text":"What is this?"},{"type":"input_image","image_url":"data:image/png;base64,iVBORw=="}],"type":"message"}
+              {"id":"rs_1","type":"reasoning","summary":[{"type":"summary_text","text":"hmm"}],"encrypted_content":"gAAAA"}
+              {"role":"assistant","content":[{"type":"output_text","text":"Looking."}],"type":"message"}
+              {"type":"function_call","name":"view","arguments":"{\"path\": \"/a\"}","call_id":"call:1"}
+              {"type":"custom_tool_call","name":"apply_patch","input":"*** Begin Patch\n","call_id":"call_2"}
+              {"type":"function_call_output","call_id":"call:1","output":[{"type":"input_text","text":"Viewed."},{"type":"input_image","image_url":"data:image/png;base64,iVBORw=="}]}
+              {"type":"custom_tool_call_output","call_id":"call_2","output":"Done."}
+            tools:
+              {"name":"view","description":"The tool view.","parameters":{"type":"object","properties":{"path":{"type":"string"}},"required":["path"]},"strict":false,"type":"function"}
+              {"name":"apply_patch","description":"The tool apply_patch.","type":"custom","format":{"type":"grammar","syntax":"lark","definition":"start: LINE+"}}
+            reasoning: {"summary":"auto"}
+            prompt_cache_key: "session-1"
+            store: false
+            stream: true
+            include:
+              "reasoning.encrypted_content"
+            parallel_tool_calls: true
+        "#]],
+    );
+}
+
+#[test]
+fn parameters_fit_the_model() {
+    let parameters = |model: &str, effort: Option<&str>, expected| {
+        let mut request = request(model, vec![user("hi")]);
+        request.effort = effort.map(str::to_owned);
+        request.stream = effort.is_none();
+        check_parameters(Wire::Responses, &request, expected);
+    };
+    parameters(
+        "mock-model",
+        None,
+        expect![[
+            r#"{"model":"mock-model","reasoning":{"summary":"auto"},"prompt_cache_key":"session-1","store":false,"stream":true,"include":["reasoning.encrypted_content"],"parallel_tool_calls":true}"#
+        ]],
+    );
+    parameters(
+        "gpt-5.4",
+        Some("high"),
+        expect![[
+            r#"{"model":"gpt-5.4","reasoning":{"effort":"high","summary":"auto"},"prompt_cache_key":"session-1","store":false,"include":["reasoning.encrypted_content"],"parallel_tool_calls":true}"#
+        ]],
+    );
+    parameters(
+        "gpt-4.1",
+        None,
+        expect![[
+            r#"{"model":"gpt-4.1","prompt_cache_key":"session-1","store":false,"stream":true,"parallel_tool_calls":true}"#
+        ]],
+    );
+}
+
+#[test]
+fn github_is_given_no_cache_key() {
+    let body = body(Wire::Responses, Dialect::Copilot, &request("gpt-5.4", vec![user("hi")]));
+    assert_eq!(body.get("prompt_cache_key"), None);
+}
+
+#[test]
+fn reasoning_goes_back_only_if_the_provider_can_read_it() {
+    let sent = |reasoning| {
+        let body = body(Wire::Responses, Dialect::Vendor, &conversation("gpt-5.4", reasoning));
+        let items = body["input"].as_array().unwrap();
+        items.iter().filter(|item| item["type"] == "reasoning").count()
+    };
+    let marks = |opaque: Option<&str>, encrypted: Option<&str>| Reasoning {
+        text: "hmm".into(),
+        opaque: opaque.map(str::to_owned),
+        encrypted: encrypted.map(str::to_owned),
+    };
+    assert_eq!(sent(encrypted()), 1);
+    assert_eq!(sent(marks(Some("rs_1"), None)), 0);
+    assert_eq!(sent(marks(Some("c2lnbmF0dXJl"), None)), 0);
+    assert_eq!(sent(marks(None, Some("b3BhcXVl"))), 0);
+    assert_eq!(sent(marks(None, Some(r#"[{"type":"redacted_thinking","data":"x"}]"#))), 0);
+    let items = r#"[{"type":"reasoning","id":"rs_1"},{"type":"reasoning","id":"rs_2"}]"#;
+    assert_eq!(sent(marks(None, Some(items))), 2);
+}
+
+#[test]
+fn text_reasoning_calls_and_usage() {
+    check(
+        r#"
+        {"type":"response.created","response":{"id":"resp_1","status":"in_progress","usage":null}}
+        {"type":"response.output_item.added","output_index":0,"item":{"id":"rs_1","type":"reasoning","summary":[]}}
+        {"type":"response.reasoning_summary_part.added","output_index":0,"summary_index":0}
+        {"type":"response.reasoning_summary_text.delta","output_index":0,"summary_index":0,"delta":"one"}
+        {"type":"response.reasoning_summary_part.added","output_index":0,"summary_index":1}
+        {"type":"response.reasoning_summary_text.delta","output_index":0,"summary_index":1,"delta":"two"}
+        {"type":"response.output_item.done","output_index":0,"item":{"id":"rs_1","type":"reasoning","encrypted_content":"gAAAA","summary":[{"type":"summary_text","text":"one"},{"type":"summary_text","text":"two"}]}}
+        {"type":"response.output_item.added","output_index":1,"item":{"id":"msg_1","type":"message","role":"assistant","content":[]}}
+        {"type":"response.content_part.added","output_index":1,"content_index":0,"part":{"type":"output_text","text":""}}
+        {"type":"response.output_text.delta","output_index":1,"content_index":0,"delta":"po"}
+        {"type":"response.output_text.delta","output_index":1,"content_index":0,"delta":"ng"}
+        {"type":"response.output_text.done","output_index":1,"text":"pong"}
+        {"type":"response.output_item.done","output_index":1,"item":{"id":"other","type":"message","content":[{"type":"output_text","text":"pong"}]}}
+        {"type":"response.output_item.added","output_index":2,"item":{"id":"fc_1","type":"function_call","call_id":"call_1","name":"view","arguments":""}}
+        {"type":"response.function_call_arguments.delta","output_index":2,"delta":"{\"path\":"}
+        {"type":"response.function_call_arguments.delta","output_index":2,"delta":"\"/a\"}"}
+        {"type":"response.function_call_arguments.done","output_index":2,"arguments":"{\"path\":\"/a\"}"}
+        {"type":"response.output_item.done","output_index":2,"item":{"id":"fc_1","type":"function_call","call_id":"call_1","name":"view","arguments":"{\"path\":\"/a\"}"}}
+        {"type":"response.output_item.added","output_index":3,"item":{"id":"ctc_1","type":"custom_tool_call","call_id":"call_2","name":"apply_patch","input":""}}
+        {"type":"response.custom_tool_call_input.delta","output_index":3,"delta":"*** Begin"}
+        {"type":"response.output_item.done","output_index":3,"item":{"id":"ctc_1","type":"custom_tool_call","call_id":"call_2","name":"apply_patch","input":"*** Begin"}}
+        {"type":"response.completed","response":{"id":"resp_1","status":"completed","output":[],"usage":{"input_tokens":20,"input_tokens_details":{"cached_tokens":16},"output_tokens":9,"output_tokens_details":{"reasoning_tokens":4}}}}
+        "#,
+        expect![[r#"
+            reasoning "one"
+            reasoning "\n\n"
+            reasoning "two"
+            text "po"
+            text "ng"
+            Function view call_1 "{\"path\":"
+            Function view call_1 "\"/a\"}"
+            Custom apply_patch call_2 "*** Begin"
+            -- ToolCalls resp_1
+            text "pong"
+            reasoning "one\n\ntwo" opaque Some("rs_1") encrypted Some("gAAAA")
+            Function view call_1 "{\"path\":\"/a\"}"
+            Custom apply_patch call_2 "*** Begin"
+            input 20 output 9 read 16 written ? reasoning 4
+        "#]],
+    );
+}
+
+#[test]
+fn a_server_that_tells_only_at_the_end_of_an_item_is_understood() {
+    check(
+        r#"
+        {"type":"response.output_item.done","output_index":0,"item":{"type":"reasoning","id":"rs_1","summary":[],"content":[{"type":"reasoning_text","text":"hmm"}]}}
+        {"type":"response.output_item.done","output_index":1,"item":{"type":"message","content":[{"type":"output_text","text":"a"},{"type":"refusal","refusal":"b"}]}}
+        {"type":"response.output_item.done","output_index":2,"item":{"type":"function_call","call_id":"c","name":"view","arguments":"{}"}}
+        {"type":"response.completed","response":{"status":"completed"}}
+        "#,
+        expect![[r#"
+            reasoning "hmm"
+            text "ab"
+            Function view c "{}"
+            -- ToolCalls without id
+            text "ab"
+            reasoning "hmm" opaque Some("rs_1") encrypted None
+            Function view c "{}"
+            input ? output ? read ? written ? reasoning ?
+        "#]],
+    );
+}
+
+#[test]
+fn items_that_no_event_told_of_are_taken_from_the_response() {
+    check(
+        r#"
+        {"type":"response.output_text.delta","output_index":0,"delta":"a"}
+        {"type":"response.completed","response":{"id":"r","status":"completed","output":[{"type":"message","content":[{"type":"output_text","text":"a"}]},{"type":"message","content":[{"type":"output_text","text":"b"}]},{"type":"web_search_call"}]}}
+        "#,
+        expect![[r#"
+            text "a"
+            text "\n\n"
+            text "b"
+            -- Stop r
+            text "a\n\nb"
+            input ? output ? read ? written ? reasoning ?
+        "#]],
+    );
+}
+
+#[test]
+fn several_reasoning_items_are_kept_as_they_came() {
+    check(
+        r#"
+        {"type":"response.output_item.done","output_index":0,"item":{"type":"reasoning","id":"rs_1","encrypted_content":"A","summary":[{"type":"summary_text","text":"one"}]}}
+        {"type":"response.output_item.done","output_index":1,"item":{"type":"reasoning","id":"rs_2","encrypted_content":"B","summary":[{"type":"summary_text","text":"two"}]}}
+        {"type":"response.incomplete","response":{"status":"incomplete","incomplete_details":{"reason":"max_output_tokens"}}}
+        "#,
+        expect![[r#"
+            reasoning "one"
+            reasoning "\n\n"
+            reasoning "two"
+            -- Length without id
+            reasoning "one\n\ntwo" opaque None encrypted Some("[{\"type\":\"reasoning\",\"id\":\"rs_1\",\"encrypted_content\":\"A\",\"summary\":[{\"type\":\"summary_text\",\"text\":\"one\"}]},{\"type\":\"reasoning\",\"id\":\"rs_2\",\"encrypted_content\":\"B\",\"summary\":[{\"type\":\"summary_text\",\"text\":\"two\"}]}]")
+            input ? output ? read ? written ? reasoning ?
+        "#]],
+    );
+}
+
+#[test]
+fn failures_inside_the_stream_are_errors() {
+    check(
+        r#"{"type":"response.failed","response":{"status":"failed","error":{"code":"rate_limit_exceeded","message":"Slow down"}}}"#,
+        expect![[r#"
+            error: RateLimit: Slow down
+        "#]],
+    );
+    check(
+        r#"{"type":"response.failed","response":{"status":"failed","error":{"code":"context_length_exceeded","message":"Your input exceeds the context window of this model."}}}"#,
+        expect![[r#"
+            error: ContextLength: Your input exceeds the context window of this model.
+        "#]],
+    );
+    check(
+        r#"{"type":"error","code":"server_error","message":"oops"}"#,
+        expect![[r#"
+        error: Server: oops
+    "#]],
+    );
+    check(
+        r#"{"error":{"message":"gateway"}}"#,
+        expect![[r#"
+        error: Server: gateway
+    "#]],
+    );
+}
+
+#[test]
+fn an_answer_that_is_not_completed_is_cut() {
+    check(
+        r#"
+        {"type":"response.output_text.delta","output_index":0,"delta":"a"}
+        {"type":"response.output_text.done","output_index":0,"text":"a"}
+        [DONE]
+        "#,
+        expect![[r#"
+            text "a"
+            cut
+        "#]],
+    );
+}
+
+#[test]
+fn events_for_calls_that_never_began_are_passed_over() {
+    check(
+        r#"
+        {"type":"response.function_call_arguments.delta","output_index":18446744073709551615,"delta":"x"}
+        {"type":"response.output_item.added","output_index":0}
+        {"type":"response.output_item.done","output_index":0,"item":null}
+        {"type":"response.completed"}
+        "#,
+        expect![[r#"
+            -- Stop without id
+            input ? output ? read ? written ? reasoning ?
+        "#]],
+    );
+}
+
+#[test]
+fn what_is_not_an_event_is_a_protocol_error() {
+    check(
+        "not json",
+        expect![[r#"
+        error: Protocol: the model provider sent what is not a response event: expected ident at line 1 column 2
+    "#]],
+    );
+}
+
+#[test]
+fn an_answer_in_one_piece_is_read() {
+    check_whole(
+        Wire::Responses,
+        &request("gpt-5.4", vec![user("hi")]),
+        r#"{"id":"resp_1","status":"completed","error":null,"output":[
+            {"type":"reasoning","id":"rs_1","encrypted_content":"gAAAA","summary":[]},
+            {"type":"message","content":[{"type":"output_text","text":"pong"}]},
+            {"type":"function_call","call_id":"c","name":"view","arguments":"{}"}],
+            "usage":{"input_tokens":1,"output_tokens":2}}"#,
+        expect![[r#"
+            -- ToolCalls resp_1
+            text "pong"
+            reasoning "" opaque Some("rs_1") encrypted Some("gAAAA")
+            Function view c "{}"
+            input 1 output 2 read ? written ? reasoning ?
+        "#]],
+    );
+    check_whole(
+        Wire::Responses,
+        &request("gpt-5.4", vec![user("hi")]),
+        r#"{"ok":true}"#,
+        expect![[r#"
+        error: Protocol: the model provider's answer has no output
+    "#]],
+    );
+}

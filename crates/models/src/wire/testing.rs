@@ -1,0 +1,226 @@
+//! A conversation to write, and transcripts to read, for the tests of the wires.
+
+use std::fmt::Write as _;
+use std::sync::Arc;
+
+use expect_test::Expect;
+use hangar_agent::model::{
+    AssistantTurn, Initiator, Message, ModelEvent, ModelRequest, Part, Reasoning, Reply, ToolCall, ToolChoice,
+};
+use hangar_agent::tool::{ToolSchema, ToolSpec};
+use hangar_protocol::data::ToolType;
+use serde_json::json;
+
+use super::{Ask, Decode, Dialect, Progress, Wire};
+use crate::known;
+
+pub(crate) fn request(model: &str, messages: Vec<Message>) -> ModelRequest {
+    ModelRequest {
+        model: model.into(),
+        system: "Be brief.".into(),
+        messages: messages.into_iter().map(Arc::new).collect(),
+        tools: [].into(),
+        tool_choice: ToolChoice::Auto,
+        effort: None,
+        stream: true,
+        initiator: Initiator::User,
+        session_id: "session-1".into(),
+    }
+}
+
+pub(crate) fn user(text: &str) -> Message {
+    Message::User(vec![Part::Text(text.into())])
+}
+
+pub(crate) fn image() -> Part {
+    Part::Image { mime_type: "image/png".into(), data: "iVBORw==".into() }
+}
+
+pub(crate) fn call(id: &str, name: &str, kind: ToolType, input: &str) -> ToolCall {
+    ToolCall { id: id.into(), name: name.into(), kind, input: input.into() }
+}
+
+pub(crate) fn tools() -> Arc<[ToolSpec]> {
+    let spec = |name: &str, input| ToolSpec {
+        name: name.into(),
+        title: None,
+        description: format!("The tool {name}."),
+        input,
+    };
+    let schema =
+        json!({ "type": "object", "properties": { "path": { "type": "string" } }, "required": ["path"] });
+    [
+        spec("view", ToolSchema::Function(schema)),
+        spec("apply_patch", ToolSchema::Custom { grammar: Some("start: LINE+".into()) }),
+    ]
+    .into()
+}
+
+/// A turn with text, reasoning and two calls, one of them of a custom tool, and its results, one with an image.
+pub(crate) fn conversation(model: &str, reasoning: Reasoning) -> ModelRequest {
+    let turn = AssistantTurn {
+        text: "Looking.".into(),
+        reasoning: Some(reasoning),
+        tool_calls: vec![
+            call("call:1", "view", ToolType::Function, r#"{"path": "/a"}"#),
+            call("call_2", "apply_patch", ToolType::Custom, "*** Begin Patch\n"),
+        ],
+    };
+    let result = |id: &str, kind, parts| Message::Tool { call_id: id.into(), kind, parts };
+    let mut request = request(
+        model,
+        vec![
+            Message::User(vec![Part::Text("What is this?".into()), image()]),
+            Message::Assistant(turn),
+            result("call:1", ToolType::Function, vec![Part::Text("Viewed.".into()), image()]),
+            result("call_2", ToolType::Custom, vec![Part::Text("Done.".into())]),
+        ],
+    );
+    request.tools = tools();
+    request.initiator = Initiator::Agent;
+    request
+}
+
+pub(crate) fn body(wire: Wire, dialect: Dialect, request: &ModelRequest) -> serde_json::Value {
+    wire.body(&Ask {
+        request,
+        model: &request.model,
+        family: known::family(&request.model),
+        max_output_tokens: None,
+        dialect,
+    })
+}
+
+/// The body, a line for each value and for each entry of a list.
+pub(crate) fn check_body(wire: Wire, request: &ModelRequest, expected: Expect) {
+    let mut shown = String::new();
+    for (name, value) in body(wire, Dialect::Vendor, request).as_object().unwrap() {
+        match value.as_array() {
+            Some(list) => {
+                writeln!(shown, "{name}:").unwrap();
+                for entry in list {
+                    writeln!(shown, "  {entry}").unwrap();
+                }
+            }
+            None => writeln!(shown, "{name}: {value}").unwrap(),
+        }
+    }
+    expected.assert_eq(&shown);
+}
+
+/// The body without the conversation: only what asks for it.
+pub(crate) fn check_parameters(wire: Wire, request: &ModelRequest, expected: Expect) {
+    let mut body = body(wire, Dialect::Vendor, request);
+    let object = body.as_object_mut().unwrap();
+    for name in ["messages", "input", "instructions", "system", "tools"] {
+        object.shift_remove(name);
+    }
+    expected.assert_eq(&body.to_string());
+}
+
+/// Reads a stream and says what it said. Blank lines and lines with `#` are passed over.
+pub(crate) fn check_stream(wire: Wire, request: &ModelRequest, events: &str, expected: Expect) {
+    let mut decoder = wire.decoder(request);
+    let mut shown = String::new();
+    let mut out = Vec::new();
+    for data in events.lines().map(str::trim).filter(|line| !line.is_empty() && !line.starts_with('#')) {
+        assert_ne!(decoder.progress(), Progress::Over, "{data} comes after the end");
+        if let Err(error) = decoder.event(data, &mut out) {
+            show_events(&mut shown, &out);
+            writeln!(shown, "error: {:?}: {}", error.kind, error.message).unwrap();
+            expected.assert_eq(&shown);
+            return;
+        }
+    }
+    finish(&mut *decoder, shown, out, &expected);
+}
+
+/// Reads an answer in one piece.
+pub(crate) fn check_whole(wire: Wire, request: &ModelRequest, answer: &str, expected: Expect) {
+    let mut decoder = wire.decoder(request);
+    match decoder.whole(answer) {
+        Ok(()) => finish(&mut *decoder, String::new(), Vec::new(), &expected),
+        Err(error) => expected.assert_eq(&format!("error: {:?}: {}\n", error.kind, error.message)),
+    }
+}
+
+fn finish(decoder: &mut dyn Decode, mut shown: String, mut out: Vec<ModelEvent>, expected: &Expect) {
+    let told = out.len();
+    let reply = decoder.finish(&mut out);
+    show_events(&mut shown, &out);
+    match &reply {
+        Some(reply) => show_reply(&mut shown, reply),
+        None => shown.push_str("cut\n"),
+    }
+    expected.assert_eq(&shown);
+    if let Some(reply) = reply
+        && told > 0
+    {
+        assert_pieces_make_the_reply(&out, &reply);
+    }
+}
+
+fn show_events(shown: &mut String, events: &[ModelEvent]) {
+    for event in events {
+        match event {
+            ModelEvent::Text(text) => writeln!(shown, "text {text:?}"),
+            ModelEvent::Reasoning(text) => writeln!(shown, "reasoning {text:?}"),
+            ModelEvent::ToolInput { call_id, name, kind, delta } => {
+                writeln!(shown, "{kind:?} {name} {call_id} {delta:?}")
+            }
+            ModelEvent::Finished(_) => unreachable!("a decoder does not finish by itself"),
+        }
+        .unwrap();
+    }
+}
+
+fn show_reply(shown: &mut String, reply: &Reply) {
+    let Reply { id, turn, finish, usage } = reply;
+    writeln!(shown, "-- {finish:?} {}", id.as_deref().unwrap_or("without id")).unwrap();
+    if !turn.text.is_empty() {
+        writeln!(shown, "text {:?}", turn.text).unwrap();
+    }
+    if let Some(Reasoning { text, opaque, encrypted }) = &turn.reasoning {
+        writeln!(shown, "reasoning {text:?} opaque {opaque:?} encrypted {encrypted:?}").unwrap();
+    }
+    for ToolCall { id, name, kind, input } in &turn.tool_calls {
+        writeln!(shown, "{kind:?} {name} {id} {input:?}").unwrap();
+    }
+    let count = |count: Option<u64>| count.map_or("?".to_owned(), |count| count.to_string());
+    writeln!(
+        shown,
+        "input {} output {} read {} written {} reasoning {}",
+        count(usage.input_tokens),
+        count(usage.output_tokens),
+        count(usage.cache_read_tokens),
+        count(usage.cache_write_tokens),
+        count(usage.reasoning_tokens),
+    )
+    .unwrap();
+}
+
+fn assert_pieces_make_the_reply(events: &[ModelEvent], reply: &Reply) {
+    let mut text = String::new();
+    let mut thoughts = String::new();
+    for event in events {
+        match event {
+            ModelEvent::Text(delta) => text += delta,
+            ModelEvent::Reasoning(delta) => thoughts += delta,
+            ModelEvent::ToolInput { .. } | ModelEvent::Finished(_) => {}
+        }
+    }
+    assert_eq!(text, reply.turn.text);
+    assert_eq!(thoughts, reply.turn.reasoning.clone().unwrap_or_default().text);
+    for call in &reply.turn.tool_calls {
+        let pieces = events.iter().filter_map(|event| match event {
+            ModelEvent::ToolInput { call_id, delta, .. } if *call_id == call.id => Some(delta.as_str()),
+            _ => None,
+        });
+        let input: String = pieces.collect();
+        assert!(
+            input == call.input || (input.is_empty() && call.input == "{}"),
+            "{input:?} is not {:?}",
+            call.input
+        );
+    }
+}

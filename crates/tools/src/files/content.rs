@@ -1,0 +1,213 @@
+//! Reading and writing whole files. A reader of a changed file sees the old content or the new, never a mixture.
+
+use std::fs::{self, File, Metadata, OpenOptions};
+use std::io::{self, Read, Seek, Write};
+use std::path::Path;
+
+use tempfile::NamedTempFile;
+
+/// Bytes of a file that can be changed. Text is far smaller; more would only cost memory.
+pub(crate) const SIZE_LIMIT: u64 = 32 * 1024 * 1024;
+
+/// Opens a regular file by its resolved path. Devices and pipes, which may never end, are refused.
+pub(crate) fn open(path: &Path) -> io::Result<File> {
+    open_with(path, OpenOptions::new().read(true))
+}
+
+pub(crate) fn read(path: &Path) -> io::Result<Vec<u8>> {
+    let mut content = Vec::new();
+    // One byte over the limit tells a file at the limit from a larger one, whatever its metadata say.
+    open(path)?.take(SIZE_LIMIT + 1).read_to_end(&mut content)?;
+    if content.len() as u64 > SIZE_LIMIT {
+        return Err(io::Error::new(io::ErrorKind::FileTooLarge, "file is too large to change"));
+    }
+    Ok(content)
+}
+
+/// Creates a file that must not exist, in a directory that must.
+pub(crate) fn create(path: &Path, content: &[u8]) -> io::Result<()> {
+    let mut builder = tempfile::Builder::new();
+    builder.prefix(".hangar-");
+    // As for any new file: what the umask leaves.
+    #[cfg(unix)]
+    builder.permissions(std::os::unix::fs::PermissionsExt::from_mode(0o666));
+    let mut staged = builder.tempfile_in(directory(path)?)?;
+    staged.write_all(content)?;
+    match staged.persist_noclobber(path) {
+        Ok(_) => Ok(()),
+        Err(error) if error.error.kind() == io::ErrorKind::AlreadyExists => Err(error.error),
+        // A file system without the means to put a file in place only if there is none.
+        Err(_) => OpenOptions::new().write(true).create_new(true).open(path)?.write_all(content),
+    }
+}
+
+/// Replaces the content of an existing file, which keeps its mode and owner.
+pub(crate) fn replace(path: &Path, content: &[u8]) -> io::Result<()> {
+    // Opened first: a file that may not be written stays as it is, even if its directory allows a rename over it.
+    let mut file = open_with(path, OpenOptions::new().write(true))?;
+    let metadata = file.metadata()?;
+    let staged = if has_other_names(&metadata) { None } else { stage(path, content, &metadata)? };
+    if let Some(staged) = staged {
+        match staged.persist(path) {
+            Ok(_) => return Ok(()),
+            // A mount point, or a directory that lets files be made but not replaced.
+            Err(error) if is_in_the_way(&error.error) => {}
+            Err(error) => return Err(error.error),
+        }
+    }
+    file.rewind()?;
+    file.write_all(content)?;
+    file.set_len(content.len() as u64)
+}
+
+/// The new content beside the file, ready to take its place; `None` where only the file itself can be written.
+fn stage(path: &Path, content: &[u8], like: &Metadata) -> io::Result<Option<NamedTempFile>> {
+    let mut staged = match tempfile::Builder::new().prefix(".hangar-").tempfile_in(directory(path)?) {
+        Ok(staged) => staged,
+        Err(error) if is_in_the_way(&error) => return Ok(None),
+        Err(error) => return Err(error),
+    };
+    staged.write_all(content)?;
+    if !take_owner(staged.as_file(), like)? {
+        return Ok(None);
+    }
+    staged.as_file().set_permissions(like.permissions())?;
+    Ok(Some(staged))
+}
+
+fn is_in_the_way(error: &io::Error) -> bool {
+    matches!(
+        error.kind(),
+        io::ErrorKind::PermissionDenied | io::ErrorKind::ResourceBusy | io::ErrorKind::CrossesDevices
+    )
+}
+
+fn directory(path: &Path) -> io::Result<&Path> {
+    path.parent().ok_or_else(|| io::Error::new(io::ErrorKind::InvalidInput, "not a path of a file"))
+}
+
+fn open_with(path: &Path, options: &mut OpenOptions) -> io::Result<File> {
+    // The path is resolved: a link in the last place was put there since. Opening a pipe must not wait for its other end.
+    #[cfg(unix)]
+    {
+        use rustix::fs::OFlags;
+        use std::os::unix::fs::OpenOptionsExt;
+        options.custom_flags((OFlags::NOFOLLOW | OFlags::NONBLOCK).bits().cast_signed());
+    }
+    let file = options.open(path)?;
+    let metadata = file.metadata()?;
+    if metadata.is_dir() {
+        return Err(io::Error::new(io::ErrorKind::IsADirectory, "is a directory"));
+    }
+    if !metadata.is_file() {
+        return Err(io::Error::new(io::ErrorKind::InvalidInput, "not a regular file"));
+    }
+    Ok(file)
+}
+
+/// A rename would leave the other names of a file with the old content.
+#[cfg(unix)]
+fn has_other_names(metadata: &Metadata) -> bool {
+    std::os::unix::fs::MetadataExt::nlink(metadata) > 1
+}
+
+#[cfg(not(unix))]
+fn has_other_names(_: &Metadata) -> bool {
+    false
+}
+
+/// Whether `file` now has the owner that `like` describes.
+#[cfg(unix)]
+fn take_owner(file: &File, like: &Metadata) -> io::Result<bool> {
+    use std::os::unix::fs::{MetadataExt, fchown};
+    let ours = file.metadata()?;
+    Ok((ours.uid(), ours.gid()) == (like.uid(), like.gid())
+        || fchown(file, Some(like.uid()), Some(like.gid())).is_ok())
+}
+
+#[cfg(not(unix))]
+fn take_owner(_: &File, _: &Metadata) -> io::Result<bool> {
+    Ok(true)
+}
+
+/// Removes a file by the path of its directory entry.
+pub(crate) fn remove(path: &Path) -> io::Result<()> {
+    fs::remove_file(path)
+}
+
+#[cfg(all(test, unix))]
+mod tests {
+    use std::os::unix::fs::{MetadataExt, PermissionsExt, symlink};
+
+    use super::*;
+
+    #[test]
+    fn a_replaced_file_keeps_its_mode() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("run.sh");
+        fs::write(&path, "old").unwrap();
+        fs::set_permissions(&path, fs::Permissions::from_mode(0o750)).unwrap();
+        replace(&path, b"new").unwrap();
+        assert_eq!(fs::read(&path).unwrap(), b"new");
+        assert_eq!(fs::metadata(&path).unwrap().permissions().mode() & 0o7777, 0o750);
+        assert_eq!(fs::read_dir(dir.path()).unwrap().count(), 1, "nothing is left behind");
+    }
+
+    #[test]
+    fn every_name_of_a_file_sees_its_new_content() {
+        let dir = tempfile::tempdir().unwrap();
+        let (path, other) = (dir.path().join("a"), dir.path().join("b"));
+        fs::write(&path, "longer than the new").unwrap();
+        fs::hard_link(&path, &other).unwrap();
+        replace(&path, b"new").unwrap();
+        assert_eq!(fs::read(&other).unwrap(), b"new");
+        assert_eq!(fs::metadata(&path).unwrap().nlink(), 2);
+    }
+
+    #[test]
+    fn a_reader_of_the_old_file_keeps_the_old_content() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("a");
+        fs::write(&path, "old").unwrap();
+        let mut reader = File::open(&path).unwrap();
+        replace(&path, b"new content").unwrap();
+        let mut seen = String::new();
+        reader.read_to_string(&mut seen).unwrap();
+        assert_eq!(seen, "old");
+    }
+
+    #[test]
+    fn a_link_put_in_the_way_is_not_followed() {
+        let dir = tempfile::tempdir().unwrap();
+        let (target, link) = (dir.path().join("target"), dir.path().join("link"));
+        fs::write(&target, "safe").unwrap();
+        symlink(&target, &link).unwrap();
+        assert!(replace(&link, b"x").is_err() && read(&link).is_err() && create(&link, b"x").is_err());
+        assert_eq!(fs::read(&target).unwrap(), b"safe");
+    }
+
+    #[test]
+    fn a_pipe_is_refused_without_waiting() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("pipe");
+        rustix::fs::mkfifoat(rustix::fs::CWD, &path, rustix::fs::Mode::RUSR).unwrap();
+        assert_eq!(read(&path).unwrap_err().kind(), io::ErrorKind::InvalidInput);
+    }
+
+    #[test]
+    fn a_directory_is_not_a_file() {
+        let dir = tempfile::tempdir().unwrap();
+        assert_eq!(read(dir.path()).unwrap_err().kind(), io::ErrorKind::IsADirectory);
+    }
+
+    #[test]
+    fn a_created_file_never_replaces_one() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("a");
+        create(&path, b"first").unwrap();
+        assert_eq!(create(&path, b"second").unwrap_err().kind(), io::ErrorKind::AlreadyExists);
+        assert_eq!(fs::read(&path).unwrap(), b"first");
+        assert_eq!(fs::metadata(&path).unwrap().permissions().mode() & 0o600, 0o600);
+        assert_eq!(fs::read_dir(dir.path()).unwrap().count(), 1);
+    }
+}

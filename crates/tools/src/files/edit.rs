@@ -1,0 +1,204 @@
+//! `edit`: one exact piece of a file replaced by another.
+
+use std::sync::Arc;
+
+use futures_util::future::BoxFuture;
+use hangar_agent::tool::{Access, Tool, ToolContext, ToolInput, ToolOutcome, ToolSchema, ToolSpec};
+use serde_json::json;
+
+use super::diff::{Change, Report, report};
+use super::replacement::{Mismatch, replace_once};
+use super::{WriteRequest, content, locate, locks, unusable};
+use crate::answer;
+use crate::arguments;
+use crate::inspected::Inspected;
+use crate::workspace::{Location, Workspace};
+
+/// Characters of `old_str` quoted when it is ambiguous.
+const QUOTE_CHARS: usize = 80;
+
+pub struct Edit {
+    spec: ToolSpec,
+    workspace: Arc<Workspace>,
+    inspected: Arc<Inspected>,
+}
+
+struct Arguments {
+    path: String,
+    old: Option<String>,
+    new: Option<String>,
+}
+
+/// A change that can be made.
+struct Plan {
+    old: Vec<u8>,
+    new: Vec<u8>,
+}
+
+impl Edit {
+    pub fn new(workspace: Arc<Workspace>) -> Self {
+        Self {
+            spec: ToolSpec {
+                name: "edit".to_owned(),
+                title: Some("Editing file".to_owned()),
+                description: "Replaces one piece of a file. `old_str` must be exactly the text in the file, without \
+                              the line numbers that `view` prints, and must occur once: include enough lines around \
+                              the change. Several edits in one answer are made in their order."
+                    .to_owned(),
+                input: ToolSchema::Function(json!({
+                    "type": "object",
+                    "properties": {
+                        "path": {"type": "string", "description": "Absolute path of a file that exists."},
+                        "old_str": {
+                            "type": "string",
+                            "description": "The text to replace, with its indentation and other whitespace."
+                        },
+                        "new_str": {"type": "string", "description": "The text to put in its place."}
+                    },
+                    "required": ["path"]
+                })),
+            },
+            workspace,
+            inspected: Arc::default(),
+        }
+    }
+}
+
+impl Tool for Edit {
+    fn spec(&self) -> &ToolSpec {
+        &self.spec
+    }
+
+    fn inspect(&self, call: &ToolInput) -> Result<Access, ToolOutcome> {
+        let arguments = parse(call)?;
+        let location = locate(&self.workspace, &arguments.path)?;
+        if arguments.old.is_some() && arguments.old == arguments.new {
+            return Ok(Access::None);
+        }
+        self.inspected.remember(&call.call_id, vec![location.real.clone()]);
+        let mut request = WriteRequest {
+            call_id: &call.call_id,
+            intention: "Edit file".to_owned(),
+            shown: &location.shown,
+            diff: String::new(),
+            new_content: None,
+            reads: Vec::new(),
+            writes: vec![location.real.clone()],
+        };
+        let plan = match plan(&location, &arguments) {
+            Ok(plan) => plan,
+            Err(answer) if self.workspace.contains(&location.real) => return Err(answer),
+            // That a text is not in a file outside the workspace is not told before a permission is given.
+            Err(_) => return Ok(Access::Needs(Box::new(request.into_access()))),
+        };
+        request.diff = report_edit(&location, &plan).diff;
+        request.new_content = Some(&plan.new);
+        Ok(Access::Needs(Box::new(request.into_access())))
+    }
+
+    fn run(&self, call: ToolInput, context: ToolContext) -> BoxFuture<'static, ToolOutcome> {
+        let workspace = Arc::clone(&self.workspace);
+        let inspected = Arc::clone(&self.inspected);
+        Box::pin(async move {
+            let prepared = parse(&call).and_then(|arguments| {
+                let location = locate(&workspace, &arguments.path)?;
+                inspected.confirm(&call.call_id, std::slice::from_ref(&location.real))?;
+                Ok((arguments, location))
+            });
+            let (arguments, location) = match prepared {
+                Ok(prepared) => prepared,
+                Err(answer) => return answer,
+            };
+            let guards = tokio::select! {
+                guards = locks::lock([location.real.clone()]) => guards,
+                () = context.cancel.cancelled() => return answer::interrupted(),
+            };
+            answer::writing(&context.cancel, move || {
+                let _guards = guards;
+                edit(&location, &arguments).unwrap_or_else(|answer| answer)
+            })
+            .await
+        })
+    }
+}
+
+fn parse(call: &ToolInput) -> Result<Arguments, ToolOutcome> {
+    arguments::read(call, |a| Arguments {
+        path: a.required_text("path"),
+        old: a.optional_text("old_str"),
+        new: a.optional_text("new_str"),
+    })
+}
+
+fn edit(location: &Location, arguments: &Arguments) -> Result<ToolOutcome, ToolOutcome> {
+    if arguments.old.is_some() && arguments.old == arguments.new {
+        return Ok(ToolOutcome::success("No changes made: old_str and new_str are the same"));
+    }
+    let plan = plan(location, arguments)?;
+    content::replace(&location.real, &plan.new).map_err(|error| unusable(&location.shown, &error))?;
+    let Report { diff, changes } = report_edit(location, &plan);
+    let text = format!("File {} updated with changes.", location.shown.display());
+    Ok(ToolOutcome { detailed: Some(diff), changes, ..ToolOutcome::success(text) })
+}
+
+fn plan(location: &Location, arguments: &Arguments) -> Result<Plan, ToolOutcome> {
+    let lacking = |name: &str| ToolOutcome::failure(format!("Invalid inputs: {name} is required"));
+    let content = content::read(&location.real).map_err(|error| unusable(&location.shown, &error))?;
+    let old = arguments.old.as_deref().unwrap_or_default();
+    // Nothing can be replaced by something in an empty file alone.
+    if old.is_empty() && !content.is_empty() {
+        return Err(lacking("old_str"));
+    }
+    let new = arguments.new.as_deref().ok_or_else(|| lacking("new_str"))?;
+    if old.is_empty() {
+        return Ok(Plan { old: content, new: new.as_bytes().to_vec() });
+    }
+    match replace_once(&content, old, new) {
+        Ok(new) => Ok(Plan { old: content, new }),
+        Err(mismatch) => Err(explain(location, old, &mismatch)),
+    }
+}
+
+fn explain(location: &Location, old: &str, mismatch: &Mismatch) -> ToolOutcome {
+    let shown = location.shown.display();
+    match mismatch {
+        Mismatch::NotFound => answer::failed(
+            "No match found",
+            format!(
+                "No match found: old_str not found in {shown}; no changes made; you might want to try again with \
+                 correct old_str"
+            ),
+        ),
+        Mismatch::Ambiguous(places) => {
+            let places: Vec<String> = places
+                .iter()
+                .map(|lines| match lines.first == lines.last {
+                    true => lines.first.to_string(),
+                    false => format!("{}-{}", lines.first, lines.last),
+                })
+                .collect();
+            answer::failed(
+                "Multiple matches found",
+                format!(
+                    "Ambiguous match for old_str in {shown}: pattern starting with \"{}\" matched at lines {}. No \
+                     changes made; try again with a more specific old_str.",
+                    quote(old),
+                    places.join(", ")
+                ),
+            )
+        }
+    }
+}
+
+fn quote(text: &str) -> String {
+    let line = text.lines().next().unwrap_or_default();
+    if line.chars().count() <= QUOTE_CHARS {
+        return line.to_owned();
+    }
+    let head: String = line.chars().take(QUOTE_CHARS - 3).collect();
+    format!("{head}...")
+}
+
+fn report_edit(location: &Location, plan: &Plan) -> Report {
+    report(Change::Edited { path: &location.shown, old: &plan.old, new: &plan.new })
+}

@@ -1,0 +1,32 @@
+//! One change at a time per file, whoever makes it.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::PathBuf;
+use std::sync::{Arc, Mutex, PoisonError, Weak};
+
+use tokio::sync::{Mutex as AsyncMutex, OwnedMutexGuard};
+
+/// Files are the process's, not a session's, so the locks are too: two sessions may share a directory.
+static LOCKS: Mutex<BTreeMap<PathBuf, Weak<AsyncMutex<()>>>> = Mutex::new(BTreeMap::new());
+
+/// Waits until nobody else changes these files (resolved paths). They are free again when the guards are dropped.
+pub(crate) async fn lock(paths: impl IntoIterator<Item = PathBuf>) -> Vec<OwnedMutexGuard<()>> {
+    // In order, so that two calls that share files never each wait for the other.
+    let paths: BTreeSet<PathBuf> = paths.into_iter().collect();
+    let mut guards = Vec::with_capacity(paths.len());
+    for path in paths {
+        guards.push(of(path).lock_owned().await);
+    }
+    guards
+}
+
+fn of(path: PathBuf) -> Arc<AsyncMutex<()>> {
+    let mut locks = LOCKS.lock().unwrap_or_else(PoisonError::into_inner);
+    locks.retain(|_, lock| lock.strong_count() > 0);
+    if let Some(lock) = locks.get(&path).and_then(Weak::upgrade) {
+        return lock;
+    }
+    let lock = Arc::new(AsyncMutex::new(()));
+    locks.insert(path, Arc::downgrade(&lock));
+    lock
+}

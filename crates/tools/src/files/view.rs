@@ -1,0 +1,274 @@
+//! `view`: a file with numbered lines, an image, or the names in a directory.
+
+use std::fmt::Write as _;
+use std::fs;
+use std::io::{BufReader, Read};
+use std::sync::Arc;
+
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD as BASE64;
+use futures_util::future::BoxFuture;
+use hangar_agent::model::Part;
+use hangar_agent::tool::{
+    Access, AccessRequest, Tool, ToolContext, ToolInput, ToolOutcome, ToolSchema, ToolSpec,
+};
+use hangar_protocol::permission::PermissionRequest;
+use serde_json::json;
+use tokio_util::sync::CancellationToken;
+
+use super::lines::{self, Range};
+use super::{content, diff, image, locate, unusable};
+use crate::answer;
+use crate::arguments;
+use crate::inspected::Inspected;
+use crate::spill::kilobytes;
+use crate::workspace::{Location, Workspace};
+
+/// Bytes of a file that is read without naming lines.
+const WHOLE_FILE_LIMIT: u64 = 10 * 1024 * 1024;
+
+/// Bytes of text that one call can put into the context, even when asked to.
+const FORCED_LIMIT: usize = 256 * 1024;
+
+/// Names of a directory that are read. The text of this many is spilled anyway.
+const NAMES_LIMIT: usize = 50_000;
+
+pub struct View {
+    spec: ToolSpec,
+    workspace: Arc<Workspace>,
+    inspected: Arc<Inspected>,
+}
+
+struct Arguments {
+    path: String,
+    range: Option<Vec<i64>>,
+    force: bool,
+}
+
+impl View {
+    pub fn new(workspace: Arc<Workspace>) -> Self {
+        let threshold = kilobytes(workspace.spill.threshold);
+        Self {
+            spec: ToolSpec {
+                name: "view".to_owned(),
+                title: Some("Viewing file".to_owned()),
+                description: format!(
+                    "Shows a file, an image or a directory.\n\
+                     - A text file is shown with each line behind its number, as in `12. text`; the number is not \
+                     part of the file.\n\
+                     - A file over {threshold} is not shown whole: read the part you need with `view_range`.\n\
+                     - For a directory, the names in it."
+                ),
+                input: ToolSchema::Function(json!({
+                    "type": "object",
+                    "properties": {
+                        "path": {
+                            "type": "string",
+                            "description": "Absolute path of a file or directory that exists."
+                        },
+                        "view_range": {
+                            "type": "array",
+                            "items": {"type": "integer"},
+                            "description": "First and last line to show, counted from 1: [20, 40]. A last line of \
+                                            -1 is the end of the file."
+                        },
+                        "forceReadLargeFiles": {
+                            "type": "boolean",
+                            "description": "Show a large file whole. It fills the context; a range is nearly always \
+                                            better."
+                        }
+                    },
+                    "required": ["path"]
+                })),
+            },
+            workspace,
+            inspected: Arc::default(),
+        }
+    }
+}
+
+impl Tool for View {
+    fn spec(&self) -> &ToolSpec {
+        &self.spec
+    }
+
+    fn inspect(&self, call: &ToolInput) -> Result<Access, ToolOutcome> {
+        let location = locate(&self.workspace, &parse(call)?.path)?;
+        self.inspected.remember(&call.call_id, vec![location.real.clone()]);
+        let shown = location.shown.display();
+        let is_directory = fs::metadata(&location.real).is_ok_and(|metadata| metadata.is_dir());
+        let verb = if is_directory { "List directory" } else { "Read file" };
+        Ok(Access::Needs(Box::new(AccessRequest {
+            request: PermissionRequest::Read {
+                tool_call_id: Some(call.call_id.clone()),
+                intention: format!("{verb}: {shown}"),
+                path: shown.to_string(),
+            },
+            reads: vec![location.real],
+            writes: Vec::new(),
+        })))
+    }
+
+    fn run(&self, call: ToolInput, context: ToolContext) -> BoxFuture<'static, ToolOutcome> {
+        let workspace = Arc::clone(&self.workspace);
+        let inspected = Arc::clone(&self.inspected);
+        let cancel = context.cancel.clone();
+        Box::pin(answer::looking(context.cancel, move || {
+            parse(&call)
+                .and_then(|arguments| {
+                    let location = locate(&workspace, &arguments.path)?;
+                    inspected.confirm(&call.call_id, std::slice::from_ref(&location.real))?;
+                    view(&workspace, &arguments, &location, &cancel)
+                })
+                .unwrap_or_else(|answer| answer)
+        }))
+    }
+}
+
+fn parse(call: &ToolInput) -> Result<Arguments, ToolOutcome> {
+    arguments::read(call, |a| Arguments {
+        path: a.required_text("path"),
+        range: a.integers("view_range"),
+        force: a.flag("forceReadLargeFiles"),
+    })
+}
+
+fn view(
+    workspace: &Workspace,
+    arguments: &Arguments,
+    location: &Location,
+    cancel: &CancellationToken,
+) -> Result<ToolOutcome, ToolOutcome> {
+    let metadata = fs::metadata(&location.real).map_err(|error| unusable(&location.shown, &error))?;
+    if metadata.is_dir() {
+        return view_directory(workspace, location);
+    }
+    if image::is_named_as_image(&location.real) {
+        return Ok(view_image(location));
+    }
+    let range = arguments.range.as_deref().map(parse_range).transpose()?.flatten();
+    if range.is_none() {
+        if metadata.len() > WHOLE_FILE_LIMIT {
+            return Err(answer::failed(
+                "File too large",
+                format!(
+                    "File is too large to view ({}). Maximum file size is {}. Use shell tool with head/tail commands \
+                     or specify a line range with view_range parameter to view specific sections.",
+                    megabytes(metadata.len(), 1),
+                    megabytes(WHOLE_FILE_LIMIT, 0)
+                ),
+            ));
+        }
+        let size = usize::try_from(metadata.len()).unwrap_or(usize::MAX);
+        if size > workspace.spill.threshold && !arguments.force {
+            return Ok(ToolOutcome::success(format!(
+                "File too large to read at once ({}). Consider using the grep tool to search within the file, or \
+                 view with view_range to read specific sections.",
+                kilobytes(size)
+            )));
+        }
+    }
+    let limit = if arguments.force { FORCED_LIMIT } else { workspace.spill.threshold };
+    view_lines(location, range, limit, cancel)
+}
+
+/// `None` for an empty list, which names no lines.
+fn parse_range(given: &[i64]) -> Result<Option<Range>, ToolOutcome> {
+    let refuse =
+        |text: String| Err(answer::failed("Invalid view_range", format!("Invalid view_range: {text}")));
+    let Some(&first) = given.first() else { return Ok(None) };
+    let last = given.get(1).copied().unwrap_or(-1);
+    match (usize::try_from(first), last) {
+        (Err(_) | Ok(0), _) => refuse(format!("start line ({first}) must be greater than or equal to 1.")),
+        (Ok(first), -1) => Ok(Some(Range { first, last: None })),
+        (Ok(_), ..1) => refuse(format!(
+            "end line ({last}) must be greater than or equal to 1, or -1 to read to the end of the file."
+        )),
+        (Ok(first), _) => match usize::try_from(last) {
+            Ok(last) if last >= first => Ok(Some(Range { first, last: Some(last) })),
+            _ => refuse(format!("end line ({last}) must be greater than or equal to start line ({first}).")),
+        },
+    }
+}
+
+fn view_lines(
+    location: &Location,
+    range: Option<Range>,
+    limit: usize,
+    cancel: &CancellationToken,
+) -> Result<ToolOutcome, ToolOutcome> {
+    let file = content::open(&location.real).map_err(|error| unusable(&location.shown, &error))?;
+    let wanted = range.unwrap_or(Range { first: 1, last: None });
+    let excerpt = lines::read(BufReader::new(file), wanted, limit, cancel)
+        .map_err(|error| unusable(&location.shown, &error))?
+        .ok_or_else(answer::interrupted)?;
+    if range.is_some() && wanted.first > excerpt.lines_seen {
+        return Err(answer::failed(
+            "view_range out of bounds",
+            format!(
+                "Invalid view_range: start line ({}) is beyond the end of the file. The file has {} lines.",
+                wanted.first, excerpt.lines_seen
+            ),
+        ));
+    }
+    if excerpt.lines_seen == 0 {
+        return Ok(ToolOutcome::success(""));
+    }
+    let mut numbered = String::with_capacity(excerpt.text.len() * 2);
+    for (offset, line) in excerpt.text.split('\n').enumerate() {
+        if offset > 0 {
+            numbered.push('\n');
+        }
+        let _ = write!(numbered, "{}. {line}", wanted.first + offset);
+    }
+    if let Some(next) = excerpt.continues_at {
+        let _ = write!(numbered, "\n\n[Output truncated. Use view_range=[{next}, ...] to continue reading.]");
+    }
+    let detailed = diff::unchanged(&location.shown, wanted.first, &excerpt.text);
+    Ok(ToolOutcome { detailed: Some(detailed), ..ToolOutcome::success(numbered) })
+}
+
+fn view_directory(workspace: &Workspace, location: &Location) -> Result<ToolOutcome, ToolOutcome> {
+    let mut names = Vec::new();
+    let entries = fs::read_dir(&location.real).map_err(|error| unusable(&location.shown, &error))?;
+    for entry in entries.take(NAMES_LIMIT) {
+        let entry = entry.map_err(|error| unusable(&location.shown, &error))?;
+        names.push(entry.file_name().to_string_lossy().into_owned());
+    }
+    names.sort_unstable();
+    let mut text = names.join("\n");
+    if names.len() == NAMES_LIMIT {
+        let _ = write!(text, "\n[Only {NAMES_LIMIT} names are listed.]");
+    }
+    Ok(ToolOutcome::success(workspace.spill.fit(text, "view")))
+}
+
+fn view_image(location: &Location) -> ToolOutcome {
+    const FAILED: &str = "Failed to view image file.";
+    let mut content = Vec::new();
+    let read = content::open(&location.real)
+        .and_then(|file| file.take(image::SIZE_LIMIT + 1).read_to_end(&mut content));
+    if let Err(error) = read {
+        return answer::failed(FAILED, format!("{FAILED} {error}."));
+    }
+    if content.len() as u64 > image::SIZE_LIMIT {
+        let limit = megabytes(image::SIZE_LIMIT, 1);
+        return answer::failed(FAILED, format!("{FAILED} It is larger than {limit}."));
+    }
+    let Some(mime_type) = image::mime_type(&content) else {
+        return answer::failed(FAILED, FAILED);
+    };
+    let shown = location.shown.display();
+    ToolOutcome {
+        detailed: Some(format!("Viewed image file at path {shown}")),
+        images: vec![
+            Part::Text(format!("Image file at path {shown}")),
+            Part::Image { mime_type: mime_type.to_owned(), data: BASE64.encode(&content) },
+        ],
+        ..ToolOutcome::success("Viewed image file successfully.")
+    }
+}
+
+fn megabytes(bytes: u64, decimals: usize) -> String {
+    format!("{:.decimals$}MB", bytes as f64 / (1024.0 * 1024.0))
+}

@@ -1,0 +1,57 @@
+//! What a call of the family would touch, for the permission to run it.
+
+use hangar_agent::tool::AccessRequest;
+use hangar_protocol::permission::{PermissionRequest, PossibleUrl, ShellRequest};
+
+use super::analysis::{Analysis, Scope, analyze};
+use super::registry::Registry;
+use super::tracked::{Input, Tracked};
+
+pub(super) fn of_command(registry: &Registry, command: &str, description: &str, call_id: &str) -> AccessRequest {
+    request(read(registry, command), command, description, call_id)
+}
+
+/// Writing to a command takes what starting it took. A shell runs what is written to it.
+pub(super) fn of_input(registry: &Registry, shell: &Tracked, inputs: &[Input], call_id: &str) -> AccessRequest {
+    let mut analysis = read(registry, &shell.command);
+    let written: String = inputs
+        .iter()
+        .map(|input| match input {
+            Input::Text(text) => text.as_str(),
+            Input::End => "",
+        })
+        .collect();
+    let is_shell = |identifier: &str| matches!(identifier, "bash" | "sh" | "dash" | "zsh" | "ksh" | "ssh" | "sudo");
+    if analysis.is_opaque || analysis.commands.iter().any(|command| is_shell(&command.identifier)) {
+        let typed = read(registry, &written);
+        analysis.commands.extend(typed.commands);
+        analysis.possible_paths.extend(typed.possible_paths);
+        analysis.possible_urls.extend(typed.possible_urls);
+        analysis.reads.extend(typed.reads);
+        analysis.writes.extend(typed.writes);
+        analysis.has_write_redirection |= typed.has_write_redirection;
+        analysis.is_opaque |= typed.is_opaque;
+    }
+    let description = format!("Write to: {}", shell.description);
+    request(analysis, &written, &description, call_id)
+}
+
+fn read(registry: &Registry, command: &str) -> Analysis {
+    analyze(command, Scope { cwd: &registry.options.cwd, env: registry.env() })
+}
+
+fn request(analysis: Analysis, command: &str, description: &str, call_id: &str) -> AccessRequest {
+    let shell = ShellRequest {
+        tool_call_id: Some(call_id.to_owned()),
+        full_command_text: command.to_owned(),
+        intention: description.to_owned(),
+        commands: analysis.commands,
+        possible_paths: analysis.possible_paths,
+        possible_urls: analysis.possible_urls.into_iter().map(|url| PossibleUrl { url }).collect(),
+        has_write_file_redirection: analysis.has_write_redirection,
+        can_offer_session_approval: analysis.can_offer_session_approval,
+        warning: None,
+        opaque: analysis.is_opaque,
+    };
+    AccessRequest { request: PermissionRequest::Shell(shell), reads: analysis.reads, writes: analysis.writes }
+}

@@ -1,0 +1,433 @@
+//! Goes through a program and everything nested in it, and notes what is found.
+
+use std::collections::HashSet;
+use std::path::PathBuf;
+
+use brush_parser::SourceSpan;
+use brush_parser::ast::{
+    AndOr, AndOrList, Assignment, AssignmentName, AssignmentValue, Command, CommandPrefixOrSuffixItem, CompoundCommand,
+    CompoundList, ExtendedTestExpr, IoFileRedirectKind, IoFileRedirectTarget, IoRedirect, Pipeline, Program,
+    RedirectList, SeparatorOperator, SimpleCommand,
+};
+use hangar_protocol::permission::ShellCommand;
+
+use super::variables::{self, Values, Variables};
+use super::words::{Arg, Splitting, hides_substitution};
+use super::{Analysis, Scope, parse, paths};
+
+/// Readings of a text until nothing new is learned of its variables.
+const READING_LIMIT: usize = 5;
+
+/// Scripts inside of scripts that are read, over all levels.
+const SCRIPT_LIMIT: usize = 500;
+
+pub(super) struct Visitor<'a> {
+    pub(super) facts: Facts,
+    pub(super) variables: Variables<'a>,
+    /// The directories in which the next command can find itself; none if that is not known.
+    pub(super) places: Vec<PathBuf>,
+    pub(super) functions: HashSet<String>,
+    /// A loop or a function changes the directory, so that it can be anywhere at any time.
+    wanders: bool,
+    /// The script that is being read.
+    source: String,
+    scripts: usize,
+}
+
+#[derive(Default)]
+pub(super) struct Facts {
+    pub(super) commands: Vec<ShellCommand>,
+    pub(super) possible_paths: Vec<String>,
+    pub(super) possible_urls: Vec<String>,
+    pub(super) reads: Vec<PathBuf>,
+    pub(super) writes: Vec<PathBuf>,
+    pub(super) has_write_redirection: bool,
+    /// Something could not be read.
+    pub(super) is_opaque: bool,
+    /// Something makes every command doubtful.
+    pub(super) is_tainted: bool,
+    /// The commands do more than their names say: they come with variables, functions or substitutions.
+    pub(super) is_elaborate: bool,
+}
+
+impl<'a> Visitor<'a> {
+    pub(super) fn read(program: &Program, text: &str, scope: Scope<'a>) -> Analysis {
+        let mut visitor = Self {
+            facts: Facts::default(),
+            variables: Variables::new(scope.env),
+            places: Vec::new(),
+            functions: HashSet::new(),
+            wanders: false,
+            source: text.to_owned(),
+            scripts: 0,
+        };
+        for reading in 1.. {
+            let known = (visitor.functions.len(), visitor.wanders);
+            visitor.facts = Facts::default();
+            visitor.places = if visitor.wanders { Vec::new() } else { vec![scope.cwd.to_path_buf()] };
+            visitor.scripts = 0;
+            visitor.program(program);
+            let learned = visitor.variables.begin() || known != (visitor.functions.len(), visitor.wanders);
+            if !learned {
+                break;
+            }
+            if reading == READING_LIMIT {
+                visitor.facts.is_opaque = true;
+                break;
+            }
+        }
+        visitor.facts.into_analysis()
+    }
+
+    /// Reads a script that is part of another.
+    pub(super) fn visit_script(&mut self, text: &str) {
+        self.scripts += 1;
+        let program = if self.scripts > SCRIPT_LIMIT { None } else { parse(text) };
+        match program {
+            Some(program) => {
+                let outer = std::mem::replace(&mut self.source, text.to_owned());
+                self.program(&program);
+                self.source = outer;
+            }
+            None => self.facts.is_opaque = true,
+        }
+    }
+
+    pub(super) fn visit_substitution(&mut self, script: &str) {
+        self.facts.is_elaborate = true;
+        self.aside(|visitor| visitor.visit_script(script));
+    }
+
+    pub(super) fn note_command(&mut self, identifier: impl Into<String>, read_only: bool) {
+        self.facts.commands.push(ShellCommand { identifier: identifier.into(), read_only });
+    }
+
+    fn program(&mut self, program: &Program) {
+        program.complete_commands.iter().for_each(|list| self.list(list));
+    }
+
+    fn list(&mut self, list: &CompoundList) {
+        for item in &list.0 {
+            match item.1 {
+                SeparatorOperator::Sequence => self.and_or(&item.0),
+                SeparatorOperator::Async => self.aside(|visitor| visitor.and_or(&item.0)),
+            }
+        }
+    }
+
+    fn and_or(&mut self, list: &AndOrList) {
+        self.pipeline(&list.first);
+        if list.additional.is_empty() {
+            return;
+        }
+        let (mark, places) = (self.variables.mark(), self.places.clone());
+        for part in &list.additional {
+            let (AndOr::And(pipeline) | AndOr::Or(pipeline)) = part;
+            self.pipeline(pipeline);
+        }
+        self.variables.reset(mark);
+        self.also_in(places);
+    }
+
+    fn pipeline(&mut self, pipeline: &Pipeline) {
+        match pipeline.seq.as_slice() {
+            [command] => self.command(command),
+            commands => commands.iter().for_each(|command| self.aside(|visitor| visitor.command(command))),
+        }
+    }
+
+    fn command(&mut self, command: &Command) {
+        match command {
+            Command::Simple(command) => self.simple(command),
+            Command::Compound(command, redirects) => {
+                self.compound(command);
+                self.redirects(redirects.as_ref());
+            }
+            Command::Function(function) => {
+                self.facts.is_elaborate = true;
+                self.functions.insert(function.fname.value.clone());
+                self.repeatedly(|visitor| visitor.compound(&function.body.0));
+                self.redirects(function.body.1.as_ref());
+            }
+            Command::ExtendedTest(test, redirects) => {
+                self.test(&test.expr);
+                self.redirects(redirects.as_ref());
+            }
+        }
+    }
+
+    fn compound(&mut self, command: &CompoundCommand) {
+        match command {
+            CompoundCommand::BraceGroup(group) => self.list(&group.list),
+            CompoundCommand::Subshell(subshell) => self.aside(|visitor| visitor.list(&subshell.list)),
+            CompoundCommand::Arithmetic(arithmetic) => {
+                if self.is_really_arithmetic(&arithmetic.loc) {
+                    self.visit_arithmetic(&arithmetic.expr.value);
+                } else {
+                    // The parser takes `( (rm x) )` for a calculation too.
+                    self.visit_substitution(&arithmetic.expr.value);
+                }
+            }
+            CompoundCommand::ForClause(clause) => {
+                match &clause.values {
+                    Some(words) => {
+                        for word in words {
+                            let args = self.expand(&word.value, Splitting::Fields);
+                            let values = args.into_iter().map(|arg| arg.exact().map(str::to_owned)).collect();
+                            let values = Option::map_or(values, Values::Unknown, Values::Known);
+                            self.variables.assign(&clause.variable_name, values);
+                        }
+                    }
+                    None => self.variables.assign(&clause.variable_name, Values::Unknown),
+                }
+                self.repeatedly(|visitor| visitor.list(&clause.body.list));
+            }
+            CompoundCommand::ArithmeticForClause(clause) => {
+                for expression in [&clause.initializer, &clause.condition, &clause.updater].into_iter().flatten() {
+                    self.visit_arithmetic(&expression.value);
+                }
+                self.repeatedly(|visitor| visitor.list(&clause.body.list));
+            }
+            CompoundCommand::WhileClause(clause) | CompoundCommand::UntilClause(clause) => {
+                self.repeatedly(|visitor| {
+                    visitor.list(&clause.0);
+                    visitor.list(&clause.1.list);
+                });
+            }
+            CompoundCommand::IfClause(clause) => {
+                self.list(&clause.condition);
+                self.maybe(|visitor| visitor.list(&clause.then));
+                for branch in clause.elses.iter().flatten() {
+                    self.maybe(|visitor| {
+                        branch.condition.iter().for_each(|condition| visitor.list(condition));
+                        visitor.list(&branch.body);
+                    });
+                }
+            }
+            CompoundCommand::CaseClause(clause) => {
+                self.expand(&clause.value.value, Splitting::None);
+                for case in &clause.cases {
+                    for pattern in &case.patterns {
+                        self.expand(&pattern.value, Splitting::None);
+                    }
+                    if let Some(list) = &case.cmd {
+                        self.maybe(|visitor| visitor.list(list));
+                    }
+                }
+            }
+            CompoundCommand::Coprocess(coprocess) => {
+                self.facts.is_tainted = true;
+                self.aside(|visitor| visitor.command(&coprocess.body));
+            }
+        }
+    }
+
+    /// Whether both pairs of parentheses stand together, as those of a calculation do.
+    fn is_really_arithmetic(&self, span: &SourceSpan) -> bool {
+        let length = span.end.index.saturating_sub(span.start.index);
+        let text: String = self.source.chars().skip(span.start.index).take(length).collect();
+        text.starts_with("((") && text.ends_with("))")
+    }
+
+    fn simple(&mut self, command: &SimpleCommand) {
+        let mut args = Vec::new();
+        for item in command.prefix.iter().flat_map(|prefix| &prefix.0) {
+            match item {
+                CommandPrefixOrSuffixItem::AssignmentWord(assignment, _) => {
+                    self.facts.is_elaborate |= command.word_or_name.is_some();
+                    self.assignment(assignment);
+                }
+                other => self.item(other, &mut args),
+            }
+        }
+        let Some(name) = &command.word_or_name else { return };
+        let mut words = self.expand(&name.value, Splitting::Fields);
+        args.append(&mut words);
+        let declares = matches!(
+            args.first().and_then(Arg::exact),
+            Some("declare" | "typeset" | "local" | "export" | "readonly")
+        );
+        for item in command.suffix.iter().flat_map(|suffix| &suffix.0) {
+            match item {
+                CommandPrefixOrSuffixItem::AssignmentWord(assignment, _) if declares => self.assignment(assignment),
+                other => self.item(other, &mut args),
+            }
+        }
+        self.run(&args);
+    }
+
+    fn item(&mut self, item: &CommandPrefixOrSuffixItem, args: &mut Vec<Arg>) {
+        match item {
+            CommandPrefixOrSuffixItem::IoRedirect(redirect) => self.redirect(redirect),
+            CommandPrefixOrSuffixItem::Word(word) | CommandPrefixOrSuffixItem::AssignmentWord(_, word) => {
+                args.append(&mut self.expand(&word.value, Splitting::Fields));
+            }
+            CommandPrefixOrSuffixItem::ProcessSubstitution(_, subshell) => {
+                self.facts.is_elaborate = true;
+                self.aside(|visitor| visitor.list(&subshell.list));
+                args.push(Arg::literal("/dev/fd/63"));
+            }
+        }
+    }
+
+    fn assignment(&mut self, assignment: &Assignment) {
+        let name = match &assignment.name {
+            AssignmentName::VariableName(name) => name,
+            AssignmentName::ArrayElementName(name, index) => {
+                self.visit_arithmetic(index);
+                self.facts.is_tainted |= hides_substitution(index);
+                name
+            }
+        };
+        if variables::is_dangerous(name) {
+            self.facts.is_tainted = true;
+        }
+        let words: Vec<&str> = match &assignment.value {
+            AssignmentValue::Scalar(word) => vec![&word.value],
+            AssignmentValue::Array(elements) => {
+                elements.iter().flat_map(|(key, value)| key.iter().chain([value])).map(|word| word.value.as_str()).collect()
+            }
+        };
+        for word in words {
+            let values = self.assigned(word);
+            let values = if assignment.append { Values::Unknown } else { values };
+            self.variables.assign(name, values);
+        }
+    }
+
+    fn test(&mut self, test: &ExtendedTestExpr) {
+        match test {
+            ExtendedTestExpr::And(one, two) | ExtendedTestExpr::Or(one, two) => {
+                self.test(one);
+                self.test(two);
+            }
+            ExtendedTestExpr::Not(test) | ExtendedTestExpr::Parenthesized(test) => self.test(test),
+            ExtendedTestExpr::UnaryTest(_, word) => self.operand(&word.value),
+            ExtendedTestExpr::BinaryTest(_, one, two) => {
+                self.operand(&one.value);
+                self.operand(&two.value);
+            }
+        }
+    }
+
+    /// An operand of `[[ ]]` can be a path, and for some operators an expression.
+    fn operand(&mut self, word: &str) {
+        for arg in self.expand(word, Splitting::None) {
+            self.facts.is_tainted |= hides_substitution(&arg.text);
+            paths::note_argument(self, &arg);
+        }
+    }
+
+    fn redirects(&mut self, redirects: Option<&RedirectList>) {
+        redirects.iter().flat_map(|list| &list.0).for_each(|redirect| self.redirect(redirect));
+    }
+
+    fn redirect(&mut self, redirect: &IoRedirect) {
+        match redirect {
+            IoRedirect::File(_, kind, target) => self.file_redirect(kind, target),
+            IoRedirect::OutputAndError(word, _) => self.redirect_to(&word.value),
+            IoRedirect::HereString(_, word) => {
+                self.expand(&word.value, Splitting::None);
+            }
+            IoRedirect::HereDocument(_, document) => {
+                if document.requires_expansion {
+                    self.visit_text(&document.doc.value);
+                }
+            }
+        }
+    }
+
+    fn file_redirect(&mut self, kind: &IoFileRedirectKind, target: &IoFileRedirectTarget) {
+        let word = match target {
+            IoFileRedirectTarget::Fd(_) => return,
+            IoFileRedirectTarget::ProcessSubstitution(_, subshell) => {
+                self.facts.is_elaborate = true;
+                return self.aside(|visitor| visitor.list(&subshell.list));
+            }
+            IoFileRedirectTarget::Filename(word) | IoFileRedirectTarget::Duplicate(word) => &word.value,
+        };
+        match kind {
+            IoFileRedirectKind::Read => {
+                for arg in self.expand(word, Splitting::None) {
+                    paths::note_input(self, &arg);
+                }
+            }
+            IoFileRedirectKind::Write
+            | IoFileRedirectKind::Append
+            | IoFileRedirectKind::ReadAndWrite
+            | IoFileRedirectKind::Clobber => self.redirect_to(word),
+            IoFileRedirectKind::DuplicateInput | IoFileRedirectKind::DuplicateOutput => {
+                // `2>&1` and `>&-` are about descriptors; `>&file` is about a file.
+                let is_descriptor =
+                    !word.is_empty() && word.trim_end_matches('-').bytes().all(|byte| byte.is_ascii_digit());
+                if !is_descriptor {
+                    self.redirect_to(word);
+                }
+            }
+        }
+    }
+
+    fn redirect_to(&mut self, word: &str) {
+        for arg in self.expand(word, Splitting::None) {
+            paths::note_output(self, &arg);
+        }
+    }
+
+    /// For what runs in a process of its own: neither its directory nor its variables are seen outside.
+    pub(super) fn aside(&mut self, visit: impl FnOnce(&mut Self)) {
+        let (mark, places) = (self.variables.mark(), self.places.clone());
+        visit(self);
+        self.variables.reset(mark);
+        self.places = places;
+    }
+
+    /// For what may not run.
+    fn maybe(&mut self, visit: impl FnOnce(&mut Self)) {
+        let (mark, places) = (self.variables.mark(), self.places.clone());
+        visit(self);
+        self.variables.reset(mark);
+        self.also_in(places);
+    }
+
+    /// For what may run never, once, or many times, and not only here.
+    fn repeatedly(&mut self, visit: impl FnOnce(&mut Self)) {
+        let (mark, places) = (self.variables.mark(), self.places.clone());
+        visit(self);
+        self.variables.reset(mark);
+        self.wanders |= self.places != places;
+        self.also_in(places);
+    }
+
+    /// Adds the places of the other way to get here.
+    fn also_in(&mut self, places: Vec<PathBuf>) {
+        if self.places.is_empty() || places.is_empty() {
+            self.places.clear();
+            return;
+        }
+        for place in places {
+            if !self.places.contains(&place) {
+                self.places.push(place);
+            }
+        }
+    }
+}
+
+impl Facts {
+    fn into_analysis(self) -> Analysis {
+        let is_doubtful = self.is_opaque || self.is_tainted;
+        let mut commands = self.commands;
+        for command in &mut commands {
+            command.read_only &= !is_doubtful;
+        }
+        Analysis {
+            can_offer_session_approval: !self.is_opaque && !self.is_elaborate && !commands.is_empty(),
+            commands,
+            possible_paths: self.possible_paths,
+            possible_urls: self.possible_urls,
+            reads: self.reads,
+            writes: self.writes,
+            has_write_redirection: self.has_write_redirection,
+            is_opaque: self.is_opaque,
+        }
+    }
+}

@@ -1,0 +1,424 @@
+//! One command with its arguments: what it is called, what it runs in turn, and whether it only reads.
+
+use super::paths::{self, Certainty};
+use super::programs::{self, Operands};
+use super::variables::{self, Values};
+use super::visitor::Visitor;
+use super::words::{Arg, hides_substitution};
+use super::{git, shorten};
+
+/// Directories whose programs are known by their names alone.
+const SYSTEM_DIRECTORIES: [&str; 7] =
+    ["/bin", "/sbin", "/usr/bin", "/usr/sbin", "/usr/local/bin", "/usr/local/sbin", "/opt/homebrew/bin"];
+
+/// Programs whose identifier has their first argument in it.
+const WITH_SUBCOMMAND: [&str; 19] = [
+    "bundle", "cargo", "composer", "dotnet", "flutter", "gh", "glab", "go", "gradle", "mix", "mvn", "npm", "npx", "pip",
+    "pip3", "pnpm", "poetry", "swift", "yarn",
+];
+
+/// A program that runs the command in its arguments.
+struct Wrapper {
+    name: &'static str,
+    /// Flags that take the next argument as their value.
+    flags_with_value: &'static [&'static str],
+    /// Arguments of its own before the command.
+    operands: usize,
+    /// Variables for the command may come before it.
+    takes_variables: bool,
+    /// It does nothing but run the command.
+    is_transparent: bool,
+}
+
+const fn wrapper(name: &'static str, flags_with_value: &'static [&'static str]) -> Wrapper {
+    Wrapper { name, flags_with_value, operands: 0, takes_variables: false, is_transparent: true }
+}
+
+const WRAPPERS: [Wrapper; 14] = [
+    wrapper("builtin", &[]),
+    wrapper("busybox", &[]),
+    wrapper("exec", &["-a"]),
+    wrapper("ionice", &["-c", "-n", "-p", "--class", "--classdata"]),
+    wrapper("nice", &["-n", "--adjustment"]),
+    wrapper("nohup", &[]),
+    wrapper("setsid", &[]),
+    wrapper("stdbuf", &["-i", "-o", "-e", "--input", "--output", "--error"]),
+    Wrapper { operands: 1, ..wrapper("timeout", &["-k", "-s", "--kill-after", "--signal"]) },
+    Wrapper { takes_variables: true, ..wrapper("env", &["-u", "--unset"]) },
+    Wrapper { is_transparent: false, ..wrapper("time", &["-f", "-o", "--format", "--output"]) },
+    Wrapper {
+        is_transparent: false,
+        takes_variables: true,
+        ..wrapper("sudo", &["-u", "-g", "-h", "-p", "-C", "-D", "-R", "-T", "-r", "-t", "-U", "--user", "--group"])
+    },
+    Wrapper { is_transparent: false, ..wrapper("doas", &["-u", "-C"]) },
+    Wrapper {
+        is_transparent: false,
+        ..wrapper("xargs", &["-I", "-i", "-n", "-P", "-L", "-l", "-d", "-a", "-E", "-e", "-s", "--arg-file"])
+    },
+];
+
+impl Visitor<'_> {
+    /// Notes a simple command and whatever it runs.
+    pub(super) fn run(&mut self, args: &[Arg]) {
+        let Some((name, rest)) = args.split_first() else { return };
+        let Some(written) = name.exact() else {
+            self.facts.is_opaque = true;
+            self.facts.is_elaborate = true;
+            return self.note_command(shorten(&name.text), false);
+        };
+        let program = match written.rsplit_once('/') {
+            Some((directory, base)) if SYSTEM_DIRECTORIES.contains(&directory) => base,
+            Some(_) => {
+                paths::note_path(self, name);
+                written
+            }
+            None => written,
+        };
+        if self.functions.contains(written) {
+            self.facts.is_elaborate = true;
+            return self.note_ordinary(program, rest, false);
+        }
+        if let Some(wrapper) = WRAPPERS.iter().find(|wrapper| wrapper.name == program) {
+            return self.run_wrapped(wrapper, rest);
+        }
+        match program {
+            "bash" | "sh" | "dash" | "zsh" | "ksh" => self.run_shell(program, rest),
+            "eval" => self.run_eval(rest),
+            "trap" => self.run_trap(rest),
+            "command" => self.run_command_builtin(rest),
+            "source" | "." => {
+                self.variables.lose_track();
+                self.note_ordinary(program, rest, false);
+            }
+            "cd" => self.change_directory(rest),
+            "pushd" | "popd" => {
+                self.places.clear();
+                self.note_ordinary(program, rest, false);
+            }
+            "find" => self.run_find(rest),
+            "fd" | "fdfind" => self.run_fd(program, rest),
+            "git" => self.run_git(rest),
+            "read" | "mapfile" | "readarray" | "getopts" | "unset" | "let" | "printf" | "declare" | "typeset"
+            | "local" | "export" | "readonly" | "test" | "[" | "wait" => self.run_builtin(program, rest),
+            _ => self.note_ordinary(program, rest, programs::is_read_only(program, rest)),
+        }
+    }
+
+    /// A command without tricks: its name, its paths and its addresses.
+    fn note_ordinary(&mut self, program: &str, rest: &[Arg], read_only: bool) {
+        let identifier = match rest.first() {
+            Some(first) if WITH_SUBCOMMAND.contains(&program) && first.exact().is_some() => {
+                format!("{program} {}", first.text)
+            }
+            _ => program.to_owned(),
+        };
+        let operands = programs::operands(program);
+        let read_only = self.note_arguments(operands, rest, read_only);
+        self.note_command(identifier, read_only);
+    }
+
+    /// Notes paths and addresses; says whether the command still only reads, now that they are known.
+    fn note_arguments(&mut self, operands: Operands, rest: &[Arg], read_only: bool) -> bool {
+        if operands == Operands::Texts {
+            return read_only;
+        }
+        let mut certainty = Certainty::Known;
+        for arg in programs::file_arguments(operands, rest) {
+            let is_flag = arg.text.starts_with('-') && arg.text.len() > 1;
+            let one = match (is_flag, read_only) {
+                (true, true) => paths::note_flag(self, arg),
+                // What a flag of some program means is not known, and most are no paths.
+                (true, false) => Certainty::Known,
+                (false, _) => paths::note_argument(self, arg),
+            };
+            if one == Certainty::Unknown {
+                certainty = Certainty::Unknown;
+            }
+        }
+        let read_only = read_only && certainty == Certainty::Known;
+        if !read_only {
+            rest.iter().for_each(|arg| self.note_urls(&arg.text));
+        }
+        read_only
+    }
+
+    fn note_urls(&mut self, text: &str) {
+        for scheme in ["https://", "http://", "ftp://", "wss://", "ws://"] {
+            let Some(at) = text.find(scheme) else { continue };
+            let end = |c: char| c.is_whitespace() || matches!(c, '"' | '\'' | '<' | '>' | '`');
+            let url = text[at..].split(end).next().unwrap_or_default();
+            if url.len() > scheme.len() && !self.facts.possible_urls.iter().any(|known| known == url) {
+                self.facts.possible_urls.push(url.to_owned());
+            }
+            return;
+        }
+    }
+
+    fn run_wrapped(&mut self, wrapper: &Wrapper, rest: &[Arg]) {
+        let mut is_plain = wrapper.is_transparent;
+        let mut operands = wrapper.operands;
+        let mut at = 0;
+        while let Some(arg) = rest.get(at) {
+            let text = &arg.text;
+            if !arg.is_known {
+                // It may be a flag, a variable or the command itself.
+                self.facts.is_opaque = true;
+                break;
+            }
+            if text == "--" {
+                at += 1;
+                break;
+            }
+            if text.starts_with('-') && text.len() > 1 {
+                let takes_value = wrapper.flags_with_value.contains(&text.as_str());
+                // `-S` splits a text into a command, `-C` changes the directory.
+                is_plain &= wrapper.name != "env" || matches!(text.as_str(), "-i" | "-u" | "--unset" | "-0");
+                at += if takes_value { 2 } else { 1 };
+            } else if wrapper.takes_variables && is_variable(text) {
+                let name = text.split('=').next().unwrap_or_default();
+                self.facts.is_tainted |= variables::is_dangerous(name);
+                self.facts.is_elaborate = true;
+                at += 1;
+            } else if operands > 0 {
+                operands -= 1;
+                at += 1;
+            } else {
+                break;
+            }
+        }
+        let command = rest.get(at..).unwrap_or_default();
+        self.note_command(wrapper.name, is_plain);
+        if wrapper.name == "xargs" && !command.is_empty() {
+            // Further arguments come from the input.
+            let mut command = command.to_vec();
+            command.push(Arg::unknown("…"));
+            return self.run(&command);
+        }
+        if wrapper.name == "time" && !is_plain && command.is_empty() {
+            return;
+        }
+        self.run(command);
+    }
+
+    fn run_shell(&mut self, program: &str, rest: &[Arg]) {
+        let mut has_script = false;
+        let mut is_plain = matches!(program, "bash" | "sh" | "dash");
+        let mut operand = None;
+        for arg in rest {
+            let Some(flags) = arg.exact().and_then(|text| text.strip_prefix('-')).filter(|text| !text.is_empty())
+            else {
+                operand = Some(arg);
+                break;
+            };
+            if flags == "-" {
+                continue;
+            }
+            has_script |= !flags.starts_with('-') && flags.contains('c');
+            is_plain &= flags.bytes().all(|flag| b"ceux".contains(&flag)) || matches!(flags, "-norc" | "-noprofile");
+        }
+        match operand {
+            Some(script) if has_script => {
+                self.note_command(program, is_plain);
+                match script.exact() {
+                    Some(text) => {
+                        let text = text.to_owned();
+                        self.aside(|visitor| visitor.visit_script(&text));
+                    }
+                    None => self.facts.is_opaque = true,
+                }
+            }
+            // A file, or whatever comes from the input.
+            Some(_) | None => {
+                let is_version = matches!(rest, [only] if only.exact() == Some("--version"));
+                self.note_ordinary(program, rest, is_version);
+            }
+        }
+    }
+
+    fn run_eval(&mut self, rest: &[Arg]) {
+        self.facts.is_elaborate = true;
+        let texts: Option<Vec<&str>> = rest.iter().map(Arg::exact).collect();
+        match texts {
+            Some(texts) => {
+                self.note_command("eval", true);
+                self.visit_script(&texts.join(" "));
+            }
+            None => {
+                self.facts.is_opaque = true;
+                self.variables.lose_track();
+                self.note_command("eval", false);
+            }
+        }
+    }
+
+    fn run_trap(&mut self, rest: &[Arg]) {
+        self.facts.is_elaborate = true;
+        let action = rest.iter().find(|arg| !arg.text.starts_with('-') || !arg.is_known);
+        match action.map(Arg::exact) {
+            None => self.note_command("trap", true),
+            Some(Some(script)) => {
+                let script = script.to_owned();
+                self.note_command("trap", true);
+                self.visit_script(&script);
+            }
+            Some(None) => {
+                self.facts.is_opaque = true;
+                self.note_command("trap", false);
+            }
+        }
+    }
+
+    fn run_command_builtin(&mut self, rest: &[Arg]) {
+        match rest.first().and_then(Arg::exact) {
+            Some("-v" | "-V") => self.note_command("command", true),
+            Some("-p" | "--") => {
+                self.note_command("command", true);
+                self.run(&rest[1..]);
+            }
+            _ => {
+                self.note_command("command", true);
+                self.run(rest);
+            }
+        }
+    }
+
+    fn change_directory(&mut self, rest: &[Arg]) {
+        let target = rest.iter().find(|arg| !matches!(arg.exact(), Some("-L" | "-P" | "-e" | "--")));
+        let home = match self.variables.values("HOME") {
+            Values::Known(homes) if homes.len() == 1 => homes.first().cloned(),
+            Values::Known(_) | Values::Unknown => None,
+        };
+        let target = match target {
+            None => home.map(Arg::literal),
+            Some(arg) => arg.exact().filter(|text| *text != "-").map(Arg::literal),
+        };
+        let from = std::mem::take(&mut self.places);
+        let mut read_only = true;
+        if let Some(target) = target {
+            self.places = from.clone();
+            read_only = paths::note_path(self, &target) == Certainty::Known;
+            let to: Vec<_> = from.iter().map(|place| crate::paths::resolve(&place.join(&target.text))).collect();
+            // One that cannot be entered leaves the shell where it was.
+            let stays = to.iter().any(|place| !place.is_dir());
+            self.places = to;
+            if stays {
+                self.places.extend(from);
+            }
+        }
+        self.note_command("cd", read_only);
+    }
+
+    fn run_find(&mut self, rest: &[Arg]) {
+        let mut own = Vec::new();
+        let mut args = rest.iter();
+        let mut commands = Vec::new();
+        while let Some(arg) = args.next() {
+            if matches!(arg.exact(), Some("-exec" | "-execdir" | "-ok" | "-okdir")) {
+                let command: Vec<Arg> =
+                    args.by_ref().take_while(|arg| !matches!(arg.exact(), Some(";" | "+"))).cloned().collect();
+                commands.push(command);
+            } else {
+                own.push(arg.clone());
+            }
+        }
+        self.note_ordinary("find", &own, programs::is_read_only("find", &own));
+        commands.iter().for_each(|command| self.run(command));
+    }
+
+    fn run_fd(&mut self, program: &str, rest: &[Arg]) {
+        let runs = |arg: &Arg| matches!(arg.exact(), Some("-x" | "-X" | "--exec" | "--exec-batch"));
+        let at = rest.iter().position(runs);
+        let own = &rest[..at.unwrap_or(rest.len())];
+        self.note_ordinary(program, own, at.is_none() && programs::is_read_only(program, own));
+        if let Some(at) = at {
+            self.run(&rest[at + 1..]);
+        }
+    }
+
+    fn run_git(&mut self, rest: &[Arg]) {
+        let call = git::Call::read(rest);
+        if call.sets_configuration {
+            // It can name programs to run, so it is more than the command behind it.
+            self.note_command("git -c", false);
+        }
+        if let Some(directory) = call.directory {
+            paths::note_path(self, directory);
+        }
+        let read_only = self.note_arguments(Operands::Files, call.arguments, call.is_read_only());
+        let identifier = match call.subcommand {
+            Some(subcommand) => format!("git {subcommand}"),
+            None => "git".to_owned(),
+        };
+        self.facts.is_opaque |= call.is_unclear;
+        self.note_command(identifier, read_only && !call.is_unclear);
+    }
+
+    /// Builtins that set variables or evaluate their arguments.
+    fn run_builtin(&mut self, program: &str, rest: &[Arg]) {
+        // An index of an array is evaluated, and what stands in it run.
+        self.facts.is_tainted |= rest.iter().any(|arg| hides_substitution(&arg.text));
+        let operands = || rest.iter().filter(|arg| !arg.text.starts_with('-') || !arg.is_known);
+        match program {
+            "read" | "mapfile" | "readarray" | "getopts" => {
+                for arg in operands() {
+                    self.assign_unknown(arg);
+                }
+            }
+            "printf" => {
+                if let Some(at) = rest.iter().position(|arg| arg.text.starts_with("-v")) {
+                    let attached = rest[at].text.strip_prefix("-v").filter(|name| !name.is_empty());
+                    match attached {
+                        Some(name) => self.assign_unknown(&Arg::literal(name)),
+                        None => rest.get(at + 1).into_iter().for_each(|arg| self.assign_unknown(arg)),
+                    }
+                }
+            }
+            "let" => {
+                for arg in operands() {
+                    let name = arg.text.split(|c: char| !c.is_ascii_alphanumeric() && c != '_').next();
+                    self.assign_unknown(&Arg::literal(name.unwrap_or_default()));
+                }
+            }
+            "unset" => {
+                for arg in operands() {
+                    self.assign_unknown(arg);
+                }
+            }
+            "declare" | "typeset" | "local" | "export" | "readonly" => {
+                // Assignments proper were seen by the parser; `"$name=value"` was not.
+                for arg in operands() {
+                    match arg.exact().and_then(|text| text.split_once('=')) {
+                        Some((name, _)) => self.assign_unknown(&Arg::literal(name)),
+                        None if !arg.is_known => self.variables.lose_track(),
+                        None => {}
+                    }
+                }
+            }
+            _ => {}
+        }
+        let is_test = matches!(program, "test" | "[");
+        let operands = if is_test { Operands::Files } else { Operands::Texts };
+        // A variable as operand of a test is no danger: only what the file system says is asked.
+        let known: Vec<Arg> = rest.iter().filter(|arg| arg.is_known).cloned().collect();
+        let read_only = self.note_arguments(operands, &known, true);
+        self.note_command(program, read_only);
+    }
+
+    fn assign_unknown(&mut self, arg: &Arg) {
+        match arg.exact() {
+            Some(name) => {
+                let name = name.split('[').next().unwrap_or_default();
+                self.facts.is_tainted |= variables::is_dangerous(name);
+                self.variables.assign(name, Values::Unknown);
+            }
+            None => self.variables.lose_track(),
+        }
+    }
+}
+
+fn is_variable(text: &str) -> bool {
+    text.split_once('=').is_some_and(|(name, _)| {
+        !name.is_empty() && name.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'_')
+    })
+}

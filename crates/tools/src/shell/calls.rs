@@ -1,0 +1,211 @@
+//! What each tool of the family does.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use hangar_agent::tool::{ToolContext, ToolOutcome};
+use serde_json::json;
+
+use super::arguments::{Bash, Read, Write};
+use super::registry::{Found, Order, Refusal, Registry};
+use super::texts;
+use super::tracked::{Input, Mode, Phase, Reading, Tracked};
+use crate::answer;
+
+pub(super) async fn bash(
+    registry: Arc<Registry>,
+    call_id: String,
+    arguments: Bash,
+    context: ToolContext,
+) -> ToolOutcome {
+    let Bash { command, description, shell_id, mode, wait } = arguments;
+    let order = Order { call_id, command, description, shell_id, mode };
+    let started = registry.start(order, context.progress);
+    let shell = match started {
+        Ok(shell) => shell,
+        Err(refusal) => return refused(&registry, refusal),
+    };
+    let telemetry = telemetry(mode, wait);
+    let outcome = match mode {
+        Mode::Async | Mode::Detached => ToolOutcome::success(texts::started(&shell.id, mode)),
+        Mode::Sync => {
+            let limit = wait.unwrap_or(DEFAULT_WAIT);
+            // From here on the command ends with its call, unless the call leaves it alone.
+            let leash = Leash(&shell);
+            let ended = tokio::select! {
+                // A command that has ended is told of even if its call was cancelled in the same moment.
+                biased;
+                phase = shell.ended_within(limit) => phase,
+                () = context.cancel.cancelled() => {
+                    shell.stop.cancel();
+                    shell.ended().await;
+                    return answer::interrupted();
+                }
+            };
+            if ended == Phase::Running {
+                shell.left_alone.cancel();
+            }
+            leash.release();
+            tell(&registry, &shell, limit)
+        }
+    };
+    ToolOutcome { telemetry: Some(telemetry), ..outcome }
+}
+
+/// How long a call waits for its command, unless it says otherwise.
+pub(super) const DEFAULT_WAIT: Duration = Duration::from_secs(30);
+
+/// Stops a command whose call is dropped while it waits.
+struct Leash<'a>(&'a Tracked);
+
+impl Leash<'_> {
+    fn release(self) {
+        std::mem::forget(self);
+    }
+}
+
+impl Drop for Leash<'_> {
+    fn drop(&mut self) {
+        self.0.stop.cancel();
+    }
+}
+
+pub(super) async fn read(registry: Arc<Registry>, arguments: Read, context: ToolContext) -> ToolOutcome {
+    let shell = match find(&registry, &arguments.shell_id) {
+        Ok(shell) => shell,
+        Err(outcome) => return outcome,
+    };
+    wait_and_tell(&registry, &shell, arguments.delay, &context).await
+}
+
+pub(super) async fn write(registry: Arc<Registry>, arguments: Write, context: ToolContext) -> ToolOutcome {
+    let Write { shell_id, inputs, delay } = arguments;
+    let shell = match find(&registry, &shell_id) {
+        Ok(shell) => shell,
+        Err(outcome) => return outcome,
+    };
+    let Some(sender) = shell.input() else {
+        let why = if shell.is_running() {
+            "takes no input: only commands started with mode \"async\" do, and not when detached"
+        } else {
+            "has ended"
+        };
+        return ToolOutcome::failure(format!("The command with shellId: {shell_id} {why}."));
+    };
+    let sent = async {
+        for input in inputs {
+            if sender.send(input).await.is_err() {
+                return false;
+            }
+        }
+        true
+    };
+    let sent = tokio::select! {
+        sent = sent => sent,
+        () = context.cancel.cancelled() => return answer::interrupted(),
+    };
+    if !sent && shell.is_running() {
+        return ToolOutcome::failure(format!("The command with shellId: {shell_id} no longer reads its input."));
+    }
+    wait_and_tell(&registry, &shell, delay, &context).await
+}
+
+pub(super) async fn stop(registry: Arc<Registry>, shell_id: String) -> ToolOutcome {
+    // An id that is not there is as stopped as can be.
+    if let Some(shell) = registry.remove(&shell_id) {
+        shell.stop.cancel();
+        shell.ended().await;
+    }
+    ToolOutcome::success(texts::stopped(&shell_id))
+}
+
+pub(super) fn list(registry: &Registry) -> ToolOutcome {
+    ToolOutcome::success(texts::list(&registry.list()))
+}
+
+fn find(registry: &Registry, id: &str) -> Result<Arc<Tracked>, ToolOutcome> {
+    match registry.find(id) {
+        Found::Here(shell) => Ok(shell),
+        Found::Stopped => Err(ToolOutcome::failure(texts::was_stopped(id, &registry.list()))),
+        Found::Never => Err(ToolOutcome::failure(texts::not_found(id, &registry.list()))),
+    }
+}
+
+async fn wait_and_tell(
+    registry: &Registry,
+    shell: &Tracked,
+    delay: Duration,
+    context: &ToolContext,
+) -> ToolOutcome {
+    tokio::select! {
+        biased;
+        _ = shell.ended_within(delay) => tell(registry, shell, delay),
+        // The command is not this call's: it goes on.
+        () = context.cancel.cancelled() => answer::interrupted(),
+    }
+}
+
+/// The output and where the command stands, after having waited for it.
+fn tell(registry: &Registry, shell: &Tracked, waited: Duration) -> ToolOutcome {
+    let Reading { text, phase } = shell.read();
+    let has_output = !text.trim().is_empty();
+    let output = registry.options.spill.fit(text, "bash");
+    match phase {
+        Phase::Ended { code, .. } => ToolOutcome {
+            exit_code: Some(code),
+            ..ToolOutcome::success(texts::with_marker(&output, &texts::exited(code)))
+        },
+        Phase::Running => {
+            let marker = texts::still_running(&shell.id, waited, has_output);
+            ToolOutcome::success(if has_output { texts::with_marker(&output, &marker) } else { marker })
+        }
+        Phase::Stopped { .. } => ToolOutcome::success(texts::with_marker(&output, &texts::stopped(&shell.id))),
+    }
+}
+
+fn refused(registry: &Registry, refusal: Refusal) -> ToolOutcome {
+    ToolOutcome::failure(match refusal {
+        Refusal::InUse(id) => texts::in_use(&id),
+        Refusal::TooMany => {
+            format!("Too many commands are running. Stop one with stop_bash.\n\n{}", texts::list(&registry.list()))
+        }
+        Refusal::Start(error) => format!(
+            "The command could not be started by {} in {}: {error}",
+            registry.options.program.display(),
+            registry.options.cwd.display()
+        ),
+    })
+}
+
+fn telemetry(mode: Mode, wait: Option<Duration>) -> serde_json::Value {
+    let word = |flag: bool| if flag { "true" } else { "false" };
+    let properties = json!({
+        "customTimeout": word(wait.is_some()),
+        "executionMode": if mode == Mode::Sync { "sync" } else { "async" },
+        "detached": word(mode == Mode::Detached),
+    });
+    match mode {
+        Mode::Sync => {
+            let milliseconds = u64::try_from(wait.unwrap_or(DEFAULT_WAIT).as_millis()).unwrap_or(u64::MAX);
+            json!({"properties": properties, "metrics": {"commandTimeout": milliseconds}})
+        }
+        Mode::Async | Mode::Detached => json!({"properties": properties}),
+    }
+}
+
+/// Splits what is to be written at the names of keys.
+pub(super) fn parse_input(text: &str) -> Vec<Input> {
+    let mut inputs = Vec::new();
+    let (text, ends) = match text.strip_suffix("{ctrl+d}") {
+        Some(text) => (text, true),
+        None => (text, false),
+    };
+    let text = text.replace("{enter}", "\n");
+    if !text.is_empty() {
+        inputs.push(Input::Text(text));
+    }
+    if ends {
+        inputs.push(Input::End);
+    }
+    inputs
+}

@@ -1,0 +1,25 @@
+//! The shell family: `bash`, and the tools that read, feed, stop and list what it started.
+//!
+//! Every command is a process group of its own with one task that owns it. Commands end with their call when that is
+//! cancelled, with the session at the latest, and even if this process is killed; only detached ones outlive it.
+
+mod access;
+pub mod analysis;
+mod arguments;
+mod calls;
+mod environment;
+mod family;
+mod output;
+mod pipes;
+mod process;
+mod progress;
+mod registry;
+mod supervisor;
+mod texts;
+mod tracked;
+mod watchdog;
+
+#[cfg(test)]
+mod tests;
+
+pub use registry::{ShellCompletion, ShellOptions, Shells};

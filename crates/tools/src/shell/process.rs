@@ -1,0 +1,135 @@
+//! Starting a command in a session of its own, and ending everything it started.
+
+use std::ffi::OsStr;
+use std::io;
+use std::process::ExitStatus;
+
+use rustix::process::{Pid, Signal};
+use tokio::process::{Child, Command};
+
+/// Marks the processes of a command in their environment, so that those which left its group can still be found.
+pub(super) const MARK: &str = "HANGAR_SHELL";
+
+/// The code of a command that was ended by signal 0 or whose end is not known.
+const UNKNOWN_EXIT: i32 = 1;
+
+/// A command that starts outside of our session: it has no terminal to ask questions on, and signals typed at ours do
+/// not reach it. Its process is the leader of a new group that everything it starts belongs to.
+#[expect(unsafe_code, reason = "the standard library has no stable way to call setsid in the child")]
+pub(super) fn command_in_own_session(program: impl AsRef<OsStr>) -> Command {
+    let mut command = Command::new(program);
+    // SAFETY: the closure runs in the child between fork and exec, where only async-signal-safe functions may be
+    // called. setsid(2) is one; the wrapper around it neither allocates nor takes a lock, and it captures nothing.
+    unsafe {
+        command.pre_exec(|| match rustix::process::setsid() {
+            Ok(_) => Ok(()),
+            Err(error) => Err(io::Error::from_raw_os_error(error.raw_os_error())),
+        });
+    }
+    command
+}
+
+/// The processes of one command. Whoever drops it while they run kills them.
+pub(super) struct Group {
+    leader: Pid,
+    /// The value of [`MARK`] in their environment.
+    mark: String,
+    state: GroupState,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum GroupState {
+    /// The leader has not been waited for, so its number cannot be another group's yet.
+    Led,
+    /// The leader is gone, but others of the group may be there.
+    Leaderless,
+    Gone,
+}
+
+impl Group {
+    /// `None` when the child has been waited for already.
+    pub(super) fn of(child: &Child, mark: String) -> Option<Self> {
+        let leader = child.id().and_then(|id| i32::try_from(id).ok()).and_then(Pid::from_raw)?;
+        Some(Self { leader, mark, state: GroupState::Led })
+    }
+
+    pub(super) fn id(&self) -> i32 {
+        self.leader.as_raw_nonzero().get()
+    }
+
+    pub(super) fn terminate(&self) {
+        self.signal(Signal::TERM);
+    }
+
+    /// Notes that the leader has been waited for.
+    pub(super) fn leader_ended(&mut self) {
+        if self.state == GroupState::Led {
+            let others = rustix::process::test_kill_process_group(self.leader);
+            self.state = if others.is_err() { GroupState::Gone } else { GroupState::Leaderless };
+        }
+    }
+
+    pub(super) fn is_gone(&self) -> bool {
+        self.state == GroupState::Gone
+    }
+
+    /// Ends what is left, in the group and outside of it.
+    pub(super) fn kill(&mut self) {
+        self.signal(Signal::KILL);
+        kill_marked(&self.mark);
+        self.state = GroupState::Gone;
+    }
+
+    fn signal(&self, signal: Signal) {
+        // A group that ended by itself in this moment cannot be signalled, and need not be.
+        match self.state {
+            GroupState::Led => drop(rustix::process::kill_process_group(self.leader, signal)),
+            // The number may have been given to a group of somebody else. Only members known by their mark are safe
+            // to signal where they can be known; elsewhere a number in use again so soon is the lesser risk.
+            GroupState::Leaderless if cfg!(target_os = "linux") => {}
+            GroupState::Leaderless => drop(rustix::process::kill_process_group(self.leader, signal)),
+            GroupState::Gone => {}
+        }
+    }
+}
+
+impl Drop for Group {
+    fn drop(&mut self) {
+        if !self.is_gone() {
+            self.kill();
+        }
+    }
+}
+
+/// Kills every process whose environment carries a mark that starts with `mark`.
+#[cfg(target_os = "linux")]
+pub(super) fn kill_marked(mark: &str) {
+    use rustix::process::{PidfdFlags, pidfd_open, pidfd_send_signal};
+
+    let wanted = format!("{MARK}={mark}");
+    let Ok(entries) = std::fs::read_dir("/proc") else { return };
+    for entry in entries.flatten() {
+        let name = entry.file_name();
+        let Some(pid) = name.to_str().and_then(|name| name.parse().ok()).and_then(Pid::from_raw) else { continue };
+        // Opened before looking: the signal then goes to the process that was looked at, or to none.
+        let Ok(process) = pidfd_open(pid, PidfdFlags::empty()) else { continue };
+        let Ok(environment) = std::fs::read(entry.path().join("environ")) else { continue };
+        if environment.split(|byte| *byte == 0).any(|variable| variable.starts_with(wanted.as_bytes())) {
+            // Gone by itself, or not ours to kill: nothing more can be done.
+            let _ = pidfd_send_signal(process, Signal::KILL);
+        }
+    }
+}
+
+#[cfg(not(target_os = "linux"))]
+pub(super) fn kill_marked(_mark: &str) {}
+
+/// The code of an ended command as a shell would give it: 128 and the number for a signal.
+pub(super) fn exit_code(status: ExitStatus) -> i32 {
+    use std::os::unix::process::ExitStatusExt;
+    match (status.code(), status.signal()) {
+        (Some(code), _) => code,
+        (None, Some(signal)) => 128 + signal,
+        (None, None) => UNKNOWN_EXIT,
+    }
+}

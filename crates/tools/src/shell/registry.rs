@@ -1,0 +1,404 @@
+//! The commands of a session: which there are, what became of them, and that none is left behind.
+
+use std::collections::{BTreeMap, VecDeque};
+use std::ffi::OsString;
+use std::io;
+use std::path::PathBuf;
+use std::process::Stdio;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use hangar_agent::session::Notice;
+use hangar_protocol::Body;
+use hangar_protocol::data::NotificationKind;
+use tokio::sync::mpsc;
+use tokio_util::sync::CancellationToken;
+use tokio_util::task::TaskTracker;
+
+use super::pipes::Pipes;
+use super::process::{Group, MARK, command_in_own_session, kill_marked};
+use super::progress::Progress;
+use super::supervisor::{self, Supervisor};
+use super::tracked::{Mode, Tracked};
+use super::watchdog::Watchdog;
+use crate::spill::Spill;
+
+/// Commands that can run at once.
+const RUNNING_LIMIT: usize = 64;
+
+/// Ended commands that can still be asked about.
+const ENDED_LIMIT: usize = 64;
+
+/// Stopped commands of which it is still known that they were stopped.
+const STOPPED_LIMIT: usize = 64;
+
+/// How long closing waits for commands that have been sent a signal no process can refuse.
+const CLOSING_LIMIT: Duration = Duration::from_secs(5);
+
+/// Inputs that may wait for a command to read them.
+const INPUT_QUEUE: usize = 16;
+
+/// What the shell family is given.
+#[derive(Debug, Clone)]
+pub struct ShellOptions {
+    /// The shell: `/bin/bash`.
+    pub program: PathBuf,
+    /// Where commands start. Absolute.
+    pub cwd: PathBuf,
+    /// The environment of commands; nothing else is inherited.
+    pub env: Vec<(OsString, OsString)>,
+    /// Names of variables that commands do not get.
+    pub secrets: Vec<String>,
+    /// Tells the processes of this session from those of others.
+    pub session_id: String,
+    pub spill: Spill,
+    /// Hears of commands that ended while no call waited for them.
+    pub completions: mpsc::Sender<ShellCompletion>,
+}
+
+/// A command in the background has ended.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ShellCompletion {
+    pub shell_id: String,
+    pub description: String,
+    pub exit_code: i32,
+    pub detached: bool,
+}
+
+impl From<ShellCompletion> for Notice {
+    fn from(completion: ShellCompletion) -> Self {
+        let ShellCompletion { shell_id, description, exit_code, detached } = completion;
+        let end = match exit_code {
+            0 => "has completed successfully".to_owned(),
+            code => format!("has exited with exit code {code}"),
+        };
+        let text = format!(
+            "Shell command \"{description}\" (shellId: {shell_id}) {end}. \
+             Use read_bash with shellId \"{shell_id}\" to retrieve the output."
+        );
+        let description = Some(description);
+        let kind = if detached {
+            NotificationKind::ShellDetachedCompleted { shell_id, description }
+        } else {
+            NotificationKind::ShellCompleted { shell_id, exit_code: Some(exit_code), description }
+        };
+        Notice { text, kind }
+    }
+}
+
+/// The commands of one session. Clones are the same registry; when the last is dropped, so are the commands.
+#[derive(Clone)]
+pub struct Shells(pub(super) Arc<Registry>);
+
+pub(super) struct Registry {
+    pub(super) options: ShellOptions,
+    /// What every command gets: the options' environment, without secrets and with what keeps programs from asking.
+    env: BTreeMap<OsString, OsString>,
+    table: Mutex<Table>,
+    supervisors: TaskTracker,
+    /// Ends every command that is not detached.
+    closing: CancellationToken,
+}
+
+#[derive(Default)]
+struct Table {
+    /// In the order in which they started.
+    shells: Vec<Arc<Tracked>>,
+    stopped: VecDeque<String>,
+    next_number: u64,
+    /// Numbers the marks, which outlive ids.
+    next_mark: u64,
+    watchdog: Option<Watchdog>,
+}
+
+/// A command to start.
+pub(super) struct Order {
+    pub(super) call_id: String,
+    pub(super) command: String,
+    pub(super) description: String,
+    pub(super) shell_id: Option<String>,
+    pub(super) mode: Mode,
+}
+
+pub(super) enum Refusal {
+    /// A command with that id runs already.
+    InUse(String),
+    TooMany,
+    Start(io::Error),
+}
+
+/// What is known of an id.
+pub(super) enum Found {
+    Here(Arc<Tracked>),
+    Stopped,
+    Never,
+}
+
+impl Shells {
+    pub fn new(options: ShellOptions) -> Self {
+        let env = super::environment::of(&options);
+        Self(Arc::new(Registry {
+            options,
+            env,
+            table: Mutex::default(),
+            supervisors: TaskTracker::new(),
+            closing: CancellationToken::new(),
+        }))
+    }
+
+    /// Whether a command is running that ends with the session.
+    pub fn has_background_work(&self) -> bool {
+        self.0.list().iter().any(|shell| shell.is_running() && shell.mode != Mode::Detached)
+    }
+
+    /// Ends everything that is not detached and waits until it is gone. No command can be started afterwards.
+    pub async fn shutdown(&self) {
+        self.0.closing.cancel();
+        self.0.supervisors.close();
+        // A process that the kernel cannot end (a dead network file system) must not keep us from ending.
+        let _ = tokio::time::timeout(CLOSING_LIMIT, self.0.supervisors.wait()).await;
+        kill_marked(&self.0.mark_prefix());
+        self.0.table().watchdog = None;
+    }
+}
+
+impl Registry {
+    /// Starts a command; `progress` hears of what it prints.
+    pub(super) fn start(
+        self: &Arc<Self>,
+        order: Order,
+        progress: mpsc::Sender<Body>,
+    ) -> Result<Arc<Tracked>, Refusal> {
+        let mut table = self.table();
+        let id = table.admit(order.shell_id.as_deref())?;
+        if self.closing.is_cancelled() {
+            return Err(Refusal::Start(io::Error::other("the session is closing")));
+        }
+        let commands = table.find(&id).map_or(1, |former| former.commands + 1);
+        table.next_mark += 1;
+        let number = table.next_mark;
+        let shell = match order.mode {
+            Mode::Sync | Mode::Async => {
+                let mark = format!("{}{number}.", self.mark_prefix());
+                self.start_attached(order, &id, commands, mark, progress, &mut table)
+            }
+            Mode::Detached => {
+                // Not found by the prefix of the session's own commands, which end with it.
+                let mark = format!("detached:{}{number}.", self.mark_prefix());
+                self.start_detached(order, &id, commands, mark)
+            }
+        }
+        .map_err(Refusal::Start)?;
+        table.enter(Arc::clone(&shell));
+        Ok(shell)
+    }
+
+    fn start_attached(
+        self: &Arc<Self>,
+        order: Order,
+        id: &str,
+        commands: u32,
+        mark: String,
+        progress: mpsc::Sender<Body>,
+        table: &mut Table,
+    ) -> io::Result<Arc<Tracked>> {
+        let (pipes, ends) = Pipes::open()?;
+        let mut command = self.command(&order.command);
+        command.env(MARK, &mark).stdout(ends.stdout).stderr(ends.stderr);
+        let progress = match order.mode {
+            Mode::Sync => {
+                command.stdin(Stdio::null());
+                Progress::waiting(order.call_id, progress)
+            }
+            Mode::Async | Mode::Detached => {
+                command.stdin(Stdio::piped());
+                Progress::passing(order.call_id, &progress)
+            }
+        };
+        // A missing watchdog is no reason not to run: it matters only if we are killed.
+        if table.watchdog.is_none() {
+            table.watchdog = Watchdog::start().ok();
+        }
+        let mut child = command.spawn()?;
+        // The command holds the writing ends that the pipes went to; ours would keep the pipes open.
+        drop(command);
+        let group = Group::of(&child, mark).ok_or_else(|| io::Error::other("the process has no id"))?;
+        if let Some(watchdog) = &mut table.watchdog {
+            watchdog.guard(group.id());
+        }
+        let input = child.stdin.take().map(|stdin| {
+            let (sender, receiver) = mpsc::channel(INPUT_QUEUE);
+            self.supervisors.spawn(supervisor::feed(stdin, receiver));
+            sender
+        });
+        let shell = Arc::new(Tracked::attached(
+            id,
+            order.command,
+            order.description,
+            order.mode,
+            commands,
+            group.id(),
+            &self.options.spill.dir,
+            input,
+            self.closing.child_token(),
+        ));
+        let supervisor = Supervisor::new(
+            Arc::clone(&shell),
+            child,
+            group,
+            pipes,
+            progress,
+            self.options.completions.clone(),
+            Arc::downgrade(self),
+        );
+        self.supervisors.spawn(supervisor.run());
+        Ok(shell)
+    }
+
+    /// Its output goes to a file, since no reader of a pipe would be left when we end before it.
+    fn start_detached(
+        self: &Arc<Self>,
+        order: Order,
+        id: &str,
+        commands: u32,
+        mark: String,
+    ) -> io::Result<Arc<Tracked>> {
+        let dir = &self.options.spill.dir;
+        std::fs::create_dir_all(dir)?;
+        let (log, path) = tempfile::Builder::new()
+            .prefix("detached-")
+            .suffix(".log")
+            .tempfile_in(dir)?
+            .keep()
+            .map_err(|error| error.error)?;
+        let stderr = log.try_clone()?;
+        let child = self
+            .command(&order.command)
+            .env(MARK, &mark)
+            .stdin(Stdio::null())
+            .stdout(log)
+            .stderr(stderr)
+            .spawn()?;
+        let pid = child.id().and_then(|id| i32::try_from(id).ok()).unwrap_or_default();
+        let shell = Arc::new(Tracked::detached(
+            id,
+            order.command,
+            order.description,
+            commands,
+            pid,
+            path,
+        ));
+        self.supervisors.spawn(supervisor::watch_detached(
+            Arc::clone(&shell),
+            child,
+            mark,
+            self.closing.child_token(),
+            self.options.completions.clone(),
+        ));
+        Ok(shell)
+    }
+
+    fn command(&self, text: &str) -> tokio::process::Command {
+        let mut command = command_in_own_session(&self.options.program);
+        command
+            // The text may start with a dash.
+            .args(["--norc", "--noprofile", "-c", "--"])
+            .arg(text)
+            .current_dir(&self.options.cwd)
+            .env_clear()
+            .envs(&self.env);
+        command
+    }
+
+    pub(super) fn find(&self, id: &str) -> Found {
+        let table = self.table();
+        match table.find(id) {
+            Some(shell) => Found::Here(Arc::clone(shell)),
+            None if table.stopped.iter().any(|stopped| stopped == id) => Found::Stopped,
+            None => Found::Never,
+        }
+    }
+
+    /// Takes a command out of the list; it is then only known to have been stopped.
+    pub(super) fn remove(&self, id: &str) -> Option<Arc<Tracked>> {
+        let mut table = self.table();
+        let position = table.shells.iter().position(|shell| shell.id == id)?;
+        let shell = table.shells.remove(position);
+        if table.stopped.len() == STOPPED_LIMIT {
+            table.stopped.pop_front();
+        }
+        table.stopped.push_back(id.to_owned());
+        Some(shell)
+    }
+
+    pub(super) fn list(&self) -> Vec<Arc<Tracked>> {
+        self.table().shells.clone()
+    }
+
+    /// The group's processes are gone.
+    pub(super) fn release(&self, group: i32) {
+        if let Some(watchdog) = &mut self.table().watchdog {
+            watchdog.release(group);
+        }
+    }
+
+    /// The environment that commands see.
+    pub(super) fn env(&self) -> &BTreeMap<OsString, OsString> {
+        &self.env
+    }
+
+    fn mark_prefix(&self) -> String {
+        format!("{}:", self.options.session_id)
+    }
+
+    fn table(&self) -> MutexGuard<'_, Table> {
+        // The table is whole between statements: a panic elsewhere says nothing about it.
+        self.table.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Drop for Registry {
+    fn drop(&mut self) {
+        self.closing.cancel();
+    }
+}
+
+impl Table {
+    fn find(&self, id: &str) -> Option<&Arc<Tracked>> {
+        self.shells.iter().find(|shell| shell.id == id)
+    }
+
+    /// The id that a new command gets, if there may be one.
+    fn admit(&mut self, wanted: Option<&str>) -> Result<String, Refusal> {
+        let running = self.shells.iter().filter(|shell| shell.is_running()).count();
+        if running >= RUNNING_LIMIT {
+            return Err(Refusal::TooMany);
+        }
+        match wanted {
+            Some(id) if self.find(id).is_some_and(|shell| shell.is_running()) => {
+                Err(Refusal::InUse(id.to_owned()))
+            }
+            Some(id) => Ok(id.to_owned()),
+            None => loop {
+                let id = self.next_number.to_string();
+                self.next_number += 1;
+                if self.find(&id).is_none() {
+                    return Ok(id);
+                }
+            },
+        }
+    }
+
+    fn enter(&mut self, shell: Arc<Tracked>) {
+        self.shells.retain(|former| former.id != shell.id);
+        self.stopped.retain(|stopped| *stopped != shell.id);
+        self.shells.push(shell);
+        let ended = self.shells.iter().filter(|shell| !shell.is_running()).count();
+        let mut surplus = ended.saturating_sub(ENDED_LIMIT);
+        self.shells.retain(|shell| {
+            let goes = surplus > 0 && !shell.is_running();
+            surplus -= usize::from(goes);
+            !goes
+        });
+    }
+}

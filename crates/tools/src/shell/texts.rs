@@ -1,0 +1,78 @@
+//! What calls answer. Recorded conversations replay against the markers, so their form is fixed.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use super::tracked::{Mode, Phase, Tracked};
+
+/// Output, then where its command stands.
+pub(super) fn with_marker(output: &str, marker: &str) -> String {
+    format!("{}\n{marker}", output.trim_end())
+}
+
+pub(super) fn exited(code: i32) -> String {
+    format!("<exited with exit code {code}>")
+}
+
+pub(super) fn started(id: &str, mode: Mode) -> String {
+    match mode {
+        Mode::Sync | Mode::Async => format!("<command started in background with shellId: {id}>"),
+        Mode::Detached => format!("<command started in detached background with shellId: {id}>"),
+    }
+}
+
+pub(super) fn still_running(id: &str, waited: Duration, has_output: bool) -> String {
+    let seconds = waited.as_secs();
+    let output = if has_output { "" } else { " and has printed nothing yet" };
+    format!(
+        "<command with shellId: {id} is still running after {seconds} seconds{output}. You will be notified when it \
+         ends; until then read_bash shows its output and stop_bash stops it.>"
+    )
+}
+
+pub(super) fn in_use(id: &str) -> String {
+    format!(
+        "<command with shellId: {id} is already running, wait for output with read_bash, stop it with stop_bash tool>"
+    )
+}
+
+pub(super) fn stopped(id: &str) -> String {
+    format!("<command with id: {id} stopped>")
+}
+
+pub(super) fn was_stopped(id: &str, shells: &[Arc<Tracked>]) -> String {
+    format!("shellId: {id} was already stopped via stop_bash.\n\n{}", list(shells))
+}
+
+pub(super) fn not_found(id: &str, shells: &[Arc<Tracked>]) -> String {
+    format!(
+        "shellId: {id} not found or was never created. Please supply a valid shell ID.\n\n{}",
+        list(shells)
+    )
+}
+
+pub(super) fn list(shells: &[Arc<Tracked>]) -> String {
+    if shells.is_empty() {
+        return "<no active shell sessions>".to_owned();
+    }
+    let mut text = "Active shell sessions:".to_owned();
+    for shell in shells {
+        let status = match shell.phase() {
+            Phase::Running => "running".to_owned(),
+            Phase::Ended { code, .. } => format!("completed (exit code: {code})"),
+            Phase::Stopped { .. } => "cancelled".to_owned(),
+        };
+        let mode = match shell.mode {
+            Mode::Sync => "sync",
+            Mode::Async | Mode::Detached => "async",
+        };
+        let Tracked { id, pid, commands, command, .. } = &**shell;
+        let elapsed = shell.elapsed().as_secs();
+        let unread = if shell.has_unread_output() { "yes" } else { "no" };
+        text.push_str(&format!(
+            "\n  shellId: {id}, pid: {pid}, mode: {mode}, status: {status}, elapsed: {elapsed}s, commands: {commands}, \
+             unread output: {unread}\n    current command: {command}"
+        ));
+    }
+    text
+}

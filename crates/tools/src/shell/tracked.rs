@@ -1,0 +1,237 @@
+//! One command as the calls about it see it.
+
+use std::path::{Path, PathBuf};
+use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use tokio::sync::{mpsc, watch};
+use tokio::time::Instant;
+use tokio_util::sync::CancellationToken;
+
+use super::output::{self, Output};
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Mode {
+    /// Its call waits for it.
+    Sync,
+    /// It runs on its own, until the session ends.
+    Async,
+    /// It outlives the session.
+    Detached,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Phase {
+    Running,
+    Ended { code: i32, after: Duration },
+    Stopped { after: Duration },
+}
+
+/// What is written to a command.
+pub(super) enum Input {
+    Text(String),
+    End,
+}
+
+/// Who learns that a command has ended.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Witness {
+    /// A call is waiting for just that.
+    Call,
+    Nobody,
+}
+
+pub(super) struct Tracked {
+    pub(super) id: String,
+    pub(super) command: String,
+    pub(super) description: String,
+    pub(super) mode: Mode,
+    /// How many commands have had this id.
+    pub(super) commands: u32,
+    pub(super) pid: i32,
+    /// Ends the command.
+    pub(super) stop: CancellationToken,
+    /// Cancelled when the call that started the command no longer waits for it.
+    pub(super) left_alone: CancellationToken,
+    started: Instant,
+    phase: watch::Sender<Phase>,
+    state: Mutex<State>,
+}
+
+struct State {
+    transcript: Transcript,
+    /// Calls that wait for the end.
+    waiting: usize,
+    /// The whole output of the ended command has been handed out.
+    was_read: bool,
+    input: Option<mpsc::Sender<Input>>,
+}
+
+enum Transcript {
+    Kept(Output),
+    /// A file that the command writes itself.
+    Log(PathBuf),
+}
+
+/// What is told of a command: its output and where it stands.
+pub(super) struct Reading {
+    pub(super) text: String,
+    pub(super) phase: Phase,
+}
+
+impl Tracked {
+    #[expect(clippy::too_many_arguments, reason = "the only caller names each where it comes from")]
+    pub(super) fn attached(
+        id: &str,
+        command: String,
+        description: String,
+        mode: Mode,
+        commands: u32,
+        pid: i32,
+        dir: &Path,
+        input: Option<mpsc::Sender<Input>>,
+        stop: CancellationToken,
+    ) -> Self {
+        let transcript = Transcript::Kept(Output::new(dir));
+        Self {
+            id: id.to_owned(),
+            command,
+            description,
+            mode,
+            commands,
+            pid,
+            stop,
+            left_alone: CancellationToken::new(),
+            started: Instant::now(),
+            phase: watch::Sender::new(Phase::Running),
+            state: Mutex::new(State { transcript, waiting: 0, was_read: false, input }),
+        }
+    }
+
+    pub(super) fn detached(
+        id: &str,
+        command: String,
+        description: String,
+        commands: u32,
+        pid: i32,
+        log: PathBuf,
+    ) -> Self {
+        // The end of the session is no reason for this one to stop.
+        let stop = CancellationToken::new();
+        let (mode, nowhere) = (Mode::Detached, Path::new(""));
+        let shell = Self::attached(id, command, description, mode, commands, pid, nowhere, None, stop);
+        shell.state().transcript = Transcript::Log(log);
+        shell
+    }
+
+    pub(super) fn phase(&self) -> Phase {
+        *self.phase.borrow()
+    }
+
+    pub(super) fn is_running(&self) -> bool {
+        self.phase() == Phase::Running
+    }
+
+    pub(super) fn elapsed(&self) -> Duration {
+        match self.phase() {
+            Phase::Running => self.started.elapsed(),
+            Phase::Ended { after, .. } | Phase::Stopped { after } => after,
+        }
+    }
+
+    /// Waits for the end, but not for longer than `limit`.
+    pub(super) async fn ended_within(&self, limit: Duration) -> Phase {
+        let _waiting = Waiting::new(self);
+        let mut phase = self.phase.subscribe();
+        let ended = phase.wait_for(|phase| *phase != Phase::Running);
+        // The sender lives as long as `self`: the wait cannot fail, only take too long.
+        let _ = tokio::time::timeout(limit, ended).await;
+        self.phase()
+    }
+
+    /// Waits for the end, however long that takes.
+    pub(super) async fn ended(&self) -> Phase {
+        let mut phase = self.phase.subscribe();
+        let ended = phase.wait_for(|phase| *phase != Phase::Running).await;
+        ended.map_or_else(|_| self.phase(), |phase| *phase)
+    }
+
+    /// All output so far. Of an ended command it is handed out once.
+    pub(super) fn read(&self) -> Reading {
+        let mut state = self.state();
+        // Under the lock that the end is noted under: output and phase belong together.
+        let phase = self.phase();
+        let ended = phase != Phase::Running;
+        let text = if ended && state.was_read {
+            String::new()
+        } else {
+            match &state.transcript {
+                Transcript::Kept(output) => output.text(),
+                Transcript::Log(path) => output::read_log(path),
+            }
+        };
+        state.was_read |= ended;
+        Reading { text, phase }
+    }
+
+    pub(super) fn has_unread_output(&self) -> bool {
+        let state = self.state();
+        match &state.transcript {
+            Transcript::Kept(output) => !state.was_read && !output.is_empty(),
+            Transcript::Log(_) => false,
+        }
+    }
+
+    /// Runs `look` on what is kept of the output, with `text` added to it first.
+    pub(super) fn print<T>(&self, text: &str, look: impl FnOnce(&Output) -> T) -> Option<T> {
+        match &mut self.state().transcript {
+            Transcript::Kept(output) => {
+                output.push(text);
+                Some(look(output))
+            }
+            Transcript::Log(_) => None,
+        }
+    }
+
+    /// Notes the end.
+    pub(super) fn end(&self, code: i32) -> Witness {
+        self.finish(Phase::Ended { code, after: self.started.elapsed() })
+    }
+
+    pub(super) fn end_stopped(&self) {
+        self.finish(Phase::Stopped { after: self.started.elapsed() });
+    }
+
+    fn finish(&self, phase: Phase) -> Witness {
+        let mut state = self.state();
+        state.input = None;
+        self.phase.send_replace(phase);
+        if state.waiting > 0 { Witness::Call } else { Witness::Nobody }
+    }
+
+    /// The way to the command's input; `None` if it has none or has ended.
+    pub(super) fn input(&self) -> Option<mpsc::Sender<Input>> {
+        self.state().input.clone()
+    }
+
+    fn state(&self) -> MutexGuard<'_, State> {
+        // No panic can leave the state half changed.
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// Counts a call as waiting for as long as it does.
+struct Waiting<'a>(&'a Tracked);
+
+impl<'a> Waiting<'a> {
+    fn new(shell: &'a Tracked) -> Self {
+        shell.state().waiting += 1;
+        Self(shell)
+    }
+}
+
+impl Drop for Waiting<'_> {
+    fn drop(&mut self) {
+        self.0.state().waiting -= 1;
+    }
+}

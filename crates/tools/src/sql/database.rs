@@ -1,0 +1,333 @@
+//! The session's database: opened when first needed, kept to itself, within bounds.
+
+use std::fmt::Write as _;
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::{Duration, Instant};
+
+use rusqlite::config::DbConfig;
+use rusqlite::hooks::{AuthAction, AuthContext, Authorization};
+use rusqlite::limits::Limit;
+use rusqlite::types::ValueRef;
+use rusqlite::{Connection, ErrorCode, Statement};
+use tokio_util::sync::CancellationToken;
+
+use super::statements;
+
+/// Time for all statements of one call.
+const TIME_LIMIT: Duration = Duration::from_secs(10);
+
+/// Steps of SQLite's machine between two looks at the clock.
+const STEPS_PER_CHECK: i32 = 10_000;
+
+/// Rows of one statement that are listed, bytes of one value, and bytes of all results of a call.
+const ROWS_LIMIT: usize = 10_000;
+const CELL_LIMIT: usize = 64 * 1024;
+const TEXT_LIMIT: usize = 1024 * 1024;
+
+/// Pages of the file, 64 MB of them, and bytes of one value.
+const PAGES_LIMIT: u32 = 16 * 1024;
+const VALUE_LIMIT: i32 = 16 * 1024 * 1024;
+
+/// Waiting for another process that writes to the same file.
+const BUSY_LIMIT: Duration = Duration::from_secs(5);
+
+const SCHEMA: &str = "
+    CREATE TABLE IF NOT EXISTS todos (
+        id TEXT PRIMARY KEY,
+        title TEXT NOT NULL,
+        description TEXT,
+        status TEXT DEFAULT 'pending' CHECK(status IN ('pending', 'in_progress', 'done', 'blocked')),
+        created_at TEXT DEFAULT (datetime('now')),
+        updated_at TEXT DEFAULT (datetime('now'))
+    );
+    CREATE TABLE IF NOT EXISTS todo_deps (
+        todo_id TEXT NOT NULL REFERENCES todos(id),
+        depends_on TEXT NOT NULL REFERENCES todos(id),
+        PRIMARY KEY (todo_id, depends_on)
+    );";
+
+/// Pragmas that only tell.
+const PRAGMAS: [&str; 14] = [
+    "collation_list",
+    "compile_options",
+    "database_list",
+    "foreign_key_check",
+    "foreign_key_list",
+    "function_list",
+    "index_info",
+    "index_list",
+    "index_xinfo",
+    "integrity_check",
+    "quick_check",
+    "table_info",
+    "table_list",
+    "table_xinfo",
+];
+
+#[derive(Debug)]
+pub struct Database {
+    path: PathBuf,
+    connection: Mutex<Option<Connection>>,
+}
+
+/// What became of a call's statements.
+#[derive(Debug, Default, PartialEq, Eq)]
+pub(crate) struct Execution {
+    pub(crate) done: Vec<Done>,
+    pub(crate) failure: Option<Failure>,
+    pub(crate) todos_changed: bool,
+}
+
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) struct Done {
+    pub(crate) keyword: String,
+    pub(crate) text: String,
+}
+
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) enum Failure {
+    Statement { keyword: String, message: String },
+    Cancelled,
+}
+
+#[derive(Debug, thiserror::Error)]
+#[error("cannot open the session database {}: {source}", path.display())]
+pub(crate) struct OpenError {
+    path: PathBuf,
+    source: rusqlite::Error,
+}
+
+impl Database {
+    /// A database at `path`, which is created when first used.
+    pub fn new(path: PathBuf) -> Self {
+        Self { path, connection: Mutex::new(None) }
+    }
+
+    /// Runs statements one after the other, up to the first that fails. What ran before it stays.
+    pub(crate) fn execute(
+        &self,
+        statements: &[&str],
+        cancel: &CancellationToken,
+    ) -> Result<Execution, OpenError> {
+        let mut slot = self.connection.lock().unwrap_or_else(PoisonError::into_inner);
+        let connection = match &mut *slot {
+            Some(connection) => connection,
+            empty => {
+                let opened =
+                    open(&self.path).map_err(|source| OpenError { path: self.path.clone(), source })?;
+                empty.insert(opened)
+            }
+        };
+        let touches_todos = Arc::new(AtomicBool::new(false));
+        if let Err(source) = guard(connection, &touches_todos, cancel) {
+            return Err(OpenError { path: self.path.clone(), source });
+        }
+        let mut execution = Execution::default();
+        let mut room = TEXT_LIMIT;
+        for statement in statements {
+            let keyword = statements::keyword(statement);
+            touches_todos.store(false, Ordering::Relaxed);
+            let changes = connection.total_changes();
+            match run(connection, statement, &keyword, room) {
+                Ok(text) => {
+                    let has_changed = connection.total_changes() > changes || is_schema_change(&keyword);
+                    execution.todos_changed |= has_changed && touches_todos.load(Ordering::Relaxed);
+                    room = room.saturating_sub(text.len());
+                    execution.done.push(Done { keyword, text });
+                }
+                Err(_) if cancel.is_cancelled() => {
+                    execution.failure = Some(Failure::Cancelled);
+                    break;
+                }
+                Err(error) => {
+                    execution.failure = Some(Failure::Statement { keyword, message: message(&error) });
+                    break;
+                }
+            }
+        }
+        end_transaction(connection, &mut execution);
+        Ok(execution)
+    }
+}
+
+fn open(path: &Path) -> rusqlite::Result<Connection> {
+    if let Some(directory) = path.parent() {
+        // If it cannot be made, opening says so with the path.
+        let _ = std::fs::create_dir_all(directory);
+    }
+    let connection = Connection::open(path)?;
+    connection.busy_timeout(BUSY_LIMIT)?;
+    connection.set_db_config(DbConfig::SQLITE_DBCONFIG_DEFENSIVE, true)?;
+    connection.set_db_config(DbConfig::SQLITE_DBCONFIG_TRUSTED_SCHEMA, false)?;
+    connection.set_db_config(DbConfig::SQLITE_DBCONFIG_ENABLE_FKEY, true)?;
+    // A misspelled column in double quotes is an error, and not a text.
+    connection.set_db_config(DbConfig::SQLITE_DBCONFIG_DQS_DML, false)?;
+    connection.set_db_config(DbConfig::SQLITE_DBCONFIG_DQS_DDL, false)?;
+    connection.set_limit(Limit::SQLITE_LIMIT_ATTACHED, 0)?;
+    connection.set_limit(Limit::SQLITE_LIMIT_LENGTH, VALUE_LIMIT)?;
+    connection.pragma_update(None, "temp_store", "MEMORY")?;
+    connection.pragma_update_and_check(None, "max_page_count", PAGES_LIMIT, |_| Ok(()))?;
+    connection.execute_batch(SCHEMA)?;
+    Ok(connection)
+}
+
+/// Keeps a call's statements inside the database and its time, and notes whether they touch the todos.
+fn guard(
+    connection: &mut Connection,
+    touches_todos: &Arc<AtomicBool>,
+    cancel: &CancellationToken,
+) -> rusqlite::Result<()> {
+    let touches_todos = Arc::clone(touches_todos);
+    connection.authorizer(Some(move |context: AuthContext<'_>| {
+        if let Some(table) = written_table(context.action)
+            && (table.eq_ignore_ascii_case("todos") || table.eq_ignore_ascii_case("todo_deps"))
+        {
+            touches_todos.store(true, Ordering::Relaxed);
+        }
+        if is_allowed(context.action) { Authorization::Allow } else { Authorization::Deny }
+    }))?;
+    let cancel = cancel.clone();
+    let deadline = Instant::now() + TIME_LIMIT;
+    let is_over = move || cancel.is_cancelled() || Instant::now() >= deadline;
+    connection.progress_handler(STEPS_PER_CHECK, Some(is_over))
+}
+
+fn is_allowed(action: AuthAction<'_>) -> bool {
+    match action {
+        AuthAction::Attach { .. } | AuthAction::Detach { .. } | AuthAction::Unknown { .. } => false,
+        AuthAction::Function { function_name } => !function_name.eq_ignore_ascii_case("load_extension"),
+        AuthAction::CreateVtable { module_name, .. } => {
+            ["fts4", "fts5", "rtree"].iter().any(|known| module_name.eq_ignore_ascii_case(known))
+        }
+        AuthAction::Pragma { pragma_name, pragma_value } => {
+            let settable = ["foreign_keys", "user_version", "page_count"];
+            PRAGMAS.iter().any(|known| pragma_name.eq_ignore_ascii_case(known))
+                || (pragma_value.is_none()
+                    && settable.iter().any(|known| pragma_name.eq_ignore_ascii_case(known)))
+        }
+        _ => true,
+    }
+}
+
+fn written_table(action: AuthAction<'_>) -> Option<&str> {
+    match action {
+        AuthAction::Insert { table_name }
+        | AuthAction::Delete { table_name }
+        | AuthAction::Update { table_name, .. }
+        | AuthAction::DropTable { table_name }
+        | AuthAction::AlterTable { table_name, .. } => Some(table_name),
+        _ => None,
+    }
+}
+
+fn is_schema_change(keyword: &str) -> bool {
+    matches!(keyword, "CREATE" | "DROP" | "ALTER")
+}
+
+fn run(connection: &Connection, sql: &str, keyword: &str, room: usize) -> rusqlite::Result<String> {
+    let mut statement = connection.prepare(sql)?;
+    let before = connection.total_changes();
+    let rows = read_rows(&mut statement, room)?;
+    let changed = connection.total_changes() - before;
+    let counted = match keyword {
+        "INSERT" => {
+            format!("{changed} row(s) inserted. Last inserted row ID: {}.", connection.last_insert_rowid())
+        }
+        "UPDATE" => format!("{changed} row(s) updated."),
+        "DELETE" => format!("{changed} row(s) deleted."),
+        _ if is_schema_change(keyword) => "Schema operation completed successfully.".to_owned(),
+        _ if rows.is_some() && changed == 0 => String::new(),
+        _ => format!("Query executed successfully. Rows affected: {changed}."),
+    };
+    Ok(match (counted.is_empty(), rows) {
+        (true, rows) => rows.unwrap_or_default(),
+        (false, None) => counted,
+        (false, Some(rows)) => format!("{counted}\n\n{rows}"),
+    })
+}
+
+/// The rows as a table; `None` for a statement that has no columns. Runs the statement to its end either way.
+fn read_rows(statement: &mut Statement<'_>, room: usize) -> rusqlite::Result<Option<String>> {
+    let columns = statement.column_count();
+    let head = columns_line(statement.column_names());
+    let rule = columns_line((0..columns).map(|_| "---"));
+    let mut lines = String::new();
+    let mut shown = 0;
+    let mut total = 0usize;
+    let mut rows = statement.raw_query();
+    while let Some(row) = rows.next()? {
+        total += 1;
+        if shown == ROWS_LIMIT || lines.len() > room {
+            continue;
+        }
+        shown += 1;
+        lines.push_str("\n|");
+        for column in 0..columns {
+            lines.push(' ');
+            push_value(&mut lines, row.get_ref(column)?);
+            lines.push_str(" |");
+        }
+    }
+    if columns == 0 {
+        return Ok(None);
+    }
+    if total == 0 {
+        return Ok(Some("Query returned 0 rows.".to_owned()));
+    }
+    let mut text = format!("{total} row(s) returned:\n\n{head}\n{rule}{lines}");
+    if shown < total {
+        let _ = write!(text, "\n(only the first {shown} are listed)");
+    }
+    Ok(Some(text))
+}
+
+fn columns_line<'a>(names: impl Iterator<Item = &'a str>) -> String {
+    names.fold("|".to_owned(), |line, name| format!("{line} {name} |"))
+}
+
+fn push_value(line: &mut String, value: ValueRef<'_>) {
+    let _ = match value {
+        ValueRef::Null => write!(line, "NULL"),
+        ValueRef::Integer(number) => write!(line, "{number}"),
+        ValueRef::Real(number) => write!(line, "{number}"),
+        ValueRef::Text(text) => {
+            write!(line, "{}", String::from_utf8_lossy(&text[..text.len().min(CELL_LIMIT)]))
+        }
+        ValueRef::Blob(bytes) => {
+            line.push_str("x'");
+            for byte in bytes.iter().take(CELL_LIMIT) {
+                let _ = write!(line, "{byte:02x}");
+            }
+            write!(line, "'")
+        }
+    };
+}
+
+/// A transaction left open would hide this call's work from everyone, and lose it when the session ends.
+fn end_transaction(connection: &Connection, execution: &mut Execution) {
+    if connection.is_autocommit() {
+        return;
+    }
+    let note = match connection.execute_batch("ROLLBACK") {
+        Ok(()) => "The open transaction was rolled back: BEGIN and COMMIT belong in one call.".to_owned(),
+        Err(error) => format!("The open transaction could not be rolled back: {}.", message(&error)),
+    };
+    match (&mut execution.failure, execution.done.last_mut()) {
+        (Some(Failure::Statement { message, .. }), _) => message.push_str(&format!("\n{note}")),
+        (Some(Failure::Cancelled), _) | (None, None) => {}
+        (None, Some(last)) => last.text.push_str(&format!("\n{note}")),
+    }
+}
+
+fn message(error: &rusqlite::Error) -> String {
+    match error {
+        rusqlite::Error::SqliteFailure(failure, _) if failure.code == ErrorCode::OperationInterrupted => {
+            format!("the query took longer than {} seconds", TIME_LIMIT.as_secs())
+        }
+        rusqlite::Error::SqliteFailure(_, Some(message)) => message.clone(),
+        rusqlite::Error::SqlInputError { msg, .. } => msg.clone(),
+        other => other.to_string(),
+    }
+}

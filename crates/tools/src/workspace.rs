@@ -1,0 +1,38 @@
+//! Where a session's tools work.
+
+use std::path::{Path, PathBuf};
+
+use crate::paths;
+use crate::spill::Spill;
+
+/// The directory that relative paths start from, and what is allowed to reach the model.
+#[derive(Debug, Clone)]
+pub struct Workspace {
+    /// Absolute.
+    pub cwd: PathBuf,
+    /// Texts over its threshold go to its directory; it is also the size above which a file is not viewed whole.
+    pub spill: Spill,
+}
+
+impl Workspace {
+    /// A path as the model gave it, as people are shown it and as rules see it.
+    pub(crate) fn locate(&self, given: &str) -> Location {
+        let shown = paths::absolute(&self.cwd, given);
+        let real = paths::resolve(&shown);
+        Location { shown, real }
+    }
+
+    /// Whether a resolved path lies in the session's own directory.
+    pub(crate) fn contains(&self, real: &Path) -> bool {
+        real.starts_with(paths::resolve(&self.cwd))
+    }
+}
+
+/// One place in the file system, under the name it was given and the name it has.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Location {
+    /// Absolute, `..` removed, links left as they are.
+    pub(crate) shown: PathBuf,
+    /// Links resolved; the one that is opened.
+    pub(crate) real: PathBuf,
+}

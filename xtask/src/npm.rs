@@ -1,0 +1,37 @@
+//! npm packages that tests and benchmarks need. They are installed, never committed.
+
+use std::path::Path;
+
+use anyhow::{Context, Result, bail};
+use serde_json::Value;
+
+use crate::shell;
+
+/// Installs what `directory/package.json` pins, unless it is there already.
+pub(crate) fn install(directory: &Path) -> Result<()> {
+    let manifest = directory.join("package.json");
+    let text =
+        std::fs::read_to_string(&manifest).with_context(|| format!("reading {}", manifest.display()))?;
+    let manifest: Value =
+        serde_json::from_str(&text).with_context(|| format!("reading {}", manifest.display()))?;
+    let pinned = manifest["dependencies"].as_object().context("package.json has no dependencies")?;
+    if pinned.iter().all(|(name, version)| installed_version(directory, name).as_ref() == Some(version)) {
+        return Ok(());
+    }
+    if !shell::is_installed("npm", &["--version"]) {
+        bail!(
+            "npm is not installed; the tests need the packages in {}",
+            directory.join("package.json").display()
+        );
+    }
+    let locked = directory.join("package-lock.json").exists();
+    let verb = if locked { "ci" } else { "install" };
+    let flags = ["--no-audit", "--no-fund", "--ignore-scripts"];
+    shell::run(shell::program("npm").arg(verb).args(flags).current_dir(directory))
+}
+
+fn installed_version(directory: &Path, package: &str) -> Option<Value> {
+    let manifest = directory.join("node_modules").join(package).join("package.json");
+    let manifest: Value = serde_json::from_str(&std::fs::read_to_string(manifest).ok()?).ok()?;
+    Some(manifest["version"].clone())
+}

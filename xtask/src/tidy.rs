@@ -1,0 +1,274 @@
+//! `cargo xtask tidy`: the rules of the repository that no compiler knows.
+
+use std::path::{Path, PathBuf};
+
+use anyhow::{Context, Result, bail};
+use serde_json::Value;
+
+use crate::{root, shell};
+
+/// From here on a source file is listed: it may hold a second noun.
+const LONG_FILE: usize = 700;
+const TOO_LONG_FILE: usize = 900;
+/// Files that are tables, and may be as long as what they list.
+const TABLES: &[&str] = &[];
+const README_LIMIT: usize = 150;
+
+/// What no source may contain, with the reason. Split, so that this list does not find itself.
+const FORBIDDEN: &[(&str, &str)] = &[
+    (concat!("todo", "!("), "finish it"),
+    (concat!("unimplemented", "!("), "finish it"),
+    (concat!("FIX", "ME"), "mend it"),
+    (concat!("#[igno", "re"), "a test that does not run is no test"),
+];
+
+/// Directories of the machines that the code was written on.
+const MACHINE_PATHS: &[&str] = &[concat!("/wo", "rk/"), concat!("/ro", "ot/"), concat!("/tmp/pe", "ers")];
+
+/// Which crates of the workspace each crate may use. A new crate gets a line here.
+const MAY_USE: &[(&str, &[&str])] = &[
+    ("hangar-protocol", &[]),
+    ("hangar-agent", &["hangar-protocol"]),
+    ("hangar-models", &["hangar-agent", "hangar-protocol"]),
+    ("hangar-tools", &["hangar-agent", "hangar-protocol"]),
+    ("hangar-store", &["hangar-agent", "hangar-protocol"]),
+    ("hangar-test-support", &["hangar-models"]),
+    ("hangar-cli", &["hangar-agent", "hangar-models", "hangar-protocol", "hangar-store", "hangar-tools"]),
+    ("xtask", &[]),
+];
+
+/// Crates that may be used by tests only.
+const TESTS_ONLY: &[&str] = &["hangar-test-support"];
+
+/// Crates that decide and never touch the world.
+const WITHOUT_IO: &[&str] = &["hangar-protocol", "hangar-agent"];
+const IO_CRATES: &[&str] = &["reqwest", "hyper", "axum", "rusqlite", "rustix", "nix", "libc", "process-wrap"];
+const IO_FEATURES_OF_TOKIO: &[&str] =
+    &["full", "fs", "net", "process", "signal", "io-std", "rt-multi-thread"];
+
+pub(crate) fn run() -> Result<()> {
+    let files = files()?;
+    let mut problems = Vec::new();
+    problems.extend(words_that_must_not_stay(&files)?);
+    problems.extend(lengths(&files)?);
+    problems.extend(architecture_names_every_crate()?);
+    problems.extend(dependencies(&metadata()?));
+    problems.extend(licences());
+    if !problems.is_empty() {
+        bail!("\n  {}", problems.join("\n  "));
+    }
+    println!("tidy: {} files", files.len());
+    Ok(())
+}
+
+/// What is in the repository or about to be, relative to its root.
+fn files() -> Result<Vec<PathBuf>> {
+    let git = ["ls-files", "--cached", "--others", "--exclude-standard"];
+    let listing = shell::read(shell::program("git").args(git))?;
+    Ok(listing.lines().map(PathBuf::from).filter(|path| root().join(path).is_file()).collect())
+}
+
+fn read(path: &Path) -> Result<String> {
+    let bytes = std::fs::read(root().join(path)).with_context(|| format!("reading {}", path.display()))?;
+    Ok(String::from_utf8_lossy(&bytes).into_owned())
+}
+
+fn is_source(path: &Path) -> bool {
+    path.extension()
+        .is_some_and(|extension| ["rs", "ts", "tsx", "mjs", "js"].iter().any(|known| extension == *known))
+}
+
+fn words_that_must_not_stay(files: &[PathBuf]) -> Result<Vec<String>> {
+    let mut problems = Vec::new();
+    for path in files.iter().filter(|path| path.extension().is_none_or(|extension| extension != "lock")) {
+        for (number, line) in read(path)?.lines().enumerate() {
+            let mut found = |what: &str, why: &str| {
+                problems.push(format!("{}:{}: `{what}`: {why}", path.display(), number + 1));
+            };
+            for path in MACHINE_PATHS.iter().filter(|path| has_path(line, path)) {
+                found(path, "a path of one machine");
+            }
+            for (word, why) in FORBIDDEN.iter().filter(|(word, _)| is_source(path) && line.contains(word)) {
+                found(word, why);
+            }
+        }
+    }
+    Ok(problems)
+}
+
+/// A directory counts at the start of a path, not inside one.
+fn has_path(line: &str, path: &str) -> bool {
+    let inside = |c: char| c.is_alphanumeric() || "_.$)}>".contains(c);
+    line.match_indices(path).any(|(at, _)| !line[..at].ends_with(inside))
+}
+
+fn lengths(files: &[PathBuf]) -> Result<Vec<String>> {
+    let mut problems = Vec::new();
+    for path in files.iter().filter(|path| is_source(path)) {
+        let lines = read(path)?.lines().count();
+        let is_table = TABLES.iter().any(|table| path == Path::new(table));
+        if lines > TOO_LONG_FILE && !is_table {
+            problems.push(format!("{}: {lines} lines, more than {TOO_LONG_FILE}", path.display()));
+        } else if lines > LONG_FILE {
+            println!("{}: {lines} lines; does it hold a second noun?", path.display());
+        }
+    }
+    let readme = read(Path::new("README.md"))?.lines().count();
+    if readme > README_LIMIT {
+        problems.push(format!("README.md: {readme} lines, more than {README_LIMIT}"));
+    }
+    Ok(problems)
+}
+
+fn architecture_names_every_crate() -> Result<Vec<String>> {
+    let text = read(Path::new("ARCHITECTURE.md"))?;
+    let mut problems = Vec::new();
+    for entry in std::fs::read_dir(root().join("crates")).context("reading crates/")? {
+        let name = entry.context("reading crates/")?.file_name().to_string_lossy().into_owned();
+        if !text.contains(&format!("`crates/{name}`")) {
+            problems.push(format!("ARCHITECTURE.md does not say what `crates/{name}` is"));
+        }
+    }
+    Ok(problems)
+}
+
+fn metadata() -> Result<Value> {
+    let text = shell::read(shell::program("cargo").args([
+        "metadata",
+        "--format-version",
+        "1",
+        "--no-deps",
+        "--locked",
+    ]))?;
+    serde_json::from_str(&text).context("reading the output of `cargo metadata`")
+}
+
+fn dependencies(metadata: &Value) -> Vec<String> {
+    let packages = metadata["packages"].as_array().map_or(&[][..], Vec::as_slice);
+    let name_of = |value: &Value| value["name"].as_str().unwrap_or_default().to_owned();
+    let members: Vec<String> = packages.iter().map(name_of).collect();
+    let mut problems = Vec::new();
+    for package in packages {
+        let package_name = name_of(package);
+        let Some((_, may_use)) = MAY_USE.iter().find(|(name, _)| *name == package_name) else {
+            problems.push(format!("xtask/src/tidy.rs does not say which crates {package_name} may use"));
+            continue;
+        };
+        for dependency in package["dependencies"].as_array().into_iter().flatten() {
+            let used = name_of(dependency);
+            // Tests may use more: a dev-dependency is not shipped.
+            if dependency["kind"] == "dev" {
+                continue;
+            }
+            if TESTS_ONLY.contains(&used.as_str()) {
+                problems.push(format!("{package_name} uses {used}, which is for tests only"));
+            } else if members.contains(&used) && !may_use.contains(&used.as_str()) {
+                problems.push(format!("{package_name} may not use {used}"));
+            }
+            if WITHOUT_IO.contains(&package_name.as_str()) {
+                problems.extend(io(&package_name, &used, dependency));
+            }
+        }
+    }
+    problems
+}
+
+fn io(package: &str, used: &str, dependency: &Value) -> Vec<String> {
+    let mut problems = Vec::new();
+    if IO_CRATES.contains(&used) {
+        problems.push(format!("{package} does no I/O and may not use {used}"));
+    }
+    if used == "tokio" {
+        let features = dependency["features"].as_array().into_iter().flatten().filter_map(Value::as_str);
+        for feature in features.filter(|feature| IO_FEATURES_OF_TOKIO.contains(feature)) {
+            problems.push(format!("{package} does no I/O and may not use the feature `{feature}` of tokio"));
+        }
+    }
+    problems
+}
+
+/// Licences, banned crates and sources. Advisories need the network and are left to who updates dependencies.
+fn licences() -> Option<String> {
+    if !shell::is_installed("cargo", &["deny", "--version"]) {
+        println!("cargo-deny is not installed: licences and sources of dependencies were not checked");
+        return None;
+    }
+    let checks = ["deny", "--locked", "check", "--hide-inclusion-graph", "bans", "licenses", "sources"];
+    shell::run(shell::program("cargo").args(checks)).err().map(|error| format!("{error:#}"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    fn check_dependency(package: &str, dependency: &Value, problem: Option<&str>) {
+        let members = MAY_USE.iter().map(|(name, _)| *name).filter(|name| *name != package);
+        let mut packages: Vec<Value> =
+            members.map(|name| json!({ "name": name, "dependencies": [] })).collect();
+        packages.push(json!({ "name": package, "dependencies": [dependency] }));
+        let found = dependencies(&json!({ "packages": packages }));
+        assert_eq!(found.first().map(String::as_str), problem);
+    }
+
+    #[test]
+    fn dependencies_point_in_one_direction() {
+        check_dependency("hangar-cli", &json!({ "name": "hangar-agent", "kind": null, "features": [] }), None);
+        check_dependency(
+            "hangar-agent",
+            &json!({ "name": "hangar-cli", "kind": null, "features": [] }),
+            Some("hangar-agent may not use hangar-cli"),
+        );
+    }
+
+    #[test]
+    fn test_support_is_for_tests() {
+        check_dependency(
+            "hangar-cli",
+            &json!({ "name": "hangar-test-support", "kind": "dev", "features": [] }),
+            None,
+        );
+        check_dependency(
+            "hangar-cli",
+            &json!({ "name": "hangar-test-support", "kind": null, "features": [] }),
+            Some("hangar-cli uses hangar-test-support, which is for tests only"),
+        );
+    }
+
+    #[test]
+    fn the_agent_does_no_io() {
+        check_dependency(
+            "hangar-agent",
+            &json!({ "name": "tokio", "kind": null, "features": ["sync", "time"] }),
+            None,
+        );
+        check_dependency(
+            "hangar-agent",
+            &json!({ "name": "tokio", "kind": null, "features": ["sync", "net"] }),
+            Some("hangar-agent does no I/O and may not use the feature `net` of tokio"),
+        );
+        check_dependency(
+            "hangar-agent",
+            &json!({ "name": "reqwest", "kind": null, "features": [] }),
+            Some("hangar-agent does no I/O and may not use reqwest"),
+        );
+    }
+
+    #[test]
+    fn a_crate_that_nobody_placed_is_a_problem() {
+        check_dependency(
+            "hangar-new",
+            &json!({ "name": "serde", "kind": null, "features": [] }),
+            Some("xtask/src/tidy.rs does not say which crates hangar-new may use"),
+        );
+    }
+
+    #[test]
+    fn a_machine_path_is_found_at_its_start_only() {
+        let path = MACHINE_PATHS[0];
+        assert!(has_path(&format!("see {path}main"), path));
+        assert!(has_path(&format!("\"{path}main\""), path));
+        assert!(!has_path(&format!("$HOME{path}main"), path));
+        assert!(!has_path(&format!("src{path}main"), path));
+    }
+}
