@@ -117,7 +117,14 @@ pub(crate) struct RunArgs {
     #[arg(short, long, value_name = "TEXT", help_heading = "Prompt", allow_hyphen_values = true)]
     pub(crate) prompt: Option<String>,
     /// The same as -p: there is no screen to stay on
-    #[arg(short, long, value_name = "TEXT", conflicts_with = "prompt", hide = true, allow_hyphen_values = true)]
+    #[arg(
+        short,
+        long,
+        value_name = "TEXT",
+        conflicts_with = "prompt",
+        hide = true,
+        allow_hyphen_values = true
+    )]
     pub(crate) interactive: Option<String>,
     /// Attach a file (image or text) to the prompt
     #[arg(long, value_name = "PATH", help_heading = "Prompt")]

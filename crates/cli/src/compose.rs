@@ -11,11 +11,11 @@ use hangar_agent::permissions::{Policy, Rule};
 use hangar_agent::prompt::{Environment, SystemPrompt};
 use hangar_agent::session::{Command, Input, Notice, Opening, Session, SessionConfig, State};
 use hangar_agent::tool::{Tool, Toolset};
+use hangar_models::known;
+use hangar_models::tokens::Counter;
 use hangar_protocol::Body;
 use hangar_protocol::data::{Mode, NotificationKind, WorkingDirectory};
 use hangar_store::{OpenSession, SessionId, SessionMeta, SessionName, Store, StoreError};
-use hangar_models::known;
-use hangar_models::tokens::Counter;
 use hangar_tools::shell::{ShellCompletion, ShellOptions, Shells};
 use hangar_tools::spill::{DEFAULT_THRESHOLD, Spill};
 use hangar_tools::sql::Database;
@@ -30,9 +30,9 @@ use crate::redact::Redactor;
 use crate::selection::{self, Selection};
 use crate::settings::Settings;
 use crate::workspace::git::Repository;
-use crate::workspace::working_directory;
 use crate::workspace::instructions::on_demand::OnDemand;
 use crate::workspace::instructions::{Instructions, Places};
+use crate::workspace::working_directory;
 
 /// What the shell tools run commands with.
 const SHELL: &str = "/bin/bash";
@@ -59,7 +59,12 @@ impl Composed {
     }
 }
 
-pub(crate) fn session(settings: &Settings, args: &RunArgs, prompt: &str, printer: Printer) -> Result<Composed> {
+pub(crate) fn session(
+    settings: &Settings,
+    args: &RunArgs,
+    prompt: &str,
+    printer: Printer,
+) -> Result<Composed> {
     // What was typed is checked before anything is looked up or made.
     let policy = policy(args, settings)?;
     let store = Store::new(&settings.home);
@@ -252,11 +257,7 @@ fn opening(
     state.model.clone_from(&chosen.model);
     state.effort = effort.map(str::to_owned);
     state.mode = mode;
-    Opening::New {
-        session_id: log.id().to_string(),
-        version: env!("CARGO_PKG_VERSION").to_owned(),
-        context,
-    }
+    Opening::New { session_id: log.id().to_string(), version: env!("CARGO_PKG_VERSION").to_owned(), context }
 }
 
 fn instructions(
@@ -303,7 +304,9 @@ fn policy(args: &RunArgs, settings: &Settings) -> Result<Policy> {
         values
             .iter()
             .flat_map(|value| value.split(','))
-            .map(|url| Rule::parse(&format!("url({url})")).map_err(|_| anyhow!("invalid {flag} value: {url}")))
+            .map(|url| {
+                Rule::parse(&format!("url({url})")).map_err(|_| anyhow!("invalid {flag} value: {url}"))
+            })
             .collect()
     };
     let mut allow = rules("--allow-tool", &args.allow_tool)?;
@@ -371,7 +374,11 @@ fn tools(
         dialect,
         database: Arc::new(Database::new(log.dir().join("session.db"))),
         web: online.then(|| Reach {
-            redirects: if args.allow_all || args.allow_all_urls { Redirects::AnyHost } else { Redirects::SameHost },
+            redirects: if args.allow_all || args.allow_all_urls {
+                Redirects::AnyHost
+            } else {
+                Redirects::SameHost
+            },
             ..Reach::default()
         }),
     });

@@ -78,8 +78,10 @@ async fn drive(settings: &Settings, args: RunArgs, text: String) -> Result<Exit>
     let prompt = Prompt { text, attachments, timing: Timing::Queue, origin: Origin::User };
     composed.driver.advance(Input::Command(Command::Send(prompt)))?;
 
-    let failure = until_idle(&mut composed, &seen, &mut interrupts, Duration::from_secs(task_wait)).await.err();
-    let error = failure.as_ref().map(|error| format!("{error:#}")).or_else(|| seen.with(|seen| seen.error.clone()));
+    let failure =
+        until_idle(&mut composed, &seen, &mut interrupts, Duration::from_secs(task_wait)).await.err();
+    let error =
+        failure.as_ref().map(|error| format!("{error:#}")).or_else(|| seen.with(|seen| seen.error.clone()));
     let closing = composed.driver.close(error.clone()).await;
     composed.shells.shutdown().await;
 
@@ -177,7 +179,8 @@ impl Interrupts {
 
 fn attach(cwd: &Path, path: &Path) -> Result<Attachment> {
     let path = cwd.join(path);
-    let meta = std::fs::metadata(&path).with_context(|| format!("attachment not found: {}", path.display()))?;
+    let meta =
+        std::fs::metadata(&path).with_context(|| format!("attachment not found: {}", path.display()))?;
     let display_name = path.file_name().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default();
     if meta.is_dir() {
         return Ok(Attachment::Directory { path: path.display().to_string(), display_name });

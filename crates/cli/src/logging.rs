@@ -16,13 +16,12 @@ pub(crate) fn start(settings: &Settings, args: &RunArgs) -> Result<()> {
         (Some(LogLevel::All), _) => LevelFilter::TRACE,
     };
     let dir = args.log_dir.clone().unwrap_or_else(|| settings.home.join("logs"));
-    let path = dir.join(format!(
-        "process-{}-{}.log",
-        jiff::Timestamp::now().as_millisecond(),
-        std::process::id()
-    ));
-    std::fs::create_dir_all(&dir).with_context(|| format!("cannot make the log directory {}", dir.display()))?;
-    let file = std::fs::File::create(&path).with_context(|| format!("cannot write the log {}", path.display()))?;
+    let path =
+        dir.join(format!("process-{}-{}.log", jiff::Timestamp::now().as_millisecond(), std::process::id()));
+    std::fs::create_dir_all(&dir)
+        .with_context(|| format!("cannot make the log directory {}", dir.display()))?;
+    let file =
+        std::fs::File::create(&path).with_context(|| format!("cannot write the log {}", path.display()))?;
     tracing_subscriber::fmt().with_max_level(level).with_ansi(false).with_writer(file).init();
     tracing::info!(version = env!("CARGO_PKG_VERSION"), "started");
     Ok(())

@@ -43,7 +43,13 @@ fn usage_error(error: &clap::Error) -> Exit {
     let wanted = matches!(error.kind(), ErrorKind::DisplayHelp | ErrorKind::DisplayVersion);
     // Nothing sensible can be done when even the terminal is gone.
     let _ = error.print();
-    if wanted { Exit::Done } else { Exit::Failed }
+    if wanted {
+        return Exit::Done;
+    }
+    if output::typed_json(std::env::args_os().skip(1)) {
+        output::result_of_nothing(Exit::Failed);
+    }
+    Exit::Failed
 }
 
 fn dispatch(cli: Cli) -> Result<Exit> {
@@ -52,7 +58,14 @@ fn dispatch(cli: Cli) -> Result<Exit> {
         return commands::version(&settings);
     }
     match cli.command {
-        None => run(&settings, cli.run),
+        None => {
+            let json = cli.run.output_format == OutputFormat::Json;
+            run(&settings, cli.run).inspect_err(|_| {
+                if json {
+                    output::result_of_nothing(Exit::Failed);
+                }
+            })
+        }
         Some(Subcommands::Version) => commands::version(&settings),
         Some(Subcommands::Models(args)) => commands::models::run(&settings, &args),
         Some(Subcommands::Model { command: ModelCommand::Serve { port, script, default, log } }) => {
@@ -66,7 +79,10 @@ fn dispatch(cli: Cli) -> Result<Exit> {
 fn run(settings: &Settings, args: RunArgs) -> Result<Exit> {
     let named = &args.compatible.named;
     if let Some(word) = named.words.first() {
-        bail!("`{word}` is not a command or a flag; a prompt goes in quotes: {} -p \"...\"", settings.program);
+        bail!(
+            "`{word}` is not a command or a flag; a prompt goes in quotes: {} -p \"...\"",
+            settings.program
+        );
     }
     if let Some(agent) = &named.agent {
         bail!("no such agent: {agent}");

@@ -4,11 +4,13 @@ use std::io::{self, Write};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use hangar_agent::driver::EventSink;
+use hangar_agent::session::iso;
 use hangar_protocol::data::{Mode, ToolRequest};
-use hangar_protocol::result::RunResult;
+use hangar_protocol::result::{ResultKind, RunResult, RunUsage};
 use hangar_protocol::{Body, Event};
 
 use crate::args::OutputFormat;
+use crate::exit::Exit;
 
 /// What the run's caller needs to know of the events that went by.
 #[derive(Debug, Default)]
@@ -123,6 +125,25 @@ impl EventSink for Printer {
             OutputFormat::Text => self.print_text(event),
         }
     }
+}
+
+/// Whether words that could not be parsed ask for JSON nevertheless.
+pub(crate) fn typed_json(words: impl Iterator<Item = std::ffi::OsString>) -> bool {
+    let words: Vec<String> = words.map(|word| word.to_string_lossy().into_owned()).collect();
+    words.iter().any(|word| word == "--output-format=json")
+        || words.windows(2).any(|pair| pair[0] == "--output-format" && pair[1] == "json")
+}
+
+/// The `result` of a run that never began. Whoever reads JSON waits for that line, whatever happens.
+pub(crate) fn result_of_nothing(exit: Exit) {
+    let result = RunResult {
+        kind: ResultKind::Result,
+        timestamp: iso(jiff::Timestamp::now()),
+        session_id: String::new(),
+        exit_code: exit.code(),
+        usage: RunUsage::default(),
+    };
+    Printer::new(OutputFormat::Json, true, false, SeenHandle::default()).result(&result);
 }
 
 /// A line for people, on stderr.

@@ -86,8 +86,8 @@ fn scripted(settings: &Settings) -> Result<Chosen> {
 }
 
 pub(crate) fn read_script(path: &Path) -> Result<Script> {
-    let text =
-        std::fs::read_to_string(path).with_context(|| format!("cannot read the script {}", path.display()))?;
+    let text = std::fs::read_to_string(path)
+        .with_context(|| format!("cannot read the script {}", path.display()))?;
     Script::parse(&text).with_context(|| format!("{} is not a script", path.display()))
 }
 
@@ -104,7 +104,10 @@ fn real(settings: &Settings, model: Option<&str>, replaying: bool) -> Result<Cho
         );
     }
     let Some(model) = model.map(str::to_owned).or_else(|| default_model(&providers)) else {
-        bail!("no model is chosen: set COPILOT_MODEL, pass --model, or set `model` in {}", settings.config_path().display());
+        bail!(
+            "no model is chosen: set COPILOT_MODEL, pass --model, or set `model` in {}",
+            settings.config_path().display()
+        );
     };
     let Some((provider, name)) = config::find(&providers, &model) else {
         bail!("no provider offers the model `{model}`");

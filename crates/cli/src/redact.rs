@@ -98,7 +98,8 @@ mod tests {
 
     #[test]
     fn secrets_are_masked_wherever_they_stand_and_short_values_are_not() {
-        let redactor = Redactor::new(["hunter2-hunter2".to_owned(), "hunter2-hunter2-long".to_owned(), "1".to_owned()]);
+        let redactor =
+            Redactor::new(["hunter2-hunter2".to_owned(), "hunter2-hunter2-long".to_owned(), "1".to_owned()]);
         assert_eq!(
             redactor.text("a=hunter2-hunter2 b=hunter2-hunter2-long 1".to_owned()),
             "a=[redacted] b=[redacted] 1"

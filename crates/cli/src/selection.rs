@@ -12,9 +12,8 @@ pub(crate) enum Selection {
 }
 
 pub(crate) fn select(store: &Store, args: &RunArgs) -> Result<Selection> {
-    let new = |id: String| -> Result<Selection> {
-        Ok(Selection::New { id: id.parse()?, name: args.name.clone() })
-    };
+    let new =
+        |id: String| -> Result<Selection> { Ok(Selection::New { id: id.parse()?, name: args.name.clone() }) };
     if let Some(text) = &args.session_id {
         let known = text.parse::<SessionId>().ok().filter(|id| store.contains(id));
         return match known {
@@ -27,7 +26,9 @@ pub(crate) fn select(store: &Store, args: &RunArgs) -> Result<Selection> {
     }
     if let Some(text) = &args.resume {
         if text.is_empty() {
-            bail!("--resume needs a session: an id, the start of one, or a name; `hangar sessions` lists them");
+            bail!(
+                "--resume needs a session: an id, the start of one, or a name; `hangar sessions` lists them"
+            );
         }
         return resolve(store, text).map(Selection::Resume);
     }

@@ -39,9 +39,8 @@ impl Settings {
 
     /// A switch: `true`, `1`, `yes` or `on`.
     pub(crate) fn flag(&self, name: &str) -> bool {
-        self.var(name).is_some_and(|value| {
-            ["true", "1", "yes", "on"].iter().any(|yes| value.eq_ignore_ascii_case(yes))
-        })
+        self.var(name)
+            .is_some_and(|value| ["true", "1", "yes", "on"].iter().any(|yes| value.eq_ignore_ascii_case(yes)))
     }
 
     pub(crate) fn number<T: std::str::FromStr>(&self, name: &str) -> Result<Option<T>> {

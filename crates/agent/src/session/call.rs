@@ -262,7 +262,7 @@ impl Session {
             source: "top_level".to_owned(),
             error_message: Some(error.body.clone().unwrap_or_else(|| error.message.clone())),
             error_code: error.code.clone(),
-            error_type: None,
+            error_type: error_type(error),
         };
         self.emit(step, failure);
         self.finish_call_event(&call, CallOutcome::Error, None, step, context);
@@ -384,6 +384,13 @@ pub(super) fn parse_arguments(call: &ToolCall) -> serde_json::Value {
             Ok(_) | Err(_) => text(),
         },
     }
+}
+
+/// The provider's own word for the kind of error, from the error object that it sent.
+fn error_type(error: &ModelError) -> Option<String> {
+    let body: serde_json::Value = serde_json::from_str(error.body.as_deref()?).ok()?;
+    let object = body.get("error").unwrap_or(&body);
+    object.get("type")?.as_str().map(str::to_owned)
 }
 
 fn finish_name(finish: &Finish) -> &str {

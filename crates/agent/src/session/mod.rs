@@ -25,6 +25,7 @@ pub use io::{
 pub use state::{State, Totals};
 
 use crate::conversation::INTERRUPTED;
+use crate::entropy::Entropy;
 use crate::model::{ProviderFacts, TokenMeter};
 use crate::permissions::Policy;
 use crate::tool::ToolSpec;
@@ -120,6 +121,7 @@ impl Session {
 
     fn open(&mut self, opening: Opening, step: &mut Step, context: &mut Context<'_>) {
         let now = iso(context.now);
+        let entropy = &mut *context.entropy;
         let model = (!self.state.model.is_empty()).then(|| self.state.model.clone());
         let effort = self.state.effort.clone();
         let mode = self.state.mode;
@@ -153,7 +155,7 @@ impl Session {
                 };
                 self.emit(step, resume);
                 self.announce(step);
-                self.close_interrupted(step);
+                self.close_interrupted(step, entropy);
             }
         }
     }
@@ -167,13 +169,16 @@ impl Session {
     }
 
     /// Ends the calls that were under way when the last process on this session went away.
-    fn close_interrupted(&mut self, step: &mut Step) {
+    fn close_interrupted(&mut self, step: &mut Step, entropy: &mut Entropy) {
         let open: Vec<String> = self.state.conversation.open_calls().map(|(id, _)| id.to_owned()).collect();
+        let interaction_id = entropy.uuid();
         for call_id in &open {
             self.emit(
                 step,
                 data::ToolComplete {
                     tool_call_id: call_id.clone(),
+                    model: Some(self.state.model.clone()),
+                    interaction_id: Some(interaction_id.clone()),
                     success: false,
                     error: Some(data::ToolError {
                         message: INTERRUPTED.to_owned(),

@@ -13,6 +13,8 @@ pub(super) struct Run {
     pub(super) interaction_id: String,
     /// The prompt's own id, named by every answer to it.
     pub(super) message_id: String,
+    /// Names the run to whatever groups the work of agents into tasks.
+    pub(super) task_id: String,
     pub(super) turn: u32,
     pub(super) phase: Phase,
     /// How often an answer that the output limit cut was asked to go on.
@@ -83,6 +85,7 @@ impl Session {
         let run = Run {
             interaction_id: context.entropy.uuid(),
             message_id: context.entropy.uuid(),
+            task_id: context.entropy.uuid(),
             turn: 0,
             phase: Phase::Between,
             cut_answers: 0,
@@ -101,12 +104,13 @@ impl Session {
     fn deliver(&mut self, prompt: Prompt, delivery: Delivery, step: &mut Step, context: &mut Context<'_>) {
         let mode = self.state.mode;
         let notice = (mode != self.state.noticed_mode).then_some(mode);
-        let (interaction_id, message_id, turn) = match &self.run {
-            Some(run) => (run.interaction_id.clone(), run.message_id.clone(), run.turn),
-            None => (context.entropy.uuid(), context.entropy.uuid(), 0),
-        };
+        let Some(run) = &self.run else { return };
+        let (interaction_id, task_id, turn) = (run.interaction_id.clone(), run.task_id.clone(), run.turn);
         // A message that joins a run has an id of its own; the run keeps the id of the one that began it.
-        let message_id = if delivery == Delivery::Steering { context.entropy.uuid() } else { message_id };
+        let message_id = match delivery {
+            Delivery::Steering => context.entropy.uuid(),
+            Delivery::Idle | Delivery::Queued => run.message_id.clone(),
+        };
         let (source, nudge) = match prompt.origin {
             Origin::Notification(kind) => {
                 self.emit(step, data::SystemNotification { content: prompt.text, kind });
@@ -129,7 +133,7 @@ impl Session {
             is_autopilot_continuation: nudge.then_some(true),
             interaction_id: Some(interaction_id),
             turn_id: Some(turn.to_string()),
-            parent_agent_task_id: None,
+            parent_agent_task_id: Some(task_id),
         };
         self.emit(step, message);
         self.settle_system_prompt(step);

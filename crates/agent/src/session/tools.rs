@@ -6,10 +6,11 @@ use hangar_protocol::Body;
 use hangar_protocol::data::{self, Mode, NotificationKind};
 use hangar_protocol::permission::{PermissionOutcome, PermissionRequest};
 use jiff::Timestamp;
+use serde_json::json;
 
 use super::call::parse_arguments;
 use super::own_tools::OwnTool;
-use super::run::{Ending, Phase, Run};
+use super::run::{Ending, Phase, Run, millis_between};
 use super::{Context, Effect, Inspection, Reminder, Session, Step};
 use crate::model::{Part, ToolCall};
 use crate::permissions::{Verdict, texts};
@@ -364,6 +365,13 @@ impl Session {
         if self.running(id).is_none() {
             return;
         }
+        let mut outcome = outcome;
+        if let Some(Run { phase: Phase::Tools { since, .. }, .. }) = &self.run {
+            let took = millis_between(*since, context.now);
+            outcome
+                .telemetry
+                .get_or_insert_with(|| json!({ "properties": {}, "metrics": { "durationMs": took } }));
+        }
         self.complete(id, outcome, step);
         self.finish_tools(step, context);
     }
@@ -401,7 +409,9 @@ impl Session {
             success: succeeded,
             result,
             error,
-            tool_telemetry: outcome.telemetry,
+            tool_telemetry: Some(
+                outcome.telemetry.unwrap_or_else(|| json!({ "properties": {}, "metrics": {} })),
+            ),
             parent_tool_call_id: None,
         };
         self.state.totals.add_changes(&outcome.changes);

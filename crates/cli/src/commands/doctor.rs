@@ -79,7 +79,11 @@ fn tokens(settings: &Settings) -> Vec<Finding> {
     for name in GITHUB_TOKENS {
         let Some(token) = settings.var(name) else { continue };
         findings.push(if token.starts_with("ghp_") {
-            Finding::new(Health::Bad, name, "is a classic token (ghp_), which the Copilot API does not accept")
+            Finding::new(
+                Health::Bad,
+                name,
+                "is a classic token (ghp_), which the Copilot API does not accept",
+            )
         } else {
             Finding::new(Health::Good, name, "is set")
         });
@@ -134,7 +138,8 @@ async fn probe(provider: &ProviderConfig) -> Finding {
 /// Programs that tools rely on, found on the search path.
 fn tools(settings: &Settings) -> Vec<Finding> {
     let path = settings.var("PATH").unwrap_or_default();
-    let find = |program: &str| std::env::split_paths(path).map(|dir| dir.join(program)).find(|file| file.is_file());
+    let find =
+        |program: &str| std::env::split_paths(path).map(|dir| dir.join(program)).find(|file| file.is_file());
     let needed = [("bash", Health::Bad), ("git", Health::Plain), ("gh", Health::Plain)];
     needed
         .into_iter()

@@ -28,7 +28,11 @@ pub(crate) fn run(settings: &Settings, args: &ModelsArgs) -> Result<Exit> {
     let mut failed = 0;
     for provider in &configured {
         let asked = async {
-            if args.refresh { cache.refresh(provider, now).await } else { cache.list_models(provider, now).await }
+            if args.refresh {
+                cache.refresh(provider, now).await
+            } else {
+                cache.list_models(provider, now).await
+            }
         };
         match runtime.block_on(asked) {
             Ok(found) => models.extend(found),
@@ -51,7 +55,9 @@ pub(crate) fn run(settings: &Settings, args: &ModelsArgs) -> Result<Exit> {
         print_line(&format!("{SCRIPTED}  (built in: answers from a script, for rehearsals)"))?;
     }
     if configured.is_empty() {
-        bail!("no provider is configured, so only the scripted model is there; `hangar doctor` says what is missing");
+        bail!(
+            "no provider is configured, so only the scripted model is there; `hangar doctor` says what is missing"
+        );
     }
     Ok(if failed > 0 { Exit::Failed } else { Exit::Done })
 }
