@@ -2,6 +2,8 @@
 
 mod captures;
 mod cli;
+mod commands;
+mod model_view;
 mod schema;
 mod sessions;
 

@@ -7,12 +7,22 @@ use super::analysis::{Analysis, Scope, analyze};
 use super::registry::Registry;
 use super::tracked::{Input, Tracked};
 
-pub(super) fn of_command(registry: &Registry, command: &str, description: &str, call_id: &str) -> AccessRequest {
+pub(super) fn of_command(
+    registry: &Registry,
+    command: &str,
+    description: &str,
+    call_id: &str,
+) -> AccessRequest {
     request(read(registry, command), command, description, call_id)
 }
 
 /// Writing to a command takes what starting it took. A shell runs what is written to it.
-pub(super) fn of_input(registry: &Registry, shell: &Tracked, inputs: &[Input], call_id: &str) -> AccessRequest {
+pub(super) fn of_input(
+    registry: &Registry,
+    shell: &Tracked,
+    inputs: &[Input],
+    call_id: &str,
+) -> AccessRequest {
     let mut analysis = read(registry, &shell.command);
     let written: String = inputs
         .iter()
@@ -21,7 +31,8 @@ pub(super) fn of_input(registry: &Registry, shell: &Tracked, inputs: &[Input], c
             Input::End => "",
         })
         .collect();
-    let is_shell = |identifier: &str| matches!(identifier, "bash" | "sh" | "dash" | "zsh" | "ksh" | "ssh" | "sudo");
+    let is_shell =
+        |identifier: &str| matches!(identifier, "bash" | "sh" | "dash" | "zsh" | "ksh" | "ssh" | "sudo");
     if analysis.is_opaque || analysis.commands.iter().any(|command| is_shell(&command.identifier)) {
         let typed = read(registry, &written);
         analysis.commands.extend(typed.commands);

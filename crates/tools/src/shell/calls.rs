@@ -105,7 +105,9 @@ pub(super) async fn write(registry: Arc<Registry>, arguments: Write, context: To
         () = context.cancel.cancelled() => return answer::interrupted(),
     };
     if !sent && shell.is_running() {
-        return ToolOutcome::failure(format!("The command with shellId: {shell_id} no longer reads its input."));
+        return ToolOutcome::failure(format!(
+            "The command with shellId: {shell_id} no longer reads its input."
+        ));
     }
     wait_and_tell(&registry, &shell, delay, &context).await
 }
@@ -159,7 +161,9 @@ fn tell(registry: &Registry, shell: &Tracked, waited: Duration) -> ToolOutcome {
             let marker = texts::still_running(&shell.id, waited, has_output);
             ToolOutcome::success(if has_output { texts::with_marker(&output, &marker) } else { marker })
         }
-        Phase::Stopped { .. } => ToolOutcome::success(texts::with_marker(&output, &texts::stopped(&shell.id))),
+        Phase::Stopped { .. } => {
+            ToolOutcome::success(texts::with_marker(&output, &texts::stopped(&shell.id)))
+        }
     }
 }
 
@@ -167,7 +171,10 @@ fn refused(registry: &Registry, refusal: Refusal) -> ToolOutcome {
     ToolOutcome::failure(match refusal {
         Refusal::InUse(id) => texts::in_use(&id),
         Refusal::TooMany => {
-            format!("Too many commands are running. Stop one with stop_bash.\n\n{}", texts::list(&registry.list()))
+            format!(
+                "Too many commands are running. Stop one with stop_bash.\n\n{}",
+                texts::list(&registry.list())
+            )
         }
         Refusal::Start(error) => format!(
             "The command could not be started by {} in {}: {error}",

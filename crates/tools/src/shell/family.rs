@@ -46,7 +46,8 @@ impl Tool for ShellTool {
         match self.kind {
             Kind::Bash => {
                 let bash = arguments::bash(call)?;
-                let needed = access::of_command(&self.registry, &bash.command, &bash.description, &call.call_id);
+                let needed =
+                    access::of_command(&self.registry, &bash.command, &bash.description, &call.call_id);
                 Ok(Access::Needs(Box::new(needed)))
             }
             Kind::Read => arguments::read(call).map(|_| Access::None),

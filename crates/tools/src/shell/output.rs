@@ -276,7 +276,11 @@ mod tests {
         assert!(text.len() < 11 * 1024 * 1024);
         assert!(text.ends_with("the end"));
         let missing = 2 * 1024 * 1024 + 7 - output.tail().len();
-        assert!(text.contains(&format!("[... {missing} bytes left out ...]")), "{}", &text[text.len() - 9000..]);
+        assert!(
+            text.contains(&format!("[... {missing} bytes left out ...]")),
+            "{}",
+            &text[text.len() - 9000..]
+        );
     }
 
     #[test]

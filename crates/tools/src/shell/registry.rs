@@ -280,14 +280,7 @@ impl Registry {
             .stderr(stderr)
             .spawn()?;
         let pid = child.id().and_then(|id| i32::try_from(id).ok()).unwrap_or_default();
-        let shell = Arc::new(Tracked::detached(
-            id,
-            order.command,
-            order.description,
-            commands,
-            pid,
-            path,
-        ));
+        let shell = Arc::new(Tracked::detached(id, order.command, order.description, commands, pid, path));
         self.supervisors.spawn(supervisor::watch_detached(
             Arc::clone(&shell),
             child,

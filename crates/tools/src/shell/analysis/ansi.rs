@@ -65,7 +65,8 @@ mod tests {
 
     #[test]
     fn escapes_stand_for_characters() {
-        let check = |text: &str, expected: Option<&str>| assert_eq!(decode(text).as_deref(), expected, "{text}");
+        let check =
+            |text: &str, expected: Option<&str>| assert_eq!(decode(text).as_deref(), expected, "{text}");
         check("plain", Some("plain"));
         check(r"\x72m", Some("rm"));
         check(r"\162\155", Some("rm"));

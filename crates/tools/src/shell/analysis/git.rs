@@ -24,19 +24,25 @@ enum Reading {
     /// Only with one of these words as the first argument, or with none at all if `""` is among them.
     First(&'static [&'static str]),
     /// Only with these flags, and with other words only where a flag asks for a list.
-    Listing { flags: &'static [&'static str], lists: &'static [&'static str] },
+    Listing {
+        flags: &'static [&'static str],
+        lists: &'static [&'static str],
+    },
 }
 
 /// Flags that make a command which shows differences write or run something.
-const SHOWING: Reading = Reading::Unless(&["--output", "--ext-diff", "--textconv", "-O", "--open-files-in-pager"]);
+const SHOWING: Reading =
+    Reading::Unless(&["--output", "--ext-diff", "--textconv", "-O", "--open-files-in-pager"]);
 
 fn reading(subcommand: &str) -> Option<Reading> {
     Some(match subcommand {
-        "diff" | "log" | "show" | "diff-tree" | "diff-index" | "diff-files" | "whatchanged" | "shortlog" | "blame"
-        | "annotate" | "grep" | "range-diff" => SHOWING,
-        "status" | "rev-parse" | "rev-list" | "ls-files" | "ls-tree" | "describe" | "name-rev" | "merge-base"
-        | "show-ref" | "for-each-ref" | "check-ignore" | "check-attr" | "count-objects" | "cherry" | "version"
-        | "show-branch" | "cat-file" => Reading::Unless(&["--output", "--textconv", "--filters", "--exclude-existing"]),
+        "diff" | "log" | "show" | "diff-tree" | "diff-index" | "diff-files" | "whatchanged" | "shortlog"
+        | "blame" | "annotate" | "grep" | "range-diff" => SHOWING,
+        "status" | "rev-parse" | "rev-list" | "ls-files" | "ls-tree" | "describe" | "name-rev"
+        | "merge-base" | "show-ref" | "for-each-ref" | "check-ignore" | "check-attr" | "count-objects"
+        | "cherry" | "version" | "show-branch" | "cat-file" => {
+            Reading::Unless(&["--output", "--textconv", "--filters", "--exclude-existing"])
+        }
         "var" => Reading::Always,
         "remote" => Reading::First(&["", "-v", "--verbose", "get-url"]),
         "stash" => Reading::First(&["list"]),
@@ -45,18 +51,61 @@ fn reading(subcommand: &str) -> Option<Reading> {
         "config" => Reading::First(&["--get", "--get-all", "--get-regexp", "--list", "-l", "get", "list"]),
         "branch" => Reading::Listing {
             flags: &[
-                "-a", "-r", "-v", "-vv", "-l", "--all", "--remotes", "--verbose", "--list", "--show-current",
-                "--no-color", "--color", "--contains", "--no-contains", "--merged", "--no-merged", "--points-at",
-                "--sort", "--format", "--column", "--no-column", "-i", "--ignore-case",
+                "-a",
+                "-r",
+                "-v",
+                "-vv",
+                "-l",
+                "--all",
+                "--remotes",
+                "--verbose",
+                "--list",
+                "--show-current",
+                "--no-color",
+                "--color",
+                "--contains",
+                "--no-contains",
+                "--merged",
+                "--no-merged",
+                "--points-at",
+                "--sort",
+                "--format",
+                "--column",
+                "--no-column",
+                "-i",
+                "--ignore-case",
             ],
             lists: &["-l", "--list", "--contains", "--no-contains", "--merged", "--no-merged", "--points-at"],
         },
         "tag" => Reading::Listing {
             flags: &[
-                "-l", "--list", "-n", "--contains", "--no-contains", "--merged", "--no-merged", "--points-at", "--sort",
-                "--format", "--column", "--no-column", "-i", "--ignore-case", "--no-color", "--color",
+                "-l",
+                "--list",
+                "-n",
+                "--contains",
+                "--no-contains",
+                "--merged",
+                "--no-merged",
+                "--points-at",
+                "--sort",
+                "--format",
+                "--column",
+                "--no-column",
+                "-i",
+                "--ignore-case",
+                "--no-color",
+                "--color",
             ],
-            lists: &["-l", "--list", "--contains", "--no-contains", "--merged", "--no-merged", "--points-at", "-n"],
+            lists: &[
+                "-l",
+                "--list",
+                "--contains",
+                "--no-contains",
+                "--merged",
+                "--no-merged",
+                "--points-at",
+                "-n",
+            ],
         },
         _ => return None,
     })
@@ -81,7 +130,8 @@ impl<'a> Call<'a> {
             match text {
                 "-C" => {
                     // A second one starts from the first: then only the general distrust is left.
-                    call.is_redirected |= call.directory.is_some() || args.get(at + 1).is_none_or(|arg| !arg.is_known);
+                    call.is_redirected |=
+                        call.directory.is_some() || args.get(at + 1).is_none_or(|arg| !arg.is_known);
                     call.directory = args.get(at + 1);
                     at += 1;
                 }
@@ -93,7 +143,11 @@ impl<'a> Call<'a> {
                     call.is_redirected = true;
                     at += 1;
                 }
-                "--no-pager" | "-P" | "--no-optional-locks" | "--literal-pathspecs" | "--no-replace-objects" => {}
+                "--no-pager"
+                | "-P"
+                | "--no-optional-locks"
+                | "--literal-pathspecs"
+                | "--no-replace-objects" => {}
                 _ if text.starts_with("--config-env=") => call.sets_configuration = true,
                 _ if text.starts_with('-') => {
                     // `--version` and `--help` have no subcommand; every other flag is distrusted.
@@ -146,7 +200,9 @@ impl<'a> Call<'a> {
 fn is_one_of(arg: &Arg, flags: &[&str]) -> bool {
     let name = arg.text.split('=').next().unwrap_or_default();
     flags.iter().any(|flag| match flag.strip_prefix("--") {
-        Some(long) => name.strip_prefix("--").is_some_and(|given| !given.is_empty() && long.starts_with(given)),
+        Some(long) => {
+            name.strip_prefix("--").is_some_and(|given| !given.is_empty() && long.starts_with(given))
+        }
         None => arg.text.starts_with(flag),
     })
 }

@@ -87,7 +87,8 @@ pub fn analyze(text: &str, scope: Scope<'_>) -> Analysis {
         return read(text, scope);
     }
     std::thread::scope(|threads| {
-        let reading = std::thread::Builder::new().stack_size(DEEP_STACK).spawn_scoped(threads, || read(text, scope));
+        let reading =
+            std::thread::Builder::new().stack_size(DEEP_STACK).spawn_scoped(threads, || read(text, scope));
         match reading.map(std::thread::ScopedJoinHandle::join) {
             Ok(Ok(analysis)) => analysis,
             // Out of threads, or out of step with the parser: then it was not read.
@@ -120,7 +121,12 @@ fn openers(text: &str) -> usize {
     let brackets = text.bytes().filter(|byte| matches!(byte, b'(' | b'{' | b'[' | b'`')).count();
     let keywords = text
         .split(|c: char| !c.is_ascii_alphanumeric())
-        .filter(|word| matches!(*word, "if" | "elif" | "case" | "for" | "while" | "until" | "select" | "function" | "coproc"))
+        .filter(|word| {
+            matches!(
+                *word,
+                "if" | "elif" | "case" | "for" | "while" | "until" | "select" | "function" | "coproc"
+            )
+        })
         .count();
     brackets + keywords
 }

@@ -8,7 +8,14 @@ use crate::paths::{absolute, resolve};
 
 /// Devices that hold no data of anybody.
 const DEVICES: [&str; 8] = [
-    "/dev/null", "/dev/zero", "/dev/full", "/dev/random", "/dev/urandom", "/dev/stdin", "/dev/stdout", "/dev/stderr",
+    "/dev/null",
+    "/dev/zero",
+    "/dev/full",
+    "/dev/random",
+    "/dev/urandom",
+    "/dev/stdin",
+    "/dev/stdout",
+    "/dev/stderr",
 ];
 
 /// Paths listed at most. A line with more of them is about something else.
@@ -126,7 +133,8 @@ fn exists(visitor: &Visitor<'_>, text: &str) -> bool {
 fn has_extension(text: &str) -> bool {
     const LONGEST: usize = 8;
     let Some((name, extension)) = text.rsplit_once('.') else { return false };
-    let is_word = |part: &str| part.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"_-.".contains(&byte));
+    let is_word =
+        |part: &str| part.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"_-.".contains(&byte));
     is_word(name)
         && (1..=LONGEST).contains(&extension.len())
         && extension.bytes().all(|byte| byte.is_ascii_alphanumeric())

@@ -219,7 +219,8 @@ pub(super) fn is_read_only(name: &str, args: &[Arg]) -> bool {
         Subcommands(known) => match args {
             [group, action, ..] => {
                 let (Some(group), Some(action)) = (group.exact(), action.exact()) else { return false };
-                let is_known = known.iter().any(|(name, actions)| *name == group && actions.contains(&action));
+                let is_known =
+                    known.iter().any(|(name, actions)| *name == group && actions.contains(&action));
                 is_known && all_known && !flags().any(|arg| is_among(&arg.text, "w", &["web"]))
             }
             _ => false,
@@ -233,7 +234,9 @@ pub(super) fn file_arguments(operands: Operands, args: &[Arg]) -> impl Iterator<
     let takes_pattern = |arg: &Arg| matches!(arg.exact(), Some("-e" | "--regexp" | "--expression"));
     let in_flag = |arg: &Arg| {
         let text = arg.text.as_str();
-        text.starts_with("--regexp=") || text.starts_with("--expression=") || text.starts_with("-e") && text.len() > 2
+        text.starts_with("--regexp=")
+            || text.starts_with("--expression=")
+            || text.starts_with("-e") && text.len() > 2
     };
     let has_pattern_flag = args.iter().any(|arg| takes_pattern(arg) || in_flag(arg));
     let mut pattern_is_due = operands == PatternAndFiles && !has_pattern_flag;
@@ -282,8 +285,8 @@ fn sed_only_reads(args: &[Arg]) -> bool {
     while let Some(arg) = args.next() {
         match arg.text.as_str() {
             "-e" | "--expression" => scripts.extend(args.next()),
-            "-n" | "-E" | "-r" | "-s" | "-u" | "-z" | "--quiet" | "--silent" | "--regexp-extended" | "-nE" | "-nr"
-            | "-En" | "-rn" | "--posix" | "--separate" | "--null-data" | "--" => {}
+            "-n" | "-E" | "-r" | "-s" | "-u" | "-z" | "--quiet" | "--silent" | "--regexp-extended"
+            | "-nE" | "-nr" | "-En" | "-rn" | "--posix" | "--separate" | "--null-data" | "--" => {}
             flag if flag.starts_with('-') && flag.len() > 1 => return false,
             _ => operands.push(arg),
         }
@@ -302,7 +305,9 @@ fn date_only_reads(args: &[Arg]) -> bool {
             "-u" | "--utc" | "--universal" | "-R" | "--rfc-email" => {}
             "-d" | "--date" | "-r" | "--reference" => drop(args.next()),
             text if text.starts_with('+') => {}
-            text if ["--date=", "--reference=", "-I", "--iso-8601", "--rfc-3339="].iter().any(|flag| text.starts_with(flag)) => {}
+            text if ["--date=", "--reference=", "-I", "--iso-8601", "--rfc-3339="]
+                .iter()
+                .any(|flag| text.starts_with(flag)) => {}
             _ => return false,
         }
     }

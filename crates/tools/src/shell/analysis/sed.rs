@@ -103,8 +103,26 @@ mod tests {
     #[test]
     fn scripts_that_only_filter_are_harmless() {
         for script in [
-            "p", "1,5p", "$p", "$!d", "/foo/p", "/a/,/b/d", "s/a/b/", "s/a/b/g;s|c|d|2p", "5q", "1~2p", "\\,x,p",
-            "/a/{p;d}", "/a/ { p ; }", "y/abc/xyz/", "s/\\/x/y/", "", "=", "1{p}", "s/a/w/", "10,20 p",
+            "p",
+            "1,5p",
+            "$p",
+            "$!d",
+            "/foo/p",
+            "/a/,/b/d",
+            "s/a/b/",
+            "s/a/b/g;s|c|d|2p",
+            "5q",
+            "1~2p",
+            "\\,x,p",
+            "/a/{p;d}",
+            "/a/ { p ; }",
+            "y/abc/xyz/",
+            "s/\\/x/y/",
+            "",
+            "=",
+            "1{p}",
+            "s/a/w/",
+            "10,20 p",
         ] {
             assert!(is_harmless(script), "{script}");
         }
@@ -113,9 +131,39 @@ mod tests {
     #[test]
     fn scripts_that_touch_files_or_run_something_are_not() {
         for script in [
-            "w out", "1w out", "s/a/b/w out", "s/a/b/e", "e ls", "1e", "r /etc/passwd", "R x", "W x", "p;w x", "p\nw x",
-            "/a/{w x\n}", "a text", "i\\x", "c x", "s/[/]w x", "s/a/b", "s", "pw x", "p w x", "\\", "/a", "ps/a/b/e",
-            "{e", "b;e", "F", "v", "Q", "z", ":a", "s/a/b/gw x", "y/a/b/w x", "/x/I,+2w y",
+            "w out",
+            "1w out",
+            "s/a/b/w out",
+            "s/a/b/e",
+            "e ls",
+            "1e",
+            "r /etc/passwd",
+            "R x",
+            "W x",
+            "p;w x",
+            "p\nw x",
+            "/a/{w x\n}",
+            "a text",
+            "i\\x",
+            "c x",
+            "s/[/]w x",
+            "s/a/b",
+            "s",
+            "pw x",
+            "p w x",
+            "\\",
+            "/a",
+            "ps/a/b/e",
+            "{e",
+            "b;e",
+            "F",
+            "v",
+            "Q",
+            "z",
+            ":a",
+            "s/a/b/gw x",
+            "y/a/b/w x",
+            "/x/I,+2w y",
         ] {
             assert!(!is_harmless(script), "{script}");
         }

@@ -19,7 +19,8 @@ impl Place {
         std::fs::write(cwd.join("a.txt"), "").unwrap();
         symlink("/etc", cwd.join("out")).unwrap();
         let home = cwd.join("home").into_os_string();
-        let env = [("HOME", home), ("EMPTY", OsString::new()), ("LINE", "a b".into()), ("ETC", "/etc".into())];
+        let env =
+            [("HOME", home), ("EMPTY", OsString::new()), ("LINE", "a b".into()), ("ETC", "/etc".into())];
         let env = env.into_iter().map(|(name, value)| (name.into(), value)).collect();
         Self { dir, cwd, env }
     }
@@ -41,7 +42,9 @@ impl Place {
         let base = self.dir.path().canonicalize().unwrap();
         let shown = |path: &PathBuf| match path.strip_prefix(&self.cwd) {
             Ok(inside) => inside.display().to_string(),
-            Err(_) => path.strip_prefix(&base).map_or(path.display().to_string(), |path| format!("../{}", path.display())),
+            Err(_) => path
+                .strip_prefix(&base)
+                .map_or(path.display().to_string(), |path| format!("../{}", path.display())),
         };
         words.extend(outside.map(|path| format!("!{}", shown(path))));
         words.extend(analysis.writes.iter().map(|path| format!(">{}", shown(path))));
@@ -70,11 +73,16 @@ fn check(cases: &[(&str, &str)]) {
 #[test]
 fn print_corpus() {
     let place = Place::new();
-    let corpus: Vec<(String, Vec<String>)> = serde_json::from_str(&std::fs::read_to_string("/tmp/shelltest/corpus.json").unwrap()).unwrap();
+    let corpus: Vec<(String, Vec<String>)> =
+        serde_json::from_str(&std::fs::read_to_string("/tmp/shelltest/corpus.json").unwrap()).unwrap();
     for (name, lines) in corpus {
         println!("## {name}");
         for line in lines {
-            let text = line.replace("\\n", "\n").replace("\\t", "\t").replace("\\r", "\r").replace("\\xc2\\xa0", "\u{a0}");
+            let text = line
+                .replace("\\n", "\n")
+                .replace("\\t", "\t")
+                .replace("\\r", "\r")
+                .replace("\\xc2\\xa0", "\u{a0}");
             let text = if line.contains("printf") || line.contains("$'") { line.clone() } else { text };
             println!("{:<50} => {}", line, place.show(&text));
         }

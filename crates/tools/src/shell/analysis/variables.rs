@@ -27,13 +27,7 @@ pub(super) struct Variables<'a> {
 
 impl<'a> Variables<'a> {
     pub(super) fn new(env: &'a BTreeMap<OsString, OsString>) -> Self {
-        Self {
-            env,
-            assigned: BTreeMap::new(),
-            certain: HashSet::new(),
-            anything_goes: false,
-            changed: false,
-        }
+        Self { env, assigned: BTreeMap::new(), certain: HashSet::new(), anything_goes: false, changed: false }
     }
 
     /// Begins another reading of the same text; says whether the one before learned anything.
@@ -46,7 +40,9 @@ impl<'a> Variables<'a> {
         let merged = match (self.assigned.get(name), values) {
             (Some(Values::Unknown), _) | (_, Values::Unknown) => Values::Unknown,
             (None, values) => values,
-            (Some(Values::Known(known)), Values::Known(new)) => Values::Known(known.union(&new).cloned().collect()),
+            (Some(Values::Known(known)), Values::Known(new)) => {
+                Values::Known(known.union(&new).cloned().collect())
+            }
         };
         let merged = match merged {
             Values::Known(values) if values.len() > VALUE_LIMIT => Values::Unknown,
@@ -97,9 +93,33 @@ impl<'a> Variables<'a> {
 
 fn is_set_by_the_shell(name: &str) -> bool {
     const NAMES: [&str; 27] = [
-        "_", "COLUMNS", "DIRSTACK", "EPOCHREALTIME", "EPOCHSECONDS", "EUID", "FUNCNAME", "GROUPS", "HISTCMD",
-        "HOSTNAME", "HOSTTYPE", "IFS", "LINENO", "LINES", "MACHTYPE", "MAPFILE", "OLDPWD", "OPTARG", "OPTIND",
-        "OSTYPE", "PIPESTATUS", "PPID", "RANDOM", "REPLY", "SECONDS", "SRANDOM", "UID",
+        "_",
+        "COLUMNS",
+        "DIRSTACK",
+        "EPOCHREALTIME",
+        "EPOCHSECONDS",
+        "EUID",
+        "FUNCNAME",
+        "GROUPS",
+        "HISTCMD",
+        "HOSTNAME",
+        "HOSTTYPE",
+        "IFS",
+        "LINENO",
+        "LINES",
+        "MACHTYPE",
+        "MAPFILE",
+        "OLDPWD",
+        "OPTARG",
+        "OPTIND",
+        "OSTYPE",
+        "PIPESTATUS",
+        "PPID",
+        "RANDOM",
+        "REPLY",
+        "SECONDS",
+        "SRANDOM",
+        "UID",
     ];
     NAMES.contains(&name) || name.starts_with("BASH") || name.starts_with("COMP_") || name == "SHELLOPTS"
 }
@@ -107,14 +127,44 @@ fn is_set_by_the_shell(name: &str) -> bool {
 /// Whether setting a variable can change what programs do or which of them run.
 pub(super) fn is_dangerous(name: &str) -> bool {
     const NAMES: [&str; 34] = [
-        "PATH", "IFS", "ENV", "HOME", "SHELL", "CDPATH", "GLOBIGNORE", "PROMPT_COMMAND", "PS0", "PS4", "SHELLOPTS",
-        "PAGER", "MANPAGER", "EDITOR", "VISUAL", "BROWSER", "LESS", "LESSOPEN", "LESSCLOSE", "LESSSECURE",
-        "NODE_OPTIONS", "NODE_PATH", "JAVA_TOOL_OPTIONS", "_JAVA_OPTIONS", "MAVEN_OPTS", "GRADLE_OPTS", "RUBYOPT",
-        "RUBYLIB", "TAR_OPTIONS", "POSIXLY_CORRECT", "EXECIGNORE", "OPENSSL_CONF", "TMPDIR", "LOCPATH",
+        "PATH",
+        "IFS",
+        "ENV",
+        "HOME",
+        "SHELL",
+        "CDPATH",
+        "GLOBIGNORE",
+        "PROMPT_COMMAND",
+        "PS0",
+        "PS4",
+        "SHELLOPTS",
+        "PAGER",
+        "MANPAGER",
+        "EDITOR",
+        "VISUAL",
+        "BROWSER",
+        "LESS",
+        "LESSOPEN",
+        "LESSCLOSE",
+        "LESSSECURE",
+        "NODE_OPTIONS",
+        "NODE_PATH",
+        "JAVA_TOOL_OPTIONS",
+        "_JAVA_OPTIONS",
+        "MAVEN_OPTS",
+        "GRADLE_OPTS",
+        "RUBYOPT",
+        "RUBYLIB",
+        "TAR_OPTIONS",
+        "POSIXLY_CORRECT",
+        "EXECIGNORE",
+        "OPENSSL_CONF",
+        "TMPDIR",
+        "LOCPATH",
     ];
     const STARTS: [&str; 17] = [
-        "LD_", "DYLD_", "BASH", "GIT_", "GH_", "SSH_", "XDG_", "PYTHON", "PERL", "RIPGREP_", "GREP_", "CARGO", "RUST",
-        "NPM_", "npm_", "GCONV", "HANGAR_",
+        "LD_", "DYLD_", "BASH", "GIT_", "GH_", "SSH_", "XDG_", "PYTHON", "PERL", "RIPGREP_", "GREP_",
+        "CARGO", "RUST", "NPM_", "npm_", "GCONV", "HANGAR_",
     ];
     NAMES.contains(&name) || STARTS.iter().any(|start| name.starts_with(start))
 }

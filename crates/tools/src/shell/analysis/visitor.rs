@@ -5,9 +5,9 @@ use std::path::PathBuf;
 
 use brush_parser::SourceSpan;
 use brush_parser::ast::{
-    AndOr, AndOrList, Assignment, AssignmentName, AssignmentValue, Command, CommandPrefixOrSuffixItem, CompoundCommand,
-    CompoundList, ExtendedTestExpr, IoFileRedirectKind, IoFileRedirectTarget, IoRedirect, Pipeline, Program,
-    RedirectList, SeparatorOperator, SimpleCommand,
+    AndOr, AndOrList, Assignment, AssignmentName, AssignmentValue, Command, CommandPrefixOrSuffixItem,
+    CompoundCommand, CompoundList, ExtendedTestExpr, IoFileRedirectKind, IoFileRedirectTarget, IoRedirect,
+    Pipeline, Program, RedirectList, SeparatorOperator, SimpleCommand,
 };
 use hangar_protocol::permission::ShellCommand;
 
@@ -183,7 +183,9 @@ impl<'a> Visitor<'a> {
                 self.repeatedly(|visitor| visitor.list(&clause.body.list));
             }
             CompoundCommand::ArithmeticForClause(clause) => {
-                for expression in [&clause.initializer, &clause.condition, &clause.updater].into_iter().flatten() {
+                for expression in
+                    [&clause.initializer, &clause.condition, &clause.updater].into_iter().flatten()
+                {
                     self.visit_arithmetic(&expression.value);
                 }
                 self.repeatedly(|visitor| visitor.list(&clause.body.list));
@@ -249,7 +251,9 @@ impl<'a> Visitor<'a> {
         );
         for item in command.suffix.iter().flat_map(|suffix| &suffix.0) {
             match item {
-                CommandPrefixOrSuffixItem::AssignmentWord(assignment, _) if declares => self.assignment(assignment),
+                CommandPrefixOrSuffixItem::AssignmentWord(assignment, _) if declares => {
+                    self.assignment(assignment)
+                }
                 other => self.item(other, &mut args),
             }
         }
@@ -284,9 +288,11 @@ impl<'a> Visitor<'a> {
         }
         let words: Vec<&str> = match &assignment.value {
             AssignmentValue::Scalar(word) => vec![&word.value],
-            AssignmentValue::Array(elements) => {
-                elements.iter().flat_map(|(key, value)| key.iter().chain([value])).map(|word| word.value.as_str()).collect()
-            }
+            AssignmentValue::Array(elements) => elements
+                .iter()
+                .flat_map(|(key, value)| key.iter().chain([value]))
+                .map(|word| word.value.as_str())
+                .collect(),
         };
         for word in words {
             let values = self.assigned(word);

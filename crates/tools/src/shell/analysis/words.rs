@@ -4,8 +4,8 @@ use std::collections::BTreeSet;
 
 use brush_parser::ParserOptions;
 use brush_parser::word::{
-    BraceExpressionMember, BraceExpressionOrText, Parameter, ParameterExpr, SpecialParameter, TildeExpr, WordPiece,
-    WordPieceWithSource,
+    BraceExpressionMember, BraceExpressionOrText, Parameter, ParameterExpr, SpecialParameter, TildeExpr,
+    WordPiece, WordPieceWithSource,
 };
 
 use super::ansi;
@@ -168,7 +168,9 @@ impl Visitor<'_> {
                 | TildeExpr::NthDirFromTopOfDirStack { .. }
                 | TildeExpr::NthDirFromBottomOfDirStack { .. } => None,
             },
-            WordPiece::ParameterExpansion(expression) => self.parameter_expression(expression, quoting, drafts),
+            WordPiece::ParameterExpansion(expression) => {
+                self.parameter_expression(expression, quoting, drafts)
+            }
             WordPiece::CommandSubstitution(script) | WordPiece::BackquotedCommandSubstitution(script) => {
                 self.visit_substitution(script);
                 None
@@ -181,11 +183,18 @@ impl Visitor<'_> {
         }
     }
 
-    fn parameter_expression(&mut self, expression: &ParameterExpr, quoting: Quoting, drafts: Drafts) -> Drafts {
+    fn parameter_expression(
+        &mut self,
+        expression: &ParameterExpr,
+        quoting: Quoting,
+        drafts: Drafts,
+    ) -> Drafts {
         use ParameterExpr as P;
         // Everything that is expanded on the way is visited first, whatever comes of it.
         let (parameter, texts): (Option<&Parameter>, [Option<&str>; 2]) = match expression {
-            P::Parameter { parameter, .. } | P::ParameterLength { parameter, .. } => (Some(parameter), [None, None]),
+            P::Parameter { parameter, .. } | P::ParameterLength { parameter, .. } => {
+                (Some(parameter), [None, None])
+            }
             P::UseDefaultValues { parameter, default_value: text, .. }
             | P::AssignDefaultValues { parameter, default_value: text, .. }
             | P::IndicateErrorIfNullOrUnset { parameter, error_message: text, .. }
@@ -197,7 +206,9 @@ impl Visitor<'_> {
             | P::UppercaseFirstChar { parameter, pattern: text, .. }
             | P::UppercasePattern { parameter, pattern: text, .. }
             | P::LowercaseFirstChar { parameter, pattern: text, .. }
-            | P::LowercasePattern { parameter, pattern: text, .. } => (Some(parameter), [text.as_deref(), None]),
+            | P::LowercasePattern { parameter, pattern: text, .. } => {
+                (Some(parameter), [text.as_deref(), None])
+            }
             P::Substring { parameter, offset, length, .. } => (
                 Some(parameter),
                 [Some(offset.value.as_str()), length.as_ref().map(|length| length.value.as_str())],
@@ -393,7 +404,10 @@ fn join_braces(parts: &[BraceExpressionOrText]) -> Option<Vec<String>> {
         if words.len() * choices.len() > ALTERNATIVE_LIMIT {
             return None;
         }
-        words = words.iter().flat_map(|word| choices.iter().map(move |choice| format!("{word}{choice}"))).collect();
+        words = words
+            .iter()
+            .flat_map(|word| choices.iter().map(move |choice| format!("{word}{choice}")))
+            .collect();
     }
     Some(words)
 }

@@ -13,8 +13,8 @@ const SYSTEM_DIRECTORIES: [&str; 7] =
 
 /// Programs whose identifier has their first argument in it.
 const WITH_SUBCOMMAND: [&str; 19] = [
-    "bundle", "cargo", "composer", "dotnet", "flutter", "gh", "glab", "go", "gradle", "mix", "mvn", "npm", "npx", "pip",
-    "pip3", "pnpm", "poetry", "swift", "yarn",
+    "bundle", "cargo", "composer", "dotnet", "flutter", "gh", "glab", "go", "gradle", "mix", "mvn", "npm",
+    "npx", "pip", "pip3", "pnpm", "poetry", "swift", "yarn",
 ];
 
 /// A program that runs the command in its arguments.
@@ -49,7 +49,10 @@ const WRAPPERS: [Wrapper; 14] = [
     Wrapper {
         is_transparent: false,
         takes_variables: true,
-        ..wrapper("sudo", &["-u", "-g", "-h", "-p", "-C", "-D", "-R", "-T", "-r", "-t", "-U", "--user", "--group"])
+        ..wrapper(
+            "sudo",
+            &["-u", "-g", "-h", "-p", "-C", "-D", "-R", "-T", "-r", "-t", "-U", "--user", "--group"],
+        )
     },
     Wrapper { is_transparent: false, ..wrapper("doas", &["-u", "-C"]) },
     Wrapper {
@@ -99,8 +102,10 @@ impl Visitor<'_> {
             "find" => self.run_find(rest),
             "fd" | "fdfind" => self.run_fd(program, rest),
             "git" => self.run_git(rest),
-            "read" | "mapfile" | "readarray" | "getopts" | "unset" | "let" | "printf" | "declare" | "typeset"
-            | "local" | "export" | "readonly" | "test" | "[" | "wait" => self.run_builtin(program, rest),
+            "read" | "mapfile" | "readarray" | "getopts" | "unset" | "let" | "printf" | "declare"
+            | "typeset" | "local" | "export" | "readonly" | "test" | "[" | "wait" => {
+                self.run_builtin(program, rest)
+            }
             _ => self.note_ordinary(program, rest, programs::is_read_only(program, rest)),
         }
     }
@@ -206,7 +211,8 @@ impl Visitor<'_> {
         let mut is_plain = matches!(program, "bash" | "sh" | "dash");
         let mut operand = None;
         for arg in rest {
-            let Some(flags) = arg.exact().and_then(|text| text.strip_prefix('-')).filter(|text| !text.is_empty())
+            let Some(flags) =
+                arg.exact().and_then(|text| text.strip_prefix('-')).filter(|text| !text.is_empty())
             else {
                 operand = Some(arg);
                 break;
@@ -215,7 +221,8 @@ impl Visitor<'_> {
                 continue;
             }
             has_script |= !flags.starts_with('-') && flags.contains('c');
-            is_plain &= flags.bytes().all(|flag| b"ceux".contains(&flag)) || matches!(flags, "-norc" | "-noprofile");
+            is_plain &=
+                flags.bytes().all(|flag| b"ceux".contains(&flag)) || matches!(flags, "-norc" | "-noprofile");
         }
         match operand {
             Some(script) if has_script => {
@@ -298,7 +305,8 @@ impl Visitor<'_> {
         if let Some(target) = target {
             self.places = from.clone();
             read_only = paths::note_path(self, &target) == Certainty::Known;
-            let to: Vec<_> = from.iter().map(|place| crate::paths::resolve(&place.join(&target.text))).collect();
+            let to: Vec<_> =
+                from.iter().map(|place| crate::paths::resolve(&place.join(&target.text))).collect();
             // One that cannot be entered leaves the shell where it was.
             let stays = to.iter().any(|place| !place.is_dir());
             self.places = to;
@@ -315,8 +323,11 @@ impl Visitor<'_> {
         let mut commands = Vec::new();
         while let Some(arg) = args.next() {
             if matches!(arg.exact(), Some("-exec" | "-execdir" | "-ok" | "-okdir")) {
-                let command: Vec<Arg> =
-                    args.by_ref().take_while(|arg| !matches!(arg.exact(), Some(";" | "+"))).cloned().collect();
+                let command: Vec<Arg> = args
+                    .by_ref()
+                    .take_while(|arg| !matches!(arg.exact(), Some(";" | "+")))
+                    .cloned()
+                    .collect();
                 commands.push(command);
             } else {
                 own.push(arg.clone());

@@ -65,7 +65,8 @@ mod tests {
             drop((late.await.unwrap(), stderr));
             assert_eq!(pipes.next(&mut buffer).await, None);
             assert!(!pipes.is_open());
-            let read: Vec<(Stream, &str)> = read.iter().map(|(stream, text)| (*stream, text.as_str())).collect();
+            let read: Vec<(Stream, &str)> =
+                read.iter().map(|(stream, text)| (*stream, text.as_str())).collect();
             assert_eq!(read, $expected);
         }};
     }
@@ -74,12 +75,24 @@ mod tests {
 
     #[tokio::test]
     async fn streams_are_read_in_the_order_of_their_first_writing() {
-        check!(ordered::Pipes, [(Stderr, "e"), (Stdout, "o")], [(Stderr, "e"), (Stdout, "o"), (Stdout, "late")]);
-        check!(ordered::Pipes, [(Stdout, "o"), (Stderr, "e")], [(Stdout, "o"), (Stderr, "e"), (Stdout, "late")]);
+        check!(
+            ordered::Pipes,
+            [(Stderr, "e"), (Stdout, "o")],
+            [(Stderr, "e"), (Stdout, "o"), (Stdout, "late")]
+        );
+        check!(
+            ordered::Pipes,
+            [(Stdout, "o"), (Stderr, "e")],
+            [(Stdout, "o"), (Stderr, "e"), (Stdout, "late")]
+        );
     }
 
     #[tokio::test]
     async fn one_pipe_keeps_the_order_and_not_the_names() {
-        check!(merged::Pipes, [(Stderr, "e"), (Stdout, "o"), (Stderr, "f")], [(Stdout, "eof"), (Stdout, "late")]);
+        check!(
+            merged::Pipes,
+            [(Stderr, "e"), (Stdout, "o"), (Stderr, "f")],
+            [(Stdout, "eof"), (Stdout, "late")]
+        );
     }
 }

@@ -1,0 +1,139 @@
+//! The commands beside a run: models, doctor, sessions, model serve; and recordings.
+
+use hangar_test_support::{Finished, ModelServer, Scratch};
+
+use crate::{HANGAR, hangar};
+
+fn configured(scratch: &Scratch, model: &ModelServer) {
+    std::fs::create_dir_all(scratch.state()).expect("a home");
+    let config = format!(
+        "model = \"two/mock-model\"\n\n[providers.one]\nbase_url = \"http://127.0.0.1:1/v1\"\n\n\
+         [providers.two]\ntype = \"anthropic\"\nbase_url = \"{}\"\napi_key = \"sk-very-secret-key\"\n",
+        model.url()
+    );
+    std::fs::write(scratch.state().join("config.toml"), config).expect("a configuration");
+}
+
+fn bare(scratch: &Scratch, args: &[&str]) -> Finished {
+    scratch.run(HANGAR).args(args).env("COPILOT_OFFLINE", "true").finish()
+}
+
+#[test]
+fn config_toml_names_many_providers_and_the_model_chooses() {
+    let (scratch, model) = (Scratch::new(), ModelServer::start());
+    configured(&scratch, &model);
+    let run = bare(&scratch, &["-s", "-p", "SAY:from two"]).expect_exit(0);
+    assert_eq!(run.stdout.trim(), "from two");
+    assert!(
+        model.requests().iter().all(|request| request.path.ends_with("/messages")),
+        "{:?}",
+        model.requests()
+    );
+}
+
+#[test]
+fn models_lists_what_providers_offer_and_names_the_one_that_fails() {
+    let (scratch, model) = (Scratch::new(), ModelServer::start());
+    configured(&scratch, &model);
+    let run = bare(&scratch, &["models"]).expect_exit(1);
+    assert!(run.stdout.contains("two/mock-model"), "{}", run.stdout);
+    assert!(run.stderr.contains("one: "), "{}", run.stderr);
+    let asked = model.requests().len();
+    bare(&scratch, &["models"]);
+    assert_eq!(model.requests().len(), asked, "the list is cached");
+    bare(&scratch, &["models", "--refresh"]);
+    assert!(model.requests().len() > asked);
+}
+
+#[test]
+fn a_broken_configuration_is_one_sentence() {
+    let scratch = Scratch::new();
+    std::fs::create_dir_all(scratch.state()).expect("a home");
+    std::fs::write(scratch.state().join("config.toml"), "[providers.x]\ntype = \"telepathy\"\n")
+        .expect("a file");
+    let run = bare(&scratch, &["-p", "hi"]).expect_exit(1);
+    assert!(run.stderr.contains("config.toml") && run.stderr.contains("telepathy"), "{}", run.stderr);
+}
+
+#[test]
+fn doctor_finds_what_is_wrong_and_never_prints_a_credential() {
+    let (scratch, model) = (Scratch::new(), ModelServer::start());
+    configured(&scratch, &model);
+    let run = bare(&scratch, &["doctor"]).expect_exit(2);
+    assert!(run.stdout.contains("BAD provider one"), "{}", run.stdout);
+    assert!(run.stdout.contains("ok  provider two"), "{}", run.stdout);
+    assert!(!run.stdout.contains("sk-very-secret-key"), "{}", run.stdout);
+    let run =
+        scratch.run(HANGAR).arg("doctor").env("GH_TOKEN", "ghp_classic").env("COPILOT_OFFLINE", "1").finish();
+    assert!(run.stdout.contains("classic token") && !run.stdout.contains("ghp_classic"), "{}", run.stdout);
+}
+
+#[test]
+fn doctor_is_content_when_all_is_well() {
+    let (scratch, model) = (Scratch::new(), ModelServer::start());
+    let run = hangar(&scratch, &model).arg("doctor").finish();
+    run.expect_exit(0);
+}
+
+#[test]
+fn sessions_are_listed_shown_exported_and_deleted() {
+    let (scratch, model) = (Scratch::new(), ModelServer::start());
+    let run =
+        hangar(&scratch, &model).args(["-p", "SAY:hello there", "--output-format", "json", "--name", "mine"]);
+    let id = run.finish().session_id();
+    let listed = bare(&scratch, &["sessions"]).expect_exit(0);
+    assert!(listed.stdout.contains(&id) && listed.stdout.contains("mine"), "{}", listed.stdout);
+    let shown = bare(&scratch, &["sessions", "show", "mine"]).expect_exit(0);
+    assert!(shown.stdout.contains("hello there"), "{}", shown.stdout);
+    bare(&scratch, &["sessions", "export", &id[..8], "-o", "out.md"]).expect_exit(0);
+    let exported = std::fs::read_to_string(scratch.work().join("out.md")).expect("the export");
+    assert!(exported.contains("hello there"));
+    bare(&scratch, &["sessions", "delete", &id]).expect_exit(0);
+    assert!(scratch.sessions().is_empty());
+    let gone = bare(&scratch, &["sessions", "show", &id]).expect_exit(1);
+    assert!(gone.stderr.contains(&id), "{}", gone.stderr);
+}
+
+#[test]
+fn the_scripted_model_is_used_by_name_only_and_says_so() {
+    let scratch = Scratch::new();
+    let run = bare(&scratch, &["--model", "scripted", "-s", "-p", "SAY:rehearsed"]).expect_exit(0);
+    assert_eq!(run.stdout.trim(), "rehearsed");
+    assert!(run.stderr.contains("scripted model"), "{}", run.stderr);
+    let script = scratch.file("play.txt", "# a play\nSAY:first act\n---\nSAY:second act\n");
+    let run = scratch
+        .run(HANGAR)
+        .args(["--model", "scripted", "-s", "-p", "anything"])
+        .env("HANGAR_SCRIPT", &script)
+        .finish();
+    assert_eq!(run.stdout.trim(), "first act");
+}
+
+#[test]
+fn a_recording_answers_again_without_a_model() {
+    let (scratch, model) = (Scratch::new(), ModelServer::start());
+    let prompt = "THINK:hm\nSAY:kept";
+    hangar(&scratch, &model).args(["-s", "-p", prompt, "--record", "talk.jsonl"]).finish().expect_exit(0);
+    let asked = model.requests().len();
+    let run =
+        hangar(&scratch, &model).args(["-s", "-p", prompt, "--replay", "talk.jsonl"]).finish().expect_exit(0);
+    assert_eq!(run.stdout.trim(), "kept");
+    assert_eq!(model.requests().len(), asked);
+    let run =
+        hangar(&scratch, &model).args(["-s", "-p", "something else", "--replay", "talk.jsonl"]).finish();
+    let run = run.expect_exit(1);
+    assert!(run.stderr.contains("something else"), "{}", run.stderr);
+}
+
+#[test]
+fn model_serve_offers_the_scripted_model_to_others() {
+    let scratch = Scratch::new();
+    let mut server = scratch.run(HANGAR).args(["model", "serve", "--port", "0"]).start();
+    let line = server.next_line().expect("the address").to_owned();
+    let url = line.strip_prefix("listening on ").expect("the address on the first line");
+    let run =
+        scratch.run(HANGAR).provider(url).args(["-s", "-p", "SAY:over the wire"]).finish().expect_exit(0);
+    assert_eq!(run.stdout.trim(), "over the wire");
+    server.signal(hangar_test_support::Signal::TERM);
+    server.finish().expect_exit(0);
+}
