@@ -213,11 +213,7 @@ mod tests {
 
     #[test]
     fn dependencies_point_in_one_direction() {
-        check_dependency(
-            "hangar-cli",
-            &json!({ "name": "hangar-agent", "kind": null, "features": [] }),
-            None,
-        );
+        check_dependency("hangar-cli", &json!({ "name": "hangar-agent", "kind": null, "features": [] }), None);
         check_dependency(
             "hangar-agent",
             &json!({ "name": "hangar-cli", "kind": null, "features": [] }),

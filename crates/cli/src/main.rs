@@ -92,7 +92,8 @@ fn run(settings: &Settings, args: RunArgs) -> Result<Exit> {
     }
     logging::start(settings, &args)?;
     let ignored = named.given();
-    if !ignored.is_empty() && !(args.silent && args.output_format == OutputFormat::Text) {
+    let quiet = args.silent && args.output_format == OutputFormat::Text;
+    if !ignored.is_empty() && !quiet {
         remark(&format!("note: accepted without effect: {}", ignored.join(", ")));
     }
     headless::run(settings, args)

@@ -122,7 +122,7 @@ impl Progress {
             Listener::Waiting(_) => {}
             Listener::Passing(sender) => match sender.upgrade() {
                 Some(sender) => self.queue.drain(..).for_each(|body| drop(sender.try_send(body))),
-                None => self.listener = Listener::Gone,
+                None => self.silence(),
             },
             Listener::Gone => self.queue.clear(),
         }

@@ -21,8 +21,14 @@ enum Reading {
     Always,
     /// Unless one of these flags is there.
     Unless(&'static [&'static str]),
-    /// Only with one of these words as the first argument, or with none at all if `""` is among them.
+    /// Only with one of these words as the first argument, or with none at all if `""` is among them, and without the
+    /// flags that [`SHOWING`] is without.
     First(&'static [&'static str]),
+    /// Only with exactly this argument or none, or with these first words.
+    Alone {
+        only: &'static [&'static str],
+        first: &'static [&'static str],
+    },
     /// Only with these flags, and with other words only where a flag asks for a list.
     Listing {
         flags: &'static [&'static str],
@@ -31,20 +37,19 @@ enum Reading {
 }
 
 /// Flags that make a command which shows differences write or run something.
-const SHOWING: Reading =
-    Reading::Unless(&["--output", "--ext-diff", "--textconv", "-O", "--open-files-in-pager"]);
+const SHOWING: &[&str] = &["--output", "--ext-diff", "--textconv", "-O", "--open-files-in-pager"];
 
 fn reading(subcommand: &str) -> Option<Reading> {
     Some(match subcommand {
         "diff" | "log" | "show" | "diff-tree" | "diff-index" | "diff-files" | "whatchanged" | "shortlog"
-        | "blame" | "annotate" | "grep" | "range-diff" => SHOWING,
+        | "blame" | "annotate" | "grep" | "range-diff" => Reading::Unless(SHOWING),
         "status" | "rev-parse" | "rev-list" | "ls-files" | "ls-tree" | "describe" | "name-rev"
         | "merge-base" | "show-ref" | "for-each-ref" | "check-ignore" | "check-attr" | "count-objects"
         | "cherry" | "version" | "show-branch" | "cat-file" => {
             Reading::Unless(&["--output", "--textconv", "--filters", "--exclude-existing"])
         }
         "var" => Reading::Always,
-        "remote" => Reading::First(&["", "-v", "--verbose", "get-url"]),
+        "remote" => Reading::Alone { only: &["-v", "--verbose"], first: &["get-url"] },
         "stash" => Reading::First(&["list"]),
         "worktree" => Reading::First(&["list"]),
         "reflog" => Reading::First(&["", "show"]),
@@ -176,7 +181,13 @@ impl<'a> Call<'a> {
             Some(Reading::First(words)) => {
                 let first = self.arguments.first().map_or(Some(""), Arg::exact);
                 first.is_some_and(|first| words.contains(&first))
+                    && !self.arguments.iter().any(|arg| is_one_of(arg, SHOWING))
             }
+            Some(Reading::Alone { only, first }) => match self.arguments {
+                [] => true,
+                [arg] if arg.exact().is_some_and(|text| only.contains(&text)) => true,
+                [arg, ..] => arg.exact().is_some_and(|text| first.contains(&text)),
+            },
             Some(Reading::Listing { flags, lists }) => {
                 let mut lists_something = false;
                 let mut has_operand = false;

@@ -106,6 +106,11 @@ fn read(text: &str, scope: Scope<'_>) -> Analysis {
 
 /// The program of a text; `None` if it is none or not safe to parse.
 fn parse(text: &str) -> Option<Program> {
+    // In a calculation `#` begins no comment, but the tokenizer thinks so and leaves out what follows.
+    let may_calculate = text.contains("((") || text.contains("$[");
+    if may_calculate && text.split_whitespace().any(|word| word.starts_with('#')) {
+        return None;
+    }
     let options = ParserOptions::default();
     let tokens = brush_parser::uncached_tokenize_str(text, &TokenizerOptions::default()).ok()?;
     let is_opening = |token: &Token| matches!(token, Token::Operator(operator, _) if operator == "(");

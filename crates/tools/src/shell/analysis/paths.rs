@@ -45,7 +45,8 @@ pub(super) fn note_flag(visitor: &mut Visitor<'_>, arg: &Arg) -> Certainty {
         Some((_, value)) => value,
         None => arg.text.find(['/', '~']).map_or("", |at| &arg.text[at..]),
     };
-    if value.contains('/') || value == ".." {
+    // A slash alone is more often a separator (`cut -d/`) than the root.
+    if value.contains('/') && value != "/" || value == ".." {
         note_path(visitor, &Arg::literal(value))
     } else {
         Certainty::Known

@@ -9,11 +9,19 @@ pub(super) enum Operands {
     /// Mere texts, whatever they look like.
     Texts,
     Files,
-    /// A pattern or script, and then files.
-    PatternAndFiles,
+    /// A pattern or script, and then files. The letters are those of the short flags that take a value.
+    PatternAndFiles(&'static str),
 }
 
 use Operands::{Files, PatternAndFiles, Texts};
+
+/// Of `grep` and its kin.
+const GREP: Operands = PatternAndFiles("ABCmefdD");
+const RIPGREP: Operands = PatternAndFiles("ABCmefgtTjMEr");
+const FD: Operands = PatternAndFiles("etdESc");
+const JQ: Operands = PatternAndFiles("Lf");
+const SED: Operands = PatternAndFiles("efl");
+const AWK: Operands = PatternAndFiles("Fvf");
 
 struct Program {
     name: &'static str,
@@ -85,20 +93,20 @@ const PROGRAMS: &[Program] = &[
     entry("dir", Files, Everything),
     entry("dirname", Texts, Everything),
     entry("du", Files, Everything),
-    entry("egrep", PatternAndFiles, Everything),
+    entry("egrep", GREP, Everything),
     entry("expand", Files, Everything),
-    entry("fd", PatternAndFiles, Except("xX", &["exec", "exec-batch"])),
-    entry("fdfind", PatternAndFiles, Except("xX", &["exec", "exec-batch"])),
-    entry("fgrep", PatternAndFiles, Everything),
+    entry("fd", FD, Except("xX", &["exec", "exec-batch"])),
+    entry("fdfind", FD, Except("xX", &["exec", "exec-batch"])),
+    entry("fgrep", GREP, Everything),
     entry("file", Files, Except("C", &["compile"])),
     entry("find", Files, If(find_only_reads)),
     entry("fmt", Files, Everything),
     entry("fold", Files, Everything),
-    entry("grep", PatternAndFiles, Everything),
+    entry("grep", GREP, Everything),
     entry("head", Files, Everything),
     entry("hexdump", Files, Everything),
     entry("join", Files, Everything),
-    entry("jq", PatternAndFiles, Everything),
+    entry("jq", JQ, Everything),
     entry("ls", Files, Everything),
     entry("md5sum", Files, Everything),
     entry("nl", Files, Everything),
@@ -107,8 +115,8 @@ const PROGRAMS: &[Program] = &[
     entry("readlink", Files, Everything),
     entry("realpath", Files, Everything),
     entry("rev", Files, Everything),
-    entry("rg", PatternAndFiles, Except("z", &["pre", "pre-glob", "hostname-bin", "search-zip"])),
-    entry("sed", PatternAndFiles, If(sed_only_reads)),
+    entry("rg", RIPGREP, Except("z", &["pre", "pre-glob", "hostname-bin", "search-zip"])),
+    entry("sed", SED, If(sed_only_reads)),
     entry("sha1sum", Files, Everything),
     entry("sha224sum", Files, Everything),
     entry("sha256sum", Files, Everything),
@@ -160,7 +168,7 @@ const PROGRAMS: &[Program] = &[
     entry("who", Texts, Everything),
     entry("whoami", Texts, Everything),
     // Other services and tools.
-    entry("gh", Files, Subcommands(GITHUB)),
+    entry("gh", Texts, Subcommands(GITHUB)),
     entry("bun", Files, Only(VERSION)),
     entry("cargo", Files, Only(&["--version", "-V"])),
     entry("clang", Files, Only(VERSION)),
@@ -187,10 +195,10 @@ const PROGRAMS: &[Program] = &[
     entry("rustup", Files, Only(&["--version", "-V"])),
     entry("tsc", Files, Only(&["--version", "-v"])),
     // Not only readers, but known to take a script before their files.
-    entry("ag", PatternAndFiles, Only(VERSION)),
-    entry("awk", PatternAndFiles, Only(VERSION)),
-    entry("gawk", PatternAndFiles, Only(VERSION)),
-    entry("mawk", PatternAndFiles, Only(VERSION)),
+    entry("ag", GREP, Only(VERSION)),
+    entry("awk", AWK, Only(VERSION)),
+    entry("gawk", AWK, Only(VERSION)),
+    entry("mawk", AWK, Only(VERSION)),
 ];
 
 fn program(name: &str) -> Option<&'static Program> {
@@ -229,32 +237,83 @@ pub(super) fn is_read_only(name: &str, args: &[Arg]) -> bool {
     }
 }
 
-/// The arguments that can name files: a pattern is none, nor is the value of a flag that holds one.
-pub(super) fn file_arguments(operands: Operands, args: &[Arg]) -> impl Iterator<Item = &Arg> {
-    let takes_pattern = |arg: &Arg| matches!(arg.exact(), Some("-e" | "--regexp" | "--expression"));
-    let in_flag = |arg: &Arg| {
-        let text = arg.text.as_str();
-        text.starts_with("--regexp=")
-            || text.starts_with("--expression=")
-            || text.starts_with("-e") && text.len() > 2
+/// Flags whose value is a text, however much it looks like a path.
+const TEXT_FLAGS: &[(&str, &[&str])] = &[
+    ("column", &["-s", "-o", "--separator"]),
+    ("cut", &["-d", "--delimiter"]),
+    ("find", &["-name", "-iname", "-path", "-ipath", "-wholename", "-regex", "-iregex", "-printf"]),
+    ("join", &["-t"]),
+    ("paste", &["-d", "--delimiters"]),
+    ("sort", &["-t", "--field-separator"]),
+    ("stat", &["-c", "--format", "--printf"]),
+];
+
+/// Flags that give the pattern, or make do without one.
+const PATTERN_FLAGS: [&str; 9] =
+    ["-e", "-f", "--regexp", "--expression", "--file", "--from-file", "--files", "--type-list", "--filter"];
+
+/// Long flags of searching programs that have no value.
+const FLAGS_WITHOUT_VALUE: [&str; 18] = [
+    "--ignore-case",
+    "--recursive",
+    "--line-number",
+    "--fixed-strings",
+    "--word-regexp",
+    "--hidden",
+    "--no-ignore",
+    "--count",
+    "--files-with-matches",
+    "--invert-match",
+    "--extended-regexp",
+    "--perl-regexp",
+    "--no-heading",
+    "--only-matching",
+    "--quiet",
+    "--no-filename",
+    "--with-filename",
+    "--multiline",
+];
+
+/// The arguments that can name files: a pattern is none, nor is the value of a flag that holds a text.
+pub(super) fn file_arguments<'a>(name: &str, operands: Operands, args: &'a [Arg]) -> Vec<&'a Arg> {
+    let text_flags =
+        TEXT_FLAGS.iter().find(|(program, _)| *program == name).map_or(&[][..], |(_, flags)| flags);
+    let is_flag = |arg: &Arg| arg.text.starts_with('-') && arg.text.len() > 1;
+    let gives_pattern = |arg: &Arg| {
+        let name = arg.text.split('=').next().unwrap_or_default();
+        PATTERN_FLAGS.contains(&name) || is_flag(arg) && !name.starts_with("--") && name.starts_with("-e")
     };
-    let has_pattern_flag = args.iter().any(|arg| takes_pattern(arg) || in_flag(arg));
-    let mut pattern_is_due = operands == PatternAndFiles && !has_pattern_flag;
-    let mut value_is_pattern = false;
-    args.iter().filter(move |arg| {
-        if operands != PatternAndFiles {
-            return true;
+    let mut pattern_is_due = match operands {
+        PatternAndFiles(_) => !args.iter().any(gives_pattern),
+        Texts | Files => false,
+    };
+    let mut files = Vec::new();
+    let mut former: Option<&Arg> = None;
+    for arg in args {
+        let behind = former.replace(arg).filter(|former| is_flag(former)).map(|former| former.text.as_str());
+        if behind.is_some_and(|flag| text_flags.contains(&flag)) {
+            continue;
         }
-        let is_flag = arg.text.starts_with('-') && arg.text.len() > 1;
-        if std::mem::replace(&mut value_is_pattern, takes_pattern(arg)) || in_flag(arg) {
-            return false;
+        if let PatternAndFiles(value_flags) = operands {
+            if matches!(behind, Some("-e" | "--regexp" | "--expression"))
+                || arg.text.starts_with("--regexp=")
+                || arg.text.starts_with("--expression=")
+                || arg.text.starts_with("-e")
+            {
+                continue;
+            }
+            let may_be_value = behind.is_some_and(|flag| match flag.strip_prefix("--") {
+                Some(_) => !flag.contains('=') && !FLAGS_WITHOUT_VALUE.contains(&flag),
+                None => flag.chars().last().is_some_and(|letter| value_flags.contains(letter)),
+            });
+            if pattern_is_due && !is_flag(arg) && !may_be_value {
+                pattern_is_due = false;
+                continue;
+            }
         }
-        if pattern_is_due && !is_flag {
-            pattern_is_due = false;
-            return false;
-        }
-        true
-    })
+        files.push(arg);
+    }
+    files
 }
 
 /// Whether a flag is one of these: a letter in a bunch of short ones, or a long one that may be shortened.

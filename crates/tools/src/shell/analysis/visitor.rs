@@ -5,9 +5,10 @@ use std::path::PathBuf;
 
 use brush_parser::SourceSpan;
 use brush_parser::ast::{
-    AndOr, AndOrList, Assignment, AssignmentName, AssignmentValue, Command, CommandPrefixOrSuffixItem,
-    CompoundCommand, CompoundList, ExtendedTestExpr, IoFileRedirectKind, IoFileRedirectTarget, IoRedirect,
-    Pipeline, Program, RedirectList, SeparatorOperator, SimpleCommand,
+    AndOr, AndOrList, Assignment, AssignmentName, AssignmentValue, BinaryPredicate, Command,
+    CommandPrefixOrSuffixItem, CompoundCommand, CompoundList, ExtendedTestExpr, IoFileRedirectKind,
+    IoFileRedirectTarget, IoRedirect, Pipeline, Program, RedirectList, SeparatorOperator, SimpleCommand,
+    UnaryPredicate,
 };
 use hangar_protocol::permission::ShellCommand;
 
@@ -99,7 +100,10 @@ impl<'a> Visitor<'a> {
     }
 
     pub(super) fn note_command(&mut self, identifier: impl Into<String>, read_only: bool) {
-        self.facts.commands.push(ShellCommand { identifier: identifier.into(), read_only });
+        let command = ShellCommand { identifier: identifier.into(), read_only };
+        if !self.facts.commands.contains(&command) {
+            self.facts.commands.push(command);
+        }
     }
 
     fn program(&mut self, program: &Program) {
@@ -161,14 +165,19 @@ impl<'a> Visitor<'a> {
             CompoundCommand::BraceGroup(group) => self.list(&group.list),
             CompoundCommand::Subshell(subshell) => self.aside(|visitor| visitor.list(&subshell.list)),
             CompoundCommand::Arithmetic(arithmetic) => {
-                if self.is_really_arithmetic(&arithmetic.loc) {
+                let text = self.source_of(&arithmetic.loc);
+                if text.starts_with("((") && text.ends_with("))") {
                     self.visit_arithmetic(&arithmetic.expr.value);
                 } else {
                     // The parser takes `( (rm x) )` for a calculation too.
-                    self.visit_substitution(&arithmetic.expr.value);
+                    match text.strip_prefix('(').and_then(|text| text.strip_suffix(')')) {
+                        Some(script) => self.visit_substitution(script),
+                        None => self.facts.is_opaque = true,
+                    }
                 }
             }
             CompoundCommand::ForClause(clause) => {
+                self.facts.is_tainted |= variables::is_dangerous(&clause.variable_name);
                 match &clause.values {
                     Some(words) => {
                         for word in words {
@@ -224,11 +233,9 @@ impl<'a> Visitor<'a> {
         }
     }
 
-    /// Whether both pairs of parentheses stand together, as those of a calculation do.
-    fn is_really_arithmetic(&self, span: &SourceSpan) -> bool {
+    fn source_of(&self, span: &SourceSpan) -> String {
         let length = span.end.index.saturating_sub(span.start.index);
-        let text: String = self.source.chars().skip(span.start.index).take(length).collect();
-        text.starts_with("((") && text.ends_with("))")
+        self.source.chars().skip(span.start.index).take(length).collect()
     }
 
     fn simple(&mut self, command: &SimpleCommand) {
@@ -252,7 +259,7 @@ impl<'a> Visitor<'a> {
         for item in command.suffix.iter().flat_map(|suffix| &suffix.0) {
             match item {
                 CommandPrefixOrSuffixItem::AssignmentWord(assignment, _) if declares => {
-                    self.assignment(assignment)
+                    self.assignment(assignment);
                 }
                 other => self.item(other, &mut args),
             }
@@ -308,18 +315,34 @@ impl<'a> Visitor<'a> {
                 self.test(two);
             }
             ExtendedTestExpr::Not(test) | ExtendedTestExpr::Parenthesized(test) => self.test(test),
-            ExtendedTestExpr::UnaryTest(_, word) => self.operand(&word.value),
-            ExtendedTestExpr::BinaryTest(_, one, two) => {
-                self.operand(&one.value);
-                self.operand(&two.value);
+            ExtendedTestExpr::UnaryTest(predicate, word) => {
+                let is_evaluated = matches!(
+                    predicate,
+                    UnaryPredicate::ShellVariableIsSetAndAssigned
+                        | UnaryPredicate::ShellVariableIsSetAndNameRef
+                );
+                self.operand(&word.value, is_evaluated);
+            }
+            ExtendedTestExpr::BinaryTest(predicate, one, two) => {
+                let is_evaluated = matches!(
+                    predicate,
+                    BinaryPredicate::ArithmeticEqualTo
+                        | BinaryPredicate::ArithmeticNotEqualTo
+                        | BinaryPredicate::ArithmeticLessThan
+                        | BinaryPredicate::ArithmeticLessThanOrEqualTo
+                        | BinaryPredicate::ArithmeticGreaterThan
+                        | BinaryPredicate::ArithmeticGreaterThanOrEqualTo
+                );
+                self.operand(&one.value, is_evaluated);
+                self.operand(&two.value, is_evaluated);
             }
         }
     }
 
-    /// An operand of `[[ ]]` can be a path, and for some operators an expression.
-    fn operand(&mut self, word: &str) {
+    /// An operand of `[[ ]]` can be a path, and for some operators it is an expression.
+    fn operand(&mut self, word: &str, is_evaluated: bool) {
         for arg in self.expand(word, Splitting::None) {
-            self.facts.is_tainted |= hides_substitution(&arg.text);
+            self.facts.is_tainted |= hides_substitution(&arg.text) || is_evaluated && !arg.is_known;
             paths::note_argument(self, &arg);
         }
     }

@@ -9,7 +9,7 @@ use brush_parser::word::{
 };
 
 use super::ansi;
-use super::variables::Values;
+use super::variables::{self, Values};
 use super::visitor::Visitor;
 
 /// Arguments that one word is followed into.
@@ -23,20 +23,22 @@ pub(super) struct Arg {
     pub(super) is_known: bool,
     /// Where the first part begins that stands for several names; everything before it is literal.
     pub(super) glob_at: Option<usize>,
+    /// Another argument stands for the same word: only one of them is there.
+    is_choice: bool,
 }
 
 impl Arg {
     pub(super) fn literal(text: impl Into<String>) -> Self {
-        Self { text: text.into(), is_known: true, glob_at: None }
+        Self { text: text.into(), is_known: true, glob_at: None, is_choice: false }
     }
 
     pub(super) fn unknown(text: impl Into<String>) -> Self {
-        Self { text: text.into(), is_known: false, glob_at: None }
+        Self { text: text.into(), is_known: false, glob_at: None, is_choice: false }
     }
 
     /// The text, if this is the only thing the argument can be.
     pub(super) fn exact(&self) -> Option<&str> {
-        (self.is_known && self.glob_at.is_none()).then_some(self.text.as_str())
+        (self.is_known && !self.is_choice && self.glob_at.is_none()).then_some(self.text.as_str())
     }
 }
 
@@ -74,7 +76,11 @@ impl Visitor<'_> {
             };
             match self.pieces(&pieces, Quoting::None, Some(vec![Draft::default()])) {
                 None => args.push(Arg::unknown(word.clone())),
-                Some(drafts) => args.extend(drafts.into_iter().flat_map(|draft| draft.into_args(splitting))),
+                Some(drafts) => {
+                    let is_choice = drafts.len() > 1;
+                    let all = drafts.into_iter().flat_map(|draft| draft.into_args(splitting));
+                    args.extend(all.map(|arg| Arg { is_choice, ..arg }));
+                }
             }
             if args.len() > ALTERNATIVE_LIMIT {
                 return vec![Arg::unknown(word)];
@@ -105,9 +111,49 @@ impl Visitor<'_> {
         }
     }
 
-    /// An expression that the shell calculates. Names in it are evaluated again, and their values with them.
+    /// An expression that the shell calculates. Values of variables in it are evaluated in turn, and run what is
+    /// substituted in them.
     pub(super) fn visit_arithmetic(&mut self, text: &str) {
         self.visit_text(text);
+        let Ok(pieces) = brush_parser::word::parse_heredoc(text, &ParserOptions::default()) else { return };
+        let mut names = BTreeSet::new();
+        let mut assigns = false;
+        for piece in &pieces {
+            match &piece.piece {
+                WordPiece::Text(text) => {
+                    assigns |= text.contains('=') || text.contains("++") || text.contains("--");
+                    let is_name = |c: char| c.is_ascii_alphanumeric() || c == '_';
+                    let words = text.split(|c| !is_name(c));
+                    names.extend(words.filter(|word| word.starts_with(|c: char| !c.is_ascii_digit())));
+                }
+                WordPiece::ParameterExpansion(ParameterExpr::Parameter {
+                    parameter: Parameter::Named(name),
+                    indirect: false,
+                }) => {
+                    names.insert(name);
+                }
+                WordPiece::ParameterExpansion(ParameterExpr::Parameter {
+                    parameter: Parameter::Special(special),
+                    ..
+                }) if !matches!(special, SpecialParameter::AllPositionalParameters { .. }) => {}
+                WordPiece::ParameterExpansion(ParameterExpr::ParameterLength { .. }) => {}
+                // What comes of anything else is not known, and would be evaluated.
+                _ => self.facts.is_tainted = true,
+            }
+        }
+        for name in names {
+            match self.variables.values(name) {
+                Values::Unknown => self.facts.is_tainted = true,
+                Values::Known(values) => {
+                    self.facts.is_tainted |= values.iter().any(|value| hides_substitution(value));
+                }
+            }
+            if assigns {
+                self.facts.is_tainted |= variables::is_dangerous(name);
+                // Some number.
+                self.variables.assign(name, Values::Known(BTreeSet::from(["0".to_owned()])));
+            }
+        }
     }
 
     fn expand_braces(&mut self, word: &str, splitting: Splitting, options: &ParserOptions) -> Vec<String> {
@@ -171,8 +217,17 @@ impl Visitor<'_> {
             WordPiece::ParameterExpansion(expression) => {
                 self.parameter_expression(expression, quoting, drafts)
             }
-            WordPiece::CommandSubstitution(script) | WordPiece::BackquotedCommandSubstitution(script) => {
+            WordPiece::CommandSubstitution(script) => {
                 self.visit_substitution(script);
+                None
+            }
+            WordPiece::BackquotedCommandSubstitution(script) => {
+                // One layer of backslashes belongs to the backquotes. Which of them the parser has taken off is not
+                // certain, so the script is read in every way.
+                let scripts = [script.clone(), without_escapes(script, "$`\\"), without_escapes(script, "$`\\\"")];
+                for script in BTreeSet::from(scripts) {
+                    self.visit_substitution(&script);
+                }
                 None
             }
             WordPiece::ArithmeticExpression(expression) => {
@@ -226,6 +281,12 @@ impl Visitor<'_> {
         if let Some(Parameter::NamedWithIndex { index, .. }) = parameter {
             self.visit_arithmetic(index);
         }
+        if let P::Substring { offset, length, .. } = expression {
+            self.visit_arithmetic(&offset.value);
+            length.iter().for_each(|length| self.visit_arithmetic(&length.value));
+        }
+        // `${!name}` reads a variable whose name, with an index that is calculated, is the value of another.
+        self.facts.is_tainted |= is_indirect(expression);
         for text in texts.into_iter().flatten() {
             // Visited under either reading of its quotes: what runs in one of them is then known.
             self.expand(text, Splitting::None);
@@ -292,6 +353,30 @@ impl Visitor<'_> {
     }
 }
 
+fn is_indirect(expression: &ParameterExpr) -> bool {
+    use ParameterExpr as P;
+    match expression {
+        P::Parameter { indirect, .. }
+        | P::UseDefaultValues { indirect, .. }
+        | P::AssignDefaultValues { indirect, .. }
+        | P::IndicateErrorIfNullOrUnset { indirect, .. }
+        | P::UseAlternativeValue { indirect, .. }
+        | P::ParameterLength { indirect, .. }
+        | P::RemoveSmallestSuffixPattern { indirect, .. }
+        | P::RemoveLargestSuffixPattern { indirect, .. }
+        | P::RemoveSmallestPrefixPattern { indirect, .. }
+        | P::RemoveLargestPrefixPattern { indirect, .. }
+        | P::Substring { indirect, .. }
+        | P::Transform { indirect, .. }
+        | P::UppercaseFirstChar { indirect, .. }
+        | P::UppercasePattern { indirect, .. }
+        | P::LowercaseFirstChar { indirect, .. }
+        | P::LowercasePattern { indirect, .. }
+        | P::ReplaceSubstring { indirect, .. } => *indirect,
+        P::VariableNames { .. } | P::MemberKeys { .. } => false,
+    }
+}
+
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Quoting {
     None,
@@ -300,8 +385,7 @@ enum Quoting {
 
 fn add(drafts: Drafts, text: &str, can_glob: bool) -> Drafts {
     let mut drafts = drafts?;
-    // Parentheses in a word belong to the patterns of `extglob`.
-    let glob = if can_glob { text.find(['*', '?', '[', '(']) } else { None };
+    let glob = if can_glob { first_glob(text) } else { None };
     for draft in &mut drafts {
         if let Some(at) = glob {
             draft.glob_at.get_or_insert(draft.text.len() + at);
@@ -309,6 +393,18 @@ fn add(drafts: Drafts, text: &str, can_glob: bool) -> Drafts {
         draft.text.push_str(text);
     }
     Some(drafts)
+}
+
+/// Where a pattern begins. A bracket that is not closed is none, as in the command `[`; parentheses in a word belong to
+/// the patterns of `extglob`.
+fn first_glob(text: &str) -> Option<usize> {
+    text.char_indices()
+        .find(|(at, c)| match c {
+            '*' | '?' | '(' => true,
+            '[' => text[*at..].contains(']'),
+            _ => false,
+        })
+        .map(|(at, _)| at)
 }
 
 fn quoted(drafts: Drafts) -> Drafts {
@@ -328,7 +424,7 @@ fn add_values(drafts: Drafts, values: &BTreeSet<String>, quoting: Quoting) -> Dr
             let mut draft = draft.clone();
             let start = draft.text.len();
             if quoting == Quoting::None {
-                if let Some(at) = value.find(['*', '?', '[']) {
+                if let Some(at) = first_glob(value) {
                     draft.glob_at.get_or_insert(start + at);
                 }
                 let blanks = value.char_indices().filter(|(_, c)| matches!(c, ' ' | '\t' | '\n'));
@@ -343,7 +439,7 @@ fn add_values(drafts: Drafts, values: &BTreeSet<String>, quoting: Quoting) -> Dr
 
 impl Draft {
     fn into_args(self, splitting: Splitting) -> Vec<Arg> {
-        let whole = |text: String, glob_at| Arg { text, is_known: true, glob_at };
+        let whole = |text: String, glob_at| Arg { glob_at, ..Arg::literal(text) };
         if splitting == Splitting::None {
             return vec![whole(self.text, self.glob_at)];
         }
@@ -376,6 +472,19 @@ fn unescape(escape: &str, quoting: Quoting) -> &str {
         Quoting::Double if escaped == "\n" => "",
         Quoting::Double => escape,
     }
+}
+
+/// The text without backslashes before these characters.
+fn without_escapes(text: &str, escaped: &str) -> String {
+    let mut plain = String::with_capacity(text.len());
+    let mut rest = text.chars().peekable();
+    while let Some(c) = rest.next() {
+        match rest.peek() {
+            Some(next) if c == '\\' && escaped.contains(*next) => plain.extend(rest.next()),
+            _ => plain.push(c),
+        }
+    }
+    plain
 }
 
 /// All words of a brace expression; `None` if there are too many.

@@ -34,7 +34,7 @@ const fn wrapper(name: &'static str, flags_with_value: &'static [&'static str]) 
     Wrapper { name, flags_with_value, operands: 0, takes_variables: false, is_transparent: true }
 }
 
-const WRAPPERS: [Wrapper; 14] = [
+const WRAPPERS: [Wrapper; 19] = [
     wrapper("builtin", &[]),
     wrapper("busybox", &[]),
     wrapper("exec", &["-a"]),
@@ -55,6 +55,14 @@ const WRAPPERS: [Wrapper; 14] = [
         )
     },
     Wrapper { is_transparent: false, ..wrapper("doas", &["-u", "-C"]) },
+    Wrapper { is_transparent: false, operands: 1, ..wrapper("chroot", &[]) },
+    Wrapper { is_transparent: false, operands: 1, ..wrapper("flock", &["-w", "-E", "--timeout"]) },
+    Wrapper {
+        is_transparent: false,
+        ..wrapper("strace", &["-e", "-o", "-p", "-s", "-u", "-E", "-P", "-O", "-S"])
+    },
+    Wrapper { is_transparent: false, operands: 1, ..wrapper("taskset", &[]) },
+    Wrapper { is_transparent: false, ..wrapper("unshare", &[]) },
     Wrapper {
         is_transparent: false,
         ..wrapper("xargs", &["-I", "-i", "-n", "-P", "-L", "-l", "-d", "-a", "-E", "-e", "-s", "--arg-file"])
@@ -99,12 +107,14 @@ impl Visitor<'_> {
                 self.places.clear();
                 self.note_ordinary(program, rest, false);
             }
+            "su" | "runuser" => self.run_as_user(program, rest),
+            "watch" => self.run_watch(rest),
             "find" => self.run_find(rest),
             "fd" | "fdfind" => self.run_fd(program, rest),
             "git" => self.run_git(rest),
             "read" | "mapfile" | "readarray" | "getopts" | "unset" | "let" | "printf" | "declare"
             | "typeset" | "local" | "export" | "readonly" | "test" | "[" | "wait" => {
-                self.run_builtin(program, rest)
+                self.run_builtin(program, rest);
             }
             _ => self.note_ordinary(program, rest, programs::is_read_only(program, rest)),
         }
@@ -119,17 +129,23 @@ impl Visitor<'_> {
             _ => program.to_owned(),
         };
         let operands = programs::operands(program);
-        let read_only = self.note_arguments(operands, rest, read_only);
+        let read_only = self.note_arguments(program, operands, rest, read_only);
         self.note_command(identifier, read_only);
     }
 
     /// Notes paths and addresses; says whether the command still only reads, now that they are known.
-    fn note_arguments(&mut self, operands: Operands, rest: &[Arg], read_only: bool) -> bool {
+    fn note_arguments(&mut self, program: &str, operands: Operands, rest: &[Arg], read_only: bool) -> bool {
         if operands == Operands::Texts {
             return read_only;
         }
-        let mut certainty = Certainty::Known;
-        for arg in programs::file_arguments(operands, rest) {
+        // In a directory that is not known, every name and even none leads to places that are not.
+        let mut certainty = if self.places.is_empty() { Certainty::Unknown } else { Certainty::Known };
+        if program == "dd" {
+            for (_, value) in rest.iter().filter_map(|arg| arg.text.split_once('=')) {
+                paths::note_argument(self, &Arg::literal(value));
+            }
+        }
+        for arg in programs::file_arguments(program, operands, rest) {
             let is_flag = arg.text.starts_with('-') && arg.text.len() > 1;
             let one = match (is_flag, read_only) {
                 (true, true) => paths::note_flag(self, arg),
@@ -177,7 +193,10 @@ impl Visitor<'_> {
             }
             if text.starts_with('-') && text.len() > 1 {
                 let takes_value = wrapper.flags_with_value.contains(&text.as_str());
-                // `-S` splits a text into a command, `-C` changes the directory.
+                if wrapper.name == "env" && (text.starts_with("-S") || text.starts_with("--s")) {
+                    // It splits a text into a command by rules of its own.
+                    self.facts.is_opaque = true;
+                }
                 is_plain &= wrapper.name != "env" || matches!(text.as_str(), "-i" | "-u" | "--unset" | "-0");
                 at += if takes_value { 2 } else { 1 };
             } else if wrapper.takes_variables && is_variable(text) {
@@ -209,37 +228,77 @@ impl Visitor<'_> {
     fn run_shell(&mut self, program: &str, rest: &[Arg]) {
         let mut has_script = false;
         let mut is_plain = matches!(program, "bash" | "sh" | "dash");
+        let mut args = rest.iter();
         let mut operand = None;
-        for arg in rest {
-            let Some(flags) =
-                arg.exact().and_then(|text| text.strip_prefix('-')).filter(|text| !text.is_empty())
-            else {
+        while let Some(arg) = args.next() {
+            let flags =
+                arg.exact().and_then(|text| text.strip_prefix(['-', '+'])).filter(|text| !text.is_empty());
+            let Some(flags) = flags else {
                 operand = Some(arg);
                 break;
             };
-            if flags == "-" {
-                continue;
+            match flags {
+                "-" | "-norc" | "-noprofile" | "-posix" => {}
+                "-rcfile" | "-init-file" => {
+                    is_plain = false;
+                    args.next();
+                }
+                long if long.starts_with('-') => is_plain = false,
+                short => {
+                    has_script |= short.contains('c');
+                    is_plain &= short.bytes().all(|flag| b"ceuxo".contains(&flag));
+                    if short.ends_with(['o', 'O']) {
+                        args.next();
+                    }
+                }
             }
-            has_script |= !flags.starts_with('-') && flags.contains('c');
-            is_plain &=
-                flags.bytes().all(|flag| b"ceux".contains(&flag)) || matches!(flags, "-norc" | "-noprofile");
         }
         match operand {
             Some(script) if has_script => {
                 self.note_command(program, is_plain);
-                match script.exact() {
-                    Some(text) => {
-                        let text = text.to_owned();
-                        self.aside(|visitor| visitor.visit_script(&text));
-                    }
-                    None => self.facts.is_opaque = true,
-                }
+                self.run_text(script);
             }
             // A file, or whatever comes from the input.
             Some(_) | None => {
                 let is_version = matches!(rest, [only] if only.exact() == Some("--version"));
                 self.note_ordinary(program, rest, is_version);
             }
+        }
+    }
+
+    /// A script in an argument, for a shell of its own.
+    fn run_text(&mut self, script: &Arg) {
+        match script.exact() {
+            Some(text) => {
+                let text = text.to_owned();
+                self.aside(|visitor| visitor.visit_script(&text));
+            }
+            None => self.facts.is_opaque = true,
+        }
+    }
+
+    fn run_as_user(&mut self, program: &str, rest: &[Arg]) {
+        self.note_command(program, false);
+        let script = rest.iter().position(|arg| matches!(arg.exact(), Some("-c" | "--command")));
+        match script.map(|at| rest.get(at + 1)) {
+            Some(Some(script)) => self.run_text(script),
+            // Another spelling, or a shell that reads its input.
+            Some(None) | None => self.facts.is_opaque = true,
+        }
+    }
+
+    /// Runs its arguments as the text of a script, time and again.
+    fn run_watch(&mut self, rest: &[Arg]) {
+        self.note_command("watch", false);
+        let takes_value = |arg: &Arg| matches!(arg.exact(), Some("-n" | "--interval" | "-q" | "--equexit"));
+        let mut start = 0;
+        while let Some(arg) = rest.get(start).filter(|arg| arg.text.starts_with('-')) {
+            start += if takes_value(arg) { 2 } else { 1 };
+        }
+        let texts: Option<Vec<&str>> = rest.get(start..).unwrap_or_default().iter().map(Arg::exact).collect();
+        match texts {
+            Some(texts) => self.run_text(&Arg::literal(texts.join(" "))),
+            None => self.facts.is_opaque = true,
         }
     }
 
@@ -356,7 +415,7 @@ impl Visitor<'_> {
         if let Some(directory) = call.directory {
             paths::note_path(self, directory);
         }
-        let read_only = self.note_arguments(Operands::Files, call.arguments, call.is_read_only());
+        let read_only = self.note_arguments("git", Operands::Files, call.arguments, call.is_read_only());
         let identifier = match call.subcommand {
             Some(subcommand) => format!("git {subcommand}"),
             None => "git".to_owned(),
@@ -387,8 +446,10 @@ impl Visitor<'_> {
             }
             "let" => {
                 for arg in operands() {
-                    let name = arg.text.split(|c: char| !c.is_ascii_alphanumeric() && c != '_').next();
-                    self.assign_unknown(&Arg::literal(name.unwrap_or_default()));
+                    match arg.exact() {
+                        Some(expression) => self.visit_arithmetic(expression),
+                        None => self.facts.is_tainted = true,
+                    }
                 }
             }
             "unset" => {
@@ -397,11 +458,14 @@ impl Visitor<'_> {
                 }
             }
             "declare" | "typeset" | "local" | "export" | "readonly" => {
+                // With `-i` values are calculated, with `-n` they are names.
+                let attributes = rest.iter().filter(|arg| arg.text.starts_with('-'));
+                self.facts.is_tainted |= attributes.clone().any(|arg| arg.text.contains(['i', 'n']));
                 // Assignments proper were seen by the parser; `"$name=value"` was not.
                 for arg in operands() {
                     match arg.exact().and_then(|text| text.split_once('=')) {
                         Some((name, _)) => self.assign_unknown(&Arg::literal(name)),
-                        None if !arg.is_known => self.variables.lose_track(),
+                        None if !arg.is_known => self.assign_unknown(arg),
                         None => {}
                     }
                 }
@@ -412,7 +476,7 @@ impl Visitor<'_> {
         let operands = if is_test { Operands::Files } else { Operands::Texts };
         // A variable as operand of a test is no danger: only what the file system says is asked.
         let known: Vec<Arg> = rest.iter().filter(|arg| arg.is_known).cloned().collect();
-        let read_only = self.note_arguments(operands, &known, true);
+        let read_only = self.note_arguments(program, operands, &known, true);
         self.note_command(program, read_only);
     }
 
@@ -423,7 +487,11 @@ impl Visitor<'_> {
                 self.facts.is_tainted |= variables::is_dangerous(name);
                 self.variables.assign(name, Values::Unknown);
             }
-            None => self.variables.lose_track(),
+            None => {
+                // It may be any name, and an index that is calculated.
+                self.facts.is_tainted = true;
+                self.variables.lose_track();
+            }
         }
     }
 }

@@ -43,6 +43,9 @@ impl Pipes {
             if let Some(piece) = self.try_next(buffer) {
                 return Some(piece);
             }
+            if !self.is_open() {
+                break;
+            }
             let stream = tokio::select! {
                 stream = readable(self.stdout.as_ref(), Stream::Stdout) => stream,
                 stream = readable(self.stderr.as_ref(), Stream::Stderr) => stream,
