@@ -32,8 +32,19 @@ const MAY_USE: &[(&str, &[&str])] = &[
     ("hangar-models", &["hangar-agent", "hangar-protocol"]),
     ("hangar-tools", &["hangar-agent", "hangar-protocol"]),
     ("hangar-store", &["hangar-agent", "hangar-protocol"]),
+    ("hangar-server", &["hangar-agent", "hangar-protocol", "hangar-store"]),
     ("hangar-test-support", &["hangar-models"]),
-    ("hangar-cli", &["hangar-agent", "hangar-models", "hangar-protocol", "hangar-store", "hangar-tools"]),
+    (
+        "hangar-cli",
+        &[
+            "hangar-agent",
+            "hangar-models",
+            "hangar-protocol",
+            "hangar-server",
+            "hangar-store",
+            "hangar-tools",
+        ],
+    ),
     ("xtask", &[]),
 ];
 
@@ -213,7 +224,11 @@ mod tests {
 
     #[test]
     fn dependencies_point_in_one_direction() {
-        check_dependency("hangar-cli", &json!({ "name": "hangar-agent", "kind": null, "features": [] }), None);
+        check_dependency(
+            "hangar-cli",
+            &json!({ "name": "hangar-agent", "kind": null, "features": [] }),
+            None,
+        );
         check_dependency(
             "hangar-agent",
             &json!({ "name": "hangar-cli", "kind": null, "features": [] }),

@@ -4,7 +4,7 @@ use std::fs::File;
 use std::io;
 use std::path::{Path, PathBuf};
 
-use hangar_agent::log::{LogError, Seq, SessionLog};
+use hangar_agent::log::{Fact, LogError, Seq, SessionLog};
 use hangar_protocol::data::WorkingDirectory;
 use hangar_protocol::{Event, EventId};
 use jiff::Timestamp;
@@ -12,7 +12,7 @@ use jiff::Timestamp;
 use crate::append::{AppendError, AppendOnly};
 use crate::backwards::Backwards;
 use crate::lines::parse_line;
-use crate::lock::Lock;
+use crate::lock::{Lock, LockError};
 use crate::meta::META_FILE;
 use crate::yaml::Document;
 use crate::{MAX_LINE, SessionId, SessionMeta, SessionName, StoreError, disk};
@@ -51,7 +51,8 @@ pub struct OpenSession {
     /// Whether the names in the directories are known to survive a power cut.
     dirs_synced: bool,
     buffer: Vec<u8>,
-    _lock: Lock,
+    /// Absent while the session rests.
+    lock: Option<Lock>,
 }
 
 impl OpenSession {
@@ -81,7 +82,7 @@ impl OpenSession {
             saved,
             dirs_synced: false,
             buffer: Vec::new(),
-            _lock: lock,
+            lock: Some(lock),
         })
     }
 
@@ -164,6 +165,18 @@ impl OpenSession {
         LogError::Write { id: self.id.to_string(), source }
     }
 
+    /// Why a session that rested could not be taken back.
+    fn taken(&self, error: LockError) -> LogError {
+        let source = match error {
+            LockError::Held { .. } => {
+                io::Error::new(io::ErrorKind::ResourceBusy, "another process has taken it over")
+            }
+            LockError::Gone => io::Error::new(io::ErrorKind::NotFound, "it was deleted"),
+            LockError::Io(error) => error,
+        };
+        self.write_error(source)
+    }
+
     fn moved(&self, expected: Seq) -> LogError {
         match count_lines(&self.log_path(), u64::MAX) {
             Ok(actual) => LogError::Moved { id: self.id.to_string(), expected: expected.0, actual },
@@ -201,6 +214,21 @@ impl OpenSession {
 }
 
 impl SessionLog for OpenSession {
+    fn rest(&mut self) {
+        self.lock = None;
+    }
+
+    fn note(&mut self, fact: Fact) -> Result<(), LogError> {
+        match fact {
+            Fact::GivenName(name) => self.meta.name = Some(SessionName::Given(name)),
+            Fact::DerivedName(name) => self.meta.name = Some(SessionName::Derived(name)),
+            Fact::FirstPrompt(_) if self.meta.name.is_some() => return Ok(()),
+            Fact::FirstPrompt(prompt) => self.meta.name = SessionName::from_prompt(&prompt),
+            Fact::Context(context) => self.meta.context = Some(context),
+        }
+        self.save_meta().map_err(|error| self.write_error(io::Error::other(error)))
+    }
+
     /// Ephemeral events may be among `events`; they are not written and take no position.
     fn append(&mut self, expected: Seq, events: &[Event]) -> Result<Seq, LogError> {
         if expected != self.end {
@@ -212,6 +240,9 @@ impl SessionLog for OpenSession {
         }
         let (count, last) = self.encode(events).map_err(|error| self.write_error(error))?;
         let Some(last) = last else { return Ok(self.end) };
+        if self.lock.is_none() {
+            self.lock = Some(Lock::acquire(&self.dir).map_err(|error| self.taken(error))?);
+        }
         match self.log.append(&self.buffer) {
             Ok(()) => {}
             Err(AppendError::Moved) => return Err(self.moved(expected)),

@@ -38,7 +38,7 @@ pub struct PathPattern(String);
 pub struct RuleError(String);
 
 impl Rule {
-    /// Reads a list of rules. Commas inside parentheses belong to the argument.
+    /// Reads a list of rules. Commas inside parentheses belong to the argument; empty places do not matter.
     pub fn parse_list(text: &str) -> Result<Vec<Self>, RuleError> {
         let mut rules = Vec::new();
         let mut depth = 0_u32;
@@ -48,14 +48,14 @@ impl Rule {
                 '(' => depth += 1,
                 ')' => depth = depth.checked_sub(1).ok_or_else(|| RuleError(text.to_owned()))?,
                 ',' if depth == 0 => {
-                    rules.push(Self::parse(&text[start..index])?);
+                    rules.push(&text[start..index]);
                     start = index + 1;
                 }
                 _ => {}
             }
         }
-        rules.push(Self::parse(&text[start..])?);
-        Ok(rules)
+        rules.push(&text[start..]);
+        rules.into_iter().filter(|rule| !rule.trim().is_empty()).map(Self::parse).collect()
     }
 
     pub fn parse(text: &str) -> Result<Self, RuleError> {
@@ -65,7 +65,8 @@ impl Rule {
             None => (text, None),
             Some((kind, rest)) => (kind, Some(rest.strip_suffix(')').ok_or_else(bad)?.trim())),
         };
-        if kind.is_empty() || argument.is_some_and(str::is_empty) || kind.contains(')') {
+        let odd_kind = kind.is_empty() || kind.contains(|c: char| c == ')' || c.is_whitespace());
+        if odd_kind || argument.is_some_and(|argument| argument.is_empty() || argument.contains(['(', ')'])) {
             return Err(bad());
         }
         Ok(match kind.to_ascii_lowercase().as_str() {
@@ -193,7 +194,9 @@ mod tests {
     fn a_broken_rule_is_named() {
         assert_eq!(rules("shell("), "Invalid rule format: shell(");
         assert_eq!(rules("shell()"), "Invalid rule format: shell()");
-        assert_eq!(rules("write,,read"), "Invalid rule format: ");
+        assert_eq!(rules("write,,read,"), "write | read");
+        assert_eq!(rules("shell (ls)"), "Invalid rule format: shell (ls)");
+        assert_eq!(rules("shell(a(b))"), "Invalid rule format: shell(a(b))");
         assert_eq!(rules("a)b"), "Invalid rule format: a)b");
     }
 

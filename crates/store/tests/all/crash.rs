@@ -80,7 +80,6 @@ fn garbage_in_the_middle_is_skipped_counted_and_kept() {
 
 /// Not a test: the process that the tests below start and kill.
 #[test]
-#[ignore = "run by other tests as a process of its own"]
 fn writer_process() {
     let Ok(home) = std::env::var("HANGAR_TEST_HOME") else { return };
     let store = Store::new(home.as_ref());
@@ -107,7 +106,7 @@ struct Writer {
 impl Writer {
     fn start(home: &Home) -> Self {
         let mut child = Command::new(std::env::current_exe().unwrap())
-            .args(["--ignored", "--exact", "crash::writer_process", "--nocapture"])
+            .args(["--exact", "crash::writer_process", "--nocapture"])
             .env("HANGAR_TEST_HOME", home.dir.path())
             .stdout(Stdio::piped())
             .stderr(Stdio::null())

@@ -102,7 +102,7 @@ impl Tool for Create {
             })
             .await;
             if !outcome.changes.files_modified.is_empty() {
-                let info = SessionInfo { info_type: "file_created".to_owned(), message: shown };
+                let info = SessionInfo::new("file_created", shown);
                 answer::tell(&context, Body::SessionInfo(info)).await;
             }
             outcome

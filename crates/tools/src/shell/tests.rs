@@ -1,5 +1,5 @@
 use std::os::fd::OwnedFd;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::sync::Arc;
 
 use hangar_agent::session::Notice;
@@ -632,11 +632,8 @@ async fn permission_is_asked_for_what_is_typed_into_a_shell() {
 }
 
 #[test]
-fn the_family_is_complete_and_described() {
-    let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
-    let _entered = runtime.enter();
+fn the_family_is_complete() {
     let tools = Stage::new().shells.tools();
     let names: Vec<&str> = tools.iter().map(|tool| tool.spec().name.as_str()).collect();
     assert_eq!(names, ["bash", "read_bash", "write_bash", "stop_bash", "list_bash"]);
-    assert!(Path::new("/bin/sh").exists(), "the watchdog needs it");
 }

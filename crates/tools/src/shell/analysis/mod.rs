@@ -111,6 +111,10 @@ fn parse(text: &str) -> Option<Program> {
     if may_calculate && text.split_whitespace().any(|word| word.starts_with('#')) {
         return None;
     }
+    let mut here_documents = text.match_indices("<<").map(|(at, _)| &text[at + 2..]);
+    if here_documents.any(|rest| !rest.starts_with('<') && expands_on_the_same_line(rest)) {
+        return None;
+    }
     let options = ParserOptions::default();
     let tokens = brush_parser::uncached_tokenize_str(text, &TokenizerOptions::default()).ok()?;
     let is_opening = |token: &Token| matches!(token, Token::Operator(operator, _) if operator == "(");
@@ -119,6 +123,26 @@ fn parse(text: &str) -> Option<Program> {
         return None;
     }
     brush_parser::Parser::new(text.as_bytes(), &options).parse_program().ok()
+}
+
+/// Whether something is expanded between the start of a here-document and the end of its line. The tokenizer gets the
+/// words of a substitution there out of order.
+fn expands_on_the_same_line(text: &str) -> bool {
+    let mut quote = None;
+    let mut rest = text.chars().peekable();
+    while let Some(c) = rest.next() {
+        match (c, quote) {
+            ('\n', None) => return false,
+            ('\\', None | Some('"')) => drop(rest.next()),
+            ('\'' | '"', None) => quote = Some(c),
+            (c, Some(open)) if c == open => quote = None,
+            ('`', None | Some('"')) => return true,
+            ('$', None | Some('"')) if matches!(rest.peek(), Some('(' | '{' | '[')) => return true,
+            ('<' | '>', None) if rest.peek() == Some(&'(') => return true,
+            _ => {}
+        }
+    }
+    false
 }
 
 /// How much in a text could be nested, whether it is or not: quotes are not looked at.

@@ -163,9 +163,14 @@ impl<'a> Visitor<'a> {
     fn compound(&mut self, command: &CompoundCommand) {
         match command {
             CompoundCommand::BraceGroup(group) => self.list(&group.list),
-            CompoundCommand::Subshell(subshell) => self.aside(|visitor| visitor.list(&subshell.list)),
+            CompoundCommand::Subshell(subshell) => {
+                let text = self.source_of(&subshell.loc);
+                self.visit_calculation(&text);
+                self.aside(|visitor| visitor.list(&subshell.list));
+            }
             CompoundCommand::Arithmetic(arithmetic) => {
                 let text = self.source_of(&arithmetic.loc);
+                self.visit_calculation(&text);
                 if text.starts_with("((") && text.ends_with("))") {
                     self.visit_arithmetic(&arithmetic.expr.value);
                 } else {
@@ -230,6 +235,13 @@ impl<'a> Visitor<'a> {
                 self.facts.is_tainted = true;
                 self.aside(|visitor| visitor.command(&coprocess.body));
             }
+        }
+    }
+
+    /// Whatever the parser took it for: what begins with `((` is expanded by the shell while it finds out.
+    fn visit_calculation(&mut self, text: &str) {
+        if let Some(text) = text.strip_prefix("((") {
+            self.visit_text(text);
         }
     }
 
@@ -342,7 +354,7 @@ impl<'a> Visitor<'a> {
     /// An operand of `[[ ]]` can be a path, and for some operators it is an expression.
     fn operand(&mut self, word: &str, is_evaluated: bool) {
         for arg in self.expand(word, Splitting::None) {
-            self.facts.is_tainted |= hides_substitution(&arg.text) || is_evaluated && !arg.is_known;
+            self.facts.is_tainted |= arg.hides_substitution() || is_evaluated && !arg.is_known;
             paths::note_argument(self, &arg);
         }
     }

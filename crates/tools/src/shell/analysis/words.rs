@@ -4,8 +4,8 @@ use std::collections::BTreeSet;
 
 use brush_parser::ParserOptions;
 use brush_parser::word::{
-    BraceExpressionMember, BraceExpressionOrText, Parameter, ParameterExpr, SpecialParameter, TildeExpr,
-    WordPiece, WordPieceWithSource,
+    BraceExpressionMember, BraceExpressionOrText, Parameter, ParameterExpr, ParameterTestType,
+    SpecialParameter, TildeExpr, WordPiece, WordPieceWithSource,
 };
 
 use super::ansi;
@@ -24,7 +24,7 @@ pub(super) struct Arg {
     /// Where the first part begins that stands for several names; everything before it is literal.
     pub(super) glob_at: Option<usize>,
     /// Another argument stands for the same word: only one of them is there.
-    is_choice: bool,
+    pub(super) is_choice: bool,
 }
 
 impl Arg {
@@ -34,6 +34,11 @@ impl Arg {
 
     pub(super) fn unknown(text: impl Into<String>) -> Self {
         Self { text: text.into(), is_known: false, glob_at: None, is_choice: false }
+    }
+
+    /// Whether it would run something if the shell expanded it once more.
+    pub(super) fn hides_substitution(&self) -> bool {
+        self.is_known && hides_substitution(&self.text)
     }
 
     /// The text, if this is the only thing the argument can be.
@@ -93,7 +98,7 @@ impl Visitor<'_> {
     pub(super) fn assigned(&mut self, word: &str) -> Values {
         let args = self.expand(word, Splitting::None);
         // A value that is evaluated later (`((x))`) may run what looks like mere text now.
-        if args.iter().any(|arg| hides_substitution(&arg.text)) {
+        if args.iter().any(Arg::hides_substitution) {
             self.facts.is_tainted = true;
         }
         let known: Option<BTreeSet<String>> =
@@ -185,6 +190,9 @@ impl Visitor<'_> {
                     self.facts.is_opaque = true;
                 }
                 behind_dollar = text.ends_with('$');
+                // In a default value (`${x:-<(command)}`) the parser takes a process for text.
+                self.facts.is_opaque |=
+                    quoting == Quoting::None && (text.contains("<(") || text.contains(">("));
             } else {
                 behind_dollar = false;
             }
@@ -224,7 +232,8 @@ impl Visitor<'_> {
             WordPiece::BackquotedCommandSubstitution(script) => {
                 // One layer of backslashes belongs to the backquotes. Which of them the parser has taken off is not
                 // certain, so the script is read in every way.
-                let scripts = [script.clone(), without_escapes(script, "$`\\"), without_escapes(script, "$`\\\"")];
+                let scripts =
+                    [script.clone(), without_escapes(script, "$`\\"), without_escapes(script, "$`\\\"")];
                 for script in BTreeSet::from(scripts) {
                     self.visit_substitution(&script);
                 }
@@ -296,15 +305,25 @@ impl Visitor<'_> {
             P::Parameter { parameter, indirect: false } => self.parameter(parameter, quoting, drafts),
             P::ParameterLength { .. } => add(drafts, "0", false),
             P::UseDefaultValues {
-                parameter: Parameter::Named(name), indirect: false, default_value, ..
+                parameter: Parameter::Named(name),
+                indirect: false,
+                test_type,
+                default_value,
             } => {
                 let default = match default_value {
                     Some(text) => self.assigned(text),
                     None => Values::Known(BTreeSet::from([String::new()])),
                 };
                 match (self.variables.values(name), default) {
-                    (Values::Known(values), Values::Known(defaults)) => {
-                        add_values(drafts, &values.union(&defaults).cloned().collect(), quoting)
+                    (Values::Known(mut values), Values::Known(defaults)) => {
+                        let may_be_empty = match test_type {
+                            ParameterTestType::UnsetOrNull => values.remove(""),
+                            ParameterTestType::Unset => true,
+                        };
+                        if may_be_empty {
+                            values.extend(defaults);
+                        }
+                        add_values(drafts, &values, quoting)
                     }
                     (Values::Unknown, _) | (_, Values::Unknown) => None,
                 }
@@ -327,9 +346,9 @@ impl Visitor<'_> {
             Parameter::Special(special) => match special {
                 SpecialParameter::PositionalParameterCount
                 | SpecialParameter::LastExitStatus
-                | SpecialParameter::ProcessId
-                | SpecialParameter::LastBackgroundProcessId => add(drafts, "0", false),
+                | SpecialParameter::ProcessId => add(drafts, "0", false),
                 SpecialParameter::AllPositionalParameters { .. }
+                | SpecialParameter::LastBackgroundProcessId
                 | SpecialParameter::CurrentOptionFlags
                 | SpecialParameter::ShellName => None,
             },

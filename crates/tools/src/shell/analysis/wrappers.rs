@@ -4,7 +4,7 @@ use super::paths::{self, Certainty};
 use super::programs::{self, Operands};
 use super::variables::{self, Values};
 use super::visitor::Visitor;
-use super::words::{Arg, hides_substitution};
+use super::words::Arg;
 use super::{git, shorten};
 
 /// Directories whose programs are known by their names alone.
@@ -76,7 +76,12 @@ impl Visitor<'_> {
         let Some(written) = name.exact() else {
             self.facts.is_opaque = true;
             self.facts.is_elaborate = true;
-            return self.note_command(shorten(&name.text), false);
+            self.note_command(shorten(&name.text), false);
+            // Any of these can be the program.
+            return rest
+                .iter()
+                .take_while(|arg| arg.is_choice)
+                .for_each(|arg| self.note_command(shorten(&arg.text), false));
         };
         let program = match written.rsplit_once('/') {
             Some((directory, base)) if SYSTEM_DIRECTORIES.contains(&directory) => base,
@@ -199,7 +204,7 @@ impl Visitor<'_> {
                 }
                 is_plain &= wrapper.name != "env" || matches!(text.as_str(), "-i" | "-u" | "--unset" | "-0");
                 at += if takes_value { 2 } else { 1 };
-            } else if wrapper.takes_variables && is_variable(text) {
+            } else if wrapper.takes_variables && text.contains('=') {
                 let name = text.split('=').next().unwrap_or_default();
                 self.facts.is_tainted |= variables::is_dangerous(name);
                 self.facts.is_elaborate = true;
@@ -427,7 +432,7 @@ impl Visitor<'_> {
     /// Builtins that set variables or evaluate their arguments.
     fn run_builtin(&mut self, program: &str, rest: &[Arg]) {
         // An index of an array is evaluated, and what stands in it run.
-        self.facts.is_tainted |= rest.iter().any(|arg| hides_substitution(&arg.text));
+        self.facts.is_tainted |= rest.iter().any(Arg::hides_substitution);
         let operands = || rest.iter().filter(|arg| !arg.text.starts_with('-') || !arg.is_known);
         match program {
             "read" | "mapfile" | "readarray" | "getopts" => {
@@ -470,6 +475,10 @@ impl Visitor<'_> {
                     }
                 }
             }
+            "test" | "[" => {
+                let names_variable = rest.iter().any(|arg| matches!(arg.exact(), Some("-v" | "-R")));
+                self.facts.is_tainted |= names_variable && rest.iter().any(|arg| !arg.is_known);
+            }
             _ => {}
         }
         let is_test = matches!(program, "test" | "[");
@@ -494,10 +503,4 @@ impl Visitor<'_> {
             }
         }
     }
-}
-
-fn is_variable(text: &str) -> bool {
-    text.split_once('=').is_some_and(|(name, _)| {
-        !name.is_empty() && name.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'_')
-    })
 }
