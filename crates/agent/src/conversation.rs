@@ -63,9 +63,10 @@ impl Conversation {
         let text = message.transformed_content.as_ref().unwrap_or(&message.content);
         let mut parts = vec![Part::Text(text.clone())];
         for attachment in &message.attachments {
-            if let Attachment::Blob { data: Some(data), mime_type, .. } = attachment
+            if let Attachment::Blob { data: Some(data), mime_type, display_name } = attachment
                 && mime_type.starts_with("image/")
             {
+                parts.extend(display_name.clone().map(Part::Text));
                 parts.push(Part::Image { mime_type: mime_type.clone(), data: data.clone() });
             }
         }
@@ -113,14 +114,11 @@ impl Conversation {
         match (&complete.result, &complete.error) {
             (Some(result), _) => {
                 parts.push(Part::Text(result.content.clone()));
-                parts.extend(
-                    result.binary_results_for_llm.iter().filter(|binary| binary.kind == "image").map(
-                        |binary| Part::Image {
-                            mime_type: binary.mime_type.clone(),
-                            data: binary.data.clone(),
-                        },
-                    ),
-                );
+                for binary in result.binary_results_for_llm.iter().filter(|binary| binary.kind == "image") {
+                    parts.extend(binary.description.clone().map(Part::Text));
+                    parts
+                        .push(Part::Image { mime_type: binary.mime_type.clone(), data: binary.data.clone() });
+                }
             }
             (None, Some(error)) => parts.push(Part::Text(error.message.clone())),
             (None, None) => parts.push(Part::Text(String::new())),
@@ -131,12 +129,44 @@ impl Conversation {
         }
     }
 
+    /// A call of the last answer was made with other arguments than the model gave; it is shown those.
+    pub fn rewrite_call(&mut self, call_id: &str, arguments: &serde_json::Value) {
+        let last = self.messages.iter_mut().rev().find(|message| matches!(***message, Message::Assistant(_)));
+        let Some(message) = last else { return };
+        self.bytes -= size(message);
+        if let Message::Assistant(turn) = Arc::make_mut(message)
+            && let Some(call) = turn.tool_calls.iter_mut().find(|call| call.id == call_id)
+        {
+            call.input = arguments.to_string();
+        }
+        self.bytes += size(message);
+    }
+
     /// Whatever has no result now will never get one.
     pub fn close_open_calls(&mut self) {
         for call in std::mem::take(&mut self.open) {
             let parts = call.result.unwrap_or_else(|| vec![Part::Text(INTERRUPTED.to_owned())]);
             self.push(Message::Tool { call_id: call.id, kind: call.kind, parts });
         }
+    }
+
+    /// The messages for a model that cannot see: without images, and without what is said about them.
+    pub fn blind_messages(&self) -> impl Iterator<Item = Arc<Message>> {
+        let is_image = |part: &Part| matches!(part, Part::Image { .. });
+        self.messages.iter().map(move |message| match &**message {
+            Message::User(parts) | Message::Tool { parts, .. } if !parts.iter().any(is_image) => {
+                Arc::clone(message)
+            }
+            Message::User(parts) => {
+                Arc::new(Message::User(parts.iter().filter(|part| !is_image(part)).cloned().collect()))
+            }
+            Message::Tool { call_id, kind, parts } => {
+                // The first part is the result itself; the others are about images.
+                let parts = parts.iter().take(1).filter(|part| !is_image(part)).cloned().collect();
+                Arc::new(Message::Tool { call_id: call_id.clone(), kind: *kind, parts })
+            }
+            Message::Assistant(_) => Arc::clone(message),
+        })
     }
 
     /// How many of the oldest messages to drop so that at most about `target` bytes stay. Never splits a call from its

@@ -1,6 +1,7 @@
 //! Carries a session's decisions out: logs events, publishes them, then performs effects and feeds back what comes of
 //! them. One task owns the session, so its state has one writer and needs no lock.
 
+use std::collections::VecDeque;
 use std::path::PathBuf;
 use std::pin::Pin;
 use std::sync::Arc;
@@ -17,9 +18,11 @@ use tokio::time::Sleep;
 use tokio_util::sync::CancellationToken;
 
 use crate::entropy::Entropy;
-use crate::log::{LogError, SessionLog};
+use crate::log::{Fact, LogError, SessionLog};
 use crate::model::{ModelError, ModelEvent, ModelProvider};
-use crate::session::{CallSeq, Command, Context, Effect, Input, Inspection, Reminder, Session, Step, iso};
+use crate::session::{
+    CallSeq, Command, Context, Effect, HookRequest, Input, Inspection, Reminder, Session, Step, iso,
+};
 use crate::tool::{ToolContext, ToolInput, ToolOutcome, Toolset};
 
 /// Events of running tools that may wait for the loop before the tools have to.
@@ -37,6 +40,12 @@ pub trait Discovery: Send {
     fn discover(&mut self, touched: Vec<(PathBuf, String)>) -> Vec<Reminder>;
 }
 
+/// Someone else's code that is asked at fixed points of a session.
+pub trait Hooks: Send + Sync {
+    /// Asks, and waits for the answer no longer than is sensible. `None` is "no opinion".
+    fn ask(&self, request: &HookRequest) -> BoxFuture<'static, Result<Option<serde_json::Value>, String>>;
+}
+
 /// What a session runs on.
 pub struct Host {
     pub provider: Arc<dyn ModelProvider>,
@@ -44,6 +53,7 @@ pub struct Host {
     pub log: Box<dyn SessionLog>,
     pub sink: Box<dyn EventSink>,
     pub discovery: Option<Box<dyn Discovery>>,
+    pub hooks: Option<Arc<dyn Hooks>>,
     pub now: Box<dyn Fn() -> Timestamp + Send>,
     pub entropy: Entropy,
     /// Multiplies the waits before retries; 1 outside tests.
@@ -58,6 +68,7 @@ pub struct Driver {
     model: Option<(CallSeq, BoxStream<'static, Result<ModelEvent, ModelError>>)>,
     retry: Option<(CallSeq, Pin<Box<Sleep>>)>,
     running: FuturesUnordered<BoxFuture<'static, (String, ToolOutcome)>>,
+    hooks: FuturesUnordered<BoxFuture<'static, Input>>,
     cancel_tools: CancellationToken,
     parent: Option<EventId>,
 }
@@ -74,6 +85,7 @@ impl Driver {
             model: None,
             retry: None,
             running: FuturesUnordered::new(),
+            hooks: FuturesUnordered::new(),
             cancel_tools: CancellationToken::new(),
             parent,
         }
@@ -83,17 +95,41 @@ impl Driver {
         &self.session
     }
 
+    pub fn session_mut(&mut self) -> &mut Session {
+        &mut self.session
+    }
+
+    /// Puts other tools in the place of those outside the session's own. Calls under way keep theirs.
+    pub fn set_tools(&mut self, tools: Toolset) -> Result<(), LogError> {
+        let specs = tools.iter().map(|tool| tool.spec().clone()).collect();
+        self.host.tools = tools;
+        self.advance(Input::Command(Command::SetTools(specs)))
+    }
+
+    /// Lets another process take the session over while nothing happens in it.
+    pub fn rest(&mut self) {
+        self.host.log.rest();
+    }
+
+    /// Keeps something that lists show of the session.
+    pub fn note(&mut self, fact: Fact) -> Result<(), LogError> {
+        self.host.log.note(fact)
+    }
+
+    pub fn set_provider(&mut self, provider: Arc<dyn ModelProvider>) {
+        self.host.provider = provider;
+    }
+
     /// Takes one input and all that follows from it at once.
     pub fn advance(&mut self, input: Input) -> Result<(), LogError> {
-        let mut next = Some(input);
-        while let Some(input) = next.take() {
+        // An effect may have an answer at once, and one step may have several such effects.
+        let mut next = VecDeque::from([input]);
+        while let Some(input) = next.pop_front() {
             let mut context = Context { now: (self.host.now)(), entropy: &mut self.host.entropy };
             let Step { events, effects } = self.session.step(input, &mut context);
             self.record(events)?;
             for effect in effects {
-                if let Some(input) = self.perform(effect)? {
-                    next = Some(input);
-                }
+                next.extend(self.perform(effect)?);
             }
         }
         Ok(())
@@ -110,14 +146,21 @@ impl Driver {
                 None if self.is_quiet() => return Ok(false),
                 None => self.happening().await,
             },
-            input = happening(&mut self.model, &mut self.retry, &mut self.running, &mut self.progress.1) => input,
+            input = happening(
+                &mut self.model,
+                &mut self.retry,
+                &mut self.running,
+                &mut self.hooks,
+                &mut self.progress.1,
+            ) => input,
         };
         self.take(input)?;
         Ok(true)
     }
 
     async fn happening(&mut self) -> Input {
-        happening(&mut self.model, &mut self.retry, &mut self.running, &mut self.progress.1).await
+        happening(&mut self.model, &mut self.retry, &mut self.running, &mut self.hooks, &mut self.progress.1)
+            .await
     }
 
     fn take(&mut self, input: Input) -> Result<(), LogError> {
@@ -131,7 +174,7 @@ impl Driver {
     }
 
     fn is_quiet(&self) -> bool {
-        self.model.is_none() && self.retry.is_none() && self.running.is_empty()
+        self.model.is_none() && self.retry.is_none() && self.running.is_empty() && self.hooks.is_empty()
     }
 
     /// Ends the session: stops what runs, waits for it, and writes the closing event.
@@ -142,10 +185,12 @@ impl Driver {
         self.cancel_tools.cancel();
         let progress = &mut self.progress.1;
         let running = &mut self.running;
+        let hooks = &mut self.hooks;
         let stopped = async {
-            loop {
+            while !running.is_empty() || !hooks.is_empty() {
                 tokio::select! {
-                    done = running.next() => if done.is_none() { break },
+                    _ = running.next(), if !running.is_empty() => {}
+                    _ = hooks.next(), if !hooks.is_empty() => {}
                     _ = progress.recv() => {}
                 }
             }
@@ -202,12 +247,21 @@ impl Driver {
             Effect::CancelTools => {
                 self.cancel_tools.cancel();
                 self.cancel_tools = CancellationToken::new();
+                self.hooks.clear();
+            }
+            Effect::Hook(request) => {
+                let Some(hooks) = &self.host.hooks else { return Ok(Some(request.done(Ok(None)))) };
+                let answer = hooks.ask(&request);
+                self.hooks.push(Box::pin(async move { request.done(answer.await) }));
             }
             Effect::Discover(touched) => {
                 let reminders = self.host.discovery.as_mut().map(|d| d.discover(touched)).unwrap_or_default();
                 return Ok(Some(Input::Discovered(reminders)));
             }
-            Effect::Sync => self.host.log.sync()?,
+            Effect::Sync => {
+                self.host.log.sync()?;
+                self.host.log.rest();
+            }
         }
         Ok(None)
     }
@@ -244,6 +298,7 @@ async fn happening(
     model: &mut Option<(CallSeq, BoxStream<'static, Result<ModelEvent, ModelError>>)>,
     retry: &mut Option<(CallSeq, Pin<Box<Sleep>>)>,
     running: &mut FuturesUnordered<BoxFuture<'static, (String, ToolOutcome)>>,
+    hooks: &mut FuturesUnordered<BoxFuture<'static, Input>>,
     progress: &mut mpsc::Receiver<Body>,
 ) -> Input {
     tokio::select! {
@@ -259,6 +314,7 @@ async fn happening(
             Input::RetryDue(seq)
         }
         Some((call_id, outcome)) = running.next(), if !running.is_empty() => Input::ToolDone { call_id, outcome },
+        Some(input) = hooks.next(), if !hooks.is_empty() => input,
         Some(body) = progress.recv() => Input::Progress(body),
     }
 }

@@ -1,6 +1,7 @@
 //! Where a session's events are kept.
 
 use hangar_protocol::Event;
+use hangar_protocol::data::WorkingDirectory;
 
 /// Number of events in a log; the position at which the next one goes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Default)]
@@ -14,6 +15,27 @@ pub trait SessionLog: Send {
 
     /// Makes everything appended survive a power cut too.
     fn sync(&mut self) -> Result<(), LogError>;
+
+    /// Nothing is under way: another process may take the session over. The next append takes it back, if it can.
+    fn rest(&mut self) {}
+
+    /// Keeps something that lists show beside the log. A log that is in no list need not.
+    fn note(&mut self, fact: Fact) -> Result<(), LogError> {
+        let _ = fact;
+        Ok(())
+    }
+}
+
+/// What lists show of a session.
+#[derive(Debug, Clone)]
+pub enum Fact {
+    /// The name that a person chose.
+    GivenName(String),
+    /// A name that was made for the session.
+    DerivedName(String),
+    /// A prompt to make a name from, where the session has none yet.
+    FirstPrompt(String),
+    Context(WorkingDirectory),
 }
 
 #[derive(Debug, thiserror::Error)]

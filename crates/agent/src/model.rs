@@ -56,6 +56,8 @@ pub struct ModelRequest {
     pub initiator: Initiator,
     /// Lets a provider keep the calls of one session in one cache.
     pub session_id: String,
+    /// Headers that whoever sent the prompt wants on the wire.
+    pub headers: Vec<(String, String)>,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -126,6 +126,39 @@ impl ToolOutcome {
     }
 }
 
+/// Where a tool comes from. Filters may name all of one source.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum ToolSource {
+    Builtin,
+    Mcp,
+    /// Brought by a client.
+    Custom,
+}
+
+/// Which tools the model is shown. A name is a tool's own, or a source and a name, or a source and `*`.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct ToolFilter {
+    /// The only ones; all when absent.
+    pub available: Option<Vec<String>>,
+    pub excluded: Vec<String>,
+}
+
+impl ToolFilter {
+    pub fn admits(&self, source: ToolSource, name: &str) -> bool {
+        let names = |patterns: &[String]| patterns.iter().any(|pattern| matches(pattern, source, name));
+        self.available.as_deref().is_none_or(names) && !names(&self.excluded)
+    }
+}
+
+fn matches(pattern: &str, source: ToolSource, name: &str) -> bool {
+    let prefix = match source {
+        ToolSource::Builtin => "builtin:",
+        ToolSource::Mcp => "mcp:",
+        ToolSource::Custom => "custom:",
+    };
+    pattern == name || pattern.strip_prefix(prefix).is_some_and(|rest| rest == "*" || rest == name)
+}
+
 /// The tools of a session, in the order in which the model is shown them.
 #[derive(Clone, Default)]
 pub struct Toolset(Vec<Arc<dyn Tool>>);

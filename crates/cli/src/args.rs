@@ -31,7 +31,34 @@ pub(crate) struct Cli {
     pub(crate) version: bool,
 
     #[command(flatten)]
+    pub(crate) server: ServerArgs,
+
+    #[command(flatten)]
     pub(crate) run: RunArgs,
+}
+
+/// How SDKs start the program as their server. The forms are theirs.
+#[derive(Debug, Args)]
+pub(crate) struct ServerArgs {
+    /// Serve the Copilot SDKs instead of running a prompt
+    #[arg(long, visible_alias = "headless", help_heading = "Server")]
+    pub(crate) server: bool,
+    /// Serve one client on standard input and output
+    #[arg(long, help_heading = "Server", conflicts_with = "port")]
+    pub(crate) stdio: bool,
+    /// Serve clients on this port of 127.0.0.1; 0 picks a free one
+    #[arg(long, value_name = "PORT", help_heading = "Server")]
+    pub(crate) port: Option<u16>,
+    #[arg(long, hide = true)]
+    pub(crate) host: Option<String>,
+    /// The variable that holds the GitHub token to use
+    #[arg(long, value_name = "NAME", help_heading = "Server")]
+    pub(crate) auth_token_env: Option<String>,
+    /// Do not use the login of the GitHub CLI
+    #[arg(long, help_heading = "Server")]
+    pub(crate) no_auto_login: bool,
+    #[arg(long, hide = true)]
+    pub(crate) session_idle_timeout: Option<u64>,
 }
 
 #[derive(Debug, Subcommand)]
@@ -247,6 +274,13 @@ pub(crate) struct RunArgs {
 
     #[command(flatten)]
     pub(crate) compatible: CompatibleArgs,
+}
+
+impl RunArgs {
+    /// `--plan` together with autopilot: plan first, then carry the plan out.
+    pub(crate) fn implements_plan(&self) -> bool {
+        self.plan && (self.autopilot || self.mode == Some(ModeArg::Autopilot))
+    }
 }
 
 /// Flags of Copilot CLI that change nothing here.

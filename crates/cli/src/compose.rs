@@ -3,18 +3,19 @@
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use anyhow::{Context, Result, anyhow, bail};
-use hangar_agent::driver::{Discovery, Driver, Host};
+use anyhow::{Context, Result, bail};
+use hangar_agent::driver::{Discovery, Driver, EventSink, Hooks, Host};
 use hangar_agent::entropy::Entropy;
 use hangar_agent::model::{ModelRequest, TokenCount, TokenMeter};
-use hangar_agent::permissions::{Policy, Rule};
+use hangar_agent::permissions::Policy;
 use hangar_agent::prompt::{Environment, SystemPrompt};
+use hangar_agent::session::state::project;
 use hangar_agent::session::{Command, Input, Notice, Opening, Session, SessionConfig, State};
-use hangar_agent::tool::{Tool, Toolset};
+use hangar_agent::tool::{Tool, ToolFilter, ToolSource, Toolset};
 use hangar_models::known;
 use hangar_models::tokens::Counter;
 use hangar_protocol::Body;
-use hangar_protocol::data::{Mode, NotificationKind, WorkingDirectory};
+use hangar_protocol::data::{HistoryTruncated, Mode, NotificationKind};
 use hangar_store::{OpenSession, SessionId, SessionMeta, SessionName, Store, StoreError};
 use hangar_tools::shell::{ShellCompletion, ShellOptions, Shells};
 use hangar_tools::spill::{DEFAULT_THRESHOLD, Spill};
@@ -23,11 +24,9 @@ use hangar_tools::web::{Reach, Redirects};
 use hangar_tools::{Builtin, Dialect, Workspace};
 use tokio::sync::mpsc;
 
-use crate::args::{ModeArg, RunArgs, Switch};
-use crate::output::{Printer, remark};
-use crate::providers::{self, Chosen, PROVIDER_SECRETS, Wanted};
+use crate::providers::{Chosen, PROVIDER_SECRETS};
 use crate::redact::Redactor;
-use crate::selection::{self, Selection};
+use crate::selection::Selection;
 use crate::settings::Settings;
 use crate::workspace::git::Repository;
 use crate::workspace::instructions::on_demand::OnDemand;
@@ -39,6 +38,46 @@ const SHELL: &str = "/bin/bash";
 /// Commands and news that may wait for the loop.
 const INBOX: usize = 64;
 
+/// What a session is to be, whoever asks for it.
+pub(crate) struct Plan<'a> {
+    pub(crate) selection: Selection,
+    /// Where to work; without it where the session worked before, or here.
+    pub(crate) directory: Option<PathBuf>,
+    /// Chooses who answers, given the model that the session had.
+    pub(crate) choose: &'a dyn Fn(Option<&str>) -> Result<Chosen>,
+    pub(crate) effort: Option<String>,
+    /// Without it the mode that the session had.
+    pub(crate) mode: Option<Mode>,
+    /// Rules only; where tools may go is added.
+    pub(crate) policy: Policy,
+    pub(crate) add_dirs: Vec<PathBuf>,
+    pub(crate) temp_dir: bool,
+    pub(crate) filter: ToolFilter,
+    /// Which of the session's own tools may be shown.
+    pub(crate) own_tools: ToolFilter,
+    /// Headers of every call to the model.
+    pub(crate) headers: Vec<(String, String)>,
+    pub(crate) custom_instructions: bool,
+    pub(crate) instruction_dirs: Vec<PathBuf>,
+    /// Variables that tools must not see and output must not show.
+    pub(crate) secrets: Vec<String>,
+    pub(crate) metered: bool,
+    pub(crate) streaming: bool,
+    /// Whether the model is shown images.
+    pub(crate) vision: bool,
+    pub(crate) autopilot_cap: u32,
+    pub(crate) may_ask: bool,
+    /// The text that a new session may be named after.
+    pub(crate) prompt: Option<String>,
+    pub(crate) client_name: Option<String>,
+    /// Whether to say nothing of a resume in the log.
+    pub(crate) silent_resume: bool,
+    /// What whoever resumes the session wants to become of work that was under way, if they said.
+    pub(crate) continue_pending: Option<bool>,
+    pub(crate) sink: Box<dyn EventSink>,
+    pub(crate) hooks: Option<Arc<dyn Hooks>>,
+}
+
 /// A session, ready to be driven.
 pub(crate) struct Composed {
     pub(crate) driver: Driver,
@@ -46,63 +85,45 @@ pub(crate) struct Composed {
     pub(crate) store: Store,
     pub(crate) id: SessionId,
     pub(crate) cwd: PathBuf,
-    opening: Option<Opening>,
+    /// All built-in tools, shown or not.
+    pub(crate) builtin: Vec<Arc<dyn Tool>>,
+    /// What the system prompt was made of.
+    pub(crate) environment: Environment,
+    pub(crate) instructions: String,
+    /// The first inputs of the session. A resumed one says first what it was; what is different now follows.
+    pub(crate) opening: Vec<Input>,
 }
 
-impl Composed {
-    /// The first input of the session.
-    pub(crate) fn open(&mut self) -> Result<()> {
-        if let Some(opening) = self.opening.take() {
-            self.driver.advance(Input::Opened(opening))?;
-        }
-        Ok(())
-    }
-}
-
-pub(crate) fn session(
-    settings: &Settings,
-    args: &RunArgs,
-    prompt: &str,
-    printer: Printer,
-) -> Result<Composed> {
-    // What was typed is checked before anything is looked up or made.
-    let policy = policy(args, settings)?;
+pub(crate) fn session(settings: &Settings, plan: Plan<'_>) -> Result<Composed> {
     let store = Store::new(&settings.home);
-    let here = working_dir(args)?;
-    let selection = selection::select(&store, args)?;
-    let chosen = providers::choose(
-        settings,
-        Wanted {
-            model: args.model.as_deref(),
-            record: args.record.as_deref(),
-            replay: args.replay.as_deref(),
-        },
-    )?;
-    if chosen.scripted {
-        remark("note: the scripted model answers; no real model is asked");
-    }
-    let (mut log, mut state, resumed) = open_log(&store, selection, &here, prompt)?;
-    let cwd = if resumed && args.directory.is_none() { stored_dir(&log, &here)? } else { here };
+    let here = working_dir(plan.directory.as_deref())?;
+    // A new session that has no model is not begun.
+    let ready = matches!(plan.selection, Selection::New { .. }).then(|| (plan.choose)(None)).transpose()?;
+    let (mut log, mut state, resumed) = open_log(&store, &plan, &here)?;
+    let chosen = match ready {
+        Some(chosen) => chosen,
+        None => (plan.choose)(Some(state.model.as_str()).filter(|model| !model.is_empty()))?,
+    };
+    let cwd = if resumed && plan.directory.is_none() { stored_dir(&log, &here)? } else { here };
     let repository = Repository::find(&cwd);
     let context = working_directory(&cwd, repository.as_ref());
     if resumed {
         log.set_context(context.clone())?;
     }
 
-    let instructions = instructions(settings, args, &cwd, repository.as_ref());
+    let instructions = instructions(settings, &plan, &cwd, repository.as_ref());
     let (inbox, commands) = mpsc::channel(INBOX);
     let redactor = Redactor::new(
         PROVIDER_SECRETS
             .iter()
             .copied()
-            .chain(args.secret_env_vars.iter().map(String::as_str))
+            .chain(plan.secrets.iter().map(String::as_str))
             .filter_map(|name| settings.var(name).map(str::to_owned)),
     );
-    let (shells, builtin) = tools(settings, args, &cwd, &log, &chosen.model, &inbox)?;
-    let (tools, disabled_tools) = visible(builtin, args, &redactor);
+    let (shells, builtin) = tools(settings, &plan, &cwd, &log, &chosen.model, &inbox)?;
+    let builtin: Vec<Arc<dyn Tool>> = builtin.into_iter().map(|tool| redactor.guard(tool)).collect();
+    let (tools, disabled_tools) = visible(&builtin, &plan.filter);
 
-    let mode = mode(args);
-    let policy = Policy { roots: roots(args, &cwd, &log)?, ..policy };
     let environment = Environment {
         cwd: cwd.display().to_string(),
         git_root: repository.as_ref().map(|repository| repository.root.display().to_string()),
@@ -114,22 +135,44 @@ pub(crate) fn session(
     let config = SessionConfig {
         system: SystemPrompt::new(&environment, &custom).render().into(),
         tools: tools.iter().map(|tool| tool.spec().clone()).collect(),
-        policy,
+        policy: Policy { roots: roots(&plan, &cwd, &log)?, ..plan.policy },
         provider: chosen.provider.facts(),
         max_prompt_tokens: chosen.max_prompt_tokens,
-        // Only a reader of all events sees the count, and the tokenizer is not free.
-        meter: args.all_events.then(|| Arc::new(Meter(chosen.model.clone())) as Arc<dyn TokenMeter>),
-        streaming: args.stream == Switch::On,
-        autopilot_cap: args.max_autopilot_continues,
+        meter: plan.metered.then(|| Arc::new(Meter(chosen.model.clone())) as Arc<dyn TokenMeter>),
+        streaming: plan.streaming,
+        vision: plan.vision,
+        autopilot_cap: plan.autopilot_cap,
         user_reachable: false,
-        may_ask: !args.no_ask_user,
+        questions_answered: false,
+        may_ask: plan.may_ask,
+        hooks: plan.hooks.is_some(),
+        headers: plan.headers,
+        own_tools: plan.own_tools,
         session_dir: log.dir().to_path_buf(),
         disabled_tools,
         discovers_instructions: instructions.is_some(),
     };
-    let effort = args.reasoning_effort.map(|effort| effort.as_str().to_owned());
-    let opening = opening(&mut state, &log, &chosen, effort.as_deref(), mode, context, resumed);
-    let model_change = resumed && (state.model != chosen.model || effort.is_some());
+    let opening = if resumed {
+        let resumed = Opening::Resumed {
+            log_bytes: log.log_bytes(),
+            context,
+            silent: plan.silent_resume,
+            continue_pending: plan.continue_pending,
+        };
+        let mut opening = vec![Input::Opened(resumed)];
+        if state.model != chosen.model || plan.effort.is_some() {
+            let change = Command::SetModel { model: chosen.model.clone(), effort: plan.effort };
+            opening.push(Input::Command(change));
+        }
+        opening.extend(plan.mode.map(|mode| Input::Command(Command::SetMode(mode))));
+        opening
+    } else {
+        state.model.clone_from(&chosen.model);
+        state.effort = plan.effort;
+        state.mode = plan.mode.unwrap_or(Mode::Interactive);
+        let version = env!("CARGO_PKG_VERSION").to_owned();
+        vec![Input::Opened(Opening::New { session_id: log.id().to_string(), version, context })]
+    };
     let retry_scale = settings.number("HANGAR_RETRY_SCALE")?.unwrap_or(1.0);
     let id = log.id().clone();
     let told: Vec<String> = if resumed { told_instructions(&store, &id)? } else { Vec::new() };
@@ -144,28 +187,21 @@ pub(crate) fn session(
         provider: chosen.provider,
         tools,
         log: Box::new(log),
-        sink: Box::new(printer),
+        sink: plan.sink,
         discovery,
+        hooks: plan.hooks,
         now: Box::new(jiff::Timestamp::now),
         entropy: Entropy::seeded(uuid::Uuid::new_v4().as_u128()),
         retry_scale,
     };
-    let mut driver = Driver::new(Session::new(state, config), host, commands);
-    if resumed {
-        // The opening of a resumed session says what it was; what is different now follows as changes.
-        driver.advance(Input::Opened(opening))?;
-        if model_change {
-            driver.advance(Input::Command(Command::SetModel { model: chosen.model, effort }))?;
-        }
-        driver.advance(Input::Command(Command::SetMode(mode)))?;
-        return Ok(Composed { driver, shells, store, id, cwd, opening: None });
-    }
-    Ok(Composed { driver, shells, store, id, cwd, opening: Some(opening) })
+    let driver = Driver::new(Session::new(state, config), host, commands);
+    let instructions = custom;
+    Ok(Composed { driver, shells, store, id, cwd, builtin, environment, instructions, opening })
 }
 
-fn working_dir(args: &RunArgs) -> Result<PathBuf> {
+fn working_dir(directory: Option<&Path>) -> Result<PathBuf> {
     let current = std::env::current_dir().context("the current directory is gone")?;
-    let wanted = match &args.directory {
+    let wanted = match directory {
         None => current,
         Some(dir) => current.join(dir),
     };
@@ -186,12 +222,7 @@ fn stored_dir(log: &OpenSession, here: &Path) -> Result<PathBuf> {
     Ok(stored)
 }
 
-fn open_log(
-    store: &Store,
-    selection: Selection,
-    here: &Path,
-    prompt: &str,
-) -> Result<(OpenSession, State, bool)> {
+fn open_log(store: &Store, plan: &Plan<'_>, here: &Path) -> Result<(OpenSession, State, bool)> {
     let in_use = |error: StoreError| match error {
         StoreError::InUse { ref id, .. } => {
             let hint = format!("session {id} is in use; wait for it to end, or start a new one");
@@ -199,17 +230,18 @@ fn open_log(
         }
         other => other.into(),
     };
-    match selection {
+    match &plan.selection {
         Selection::New { id, name } => {
             let context = working_directory(here, Repository::find(here).as_ref());
             let mut meta = SessionMeta::new(context, jiff::Timestamp::now());
-            meta.name = name.map(SessionName::Given).or_else(|| SessionName::from_prompt(prompt));
-            meta.client_name = Some("hangar".to_owned());
-            Ok((store.create(&id, meta).map_err(in_use)?, State::default(), false))
+            let given = name.clone().map(SessionName::Given);
+            meta.name = given.or_else(|| plan.prompt.as_deref().and_then(SessionName::from_prompt));
+            meta.client_name = Some(plan.client_name.clone().unwrap_or_else(|| "hangar".to_owned()));
+            Ok((store.create(id, meta).map_err(in_use)?, State::default(), false))
         }
         Selection::Resume(id) => {
-            let log = store.open(&id).map_err(in_use)?;
-            let state = fold(store, &id, &log)?;
+            let log = store.open(id).map_err(in_use)?;
+            let state = fold(store, id, &log)?;
             Ok((log, state, true))
         }
     }
@@ -218,8 +250,17 @@ fn open_log(
 /// The state that a log tells of, without holding the log.
 fn fold(store: &Store, id: &SessionId, log: &OpenSession) -> Result<State> {
     let mut state = State::default();
-    for event in store.read_where(id, State::wants)? {
-        state.apply_event(&event?);
+    let rewound = store.read_where(id, |kind| kind == HistoryTruncated::KIND)?.next().is_some();
+    if rewound {
+        // What was taken back has to be known before anything is taken in.
+        let events = store.read(id)?.collect::<Result<Vec<_>, _>>()?;
+        for event in project(events) {
+            state.apply_event(&event);
+        }
+    } else {
+        for event in store.read_where(id, State::wants)? {
+            state.apply_event(&event?);
+        }
     }
     state.end = log.end();
     state.last_event = log.last_event_id().cloned();
@@ -242,95 +283,52 @@ fn told_instructions(store: &Store, id: &SessionId) -> Result<Vec<String>> {
     Ok(told)
 }
 
-fn opening(
-    state: &mut State,
-    log: &OpenSession,
-    chosen: &Chosen,
-    effort: Option<&str>,
-    mode: Mode,
-    context: WorkingDirectory,
-    resumed: bool,
-) -> Opening {
-    if resumed {
-        return Opening::Resumed { log_bytes: log.log_bytes(), context };
-    }
-    state.model.clone_from(&chosen.model);
-    state.effort = effort.map(str::to_owned);
-    state.mode = mode;
-    Opening::New { session_id: log.id().to_string(), version: env!("CARGO_PKG_VERSION").to_owned(), context }
-}
-
 fn instructions(
     settings: &Settings,
-    args: &RunArgs,
+    plan: &Plan<'_>,
     cwd: &Path,
     repository: Option<&Repository>,
 ) -> Option<Instructions> {
-    if args.no_custom_instructions {
-        return None;
-    }
-    let extra_dirs: Vec<PathBuf> = settings
+    plan.custom_instructions.then(|| load_instructions(settings, &plan.instruction_dirs, cwd, repository))
+}
+
+/// The custom instructions of a place, as the model is told them.
+pub(crate) fn custom_instructions(
+    settings: &Settings,
+    directory: Option<&Path>,
+    dirs: &[PathBuf],
+) -> Result<String> {
+    let cwd = working_dir(directory)?;
+    Ok(load_instructions(settings, dirs, &cwd, Repository::find(&cwd).as_ref()).render())
+}
+
+fn load_instructions(
+    settings: &Settings,
+    dirs: &[PathBuf],
+    cwd: &Path,
+    repository: Option<&Repository>,
+) -> Instructions {
+    let mut extra_dirs: Vec<PathBuf> = settings
         .var("COPILOT_CUSTOM_INSTRUCTIONS_DIRS")
         .map(|dirs| dirs.split(',').map(|dir| cwd.join(dir.trim())).collect())
         .unwrap_or_default();
-    Some(Instructions::load(Places {
+    extra_dirs.extend(dirs.iter().map(|dir| cwd.join(dir)));
+    Instructions::load(Places {
         home: &settings.home,
         cwd,
         git_root: repository.map(|repository| repository.root.as_path()),
         extra_dirs: &extra_dirs,
-    }))
-}
-
-fn mode(args: &RunArgs) -> Mode {
-    match args.mode {
-        _ if args.plan => Mode::Plan,
-        _ if args.autopilot => Mode::Autopilot,
-        Some(ModeArg::Plan) => Mode::Plan,
-        Some(ModeArg::Autopilot) => Mode::Autopilot,
-        Some(ModeArg::Interactive) | None => Mode::Interactive,
-    }
-}
-
-fn policy(args: &RunArgs, settings: &Settings) -> Result<Policy> {
-    let rules = |flag: &str, values: &[String]| -> Result<Vec<Rule>> {
-        let mut rules = Vec::new();
-        for value in values {
-            let parsed = Rule::parse_list(value).map_err(|error| anyhow!("invalid {flag} value: {error}"))?;
-            rules.extend(parsed);
-        }
-        Ok(rules)
-    };
-    let urls = |flag: &str, values: &[String]| -> Result<Vec<Rule>> {
-        values
-            .iter()
-            .flat_map(|value| value.split(','))
-            .map(|url| {
-                Rule::parse(&format!("url({url})")).map_err(|_| anyhow!("invalid {flag} value: {url}"))
-            })
-            .collect()
-    };
-    let mut allow = rules("--allow-tool", &args.allow_tool)?;
-    allow.extend(urls("--allow-url", &args.allow_url)?);
-    let mut deny = rules("--deny-tool", &args.deny_tool)?;
-    deny.extend(urls("--deny-url", &args.deny_url)?);
-    Ok(Policy {
-        allow,
-        deny,
-        allow_all_tools: args.allow_all_tools || args.allow_all || settings.flag("COPILOT_ALLOW_ALL"),
-        allow_all_paths: args.allow_all_paths || args.allow_all,
-        allow_all_urls: args.allow_all_urls || args.allow_all,
-        ..Policy::default()
     })
 }
 
 /// Where tools may go, links resolved, since that is how paths are compared.
-fn roots(args: &RunArgs, cwd: &Path, log: &OpenSession) -> Result<Vec<PathBuf>> {
+fn roots(plan: &Plan<'_>, cwd: &Path, log: &OpenSession) -> Result<Vec<PathBuf>> {
     let real = |path: &Path| path.canonicalize().unwrap_or_else(|_| path.to_path_buf());
     let mut roots = vec![real(cwd), real(log.dir())];
-    if !args.disallow_temp_dir {
+    if plan.temp_dir {
         roots.push(real(&std::env::temp_dir()));
     }
-    for dir in &args.add_dir {
+    for dir in &plan.add_dirs {
         let dir = cwd.join(dir);
         let resolved = dir
             .canonicalize()
@@ -343,7 +341,7 @@ fn roots(args: &RunArgs, cwd: &Path, log: &OpenSession) -> Result<Vec<PathBuf>> 
 /// The built-in tools, all of them.
 fn tools(
     settings: &Settings,
-    args: &RunArgs,
+    plan: &Plan<'_>,
     cwd: &Path,
     log: &OpenSession,
     model: &str,
@@ -351,11 +349,8 @@ fn tools(
 ) -> Result<(Shells, Vec<Arc<dyn Tool>>)> {
     let threshold = settings.number("COPILOT_LARGE_OUTPUT_THRESHOLD_BYTES")?.unwrap_or(DEFAULT_THRESHOLD);
     let spill = Spill { dir: log.files_dir(), threshold };
-    let secrets = PROVIDER_SECRETS
-        .iter()
-        .map(|name| (*name).to_owned())
-        .chain(args.secret_env_vars.iter().cloned())
-        .collect();
+    let secrets =
+        PROVIDER_SECRETS.iter().map(|name| (*name).to_owned()).chain(plan.secrets.iter().cloned()).collect();
     let (completions, completed) = mpsc::channel(INBOX);
     let shells = Shells::new(ShellOptions {
         program: PathBuf::from(SHELL),
@@ -374,11 +369,7 @@ fn tools(
         dialect,
         database: Arc::new(Database::new(log.dir().join("session.db"))),
         web: online.then(|| Reach {
-            redirects: if args.allow_all || args.allow_all_urls {
-                Redirects::AnyHost
-            } else {
-                Redirects::SameHost
-            },
+            redirects: if plan.policy.allow_all_urls { Redirects::AnyHost } else { Redirects::SameHost },
             ..Reach::default()
         }),
     });
@@ -397,21 +388,12 @@ async fn report_completions(mut completed: mpsc::Receiver<ShellCompletion>, inbo
 }
 
 /// What the model is shown of the built-in tools, and the names of those that it is not.
-fn visible(builtin: Vec<Arc<dyn Tool>>, args: &RunArgs, redactor: &Redactor) -> (Toolset, Vec<String>) {
-    let names = |values: &[String]| -> Vec<String> {
-        values.iter().flat_map(|value| value.split(',')).map(|name| name.trim().to_owned()).collect()
-    };
-    // Where both lists are given, the one that names what is available wins.
-    let available = args.available_tools.as_deref().map(names);
-    let excluded = names(&args.excluded_tools);
-    let shown = |name: &str| match &available {
-        Some(available) => available.iter().any(|wanted| wanted == name),
-        None => !excluded.iter().any(|unwanted| unwanted == name),
-    };
-    let (kept, dropped): (Vec<_>, Vec<_>) = builtin.into_iter().partition(|tool| shown(&tool.spec().name));
+fn visible(builtin: &[Arc<dyn Tool>], filter: &ToolFilter) -> (Toolset, Vec<String>) {
+    let (kept, dropped): (Vec<_>, Vec<_>) =
+        builtin.iter().cloned().partition(|tool| filter.admits(ToolSource::Builtin, &tool.spec().name));
     let mut disabled: Vec<String> = dropped.iter().map(|tool| tool.spec().name.clone()).collect();
     disabled.sort();
-    (Toolset::new(kept.into_iter().map(|tool| redactor.guard(tool)).collect()), disabled)
+    (Toolset::new(kept), disabled)
 }
 
 /// Counts with the tokenizer of one model.

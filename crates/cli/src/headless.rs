@@ -5,8 +5,9 @@ use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, bail};
-use hangar_agent::session::{Command, Input, Origin, Prompt, Timing, iso};
-use hangar_protocol::data::Attachment;
+use hangar_agent::prompt::notices;
+use hangar_agent::session::{Command, Input, Origin, Prompt, iso};
+use hangar_protocol::data::{Attachment, Mode};
 use hangar_protocol::result::{ResultKind, RunResult};
 use tokio::signal::unix::{Signal, SignalKind, signal};
 
@@ -14,6 +15,8 @@ use crate::args::{OutputFormat, RunArgs};
 use crate::compose::{self, Composed};
 use crate::exit::Exit;
 use crate::output::{Printer, SeenHandle, remark};
+use crate::plan;
+use crate::providers::{self, Wanted};
 use crate::settings::Settings;
 use crate::usage;
 
@@ -68,18 +71,42 @@ async fn drive(settings: &Settings, args: RunArgs, text: String) -> Result<Exit>
     // Signals are caught before the first effect, so that none can end the process without a result.
     let mut interrupts = Interrupts::new()?;
     let task_wait = settings.number("COPILOT_TASK_WAIT_TIMEOUT_SECONDS")?.unwrap_or(DEFAULT_TASK_WAIT);
-    let mut composed = compose::session(settings, &args, &text, printer)?;
+    let choose = |_: Option<&str>| {
+        let wanted = Wanted {
+            model: args.model.as_deref(),
+            record: args.record.as_deref(),
+            replay: args.replay.as_deref(),
+        };
+        let chosen = providers::choose(settings, wanted)?;
+        if chosen.scripted {
+            remark("note: the scripted model answers; no real model is asked");
+        }
+        Ok(chosen)
+    };
+    let plan = plan::of_run(settings, &args, &text, &choose, Box::new(printer))?;
+    let mut composed = compose::session(settings, plan)?;
     let attachments = args
         .attachment
         .iter()
         .map(|path| attach(&composed.cwd, path))
         .collect::<Result<Vec<Attachment>>>()?;
-    composed.open()?;
-    let prompt = Prompt { text, attachments, timing: Timing::Queue, origin: Origin::User };
+    for input in std::mem::take(&mut composed.opening) {
+        composed.driver.advance(input)?;
+    }
+    let prompt = Prompt { attachments, ..Prompt::user(text) };
     composed.driver.advance(Input::Command(Command::Send(prompt)))?;
 
-    let failure =
-        until_idle(&mut composed, &seen, &mut interrupts, Duration::from_secs(task_wait)).await.err();
+    let task_wait = Duration::from_secs(task_wait);
+    let mut ended = until_idle(&mut composed, &seen, &mut interrupts, task_wait).await;
+    let planned = matches!(ended, Ok(Ended::Idle)) && seen.with(|seen| seen.error.is_none());
+    if planned && args.implements_plan() {
+        composed.driver.advance(Input::Command(Command::SetMode(Mode::Autopilot)))?;
+        let go =
+            Prompt { origin: Origin::Source("plan".to_owned()), ..Prompt::user(notices::IMPLEMENT_PLAN) };
+        composed.driver.advance(Input::Command(Command::Send(go)))?;
+        ended = until_idle(&mut composed, &seen, &mut interrupts, task_wait).await;
+    }
+    let failure = ended.err();
     let error =
         failure.as_ref().map(|error| format!("{error:#}")).or_else(|| seen.with(|seen| seen.error.clone()));
     let closing = composed.driver.close(error.clone()).await;
@@ -112,13 +139,20 @@ async fn drive(settings: &Settings, args: RunArgs, text: String) -> Result<Exit>
     Ok(exit)
 }
 
+/// How a wait for the session ended.
+enum Ended {
+    Idle,
+    /// A signal came, or nobody reads any more.
+    Stopped,
+}
+
 /// Runs until nothing is under way, in the session or in the background.
 async fn until_idle(
     composed: &mut Composed,
     seen: &SeenHandle,
     interrupts: &mut Interrupts,
     task_wait: Duration,
-) -> Result<()> {
+) -> Result<Ended> {
     let mut background_deadline = None;
     loop {
         if composed.driver.session().is_idle() {
@@ -129,7 +163,7 @@ async fn until_idle(
                 // What was waited for has ended; its news is on the way.
                 background_deadline = Some(now + NEWS_PATIENCE);
             } else {
-                return Ok(());
+                return Ok(Ended::Idle);
             }
         } else {
             background_deadline = None;
@@ -141,16 +175,16 @@ async fn until_idle(
             }
         };
         tokio::select! {
-            going = composed.driver.turn() => if !going? { return Ok(()) },
+            going = composed.driver.turn() => if !going? { return Ok(Ended::Idle) },
             () = interrupts.next() => {
                 composed.driver.advance(Input::Command(Command::Abort { reason: "user_initiated".to_owned() }))?;
-                return Ok(());
+                return Ok(Ended::Stopped);
             }
-            () = deadline => return Ok(()),
+            () = deadline => return Ok(Ended::Idle),
         }
         if seen.with(|seen| seen.broken_pipe) {
             composed.driver.advance(Input::Command(Command::Abort { reason: "user_abort".to_owned() }))?;
-            return Ok(());
+            return Ok(Ended::Stopped);
         }
     }
 }
@@ -183,7 +217,7 @@ fn attach(cwd: &Path, path: &Path) -> Result<Attachment> {
         std::fs::metadata(&path).with_context(|| format!("attachment not found: {}", path.display()))?;
     let display_name = path.file_name().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default();
     if meta.is_dir() {
-        return Ok(Attachment::Directory { path: path.display().to_string(), display_name });
+        return Ok(Attachment::Directory { path: path.display().to_string(), display_name, facts: None });
     }
     if meta.len() > MAX_ATTACHMENT {
         bail!("attachment {} is larger than {} MB", path.display(), MAX_ATTACHMENT >> 20);
@@ -197,7 +231,13 @@ fn attach(cwd: &Path, path: &Path) -> Result<Attachment> {
         _ => None,
     };
     match mime_type {
-        None => Ok(Attachment::File { path: path.display().to_string(), display_name, mime_type: None }),
+        None => Ok(Attachment::File {
+            path: path.display().to_string(),
+            display_name,
+            mime_type: None,
+            line_range: None,
+            facts: None,
+        }),
         Some(mime_type) => {
             let bytes =
                 std::fs::read(&path).with_context(|| format!("cannot read attachment {}", path.display()))?;

@@ -7,8 +7,10 @@ mod exit;
 mod headless;
 mod logging;
 mod output;
+mod plan;
 mod providers;
 mod redact;
+mod sdk_server;
 mod selection;
 mod settings;
 mod usage;
@@ -58,6 +60,7 @@ fn dispatch(cli: Cli) -> Result<Exit> {
         return commands::version(&settings);
     }
     match cli.command {
+        None if cli.server.server => sdk_server::run(&settings, &cli.server, cli.run),
         None => {
             let json = cli.run.output_format == OutputFormat::Json;
             run(&settings, cli.run).inspect_err(|_| {

@@ -143,7 +143,7 @@ pub(crate) fn configured(settings: &Settings) -> Result<Vec<ProviderConfig>> {
     providers.extend(listed);
     // `gh` is only asked when nothing else is there: it costs a process.
     if !settings.flag("COPILOT_OFFLINE")
-        && let Some(token) = github_token(settings, providers.is_empty())
+        && let Some(token) = github_token(settings, providers.is_empty() && settings.gh_login)
     {
         let url = settings.var("COPILOT_API_URL").unwrap_or(COPILOT_URL);
         let url = BaseUrl::parse(url).with_context(|| format!("COPILOT_API_URL is `{url}`"))?;
@@ -154,7 +154,7 @@ pub(crate) fn configured(settings: &Settings) -> Result<Vec<ProviderConfig>> {
     Ok(providers)
 }
 
-fn github_token(settings: &Settings, ask_gh: bool) -> Option<String> {
+pub(crate) fn github_token(settings: &Settings, ask_gh: bool) -> Option<String> {
     let given = GITHUB_TOKENS.iter().find_map(|name| settings.var(name)).map(str::to_owned);
     given.or_else(|| if ask_gh { gh_auth_token() } else { None })
 }

@@ -12,6 +12,8 @@ pub(crate) struct Settings {
     /// Everything that Hangar keeps.
     pub(crate) home: PathBuf,
     env: BTreeMap<String, String>,
+    /// Whether the login of the GitHub CLI may be used.
+    pub(crate) gh_login: bool,
 }
 
 impl Settings {
@@ -29,7 +31,14 @@ impl Settings {
     fn new(program: String, env: BTreeMap<String, String>) -> Result<Self> {
         let program = if program == "copilot" { program } else { "hangar".to_owned() };
         let home = home(&program, &env)?;
-        Ok(Self { program, home, env })
+        Ok(Self { program, home, env, gh_login: true })
+    }
+
+    /// The same settings with one variable set, as if the environment said so.
+    pub(crate) fn with_var(&self, name: &str, value: &str) -> Self {
+        let mut settings = self.clone();
+        settings.env.insert(name.to_owned(), value.to_owned());
+        settings
     }
 
     /// A variable that is set to something.

@@ -131,6 +131,11 @@ impl ProviderConfig {
         }
     }
 
+    /// Sends a header with every request.
+    pub fn set_header(&mut self, name: &str, value: &str) -> Result<(), ConfigError> {
+        add_header(&mut self.headers, "headers", name, value)
+    }
+
     /// A model id without the provider's own name in front.
     pub fn bare<'a>(&self, id: &'a str) -> &'a str {
         id.strip_prefix(self.name.as_str()).and_then(|rest| rest.strip_prefix('/')).unwrap_or(id)

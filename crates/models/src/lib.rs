@@ -3,6 +3,7 @@
 //! [`config`] describes providers, [`build`] makes one that the loop can call, [`catalogue`] lists what it offers.
 //! Nothing here retries: the loop does, so that every failure is an event.
 
+pub mod account;
 mod answer;
 pub mod base_url;
 pub mod catalogue;

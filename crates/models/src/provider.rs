@@ -103,6 +103,14 @@ impl Provider {
             Initiator::Agent => "agent",
         };
         headers.insert("x-initiator", HeaderValue::from_static(initiator));
+        for (name, value) in &request.headers {
+            // A header that cannot be sent is left out: its sender cannot be told any more.
+            if let (Ok(name), Ok(value)) =
+                (HeaderName::from_bytes(name.as_bytes()), HeaderValue::from_str(value))
+            {
+                headers.insert(name, value);
+            }
+        }
         match (request.initiator, ask.dialect) {
             (Initiator::User, _) => {
                 headers.insert("x-interaction-type", HeaderValue::from_static("conversation-user"));

@@ -37,6 +37,7 @@ fn request() -> ModelRequest {
         stream: true,
         initiator: Initiator::User,
         session_id: "s1".into(),
+        headers: Vec::new(),
     }
 }
 

@@ -81,6 +81,17 @@ impl Invocation {
         self.start().finish()
     }
 
+    /// Starts the program with its standard input and output open to the test, which ends it too.
+    pub fn open(mut self) -> Child {
+        self.command
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .stderr(Stdio::inherit())
+            .process_group(0)
+            .spawn()
+            .unwrap_or_else(|error| panic!("starting the program: {error}"))
+    }
+
     pub fn start(mut self) -> Running {
         let words = std::iter::once(self.command.get_program()).chain(self.command.get_args());
         let words: Vec<_> = words.map(std::ffi::OsStr::to_string_lossy).collect();

@@ -17,6 +17,8 @@ pub struct Policy {
     pub allow_all_tools: bool,
     pub allow_all_paths: bool,
     pub allow_all_urls: bool,
+    /// Ask also about what is harmless: reading within bounds, and commands that only look.
+    pub asks_about_reads: bool,
     /// Directories that tools may touch, links resolved.
     pub roots: Vec<PathBuf>,
     /// What someone approved for the rest of the session.
@@ -33,6 +35,26 @@ pub enum Approval {
     Url { domain: String },
     CustomTool(String),
     Memory,
+}
+
+impl Approval {
+    /// Reads an approval as clients write it. What is unknown approves nothing.
+    pub fn parse(approval: &serde_json::Value) -> Option<Self> {
+        let text = |key: &str| approval[key].as_str().map(str::to_owned);
+        Some(match approval["kind"].as_str()? {
+            "commands" => {
+                let commands = approval["commandIdentifiers"].as_array()?;
+                Self::Commands(commands.iter().filter_map(|id| id.as_str().map(str::to_owned)).collect())
+            }
+            "write" => Self::Write,
+            "read" => Self::Read,
+            "mcp" => Self::Mcp { server: text("serverName")?, tool: text("toolName") },
+            "url" => Self::Url { domain: text("domain")? },
+            "custom-tool" => Self::CustomTool(text("toolName")?),
+            "memory" => Self::Memory,
+            _ => return None,
+        })
+    }
 }
 
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -89,7 +111,13 @@ impl Policy {
         let approved = |wanted: &Approval| self.approvals.contains(wanted);
         match &access.request {
             // Within bounds, by the check before this one.
-            PermissionRequest::Read { .. } | PermissionRequest::Url { .. } => true,
+            PermissionRequest::Read { .. } => {
+                !self.asks_about_reads
+                    || self.allow_all_tools
+                    || self.allow.contains(&Rule::Read(None))
+                    || approved(&Approval::Read)
+            }
+            PermissionRequest::Url { .. } => true,
             PermissionRequest::Hook { .. } => false,
             _ if self.allow_all_tools => true,
             PermissionRequest::Shell(shell) => self.shell_allowed(shell, access),
@@ -111,18 +139,17 @@ impl Policy {
 
     /// Every command must be harmless or allowed, and what the script writes must be allowed as a write.
     fn shell_allowed(&self, shell: &ShellRequest, access: &AccessRequest) -> bool {
-        if self.allow.contains(&Rule::Shell(None)) {
-            return true;
-        }
-        let known = !shell.commands.is_empty()
+        let any = self.allow.contains(&Rule::Shell(None));
+        let known = !shell.opaque
+            && !shell.commands.is_empty()
             && shell.commands.iter().all(|command| {
-                command.read_only
+                (command.read_only && !self.asks_about_reads)
                     || self.allow.iter().any(|rule| rule.matches_command(&command.identifier))
                     || self.approvals.iter().any(|approval| {
                         matches!(approval, Approval::Commands(known) if known.contains(&command.identifier))
                     })
             });
-        known && (!shell.has_write_file_redirection || self.writes_allowed(&access.writes))
+        (any || known) && (!shell.has_write_file_redirection || self.writes_allowed(&access.writes))
     }
 
     fn writes_allowed(&self, paths: &[PathBuf]) -> bool {
@@ -136,7 +163,9 @@ impl Policy {
 fn denies(rule: &Rule, access: &AccessRequest) -> bool {
     match (rule, &access.request) {
         (Rule::Shell(_), PermissionRequest::Shell(shell)) => {
+            // What could not be analysed may be anything, so also what the rule is about.
             *rule == Rule::Shell(None)
+                || shell.opaque
                 || shell.commands.iter().any(|command| rule.matches_command(&command.identifier))
         }
         (Rule::Write(_), PermissionRequest::Write { .. }) => {

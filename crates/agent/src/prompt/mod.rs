@@ -1,6 +1,7 @@
 //! Words for the model: the system prompt, assembled from named sections, and notices in the course of a session.
 
+pub(crate) mod attached;
 pub mod notices;
 mod sections;
 
-pub use sections::{Environment, SystemPrompt};
+pub use sections::{Environment, SystemPrompt, UnknownSection};

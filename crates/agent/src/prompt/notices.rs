@@ -18,6 +18,10 @@ Go on by yourself until the task is really finished, then call task_complete wit
 /// Sent when the output limit cut an answer.
 pub const CUT_SHORT: &str = "Your answer reached the output limit. Please continue from where you left off.";
 
+/// Sent when a plan that was made in plan mode is to be carried out at once.
+pub const IMPLEMENT_PLAN: &str =
+    "The plan is approved. Carry it out now, step by step, and verify each step.";
+
 /// The answer to `ask_user` when nobody is there.
 pub const NOBODY_TO_ASK: &str = "\
 The user is not available to answer and will look at the result later. Decide by yourself and go on. If the request \
@@ -27,17 +31,17 @@ cannot be settled without them, stop and say in task_complete what is unclear ra
 pub fn mode(mode: Mode) -> &'static str {
     match mode {
         Mode::Interactive => {
-            "<mode>Interactive mode: answer the user, act on what they ask for, and hand back when it is done.</mode>"
+            "<system_reminder>Interactive mode: answer the user, act on what they ask for, and hand back when it is done.</system_reminder>"
         }
         Mode::Plan => {
-            "<mode>Plan mode: explore and think, change nothing. Write the plan to plan.md in the session folder, so \
+            "<system_reminder>Plan mode: explore and think, change nothing. Write the plan to plan.md in the session folder, so \
              that someone else could carry it out: goal, steps, files, how each step is verified, open questions. \
-             Tools that change anything outside the session folder are refused.</mode>"
+             Tools that change anything outside the session folder are refused.</system_reminder>"
         }
         Mode::Autopilot => {
-            "<mode>Autopilot: nobody is watching, so work on your own until the task is finished and verified. Do not \
+            "<system_reminder>Autopilot: nobody is watching, so work on your own until the task is finished and verified. Do not \
              stop to ask or to announce what you will do next. When everything that was asked for works, call \
-             task_complete with a summary; ending your turn without it means the task is still open.</mode>"
+             task_complete with a summary; ending your turn without it means the task is still open.</system_reminder>"
         }
     }
 }

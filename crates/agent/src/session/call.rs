@@ -13,7 +13,7 @@ use crate::model::{
 };
 use crate::prompt::notices;
 use crate::retry::{self, Decision, Reason};
-use crate::tool::ToolSpec;
+use crate::tool::{ToolSource, ToolSpec};
 
 /// How often an answer that the output limit cut is asked to go on.
 const MAX_CUT_ANSWERS: u32 = 3;
@@ -56,23 +56,33 @@ impl Session {
         });
         let initiator = if run.turn == 0 { Initiator::User } else { Initiator::Agent };
         let turn_id = run.turn.to_string();
+        let run_headers = run.headers.clone();
         let model = Some(self.state.model.clone());
-        let request = ModelRequest {
-            model: self.state.model.clone(),
-            system: Arc::clone(&self.config.system),
-            messages: self.state.conversation.messages().cloned().collect(),
-            tools: self.visible_tools(),
-            tool_choice: ToolChoice::Auto,
-            effort: self.state.effort.clone(),
-            stream: self.config.streaming,
-            initiator,
-            session_id: self.state.session_id.clone(),
-        };
+        let request = ModelRequest { initiator, ..self.next_request(run_headers) };
         if retries == 0 {
             self.report_context(&request, step);
         }
         self.emit(step, data::ModelCallStart { turn_id, model });
         step.effects.push(Effect::CallModel(seq, Box::new(request)));
+    }
+
+    /// What the model would be asked now.
+    pub(super) fn next_request(&self, headers: Vec<(String, String)>) -> ModelRequest {
+        ModelRequest {
+            model: self.state.model.clone(),
+            system: Arc::clone(&self.config.system),
+            messages: match self.config.vision {
+                true => self.state.conversation.messages().cloned().collect(),
+                false => self.state.conversation.blind_messages().collect(),
+            },
+            tools: self.visible_tools(),
+            tool_choice: ToolChoice::Auto,
+            effort: self.state.effort.clone(),
+            stream: self.config.streaming,
+            initiator: Initiator::User,
+            session_id: self.state.session_id.clone(),
+            headers: self.config.headers.iter().cloned().chain(headers).collect(),
+        }
     }
 
     /// Says how full the context is, where someone wants to know.
@@ -93,7 +103,11 @@ impl Session {
 
     /// What the model is shown, the session's own tools included.
     pub(super) fn visible_tools(&self) -> Arc<[ToolSpec]> {
-        let own = own_tools::specs(self.state.mode, self.config.may_ask, self.config.user_reachable);
+        let config = &self.config;
+        let own = own_tools::specs(self.state.mode, config.may_ask, config.questions_answered)
+            // A client may bring a tool of the same name; its own one is meant then.
+            .filter(|own| config.tools.iter().all(|tool| tool.name != own.name))
+            .filter(|own| config.own_tools.admits(ToolSource::Builtin, &own.name));
         let mut own = own.peekable();
         if own.peek().is_none() {
             return Arc::clone(&self.config.tools);
@@ -219,7 +233,7 @@ impl Session {
             );
             self.begin_turn(step, context);
         } else if self.steering.is_empty() {
-            self.end_run(Ending::Answered, step, context);
+            self.about_to_stop(step, context);
         } else {
             // Someone spoke while the model was giving what would have been its last word.
             self.begin_turn(step, context);
@@ -309,7 +323,7 @@ impl Session {
         self.emit(step, retry);
         if reason != Some(Reason::RateLimit) {
             let message = "The request failed; trying again.".to_owned();
-            self.emit(step, data::SessionInfo { info_type: "model_retry".to_owned(), message });
+            self.emit(step, data::SessionInfo::new("model_retry", message));
         }
         self.call_model(retries, step, context);
     }
@@ -323,8 +337,12 @@ impl Session {
         step: &mut Step,
         context: &mut Context<'_>,
     ) {
+        self.announce_error(&message, step, context);
         let error_type = error_type.to_owned();
-        self.emit(step, data::SessionError { error_type, message, status_code, error_code });
+        self.emit(
+            step,
+            data::SessionError { error_type, message, status_code, error_code, transient: false },
+        );
         self.end_run(Ending::Failed, step, context);
     }
 

@@ -1,6 +1,7 @@
 //! What a session is told and what it wants done. Between the two lies [`Session::step`](super::Session::step).
 
 use std::path::PathBuf;
+use std::sync::Arc;
 use std::time::Duration;
 
 use hangar_protocol::Body;
@@ -8,9 +9,10 @@ use hangar_protocol::data::{Attachment, Mode, NotificationKind, WorkingDirectory
 use hangar_protocol::permission::PermissionOutcome;
 use jiff::Timestamp;
 
+use super::hooks::HookRequest;
 use crate::entropy::Entropy;
 use crate::model::{ModelError, ModelEvent, ModelRequest};
-use crate::tool::{Access, ToolInput, ToolOutcome};
+use crate::tool::{Access, ToolInput, ToolOutcome, ToolSpec};
 
 /// Numbers the model calls of a session, so that what a cancelled call still says is not taken for the next one's.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -29,14 +31,29 @@ pub enum Input {
         outcome: ToolOutcome,
     },
     Discovered(Vec<Reminder>),
+    /// A hook has spoken, or failed.
+    HookDone {
+        id: String,
+        output: Result<Option<serde_json::Value>, String>,
+    },
     /// Work that outlived its tool call has news.
     Background(Notice),
 }
 
 #[derive(Debug)]
 pub enum Opening {
-    New { session_id: String, version: String, context: WorkingDirectory },
-    Resumed { log_bytes: u64, context: WorkingDirectory },
+    New {
+        session_id: String,
+        version: String,
+        context: WorkingDirectory,
+    },
+    /// `silent` says nothing of it in the log. `continue_pending` is what the one who resumes asked for, if anything.
+    Resumed {
+        log_bytes: u64,
+        context: WorkingDirectory,
+        silent: bool,
+        continue_pending: Option<bool>,
+    },
 }
 
 #[derive(Debug)]
@@ -59,6 +76,15 @@ pub enum Command {
         answer: String,
         was_freeform: bool,
     },
+    /// Puts something that happened outside on record.
+    Record(Body),
+    /// Other tools than before, beside the session's own.
+    SetTools(Arc<[ToolSpec]>),
+    Unqueue(Unqueue),
+    /// Someone joined a session that is alive. Work that waits for answers is kept or ended as interrupted.
+    Rejoined {
+        continue_pending: bool,
+    },
     /// Writes the closing event. Nothing may follow.
     Shutdown {
         error: Option<String>,
@@ -71,6 +97,17 @@ pub struct Prompt {
     pub attachments: Vec<Attachment>,
     pub timing: Timing,
     pub origin: Origin,
+    /// The id that the sender was told, if it was told one.
+    pub message_id: Option<String>,
+    /// Headers that the calls to the model for this prompt shall have.
+    pub headers: Vec<(String, String)>,
+}
+
+/// Which waiting prompts are taken back.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Unqueue {
+    Last,
+    All,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -92,7 +129,14 @@ pub enum Origin {
 
 impl Prompt {
     pub fn user(text: impl Into<String>) -> Self {
-        Self { text: text.into(), attachments: Vec::new(), timing: Timing::Queue, origin: Origin::User }
+        Self {
+            text: text.into(),
+            attachments: Vec::new(),
+            timing: Timing::Queue,
+            origin: Origin::User,
+            message_id: None,
+            headers: Vec::new(),
+        }
     }
 }
 
@@ -126,6 +170,7 @@ pub enum Effect {
     Inspect(Vec<(String, ToolInput)>),
     RunTool(String, ToolInput),
     CancelTools,
+    Hook(HookRequest),
     /// Look for instructions about these files, with the tool that touched each.
     Discover(Vec<(PathBuf, String)>),
     /// The session is at rest: make the log durable.

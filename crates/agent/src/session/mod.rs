@@ -5,7 +5,9 @@
 //! without an end, never an effect that the log does not know of.
 
 mod call;
+mod hooks;
 mod io;
+mod live;
 mod own_tools;
 mod run;
 pub mod state;
@@ -18,17 +20,20 @@ use std::sync::Arc;
 use hangar_protocol::Body;
 use hangar_protocol::data::{self, Mode};
 
+pub use hooks::{HookKind, HookRequest};
 pub use io::{
     CallSeq, Command, Context, Effect, Input, Inspection, Notice, Opening, Origin, Prompt, Reminder, Step,
-    Timing, iso,
+    Timing, Unqueue, iso,
 };
+pub use live::{PendingPermission, QueuedPrompt};
 pub use state::{State, Totals};
 
 use crate::conversation::INTERRUPTED;
 use crate::entropy::Entropy;
 use crate::model::{ProviderFacts, TokenMeter};
 use crate::permissions::Policy;
-use crate::tool::ToolSpec;
+use crate::tool::{ToolFilter, ToolSpec};
+use live::ToolsChanged;
 use run::Run;
 
 /// The most messages that may wait for a session. A sender beyond that is told so by an event.
@@ -45,11 +50,21 @@ pub struct SessionConfig {
     /// Set where someone looks at `session.usage_info`: counting takes a tokenizer, which costs time to load.
     pub meter: Option<Arc<dyn TokenMeter>>,
     pub streaming: bool,
+    /// Whether the model is shown images.
+    pub vision: bool,
     /// How often an autopilot that stops without `task_complete` is sent on.
     pub autopilot_cap: u32,
-    /// Whether someone can answer permissions and questions.
+    /// Whether someone can answer permissions.
     pub user_reachable: bool,
+    /// Whether someone can answer questions.
+    pub questions_answered: bool,
     pub may_ask: bool,
+    /// Whether hooks are to be asked at the points where they may be.
+    pub hooks: bool,
+    /// Headers of every call to the model.
+    pub headers: Vec<(String, String)>,
+    /// Which of the session's own tools the model may be shown.
+    pub own_tools: ToolFilter,
     /// Where plan mode may write.
     pub session_dir: PathBuf,
     /// Built-in tools that the caller switched off; they are announced.
@@ -66,11 +81,31 @@ pub struct Session {
     calls: u64,
     /// Nudges since a person last said something.
     nudges: u32,
+    /// Whether the hooks know that the session began.
+    greeted: bool,
+    /// What the model has not been told about its tools yet.
+    tools_changed: ToolsChanged,
+    /// Whether the session was opened from a log.
+    resumed: bool,
+    /// Hooks that were asked and have not answered.
+    open_hooks: Vec<(String, HookKind)>,
 }
 
 impl Session {
     pub fn new(state: State, config: SessionConfig) -> Self {
-        Self { state, config, run: None, queue: VecDeque::new(), steering: Vec::new(), calls: 0, nudges: 0 }
+        Self {
+            state,
+            config,
+            run: None,
+            queue: VecDeque::new(),
+            steering: Vec::new(),
+            calls: 0,
+            nudges: 0,
+            greeted: false,
+            tools_changed: ToolsChanged::default(),
+            resumed: false,
+            open_hooks: Vec::new(),
+        }
     }
 
     pub fn state(&self) -> &State {
@@ -100,6 +135,13 @@ impl Session {
             Input::Command(Command::AnswerQuestion { request_id, answer, was_freeform }) => {
                 self.question_answered(&request_id, answer, was_freeform, &mut step, context);
             }
+            Input::Command(Command::Record(body)) => self.emit(&mut step, body),
+            Input::Command(Command::SetTools(tools)) => self.set_tools_offered(tools),
+            Input::Command(Command::Unqueue(which)) => self.unqueue(which, &mut step),
+            Input::Command(Command::Rejoined { continue_pending }) => {
+                self.rejoined(continue_pending, &mut step, context);
+            }
+            Input::HookDone { id, output } => self.hook_done(&id, output, &mut step, context),
             Input::Command(Command::Shutdown { error }) => self.shutdown(error, &mut step, context),
             Input::Model(call, event) => self.model(call, event, &mut step, context),
             Input::RetryDue(call) => self.retry_due(call, &mut step, context),
@@ -143,7 +185,7 @@ impl Session {
                     self.emit(step, data::ModeChanged { previous_mode: Mode::Interactive, new_mode: mode });
                 }
             }
-            Opening::Resumed { log_bytes, context } => {
+            Opening::Resumed { log_bytes, context, silent, continue_pending } => {
                 let resume = data::SessionResume {
                     resume_time: now,
                     event_count: self.state.end.0,
@@ -152,8 +194,12 @@ impl Session {
                     reasoning_effort: effort,
                     context: Some(context),
                     session_was_active: Some(false),
+                    continue_pending_work: continue_pending,
                 };
-                self.emit(step, resume);
+                self.resumed = true;
+                if !silent {
+                    self.emit(step, resume);
+                }
                 self.announce(step);
                 self.close_interrupted(step, entropy);
             }
@@ -164,7 +210,7 @@ impl Session {
         self.emit(step, data::SkillsLoaded { skills: Vec::new() });
         if !self.config.disabled_tools.is_empty() {
             let message = format!("Disabled tools: {}", self.config.disabled_tools.join(", "));
-            self.emit(step, data::SessionInfo { info_type: "configuration".to_owned(), message });
+            self.emit(step, data::SessionInfo::new("configuration", message));
         }
     }
 
@@ -194,7 +240,7 @@ impl Session {
                  done or done; results that were complete are kept and nothing was run again.",
                 open.len()
             );
-            self.emit(step, data::SessionWarning { warning_type: "interrupted_tools".to_owned(), message });
+            self.emit(step, data::SessionWarning::new("interrupted_tools", message));
         }
     }
 
@@ -217,6 +263,7 @@ impl Session {
         if self.run.is_some() {
             self.abort("user_initiated".to_owned(), step, context);
         }
+        self.announce_end(error.is_some(), step, context);
         let started = self.state.started.parse::<jiff::Timestamp>().unwrap_or(context.now);
         let totals = &self.state.totals;
         let shutdown = data::SessionShutdown {

@@ -26,10 +26,10 @@ impl OwnTool {
     }
 
     /// Whether the model is offered the tool: finishing is explicit where nobody watches, asking needs someone to ask.
-    pub(super) fn offered(self, mode: Mode, may_ask: bool, user_reachable: bool) -> bool {
+    pub(super) fn offered(self, mode: Mode, may_ask: bool, questions_answered: bool) -> bool {
         match self {
             OwnTool::TaskComplete => matches!(mode, Mode::Autopilot | Mode::Plan),
-            OwnTool::AskUser => may_ask && (user_reachable || mode == Mode::Autopilot),
+            OwnTool::AskUser => may_ask && (questions_answered || mode == Mode::Autopilot),
         }
     }
 
@@ -76,9 +76,9 @@ impl OwnTool {
     }
 }
 
-pub(super) fn specs(mode: Mode, may_ask: bool, user_reachable: bool) -> impl Iterator<Item = ToolSpec> {
+pub(super) fn specs(mode: Mode, may_ask: bool, questions_answered: bool) -> impl Iterator<Item = ToolSpec> {
     OwnTool::ALL
         .into_iter()
-        .filter(move |tool| tool.offered(mode, may_ask, user_reachable))
+        .filter(move |tool| tool.offered(mode, may_ask, questions_answered))
         .map(OwnTool::spec)
 }

@@ -4,9 +4,11 @@ use hangar_protocol::data::{self, Attachment, AutopilotStop, Delivery, Mode};
 use jiff::Timestamp;
 
 use super::call::Call;
+use super::hooks::Preparing;
+use super::live::ToolsChanged;
 use super::tools::Running;
 use super::{Context, Effect, Notice, Origin, Prompt, QUEUE_LIMIT, Session, Step, Timing, iso};
-use crate::prompt::notices;
+use crate::prompt::{attached, notices};
 
 /// The work that one prompt set off.
 pub(super) struct Run {
@@ -23,6 +25,10 @@ pub(super) struct Run {
     pub(super) completed: bool,
     /// Set by a refusal that ends the run.
     pub(super) rejected: bool,
+    /// Headers that the sender of the prompt wants on the wire.
+    pub(super) headers: Vec<(String, String)>,
+    /// How often hooks sent the run on when it was about to end.
+    pub(super) blocked_stops: u32,
 }
 
 pub(super) enum Phase {
@@ -37,6 +43,12 @@ pub(super) enum Phase {
     },
     /// Looking for instructions about what the last tools touched.
     Discovering,
+    /// Asking hooks about the prompt before it is part of the conversation.
+    Preparing(Box<Preparing>),
+    /// Asking hooks whether the run may end.
+    Stopping {
+        hook: String,
+    },
 }
 
 /// Why a run is over.
@@ -58,7 +70,7 @@ impl Session {
         }
         if self.queue.len() + self.steering.len() >= QUEUE_LIMIT {
             let message = format!("{QUEUE_LIMIT} messages are waiting already; this one was not taken.");
-            self.emit(step, data::SessionWarning { warning_type: "queue_full".to_owned(), message });
+            self.emit(step, data::SessionWarning::new("queue_full", message));
             return;
         }
         match prompt.timing {
@@ -74,6 +86,8 @@ impl Session {
             attachments: Vec::new(),
             timing: Timing::Steer,
             origin: Origin::Notification(notice.kind),
+            message_id: None,
+            headers: Vec::new(),
         };
         self.send(prompt, step, context);
     }
@@ -84,32 +98,46 @@ impl Session {
         self.emit(step, data::ToolsUpdated { model });
         let run = Run {
             interaction_id: context.entropy.uuid(),
-            message_id: context.entropy.uuid(),
+            message_id: prompt.message_id.clone().unwrap_or_else(|| context.entropy.uuid()),
             task_id: context.entropy.uuid(),
             turn: 0,
             phase: Phase::Between,
             cut_answers: 0,
             completed: false,
             rejected: false,
+            blocked_stops: 0,
+            headers: prompt.headers.clone(),
         };
         if matches!(prompt.origin, Origin::User | Origin::Source(_)) {
             self.nudges = 0;
         }
         self.run = Some(run);
-        self.deliver(prompt, delivery, step, context);
+        if self.config.hooks && matches!(prompt.origin, Origin::User | Origin::Source(_)) {
+            self.prepare(prompt, delivery, step, context);
+            return;
+        }
+        self.deliver(prompt, None, delivery, step, context);
         self.begin_turn(step, context);
     }
 
-    /// Puts a prompt into the conversation.
-    fn deliver(&mut self, prompt: Prompt, delivery: Delivery, step: &mut Step, context: &mut Context<'_>) {
+    /// Puts a prompt into the conversation, worded for the model by the caller or as usual.
+    pub(super) fn deliver(
+        &mut self,
+        prompt: Prompt,
+        wording: Option<String>,
+        delivery: Delivery,
+        step: &mut Step,
+        context: &mut Context<'_>,
+    ) {
         let mode = self.state.mode;
         let notice = (mode != self.state.noticed_mode).then_some(mode);
         let Some(run) = &self.run else { return };
         let (interaction_id, task_id, turn) = (run.interaction_id.clone(), run.task_id.clone(), run.turn);
         // A message that joins a run has an id of its own; the run keeps the id of the one that began it.
-        let message_id = match delivery {
-            Delivery::Steering => context.entropy.uuid(),
-            Delivery::Idle | Delivery::Queued => run.message_id.clone(),
+        let message_id = match (delivery, prompt.message_id) {
+            (_, Some(given)) => given,
+            (Delivery::Steering, None) => context.entropy.uuid(),
+            (Delivery::Idle | Delivery::Queued, None) => run.message_id.clone(),
         };
         let (source, nudge) = match prompt.origin {
             Origin::Notification(kind) => {
@@ -121,7 +149,9 @@ impl Session {
             Origin::Source(source) => (Some(source), false),
             Origin::AutopilotNudge => (Some("autopilot".to_owned()), true),
         };
-        let transformed = decorate(&prompt.text, &prompt.attachments, notice, context.now);
+        let transformed =
+            wording.unwrap_or_else(|| self.wording(&prompt.text, &prompt.attachments, context.now));
+        self.tools_changed.clear();
         let message = data::UserMessage {
             content: if nudge { String::new() } else { prompt.text },
             transformed_content: Some(transformed),
@@ -142,6 +172,13 @@ impl Session {
         }
     }
 
+    /// What the model is shown in place of a bare prompt.
+    pub(super) fn wording(&self, text: &str, attachments: &[Attachment], now: Timestamp) -> String {
+        let mode = self.state.mode;
+        let notice = (mode != self.state.noticed_mode).then_some(mode);
+        decorate(text, attachments, notice, &self.tools_changed, now)
+    }
+
     /// Logs the system prompt when it is not the one that the log knows.
     fn settle_system_prompt(&mut self, step: &mut Step) {
         if self.state.system.as_ref() != Some(&self.config.system) {
@@ -153,7 +190,7 @@ impl Session {
     /// Starts the next turn of the run: what waits to be said comes first, then the model's word.
     pub(super) fn begin_turn(&mut self, step: &mut Step, context: &mut Context<'_>) {
         for prompt in std::mem::take(&mut self.steering) {
-            self.deliver(prompt, Delivery::Steering, step, context);
+            self.deliver(prompt, None, Delivery::Steering, step, context);
         }
         self.truncate(step);
         let Some(run) = &self.run else { return };
@@ -205,6 +242,8 @@ impl Session {
                     attachments: Vec::new(),
                     timing: Timing::Queue,
                     origin: Origin::AutopilotNudge,
+                    message_id: None,
+                    headers: Vec::new(),
                 };
                 self.start_run(nudge, Delivery::Idle, step, context);
                 return;
@@ -217,6 +256,10 @@ impl Session {
 
     pub(super) fn abort(&mut self, reason: String, step: &mut Step, context: &mut Context<'_>) {
         let Some(run) = &mut self.run else { return };
+        if !self.open_hooks.is_empty() {
+            self.open_hooks.clear();
+            step.effects.push(Effect::CancelTools);
+        }
         let turn = u64::from(run.turn);
         let phase = std::mem::replace(&mut run.phase, Phase::Between);
         match phase {
@@ -259,7 +302,9 @@ impl Session {
                 self.emit(step, data::Abort { reason });
                 self.emit(step, interrupted);
             }
-            Phase::Between | Phase::Discovering => self.emit(step, data::Abort { reason }),
+            Phase::Between | Phase::Discovering | Phase::Preparing(_) | Phase::Stopping { .. } => {
+                self.emit(step, data::Abort { reason });
+            }
         }
         self.end_turn(step);
         self.end_run(Ending::Aborted, step, context);
@@ -313,24 +358,17 @@ pub(super) fn millis_between(from: Timestamp, to: Timestamp) -> u64 {
 
 /// What the model is shown in place of the bare prompt. The time is part of the logged text, so history stays the same
 /// byte for byte.
-fn decorate(text: &str, attachments: &[Attachment], notice: Option<Mode>, now: Timestamp) -> String {
-    let mut out = format!("<current_datetime>{}</current_datetime>\n\n{text}", iso(now));
-    let tagged: Vec<&str> = attachments
-        .iter()
-        .filter_map(|attachment| match attachment {
-            Attachment::File { path, .. } | Attachment::Directory { path, .. } => Some(path.as_str()),
-            Attachment::Blob { .. } => None,
-        })
-        .collect();
-    if !tagged.is_empty() {
-        out.push_str("\n\n<tagged_files>\n");
-        for path in tagged {
-            out.push_str("* ");
-            out.push_str(path);
-            out.push('\n');
-        }
-        out.push_str("</tagged_files>");
-    }
+fn decorate(
+    text: &str,
+    attachments: &[Attachment],
+    notice: Option<Mode>,
+    tools: &ToolsChanged,
+    now: Timestamp,
+) -> String {
+    let mut out = attached::before(attachments);
+    let notice_of_tools = tools.notice().unwrap_or_default();
+    out.push_str(&format!("<current_datetime>{}</current_datetime>\n\n{notice_of_tools}{text}", iso(now)));
+    out.push_str(&attached::after(attachments));
     if let Some(mode) = notice {
         out.push_str("\n\n");
         out.push_str(notices::mode(mode));

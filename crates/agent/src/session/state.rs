@@ -29,6 +29,8 @@ pub struct State {
     pub started: String,
     pub end: Seq,
     pub last_event: Option<hangar_protocol::EventId>,
+    /// The calls that hooks are asked about, by the question's id: the answer may rewrite the call.
+    pub hooked_calls: BTreeMap<String, String>,
 }
 
 /// What the session has cost and changed so far.
@@ -40,6 +42,8 @@ pub struct Totals {
     pub output_tokens: Option<u64>,
     pub models: BTreeMap<String, ModelMetric>,
     pub changes: CodeChanges,
+    /// Input and output of the last call.
+    pub last: (Option<u64>, Option<u64>),
 }
 
 impl Default for State {
@@ -57,6 +61,7 @@ impl Default for State {
             started: String::new(),
             end: Seq(0),
             last_event: None,
+            hooked_calls: BTreeMap::new(),
         }
     }
 }
@@ -78,6 +83,9 @@ impl State {
                 | "system.notification"
                 | "assistant.message"
                 | "tool.execution_complete"
+                | "hook.start"
+                | "hook.end"
+                | "session.context_changed"
                 | "abort"
         )
     }
@@ -127,6 +135,20 @@ impl State {
             Body::SystemNotification(notification) => self.conversation.notice(&notification.content),
             Body::AssistantMessage(message) => self.conversation.assistant(message),
             Body::ToolComplete(complete) => self.conversation.tool(complete),
+            Body::HookStart(start) if start.hook_type == "preToolUse" => {
+                let call = start.input.as_ref().and_then(|input| input["toolCallId"].as_str());
+                self.hooked_calls
+                    .extend(call.map(|call| (start.hook_invocation_id.clone(), call.to_owned())));
+            }
+            Body::HookEnd(end) => {
+                if let Some(call) = self.hooked_calls.remove(&end.hook_invocation_id)
+                    && let Some(arguments) = end.output.as_ref().map(|output| &output["modifiedArgs"])
+                    && arguments.is_object()
+                {
+                    self.conversation.rewrite_call(&call, arguments);
+                }
+            }
+            Body::ContextChanged(context) => self.cwd.clone_from(&context.directory.cwd),
             Body::Abort(_) => self.conversation.close_open_calls(),
             Body::Truncation(truncation) => {
                 self.conversation.drop_oldest(truncation.messages_removed_during_truncation as usize);
@@ -140,9 +162,25 @@ impl State {
     }
 }
 
+/// The events that still count: what was taken back is left out, and so is the taking back.
+pub fn project(events: Vec<Event>) -> Vec<Event> {
+    let mut kept: Vec<Event> = Vec::with_capacity(events.len());
+    for event in events {
+        match event.body() {
+            Body::HistoryTruncated(truncated) => {
+                let from = kept.iter().position(|known| known.id().0 == truncated.up_to_event_id);
+                kept.truncate(from.unwrap_or(kept.len()));
+            }
+            _ => kept.push(event),
+        }
+    }
+    kept
+}
+
 impl Totals {
     fn add(&mut self, usage: &AssistantUsage) {
         self.requests += 1;
+        self.last = (usage.input_tokens, usage.output_tokens);
         self.api_ms += usage.duration.unwrap_or(0);
         add(&mut self.input_tokens, usage.input_tokens);
         add(&mut self.output_tokens, usage.output_tokens);

@@ -13,7 +13,7 @@ use super::own_tools::OwnTool;
 use super::run::{Ending, Phase, Run, millis_between};
 use super::{Context, Effect, Inspection, Reminder, Session, Step};
 use crate::model::{Part, ToolCall};
-use crate::permissions::{Verdict, texts};
+use crate::permissions::{Approval, Verdict, texts};
 use crate::prompt::notices;
 use crate::tool::{Access, AccessRequest, ToolInput, ToolOutcome, ToolStatus};
 
@@ -21,16 +21,33 @@ use crate::tool::{Access, AccessRequest, ToolInput, ToolOutcome, ToolStatus};
 pub(super) struct Running {
     call: ToolCall,
     arguments: serde_json::Value,
-    stage: Stage,
     /// Files that the call reads or writes, for instructions about them.
     touched: Vec<PathBuf>,
+    /// Whether the start of the call is on record.
+    started: bool,
+    pub(super) stage: Stage,
 }
 
-enum Stage {
+pub(super) enum Stage {
     Checking,
-    AskingPermission { request_id: String },
-    AskingUser { request_id: String },
+    /// Hooks are asked whether the call may run.
+    BeforeHooks {
+        hook: String,
+        inspection: Option<Box<Inspection>>,
+    },
+    AskingPermission {
+        request_id: String,
+        request: Box<PermissionRequest>,
+    },
+    AskingUser {
+        request_id: String,
+    },
     Running,
+    /// Hooks are asked about the result.
+    AfterHooks {
+        hook: String,
+        outcome: Box<ToolOutcome>,
+    },
     Done,
 }
 
@@ -47,7 +64,15 @@ impl Running {
         &self.call.name
     }
 
-    fn input(&self) -> ToolInput {
+    pub(super) fn arguments(&self) -> &serde_json::Value {
+        &self.arguments
+    }
+
+    pub(super) fn set_arguments(&mut self, arguments: serde_json::Value) {
+        self.arguments = arguments;
+    }
+
+    pub(super) fn input(&self) -> ToolInput {
         ToolInput { call_id: self.call.id.clone(), kind: self.call.kind, arguments: self.arguments.clone() }
     }
 }
@@ -67,11 +92,14 @@ impl Session {
                 call,
                 stage: Stage::Checking,
                 touched: Vec::new(),
+                started: false,
             })
             .collect();
         let inspect = calls
             .iter()
-            .filter(|running| self.refusal(running).is_none() && OwnTool::named(&running.call.name).is_none())
+            .filter(|running| {
+                self.refusal(&running.call, &running.arguments).is_none() && self.is_tool(&running.call.name)
+            })
             .map(|running| (running.call.name.clone(), running.input()))
             .collect();
         if let Some(run) = &mut self.run {
@@ -80,9 +108,14 @@ impl Session {
         step.effects.push(Effect::Inspect(inspect));
     }
 
+    /// Whether a name means a tool outside the session's own.
+    fn is_tool(&self, name: &str) -> bool {
+        OwnTool::named(name).is_none() || self.config.tools.iter().any(|tool| tool.name == name)
+    }
+
     /// The answer to a call that no tool can take.
-    fn refusal(&self, running: &Running) -> Option<ToolOutcome> {
-        let name = &running.call.name;
+    fn refusal(&self, call: &ToolCall, arguments: &serde_json::Value) -> Option<ToolOutcome> {
+        let name = &call.name;
         let tools = self.visible_tools();
         if !tools.iter().any(|spec| spec.name == *name) {
             let names: Vec<&str> = tools.iter().map(|spec| spec.name.as_str()).collect();
@@ -91,7 +124,7 @@ impl Session {
                 names.join(", ")
             )));
         }
-        let broken = running.call.kind == data::ToolType::Function && running.arguments.is_string();
+        let broken = call.kind == data::ToolType::Function && arguments.is_string();
         broken.then(|| ToolOutcome::failure(format!("The arguments of '{name}' are not a JSON object.")))
     }
 
@@ -103,8 +136,18 @@ impl Session {
     ) {
         let Some(Run { phase, turn, .. }) = &mut self.run else { return };
         let turn_id = turn.to_string();
-        let Phase::Tools { calls, since } = std::mem::replace(phase, Phase::Between) else { return };
-        for running in &calls {
+        let Phase::Tools { mut calls, since } = std::mem::replace(phase, Phase::Between) else { return };
+        if calls.iter().all(|running| running.started) {
+            // A hook changed the arguments of some.
+            self.set_tools(calls, since);
+            for inspection in inspections {
+                let id = inspection.call_id.clone();
+                self.admit(&id, Some(inspection), step, context);
+            }
+            return self.finish_tools(step, context);
+        }
+        for running in &mut calls {
+            running.started = true;
             let inspection = inspections.iter().find(|inspection| inspection.call_id == running.call.id);
             let start = data::ToolStart {
                 tool_call_id: running.call.id.clone(),
@@ -139,7 +182,7 @@ impl Session {
         }
     }
 
-    fn running(&mut self, id: &str) -> Option<&mut Running> {
+    pub(super) fn running(&mut self, id: &str) -> Option<&mut Running> {
         match &mut self.run {
             Some(Run { phase: Phase::Tools { calls, .. }, .. }) => {
                 calls.iter_mut().find(|running| running.call.id == id && !running.is_done())
@@ -156,18 +199,28 @@ impl Session {
         step: &mut Step,
         context: &mut Context<'_>,
     ) {
+        if self.config.hooks {
+            return self.before_tool(id, inspection, step, context);
+        }
+        self.admit(id, inspection, step, context);
+    }
+
+    /// Whether a call that the hooks let pass runs, waits for someone, or is answered at once.
+    pub(super) fn admit(
+        &mut self,
+        id: &str,
+        inspection: Option<Inspection>,
+        step: &mut Step,
+        context: &mut Context<'_>,
+    ) {
         let Some(running) = self.running(id) else { return };
-        let (name, arguments) = (running.call.name.clone(), running.arguments.clone());
-        let snapshot = Running {
-            call: running.call.clone(),
-            arguments: arguments.clone(),
-            stage: Stage::Checking,
-            touched: Vec::new(),
-        };
-        if let Some(outcome) = self.refusal(&snapshot) {
+        let (call, arguments) = (running.call.clone(), running.arguments.clone());
+        if let Some(outcome) = self.refusal(&call, &arguments) {
             return self.complete(id, outcome, step);
         }
-        match OwnTool::named(&name) {
+        let name = call.name;
+        let own = OwnTool::named(&name).filter(|_| self.config.tools.iter().all(|tool| tool.name != name));
+        match own {
             Some(OwnTool::TaskComplete) => return self.task_complete(id, &arguments, step),
             Some(OwnTool::AskUser) => return self.ask_user(id, &arguments, step, context),
             None => {}
@@ -198,11 +251,12 @@ impl Session {
             }
             Verdict::Ask { .. } if self.config.user_reachable => {
                 let request_id = context.entropy.uuid();
+                let permission_request = access.request.clone();
                 if let Some(running) = self.running(id) {
-                    running.stage = Stage::AskingPermission { request_id: request_id.clone() };
-                    running.touched = touched(access.clone());
+                    let request = Box::new(access.request.clone());
+                    running.stage = Stage::AskingPermission { request_id: request_id.clone(), request };
+                    running.touched = touched(access);
                 }
-                let permission_request = access.request;
                 self.emit(step, data::PermissionRequested { request_id, permission_request });
             }
             Verdict::Ask { .. } => {
@@ -258,7 +312,7 @@ impl Session {
         let Some(question) = arguments["question"].as_str() else {
             return self.complete(id, ToolOutcome::failure("\"question\": Required"), step);
         };
-        if self.state.mode == Mode::Autopilot || !self.config.user_reachable {
+        if self.state.mode == Mode::Autopilot || !self.config.questions_answered {
             let answer = format!("User responded: {}", notices::NOBODY_TO_ASK);
             return self.complete(id, ToolOutcome::success(answer), step);
         }
@@ -295,7 +349,8 @@ impl Session {
             was_freeform: Some(was_freeform),
         };
         self.emit(step, completed);
-        self.complete(&id, ToolOutcome::success(format!("User responded: {answer}")), step);
+        let verb = if was_freeform { "responded" } else { "selected" };
+        self.complete(&id, ToolOutcome::success(format!("User {verb}: {answer}")), step);
         self.finish_tools(step, context);
     }
 
@@ -306,8 +361,7 @@ impl Session {
         step: &mut Step,
         context: &mut Context<'_>,
     ) {
-        let asked =
-            |stage: &Stage| matches!(stage, Stage::AskingPermission { request_id: id } if id == request_id);
+        let asked = |stage: &Stage| matches!(stage, Stage::AskingPermission { request_id: id, .. } if id == request_id);
         let Some(id) = self.waiting_call(asked) else { return };
         let completed = data::PermissionCompleted {
             request_id: request_id.to_owned(),
@@ -315,6 +369,11 @@ impl Session {
             result: answer.clone(),
         };
         self.emit(step, completed);
+        if let PermissionOutcome::ApprovedForSession { approval }
+        | PermissionOutcome::ApprovedForLocation { approval, .. } = &answer
+        {
+            self.config.policy.approvals.extend(Approval::parse(approval));
+        }
         match answer {
             PermissionOutcome::Approved {}
             | PermissionOutcome::ApprovedForSession { .. }
@@ -339,7 +398,7 @@ impl Session {
         self.finish_tools(step, context);
     }
 
-    fn waiting_call(&self, waits: impl Fn(&Stage) -> bool) -> Option<String> {
+    pub(super) fn waiting_call(&self, waits: impl Fn(&Stage) -> bool) -> Option<String> {
         match &self.run {
             Some(Run { phase: Phase::Tools { calls, .. }, .. }) => {
                 calls.iter().find(|running| waits(&running.stage)).map(|running| running.call.id.clone())
@@ -365,6 +424,9 @@ impl Session {
         if self.running(id).is_none() {
             return;
         }
+        if self.config.hooks && matches!(outcome.status, ToolStatus::Success | ToolStatus::Failure) {
+            return self.after_tool(id, outcome, step, context);
+        }
         let mut outcome = outcome;
         if let Some(Run { phase: Phase::Tools { since, .. }, .. }) = &self.run {
             let took = millis_between(*since, context.now);
@@ -376,7 +438,7 @@ impl Session {
         self.finish_tools(step, context);
     }
 
-    fn complete(&mut self, id: &str, outcome: ToolOutcome, step: &mut Step) {
+    pub(super) fn complete(&mut self, id: &str, outcome: ToolOutcome, step: &mut Step) {
         let Some(run) = &mut self.run else { return };
         let (interaction_id, turn_id) = (run.interaction_id.clone(), run.turn.to_string());
         run.rejected |= outcome.status == ToolStatus::Rejected;
@@ -391,7 +453,7 @@ impl Session {
                 let result = data::ToolResult {
                     detailed_content: Some(outcome.detailed.unwrap_or_else(|| outcome.text.clone())),
                     content: outcome.text,
-                    binary_results_for_llm: outcome.images.into_iter().filter_map(binary).collect(),
+                    binary_results_for_llm: binaries(outcome.images),
                 };
                 (Some(result), None)
             }
@@ -419,7 +481,7 @@ impl Session {
     }
 
     /// When the last call of the answer is done: the next turn, or the end of the run.
-    fn finish_tools(&mut self, step: &mut Step, context: &mut Context<'_>) {
+    pub(super) fn finish_tools(&mut self, step: &mut Step, context: &mut Context<'_>) {
         let Some(Run { phase: Phase::Tools { calls, .. }, completed, rejected, .. }) = &self.run else {
             return;
         };
@@ -499,11 +561,20 @@ fn error_code(status: ToolStatus) -> Option<&'static str> {
     }
 }
 
-fn binary(part: Part) -> Option<data::BinaryResult> {
-    match part {
-        Part::Text(_) => None,
-        Part::Image { mime_type, data } => {
-            Some(data::BinaryResult { data, mime_type, kind: "image".to_owned() })
+/// Images, each with the text before it as its description.
+fn binaries(parts: Vec<Part>) -> Vec<data::BinaryResult> {
+    let mut description = None;
+    let mut binaries = Vec::new();
+    for part in parts {
+        match part {
+            Part::Text(text) => description = Some(text),
+            Part::Image { mime_type, data } => binaries.push(data::BinaryResult {
+                data,
+                mime_type,
+                kind: "image".to_owned(),
+                description: description.take(),
+            }),
         }
     }
+    binaries
 }

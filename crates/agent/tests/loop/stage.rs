@@ -251,6 +251,11 @@ impl Stage {
             streaming: true,
             autopilot_cap: setting.cap,
             user_reachable: setting.user_reachable,
+            questions_answered: setting.user_reachable,
+            hooks: false,
+            vision: true,
+            headers: Vec::new(),
+            own_tools: ToolFilter::default(),
             may_ask: true,
             session_dir: "/s".into(),
             disabled_tools: Vec::new(),
@@ -271,6 +276,7 @@ impl Stage {
             log: Box::new(memory.clone()),
             sink: Box::new(audience.clone()),
             discovery: None,
+            hooks: None,
             now: Box::new(move || start + clock.elapsed()),
             entropy: Entropy::seeded(1),
             retry_scale: 1.0,
@@ -281,7 +287,7 @@ impl Stage {
         let opening = if setting.log.is_empty() {
             Opening::New { session_id: "s".to_owned(), version: "0".to_owned(), context }
         } else {
-            Opening::Resumed { log_bytes: 0, context }
+            Opening::Resumed { log_bytes: 0, context, silent: false, continue_pending: None }
         };
         driver.advance(Input::Opened(opening)).unwrap();
         Self { driver, inbox, cancelled, requests, audience, memory }

@@ -5,6 +5,7 @@ mod cli;
 mod commands;
 mod model_view;
 mod schema;
+mod sdk;
 mod sessions;
 
 use hangar_test_support::{Invocation, ModelServer, Scratch};

@@ -226,3 +226,16 @@ fn secrets_reach_neither_the_model_nor_the_output_nor_the_log() {
     }
     assert!(run.stdout.contains("hunter2-hunter2"), "what is no secret is shown");
 }
+
+#[test]
+fn a_plan_is_carried_out_when_autopilot_is_asked_for_too() {
+    let shown = Shown::new();
+    let run = shown.run("make a plan", &["--plan", "--mode", "autopilot", "--max-autopilot-continues", "0"]);
+    let events = run.events();
+    let modes: Vec<_> = Finished::of_type(&events, "session.mode_notice_delivered")
+        .iter()
+        .map(|event| event["data"]["mode"].as_str().unwrap_or_default().to_owned())
+        .collect();
+    assert_eq!(modes, ["plan", "autopilot"]);
+    assert!(shown.last().contains("The plan is approved"), "{}", shown.last());
+}

@@ -32,6 +32,7 @@ pub(super) fn request(messages: Vec<Message>) -> ModelRequest {
         stream: true,
         initiator: Initiator::User,
         session_id: "s".to_owned(),
+        headers: Vec::new(),
     }
 }
 

@@ -25,6 +25,7 @@ pub(crate) fn request(model: &str, messages: Vec<Message>) -> ModelRequest {
         stream: true,
         initiator: Initiator::User,
         session_id: "session-1".into(),
+        headers: Vec::new(),
     }
 }
 

@@ -3,6 +3,7 @@
 //! What is unknown is absent, never zero: token counts, costs and times are `Option`.
 
 mod assistant;
+mod hook;
 mod model;
 mod session;
 mod subagent;
@@ -10,6 +11,7 @@ mod tool;
 mod user;
 
 pub use assistant::*;
+pub use hook::*;
 pub use model::*;
 pub use session::*;
 pub use subagent::*;

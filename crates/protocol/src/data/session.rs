@@ -41,6 +41,22 @@ pub struct WorkingDirectory {
     pub branch: Option<String>,
 }
 
+/// Where a session works now, as whoever hosts it says.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct ContextChanged {
+    #[serde(flatten)]
+    pub directory: WorkingDirectory,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub repository_host: Option<String>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub host_type: Option<String>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub base_commit: Option<String>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub head_commit: Option<String>,
+}
+
 #[derive(Debug, Clone, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct SessionResume {
@@ -56,6 +72,8 @@ pub struct SessionResume {
     pub context: Option<WorkingDirectory>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub session_was_active: Option<bool>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub continue_pending_work: Option<bool>,
 }
 
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -119,6 +137,15 @@ pub struct SessionError {
     pub status_code: Option<u16>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub error_code: Option<String>,
+    /// Meant for those who look right now, not for the history.
+    #[serde(skip)]
+    pub transient: bool,
+}
+
+impl SessionError {
+    pub(crate) fn is_ephemeral(&self) -> bool {
+        self.transient
+    }
 }
 
 #[derive(Debug, Clone, Serialize, Deserialize)]
@@ -126,6 +153,19 @@ pub struct SessionError {
 pub struct SessionWarning {
     pub warning_type: String,
     pub message: String,
+    /// Meant for those who look right now, not for the history.
+    #[serde(skip)]
+    pub transient: bool,
+}
+
+impl SessionWarning {
+    pub fn new(warning_type: &str, message: String) -> Self {
+        Self { warning_type: warning_type.to_owned(), message, transient: false }
+    }
+
+    pub(crate) fn is_ephemeral(&self) -> bool {
+        self.transient
+    }
 }
 
 #[derive(Debug, Clone, Serialize, Deserialize)]
@@ -133,15 +173,25 @@ pub struct SessionWarning {
 pub struct SessionInfo {
     pub info_type: String,
     pub message: String,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub url: Option<String>,
+    /// Meant for those who look right now, not for the history.
+    #[serde(skip)]
+    pub transient: bool,
 }
 
 impl SessionInfo {
+    pub fn new(info_type: &str, message: String) -> Self {
+        Self { info_type: info_type.to_owned(), message, url: None, transient: false }
+    }
+
     /// Notices about the moment are not part of the session's history.
     pub(crate) fn is_ephemeral(&self) -> bool {
-        matches!(
-            self.info_type.as_str(),
-            "model_retry" | "file_created" | "configuration" | "cancellation" | "autopilot_continuation"
-        )
+        self.transient
+            || matches!(
+                self.info_type.as_str(),
+                "model_retry" | "file_created" | "configuration" | "cancellation" | "autopilot_continuation"
+            )
     }
 }
 
@@ -162,6 +212,75 @@ pub struct ModelChange {
     pub new_model: String,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub reasoning_effort: Option<String>,
+}
+
+/// What the clients of a session can be asked, when that changes.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub struct CapabilitiesChanged {
+    pub ui: UiCapabilities,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub struct UiCapabilities {
+    pub elicitation: bool,
+}
+
+/// A slash command that waits for a client to say whether it handles it.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct CommandQueued {
+    pub request_id: String,
+    pub command: String,
+}
+
+#[derive(Debug, Clone, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct CommandCompleted {
+    pub request_id: String,
+}
+
+/// The durable twin of [`SnapshotRewind`]: everything from an event on no longer counts. The log itself is not rewritten.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct HistoryTruncated {
+    pub up_to_event_id: String,
+}
+
+impl HistoryTruncated {
+    pub const KIND: &'static str = "hangar.history_truncated";
+}
+
+/// History from an event on no longer counts.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct SnapshotRewind {
+    pub up_to_event_id: String,
+    pub events_removed: u64,
+}
+
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub struct TitleChanged {
+    pub title: String,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum FileOperation {
+    Create,
+    Update,
+    Delete,
+}
+
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub struct PlanChanged {
+    pub operation: FileOperation,
+}
+
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub struct WorkspaceFileChanged {
+    /// Relative to the session's `files` folder.
+    pub path: String,
+    pub operation: FileOperation,
 }
 
 #[derive(Debug, Clone, Serialize, Deserialize)]

@@ -99,6 +99,9 @@ pub struct BinaryResult {
     pub mime_type: String,
     #[serde(rename = "type")]
     pub kind: String,
+    /// What the model is told of it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub description: Option<String>,
 }
 
 #[derive(Debug, Clone, Serialize, Deserialize)]
@@ -114,6 +117,24 @@ pub struct ToolError {
 pub struct PermissionRequested {
     pub request_id: String,
     pub permission_request: PermissionRequest,
+}
+
+/// A call of a tool that a client runs. The client answers by the request's id.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct ExternalToolRequested {
+    pub request_id: String,
+    pub session_id: String,
+    pub tool_call_id: String,
+    pub tool_name: String,
+    #[serde(default)]
+    pub arguments: serde_json::Value,
+}
+
+#[derive(Debug, Clone, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct ExternalToolCompleted {
+    pub request_id: String,
 }
 
 #[derive(Debug, Clone, Serialize, Deserialize)]

@@ -50,10 +50,32 @@ pub enum Attachment {
         display_name: String,
         #[serde(default, skip_serializing_if = "Option::is_none")]
         mime_type: Option<String>,
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        line_range: Option<LineRange>,
+        /// What the model is told of it besides the path: `12 lines`.
+        #[serde(skip)]
+        facts: Option<String>,
     },
     Directory {
         path: String,
         display_name: String,
+        #[serde(skip)]
+        facts: Option<String>,
+    },
+    /// Text that is selected in an editor.
+    Selection {
+        file_path: String,
+        display_name: String,
+        text: String,
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        selection: Option<Selection>,
+    },
+    GithubReference {
+        number: u64,
+        reference_type: String,
+        state: String,
+        title: String,
+        url: String,
     },
     Blob {
         #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -62,6 +84,25 @@ pub enum Attachment {
         #[serde(default, skip_serializing_if = "Option::is_none")]
         display_name: Option<String>,
     },
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub struct LineRange {
+    pub start: u64,
+    pub end: u64,
+}
+
+/// From one place in a text to another, counted from zero.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Selection {
+    pub start: Position,
+    pub end: Position,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Position {
+    pub line: u64,
+    pub character: u64,
 }
 
 #[derive(Debug, Clone, Serialize, Deserialize)]

@@ -91,6 +91,29 @@ fn every_command_of_a_script_must_be_allowed() {
 }
 
 #[test]
+fn what_could_not_be_analysed_needs_the_broadest_rule_and_meets_every_denial() {
+    let mut opaque = shell("!ls");
+    if let PermissionRequest::Shell(shell) = &mut opaque.request {
+        shell.opaque = true;
+    }
+    check(&policy("", ""), &opaque, expect!["ask Tool"]);
+    check(&policy("shell(ls)", ""), &opaque, expect!["ask Tool"]);
+    check(&policy("shell", ""), &opaque, expect!["allow"]);
+    let all = Policy { allow_all_tools: true, ..policy("", "shell(rm)") };
+    check(
+        &all,
+        &opaque,
+        expect!["Permission to run this tool was denied due to the following rules: `shell(rm)`"],
+    );
+}
+
+#[test]
+fn a_redirection_is_a_write_whatever_the_shell_may_run() {
+    check(&policy("shell", ""), &shell("anything; >/w/f"), expect!["ask Tool"]);
+    check(&policy("shell,write", ""), &shell("anything; >/w/f"), expect!["allow"]);
+}
+
+#[test]
 fn denying_wins_over_allowing_everything() {
     let all = Policy {
         allow_all_tools: true,

@@ -64,30 +64,38 @@ fn messages(ask: &Ask<'_>) -> Vec<Value> {
     }
     // Results of tools can only be text here. Their images follow as a message of the user, behind the last result: the
     // results of one turn must stand together.
-    let mut images: Vec<&Part> = Vec::new();
+    let mut behind: Vec<&Part> = Vec::new();
     for message in &request.messages {
         if !matches!(**message, Message::Tool { .. }) {
-            push_images(&mut messages, &mut images);
+            push_behind(&mut messages, &mut behind);
         }
         match &**message {
             Message::User(parts) => messages.push(json!({ "role": "user", "content": content(parts) })),
             Message::Assistant(turn) => messages.push(assistant(ask, turn)),
             Message::Tool { call_id, parts, .. } => {
-                messages.push(json!({ "role": "tool", "tool_call_id": call_id, "content": text_of(parts) }));
-                images.extend(parts.iter().filter(|part| matches!(part, Part::Image { .. })));
+                // Text between the images says what they are, so it goes with them.
+                let (result, rest) = match parts.split_first() {
+                    Some((Part::Text(_), rest)) if has_images(rest) => {
+                        parts.split_at(parts.len() - rest.len())
+                    }
+                    _ if has_images(parts) => (&parts[..0], &parts[..]),
+                    _ => (&parts[..], &parts[parts.len()..]),
+                };
+                messages.push(json!({ "role": "tool", "tool_call_id": call_id, "content": text_of(result) }));
+                behind.extend(rest);
             }
         }
     }
-    push_images(&mut messages, &mut images);
+    push_behind(&mut messages, &mut behind);
     if ask.dialect == Dialect::Copilot && matches!(ask.family, Family::Claude(_)) {
         mark_cached(&mut messages);
     }
     messages
 }
 
-fn push_images(messages: &mut Vec<Value>, images: &mut Vec<&Part>) {
-    if !images.is_empty() {
-        let content: Vec<Value> = images.drain(..).map(part).collect();
+fn push_behind(messages: &mut Vec<Value>, parts: &mut Vec<&Part>) {
+    if !parts.is_empty() {
+        let content: Vec<Value> = parts.drain(..).map(part).collect();
         messages.push(json!({ "role": "user", "content": content }));
     }
 }

@@ -1,0 +1,179 @@
+//! What those who drive a living session may see of it and change in it.
+
+use std::collections::BTreeSet;
+use std::sync::Arc;
+
+use hangar_protocol::data;
+use hangar_protocol::permission::PermissionRequest;
+
+use super::run::{Phase, Run};
+use super::tools::Stage;
+use super::{Context, Prompt, Session, SessionConfig, Step, Unqueue};
+use crate::model::TokenCount;
+use crate::permissions::Policy;
+use crate::tool::ToolSpec;
+
+/// A question about a permission that nobody has answered yet.
+#[derive(Debug, Clone)]
+pub struct PendingPermission {
+    pub request_id: String,
+    pub request: PermissionRequest,
+}
+
+/// A prompt that waits for its turn.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct QueuedPrompt {
+    pub message_id: Option<String>,
+    pub text: String,
+}
+
+/// Tools that came and went since the model was last told.
+#[derive(Debug, Clone, Default)]
+pub(super) struct ToolsChanged {
+    added: BTreeSet<String>,
+    removed: BTreeSet<String>,
+}
+
+impl ToolsChanged {
+    pub(super) fn clear(&mut self) {
+        *self = Self::default();
+    }
+
+    /// Only what went away needs a word: the model has seen it and may try it again. New tools are in the request.
+    pub(super) fn notice(&self) -> Option<String> {
+        if self.removed.is_empty() {
+            return None;
+        }
+        let names = |names: &BTreeSet<String>| names.iter().cloned().collect::<Vec<_>>().join(", ");
+        let mut text =
+            format!("<tools_changed_notice>\nTools no longer available: {}\n", names(&self.removed));
+        if !self.added.is_empty() {
+            text.push_str(&format!("Tools now available: {}\n", names(&self.added)));
+        }
+        text.push_str(
+            "\nImportant: Do not attempt to call tools that are no longer available unless you've been notified that \
+             they're available again.\n</tools_changed_notice>\n\n",
+        );
+        Some(text)
+    }
+}
+
+impl Session {
+    pub fn config(&self) -> &SessionConfig {
+        &self.config
+    }
+
+    /// Rules and approvals may change while the session lives; they hold from the next call on.
+    pub fn policy_mut(&mut self) -> &mut Policy {
+        &mut self.config.policy
+    }
+
+    /// Who can be asked depends on who is connected.
+    pub fn set_reachable(&mut self, permissions: bool, questions: bool, hooks: bool) {
+        self.config.user_reachable = permissions;
+        self.config.questions_answered = questions;
+        self.config.hooks = hooks;
+    }
+
+    /// Whether the model is shown images, from the next model call on.
+    pub fn set_vision(&mut self, vision: bool) {
+        self.config.vision = vision;
+    }
+
+    /// Another system prompt, from the next model call on.
+    pub fn set_system(&mut self, system: Arc<str>) {
+        self.config.system = system;
+    }
+
+    /// What the next request would cost, where someone counts.
+    pub fn measure(&self) -> Option<TokenCount> {
+        let request = self.next_request(Vec::new());
+        self.config.meter.as_ref().map(|meter| meter.measure(&request))
+    }
+
+    pub fn is_running(&self) -> bool {
+        self.run.is_some()
+    }
+
+    pub fn pending_permissions(&self) -> Vec<PendingPermission> {
+        let Some(Run { phase: Phase::Tools { calls, .. }, .. }) = &self.run else { return Vec::new() };
+        calls
+            .iter()
+            .filter_map(|running| match &running.stage {
+                Stage::AskingPermission { request_id, request } => {
+                    Some(PendingPermission { request_id: request_id.clone(), request: (**request).clone() })
+                }
+                _ => None,
+            })
+            .collect()
+    }
+
+    /// Whether a question with this id waits for an answer.
+    pub fn awaits_answer(&self, request_id: &str) -> bool {
+        self.waiting_call(|stage| match stage {
+            Stage::AskingUser { request_id: id } => id == request_id,
+            _ => false,
+        })
+        .is_some()
+    }
+
+    /// Prompts that wait, in the order in which they will be taken.
+    pub fn queued(&self) -> impl Iterator<Item = QueuedPrompt> {
+        self.queue.iter().map(queued)
+    }
+
+    /// Prompts that wait to join the run under way.
+    pub fn steering(&self) -> impl Iterator<Item = QueuedPrompt> {
+        self.steering.iter().map(queued)
+    }
+
+    pub(super) fn set_tools_offered(&mut self, tools: Arc<[ToolSpec]>) {
+        let before: BTreeSet<&str> = self.config.tools.iter().map(|tool| tool.name.as_str()).collect();
+        let after: BTreeSet<&str> = tools.iter().map(|tool| tool.name.as_str()).collect();
+        // Before the first message there is nothing that the model could be confused about.
+        if !self.state.conversation.is_empty() {
+            for gone in before.difference(&after) {
+                self.tools_changed.added.remove(*gone);
+                self.tools_changed.removed.insert((*gone).to_owned());
+            }
+            for new in after.difference(&before) {
+                self.tools_changed.removed.remove(*new);
+                self.tools_changed.added.insert((*new).to_owned());
+            }
+        }
+        self.config.tools = tools;
+    }
+
+    pub(super) fn unqueue(&mut self, which: Unqueue, step: &mut Step) {
+        let changed = match which {
+            Unqueue::Last => self.steering.pop().or_else(|| self.queue.pop_back()).is_some(),
+            Unqueue::All => {
+                let any = !self.queue.is_empty() || !self.steering.is_empty();
+                self.queue.clear();
+                self.steering.clear();
+                any
+            }
+        };
+        if changed {
+            self.emit(step, data::PendingMessagesModified {});
+        }
+    }
+
+    pub(super) fn rejoined(&mut self, continue_pending: bool, step: &mut Step, context: &mut Context<'_>) {
+        let resume = data::SessionResume {
+            resume_time: super::iso(context.now),
+            event_count: self.state.end.0,
+            events_file_size_bytes: None,
+            selected_model: (!self.state.model.is_empty()).then(|| self.state.model.clone()),
+            reasoning_effort: self.state.effort.clone(),
+            context: None,
+            session_was_active: Some(true),
+            continue_pending_work: Some(continue_pending),
+        };
+        self.emit(step, resume);
+    }
+}
+
+fn queued(prompt: &Prompt) -> QueuedPrompt {
+    QueuedPrompt { message_id: prompt.message_id.clone(), text: prompt.text.clone() }
+}

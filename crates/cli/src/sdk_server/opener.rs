@@ -1,0 +1,179 @@
+//! Sessions for clients: the same composition as for a prompt, from what the client asked for.
+
+use std::sync::Arc;
+
+use anyhow::Result;
+use futures_util::future::BoxFuture;
+use hangar_agent::model::{
+    ModelError, ModelErrorKind, ModelEvent, ModelProvider, ModelRequest, ProviderFacts,
+};
+use hangar_agent::permissions::Policy;
+use hangar_models::known;
+use hangar_server::{AuthStatus, Background, OpenError, Opened, SessionOpener, SessionSpec, Wanted};
+use hangar_store::Store;
+use hangar_tools::shell::Shells;
+
+use super::{account, models};
+use crate::args::RunArgs;
+use crate::compose::{self, Plan};
+use crate::providers::Chosen;
+use crate::selection::Selection;
+use crate::settings::Settings;
+
+pub(super) struct Opener {
+    settings: Settings,
+    /// What every session may do, from the server's own flags.
+    policy: Policy,
+    args: RunArgs,
+}
+
+impl Opener {
+    pub(super) fn new(settings: Settings, policy: Policy, args: RunArgs) -> Self {
+        Self { settings, policy, args }
+    }
+
+    /// The settings of one session: a token of its own goes before the server's.
+    fn settings(&self, spec: &SessionSpec) -> Settings {
+        match &spec.git_hub_token {
+            Some(token) => self.settings.with_var("COPILOT_GITHUB_TOKEN", token),
+            None => self.settings.clone(),
+        }
+    }
+
+    fn compose(&self, wanted: Wanted<'_>) -> Result<Opened> {
+        let Wanted { id, spec, sink, hooks } = wanted;
+        let settings = self.settings(spec);
+        let stored = Store::new(&settings.home).contains(&id);
+        let choose = |before: Option<&str>| Ok(choose(&settings, spec, spec.model.as_deref().or(before)));
+        let plan = Plan {
+            selection: if stored { Selection::Resume(id) } else { Selection::New { id, name: None } },
+            directory: spec.working_directory.clone(),
+            choose: &choose,
+            effort: spec.reasoning_effort.clone(),
+            mode: None,
+            // A client that wants to be asked is asked about everything.
+            policy: Policy { asks_about_reads: true, ..self.policy.clone() },
+            add_dirs: spec.additional_directories.clone().unwrap_or_default(),
+            temp_dir: !self.args.disallow_temp_dir,
+            filter: spec.filter(),
+            own_tools: spec.filter(),
+            headers: headers(spec),
+            custom_instructions: !self.args.no_custom_instructions,
+            instruction_dirs: spec.instruction_directories.clone().unwrap_or_default(),
+            secrets: self.args.secret_env_vars.clone(),
+            metered: true,
+            streaming: spec.streaming.unwrap_or(false),
+            vision: spec.has_vision(),
+            autopilot_cap: self.args.max_autopilot_continues,
+            may_ask: !self.args.no_ask_user,
+            prompt: None,
+            client_name: spec.client_name.clone(),
+            silent_resume: spec.disable_resume.unwrap_or(false),
+            continue_pending: Some(spec.continue_pending_work.unwrap_or(false)),
+            sink,
+            hooks: Some(hooks),
+        };
+        let composed = compose::session(&settings, plan)?;
+        Ok(Opened {
+            driver: composed.driver,
+            opening: composed.opening,
+            tools: composed.builtin,
+            environment: composed.environment,
+            instructions: composed.instructions,
+            background: Box::new(Commands(composed.shells)),
+        })
+    }
+}
+
+impl SessionOpener for Opener {
+    fn open(&self, wanted: Wanted<'_>) -> Result<Opened, OpenError> {
+        self.compose(wanted).map_err(|error| OpenError(format!("{error:#}")))
+    }
+
+    fn provider(&self, spec: &SessionSpec, model: &str) -> Result<Arc<dyn ModelProvider>, OpenError> {
+        Ok(choose(&self.settings(spec), spec, Some(model)).provider)
+    }
+
+    fn instructions(&self, spec: &SessionSpec) -> Result<String, OpenError> {
+        let dirs = spec.instruction_directories.clone().unwrap_or_default();
+        let load = || compose::custom_instructions(&self.settings, spec.working_directory.as_deref(), &dirs);
+        if self.args.no_custom_instructions {
+            return Ok(String::new());
+        }
+        load().map_err(|error| OpenError(format!("{error:#}")))
+    }
+
+    fn models(&self, token: Option<String>) -> BoxFuture<'static, Result<Vec<serde_json::Value>, OpenError>> {
+        let settings = match token {
+            Some(token) => self.settings.with_var("COPILOT_GITHUB_TOKEN", &token),
+            None => self.settings.clone(),
+        };
+        Box::pin(
+            async move { models::list(&settings).await.map_err(|error| OpenError(format!("{error:#}"))) },
+        )
+    }
+
+    fn auth(&self, token: Option<String>) -> BoxFuture<'static, Result<AuthStatus, OpenError>> {
+        let settings = self.settings.clone();
+        Box::pin(async move {
+            account::status(&settings, token).await.map_err(|error| OpenError(format!("{error:#}")))
+        })
+    }
+}
+
+/// Says who drives the session to whoever serves the model.
+fn headers(spec: &SessionSpec) -> Vec<(String, String)> {
+    let named = spec.client_name.as_ref().map(|name| {
+        let agent = format!("hangar/{} (client/{name})", env!("CARGO_PKG_VERSION"));
+        ("user-agent".to_owned(), agent)
+    });
+    named.into_iter().collect()
+}
+
+/// Who answers. A session without a provider is one that cannot talk yet, so that is said when it is asked to.
+fn choose(settings: &Settings, spec: &SessionSpec, model: Option<&str>) -> Chosen {
+    models::choose(settings, spec, model).unwrap_or_else(|error| Chosen {
+        provider: Arc::new(NoProvider(format!("{error:#}"))),
+        model: model.unwrap_or_default().to_owned(),
+        max_prompt_tokens: known::DEFAULT_PROMPT_TOKENS,
+        scripted: false,
+    })
+}
+
+/// Answers every call with the reason why nobody can.
+struct NoProvider(String);
+
+impl ModelProvider for NoProvider {
+    fn stream(
+        &self,
+        _request: ModelRequest,
+    ) -> futures_util::stream::BoxStream<'static, Result<ModelEvent, ModelError>> {
+        let error = ModelError {
+            kind: ModelErrorKind::Configuration,
+            status: None,
+            message: self.0.clone(),
+            body: None,
+            code: None,
+            retry_after: None,
+        };
+        Box::pin(futures_util::stream::iter([Err(error)]))
+    }
+
+    fn facts(&self) -> ProviderFacts {
+        ProviderFacts {
+            endpoint: "/chat/completions",
+            is_byok: false,
+            base_url: String::new(),
+            max_prompt_tokens: None,
+        }
+    }
+}
+
+/// Commands that run in the background of a session.
+struct Commands(Shells);
+
+impl Background for Commands {
+    fn shutdown(self: Box<Self>) -> BoxFuture<'static, ()> {
+        Box::pin(async move { self.0.shutdown().await })
+    }
+}

@@ -1,0 +1,398 @@
+//! The server as the SDKs drive it: the real binary over stdio and TCP, with a client of our own.
+
+#![expect(clippy::unwrap_used, reason = "a test that cannot go on should say where")]
+
+use std::io::{Read, Write};
+use std::process::{Child, ChildStdin};
+use std::sync::mpsc::{Receiver, channel};
+use std::time::Duration;
+
+use hangar_protocol::rpc::{FrameDecoder, encode};
+use hangar_test_support::{ModelServer, Scratch};
+use serde_json::{Value, json};
+
+use crate::hangar;
+
+/// Far above what anything needs on a loaded machine; reaching it is a failure, never a measurement.
+const PATIENCE: Duration = Duration::from_secs(60);
+
+const ID: &str = "0b5a2a57-6f0a-4b5e-9f0c-0c8f0e4ad001";
+
+/// A client on the server's standard input and output.
+struct Client {
+    child: Child,
+    stdin: Option<ChildStdin>,
+    messages: Receiver<Value>,
+    /// Notifications and requests of the server that nobody has looked at yet.
+    seen: Vec<Value>,
+    next_id: i64,
+}
+
+impl Client {
+    fn start(scratch: &Scratch, model: &ModelServer) -> Self {
+        let args = ["--headless", "--no-auto-update", "--log-level", "error", "--stdio", "--no-auto-login"];
+        let mut child = hangar(scratch, model).args(args).open();
+        let stdin = child.stdin.take();
+        let mut stdout = child.stdout.take().unwrap();
+        let (sender, messages) = channel();
+        std::thread::spawn(move || {
+            let mut decoder = FrameDecoder::default();
+            let mut buffer = [0; 64 << 10];
+            while let Ok(count @ 1..) = stdout.read(&mut buffer) {
+                decoder.feed(&buffer[..count]);
+                while let Some(body) = decoder.next_frame().expect("stdout carries frames and nothing else") {
+                    if sender.send(serde_json::from_slice(&body).expect("a frame is JSON")).is_err() {
+                        return;
+                    }
+                }
+            }
+        });
+        let mut client = Self { child, stdin, messages, seen: Vec::new(), next_id: 0 };
+        let hello = client.call("connect", json!({}));
+        assert_eq!((&hello["ok"], &hello["protocolVersion"]), (&json!(true), &json!(3)));
+        client
+    }
+
+    fn write(&mut self, message: &Value) {
+        let stdin = self.stdin.as_mut().expect("the connection is open");
+        stdin
+            .write_all(&encode(message.to_string().as_bytes()))
+            .and_then(|()| stdin.flush())
+            .expect("the server reads");
+    }
+
+    /// The answer to a request, with its `result` or `error`.
+    fn answer(&mut self, method: &str, params: Value) -> Value {
+        self.next_id += 1;
+        let id = self.next_id;
+        self.write(&json!({ "jsonrpc": "2.0", "id": id, "method": method, "params": params }));
+        loop {
+            let message =
+                self.messages.recv_timeout(PATIENCE).unwrap_or_else(|_| panic!("no answer to {method}"));
+            if message["id"] == id && message.get("method").is_none() {
+                return message;
+            }
+            self.seen.push(message);
+        }
+    }
+
+    #[track_caller]
+    fn call(&mut self, method: &str, params: Value) -> Value {
+        let mut answer = self.answer(method, params);
+        assert!(answer.get("error").is_none(), "{method}: {answer}");
+        answer["result"].take()
+    }
+
+    fn create(&mut self, mut config: Value) -> Value {
+        config["sessionId"] = json!(ID);
+        self.call("session.create", config)
+    }
+
+    fn send(&mut self, prompt: &str) {
+        let sent = self.call("session.send", json!({ "sessionId": ID, "prompt": prompt }));
+        assert!(sent["messageId"].is_string(), "{sent}");
+    }
+
+    /// The first message from here on that is wanted.
+    fn until(&mut self, what: &str, wanted: impl Fn(&Value) -> bool) -> Value {
+        loop {
+            if let Some(at) = self.seen.iter().position(&wanted) {
+                return self.seen.drain(..=at).next_back().unwrap();
+            }
+            let message =
+                self.messages.recv_timeout(PATIENCE).unwrap_or_else(|_| panic!("no {what}: {:?}", self.seen));
+            self.seen.push(message);
+        }
+    }
+
+    /// The data of the next event of a type.
+    fn event(&mut self, kind: &str) -> Value {
+        let mut message = self.until(kind, |message| {
+            message["method"] == "session.event" && message["params"]["event"]["type"] == kind
+        });
+        message["params"]["event"]["data"].take()
+    }
+
+    fn kinds(&mut self) -> Vec<String> {
+        let events = self.call("session.getMessages", json!({ "sessionId": ID }));
+        let events = events["events"].as_array().unwrap();
+        events.iter().map(|event| event["type"].as_str().unwrap().to_owned()).collect()
+    }
+
+    /// Closes standard input, which ends the server.
+    fn finish(mut self) {
+        self.stdin = None;
+        let status = self.child.wait().unwrap();
+        assert!(status.success(), "{status}");
+    }
+
+    fn kill(mut self) {
+        self.child.kill().unwrap();
+        self.child.wait().unwrap();
+    }
+}
+
+impl Drop for Client {
+    fn drop(&mut self) {
+        // A test that failed must not leave its server behind.
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+fn stage() -> (Scratch, ModelServer) {
+    (Scratch::new(), ModelServer::start())
+}
+
+#[test]
+fn a_session_answers_and_its_end_is_on_record() {
+    let (scratch, model) = stage();
+    let mut client = Client::start(&scratch, &model);
+    let created = client.create(json!({}));
+    assert_eq!(created["sessionId"], ID);
+    assert_eq!(client.event("session.start")["sessionId"], ID);
+    client.send("SAY:hello there");
+    assert_eq!(client.event("user.message")["content"], "SAY:hello there");
+    assert_eq!(client.event("assistant.message")["content"], "hello there");
+    client.event("session.idle");
+    let kinds = client.kinds();
+    assert_eq!(kinds.first().map(String::as_str), Some("session.start"));
+    assert!(!kinds.iter().any(|kind| kind == "session.idle"), "{kinds:?}");
+    let listed = client.call("session.list", json!({}));
+    assert_eq!(listed["sessions"][0]["sessionId"], ID);
+    client.finish();
+    assert!(scratch.log(ID).contains("\"session.shutdown\""));
+}
+
+#[test]
+fn pieces_come_only_when_they_are_wanted() {
+    let (scratch, model) = stage();
+    let mut client = Client::start(&scratch, &model);
+    client.create(json!({ "streaming": true }));
+    client.send("SAY:in pieces");
+    assert!(client.event("assistant.message_delta")["deltaContent"].is_string());
+    client.event("session.idle");
+    client.finish();
+}
+
+#[test]
+fn a_client_runs_its_own_tool() {
+    let (scratch, model) = stage();
+    let mut client = Client::start(&scratch, &model);
+    let tool = json!({ "name": "lookup", "description": "d", "parameters": { "type": "object" }, "skipPermission": true });
+    client.create(json!({ "tools": [tool] }));
+    client.send("TOOL:lookup:{\"key\":\"a\"}\nSAY:done");
+    let asked = client.event("external_tool.requested");
+    assert_eq!((&asked["toolName"], &asked["arguments"]["key"]), (&json!("lookup"), &json!("a")));
+    let answer = json!({ "sessionId": ID, "requestId": asked["requestId"], "result": "found it" });
+    assert_eq!(client.call("session.tools.handlePendingToolCall", answer.clone())["success"], true);
+    assert_eq!(
+        client.call("session.tools.handlePendingToolCall", answer)["success"],
+        false,
+        "answered already"
+    );
+    assert_eq!(client.event("tool.execution_complete")["result"]["content"], "found it");
+    client.event("session.idle");
+    assert!(model.last_request()["messages"].to_string().contains("found it"));
+    client.finish();
+}
+
+/// Asks to create a file, answers the permission, and says whether the file is there and how many requests were made.
+#[track_caller]
+fn check_permission(decision: Value, outcome: &str, written: bool) {
+    let (scratch, model) = stage();
+    let mut client = Client::start(&scratch, &model);
+    client.create(json!({ "requestPermission": true }));
+    let path = scratch.work().join("new.txt");
+    let arguments = json!({ "path": path, "file_text": "x" });
+    client.send(&format!("TOOL:create:{arguments}\nSAY:done"));
+    let asked = client.event("permission.requested");
+    assert_eq!(asked["permissionRequest"]["kind"], "write");
+    let answer = json!({ "sessionId": ID, "requestId": asked["requestId"], "result": decision });
+    assert_eq!(client.call("session.permissions.handlePendingPermissionRequest", answer)["success"], true);
+    assert_eq!(client.event("permission.completed")["result"]["kind"], outcome);
+    client.event("session.idle");
+    assert_eq!(path.exists(), written);
+    client.finish();
+}
+
+#[test]
+fn a_permission_is_granted_or_refused_by_the_client() {
+    check_permission(json!({ "kind": "approve-once" }), "approved", true);
+    check_permission(json!({ "kind": "approve-for-session" }), "approved-for-session", true);
+    check_permission(json!({ "kind": "reject", "feedback": "no" }), "denied-interactively-by-user", false);
+}
+
+#[test]
+fn without_a_client_that_answers_nothing_is_asked_and_nothing_permitted() {
+    let (scratch, model) = stage();
+    let mut client = Client::start(&scratch, &model);
+    client.create(json!({}));
+    let path = scratch.work().join("new.txt");
+    client.send(&format!("TOOL:create:{}\nSAY:done", json!({ "path": path, "file_text": "x" })));
+    assert_eq!(client.event("tool.execution_complete")["error"]["code"], "denied");
+    client.event("session.idle");
+    assert!(!path.exists());
+    client.finish();
+}
+
+#[test]
+fn an_abort_ends_the_run_and_leaves_the_session_usable() {
+    let (scratch, model) = stage();
+    let mut client = Client::start(&scratch, &model);
+    client.create(json!({}));
+    client.send("DELAY:3600000\nSAY:never");
+    client.event("assistant.turn_start");
+    assert_eq!(client.call("session.abort", json!({ "sessionId": ID }))["success"], true);
+    assert_eq!(client.event("session.idle")["aborted"], true);
+    client.send("SAY:still here");
+    assert_eq!(client.event("assistant.message")["content"], "still here");
+    client.event("session.idle");
+    client.finish();
+}
+
+#[test]
+fn a_session_outlives_a_killed_server() {
+    let (scratch, model) = stage();
+    let mut first = Client::start(&scratch, &model);
+    let tool = json!({ "name": "lookup", "parameters": { "type": "object" }, "skipPermission": true });
+    first.create(json!({ "tools": [tool] }));
+    first.send("remember the word\nTOOL:lookup:{}\nSAY:never");
+    first.event("external_tool.requested");
+    first.kill();
+
+    let mut second = Client::start(&scratch, &model);
+    let resumed = second.call("session.resume", json!({ "sessionId": ID }));
+    assert_eq!(resumed["sessionId"], ID);
+    assert_eq!(second.event("session.resume")["sessionWasActive"], false);
+    assert_eq!(second.event("tool.execution_complete")["error"]["code"], "interrupted");
+    second.send("SAY:back again");
+    assert_eq!(second.event("assistant.message")["content"], "back again");
+    second.event("session.idle");
+    let asked = model.last_request()["messages"].to_string();
+    assert!(asked.contains("remember the word") && asked.contains("was interrupted"), "{asked}");
+    second.finish();
+}
+
+#[test]
+fn hooks_are_asked_and_obeyed() {
+    let (scratch, model) = stage();
+    let mut client = Client::start(&scratch, &model);
+    client.create(json!({ "hooks": true }));
+    client.send("TOOL:bash:{\"command\":\"touch made\",\"description\":\"d\"}\nSAY:done");
+    loop {
+        let asked = client.until("hooks.invoke", |message| message["method"] == "hooks.invoke");
+        let kind = asked["params"]["hookType"].clone();
+        let output = if kind == "preToolUse" {
+            json!({ "permissionDecision": "deny", "permissionDecisionReason": "not today" })
+        } else {
+            Value::Null
+        };
+        client.write(&json!({ "jsonrpc": "2.0", "id": asked["id"], "result": { "output": output } }));
+        if kind == "agentStop" {
+            break;
+        }
+    }
+    client.event("session.idle");
+    assert!(!scratch.work().join("made").exists());
+    assert!(model.last_request()["messages"].to_string().contains("Denied by preToolUse hook: not today"));
+    client.call("session.abort", json!({ "sessionId": ID }));
+    client.kill();
+}
+
+#[test]
+fn a_question_reaches_the_client_and_its_answer_the_model() {
+    let (scratch, model) = stage();
+    let mut client = Client::start(&scratch, &model);
+    client.create(json!({ "requestUserInput": true }));
+    client.send("TOOL:ask_user:{\"question\":\"which?\",\"choices\":[\"a\",\"b\"]}\nSAY:done");
+    let asked = client.until("userInput.request", |message| message["method"] == "userInput.request");
+    assert_eq!(
+        (&asked["params"]["question"], &asked["params"]["choices"][1]),
+        (&json!("which?"), &json!("b"))
+    );
+    client.write(
+        &json!({ "jsonrpc": "2.0", "id": asked["id"], "result": { "answer": "b", "wasFreeform": false } }),
+    );
+    client.event("session.idle");
+    assert!(model.last_request()["messages"].to_string().contains("User selected: b"));
+    client.finish();
+}
+
+#[test]
+fn the_system_prompt_is_the_client_s() {
+    let (scratch, model) = stage();
+    let mut client = Client::start(&scratch, &model);
+    client.create(json!({ "systemMessage": { "mode": "replace", "content": "You are a teapot." } }));
+    client.send("SAY:x");
+    client.event("session.idle");
+    assert_eq!(model.last_request()["messages"][0]["content"], "You are a teapot.");
+    client.finish();
+}
+
+#[test]
+fn wrong_requests_get_the_right_errors() {
+    let (scratch, model) = stage();
+    let mut client = Client::start(&scratch, &model);
+    let error = client.answer("session.fly", json!({}));
+    assert_eq!(
+        (&error["error"]["code"], &error["error"]["message"]),
+        (&json!(-32601), &json!("Unhandled method session.fly"))
+    );
+    let error = client.answer("session.send", json!({ "sessionId": "nope", "prompt": "x" }));
+    assert_eq!(error["error"]["code"], -32603);
+    let message = error["error"]["message"].as_str().unwrap();
+    assert!(message.starts_with("Request session.send failed with message: Session not found"), "{message}");
+    let error = client.answer("session.send", json!({ "sessionId": ID }));
+    assert_eq!(error["error"]["code"], -32602);
+    assert_eq!(client.call("ping", json!({ "message": "x" }))["message"], "pong: x");
+    client.finish();
+}
+
+#[test]
+fn a_flag_that_is_not_there_is_named() {
+    let (scratch, model) = stage();
+    let run =
+        hangar(&scratch, &model).args(["--no-such-flag", "--headless", "--stdio"]).finish().expect_exit(1);
+    assert!(run.stderr.contains("--no-such-flag"), "{}", run.stderr);
+}
+
+#[test]
+fn over_tcp_the_token_comes_first() {
+    let (scratch, model) = stage();
+    let mut server = hangar(&scratch, &model)
+        .env("COPILOT_CONNECTION_TOKEN", "secret")
+        .args(["--server", "--port", "0", "--no-auto-update"])
+        .start();
+    let line = server.next_line().unwrap().to_owned();
+    let port: u16 = line.strip_prefix("CLI server listening on port ").unwrap().parse().unwrap();
+    let ask = |requests: &[Value]| -> Vec<Value> {
+        let mut stream = std::net::TcpStream::connect(("127.0.0.1", port)).unwrap();
+        stream.set_read_timeout(Some(PATIENCE)).unwrap();
+        let mut decoder = FrameDecoder::default();
+        let mut answers = Vec::new();
+        for request in requests {
+            stream.write_all(&encode(request.to_string().as_bytes())).unwrap();
+            loop {
+                if let Some(body) = decoder.next_frame().unwrap() {
+                    answers.push(serde_json::from_slice(&body).unwrap());
+                    break;
+                }
+                let mut buffer = [0; 4096];
+                let count = stream.read(&mut buffer).unwrap();
+                assert!(count > 0, "the server closed the connection");
+                decoder.feed(&buffer[..count]);
+            }
+        }
+        answers
+    };
+    let request = |method: &str, params: Value| json!({ "jsonrpc": "2.0", "id": 1, "method": method, "params": params });
+    let code = |answers: &[Value]| answers[0]["error"]["code"].clone();
+    assert_eq!(code(&ask(&[request("ping", json!({}))])), -32001);
+    assert_eq!(code(&ask(&[request("connect", json!({ "token": "wrong" }))])), -32002);
+    let welcome = ask(&[request("connect", json!({ "token": "secret" })), request("ping", json!({}))]);
+    assert_eq!(welcome[0]["result"]["ok"], true);
+    assert_eq!(welcome[1]["result"]["message"], "pong");
+    server.signal(hangar_test_support::Signal::TERM);
+    server.finish().expect_exit(0);
+}

@@ -1,0 +1,37 @@
+//! Whose login a GitHub token is.
+
+use hangar_agent::model::ModelError;
+use serde::Deserialize;
+
+use crate::base_url::BaseUrl;
+use crate::config::{Auth, ProviderConfig, ProviderKind};
+use crate::error;
+use crate::provider::Provider;
+use crate::secret::Secret;
+
+/// What GitHub says about the owner of a token.
+#[derive(Debug, Clone, Default, Deserialize)]
+#[serde(default)]
+pub struct CopilotUser {
+    pub login: Option<String>,
+    pub copilot_plan: Option<String>,
+    pub endpoints: Endpoints,
+}
+
+#[derive(Debug, Clone, Default, Deserialize)]
+#[serde(default)]
+pub struct Endpoints {
+    /// Where the models of this account are served.
+    pub api: Option<String>,
+}
+
+/// Asks GitHub's API at `github` who the token belongs to.
+pub async fn copilot_user(github: BaseUrl, token: Secret) -> Result<CopilotUser, ModelError> {
+    let url = github.join(&["copilot_internal", "user"]);
+    let mut config = ProviderConfig::new("github", ProviderKind::Copilot, github);
+    config.auth = Auth::Bearer(token);
+    let body = Provider::new(config).get(url).await?;
+    serde_json::from_str(&body).map_err(|error| {
+        error::protocol(format!("GitHub's answer about the account is not as expected: {error}"))
+    })
+}

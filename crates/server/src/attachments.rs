@@ -1,0 +1,72 @@
+//! What clients attach to a prompt. Files are looked at here, so that the session itself need not.
+
+use std::io::{BufRead, BufReader};
+use std::path::Path;
+
+use base64::Engine as _;
+use hangar_protocol::data::Attachment;
+use serde_json::Value;
+
+/// Largest file whose lines are counted.
+const MAX_COUNTED: u64 = 16 << 20;
+/// Largest image that is shown to the model.
+const MAX_IMAGE: u64 = 20 << 20;
+
+/// An attachment of a kind that is known; others are left out.
+pub(crate) fn read(mut value: Value) -> Option<Attachment> {
+    let path_key = if value["type"] == "selection" { "filePath" } else { "path" };
+    if value["displayName"].is_null()
+        && let Some(path) = value[path_key].as_str()
+    {
+        let name = Path::new(path).file_name().map_or_else(|| path.into(), |name| name.to_string_lossy());
+        value["displayName"] = Value::String(name.into_owned());
+    }
+    let mut attachment: Attachment = serde_json::from_value(value).ok()?;
+    match &mut attachment {
+        Attachment::File { path, display_name, line_range, facts, .. } => {
+            let path = Path::new(path);
+            if let Some(image) = image(path, display_name) {
+                return Some(image);
+            }
+            *facts = count_lines(path).map(|lines| match line_range {
+                Some(range) if range.start == range.end => format!("line {} of {lines} lines", range.start),
+                Some(range) => format!("lines {}-{} of {lines} lines", range.start, range.end),
+                None => format!("{lines} lines"),
+            });
+        }
+        Attachment::Directory { path, facts, .. } => {
+            *facts = std::fs::read_dir(path).ok().map(|entries| format!("{} items", entries.count()));
+        }
+        Attachment::Selection { .. } | Attachment::GithubReference { .. } | Attachment::Blob { .. } => {}
+    }
+    Some(attachment)
+}
+
+fn count_lines(path: &Path) -> Option<usize> {
+    let file = std::fs::File::open(path).ok()?;
+    if file.metadata().ok()?.len() > MAX_COUNTED {
+        return None;
+    }
+    Some(BufReader::new(file).split(b'\n').count())
+}
+
+/// A file that the model is shown rather than told of.
+fn image(path: &Path, display_name: &str) -> Option<Attachment> {
+    let extension = path.extension()?.to_str()?.to_ascii_lowercase();
+    let mime_type = match extension.as_str() {
+        "png" => "image/png",
+        "jpg" | "jpeg" => "image/jpeg",
+        "gif" => "image/gif",
+        "webp" => "image/webp",
+        _ => return None,
+    };
+    if std::fs::metadata(path).ok()?.len() > MAX_IMAGE {
+        return None;
+    }
+    let data = base64::engine::general_purpose::STANDARD.encode(std::fs::read(path).ok()?);
+    Some(Attachment::Blob {
+        data: Some(data),
+        mime_type: mime_type.to_owned(),
+        display_name: Some(display_name.to_owned()),
+    })
+}

@@ -1,0 +1,241 @@
+//! Who watches a session. Every client of a session is sent all its events, and is asked what it said it can answer.
+
+use std::error::Error as _;
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, Weak};
+use std::time::Duration;
+
+use futures_util::future::BoxFuture;
+use hangar_agent::driver::{EventSink, Hooks};
+use hangar_agent::log::LogError;
+use hangar_agent::session::{Command, HookRequest};
+use hangar_agent::tool::Tool;
+use hangar_protocol::data::{SessionError, SessionIdle};
+use hangar_protocol::{Body, Event, EventId};
+use serde::Deserialize;
+use serde_json::{Value, json};
+
+use crate::client::{Client, ClientId};
+use crate::hub::{Hub, Lifecycle, Live};
+use crate::peer::notification;
+use crate::spec::SessionSpec;
+
+/// How long a hook may think. What it says later is not heard.
+const HOOK_PATIENCE: Duration = Duration::from_secs(60);
+
+pub(crate) struct ClientTool {
+    pub(crate) tool: Arc<dyn Tool>,
+    pub(crate) overrides_builtin: bool,
+}
+
+/// One client of a session and what it brought.
+pub(crate) struct Member {
+    pub(crate) client: Arc<Client>,
+    pub(crate) permissions: bool,
+    pub(crate) questions: bool,
+    pub(crate) elicitations: bool,
+    pub(crate) hooks: bool,
+    pub(crate) tools: Vec<ClientTool>,
+}
+
+impl Member {
+    pub(crate) fn new(client: Arc<Client>, spec: &SessionSpec, tools: Vec<ClientTool>) -> Self {
+        Self {
+            client,
+            permissions: spec.request_permission.unwrap_or(false),
+            questions: spec.request_user_input.unwrap_or(false),
+            elicitations: spec.request_elicitation.unwrap_or(false),
+            hooks: spec.hooks.unwrap_or(false),
+            tools,
+        }
+    }
+}
+
+pub(crate) struct Audience {
+    pub(crate) session_id: String,
+    members: Mutex<Vec<Member>>,
+    live: OnceLock<Weak<Live>>,
+    hub: Weak<Hub>,
+}
+
+impl Audience {
+    pub(crate) fn new(session_id: &str, hub: &Arc<Hub>) -> Self {
+        Self {
+            session_id: session_id.to_owned(),
+            members: Mutex::default(),
+            live: OnceLock::new(),
+            hub: Arc::downgrade(hub),
+        }
+    }
+
+    /// The session that is watched, once it lives.
+    pub(crate) fn watch(&self, live: &Arc<Live>) {
+        // Set once, right after the session is made.
+        let _ = self.live.set(Arc::downgrade(live));
+    }
+
+    /// A client that joins again replaces what it brought before.
+    pub(crate) fn join(&self, member: Member) {
+        let mut members = self.members();
+        members.retain(|known| known.client.id != member.client.id);
+        members.push(member);
+    }
+
+    /// Whether the client was a member.
+    pub(crate) fn leave(&self, client: ClientId) -> bool {
+        let mut members = self.members();
+        let before = members.len();
+        members.retain(|member| member.client.id != client);
+        members.len() < before
+    }
+
+    pub(crate) fn is_empty(&self) -> bool {
+        self.members().is_empty()
+    }
+
+    pub(crate) fn members(&self) -> MutexGuard<'_, Vec<Member>> {
+        self.members.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    pub(crate) fn publish(&self, event: &Event) {
+        let frame = notification("session.event", &json!({ "sessionId": self.session_id, "event": event }));
+        for member in self.members().iter() {
+            member.client.peer.send(Arc::clone(&frame));
+        }
+    }
+
+    /// Tells the members why the session ends, when its log cannot be told any more.
+    pub(crate) fn farewell(&self, error: &LogError) {
+        let message = match error.source() {
+            Some(source) => format!("{error}: {source}"),
+            None => error.to_string(),
+        };
+        let error = SessionError {
+            error_type: "session".to_owned(),
+            message,
+            status_code: None,
+            error_code: None,
+            transient: true,
+        };
+        let Some(hub) = self.hub.upgrade() else { return };
+        let now = hangar_agent::session::iso((hub.config().now)());
+        for body in [Body::from(error), Body::from(SessionIdle::default())] {
+            let id = EventId(uuid::Uuid::new_v4().to_string());
+            self.publish(&Event::new(id, now.clone(), None, None, body));
+        }
+    }
+
+    /// Asks the first client that answers questions, and passes its answer on.
+    fn ask(&self, question: &hangar_protocol::data::UserInputRequested) {
+        #[derive(Deserialize)]
+        #[serde(rename_all = "camelCase")]
+        struct Answer {
+            answer: String,
+            #[serde(default)]
+            was_freeform: bool,
+        }
+        let asked =
+            self.members().iter().find(|member| member.questions).map(|member| Arc::clone(&member.client));
+        let (Some(client), Some(live)) = (asked, self.live.get().and_then(Weak::upgrade)) else { return };
+        let mut params = json!({
+            "sessionId": self.session_id,
+            "question": question.question,
+            "allowFreeform": question.allow_freeform.unwrap_or(true),
+        });
+        if let Some(choices) = &question.choices {
+            params["choices"] = json!(choices);
+        }
+        let request_id = question.request_id.clone();
+        tokio::spawn(async move {
+            let answer = match client.peer.request::<Answer>("userInput.request", &params).await {
+                Ok(answer) => answer,
+                // A client that is gone may come back and answer; one that failed has answered.
+                Err(_) if client.peer.is_closed() => return,
+                Err(error) => Answer { answer: format!("The question failed: {error}"), was_freeform: true },
+            };
+            let command = Command::AnswerQuestion {
+                request_id,
+                answer: answer.answer,
+                was_freeform: answer.was_freeform,
+            };
+            // The session may have ended meanwhile.
+            let _ = live.command(command).await;
+        });
+    }
+}
+
+/// Publishes a session's events.
+pub(crate) struct Broadcast(pub(crate) Arc<Audience>);
+
+impl EventSink for Broadcast {
+    fn publish(&mut self, event: &Event) {
+        self.0.publish(event);
+        if let Body::UserInputRequested(question) = event.body() {
+            self.0.ask(question);
+        }
+        if let Some(live) = self.0.live.get().and_then(Weak::upgrade) {
+            live.saw(event);
+        }
+        if !event.is_ephemeral()
+            && let Some(hub) = self.0.hub.upgrade()
+        {
+            hub.announce(Lifecycle::Updated, &self.0.session_id);
+        }
+    }
+}
+
+/// Asks the hooks of a session's clients.
+pub(crate) struct ClientHooks(pub(crate) Arc<Audience>);
+
+impl Hooks for ClientHooks {
+    fn ask(&self, request: &HookRequest) -> BoxFuture<'static, Result<Option<Value>, String>> {
+        #[derive(Default, Deserialize)]
+        struct Answer {
+            #[serde(default)]
+            output: Option<Value>,
+        }
+        let clients: Vec<Arc<Client>> = self
+            .0
+            .members()
+            .iter()
+            .filter(|member| member.hooks)
+            .map(|member| Arc::clone(&member.client))
+            .collect();
+        let params = json!({
+            "sessionId": self.0.session_id,
+            "hookType": request.kind.as_str(),
+            "input": request.input,
+        });
+        Box::pin(async move {
+            let mut merged: Option<Value> = None;
+            for client in clients {
+                let asking = client.peer.request::<Option<Answer>>("hooks.invoke", &params);
+                let answer = match tokio::time::timeout(HOOK_PATIENCE, asking).await {
+                    // A hook that takes too long has no opinion.
+                    Err(_) => continue,
+                    Ok(Err(_)) if client.peer.is_closed() => continue,
+                    Ok(Err(error)) => return Err(error.to_string()),
+                    Ok(Ok(answer)) => answer.unwrap_or_default(),
+                };
+                merged = merge(merged, answer.output);
+            }
+            Ok(merged)
+        })
+    }
+}
+
+/// Later hooks add to and override earlier ones, but a refusal stands.
+fn merge(before: Option<Value>, after: Option<Value>) -> Option<Value> {
+    match (before, after) {
+        (Some(Value::Object(mut before)), Some(Value::Object(after))) => {
+            let refused = before.get("permissionDecision").is_some_and(|decision| decision == "deny");
+            for (key, value) in after {
+                if !(refused && key.starts_with("permissionDecision")) {
+                    before.insert(key, value);
+                }
+            }
+            Some(Value::Object(before))
+        }
+        (before, None | Some(Value::Null)) => before,
+        (_, after) => after,
+    }
+}

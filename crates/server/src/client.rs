@@ -1,0 +1,104 @@
+//! A connected client: its requests, each answered by a task of its own.
+
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex, PoisonError, Weak};
+
+use hangar_protocol::rpc::{ErrorObject, Id, codes};
+use serde_json::json;
+
+use crate::handshake::{ConnectParams, Gate, PROTOCOL_VERSION};
+use crate::hub::Hub;
+use crate::methods::{self, Call};
+use crate::peer::{Peer, Request, raw};
+
+/// Requests of one client that may be under way at once.
+const MAX_IN_FLIGHT: usize = 1024;
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub(crate) struct ClientId(pub(crate) u64);
+
+pub(crate) struct Client {
+    pub(crate) id: ClientId,
+    pub(crate) peer: Peer,
+    hub: Weak<Hub>,
+    gate: Mutex<Gate>,
+    in_flight: AtomicUsize,
+}
+
+impl Client {
+    pub(crate) fn new(hub: &Arc<Hub>, peer: Peer) -> Self {
+        Self {
+            id: hub.next_client(),
+            peer,
+            hub: Arc::downgrade(hub),
+            gate: Mutex::new(Gate::new(hub.config().token.as_ref())),
+            in_flight: AtomicUsize::new(0),
+        }
+    }
+
+    /// Takes a request. The handshake is settled here, in order; everything else runs side by side.
+    pub(crate) fn take(self: &Arc<Self>, request: Request) {
+        let Some(hub) = self.hub.upgrade() else { return };
+        let Request { id, method, params } = request;
+        if method == "connect" {
+            let result = self.connect(&hub, params.as_deref());
+            return self.answer(id, result);
+        }
+        if let Err(error) = self.gate.lock().unwrap_or_else(PoisonError::into_inner).admits() {
+            return self.answer(id, Err(error));
+        }
+        let Some(method) = methods::find(&method) else {
+            let message = format!("Unhandled method {method}");
+            return self.answer(id, Err(ErrorObject { code: codes::METHOD_NOT_FOUND, message, data: None }));
+        };
+        if self.in_flight.fetch_add(1, Ordering::Relaxed) >= MAX_IN_FLIGHT {
+            self.in_flight.fetch_sub(1, Ordering::Relaxed);
+            let message = format!("{MAX_IN_FLIGHT} requests of this client are under way already");
+            return self.answer(id, Err(ErrorObject { code: codes::INTERNAL_ERROR, message, data: None }));
+        }
+        let client = Arc::clone(self);
+        tokio::spawn(async move {
+            let call = Call { hub, client: Arc::clone(&client), params };
+            let outcome = (method.run)(call).await;
+            client.in_flight.fetch_sub(1, Ordering::Relaxed);
+            match outcome {
+                Ok(reply) => {
+                    client.answer(id, Ok(reply.result));
+                    if let Some(then) = reply.then {
+                        then.await;
+                    }
+                }
+                Err(failure) => client.answer(id, Err(failure.into_error(method.name))),
+            }
+        });
+    }
+
+    fn connect(
+        &self,
+        hub: &Hub,
+        params: Option<&serde_json::value::RawValue>,
+    ) -> Result<serde_json::Value, ErrorObject> {
+        let params = params
+            .and_then(|params| serde_json::from_str::<ConnectParams>(params.get()).ok())
+            .unwrap_or_default();
+        let mut gate = self.gate.lock().unwrap_or_else(PoisonError::into_inner);
+        gate.connect(hub.config().token.as_ref(), &params)?;
+        Ok(json!({
+            "ok": true,
+            "protocolVersion": PROTOCOL_VERSION,
+            "version": hub.config().version,
+            "taskKinds": ["agent", "shell"],
+        }))
+    }
+
+    fn answer(&self, id: Id, result: Result<serde_json::Value, ErrorObject>) {
+        let result = result.and_then(|value| {
+            raw(&value).ok_or_else(|| ErrorObject {
+                code: codes::INTERNAL_ERROR,
+                message: "the answer has no form in JSON".to_owned(),
+                data: None,
+            })
+        });
+        self.peer.respond(id, result);
+    }
+}

@@ -1,0 +1,198 @@
+//! Tools that clients run. A call is an event with a request id; the result comes back by that id, from any client.
+
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use futures_util::future::BoxFuture;
+use hangar_agent::model::Part;
+use hangar_agent::tool::{
+    Access, AccessRequest, Tool, ToolContext, ToolInput, ToolOutcome, ToolSchema, ToolSpec, ToolStatus,
+};
+use hangar_protocol::data::{ExternalToolCompleted, ExternalToolRequested};
+use hangar_protocol::permission::PermissionRequest;
+use serde::Deserialize;
+use serde_json::{Value, json};
+use tokio::sync::oneshot;
+
+use crate::spec::ToolDeclaration;
+
+/// Calls that wait for a client.
+#[derive(Default)]
+pub(crate) struct PendingCalls(Mutex<HashMap<String, Waiting>>);
+
+struct Waiting {
+    tool: String,
+    arguments: Value,
+    answer: oneshot::Sender<ToolOutcome>,
+}
+
+impl PendingCalls {
+    /// Ends a call. False when no call waits under this id, or its run is over.
+    pub(crate) fn resolve(&self, request_id: &str, answer: ToolAnswer) -> bool {
+        let Some(waiting) = self.lock().remove(request_id) else { return false };
+        let outcome = answer.outcome(&waiting.tool, &waiting.arguments);
+        waiting.answer.send(outcome).is_ok()
+    }
+
+    fn lock(&self) -> MutexGuard<'_, HashMap<String, Waiting>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+pub(crate) struct ExternalTool {
+    session_id: String,
+    spec: ToolSpec,
+    skip_permission: bool,
+    pending: Arc<PendingCalls>,
+}
+
+impl ExternalTool {
+    pub(crate) fn new(session_id: &str, declaration: &ToolDeclaration, pending: &Arc<PendingCalls>) -> Self {
+        let schema = declaration.parameters.clone().filter(Value::is_object);
+        Self {
+            session_id: session_id.to_owned(),
+            spec: ToolSpec {
+                name: declaration.name.clone(),
+                title: None,
+                description: declaration.description.clone().unwrap_or_default(),
+                input: ToolSchema::Function(
+                    schema.unwrap_or_else(|| json!({ "type": "object", "properties": {} })),
+                ),
+            },
+            skip_permission: declaration.skip_permission.unwrap_or(false),
+            pending: Arc::clone(pending),
+        }
+    }
+}
+
+impl Tool for ExternalTool {
+    fn spec(&self) -> &ToolSpec {
+        &self.spec
+    }
+
+    fn inspect(&self, call: &ToolInput) -> Result<Access, ToolOutcome> {
+        if self.skip_permission {
+            return Ok(Access::None);
+        }
+        Ok(Access::Needs(Box::new(AccessRequest {
+            request: PermissionRequest::CustomTool {
+                tool_call_id: Some(call.call_id.clone()),
+                tool_name: self.spec.name.clone(),
+                tool_description: self.spec.description.clone(),
+                args: Some(call.arguments.clone()),
+            },
+            reads: Vec::new(),
+            writes: Vec::new(),
+        })))
+    }
+
+    fn run(&self, call: ToolInput, context: ToolContext) -> BoxFuture<'static, ToolOutcome> {
+        let request_id = uuid::Uuid::new_v4().to_string();
+        let (answer, answered) = oneshot::channel();
+        let waiting = Waiting { tool: self.spec.name.clone(), arguments: call.arguments.clone(), answer };
+        self.pending.lock().insert(request_id.clone(), waiting);
+        let requested = ExternalToolRequested {
+            request_id: request_id.clone(),
+            session_id: self.session_id.clone(),
+            tool_call_id: call.call_id,
+            tool_name: self.spec.name.clone(),
+            arguments: call.arguments,
+        };
+        let taken_back = TakeBack { pending: Arc::clone(&self.pending), request_id: request_id.clone() };
+        Box::pin(async move {
+            let _taken_back = taken_back;
+            // A session that is over hears nothing more.
+            let _ = context.progress.send(requested.into()).await;
+            let outcome = tokio::select! {
+                () = context.cancel.cancelled() => {
+                    return ToolOutcome::of(ToolStatus::Interrupted, hangar_agent::conversation::INTERRUPTED);
+                }
+                outcome = answered => outcome.unwrap_or_else(|_| {
+                    ToolOutcome::of(ToolStatus::Interrupted, hangar_agent::conversation::INTERRUPTED)
+                }),
+            };
+            let _ = context.progress.send(ExternalToolCompleted { request_id }.into()).await;
+            outcome
+        })
+    }
+}
+
+/// A call that nobody waits for any more can no longer be answered.
+struct TakeBack {
+    pending: Arc<PendingCalls>,
+    request_id: String,
+}
+
+impl Drop for TakeBack {
+    fn drop(&mut self) {
+        self.pending.lock().remove(&self.request_id);
+    }
+}
+
+/// What a client says about a call.
+pub(crate) enum ToolAnswer {
+    Text(String),
+    Result(Box<ToolResult>),
+    /// The tool threw.
+    Error,
+}
+
+#[derive(Debug, Default, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+pub(crate) struct ToolResult {
+    text_result_for_llm: String,
+    result_type: Option<String>,
+    error: Option<String>,
+    session_log: Option<String>,
+    binary_results_for_llm: Vec<Binary>,
+    tool_telemetry: Option<Value>,
+}
+
+#[derive(Debug, Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct Binary {
+    data: String,
+    mime_type: String,
+    #[serde(rename = "type", default)]
+    kind: Option<String>,
+}
+
+impl ToolAnswer {
+    fn outcome(self, tool: &str, arguments: &Value) -> ToolOutcome {
+        match self {
+            ToolAnswer::Text(text) => ToolOutcome::success(text),
+            // What went wrong inside a client is for its own eyes.
+            ToolAnswer::Error => ToolOutcome::failure(format!(
+                "Failed to execute `{tool}` tool with arguments: {arguments} due to error: Error: Tool execution failed"
+            )),
+            ToolAnswer::Result(result) => result.outcome(),
+        }
+    }
+}
+
+impl ToolResult {
+    fn outcome(self) -> ToolOutcome {
+        let status = match self.result_type.as_deref() {
+            Some("failure") => ToolStatus::Failure,
+            Some("rejected") => ToolStatus::Rejected,
+            Some("denied") => ToolStatus::Denied,
+            Some("timeout") => ToolStatus::Timeout,
+            _ => ToolStatus::Success,
+        };
+        let mut outcome = ToolOutcome::of(status, self.text_result_for_llm);
+        if status != ToolStatus::Success {
+            outcome.error = self.error;
+        }
+        outcome.detailed = self.session_log;
+        outcome.telemetry = self.tool_telemetry;
+        outcome.images = self
+            .binary_results_for_llm
+            .into_iter()
+            .filter(|binary| {
+                binary.kind.as_deref() == Some("image") || binary.mime_type.starts_with("image/")
+            })
+            .map(|binary| Part::Image { mime_type: binary.mime_type, data: binary.data })
+            .collect();
+        outcome
+    }
+}

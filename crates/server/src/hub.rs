@@ -1,0 +1,327 @@
+//! The sessions that are alive and the clients that are connected.
+
+use std::collections::HashMap;
+use std::path::PathBuf;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use hangar_agent::session::Command;
+use hangar_protocol::Event;
+use hangar_store::{SessionId, Store};
+use jiff::Timestamp;
+use serde_json::json;
+use tokio::sync::{mpsc, oneshot, watch};
+use tokio_util::sync::CancellationToken;
+
+use crate::audience::{Audience, Broadcast, ClientHooks, ClientTool, Member};
+use crate::client::{Client, ClientId};
+use crate::external::{ExternalTool, PendingCalls};
+use crate::handshake::Token;
+use crate::history::History;
+use crate::methods::Failure;
+use crate::opener::{SessionOpener, Wanted};
+use crate::peer::notification;
+use crate::spec::SessionSpec;
+use crate::task::{Job, SessionTask};
+
+/// Jobs that may wait for a session before those who bring them have to.
+const JOBS: usize = 64;
+/// Sessions that may be alive at once.
+const MAX_SESSIONS: usize = 10_000;
+
+pub struct HubConfig {
+    pub opener: Box<dyn SessionOpener>,
+    pub store: Store,
+    pub token: Option<Token>,
+    /// What clients are told the server's version is.
+    pub version: String,
+    pub now: fn() -> Timestamp,
+}
+
+pub struct Hub {
+    config: HubConfig,
+    sessions: Mutex<HashMap<String, Arc<Live>>>,
+    clients: Mutex<HashMap<ClientId, Arc<Client>>>,
+    next_client: AtomicU64,
+    /// Sessions are opened one at a time, so that two clients that open the same one meet in it.
+    opening: tokio::sync::Mutex<()>,
+    stopping: CancellationToken,
+}
+
+/// What happened to a session as a whole.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Lifecycle {
+    Created,
+    Updated,
+    Deleted,
+}
+
+/// A session that is alive.
+pub(crate) struct Live {
+    pub(crate) id: SessionId,
+    pub(crate) dir: PathBuf,
+    pub(crate) audience: Arc<Audience>,
+    pub(crate) pending: Arc<PendingCalls>,
+    /// How many events the session has published; those who wait for news watch it.
+    pub(crate) news: watch::Sender<u64>,
+    pub(crate) history: History,
+    jobs: mpsc::Sender<Job>,
+    closing: AtomicBool,
+    done: CancellationToken,
+}
+
+impl Live {
+    /// Has the session's task do something, and waits for what comes of it.
+    pub(crate) async fn ask<T: Send + 'static>(
+        &self,
+        job: impl FnOnce(&mut SessionTask) -> T + Send + 'static,
+    ) -> Result<T, Failure> {
+        let (answer, answered) = oneshot::channel();
+        let job: Job = Box::new(move |task| {
+            // Whoever asked may have gone.
+            let _ = answer.send(job(task));
+        });
+        let gone = || Failure::new(format!("Session not found for sessionId: {}", self.id));
+        self.jobs.send(job).await.map_err(|_| gone())?;
+        answered.await.map_err(|_| gone())
+    }
+
+    pub(crate) async fn command(&self, command: Command) -> Result<(), Failure> {
+        self.ask(move |task| task.command(command)).await
+    }
+
+    pub(crate) fn saw(&self, event: &Event) {
+        self.history.push(event);
+        self.news.send_modify(|count| *count += 1);
+    }
+
+    /// Ends the session and waits until it is closed.
+    pub(crate) async fn close(&self) {
+        self.closing.store(true, Ordering::Relaxed);
+        // A session that has ended already needs no telling.
+        let _ = self.ask(SessionTask::end).await;
+        self.done.cancelled().await;
+    }
+
+    fn is_closing(&self) -> bool {
+        self.closing.load(Ordering::Relaxed) || self.jobs.is_closed()
+    }
+}
+
+impl Hub {
+    pub fn new(config: HubConfig) -> Arc<Self> {
+        Arc::new(Self {
+            config,
+            sessions: Mutex::default(),
+            clients: Mutex::default(),
+            next_client: AtomicU64::new(0),
+            opening: tokio::sync::Mutex::new(()),
+            stopping: CancellationToken::new(),
+        })
+    }
+
+    pub(crate) fn config(&self) -> &HubConfig {
+        &self.config
+    }
+
+    pub(crate) fn next_client(&self) -> ClientId {
+        ClientId(self.next_client.fetch_add(1, Ordering::Relaxed))
+    }
+
+    /// Waits until a client asks the server to stop.
+    pub async fn stopped(&self) {
+        self.stopping.cancelled().await;
+    }
+
+    pub(crate) fn stop(&self) {
+        self.stopping.cancel();
+    }
+
+    /// Ends all sessions, so that each has its last word in its log.
+    pub async fn close(&self) {
+        let live: Vec<Arc<Live>> = self.sessions().values().cloned().collect();
+        futures_util::future::join_all(live.iter().map(|live| live.close())).await;
+    }
+
+    pub(crate) fn joined(&self, client: &Arc<Client>) {
+        self.clients().insert(client.id, Arc::clone(client));
+    }
+
+    /// A client is gone. Its sessions go on without it if others watch them or work is under way.
+    pub(crate) fn left(self: &Arc<Self>, client: &Arc<Client>) {
+        self.clients().remove(&client.id);
+        let sessions: Vec<Arc<Live>> = self.sessions().values().cloned().collect();
+        for live in sessions {
+            if live.audience.leave(client.id) {
+                tokio::spawn(async move {
+                    // A session that has ended has nothing to refresh.
+                    let _ = live.ask(SessionTask::refresh).await;
+                });
+            }
+        }
+    }
+
+    /// The folder that holds everything the server keeps.
+    pub(crate) fn home(&self) -> PathBuf {
+        let root = self.config.store.root();
+        root.parent().unwrap_or(root).to_path_buf()
+    }
+
+    /// Tells every client what became of a session.
+    pub(crate) fn announce(&self, what: Lifecycle, session_id: &str) {
+        let kind = match what {
+            Lifecycle::Created => "session.created",
+            Lifecycle::Updated => "session.updated",
+            Lifecycle::Deleted => "session.deleted",
+        };
+        let now = hangar_agent::session::iso((self.config.now)());
+        let metadata = json!({ "startTime": now, "modifiedTime": now });
+        let params = json!({ "type": kind, "sessionId": session_id, "metadata": metadata });
+        let frame = notification("session.lifecycle", &params);
+        for client in self.clients().values() {
+            client.peer.send(Arc::clone(&frame));
+        }
+    }
+
+    /// A session that is alive and stays so.
+    pub(crate) fn live(&self, id: &str) -> Result<Arc<Live>, Failure> {
+        let live = self.sessions().get(id).filter(|live| !live.is_closing()).cloned();
+        live.ok_or_else(|| Failure::new(format!("Session not found for sessionId: {id}")))
+    }
+
+    /// Joins a session that is alive, or opens it. Says which of the two it was.
+    pub(crate) async fn enter(
+        self: &Arc<Self>,
+        id: SessionId,
+        spec: SessionSpec,
+        client: &Arc<Client>,
+    ) -> Result<Entered, Failure> {
+        let _one_at_a_time = self.opening.lock().await;
+        let known = self.sessions().get(id.as_str()).cloned();
+        if let Some(live) = known {
+            // Nobody is left to answer what the session waits for, and whoever comes does not want to.
+            let orphaned = live.audience.is_empty() && !spec.continue_pending_work.unwrap_or(false);
+            if orphaned {
+                live.close().await;
+            }
+            if !live.is_closing() {
+                live.audience.join(self.member(&live.audience.session_id, &live.pending, &spec, client));
+                live.ask(SessionTask::refresh).await?;
+                return Ok(Entered { live, how: How::Joined });
+            }
+            live.done.cancelled().await;
+        }
+        if self.sessions().len() >= MAX_SESSIONS {
+            return Err(Failure::new(format!("{MAX_SESSIONS} sessions are open already")));
+        }
+        let audience = Arc::new(Audience::new(id.as_str(), self));
+        let pending = Arc::new(PendingCalls::default());
+        let opened = self.config.opener.open(Wanted {
+            id: id.clone(),
+            spec: &spec,
+            sink: Box::new(Broadcast(Arc::clone(&audience))),
+            hooks: Arc::new(ClientHooks(Arc::clone(&audience))),
+        })?;
+        audience.join(self.member(id.as_str(), &pending, &spec, client));
+        let (jobs, queue) = mpsc::channel(JOBS);
+        let live = Arc::new(Live {
+            dir: self.config.store.session_dir(&id),
+            id,
+            audience: Arc::clone(&audience),
+            pending,
+            news: watch::Sender::new(0),
+            history: History::default(),
+            jobs,
+            closing: AtomicBool::new(false),
+            done: CancellationToken::new(),
+        });
+        audience.watch(&live);
+        let mut task = SessionTask::new(opened, spec, audience);
+        task.refresh();
+        self.sessions().insert(live.id.to_string(), Arc::clone(&live));
+        let (hub, ended) = (Arc::clone(self), Arc::clone(&live));
+        tokio::spawn(async move {
+            task.run(queue).await;
+            hub.forget(&ended);
+        });
+        Ok(Entered { live, how: How::Opened })
+    }
+
+    fn member(
+        &self,
+        session_id: &str,
+        pending: &Arc<PendingCalls>,
+        spec: &SessionSpec,
+        client: &Arc<Client>,
+    ) -> Member {
+        let tools = spec.tools.iter().flatten().map(|declaration| ClientTool {
+            tool: Arc::new(ExternalTool::new(session_id, declaration, pending)),
+            overrides_builtin: declaration.overrides_built_in_tool.unwrap_or(false),
+        });
+        Member::new(Arc::clone(client), spec, tools.collect())
+    }
+
+    /// Composes a session that is alive anew, for settings that a living one cannot take over.
+    pub(crate) async fn reopen(self: &Arc<Self>, live: &Arc<Live>) -> Result<(), Failure> {
+        let hub = Arc::clone(self);
+        let (audience, id) = (Arc::clone(&live.audience), live.id.clone());
+        live.ask(move |task| {
+            if !task.session().is_idle() {
+                return Err(Failure::new("the session is at work; abort it or wait for it to be idle"));
+            }
+            task.driver.rest();
+            let spec = SessionSpec { disable_resume: Some(true), ..task.spec.clone() };
+            let opened = hub.config.opener.open(Wanted {
+                id,
+                spec: &spec,
+                sink: Box::new(Broadcast(Arc::clone(&audience))),
+                hooks: Arc::new(ClientHooks(audience)),
+            })?;
+            task.replace(opened);
+            Ok(())
+        })
+        .await?
+    }
+
+    fn forget(&self, live: &Arc<Live>) {
+        let mut sessions = self.sessions();
+        if sessions.get(live.id.as_str()).is_some_and(|known| Arc::ptr_eq(known, live)) {
+            sessions.remove(live.id.as_str());
+        }
+        drop(sessions);
+        live.done.cancel();
+    }
+
+    /// A client is done with a session. The last one to go closes it.
+    pub(crate) async fn leave(&self, id: &str, client: ClientId) -> Result<(), Failure> {
+        let live = self.live(id)?;
+        let last = live.audience.members().iter().all(|member| member.client.id == client);
+        if last {
+            // Its hooks are told of the end, so it stays until then.
+            live.close().await;
+            live.audience.leave(client);
+            return Ok(());
+        }
+        live.audience.leave(client);
+        live.ask(SessionTask::refresh).await
+    }
+
+    fn sessions(&self) -> MutexGuard<'_, HashMap<String, Arc<Live>>> {
+        self.sessions.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn clients(&self) -> MutexGuard<'_, HashMap<ClientId, Arc<Client>>> {
+        self.clients.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+pub(crate) struct Entered {
+    pub(crate) live: Arc<Live>,
+    pub(crate) how: How,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum How {
+    Opened,
+    Joined,
+}

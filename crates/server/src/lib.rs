@@ -1,0 +1,31 @@
+//! The server that every Copilot SDK drives: JSON-RPC over stdio or TCP, many clients, many sessions.
+//!
+//! A [`peer`] carries requests both ways over one connection. The [`hub`] keeps the sessions that are alive, each driven
+//! by one task ([`task`]) and watched by an [`audience`] of clients. [`methods`] is the table of what a client may ask.
+//! How a session is put together is not known here: whoever runs the server brings a [`SessionOpener`].
+
+mod attachments;
+mod audience;
+mod client;
+mod commands;
+mod external;
+mod handshake;
+mod history;
+mod hub;
+mod locations;
+pub mod methods;
+mod opener;
+mod peer;
+mod spec;
+mod system;
+mod task;
+mod transport;
+
+pub use handshake::Token;
+pub use hub::{Hub, HubConfig};
+pub use opener::{AuthStatus, Background, OpenError, Opened, SessionOpener, Wanted};
+pub use spec::{
+    CapabilityOverrides, DefaultAgent, InfiniteSessions, LargeOutput, ModelLimits, ModelSpec, ModelSupports,
+    ProviderSpec, SectionAction, SectionSpec, SessionSpec, SystemMessageSpec, ToolDeclaration,
+};
+pub use transport::{serve_stdio, serve_tcp};

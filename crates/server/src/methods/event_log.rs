@@ -1,0 +1,92 @@
+//! Reading a session's events by position, instead of listening for them.
+
+use std::time::Duration;
+
+use serde::Deserialize;
+use serde_json::json;
+
+use super::{Call, Failure, Method, Reply};
+
+/// The most events of one answer.
+const MAX_EVENTS: usize = 1000;
+/// The longest wait for news.
+const MAX_WAIT: Duration = Duration::from_secs(60);
+
+pub(super) const METHODS: &[Method] = &[
+    Method { name: "session.eventLog.read", run: |call| Box::pin(read(call)) },
+    Method { name: "session.eventLog.tail", run: |call| Box::pin(tail(call)) },
+    Method { name: "session.eventLog.registerInterest", run: |call| Box::pin(register(call)) },
+    Method { name: "session.eventLog.releaseInterest", run: |call| Box::pin(release(call)) },
+];
+
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct ReadParams {
+    #[serde(default)]
+    cursor: Option<String>,
+    #[serde(default)]
+    max: Option<usize>,
+    #[serde(default)]
+    wait_ms: Option<u64>,
+    #[serde(default)]
+    types: Option<Vec<String>>,
+}
+
+async fn read(call: Call) -> Result<Reply, Failure> {
+    let params: ReadParams = call.params()?;
+    let live = call.live()?;
+    let start = live.history.start();
+    let (from, status) = match params.cursor.as_deref().map(str::parse::<u64>) {
+        None => (start, "ok"),
+        Some(Ok(from)) if from >= start && from <= live.history.end() => (from, "ok"),
+        // The events there are no longer kept, or never were.
+        Some(_) => (start, "expired"),
+    };
+    let max = params.max.unwrap_or(MAX_EVENTS).clamp(1, MAX_EVENTS);
+    let wanted =
+        |kind: &str| params.types.as_ref().is_none_or(|types| types.iter().any(|wanted| wanted == kind));
+    let wait = Duration::from_millis(params.wait_ms.unwrap_or(0)).min(MAX_WAIT);
+    let mut news = live.news.subscribe();
+    let found = async {
+        loop {
+            let (events, more) = live.history.read(from, max, wanted);
+            // The session's end is news too.
+            if !events.is_empty() || news.changed().await.is_err() {
+                return (events, more);
+            }
+        }
+    };
+    let (events, more) = match live.history.read(from, max, wanted) {
+        (events, _) if events.is_empty() && !wait.is_zero() => {
+            tokio::time::timeout(wait, found).await.unwrap_or_default()
+        }
+        found => found,
+    };
+    let next = match events.last() {
+        Some(last) => last.number + 1,
+        None => live.history.end().max(from),
+    };
+    let events: Vec<_> = events.into_iter().map(|recent| recent.event).collect();
+    Reply::of(json!({
+        "events": events,
+        "cursor": next.to_string(),
+        "hasMore": more,
+        "cursorStatus": status,
+    }))
+}
+
+async fn tail(call: Call) -> Result<Reply, Failure> {
+    let live = call.live()?;
+    Reply::of(json!({ "cursor": live.history.end().to_string() }))
+}
+
+/// Every client is sent every event, so an interest needs no keeping.
+async fn register(call: Call) -> Result<Reply, Failure> {
+    call.live()?;
+    Reply::of(json!({ "handle": uuid::Uuid::new_v4().to_string() }))
+}
+
+async fn release(call: Call) -> Result<Reply, Failure> {
+    call.live()?;
+    Reply::success()
+}

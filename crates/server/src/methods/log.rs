@@ -1,0 +1,44 @@
+//! Remarks of clients on the session's timeline.
+
+use hangar_protocol::Body;
+use hangar_protocol::data::{SessionError, SessionInfo, SessionWarning};
+use serde::Deserialize;
+use serde_json::json;
+
+use super::{Call, Failure, Method, Reply};
+
+pub(super) const METHODS: &[Method] = &[Method { name: "session.log", run: |call| Box::pin(log(call)) }];
+
+#[derive(Deserialize)]
+struct Params {
+    message: String,
+    #[serde(default)]
+    level: Option<String>,
+    #[serde(rename = "type", default)]
+    kind: Option<String>,
+    #[serde(default)]
+    ephemeral: bool,
+    #[serde(default)]
+    url: Option<String>,
+}
+
+async fn log(call: Call) -> Result<Reply, Failure> {
+    let params: Params = call.params()?;
+    let live = call.live()?;
+    let kind = params.kind.unwrap_or_else(|| "notification".to_owned());
+    let (message, transient) = (params.message, params.ephemeral);
+    let body: Body = match params.level.as_deref() {
+        Some("warning") => SessionWarning { warning_type: kind, message, transient }.into(),
+        Some("error") => {
+            SessionError { error_type: kind, message, status_code: None, error_code: None, transient }.into()
+        }
+        _ => SessionInfo { info_type: kind, message, url: params.url, transient }.into(),
+    };
+    let event_id = live
+        .ask(move |task| {
+            task.record(body);
+            task.session().state().last_event.as_ref().map(|id| id.0.clone())
+        })
+        .await?;
+    Reply::of(json!({ "eventId": event_id.unwrap_or_default() }))
+}

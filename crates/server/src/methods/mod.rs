@@ -1,0 +1,155 @@
+//! What a client may ask: one table, one file per namespace.
+
+mod event_log;
+mod log;
+mod metadata;
+mod mode;
+mod model;
+mod permissions;
+mod queue;
+mod rules;
+mod server;
+mod session;
+mod sessions;
+mod tools;
+mod workspace;
+
+use std::sync::Arc;
+
+use futures_util::future::BoxFuture;
+use hangar_protocol::rpc::{ErrorObject, codes};
+use serde::Deserialize;
+use serde::de::DeserializeOwned;
+use serde_json::value::RawValue;
+use serde_json::{Value, json};
+
+use crate::client::Client;
+use crate::hub::{Hub, Live};
+use crate::opener::OpenError;
+
+/// One method of the table.
+pub(crate) struct Method {
+    pub(crate) name: &'static str,
+    pub(crate) run: fn(Call) -> BoxFuture<'static, Result<Reply, Failure>>,
+}
+
+const NAMESPACES: &[&[Method]] = &[
+    server::METHODS,
+    session::METHODS,
+    sessions::METHODS,
+    tools::METHODS,
+    permissions::METHODS,
+    rules::METHODS,
+    mode::METHODS,
+    metadata::METHODS,
+    model::METHODS,
+    event_log::METHODS,
+    queue::METHODS,
+    log::METHODS,
+    workspace::METHODS,
+];
+
+pub(crate) fn find(name: &str) -> Option<&'static Method> {
+    NAMESPACES.iter().copied().flatten().find(|method| method.name == name)
+}
+
+/// Every method that is answered, for the documentation.
+pub fn names() -> impl Iterator<Item = &'static str> {
+    // The handshake is settled before the table is looked at.
+    std::iter::once("connect").chain(NAMESPACES.iter().copied().flatten().map(|method| method.name))
+}
+
+/// A request on its way.
+pub(crate) struct Call {
+    pub(crate) hub: Arc<Hub>,
+    pub(crate) client: Arc<Client>,
+    pub(crate) params: Option<Box<RawValue>>,
+}
+
+impl Call {
+    pub(crate) fn params<T: DeserializeOwned>(&self) -> Result<T, Failure> {
+        let text = self.params.as_deref().map_or("{}", RawValue::get);
+        serde_json::from_str(text).map_err(|error| Failure::Params(error.to_string()))
+    }
+
+    /// The live session that the request is about.
+    pub(crate) fn live(&self) -> Result<Arc<Live>, Failure> {
+        let SessionParams { session_id } = self.params()?;
+        self.hub.live(&session_id)
+    }
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub(crate) struct SessionParams {
+    pub(crate) session_id: String,
+}
+
+/// The answer to a request, and what is to happen after it was sent.
+pub(crate) struct Reply {
+    pub(crate) result: Value,
+    pub(crate) then: Option<BoxFuture<'static, ()>>,
+}
+
+impl Reply {
+    pub(crate) fn of(result: Value) -> Result<Self, Failure> {
+        Ok(Self { result, then: None })
+    }
+
+    pub(crate) fn null() -> Result<Self, Failure> {
+        Self::of(Value::Null)
+    }
+
+    pub(crate) fn success() -> Result<Self, Failure> {
+        Self::of(json!({ "success": true }))
+    }
+
+    pub(crate) fn did(success: bool) -> Result<Self, Failure> {
+        Self::of(json!({ "success": success }))
+    }
+
+    /// Some requests answer with their failure rather than fail.
+    pub(crate) fn unsuccessful(error: &str) -> Result<Self, Failure> {
+        Self::of(json!({ "success": false, "error": error }))
+    }
+}
+
+#[derive(Debug)]
+pub(crate) enum Failure {
+    /// The parameters are not what the method takes.
+    Params(String),
+    Failed(String),
+}
+
+impl Failure {
+    pub(crate) fn new(message: impl Into<String>) -> Self {
+        Failure::Failed(message.into())
+    }
+
+    pub(crate) fn message(&self) -> &str {
+        match self {
+            Failure::Params(message) | Failure::Failed(message) => message,
+        }
+    }
+
+    pub(crate) fn into_error(self, method: &str) -> ErrorObject {
+        let code = match &self {
+            Failure::Params(_) => codes::INVALID_PARAMS,
+            Failure::Failed(_) => codes::INTERNAL_ERROR,
+        };
+        let message = format!("Request {method} failed with message: {}", self.message());
+        ErrorObject { code, message, data: None }
+    }
+}
+
+impl From<OpenError> for Failure {
+    fn from(error: OpenError) -> Self {
+        Failure::Failed(error.0)
+    }
+}
+
+impl From<hangar_store::StoreError> for Failure {
+    fn from(error: hangar_store::StoreError) -> Self {
+        Failure::Failed(error.to_string())
+    }
+}

@@ -1,0 +1,315 @@
+//! One session: create, resume, send, abort, read, leave, delete.
+
+use std::collections::BTreeMap;
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use hangar_agent::log::Fact;
+use hangar_agent::session::state::project;
+use hangar_agent::session::{Command, Origin, Prompt, Timing};
+use hangar_protocol::data::{self, Mode};
+use hangar_store::SessionId;
+use serde::Deserialize;
+use serde_json::{Value, json};
+
+use super::{Call, Failure, Method, Reply, SessionParams};
+use crate::attachments;
+use crate::hub::{Entered, How, Lifecycle, Live};
+use crate::spec::SessionSpec;
+use crate::system;
+use crate::task::SessionTask;
+
+pub(super) const METHODS: &[Method] = &[
+    Method { name: "session.create", run: |call| Box::pin(create(call)) },
+    Method { name: "session.resume", run: |call| Box::pin(resume(call)) },
+    Method { name: "session.send", run: |call| Box::pin(send(call)) },
+    Method { name: "session.abort", run: |call| Box::pin(abort(call)) },
+    Method { name: "session.getMessages", run: |call| Box::pin(messages(call)) },
+    Method { name: "session.destroy", run: |call| Box::pin(leave(call)) },
+    Method { name: "session.detach", run: |call| Box::pin(leave(call)) },
+    Method { name: "session.delete", run: |call| Box::pin(delete(call)) },
+    Method { name: "session.suspend", run: |call| Box::pin(suspend(call)) },
+    Method { name: "session.shutdown", run: |call| Box::pin(shutdown(call)) },
+    Method { name: "session.options.update", run: |call| Box::pin(update_options(call)) },
+];
+
+async fn create(call: Call) -> Result<Reply, Failure> {
+    let spec: SessionSpec = call.params()?;
+    let id = match &spec.session_id {
+        Some(id) => parse_id(id)?,
+        None => parse_id(&uuid::Uuid::new_v4().to_string())?,
+    };
+    if let Some(token) = &spec.git_hub_token {
+        // A token that is not good is better refused now than with the first message.
+        call.hub.config().opener.auth(Some(token.clone())).await?;
+    }
+    let entered = call.hub.enter(id, spec.clone(), &call.client).await?;
+    if entered.how == How::Opened {
+        call.hub.announce(Lifecycle::Created, entered.live.id.as_str());
+    }
+    settle(call, spec, entered).await
+}
+
+async fn resume(call: Call) -> Result<Reply, Failure> {
+    let spec: SessionSpec = call.params()?;
+    let Some(id) = &spec.session_id else {
+        return Err(Failure::Params("missing field `sessionId`".to_owned()));
+    };
+    let id = parse_id(id).map_err(|_| Failure::new(format!("Session not found: {id}")))?;
+    if call.hub.live(id.as_str()).is_err() && !call.hub.config().store.contains(&id) {
+        return Err(Failure::new(format!("Session not found: {id}")));
+    }
+    let entered = call.hub.enter(id, spec.clone(), &call.client).await?;
+    settle(call, spec, entered).await
+}
+
+/// Finishes what both creating and resuming end with: the system prompt, the answer, and then the first events.
+async fn settle(call: Call, spec: SessionSpec, entered: Entered) -> Result<Reply, Failure> {
+    let Entered { live, how } = entered;
+    if how == How::Joined {
+        reconfigure(&call, &live, spec.clone()).await?;
+    }
+    if how == How::Opened || spec.system_message.is_some() {
+        let shown = spec.system_message.clone();
+        let sections = live.ask(move |task| system::to_transform(shown.as_ref(), &task.prompt())).await?;
+        let transformed =
+            if sections.is_empty() { BTreeMap::new() } else { transform(&call, &live, sections).await? };
+        live.ask(move |task| task.settle_system(&transformed)).await?;
+    }
+    let mut result = json!({
+        "sessionId": live.id.as_str(),
+        "capabilities": { "ui": { "elicitation": live.audience.members().iter().any(|member| member.elicitations) } },
+    });
+    if spec.is_infinite() {
+        result["workspacePath"] = json!(live.dir.display().to_string());
+    }
+    let continue_pending = spec.continue_pending_work.unwrap_or(false);
+    let silent = spec.disable_resume.unwrap_or(false);
+    let then = Box::pin(async move {
+        // A session that ended in between has nothing left to say.
+        let _ = match how {
+            How::Opened => live.ask(SessionTask::begin).await,
+            How::Joined if silent => Ok(()),
+            How::Joined => live.command(Command::Rejoined { continue_pending }).await,
+        };
+    });
+    Ok(Reply { result, then: Some(then) })
+}
+
+/// A client that joins may bring other settings; what it says nothing of stays.
+async fn reconfigure(call: &Call, live: &Live, spec: SessionSpec) -> Result<(), Failure> {
+    let merged = live
+        .ask(move |task| {
+            task.spec.adopt(spec);
+            task.spec.clone()
+        })
+        .await?;
+    let opener = &call.hub.config().opener;
+    let model = live.ask(|task| task.session().state().model.clone()).await?;
+    let model = merged.model.clone().unwrap_or(model);
+    let provider = opener.provider(&merged, &model)?;
+    let instructions = opener.instructions(&merged)?;
+    live.ask(move |task| {
+        task.set_instructions(instructions);
+        task.driver.set_provider(provider);
+        if !model.is_empty() {
+            let effort = merged.reasoning_effort.or_else(|| task.session().state().effort.clone());
+            task.command(Command::SetModel { model, effort });
+        }
+        task.refresh();
+        task.settle_system(&BTreeMap::new());
+    })
+    .await
+}
+
+/// Shows the client the sections that it wants to rewrite.
+async fn transform(
+    call: &Call,
+    live: &Live,
+    sections: BTreeMap<String, String>,
+) -> Result<BTreeMap<String, String>, Failure> {
+    #[derive(Deserialize)]
+    struct Answer {
+        sections: BTreeMap<String, Section>,
+    }
+    #[derive(Deserialize)]
+    struct Section {
+        content: String,
+    }
+    let shown: BTreeMap<&str, Value> =
+        sections.iter().map(|(name, text)| (name.as_str(), json!({ "content": text }))).collect();
+    let params = json!({ "sessionId": live.id.as_str(), "sections": shown });
+    let answer: Answer = call
+        .client
+        .peer
+        .request("systemMessage.transform", &params)
+        .await
+        .map_err(|error| Failure::new(format!("systemMessage.transform: {error}")))?;
+    Ok(answer.sections.into_iter().map(|(name, section)| (name, section.content)).collect())
+}
+
+fn parse_id(id: &str) -> Result<SessionId, Failure> {
+    id.parse().map_err(|error: hangar_store::InvalidId| Failure::new(error.to_string()))
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct SendParams {
+    prompt: String,
+    #[serde(default)]
+    attachments: Vec<Value>,
+    #[serde(default)]
+    mode: Option<String>,
+    #[serde(default)]
+    agent_mode: Option<String>,
+    #[serde(default)]
+    source: Option<String>,
+    #[serde(default)]
+    request_headers: Option<BTreeMap<String, String>>,
+}
+
+async fn send(call: Call) -> Result<Reply, Failure> {
+    let params: SendParams = call.params()?;
+    let live = call.live()?;
+    let message_id = uuid::Uuid::new_v4().to_string();
+    let mode = match params.agent_mode.as_deref() {
+        None => None,
+        Some("interactive") => Some(Mode::Interactive),
+        Some("plan") => Some(Mode::Plan),
+        Some("autopilot") => Some(Mode::Autopilot),
+        Some(other) => return Err(Failure::new(format!("`{other}` is not a mode"))),
+    };
+    let prompt = Prompt {
+        attachments: params.attachments.into_iter().filter_map(attachments::read).collect(),
+        timing: if params.mode.as_deref() == Some("immediate") { Timing::Steer } else { Timing::Queue },
+        origin: params.source.map_or(Origin::User, Origin::Source),
+        message_id: Some(message_id.clone()),
+        headers: params.request_headers.unwrap_or_default().into_iter().collect(),
+        text: params.prompt,
+    };
+    let then = Box::pin(async move {
+        // A session that ended in between takes no more messages; its end is an event of its own.
+        let _ = live
+            .ask(move |task| {
+                if let Some(mode) = mode {
+                    task.command(Command::SetMode(mode));
+                }
+                if !task.clashes.is_empty() {
+                    return refuse_clash(task);
+                }
+                let text = prompt.text.clone();
+                task.record(data::PendingMessagesModified {});
+                task.command(Command::Send(prompt));
+                // A list without the name is a poorer list, not a failure.
+                let _ = task.driver.note(Fact::FirstPrompt(text));
+            })
+            .await;
+    });
+    Ok(Reply { result: json!({ "messageId": message_id }), then: Some(then) })
+}
+
+fn refuse_clash(task: &mut crate::task::SessionTask) {
+    let message = format!(
+        "External tool \"{}\" conflicts with a built-in tool of the same name. Set overridesBuiltInTool: true to \
+         replace it.",
+        task.clashes.join("\", \"")
+    );
+    let error = data::SessionError {
+        error_type: "tool_init".to_owned(),
+        message,
+        status_code: None,
+        error_code: None,
+        transient: false,
+    };
+    task.record(error);
+    task.record(data::SessionIdle::default());
+}
+
+async fn abort(call: Call) -> Result<Reply, Failure> {
+    #[derive(Deserialize)]
+    struct Params {
+        #[serde(default)]
+        reason: Option<String>,
+    }
+    let params: Params = call.params()?;
+    let live = call.live()?;
+    let reason = params.reason.unwrap_or_else(|| "user_initiated".to_owned());
+    live.command(Command::Abort { reason }).await?;
+    Reply::success()
+}
+
+async fn messages(call: Call) -> Result<Reply, Failure> {
+    let SessionParams { session_id } = call.params()?;
+    let id = parse_id(&session_id)?;
+    // What the session is doing right now is done before the log is read.
+    call.hub.live(&session_id)?.ask(|_| ()).await?;
+    let events: Result<Vec<_>, _> = call.hub.config().store.read(&id)?.collect();
+    let events = events.map_err(|error| Failure::new(format!("Failed to load session events: {error}")))?;
+    Reply::of(json!({ "events": project(events) }))
+}
+
+async fn leave(call: Call) -> Result<Reply, Failure> {
+    let SessionParams { session_id } = call.params()?;
+    match call.hub.leave(&session_id, call.client.id).await {
+        Ok(()) => Reply::success(),
+        Err(failure) => Reply::unsuccessful(failure.message()),
+    }
+}
+
+async fn delete(call: Call) -> Result<Reply, Failure> {
+    let SessionParams { session_id } = call.params()?;
+    let Ok(id) = parse_id(&session_id) else { return Reply::unsuccessful("Session not found") };
+    if let Ok(live) = call.hub.live(&session_id) {
+        live.close().await;
+    }
+    match call.hub.config().store.delete(&id) {
+        Ok(()) => {
+            call.hub.announce(Lifecycle::Deleted, &session_id);
+            Reply::success()
+        }
+        Err(hangar_store::StoreError::NotFound { .. }) => {
+            Reply::unsuccessful(&format!("Session not found: {session_id}"))
+        }
+        Err(error) => Reply::unsuccessful(&error.to_string()),
+    }
+}
+
+/// Stops what is under way, so that the session can be resumed elsewhere without loose ends.
+async fn suspend(call: Call) -> Result<Reply, Failure> {
+    let live = call.live()?;
+    live.command(Command::Abort { reason: "user_initiated".to_owned() }).await?;
+    Reply::null()
+}
+
+async fn shutdown(call: Call) -> Result<Reply, Failure> {
+    let live: Arc<Live> = call.live()?;
+    live.close().await;
+    Reply::null()
+}
+
+/// Settings that clients make after the fact. Those that mean nothing here are taken without a word.
+async fn update_options(call: Call) -> Result<Reply, Failure> {
+    #[derive(Deserialize)]
+    #[serde(rename_all = "camelCase")]
+    struct Params {
+        #[serde(default)]
+        working_directory: Option<PathBuf>,
+        #[serde(default)]
+        client_name: Option<String>,
+    }
+    let params: Params = call.params()?;
+    let live = call.live()?;
+    let moved = params.working_directory.is_some();
+    live.ask(move |task| {
+        task.spec.adopt(SessionSpec {
+            working_directory: params.working_directory,
+            client_name: params.client_name,
+            ..SessionSpec::default()
+        });
+    })
+    .await?;
+    if moved {
+        call.hub.reopen(&live).await?;
+    }
+    Reply::success()
+}

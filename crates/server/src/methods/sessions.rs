@@ -1,0 +1,182 @@
+//! All sessions: lists, facts about one, the latest, the one in the foreground.
+
+use hangar_agent::log::{Seq, SessionLog};
+use hangar_agent::session::state::project;
+use hangar_protocol::Event;
+use hangar_protocol::data::{HistoryTruncated, SnapshotRewind, WorkingDirectory};
+use hangar_store::{Filter, SessionId, SessionMeta, SessionName, SessionSummary};
+use serde::Deserialize;
+use serde_json::{Value, json};
+
+use super::{Call, Failure, Method, Reply, SessionParams};
+
+pub(super) const METHODS: &[Method] = &[
+    Method { name: "session.list", run: |call| Box::pin(list(call)) },
+    Method { name: "session.getMetadata", run: |call| Box::pin(metadata(call)) },
+    Method { name: "session.getLastId", run: |call| Box::pin(last(call)) },
+    Method { name: "sessions.fork", run: |call| Box::pin(fork(call)) },
+    Method { name: "session.history.truncate", run: |call| Box::pin(truncate(call)) },
+    Method { name: "session.getForeground", run: |_| Box::pin(async { Reply::of(json!({})) }) },
+    Method { name: "session.setForeground", run: |_| Box::pin(set_foreground()) },
+];
+
+#[derive(Default, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+struct ListParams {
+    filter: Option<FilterParams>,
+}
+
+#[derive(Default, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+struct FilterParams {
+    cwd: Option<String>,
+    working_directory: Option<String>,
+    git_root: Option<String>,
+    repository: Option<String>,
+    branch: Option<String>,
+}
+
+async fn list(call: Call) -> Result<Reply, Failure> {
+    let params: ListParams = call.params()?;
+    let filter = params.filter.unwrap_or_default();
+    let filter = Filter {
+        cwd: filter.cwd.or(filter.working_directory),
+        git_root: filter.git_root,
+        repository: filter.repository,
+        branch: filter.branch,
+    };
+    let sessions = call.hub.config().store.list(&filter)?;
+    let sessions: Vec<Value> =
+        sessions.iter().filter(|session| session.log_bytes > 0).map(describe).collect();
+    Reply::of(json!({ "sessions": sessions }))
+}
+
+fn describe(session: &SessionSummary) -> Value {
+    let mut value = json!({
+        "sessionId": session.id.as_str(),
+        "startTime": hangar_agent::session::iso(session.meta.created_at),
+        "modifiedTime": hangar_agent::session::iso(session.meta.updated_at),
+        "isRemote": false,
+    });
+    if let Some(name) = &session.meta.name {
+        value["summary"] = json!(name.as_str());
+        value["name"] = json!(name.as_str());
+    }
+    if let Some(client) = &session.meta.client_name {
+        value["clientName"] = json!(client);
+    }
+    if let Some(context) = &session.meta.context {
+        value["context"] = json!(context);
+    }
+    value
+}
+
+async fn metadata(call: Call) -> Result<Reply, Failure> {
+    let SessionParams { session_id } = call.params()?;
+    let sessions = call.hub.config().store.list(&Filter::default())?;
+    match sessions.iter().find(|session| session.id.as_str() == session_id) {
+        Some(session) => Reply::of(json!({ "session": describe(session) })),
+        None => Reply::of(json!({})),
+    }
+}
+
+async fn last(call: Call) -> Result<Reply, Failure> {
+    let last = call.hub.config().store.last(&Filter::default())?;
+    let id: Option<SessionId> = last.map(|session| session.id);
+    Reply::of(id.map_or_else(|| json!({}), |id| json!({ "sessionId": id.as_str() })))
+}
+
+async fn set_foreground() -> Result<Reply, Failure> {
+    Reply::unsuccessful("Not running in TUI+server mode")
+}
+
+/// The events of a session that still count.
+fn events(call: &Call, id: &SessionId) -> Result<Vec<Event>, Failure> {
+    let events: Result<Vec<Event>, _> = call.hub.config().store.read(id)?.collect();
+    Ok(project(events?))
+}
+
+/// A new session with the history of another, up to an event that is not part of it any more.
+async fn fork(call: Call) -> Result<Reply, Failure> {
+    #[derive(Deserialize)]
+    #[serde(rename_all = "camelCase")]
+    struct Params {
+        session_id: String,
+        #[serde(default)]
+        to_event_id: Option<String>,
+        #[serde(default)]
+        name: Option<String>,
+    }
+    let params: Params = call.params()?;
+    let missing =
+        || Failure::new(format!("Session {} not found or has no persisted events", params.session_id));
+    let source: SessionId = params.session_id.parse().map_err(|_| missing())?;
+    if let Ok(live) = call.hub.live(&params.session_id) {
+        // What is under way is on record before the record is copied.
+        live.ask(|_| ()).await?;
+    }
+    let mut kept = events(&call, &source).map_err(|_| missing())?;
+    if let Some(boundary) = &params.to_event_id {
+        let at = kept.iter().position(|event| event.id().0 == *boundary);
+        kept.truncate(at.ok_or_else(|| Failure::new(format!("Event {boundary} not found in the session")))?);
+    }
+    if kept.is_empty() {
+        return Err(missing());
+    }
+    let id: SessionId = uuid::Uuid::new_v4()
+        .to_string()
+        .parse()
+        .map_err(|error: hangar_store::InvalidId| Failure::new(error.to_string()))?;
+    let kept = kept.iter().map(|event| renamed(event, &id)).collect::<Result<Vec<_>, _>>()?;
+    let store = &call.hub.config().store;
+    let known = store.list(&Filter::default())?.into_iter().find(|session| session.id == source);
+    let nowhere = WorkingDirectory { cwd: String::new(), git_root: None, repository: None, branch: None };
+    let mut meta = SessionMeta::new(nowhere, (call.hub.config().now)());
+    meta.context = known.as_ref().and_then(|session| session.meta.context.clone());
+    meta.name =
+        params.name.clone().map(SessionName::Given).or_else(|| known.and_then(|session| session.meta.name));
+    let name = meta.name.as_ref().map(|name| name.as_str().to_owned());
+    let mut log = store.create(&id, meta)?;
+    log.append(Seq(0), &kept).map_err(|error| Failure::new(error.to_string()))?;
+    let mut result = json!({ "sessionId": id.as_str() });
+    if let Some(name) = name {
+        result["name"] = json!(name);
+    }
+    Reply::of(result)
+}
+
+/// The first event of a log names its session.
+fn renamed(event: &Event, id: &SessionId) -> Result<Event, Failure> {
+    let unreadable = |error: &dyn std::fmt::Display| Failure::new(format!("copying an event: {error}"));
+    if event.kind() != "session.start" {
+        return Ok(event.clone());
+    }
+    let mut value = serde_json::to_value(event).map_err(|error| unreadable(&error))?;
+    value["data"]["sessionId"] = json!(id.as_str());
+    Event::parse(&value.to_string()).map_err(|error| unreadable(&error))
+}
+
+/// Takes back everything from an event on.
+async fn truncate(call: Call) -> Result<Reply, Failure> {
+    #[derive(Deserialize)]
+    #[serde(rename_all = "camelCase")]
+    struct Params {
+        event_id: String,
+    }
+    let params: Params = call.params()?;
+    let live = call.live()?;
+    if !live.ask(|task| task.session().is_idle()).await? {
+        return Err(Failure::new("the session is at work; abort it or wait for it to be idle"));
+    }
+    let kept = events(&call, &live.id)?;
+    let Some(at) = kept.iter().position(|event| event.id().0 == params.event_id) else {
+        return Err(Failure::new(format!("Event {} not found", params.event_id)));
+    };
+    let removed = (kept.len() - at) as u64;
+    let up_to = params.event_id.clone();
+    live.ask(move |task| task.record(HistoryTruncated { up_to_event_id: up_to })).await?;
+    call.hub.reopen(&live).await?;
+    let rewind = SnapshotRewind { up_to_event_id: params.event_id, events_removed: removed };
+    live.ask(move |task| task.record(rewind)).await?;
+    Reply::of(json!({ "eventsRemoved": removed }))
+}

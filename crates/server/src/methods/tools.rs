@@ -1,0 +1,61 @@
+//! Tools that clients run.
+
+use serde::Deserialize;
+use serde_json::{Value, json};
+
+use super::{Call, Failure, Method, Reply};
+use crate::external::ToolAnswer;
+
+pub(super) const METHODS: &[Method] = &[
+    Method { name: "session.tools.handlePendingToolCall", run: |call| Box::pin(handle_pending(call)) },
+    Method { name: "session.tools.initializeAndValidate", run: |call| Box::pin(validate(call)) },
+    Method { name: "session.tools.getCurrentMetadata", run: |call| Box::pin(current(call)) },
+];
+
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct AnswerParams {
+    request_id: String,
+    #[serde(default)]
+    result: Option<Value>,
+    #[serde(default)]
+    error: Option<String>,
+}
+
+async fn handle_pending(call: Call) -> Result<Reply, Failure> {
+    let params: AnswerParams = call.params()?;
+    let live = call.live()?;
+    let answer = match (params.error, params.result) {
+        (Some(error), _) => {
+            tracing::debug!(%error, "a client's tool failed");
+            ToolAnswer::Error
+        }
+        (None, Some(Value::String(text))) => ToolAnswer::Text(text),
+        (None, Some(result @ Value::Object(_))) => match serde_json::from_value(result.clone()) {
+            Ok(result) => ToolAnswer::Result(Box::new(result)),
+            // An object of the tool's own making is its text.
+            Err(_) => ToolAnswer::Text(result.to_string()),
+        },
+        (None, Some(other)) => ToolAnswer::Text(other.to_string()),
+        (None, None) => ToolAnswer::Text(String::new()),
+    };
+    Reply::did(live.pending.resolve(&params.request_id, answer))
+}
+
+async fn validate(call: Call) -> Result<Reply, Failure> {
+    call.live()?;
+    Reply::of(json!({}))
+}
+
+async fn current(call: Call) -> Result<Reply, Failure> {
+    let live = call.live()?;
+    let tools = live
+        .ask(|task| {
+            let tools = task.session().config().tools.iter();
+            tools
+                .map(|tool| json!({ "name": tool.name, "description": tool.description }))
+                .collect::<Vec<_>>()
+        })
+        .await?;
+    Reply::of(json!({ "tools": tools }))
+}

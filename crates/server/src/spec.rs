@@ -1,0 +1,233 @@
+//! What a client asks for when it creates or resumes a session, in types. Members that are not here are accepted and
+//! change nothing.
+
+use std::collections::BTreeMap;
+use std::path::PathBuf;
+
+use hangar_agent::tool::ToolFilter;
+use serde::Deserialize;
+
+#[derive(Debug, Clone, Default, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+pub struct SessionSpec {
+    pub session_id: Option<String>,
+    pub client_name: Option<String>,
+    pub model: Option<String>,
+    pub reasoning_effort: Option<String>,
+    pub model_capabilities: Option<CapabilityOverrides>,
+    pub provider: Option<ProviderSpec>,
+    pub providers: Option<Vec<ProviderSpec>>,
+    pub models: Option<Vec<ModelSpec>>,
+    pub git_hub_token: Option<String>,
+    pub tools: Option<Vec<ToolDeclaration>>,
+    pub available_tools: Option<Vec<String>>,
+    pub excluded_tools: Option<Vec<String>>,
+    pub system_message: Option<SystemMessageSpec>,
+    pub working_directory: Option<PathBuf>,
+    pub additional_directories: Option<Vec<PathBuf>>,
+    pub config_dir: Option<PathBuf>,
+    pub instruction_directories: Option<Vec<PathBuf>>,
+    pub large_output: Option<LargeOutput>,
+    pub streaming: Option<bool>,
+    pub infinite_sessions: Option<InfiniteSessions>,
+    /// Agents that the client brings, as it describes them.
+    pub custom_agents: Option<Vec<serde_json::Value>>,
+    pub request_permission: Option<bool>,
+    pub request_user_input: Option<bool>,
+    pub request_elicitation: Option<bool>,
+    pub request_exit_plan_mode: Option<bool>,
+    pub hooks: Option<bool>,
+    pub default_agent: Option<DefaultAgent>,
+    /// On resume: say nothing of it in the log.
+    pub disable_resume: Option<bool>,
+    /// On resume: keep what waits for answers waiting, rather than end it as interrupted.
+    pub continue_pending_work: Option<bool>,
+}
+
+impl SessionSpec {
+    pub fn filter(&self) -> ToolFilter {
+        ToolFilter {
+            available: self.available_tools.clone(),
+            excluded: self.excluded_tools.clone().unwrap_or_default(),
+        }
+    }
+
+    /// Whether the model is to be shown images.
+    pub fn has_vision(&self) -> bool {
+        let supports = self.model_capabilities.as_ref().and_then(|overrides| overrides.supports.as_ref());
+        supports.and_then(|supports| supports.vision).unwrap_or(true)
+    }
+
+    /// Takes over what another specification says of the session, as opposed to its client.
+    pub(crate) fn adopt(&mut self, other: SessionSpec) {
+        fn take<T>(ours: &mut Option<T>, theirs: Option<T>) {
+            if theirs.is_some() {
+                *ours = theirs;
+            }
+        }
+        take(&mut self.client_name, other.client_name);
+        take(&mut self.model, other.model);
+        take(&mut self.reasoning_effort, other.reasoning_effort);
+        take(&mut self.model_capabilities, other.model_capabilities);
+        take(&mut self.provider, other.provider);
+        take(&mut self.providers, other.providers);
+        take(&mut self.models, other.models);
+        take(&mut self.git_hub_token, other.git_hub_token);
+        take(&mut self.available_tools, other.available_tools);
+        take(&mut self.excluded_tools, other.excluded_tools);
+        take(&mut self.system_message, other.system_message);
+        take(&mut self.instruction_directories, other.instruction_directories);
+        take(&mut self.default_agent, other.default_agent);
+        take(&mut self.working_directory, other.working_directory);
+        take(&mut self.custom_agents, other.custom_agents);
+    }
+
+    pub fn is_infinite(&self) -> bool {
+        self.infinite_sessions.as_ref().and_then(|config| config.enabled).unwrap_or(true)
+    }
+}
+
+/// What the session's main agent is like.
+#[derive(Debug, Clone, Default, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+pub struct DefaultAgent {
+    /// Tools that are there, but not for it.
+    pub excluded_tools: Vec<String>,
+}
+
+impl DefaultAgent {
+    pub(crate) fn hides(&self, tool: &str) -> bool {
+        self.excluded_tools.iter().any(|excluded| excluded == tool)
+    }
+}
+
+/// A tool that the client runs.
+#[derive(Debug, Clone, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct ToolDeclaration {
+    pub name: String,
+    #[serde(default)]
+    pub description: Option<String>,
+    #[serde(default)]
+    pub parameters: Option<serde_json::Value>,
+    #[serde(default)]
+    pub overrides_built_in_tool: Option<bool>,
+    #[serde(default)]
+    pub skip_permission: Option<bool>,
+}
+
+/// A model provider of the client's own.
+#[derive(Debug, Clone, Default, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+pub struct ProviderSpec {
+    /// Absent for the one provider of a session; the name that models refer to otherwise.
+    pub name: Option<String>,
+    #[serde(rename = "type")]
+    pub kind: Option<String>,
+    pub wire_api: Option<String>,
+    pub base_url: String,
+    pub api_key: Option<String>,
+    pub bearer_token: Option<String>,
+    /// The client is asked for a token before each call.
+    pub has_bearer_token_provider: Option<bool>,
+    pub azure: Option<AzureSpec>,
+    pub headers: Option<BTreeMap<String, String>>,
+    pub model_id: Option<String>,
+    pub wire_model: Option<String>,
+    pub max_prompt_tokens: Option<u64>,
+    pub max_output_tokens: Option<u64>,
+}
+
+#[derive(Debug, Clone, Default, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+pub struct AzureSpec {
+    pub api_version: Option<String>,
+}
+
+/// A model of one of several providers.
+#[derive(Debug, Clone, Default, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+pub struct ModelSpec {
+    pub id: String,
+    pub name: Option<String>,
+    pub provider: String,
+    pub model_id: Option<String>,
+    pub wire_model: Option<String>,
+    pub max_prompt_tokens: Option<u64>,
+    pub max_output_tokens: Option<u64>,
+    pub max_context_window_tokens: Option<u64>,
+}
+
+#[derive(Debug, Clone, Default, Deserialize)]
+#[serde(default)]
+pub struct CapabilityOverrides {
+    pub supports: Option<ModelSupports>,
+    pub limits: Option<ModelLimits>,
+}
+
+#[derive(Debug, Clone, Default, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+pub struct ModelSupports {
+    pub vision: Option<bool>,
+    pub reasoning_effort: Option<bool>,
+}
+
+#[derive(Debug, Clone, Default, Deserialize)]
+#[serde(default)]
+pub struct ModelLimits {
+    pub max_prompt_tokens: Option<u64>,
+    pub max_context_window_tokens: Option<u64>,
+}
+
+#[derive(Debug, Clone, Default, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+pub struct InfiniteSessions {
+    pub enabled: Option<bool>,
+    pub background_compaction_threshold: Option<f64>,
+    pub buffer_exhaustion_threshold: Option<f64>,
+}
+
+#[derive(Debug, Clone, Default, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+pub struct LargeOutput {
+    pub enabled: Option<bool>,
+    pub max_size_bytes: Option<u64>,
+    pub output_dir: Option<PathBuf>,
+}
+
+#[derive(Debug, Clone, Deserialize)]
+#[serde(tag = "mode", rename_all = "lowercase")]
+pub enum SystemMessageSpec {
+    Append {
+        #[serde(default)]
+        content: Option<String>,
+    },
+    Replace {
+        content: String,
+    },
+    Customize {
+        #[serde(default)]
+        content: Option<String>,
+        #[serde(default)]
+        sections: BTreeMap<String, SectionSpec>,
+    },
+}
+
+#[derive(Debug, Clone, Deserialize)]
+pub struct SectionSpec {
+    pub action: SectionAction,
+    #[serde(default)]
+    pub content: Option<String>,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum SectionAction {
+    Replace,
+    Remove,
+    Append,
+    Prepend,
+    Preserve,
+    /// The client is shown the section and says what it shall be.
+    Transform,
+}

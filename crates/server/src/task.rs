@@ -1,0 +1,239 @@
+//! The one task that drives one session. Whoever wants something of the session gives the task a job; jobs and the
+//! session's own happenings take turns, so nothing here needs a lock.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::time::Duration;
+
+use hangar_agent::driver::Driver;
+use hangar_agent::log::LogError;
+use hangar_agent::permissions::Policy;
+use hangar_agent::prompt::{Environment, SystemPrompt};
+use hangar_agent::session::{Command, Input, Session};
+use hangar_agent::tool::{Tool, ToolSource, Toolset};
+use hangar_protocol::Body;
+use hangar_protocol::data::{CapabilitiesChanged, UiCapabilities};
+use tokio::sync::mpsc;
+use tokio::time::Instant;
+
+use crate::audience::Audience;
+use crate::commands::CommandQueue;
+use crate::opener::{Background, Opened};
+use crate::spec::SessionSpec;
+use crate::system;
+
+/// How long a session that nobody watches may go on with what it is doing.
+const ORPHAN_PATIENCE: Duration = Duration::from_secs(600);
+
+pub(crate) type Job = Box<dyn FnOnce(&mut SessionTask) + Send>;
+
+pub(crate) struct SessionTask {
+    pub(crate) driver: Driver,
+    pub(crate) spec: SessionSpec,
+    audience: Arc<Audience>,
+    /// What the session begins with, until it has begun.
+    opening: Option<Vec<Input>>,
+    builtin: Vec<Arc<dyn Tool>>,
+    environment: Environment,
+    instructions: String,
+    background: Box<dyn Background>,
+    /// Set when the session is to end, with what went wrong if something did.
+    ending: Option<Option<String>>,
+    /// Tools of clients that may not have the name they have.
+    pub(crate) clashes: Vec<String>,
+    orphaned: Option<Instant>,
+    /// Whether some client can show forms.
+    elicitations: bool,
+    pub(crate) commands: CommandQueue,
+    /// What the client said about its login, instead of the token's own.
+    pub(crate) credentials: Option<serde_json::Value>,
+}
+
+impl SessionTask {
+    pub(crate) fn new(opened: Opened, spec: SessionSpec, audience: Arc<Audience>) -> Self {
+        Self {
+            driver: opened.driver,
+            spec,
+            audience,
+            opening: Some(opened.opening),
+            builtin: opened.tools,
+            environment: opened.environment,
+            instructions: opened.instructions,
+            background: opened.background,
+            ending: None,
+            clashes: Vec::new(),
+            orphaned: None,
+            elicitations: false,
+            commands: CommandQueue::default(),
+            credentials: None,
+        }
+    }
+
+    pub(crate) fn session(&self) -> &Session {
+        self.driver.session()
+    }
+
+    /// Gives the session an input. A log that cannot be written ends the session.
+    pub(crate) fn input(&mut self, input: Input) {
+        let result = self.driver.advance(input);
+        self.survive(result);
+    }
+
+    pub(crate) fn command(&mut self, command: Command) {
+        self.input(Input::Command(command));
+    }
+
+    pub(crate) fn record(&mut self, body: impl Into<Body>) {
+        self.command(Command::Record(body.into()));
+    }
+
+    fn survive(&mut self, result: Result<(), LogError>) {
+        if let Err(error) = result {
+            tracing::error!(%error, "a session cannot go on");
+            self.audience.farewell(&error);
+            self.ending = Some(Some(error.to_string()));
+        }
+    }
+
+    /// Says what the session begins with, once.
+    pub(crate) fn begin(&mut self) {
+        for input in self.opening.take().into_iter().flatten() {
+            self.input(input);
+        }
+        if self.session().is_idle() {
+            self.driver.rest();
+        }
+    }
+
+    /// Goes on with the session as it was composed anew.
+    pub(crate) fn replace(&mut self, opened: Opened) {
+        let policy = self.session().config().policy.clone();
+        let old = std::mem::replace(&mut self.background, opened.background);
+        tokio::spawn(old.shutdown());
+        self.driver = opened.driver;
+        self.builtin = opened.tools;
+        self.environment = opened.environment;
+        self.instructions = opened.instructions;
+        let roots = std::mem::take(&mut self.driver.session_mut().policy_mut().roots);
+        *self.driver.session_mut().policy_mut() = Policy { roots, ..policy };
+        self.opening = Some(opened.opening);
+        self.refresh();
+        self.settle_system(&BTreeMap::new());
+        self.begin();
+    }
+
+    pub(crate) fn end(&mut self) {
+        self.ending.get_or_insert(None);
+    }
+
+    /// Where the session works.
+    pub(crate) fn cwd(&self) -> String {
+        self.environment.cwd.clone()
+    }
+
+    pub(crate) fn instructions(&self) -> &str {
+        &self.instructions
+    }
+
+    /// The prompt before the client's changes to it.
+    pub(crate) fn prompt(&self) -> SystemPrompt {
+        let names = self.session().config().tools.iter().map(|tool| tool.name.clone()).collect();
+        let environment = Environment { tools: names, ..self.environment.clone() };
+        SystemPrompt::new(&environment, &self.instructions)
+    }
+
+    pub(crate) fn set_instructions(&mut self, instructions: String) {
+        self.instructions = instructions;
+    }
+
+    pub(crate) fn settle_system(&mut self, transformed: &BTreeMap<String, String>) {
+        let text = system::render(self.spec.system_message.as_ref(), self.prompt(), transformed);
+        self.driver.session_mut().set_system(text.into());
+    }
+
+    /// Takes over what the clients of the session bring and can answer now.
+    pub(crate) fn refresh(&mut self) {
+        let filter = self.spec.filter();
+        let mut permissions = false;
+        let mut questions = false;
+        let mut hooks = false;
+        let mut elicitations = false;
+        let mut external: Vec<Arc<dyn Tool>> = Vec::new();
+        let mut overriding: Vec<String> = Vec::new();
+        self.clashes.clear();
+        for member in self.audience.members().iter() {
+            permissions |= member.permissions;
+            questions |= member.questions;
+            hooks |= member.hooks;
+            elicitations |= member.elicitations;
+            for tool in &member.tools {
+                let name = tool.tool.spec().name.clone();
+                let builtin = self.builtin.iter().any(|builtin| builtin.spec().name == name);
+                if builtin && !tool.overrides_builtin {
+                    self.clashes.push(name);
+                    continue;
+                }
+                if builtin {
+                    overriding.push(name.clone());
+                }
+                let known = external.iter().any(|known| known.spec().name == name);
+                let hidden = self.spec.default_agent.as_ref().is_some_and(|agent| agent.hides(&name));
+                if !known && !hidden && filter.admits(ToolSource::Custom, &name) {
+                    external.push(Arc::clone(&tool.tool));
+                }
+            }
+        }
+        let kept = self.builtin.iter().filter(|tool| {
+            let name = &tool.spec().name;
+            let hidden = self.spec.default_agent.as_ref().is_some_and(|agent| agent.hides(name));
+            filter.admits(ToolSource::Builtin, name) && !overriding.contains(name) && !hidden
+        });
+        let tools: Vec<Arc<dyn Tool>> = kept.cloned().chain(external).collect();
+        self.driver.session_mut().set_reachable(permissions, questions, hooks);
+        let result = self.driver.set_tools(Toolset::new(tools));
+        self.survive(result);
+        if std::mem::replace(&mut self.elicitations, elicitations) != elicitations && self.opening.is_none() {
+            self.record(CapabilitiesChanged { ui: UiCapabilities { elicitation: elicitations } });
+        }
+    }
+
+    /// Drives the session to its end, and what it left running too.
+    pub(crate) async fn run(mut self, mut jobs: mpsc::Receiver<Job>) {
+        while self.ending.is_none() {
+            let orphaned = self.orphaned;
+            let patience = async {
+                match orphaned {
+                    Some(since) => tokio::time::sleep_until(since + ORPHAN_PATIENCE).await,
+                    None => std::future::pending().await,
+                }
+            };
+            tokio::select! {
+                biased;
+                job = jobs.recv() => match job {
+                    Some(job) => job(&mut self),
+                    None => self.end(),
+                },
+                going = self.driver.turn() => match going {
+                    Ok(true) => {}
+                    Ok(false) => self.end(),
+                    Err(error) => self.survive(Err(error)),
+                },
+                () = patience => self.end(),
+            }
+            if !self.audience.is_empty() {
+                self.orphaned = None;
+            } else if self.session().is_idle() {
+                self.end();
+            } else {
+                self.orphaned.get_or_insert_with(Instant::now);
+            }
+        }
+        let error = self.ending.take().flatten();
+        if self.opening.is_none()
+            && let Err(error) = self.driver.close(error).await
+        {
+            tracing::error!(%error, "closing a session failed");
+        }
+        self.background.shutdown().await;
+    }
+}

@@ -1,0 +1,52 @@
+//! How clients reach the server: one over standard input and output, or many over TCP on this machine.
+
+use std::sync::Arc;
+
+use tokio::io::{AsyncRead, AsyncWrite};
+use tokio::net::TcpListener;
+
+use crate::client::Client;
+use crate::hub::Hub;
+use crate::peer::Peer;
+
+/// Connections that may be open at once. Each costs two tasks and its buffers.
+const MAX_CONNECTIONS: usize = 256;
+
+/// Serves the one client on standard input and output until it closes its end.
+pub async fn serve_stdio(hub: &Arc<Hub>) {
+    serve(hub, tokio::io::stdin(), tokio::io::stdout()).await;
+}
+
+/// Serves whoever connects, until the server is told to stop.
+pub async fn serve_tcp(hub: &Arc<Hub>, listener: TcpListener) {
+    let places = Arc::new(tokio::sync::Semaphore::new(MAX_CONNECTIONS));
+    loop {
+        let Ok(place) = Arc::clone(&places).acquire_owned().await else { return };
+        match listener.accept().await {
+            Ok((stream, _)) => {
+                // Answers are small and wanted at once.
+                let _ = stream.set_nodelay(true);
+                let hub = Arc::clone(hub);
+                tokio::spawn(async move {
+                    let (reader, writer) = stream.into_split();
+                    serve(&hub, reader, writer).await;
+                    drop(place);
+                });
+            }
+            // Out of descriptors, or a client that left before it was greeted.
+            Err(error) => {
+                tracing::warn!(%error, "accepting a connection failed");
+                tokio::task::yield_now().await;
+            }
+        }
+    }
+}
+
+/// Serves one connection to its end.
+pub(crate) async fn serve(hub: &Arc<Hub>, reader: impl AsyncRead + Unpin, writer: impl AsyncWrite + Unpin) {
+    let (peer, outgoing) = Peer::new();
+    let client = Arc::new(Client::new(hub, peer.clone()));
+    hub.joined(&client);
+    peer.run(reader, writer, outgoing, |request| client.take(request)).await;
+    hub.left(&client);
+}
