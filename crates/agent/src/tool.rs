@@ -79,7 +79,7 @@ pub struct ToolContext {
 #[derive(Debug, Clone, PartialEq)]
 pub struct ToolOutcome {
     pub status: ToolStatus,
-    /// What the model is told. On failure this is the error's message too, unless `error` says otherwise.
+    /// What the model is told. On failure this is the error's message too, unless `error` is set.
     pub text: String,
     /// What a person is shown, if that differs: a diff.
     pub detailed: Option<String>,

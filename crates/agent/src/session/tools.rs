@@ -119,10 +119,9 @@ impl Session {
         let tools = self.visible_tools();
         if !tools.iter().any(|spec| spec.name == *name) {
             let names: Vec<&str> = tools.iter().map(|spec| spec.name.as_str()).collect();
-            return Some(ToolOutcome::failure(format!(
-                "Tool '{name}' does not exist. Available tools that can be called are {}.",
-                names.join(", ")
-            )));
+            let short = format!("Tool '{name}' does not exist.");
+            let text = format!("{short} Available tools that can be called are {}.", names.join(", "));
+            return Some(ToolOutcome { error: Some(short), ..ToolOutcome::failure(text) });
         }
         let broken = call.kind == data::ToolType::Function && arguments.is_string();
         broken.then(|| ToolOutcome::failure(format!("The arguments of '{name}' are not a JSON object.")))
@@ -458,8 +457,15 @@ impl Session {
                 (Some(result), None)
             }
             Some(code) => {
-                let error = data::ToolError { message: outcome.text, code: Some(code.to_owned()) };
-                (None, Some(error))
+                let code = Some(code.to_owned());
+                match outcome.error {
+                    None => (None, Some(data::ToolError { message: outcome.text, code })),
+                    // People are told the short form; what the model was told stays in the log beside it.
+                    Some(message) => {
+                        let told = data::ToolResult { content: outcome.text, ..Default::default() };
+                        (Some(told), Some(data::ToolError { message, code }))
+                    }
+                }
             }
         };
         let complete = data::ToolComplete {
