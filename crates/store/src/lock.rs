@@ -6,6 +6,7 @@
 use std::fs::{File, TryLockError};
 use std::io::{self, Read, Seek, SeekFrom, Write};
 use std::path::Path;
+use std::time::Duration;
 
 use crate::disk;
 
@@ -13,6 +14,11 @@ pub(crate) const LOCK_FILE: &str = ".lock";
 
 /// A session may be deleted, and even made anew, between opening its lock file and locking it.
 const ATTEMPTS: usize = 8;
+
+/// A process that was killed while it started a child leaves its lock with that child until the child runs its program,
+/// which is a matter of milliseconds.
+const AFTERLIFE: Duration = Duration::from_secs(2);
+const AFTERLIFE_STEP: Duration = Duration::from_millis(5);
 
 /// Longest process id that is worth reading.
 const PID_BYTES: u64 = 16;
@@ -41,7 +47,21 @@ pub(crate) enum LockError {
 }
 
 impl Lock {
+    /// Takes the lock, or says who has it. The lock of a process that is no more is waited for.
     pub(crate) fn acquire(dir: &Path) -> Result<Self, LockError> {
+        let mut waited = Duration::ZERO;
+        loop {
+            match Self::try_acquire(dir) {
+                Err(LockError::Held { pid: Some(pid) }) if waited < AFTERLIFE && is_gone(pid) => {
+                    std::thread::sleep(AFTERLIFE_STEP);
+                    waited += AFTERLIFE_STEP;
+                }
+                settled => return settled,
+            }
+        }
+    }
+
+    fn try_acquire(dir: &Path) -> Result<Self, LockError> {
         let path = dir.join(LOCK_FILE);
         for _ in 0..ATTEMPTS {
             let opened = disk::private().read(true).write(true).create(true).truncate(false).open(&path);
@@ -78,6 +98,15 @@ fn read_pid(file: &mut File) -> Option<u32> {
     let mut text = String::new();
     file.take(PID_BYTES).read_to_string(&mut text).ok()?;
     text.trim().parse().ok()
+}
+
+/// Whether a process has certainly ended. A zombie has: only its parent has not looked yet.
+fn is_gone(pid: u32) -> bool {
+    match std::fs::read_to_string(format!("/proc/{pid}/stat")) {
+        Ok(stat) => stat.rsplit(')').next().is_some_and(|rest| rest.trim_start().starts_with('Z')),
+        // Where there is no such file system nothing is known, and nothing is waited for.
+        Err(error) => error.kind() == io::ErrorKind::NotFound && Path::new("/proc/self/stat").exists(),
+    }
 }
 
 /// Whether the locked file is still the one that others will find under this name.
