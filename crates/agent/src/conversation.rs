@@ -19,6 +19,8 @@ const MESSAGE_OVERHEAD: usize = 32;
 #[derive(Debug, Clone, Default)]
 pub struct Conversation {
     messages: VecDeque<Arc<Message>>,
+    /// For each message what a person had said in it, if it was a person's.
+    said: VecDeque<Vec<String>>,
     bytes: usize,
     /// Calls of the last assistant message, until each has its result.
     open: Vec<OpenCall>,
@@ -71,6 +73,25 @@ impl Conversation {
             }
         }
         self.push(Message::User(parts));
+        if let Some(said) = self.said.back_mut()
+            && !message.content.is_empty()
+        {
+            said.push(message.content.clone());
+        }
+    }
+
+    /// Puts a summary in the place of the first messages. What people said stays, word by word.
+    pub fn compact(&mut self, count: usize, summary: &str) {
+        let count = count.min(self.messages.len());
+        let said: Vec<String> = self.said.drain(..count).flatten().collect();
+        for message in self.messages.drain(..count) {
+            self.bytes -= size(&message);
+        }
+        let text = crate::prompt::notices::summarized(&said, summary);
+        let message = Message::User(vec![Part::Text(text)]);
+        self.bytes += size(&message);
+        self.messages.push_front(Arc::new(message));
+        self.said.push_front(said);
     }
 
     /// Something that Hangar itself tells the model. It speaks in the user's place.
@@ -191,7 +212,9 @@ impl Conversation {
     /// Drops messages from the front. What the user asked for last stays, in front of what follows.
     pub fn drop_oldest(&mut self, count: usize) {
         let mut request = None;
-        for message in self.messages.drain(..count.min(self.messages.len())) {
+        let count = count.min(self.messages.len());
+        let mut said: Vec<Vec<String>> = self.said.drain(..count).collect();
+        for message in self.messages.drain(..count) {
             self.bytes -= size(&message);
             if matches!(*message, Message::User(_)) {
                 request = Some(message);
@@ -202,10 +225,13 @@ impl Conversation {
         {
             self.bytes += size(&message);
             self.messages.push_front(message);
+            let last = said.iter().rposition(|said| !said.is_empty());
+            self.said.push_front(last.map(|at| said.swap_remove(at)).unwrap_or_default());
         }
     }
 
     fn push(&mut self, message: Message) {
+        self.said.push_back(Vec::new());
         self.bytes += size(&message);
         self.messages.push_back(Arc::new(message));
     }

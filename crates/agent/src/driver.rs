@@ -66,6 +66,8 @@ pub struct Driver {
     commands: mpsc::Receiver<Input>,
     progress: (mpsc::Sender<Body>, mpsc::Receiver<Body>),
     model: Option<(CallSeq, BoxStream<'static, Result<ModelEvent, ModelError>>)>,
+    /// The call that sums the session up.
+    summary: Option<(CallSeq, BoxStream<'static, Result<ModelEvent, ModelError>>)>,
     retry: Option<(CallSeq, Pin<Box<Sleep>>)>,
     running: FuturesUnordered<BoxFuture<'static, (String, ToolOutcome)>>,
     hooks: FuturesUnordered<BoxFuture<'static, Input>>,
@@ -83,6 +85,7 @@ impl Driver {
             commands,
             progress: mpsc::channel(PROGRESS_BUFFER),
             model: None,
+            summary: None,
             retry: None,
             running: FuturesUnordered::new(),
             hooks: FuturesUnordered::new(),
@@ -148,6 +151,7 @@ impl Driver {
             },
             input = happening(
                 &mut self.model,
+                &mut self.summary,
                 &mut self.retry,
                 &mut self.running,
                 &mut self.hooks,
@@ -159,8 +163,15 @@ impl Driver {
     }
 
     async fn happening(&mut self) -> Input {
-        happening(&mut self.model, &mut self.retry, &mut self.running, &mut self.hooks, &mut self.progress.1)
-            .await
+        happening(
+            &mut self.model,
+            &mut self.summary,
+            &mut self.retry,
+            &mut self.running,
+            &mut self.hooks,
+            &mut self.progress.1,
+        )
+        .await
     }
 
     fn take(&mut self, input: Input) -> Result<(), LogError> {
@@ -174,13 +185,18 @@ impl Driver {
     }
 
     fn is_quiet(&self) -> bool {
-        self.model.is_none() && self.retry.is_none() && self.running.is_empty() && self.hooks.is_empty()
+        self.model.is_none()
+            && self.summary.is_none()
+            && self.retry.is_none()
+            && self.running.is_empty()
+            && self.hooks.is_empty()
     }
 
     /// Ends the session: stops what runs, waits for it, and writes the closing event.
     pub async fn close(&mut self, error: Option<String>) -> Result<(), LogError> {
         self.advance(Input::Command(Command::Shutdown { error }))?;
         self.model = None;
+        self.summary = None;
         self.retry = None;
         self.cancel_tools.cancel();
         let progress = &mut self.progress.1;
@@ -233,6 +249,9 @@ impl Driver {
     fn perform(&mut self, effect: Effect) -> Result<Option<Input>, LogError> {
         match effect {
             Effect::CallModel(seq, request) => self.model = Some((seq, self.host.provider.stream(*request))),
+            Effect::Summarize(seq, request) => {
+                self.summary = Some((seq, self.host.provider.stream(*request)));
+            }
             Effect::CancelModel => {
                 self.model = None;
                 self.retry = None;
@@ -296,6 +315,7 @@ impl Driver {
 /// The next piece of an answer, end of a wait, or word from a tool. Pending for ever when nothing is under way.
 async fn happening(
     model: &mut Option<(CallSeq, BoxStream<'static, Result<ModelEvent, ModelError>>)>,
+    summary: &mut Option<(CallSeq, BoxStream<'static, Result<ModelEvent, ModelError>>)>,
     retry: &mut Option<(CallSeq, Pin<Box<Sleep>>)>,
     running: &mut FuturesUnordered<BoxFuture<'static, (String, ToolOutcome)>>,
     hooks: &mut FuturesUnordered<BoxFuture<'static, Input>>,
@@ -308,6 +328,13 @@ async fn happening(
                 *model = None;
             }
             Input::Model(seq, event)
+        }
+        (seq, event) = next_piece(summary) => {
+            let over = !matches!(event, Ok(ref piece) if !matches!(piece, ModelEvent::Finished(_)));
+            if over {
+                *summary = None;
+            }
+            Input::Summary(seq, event)
         }
         seq = retry_due(retry) => {
             *retry = None;

@@ -4,6 +4,7 @@
 //! [`log`]; time and randomness come in with each step.
 
 pub mod conversation;
+pub mod courier;
 pub mod driver;
 pub mod entropy;
 pub mod log;

@@ -81,6 +81,8 @@ events! {
     ModeNoticeDelivered(ModeNoticeDelivered) = "session.mode_notice_delivered" logged;
     TaskComplete(TaskComplete) = "session.task_complete" logged;
     AutopilotStopped(AutopilotStopped) = "session.autopilot_stopped" ephemeral;
+    CompactionStart(CompactionStart) = "session.compaction_start" logged;
+    CompactionComplete(CompactionComplete) = "session.compaction_complete" logged;
     Truncation(Truncation) = "session.truncation" logged;
     UsageInfo(UsageInfo) = "session.usage_info" ephemeral;
     UsageRecord(UsageRecord) = "session.usage_record" logged;

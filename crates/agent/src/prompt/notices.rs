@@ -27,6 +27,31 @@ pub const NOBODY_TO_ASK: &str = "\
 The user is not available to answer and will look at the result later. Decide by yourself and go on. If the request \
 cannot be settled without them, stop and say in task_complete what is unclear rather than build on a guess.";
 
+/// Asks for a summary that can stand for the conversation. Its first sentence is how other programs know such a request.
+pub const SUMMARIZE: &str = "\
+Please create a detailed summary of the conversation so far. The history is being compacted: what you write here \
+replaces it, so whoever goes on must find in it everything that is needed. Call no tools. Use these sections, each in tags \
+of its name:
+
+<overview>: what the user wants and what the work is about.
+<history>: what was asked and what was done about it, in order.
+<work_done>: files made or changed and what is in them now, what works, what was verified.
+<technical_details>: decisions and their reasons, things that were found out, open questions.
+<important_files>: paths, why they matter, the places in them.
+<next_steps>: what is left to do, first things first.
+<checkpoint_title>: a title of two to six words.";
+
+/// What stands for the part of a conversation that was summed up.
+pub fn summarized(asked: &[String], summary: &str) -> String {
+    let asked: String =
+        asked.iter().map(|text| format!("<user_message>\n{text}\n</user_message>\n")).collect();
+    format!(
+        "Some of the conversation history has been summarized to free up context.\n\nYou were originally given \
+         instructions from a user over one or more turns. Here were the user messages:\n{asked}\nHere is a summary of \
+         the prior context:\n<summary>\n{summary}\n</summary>"
+    )
+}
+
 /// Told once when a session enters a mode.
 pub fn mode(mode: Mode) -> &'static str {
     match mode {

@@ -23,6 +23,8 @@ pub enum Input {
     Opened(Opening),
     Command(Command),
     Model(CallSeq, Result<ModelEvent, ModelError>),
+    /// News of the call that sums the session up.
+    Summary(CallSeq, Result<ModelEvent, ModelError>),
     RetryDue(CallSeq),
     Inspected(Vec<Inspection>),
     Progress(Body),
@@ -81,6 +83,10 @@ pub enum Command {
     /// Other tools than before, beside the session's own.
     SetTools(Arc<[ToolSpec]>),
     Unqueue(Unqueue),
+    /// Sum the conversation up now.
+    Compact {
+        instructions: Option<String>,
+    },
     /// Someone joined a session that is alive. Work that waits for answers is kept or ended as interrupted.
     Rejoined {
         continue_pending: bool,
@@ -165,6 +171,8 @@ pub struct Notice {
 pub enum Effect {
     CallModel(CallSeq, Box<ModelRequest>),
     CancelModel,
+    /// Ask for a summary, beside whatever else is under way.
+    Summarize(CallSeq, Box<ModelRequest>),
     RetryAfter(CallSeq, Duration),
     /// Ask the named tools what the calls would touch.
     Inspect(Vec<(String, ToolInput)>),

@@ -5,6 +5,7 @@
 //! without an end, never an effect that the log does not know of.
 
 mod call;
+mod compaction;
 mod hooks;
 mod io;
 mod live;
@@ -20,6 +21,7 @@ use std::sync::Arc;
 use hangar_protocol::Body;
 use hangar_protocol::data::{self, Mode};
 
+pub use compaction::Compaction;
 pub use hooks::{HookKind, HookRequest};
 pub use io::{
     CallSeq, Command, Context, Effect, Input, Inspection, Notice, Opening, Origin, Prompt, Reminder, Step,
@@ -33,6 +35,7 @@ use crate::entropy::Entropy;
 use crate::model::{ProviderFacts, TokenMeter};
 use crate::permissions::Policy;
 use crate::tool::{ToolFilter, ToolSpec};
+use compaction::Compacting;
 use live::ToolsChanged;
 use run::Run;
 
@@ -50,6 +53,8 @@ pub struct SessionConfig {
     /// Set where someone looks at `session.usage_info`: counting takes a tokenizer, which costs time to load.
     pub meter: Option<Arc<dyn TokenMeter>>,
     pub streaming: bool,
+    /// When the session sums itself up; never where absent.
+    pub compaction: Option<Compaction>,
     /// Whether the model is shown images.
     pub vision: bool,
     /// How often an autopilot that stops without `task_complete` is sent on.
@@ -87,6 +92,8 @@ pub struct Session {
     tools_changed: ToolsChanged,
     /// Whether the session was opened from a log.
     resumed: bool,
+    /// A summary on its way.
+    compacting: Option<Compacting>,
     /// Hooks that were asked and have not answered.
     open_hooks: Vec<(String, HookKind)>,
 }
@@ -104,6 +111,7 @@ impl Session {
             greeted: false,
             tools_changed: ToolsChanged::default(),
             resumed: false,
+            compacting: None,
             open_hooks: Vec::new(),
         }
     }
@@ -141,6 +149,10 @@ impl Session {
             Input::Command(Command::Rejoined { continue_pending }) => {
                 self.rejoined(continue_pending, &mut step, context);
             }
+            Input::Command(Command::Compact { instructions }) => {
+                self.compact(instructions.as_deref(), &mut step, context);
+            }
+            Input::Summary(call, event) => self.summarized(call, event, &mut step, context),
             Input::HookDone { id, output } => self.hook_done(&id, output, &mut step, context),
             Input::Command(Command::Shutdown { error }) => self.shutdown(error, &mut step, context),
             Input::Model(call, event) => self.model(call, event, &mut step, context),

@@ -43,6 +43,8 @@ pub(super) enum Phase {
     },
     /// Looking for instructions about what the last tools touched.
     Discovering,
+    /// The context is full; the next call waits for a summary.
+    AwaitingSummary,
     /// Asking hooks about the prompt before it is part of the conversation.
     Preparing(Box<Preparing>),
     /// Asking hooks whether the run may end.
@@ -199,6 +201,12 @@ impl Session {
             interaction_id: Some(run.interaction_id.clone()),
         };
         self.emit(step, start);
+        if self.mind_the_context(step, context) {
+            if let Some(run) = &mut self.run {
+                run.phase = Phase::AwaitingSummary;
+            }
+            return;
+        }
         self.call_model(0, step, context);
     }
 
@@ -302,7 +310,11 @@ impl Session {
                 self.emit(step, data::Abort { reason });
                 self.emit(step, interrupted);
             }
-            Phase::Between | Phase::Discovering | Phase::Preparing(_) | Phase::Stopping { .. } => {
+            Phase::Between
+            | Phase::Discovering
+            | Phase::AwaitingSummary
+            | Phase::Preparing(_)
+            | Phase::Stopping { .. } => {
                 self.emit(step, data::Abort { reason });
             }
         }
@@ -340,6 +352,8 @@ impl Session {
             messages_removed_during_truncation: removed as u64,
             performed_by: "hangar".to_owned(),
         };
+        // A summary on its way covers messages that are gone now.
+        self.compacting = None;
         self.emit(step, truncation);
     }
 }

@@ -77,6 +77,7 @@ impl State {
                 | "session.mode_changed"
                 | "session.mode_notice_delivered"
                 | "session.truncation"
+                | "session.compaction_complete"
                 | "session.usage_record"
                 | "user.message"
                 | "system.message"
@@ -152,6 +153,11 @@ impl State {
             Body::Abort(_) => self.conversation.close_open_calls(),
             Body::Truncation(truncation) => {
                 self.conversation.drop_oldest(truncation.messages_removed_during_truncation as usize);
+            }
+            Body::CompactionComplete(complete) if complete.success => {
+                if let (Some(count), Some(summary)) = (complete.messages_removed, &complete.summary_content) {
+                    self.conversation.compact(usize::try_from(count).unwrap_or(usize::MAX), summary);
+                }
             }
             Body::UsageRecord(record) => self.totals.add(&record.usage),
             _ => {}

@@ -5,7 +5,9 @@
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on should say where")]
 
 mod autopilot;
+mod compaction;
 mod failures;
+mod hooks;
 mod permissions;
 mod resume;
 mod stage;

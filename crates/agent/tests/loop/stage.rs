@@ -38,6 +38,26 @@ pub(crate) fn call(id: &'static str, tool: &'static str) -> Line {
     Line::Call(vec![(id, tool, json!({}))])
 }
 
+/// Counts one token for each letter of the conversation.
+struct Letters;
+
+impl TokenMeter for Letters {
+    fn measure(&self, request: &ModelRequest) -> TokenCount {
+        let letters = |parts: &[Part]| -> u64 {
+            parts.iter().map(|part| if let Part::Text(text) = part { text.len() as u64 } else { 0 }).sum()
+        };
+        let conversation = request
+            .messages
+            .iter()
+            .map(|message| match &**message {
+                Message::User(parts) | Message::Tool { parts, .. } => letters(parts),
+                Message::Assistant(turn) => turn.text.len() as u64,
+            })
+            .sum();
+        TokenCount { system: 0, conversation, tools: 0 }
+    }
+}
+
 struct Actor {
     lines: Mutex<VecDeque<Line>>,
     requests: Arc<Mutex<Vec<ModelRequest>>>,
@@ -196,6 +216,8 @@ pub(crate) struct Setting {
     pub(crate) mode: Mode,
     pub(crate) cap: u32,
     pub(crate) user_reachable: bool,
+    pub(crate) compaction: Option<Compaction>,
+    pub(crate) hooks: Option<Arc<dyn hangar_agent::driver::Hooks>>,
     pub(crate) allow_all: bool,
     pub(crate) max_prompt_tokens: u64,
     pub(crate) log: Vec<Event>,
@@ -207,6 +229,8 @@ impl Default for Setting {
             mode: Mode::Interactive,
             cap: 5,
             user_reachable: false,
+            compaction: None,
+            hooks: None,
             allow_all: true,
             max_prompt_tokens: 128_000,
             log: Vec::new(),
@@ -247,12 +271,13 @@ impl Stage {
             policy,
             provider: provider.facts(),
             max_prompt_tokens: setting.max_prompt_tokens,
-            meter: None,
+            meter: setting.compaction.is_some().then(|| Arc::new(Letters) as Arc<dyn TokenMeter>),
             streaming: true,
             autopilot_cap: setting.cap,
             user_reachable: setting.user_reachable,
             questions_answered: setting.user_reachable,
-            hooks: false,
+            hooks: setting.hooks.is_some(),
+            compaction: setting.compaction,
             vision: true,
             headers: Vec::new(),
             own_tools: ToolFilter::default(),
@@ -276,7 +301,7 @@ impl Stage {
             log: Box::new(memory.clone()),
             sink: Box::new(audience.clone()),
             discovery: None,
-            hooks: None,
+            hooks: setting.hooks.clone(),
             now: Box::new(move || start + clock.elapsed()),
             entropy: Entropy::seeded(1),
             retry_scale: 1.0,

@@ -3,6 +3,7 @@
 //! What is unknown is absent, never zero: token counts, costs and times are `Option`.
 
 mod assistant;
+mod compaction;
 mod hook;
 mod model;
 mod session;
@@ -11,6 +12,7 @@ mod tool;
 mod user;
 
 pub use assistant::*;
+pub use compaction::*;
 pub use hook::*;
 pub use model::*;
 pub use session::*;

@@ -235,3 +235,14 @@ proptest! {
         }
     }
 }
+
+#[test]
+fn a_careful_policy_asks_about_what_is_harmless_too() {
+    let careful = Policy { asks_about_reads: true, ..policy("", "") };
+    let asks = |policy: &Policy, access: &AccessRequest| matches!(policy.decide(access), Verdict::Ask { .. });
+    assert!(asks(&careful, &read("/w/a")) && asks(&careful, &shell("!ls")));
+    let approved = Policy { approvals: vec![Approval::Read], ..careful.clone() };
+    assert!(!asks(&approved, &read("/w/a")));
+    let trusting = Policy { allow_all_tools: true, ..careful };
+    assert!(!asks(&trusting, &read("/w/a")) && !asks(&trusting, &shell("!ls")));
+}
