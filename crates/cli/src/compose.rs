@@ -10,7 +10,7 @@ use hangar_agent::model::{ModelRequest, TokenCount, TokenMeter};
 use hangar_agent::permissions::Policy;
 use hangar_agent::prompt::{Environment, SystemPrompt};
 use hangar_agent::session::state::project;
-use hangar_agent::session::{Command, Input, Notice, Opening, Session, SessionConfig, State};
+use hangar_agent::session::{Command, Compaction, Input, Notice, Opening, Session, SessionConfig, State};
 use hangar_agent::tool::{Tool, ToolFilter, ToolSource, Toolset};
 use hangar_models::known;
 use hangar_models::tokens::Counter;
@@ -63,6 +63,8 @@ pub(crate) struct Plan<'a> {
     pub(crate) secrets: Vec<String>,
     pub(crate) metered: bool,
     pub(crate) streaming: bool,
+    /// When the session sums itself up; never where absent.
+    pub(crate) compaction: Option<Compaction>,
     /// Whether the model is shown images.
     pub(crate) vision: bool,
     pub(crate) autopilot_cap: u32,
@@ -141,6 +143,7 @@ pub(crate) fn session(settings: &Settings, plan: Plan<'_>) -> Result<Composed> {
         meter: plan.metered.then(|| Arc::new(Meter(chosen.model.clone())) as Arc<dyn TokenMeter>),
         streaming: plan.streaming,
         vision: plan.vision,
+        compaction: plan.compaction,
         autopilot_cap: plan.autopilot_cap,
         user_reachable: false,
         questions_answered: false,

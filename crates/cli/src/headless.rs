@@ -76,6 +76,7 @@ async fn drive(settings: &Settings, args: RunArgs, text: String) -> Result<Exit>
             model: args.model.as_deref(),
             record: args.record.as_deref(),
             replay: args.replay.as_deref(),
+            ..Wanted::default()
         };
         let chosen = providers::choose(settings, wanted)?;
         if chosen.scripted {

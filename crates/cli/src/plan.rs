@@ -41,6 +41,7 @@ pub(crate) fn of_run<'a>(
         // Only a reader of all events sees the count, and the tokenizer is not free.
         metered: args.all_events,
         streaming: args.stream == Switch::On,
+        compaction: None,
         vision: true,
         autopilot_cap: args.max_autopilot_continues,
         may_ask: !args.no_ask_user,

@@ -10,7 +10,7 @@ use hangar_agent::model::ModelProvider;
 use hangar_models::base_url::BaseUrl;
 use hangar_models::config::{self, Auth, ProviderConfig, ProviderKind};
 use hangar_models::scripted::{Names, Recorder, Replay, Script, ScriptedModel};
-use hangar_models::{Secret, known};
+use hangar_models::{Secret, Ways, known};
 
 use crate::settings::Settings;
 
@@ -33,8 +33,10 @@ pub(crate) struct Chosen {
 }
 
 /// What the user asked for, before anything is looked up.
-#[derive(Debug, Default, Clone, Copy)]
+#[derive(Default, Clone)]
 pub(crate) struct Wanted<'a> {
+    /// How the provider reaches the network, where not as usual.
+    pub(crate) ways: Ways,
     pub(crate) model: Option<&'a str>,
     pub(crate) record: Option<&'a Path>,
     pub(crate) replay: Option<&'a Path>,
@@ -53,7 +55,7 @@ pub(crate) fn choose(settings: &Settings, wanted: Wanted<'_>) -> Result<Chosen> 
     };
     let mut chosen = match preferred.as_deref() {
         Some(model) if is_scripted(model) => scripted(settings)?,
-        preferred => real(settings, preferred, wanted.replay.is_some())?,
+        preferred => real(settings, preferred, wanted.replay.is_some(), wanted.ways)?,
     };
     if let Some(path) = wanted.replay {
         let replay = Replay::open(path, Names::default())
@@ -91,7 +93,7 @@ pub(crate) fn read_script(path: &Path) -> Result<Script> {
     Script::parse(&text).with_context(|| format!("{} is not a script", path.display()))
 }
 
-fn real(settings: &Settings, model: Option<&str>, replaying: bool) -> Result<Chosen> {
+fn real(settings: &Settings, model: Option<&str>, replaying: bool, ways: Ways) -> Result<Chosen> {
     let providers = configured(settings)?;
     if providers.is_empty() {
         if replaying {
@@ -119,7 +121,7 @@ fn real(settings: &Settings, model: Option<&str>, replaying: bool) -> Result<Cho
     Ok(Chosen {
         model: name.to_owned(),
         max_prompt_tokens: limit,
-        provider: hangar_models::build(provider.clone()),
+        provider: hangar_models::build_by(provider.clone(), ways),
         scripted: false,
     })
 }

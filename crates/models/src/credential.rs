@@ -1,8 +1,10 @@
 //! The credential of a provider at the moment of a call, which may be what a command prints.
 
 use std::process::{ExitStatus, Stdio};
+use std::sync::Arc;
 use std::time::Duration;
 
+use hangar_agent::courier::TokenSource;
 use hangar_agent::model::{ModelError, ModelErrorKind};
 use tokio::io::AsyncReadExt;
 use tokio::process::{Child, Command};
@@ -28,13 +30,17 @@ pub(crate) enum Credential {
 }
 
 pub(crate) struct Credentials {
+    /// The provider's name.
+    provider: String,
     auth: Auth,
+    /// Asked before every call, in place of what is configured.
+    tokens: Option<Arc<dyn TokenSource>>,
     printed: Mutex<Option<(Secret, Instant)>>,
 }
 
 impl Credentials {
-    pub(crate) fn new(auth: Auth) -> Self {
-        Self { auth, printed: Mutex::new(None) }
+    pub(crate) fn new(provider: &str, auth: Auth, tokens: Option<Arc<dyn TokenSource>>) -> Self {
+        Self { provider: provider.to_owned(), auth, tokens, printed: Mutex::new(None) }
     }
 
     /// Whether custom headers of the same name must not win.
@@ -43,6 +49,17 @@ impl Credentials {
     }
 
     pub(crate) async fn current(&self) -> Result<Credential, ModelError> {
+        if let Some(tokens) = &self.tokens {
+            let token = tokens.token(&self.provider).await.map_err(|message| ModelError {
+                kind: ModelErrorKind::Configuration,
+                status: None,
+                message: format!("no token for the model provider: {message}"),
+                body: None,
+                code: None,
+                retry_after: None,
+            })?;
+            return Ok(Credential::Bearer(Secret::new(token)));
+        }
         let command = match &self.auth {
             Auth::None => return Ok(Credential::None),
             Auth::ApiKey(key) => return Ok(Credential::Key(key.clone())),
@@ -144,7 +161,7 @@ mod tests {
     use super::*;
 
     async fn check(command: &str, expected: Result<&str, &str>) {
-        let current = Credentials::new(Auth::Command(command.into())).current().await;
+        let current = Credentials::new("test", Auth::Command(command.into()), None).current().await;
         let current = current.map_err(|error| error.message);
         match expected {
             Ok(key) => assert_eq!(current, Ok(Credential::Key(Secret::new(key)))),
@@ -169,7 +186,7 @@ mod tests {
         let dir = tempfile::tempdir().unwrap();
         let file = dir.path().join("runs");
         let command = format!("echo x >> '{0}'; wc -l < '{0}'", file.display());
-        let credentials = Credentials::new(Auth::Command(command));
+        let credentials = Credentials::new("test", Auth::Command(command), None);
         let key = |text: &str| Credential::Key(Secret::new(text));
         assert_eq!(credentials.current().await.unwrap(), key("1"));
         assert_eq!(credentials.current().await.unwrap(), key("1"));

@@ -4,6 +4,8 @@ use std::error::Error as _;
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
+use futures_util::StreamExt;
+use hangar_agent::courier::{Courier, Inbound, Outbound};
 use hangar_agent::model::{ModelError, ModelErrorKind};
 use reqwest::header::HeaderMap;
 use reqwest::redirect::Policy;
@@ -24,11 +26,17 @@ pub(crate) struct Http {
     proxy: Proxy,
     limits: TimeLimits,
     client: OnceLock<Client>,
+    courier: Option<Arc<dyn Courier>>,
 }
 
 impl Http {
     pub(crate) fn new(base_url: BaseUrl, proxy: Proxy, limits: TimeLimits) -> Self {
-        Self { base_url, proxy, limits, client: OnceLock::new() }
+        Self { base_url, proxy, limits, client: OnceLock::new(), courier: None }
+    }
+
+    /// Has someone else make the requests.
+    pub(crate) fn carried_by(self, courier: Option<Arc<dyn Courier>>) -> Self {
+        Self { courier, ..self }
     }
 
     pub(crate) fn limits(&self) -> TimeLimits {
@@ -57,8 +65,20 @@ impl Http {
 
     /// The answer, once its head is there, unless it says no.
     async fn send(&self, request: reqwest::RequestBuilder, limit: Duration) -> Result<Response, ModelError> {
-        let sent = tokio::time::timeout(limit, request.send()).await.map_err(|_| self.silent(limit))?;
-        let mut response = sent.map_err(|error| self.unsent(&error))?;
+        let mut response = match &self.courier {
+            Some(courier) => {
+                let outbound = outbound(request.build().map_err(|error| self.unsent(&error))?);
+                let carried = tokio::time::timeout(limit, courier.carry(outbound)).await;
+                let inbound = carried.map_err(|_| self.silent(limit))?;
+                let received = inbound.and_then(received);
+                received.map_err(|message| error::bare(ModelErrorKind::Connect, message))?
+            }
+            None => {
+                let sent =
+                    tokio::time::timeout(limit, request.send()).await.map_err(|_| self.silent(limit))?;
+                sent.map_err(|error| self.unsent(&error))?
+            }
+        };
         if response.status().is_success() {
             return Ok(response);
         }
@@ -167,6 +187,27 @@ impl Http {
         }
         builder.build()
     }
+}
+
+fn outbound(request: reqwest::Request) -> Outbound {
+    let headers = request.headers().iter();
+    Outbound {
+        method: request.method().to_string(),
+        url: request.url().to_string(),
+        headers: headers
+            .map(|(name, value)| (name.to_string(), String::from_utf8_lossy(value.as_bytes()).into_owned()))
+            .collect(),
+        body: request.body().and_then(reqwest::Body::as_bytes).unwrap_or_default().to_vec(),
+    }
+}
+
+fn received(inbound: Inbound) -> Result<Response, String> {
+    let mut response = hyper::http::Response::builder().status(inbound.status);
+    for (name, value) in &inbound.headers {
+        response = response.header(name, value);
+    }
+    let body = reqwest::Body::wrap_stream(inbound.body.map(|piece| piece.map_err(std::io::Error::other)));
+    response.body(body).map(Response::from).map_err(|error| format!("the answer is not HTTP: {error}"))
 }
 
 /// The innermost cause: the outer ones only say that a request failed, and name the URL.

@@ -23,6 +23,7 @@ mod wire;
 
 use std::sync::Arc;
 
+use hangar_agent::courier::{Courier, TokenSource};
 use hangar_agent::model::ModelProvider;
 
 pub use secret::Secret;
@@ -35,6 +36,18 @@ use provider::Provider;
 /// A provider that can be called. Nothing is opened or read before its first call.
 pub fn build(config: ProviderConfig) -> Arc<dyn ModelProvider> {
     Arc::new(Provider::new(config))
+}
+
+/// Ways of a provider's own to the network and to its credential; the usual ones where absent.
+#[derive(Clone, Default)]
+pub struct Ways {
+    pub courier: Option<Arc<dyn Courier>>,
+    pub tokens: Option<Arc<dyn TokenSource>>,
+}
+
+/// A provider that can be called, by ways of its own.
+pub fn build_by(config: ProviderConfig, ways: Ways) -> Arc<dyn ModelProvider> {
+    Arc::new(Provider::by(config, ways))
 }
 
 /// A provider whose models are known already: their limits hold where the configuration sets none, and GitHub's API need

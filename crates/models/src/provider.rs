@@ -10,6 +10,7 @@ use hangar_agent::model::{
 use reqwest::Url;
 use reqwest::header::{ACCEPT, AUTHORIZATION, CONTENT_TYPE, HeaderMap, HeaderName, HeaderValue};
 
+use crate::Ways;
 use crate::answer::{self, Answer, Told};
 use crate::config::{ProviderConfig, ProviderKind, WireApi};
 use crate::copilot::{self, Routes};
@@ -41,8 +42,18 @@ impl Provider {
         Self::with_routes(config, routes)
     }
 
+    /// A provider that reaches the network and its credential by other ways than usual.
+    pub(crate) fn by(config: ProviderConfig, ways: Ways) -> Self {
+        let routes = (config.kind == ProviderKind::Copilot).then(Routes::default);
+        Self::assemble(config, routes, ways)
+    }
+
     /// A provider whose catalogue is known already, so that it need not be asked for.
     pub(crate) fn with_routes(config: ProviderConfig, routes: Option<Routes>) -> Self {
+        Self::assemble(config, routes, Ways::default())
+    }
+
+    fn assemble(config: ProviderConfig, routes: Option<Routes>, ways: Ways) -> Self {
         let mut redactor = Redactor::default();
         for (name, value) in &config.headers {
             if is_credential(name)
@@ -52,8 +63,11 @@ impl Provider {
             }
         }
         Self(Arc::new(Inner {
-            http: Arc::new(Http::new(config.base_url.clone(), config.proxy.clone(), config.limits)),
-            credentials: Credentials::new(config.auth.clone()),
+            http: Arc::new(
+                Http::new(config.base_url.clone(), config.proxy.clone(), config.limits)
+                    .carried_by(ways.courier),
+            ),
+            credentials: Credentials::new(&config.name, config.auth.clone(), ways.tokens),
             redactor: Mutex::new(redactor),
             routes,
             config,

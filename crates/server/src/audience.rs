@@ -88,6 +88,12 @@ impl Audience {
         members.len() < before
     }
 
+    /// The client that makes the session's requests to the model, if one does.
+    pub(crate) fn courier(&self) -> Option<Arc<Client>> {
+        let members = self.members();
+        members.iter().find(|member| member.client.is_courier()).map(|member| Arc::clone(&member.client))
+    }
+
     pub(crate) fn is_empty(&self) -> bool {
         self.members().is_empty()
     }

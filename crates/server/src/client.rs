@@ -1,6 +1,6 @@
 //! A connected client: its requests, each answered by a task of its own.
 
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, PoisonError, Weak};
 
 use hangar_protocol::rpc::{ErrorObject, Id, codes};
@@ -8,6 +8,7 @@ use serde_json::json;
 
 use crate::handshake::{ConnectParams, Gate, PROTOCOL_VERSION};
 use crate::hub::Hub;
+use crate::inference::Exchanges;
 use crate::methods::{self, Call};
 use crate::peer::{Peer, Request, raw};
 
@@ -23,6 +24,9 @@ pub(crate) struct Client {
     hub: Weak<Hub>,
     gate: Mutex<Gate>,
     in_flight: AtomicUsize,
+    /// Whether the client makes the requests to models.
+    courier: AtomicBool,
+    pub(crate) exchanges: Exchanges,
 }
 
 impl Client {
@@ -33,7 +37,17 @@ impl Client {
             hub: Arc::downgrade(hub),
             gate: Mutex::new(Gate::new(hub.config().token.as_ref())),
             in_flight: AtomicUsize::new(0),
+            courier: AtomicBool::new(false),
+            exchanges: Exchanges::default(),
         }
+    }
+
+    pub(crate) fn is_courier(&self) -> bool {
+        self.courier.load(Ordering::Relaxed)
+    }
+
+    pub(crate) fn become_courier(&self) {
+        self.courier.store(true, Ordering::Relaxed);
     }
 
     /// Takes a request. The handshake is settled here, in order; everything else runs side by side.

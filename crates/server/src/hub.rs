@@ -18,6 +18,7 @@ use crate::client::{Client, ClientId};
 use crate::external::{ExternalTool, PendingCalls};
 use crate::handshake::Token;
 use crate::history::History;
+use crate::inference;
 use crate::methods::Failure;
 use crate::opener::{SessionOpener, Wanted};
 use crate::peer::notification;
@@ -221,6 +222,7 @@ impl Hub {
             spec: &spec,
             sink: Box::new(Broadcast(Arc::clone(&audience))),
             hooks: Arc::new(ClientHooks(Arc::clone(&audience))),
+            ways: inference::ways(&audience, &spec, client.is_courier()),
         })?;
         audience.join(self.member(id.as_str(), &pending, &spec, client));
         let (jobs, queue) = mpsc::channel(JOBS);
@@ -261,8 +263,13 @@ impl Hub {
         Member::new(Arc::clone(client), spec, tools.collect())
     }
 
-    /// Composes a session that is alive anew, for settings that a living one cannot take over.
-    pub(crate) async fn reopen(self: &Arc<Self>, live: &Arc<Live>) -> Result<(), Failure> {
+    /// Composes a session that is alive anew, for changes that a living one cannot take over. If that fails, it goes on
+    /// as it was.
+    pub(crate) async fn reopen(
+        self: &Arc<Self>,
+        live: &Arc<Live>,
+        change: SessionSpec,
+    ) -> Result<(), Failure> {
         let hub = Arc::clone(self);
         let (audience, id) = (Arc::clone(&live.audience), live.id.clone());
         live.ask(move |task| {
@@ -270,13 +277,17 @@ impl Hub {
                 return Err(Failure::new("the session is at work; abort it or wait for it to be idle"));
             }
             task.driver.rest();
-            let spec = SessionSpec { disable_resume: Some(true), ..task.spec.clone() };
+            let mut changed = task.spec.clone();
+            changed.adopt(change);
+            let spec = SessionSpec { disable_resume: Some(true), ..changed.clone() };
             let opened = hub.config.opener.open(Wanted {
                 id,
                 spec: &spec,
                 sink: Box::new(Broadcast(Arc::clone(&audience))),
-                hooks: Arc::new(ClientHooks(audience)),
+                hooks: Arc::new(ClientHooks(Arc::clone(&audience))),
+                ways: inference::ways(&audience, &spec, audience.courier().is_some()),
             })?;
+            task.spec = changed;
             task.replace(opened);
             Ok(())
         })

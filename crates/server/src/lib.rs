@@ -12,6 +12,7 @@ mod external;
 mod handshake;
 mod history;
 mod hub;
+mod inference;
 mod locations;
 pub mod methods;
 mod opener;
@@ -23,7 +24,7 @@ mod transport;
 
 pub use handshake::Token;
 pub use hub::{Hub, HubConfig};
-pub use opener::{AuthStatus, Background, OpenError, Opened, SessionOpener, Wanted};
+pub use opener::{AuthStatus, Background, OpenError, Opened, SessionOpener, Wanted, Ways};
 pub use spec::{
     CapabilityOverrides, DefaultAgent, InfiniteSessions, LargeOutput, ModelLimits, ModelSpec, ModelSupports,
     ProviderSpec, SectionAction, SectionSpec, SessionSpec, SystemMessageSpec, ToolDeclaration,

@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use futures_util::future::BoxFuture;
+use hangar_agent::courier::{Courier, TokenSource};
 use hangar_agent::driver::{Driver, EventSink, Hooks};
 use hangar_agent::model::ModelProvider;
 use hangar_agent::prompt::Environment;
@@ -18,7 +19,12 @@ pub trait SessionOpener: Send + Sync {
     fn open(&self, wanted: Wanted<'_>) -> Result<Opened, OpenError>;
 
     /// The provider for a model of a session that was opened with this specification.
-    fn provider(&self, spec: &SessionSpec, model: &str) -> Result<Arc<dyn ModelProvider>, OpenError>;
+    fn provider(
+        &self,
+        spec: &SessionSpec,
+        model: &str,
+        ways: Ways,
+    ) -> Result<Arc<dyn ModelProvider>, OpenError>;
 
     /// Custom instructions for a session with this specification.
     fn instructions(&self, spec: &SessionSpec) -> Result<String, OpenError>;
@@ -35,6 +41,16 @@ pub struct Wanted<'a> {
     pub spec: &'a SessionSpec,
     pub sink: Box<dyn EventSink>,
     pub hooks: Arc<dyn Hooks>,
+    pub ways: Ways,
+}
+
+/// How a session's provider reaches the model, where the client has a say in it.
+#[derive(Clone, Default)]
+pub struct Ways {
+    /// Makes the requests.
+    pub courier: Option<Arc<dyn Courier>>,
+    /// Knows the token of a provider that the client brought.
+    pub tokens: Option<Arc<dyn TokenSource>>,
 }
 
 /// A session, ready to be driven.

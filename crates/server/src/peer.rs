@@ -114,6 +114,10 @@ impl Peer {
         self.0.closed.cancel();
     }
 
+    pub(crate) async fn closed(&self) {
+        self.0.closed.cancelled().await;
+    }
+
     pub(crate) fn is_closed(&self) -> bool {
         self.0.closed.is_cancelled()
     }

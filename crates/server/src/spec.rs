@@ -4,6 +4,7 @@
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 
+use hangar_agent::session::Compaction;
 use hangar_agent::tool::ToolFilter;
 use serde::Deserialize;
 
@@ -50,6 +51,16 @@ impl SessionSpec {
             available: self.available_tools.clone(),
             excluded: self.excluded_tools.clone().unwrap_or_default(),
         }
+    }
+
+    /// When the session is to sum itself up.
+    pub fn compaction(&self) -> Option<Compaction> {
+        let usual = Compaction::default();
+        let config = self.infinite_sessions.clone().unwrap_or_default();
+        self.is_infinite().then(|| Compaction {
+            start: config.background_compaction_threshold.unwrap_or(usual.start),
+            wait: config.buffer_exhaustion_threshold.unwrap_or(usual.wait),
+        })
     }
 
     /// Whether the model is to be shown images.

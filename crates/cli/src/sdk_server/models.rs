@@ -7,7 +7,7 @@ use hangar_models::base_url::BaseUrl;
 use hangar_models::catalogue::{Cache, ModelInfo};
 use hangar_models::config::{Auth, ProviderConfig, ProviderKind, WireApi};
 use hangar_models::{Secret, known};
-use hangar_server::{ModelSpec, ProviderSpec, SessionSpec};
+use hangar_server::{ModelSpec, ProviderSpec, SessionSpec, Ways};
 use serde_json::{Value, json};
 
 use crate::providers::{self, Chosen, Wanted};
@@ -16,10 +16,19 @@ use crate::settings::Settings;
 /// Catalogues change by the week, not by the minute.
 const TIME_TO_LIVE: Duration = Duration::from_secs(3600);
 
-pub(super) fn choose(settings: &Settings, spec: &SessionSpec, model: Option<&str>) -> Result<Chosen> {
-    let mut chosen = match own(spec, model)? {
+pub(super) fn choose(
+    settings: &Settings,
+    spec: &SessionSpec,
+    model: Option<&str>,
+    ways: &Ways,
+) -> Result<Chosen> {
+    let ways = hangar_models::Ways { courier: ways.courier.clone(), tokens: ways.tokens.clone() };
+    let mut chosen = match own(spec, model, &ways)? {
         Some(chosen) => chosen,
-        None => providers::choose(settings, Wanted { model, ..Wanted::default() })?,
+        None => providers::choose(
+            settings,
+            Wanted { model, ways: hangar_models::Ways { tokens: None, ..ways }, ..Wanted::default() },
+        )?,
     };
     let limits = spec.model_capabilities.as_ref().and_then(|overrides| overrides.limits.as_ref());
     if let Some(limit) =
@@ -31,12 +40,12 @@ pub(super) fn choose(settings: &Settings, spec: &SessionSpec, model: Option<&str
 }
 
 /// A provider that the client brought, if the model is one of its own.
-fn own(spec: &SessionSpec, model: Option<&str>) -> Result<Option<Chosen>> {
+fn own(spec: &SessionSpec, model: Option<&str>, ways: &hangar_models::Ways) -> Result<Option<Chosen>> {
     if let Some(provider) = &spec.provider {
         let model = model.or(provider.model_id.as_deref());
         let model = model.ok_or_else(|| anyhow!("a session with a provider of its own needs a model"))?;
         let config = config(provider, None)?;
-        return Ok(Some(chosen(config, model)));
+        return Ok(Some(chosen(config, model, ways_of(provider, ways))));
     }
     let Some(providers) = &spec.providers else { return Ok(None) };
     let Some(model) = model else { return Ok(None) };
@@ -48,10 +57,16 @@ fn own(spec: &SessionSpec, model: Option<&str>) -> Result<Option<Chosen>> {
         bail!("the model `{model}` names the provider `{}`, which is not there", listed.provider);
     };
     let config = config(provider, Some(listed))?;
-    Ok(Some(chosen(config, model)))
+    Ok(Some(chosen(config, model, ways_of(provider, ways))))
 }
 
-fn chosen(config: ProviderConfig, model: &str) -> Chosen {
+/// A provider whose token the client knows asks for it; others have theirs.
+fn ways_of(provider: &ProviderSpec, ways: &hangar_models::Ways) -> hangar_models::Ways {
+    let asks = provider.has_bearer_token_provider.unwrap_or(false);
+    hangar_models::Ways { tokens: ways.tokens.clone().filter(|_| asks), courier: ways.courier.clone() }
+}
+
+fn chosen(config: ProviderConfig, model: &str, ways: hangar_models::Ways) -> Chosen {
     let limit = config
         .max_prompt_tokens
         .or_else(|| known::limits(model).map(|limits| limits.max_prompt_tokens))
@@ -59,7 +74,7 @@ fn chosen(config: ProviderConfig, model: &str) -> Chosen {
     Chosen {
         model: model.to_owned(),
         max_prompt_tokens: limit,
-        provider: hangar_models::build(config),
+        provider: hangar_models::build_by(config, ways),
         scripted: false,
     }
 }
@@ -80,7 +95,8 @@ fn config(spec: &ProviderSpec, model: Option<&ModelSpec>) -> Result<ProviderConf
         Some(other) => bail!("the provider's type is `{other}`; it must be openai, azure or anthropic"),
     };
     let url = BaseUrl::parse(&spec.base_url).with_context(|| format!("baseUrl is `{}`", spec.base_url))?;
-    let mut config = ProviderConfig::new(spec.name.clone().unwrap_or_else(|| "client".to_owned()), kind, url);
+    let mut config =
+        ProviderConfig::new(spec.name.clone().unwrap_or_else(|| "default".to_owned()), kind, url);
     config.auth = match (&spec.bearer_token, &spec.api_key) {
         (Some(token), _) => Auth::Bearer(Secret::new(token.clone())),
         (None, Some(key)) => Auth::ApiKey(Secret::new(key.clone())),

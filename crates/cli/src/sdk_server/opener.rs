@@ -9,7 +9,7 @@ use hangar_agent::model::{
 };
 use hangar_agent::permissions::Policy;
 use hangar_models::known;
-use hangar_server::{AuthStatus, Background, OpenError, Opened, SessionOpener, SessionSpec, Wanted};
+use hangar_server::{AuthStatus, Background, OpenError, Opened, SessionOpener, SessionSpec, Wanted, Ways};
 use hangar_store::Store;
 use hangar_tools::shell::Shells;
 
@@ -41,10 +41,11 @@ impl Opener {
     }
 
     fn compose(&self, wanted: Wanted<'_>) -> Result<Opened> {
-        let Wanted { id, spec, sink, hooks } = wanted;
+        let Wanted { id, spec, sink, hooks, ways } = wanted;
         let settings = self.settings(spec);
         let stored = Store::new(&settings.home).contains(&id);
-        let choose = |before: Option<&str>| Ok(choose(&settings, spec, spec.model.as_deref().or(before)));
+        let choose =
+            |before: Option<&str>| Ok(choose(&settings, spec, spec.model.as_deref().or(before), &ways));
         let plan = Plan {
             selection: if stored { Selection::Resume(id) } else { Selection::New { id, name: None } },
             directory: spec.working_directory.clone(),
@@ -63,6 +64,7 @@ impl Opener {
             secrets: self.args.secret_env_vars.clone(),
             metered: true,
             streaming: spec.streaming.unwrap_or(false),
+            compaction: spec.compaction(),
             vision: spec.has_vision(),
             autopilot_cap: self.args.max_autopilot_continues,
             may_ask: !self.args.no_ask_user,
@@ -90,8 +92,13 @@ impl SessionOpener for Opener {
         self.compose(wanted).map_err(|error| OpenError(format!("{error:#}")))
     }
 
-    fn provider(&self, spec: &SessionSpec, model: &str) -> Result<Arc<dyn ModelProvider>, OpenError> {
-        Ok(choose(&self.settings(spec), spec, Some(model)).provider)
+    fn provider(
+        &self,
+        spec: &SessionSpec,
+        model: &str,
+        ways: Ways,
+    ) -> Result<Arc<dyn ModelProvider>, OpenError> {
+        Ok(choose(&self.settings(spec), spec, Some(model), &ways).provider)
     }
 
     fn instructions(&self, spec: &SessionSpec) -> Result<String, OpenError> {
@@ -131,8 +138,8 @@ fn headers(spec: &SessionSpec) -> Vec<(String, String)> {
 }
 
 /// Who answers. A session without a provider is one that cannot talk yet, so that is said when it is asked to.
-fn choose(settings: &Settings, spec: &SessionSpec, model: Option<&str>) -> Chosen {
-    models::choose(settings, spec, model).unwrap_or_else(|error| Chosen {
+fn choose(settings: &Settings, spec: &SessionSpec, model: Option<&str>, ways: &Ways) -> Chosen {
+    models::choose(settings, spec, model, ways).unwrap_or_else(|error| Chosen {
         provider: Arc::new(NoProvider(format!("{error:#}"))),
         model: model.unwrap_or_default().to_owned(),
         max_prompt_tokens: known::DEFAULT_PROMPT_TOKENS,

@@ -396,3 +396,59 @@ fn over_tcp_the_token_comes_first() {
     server.signal(hangar_test_support::Signal::TERM);
     server.finish().expect_exit(0);
 }
+
+#[test]
+fn every_method_answers_whatever_it_is_given() {
+    let (scratch, model) = stage();
+    let mut client = Client::start(&scratch, &model);
+    let odd = json!({
+        "sessionId": ID, "requestId": "x", "path": "../../../etc/passwd", "name": " ", "eventId": "x", "mode": "x",
+        "result": 7, "modelId": "", "cursor": "x", "max": 0, "context": [], "credentials": null, "command": "/x",
+        "workingDirectory": "/nowhere/at/all", "content": "c", "prompt": "SAY:x", "enabled": true, "kind": {},
+    });
+    let kinds =
+        [Value::Null, json!([]), json!({}), json!({ "sessionId": 7 }), json!({ "sessionId": ID }), odd];
+    for method in hangar_server::methods::names().filter(|method| *method != "runtime.shutdown") {
+        for params in &kinds {
+            client.create(json!({}));
+            // Refused or done, but answered.
+            client.answer(method, params.clone());
+        }
+    }
+    assert_eq!(client.call("ping", json!({}))["message"], "pong");
+    client.finish();
+}
+
+#[test]
+fn many_sessions_work_side_by_side_and_none_is_lost() {
+    const SESSIONS: usize = 40;
+    let (scratch, model) = stage();
+    let mut client = Client::start(&scratch, &model);
+    let tool = json!({ "name": "lookup", "parameters": { "type": "object" }, "skipPermission": true });
+    let ids: Vec<String> = (0..SESSIONS).map(|n| format!("0b5a2a57-6f0a-4b5e-9f0c-{n:012}")).collect();
+    for id in &ids {
+        client.call("session.create", json!({ "sessionId": id, "tools": [tool] }));
+        client.call("session.send", json!({ "sessionId": id, "prompt": "TOOL:lookup:{}\nSAY:done" }));
+    }
+    let mut idle = 0;
+    while idle < SESSIONS {
+        let message = client.until("an event", |message| message["method"] == "session.event");
+        let (session, event) = (&message["params"]["sessionId"], &message["params"]["event"]);
+        match event["type"].as_str().unwrap() {
+            "external_tool.requested" => {
+                let answer =
+                    json!({ "sessionId": session, "requestId": event["data"]["requestId"], "result": "r" });
+                assert_eq!(client.call("session.tools.handlePendingToolCall", answer)["success"], true);
+            }
+            "session.error" => panic!("{event}"),
+            "session.idle" => idle += 1,
+            _ => {}
+        }
+    }
+    let listed = client.call("session.list", json!({}));
+    assert_eq!(listed["sessions"].as_array().unwrap().len(), SESSIONS);
+    client.finish();
+    for id in &ids {
+        assert!(scratch.log(id).contains("\"session.shutdown\""), "{id}");
+    }
+}

@@ -117,14 +117,9 @@ async fn set_working_directory(call: Call) -> Result<Reply, Failure> {
     }
     let params: Params = call.params()?;
     let live = call.live()?;
-    let directory = params.working_directory.clone();
-    live.ask(move |task| {
-        let moved =
-            SessionSpec { working_directory: Some(params.working_directory), ..SessionSpec::default() };
-        task.spec.adopt(moved);
-    })
-    .await?;
-    call.hub.reopen(&live).await?;
+    let directory = params.working_directory;
+    let moved = SessionSpec { working_directory: Some(directory.clone()), ..SessionSpec::default() };
+    call.hub.reopen(&live, moved).await?;
     Reply::of(json!({ "workingDirectory": directory }))
 }
 

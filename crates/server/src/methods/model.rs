@@ -5,6 +5,7 @@ use serde::Deserialize;
 use serde_json::json;
 
 use super::{Call, Failure, Method, Reply};
+use crate::inference;
 use crate::spec::{CapabilityOverrides, SessionSpec};
 
 pub(super) const METHODS: &[Method] = &[
@@ -52,7 +53,8 @@ async fn switch(call: Call) -> Result<Reply, Failure> {
         })
         .await?;
     let vision = spec.has_vision();
-    let provider = call.hub.config().opener.provider(&spec, &params.model_id)?;
+    let ways = inference::ways(&live.audience, &spec, live.audience.courier().is_some());
+    let provider = call.hub.config().opener.provider(&spec, &params.model_id, ways)?;
     let model = params.model_id.clone();
     live.ask(move |task| {
         task.driver.set_provider(provider);

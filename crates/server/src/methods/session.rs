@@ -15,6 +15,7 @@ use serde_json::{Value, json};
 use super::{Call, Failure, Method, Reply, SessionParams};
 use crate::attachments;
 use crate::hub::{Entered, How, Lifecycle, Live};
+use crate::inference;
 use crate::spec::SessionSpec;
 use crate::system;
 use crate::task::SessionTask;
@@ -98,22 +99,22 @@ async fn settle(call: Call, spec: SessionSpec, entered: Entered) -> Result<Reply
 
 /// A client that joins may bring other settings; what it says nothing of stays.
 async fn reconfigure(call: &Call, live: &Live, spec: SessionSpec) -> Result<(), Failure> {
-    let merged = live
-        .ask(move |task| {
-            task.spec.adopt(spec);
-            task.spec.clone()
-        })
-        .await?;
+    // The session stays where it is: others may be working there.
+    let spec = SessionSpec { working_directory: None, ..spec };
+    let mut merged = live.ask(|task| task.spec.clone()).await?;
+    merged.adopt(spec);
     let opener = &call.hub.config().opener;
     let model = live.ask(|task| task.session().state().model.clone()).await?;
     let model = merged.model.clone().unwrap_or(model);
-    let provider = opener.provider(&merged, &model)?;
+    let ways = inference::ways(&live.audience, &merged, live.audience.courier().is_some());
+    let provider = opener.provider(&merged, &model, ways)?;
     let instructions = opener.instructions(&merged)?;
     live.ask(move |task| {
+        task.spec = merged;
         task.set_instructions(instructions);
         task.driver.set_provider(provider);
         if !model.is_empty() {
-            let effort = merged.reasoning_effort.or_else(|| task.session().state().effort.clone());
+            let effort = task.spec.reasoning_effort.clone().or_else(|| task.session().state().effort.clone());
             task.command(Command::SetModel { model, effort });
         }
         task.refresh();
@@ -208,7 +209,7 @@ async fn send(call: Call) -> Result<Reply, Failure> {
     Ok(Reply { result: json!({ "messageId": message_id }), then: Some(then) })
 }
 
-fn refuse_clash(task: &mut crate::task::SessionTask) {
+fn refuse_clash(task: &mut SessionTask) {
     let message = format!(
         "External tool \"{}\" conflicts with a built-in tool of the same name. Set overridesBuiltInTool: true to \
          replace it.",
@@ -299,17 +300,15 @@ async fn update_options(call: Call) -> Result<Reply, Failure> {
     }
     let params: Params = call.params()?;
     let live = call.live()?;
-    let moved = params.working_directory.is_some();
-    live.ask(move |task| {
-        task.spec.adopt(SessionSpec {
-            working_directory: params.working_directory,
-            client_name: params.client_name,
-            ..SessionSpec::default()
-        });
-    })
-    .await?;
-    if moved {
-        call.hub.reopen(&live).await?;
+    let change = SessionSpec {
+        working_directory: params.working_directory,
+        client_name: params.client_name,
+        ..SessionSpec::default()
+    };
+    if change.working_directory.is_some() {
+        call.hub.reopen(&live, change).await?;
+    } else {
+        live.ask(move |task| task.spec.adopt(change)).await?;
     }
     Reply::success()
 }

@@ -3,7 +3,7 @@
 use hangar_agent::log::{Seq, SessionLog};
 use hangar_agent::session::state::project;
 use hangar_protocol::Event;
-use hangar_protocol::data::{HistoryTruncated, SnapshotRewind, WorkingDirectory};
+use hangar_protocol::data::WorkingDirectory;
 use hangar_store::{Filter, SessionId, SessionMeta, SessionName, SessionSummary};
 use serde::Deserialize;
 use serde_json::{Value, json};
@@ -15,7 +15,6 @@ pub(super) const METHODS: &[Method] = &[
     Method { name: "session.getMetadata", run: |call| Box::pin(metadata(call)) },
     Method { name: "session.getLastId", run: |call| Box::pin(last(call)) },
     Method { name: "sessions.fork", run: |call| Box::pin(fork(call)) },
-    Method { name: "session.history.truncate", run: |call| Box::pin(truncate(call)) },
     Method { name: "session.getForeground", run: |_| Box::pin(async { Reply::of(json!({})) }) },
     Method { name: "session.setForeground", run: |_| Box::pin(set_foreground()) },
 ];
@@ -91,7 +90,7 @@ async fn set_foreground() -> Result<Reply, Failure> {
 }
 
 /// The events of a session that still count.
-fn events(call: &Call, id: &SessionId) -> Result<Vec<Event>, Failure> {
+pub(super) fn events(call: &Call, id: &SessionId) -> Result<Vec<Event>, Failure> {
     let events: Result<Vec<Event>, _> = call.hub.config().store.read(id)?.collect();
     Ok(project(events?))
 }
@@ -154,29 +153,4 @@ fn renamed(event: &Event, id: &SessionId) -> Result<Event, Failure> {
     let mut value = serde_json::to_value(event).map_err(|error| unreadable(&error))?;
     value["data"]["sessionId"] = json!(id.as_str());
     Event::parse(&value.to_string()).map_err(|error| unreadable(&error))
-}
-
-/// Takes back everything from an event on.
-async fn truncate(call: Call) -> Result<Reply, Failure> {
-    #[derive(Deserialize)]
-    #[serde(rename_all = "camelCase")]
-    struct Params {
-        event_id: String,
-    }
-    let params: Params = call.params()?;
-    let live = call.live()?;
-    if !live.ask(|task| task.session().is_idle()).await? {
-        return Err(Failure::new("the session is at work; abort it or wait for it to be idle"));
-    }
-    let kept = events(&call, &live.id)?;
-    let Some(at) = kept.iter().position(|event| event.id().0 == params.event_id) else {
-        return Err(Failure::new(format!("Event {} not found", params.event_id)));
-    };
-    let removed = (kept.len() - at) as u64;
-    let up_to = params.event_id.clone();
-    live.ask(move |task| task.record(HistoryTruncated { up_to_event_id: up_to })).await?;
-    call.hub.reopen(&live).await?;
-    let rewind = SnapshotRewind { up_to_event_id: params.event_id, events_removed: removed };
-    live.ask(move |task| task.record(rewind)).await?;
-    Reply::of(json!({ "eventsRemoved": removed }))
 }

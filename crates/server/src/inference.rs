@@ -1,0 +1,213 @@
+//! Requests to models that a client makes in the server's place, and tokens that only a client knows.
+
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD as BASE64;
+use futures_util::StreamExt;
+use futures_util::future::BoxFuture;
+use hangar_agent::courier::{Courier, Inbound, Outbound, TokenSource};
+use serde::Deserialize;
+use serde_json::{Value, json};
+use tokio::sync::{mpsc, oneshot};
+
+use crate::audience::Audience;
+use crate::client::Client;
+use crate::opener::Ways;
+use crate::spec::SessionSpec;
+
+/// Pieces of an answer that may wait for the session. The client is told to wait by its unanswered request.
+const PIECES: usize = 64;
+
+/// How a session reaches its model.
+pub(crate) fn ways(audience: &Arc<Audience>, spec: &SessionSpec, carried: bool) -> Ways {
+    let mut providers = spec.provider.iter().chain(spec.providers.iter().flatten());
+    let asks = providers.any(|provider| provider.has_bearer_token_provider == Some(true));
+    Ways {
+        courier: carried.then(|| Arc::new(ClientCourier(Arc::clone(audience))) as Arc<dyn Courier>),
+        tokens: asks.then(|| Arc::new(ClientTokens(Arc::clone(audience))) as Arc<dyn TokenSource>),
+    }
+}
+
+/// Requests that a client is making.
+#[derive(Default)]
+pub(crate) struct Exchanges(Mutex<HashMap<String, Exchange>>);
+
+struct Exchange {
+    head: Option<oneshot::Sender<Head>>,
+    pieces: mpsc::Sender<Result<Vec<u8>, String>>,
+}
+
+struct Head {
+    status: u16,
+    headers: Vec<(String, String)>,
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub(crate) struct ResponseStart {
+    request_id: String,
+    status: u16,
+    #[serde(default)]
+    headers: HashMap<String, Vec<String>>,
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub(crate) struct ResponseChunk {
+    request_id: String,
+    #[serde(default)]
+    data: String,
+    #[serde(default)]
+    binary: bool,
+    #[serde(default)]
+    end: bool,
+    #[serde(default)]
+    error: Option<ChunkError>,
+}
+
+#[derive(Deserialize)]
+struct ChunkError {
+    message: String,
+}
+
+impl Exchanges {
+    /// False when nobody waits for this answer.
+    pub(crate) fn start(&self, start: ResponseStart) -> bool {
+        let mut exchanges = self.lock();
+        let Some(head) = exchanges.get_mut(&start.request_id).and_then(|exchange| exchange.head.take())
+        else {
+            return false;
+        };
+        let headers = start.headers.into_iter();
+        let headers =
+            headers.flat_map(|(name, values)| values.into_iter().map(move |value| (name.clone(), value)));
+        head.send(Head { status: start.status, headers: headers.collect() }).is_ok()
+    }
+
+    /// False when nobody waits for this piece. Waits while the session is behind.
+    pub(crate) async fn chunk(&self, chunk: ResponseChunk) -> bool {
+        let Some(pieces) = self.lock().get(&chunk.request_id).map(|exchange| exchange.pieces.clone()) else {
+            return false;
+        };
+        let mut accepted = true;
+        if let Some(error) = chunk.error {
+            accepted = pieces.send(Err(error.message)).await.is_ok();
+        } else if !chunk.data.is_empty() {
+            let piece = if chunk.binary {
+                BASE64.decode(&chunk.data).map_err(|error| format!("a piece that is no base64: {error}"))
+            } else {
+                Ok(chunk.data.into_bytes())
+            };
+            accepted = pieces.send(piece).await.is_ok();
+        }
+        if chunk.end {
+            self.lock().remove(&chunk.request_id);
+        }
+        accepted
+    }
+
+    fn lock(&self) -> MutexGuard<'_, HashMap<String, Exchange>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+struct ClientCourier(Arc<Audience>);
+
+impl Courier for ClientCourier {
+    fn carry(&self, request: Outbound) -> BoxFuture<'static, Result<Inbound, String>> {
+        let client = self.0.courier();
+        let session_id = self.0.session_id.clone();
+        Box::pin(async move {
+            let client = client.ok_or("the client that makes the requests is gone")?;
+            let request_id = uuid::Uuid::new_v4().to_string();
+            let (head, started) = oneshot::channel();
+            let (pieces, mut body) = mpsc::channel(PIECES);
+            client.exchanges.lock().insert(request_id.clone(), Exchange { head: Some(head), pieces });
+            let cancel = Cancel { client: Arc::clone(&client), request_id: request_id.clone() };
+            let mut headers: HashMap<&str, Vec<&str>> = HashMap::new();
+            for (name, value) in &request.headers {
+                headers.entry(name).or_default().push(value);
+            }
+            let mut start = json!({
+                "requestId": request_id,
+                "method": request.method,
+                "url": request.url,
+                "headers": headers,
+                "transport": "http",
+            });
+            // Catalogues are asked for outside any turn.
+            if request.method == "POST" {
+                let interaction = headers.get("x-interaction-type").and_then(|values| values.first());
+                start["interactionType"] = json!(interaction.unwrap_or(&"conversation-agent"));
+                // The session's main agent has the session's own id.
+                start["agentId"] = json!(session_id);
+                start["sessionId"] = json!(session_id);
+            }
+            let text = String::from_utf8(request.body);
+            let (data, binary) = match text {
+                Ok(text) => (text, false),
+                Err(bytes) => (BASE64.encode(bytes.as_bytes()), true),
+            };
+            let chunk = json!({ "requestId": request_id, "data": data, "binary": binary, "end": true });
+            let failed =
+                |error: crate::peer::PeerError| format!("the client did not take the request: {error}");
+            client.peer.request::<Value>("llmInference.httpRequestStart", &start).await.map_err(failed)?;
+            client.peer.request::<Value>("llmInference.httpRequestChunk", &chunk).await.map_err(failed)?;
+            let head = tokio::select! {
+                head = started => head.map_err(|_| "the client gave no answer".to_owned())?,
+                () = client.peer.closed() => return Err("the client that makes the requests is gone".to_owned()),
+            };
+            let pieces = futures_util::stream::poll_fn(move |context| {
+                // Kept with the body: whoever stops reading cancels.
+                let _kept = &cancel;
+                body.poll_recv(context)
+            });
+            Ok(Inbound { status: head.status, headers: head.headers, body: pieces.boxed() })
+        })
+    }
+}
+
+/// Tells the client that nobody waits for the answer any more, unless it has given all of it.
+struct Cancel {
+    client: Arc<Client>,
+    request_id: String,
+}
+
+impl Drop for Cancel {
+    fn drop(&mut self) {
+        let Some(_unfinished) = self.client.exchanges.lock().remove(&self.request_id) else { return };
+        let (client, request_id) = (Arc::clone(&self.client), self.request_id.clone());
+        let cancel =
+            json!({ "requestId": request_id, "data": "", "cancel": true, "cancelReason": "aborted" });
+        tokio::spawn(async move {
+            // Whether it still cares does not matter.
+            let _ = client.peer.request::<Value>("llmInference.httpRequestChunk", &cancel).await;
+        });
+    }
+}
+
+struct ClientTokens(Arc<Audience>);
+
+impl TokenSource for ClientTokens {
+    fn token(&self, provider: &str) -> BoxFuture<'static, Result<String, String>> {
+        #[derive(Deserialize)]
+        struct Answer {
+            token: String,
+        }
+        let clients: Vec<Arc<Client>> =
+            self.0.members().iter().map(|member| Arc::clone(&member.client)).collect();
+        let params = json!({ "sessionId": self.0.session_id, "providerName": provider });
+        Box::pin(async move {
+            let mut problem = "nobody is there to ask".to_owned();
+            for client in clients {
+                match client.peer.request::<Answer>("providerToken.getToken", &params).await {
+                    Ok(answer) => return Ok(answer.token),
+                    Err(error) => problem = error.to_string(),
+                }
+            }
+            Err(problem)
+        })
+    }
+}

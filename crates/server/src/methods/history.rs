@@ -1,0 +1,144 @@
+//! What was said in a session: taking it back, and summing it up for someone else.
+
+use hangar_agent::session::Command;
+use hangar_protocol::Body;
+use hangar_protocol::data::{HistoryTruncated, SnapshotRewind};
+use serde::Deserialize;
+use serde_json::json;
+
+use super::sessions::events;
+use super::{Call, Failure, Method, Reply};
+use crate::spec::SessionSpec;
+
+/// Characters of one message in a summary.
+const EXCERPT: usize = 2000;
+/// Messages in a summary, the latest.
+const MESSAGES: usize = 20;
+
+pub(super) const METHODS: &[Method] = &[
+    Method { name: "session.history.truncate", run: |call| Box::pin(truncate(call)) },
+    Method { name: "session.history.summarizeForHandoff", run: |call| Box::pin(summarize(call)) },
+    Method {
+        name: "session.history.cancelBackgroundCompaction",
+        run: |call| Box::pin(cancel_background(call)),
+    },
+    Method { name: "session.history.abortManualCompaction", run: |call| Box::pin(abort_manual(call)) },
+    Method { name: "session.history.compact", run: |call| Box::pin(compact(call)) },
+];
+
+/// Takes back everything from an event on.
+async fn truncate(call: Call) -> Result<Reply, Failure> {
+    #[derive(Deserialize)]
+    #[serde(rename_all = "camelCase")]
+    struct Params {
+        event_id: String,
+    }
+    let params: Params = call.params()?;
+    let live = call.live()?;
+    if !live.ask(|task| task.session().is_idle()).await? {
+        return Err(Failure::new("the session is at work; abort it or wait for it to be idle"));
+    }
+    let kept = events(&call, &live.id)?;
+    let Some(at) = kept.iter().position(|event| event.id().0 == params.event_id) else {
+        return Err(Failure::new(format!("Event {} not found", params.event_id)));
+    };
+    let removed = (kept.len() - at) as u64;
+    let up_to = params.event_id.clone();
+    live.ask(move |task| task.record(HistoryTruncated { up_to_event_id: up_to })).await?;
+    call.hub.reopen(&live, SessionSpec::default()).await?;
+    let rewind = SnapshotRewind { up_to_event_id: params.event_id, events_removed: removed };
+    live.ask(move |task| task.record(rewind)).await?;
+    Reply::of(json!({ "eventsRemoved": removed }))
+}
+
+/// What was asked and what was answered last, in the session's own words.
+async fn summarize(call: Call) -> Result<Reply, Failure> {
+    let live = call.live()?;
+    live.ask(|_| ()).await?;
+    let mut said: Vec<String> = Vec::new();
+    for event in events(&call, &live.id)? {
+        match event.body() {
+            Body::UserMessage(message) if !message.content.is_empty() => {
+                said.push(format!("User: {}", excerpt(&message.content)));
+            }
+            Body::AssistantMessage(message) if !message.content.is_empty() => {
+                said.push(format!("Assistant: {}", excerpt(&message.content)));
+            }
+            _ => {}
+        }
+    }
+    let from = said.len().saturating_sub(MESSAGES);
+    Reply::of(json!({ "summary": said[from..].join("\n\n") }))
+}
+
+fn excerpt(text: &str) -> &str {
+    &text[..text.floor_char_boundary(EXCERPT)]
+}
+
+/// Sums the conversation up now and waits for the summary.
+async fn compact(call: Call) -> Result<Reply, Failure> {
+    #[derive(Deserialize)]
+    #[serde(rename_all = "camelCase")]
+    struct Params {
+        #[serde(default)]
+        custom_instructions: Option<String>,
+    }
+    let params: Params = call.params()?;
+    let live = call.live()?;
+    let mut news = live.news.subscribe();
+    if !live.ask(|task| task.session().is_idle()).await? {
+        return Err(Failure::new("the session is at work; abort it or wait for it to be idle"));
+    }
+    let before = live.ask(|task| task.session().state().conversation.len()).await?;
+    live.command(Command::Compact { instructions: params.custom_instructions }).await?;
+    while live.ask(|task| task.session().is_compacting()).await? {
+        if news.changed().await.is_err() {
+            return Err(Failure::new("the session ended before its summary was there"));
+        }
+    }
+    let recent = events(&call, &live.id)?;
+    let complete = recent.iter().rev().find_map(|event| match event.body() {
+        Body::CompactionComplete(complete) => Some(complete.clone()),
+        _ => None,
+    });
+    let Some(complete) = complete.filter(|_| before > 0) else {
+        return Reply::of(json!({ "success": true, "tokensRemoved": 0, "messagesRemoved": 0 }));
+    };
+    if let Some(error) = complete.error {
+        return Err(Failure::new(format!("the summary failed: {error}")));
+    }
+    let (length, count, limit) = live
+        .ask(|task| {
+            let session = task.session();
+            (session.state().conversation.len(), session.measure(), session.config().max_prompt_tokens)
+        })
+        .await?;
+    let mut result = json!({
+        "success": true,
+        "tokensRemoved": complete.tokens_removed.unwrap_or(0),
+        "messagesRemoved": complete.messages_removed.unwrap_or(0),
+        "summaryContent": complete.summary_content,
+    });
+    if let Some(count) = count {
+        result["contextWindow"] = json!({
+            "tokenLimit": limit,
+            "currentTokens": count.system + count.conversation + count.tools,
+            "messagesLength": length,
+            "systemTokens": count.system,
+            "conversationTokens": count.conversation,
+            "toolDefinitionsTokens": count.tools,
+        });
+    }
+    Reply::of(result)
+}
+
+/// A summary that has begun is let finish: it changes nothing before it is there.
+async fn cancel_background(call: Call) -> Result<Reply, Failure> {
+    call.live()?;
+    Reply::of(json!({ "cancelled": false }))
+}
+
+async fn abort_manual(call: Call) -> Result<Reply, Failure> {
+    call.live()?;
+    Reply::of(json!({ "aborted": false }))
+}
