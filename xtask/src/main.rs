@@ -6,6 +6,7 @@ mod npm;
 mod shell;
 mod test;
 mod tidy;
+mod up;
 
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
@@ -13,6 +14,7 @@ use std::process::ExitCode;
 const HELP: &str = "\
 cargo xtask <task>
 
+  up                   a first look without a key: builds the program and runs it on the scripted model
   test                 everything that CI checks: format, lints, what tests need, all tests, tidy
   tidy                 the rules of the repository that no compiler knows
   bench [--peers DIR]  time and memory against other agents, as a table; takes what npm installed in DIR
@@ -23,6 +25,7 @@ fn main() -> ExitCode {
     let args: Vec<String> = std::env::args().skip(1).collect();
     let args: Vec<&str> = args.iter().map(String::as_str).collect();
     let done = match args.as_slice() {
+        ["up"] => up::run_demo(),
         ["test"] => test::run(),
         ["tidy"] => tidy::run(),
         ["bench"] => bench::run(None),
