@@ -3,6 +3,7 @@
 //! This crate does no I/O of its own. Models, tools and logs come in through the traits in [`model`], [`tool`] and
 //! [`log`]; time and randomness come in with each step.
 
+pub mod agents;
 pub mod conversation;
 pub mod courier;
 pub mod driver;
