@@ -28,9 +28,10 @@ const MACHINE_PATHS: &[&str] = &[concat!("/wo", "rk/"), concat!("/ro", "ot/"), c
 /// Which crates of the workspace each crate may use. A new crate gets a line here.
 const MAY_USE: &[(&str, &[&str])] = &[
     ("hangar-protocol", &[]),
+    ("hangar-process", &[]),
     ("hangar-agent", &["hangar-protocol"]),
     ("hangar-models", &["hangar-agent", "hangar-protocol"]),
-    ("hangar-tools", &["hangar-agent", "hangar-protocol"]),
+    ("hangar-tools", &["hangar-agent", "hangar-process", "hangar-protocol"]),
     ("hangar-store", &["hangar-agent", "hangar-protocol"]),
     ("hangar-server", &["hangar-agent", "hangar-protocol", "hangar-store"]),
     ("hangar-test-support", &["hangar-models"]),

@@ -11,13 +11,11 @@ mod environment;
 mod family;
 mod output;
 mod pipes;
-mod process;
 mod progress;
 mod registry;
 mod supervisor;
 mod texts;
 mod tracked;
-mod watchdog;
 
 #[cfg(test)]
 mod tests;

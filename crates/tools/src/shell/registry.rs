@@ -16,12 +16,11 @@ use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
 use super::pipes::Pipes;
-use super::process::{Group, MARK, command_in_own_session, kill_marked};
 use super::progress::Progress;
 use super::supervisor::{self, Supervisor};
 use super::tracked::{Mode, Tracked};
-use super::watchdog::Watchdog;
 use crate::spill::Spill;
+use hangar_process::{Group, MARK, command_in_own_session, kill_marked};
 
 /// Commands that can run at once.
 const RUNNING_LIMIT: usize = 64;
@@ -108,7 +107,6 @@ struct Table {
     next_number: u64,
     /// Numbers the marks, which outlive ids.
     next_mark: u64,
-    watchdog: Option<Watchdog>,
 }
 
 /// A command to start.
@@ -158,7 +156,6 @@ impl Shells {
         // A process that the kernel cannot end (a dead network file system) must not keep us from ending.
         let _ = tokio::time::timeout(CLOSING_LIMIT, self.0.supervisors.wait()).await;
         kill_marked(&self.0.mark_prefix());
-        self.0.table().watchdog = None;
     }
 }
 
@@ -180,7 +177,7 @@ impl Registry {
         let shell = match order.mode {
             Mode::Sync | Mode::Async => {
                 let mark = format!("{}{number}.", self.mark_prefix());
-                self.start_attached(order, &id, commands, mark, progress, &mut table)
+                self.start_attached(order, &id, commands, mark, progress)
             }
             Mode::Detached => {
                 // Not found by the prefix of the session's own commands, which end with it.
@@ -200,7 +197,6 @@ impl Registry {
         commands: u32,
         mark: String,
         progress: mpsc::Sender<Body>,
-        table: &mut Table,
     ) -> io::Result<Arc<Tracked>> {
         let (pipes, ends) = Pipes::open()?;
         let mut command = self.command(&order.command);
@@ -215,17 +211,10 @@ impl Registry {
                 Progress::passing(order.call_id, &progress)
             }
         };
-        // A missing watchdog is no reason not to run: it matters only if we are killed.
-        if table.watchdog.is_none() {
-            table.watchdog = Watchdog::start().ok();
-        }
         let mut child = command.spawn()?;
         // The command holds the writing ends that the pipes went to; ours would keep the pipes open.
         drop(command);
-        let group = Group::of(&child, mark).ok_or_else(|| io::Error::other("the process has no id"))?;
-        if let Some(watchdog) = &mut table.watchdog {
-            watchdog.guard(group.id());
-        }
+        let group = Group::guarded(&child, mark).ok_or_else(|| io::Error::other("the process has no id"))?;
         let input = child.stdin.take().map(|stdin| {
             let (sender, receiver) = mpsc::channel(INPUT_QUEUE);
             self.supervisors.spawn(supervisor::feed(stdin, receiver));
@@ -249,7 +238,6 @@ impl Registry {
             pipes,
             progress,
             self.options.completions.clone(),
-            Arc::downgrade(self),
         );
         self.supervisors.spawn(supervisor.run());
         Ok(shell)
@@ -326,13 +314,6 @@ impl Registry {
 
     pub(super) fn list(&self) -> Vec<Arc<Tracked>> {
         self.table().shells.clone()
-    }
-
-    /// The group's processes are gone.
-    pub(super) fn release(&self, group: i32) {
-        if let Some(watchdog) = &mut self.table().watchdog {
-            watchdog.release(group);
-        }
     }
 
     /// The environment that commands see.

@@ -1,8 +1,9 @@
 //! Looks after one running command: takes its output, notes its end, and ends it when told to.
 
-use std::sync::{Arc, Weak};
+use std::sync::Arc;
 use std::time::Duration;
 
+use hangar_process::{Group, exit_code};
 use tokio::io::AsyncWriteExt;
 use tokio::process::{Child, ChildStdin};
 use tokio::sync::mpsc;
@@ -10,9 +11,8 @@ use tokio_util::sync::CancellationToken;
 
 use super::output::{Decoder, Plain};
 use super::pipes::{Pipes, Stream};
-use super::process::{Group, exit_code};
 use super::progress::Progress;
-use super::registry::{Registry, ShellCompletion};
+use super::registry::ShellCompletion;
 use super::tracked::{Input, Mode, Tracked, Witness};
 
 /// Bytes taken from a stream at once, and so the most that one event of output carries.
@@ -32,7 +32,6 @@ pub(super) struct Supervisor {
     pipes: Pipes,
     printing: Printing,
     completions: mpsc::Sender<ShellCompletion>,
-    registry: Weak<Registry>,
 }
 
 /// From bytes to kept text and events.
@@ -52,7 +51,6 @@ impl Supervisor {
         pipes: Pipes,
         progress: Progress,
         completions: mpsc::Sender<ShellCompletion>,
-        registry: Weak<Registry>,
     ) -> Self {
         let printing = Printing {
             shell: Arc::clone(&shell),
@@ -61,7 +59,7 @@ impl Supervisor {
             stderr: Default::default(),
             progress,
         };
-        Self { shell, child, group, pipes, printing, completions, registry }
+        Self { shell, child, group, pipes, printing, completions }
     }
 
     pub(super) async fn run(mut self) {
@@ -75,9 +73,6 @@ impl Supervisor {
                 self.terminate().await;
                 self.shell.end_stopped();
             }
-        }
-        if let Some(registry) = self.registry.upgrade() {
-            registry.release(self.group.id());
         }
     }
 

@@ -360,22 +360,6 @@ fn a_runtime_that_ends_takes_its_commands_with_it() {
     assert!(shell.wait(PATIENCE));
 }
 
-#[tokio::test]
-async fn groups_are_killed_when_the_watchdog_is_left_alone() {
-    let mut sleeper = process::command_in_own_session("sleep").arg("1000").spawn().unwrap();
-    let mut spared = process::command_in_own_session("sleep").arg("1000").spawn().unwrap();
-    let id = |child: &tokio::process::Child| child.id().unwrap().cast_signed();
-    let mut watchdog = watchdog::Watchdog::start().unwrap();
-    watchdog.guard(id(&spared));
-    watchdog.guard(id(&sleeper));
-    watchdog.release(id(&spared));
-    // The pipe closes as it would if this process were killed.
-    drop(watchdog);
-    assert_eq!(process::exit_code(sleeper.wait().await.unwrap()), 137);
-    assert!(spared.try_wait().unwrap().is_none());
-    spared.kill().await.unwrap();
-}
-
 #[tokio::test(start_paused = true)]
 async fn a_command_that_takes_too_long_goes_on_in_the_background() {
     let mut stage = Stage::new();

@@ -7,17 +7,24 @@ use std::process::ExitStatus;
 use rustix::process::{Pid, Signal};
 use tokio::process::{Child, Command};
 
+use crate::watchdog::{self, Guard};
+
 /// Marks the processes of a command in their environment, so that those which left its group can still be found.
-pub(super) const MARK: &str = "HANGAR_SHELL";
+pub const MARK: &str = "HANGAR_SHELL";
 
 /// The code of a command that was ended by signal 0 or whose end is not known.
 const UNKNOWN_EXIT: i32 = 1;
 
 /// A command that starts outside of our session: it has no terminal to ask questions on, and signals typed at ours do
 /// not reach it. Its process is the leader of a new group that everything it starts belongs to.
+pub fn command_in_own_session(program: impl AsRef<OsStr>) -> Command {
+    Command::from(std_command_in_own_session(program))
+}
+
 #[expect(unsafe_code, reason = "the standard library has no stable way to call setsid in the child")]
-pub(super) fn command_in_own_session(program: impl AsRef<OsStr>) -> Command {
-    let mut command = Command::new(program);
+pub(crate) fn std_command_in_own_session(program: impl AsRef<OsStr>) -> std::process::Command {
+    use std::os::unix::process::CommandExt;
+    let mut command = std::process::Command::new(program);
     // SAFETY: the closure runs in the child between fork and exec, where only async-signal-safe functions may be
     // called. setsid(2) is one; the wrapper around it neither allocates nor takes a lock, and it captures nothing.
     unsafe {
@@ -30,11 +37,13 @@ pub(super) fn command_in_own_session(program: impl AsRef<OsStr>) -> Command {
 }
 
 /// The processes of one command. Whoever drops it while they run kills them.
-pub(super) struct Group {
+pub struct Group {
     leader: Pid,
     /// The value of [`MARK`] in their environment.
     mark: String,
     state: GroupState,
+    /// Ends them if we are killed before we can.
+    guard: Option<Guard>,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -47,34 +56,41 @@ enum GroupState {
 }
 
 impl Group {
-    /// `None` when the child has been waited for already.
-    pub(super) fn of(child: &Child, mark: String) -> Option<Self> {
-        let leader = child.id().and_then(|id| i32::try_from(id).ok()).and_then(Pid::from_raw)?;
-        Some(Self { leader, mark, state: GroupState::Led })
+    /// The group of a child that ends with us, however we end. `None` when the child has been waited for already.
+    pub fn guarded(child: &Child, mark: String) -> Option<Self> {
+        let mut group = Self::of(child, mark)?;
+        group.guard = Some(watchdog::guard(group.id()));
+        Some(group)
     }
 
-    pub(super) fn id(&self) -> i32 {
+    /// The group of a child that may outlive us. `None` when the child has been waited for already.
+    pub fn of(child: &Child, mark: String) -> Option<Self> {
+        let leader = child.id().and_then(|id| i32::try_from(id).ok()).and_then(Pid::from_raw)?;
+        Some(Self { leader, mark, state: GroupState::Led, guard: None })
+    }
+
+    pub fn id(&self) -> i32 {
         self.leader.as_raw_nonzero().get()
     }
 
-    pub(super) fn terminate(&self) {
+    pub fn terminate(&self) {
         self.signal(Signal::TERM);
     }
 
     /// Notes that the leader has been waited for.
-    pub(super) fn leader_ended(&mut self) {
+    pub fn leader_ended(&mut self) {
         if self.state == GroupState::Led {
             let others = rustix::process::test_kill_process_group(self.leader);
             self.state = if others.is_err() { GroupState::Gone } else { GroupState::Leaderless };
         }
     }
 
-    pub(super) fn is_gone(&self) -> bool {
+    pub fn is_gone(&self) -> bool {
         self.state == GroupState::Gone
     }
 
     /// Ends what is left, in the group and outside of it.
-    pub(super) fn kill(&mut self) {
+    pub fn kill(&mut self) {
         self.signal(Signal::KILL);
         kill_marked(&self.mark);
         self.state = GroupState::Gone;
@@ -98,12 +114,14 @@ impl Drop for Group {
         if !self.is_gone() {
             self.kill();
         }
+        // Only now: until here the watchdog would have had to do it.
+        self.guard = None;
     }
 }
 
 /// Kills every process whose environment carries a mark that starts with `mark`.
 #[cfg(target_os = "linux")]
-pub(super) fn kill_marked(mark: &str) {
+pub fn kill_marked(mark: &str) {
     use rustix::process::{PidfdFlags, pidfd_open, pidfd_send_signal};
 
     let wanted = format!("{MARK}={mark}");
@@ -124,10 +142,10 @@ pub(super) fn kill_marked(mark: &str) {
 }
 
 #[cfg(not(target_os = "linux"))]
-pub(super) fn kill_marked(_mark: &str) {}
+pub fn kill_marked(_mark: &str) {}
 
 /// The code of an ended command as a shell would give it: 128 and the number for a signal.
-pub(super) fn exit_code(status: ExitStatus) -> i32 {
+pub fn exit_code(status: ExitStatus) -> i32 {
     use std::os::unix::process::ExitStatusExt;
     match (status.code(), status.signal()) {
         (Some(code), _) => code,

@@ -1,0 +1,6 @@
+//! Children of Hangar: each in a group of its own that its owner ends, and that ends with us even if we are killed.
+
+mod group;
+mod watchdog;
+
+pub use group::{Group, MARK, command_in_own_session, exit_code, kill_marked};
