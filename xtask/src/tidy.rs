@@ -33,11 +33,13 @@ const MAY_USE: &[(&str, &[&str])] = &[
     ("hangar-models", &["hangar-agent", "hangar-protocol"]),
     ("hangar-tools", &["hangar-agent", "hangar-process", "hangar-protocol"]),
     ("hangar-store", &["hangar-agent", "hangar-protocol"]),
+    ("hangar-acp", &["hangar-agent", "hangar-protocol", "hangar-store"]),
     ("hangar-server", &["hangar-agent", "hangar-protocol", "hangar-store"]),
     ("hangar-test-support", &["hangar-models"]),
     (
         "hangar-cli",
         &[
+            "hangar-acp",
             "hangar-agent",
             "hangar-models",
             "hangar-protocol",

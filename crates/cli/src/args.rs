@@ -153,6 +153,9 @@ pub(crate) struct RunArgs {
         allow_hyphen_values = true
     )]
     pub(crate) interactive: Option<String>,
+    /// Be an agent of the Agent Client Protocol on standard input and output, or on --port
+    #[arg(long, help_heading = "Server", conflicts_with_all = ["prompt", "interactive", "server"])]
+    pub(crate) acp: bool,
     /// Attach a file (image or text) to the prompt
     #[arg(long, value_name = "PATH", help_heading = "Prompt")]
     pub(crate) attachment: Vec<PathBuf>,
@@ -338,8 +341,6 @@ pub(crate) struct SilentArgs {
 pub(crate) struct NamedArgs {
     #[arg(long, hide = true)]
     pub(crate) agent: Option<String>,
-    #[arg(long, hide = true)]
-    pub(crate) acp: bool,
     #[arg(long, hide = true)]
     pub(crate) additional_mcp_config: Vec<String>,
     #[arg(long, hide = true)]

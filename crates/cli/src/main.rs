@@ -1,5 +1,6 @@
 //! The binary `hangar`: reads what was typed, puts the parts together, and ends with a documented code.
 
+mod acp_agent;
 mod args;
 mod commands;
 mod compose;
@@ -61,6 +62,7 @@ fn dispatch(cli: Cli) -> Result<Exit> {
     }
     match cli.command {
         None if cli.server.server => sdk_server::run(&settings, &cli.server, cli.run),
+        None if cli.run.acp => acp_agent::run(&settings, &cli.server, cli.run),
         None => {
             let json = cli.run.output_format == OutputFormat::Json;
             run(&settings, cli.run).inspect_err(|_| {
@@ -89,9 +91,6 @@ fn run(settings: &Settings, args: RunArgs) -> Result<Exit> {
     }
     if let Some(agent) = &named.agent {
         bail!("no such agent: {agent}");
-    }
-    if named.acp {
-        bail!("--acp is not there: drive Hangar with -p and --output-format json");
     }
     logging::start(settings, &args)?;
     let ignored = named.given();

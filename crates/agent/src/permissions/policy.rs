@@ -6,6 +6,7 @@
 use std::path::{Path, PathBuf};
 
 use hangar_protocol::permission::{PermissionRequest, ShellRequest};
+use serde_json::{Value, json};
 
 use super::Rule;
 use crate::tool::AccessRequest;
@@ -38,8 +39,29 @@ pub enum Approval {
 }
 
 impl Approval {
+    /// The approval that covers requests like this one, as clients write it.
+    pub fn covering(request: &PermissionRequest) -> Value {
+        match request {
+            PermissionRequest::Shell(shell) => {
+                let commands: Vec<&str> =
+                    shell.commands.iter().map(|command| command.identifier.as_str()).collect();
+                json!({ "kind": "commands", "commandIdentifiers": commands })
+            }
+            PermissionRequest::Write { .. } => json!({ "kind": "write" }),
+            PermissionRequest::Read { .. } => json!({ "kind": "read" }),
+            PermissionRequest::Url { url, .. } => json!({ "kind": "url", "domain": url }),
+            PermissionRequest::Mcp { server_name, tool_name, .. } => {
+                json!({ "kind": "mcp", "serverName": server_name, "toolName": tool_name })
+            }
+            PermissionRequest::Memory { .. } => json!({ "kind": "memory" }),
+            PermissionRequest::CustomTool { tool_name, .. } | PermissionRequest::Hook { tool_name, .. } => {
+                json!({ "kind": "custom-tool", "toolName": tool_name })
+            }
+        }
+    }
+
     /// Reads an approval as clients write it. What is unknown approves nothing.
-    pub fn parse(approval: &serde_json::Value) -> Option<Self> {
+    pub fn parse(approval: &Value) -> Option<Self> {
         let text = |key: &str| approval[key].as_str().map(str::to_owned);
         Some(match approval["kind"].as_str()? {
             "commands" => {

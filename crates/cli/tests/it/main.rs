@@ -1,5 +1,6 @@
 //! Tests of the real binary, from outside: what it prints, what it writes, what it asks of the model, how it ends.
 
+mod acp;
 mod captures;
 mod cli;
 mod commands;

@@ -62,13 +62,13 @@ fn outcome(result: &Value, request: &PermissionRequest) -> Result<PermissionOutc
             approval: match (&result["approval"], &result["domain"]) {
                 (approval @ Value::Object(_), _) => approval.clone(),
                 (_, Value::String(domain)) => json!({ "kind": "url", "domain": domain }),
-                _ => approval_of(request),
+                _ => Approval::covering(request),
             },
         },
         "approve-for-location" => PermissionOutcome::ApprovedForLocation {
             approval: match &result["approval"] {
                 approval @ Value::Object(_) => approval.clone(),
-                _ => approval_of(request),
+                _ => Approval::covering(request),
             },
             location_key: result["locationKey"].as_str().unwrap_or_default().to_owned(),
         },
@@ -83,27 +83,6 @@ fn outcome(result: &Value, request: &PermissionRequest) -> Result<PermissionOutc
         // The names of what a decision leads to are taken for the decision.
         _ => serde_json::from_value(result.clone()).map_err(|_| format!("`{kind}` is not a decision"))?,
     })
-}
-
-/// The approval that covers requests like this one.
-fn approval_of(request: &PermissionRequest) -> Value {
-    match request {
-        PermissionRequest::Shell(shell) => {
-            let commands: Vec<&str> =
-                shell.commands.iter().map(|command| command.identifier.as_str()).collect();
-            json!({ "kind": "commands", "commandIdentifiers": commands })
-        }
-        PermissionRequest::Write { .. } => json!({ "kind": "write" }),
-        PermissionRequest::Read { .. } => json!({ "kind": "read" }),
-        PermissionRequest::Url { url, .. } => json!({ "kind": "url", "domain": url }),
-        PermissionRequest::Mcp { server_name, tool_name, .. } => {
-            json!({ "kind": "mcp", "serverName": server_name, "toolName": tool_name })
-        }
-        PermissionRequest::Memory { .. } => json!({ "kind": "memory" }),
-        PermissionRequest::CustomTool { tool_name, .. } | PermissionRequest::Hook { tool_name, .. } => {
-            json!({ "kind": "custom-tool", "toolName": tool_name })
-        }
-    }
 }
 
 async fn pending(call: Call) -> Result<Reply, Failure> {

@@ -1,0 +1,22 @@
+//! Hangar as an agent of the Agent Client Protocol: editors and other programs drive it by JSON-RPC, a message per line.
+//!
+//! A [`peer`] carries messages both ways over one connection. An [`agent`] answers the requests of one client and owns
+//! its sessions, each driven by one task ([`session`]). What happens in a session is the one stream of events;
+//! [`updates`] says it in the protocol's words. How a session is put together is handed in ([`SessionOpener`]).
+
+mod agent;
+mod commands;
+mod content;
+mod opener;
+mod options;
+mod peer;
+mod permission;
+mod schema;
+mod session;
+mod tool_call;
+mod transport;
+mod updates;
+
+pub use agent::AgentConfig;
+pub use opener::{Background, OpenError, Opened, SessionOpener, Wanted};
+pub use transport::{serve_stdio, serve_tcp};

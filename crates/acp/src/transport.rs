@@ -1,0 +1,101 @@
+//! How clients reach the agent: one over standard input and output, or many over TCP on this machine.
+
+use std::sync::Arc;
+
+use hangar_protocol::rpc::{Message, codes};
+use tokio::io::{AsyncRead, AsyncWrite};
+use tokio::net::TcpListener;
+use tokio_util::sync::CancellationToken;
+
+use crate::agent::{Agent, AgentConfig};
+use crate::peer::{Line, Lines, Peer, error};
+
+/// Connections that may be open at once.
+const MAX_CONNECTIONS: usize = 256;
+
+/// Serves the one client on standard input and output until it closes its end or `stop` comes.
+pub async fn serve_stdio(config: &Arc<AgentConfig>, stop: &CancellationToken) {
+    serve(config, tokio::io::stdin(), tokio::io::stdout(), stop).await;
+}
+
+/// Serves whoever connects, until `stop` comes and all sessions have ended.
+pub async fn serve_tcp(config: &Arc<AgentConfig>, listener: TcpListener, stop: &CancellationToken) {
+    let places = Arc::new(tokio::sync::Semaphore::new(MAX_CONNECTIONS));
+    let mut connections = tokio::task::JoinSet::new();
+    loop {
+        let accepted = tokio::select! {
+            accepted = async {
+                let place = Arc::clone(&places).acquire_owned().await;
+                (place, listener.accept().await)
+            } => accepted,
+            _ = connections.join_next(), if !connections.is_empty() => continue,
+            () = stop.cancelled() => break,
+        };
+        match accepted {
+            (Ok(place), Ok((stream, _))) => {
+                // Messages are small and wanted at once.
+                let _ = stream.set_nodelay(true);
+                let (config, stop) = (Arc::clone(config), stop.clone());
+                connections.spawn(async move {
+                    let (reader, writer) = stream.into_split();
+                    serve(&config, reader, writer, &stop).await;
+                    drop(place);
+                });
+            }
+            (Err(_), _) => break,
+            // Out of descriptors, or a client that left before it was greeted.
+            (_, Err(error)) => {
+                tracing::warn!(%error, "accepting a connection failed");
+                tokio::task::yield_now().await;
+            }
+        }
+    }
+    while connections.join_next().await.is_some() {}
+}
+
+/// Serves one connection to its end. The sessions of a client end with it.
+pub(crate) async fn serve(
+    config: &Arc<AgentConfig>,
+    reader: impl AsyncRead + Unpin,
+    mut writer: impl AsyncWrite + Unpin,
+    stop: &CancellationToken,
+) {
+    let (peer, mut outgoing) = Peer::new();
+    let mut agent = Agent::new(Arc::clone(config), peer.clone());
+    tokio::select! {
+        () = read(&peer, &mut agent, reader) => {}
+        () = peer.write(&mut writer, &mut outgoing) => {}
+        () = peer.closed() => {}
+        () = stop.cancelled() => {}
+    }
+    // Questions to the client have no answer any more; sessions must not wait for one.
+    peer.close();
+    agent.close().await;
+    peer.finish(&mut writer, &mut outgoing).await;
+}
+
+async fn read(peer: &Peer, agent: &mut Agent, reader: impl AsyncRead + Unpin) {
+    let mut lines = Lines::new(reader);
+    loop {
+        let line = match lines.next().await {
+            Ok(Some(Line::Text(line))) => line,
+            Ok(Some(Line::TooLong)) => {
+                peer.refuse(None, error(codes::INVALID_REQUEST, "the message is too long"));
+                continue;
+            }
+            Ok(None) => return,
+            Err(error) => {
+                tracing::debug!(%error, "reading from the client failed");
+                return;
+            }
+        };
+        match Message::parse(&line) {
+            Ok(Message::Request { id, method, params }) => {
+                agent.request(id, &method, params.as_deref()).await
+            }
+            Ok(Message::Notification { method, params }) => agent.notified(&method, params.as_deref()).await,
+            Ok(Message::Response { id, result }) => peer.answered(id, result),
+            Err(malformed) => peer.refuse(malformed.id, error(malformed.code, malformed.reason)),
+        }
+    }
+}
