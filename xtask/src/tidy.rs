@@ -35,6 +35,7 @@ const MAY_USE: &[(&str, &[&str])] = &[
     ("hangar-store", &["hangar-agent", "hangar-protocol"]),
     ("hangar-acp", &["hangar-agent", "hangar-protocol", "hangar-store"]),
     ("hangar-server", &["hangar-agent", "hangar-protocol", "hangar-store"]),
+    ("hangar-telemetry", &["hangar-agent", "hangar-protocol"]),
     ("hangar-test-support", &["hangar-models"]),
     (
         "hangar-cli",
@@ -45,6 +46,7 @@ const MAY_USE: &[(&str, &[&str])] = &[
             "hangar-protocol",
             "hangar-server",
             "hangar-store",
+            "hangar-telemetry",
             "hangar-tools",
         ],
     ),

@@ -28,6 +28,7 @@ use crate::providers::{Chosen, PROVIDER_SECRETS};
 use crate::redact::Redactor;
 use crate::selection::Selection;
 use crate::settings::Settings;
+use crate::telemetry;
 use crate::workspace::git::Repository;
 use crate::workspace::instructions::on_demand::OnDemand;
 use crate::workspace::instructions::{Instructions, Places};
@@ -186,11 +187,12 @@ pub(crate) fn session(settings: &Settings, plan: Plan<'_>) -> Result<Composed> {
         }
         Box::new(discovery) as Box<dyn Discovery>
     });
+    let sink = telemetry::tap(settings, plan.sink, id.as_str(), chosen.provider.facts());
     let host = Host {
         provider: chosen.provider,
         tools,
         log: Box::new(log),
-        sink: plan.sink,
+        sink,
         discovery,
         hooks: plan.hooks,
         now: Box::new(jiff::Timestamp::now),

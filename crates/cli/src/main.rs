@@ -14,6 +14,7 @@ mod redact;
 mod sdk_server;
 mod selection;
 mod settings;
+mod telemetry;
 mod usage;
 mod workspace;
 
@@ -33,7 +34,9 @@ fn main() -> ExitCode {
         Ok(cli) => cli,
         Err(error) => return usage_error(&error).into(),
     };
-    match dispatch(cli) {
+    let exit = dispatch(cli);
+    telemetry::finish();
+    match exit {
         Ok(exit) => exit.into(),
         Err(error) => {
             remark(&format!("error: {error:#}"));

@@ -8,6 +8,7 @@ mod model_view;
 mod schema;
 mod sdk;
 mod sessions;
+mod telemetry;
 
 use hangar_test_support::{Invocation, ModelServer, Scratch};
 

@@ -1,0 +1,213 @@
+//! The way out: a thread that takes spans from all sessions and writes them in batches.
+
+use std::fs::File;
+use std::io::{BufWriter, Write};
+use std::path::PathBuf;
+use std::sync::mpsc::{Receiver, RecvTimeoutError, SyncSender, TrySendError, sync_channel};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::thread::JoinHandle;
+use std::time::{Duration, Instant};
+
+use jiff::Timestamp;
+
+use crate::metrics::Metrics;
+use crate::span::Span;
+use crate::{Source, file, otlp};
+
+/// Spans that may wait for the thread. More are dropped: a session must not wait for its telemetry.
+const MAX_WAITING: usize = 4096;
+/// Spans in one batch.
+const MAX_BATCH: usize = 512;
+/// How long a span may wait for others.
+const BATCH_PATIENCE: Duration = Duration::from_secs(5);
+/// How long a collector may take for a batch.
+const COLLECTOR_PATIENCE: Duration = Duration::from_secs(5);
+/// How long the end of the program may wait for the last batch.
+const END_PATIENCE: Duration = Duration::from_secs(3);
+
+pub enum Destination {
+    File(PathBuf),
+    /// A collector that takes OTLP over HTTP, with headers that it wants.
+    Collector {
+        endpoint: String,
+        headers: Vec<(String, String)>,
+    },
+}
+
+#[derive(Debug, thiserror::Error)]
+pub enum StartError {
+    #[error("opening the telemetry file {}", path.display())]
+    File { path: PathBuf, source: std::io::Error },
+    #[error("starting the thread for telemetry")]
+    Thread(#[source] std::io::Error),
+    #[error("preparing the way to the telemetry collector: {0}")]
+    Http(String),
+}
+
+/// Takes spans. Its clones share one thread.
+#[derive(Clone)]
+pub struct Exporter(Arc<Inner>);
+
+struct Inner {
+    spans: Mutex<Option<SyncSender<Span>>>,
+    thread: Mutex<Option<(JoinHandle<()>, Receiver<()>)>>,
+}
+
+enum Way {
+    File(BufWriter<File>),
+    Http {
+        runtime: tokio::runtime::Runtime,
+        client: reqwest::Client,
+        endpoint: String,
+        headers: Vec<(String, String)>,
+    },
+}
+
+impl Exporter {
+    pub fn start(
+        destination: Destination,
+        source: Source,
+        now: fn() -> Timestamp,
+    ) -> Result<Self, StartError> {
+        let way = Way::open(destination)?;
+        let (spans, waiting) = sync_channel(MAX_WAITING);
+        let (done, ended) = sync_channel(1);
+        let thread = std::thread::Builder::new()
+            .name("telemetry".to_owned())
+            .spawn(move || {
+                Worker { way, source, since: now(), now, metrics: Metrics::default() }.run(&waiting);
+                // Nobody may wait any more.
+                let _ = done.send(());
+            })
+            .map_err(StartError::Thread)?;
+        let inner = Inner { spans: Mutex::new(Some(spans)), thread: Mutex::new(Some((thread, ended))) };
+        Ok(Self(Arc::new(inner)))
+    }
+
+    pub(crate) fn send(&self, span: Span) {
+        let spans = self.0.spans.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(spans) = spans.as_ref()
+            && let Err(TrySendError::Full(_)) = spans.try_send(span)
+        {
+            tracing::warn!("telemetry is too slow; a span is dropped");
+        }
+    }
+
+    /// Writes what is left, for no longer than the end of a program may take.
+    pub fn finish(&self) {
+        self.0.spans.lock().unwrap_or_else(PoisonError::into_inner).take();
+        let thread = self.0.thread.lock().unwrap_or_else(PoisonError::into_inner).take();
+        if let Some((thread, ended)) = thread {
+            match ended.recv_timeout(END_PATIENCE) {
+                Ok(()) | Err(RecvTimeoutError::Disconnected) => drop(thread.join()),
+                Err(RecvTimeoutError::Timeout) => tracing::warn!("the last telemetry was not taken in time"),
+            }
+        }
+    }
+}
+
+struct Worker {
+    way: Way,
+    source: Source,
+    since: Timestamp,
+    now: fn() -> Timestamp,
+    metrics: Metrics,
+}
+
+impl Worker {
+    fn run(mut self, waiting: &Receiver<Span>) {
+        let mut batch: Vec<Span> = Vec::new();
+        let mut due = Instant::now() + BATCH_PATIENCE;
+        loop {
+            if batch.is_empty() {
+                due = Instant::now() + BATCH_PATIENCE;
+            }
+            let received = waiting.recv_timeout(due.saturating_duration_since(Instant::now()));
+            let ended = matches!(received, Err(RecvTimeoutError::Disconnected));
+            let late = matches!(received, Err(RecvTimeoutError::Timeout));
+            if let Ok(span) = received {
+                self.metrics.add(&span);
+                batch.push(span);
+            }
+            if !batch.is_empty() && (ended || late || batch.len() >= MAX_BATCH) {
+                self.way.spans(&batch, &self.source);
+                batch.clear();
+            }
+            if ended {
+                self.way.metrics(&self.metrics, &self.source, self.since, (self.now)());
+                return;
+            }
+        }
+    }
+}
+
+impl Way {
+    fn open(destination: Destination) -> Result<Self, StartError> {
+        match destination {
+            Destination::File(path) => {
+                let opened = File::options().create(true).append(true).open(&path);
+                let file = opened.map_err(|source| StartError::File { path, source })?;
+                Ok(Way::File(BufWriter::new(file)))
+            }
+            Destination::Collector { endpoint, headers } => {
+                let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
+                let runtime = runtime.map_err(StartError::Thread)?;
+                // Fails if one is installed already, which serves as well.
+                let _ = rustls::crypto::ring::default_provider().install_default();
+                let client = reqwest::Client::builder()
+                    // Headers must not follow a redirect to another host.
+                    .redirect(reqwest::redirect::Policy::none())
+                    .timeout(COLLECTOR_PATIENCE)
+                    .build();
+                let client = client.map_err(|error| StartError::Http(error.to_string()))?;
+                let endpoint = endpoint.trim_end_matches('/').to_owned();
+                Ok(Way::Http { runtime, client, endpoint, headers })
+            }
+        }
+    }
+
+    fn spans(&mut self, spans: &[Span], source: &Source) {
+        match self {
+            Way::File(file) => write(file, spans.iter().map(|span| file::span(span, source))),
+            Way::Http { .. } => self.post("v1/traces", &otlp::traces(spans, source)),
+        }
+    }
+
+    fn metrics(&mut self, metrics: &Metrics, source: &Source, since: Timestamp, now: Timestamp) {
+        match self {
+            Way::File(file) => write(file, file::metrics(metrics, source, since, now).into_iter()),
+            Way::Http { .. } if metrics.series().next().is_none() => {}
+            Way::Http { .. } => self.post("v1/metrics", &otlp::metrics(metrics, source, since, now)),
+        }
+    }
+
+    fn post(&self, path: &str, body: &serde_json::Value) {
+        let Way::Http { runtime, client, endpoint, headers } = self else { return };
+        let mut request = client.post(format!("{endpoint}/{path}")).json(body);
+        for (name, value) in headers {
+            request = request.header(name, value);
+        }
+        // Telemetry that is lost is no reason to stop work; headers may be secret and are not logged.
+        match runtime.block_on(async { request.send().await }) {
+            Ok(answer) if answer.status().is_success() => {}
+            Ok(answer) => {
+                tracing::warn!(status = %answer.status(), "the telemetry collector refused a batch")
+            }
+            Err(error) => {
+                tracing::warn!(error = %error.without_url(), "the telemetry collector cannot be reached")
+            }
+        }
+    }
+}
+
+fn write(file: &mut BufWriter<File>, lines: impl Iterator<Item = serde_json::Value>) {
+    for line in lines {
+        if let Err(error) = writeln!(file, "{line}") {
+            tracing::warn!(%error, "writing telemetry failed");
+            return;
+        }
+    }
+    if let Err(error) = file.flush() {
+        tracing::warn!(%error, "writing telemetry failed");
+    }
+}

@@ -1,0 +1,53 @@
+//! Telemetry: spans and metrics by the GenAI conventions of OpenTelemetry, made from the events of sessions.
+//!
+//! A [`Recorder`](recorder::Recorder) folds the events of one session into spans. An [`Exporter`] takes finished spans
+//! from all sessions, keeps the metrics, and writes both to a file or a collector in a thread of its own. Nothing in a
+//! session knows of this: a [`Tap`] stands beside whoever else listens.
+//!
+//! The shapes are few and JSON on both ways out, so they are written by hand.
+
+mod exporter;
+mod file;
+mod metrics;
+mod otlp;
+mod recorder;
+mod span;
+
+use hangar_agent::driver::EventSink;
+use hangar_protocol::Event;
+
+pub use exporter::{Destination, Exporter, StartError};
+pub use recorder::Subject;
+
+use recorder::Recorder;
+
+/// What spans say of where they come from.
+#[derive(Debug, Clone)]
+pub struct Source {
+    /// The name of the instrumentation.
+    pub scope: String,
+    pub service: String,
+    pub version: String,
+}
+
+/// Passes the events of a session on, and makes spans of them.
+pub struct Tap {
+    inner: Box<dyn EventSink>,
+    recorder: Recorder,
+    exporter: Exporter,
+}
+
+impl Tap {
+    pub fn new(inner: Box<dyn EventSink>, subject: Subject, exporter: Exporter) -> Self {
+        Self { inner, recorder: Recorder::new(subject), exporter }
+    }
+}
+
+impl EventSink for Tap {
+    fn publish(&mut self, event: &Event) {
+        self.inner.publish(event);
+        for span in self.recorder.observe(event) {
+            self.exporter.send(span);
+        }
+    }
+}
