@@ -105,6 +105,7 @@ pub(crate) struct Resource {
 }
 
 /// News of a session.
+#[expect(clippy::enum_variant_names, reason = "the names are the protocol's")]
 #[derive(Debug, Serialize)]
 #[serde(tag = "sessionUpdate", rename_all = "snake_case", rename_all_fields = "camelCase")]
 pub(crate) enum Update {

@@ -91,7 +91,7 @@ async fn read(peer: &Peer, agent: &mut Agent, reader: impl AsyncRead + Unpin) {
         };
         match Message::parse(&line) {
             Ok(Message::Request { id, method, params }) => {
-                agent.request(id, &method, params.as_deref()).await
+                agent.request(id, &method, params.as_deref()).await;
             }
             Ok(Message::Notification { method, params }) => agent.notified(&method, params.as_deref()).await,
             Ok(Message::Response { id, result }) => peer.answered(id, result),

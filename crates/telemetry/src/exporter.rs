@@ -191,10 +191,10 @@ impl Way {
         match runtime.block_on(async { request.send().await }) {
             Ok(answer) if answer.status().is_success() => {}
             Ok(answer) => {
-                tracing::warn!(status = %answer.status(), "the telemetry collector refused a batch")
+                tracing::warn!(status = %answer.status(), "the telemetry collector refused a batch");
             }
             Err(error) => {
-                tracing::warn!(error = %error.without_url(), "the telemetry collector cannot be reached")
+                tracing::warn!(error = %error.without_url(), "the telemetry collector cannot be reached");
             }
         }
     }

@@ -263,7 +263,7 @@ impl Recorder {
         if self.subject.content {
             attributes.insert("gen_ai.input.messages".to_owned(), text(&chat.input));
             if let Some(said) = &said {
-                attributes.insert("gen_ai.output.messages".to_owned(), text(&[said.clone()]));
+                attributes.insert("gen_ai.output.messages".to_owned(), text(std::slice::from_ref(said)));
             }
             if let Some(system) = &self.system {
                 let parts = [json!({ "type": "text", "content": system })];
