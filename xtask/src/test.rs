@@ -1,10 +1,10 @@
-//! `cargo xtask test`: all that CI checks, in one run that starts from nothing but Rust and npm.
+//! `cargo xtask test`: all that CI checks, in one run that starts from nothing but Rust, npm and Python.
 
 use std::time::{Duration, Instant};
 
 use anyhow::{Result, bail};
 
-use crate::{npm, root, shell, tidy};
+use crate::{clients, shell, tidy};
 
 pub(crate) fn run() -> Result<()> {
     let mut totals = Totals::default();
@@ -14,7 +14,9 @@ pub(crate) fn run() -> Result<()> {
         let clippy = ["clippy", "--locked", "--workspace", "--all-targets", "--", "-D", "warnings"];
         shell::run(shell::program("cargo").args(clippy))
     });
-    steps.run("npm packages", || npm::install(&root().join("e2e")));
+    steps.run("Node SDK", clients::install_node);
+    steps.run("Python SDK", clients::install_python);
+    steps.run("Rust SDK", clients::build_rust);
     steps.run("tests", || run_tests(&mut totals));
     steps.run("doc tests", || {
         let doc = ["test", "--locked", "--workspace", "--doc"];

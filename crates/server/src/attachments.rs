@@ -5,7 +5,7 @@ use std::path::Path;
 
 use base64::Engine as _;
 use hangar_protocol::data::Attachment;
-use serde_json::Value;
+use serde_json::{Value, json};
 
 /// Largest file whose lines are counted.
 const MAX_COUNTED: u64 = 16 << 20;
@@ -20,6 +20,9 @@ pub(crate) fn read(mut value: Value) -> Option<Attachment> {
     {
         let name = Path::new(path).file_name().map_or_else(|| path.into(), |name| name.to_string_lossy());
         value["displayName"] = Value::String(name.into_owned());
+    }
+    if value["type"] == "selection" {
+        complete_selection(&mut value);
     }
     let mut attachment: Attachment = serde_json::from_value(value).ok()?;
     match &mut attachment {
@@ -40,6 +43,20 @@ pub(crate) fn read(mut value: Value) -> Option<Attachment> {
         Attachment::Selection { .. } | Attachment::GithubReference { .. } | Attachment::Blob { .. } => {}
     }
     Some(attachment)
+}
+
+/// Clients may leave out a selection's text and place; the event that tells of it has both. Without a place the text
+/// is taken to begin its file.
+fn complete_selection(value: &mut Value) {
+    if value["text"].is_null() {
+        value["text"] = json!("");
+    }
+    if value["selection"].is_null() {
+        let text = value["text"].as_str().unwrap_or_default();
+        let last = text.rsplit('\n').next().unwrap_or_default();
+        let end = json!({ "line": text.matches('\n').count(), "character": last.encode_utf16().count() });
+        value["selection"] = json!({ "start": { "line": 0, "character": 0 }, "end": end });
+    }
 }
 
 fn count_lines(path: &Path) -> Option<usize> {
@@ -69,4 +86,19 @@ fn image(path: &Path, display_name: &str) -> Option<Attachment> {
         mime_type: mime_type.to_owned(),
         display_name: Some(display_name.to_owned()),
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_selection_without_its_place_gets_one() {
+        let read = read(json!({ "type": "selection", "filePath": "/a/b.rs", "text": "one\ntwo" }));
+        let expected = json!({
+            "type": "selection", "filePath": "/a/b.rs", "displayName": "b.rs", "text": "one\ntwo",
+            "selection": { "start": { "line": 0, "character": 0 }, "end": { "line": 1, "character": 3 } },
+        });
+        assert_eq!(serde_json::to_value(read).unwrap(), expected);
+    }
 }

@@ -52,6 +52,11 @@ impl ModelServer {
         &self.url
     }
 
+    /// The file that each request is written to when its answer has ended, for tests in other languages.
+    pub fn log_path(&self) -> &std::path::Path {
+        self.log.path()
+    }
+
     /// The requests whose answers have ended, in the order in which they did.
     pub fn requests(&self) -> Vec<Request> {
         let log = std::fs::read_to_string(self.log.path()).expect("the log of requests");

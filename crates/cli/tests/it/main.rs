@@ -3,6 +3,7 @@
 mod acp;
 mod captures;
 mod cli;
+mod clients;
 mod commands;
 mod model_view;
 mod schema;

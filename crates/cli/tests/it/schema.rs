@@ -58,10 +58,10 @@ fn every_event_on_stdout_and_on_disk_is_valid() {
 }
 
 /// One validator per event type: an error of the whole schema would only say that none of 150 types fits.
-struct Schema(BTreeMap<String, Validator>);
+pub(crate) struct Schema(BTreeMap<String, Validator>);
 
 impl Schema {
-    fn load() -> Self {
+    pub(crate) fn load() -> Self {
         let text = std::fs::read_to_string(Path::new(SCHEMA)).unwrap_or_else(|error| {
             panic!("the SDK's event schema is not installed ({SCHEMA}: {error}); run `cargo xtask test` once")
         });
@@ -79,7 +79,7 @@ impl Schema {
         Self(validators)
     }
 
-    fn problems(&self, event: &Value) -> Vec<String> {
+    pub(crate) fn problems(&self, event: &Value) -> Vec<String> {
         let kind = event["type"].as_str().unwrap_or_default();
         match self.0.get(kind) {
             Some(_) if UNPUBLISHED.contains(&kind) => {

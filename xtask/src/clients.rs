@@ -1,0 +1,47 @@
+//! What the tests of the published SDKs run with. All of it is pinned, installed beside the tests and never committed.
+
+use anyhow::{Context, Result, bail};
+
+use crate::{npm, root, shell};
+
+/// Versions of Python that the SDK runs on, newest first.
+const PYTHONS: [&str; 5] = ["python3", "python3.14", "python3.13", "python3.12", "python3.11"];
+const NEW_ENOUGH: &str = "import sys, venv, ensurepip; sys.exit(sys.version_info < (3, 11))";
+
+pub(crate) fn install_node() -> Result<()> {
+    if !shell::is_installed("node", &["--version"]) {
+        bail!("node is not installed; the tests of the Node SDK need Node 20 or later");
+    }
+    npm::install(&root().join("e2e"))
+}
+
+/// A virtual environment with what `requirements.txt` pins, unless it is there already.
+pub(crate) fn install_python() -> Result<()> {
+    let directory = root().join("e2e/sdk-python");
+    let requirements = std::fs::read_to_string(directory.join("requirements.txt"))
+        .context("reading the packages that the Python SDK needs")?;
+    let environment = directory.join(".venv");
+    let installed = environment.join("installed.txt");
+    if std::fs::read_to_string(&installed).is_ok_and(|done| done == requirements) {
+        return Ok(());
+    }
+    let Some(python) = PYTHONS.into_iter().find(|name| shell::is_installed(name, &["-c", NEW_ENOUGH])) else {
+        bail!("Python 3.11 or later with venv is not installed; the tests of the Python SDK need it");
+    };
+    shell::run(shell::program(python).args(["-m", "venv", "--clear"]).arg(&environment))?;
+    let pip = environment.join("bin/pip");
+    let flags = ["install", "--quiet", "--disable-pip-version-check", "--no-deps", "-r"];
+    shell::run(shell::program(&pip.to_string_lossy()).args(flags).arg(directory.join("requirements.txt")))?;
+    std::fs::write(&installed, requirements).context("noting what was installed")
+}
+
+/// The tests of the Rust SDK, compiled beforehand so that running them is all that is left.
+pub(crate) fn build_rust() -> Result<()> {
+    let build = ["test", "--locked", "--no-run", "--target-dir"];
+    shell::run(
+        shell::program("cargo")
+            .args(build)
+            .arg(root().join("target/sdk-rust"))
+            .current_dir(root().join("e2e/sdk-rust")),
+    )
+}
