@@ -136,7 +136,7 @@ async fn record_context(call: Call) -> Result<Reply, Failure> {
         task.record(params.context);
     })
     .await?;
-    Reply::null()
+    Reply::of(json!({}))
 }
 
 /// What the next request would cost, its conversation and its fixed parts.
@@ -201,12 +201,18 @@ async fn usage(call: Call) -> Result<Reply, Failure> {
     } else {
         state.started.clone()
     };
+    let changes = &totals.changes;
     Reply::of(json!({
         "totalPremiumRequestCost": 0,
         "totalUserRequests": totals.requests,
         "totalApiDurationMs": totals.api_ms,
         "sessionStartTime": started,
-        "codeChanges": totals.changes,
+        "codeChanges": {
+            "linesAdded": changes.lines_added,
+            "linesRemoved": changes.lines_removed,
+            "filesModifiedCount": changes.files_modified.len(),
+            "filesModified": changes.files_modified,
+        },
         "modelMetrics": totals.models,
         "currentModel": state.model,
         "lastCallInputTokens": totals.last.0.unwrap_or(0),
@@ -275,6 +281,7 @@ async fn agents(call: Call) -> Result<Reply, Failure> {
             let name = &agent["name"];
             let or_name = |key: &str| if agent[key].is_null() { name.clone() } else { agent[key].clone() };
             without_nulls(json!({
+                "id": name,
                 "name": name,
                 "displayName": or_name("displayName"),
                 "description": agent["description"].as_str().unwrap_or_default(),

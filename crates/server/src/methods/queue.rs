@@ -17,6 +17,9 @@ pub(super) const METHODS: &[Method] = &[
     Method { name: "session.commands.respondToQueuedCommand", run: |call| Box::pin(respond(call)) },
 ];
 
+/// What an item reports that was queued without a mode of its own.
+const UNSTAMPED_MODE: &str = "interactive";
+
 async fn pending(call: Call) -> Result<Reply, Failure> {
     let live = call.live()?;
     let (queued, commands, steering): (Vec<QueuedPrompt>, Vec<QueuedCommand>, Vec<QueuedPrompt>) = live
@@ -31,11 +34,15 @@ async fn pending(call: Call) -> Result<Reply, Failure> {
         .await?;
     let messages = queued.iter().map(|prompt| {
         let id = &prompt.message_id;
-        json!({ "id": id, "messageId": id, "kind": "message", "displayText": prompt.text })
+        json!({
+            "id": id, "messageId": id, "kind": "message", "displayText": prompt.text, "agentMode": UNSTAMPED_MODE,
+        })
     });
-    let commands = commands
-        .iter()
-        .map(|queued| json!({ "id": queued.request_id, "kind": "command", "displayText": queued.command }));
+    let commands = commands.iter().map(|queued| {
+        json!({
+            "id": queued.request_id, "kind": "command", "displayText": queued.command, "agentMode": UNSTAMPED_MODE,
+        })
+    });
     let items: Vec<Value> = messages.chain(commands).collect();
     let steering: Vec<&str> = steering.iter().map(|prompt| prompt.text.as_str()).collect();
     Reply::of(json!({ "items": items, "steeringMessages": steering }))
