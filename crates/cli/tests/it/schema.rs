@@ -1,5 +1,6 @@
 //! Every event that Hangar emits is one that the published SDK can read.
 
+use std::cell::RefCell;
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 
@@ -57,40 +58,50 @@ fn every_event_on_stdout_and_on_disk_is_valid() {
     assert!(checked > 1000, "only {checked} events were seen");
 }
 
-/// One validator per event type: an error of the whole schema would only say that none of 150 types fits.
-pub(crate) struct Schema(BTreeMap<String, Validator>);
+/// One validator per event type: an error of the whole schema would only say that none of 150 types fits. Each is made
+/// when the first event of its type comes, because making them takes longer than using them.
+pub(crate) struct Schema {
+    definitions: Value,
+    /// The definition of each type.
+    names: BTreeMap<String, String>,
+    validators: RefCell<BTreeMap<String, Validator>>,
+}
 
 impl Schema {
     pub(crate) fn load() -> Self {
         let text = std::fs::read_to_string(Path::new(SCHEMA)).unwrap_or_else(|error| {
             panic!("the SDK's event schema is not installed ({SCHEMA}: {error}); run `cargo xtask test` once")
         });
-        let schema: Value = serde_json::from_str(&text).expect("the schema is JSON");
-        let definitions = schema["definitions"].as_object().expect("the schema has definitions");
-        let mut validators = BTreeMap::new();
-        for (name, definition) in definitions {
+        let mut schema: Value = serde_json::from_str(&text).expect("the schema is JSON");
+        let definitions = schema["definitions"].take();
+        let mut names = BTreeMap::new();
+        for (name, definition) in definitions.as_object().expect("the schema has definitions") {
             let kind = &definition["properties"]["type"]["const"];
             if let (Some(kind), true) = (kind.as_str(), definition["properties"]["data"].is_object()) {
-                let root = json!({ "$ref": format!("#/definitions/{name}"), "definitions": definitions });
-                validators
-                    .insert(kind.to_owned(), jsonschema::validator_for(&root).expect("the schema is valid"));
+                names.insert(kind.to_owned(), name.clone());
             }
         }
-        Self(validators)
+        Self { definitions, names, validators: RefCell::default() }
     }
 
     pub(crate) fn problems(&self, event: &Value) -> Vec<String> {
         let kind = event["type"].as_str().unwrap_or_default();
-        match self.0.get(kind) {
+        match self.names.get(kind) {
             Some(_) if UNPUBLISHED.contains(&kind) => {
                 vec!["is published now: take it off the list".to_owned()]
             }
             None if UNPUBLISHED.contains(&kind) => Vec::new(),
             None => vec!["is not a type of the SDK".to_owned()],
-            Some(validator) => validator
-                .iter_errors(event)
-                .map(|error| format!("{error} at {}", error.instance_path()))
-                .collect(),
+            Some(name) => {
+                let mut validators = self.validators.borrow_mut();
+                let validator = validators.entry(kind.to_owned()).or_insert_with(|| {
+                    let root =
+                        json!({ "$ref": format!("#/definitions/{name}"), "definitions": self.definitions });
+                    jsonschema::validator_for(&root).expect("the schema is valid")
+                });
+                let problems = validator.iter_errors(event);
+                problems.map(|error| format!("{error} at {}", error.instance_path())).collect()
+            }
         }
     }
 }
