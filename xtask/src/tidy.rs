@@ -34,6 +34,7 @@ const MAY_USE: &[(&str, &[&str])] = &[
     ("hangar-tools", &["hangar-agent", "hangar-process", "hangar-protocol"]),
     ("hangar-store", &["hangar-agent", "hangar-protocol"]),
     ("hangar-acp", &["hangar-agent", "hangar-protocol", "hangar-store"]),
+    ("hangar-runtimes", &["hangar-process", "hangar-protocol"]),
     ("hangar-server", &["hangar-agent", "hangar-protocol", "hangar-store"]),
     ("hangar-telemetry", &["hangar-agent", "hangar-protocol"]),
     ("hangar-test-support", &["hangar-models"]),

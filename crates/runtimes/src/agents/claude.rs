@@ -1,0 +1,141 @@
+//! Claude Code.
+
+use super::{levels, uuid_of};
+use crate::capabilities::Capabilities;
+use crate::cli_runtime::{Adapter, Located, Turn};
+use crate::runtime::{Auth, Card, Order};
+use crate::surroundings::Surroundings;
+use crate::translate::Translator;
+use crate::turn::Invocation;
+use crate::usage::Counting;
+
+/// Variables of a surrounding Claude Code, which would make this one think that it is part of it.
+const SURROUNDING: [&str; 3] = ["CLAUDECODE", "CLAUDE_CODE_ENTRYPOINT", "CLAUDE_CODE_SSE_PORT"];
+const CREDENTIALS: [&str; 5] = [
+    "ANTHROPIC_API_KEY",
+    "ANTHROPIC_AUTH_TOKEN",
+    "CLAUDE_CODE_OAUTH_TOKEN",
+    "CLAUDE_CODE_USE_BEDROCK",
+    "CLAUDE_CODE_USE_VERTEX",
+];
+/// What it may use when nobody restricts it and it refuses to do without rules, as it does for the superuser.
+const ALL_TOOLS: &str =
+    "Bash,Read,Write,Edit,MultiEdit,NotebookEdit,Glob,Grep,WebFetch,WebSearch,Task,Agent,Skill";
+
+pub struct Claude(Card);
+
+impl Default for Claude {
+    fn default() -> Self {
+        Self(Card {
+            name: "claude",
+            label: "Claude Code",
+            capabilities: capabilities(),
+            install: "npm install -g @anthropic-ai/claude-code",
+        })
+    }
+}
+
+pub(crate) fn capabilities() -> Capabilities {
+    Capabilities {
+        streaming: true,
+        resume: true,
+        session_id_given: true,
+        session_id_early: true,
+        cost: true,
+        input_tokens: true,
+        effort_levels: levels(&["low", "medium", "high", "xhigh", "max"]),
+        budget_cap: true,
+        system_prompt: true,
+        model_discovery: false,
+        permission_callbacks: false,
+        prompt_by_stdin: true,
+        mcp_config: true,
+        tool_rules: true,
+        shared_process: false,
+        remote: true,
+    }
+}
+
+impl Adapter for Claude {
+    fn card(&self) -> &Card {
+        &self.0
+    }
+
+    fn locate(&self, surroundings: &Surroundings) -> Option<Located> {
+        let program = surroundings.program(self.0.name, "claude")?;
+        Some(Located { program: program.display().to_string(), leading: Vec::new(), doubt: None })
+    }
+
+    fn invocation(&self, order: &Order, turn: &Turn<'_>) -> Invocation {
+        let mut args: Vec<String> =
+            ["-p", "--output-format", "stream-json", "--verbose", "--include-partial-messages"]
+                .map(str::to_owned)
+                .into();
+        let mut flag = |name: &str, value: &str| args.extend([name.to_owned(), value.to_owned()]);
+        match (turn.agent_session, uuid_of(order)) {
+            (Some(id), _) => flag("--resume", id),
+            (None, Some(id)) if turn.before == 0 => flag("--session-id", id),
+            (None, _) => {}
+        }
+        if let Some(model) = &order.model {
+            flag("--model", model);
+        }
+        if let Some(effort) = order.effort.as_deref().and_then(|wanted| self.0.capabilities.effort(wanted)) {
+            flag("--effort", effort);
+        }
+        if let Some(system) = &order.system {
+            flag("--append-system-prompt", system);
+        }
+        if let Some(budget) = order.limits.budget_usd {
+            flag("--max-budget-usd", &budget.to_string());
+        }
+        if let Some(steps) = order.limits.steps {
+            flag("--max-turns", &steps.to_string());
+        }
+        if let Some(config) = &order.mcp_config {
+            flag("--mcp-config", config.strip_prefix('@').unwrap_or(config));
+        }
+        for dir in &order.add_dirs {
+            flag("--add-dir", &dir.display().to_string());
+        }
+        if !order.tools.available.is_empty() {
+            flag("--tools", &order.tools.available.join(","));
+        }
+        let denied: Vec<&str> =
+            order.tools.deny.iter().chain(&order.tools.excluded).map(String::as_str).collect();
+        if !denied.is_empty() {
+            flag("--disallowedTools", &denied.join(","));
+        }
+        if order.tools.allow.is_empty() {
+            flag("--allowedTools", ALL_TOOLS);
+        } else {
+            flag("--allowedTools", &order.tools.allow.join(","));
+        }
+        args.extend(order.extra.iter().cloned());
+        Invocation {
+            program: String::new(),
+            args: args.into_iter().map(Into::into).collect(),
+            env: Vec::new(),
+            without: SURROUNDING.map(str::to_owned).into(),
+            stdin: Some(turn.prompt.to_owned()),
+        }
+    }
+
+    fn translator(&self) -> Box<dyn Translator> {
+        Box::new(crate::translate::claude::Claude::default())
+    }
+
+    fn counting(&self) -> Counting {
+        Counting::PerTurn
+    }
+
+    fn auth(&self, surroundings: &Surroundings) -> (Auth, Vec<String>) {
+        let file = surroundings.home.join(".claude/.credentials.json");
+        let auth = match surroundings.first_var(&CREDENTIALS) {
+            Some((name, _)) => Auth::Found(name.to_owned()),
+            None if file.exists() => Auth::Found("~/.claude/.credentials.json".to_owned()),
+            None => Auth::Unknown,
+        };
+        (auth, Vec::new())
+    }
+}

@@ -1,0 +1,174 @@
+//! GitHub Copilot CLI, and whatever else has its flags: Hangar itself does.
+
+use futures_util::future::BoxFuture;
+
+use super::{levels, uuid_of, with_system};
+use crate::capabilities::Capabilities;
+use crate::cli_runtime::{Adapter, Located, Turn};
+use crate::runtime::{Auth, Card, Model, Order};
+use crate::surroundings::Surroundings;
+use crate::translate::Translator;
+use crate::turn::Invocation;
+use crate::usage::Counting;
+
+/// Steps that autopilot may take in a turn, if nobody says. Its own default is 5, which ends most work half done.
+const AUTOPILOT_STEPS: u32 = 50;
+/// Where it looks for a token, in this order.
+const TOKENS: [&str; 3] = ["COPILOT_GITHUB_TOKEN", "GH_TOKEN", "GITHUB_TOKEN"];
+/// Set where it uses another provider than GitHub, which needs no token of GitHub's.
+const OWN_PROVIDER: &str = "COPILOT_PROVIDER_BASE_URL";
+
+pub struct Copilot(Card);
+
+impl Default for Copilot {
+    fn default() -> Self {
+        Self(Card {
+            name: "copilot",
+            label: "GitHub Copilot CLI",
+            capabilities: capabilities(),
+            install: "npm install -g @github/copilot",
+        })
+    }
+}
+
+fn capabilities() -> Capabilities {
+    Capabilities {
+        streaming: true,
+        resume: true,
+        session_id_given: true,
+        session_id_early: false,
+        cost: false,
+        input_tokens: false,
+        effort_levels: levels(&["none", "minimal", "low", "medium", "high", "xhigh", "max"]),
+        budget_cap: false,
+        system_prompt: false,
+        model_discovery: true,
+        permission_callbacks: false,
+        prompt_by_stdin: true,
+        mcp_config: true,
+        tool_rules: true,
+        shared_process: false,
+        remote: true,
+    }
+}
+
+impl Adapter for Copilot {
+    fn card(&self) -> &Card {
+        &self.0
+    }
+
+    fn locate(&self, surroundings: &Surroundings) -> Option<Located> {
+        if let Some(program) = surroundings.program(self.0.name, "copilot") {
+            return Some(Located {
+                program: program.display().to_string(),
+                leading: Vec::new(),
+                doubt: None,
+            });
+        }
+        let gh = surroundings.on_path("gh")?;
+        let extension = surroundings.home.join(".local/share/gh/extensions/gh-copilot");
+        extension.exists().then(|| Located {
+            program: gh.display().to_string(),
+            leading: vec!["copilot".to_owned()],
+            doubt: Some(
+                "`gh copilot` is used in place of `copilot`; it may lack the flags that are needed"
+                    .to_owned(),
+            ),
+        })
+    }
+
+    fn invocation(&self, order: &Order, turn: &Turn<'_>) -> Invocation {
+        let mut args: Vec<String> = Vec::new();
+        let mut flag = |name: &str, value: &str| args.push(format!("{name}={value}"));
+        flag("--output-format", "json");
+        flag("--max-autopilot-continues", &order.limits.steps.unwrap_or(AUTOPILOT_STEPS).to_string());
+        match (turn.agent_session, uuid_of(order)) {
+            (Some(id), _) => flag("--resume", id),
+            (None, Some(id)) if turn.before == 0 => flag("--session-id", id),
+            // The session was begun without an id and never told one. The last one here is most likely it.
+            (None, _) if turn.before > 0 => args.push("--continue".to_owned()),
+            (None, _) => {}
+        }
+        let mut flag = |name: &str, value: &str| args.push(format!("{name}={value}"));
+        if let Some(model) = &order.model {
+            flag("--model", model);
+        }
+        if let Some(effort) = order.effort.as_deref().and_then(|wanted| self.0.capabilities.effort(wanted)) {
+            flag("--effort", effort);
+        }
+        for tool in &order.tools.allow {
+            flag("--allow-tool", tool);
+        }
+        for tool in &order.tools.deny {
+            flag("--deny-tool", tool);
+        }
+        if !order.tools.available.is_empty() {
+            flag("--available-tools", &order.tools.available.join(","));
+        }
+        if !order.tools.excluded.is_empty() {
+            flag("--excluded-tools", &order.tools.excluded.join(","));
+        }
+        if let Some(config) = &order.mcp_config {
+            flag("--additional-mcp-config", &mcp_config(config));
+        }
+        for dir in &order.add_dirs {
+            flag("--add-dir", &dir.display().to_string());
+        }
+        args.extend(["-s", "--autopilot", "--no-ask-user", "--no-auto-update"].map(str::to_owned));
+        if order.tools == Default::default() {
+            args.push("--allow-all".to_owned());
+        }
+        args.extend(order.extra.iter().cloned());
+        Invocation {
+            program: String::new(),
+            args: args.into_iter().map(Into::into).collect(),
+            env: Vec::new(),
+            without: Vec::new(),
+            stdin: Some(with_system(turn.prompt, order, turn.agent_session.is_some())),
+        }
+    }
+
+    fn translator(&self) -> Box<dyn Translator> {
+        Box::new(crate::translate::copilot::Copilot::default())
+    }
+
+    fn counting(&self) -> Counting {
+        Counting::PerTurn
+    }
+
+    fn echoes_prompt(&self) -> bool {
+        true
+    }
+
+    fn auth(&self, surroundings: &Surroundings) -> (Auth, Vec<String>) {
+        if surroundings.var(OWN_PROVIDER).is_some() {
+            return (Auth::Found(OWN_PROVIDER.to_owned()), Vec::new());
+        }
+        match surroundings.first_var(&TOKENS) {
+            Some((name, token)) if token.starts_with("ghp_") => {
+                let warning = format!(
+                    "{name} holds a classic token (ghp_), which Copilot ignores without a word; use a fine-grained one with the \
+                     permission \"Copilot Requests\""
+                );
+                (Auth::Found(name.to_owned()), vec![warning])
+            }
+            Some((name, _)) => (Auth::Found(name.to_owned()), Vec::new()),
+            // A login by `copilot login` or `gh auth login` lies in a key chain that is not ours to open.
+            None => (Auth::Unknown, Vec::new()),
+        }
+    }
+
+    fn models(&self, _: &Surroundings) -> BoxFuture<'static, Option<Vec<Model>>> {
+        Box::pin(std::future::ready(None))
+    }
+}
+
+/// JSON and `@file` pass; a bare path is given its `@`, without which newer versions refuse it.
+fn mcp_config(config: &str) -> String {
+    let trimmed = config.trim_start();
+    if trimmed.starts_with('{') || trimmed.starts_with('@') {
+        config.to_owned()
+    } else {
+        format!("@{config}")
+    }
+}

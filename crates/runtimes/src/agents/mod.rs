@@ -1,0 +1,40 @@
+//! The agents of others that are a process per turn. Each file knows one: its flags, its login, its words.
+
+pub mod claude;
+pub mod codex;
+pub mod copilot;
+pub mod opencode;
+
+use std::sync::Arc;
+
+use crate::cli_runtime::CliRuntime;
+use crate::runtime::{Order, Runtime};
+use crate::surroundings::Surroundings;
+
+/// All of them, in the order in which people are shown them.
+pub fn all(surroundings: &Arc<Surroundings>) -> Vec<Arc<dyn Runtime>> {
+    vec![
+        Arc::new(CliRuntime::new(copilot::Copilot::default(), Arc::clone(surroundings))),
+        Arc::new(CliRuntime::new(claude::Claude::default(), Arc::clone(surroundings))),
+        Arc::new(CliRuntime::new(codex::Codex::default(), Arc::clone(surroundings))),
+        Arc::new(CliRuntime::new(opencode::Opencode::default(), Arc::clone(surroundings))),
+    ]
+}
+
+/// The session's id where it has the form that agents accept from outside.
+fn uuid_of(order: &Order) -> Option<&str> {
+    uuid::Uuid::parse_str(&order.session_id).is_ok().then_some(order.session_id.as_str())
+}
+
+fn levels(names: &[&str]) -> Vec<String> {
+    names.iter().map(|name| (*name).to_owned()).collect()
+}
+
+/// A prompt with the host's instructions before it, for agents that have no other way to be given them. Once per session:
+/// what was said in an earlier turn is still there.
+fn with_system(prompt: &str, order: &Order, resumed: bool) -> String {
+    match order.system.as_deref().filter(|system| !system.is_empty() && !resumed) {
+        Some(system) => format!("<system>\n{system}\n</system>\n\n{prompt}"),
+        None => prompt.to_owned(),
+    }
+}

@@ -1,0 +1,80 @@
+//! What an agent can do, as data. A record is a claim until `probe` has proved it against the version that is installed.
+
+use serde::{Deserialize, Serialize};
+
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Capabilities {
+    /// Pieces of an answer while it is written.
+    pub streaming: bool,
+    pub resume: bool,
+    /// Takes the id of a session from outside, so that it is known before the first word.
+    pub session_id_given: bool,
+    /// Says the id of a session with its first words, not only at the end.
+    pub session_id_early: bool,
+    pub cost: bool,
+    pub input_tokens: bool,
+    /// Levels of effort that it accepts, weakest first.
+    pub effort_levels: Vec<String>,
+    pub budget_cap: bool,
+    /// Takes instructions of the host apart from the prompt.
+    pub system_prompt: bool,
+    pub model_discovery: bool,
+    /// Asks us before it does something, and waits for the answer.
+    pub permission_callbacks: bool,
+    pub prompt_by_stdin: bool,
+    pub mcp_config: bool,
+    /// Rules about single tools.
+    pub tool_rules: bool,
+    /// One process for many sessions.
+    pub shared_process: bool,
+    pub remote: bool,
+}
+
+impl Capabilities {
+    /// The level to ask for when a level is wanted: itself if it is there, else the strongest below it, else the weakest.
+    pub fn effort(&self, wanted: &str) -> Option<&str> {
+        const ORDER: [&str; 7] = ["none", "minimal", "low", "medium", "high", "xhigh", "max"];
+        let rank = |level: &str| ORDER.iter().position(|known| *known == level);
+        let Some(rank_wanted) = rank(wanted) else {
+            return self.effort_levels.iter().find(|level| *level == wanted).map(String::as_str);
+        };
+        let below =
+            self.effort_levels.iter().filter(|level| rank(level).is_some_and(|rank| rank <= rank_wanted));
+        below.max_by_key(|level| rank(level)).or_else(|| self.effort_levels.first()).map(String::as_str)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[track_caller]
+    fn check(levels: &[&str], wanted: &str, expected: Option<&str>) {
+        let capabilities = Capabilities {
+            effort_levels: levels.iter().map(|level| (*level).to_owned()).collect(),
+            ..crate::agents::claude::capabilities()
+        };
+        assert_eq!(capabilities.effort(wanted), expected);
+    }
+
+    #[test]
+    fn a_level_that_is_there_is_taken() {
+        check(&["low", "medium", "high"], "medium", Some("medium"));
+    }
+
+    #[test]
+    fn a_level_beyond_the_strongest_is_the_strongest() {
+        check(&["low", "medium", "high", "xhigh"], "max", Some("xhigh"));
+    }
+
+    #[test]
+    fn a_level_below_the_weakest_is_the_weakest() {
+        check(&["low", "medium"], "minimal", Some("low"));
+    }
+
+    #[test]
+    fn an_agent_without_levels_gets_none() {
+        check(&[], "high", None);
+    }
+}

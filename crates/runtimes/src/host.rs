@@ -1,0 +1,203 @@
+//! Where an agent runs: here, or on another machine by ssh.
+
+use std::ffi::OsString;
+use std::path::Path;
+
+/// Where an agent's process is.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Host {
+    Local,
+    Ssh(Ssh),
+}
+
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Ssh {
+    /// `host`, `user@host`, or a name of the user's ssh configuration.
+    pub target: String,
+    pub host_keys: HostKeys,
+    pub port: Option<u16>,
+    /// Options beside ours, for `-o`.
+    pub options: Vec<String>,
+}
+
+/// Whether a host whose key is not known is trusted.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub enum HostKeys {
+    #[default]
+    AcceptNew,
+    Known,
+    Any,
+}
+
+impl HostKeys {
+    pub fn parse(word: &str) -> Option<Self> {
+        match word {
+            "accept-new" => Some(HostKeys::AcceptNew),
+            "yes" => Some(HostKeys::Known),
+            "no" => Some(HostKeys::Any),
+            _ => None,
+        }
+    }
+
+    fn as_str(self) -> &'static str {
+        match self {
+            HostKeys::AcceptNew => "accept-new",
+            HostKeys::Known => "yes",
+            HostKeys::Any => "no",
+        }
+    }
+}
+
+impl Ssh {
+    /// The arguments of `ssh` that run a program over there, in a directory, with variables and arguments that its shell
+    /// takes literally.
+    ///
+    /// The remote side watches its stdin: when the link drops, that ends, and the whole group over there is ended with
+    /// it. A prompt that goes in by stdin is sent ahead, with its length.
+    pub(crate) fn arguments(
+        &self,
+        workspace: &Path,
+        program: &str,
+        args: &[OsString],
+        env: &[(String, String)],
+        stdin_bytes: Option<usize>,
+    ) -> Vec<OsString> {
+        let mut all: Vec<OsString> = Vec::new();
+        let mut option = |value: String| all.extend([OsString::from("-o"), value.into()]);
+        option(format!("StrictHostKeyChecking={}", self.host_keys.as_str()));
+        option("BatchMode=yes".to_owned());
+        option("ConnectTimeout=30".to_owned());
+        option("ServerAliveInterval=15".to_owned());
+        option("ServerAliveCountMax=3".to_owned());
+        for value in &self.options {
+            option(value.clone());
+        }
+        if let Some(port) = self.port {
+            all.extend(["-p".into(), port.to_string().into()]);
+        }
+        // Nothing behind it is an option of ssh, whatever a host is called.
+        all.extend(["-T".into(), "--".into(), self.target.clone().into()]);
+        all.push(remote_command(workspace, program, args, env, stdin_bytes).into());
+        all
+    }
+}
+
+/// Runs the agent in the background of a shell that waits for the end of its own stdin.
+///
+/// The prompt is cut off by its length, so that what remains of the input is the link itself.
+fn remote_command(
+    workspace: &Path,
+    program: &str,
+    args: &[OsString],
+    env: &[(String, String)],
+    stdin_bytes: Option<usize>,
+) -> String {
+    let mut agent = String::new();
+    if !env.is_empty() {
+        agent.push_str("env");
+        for (name, value) in env {
+            agent.push(' ');
+            agent.push_str(&quoted(&format!("{name}={value}")));
+        }
+        agent.push(' ');
+    }
+    // A program may be several words, as people write it in their configuration.
+    agent.push_str(program);
+    for argument in args {
+        agent.push(' ');
+        agent.push_str(&quoted(&argument.to_string_lossy()));
+    }
+    let agent = match stdin_bytes {
+        Some(bytes) => format!("head -c {bytes} <&3 | {agent} 3<&-"),
+        None => format!("{agent} </dev/null 3<&-"),
+    };
+    // ssh gives the command a group of its own, so `kill 0` reaches all that belongs to it and nobody else. A signal
+    // that is caught here is not ignored by what is started, as one that is ignored would be.
+    let script = format!(
+        "cd -- {dir} || exit 126; exec 3<&0; trap : TERM; \
+         {agent} & agent=$!; \
+         ( trap : TERM; cat <&3; kill -TERM 0; sleep 5; kill -KILL 0 ) >/dev/null 2>&1 & watch=$!; \
+         wait \"$agent\"; code=$?; kill -KILL \"$watch\" 2>/dev/null; exit \"$code\"",
+        dir = quoted(&workspace.to_string_lossy()),
+    );
+    format!("exec sh -c {}", quoted(&script))
+}
+
+/// A word that a POSIX shell takes literally.
+pub(crate) fn quoted(word: &str) -> String {
+    format!("'{}'", word.replace('\'', r"'\''"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    proptest! {
+        #![proptest_config(ProptestConfig::with_cases(64))]
+
+        #[test]
+        fn a_shell_gives_back_what_was_quoted(word in "[^\0]{0,40}") {
+            let output = std::process::Command::new("sh")
+                .arg("-c")
+                .arg(format!("printf %s {}", quoted(&word)))
+                .output()
+                .unwrap();
+            prop_assert_eq!(String::from_utf8_lossy(&output.stdout).into_owned(), word);
+        }
+    }
+
+    /// As sshd starts a command.
+    fn in_own_group(command: &str) -> std::process::Command {
+        use std::os::unix::process::CommandExt;
+        let mut shell = std::process::Command::new("sh");
+        shell.arg("-c").arg(command).stdin(std::process::Stdio::piped()).process_group(0);
+        shell
+    }
+
+    /// What the command over there sees, run by the shell that ssh would give it to.
+    #[track_caller]
+    fn check(workspace: &str, args: &[&str], stdin: Option<&str>, expected: &str) {
+        use std::io::Write;
+        let place = tempfile::tempdir().unwrap();
+        let workspace = place.path().join(workspace);
+        std::fs::create_dir(&workspace).unwrap();
+        let program = r#"sh -c 'pwd | sed "s/.*\///"; printf "<%s>" "$@"; cat' sh"#;
+        let args: Vec<OsString> = args.iter().map(OsString::from).collect();
+        let env = [("GREETING".to_owned(), "it's $(here)".to_owned())];
+        let command = remote_command(&workspace, program, &args, &env, stdin.map(str::len));
+        let mut shell = in_own_group(&command).stdout(std::process::Stdio::piped()).spawn().unwrap();
+        let mut link = shell.stdin.take().unwrap();
+        link.write_all(stdin.unwrap_or_default().as_bytes()).unwrap();
+        // The link stays open, as ssh keeps it: the end of the input must come by its length.
+        let output = shell.wait_with_output().unwrap();
+        drop(link);
+        assert_eq!(String::from_utf8_lossy(&output.stdout), expected);
+        assert!(output.status.success());
+    }
+
+    #[test]
+    fn hostile_names_and_prompts_arrive_as_they_are() {
+        let name = "we'ird $(touch x) \"`dir`";
+        check(
+            name,
+            &["a b", "$HOME", "x'y\nz"],
+            Some("say 'hi' $(now)\nend"),
+            "we'ird $(touch x) \"`dir`\n<a b><$HOME><x'y\nz>say 'hi' $(now)\nend",
+        );
+    }
+
+    #[test]
+    fn an_agent_without_input_sees_its_end() {
+        check("plain", &[], None, "plain\n<>");
+    }
+
+    #[test]
+    fn an_agent_ends_when_the_link_drops() {
+        let place = tempfile::tempdir().unwrap();
+        let command = remote_command(place.path(), "sleep 1000", &[], &[], None);
+        let mut shell = in_own_group(&command).spawn().unwrap();
+        drop(shell.stdin.take());
+        assert!(!shell.wait().unwrap().success());
+    }
+}

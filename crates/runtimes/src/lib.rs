@@ -1,0 +1,16 @@
+//! One interface for every agent: ours in this process, those of others behind theirs.
+//!
+//! An agent is opened with an [`Order`](runtime::Order), says our events, takes [`Command`](runtime::Command)s and ends each
+//! turn with a [`TurnOutcome`](outcome::TurnOutcome).
+
+pub mod agents;
+pub mod capabilities;
+pub mod cli_runtime;
+pub mod host;
+pub mod lines;
+pub mod outcome;
+pub mod runtime;
+pub mod surroundings;
+pub mod translate;
+pub mod turn;
+pub mod usage;

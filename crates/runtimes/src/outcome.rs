@@ -1,0 +1,451 @@
+//! How a turn of an agent ended. One table decides for all agents, so that the same end has the same name everywhere.
+
+use serde::Serialize;
+
+use crate::usage::Usage;
+
+/// How a turn ended, with what it used.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct TurnOutcome {
+    pub end: TurnEnd,
+    /// Of this turn.
+    pub usage: Usage,
+    /// Of the session so far.
+    pub total: Usage,
+}
+
+#[derive(Debug, Clone, PartialEq, Serialize)]
+#[serde(rename_all = "snake_case", tag = "end")]
+pub enum TurnEnd {
+    Completed,
+    Failed(Failure),
+}
+
+/// What went wrong, and how we know.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Failure {
+    pub kind: ErrorKind,
+    /// One sentence.
+    pub message: String,
+    pub evidence: Evidence,
+}
+
+/// Where a failure was read. What comes later in this list is trusted less.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Evidence {
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub status_code: Option<u16>,
+    /// The agent's own word for it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub code: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub exit_code: Option<i32>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub signal: Option<i32>,
+    /// The end of what it wrote on stderr.
+    #[serde(skip_serializing_if = "String::is_empty")]
+    pub stderr: String,
+}
+
+macro_rules! kinds {
+    ($( $(#[$doc:meta])* $variant:ident = $name:literal $retry:ident; )*) => {
+        /// Kinds of failure, in the words that orchestrators know.
+        #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+        pub enum ErrorKind { $( $(#[$doc])* $variant, )* }
+
+        impl ErrorKind {
+            pub const ALL: &'static [ErrorKind] = &[$( ErrorKind::$variant, )*];
+
+            pub fn as_str(self) -> &'static str {
+                match self { $( ErrorKind::$variant => $name, )* }
+            }
+
+            /// Whether the same turn may go well if it is tried again later.
+            pub fn is_retryable(self) -> bool {
+                match self { $( ErrorKind::$variant => kinds!(@$retry), )* }
+            }
+        }
+    };
+    (@retry) => { true };
+    (@never) => { false };
+}
+
+kinds! {
+    /// The program is not there or does not run.
+    AgentNotFound = "agent_not_found" never;
+    InvalidWorkspace = "invalid_workspace_cwd" never;
+    TurnCancelled = "turn_cancelled" never;
+    /// It asked something that nobody can answer.
+    InputRequired = "turn_input_required" never;
+    Auth = "auth_failed" never;
+    UnknownModel = "unknown_model" never;
+    ContextLimit = "context_limit" never;
+    BudgetExceeded = "budget_exceeded" never;
+    RateLimited = "rate_limited" retry;
+    Overloaded = "model_overloaded" retry;
+    /// Silence for too long.
+    Stalled = "turn_stalled" retry;
+    TurnTimeout = "turn_timeout" retry;
+    /// It did not answer at the start.
+    ResponseTimeout = "response_timeout" retry;
+    /// What it said cannot be understood.
+    ResponseError = "response_error" retry;
+    /// The process or the line to it ended.
+    PortExit = "port_exit" retry;
+    TurnFailed = "turn_failed" retry;
+    /// It stopped without an error and without having done anything.
+    TurnIncomplete = "turn_incomplete" retry;
+}
+
+impl Serialize for ErrorKind {
+    fn serialize<S: serde::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.serialize_str(self.as_str())
+    }
+}
+
+/// What an agent said about an error, before anyone decided what it means.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Complaint {
+    pub message: String,
+    pub status_code: Option<u16>,
+    pub code: Option<String>,
+}
+
+impl Complaint {
+    /// What the complaint is about: by its status, by its code, and only then by its words. The words are those of an
+    /// error message, never of output: a line number 401 is no status.
+    pub fn kind(&self) -> Option<ErrorKind> {
+        by_code(self.code.as_deref())
+            .or_else(|| self.status_code.and_then(|status| by_status(status, &self.message)))
+            .or_else(|| by_words(&self.message))
+    }
+}
+
+fn by_code(code: Option<&str>) -> Option<ErrorKind> {
+    let code = code?.to_ascii_lowercase();
+    Some(match code.as_str() {
+        "authentication"
+        | "authentication_failed"
+        | "authentication_error"
+        | "permission_error"
+        | "invalid_api_key"
+        | "providerautherror"
+        | "authentication_required"
+        | "authorization" => ErrorKind::Auth,
+        "rate_limit" | "rate_limit_error" | "rate_limit_exceeded" | "user_weekly_rate_limited" => {
+            ErrorKind::RateLimited
+        }
+        "overloaded_error" | "server_overloaded" => ErrorKind::Overloaded,
+        "model_not_found" | "unknown_model" | "model_not_supported" | "providermodelnotfounderror" => {
+            ErrorKind::UnknownModel
+        }
+        "context_length_exceeded"
+        | "context_limit"
+        | "prompt_too_long"
+        | "messageoutputlengtherror"
+        | "contextoverflowerror" => ErrorKind::ContextLimit,
+        "quota" | "quota_exceeded" | "insufficient_quota" | "error_max_budget_usd" | "billing_error" => {
+            ErrorKind::BudgetExceeded
+        }
+        _ => return None,
+    })
+}
+
+fn by_status(status: u16, message: &str) -> Option<ErrorKind> {
+    Some(match status {
+        401 | 403 => ErrorKind::Auth,
+        402 => ErrorKind::BudgetExceeded,
+        413 => ErrorKind::ContextLimit,
+        429 => ErrorKind::RateLimited,
+        503 | 529 => ErrorKind::Overloaded,
+        // These say little by themselves.
+        400 | 404 => return by_words(message),
+        _ => return None,
+    })
+}
+
+/// Whole phrases only: each is one that a provider or an agent writes for this and for nothing else.
+fn by_words(message: &str) -> Option<ErrorKind> {
+    const PHRASES: &[(&str, ErrorKind)] = &[
+        ("invalid api key", ErrorKind::Auth),
+        ("failed to authenticate", ErrorKind::Auth),
+        ("not authenticated", ErrorKind::Auth),
+        ("not logged in", ErrorKind::Auth),
+        ("authentication required", ErrorKind::Auth),
+        ("no authentication information found", ErrorKind::Auth),
+        ("unexpected status 401", ErrorKind::Auth),
+        ("unexpected status 403", ErrorKind::Auth),
+        ("unexpected status 429", ErrorKind::RateLimited),
+        ("too many requests", ErrorKind::RateLimited),
+        ("rate limit", ErrorKind::RateLimited),
+        ("unexpected status 503", ErrorKind::Overloaded),
+        ("model not found", ErrorKind::UnknownModel),
+        ("unknown model", ErrorKind::UnknownModel),
+        ("is not a valid model", ErrorKind::UnknownModel),
+        ("model is not supported", ErrorKind::UnknownModel),
+        ("no model configured", ErrorKind::UnknownModel),
+        ("no model was specified", ErrorKind::UnknownModel),
+        ("prompt is too long", ErrorKind::ContextLimit),
+        ("context length", ErrorKind::ContextLimit),
+        ("context window", ErrorKind::ContextLimit),
+        ("budget exceeded", ErrorKind::BudgetExceeded),
+        ("quota exceeded", ErrorKind::BudgetExceeded),
+    ];
+    let message = message.to_lowercase();
+    PHRASES.iter().find(|(phrase, _)| message.contains(phrase)).map(|(_, kind)| *kind)
+}
+
+/// The facts of a turn that decide how it ended.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct TurnFacts {
+    pub stopped: Option<Stopped>,
+    /// Why reading its output failed, if it did.
+    pub unreadable: Option<String>,
+    pub exit: Option<Exit>,
+    pub verdict: Option<Verdict>,
+    /// The last complaint that the agent did not recover from.
+    pub complaint: Option<Complaint>,
+    /// Whether it said or did anything.
+    pub worked: bool,
+    /// Whether it said that somebody made it stop.
+    pub aborted: bool,
+    pub stderr: String,
+    /// Whether the process ran on another host, where exit codes are those of the link.
+    pub remote: bool,
+}
+
+/// Who ended a turn from outside.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Stopped {
+    Cancelled,
+    Stalled { seconds: u64 },
+    TimedOut { seconds: u64 },
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Exit {
+    Code(i32),
+    Signal(i32),
+}
+
+/// What the agent itself says about how the turn went.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Verdict {
+    Success,
+    Failure,
+}
+
+/// Decides how a turn ended. The order of the questions is the contract: the first that has an answer wins.
+pub fn decide(facts: &TurnFacts) -> TurnEnd {
+    use ErrorKind as Kind;
+    match facts.stopped {
+        Some(Stopped::Cancelled) => {
+            return failed(facts, Kind::TurnCancelled, "the turn was cancelled".to_owned());
+        }
+        Some(Stopped::Stalled { seconds }) => {
+            return failed(facts, Kind::Stalled, format!("the agent said nothing for {seconds} s"));
+        }
+        Some(Stopped::TimedOut { seconds }) => {
+            return failed(facts, Kind::TurnTimeout, format!("the turn took longer than {seconds} s"));
+        }
+        None => {}
+    }
+    if let Some(why) = &facts.unreadable {
+        return failed(facts, Kind::PortExit, format!("the agent's output could not be read: {why}"));
+    }
+    match facts.exit {
+        Some(Exit::Code(127)) => {
+            let place = if facts.remote { "on the remote host" } else { "here" };
+            return failed(facts, Kind::AgentNotFound, format!("the agent's program was not found {place}"));
+        }
+        Some(Exit::Code(255)) if facts.remote && facts.verdict.is_none() => {
+            return failed(facts, Kind::PortExit, "the connection to the remote host failed".to_owned());
+        }
+        Some(Exit::Signal(signal)) if facts.verdict.is_none() => {
+            return failed(facts, Kind::TurnCancelled, format!("the agent was ended by signal {signal}"));
+        }
+        _ => {}
+    }
+    if facts.aborted {
+        // Some leave with exit code 0 and a verdict to match.
+        return failed(facts, Kind::TurnCancelled, "the agent was told to stop".to_owned());
+    }
+    match (facts.verdict, facts.exit) {
+        (Some(Verdict::Success), _) => TurnEnd::Completed,
+        (Some(Verdict::Failure), _) => complained(facts, Kind::TurnFailed),
+        (None, Some(Exit::Code(0)) | None) => match &facts.complaint {
+            Some(_) => complained(facts, Kind::TurnFailed),
+            None if facts.worked => TurnEnd::Completed,
+            None => {
+                let message = "the agent ended without an error and without having done anything".to_owned();
+                failed(facts, Kind::TurnIncomplete, message)
+            }
+        },
+        (None, Some(Exit::Code(_) | Exit::Signal(_))) => complained(facts, Kind::PortExit),
+    }
+}
+
+/// A failure in the agent's own words, if it had any.
+fn complained(facts: &TurnFacts, otherwise: ErrorKind) -> TurnEnd {
+    match &facts.complaint {
+        Some(complaint) => {
+            // A complaint is what the turn failed of, also where the process ended badly after it.
+            let kind = complaint.kind().unwrap_or(match otherwise {
+                ErrorKind::PortExit => ErrorKind::TurnFailed,
+                other => other,
+            });
+            failed(facts, kind, complaint.message.clone())
+        }
+        None => {
+            let last = telling_line(&facts.stderr);
+            // Before an agent speaks, stderr is all there is to judge by.
+            let kind = last.and_then(by_words).filter(|_| !facts.worked).unwrap_or(otherwise);
+            let how = match facts.exit {
+                Some(Exit::Code(code)) => format!("the agent ended with exit code {code}"),
+                Some(Exit::Signal(signal)) => format!("the agent was ended by signal {signal}"),
+                None => "the agent failed".to_owned(),
+            };
+            let message = last.map_or_else(|| how.clone(), |last| format!("{how}: {last}"));
+            failed(facts, kind, message)
+        }
+    }
+}
+
+/// The line of stderr that says what happened: the first that calls itself an error, else the last.
+fn telling_line(stderr: &str) -> Option<&str> {
+    let lines = || stderr.lines().map(str::trim).filter(|line| !line.is_empty());
+    lines()
+        .find(|line| line.get(..5).is_some_and(|start| start.eq_ignore_ascii_case("error")))
+        .or_else(|| lines().next_back())
+}
+
+fn failed(facts: &TurnFacts, kind: ErrorKind, message: String) -> TurnEnd {
+    let (exit_code, signal) = match facts.exit {
+        Some(Exit::Code(code)) => (Some(code), None),
+        Some(Exit::Signal(signal)) => (None, Some(signal)),
+        None => (None, None),
+    };
+    let complaint = facts.complaint.as_ref();
+    let evidence = Evidence {
+        status_code: complaint.and_then(|complaint| complaint.status_code),
+        code: complaint.and_then(|complaint| complaint.code.clone()),
+        exit_code,
+        signal,
+        stderr: facts.stderr.clone(),
+    };
+    TurnEnd::Failed(Failure { kind, message, evidence })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// `None` is a completed turn.
+    #[track_caller]
+    fn check(facts: TurnFacts, expected: Option<ErrorKind>) {
+        let kind = match decide(&facts) {
+            TurnEnd::Completed => None,
+            TurnEnd::Failed(failure) => Some(failure.kind),
+        };
+        assert_eq!(kind, expected, "{facts:?}");
+    }
+
+    fn ended(code: i32) -> TurnFacts {
+        TurnFacts { exit: Some(Exit::Code(code)), worked: true, ..TurnFacts::default() }
+    }
+
+    fn complaint(message: &str, status_code: Option<u16>) -> Option<Complaint> {
+        Some(Complaint { message: message.to_owned(), status_code, code: None })
+    }
+
+    #[test]
+    fn who_cancels_a_turn_cancels_it_whatever_it_said() {
+        let facts =
+            TurnFacts { stopped: Some(Stopped::Cancelled), verdict: Some(Verdict::Success), ..ended(0) };
+        check(facts, Some(ErrorKind::TurnCancelled));
+    }
+
+    #[test]
+    fn a_verdict_of_success_stands_against_a_bad_exit_code() {
+        check(TurnFacts { verdict: Some(Verdict::Success), ..ended(1) }, None);
+    }
+
+    #[test]
+    fn a_verdict_of_failure_stands_against_a_good_exit_code() {
+        check(TurnFacts { verdict: Some(Verdict::Failure), ..ended(0) }, Some(ErrorKind::TurnFailed));
+    }
+
+    #[test]
+    fn a_program_that_is_not_there_is_named_so() {
+        check(ended(127), Some(ErrorKind::AgentNotFound));
+    }
+
+    #[test]
+    fn a_lost_link_is_not_the_agents_failure() {
+        check(TurnFacts { remote: true, ..ended(255) }, Some(ErrorKind::PortExit));
+    }
+
+    #[test]
+    fn a_signal_from_outside_is_a_cancelled_turn() {
+        check(TurnFacts { exit: Some(Exit::Signal(15)), ..ended(0) }, Some(ErrorKind::TurnCancelled));
+    }
+
+    #[test]
+    fn an_agent_that_says_it_was_stopped_was_stopped() {
+        let facts = TurnFacts { aborted: true, verdict: Some(Verdict::Success), ..ended(0) };
+        check(facts, Some(ErrorKind::TurnCancelled));
+    }
+
+    #[test]
+    fn silence_and_exit_0_is_no_success() {
+        check(TurnFacts { worked: false, ..ended(0) }, Some(ErrorKind::TurnIncomplete));
+    }
+
+    #[test]
+    fn work_and_exit_0_is_success_without_a_verdict() {
+        check(ended(0), None);
+    }
+
+    #[test]
+    fn a_bad_exit_without_a_verdict_is_a_broken_port() {
+        check(ended(1), Some(ErrorKind::PortExit));
+    }
+
+    #[test]
+    fn a_status_decides_before_words() {
+        let facts = TurnFacts {
+            verdict: Some(Verdict::Failure),
+            complaint: complaint("rate limit of your login", Some(401)),
+            ..ended(1)
+        };
+        check(facts, Some(ErrorKind::Auth));
+    }
+
+    #[test]
+    fn a_number_in_a_sentence_is_no_status() {
+        let facts = TurnFacts {
+            verdict: Some(Verdict::Failure),
+            complaint: complaint("line 401 of file could not be parsed, see 429.txt", None),
+            ..ended(1)
+        };
+        check(facts, Some(ErrorKind::TurnFailed));
+    }
+
+    #[test]
+    fn stderr_speaks_only_for_agents_that_did_not() {
+        let stderr = "Error: Invalid API key\n".to_owned();
+        check(TurnFacts { stderr: stderr.clone(), worked: false, ..ended(1) }, Some(ErrorKind::Auth));
+        check(TurnFacts { stderr, ..ended(1) }, Some(ErrorKind::PortExit));
+    }
+
+    #[test]
+    fn every_kind_has_a_name_of_its_own() {
+        let mut names: Vec<_> = ErrorKind::ALL.iter().map(|kind| kind.as_str()).collect();
+        names.sort_unstable();
+        names.dedup();
+        assert_eq!(names.len(), ErrorKind::ALL.len());
+    }
+}

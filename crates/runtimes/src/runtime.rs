@@ -1,0 +1,201 @@
+//! The contract: open a session of an agent, hear its events, tell it things, stop it. What an agent can and cannot do is
+//! data in its [`Capabilities`]; nobody outside an adapter asks which agent it is.
+
+use std::path::PathBuf;
+use std::time::Duration;
+
+use futures_util::future::BoxFuture;
+use hangar_protocol::Event;
+use serde::Serialize;
+use tokio::sync::mpsc;
+use tokio::task::AbortHandle;
+
+use crate::capabilities::Capabilities;
+use crate::host::Host;
+use crate::outcome::{Failure, TurnOutcome};
+
+/// An agent that sessions can be opened with. One instance serves any number of them at once.
+pub trait Runtime: Send + Sync {
+    fn card(&self) -> &Card;
+
+    /// Whether it is installed and able to work, without spending anything.
+    fn preflight(&self) -> BoxFuture<'static, Preflight>;
+
+    /// What it can be asked to use. `None` when that cannot be found out: any name may work then.
+    fn models(&self) -> BoxFuture<'static, Option<Vec<Model>>>;
+
+    /// Opens a session. Nothing is said to a model before the first prompt.
+    fn open(&self, order: Order) -> BoxFuture<'static, Result<Live, Failure>>;
+}
+
+/// Who an agent is.
+#[derive(Debug, Clone, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Card {
+    /// The name in configuration and on the command line.
+    pub name: &'static str,
+    pub label: &'static str,
+    pub capabilities: Capabilities,
+    /// How to get it, for those who do not have it.
+    pub install: &'static str,
+}
+
+#[derive(Debug, Clone, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Model {
+    pub id: String,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub name: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub provider: Option<String>,
+}
+
+/// What a look at an agent found.
+#[derive(Debug, Clone, Default, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Preflight {
+    /// Where its program is.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub program: Option<PathBuf>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub version: Option<String>,
+    pub auth: Auth,
+    /// What will go wrong, or may; each a sentence with what to do.
+    pub problems: Vec<String>,
+    pub warnings: Vec<String>,
+}
+
+impl Preflight {
+    pub fn is_ready(&self) -> bool {
+        self.problems.is_empty()
+    }
+}
+
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case", tag = "state", content = "source")]
+pub enum Auth {
+    /// By what: a variable, a file, another program.
+    Found(String),
+    Missing,
+    /// It has a login of its own that cannot be looked at.
+    #[default]
+    Unknown,
+}
+
+/// What a session is to be.
+#[derive(Debug, Clone)]
+pub struct Order {
+    /// Our name for the session. Agents that take one from outside get it.
+    pub session_id: String,
+    pub workspace: PathBuf,
+    pub model: Option<String>,
+    pub effort: Option<String>,
+    pub tools: ToolPolicy,
+    /// An MCP configuration: JSON, or `@` and a path.
+    pub mcp_config: Option<String>,
+    /// Instructions of the host, before the prompt.
+    pub system: Option<String>,
+    /// What the agent called the session, to go on with it.
+    pub resume: Option<String>,
+    pub limits: Limits,
+    pub add_dirs: Vec<PathBuf>,
+    /// Arguments for this agent alone, behind all others.
+    pub extra: Vec<String>,
+    /// Variables beside those that we have ourselves.
+    pub env: Vec<(String, String)>,
+    pub host: Host,
+}
+
+impl Order {
+    pub fn new(session_id: String, workspace: PathBuf) -> Self {
+        Self {
+            session_id,
+            workspace,
+            model: None,
+            effort: None,
+            tools: ToolPolicy::default(),
+            mcp_config: None,
+            system: None,
+            resume: None,
+            limits: Limits::default(),
+            add_dirs: Vec::new(),
+            extra: Vec::new(),
+            env: Vec::new(),
+            host: Host::Local,
+        }
+    }
+}
+
+/// Which tools may run. Without any rule, all: an agent in the background has nobody to ask.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct ToolPolicy {
+    pub allow: Vec<String>,
+    pub deny: Vec<String>,
+    pub available: Vec<String>,
+    pub excluded: Vec<String>,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Limits {
+    /// For one turn.
+    pub turn: Option<Duration>,
+    /// Without a word from the agent.
+    pub stall: Option<Duration>,
+    /// Steps that an agent may take by itself within a turn.
+    pub steps: Option<u32>,
+    pub budget_usd: Option<f64>,
+}
+
+impl Default for Limits {
+    fn default() -> Self {
+        Self {
+            turn: Some(Duration::from_secs(3600)),
+            stall: Some(Duration::from_secs(300)),
+            steps: None,
+            budget_usd: None,
+        }
+    }
+}
+
+/// A session under way. Dropping it ends the agent.
+pub struct Live {
+    pub commands: mpsc::Sender<Command>,
+    pub news: mpsc::Receiver<News>,
+    owner: AbortHandle,
+}
+
+impl Live {
+    pub fn new(commands: mpsc::Sender<Command>, news: mpsc::Receiver<News>, owner: AbortHandle) -> Self {
+        Self { commands, news, owner }
+    }
+}
+
+impl Drop for Live {
+    fn drop(&mut self) {
+        self.owner.abort();
+    }
+}
+
+#[derive(Debug)]
+pub enum Command {
+    /// Another turn. Waits while one is under way.
+    Send(String),
+    /// Ends the turn that is under way.
+    Abort,
+    AnswerPermission {
+        request_id: String,
+        allow: bool,
+    },
+    AnswerQuestion {
+        request_id: String,
+        answer: String,
+    },
+    /// Ends the session, with the turn that is under way.
+    Stop,
+}
+
+#[derive(Debug)]
+pub enum News {
+    Event(Box<Event>),
+    TurnEnded(Box<TurnOutcome>),
+}

@@ -1,0 +1,112 @@
+//! Copilot CLI, `--output-format json`: our own vocabulary. Events pass as they are; the last line is the verdict.
+
+use hangar_protocol::result::RunResult;
+use hangar_protocol::{Body, Event};
+use serde_json::Value;
+
+use super::json::{count, owned, text};
+use super::{Said, Spoken, Translator};
+use crate::outcome::{Complaint, Verdict};
+use crate::usage::{Figure, Usage};
+
+/// How often it says that something changed, without saying what: a third of its output.
+const NOISE: &str = "session.background_tasks_changed";
+
+#[derive(Debug, Default)]
+pub struct Copilot {
+    output_tokens: Option<u64>,
+}
+
+impl Translator for Copilot {
+    fn line(&mut self, line: &str, said: &mut Said) {
+        if line.contains("\"result\"")
+            && let Ok(value) = serde_json::from_str::<Value>(line)
+            && text(&value, "type") == Some("result")
+        {
+            return self.result(line, &value, said);
+        }
+        match serde_json::from_str::<Event>(line) {
+            Ok(event) => self.event(event, said),
+            Err(_) => match serde_json::from_str::<Value>(line) {
+                Ok(value) if text(&value, "type").is_some() => {
+                    said.unknown(text(&value, "type").unwrap_or_default(), line);
+                }
+                _ => said.malformed(line),
+            },
+        }
+    }
+
+    fn end(&mut self, _: &mut Said) {}
+}
+
+impl Copilot {
+    fn event(&mut self, event: Event, said: &mut Said) {
+        let facts = &mut said.facts;
+        match event.body() {
+            Body::SessionStart(start) => facts.session_id = Some(start.session_id.clone()),
+            Body::ToolsUpdated(updated) => facts.model = Some(updated.model.clone()),
+            Body::AssistantMessage(message) => {
+                facts.worked = true;
+                if event.agent_id().is_none() {
+                    facts.complaint = None;
+                }
+                if let Some(tokens) = message.output_tokens {
+                    *self.output_tokens.get_or_insert(0) += tokens;
+                }
+            }
+            Body::ToolComplete(_) => facts.worked = true,
+            Body::Abort(_) => facts.aborted = true,
+            Body::SessionError(error) => {
+                facts.complaint = Some(Complaint {
+                    message: error.message.clone(),
+                    status_code: error.status_code,
+                    code: Some(error.error_type.clone()),
+                });
+            }
+            Body::Unknown { kind, .. } if !known_elsewhere(kind) => {
+                let kind = kind.clone();
+                said.facts.unknown.insert(kind);
+            }
+            _ => {}
+        }
+        if event.kind() != NOISE {
+            said.events.push(Spoken::Whole(event));
+        }
+    }
+
+    fn result(&mut self, line: &str, value: &Value, said: &mut Said) {
+        said.facts.session_id = owned(value, "sessionId").or_else(|| said.facts.session_id.take());
+        let exit_code = value.get("exitCode").and_then(Value::as_i64);
+        said.facts.verdict = Some(if exit_code == Some(0) { Verdict::Success } else { Verdict::Failure });
+        // Ours has counts that the reference has not.
+        let ours = serde_json::from_str::<RunResult>(line).ok().map(|result| result.usage);
+        let told = |value: Option<u64>| value.filter(|value| *value > 0);
+        let output = ours.as_ref().and_then(|usage| usage.output_tokens);
+        said.facts.usage = Usage {
+            input_tokens: Figure::reported(ours.as_ref().and_then(|usage| usage.input_tokens)),
+            output_tokens: match (output, self.output_tokens) {
+                (Some(tokens), _) => Figure::Reported(tokens as f64),
+                (None, Some(sum)) => Figure::Derived(sum as f64),
+                (None, None) => Figure::Unknown,
+            },
+            premium_requests: Figure::reported(count(value, "usage.premiumRequests")),
+            api_ms: Figure::reported(told(count(value, "usage.totalApiDurationMs"))),
+            ..Usage::default()
+        };
+    }
+}
+
+/// Types that the reference sends and that mean nothing to us: no drift.
+fn known_elsewhere(kind: &str) -> bool {
+    const KNOWN: &[&str] =
+        &["agent.interrupted", "session.mcp_server_tools_loaded", "session.permissions_changed"];
+    KNOWN.contains(&kind)
+}
+
+/// The prompt with the host's own instructions before it: there is no other way to hand them over.
+pub fn prompt(text: &str, system: Option<&str>) -> String {
+    match system {
+        None | Some("") => text.to_owned(),
+        Some(system) => format!("<system>\n{system}\n</system>\n\n{text}"),
+    }
+}

@@ -1,0 +1,100 @@
+//! From the words of other agents to our events. Pure: a line goes in, events and facts come out.
+//!
+//! Nothing is lost on the way: a line that nobody knows becomes an event that holds it, and its type is counted as drift.
+
+mod account;
+pub mod claude;
+pub mod codex;
+pub mod copilot;
+mod json;
+pub mod opencode;
+
+use std::collections::BTreeSet;
+
+use hangar_protocol::{AgentId, Body, Event};
+
+pub use account::Account;
+
+use crate::outcome::{Complaint, Verdict};
+use crate::usage::Usage;
+
+/// How many types of line that nobody knows are remembered for the report of drift.
+const MAX_UNKNOWN_TYPES: usize = 64;
+
+/// Reads the output of one process of one agent.
+pub trait Translator: Send {
+    /// One line, without its line feed.
+    fn line(&mut self, line: &str, said: &mut Said);
+
+    /// The output has ended.
+    fn end(&mut self, said: &mut Said);
+}
+
+/// What came of a line.
+#[derive(Debug, Default)]
+pub struct Said {
+    pub events: Vec<Spoken>,
+    pub facts: Facts,
+}
+
+/// An event, before it has a place in the session.
+#[derive(Debug)]
+pub enum Spoken {
+    /// One that needs an envelope.
+    Body { agent: Option<AgentId>, body: Body },
+    /// One that came with its own.
+    Whole(Event),
+}
+
+/// What is known of a turn from what the agent said.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct Facts {
+    /// What the agent calls the session; needed to go on with it.
+    pub session_id: Option<String>,
+    pub model: Option<String>,
+    pub verdict: Option<Verdict>,
+    pub complaint: Option<Complaint>,
+    /// Whether it said or did anything.
+    pub worked: bool,
+    /// Whether it said that somebody made it stop.
+    pub aborted: bool,
+    pub usage: Usage,
+    /// Lines that were not in the agent's format.
+    pub malformed: u64,
+    /// Types of lines that this version of the translator does not know.
+    pub unknown: BTreeSet<String>,
+}
+
+impl Said {
+    pub(crate) fn push(&mut self, body: impl Into<Body>) {
+        self.events.push(Spoken::Body { agent: None, body: body.into() });
+    }
+
+    pub(crate) fn push_from(&mut self, agent: Option<AgentId>, body: impl Into<Body>) {
+        self.events.push(Spoken::Body { agent, body: body.into() });
+    }
+
+    /// A line in no format.
+    pub(crate) fn malformed(&mut self, line: &str) {
+        self.facts.malformed += 1;
+        self.keep("malformed", line);
+    }
+
+    /// A line of a type that is not known.
+    pub(crate) fn unknown(&mut self, kind: &str, line: &str) {
+        if self.facts.unknown.len() < MAX_UNKNOWN_TYPES {
+            self.facts.unknown.insert(kind.to_owned());
+        }
+        self.keep(kind, line);
+    }
+
+    fn keep(&mut self, kind: &str, line: &str) {
+        let data = serde_json::json!({ "kind": kind, "line": line });
+        if let Ok(data) = serde_json::value::to_raw_value(&data) {
+            self.push(Body::Unknown { kind: UNRECOGNIZED.to_owned(), data });
+        }
+    }
+}
+
+/// The type of the event that holds what no translator understood.
+pub const UNRECOGNIZED: &str = "hangar.unrecognized";

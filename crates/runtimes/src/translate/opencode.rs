@@ -1,0 +1,131 @@
+//! opencode, `run --format json`: steps made of parts. Whole parts only, and no line that says how the run ended.
+
+use hangar_protocol::data;
+use serde_json::Value;
+
+use super::account::{Account, ToolEnd};
+use super::codex::session_error;
+use super::json::{at, count, owned, text};
+use super::{Said, Translator};
+use crate::outcome::Complaint;
+use crate::usage::{Figure, Usage};
+
+#[derive(Debug, Default)]
+pub struct Opencode {
+    account: Account,
+    steps: u64,
+    used: Tokens,
+}
+
+#[derive(Debug, Default, Clone, Copy)]
+struct Tokens {
+    input: u64,
+    output: u64,
+    reasoning: u64,
+    cache_read: u64,
+    cache_write: u64,
+    cost: f64,
+}
+
+impl Translator for Opencode {
+    fn line(&mut self, line: &str, said: &mut Said) {
+        let Ok(value) = serde_json::from_str::<Value>(line) else { return said.malformed(line) };
+        if let Some(id) = owned(&value, "sessionID") {
+            said.facts.session_id = Some(id);
+        }
+        let part = &value["part"];
+        let id = text(part, "id").unwrap_or_default();
+        match text(&value, "type").unwrap_or_default() {
+            "step_start" => self.account.open_turn(said),
+            "text" => {
+                let words = owned(part, "text").unwrap_or_default();
+                self.account.message(None, id.to_owned(), words, said);
+            }
+            "reasoning" => {
+                let content = owned(part, "text").unwrap_or_default();
+                said.push(data::Reasoning { reasoning_id: id.to_owned(), content });
+            }
+            "tool_use" => self.tool(part, said),
+            "step_finish" => self.step_finished(part, said),
+            "error" => {
+                let complaint = Complaint {
+                    message: owned(&value, "error.data.message")
+                        .or_else(|| owned(&value, "error.name"))
+                        .unwrap_or_else(|| "an error without a message".to_owned()),
+                    status_code: count(&value, "error.data.statusCode")
+                        .and_then(|status| status.try_into().ok()),
+                    code: owned(&value, "error.name"),
+                };
+                said.push(session_error(&complaint));
+                said.facts.complaint = Some(complaint);
+            }
+            other => said.unknown(other, line),
+        }
+    }
+
+    fn end(&mut self, said: &mut Said) {
+        self.account.close(said);
+    }
+}
+
+impl Opencode {
+    fn tool(&mut self, part: &Value, said: &mut Said) {
+        let id = text(part, "callID").or_else(|| text(part, "id")).unwrap_or_default();
+        let name = text(part, "tool").unwrap_or_default();
+        let input = at(part, "state.input").cloned().unwrap_or_default();
+        self.account.tool_called(None, id, name, input, said);
+        let status = text(part, "state.status").unwrap_or_default();
+        if !matches!(status, "completed" | "error") {
+            return;
+        }
+        let exit_code = at(part, "state.metadata.exit").and_then(Value::as_i64);
+        let words = owned(part, "state.output").or_else(|| owned(part, "state.error")).unwrap_or_default();
+        let end = ToolEnd {
+            // A call that it could not make sense of it answers itself, under this name.
+            success: status == "completed" && name != "invalid",
+            text: words,
+            code: None,
+            exit_code: exit_code.and_then(|code| i32::try_from(code).ok()),
+            detailed: owned(part, "state.metadata.diff"),
+        };
+        self.account.tool_ended(id, end, said);
+    }
+
+    fn step_finished(&mut self, part: &Value, said: &mut Said) {
+        let tokens = |name: &str| count(part, &format!("tokens.{name}"));
+        let cost = at(part, "cost").and_then(Value::as_f64);
+        said.push(data::AssistantUsage {
+            model: self.account.model().unwrap_or_default().to_owned(),
+            input_tokens: tokens("input"),
+            output_tokens: tokens("output"),
+            reasoning_tokens: tokens("reasoning"),
+            cache_read_tokens: tokens("cache.read"),
+            cache_write_tokens: tokens("cache.write"),
+            cost,
+            finish_reason: owned(part, "reason"),
+            ..Default::default()
+        });
+        self.steps += 1;
+        self.used.input += tokens("input").unwrap_or_default();
+        self.used.output += tokens("output").unwrap_or_default();
+        self.used.reasoning += tokens("reasoning").unwrap_or_default();
+        self.used.cache_read += tokens("cache.read").unwrap_or_default();
+        self.used.cache_write += tokens("cache.write").unwrap_or_default();
+        self.used.cost += cost.unwrap_or_default();
+        // Sums of what each step reported.
+        let sum = |value: u64| Figure::Derived(value as f64);
+        said.facts.usage = Usage {
+            input_tokens: sum(self.used.input),
+            output_tokens: sum(self.used.output),
+            cache_read_tokens: sum(self.used.cache_read),
+            cache_write_tokens: sum(self.used.cache_write),
+            reasoning_tokens: sum(self.used.reasoning),
+            cost_usd: Figure::Derived(self.used.cost),
+            model_calls: sum(self.steps),
+            ..Usage::default()
+        };
+        // A step that ended well got over whatever came before it.
+        said.facts.complaint = None;
+        self.account.close_turn(said);
+    }
+}

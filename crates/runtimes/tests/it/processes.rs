@@ -1,0 +1,256 @@
+//! Scripts in the place of agents: how turns end, and that nothing stays behind.
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::time::Duration;
+
+use hangar_runtimes::agents;
+use hangar_runtimes::outcome::{ErrorKind, TurnEnd, TurnOutcome};
+use hangar_runtimes::runtime::{Command, Live, News, Order, Runtime};
+use hangar_runtimes::surroundings::Surroundings;
+
+const PATIENCE: Duration = Duration::from_secs(20);
+
+struct Stage {
+    dir: tempfile::TempDir,
+    runtime: Arc<dyn Runtime>,
+}
+
+impl Stage {
+    /// An agent that speaks as codex does and is this script.
+    fn new(script: &str) -> Self {
+        let dir = tempfile::tempdir().unwrap();
+        let program = dir.path().join("agent");
+        let text = dir.path().join("script");
+        std::fs::write(&text, format!("#!/bin/sh\n{script}\n")).unwrap();
+        // By another process: a file that this one wrote may still be open in a child that another test is starting, and
+        // such a file cannot be run.
+        let installed =
+            std::process::Command::new("install").args(["-m", "755"]).args([&text, &program]).status();
+        assert!(installed.unwrap().success());
+        let surroundings = Surroundings {
+            vars: std::env::vars().collect(),
+            home: dir.path().to_owned(),
+            programs: BTreeMap::from([("codex".to_owned(), program.display().to_string())]),
+            now: jiff::Timestamp::now,
+        };
+        let runtime =
+            agents::all(&Arc::new(surroundings)).into_iter().find(|r| r.card().name == "codex").unwrap();
+        Self { dir, runtime }
+    }
+
+    fn order(&self) -> Order {
+        Order::new("6a1bb7b2-8f4e-4f0c-9d53-0d6b4e6a1c11".to_owned(), self.dir.path().to_owned())
+    }
+
+    async fn open(&self, order: Order) -> Live {
+        self.runtime.open(order).await.unwrap()
+    }
+
+    fn file(&self, name: &str) -> PathBuf {
+        self.dir.path().join(name)
+    }
+}
+
+/// The kinds of events until the turn ends, and how it ended.
+async fn turn(live: &mut Live) -> (Vec<String>, TurnOutcome) {
+    let mut kinds = Vec::new();
+    loop {
+        let news =
+            tokio::time::timeout(PATIENCE, live.news.recv()).await.expect("the turn ends").expect("news");
+        match news {
+            News::Event(event) => kinds.push(event.kind().to_owned()),
+            News::TurnEnded(outcome) => return (kinds, *outcome),
+        }
+    }
+}
+
+#[track_caller]
+fn kind(outcome: &TurnOutcome) -> Option<ErrorKind> {
+    match &outcome.end {
+        TurnEnd::Completed => None,
+        TurnEnd::Failed(failure) => Some(failure.kind),
+    }
+}
+
+async fn gone(pid_file: &Path) {
+    let pid = std::fs::read_to_string(pid_file).unwrap();
+    let process = PathBuf::from(format!("/proc/{}", pid.trim()));
+    let stat = process.join("stat");
+    tokio::time::timeout(PATIENCE, async {
+        // A process that nobody has waited for yet is dead as well.
+        while std::fs::read_to_string(&stat).is_ok_and(|stat| !stat.contains(") Z ")) {
+            tokio::time::sleep(Duration::from_millis(20)).await;
+        }
+    })
+    .await
+    .expect("the process is gone");
+}
+
+const DONE: &str = r#"echo '{"type":"turn.completed","usage":{"input_tokens":3,"output_tokens":2}}'"#;
+
+#[tokio::test]
+async fn a_turn_is_told_and_ends() {
+    let stage = Stage::new(&format!(
+        "cat > prompt; echo '{{\"type\":\"thread.started\",\"thread_id\":\"t1\"}}'; echo '{{\"type\":\"turn.started\"}}'; \
+         echo '{{\"type\":\"item.completed\",\"item\":{{\"id\":\"a\",\"type\":\"agent_message\",\"text\":\"pong\"}}}}'; {DONE}"
+    ));
+    let mut live = stage.open(stage.order()).await;
+    live.commands.send(Command::Send("it's $(a) \"prompt\"\n".to_owned())).await.unwrap();
+    let (kinds, outcome) = turn(&mut live).await;
+    assert_eq!(
+        kinds,
+        [
+            "session.start",
+            "user.message",
+            "assistant.turn_start",
+            "assistant.message",
+            "assistant.turn_end",
+            "assistant.usage",
+            "assistant.idle"
+        ]
+    );
+    assert_eq!(kind(&outcome), None);
+    assert_eq!(outcome.usage.input_tokens.count(), Some(3));
+    assert_eq!(std::fs::read_to_string(stage.file("prompt")).unwrap(), "it's $(a) \"prompt\"\n");
+}
+
+#[tokio::test]
+async fn the_second_turn_resumes_the_first() {
+    let stage = Stage::new(&format!(
+        "cat >/dev/null; echo \"$@\" >> args; echo '{{\"type\":\"thread.started\",\"thread_id\":\"t1\"}}'; {DONE}"
+    ));
+    let mut live = stage.open(stage.order()).await;
+    for _ in 0..2 {
+        live.commands.send(Command::Send("go".to_owned())).await.unwrap();
+    }
+    turn(&mut live).await;
+    let (_, outcome) = turn(&mut live).await;
+    let args = std::fs::read_to_string(stage.file("args")).unwrap();
+    let lines: Vec<&str> = args.lines().collect();
+    assert!(!lines[0].contains("resume") && lines[1].contains("resume t1"), "{args}");
+    // The script reports the same total twice: the second turn used nothing.
+    assert_eq!(outcome.usage.input_tokens.count(), Some(0));
+}
+
+#[tokio::test]
+async fn an_aborted_turn_leaves_no_process_and_the_session_goes_on() {
+    let stage = Stage::new(&format!(
+        "cat >/dev/null; if [ -e pid ]; then {DONE}; exit; fi; sleep 1000 & echo $! > child; echo $$ > pid; \
+         echo '{{\"type\":\"turn.started\"}}'; wait"
+    ));
+    let mut live = stage.open(stage.order()).await;
+    live.commands.send(Command::Send("go".to_owned())).await.unwrap();
+    loop {
+        match live.news.recv().await.unwrap() {
+            News::Event(event) if event.kind() == "assistant.turn_start" => break,
+            _ => {}
+        }
+    }
+    live.commands.send(Command::Abort).await.unwrap();
+    let (kinds, outcome) = turn(&mut live).await;
+    assert_eq!(kind(&outcome), Some(ErrorKind::TurnCancelled));
+    assert!(kinds.contains(&"abort".to_owned()), "{kinds:?}");
+    gone(&stage.file("pid")).await;
+    gone(&stage.file("child")).await;
+    live.commands.send(Command::Send("again".to_owned())).await.unwrap();
+    assert_eq!(kind(&turn(&mut live).await.1), None);
+}
+
+#[tokio::test]
+async fn a_session_that_is_dropped_takes_its_agent_with_it() {
+    let stage =
+        Stage::new("cat >/dev/null; sleep 1000 & echo $! > child; echo '{\"type\":\"turn.started\"}'; wait");
+    let mut live = stage.open(stage.order()).await;
+    live.commands.send(Command::Send("go".to_owned())).await.unwrap();
+    while !matches!(live.news.recv().await.unwrap(), News::Event(event) if event.kind() == "assistant.turn_start")
+    {
+    }
+    drop(live);
+    gone(&stage.file("child")).await;
+}
+
+async fn ends_as(script: &str, limits: impl FnOnce(&mut Order), expected: Option<ErrorKind>) -> TurnOutcome {
+    let stage = Stage::new(script);
+    let mut order = stage.order();
+    limits(&mut order);
+    let mut live = stage.open(order).await;
+    live.commands.send(Command::Send("go".to_owned())).await.unwrap();
+    let (_, outcome) = turn(&mut live).await;
+    assert_eq!(kind(&outcome), expected, "{outcome:?}");
+    outcome
+}
+
+#[tokio::test]
+async fn silence_is_a_stall() {
+    let short = |order: &mut Order| order.limits.stall = Some(Duration::from_millis(200));
+    ends_as("cat >/dev/null; sleep 1000", short, Some(ErrorKind::Stalled)).await;
+}
+
+#[tokio::test]
+async fn chatter_without_end_is_a_timeout() {
+    let short = |order: &mut Order| order.limits.turn = Some(Duration::from_millis(300));
+    let script = "cat >/dev/null; while :; do echo '{\"type\":\"turn.started\"}'; sleep 0.02; done";
+    ends_as(script, short, Some(ErrorKind::TurnTimeout)).await;
+}
+
+#[tokio::test]
+async fn a_crash_keeps_what_it_wrote_on_stderr() {
+    let script = "cat >/dev/null; echo 'boom: the disk is full' >&2; exit 3";
+    let outcome = ends_as(script, |_| {}, Some(ErrorKind::PortExit)).await;
+    let TurnEnd::Failed(failure) = outcome.end else { unreachable!() };
+    assert_eq!(failure.message, "the agent ended with exit code 3: boom: the disk is full");
+}
+
+#[tokio::test]
+async fn an_agent_that_does_not_leave_after_its_verdict_has_still_succeeded() {
+    let script = format!("cat >/dev/null; {DONE}; exec >/dev/null; sleep 1000");
+    ends_as(&script, |_| {}, None).await;
+}
+
+#[tokio::test]
+async fn a_line_without_end_is_no_end_of_memory() {
+    let script = "cat >/dev/null; head -c 12000000 /dev/zero | tr '\\0' x; sleep 1000";
+    ends_as(script, |_| {}, Some(ErrorKind::PortExit)).await;
+}
+
+#[tokio::test]
+async fn a_workspace_that_is_not_there_is_refused_before_anything_runs() {
+    let stage = Stage::new("touch ran");
+    let mut order = stage.order();
+    order.workspace = stage.file("missing");
+    let Err(failure) = stage.runtime.open(order).await else { panic!("opened") };
+    assert_eq!(failure.kind, ErrorKind::InvalidWorkspace);
+    assert!(!stage.file("ran").exists());
+}
+
+#[tokio::test]
+async fn a_program_that_is_not_there_is_named() {
+    let stage = Stage::new("");
+    std::fs::remove_file(stage.file("agent")).unwrap();
+    let Err(failure) = stage.runtime.open(stage.order()).await else { panic!("opened") };
+    assert_eq!(failure.kind, ErrorKind::AgentNotFound);
+    assert_eq!(failure.message, "OpenAI Codex is not installed: npm install -g @openai/codex");
+}
+
+#[tokio::test]
+async fn fifty_agents_at_once_lose_no_event() {
+    let stage = Stage::new(&format!(
+        "cat >/dev/null; i=0; while [ $i -lt 40 ]; do i=$((i+1)); \
+         echo '{{\"type\":\"item.completed\",\"item\":{{\"id\":\"a\",\"type\":\"agent_message\",\"text\":\"x\"}}}}'; done; {DONE}"
+    ));
+    let mut running = tokio::task::JoinSet::new();
+    for _ in 0..50 {
+        let mut live = stage.open(stage.order()).await;
+        running.spawn(async move {
+            live.commands.send(Command::Send("go".to_owned())).await.unwrap();
+            turn(&mut live).await
+        });
+    }
+    while let Some(ended) = running.join_next().await {
+        let (kinds, outcome) = ended.unwrap();
+        assert_eq!(kind(&outcome), None);
+        assert_eq!(kinds.iter().filter(|kind| *kind == "assistant.message").count(), 40);
+    }
+}
