@@ -6,12 +6,16 @@
 use std::collections::VecDeque;
 use std::sync::Arc;
 
-use hangar_protocol::data::{self, Attachment, ToolType};
+use hangar_protocol::data::{self, Attachment, Commitments, ToolType};
 
+use crate::digest::{Digest, Record, Summary};
 use crate::model::{AssistantTurn, Message, Part, Reasoning, ToolCall};
 
 /// The result of a call whose run was cut short.
 pub const INTERRUPTED: &str = "The execution of this tool, or a previous tool was interrupted.";
+
+/// What stands for an image that the provider found too large.
+pub const IMAGE_WITHHELD: &str = "[An image was here. It was left out because the request was too large.]";
 
 /// Cost of a message beyond its text: role, separators, ids. Only for keeping the context bounded.
 const MESSAGE_OVERHEAD: usize = 32;
@@ -19,8 +23,10 @@ const MESSAGE_OVERHEAD: usize = 32;
 #[derive(Debug, Clone, Default)]
 pub struct Conversation {
     messages: VecDeque<Arc<Message>>,
-    /// For each message what a person had said in it, if it was a person's.
-    said: VecDeque<Vec<String>>,
+    /// For each message what of it outlives a summary.
+    records: VecDeque<Vec<Record>>,
+    /// What the first message was made of, once something was summed up.
+    digest: Option<Digest>,
     bytes: usize,
     /// Calls of the last assistant message, until each has its result.
     open: Vec<OpenCall>,
@@ -73,31 +79,80 @@ impl Conversation {
             }
         }
         self.push(Message::User(parts));
-        if let Some(said) = self.said.back_mut()
-            && !message.content.is_empty()
-        {
-            said.push(message.content.clone());
+        if !message.content.is_empty() {
+            self.keep(Record::Said(message.content.clone()));
         }
     }
 
-    /// Puts a summary in the place of the first messages. What people said stays, word by word.
-    pub fn compact(&mut self, count: usize, summary: &str) {
+    /// Keeps something that came with the last message beyond the next summary.
+    fn keep(&mut self, record: Record) {
+        if let Some(kept) = self.records.back_mut() {
+            kept.push(record);
+        }
+    }
+
+    /// A skill was invoked; what it says holds for the rest of the session.
+    pub fn skill(&mut self, skill: &data::SkillInvoked) {
+        self.keep(skill.into());
+    }
+
+    /// How many messages are neither summed up nor a summary.
+    pub fn unsummarized(&self) -> usize {
+        self.messages.len() - usize::from(self.digest.is_some())
+    }
+
+    /// Whether a summary stands for the oldest part.
+    pub fn is_summarized(&self) -> bool {
+        self.digest.is_some()
+    }
+
+    /// Puts a summary in the place of the first messages. What is owed to people stays, word by word.
+    pub fn compact(&mut self, count: usize, summary: Summary, commitments: &Commitments) {
         let count = count.min(self.messages.len());
-        let said: Vec<String> = self.said.drain(..count).flatten().collect();
+        let records: Vec<Record> = self.records.drain(..count).flatten().collect();
         for message in self.messages.drain(..count) {
             self.bytes -= size(&message);
         }
-        let text = crate::prompt::notices::summarized(&said, summary);
-        let message = Message::User(vec![Part::Text(text)]);
+        let mut digest = self.digest.take().unwrap_or_default();
+        digest.extend(records, commitments, summary);
+        let message = Message::User(vec![Part::Text(digest.render())]);
         self.bytes += size(&message);
         self.messages.push_front(Arc::new(message));
-        self.said.push_front(said);
+        self.records.push_front(Vec::new());
+        self.digest = Some(digest);
+    }
+
+    pub fn has_images(&self) -> bool {
+        self.messages.iter().any(|message| match &**message {
+            Message::User(parts) | Message::Tool { parts, .. } => parts.iter().any(is_image),
+            Message::Assistant(_) => false,
+        })
+    }
+
+    /// Puts a word in the place of every image.
+    pub fn withhold_images(&mut self) {
+        for message in &mut self.messages {
+            self.bytes -= size(message);
+            let shows = matches!(&**message, Message::User(parts) | Message::Tool { parts, .. } if parts.iter().any(is_image));
+            if shows && let Message::User(parts) | Message::Tool { parts, .. } = Arc::make_mut(message) {
+                for part in parts.iter_mut().filter(|part| is_image(part)) {
+                    *part = Part::Text(IMAGE_WITHHELD.to_owned());
+                }
+            }
+            self.bytes += size(message);
+        }
     }
 
     /// Something that Hangar itself tells the model. It speaks in the user's place.
     pub fn notice(&mut self, text: &str) {
         self.close_open_calls();
         self.push(Message::User(vec![Part::Text(text.to_owned())]));
+    }
+
+    /// Instructions that came to light. They hold for the rest of the session.
+    pub fn instruction(&mut self, text: &str) {
+        self.notice(text);
+        self.keep(Record::Instruction(text.to_owned()));
     }
 
     pub fn assistant(&mut self, message: &data::AssistantMessage) {
@@ -173,7 +228,6 @@ impl Conversation {
 
     /// The messages for a model that cannot see: without images, and without what is said about them.
     pub fn blind_messages(&self) -> impl Iterator<Item = Arc<Message>> {
-        let is_image = |part: &Part| matches!(part, Part::Image { .. });
         self.messages.iter().map(move |message| match &**message {
             Message::User(parts) | Message::Tool { parts, .. } if !parts.iter().any(is_image) => {
                 Arc::clone(message)
@@ -191,11 +245,12 @@ impl Conversation {
     }
 
     /// How many of the oldest messages to drop so that at most about `target` bytes stay. Never splits a call from its
-    /// result.
+    /// result. A summary is not among the oldest: it is what is left of them.
     pub fn excess(&self, target: usize) -> usize {
+        let head = usize::from(self.digest.is_some());
         let mut kept = self.bytes;
         let mut drop = 0;
-        for (index, message) in self.messages.iter().enumerate() {
+        for (index, message) in self.messages.iter().enumerate().skip(head) {
             if kept <= target {
                 break;
             }
@@ -203,38 +258,44 @@ impl Conversation {
             let next_starts_exchange =
                 self.messages.get(index + 1).is_some_and(|next| !matches!(**next, Message::Tool { .. }));
             if next_starts_exchange {
-                drop = index + 1;
+                drop = index + 1 - head;
             }
         }
         drop
     }
 
-    /// Drops messages from the front. What the user asked for last stays, in front of what follows.
+    /// Drops messages from the front, behind the summary if there is one. What the user asked for last stays, in front
+    /// of what follows.
     pub fn drop_oldest(&mut self, count: usize) {
+        let head = usize::from(self.digest.is_some());
         let mut request = None;
-        let count = count.min(self.messages.len());
-        let mut said: Vec<Vec<String>> = self.said.drain(..count).collect();
-        for message in self.messages.drain(..count) {
+        let end = (head + count).min(self.messages.len());
+        let mut records: Vec<Vec<Record>> = self.records.drain(head..end).collect();
+        for message in self.messages.drain(head..end) {
             self.bytes -= size(&message);
             if matches!(*message, Message::User(_)) {
                 request = Some(message);
             }
         }
         if let Some(message) = request
-            && !self.messages.iter().any(|message| matches!(**message, Message::User(_)))
+            && !self.messages.iter().skip(head).any(|message| matches!(**message, Message::User(_)))
         {
             self.bytes += size(&message);
-            self.messages.push_front(message);
-            let last = said.iter().rposition(|said| !said.is_empty());
-            self.said.push_front(last.map(|at| said.swap_remove(at)).unwrap_or_default());
+            self.messages.insert(head, message);
+            let last = records.iter().rposition(|records| !records.is_empty());
+            self.records.insert(head, last.map(|at| records.swap_remove(at)).unwrap_or_default());
         }
     }
 
     fn push(&mut self, message: Message) {
-        self.said.push_back(Vec::new());
+        self.records.push_back(Vec::new());
         self.bytes += size(&message);
         self.messages.push_back(Arc::new(message));
     }
+}
+
+fn is_image(part: &Part) -> bool {
+    matches!(part, Part::Image { .. })
 }
 
 fn call_of(request: &data::ToolRequest) -> ToolCall {

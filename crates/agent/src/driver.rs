@@ -11,6 +11,7 @@ use futures_core::stream::BoxStream;
 use futures_util::StreamExt;
 use futures_util::future::BoxFuture;
 use futures_util::stream::FuturesUnordered;
+use hangar_protocol::data::{self, Commitments};
 use hangar_protocol::{Body, Event, EventId};
 use jiff::Timestamp;
 use tokio::sync::mpsc;
@@ -40,6 +41,15 @@ pub trait Discovery: Send {
     fn discover(&mut self, touched: Vec<(PathBuf, String)>) -> Vec<Reminder>;
 }
 
+/// What a session asks about the place where it works.
+pub trait Surroundings: Send {
+    /// The plan and the open todos, as they are now.
+    fn commitments(&mut self) -> Commitments;
+
+    /// Whether nothing has changed since the work began. `false` where that cannot be told.
+    fn unchanged(&self) -> BoxFuture<'static, bool>;
+}
+
 /// Someone else's code that is asked at fixed points of a session.
 pub trait Hooks: Send + Sync {
     /// Asks, and waits for the answer no longer than is sensible. `None` is "no opinion".
@@ -54,6 +64,7 @@ pub struct Host {
     pub sink: Box<dyn EventSink>,
     pub discovery: Option<Box<dyn Discovery>>,
     pub hooks: Option<Arc<dyn Hooks>>,
+    pub surroundings: Option<Box<dyn Surroundings>>,
     pub now: Box<dyn Fn() -> Timestamp + Send>,
     pub entropy: Entropy,
     /// Multiplies the waits before retries; 1 outside tests.
@@ -276,6 +287,23 @@ impl Driver {
             Effect::Discover(touched) => {
                 let reminders = self.host.discovery.as_mut().map(|d| d.discover(touched)).unwrap_or_default();
                 return Ok(Some(Input::Discovered(reminders)));
+            }
+            Effect::Gather => {
+                let surroundings = self.host.surroundings.as_mut();
+                let commitments = surroundings.map(|place| place.commitments()).unwrap_or_default();
+                return Ok(Some(Input::Gathered(commitments)));
+            }
+            Effect::AskUnchanged => {
+                let Some(place) = &self.host.surroundings else { return Ok(Some(Input::Unchanged(false))) };
+                let answer = place.unchanged();
+                self.hooks.push(Box::pin(async move { Input::Unchanged(answer.await) }));
+            }
+            Effect::Checkpoint(checkpoint) => {
+                // The summary is in the log; without its file the session is poorer, not broken.
+                if let Err(error) = self.host.log.note(Fact::Checkpoint(checkpoint)) {
+                    let warning = data::SessionWarning::new("checkpoint", error.to_string());
+                    return Ok(Some(Input::Command(Command::Record(warning.into()))));
+                }
             }
             Effect::Sync => {
                 self.host.log.sync()?;

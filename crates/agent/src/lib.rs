@@ -6,6 +6,7 @@
 pub mod agents;
 pub mod conversation;
 pub mod courier;
+pub mod digest;
 pub mod driver;
 pub mod entropy;
 pub mod log;

@@ -3,6 +3,8 @@
 use hangar_protocol::Event;
 use hangar_protocol::data::WorkingDirectory;
 
+use crate::session::Checkpoint;
+
 /// Number of events in a log; the position at which the next one goes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Default)]
 pub struct Seq(pub u64);
@@ -36,6 +38,8 @@ pub enum Fact {
     /// A prompt to make a name from, where the session has none yet.
     FirstPrompt(String),
     Context(WorkingDirectory),
+    /// A summary that was made of it.
+    Checkpoint(Checkpoint),
 }
 
 #[derive(Debug, thiserror::Error)]

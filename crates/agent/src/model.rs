@@ -31,9 +31,11 @@ pub struct ProviderFacts {
     pub max_prompt_tokens: Option<u64>,
 }
 
-/// Counts what a request would cost, by the model's own tokenizer.
+/// Counts what a request would cost, part by part, by the model's own tokenizer.
 pub trait TokenMeter: Send + Sync {
-    fn measure(&self, request: &ModelRequest) -> TokenCount;
+    fn system(&self, text: &str) -> u64;
+    fn message(&self, message: &Message) -> u64;
+    fn tools(&self, tools: &[ToolSpec]) -> u64;
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -41,6 +43,12 @@ pub struct TokenCount {
     pub system: u64,
     pub conversation: u64,
     pub tools: u64,
+}
+
+impl TokenCount {
+    pub fn total(self) -> u64 {
+        self.system + self.conversation + self.tools
+    }
 }
 
 #[derive(Debug, Clone)]

@@ -6,16 +6,17 @@ use std::sync::Arc;
 use anyhow::{Context, Result, bail};
 use hangar_agent::driver::{Discovery, Driver, EventSink, Hooks, Host};
 use hangar_agent::entropy::Entropy;
-use hangar_agent::model::{ModelRequest, TokenCount, TokenMeter};
+use hangar_agent::model::{Message, TokenMeter};
 use hangar_agent::permissions::Policy;
 use hangar_agent::prompt::{Environment, SystemPrompt};
 use hangar_agent::session::state::project;
 use hangar_agent::session::{Command, Compaction, Input, Notice, Opening, Session, SessionConfig, State};
-use hangar_agent::tool::{Tool, ToolFilter, ToolSource, Toolset};
+use hangar_agent::tool::{Tool, ToolFilter, ToolSource, ToolSpec, Toolset};
 use hangar_models::known;
 use hangar_models::tokens::Counter;
 use hangar_protocol::Body;
 use hangar_protocol::data::{HistoryTruncated, Mode, NotificationKind};
+use hangar_store::snapshots::Snapshots;
 use hangar_store::{OpenSession, SessionId, SessionMeta, SessionName, Store, StoreError};
 use hangar_tools::shell::{ShellCompletion, ShellOptions, Shells};
 use hangar_tools::spill::{DEFAULT_THRESHOLD, Spill};
@@ -24,11 +25,14 @@ use hangar_tools::web::{Reach, Redirects};
 use hangar_tools::{Builtin, Dialect, Workspace};
 use tokio::sync::mpsc;
 
+use crate::just_in_time;
 use crate::providers::{Chosen, PROVIDER_SECRETS};
 use crate::redact::Redactor;
 use crate::selection::Selection;
 use crate::settings::Settings;
 use crate::telemetry;
+use crate::surroundings::Place;
+use crate::tracked::Tracked;
 use crate::workspace::git::Repository;
 use crate::workspace::instructions::on_demand::OnDemand;
 use crate::workspace::instructions::{Instructions, Places};
@@ -66,6 +70,8 @@ pub(crate) struct Plan<'a> {
     pub(crate) streaming: bool,
     /// When the session sums itself up; never where absent.
     pub(crate) compaction: Option<Compaction>,
+    /// Whether files are kept as they were before tools change them.
+    pub(crate) tracks_files: bool,
     /// Whether the model is shown images.
     pub(crate) vision: bool,
     pub(crate) autopilot_cap: u32,
@@ -124,7 +130,10 @@ pub(crate) fn session(settings: &Settings, plan: Plan<'_>) -> Result<Composed> {
             .filter_map(|name| settings.var(name).map(str::to_owned)),
     );
     let (shells, builtin) = tools(settings, &plan, &cwd, &log, &chosen.model, &inbox)?;
-    let builtin: Vec<Arc<dyn Tool>> = builtin.into_iter().map(|tool| redactor.guard(tool)).collect();
+    let snapshots = Arc::new(Snapshots::new(log.dir()));
+    let tracks = plan.tracks_files || (resumed && snapshots.exist());
+    let watch = |tool| if tracks { Tracked::watch(tool, &snapshots) } else { tool };
+    let builtin: Vec<Arc<dyn Tool>> = builtin.into_iter().map(|tool| redactor.guard(watch(tool))).collect();
     let (tools, disabled_tools) = visible(&builtin, &plan.filter);
 
     let environment = Environment {
@@ -141,7 +150,9 @@ pub(crate) fn session(settings: &Settings, plan: Plan<'_>) -> Result<Composed> {
         policy: Policy { roots: roots(&plan, &cwd, &log)?, ..plan.policy },
         provider: chosen.provider.facts(),
         max_prompt_tokens: chosen.max_prompt_tokens,
-        meter: plan.metered.then(|| Arc::new(Meter(chosen.model.clone())) as Arc<dyn TokenMeter>),
+        meter: Some(Arc::new(Meter(Counter::new(&chosen.model)))),
+        reports_usage: plan.metered,
+        just_in_time: just_in_time::load(settings)?.into(),
         streaming: plan.streaming,
         vision: plan.vision,
         compaction: plan.compaction,
@@ -188,6 +199,7 @@ pub(crate) fn session(settings: &Settings, plan: Plan<'_>) -> Result<Composed> {
         Box::new(discovery) as Box<dyn Discovery>
     });
     let sink = telemetry::tap(settings, plan.sink, id.as_str(), chosen.provider.facts());
+    let surroundings = Place::new(log.dir(), &cwd, repository.as_ref());
     let host = Host {
         provider: chosen.provider,
         tools,
@@ -195,6 +207,7 @@ pub(crate) fn session(settings: &Settings, plan: Plan<'_>) -> Result<Composed> {
         sink,
         discovery,
         hooks: plan.hooks,
+        surroundings: Some(Box::new(surroundings)),
         now: Box::new(jiff::Timestamp::now),
         entropy: Entropy::seeded(uuid::Uuid::new_v4().as_u128()),
         retry_scale,
@@ -402,15 +415,18 @@ fn visible(builtin: &[Arc<dyn Tool>], filter: &ToolFilter) -> (Toolset, Vec<Stri
 }
 
 /// Counts with the tokenizer of one model.
-struct Meter(String);
+struct Meter(Counter);
 
 impl TokenMeter for Meter {
-    fn measure(&self, request: &ModelRequest) -> TokenCount {
-        let counter = Counter::new(&self.0);
-        TokenCount {
-            system: counter.system(&request.system),
-            conversation: request.messages.iter().map(|message| counter.message(message)).sum(),
-            tools: counter.tools(&request.tools),
-        }
+    fn system(&self, text: &str) -> u64 {
+        self.0.system(text)
+    }
+
+    fn message(&self, message: &Message) -> u64 {
+        self.0.message(message)
+    }
+
+    fn tools(&self, tools: &[ToolSpec]) -> u64 {
+        self.0.tools(tools)
     }
 }

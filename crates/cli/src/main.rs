@@ -6,6 +6,7 @@ mod commands;
 mod compose;
 mod exit;
 mod headless;
+mod just_in_time;
 mod logging;
 mod output;
 mod plan;
@@ -15,6 +16,8 @@ mod sdk_server;
 mod selection;
 mod settings;
 mod telemetry;
+mod surroundings;
+mod tracked;
 mod usage;
 mod workspace;
 

@@ -3,6 +3,7 @@
 use anyhow::{Result, anyhow};
 use hangar_agent::driver::EventSink;
 use hangar_agent::permissions::{Policy, Rule};
+use hangar_agent::session::Compaction;
 use hangar_agent::tool::ToolFilter;
 use hangar_protocol::data::Mode;
 use hangar_store::Store;
@@ -41,7 +42,8 @@ pub(crate) fn of_run<'a>(
         // Only a reader of all events sees the count, and the tokenizer is not free.
         metered: args.all_events,
         streaming: args.stream == Switch::On,
-        compaction: None,
+        compaction: Some(Compaction::default()),
+        tracks_files: true,
         vision: true,
         autopilot_cap: args.max_autopilot_continues,
         may_ask: !args.no_ask_user,

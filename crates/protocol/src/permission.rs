@@ -97,6 +97,20 @@ pub struct PossibleUrl {
 }
 
 impl PermissionRequest {
+    /// The call that needs the permission.
+    pub fn tool_call_id(&self) -> Option<&str> {
+        match self {
+            PermissionRequest::Shell(shell) => shell.tool_call_id.as_deref(),
+            PermissionRequest::Write { tool_call_id, .. }
+            | PermissionRequest::Read { tool_call_id, .. }
+            | PermissionRequest::Url { tool_call_id, .. }
+            | PermissionRequest::Mcp { tool_call_id, .. }
+            | PermissionRequest::Memory { tool_call_id, .. }
+            | PermissionRequest::CustomTool { tool_call_id, .. }
+            | PermissionRequest::Hook { tool_call_id, .. } => tool_call_id.as_deref(),
+        }
+    }
+
     /// The wire's name of the kind.
     pub fn kind(&self) -> &'static str {
         match self {

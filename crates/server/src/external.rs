@@ -27,11 +27,13 @@ struct Waiting {
 }
 
 impl PendingCalls {
-    /// Ends a call. False when no call waits under this id, or its run is over.
-    pub(crate) fn resolve(&self, request_id: &str, answer: ToolAnswer) -> bool {
-        let Some(waiting) = self.lock().remove(request_id) else { return false };
+    /// Ends a call. The answer comes back when no call waits under this id.
+    pub(crate) fn resolve(&self, request_id: &str, answer: ToolAnswer) -> Option<ToolAnswer> {
+        let Some(waiting) = self.lock().remove(request_id) else { return Some(answer) };
         let outcome = answer.outcome(&waiting.tool, &waiting.arguments);
-        waiting.answer.send(outcome).is_ok()
+        // Its run may have ended in between; then nobody needs the answer.
+        let _ = waiting.answer.send(outcome);
+        None
     }
 
     fn lock(&self) -> MutexGuard<'_, HashMap<String, Waiting>> {
@@ -158,7 +160,7 @@ struct Binary {
 }
 
 impl ToolAnswer {
-    fn outcome(self, tool: &str, arguments: &Value) -> ToolOutcome {
+    pub(crate) fn outcome(self, tool: &str, arguments: &Value) -> ToolOutcome {
         match self {
             ToolAnswer::Text(text) => ToolOutcome::success(text),
             // What went wrong inside a client is for its own eyes.

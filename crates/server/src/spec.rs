@@ -31,6 +31,8 @@ pub struct SessionSpec {
     pub large_output: Option<LargeOutput>,
     pub streaming: Option<bool>,
     pub infinite_sessions: Option<InfiniteSessions>,
+    /// Whether files are kept as they were before tools change them, for rewinding.
+    pub enable_file_change_tracking: Option<bool>,
     /// Agents that the client brings, as it describes them.
     pub custom_agents: Option<Vec<serde_json::Value>>,
     pub request_permission: Option<bool>,

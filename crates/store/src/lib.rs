@@ -7,6 +7,7 @@
 //!     plan.md          once there is a plan
 //!     checkpoints/     once there are any, with their index.md
 //!     files/           what the agent keeps beside its work
+//!     rewind-file-snapshots/   what files were before tools changed them, once one did
 //!     .lock            held by the session's one writer, with its process id inside
 //! ```
 //!
@@ -32,6 +33,7 @@
 
 mod append;
 mod backwards;
+pub mod checkpoints;
 mod disk;
 mod error;
 mod export;
@@ -40,7 +42,9 @@ mod lines;
 mod list;
 mod lock;
 mod meta;
+pub mod rewind;
 mod session;
+pub mod snapshots;
 mod store;
 mod yaml;
 

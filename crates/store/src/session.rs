@@ -15,7 +15,7 @@ use crate::lines::parse_line;
 use crate::lock::{Lock, LockError};
 use crate::meta::META_FILE;
 use crate::yaml::Document;
-use crate::{MAX_LINE, SessionId, SessionMeta, SessionName, StoreError, disk};
+use crate::{MAX_LINE, SessionId, SessionMeta, SessionName, StoreError, checkpoints, disk};
 
 pub(crate) const LOG_FILE: &str = "events.jsonl";
 
@@ -225,6 +225,11 @@ impl SessionLog for OpenSession {
             Fact::FirstPrompt(_) if self.meta.name.is_some() => return Ok(()),
             Fact::FirstPrompt(prompt) => self.meta.name = SessionName::from_prompt(&prompt),
             Fact::Context(context) => self.meta.context = Some(context),
+            Fact::Checkpoint(checkpoint) => {
+                checkpoints::write(&self.checkpoints_dir(), &checkpoint)
+                    .map_err(|error| self.write_error(error))?;
+                self.meta.summary_count = u32::try_from(checkpoint.number).unwrap_or(u32::MAX);
+            }
         }
         self.save_meta().map_err(|error| self.write_error(io::Error::other(error)))
     }

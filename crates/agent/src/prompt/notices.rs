@@ -41,15 +41,14 @@ of its name:
 <next_steps>: what is left to do, first things first.
 <checkpoint_title>: a title of two to six words.";
 
-/// What stands for the part of a conversation that was summed up.
-pub fn summarized(asked: &[String], summary: &str) -> String {
-    let asked: String =
-        asked.iter().map(|text| format!("<user_message>\n{text}\n</user_message>\n")).collect();
-    format!(
-        "Some of the conversation history has been summarized to free up context.\n\nYou were originally given \
-         instructions from a user over one or more turns. Here were the user messages:\n{asked}\nHere is a summary of \
-         the prior context:\n<summary>\n{summary}\n</summary>"
-    )
+/// Added where earlier parts of the conversation are summed up already.
+pub const SUMMARIZE_THE_REST: &str = "\
+The first message holds summaries of what came before it. They stay as they are: do not repeat them, and sum up only the \
+messages after that one.";
+
+/// Stands for the middle of a text that is too long for a summary to be made of it.
+pub fn left_out(bytes: usize) -> String {
+    format!("\n[{bytes} bytes left out]\n")
 }
 
 /// Told once when a session enters a mode.

@@ -87,11 +87,11 @@ impl Session {
 
     /// Says how full the context is, where someone wants to know.
     fn report_context(&mut self, request: &ModelRequest, step: &mut Step) {
-        let Some(meter) = &self.config.meter else { return };
-        let count = meter.measure(request);
+        let Some(meter) = self.config.meter.as_ref().filter(|_| self.config.reports_usage) else { return };
+        let count = self.tally.measure(&**meter, request);
         let usage = data::UsageInfo {
             token_limit: self.config.max_prompt_tokens,
-            current_tokens: count.system + count.conversation + count.tools,
+            current_tokens: count.total(),
             messages_length: request.messages.len() as u64,
             system_tokens: Some(count.system),
             conversation_tokens: Some(count.conversation),
@@ -280,6 +280,9 @@ impl Session {
         };
         self.emit(step, failure);
         self.finish_call_event(&call, CallOutcome::Error, None, step, context);
+        if error.kind == ModelErrorKind::ContextLength && self.make_room(error, step, context) {
+            return;
+        }
         match retry::decide(error, call.retries, context.entropy) {
             Decision::Retry { after, reason } => {
                 call.retry_reason = Some(reason);
@@ -288,24 +291,33 @@ impl Session {
                     run.phase = Phase::Waiting(call);
                 }
             }
-            Decision::GiveUp => {
-                self.final_result(result_name(error), step);
-                self.end_turn(step);
-                let retried = match call.retries {
-                    0 => String::new(),
-                    1 => " (retried once)".to_owned(),
-                    n => format!(" (retried {n} times)"),
-                };
-                let kind = match error.kind {
-                    ModelErrorKind::Authentication => "authentication",
-                    ModelErrorKind::RateLimit => "rate_limit",
-                    ModelErrorKind::ContextLength => "context_limit",
-                    _ => "query",
-                };
-                let message = format!("{}{retried}", error.message);
-                self.fail_run(kind, message, error.status, error.code.clone(), step, context);
-            }
+            Decision::GiveUp => self.give_up(error, call.retries, step, context),
         }
+    }
+
+    /// Ends the run with what the provider said.
+    pub(super) fn give_up(
+        &mut self,
+        error: &ModelError,
+        retries: u32,
+        step: &mut Step,
+        context: &mut Context<'_>,
+    ) {
+        self.final_result(result_name(error), step);
+        self.end_turn(step);
+        let retried = match retries {
+            0 => String::new(),
+            1 => " (retried once)".to_owned(),
+            n => format!(" (retried {n} times)"),
+        };
+        let kind = match error.kind {
+            ModelErrorKind::Authentication => "authentication",
+            ModelErrorKind::RateLimit => "rate_limit",
+            ModelErrorKind::ContextLength => "context_limit",
+            _ => "query",
+        };
+        let message = format!("{}{retried}", error.message);
+        self.fail_run(kind, message, error.status, error.code.clone(), step, context);
     }
 
     pub(super) fn retry_due(&mut self, seq: CallSeq, step: &mut Step, context: &mut Context<'_>) {

@@ -1,20 +1,24 @@
 //! Compaction: a long conversation is summed up by the model beside the work that goes on, and the summary takes the
 //! place of what it covers.
 //!
-//! Nothing is rewritten: the end of a compaction is an event, and what the model sees is a projection of the log.
+//! Nothing is rewritten: the end of a compaction is an event, and what the model sees is a projection of the log. A
+//! summary covers messages that no summary stands for yet, so each is made from originals and none from another one.
 
 use std::sync::Arc;
 
-use hangar_protocol::data::{self, CompactionTrigger};
+use hangar_protocol::data::{self, Commitments, CompactionTrigger};
 use jiff::Timestamp;
 
+use super::checkpoint::Checkpoint;
 use super::run::{Phase, Run, millis_between};
 use super::{CallSeq, Context, Effect, Session, Step};
 use crate::model::{Message, ModelError, ModelEvent, ModelRequest, Part, Reply, TokenCount, ToolChoice};
 use crate::prompt::notices;
 
 /// Fewer messages than this, the system prompt among them, are not worth summing up.
-const MIN_MESSAGES: usize = 4;
+pub(super) const MIN_MESSAGES: usize = 4;
+/// Bytes of one text that a summary is made of when the whole conversation is too large for that.
+const EXCERPT: usize = 4 << 10;
 
 /// When a session sums itself up, as shares of what the model takes.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -38,7 +42,19 @@ pub(super) struct Compacting {
     covers: usize,
     count: TokenCount,
     trigger: CompactionTrigger,
+    instructions: Option<String>,
     started: Timestamp,
+    /// The summary, while the session looks up what it is bound to.
+    reply: Option<Reply>,
+}
+
+/// What a summary is made of.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Material {
+    /// The conversation as it is, which the provider has in its cache.
+    Whole,
+    /// The conversation with long texts cut: as it is it would not fit.
+    Excerpts,
 }
 
 impl Session {
@@ -50,41 +66,80 @@ impl Session {
     /// Starts a summary when the context is filling up. True when the next call has to wait for one.
     pub(super) fn mind_the_context(&mut self, step: &mut Step, context: &mut Context<'_>) -> bool {
         let Some(limits) = self.config.compaction else { return false };
+        let limit = self.config.max_prompt_tokens.max(1) as f64;
+        // A token is a byte at least: most conversations need no counting.
+        if (self.request_bytes() as f64) < limits.start * limit {
+            return false;
+        }
         let Some(count) = self.measure() else { return false };
-        let share = total(count) as f64 / self.config.max_prompt_tokens.max(1) as f64;
+        let share = count.total() as f64 / limit;
         if self.compacting.is_some() {
             return share >= limits.wait;
         }
-        let first_turn = self.run.as_ref().is_none_or(|run| run.turn == 0 || share >= limits.wait);
-        if share >= limits.start && first_turn && self.state.conversation.len() + 1 >= MIN_MESSAGES {
-            self.start_compaction(CompactionTrigger::Threshold, count, None, step, context);
+        if share < limits.start || !self.is_worth_a_summary() {
+            return false;
         }
-        false
+        // What does not fit cannot be sent, neither to be answered nor to be summed up.
+        let overflows = share >= 1.0;
+        let material = if overflows { Material::Excerpts } else { Material::Whole };
+        self.start_compaction(CompactionTrigger::Threshold, material, count, None, step, context);
+        overflows
+    }
+
+    /// Whether there is enough that no summary stands for, and enough that is new since one was tried in vain.
+    fn is_worth_a_summary(&self) -> bool {
+        let conversation = &self.state.conversation;
+        let enough = match conversation.is_summarized() {
+            true => conversation.unsummarized() >= MIN_MESSAGES,
+            false => conversation.len() + 1 >= MIN_MESSAGES,
+        };
+        enough && self.failed_at.is_none_or(|failed| conversation.len() >= failed + MIN_MESSAGES)
     }
 
     /// Someone asks for a summary. Without a conversation there is none to be had, and in the middle of a run a summary
     /// could tear calls from their results.
     pub(super) fn compact(&mut self, instructions: Option<&str>, step: &mut Step, context: &mut Context<'_>) {
-        let Some(count) = self.measure() else { return };
-        if self.compacting.is_none() && self.run.is_none() && !self.state.conversation.is_empty() {
-            self.start_compaction(CompactionTrigger::Manual, count, instructions, step, context);
+        if self.compacting.is_none() && self.run.is_none() && self.state.conversation.unsummarized() > 0 {
+            let count = self.measure().unwrap_or_else(|| self.estimate());
+            let trigger = CompactionTrigger::Manual;
+            self.start_compaction(trigger, Material::Whole, count, instructions, step, context);
         }
+    }
+
+    /// The provider says that the request is too long. True when a summary is on its way that may help.
+    pub(super) fn force_compaction(&mut self, step: &mut Step, context: &mut Context<'_>) -> bool {
+        if self.compacting.is_some() {
+            return true;
+        }
+        let conversation = &self.state.conversation;
+        if self.config.compaction.is_none()
+            || conversation.len() + 1 < MIN_MESSAGES
+            || conversation.unsummarized() == 0
+        {
+            return false;
+        }
+        let count = self.measure().unwrap_or_else(|| self.estimate());
+        let trigger = CompactionTrigger::ContextLimitRetry;
+        self.start_compaction(trigger, Material::Excerpts, count, None, step, context);
+        true
     }
 
     fn start_compaction(
         &mut self,
         trigger: CompactionTrigger,
+        material: Material,
         count: TokenCount,
         instructions: Option<&str>,
         step: &mut Step,
         context: &mut Context<'_>,
     ) {
+        self.announce_compaction(trigger, instructions, step, context);
         let start = data::CompactionStart {
             model: Some(self.state.model.clone()),
             system_tokens: Some(count.system),
             conversation_tokens: Some(count.conversation),
             tool_definitions_tokens: Some(count.tools),
-            current_tokens: Some(total(count)),
+            current_tokens: Some(count.total()),
             token_limit: Some(self.config.max_prompt_tokens),
             trigger: Some(trigger),
         };
@@ -93,7 +148,14 @@ impl Session {
         let seq = CallSeq(self.calls);
         let mut request: ModelRequest = self.next_request(Vec::new());
         let covers = request.messages.len();
+        if material == Material::Excerpts {
+            request.messages = request.messages.iter().map(excerpt).collect();
+        }
         let mut prompt = notices::SUMMARIZE.to_owned();
+        if self.state.conversation.is_summarized() {
+            prompt.push_str("\n\n");
+            prompt.push_str(notices::SUMMARIZE_THE_REST);
+        }
         if let Some(instructions) = instructions {
             prompt.push_str("\n\nPay special attention to: ");
             prompt.push_str(instructions);
@@ -102,7 +164,15 @@ impl Session {
         // The tools stay, for the prefix cache, but a summary calls none.
         request.tool_choice = ToolChoice::None;
         request.stream = false;
-        self.compacting = Some(Compacting { seq, covers, count, trigger, started: context.now });
+        self.compacting = Some(Compacting {
+            seq,
+            covers,
+            count,
+            trigger,
+            instructions: instructions.map(str::to_owned),
+            started: context.now,
+            reply: None,
+        });
         step.effects.push(Effect::Summarize(seq, Box::new(request)));
     }
 
@@ -113,57 +183,102 @@ impl Session {
         step: &mut Step,
         context: &mut Context<'_>,
     ) {
-        if self.compacting.as_ref().is_none_or(|compacting| compacting.seq != seq) {
+        let Some(compacting) = self.compacting.as_mut().filter(|compacting| compacting.seq == seq) else {
+            return;
+        };
+        match event {
+            Ok(ModelEvent::Finished(reply)) if reply.turn.text.trim().is_empty() => {
+                self.compaction_failed("the model gave an empty summary".to_owned(), None, step, context);
+            }
+            Ok(ModelEvent::Finished(reply)) => {
+                compacting.reply = Some(*reply);
+                step.effects.push(Effect::Gather);
+            }
+            Ok(_) => {}
+            Err(error) => self.compaction_failed(error.message, error.status, step, context),
+        }
+    }
+
+    /// A summary is there, and so is what the session is bound to beside it.
+    pub(super) fn gathered(&mut self, commitments: Commitments, step: &mut Step, context: &mut Context<'_>) {
+        if self.compacting.as_ref().is_none_or(|compacting| compacting.reply.is_none()) {
             return;
         }
-        let outcome = match event {
-            Ok(ModelEvent::Finished(reply)) if reply.turn.text.is_empty() => {
-                Err("the model gave an empty summary".to_owned())
-            }
-            Ok(ModelEvent::Finished(reply)) => Ok(*reply),
-            Ok(_) => return,
-            Err(error) => Err(error.message),
-        };
+        let Some(mut compacting) = self.compacting.take() else { return };
+        let Some(reply) = compacting.reply.take() else { return };
+        if commitments != self.state.commitments {
+            self.emit(step, commitments);
+        }
+        let checkpoint = Checkpoint::new(self.state.checkpoints + 1, &reply.turn.text);
+        let complete = self.completed(&compacting, &checkpoint, reply, context);
+        self.failed_at = None;
+        self.emit(step, complete);
+        step.effects.push(Effect::Checkpoint(checkpoint));
+        self.go_on_after_summary(true, step, context);
+    }
+
+    fn compaction_failed(
+        &mut self,
+        error: String,
+        status_code: Option<u16>,
+        step: &mut Step,
+        context: &mut Context<'_>,
+    ) {
         let Some(compacting) = self.compacting.take() else { return };
-        let complete = match outcome {
-            Ok(reply) => self.completed(&compacting, reply, context),
-            Err(error) => data::CompactionComplete {
-                success: false,
-                error: Some(error),
-                trigger: Some(compacting.trigger),
-                ..Default::default()
-            },
+        self.failed_at = Some(self.state.conversation.len());
+        let complete = data::CompactionComplete {
+            success: false,
+            error: Some(error),
+            status_code,
+            trigger: Some(compacting.trigger),
+            custom_instructions: compacting.instructions,
+            ..Default::default()
         };
         self.emit(step, complete);
-        if matches!(&self.run, Some(Run { phase: Phase::AwaitingSummary, .. })) {
-            self.call_model(0, step, context);
+        self.go_on_after_summary(false, step, context);
+    }
+
+    fn go_on_after_summary(&mut self, made: bool, step: &mut Step, context: &mut Context<'_>) {
+        let Some(Run { phase, .. }) = &mut self.run else { return };
+        match std::mem::replace(phase, Phase::Between) {
+            // Without a summary the request would be refused again.
+            Phase::AwaitingSummary { refused: Some(error) } if !made => {
+                self.give_up(&error, 0, step, context);
+            }
+            Phase::AwaitingSummary { .. } => self.call_model(0, step, context),
+            other => *phase = other,
         }
     }
 
     fn completed(
         &self,
         compacting: &Compacting,
+        checkpoint: &Checkpoint,
         reply: Reply,
         context: &Context<'_>,
     ) -> data::CompactionComplete {
         let mut after = self.state.clone();
+        let path = self.config.session_dir.join("checkpoints").join(checkpoint.file_name());
         let mut complete = data::CompactionComplete {
             success: true,
             summary_content: Some(reply.turn.text),
             messages_removed: Some(compacting.covers as u64),
             pre_compaction_messages_length: Some(self.state.conversation.len() as u64),
-            pre_compaction_tokens: Some(total(compacting.count)),
+            pre_compaction_tokens: Some(compacting.count.total()),
             system_tokens: Some(compacting.count.system),
             tool_definitions_tokens: Some(compacting.count.tools),
             token_limit: Some(self.config.max_prompt_tokens),
             trigger: Some(compacting.trigger),
+            custom_instructions: compacting.instructions.clone(),
+            checkpoint_number: Some(checkpoint.number),
+            checkpoint_path: Some(path.display().to_string()),
             compaction_tokens_used: Some(data::CompactionTokens {
                 // A provider that does not say, or says nothing was read, is not believed.
                 input_tokens: reply
                     .usage
                     .input_tokens
                     .filter(|tokens| *tokens > 0)
-                    .or(Some(total(compacting.count))),
+                    .or(Some(compacting.count.total())),
                 output_tokens: reply.usage.output_tokens,
                 cache_read_tokens: reply.usage.cache_read_tokens,
                 cache_write_tokens: reply.usage.cache_write_tokens,
@@ -178,15 +293,43 @@ impl Session {
             ..self.next_request(Vec::new())
         };
         if let Some(meter) = &self.config.meter {
-            let count = meter.measure(&request);
-            complete.post_compaction_tokens = Some(total(count));
+            let count = self.tally.measure(&**meter, &request);
+            complete.post_compaction_tokens = Some(count.total());
             complete.conversation_tokens = Some(count.conversation);
-            complete.tokens_removed = Some(total(compacting.count).saturating_sub(total(count)));
+            complete.tokens_removed = Some(compacting.count.total().saturating_sub(count.total()));
         }
         complete
     }
 }
 
-fn total(count: TokenCount) -> u64 {
-    count.system + count.conversation + count.tools
+/// A message with its long texts cut in the middle. What people said stays whole: the summary depends on it.
+fn excerpt(message: &Arc<Message>) -> Arc<Message> {
+    let cut = |text: &str| -> String {
+        if text.len() <= EXCERPT {
+            return text.to_owned();
+        }
+        let head = &text[..text.floor_char_boundary(EXCERPT / 2)];
+        let tail = &text[text.ceil_char_boundary(text.len() - EXCERPT / 2)..];
+        let middle = notices::left_out(text.len() - head.len() - tail.len());
+        format!("{head}{middle}{tail}")
+    };
+    match &**message {
+        Message::User(_) => Arc::clone(message),
+        Message::Tool { call_id, kind, parts } => {
+            let parts = parts
+                .iter()
+                .map(|part| match part {
+                    Part::Text(text) => Part::Text(cut(text)),
+                    Part::Image { .. } => Part::Text(crate::conversation::IMAGE_WITHHELD.to_owned()),
+                })
+                .collect();
+            Arc::new(Message::Tool { call_id: call_id.clone(), kind: *kind, parts })
+        }
+        Message::Assistant(turn) => {
+            let mut turn = turn.clone();
+            turn.text = cut(&turn.text);
+            turn.reasoning = None;
+            Arc::new(Message::Assistant(turn))
+        }
+    }
 }

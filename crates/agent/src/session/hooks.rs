@@ -25,6 +25,7 @@ pub enum HookKind {
     PostToolUse,
     PostToolUseFailure,
     AgentStop,
+    PreCompact,
     ErrorOccurred,
     SessionEnd,
 }
@@ -39,6 +40,7 @@ impl HookKind {
             HookKind::PostToolUse => "postToolUse",
             HookKind::PostToolUseFailure => "postToolUseFailure",
             HookKind::AgentStop => "agentStop",
+            HookKind::PreCompact => "preCompact",
             HookKind::ErrorOccurred => "errorOccurred",
             HookKind::SessionEnd => "sessionEnd",
         }
@@ -154,7 +156,7 @@ impl Session {
                 self.after_tool_done(id, kind, output.ok().flatten(), step, context);
             }
             HookKind::AgentStop => self.stop_decided(id, output.ok().flatten(), step, context),
-            HookKind::ErrorOccurred | HookKind::SessionEnd => {}
+            HookKind::PreCompact | HookKind::ErrorOccurred | HookKind::SessionEnd => {}
         }
     }
 
@@ -374,6 +376,26 @@ impl Session {
         };
         self.deliver(prompt, None, Delivery::Steering, step, context);
         self.begin_turn(step, context);
+    }
+
+    /// Tells the hooks that the conversation is about to be summed up. The transcript stays, so nothing waits for them.
+    pub(super) fn announce_compaction(
+        &mut self,
+        trigger: data::CompactionTrigger,
+        instructions: Option<&str>,
+        step: &mut Step,
+        context: &mut Context<'_>,
+    ) {
+        if self.config.hooks {
+            let manual = trigger == data::CompactionTrigger::Manual;
+            let transcript = self.config.session_dir.join("events.jsonl");
+            let fields = json!({
+                "transcriptPath": transcript.display().to_string(),
+                "trigger": if manual { "manual" } else { "auto" },
+                "customInstructions": instructions.unwrap_or_default(),
+            });
+            self.ask_hooks(HookKind::PreCompact, fields, step, context);
+        }
     }
 
     /// Tells the hooks of a failure. Nothing they say changes it.

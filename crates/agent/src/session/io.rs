@@ -5,10 +5,11 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use hangar_protocol::Body;
-use hangar_protocol::data::{Attachment, Mode, NotificationKind, WorkingDirectory};
+use hangar_protocol::data::{Attachment, Commitments, Mode, NotificationKind, WorkingDirectory};
 use hangar_protocol::permission::PermissionOutcome;
 use jiff::Timestamp;
 
+use super::checkpoint::Checkpoint;
 use super::hooks::HookRequest;
 use crate::entropy::Entropy;
 use crate::model::{ModelError, ModelEvent, ModelRequest};
@@ -33,6 +34,10 @@ pub enum Input {
         outcome: ToolOutcome,
     },
     Discovered(Vec<Reminder>),
+    /// What the session is bound to beside its conversation.
+    Gathered(Commitments),
+    /// Whether nothing has changed since the work began.
+    Unchanged(bool),
     /// A hook has spoken, or failed.
     HookDone {
         id: String,
@@ -77,6 +82,11 @@ pub enum Command {
         request_id: String,
         answer: String,
         was_freeform: bool,
+    },
+    /// The result of a call that a client was asked to make before the session was resumed.
+    AnswerClientCall {
+        request_id: String,
+        outcome: Box<ToolOutcome>,
     },
     /// Puts something that happened outside on record.
     Record(Body),
@@ -181,6 +191,12 @@ pub enum Effect {
     Hook(HookRequest),
     /// Look for instructions about these files, with the tool that touched each.
     Discover(Vec<(PathBuf, String)>),
+    /// Look up the plan and the open todos.
+    Gather,
+    /// Keep a summary as a file.
+    Checkpoint(Checkpoint),
+    /// Find out whether anything has changed since the work began.
+    AskUnchanged,
     /// The session is at rest: make the log durable.
     Sync,
 }

@@ -88,7 +88,7 @@ impl Session {
     /// What the next request would cost, where someone counts.
     pub fn measure(&self) -> Option<TokenCount> {
         let request = self.next_request(Vec::new());
-        self.config.meter.as_ref().map(|meter| meter.measure(&request))
+        self.config.meter.as_ref().map(|meter| self.tally.measure(&**meter, &request))
     }
 
     pub fn is_running(&self) -> bool {

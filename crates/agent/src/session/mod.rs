@@ -5,13 +5,18 @@
 //! without an end, never an effect that the log does not know of.
 
 mod call;
+mod checkpoint;
 mod compaction;
 mod hooks;
 mod io;
+mod just_in_time;
 mod live;
 mod own_tools;
+mod pending;
+mod room;
 mod run;
 pub mod state;
+mod tally;
 mod tools;
 
 use std::collections::VecDeque;
@@ -21,13 +26,16 @@ use std::sync::Arc;
 use hangar_protocol::Body;
 use hangar_protocol::data::{self, Mode};
 
+pub use checkpoint::Checkpoint;
 pub use compaction::Compaction;
 pub use hooks::{HookKind, HookRequest};
 pub use io::{
     CallSeq, Command, Context, Effect, Input, Inspection, Notice, Opening, Origin, Prompt, Reminder, Step,
     Timing, Unqueue, iso,
 };
+pub use just_in_time::{Due, JustInTime, SOURCE as JUST_IN_TIME};
 pub use live::{PendingPermission, QueuedPrompt};
+pub use pending::{ClientCall, OpenTurn, Pending};
 pub use state::{State, Totals};
 
 use crate::conversation::INTERRUPTED;
@@ -36,8 +44,10 @@ use crate::model::{ProviderFacts, TokenMeter};
 use crate::permissions::Policy;
 use crate::tool::{ToolFilter, ToolSpec};
 use compaction::Compacting;
+use just_in_time::Clockwork;
 use live::ToolsChanged;
 use run::Run;
+use tally::Tally;
 
 /// The most messages that may wait for a session. A sender beyond that is told so by an event.
 const QUEUE_LIMIT: usize = 256;
@@ -50,11 +60,15 @@ pub struct SessionConfig {
     pub policy: Policy,
     pub provider: ProviderFacts,
     pub max_prompt_tokens: u64,
-    /// Set where someone looks at `session.usage_info`: counting takes a tokenizer, which costs time to load.
+    /// Counts tokens. It is asked when the context fills up, and for every call where `reports_usage` is set.
     pub meter: Option<Arc<dyn TokenMeter>>,
+    /// Set where someone looks at `session.usage_info`: counting takes a tokenizer, which costs time to load.
+    pub reports_usage: bool,
     pub streaming: bool,
     /// When the session sums itself up; never where absent.
     pub compaction: Option<Compaction>,
+    /// What the model is told when its time comes.
+    pub just_in_time: Arc<[JustInTime]>,
     /// Whether the model is shown images.
     pub vision: bool,
     /// How often an autopilot that stops without `task_complete` is sent on.
@@ -94,6 +108,10 @@ pub struct Session {
     resumed: bool,
     /// A summary on its way.
     compacting: Option<Compacting>,
+    /// How long the conversation was when a summary was last tried in vain.
+    failed_at: Option<usize>,
+    tally: Tally,
+    clockwork: Clockwork,
     /// Hooks that were asked and have not answered.
     open_hooks: Vec<(String, HookKind)>,
 }
@@ -112,6 +130,9 @@ impl Session {
             tools_changed: ToolsChanged::default(),
             resumed: false,
             compacting: None,
+            failed_at: None,
+            tally: Tally::default(),
+            clockwork: Clockwork::default(),
             open_hooks: Vec::new(),
         }
     }
@@ -143,6 +164,9 @@ impl Session {
             Input::Command(Command::AnswerQuestion { request_id, answer, was_freeform }) => {
                 self.question_answered(&request_id, answer, was_freeform, &mut step, context);
             }
+            Input::Command(Command::AnswerClientCall { request_id, outcome }) => {
+                self.client_answered(&request_id, *outcome, &mut step, context);
+            }
             Input::Command(Command::Record(body)) => self.emit(&mut step, body),
             Input::Command(Command::SetTools(tools)) => self.set_tools_offered(tools),
             Input::Command(Command::Unqueue(which)) => self.unqueue(which, &mut step),
@@ -153,6 +177,8 @@ impl Session {
                 self.compact(instructions.as_deref(), &mut step, context);
             }
             Input::Summary(call, event) => self.summarized(call, event, &mut step, context),
+            Input::Gathered(commitments) => self.gathered(commitments, &mut step, context),
+            Input::Unchanged(unchanged) => self.changes_known(unchanged, &mut step, context),
             Input::HookDone { id, output } => self.hook_done(&id, output, &mut step, context),
             Input::Command(Command::Shutdown { error }) => self.shutdown(error, &mut step, context),
             Input::Model(call, event) => self.model(call, event, &mut step, context),
@@ -175,12 +201,12 @@ impl Session {
 
     fn open(&mut self, opening: Opening, step: &mut Step, context: &mut Context<'_>) {
         let now = iso(context.now);
-        let entropy = &mut *context.entropy;
+        self.clockwork.opened = Some(context.now);
         let model = (!self.state.model.is_empty()).then(|| self.state.model.clone());
         let effort = self.state.effort.clone();
         let mode = self.state.mode;
         match opening {
-            Opening::New { session_id, version, context } => {
+            Opening::New { session_id, version, context: directory } => {
                 let start = data::SessionStart {
                     session_id,
                     version: 1,
@@ -189,7 +215,7 @@ impl Session {
                     start_time: now,
                     selected_model: model,
                     reasoning_effort: effort,
-                    context: Some(context),
+                    context: Some(directory),
                 };
                 self.emit(step, start);
                 self.announce(step);
@@ -197,14 +223,14 @@ impl Session {
                     self.emit(step, data::ModeChanged { previous_mode: Mode::Interactive, new_mode: mode });
                 }
             }
-            Opening::Resumed { log_bytes, context, silent, continue_pending } => {
+            Opening::Resumed { log_bytes, context: directory, silent, continue_pending } => {
                 let resume = data::SessionResume {
                     resume_time: now,
                     event_count: self.state.end.0,
                     events_file_size_bytes: Some(log_bytes),
                     selected_model: model,
                     reasoning_effort: effort,
-                    context: Some(context),
+                    context: Some(directory),
                     session_was_active: Some(false),
                     continue_pending_work: continue_pending,
                 };
@@ -213,7 +239,11 @@ impl Session {
                     self.emit(step, resume);
                 }
                 self.announce(step);
-                self.close_interrupted(step, entropy);
+                let kept = match continue_pending {
+                    Some(true) => self.take_up_pending(context),
+                    Some(false) | None => Vec::new(),
+                };
+                self.close_interrupted(&kept, step, context.entropy);
             }
         }
     }
@@ -227,8 +257,9 @@ impl Session {
     }
 
     /// Ends the calls that were under way when the last process on this session went away.
-    fn close_interrupted(&mut self, step: &mut Step, entropy: &mut Entropy) {
-        let open: Vec<String> = self.state.conversation.open_calls().map(|(id, _)| id.to_owned()).collect();
+    fn close_interrupted(&mut self, kept: &[String], step: &mut Step, entropy: &mut Entropy) {
+        let open = self.state.conversation.open_calls().map(|(id, _)| id.to_owned());
+        let open: Vec<String> = open.filter(|id| !kept.contains(id)).collect();
         let interaction_id = entropy.uuid();
         for call_id in &open {
             self.emit(

@@ -6,8 +6,10 @@ use jiff::Timestamp;
 use super::call::Call;
 use super::hooks::Preparing;
 use super::live::ToolsChanged;
+use super::room::Room;
 use super::tools::Running;
 use super::{Context, Effect, Notice, Origin, Prompt, QUEUE_LIMIT, Session, Step, Timing, iso};
+use crate::model::ModelError;
 use crate::prompt::{attached, notices};
 
 /// The work that one prompt set off.
@@ -29,6 +31,26 @@ pub(super) struct Run {
     pub(super) headers: Vec<(String, String)>,
     /// How often hooks sent the run on when it was about to end.
     pub(super) blocked_stops: u32,
+    /// What was done in this turn to make a request fit.
+    pub(super) room: Room,
+}
+
+impl Run {
+    pub(super) fn new(interaction_id: String, message_id: String, task_id: String) -> Self {
+        Self {
+            interaction_id,
+            message_id,
+            task_id,
+            turn: 0,
+            phase: Phase::Between,
+            cut_answers: 0,
+            completed: false,
+            rejected: false,
+            headers: Vec::new(),
+            blocked_stops: 0,
+            room: Room::default(),
+        }
+    }
 }
 
 pub(super) enum Phase {
@@ -43,8 +65,13 @@ pub(super) enum Phase {
     },
     /// Looking for instructions about what the last tools touched.
     Discovering,
-    /// The context is full; the next call waits for a summary.
-    AwaitingSummary,
+    /// The context is full; the next call waits for a summary. `refused` is the provider's word if it was the first to
+    /// notice.
+    AwaitingSummary {
+        refused: Option<Box<ModelError>>,
+    },
+    /// Asking the host whether anything has changed.
+    AskingChanges,
     /// Asking hooks about the prompt before it is part of the conversation.
     Preparing(Box<Preparing>),
     /// Asking hooks whether the run may end.
@@ -98,18 +125,10 @@ impl Session {
         let model = self.state.model.clone();
         self.emit(step, data::McpServersLoaded { servers: Vec::new() });
         self.emit(step, data::ToolsUpdated { model });
-        let run = Run {
-            interaction_id: context.entropy.uuid(),
-            message_id: prompt.message_id.clone().unwrap_or_else(|| context.entropy.uuid()),
-            task_id: context.entropy.uuid(),
-            turn: 0,
-            phase: Phase::Between,
-            cut_answers: 0,
-            completed: false,
-            rejected: false,
-            blocked_stops: 0,
-            headers: prompt.headers.clone(),
-        };
+        let interaction_id = context.entropy.uuid();
+        let message_id = prompt.message_id.clone().unwrap_or_else(|| context.entropy.uuid());
+        let mut run = Run::new(interaction_id, message_id, context.entropy.uuid());
+        run.headers.clone_from(&prompt.headers);
         if matches!(prompt.origin, Origin::User | Origin::Source(_)) {
             self.nudges = 0;
         }
@@ -194,6 +213,9 @@ impl Session {
         for prompt in std::mem::take(&mut self.steering) {
             self.deliver(prompt, None, Delivery::Steering, step, context);
         }
+        if self.remind(step, context) {
+            return;
+        }
         self.truncate(step);
         let Some(run) = &self.run else { return };
         let start = data::TurnStart {
@@ -203,7 +225,7 @@ impl Session {
         self.emit(step, start);
         if self.mind_the_context(step, context) {
             if let Some(run) = &mut self.run {
-                run.phase = Phase::AwaitingSummary;
+                run.phase = Phase::AwaitingSummary { refused: None };
             }
             return;
         }
@@ -218,6 +240,7 @@ impl Session {
         if let Some(run) = &mut self.run {
             run.turn += 1;
             run.phase = Phase::Between;
+            run.room = Room::default();
         }
     }
 
@@ -312,7 +335,8 @@ impl Session {
             }
             Phase::Between
             | Phase::Discovering
-            | Phase::AwaitingSummary
+            | Phase::AwaitingSummary { .. }
+            | Phase::AskingChanges
             | Phase::Preparing(_)
             | Phase::Stopping { .. } => {
                 self.emit(step, data::Abort { reason });
@@ -321,49 +345,6 @@ impl Session {
         self.end_turn(step);
         self.end_run(Ending::Aborted, step, context);
     }
-
-    /// Drops the oldest exchanges when the next request would not fit, well below the limit so that the prefix stays
-    /// the same for many turns.
-    fn truncate(&mut self, step: &mut Step) {
-        /// Bytes per token of ordinary text and code, rounded so that the estimate errs on the large side.
-        const BYTES_PER_TOKEN: usize = 4;
-        let limit = usize::try_from(self.config.max_prompt_tokens).unwrap_or(usize::MAX);
-        let fixed = self.config.system.len() + self.config.tools.iter().map(spec_size).sum::<usize>();
-        let room = limit.saturating_mul(BYTES_PER_TOKEN).saturating_sub(fixed);
-        let conversation = &self.state.conversation;
-        let (before_bytes, before_messages) = (conversation.bytes(), conversation.len());
-        if before_bytes <= room {
-            return;
-        }
-        let removed = conversation.excess(room / 2);
-        if removed == 0 {
-            return;
-        }
-        let mut after = conversation.clone();
-        after.drop_oldest(removed);
-        let tokens = |bytes: usize| (bytes / BYTES_PER_TOKEN) as u64;
-        let truncation = data::Truncation {
-            token_limit: self.config.max_prompt_tokens,
-            pre_truncation_tokens_in_messages: tokens(before_bytes),
-            pre_truncation_messages_length: before_messages as u64,
-            post_truncation_tokens_in_messages: tokens(after.bytes()),
-            post_truncation_messages_length: after.len() as u64,
-            tokens_removed_during_truncation: tokens(before_bytes - after.bytes()),
-            messages_removed_during_truncation: removed as u64,
-            performed_by: "hangar".to_owned(),
-        };
-        // A summary on its way covers messages that are gone now.
-        self.compacting = None;
-        self.emit(step, truncation);
-    }
-}
-
-fn spec_size(spec: &crate::tool::ToolSpec) -> usize {
-    let schema = match &spec.input {
-        crate::tool::ToolSchema::Function(schema) => schema.to_string().len(),
-        crate::tool::ToolSchema::Custom { grammar } => grammar.as_ref().map_or(0, String::len),
-    };
-    spec.name.len() + spec.description.len() + schema
 }
 
 pub(super) fn millis_between(from: Timestamp, to: Timestamp) -> u64 {

@@ -1,12 +1,16 @@
 //! The durable state of a session: a fold over its log, the same for a live session and for one that is resumed.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::Path;
 use std::sync::Arc;
 
-use hangar_protocol::data::{AssistantUsage, CodeChanges, Mode, ModelMetric};
+use hangar_protocol::data::{AssistantUsage, CodeChanges, Commitments, Mode, ModelMetric, NotificationKind};
 use hangar_protocol::{Body, Event};
 
+use super::just_in_time::SOURCE as JUST_IN_TIME;
+use super::pending::{OpenTurn, Pending};
 use crate::conversation::Conversation;
+use crate::digest::Summary;
 use crate::log::Seq;
 
 /// Beyond this many bytes of context a fold forgets the oldest messages, so that a log of any length can be resumed in
@@ -31,6 +35,16 @@ pub struct State {
     pub last_event: Option<hangar_protocol::EventId>,
     /// The calls that hooks are asked about, by the question's id: the answer may rewrite the call.
     pub hooked_calls: BTreeMap<String, String>,
+    /// The plan and the todos, as they were at the last summary.
+    pub commitments: Commitments,
+    /// Number of the last checkpoint.
+    pub checkpoints: u64,
+    /// Just-in-time instructions that the model was told.
+    pub reminded: BTreeSet<String>,
+    /// What open calls wait for, by the call's id.
+    pub pending: BTreeMap<String, Pending>,
+    /// The turn of the open calls.
+    pub open_turn: OpenTurn,
 }
 
 /// What the session has cost and changed so far.
@@ -62,6 +76,11 @@ impl Default for State {
             end: Seq(0),
             last_event: None,
             hooked_calls: BTreeMap::new(),
+            commitments: Commitments::default(),
+            checkpoints: 0,
+            reminded: BTreeSet::new(),
+            pending: BTreeMap::new(),
+            open_turn: OpenTurn::default(),
         }
     }
 }
@@ -79,6 +98,12 @@ impl State {
                 | "session.truncation"
                 | "session.compaction_complete"
                 | "session.usage_record"
+                | "hangar.commitments"
+                | "hangar.images_withheld"
+                | "skill.invoked"
+                | "permission.requested"
+                | "permission.completed"
+                | "external_tool.requested"
                 | "user.message"
                 | "system.message"
                 | "system.notification"
@@ -132,10 +157,50 @@ impl State {
             Body::ModeChanged(change) => self.mode = change.new_mode,
             Body::ModeNoticeDelivered(notice) => self.noticed_mode = notice.mode,
             Body::SystemMessage(message) => self.system = Some(message.content.as_str().into()),
-            Body::UserMessage(message) => self.conversation.user(message),
-            Body::SystemNotification(notification) => self.conversation.notice(&notification.content),
-            Body::AssistantMessage(message) => self.conversation.assistant(message),
-            Body::ToolComplete(complete) => self.conversation.tool(complete),
+            Body::UserMessage(message) => {
+                if message.source.as_deref() == Some(JUST_IN_TIME) {
+                    self.reminded.insert(message.content.clone());
+                }
+                self.open_turn.task_id.clone_from(&message.parent_agent_task_id);
+                self.conversation.user(message);
+            }
+            Body::SystemNotification(notification) => match notification.kind {
+                NotificationKind::InstructionDiscovered { .. } => {
+                    self.conversation.instruction(&notification.content);
+                }
+                _ => self.conversation.notice(&notification.content),
+            },
+            Body::AssistantMessage(message) => {
+                self.pending.clear();
+                self.open_turn.interaction_id.clone_from(&message.interaction_id);
+                self.open_turn.message_id.clone_from(&message.originating_message_id);
+                let turn = message.turn_id.as_deref().and_then(|turn| turn.parse().ok());
+                self.open_turn.turn = turn.unwrap_or_default();
+                self.conversation.assistant(message);
+            }
+            Body::ToolComplete(complete) => {
+                self.pending.remove(&complete.tool_call_id);
+                self.conversation.tool(complete);
+            }
+            Body::PermissionRequested(asked) => {
+                let request = Box::new(asked.permission_request.clone());
+                if let Some(call) = request.tool_call_id().map(str::to_owned) {
+                    let request_id = asked.request_id.clone();
+                    self.pending.insert(call, Pending::Permission { request_id, request });
+                }
+            }
+            Body::PermissionCompleted(answered) => {
+                self.pending.retain(|_, pending| {
+                    !matches!(pending, Pending::Permission { request_id, .. } if *request_id == answered.request_id)
+                });
+            }
+            Body::ExternalToolRequested(asked) => {
+                let pending = Pending::Client { request_id: asked.request_id.clone() };
+                self.pending.insert(asked.tool_call_id.clone(), pending);
+            }
+            Body::SkillInvoked(skill) => self.conversation.skill(skill),
+            Body::Commitments(commitments) => self.commitments.clone_from(commitments),
+            Body::ImagesWithheld(_) => self.conversation.withhold_images(),
             Body::HookStart(start) if start.hook_type == "preToolUse" => {
                 let call = start.input.as_ref().and_then(|input| input["toolCallId"].as_str());
                 self.hooked_calls
@@ -150,14 +215,24 @@ impl State {
                 }
             }
             Body::ContextChanged(context) => self.cwd.clone_from(&context.directory.cwd),
-            Body::Abort(_) => self.conversation.close_open_calls(),
+            Body::Abort(_) => {
+                self.pending.clear();
+                self.conversation.close_open_calls();
+            }
             Body::Truncation(truncation) => {
                 self.conversation.drop_oldest(truncation.messages_removed_during_truncation as usize);
             }
             Body::CompactionComplete(complete) if complete.success => {
-                if let (Some(count), Some(summary)) = (complete.messages_removed, &complete.summary_content) {
-                    self.conversation.compact(usize::try_from(count).unwrap_or(usize::MAX), summary);
+                if let (Some(count), Some(text)) = (complete.messages_removed, &complete.summary_content) {
+                    let path = complete.checkpoint_path.as_deref().map(Path::new);
+                    let checkpoint =
+                        path.and_then(Path::file_name).map(|name| name.to_string_lossy().into_owned());
+                    let token_limit = complete.token_limit;
+                    let summary = Summary { text: text.clone(), checkpoint, token_limit };
+                    let count = usize::try_from(count).unwrap_or(usize::MAX);
+                    self.conversation.compact(count, summary, &self.commitments);
                 }
+                self.checkpoints = complete.checkpoint_number.unwrap_or(self.checkpoints);
             }
             Body::UsageRecord(record) => self.totals.add(&record.usage),
             _ => {}

@@ -42,6 +42,10 @@ pub(super) enum Stage {
     AskingUser {
         request_id: String,
     },
+    /// A client was asked to make the call before the session was resumed.
+    AwaitingClient {
+        request_id: String,
+    },
     Running,
     /// Hooks are asked about the result.
     AfterHooks {
@@ -52,6 +56,11 @@ pub(super) enum Stage {
 }
 
 impl Running {
+    /// A call that was under way before the session was resumed.
+    pub(super) fn resumed(arguments: serde_json::Value, call: ToolCall, stage: Stage) -> Self {
+        Self { call, arguments, touched: Vec::new(), started: true, stage }
+    }
+
     pub(super) fn is_done(&self) -> bool {
         matches!(self.stage, Stage::Done)
     }

@@ -8,6 +8,8 @@ mod autopilot;
 mod compaction;
 mod failures;
 mod hooks;
+mod just_in_time;
+mod pending;
 mod permissions;
 mod resume;
 mod stage;

@@ -7,14 +7,14 @@ use std::time::Duration;
 use futures_core::stream::BoxStream;
 use futures_util::StreamExt;
 use futures_util::future::BoxFuture;
-use hangar_agent::driver::{Driver, EventSink, Host};
+use hangar_agent::driver::{Driver, EventSink, Host, Surroundings};
 use hangar_agent::entropy::Entropy;
 use hangar_agent::log::{LogError, Seq, SessionLog};
 use hangar_agent::model::*;
 use hangar_agent::permissions::Policy;
 use hangar_agent::session::*;
 use hangar_agent::tool::*;
-use hangar_protocol::data::{Mode, ToolType, WorkingDirectory};
+use hangar_protocol::data::{Commitments, Mode, ToolType, WorkingDirectory};
 use hangar_protocol::permission::PermissionRequest;
 use hangar_protocol::{Body, Event};
 use serde_json::json;
@@ -24,6 +24,8 @@ use tokio::sync::mpsc;
 #[derive(Clone)]
 pub(crate) enum Line {
     Say(&'static str),
+    /// Says it after a while.
+    SayAfter(Duration, &'static str),
     /// Calls of `(id, tool, json)`.
     Call(Vec<(&'static str, &'static str, serde_json::Value)>),
     /// Says the pieces, then breaks off.
@@ -39,22 +41,44 @@ pub(crate) fn call(id: &'static str, tool: &'static str) -> Line {
 }
 
 /// Counts one token for each letter of the conversation.
-struct Letters;
+#[derive(Default)]
+struct Letters(Arc<std::sync::atomic::AtomicUsize>);
 
 impl TokenMeter for Letters {
-    fn measure(&self, request: &ModelRequest) -> TokenCount {
+    fn system(&self, _: &str) -> u64 {
+        0
+    }
+
+    fn message(&self, message: &Message) -> u64 {
         let letters = |parts: &[Part]| -> u64 {
             parts.iter().map(|part| if let Part::Text(text) = part { text.len() as u64 } else { 0 }).sum()
         };
-        let conversation = request
-            .messages
-            .iter()
-            .map(|message| match &**message {
-                Message::User(parts) | Message::Tool { parts, .. } => letters(parts),
-                Message::Assistant(turn) => turn.text.len() as u64,
-            })
-            .sum();
-        TokenCount { system: 0, conversation, tools: 0 }
+        self.0.fetch_add(1, std::sync::atomic::Ordering::Relaxed);
+        match message {
+            Message::User(parts) | Message::Tool { parts, .. } => letters(parts),
+            Message::Assistant(turn) => turn.text.len() as u64,
+        }
+    }
+
+    fn tools(&self, _: &[ToolSpec]) -> u64 {
+        0
+    }
+}
+
+/// A plan and todos that are always the same, and an answer to whether anything changed.
+#[derive(Clone, Default)]
+pub(crate) struct Place {
+    pub(crate) commitments: Commitments,
+    pub(crate) unchanged: bool,
+}
+
+impl Surroundings for Place {
+    fn commitments(&mut self) -> Commitments {
+        self.commitments.clone()
+    }
+
+    fn unchanged(&self) -> BoxFuture<'static, bool> {
+        Box::pin(std::future::ready(self.unchanged))
     }
 }
 
@@ -85,6 +109,11 @@ impl ModelProvider for Actor {
             Line::Say(say) => {
                 futures_util::stream::iter([text(say), Ok(reply(say, Vec::new(), Finish::Stop))]).boxed()
             }
+            Line::SayAfter(wait, say) => futures_util::stream::once(async move {
+                tokio::time::sleep(wait).await;
+                Ok(reply(say, Vec::new(), Finish::Stop))
+            })
+            .boxed(),
             Line::Finish(say, finish) => {
                 futures_util::stream::iter([text(say), Ok(reply(say, Vec::new(), finish))]).boxed()
             }
@@ -206,6 +235,8 @@ pub(crate) struct Stage {
     pub(crate) driver: Driver,
     pub(crate) inbox: mpsc::Sender<Input>,
     pub(crate) cancelled: Arc<Mutex<Vec<String>>>,
+    /// How often a message was counted.
+    pub(crate) counted: Arc<std::sync::atomic::AtomicUsize>,
     requests: Arc<Mutex<Vec<ModelRequest>>>,
     audience: Audience,
     memory: Memory,
@@ -221,6 +252,10 @@ pub(crate) struct Setting {
     pub(crate) allow_all: bool,
     pub(crate) max_prompt_tokens: u64,
     pub(crate) log: Vec<Event>,
+    pub(crate) continue_pending: Option<bool>,
+    pub(crate) reports_usage: bool,
+    pub(crate) just_in_time: Vec<JustInTime>,
+    pub(crate) place: Place,
 }
 
 impl Default for Setting {
@@ -234,6 +269,10 @@ impl Default for Setting {
             allow_all: true,
             max_prompt_tokens: 128_000,
             log: Vec::new(),
+            continue_pending: None,
+            reports_usage: false,
+            just_in_time: Vec::new(),
+            place: Place::default(),
         }
     }
 }
@@ -246,6 +285,7 @@ impl Stage {
     /// Opens a session, new or on the setting's log.
     pub(crate) fn set(setting: Setting, lines: Vec<Line>) -> Self {
         let cancelled = Arc::new(Mutex::new(Vec::new()));
+        let counted = Arc::default();
         let tools: Vec<Arc<dyn Tool>> = ["echo", "slow", "hang", "write"]
             .into_iter()
             .map(|name| {
@@ -271,7 +311,9 @@ impl Stage {
             policy,
             provider: provider.facts(),
             max_prompt_tokens: setting.max_prompt_tokens,
-            meter: setting.compaction.is_some().then(|| Arc::new(Letters) as Arc<dyn TokenMeter>),
+            meter: Some(Arc::new(Letters(Arc::clone(&counted)))),
+            reports_usage: setting.reports_usage,
+            just_in_time: setting.just_in_time.clone().into(),
             streaming: true,
             autopilot_cap: setting.cap,
             user_reachable: setting.user_reachable,
@@ -302,6 +344,7 @@ impl Stage {
             sink: Box::new(audience.clone()),
             discovery: None,
             hooks: setting.hooks.clone(),
+            surroundings: Some(Box::new(setting.place.clone())),
             now: Box::new(move || start + clock.elapsed()),
             entropy: Entropy::seeded(1),
             retry_scale: 1.0,
@@ -312,10 +355,15 @@ impl Stage {
         let opening = if setting.log.is_empty() {
             Opening::New { session_id: "s".to_owned(), version: "0".to_owned(), context }
         } else {
-            Opening::Resumed { log_bytes: 0, context, silent: false, continue_pending: None }
+            Opening::Resumed {
+                log_bytes: 0,
+                context,
+                silent: false,
+                continue_pending: setting.continue_pending,
+            }
         };
         driver.advance(Input::Opened(opening)).unwrap();
-        Self { driver, inbox, cancelled, requests, audience, memory }
+        Self { driver, inbox, cancelled, counted, requests, audience, memory }
     }
 
     pub(crate) fn command(&mut self, command: Command) {

@@ -65,6 +65,7 @@ impl Opener {
             metered: true,
             streaming: spec.streaming.unwrap_or(false),
             compaction: spec.compaction(),
+            tracks_files: spec.enable_file_change_tracking.unwrap_or(false),
             vision: spec.has_vision(),
             autopilot_cap: self.args.max_autopilot_continues,
             may_ask: !self.args.no_ask_user,

@@ -62,9 +62,46 @@ pub struct CompactionComplete {
     pub tool_definitions_tokens: Option<u64>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub token_limit: Option<u64>,
+    /// What whoever asked for the summary wanted it to mind.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub custom_instructions: Option<String>,
+    /// Where the summary is kept as a file: its number, and its path.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub checkpoint_number: Option<u64>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub checkpoint_path: Option<String>,
+    /// What the provider answered when it gave no summary.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub status_code: Option<u16>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub trigger: Option<CompactionTrigger>,
 }
+
+/// What the session is bound to beside its conversation, as it was when the conversation was last summed up.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+pub struct Commitments {
+    /// The text of `plan.md`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub plan: Option<String>,
+    /// Todos that are not done.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub todos: Vec<Todo>,
+}
+
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+pub struct Todo {
+    pub id: String,
+    pub title: String,
+    #[serde(skip_serializing_if = "String::is_empty")]
+    pub description: String,
+    pub status: String,
+}
+
+/// The images of the conversation so far are no longer shown to the model: the provider found the request too large.
+#[derive(Debug, Clone, Default, Serialize, Deserialize)]
+pub struct ImagesWithheld {}
 
 #[derive(Debug, Clone, Default, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]

@@ -34,21 +34,27 @@ async fn truncate(call: Call) -> Result<Reply, Failure> {
         event_id: String,
     }
     let params: Params = call.params()?;
+    let removed = take_back(&call, &params.event_id).await?;
+    Reply::of(json!({ "eventsRemoved": removed }))
+}
+
+/// Takes back everything from an event on and says how many events that are.
+pub(super) async fn take_back(call: &Call, event_id: &str) -> Result<u64, Failure> {
     let live = call.live()?;
     if !live.ask(|task| task.session().is_idle()).await? {
         return Err(Failure::new("the session is at work; abort it or wait for it to be idle"));
     }
-    let kept = events(&call, &live.id)?;
-    let Some(at) = kept.iter().position(|event| event.id().0 == params.event_id) else {
-        return Err(Failure::new(format!("Event {} not found", params.event_id)));
+    let kept = events(call, &live.id)?;
+    let Some(at) = kept.iter().position(|event| event.id().0 == event_id) else {
+        return Err(Failure::new(format!("Event {event_id} not found")));
     };
     let removed = (kept.len() - at) as u64;
-    let up_to = params.event_id.clone();
+    let up_to = event_id.to_owned();
     live.ask(move |task| task.record(HistoryTruncated { up_to_event_id: up_to })).await?;
     call.hub.reopen(&live, SessionSpec::default()).await?;
-    let rewind = SnapshotRewind { up_to_event_id: params.event_id, events_removed: removed };
+    let rewind = SnapshotRewind { up_to_event_id: event_id.to_owned(), events_removed: removed };
     live.ask(move |task| task.record(rewind)).await?;
-    Reply::of(json!({ "eventsRemoved": removed }))
+    Ok(removed)
 }
 
 /// What was asked and what was answered last, in the session's own words.
@@ -89,7 +95,7 @@ async fn compact(call: Call) -> Result<Reply, Failure> {
     if !live.ask(|task| task.session().is_idle()).await? {
         return Err(Failure::new("the session is at work; abort it or wait for it to be idle"));
     }
-    let before = live.ask(|task| task.session().state().conversation.len()).await?;
+    let before = live.ask(|task| task.session().state().conversation.unsummarized()).await?;
     live.command(Command::Compact { instructions: params.custom_instructions }).await?;
     while live.ask(|task| task.session().is_compacting()).await? {
         if news.changed().await.is_err() {

@@ -1,5 +1,6 @@
 //! What a client may ask: one table, one file per namespace.
 
+mod checkpoints;
 mod event_log;
 mod history;
 mod inference;
@@ -9,6 +10,7 @@ mod mode;
 mod model;
 mod permissions;
 mod queue;
+mod rewind;
 mod rules;
 mod server;
 mod session;
@@ -40,6 +42,8 @@ const NAMESPACES: &[&[Method]] = &[
     session::METHODS,
     sessions::METHODS,
     history::METHODS,
+    rewind::METHODS,
+    checkpoints::METHODS,
     tools::METHODS,
     permissions::METHODS,
     rules::METHODS,

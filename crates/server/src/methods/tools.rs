@@ -1,5 +1,6 @@
 //! Tools that clients run.
 
+use hangar_agent::session::Command;
 use serde::Deserialize;
 use serde_json::{Value, json};
 
@@ -39,7 +40,17 @@ async fn handle_pending(call: Call) -> Result<Reply, Failure> {
         (None, Some(other)) => ToolAnswer::Text(other.to_string()),
         (None, None) => ToolAnswer::Text(String::new()),
     };
-    Reply::did(live.pending.resolve(&params.request_id, answer))
+    let Some(answer) = live.pending.resolve(&params.request_id, answer) else { return Reply::did(true) };
+    // The call may be one that a process before this one asked for.
+    let answered = live
+        .ask(move |task| {
+            let Some(waiting) = task.session().awaits_client(&params.request_id) else { return false };
+            let outcome = Box::new(answer.outcome(&waiting.tool, &waiting.arguments));
+            task.command(Command::AnswerClientCall { request_id: params.request_id, outcome });
+            true
+        })
+        .await?;
+    Reply::did(answered)
 }
 
 async fn validate(call: Call) -> Result<Reply, Failure> {

@@ -2,6 +2,7 @@
 
 mod database;
 mod statements;
+mod todos;
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -19,6 +20,7 @@ use crate::arguments;
 use crate::workspace::Workspace;
 
 pub use database::Database;
+pub use todos::open_todos;
 
 /// Bytes of a query.
 const QUERY_LIMIT: usize = 1024 * 1024;

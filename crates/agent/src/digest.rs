@@ -1,0 +1,177 @@
+//! What stands for the part of a conversation that was summed up.
+//!
+//! A summary may leave things out; what the session owes to people may not. So a digest has two halves: summaries, each
+//! made once from the messages it covers and never summed up again, and records of what is owed, kept word by word: what
+//! people said, instructions that came to light, skills that were invoked, the plan and the open todos.
+
+use std::fmt::Write;
+
+use hangar_protocol::data::{Commitments, SkillInvoked};
+
+/// Bytes of a token of ordinary text, for turning a limit in tokens into one in bytes.
+const BYTES_PER_TOKEN: usize = 4;
+/// What is shown of a message of a person when all of them together would fill half of the context.
+const EXCERPT: usize = 1024;
+
+/// Something that outlives the message it came with.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum Record {
+    /// A person's words.
+    Said(String),
+    /// Instructions about files that tools touched.
+    Instruction(String),
+    Skill {
+        name: String,
+        content: String,
+    },
+}
+
+impl From<&SkillInvoked> for Record {
+    fn from(skill: &SkillInvoked) -> Self {
+        Record::Skill { name: skill.name.clone(), content: skill.content.clone() }
+    }
+}
+
+/// One summary, as the log has it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Summary {
+    pub text: String,
+    /// Name of the file that keeps it, if it is kept.
+    pub checkpoint: Option<String>,
+    /// What the model takes, in tokens: it decides how much of older summaries is shown.
+    pub token_limit: Option<u64>,
+}
+
+#[derive(Debug, Clone, Default)]
+pub(crate) struct Digest {
+    records: Vec<Record>,
+    commitments: Commitments,
+    summaries: Vec<Summary>,
+}
+
+impl Digest {
+    /// Takes over what a summary covers.
+    pub(crate) fn extend(
+        &mut self,
+        records: impl IntoIterator<Item = Record>,
+        commitments: &Commitments,
+        summary: Summary,
+    ) {
+        for record in records {
+            if let Record::Skill { name, .. } = &record {
+                // A skill that is invoked again is shown once, as it was last.
+                self.records
+                    .retain(|known| !matches!(known, Record::Skill { name: known, .. } if known == name));
+            }
+            let told = matches!(record, Record::Instruction(_)) && self.records.contains(&record);
+            if !told {
+                self.records.push(record);
+            }
+        }
+        self.commitments = commitments.clone();
+        self.summaries.push(summary);
+    }
+
+    pub(crate) fn render(&self) -> String {
+        let limit = self.summaries.last().and_then(|summary| summary.token_limit);
+        let limit = limit.map_or(usize::MAX, |tokens| usize::try_from(tokens).unwrap_or(usize::MAX));
+        let mut text = String::from(
+            "Some of the conversation history has been summarized to free up context.\n\nYou were originally given \
+             instructions from a user over one or more turns. Here were the user messages:\n",
+        );
+        self.render_said(limit.saturating_mul(BYTES_PER_TOKEN) / 2, &mut text);
+        // A quarter of the context for what happened; the rest is for what happens.
+        self.render_summaries(limit.saturating_mul(BYTES_PER_TOKEN) / 4, &mut text);
+        self.render_owed(&mut text);
+        text
+    }
+
+    fn render_said(&self, room: usize, text: &mut String) {
+        let said = self.records.iter().filter_map(|record| match record {
+            Record::Said(said) => Some(said),
+            Record::Instruction(_) | Record::Skill { .. } => None,
+        });
+        let fits = said.clone().map(String::len).sum::<usize>() <= room;
+        for said in said {
+            if fits || said.len() <= EXCERPT {
+                push(text, format_args!("<user_message>\n{said}\n</user_message>\n"));
+            } else {
+                let head = &said[..said.floor_char_boundary(EXCERPT)];
+                let left_out = said.len() - head.len();
+                push(
+                    text,
+                    format_args!(
+                        "<user_message>\n{head}\n[{left_out} bytes left out; the whole message is in events.jsonl \
+                         in the session folder]\n</user_message>\n"
+                    ),
+                );
+            }
+        }
+    }
+
+    /// The latest summaries in full, the ones before them by name: their files have them.
+    fn render_summaries(&self, room: usize, text: &mut String) {
+        let mut left = room;
+        let shown = self
+            .summaries
+            .iter()
+            .rev()
+            .take_while(|summary| {
+                let fits = summary.text.len() <= left;
+                left = left.saturating_sub(summary.text.len());
+                fits
+            })
+            .count()
+            .max(1);
+        let (shelved, shown) = self.summaries.split_at(self.summaries.len().saturating_sub(shown));
+        let files: Vec<&str> = shelved.iter().filter_map(|summary| summary.checkpoint.as_deref()).collect();
+        if !files.is_empty() {
+            push(
+                text,
+                format_args!("\nSummaries of what came first are in the session folder, oldest first:\n"),
+            );
+            for file in files {
+                push(text, format_args!("- checkpoints/{file}\n"));
+            }
+        }
+        text.push_str("\nHere is a summary of the prior context:\n");
+        for (index, summary) in shown.iter().enumerate() {
+            let end = if index + 1 < shown.len() { "\n" } else { "" };
+            push(text, format_args!("<summary>\n{}\n</summary>{end}", summary.text));
+        }
+    }
+
+    fn render_owed(&self, text: &mut String) {
+        for record in &self.records {
+            match record {
+                Record::Said(_) => {}
+                Record::Instruction(instruction) => push(text, format_args!("\n\n{instruction}")),
+                Record::Skill { name, content } => {
+                    push(
+                        text,
+                        format_args!("\n\n<invoked_skill name=\"{name}\">\n{content}\n</invoked_skill>"),
+                    );
+                }
+            }
+        }
+        if let Some(plan) = &self.commitments.plan {
+            push(text, format_args!("\n\nThe plan, as plan.md had it:\n<plan>\n{plan}\n</plan>"));
+        }
+        if !self.commitments.todos.is_empty() {
+            text.push_str("\n\nTodos that are open in the session's database:\n<todos>\n");
+            for todo in &self.commitments.todos {
+                push(text, format_args!("- {} [{}] {}", todo.id, todo.status, todo.title));
+                if !todo.description.is_empty() {
+                    push(text, format_args!(": {}", todo.description));
+                }
+                text.push('\n');
+            }
+            text.push_str("</todos>");
+        }
+    }
+}
+
+fn push(text: &mut String, what: std::fmt::Arguments<'_>) {
+    // Writing to a string does not fail.
+    let _ = text.write_fmt(what);
+}

@@ -1,0 +1,109 @@
+//! Just-in-time instructions: what the model is told once, when a budget runs low or nothing has come of the work yet.
+
+use std::time::Duration;
+
+use hangar_protocol::data::{self, Delivery};
+use jiff::Timestamp;
+
+use super::run::{Phase, millis_between};
+use super::{Context, Effect, Session, Step};
+
+/// Marks such a message among those in a person's place.
+pub const SOURCE: &str = "jit-instruction";
+
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct JustInTime {
+    pub text: String,
+    pub due: Due,
+    /// Only where nothing has changed since the work began.
+    pub only_unchanged: bool,
+}
+
+/// When an instruction is due, counted from when the session was opened.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Due {
+    After(Duration),
+    AfterTurns(u32),
+}
+
+/// What just-in-time instructions depend on.
+#[derive(Debug, Default)]
+pub(super) struct Clockwork {
+    pub(super) opened: Option<Timestamp>,
+    turns: u32,
+    /// The answer of the host, until it is used.
+    unchanged: Option<bool>,
+    /// Instructions whose time came when something had changed already.
+    moot: Vec<usize>,
+}
+
+impl Session {
+    /// Tells the model what is due. True when the host has to be asked first; the turn goes on with its answer.
+    pub(super) fn remind(&mut self, step: &mut Step, context: &mut Context<'_>) -> bool {
+        if self.config.just_in_time.is_empty() {
+            return false;
+        }
+        let instructions = std::sync::Arc::clone(&self.config.just_in_time);
+        for (index, instruction) in instructions.iter().enumerate() {
+            let settled =
+                self.clockwork.moot.contains(&index) || self.state.reminded.contains(&instruction.text);
+            if settled || !self.is_due(instruction.due, context.now) {
+                continue;
+            }
+            if instruction.only_unchanged {
+                match self.clockwork.unchanged {
+                    None => {
+                        if let Some(run) = &mut self.run {
+                            run.phase = Phase::AskingChanges;
+                        }
+                        step.effects.push(Effect::AskUnchanged);
+                        return true;
+                    }
+                    Some(false) => {
+                        self.clockwork.moot.push(index);
+                        continue;
+                    }
+                    Some(true) => {}
+                }
+            }
+            self.tell(&instruction.text, step, context);
+        }
+        self.clockwork.unchanged = None;
+        self.clockwork.turns += 1;
+        false
+    }
+
+    fn is_due(&self, due: Due, now: Timestamp) -> bool {
+        match due {
+            Due::AfterTurns(turns) => self.clockwork.turns >= turns,
+            Due::After(time) => self
+                .clockwork
+                .opened
+                .is_some_and(|opened| u128::from(millis_between(opened, now)) >= time.as_millis()),
+        }
+    }
+
+    fn tell(&mut self, text: &str, step: &mut Step, context: &mut Context<'_>) {
+        let Some(run) = &self.run else { return };
+        let message = data::UserMessage {
+            content: text.to_owned(),
+            transformed_content: Some(format!("<system_reminder>\n{text}\n</system_reminder>")),
+            message_id: Some(context.entropy.uuid()),
+            source: Some(SOURCE.to_owned()),
+            delivery: Some(Delivery::Steering),
+            interaction_id: Some(run.interaction_id.clone()),
+            turn_id: Some(run.turn.to_string()),
+            parent_agent_task_id: Some(run.task_id.clone()),
+            ..Default::default()
+        };
+        self.emit(step, message);
+    }
+
+    /// The host says whether nothing has changed.
+    pub(super) fn changes_known(&mut self, unchanged: bool, step: &mut Step, context: &mut Context<'_>) {
+        if matches!(&self.run, Some(run) if matches!(run.phase, Phase::AskingChanges)) {
+            self.clockwork.unchanged = Some(unchanged);
+            self.begin_turn(step, context);
+        }
+    }
+}

@@ -1,0 +1,108 @@
+//! Work that waited for a client when the last process on a session went away: it can be taken up where it was.
+//!
+//! Only what waited for an answer can be: a permission that was asked for, or a call that a client makes. A call that was
+//! running here died with the process.
+
+use hangar_protocol::data;
+use hangar_protocol::permission::PermissionRequest;
+
+use super::call::parse_arguments;
+use super::run::{Phase, Run};
+use super::tools::{Running, Stage};
+use super::{Context, Session, Step};
+use crate::model::{Message, ToolCall};
+use crate::tool::ToolOutcome;
+
+/// What a call waits for, by the log.
+#[derive(Debug, Clone)]
+pub enum Pending {
+    Permission { request_id: String, request: Box<PermissionRequest> },
+    Client { request_id: String },
+}
+
+/// The turn whose calls are open, by the log.
+#[derive(Debug, Clone, Default)]
+pub struct OpenTurn {
+    pub interaction_id: Option<String>,
+    pub message_id: Option<String>,
+    pub task_id: Option<String>,
+    pub turn: u32,
+}
+
+/// A call that a client was asked to make.
+#[derive(Debug, Clone, PartialEq)]
+pub struct ClientCall {
+    pub tool: String,
+    pub arguments: serde_json::Value,
+}
+
+impl Session {
+    /// Takes up the calls that wait for an answer and says which they are.
+    pub(super) fn take_up_pending(&mut self, context: &mut Context<'_>) -> Vec<String> {
+        let open: Vec<String> = self.state.conversation.open_calls().map(|(id, _)| id.to_owned()).collect();
+        let calls: Vec<Running> = open
+            .iter()
+            .filter_map(|id| Some(Running::waiting(self.open_call(id)?, self.stage_of(id)?)))
+            .collect();
+        if calls.is_empty() {
+            return Vec::new();
+        }
+        let kept = calls.iter().map(|running| running.id().to_owned()).collect();
+        let turn = self.state.open_turn.clone();
+        let mut run = Run::new(
+            turn.interaction_id.unwrap_or_else(|| context.entropy.uuid()),
+            turn.message_id.unwrap_or_else(|| context.entropy.uuid()),
+            turn.task_id.unwrap_or_else(|| context.entropy.uuid()),
+        );
+        run.turn = turn.turn;
+        run.phase = Phase::Tools { calls, since: context.now };
+        self.run = Some(run);
+        kept
+    }
+
+    fn open_call(&self, id: &str) -> Option<ToolCall> {
+        let messages = self.state.conversation.messages().collect::<Vec<_>>();
+        messages.into_iter().rev().find_map(|message| match &**message {
+            Message::Assistant(turn) => turn.tool_calls.iter().find(|call| call.id == id).cloned(),
+            Message::User(_) | Message::Tool { .. } => None,
+        })
+    }
+
+    fn stage_of(&self, id: &str) -> Option<Stage> {
+        Some(match self.state.pending.get(id)? {
+            Pending::Permission { request_id, request } => {
+                Stage::AskingPermission { request_id: request_id.clone(), request: request.clone() }
+            }
+            Pending::Client { request_id } => Stage::AwaitingClient { request_id: request_id.clone() },
+        })
+    }
+
+    /// The call that waits under an id since before the session was resumed.
+    pub fn awaits_client(&self, request_id: &str) -> Option<ClientCall> {
+        let Some(Run { phase: Phase::Tools { calls, .. }, .. }) = &self.run else { return None };
+        let asked =
+            |stage: &Stage| matches!(stage, Stage::AwaitingClient { request_id: id } if id == request_id);
+        let running = calls.iter().find(|running| asked(&running.stage))?;
+        Some(ClientCall { tool: running.name().to_owned(), arguments: running.arguments().clone() })
+    }
+
+    pub(super) fn client_answered(
+        &mut self,
+        request_id: &str,
+        outcome: ToolOutcome,
+        step: &mut Step,
+        context: &mut Context<'_>,
+    ) {
+        let asked =
+            |stage: &Stage| matches!(stage, Stage::AwaitingClient { request_id: id } if id == request_id);
+        let Some(id) = self.waiting_call(asked) else { return };
+        self.emit(step, data::ExternalToolCompleted { request_id: request_id.to_owned() });
+        self.tool_done(&id, outcome, step, context);
+    }
+}
+
+impl Running {
+    fn waiting(call: ToolCall, stage: Stage) -> Self {
+        Self::resumed(parse_arguments(&call), call, stage)
+    }
+}

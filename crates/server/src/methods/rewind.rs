@@ -1,0 +1,203 @@
+//! Going back: to which prompts a session can be rewound, what that would do to files, and doing it.
+
+use std::collections::HashSet;
+
+use hangar_protocol::{Body, Event};
+use hangar_store::rewind::{NetChange, net_changes, restore};
+use hangar_store::snapshots::{FileChange, Snapshots, Version};
+use serde::Deserialize;
+use serde_json::{Value, json};
+
+use super::history::take_back;
+use super::sessions::events;
+use super::{Call, Failure, Method, Reply};
+
+pub(super) const METHODS: &[Method] = &[
+    Method { name: "session.history.listRewindPoints", run: |call| Box::pin(list(call)) },
+    Method { name: "session.history.previewRewind", run: |call| Box::pin(preview(call)) },
+    Method { name: "session.history.rewind", run: |call| Box::pin(rewind(call)) },
+];
+
+/// The session as far as rewinding goes.
+struct Past {
+    tracked: bool,
+    idle: bool,
+    events: Vec<Event>,
+    snapshots: Snapshots,
+    changes: Vec<FileChange>,
+}
+
+impl Past {
+    async fn of(call: &Call) -> Result<Self, Failure> {
+        let live = call.live()?;
+        let (idle, wanted) = live
+            .ask(|task| (task.session().is_idle(), task.spec.enable_file_change_tracking.unwrap_or(false)))
+            .await?;
+        let snapshots = Snapshots::new(&live.dir);
+        let changes = snapshots.changes().map_err(|error| {
+            Failure::new(format!("reading the snapshots of session {}: {error}", live.id))
+        })?;
+        Ok(Self {
+            tracked: wanted || snapshots.exist(),
+            idle,
+            events: events(call, &live.id)?,
+            snapshots,
+            changes,
+        })
+    }
+
+    /// What was done to files from an event on; with an end, up to there.
+    fn changes_between(&self, from: usize, to: usize) -> Vec<NetChange> {
+        let calls: HashSet<&str> = self.events[from..to]
+            .iter()
+            .filter_map(|event| match event.body() {
+                Body::ToolStart(start) => Some(start.tool_call_id.as_str()),
+                _ => None,
+            })
+            .collect();
+        net_changes(&self.changes, |call| calls.contains(call))
+    }
+
+    fn position(&self, event_id: &str) -> Result<usize, Failure> {
+        let at = self.events.iter().position(|event| event.id().0 == event_id);
+        at.ok_or_else(|| Failure::new(format!("Event {event_id} not found")))
+    }
+
+    /// Prompts of the session itself: those that a person could go back to.
+    fn points(&self) -> Vec<usize> {
+        let is_point = |event: &Event| match event.body() {
+            Body::UserMessage(message) if event.agent_id().is_none() => {
+                message.source.is_none() || message.is_autopilot_continuation == Some(true)
+            }
+            _ => false,
+        };
+        (0..self.events.len()).filter(|index| is_point(&self.events[*index])).collect()
+    }
+}
+
+fn restorable(changes: &[NetChange]) -> bool {
+    changes.iter().any(|change| change.before != Version::Unknown)
+}
+
+async fn list(call: Call) -> Result<Reply, Failure> {
+    let past = Past::of(&call).await?;
+    if past.tracked && !past.idle {
+        return Reply::of(json!({
+            "fileChangeTrackingEnabled": true,
+            "unavailableReason": "session-busy",
+            "points": [],
+        }));
+    }
+    let positions = past.points();
+    let points: Vec<Value> = positions
+        .iter()
+        .enumerate()
+        .filter_map(|(index, at)| {
+            let event = &past.events[*at];
+            let Body::UserMessage(message) = event.body() else { return None };
+            let next = positions.get(index + 1).copied().unwrap_or(past.events.len());
+            let own = past.changes_between(*at, next);
+            let all = past.changes_between(*at, past.events.len());
+            Some(json!({
+                "eventId": event.id().0,
+                "userMessage": message.content,
+                "timestamp": event.timestamp(),
+                "canRestoreFiles": restorable(&all),
+                "fileCount": all.len(),
+                "turnChangedFiles": !own.is_empty(),
+                "linesAdded": own.iter().map(|change| change.lines_added).sum::<u64>(),
+                "linesRemoved": own.iter().map(|change| change.lines_removed).sum::<u64>(),
+                "isAutopilotContinuation": message.is_autopilot_continuation.unwrap_or(false),
+            }))
+        })
+        .collect();
+    Reply::of(json!({ "fileChangeTrackingEnabled": past.tracked, "points": points }))
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct Params {
+    event_id: String,
+    #[serde(default)]
+    mode: Option<Mode>,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+enum Mode {
+    Conversation,
+    ConversationAndFiles,
+}
+
+async fn preview(call: Call) -> Result<Reply, Failure> {
+    let params: Params = call.params()?;
+    let past = Past::of(&call).await?;
+    let unavailable = match (past.tracked, past.idle) {
+        (false, _) => Some("file-change-tracking-disabled"),
+        (true, false) => Some("session-busy"),
+        (true, true) => None,
+    };
+    if let Some(reason) = unavailable {
+        return Reply::of(json!({ "available": false, "reason": reason, "fileCount": 0, "files": [] }));
+    }
+    let changes = past.changes_between(past.position(&params.event_id)?, past.events.len());
+    let files: Vec<Value> = changes
+        .iter()
+        .map(|change| {
+            let kind = match (&change.before, &change.after) {
+                (Version::Absent, _) => "created",
+                (_, Version::Absent) => "deleted",
+                _ => "modified",
+            };
+            json!({
+                "path": change.path,
+                "changeType": kind,
+                "linesAdded": change.lines_added,
+                "linesRemoved": change.lines_removed,
+            })
+        })
+        .collect();
+    Reply::of(json!({ "available": true, "fileCount": files.len(), "files": files }))
+}
+
+async fn rewind(call: Call) -> Result<Reply, Failure> {
+    let params: Params = call.params()?;
+    let past = Past::of(&call).await?;
+    let at = past.position(&params.event_id)?;
+    let files = params.mode == Some(Mode::ConversationAndFiles);
+    let refused = match (past.idle, files && !past.tracked) {
+        (false, _) => Some("session-busy"),
+        (true, true) => Some("file-change-tracking-disabled"),
+        (true, false) => None,
+    };
+    if let Some(outcome) = refused {
+        return Reply::of(json!({ "outcome": outcome, "restoredFiles": [], "skippedFiles": [] }));
+    }
+    let mut result = json!({ "outcome": "success", "restoredFiles": [], "skippedFiles": [] });
+    if files {
+        let changes = past.changes_between(at, past.events.len());
+        match restore(&past.snapshots, &changes) {
+            Ok(restored) => {
+                let skipped = restored.skipped.iter();
+                let skipped: Vec<Value> =
+                    skipped.map(|(path, why)| json!({ "path": path, "reason": why.as_str() })).collect();
+                result["restoredFiles"] = json!(restored.files);
+                result["skippedFiles"] = json!(skipped);
+            }
+            Err(error) => {
+                let outcome = if error.left.is_empty() { "files-rolled-back" } else { "rollback-incomplete" };
+                result["outcome"] = json!(outcome);
+                result["error"] = json!(format!("{error}: {}", error.source));
+                return Reply::of(result);
+            }
+        }
+    }
+    match take_back(&call, &params.event_id).await {
+        Ok(removed) => result["eventsRemoved"] = json!(removed),
+        Err(failure) => {
+            result["outcome"] = json!("truncation-failed");
+            result["error"] = json!(failure.message());
+        }
+    }
+    Reply::of(result)
+}

@@ -1,0 +1,107 @@
+//! Summaries of a session as files: `checkpoints/NNN-title.md`, and `index.md` that lists them.
+
+use std::io;
+use std::path::Path;
+
+use hangar_agent::session::Checkpoint;
+
+use crate::disk;
+
+const INDEX: &str = "index.md";
+/// What of an index or a checkpoint is read.
+const READ_LIMIT: u64 = 16 << 20;
+const HEADER: &str = "# Checkpoint History\n\nCheckpoints are listed in chronological order. Checkpoint 1 is the oldest, \
+                      higher numbers are more recent.\n\n| # | Title | File |\n|---|-------|------|\n";
+
+/// A checkpoint as the index lists it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct CheckpointEntry {
+    pub number: u64,
+    pub title: String,
+    pub file: String,
+}
+
+/// Writes a checkpoint. One of the same number, or of a later one, is from a past that was taken back, and goes.
+pub(crate) fn write(dir: &Path, checkpoint: &Checkpoint) -> io::Result<()> {
+    disk::ensure_dir(dir)?;
+    let (mut kept, stale): (Vec<_>, Vec<_>) =
+        list(dir).into_iter().partition(|entry| entry.number < checkpoint.number);
+    let entry = CheckpointEntry {
+        number: checkpoint.number,
+        title: checkpoint.title.clone(),
+        file: checkpoint.file_name(),
+    };
+    for old in stale.iter().filter(|old| old.file != entry.file && is_plain(&old.file)) {
+        // It is in no list any more; whether it goes matters to nobody.
+        let _ = std::fs::remove_file(dir.join(&old.file));
+    }
+    disk::replace(&dir.join(&entry.file), &checkpoint.content)?;
+    kept.push(entry);
+    let mut index = HEADER.to_owned();
+    for entry in &kept {
+        index.push_str(&format!("| {} | {} | {} |\n", entry.number, entry.title, entry.file));
+    }
+    disk::replace(&dir.join(INDEX), &index)
+}
+
+/// The checkpoints of a folder, oldest first. A folder without an index has none.
+pub fn list(dir: &Path) -> Vec<CheckpointEntry> {
+    let index = disk::read_text(&dir.join(INDEX), READ_LIMIT).unwrap_or_default();
+    let row = |line: &str| {
+        let mut cells = line.strip_prefix('|')?.split('|').map(str::trim);
+        let number = cells.next()?.parse().ok()?;
+        Some(CheckpointEntry { number, title: cells.next()?.to_owned(), file: cells.next()?.to_owned() })
+    };
+    index.lines().filter_map(row).collect()
+}
+
+/// The text of a checkpoint; `None` where there is none of that number.
+pub fn read(dir: &Path, number: u64) -> Option<String> {
+    let entry = list(dir).into_iter().find(|entry| entry.number == number)?;
+    is_plain(&entry.file).then(|| disk::read_text(&dir.join(entry.file), READ_LIMIT).ok()).flatten()
+}
+
+/// The index is a file that anyone may have edited: what it names must be in its folder.
+fn is_plain(file: &str) -> bool {
+    Path::new(file).file_name().is_some_and(|name| name == file)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn checkpoint(number: u64, title: &str) -> Checkpoint {
+        Checkpoint { number, title: title.to_owned(), content: format!("about {title}") }
+    }
+
+    #[test]
+    fn checkpoints_are_listed_in_order_and_read_by_number() {
+        let dir = tempfile::tempdir().unwrap();
+        assert!(list(dir.path()).is_empty());
+        write(dir.path(), &checkpoint(1, "First Part")).unwrap();
+        write(dir.path(), &checkpoint(2, "Second")).unwrap();
+        let files: Vec<String> = list(dir.path()).into_iter().map(|entry| entry.file).collect();
+        assert_eq!(files, ["001-first-part.md", "002-second.md"]);
+        assert_eq!(read(dir.path(), 2).as_deref(), Some("about Second"));
+        assert_eq!(read(dir.path(), 9), None);
+    }
+
+    #[test]
+    fn a_checkpoint_of_a_past_that_was_taken_back_is_replaced() {
+        let dir = tempfile::tempdir().unwrap();
+        for number in 1..=3 {
+            write(dir.path(), &checkpoint(number, &format!("old {number}"))).unwrap();
+        }
+        write(dir.path(), &checkpoint(2, "new")).unwrap();
+        let titles: Vec<String> = list(dir.path()).into_iter().map(|entry| entry.title).collect();
+        assert_eq!(titles, ["old 1", "new"]);
+        assert!(!dir.path().join("003-old-3.md").exists());
+    }
+
+    #[test]
+    fn an_index_cannot_lead_out_of_its_folder() {
+        let dir = tempfile::tempdir().unwrap();
+        std::fs::write(dir.path().join(INDEX), format!("{HEADER}| 1 | x | ../secret |\n")).unwrap();
+        assert_eq!(read(dir.path(), 1), None);
+    }
+}
