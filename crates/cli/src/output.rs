@@ -168,6 +168,8 @@ fn is_shown(kind: &str) -> bool {
             | "session.truncation"
             | "session.compaction_start"
             | "session.compaction_complete"
+            | "hangar.commitments"
+            | "hangar.images_withheld"
             | "assistant.usage"
             | "pending_messages.modified"
             | "permission.requested"

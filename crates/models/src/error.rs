@@ -160,6 +160,10 @@ impl Said {
             "longer than the maximum model length",
             "reduce the length of the messages",
             "too many tokens",
+            "exceeds the maximum number of tokens",
+            "exceed_context_size",
+            "tokens + `max_new_tokens` must be",
+            "context overflow",
         ];
         let named = [&self.code, &self.kind].into_iter().flatten().any(|name| NAMES.contains(&name.as_str()));
         named

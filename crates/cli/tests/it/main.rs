@@ -5,6 +5,7 @@ mod captures;
 mod cli;
 mod clients;
 mod commands;
+mod context;
 mod model_view;
 mod schema;
 mod sdk;

@@ -16,10 +16,10 @@ use crate::hangar;
 /// Far above what anything needs on a loaded machine; reaching it is a failure, never a measurement.
 const PATIENCE: Duration = Duration::from_secs(60);
 
-const ID: &str = "0b5a2a57-6f0a-4b5e-9f0c-0c8f0e4ad001";
+pub(crate) const ID: &str = "0b5a2a57-6f0a-4b5e-9f0c-0c8f0e4ad001";
 
 /// A client on the server's standard input and output.
-struct Client {
+pub(crate) struct Client {
     child: Child,
     stdin: Option<ChildStdin>,
     messages: Receiver<Value>,
@@ -29,7 +29,7 @@ struct Client {
 }
 
 impl Client {
-    fn start(scratch: &Scratch, model: &ModelServer) -> Self {
+    pub(crate) fn start(scratch: &Scratch, model: &ModelServer) -> Self {
         let args = ["--headless", "--no-auto-update", "--log-level", "error", "--stdio", "--no-auto-login"];
         let mut child = hangar(scratch, model).args(args).open();
         let stdin = child.stdin.take();
@@ -53,7 +53,7 @@ impl Client {
         client
     }
 
-    fn write(&mut self, message: &Value) {
+    pub(crate) fn write(&mut self, message: &Value) {
         let stdin = self.stdin.as_mut().expect("the connection is open");
         stdin
             .write_all(&encode(message.to_string().as_bytes()))
@@ -62,7 +62,7 @@ impl Client {
     }
 
     /// The answer to a request, with its `result` or `error`.
-    fn answer(&mut self, method: &str, params: Value) -> Value {
+    pub(crate) fn answer(&mut self, method: &str, params: Value) -> Value {
         self.next_id += 1;
         let id = self.next_id;
         self.write(&json!({ "jsonrpc": "2.0", "id": id, "method": method, "params": params }));
@@ -77,24 +77,24 @@ impl Client {
     }
 
     #[track_caller]
-    fn call(&mut self, method: &str, params: Value) -> Value {
+    pub(crate) fn call(&mut self, method: &str, params: Value) -> Value {
         let mut answer = self.answer(method, params);
         assert!(answer.get("error").is_none(), "{method}: {answer}");
         answer["result"].take()
     }
 
-    fn create(&mut self, mut config: Value) -> Value {
+    pub(crate) fn create(&mut self, mut config: Value) -> Value {
         config["sessionId"] = json!(ID);
         self.call("session.create", config)
     }
 
-    fn send(&mut self, prompt: &str) {
+    pub(crate) fn send(&mut self, prompt: &str) {
         let sent = self.call("session.send", json!({ "sessionId": ID, "prompt": prompt }));
         assert!(sent["messageId"].is_string(), "{sent}");
     }
 
     /// The first message from here on that is wanted.
-    fn until(&mut self, what: &str, wanted: impl Fn(&Value) -> bool) -> Value {
+    pub(crate) fn until(&mut self, what: &str, wanted: impl Fn(&Value) -> bool) -> Value {
         loop {
             if let Some(at) = self.seen.iter().position(&wanted) {
                 return self.seen.drain(..=at).next_back().unwrap();
@@ -106,27 +106,27 @@ impl Client {
     }
 
     /// The data of the next event of a type.
-    fn event(&mut self, kind: &str) -> Value {
+    pub(crate) fn event(&mut self, kind: &str) -> Value {
         let mut message = self.until(kind, |message| {
             message["method"] == "session.event" && message["params"]["event"]["type"] == kind
         });
         message["params"]["event"]["data"].take()
     }
 
-    fn kinds(&mut self) -> Vec<String> {
+    pub(crate) fn kinds(&mut self) -> Vec<String> {
         let events = self.call("session.getMessages", json!({ "sessionId": ID }));
         let events = events["events"].as_array().unwrap();
         events.iter().map(|event| event["type"].as_str().unwrap().to_owned()).collect()
     }
 
     /// Closes standard input, which ends the server.
-    fn finish(mut self) {
+    pub(crate) fn finish(mut self) {
         self.stdin = None;
         let status = self.child.wait().unwrap();
         assert!(status.success(), "{status}");
     }
 
-    fn kill(mut self) {
+    pub(crate) fn kill(mut self) {
         self.child.kill().unwrap();
         self.child.wait().unwrap();
     }
@@ -140,7 +140,7 @@ impl Drop for Client {
     }
 }
 
-fn stage() -> (Scratch, ModelServer) {
+pub(crate) fn stage() -> (Scratch, ModelServer) {
     (Scratch::new(), ModelServer::start())
 }
 

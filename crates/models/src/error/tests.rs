@@ -93,6 +93,10 @@ fn a_context_that_is_too_long_is_known_by_each_provider_s_words() {
         r#"{"object":"error","message":"The decoder prompt (length 9000) is longer than the maximum model length of 8192.","code":400}"#,
         r#"{"error":{"message":"prompt token count of 140000 exceeds the limit of 128000","code":"model_max_prompt_tokens_exceeded"}}"#,
         r#"{"error":"input length exceeds the context length"}"#,
+        r#"{"error":{"code":400,"message":"The input token count (1200000) exceeds the maximum number of tokens allowed (1048576).","status":"INVALID_ARGUMENT"}}"#,
+        r#"{"error":"`inputs` tokens + `max_new_tokens` must be <= 4097. Given: 4000 `inputs` tokens"}"#,
+        r#"{"error":{"message":"Input is too long for requested model.","code":"ValidationException"}}"#,
+        r#"{"object":"error","message":"This model's maximum context length is 4096 tokens. However, you requested 5000 tokens in the messages, Please reduce the length of the messages.","type":"BadRequestError","code":400}"#,
     ] {
         check_kind(400, body, ModelErrorKind::ContextLength);
     }
