@@ -1,5 +1,12 @@
 //! Agents that a session may hand work to: what each is for, what it may use, and how it is told to behave.
 
+pub mod builtin;
+pub mod call;
+pub mod crew;
+pub mod fleet;
+pub mod roll;
+mod tool_names;
+
 use serde_json::{Map, Value};
 
 /// A kind of agent, from wherever it was described.

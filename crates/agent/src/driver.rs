@@ -1,33 +1,44 @@
 //! Carries a session's decisions out: logs events, publishes them, then performs effects and feeds back what comes of
-//! them. One task owns the session, so its state has one writer and needs no lock.
+//! them. One task owns the session and all agents that it started, so their state has one writer and needs no lock.
+//!
+//! Each of them has a lane: its own session, its own model call, its own tools. All lanes write to one log and one
+//! sink. What is under way for them is polled only when it is ready, so that many lanes cost little.
 
-use std::collections::VecDeque;
+mod crew;
+mod lane;
+mod pace;
+
+use std::collections::{BTreeMap, VecDeque};
 use std::path::PathBuf;
-use std::pin::Pin;
 use std::sync::Arc;
 use std::time::Duration;
 
 use futures_core::stream::BoxStream;
-use futures_util::StreamExt;
-use futures_util::future::BoxFuture;
-use futures_util::stream::FuturesUnordered;
+use futures_util::future::{BoxFuture, FutureExt};
+use futures_util::stream::{FuturesUnordered, SelectAll};
+use futures_util::{StreamExt, stream};
 use hangar_protocol::data::{self, Commitments};
-use hangar_protocol::{Body, Event, EventId};
+use hangar_protocol::{AgentId, Body, Event, EventId};
 use jiff::Timestamp;
 use tokio::sync::mpsc;
-use tokio::time::Sleep;
-use tokio_util::sync::CancellationToken;
+use tokio::time::Instant;
 
+pub use crew::Refused;
+
+use crate::agents::crew::Models;
 use crate::entropy::Entropy;
 use crate::log::{Fact, LogError, SessionLog};
-use crate::model::{ModelError, ModelEvent, ModelProvider};
+use crate::model::ModelProvider;
+use crate::retry::Reason;
 use crate::session::{
-    CallSeq, Command, Context, Effect, HookRequest, Input, Inspection, Reminder, Session, Step, iso,
+    Command, Context, Effect, HookRequest, Input, Inspection, Opening, PendingPermission, Reminder, Session, Step,
+    iso,
 };
-use crate::tool::{ToolContext, ToolInput, ToolOutcome, Toolset};
+use crate::tool::{ToolContext, ToolInput, ToolOutcome, ToolSpec, Toolset};
+use crew::Reader;
+use lane::{AgentLane, Lane, LaneId, MAIN, renew, whole};
+use pace::Pace;
 
-/// Events of running tools that may wait for the loop before the tools have to.
-const PROGRESS_BUFFER: usize = 64;
 /// How long tools that were told to stop may take to do so when the session closes.
 const CLOSING_GRACE: Duration = Duration::from_secs(5);
 
@@ -65,24 +76,33 @@ pub struct Host {
     pub discovery: Option<Box<dyn Discovery>>,
     pub hooks: Option<Arc<dyn Hooks>>,
     pub surroundings: Option<Box<dyn Surroundings>>,
+    /// The models that agents may have besides the session's own.
+    pub models: Option<Arc<dyn Models>>,
     pub now: Box<dyn Fn() -> Timestamp + Send>,
     pub entropy: Entropy,
     /// Multiplies the waits before retries; 1 outside tests.
     pub retry_scale: f64,
 }
 
+/// Inputs that follow from something, each with the lane that it is for.
+type Happened = Vec<(LaneId, Input)>;
+
 pub struct Driver {
-    session: Session,
     host: Host,
     commands: mpsc::Receiver<Input>,
-    progress: (mpsc::Sender<Body>, mpsc::Receiver<Body>),
-    model: Option<(CallSeq, BoxStream<'static, Result<ModelEvent, ModelError>>)>,
-    /// The call that sums the session up.
-    summary: Option<(CallSeq, BoxStream<'static, Result<ModelEvent, ModelError>>)>,
-    retry: Option<(CallSeq, Pin<Box<Sleep>>)>,
-    running: FuturesUnordered<BoxFuture<'static, (String, ToolOutcome)>>,
-    hooks: FuturesUnordered<BoxFuture<'static, Input>>,
-    cancel_tools: CancellationToken,
+    lanes: BTreeMap<LaneId, Lane>,
+    next_lane: u64,
+    /// Answers of models on their way, and waits before they are asked again.
+    calls: SelectAll<BoxStream<'static, (LaneId, Input)>>,
+    /// Tools and hooks. `None` is one that was told to stop.
+    work: FuturesUnordered<BoxFuture<'static, (LaneId, Option<Input>)>>,
+    reports: SelectAll<BoxStream<'static, (LaneId, Body)>>,
+    /// Calls that wait for agents, and how long they do.
+    readers: Vec<Reader>,
+    patience: FuturesUnordered<BoxFuture<'static, (LaneId, String)>>,
+    pace: Pace,
+    /// All tools outside the sessions' own; the main agent may be shown fewer.
+    offered: Arc<[ToolSpec]>,
     parent: Option<EventId>,
 }
 
@@ -90,34 +110,68 @@ impl Driver {
     /// `commands` carries what comes from outside: commands and news of background work.
     pub fn new(session: Session, host: Host, commands: mpsc::Receiver<Input>) -> Self {
         let parent = session.state().last_event.clone();
-        Self {
-            session,
+        let provider = Arc::clone(&host.provider);
+        let offered = host.tools.iter().map(|tool| tool.spec().clone()).collect();
+        let mut driver = Self {
             host,
             commands,
-            progress: mpsc::channel(PROGRESS_BUFFER),
-            model: None,
-            summary: None,
-            retry: None,
-            running: FuturesUnordered::new(),
-            hooks: FuturesUnordered::new(),
-            cancel_tools: CancellationToken::new(),
+            lanes: BTreeMap::new(),
+            next_lane: MAIN.0,
+            calls: SelectAll::new(),
+            work: FuturesUnordered::new(),
+            reports: SelectAll::new(),
+            readers: Vec::new(),
+            patience: FuturesUnordered::new(),
+            pace: Pace::default(),
+            offered,
             parent,
-        }
+        };
+        driver.open_lane(session, provider, None);
+        driver
     }
 
+    fn open_lane(
+        &mut self,
+        session: Session,
+        provider: Arc<dyn ModelProvider>,
+        agent: Option<AgentLane>,
+    ) -> LaneId {
+        let id = LaneId(self.next_lane);
+        self.next_lane += 1;
+        let (lane, mut reports) = Lane::new(session, provider, agent);
+        let reports = stream::poll_fn(move |context| reports.poll_recv(context));
+        self.reports.push(reports.map(move |body| (id, body)).boxed());
+        self.lanes.insert(id, lane);
+        id
+    }
+
+    /// The session of the main agent.
     pub fn session(&self) -> &Session {
-        &self.session
+        &self.lanes[&MAIN].session
     }
 
+    #[expect(clippy::expect_used, reason = "the main lane is opened with the driver and never closed")]
     pub fn session_mut(&mut self) -> &mut Session {
-        &mut self.session
+        &mut self.lanes.get_mut(&MAIN).expect("the main lane is always there").session
     }
 
-    /// Puts other tools in the place of those outside the session's own. Calls under way keep theirs.
-    pub fn set_tools(&mut self, tools: Toolset) -> Result<(), LogError> {
-        let specs = tools.iter().map(|tool| tool.spec().clone()).collect();
+    /// Nothing is under way, in the session or in its agents, and nothing waits.
+    pub fn is_idle(&self) -> bool {
+        self.session().is_idle() && self.running_agents() == 0
+    }
+
+    /// Questions about permissions that nobody has answered yet, of the main agent and all others.
+    pub fn pending_permissions(&self) -> Vec<PendingPermission> {
+        self.lanes.values().flat_map(|lane| lane.session.pending_permissions()).collect()
+    }
+
+    /// Puts other tools in the place of those outside the session's own. Calls under way keep theirs. What is hidden
+    /// is there for agents, but not for the main one.
+    pub fn set_tools(&mut self, tools: Toolset, hidden: &[String]) -> Result<(), LogError> {
+        self.offered = tools.iter().map(|tool| tool.spec().clone()).collect();
+        let shown = self.offered.iter().filter(|tool| !hidden.contains(&tool.name)).cloned().collect();
         self.host.tools = tools;
-        self.advance(Input::Command(Command::SetTools(specs)))
+        self.advance(Input::Command(Command::SetTools(shown)))
     }
 
     /// Lets another process take the session over while nothing happens in it.
@@ -131,94 +185,167 @@ impl Driver {
     }
 
     pub fn set_provider(&mut self, provider: Arc<dyn ModelProvider>) {
-        self.host.provider = provider;
+        self.host.provider = Arc::clone(&provider);
+        if let Some(lane) = self.lanes.get_mut(&MAIN) {
+            lane.provider = provider;
+        }
+    }
+
+    pub fn set_models(&mut self, models: Option<Arc<dyn Models>>) {
+        self.host.models = models;
     }
 
     /// Takes one input and all that follows from it at once.
     pub fn advance(&mut self, input: Input) -> Result<(), LogError> {
+        let lane = self.addressee(&input);
+        self.run_inputs(vec![(lane, input)])
+    }
+
+    /// Answers are for whoever asked; all else that comes from outside is for the main agent.
+    fn addressee(&self, input: &Input) -> LaneId {
+        let asks = |lane: &Lane| match input {
+            Input::Command(Command::AnswerPermission { request_id, .. }) => {
+                lane.session.pending_permissions().iter().any(|asked| asked.request_id == *request_id)
+            }
+            Input::Command(Command::AnswerQuestion { request_id, .. }) => lane.session.awaits_answer(request_id),
+            _ => false,
+        };
+        self.lanes.iter().find(|(_, lane)| asks(lane)).map_or(MAIN, |(id, _)| *id)
+    }
+
+    fn run_inputs(&mut self, inputs: Happened) -> Result<(), LogError> {
         // An effect may have an answer at once, and one step may have several such effects.
-        let mut next = VecDeque::from([input]);
-        while let Some(input) = next.pop_front() {
+        let mut next = VecDeque::from(inputs);
+        while let Some((id, input)) = next.pop_front() {
+            let stops = matches!(&input, Input::Command(Command::Abort { .. } | Command::Shutdown { .. }));
+            let resumes = matches!(&input, Input::Opened(Opening::Resumed { .. }));
+            let answers = matches!(&input, Input::Command(Command::AnswerPermission { .. }));
+            self.agree(id, &input);
+            let Some(lane) = self.lanes.get_mut(&id) else { continue };
             let mut context = Context { now: (self.host.now)(), entropy: &mut self.host.entropy };
-            let Step { events, effects } = self.session.step(input, &mut context);
-            self.record(events)?;
+            let Step { events, effects } = lane.session.step(input, &mut context);
+            self.record(id, events)?;
             for effect in effects {
-                next.extend(self.perform(effect)?);
+                next.extend(self.perform(id, effect)?);
+            }
+            if answers && id != MAIN {
+                self.share_approvals(id);
+            }
+            if stops {
+                self.stop_children(id, &mut next);
+            }
+            if resumes {
+                self.close_left_behind()?;
             }
         }
         Ok(())
     }
 
+    /// Who stops an agent stops those that it started.
+    fn stop_children(&mut self, parent: LaneId, next: &mut VecDeque<(LaneId, Input)>) {
+        let abort = || Input::Command(Command::Abort { reason: "user_initiated".to_owned() });
+        let children = self.lanes.iter().filter(|(_, lane)| {
+            lane.agent.as_ref().is_some_and(|agent| agent.parent == parent) && lane.session.is_running()
+        });
+        let children: Vec<LaneId> = children.map(|(id, _)| *id).collect();
+        self.readers.retain(|reader| reader.lane != parent);
+        for child in children {
+            // Whoever waited for it has been stopped.
+            if let Some(agent) = self.lanes.get_mut(&child).and_then(|lane| lane.agent.as_mut()) {
+                agent.awaited_by = None;
+            }
+            next.push_back((child, abort()));
+        }
+    }
+
+    /// The rules are the session's, and so is whoever can be asked: an agent takes them over before it decides.
+    fn agree(&mut self, id: LaneId, input: &Input) {
+        let decides = matches!(input, Input::Inspected(_) | Input::HookDone { .. });
+        if id == MAIN || !decides {
+            return;
+        }
+        let main = self.session().config();
+        let policy = main.policy.clone();
+        let (permissions, questions, hooks) = (main.user_reachable, main.questions_answered, main.hooks);
+        if let Some(lane) = self.lanes.get_mut(&id) {
+            *lane.session.policy_mut() = policy;
+            lane.session.set_reachable(permissions, questions, hooks);
+        }
+    }
+
+    /// What a person allows an agent for the session, the session may do.
+    fn share_approvals(&mut self, id: LaneId) {
+        let Some(lane) = self.lanes.get(&id) else { return };
+        let approvals = lane.session.config().policy.approvals.clone();
+        self.session_mut().policy_mut().approvals = approvals;
+    }
+
     /// Waits for the next thing to happen and takes it. Returns false when the command channel is closed and nothing is
     /// under way.
     pub async fn turn(&mut self) -> Result<bool, LogError> {
-        let input = tokio::select! {
+        let next = tokio::select! {
             // Commands first: an abort must not wait behind a flood of pieces.
             biased;
             command = self.commands.recv() => match command {
-                Some(input) => input,
+                Some(input) => Next::Command(input),
                 None if self.is_quiet() => return Ok(false),
                 None => self.happening().await,
             },
-            input = happening(
-                &mut self.model,
-                &mut self.summary,
-                &mut self.retry,
-                &mut self.running,
-                &mut self.hooks,
-                &mut self.progress.1,
-            ) => input,
+            next = happening(&mut self.calls, &mut self.work, &mut self.reports, &mut self.patience) => next,
         };
-        self.take(input)?;
+        match next {
+            Next::Command(input) => self.advance(input)?,
+            Next::Input(lane, input) => self.take(lane, input)?,
+            Next::Report(lane, body) => self.run_inputs(vec![(lane, Input::Progress(body))])?,
+            Next::Waited(lane, call_id) => {
+                let inputs = self.read_anyway(lane, call_id);
+                self.run_inputs(inputs)?;
+            }
+            Next::Stopped => {}
+        }
         Ok(true)
     }
 
-    async fn happening(&mut self) -> Input {
-        happening(
-            &mut self.model,
-            &mut self.summary,
-            &mut self.retry,
-            &mut self.running,
-            &mut self.hooks,
-            &mut self.progress.1,
-        )
-        .await
+    async fn happening(&mut self) -> Next {
+        happening(&mut self.calls, &mut self.work, &mut self.reports, &mut self.patience).await
     }
 
-    fn take(&mut self, input: Input) -> Result<(), LogError> {
-        if matches!(input, Input::ToolDone { .. }) {
+    fn take(&mut self, lane: LaneId, input: Input) -> Result<(), LogError> {
+        if let Input::ToolDone { outcome, .. } = &input {
             // What a tool said before it ended belongs before its end.
-            while let Ok(body) = self.progress.1.try_recv() {
-                self.advance(Input::Progress(body))?;
+            while let Some(Some((lane, body))) = tokio::task::unconstrained(self.reports.next()).now_or_never() {
+                self.run_inputs(vec![(lane, Input::Progress(body))])?;
+            }
+            if lane != MAIN {
+                self.session_mut().state_mut().totals.add_changes(&outcome.changes);
             }
         }
-        self.advance(input)
+        self.run_inputs(vec![(lane, input)])
     }
 
     fn is_quiet(&self) -> bool {
-        self.model.is_none()
-            && self.summary.is_none()
-            && self.retry.is_none()
-            && self.running.is_empty()
-            && self.hooks.is_empty()
+        self.calls.is_empty() && self.work.is_empty() && self.patience.is_empty()
     }
 
     /// Ends the session: stops what runs, waits for it, and writes the closing event.
     pub async fn close(&mut self, error: Option<String>) -> Result<(), LogError> {
+        // The closing event is the last, so agents end before it.
+        let mut running = VecDeque::new();
+        self.stop_children(MAIN, &mut running);
+        self.run_inputs(running.into())?;
         self.advance(Input::Command(Command::Shutdown { error }))?;
-        self.model = None;
-        self.summary = None;
-        self.retry = None;
-        self.cancel_tools.cancel();
-        let progress = &mut self.progress.1;
-        let running = &mut self.running;
-        let hooks = &mut self.hooks;
+        self.calls = SelectAll::new();
+        self.patience = FuturesUnordered::new();
+        for lane in self.lanes.values() {
+            lane.tools.cancel();
+        }
+        let reports = &mut self.reports;
+        let work = &mut self.work;
         let stopped = async {
-            while !running.is_empty() || !hooks.is_empty() {
+            while !work.is_empty() {
                 tokio::select! {
-                    _ = running.next(), if !running.is_empty() => {}
-                    _ = hooks.next(), if !hooks.is_empty() => {}
-                    _ = progress.recv() => {}
+                    _ = work.next() => {}
+                    _ = reports.next() => {}
                 }
             }
         };
@@ -227,8 +354,13 @@ impl Driver {
         self.host.log.sync()
     }
 
+    fn record(&mut self, lane: LaneId, bodies: Vec<Body>) -> Result<(), LogError> {
+        let agent = self.lanes.get(&lane).and_then(|lane| lane.agent.as_ref()).map(|agent| agent.id.clone());
+        self.record_as(agent, bodies)
+    }
+
     /// Logs, then publishes. Events of the moment have no place in the log.
-    fn record(&mut self, bodies: Vec<Body>) -> Result<(), LogError> {
+    fn record_as(&mut self, agent: Option<AgentId>, bodies: Vec<Body>) -> Result<(), LogError> {
         if bodies.is_empty() {
             return Ok(());
         }
@@ -237,7 +369,7 @@ impl Driver {
         let mut logged = Vec::new();
         for body in bodies {
             let id = EventId(self.host.entropy.uuid());
-            let event = Event::new(id.clone(), timestamp.clone(), self.parent.clone(), None, body);
+            let event = Event::new(id.clone(), timestamp.clone(), self.parent.clone(), agent.clone(), body);
             if !event.is_ephemeral() {
                 self.parent = Some(id);
                 logged.push(event.clone());
@@ -245,11 +377,19 @@ impl Driver {
             events.push(event);
         }
         if !logged.is_empty() {
-            let end = self.session.state().end;
+            let end = self.session().state().end;
             let end = self.host.log.append(end, &logged)?;
-            let state = self.session.state_mut();
+            let last = self.parent.clone();
+            let state = self.session_mut().state_mut();
             state.end = end;
-            state.last_event.clone_from(&self.parent);
+            state.last_event = last;
+        }
+        if let Some(AgentId(agent)) = &agent {
+            // The state of the session is a fold over all its events, its agents' too.
+            let state = self.session_mut().state_mut();
+            for event in &logged {
+                state.apply_agent(agent, event);
+            }
         }
         for event in &events {
             self.host.sink.publish(event);
@@ -257,60 +397,98 @@ impl Driver {
         Ok(())
     }
 
-    fn perform(&mut self, effect: Effect) -> Result<Option<Input>, LogError> {
+    fn perform(&mut self, id: LaneId, effect: Effect) -> Result<Happened, LogError> {
+        let Some(lane) = self.lanes.get_mut(&id) else { return Ok(Vec::new()) };
+        let here = |input: Input| Ok(vec![(id, input)]);
         match effect {
-            Effect::CallModel(seq, request) => self.model = Some((seq, self.host.provider.stream(*request))),
+            Effect::CallModel(seq, request) => {
+                let stop = renew(&mut lane.call);
+                let provider = Arc::clone(&lane.provider);
+                let pieces = match self.pace.slot(&provider, Instant::now()) {
+                    None => whole(provider.stream(*request)).boxed(),
+                    Some(slot) => stream::once(async move {
+                        tokio::time::sleep_until(slot).await;
+                        whole(provider.stream(*request))
+                    })
+                    .flatten()
+                    .boxed(),
+                };
+                let pieces = pieces.map(move |piece| (id, Input::Model(seq, piece)));
+                self.calls.push(pieces.take_until(stop.cancelled_owned()).boxed());
+            }
             Effect::Summarize(seq, request) => {
-                self.summary = Some((seq, self.host.provider.stream(*request)));
+                let stop = renew(&mut lane.summary);
+                let pieces = whole(lane.provider.stream(*request)).map(move |piece| (id, Input::Summary(seq, piece)));
+                self.calls.push(pieces.take_until(stop.cancelled_owned()).boxed());
             }
             Effect::CancelModel => {
-                self.model = None;
-                self.retry = None;
+                renew(&mut lane.call);
             }
-            Effect::RetryAfter(seq, delay) => {
-                self.model = None;
+            Effect::RetryAfter(seq, delay, reason) => {
+                let stop = renew(&mut lane.call);
                 let delay = delay.mul_f64(self.host.retry_scale);
-                self.retry = Some((seq, Box::pin(tokio::time::sleep(delay))));
+                let now = Instant::now();
+                if reason == Reason::RateLimit {
+                    self.pace.hold(&lane.provider, delay, now);
+                }
+                let wait = async move {
+                    tokio::time::sleep_until(now + delay).await;
+                    (id, Input::RetryDue(seq))
+                };
+                self.calls.push(stream::once(wait).take_until(stop.cancelled_owned()).boxed());
             }
-            Effect::Inspect(calls) => return Ok(Some(Input::Inspected(self.inspect(calls)))),
-            Effect::RunTool(name, input) => self.run_tool(&name, input),
+            Effect::Inspect(calls) => return here(Input::Inspected(self.inspect(calls))),
+            Effect::RunTool(name, input) => self.run_tool(id, &name, input),
             Effect::CancelTools => {
-                self.cancel_tools.cancel();
-                self.cancel_tools = CancellationToken::new();
-                self.hooks.clear();
+                renew(&mut lane.tools);
+                renew(&mut lane.hooks);
             }
             Effect::Hook(request) => {
-                let Some(hooks) = &self.host.hooks else { return Ok(Some(request.done(Ok(None)))) };
+                let stop = lane.hooks.clone();
+                let Some(hooks) = &self.host.hooks else { return here(request.done(Ok(None))) };
                 let answer = hooks.ask(&request);
-                self.hooks.push(Box::pin(async move { request.done(answer.await) }));
+                self.work.push(Box::pin(async move {
+                    let answer = stop.run_until_cancelled(answer).await;
+                    (id, answer.map(|answer| request.done(answer)))
+                }));
             }
+            Effect::Agents(call_id, call) => return self.deal(id, call_id, call),
+            Effect::AgentDone(end) => return Ok(self.agent_done(id, end)),
             Effect::Discover(touched) => {
                 let reminders = self.host.discovery.as_mut().map(|d| d.discover(touched)).unwrap_or_default();
-                return Ok(Some(Input::Discovered(reminders)));
+                return here(Input::Discovered(reminders));
             }
+            // The plan, the todos and the checkpoints are the session's, not those of an agent that it started.
+            Effect::Gather if id != MAIN => return here(Input::Gathered(Commitments::default())),
+            Effect::Checkpoint(_) if id != MAIN => {}
             Effect::Gather => {
                 let surroundings = self.host.surroundings.as_mut();
                 let commitments = surroundings.map(|place| place.commitments()).unwrap_or_default();
-                return Ok(Some(Input::Gathered(commitments)));
+                return here(Input::Gathered(commitments));
             }
             Effect::AskUnchanged => {
-                let Some(place) = &self.host.surroundings else { return Ok(Some(Input::Unchanged(false))) };
+                let stop = lane.hooks.clone();
+                let Some(place) = &self.host.surroundings else { return here(Input::Unchanged(false)) };
                 let answer = place.unchanged();
-                self.hooks.push(Box::pin(async move { Input::Unchanged(answer.await) }));
+                self.work.push(Box::pin(async move {
+                    (id, stop.run_until_cancelled(answer).await.map(Input::Unchanged))
+                }));
             }
             Effect::Checkpoint(checkpoint) => {
                 // The summary is in the log; without its file the session is poorer, not broken.
                 if let Err(error) = self.host.log.note(Fact::Checkpoint(checkpoint)) {
                     let warning = data::SessionWarning::new("checkpoint", error.to_string());
-                    return Ok(Some(Input::Command(Command::Record(warning.into()))));
+                    return here(Input::Command(Command::Record(warning.into())));
                 }
             }
             Effect::Sync => {
                 self.host.log.sync()?;
-                self.host.log.rest();
+                if self.running_agents() == 0 {
+                    self.host.log.rest();
+                }
             }
         }
-        Ok(None)
+        Ok(Vec::new())
     }
 
     fn inspect(&self, calls: Vec<(String, ToolInput)>) -> Vec<Inspection> {
@@ -326,73 +504,55 @@ impl Driver {
             .collect()
     }
 
-    fn run_tool(&mut self, name: &str, input: ToolInput) {
+    fn run_tool(&mut self, id: LaneId, name: &str, input: ToolInput) {
+        let Some(lane) = self.lanes.get(&id) else { return };
         let call_id = input.call_id.clone();
-        let Some(tool) = self.host.tools.find(name) else {
-            let outcome = ToolOutcome::failure(format!("Tool '{name}' is not there."));
-            self.running.push(Box::pin(std::future::ready((call_id, outcome))));
-            return;
+        let run = match self.host.tools.find(name) {
+            Some(tool) => {
+                let context = ToolContext { cancel: lane.tools.child_token(), progress: lane.progress.clone() };
+                tool.run(input, context)
+            }
+            None => {
+                let outcome = ToolOutcome::failure(format!("Tool '{name}' is not there."));
+                std::future::ready(outcome).boxed()
+            }
         };
-        let context =
-            ToolContext { cancel: self.cancel_tools.child_token(), progress: self.progress.0.clone() };
-        let run = tool.run(input, context);
-        self.running.push(Box::pin(async move { (call_id, run.await) }));
+        self.work.push(Box::pin(async move { (id, Some(Input::ToolDone { call_id, outcome: run.await })) }));
     }
+}
+
+/// What the driver takes next.
+enum Next {
+    Command(Input),
+    Input(LaneId, Input),
+    Report(LaneId, Body),
+    /// A call has waited for an agent as long as it wanted to.
+    Waited(LaneId, String),
+    /// Something that was told to stop has.
+    Stopped,
 }
 
 /// The next piece of an answer, end of a wait, or word from a tool. Pending for ever when nothing is under way.
 async fn happening(
-    model: &mut Option<(CallSeq, BoxStream<'static, Result<ModelEvent, ModelError>>)>,
-    summary: &mut Option<(CallSeq, BoxStream<'static, Result<ModelEvent, ModelError>>)>,
-    retry: &mut Option<(CallSeq, Pin<Box<Sleep>>)>,
-    running: &mut FuturesUnordered<BoxFuture<'static, (String, ToolOutcome)>>,
-    hooks: &mut FuturesUnordered<BoxFuture<'static, Input>>,
-    progress: &mut mpsc::Receiver<Body>,
-) -> Input {
+    calls: &mut SelectAll<BoxStream<'static, (LaneId, Input)>>,
+    work: &mut FuturesUnordered<BoxFuture<'static, (LaneId, Option<Input>)>>,
+    reports: &mut SelectAll<BoxStream<'static, (LaneId, Body)>>,
+    patience: &mut FuturesUnordered<BoxFuture<'static, (LaneId, String)>>,
+) -> Next {
     tokio::select! {
-        (seq, event) = next_piece(model) => {
-            let over = !matches!(event, Ok(ref piece) if !matches!(piece, ModelEvent::Finished(_)));
-            if over {
-                *model = None;
-            }
-            Input::Model(seq, event)
-        }
-        (seq, event) = next_piece(summary) => {
-            let over = !matches!(event, Ok(ref piece) if !matches!(piece, ModelEvent::Finished(_)));
-            if over {
-                *summary = None;
-            }
-            Input::Summary(seq, event)
-        }
-        seq = retry_due(retry) => {
-            *retry = None;
-            Input::RetryDue(seq)
-        }
-        Some((call_id, outcome)) = running.next(), if !running.is_empty() => Input::ToolDone { call_id, outcome },
-        Some(input) = hooks.next(), if !hooks.is_empty() => input,
-        Some(body) = progress.recv() => Input::Progress(body),
+        // All of a kind may have been told to stop just now.
+        next = calls.next(), if !calls.is_empty() => match next {
+            Some((lane, input)) => Next::Input(lane, input),
+            None => Next::Stopped,
+        },
+        next = work.next(), if !work.is_empty() => match next {
+            Some((lane, Some(input))) => Next::Input(lane, input),
+            Some((_, None)) | None => Next::Stopped,
+        },
+        next = patience.next(), if !patience.is_empty() => match next {
+            Some((lane, call_id)) => Next::Waited(lane, call_id),
+            None => Next::Stopped,
+        },
+        Some((lane, body)) = reports.next() => Next::Report(lane, body),
     }
-}
-
-async fn next_piece(
-    model: &mut Option<(CallSeq, BoxStream<'static, Result<ModelEvent, ModelError>>)>,
-) -> (CallSeq, Result<ModelEvent, ModelError>) {
-    let Some((seq, stream)) = model else { return std::future::pending().await };
-    let event = stream.next().await.unwrap_or_else(|| {
-        Err(ModelError {
-            kind: crate::model::ModelErrorKind::Cut,
-            status: None,
-            message: "the answer broke off before its end".to_owned(),
-            body: None,
-            code: None,
-            retry_after: None,
-        })
-    });
-    (*seq, event)
-}
-
-async fn retry_due(retry: &mut Option<(CallSeq, Pin<Box<Sleep>>)>) -> CallSeq {
-    let Some((seq, sleep)) = retry else { return std::future::pending().await };
-    sleep.as_mut().await;
-    *seq
 }

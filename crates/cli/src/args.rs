@@ -185,6 +185,13 @@ pub(crate) struct RunArgs {
     #[arg(long, value_name = "PATH", num_args = 0..=1, require_equals = true, default_missing_value = "", help_heading = "Output")]
     pub(crate) share: Option<String>,
 
+    /// The agent whose role the session plays
+    #[arg(long, value_name = "NAME", help_heading = "Agents")]
+    pub(crate) agent: Option<String>,
+    /// Split the task and let agents work on it side by side
+    #[arg(long, help_heading = "Agents")]
+    pub(crate) fleet: bool,
+
     /// The model to use
     #[arg(long, value_name = "MODEL", help_heading = "Model")]
     pub(crate) model: Option<String>,
@@ -340,15 +347,11 @@ pub(crate) struct SilentArgs {
 #[derive(Debug, Args)]
 pub(crate) struct NamedArgs {
     #[arg(long, hide = true)]
-    pub(crate) agent: Option<String>,
-    #[arg(long, hide = true)]
     pub(crate) additional_mcp_config: Vec<String>,
     #[arg(long, hide = true)]
     enable_mcp_server: Vec<String>,
     #[arg(long, hide = true)]
     trust_folder: bool,
-    #[arg(long, hide = true)]
-    fleet: bool,
     #[arg(long, hide = true)]
     plugin_dir: Vec<PathBuf>,
     #[arg(long, hide = true)]
@@ -403,7 +406,6 @@ impl NamedArgs {
             ("--additional-mcp-config", !self.additional_mcp_config.is_empty()),
             ("--enable-mcp-server", !self.enable_mcp_server.is_empty()),
             ("--trust-folder", self.trust_folder),
-            ("--fleet", self.fleet),
             ("--plugin-dir", !self.plugin_dir.is_empty()),
             ("--sandbox", self.sandbox),
             ("--context", self.context.is_some()),

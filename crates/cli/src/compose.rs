@@ -10,7 +10,9 @@ use hangar_agent::model::{Message, TokenMeter};
 use hangar_agent::permissions::Policy;
 use hangar_agent::prompt::{Environment, SystemPrompt};
 use hangar_agent::session::state::project;
-use hangar_agent::session::{Command, Compaction, Input, Notice, Opening, Session, SessionConfig, State};
+use hangar_agent::session::{
+    Command, Compaction, Input, Notice, Opening, Role, Session, SessionConfig, State,
+};
 use hangar_agent::tool::{Tool, ToolFilter, ToolSource, ToolSpec, Toolset};
 use hangar_models::known;
 use hangar_models::tokens::Counter;
@@ -26,6 +28,7 @@ use hangar_tools::{Builtin, Dialect, Workspace};
 use tokio::sync::mpsc;
 
 use crate::just_in_time;
+use crate::agents::AgentPlan;
 use crate::providers::{Chosen, PROVIDER_SECRETS};
 use crate::redact::Redactor;
 use crate::selection::Selection;
@@ -85,6 +88,7 @@ pub(crate) struct Plan<'a> {
     pub(crate) continue_pending: Option<bool>,
     pub(crate) sink: Box<dyn EventSink>,
     pub(crate) hooks: Option<Arc<dyn Hooks>>,
+    pub(crate) agents: AgentPlan,
 }
 
 /// A session, ready to be driven.
@@ -106,12 +110,22 @@ pub(crate) struct Composed {
 pub(crate) fn session(settings: &Settings, plan: Plan<'_>) -> Result<Composed> {
     let store = Store::new(&settings.home);
     let here = working_dir(plan.directory.as_deref())?;
+    let cast = plan.agents.cast()?;
     // A new session that has no model is not begun.
     let ready = matches!(plan.selection, Selection::New { .. }).then(|| (plan.choose)(None)).transpose()?;
     let (mut log, mut state, resumed) = open_log(&store, &plan, &here)?;
     let chosen = match ready {
         Some(chosen) => chosen,
         None => (plan.choose)(Some(state.model.as_str()).filter(|model| !model.is_empty()))?,
+    };
+    let chosen = match cast.as_ref().and_then(|agent| plan.agents.model_of(agent)) {
+        Some(liked) => Chosen {
+            provider: liked.provider,
+            model: liked.model,
+            max_prompt_tokens: liked.max_prompt_tokens,
+            scripted: chosen.scripted,
+        },
+        None => chosen,
     };
     let cwd = if resumed && plan.directory.is_none() { stored_dir(&log, &here)? } else { here };
     let repository = Repository::find(&cwd);
@@ -144,6 +158,7 @@ pub(crate) fn session(settings: &Settings, plan: Plan<'_>) -> Result<Composed> {
         tools: tools.names().map(str::to_owned).collect(),
     };
     let custom = instructions.as_ref().map(Instructions::render).unwrap_or_default();
+    let crew = plan.agents.crew(settings, &environment, &custom)?;
     let config = SessionConfig {
         system: SystemPrompt::new(&environment, &custom).render().into(),
         tools: tools.iter().map(|tool| tool.spec().clone()).collect(),
@@ -166,8 +181,10 @@ pub(crate) fn session(settings: &Settings, plan: Plan<'_>) -> Result<Composed> {
         session_dir: log.dir().to_path_buf(),
         disabled_tools,
         discovers_instructions: instructions.is_some(),
+        role: Role::Main,
+        crew: Some(Arc::new(crew)),
     };
-    let opening = if resumed {
+    let mut opening = if resumed {
         let resumed = Opening::Resumed {
             log_bytes: log.log_bytes(),
             context,
@@ -188,6 +205,7 @@ pub(crate) fn session(settings: &Settings, plan: Plan<'_>) -> Result<Composed> {
         let version = env!("CARGO_PKG_VERSION").to_owned();
         vec![Input::Opened(Opening::New { session_id: log.id().to_string(), version, context })]
     };
+    opening.extend(cast.map(|agent| Input::Command(Command::SelectAgent(Some(agent.name)))));
     let retry_scale = settings.number("HANGAR_RETRY_SCALE")?.unwrap_or(1.0);
     let id = log.id().clone();
     let told: Vec<String> = if resumed { told_instructions(&store, &id)? } else { Vec::new() };
@@ -208,6 +226,7 @@ pub(crate) fn session(settings: &Settings, plan: Plan<'_>) -> Result<Composed> {
         discovery,
         hooks: plan.hooks,
         surroundings: Some(Box::new(surroundings)),
+        models: plan.agents.models,
         now: Box::new(jiff::Timestamp::now),
         entropy: Entropy::seeded(uuid::Uuid::new_v4().as_u128()),
         retry_scale,

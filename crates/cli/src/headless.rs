@@ -5,6 +5,7 @@ use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, bail};
+use hangar_agent::agents::fleet;
 use hangar_agent::prompt::notices;
 use hangar_agent::session::{Command, Input, Origin, Prompt, iso};
 use hangar_protocol::data::{Attachment, Mode};
@@ -94,6 +95,7 @@ async fn drive(settings: &Settings, args: RunArgs, text: String) -> Result<Exit>
     for input in std::mem::take(&mut composed.opening) {
         composed.driver.advance(input)?;
     }
+    let text = if args.fleet { fleet::orchestrate(Some(&text)) } else { text };
     let prompt = Prompt { attachments, ..Prompt::user(text) };
     composed.driver.advance(Input::Command(Command::Send(prompt)))?;
 
@@ -158,7 +160,7 @@ async fn until_idle(
     loop {
         if composed.driver.session().is_idle() {
             let now = tokio::time::Instant::now();
-            if composed.shells.has_background_work() {
+            if composed.shells.has_background_work() || !composed.driver.is_idle() {
                 background_deadline.get_or_insert(now + task_wait);
             } else if background_deadline.is_some() {
                 // What was waited for has ended; its news is on the way.

@@ -1,6 +1,7 @@
 //! The binary `hangar`: reads what was typed, puts the parts together, and ends with a documented code.
 
 mod acp_agent;
+mod agents;
 mod args;
 mod commands;
 mod compose;
@@ -94,9 +95,6 @@ fn run(settings: &Settings, args: RunArgs) -> Result<Exit> {
             "`{word}` is not a command or a flag; a prompt goes in quotes: {} -p \"...\"",
             settings.program
         );
-    }
-    if let Some(agent) = &named.agent {
-        bail!("no such agent: {agent}");
     }
     logging::start(settings, &args)?;
     let ignored = named.given();

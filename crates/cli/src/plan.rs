@@ -1,6 +1,7 @@
 //! What was typed, as the plan of a session.
 
 use anyhow::{Result, anyhow};
+use hangar_agent::agents::crew::Reporting;
 use hangar_agent::driver::EventSink;
 use hangar_agent::permissions::{Policy, Rule};
 use hangar_agent::session::Compaction;
@@ -8,6 +9,7 @@ use hangar_agent::tool::ToolFilter;
 use hangar_protocol::data::Mode;
 use hangar_store::Store;
 
+use crate::agents::{self, AgentPlan};
 use crate::args::{ModeArg, RunArgs, Switch};
 use crate::compose::Plan;
 use crate::providers::Chosen;
@@ -34,7 +36,7 @@ pub(crate) fn of_run<'a>(
         add_dirs: args.add_dir.clone(),
         temp_dir: !args.disallow_temp_dir,
         filter: filter(args),
-        own_tools: ToolFilter::default(),
+        own_tools: filter(args),
         headers: Vec::new(),
         custom_instructions: !args.no_custom_instructions,
         instruction_dirs: Vec::new(),
@@ -53,6 +55,15 @@ pub(crate) fn of_run<'a>(
         continue_pending: None,
         sink,
         hooks: None,
+        agents: AgentPlan {
+            custom: Vec::new(),
+            excluded: Vec::new(),
+            selected: args.agent.clone(),
+            may_choose_model: args.model.is_none(),
+            // Nobody else reads what an agent found, so it is put before the model with the news.
+            reporting: Reporting::Delivered,
+            models: Some(agents::configured_models(settings)),
+        },
     })
 }
 

@@ -130,6 +130,8 @@ events! {
     AgentInterrupted(AgentInterrupted) = "agent.interrupted" ephemeral;
     SubagentStarted(SubagentStarted) = "subagent.started" logged;
     SubagentConfigured(SubagentConfigured) = "subagent.configured" logged;
+    SubagentSelected(SubagentSelected) = "subagent.selected" logged;
+    SubagentDeselected(SubagentDeselected) = "subagent.deselected" logged;
     SubagentCompleted(SubagentCompleted) = "subagent.completed" logged;
     SubagentFailed(SubagentFailed) = "subagent.failed" logged;
 }

@@ -273,7 +273,7 @@ impl Hub {
         let hub = Arc::clone(self);
         let (audience, id) = (Arc::clone(&live.audience), live.id.clone());
         live.ask(move |task| {
-            if !task.session().is_idle() {
+            if !task.driver.is_idle() {
                 return Err(Failure::new("the session is at work; abort it or wait for it to be idle"));
             }
             task.driver.rest();

@@ -141,8 +141,12 @@ impl Courier for ClientCourier {
             if request.method == "POST" {
                 let interaction = headers.get("x-interaction-type").and_then(|values| values.first());
                 start["interactionType"] = json!(interaction.unwrap_or(&"conversation-agent"));
+                let of = |name: &str| headers.get(name).and_then(|values| values.first());
                 // The session's main agent has the session's own id.
-                start["agentId"] = json!(session_id);
+                start["agentId"] = json!(of("x-agent-id").copied().unwrap_or(&session_id));
+                if let Some(parent) = of("x-parent-agent-id") {
+                    start["parentAgentId"] = json!(parent);
+                }
                 start["sessionId"] = json!(session_id);
             }
             let text = String::from_utf8(request.body);

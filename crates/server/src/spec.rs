@@ -4,6 +4,7 @@
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 
+use hangar_agent::agents::{AgentDefinition, AgentSource, AgentTools};
 use hangar_agent::session::Compaction;
 use hangar_agent::tool::ToolFilter;
 use serde::Deserialize;
@@ -34,7 +35,11 @@ pub struct SessionSpec {
     /// Whether files are kept as they were before tools change them, for rewinding.
     pub enable_file_change_tracking: Option<bool>,
     /// Agents that the client brings, as it describes them.
-    pub custom_agents: Option<Vec<serde_json::Value>>,
+    pub custom_agents: Option<Vec<CustomAgent>>,
+    /// The agent whose role the session plays from the start.
+    pub agent: Option<String>,
+    #[serde(rename = "excludedBuiltinAgents", alias = "excludedBuiltInAgents")]
+    pub excluded_builtin_agents: Option<Vec<String>>,
     pub request_permission: Option<bool>,
     pub request_user_input: Option<bool>,
     pub request_elicitation: Option<bool>,
@@ -93,6 +98,18 @@ impl SessionSpec {
         take(&mut self.default_agent, other.default_agent);
         take(&mut self.working_directory, other.working_directory);
         take(&mut self.custom_agents, other.custom_agents);
+        take(&mut self.agent, other.agent);
+        take(&mut self.excluded_builtin_agents, other.excluded_builtin_agents);
+    }
+
+    /// The agents that the client brings.
+    pub fn agents(&self) -> Vec<AgentDefinition> {
+        self.custom_agents.iter().flatten().cloned().map(AgentDefinition::from).collect()
+    }
+
+    /// Tools that are there for agents, but not for the session's main one.
+    pub(crate) fn hidden_tools(&self) -> &[String] {
+        self.default_agent.as_ref().map_or(&[], |agent| &agent.excluded_tools)
     }
 
     pub fn is_infinite(&self) -> bool {
@@ -108,9 +125,40 @@ pub struct DefaultAgent {
     pub excluded_tools: Vec<String>,
 }
 
-impl DefaultAgent {
-    pub(crate) fn hides(&self, tool: &str) -> bool {
-        self.excluded_tools.iter().any(|excluded| excluded == tool)
+/// An agent that the client brings.
+#[derive(Debug, Clone, Default, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+pub struct CustomAgent {
+    pub name: String,
+    pub display_name: Option<String>,
+    pub description: Option<String>,
+    /// Absent or null for all tools.
+    pub tools: Option<Vec<String>>,
+    pub prompt: String,
+    pub mcp_servers: Option<serde_json::Map<String, serde_json::Value>>,
+    /// Whether the model may call it by itself.
+    pub infer: Option<bool>,
+    pub skills: Option<Vec<String>>,
+    pub model: Option<String>,
+    pub reasoning_effort: Option<String>,
+}
+
+impl From<CustomAgent> for AgentDefinition {
+    fn from(agent: CustomAgent) -> Self {
+        Self {
+            display_name: agent.display_name.unwrap_or_else(|| agent.name.clone()),
+            name: agent.name,
+            description: agent.description.unwrap_or_default(),
+            prompt: agent.prompt,
+            tools: agent.tools.map_or(AgentTools::Inherited, AgentTools::Only),
+            models: agent.model.into_iter().collect(),
+            effort: agent.reasoning_effort,
+            mcp_servers: agent.mcp_servers.unwrap_or_default(),
+            skills: agent.skills.unwrap_or_default(),
+            model_invocable: agent.infer.unwrap_or(true),
+            user_invocable: true,
+            source: AgentSource::Client,
+        }
     }
 }
 

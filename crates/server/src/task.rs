@@ -5,6 +5,8 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
+use hangar_agent::agents::crew::Crew;
+use hangar_agent::agents::{AgentSource, builtin};
 use hangar_agent::driver::Driver;
 use hangar_agent::log::LogError;
 use hangar_agent::permissions::Policy;
@@ -85,6 +87,17 @@ impl SessionTask {
 
     pub(crate) fn record(&mut self, body: impl Into<Body>) {
         self.command(Command::Record(body.into()));
+    }
+
+    /// Has the driver do something. `None` when its log cannot be written, which ends the session.
+    pub(crate) fn attempt<T>(&mut self, action: impl FnOnce(&mut Driver) -> Result<T, LogError>) -> Option<T> {
+        match action(&mut self.driver) {
+            Ok(done) => Some(done),
+            Err(error) => {
+                self.survive(Err(error));
+                None
+            }
+        }
     }
 
     fn survive(&mut self, result: Result<(), LogError>) {
@@ -177,24 +190,34 @@ impl SessionTask {
                     overriding.push(name.clone());
                 }
                 let known = external.iter().any(|known| known.spec().name == name);
-                let hidden = self.spec.default_agent.as_ref().is_some_and(|agent| agent.hides(&name));
-                if !known && !hidden && filter.admits(ToolSource::Custom, &name) {
+                if !known && filter.admits(ToolSource::Custom, &name) {
                     external.push(Arc::clone(&tool.tool));
                 }
             }
         }
         let kept = self.builtin.iter().filter(|tool| {
             let name = &tool.spec().name;
-            let hidden = self.spec.default_agent.as_ref().is_some_and(|agent| agent.hides(name));
-            filter.admits(ToolSource::Builtin, name) && !overriding.contains(name) && !hidden
+            filter.admits(ToolSource::Builtin, name) && !overriding.contains(name)
         });
         let tools: Vec<Arc<dyn Tool>> = kept.cloned().chain(external).collect();
         self.driver.session_mut().set_reachable(permissions, questions, hooks);
-        let result = self.driver.set_tools(Toolset::new(tools));
+        let result = self.driver.set_tools(Toolset::new(tools), self.spec.hidden_tools());
         self.survive(result);
+        self.settle_crew();
         if std::mem::replace(&mut self.elicitations, elicitations) != elicitations && self.opening.is_none() {
             self.record(CapabilitiesChanged { ui: UiCapabilities { elicitation: elicitations } });
         }
+    }
+
+    /// Takes over the agents that the specification names now. Those of files stay.
+    fn settle_crew(&mut self) {
+        let Some(crew) = self.session().config().crew.as_deref() else { return };
+        let excluded = self.spec.excluded_builtin_agents.as_deref().unwrap_or_default();
+        let builtin = builtin::definitions().into_iter().filter(|agent| !excluded.contains(&agent.name));
+        let files = crew.definitions.iter().filter(|agent| matches!(agent.source, AgentSource::File(_)));
+        let definitions = builtin.chain(files.cloned()).chain(self.spec.agents()).collect();
+        let crew = Crew { definitions, instructions: self.instructions.clone(), ..crew.clone() };
+        self.driver.session_mut().set_crew(Some(Arc::new(crew)));
     }
 
     /// Drives the session to its end, and what it left running too.
@@ -222,7 +245,7 @@ impl SessionTask {
             }
             if !self.audience.is_empty() {
                 self.orphaned = None;
-            } else if self.session().is_idle() {
+            } else if self.driver.is_idle() {
                 self.end();
             } else {
                 self.orphaned.get_or_insert_with(Instant::now);

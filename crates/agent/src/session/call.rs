@@ -7,6 +7,7 @@ use jiff::Timestamp;
 
 use super::run::{Ending, Phase, Run, millis_between};
 use super::tools::is_file_edit;
+use super::own_tools::Circumstances;
 use super::{CallSeq, Context, Effect, Session, Step, own_tools};
 use crate::model::{
     Finish, Initiator, ModelError, ModelErrorKind, ModelEvent, ModelRequest, Reply, ToolCall, ToolChoice,
@@ -62,7 +63,7 @@ impl Session {
         if retries == 0 {
             self.report_context(&request, step);
         }
-        self.emit(step, data::ModelCallStart { turn_id, model });
+        self.emit(step, data::ModelCallStart { turn_id, model, parent_tool_call_id: None });
         step.effects.push(Effect::CallModel(seq, Box::new(request)));
     }
 
@@ -70,7 +71,7 @@ impl Session {
     pub(super) fn next_request(&self, headers: Vec<(String, String)>) -> ModelRequest {
         ModelRequest {
             model: self.state.model.clone(),
-            system: Arc::clone(&self.config.system),
+            system: self.system(),
             messages: match self.config.vision {
                 true => self.state.conversation.messages().cloned().collect(),
                 false => self.state.conversation.blind_messages().collect(),
@@ -104,15 +105,25 @@ impl Session {
     /// What the model is shown, the session's own tools included.
     pub(super) fn visible_tools(&self) -> Arc<[ToolSpec]> {
         let config = &self.config;
-        let own = own_tools::specs(self.state.mode, config.may_ask, config.questions_answered)
+        let circumstances = Circumstances {
+            mode: self.state.mode,
+            may_ask: config.may_ask,
+            questions_answered: config.questions_answered,
+            crew: config.crew.as_deref(),
+        };
+        let cast = self.cast();
+        let plays = |name: &str| cast.is_none_or(|agent| agent.tools.admits(name));
+        let own = own_tools::specs(circumstances)
+            .filter(|own| self.agent().is_none_or(|role| role.tools.admits(&own.name)))
+            .filter(|own| plays(&own.name))
             // A client may bring a tool of the same name; its own one is meant then.
             .filter(|own| config.tools.iter().all(|tool| tool.name != own.name))
             .filter(|own| config.own_tools.admits(ToolSource::Builtin, &own.name));
         let mut own = own.peekable();
-        if own.peek().is_none() {
+        if own.peek().is_none() && cast.is_none() {
             return Arc::clone(&self.config.tools);
         }
-        self.config.tools.iter().cloned().chain(own).collect()
+        self.config.tools.iter().filter(|tool| plays(&tool.name)).cloned().chain(own).collect()
     }
 
     pub(super) fn model(
@@ -203,12 +214,20 @@ impl Session {
             parent_tool_call_id: None,
         };
         let empty = message.content.is_empty() && message.tool_requests.is_empty();
+        let said = message.content.clone();
         self.emit(step, message);
         if !reasoning.text.is_empty() {
             let reasoning_id = call.reasoning_id.unwrap_or_else(|| context.entropy.uuid());
             self.emit(step, data::Reasoning { reasoning_id, content: reasoning.text });
         }
 
+        if let Some(run) = &mut self.run {
+            // An answer that the output limit cut goes on where it stopped.
+            if run.cut_answers == 0 {
+                run.answer.clear();
+            }
+            run.answer.push_str(&said);
+        }
         if !reply.turn.tool_calls.is_empty() {
             self.begin_tools(reply.turn.tool_calls, step, context);
             return;
@@ -286,7 +305,7 @@ impl Session {
         match retry::decide(error, call.retries, context.entropy) {
             Decision::Retry { after, reason } => {
                 call.retry_reason = Some(reason);
-                step.effects.push(Effect::RetryAfter(call.seq, after));
+                step.effects.push(Effect::RetryAfter(call.seq, after, reason));
                 if let Some(run) = &mut self.run {
                     run.phase = Phase::Waiting(call);
                 }
@@ -350,6 +369,7 @@ impl Session {
         context: &mut Context<'_>,
     ) {
         self.announce_error(&message, step, context);
+        self.failure = Some(message.clone());
         let error_type = error_type.to_owned();
         self.emit(
             step,

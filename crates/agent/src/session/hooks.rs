@@ -26,6 +26,8 @@ pub enum HookKind {
     PostToolUseFailure,
     AgentStop,
     PreCompact,
+    SubagentStart,
+    SubagentStop,
     ErrorOccurred,
     SessionEnd,
 }
@@ -41,6 +43,8 @@ impl HookKind {
             HookKind::PostToolUseFailure => "postToolUseFailure",
             HookKind::AgentStop => "agentStop",
             HookKind::PreCompact => "preCompact",
+            HookKind::SubagentStart => "subagentStart",
+            HookKind::SubagentStop => "subagentStop",
             HookKind::ErrorOccurred => "errorOccurred",
             HookKind::SessionEnd => "sessionEnd",
         }
@@ -112,7 +116,9 @@ impl Session {
     ) {
         let text = prompt.text.clone();
         let first = !std::mem::replace(&mut self.greeted, true);
-        let (stage, fields) = if first {
+        let (stage, fields) = if self.agent().is_some() {
+            (HookKind::SubagentStart, self.agent_facts())
+        } else if first {
             let source = if self.resumed { "resume" } else { "new" };
             (HookKind::SessionStart, json!({ "source": source, "initialPrompt": text }))
         } else {
@@ -148,14 +154,17 @@ impl Session {
         };
         self.emit(step, end);
         match kind {
-            HookKind::SessionStart | HookKind::UserPromptSubmitted | HookKind::UserPromptTransformed => {
+            HookKind::SessionStart
+            | HookKind::SubagentStart
+            | HookKind::UserPromptSubmitted
+            | HookKind::UserPromptTransformed => {
                 self.prompt_hook_done(id, output.ok().flatten(), step, context);
             }
             HookKind::PreToolUse => self.before_tool_done(id, output, step, context),
             HookKind::PostToolUse | HookKind::PostToolUseFailure => {
                 self.after_tool_done(id, kind, output.ok().flatten(), step, context);
             }
-            HookKind::AgentStop => self.stop_decided(id, output.ok().flatten(), step, context),
+            HookKind::AgentStop | HookKind::SubagentStop => self.stop_decided(id, output.ok().flatten(), step, context),
             HookKind::PreCompact | HookKind::ErrorOccurred | HookKind::SessionEnd => {}
         }
     }
@@ -177,6 +186,15 @@ impl Session {
         };
         let said = |key: &str| output.as_ref().and_then(|output| output[key].as_str()).map(str::to_owned);
         match preparing.stage {
+            HookKind::SubagentStart => {
+                let text = match said("additionalContext") {
+                    Some(told) => format!("{told}\n\n{}", preparing.text),
+                    None => preparing.text,
+                };
+                let wording = self.wording(&text, &preparing.prompt.attachments, context.now);
+                self.deliver(preparing.prompt, Some(wording), preparing.delivery, step, context);
+                self.begin_turn(step, context);
+            }
             HookKind::SessionStart => {
                 preparing.opening = said("additionalContext");
                 let fields = json!({ "prompt": preparing.prompt.text });
@@ -339,7 +357,8 @@ impl Session {
     /// The model has had its last word; hooks may send it on.
     pub(super) fn about_to_stop(&mut self, step: &mut Step, context: &mut Context<'_>) {
         let blocked = self.run.as_ref().map_or(0, |run| run.blocked_stops);
-        if !self.config.hooks || blocked >= MAX_BLOCKED_STOPS {
+        let of_interest = self.agent().is_none_or(|role| role.has_role);
+        if !self.config.hooks || !of_interest || blocked >= MAX_BLOCKED_STOPS {
             return self.end_run(Ending::Answered, step, context);
         }
         let transcript = self.config.session_dir.join("events.jsonl");
@@ -349,7 +368,17 @@ impl Session {
             "stop_hook_active": blocked > 0,
             "stopHookActive": blocked > 0,
         });
-        let hook = self.ask_hooks(HookKind::AgentStop, fields, step, context);
+        let hook = match self.agent() {
+            None => self.ask_hooks(HookKind::AgentStop, fields, step, context),
+            Some(_) => {
+                let mut facts = self.agent_facts();
+                facts["response"] = json!(self.run.as_ref().map(|run| run.answer.as_str()));
+                if let (Value::Object(facts), Value::Object(fields)) = (&mut facts, fields) {
+                    facts.extend(fields);
+                }
+                self.ask_hooks(HookKind::SubagentStop, facts, step, context)
+            }
+        };
         self.set_phase(Phase::Stopping { hook });
     }
 
@@ -360,6 +389,9 @@ impl Session {
         let output = output.unwrap_or_default();
         let reason = output["reason"].as_str().unwrap_or_default();
         if output["decision"] != "block" || reason.is_empty() {
+            if let (Some(run), Some(text)) = (&mut self.run, output["modifiedResponse"].as_str()) {
+                text.clone_into(&mut run.answer);
+            }
             return self.end_run(Ending::Answered, step, context);
         }
         if let Some(run) = &mut self.run {
@@ -370,7 +402,9 @@ impl Session {
             text: reason.to_owned(),
             attachments: Vec::new(),
             timing: Timing::Queue,
-            origin: Origin::Source("agent-stop-hook".to_owned()),
+            origin: Origin::Source(
+                if self.agent().is_some() { "subagent-stop-hook" } else { "agent-stop-hook" }.to_owned(),
+            ),
             message_id: Some(context.entropy.uuid()),
             headers: self.run.as_ref().map(|run| run.headers.clone()).unwrap_or_default(),
         };

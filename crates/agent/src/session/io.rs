@@ -11,8 +11,11 @@ use jiff::Timestamp;
 
 use super::checkpoint::Checkpoint;
 use super::hooks::HookRequest;
+use super::agent::AgentEnd;
+use crate::agents::call::AgentCall;
 use crate::entropy::Entropy;
 use crate::model::{ModelError, ModelEvent, ModelRequest};
+use crate::retry::Reason;
 use crate::tool::{Access, ToolInput, ToolOutcome, ToolSpec};
 
 /// Numbers the model calls of a session, so that what a cancelled call still says is not taken for the next one's.
@@ -45,6 +48,10 @@ pub enum Input {
     },
     /// Work that outlived its tool call has news.
     Background(Notice),
+    /// An agent that nobody waits for is done.
+    AgentReport(AgentReport),
+    /// No agent of the session runs any more, and none has news.
+    AgentsSettled,
 }
 
 #[derive(Debug)]
@@ -54,6 +61,8 @@ pub enum Opening {
         version: String,
         context: WorkingDirectory,
     },
+    /// A session that works for another one. It has no log of its own.
+    Agent,
     /// `silent` says nothing of it in the log. `continue_pending` is what the one who resumes asked for, if anything.
     Resumed {
         log_bytes: u64,
@@ -97,6 +106,8 @@ pub enum Command {
     Compact {
         instructions: Option<String>,
     },
+    /// Play the role of this agent from now on, or the usual one.
+    SelectAgent(Option<String>),
     /// Someone joined a session that is alive. Work that waits for answers is kept or ended as interrupted.
     Rejoined {
         continue_pending: bool,
@@ -141,6 +152,8 @@ pub enum Origin {
     Source(String),
     AutopilotNudge,
     Notification(NotificationKind),
+    /// An agent's news, with what the model would read if it asked.
+    AgentReport { kind: NotificationKind, read: Option<Box<ReadForModel>> },
 }
 
 impl Prompt {
@@ -177,18 +190,36 @@ pub struct Notice {
     pub kind: NotificationKind,
 }
 
+/// An agent is done.
+#[derive(Debug, Clone)]
+pub struct AgentReport {
+    pub notice: Notice,
+    pub read: Option<ReadForModel>,
+}
+
+/// A call of `read_agent` that the model is spared.
+#[derive(Debug, Clone)]
+pub struct ReadForModel {
+    pub arguments: serde_json::Value,
+    pub outcome: ToolOutcome,
+}
+
 #[derive(Debug)]
 pub enum Effect {
     CallModel(CallSeq, Box<ModelRequest>),
     CancelModel,
     /// Ask for a summary, beside whatever else is under way.
     Summarize(CallSeq, Box<ModelRequest>),
-    RetryAfter(CallSeq, Duration),
+    RetryAfter(CallSeq, Duration, Reason),
     /// Ask the named tools what the calls would touch.
     Inspect(Vec<(String, ToolInput)>),
     RunTool(String, ToolInput),
     CancelTools,
     Hook(HookRequest),
+    /// Deal with the session's agents, for a call with this id.
+    Agents(String, AgentCall),
+    /// The session worked for another one and is done.
+    AgentDone(AgentEnd),
     /// Look for instructions about these files, with the tool that touched each.
     Discover(Vec<(PathBuf, String)>),
     /// Look up the plan and the open todos.

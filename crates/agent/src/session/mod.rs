@@ -4,9 +4,11 @@
 //! no I/O and cannot fail. The driver logs the events before it performs the effects, so a crash leaves a started call
 //! without an end, never an effect that the log does not know of.
 
+mod agent;
 mod call;
 mod checkpoint;
 mod compaction;
+mod crew;
 mod hooks;
 mod io;
 mod just_in_time;
@@ -26,18 +28,20 @@ use std::sync::Arc;
 use hangar_protocol::Body;
 use hangar_protocol::data::{self, Mode};
 
+pub use agent::{AgentEnd, AgentRole, Role};
 pub use checkpoint::Checkpoint;
 pub use compaction::Compaction;
 pub use hooks::{HookKind, HookRequest};
 pub use io::{
-    CallSeq, Command, Context, Effect, Input, Inspection, Notice, Opening, Origin, Prompt, Reminder, Step,
-    Timing, Unqueue, iso,
+    AgentReport, CallSeq, Command, Context, Effect, Input, Inspection, Notice, Opening, Origin, Prompt,
+    ReadForModel, Reminder, Step, Timing, Unqueue, iso,
 };
 pub use just_in_time::{Due, JustInTime, SOURCE as JUST_IN_TIME};
 pub use live::{PendingPermission, QueuedPrompt};
 pub use pending::{ClientCall, OpenTurn, Pending};
 pub use state::{State, Totals};
 
+use crate::agents::crew::Crew;
 use crate::conversation::INTERRUPTED;
 use crate::entropy::Entropy;
 use crate::model::{ProviderFacts, TokenMeter};
@@ -89,6 +93,9 @@ pub struct SessionConfig {
     /// Built-in tools that the caller switched off; they are announced.
     pub disabled_tools: Vec<String>,
     pub discovers_instructions: bool,
+    pub role: Role,
+    /// Who the session may hand work to; nobody where absent.
+    pub crew: Option<Arc<Crew>>,
 }
 
 pub struct Session {
@@ -114,6 +121,15 @@ pub struct Session {
     clockwork: Clockwork,
     /// Hooks that were asked and have not answered.
     open_hooks: Vec<(String, HookKind)>,
+    /// What agents found that the model has not been told, from before the session was resumed.
+    owed: Vec<Prompt>,
+    /// Whether the session is idle but for its agents, so that nobody was told that it is.
+    idle_owed: bool,
+    /// What the last run failed of.
+    failure: Option<String>,
+    deeds: agent::Deeds,
+    /// The prompt of the agent whose role the session plays.
+    cast: Option<Arc<str>>,
 }
 
 impl Session {
@@ -134,6 +150,11 @@ impl Session {
             tally: Tally::default(),
             clockwork: Clockwork::default(),
             open_hooks: Vec::new(),
+            owed: Vec::new(),
+            idle_owed: false,
+            failure: None,
+            deeds: agent::Deeds::default(),
+            cast: None,
         }
     }
 
@@ -180,6 +201,7 @@ impl Session {
             Input::Gathered(commitments) => self.gathered(commitments, &mut step, context),
             Input::Unchanged(unchanged) => self.changes_known(unchanged, &mut step, context),
             Input::HookDone { id, output } => self.hook_done(&id, output, &mut step, context),
+            Input::Command(Command::SelectAgent(name)) => self.select_agent(name, &mut step),
             Input::Command(Command::Shutdown { error }) => self.shutdown(error, &mut step, context),
             Input::Model(call, event) => self.model(call, event, &mut step, context),
             Input::RetryDue(call) => self.retry_due(call, &mut step, context),
@@ -188,13 +210,16 @@ impl Session {
             Input::ToolDone { call_id, outcome } => self.tool_done(&call_id, outcome, &mut step, context),
             Input::Discovered(reminders) => self.discovered(reminders, &mut step, context),
             Input::Background(notice) => self.background(notice, &mut step, context),
+            Input::AgentReport(report) => self.agent_report(report, &mut step, context),
+            Input::AgentsSettled => self.agents_settled(&mut step),
         }
         step
     }
 
     /// Everything that happens passes here: the state is a fold over what is emitted, live as on resume.
     fn emit(&mut self, step: &mut Step, body: impl Into<Body>) {
-        let body = body.into();
+        let mut body = body.into();
+        self.mark(&mut body);
         self.state.apply(&body);
         step.events.push(body);
     }
@@ -223,6 +248,7 @@ impl Session {
                     self.emit(step, data::ModeChanged { previous_mode: Mode::Interactive, new_mode: mode });
                 }
             }
+            Opening::Agent => self.open_agent(step),
             Opening::Resumed { log_bytes, context: directory, silent, continue_pending } => {
                 let resume = data::SessionResume {
                     resume_time: now,
@@ -244,6 +270,7 @@ impl Session {
                     Some(false) | None => Vec::new(),
                 };
                 self.close_interrupted(&kept, step, context.entropy);
+                self.recast();
             }
         }
     }

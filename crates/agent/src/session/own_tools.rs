@@ -3,38 +3,58 @@
 use hangar_protocol::data::Mode;
 use serde_json::json;
 
+use crate::agents::call::AgentTool;
+use crate::agents::crew::Crew;
 use crate::tool::{ToolSchema, ToolSpec};
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum OwnTool {
     TaskComplete,
     AskUser,
+    Agents(AgentTool),
+}
+
+/// What decides which of the tools are shown.
+#[derive(Clone, Copy)]
+pub(super) struct Circumstances<'a> {
+    pub(super) mode: Mode,
+    pub(super) may_ask: bool,
+    pub(super) questions_answered: bool,
+    /// Who may be given work, if the session may do that.
+    pub(super) crew: Option<&'a Crew>,
 }
 
 impl OwnTool {
-    const ALL: [OwnTool; 2] = [OwnTool::TaskComplete, OwnTool::AskUser];
+    fn all() -> impl Iterator<Item = Self> {
+        let agents = AgentTool::ALL.into_iter().map(OwnTool::Agents);
+        [OwnTool::TaskComplete, OwnTool::AskUser].into_iter().chain(agents)
+    }
 
     pub(super) fn named(name: &str) -> Option<Self> {
-        Self::ALL.into_iter().find(|tool| tool.name() == name)
+        Self::all().find(|tool| tool.name() == name)
     }
 
     pub(super) fn name(self) -> &'static str {
         match self {
             OwnTool::TaskComplete => "task_complete",
             OwnTool::AskUser => "ask_user",
+            OwnTool::Agents(tool) => tool.name(),
         }
     }
 
-    /// Whether the model is offered the tool: finishing is explicit where nobody watches, asking needs someone to ask.
-    pub(super) fn offered(self, mode: Mode, may_ask: bool, questions_answered: bool) -> bool {
-        match self {
-            OwnTool::TaskComplete => matches!(mode, Mode::Autopilot | Mode::Plan),
-            OwnTool::AskUser => may_ask && (questions_answered || mode == Mode::Autopilot),
+    /// The tool as the model is offered it, where it is: finishing is explicit where nobody watches, asking needs
+    /// someone to ask, and work needs someone to be given to.
+    fn spec(self, now: Circumstances<'_>) -> Option<ToolSpec> {
+        let offered = match self {
+            OwnTool::TaskComplete => matches!(now.mode, Mode::Autopilot | Mode::Plan),
+            OwnTool::AskUser => now.may_ask && (now.questions_answered || now.mode == Mode::Autopilot),
+            OwnTool::Agents(_) => now.crew.is_some_and(|crew| crew.callable().next().is_some()),
+        };
+        if !offered {
+            return None;
         }
-    }
-
-    pub(super) fn spec(self) -> ToolSpec {
-        match self {
+        Some(match self {
+            OwnTool::Agents(tool) => tool.spec(now.crew?),
             OwnTool::TaskComplete => ToolSpec {
                 name: self.name().to_owned(),
                 title: Some("Completing task".to_owned()),
@@ -72,13 +92,10 @@ impl OwnTool {
                     "required": ["question"]
                 })),
             },
-        }
+        })
     }
 }
 
-pub(super) fn specs(mode: Mode, may_ask: bool, questions_answered: bool) -> impl Iterator<Item = ToolSpec> {
-    OwnTool::ALL
-        .into_iter()
-        .filter(move |tool| tool.offered(mode, may_ask, questions_answered))
-        .map(OwnTool::spec)
+pub(super) fn specs(now: Circumstances<'_>) -> impl Iterator<Item = ToolSpec> {
+    OwnTool::all().filter_map(move |tool| tool.spec(now))
 }

@@ -33,6 +33,8 @@ pub(super) struct Run {
     pub(super) blocked_stops: u32,
     /// What was done in this turn to make a request fit.
     pub(super) room: Room,
+    /// What the model said last.
+    pub(super) answer: String,
 }
 
 impl Run {
@@ -49,6 +51,7 @@ impl Run {
             headers: Vec::new(),
             blocked_stops: 0,
             room: Room::default(),
+            answer: String::new(),
         }
     }
 }
@@ -123,8 +126,11 @@ impl Session {
 
     fn start_run(&mut self, prompt: Prompt, delivery: Delivery, step: &mut Step, context: &mut Context<'_>) {
         let model = self.state.model.clone();
-        self.emit(step, data::McpServersLoaded { servers: Vec::new() });
-        self.emit(step, data::ToolsUpdated { model });
+        if self.agent().is_none() {
+            self.emit(step, data::McpServersLoaded { servers: Vec::new() });
+            self.emit(step, data::ToolsUpdated { model });
+        }
+        self.idle_owed = false;
         let interaction_id = context.entropy.uuid();
         let message_id = prompt.message_id.clone().unwrap_or_else(|| context.entropy.uuid());
         let mut run = Run::new(interaction_id, message_id, context.entropy.uuid());
@@ -133,7 +139,10 @@ impl Session {
             self.nudges = 0;
         }
         self.run = Some(run);
-        if self.config.hooks && matches!(prompt.origin, Origin::User | Origin::Source(_)) {
+        for owed in std::mem::take(&mut self.owed) {
+            self.deliver(owed, None, Delivery::Idle, step, context);
+        }
+        if self.has_prompt_hooks() && matches!(prompt.origin, Origin::User | Origin::Source(_)) {
             self.prepare(prompt, delivery, step, context);
             return;
         }
@@ -164,6 +173,14 @@ impl Session {
             Origin::Notification(kind) => {
                 self.emit(step, data::SystemNotification { content: prompt.text, kind });
                 self.settle_system_prompt(step);
+                return;
+            }
+            Origin::AgentReport { kind, read } => {
+                self.emit(step, data::SystemNotification { content: prompt.text, kind });
+                self.settle_system_prompt(step);
+                if let Some(read) = read {
+                    self.read_for_model(*read, step, context);
+                }
                 return;
             }
             Origin::User => (None, false),
@@ -202,8 +219,9 @@ impl Session {
 
     /// Logs the system prompt when it is not the one that the log knows.
     fn settle_system_prompt(&mut self, step: &mut Step) {
-        if self.state.system.as_ref() != Some(&self.config.system) {
-            let content = self.config.system.to_string();
+        let system = self.system();
+        if self.state.system.as_ref() != Some(&system) {
+            let content = system.to_string();
             self.emit(step, data::SystemMessage { role: "system".to_owned(), content });
         }
     }
@@ -221,6 +239,7 @@ impl Session {
         let start = data::TurnStart {
             turn_id: run.turn.to_string(),
             interaction_id: Some(run.interaction_id.clone()),
+            parent_tool_call_id: None,
         };
         self.emit(step, start);
         if self.mind_the_context(step, context) {
@@ -235,7 +254,7 @@ impl Session {
     /// Ends the turn and, if nothing is left to do, the run.
     pub(super) fn end_turn(&mut self, step: &mut Step) {
         let Some(run) = &self.run else { return };
-        let end = data::TurnEnd { turn_id: run.turn.to_string() };
+        let end = data::TurnEnd { turn_id: run.turn.to_string(), parent_tool_call_id: None };
         self.emit(step, end);
         if let Some(run) = &mut self.run {
             run.turn += 1;
@@ -246,7 +265,10 @@ impl Session {
 
     /// The run is over; decides what comes next.
     pub(super) fn end_run(&mut self, ending: Ending, step: &mut Step, context: &mut Context<'_>) {
-        self.run = None;
+        let answer = self.run.take().map(|run| run.answer).unwrap_or_default();
+        if self.agent().is_some() {
+            return self.end_agent_run(ending, answer, step, context);
+        }
         let autopilot = self.state.mode == Mode::Autopilot;
         if autopilot && ending == Ending::TaskComplete {
             self.emit(step, data::AutopilotStopped { reason: AutopilotStop::TaskComplete });
@@ -281,12 +303,33 @@ impl Session {
             }
             self.emit(step, data::AutopilotStopped { reason: AutopilotStop::CapReached });
         }
-        self.emit(step, data::SessionIdle { aborted, mode: None });
+        if self.state.roll.running() > 0 && ending != Ending::Aborted {
+            // Its agents will wake it; until then it is not idle to those who wait for it.
+            self.idle_owed = true;
+        } else {
+            self.emit(step, data::SessionIdle { aborted, mode: None });
+        }
         step.effects.push(Effect::Sync);
+    }
+
+    /// The same for a session that works for another one: messages that came too late are a run of their own.
+    fn end_agent_run(&mut self, ending: Ending, answer: String, step: &mut Step, context: &mut Context<'_>) {
+        if ending == Ending::Aborted {
+            self.queue.clear();
+            self.steering.clear();
+        }
+        for prompt in std::mem::take(&mut self.steering).into_iter().rev() {
+            self.queue.push_front(prompt);
+        }
+        match self.queue.pop_front() {
+            Some(prompt) => self.start_run(prompt, Delivery::Queued, step, context),
+            None => self.agent_done(ending, answer, step, context),
+        }
     }
 
     pub(super) fn abort(&mut self, reason: String, step: &mut Step, context: &mut Context<'_>) {
         let Some(run) = &mut self.run else { return };
+        self.failure = None;
         if !self.open_hooks.is_empty() {
             self.open_hooks.clear();
             step.effects.push(Effect::CancelTools);

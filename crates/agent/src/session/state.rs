@@ -9,6 +9,7 @@ use hangar_protocol::{Body, Event};
 
 use super::just_in_time::SOURCE as JUST_IN_TIME;
 use super::pending::{OpenTurn, Pending};
+use crate::agents::roll::Roll;
 use crate::conversation::Conversation;
 use crate::digest::Summary;
 use crate::log::Seq;
@@ -45,6 +46,10 @@ pub struct State {
     pub pending: BTreeMap<String, Pending>,
     /// The turn of the open calls.
     pub open_turn: OpenTurn,
+    /// The agents that the session started.
+    pub roll: Roll,
+    /// The agent whose role the session plays.
+    pub selected: Option<String>,
 }
 
 /// What the session has cost and changed so far.
@@ -81,6 +86,8 @@ impl Default for State {
             reminded: BTreeSet::new(),
             pending: BTreeMap::new(),
             open_turn: OpenTurn::default(),
+            roll: Roll::default(),
+            selected: None,
         }
     }
 }
@@ -112,6 +119,11 @@ impl State {
                 | "hook.start"
                 | "hook.end"
                 | "session.context_changed"
+                | "subagent.started"
+                | "subagent.selected"
+                | "subagent.deselected"
+                | "subagent.completed"
+                | "subagent.failed"
                 | "abort"
         )
     }
@@ -119,11 +131,18 @@ impl State {
     /// Takes the next event of the log.
     pub fn apply_event(&mut self, event: &Event) {
         self.skip_event(event.id().clone());
-        if event.agent_id().is_none() {
-            self.apply(event.body());
-        } else if let Body::UsageRecord(record) = event.body() {
+        match event.agent_id() {
+            None => self.apply(event.body()),
+            Some(agent) => self.apply_agent(&agent.0, event),
+        }
+    }
+
+    /// Takes an event of one of the session's agents. Its conversation is not the session's.
+    pub(crate) fn apply_agent(&mut self, agent: &str, event: &Event) {
+        if let Body::UsageRecord(record) = event.body() {
             self.totals.add(&record.usage);
         }
+        self.roll.apply_agent(agent, event);
     }
 
     /// Counts an event of the log that the fold does not look into.
@@ -133,7 +152,10 @@ impl State {
     }
 
     pub(crate) fn apply(&mut self, body: &Body) {
+        self.roll.apply_main(body);
         match body {
+            Body::SubagentSelected(selected) => self.selected = Some(selected.agent_name.clone()),
+            Body::SubagentDeselected(_) => self.selected = None,
             Body::SessionStart(start) => {
                 self.session_id.clone_from(&start.session_id);
                 self.started.clone_from(&start.start_time);

@@ -231,6 +231,10 @@ impl Session {
         match own {
             Some(OwnTool::TaskComplete) => return self.task_complete(id, &arguments, step),
             Some(OwnTool::AskUser) => return self.ask_user(id, &arguments, step, context),
+            Some(OwnTool::Agents(tool)) => match tool.parse(&arguments) {
+                Ok(call) => return self.deal_with_agents(id, call, step),
+                Err(outcome) => return self.complete(id, outcome, step),
+            },
             None => {}
         }
         let access = match inspection.map(|inspection| inspection.access) {
@@ -456,42 +460,24 @@ impl Session {
         if !succeeded {
             running.touched.clear();
         }
-        let (result, error) = match error_code(outcome.status) {
-            None => {
-                let result = data::ToolResult {
-                    detailed_content: Some(outcome.detailed.unwrap_or_else(|| outcome.text.clone())),
-                    content: outcome.text,
-                    binary_results_for_llm: binaries(outcome.images),
-                };
-                (Some(result), None)
-            }
-            Some(code) => {
-                let code = Some(code.to_owned());
-                match outcome.error {
-                    None => (None, Some(data::ToolError { message: outcome.text, code })),
-                    // People are told the short form; what the model was told stays in the log beside it.
-                    Some(message) => {
-                        let told = data::ToolResult { content: outcome.text, ..Default::default() };
-                        (Some(told), Some(data::ToolError { message, code }))
-                    }
-                }
-            }
-        };
+        let (exit_code, changes, telemetry) =
+            (outcome.exit_code, outcome.changes.clone(), outcome.telemetry.clone());
+        let (result, error) = result_of(outcome);
         let complete = data::ToolComplete {
             tool_call_id: id.to_owned(),
             model: Some(self.state.model.clone()),
             interaction_id: Some(interaction_id),
             turn_id: Some(turn_id),
-            shell_execution: outcome.exit_code.map(|exit_code| data::ShellExecution { exit_code }),
+            shell_execution: exit_code.map(|exit_code| data::ShellExecution { exit_code }),
             success: succeeded,
             result,
             error,
             tool_telemetry: Some(
-                outcome.telemetry.unwrap_or_else(|| json!({ "properties": {}, "metrics": {} })),
+                telemetry.unwrap_or_else(|| json!({ "properties": {}, "metrics": {} })),
             ),
             parent_tool_call_id: None,
         };
-        self.state.totals.add_changes(&outcome.changes);
+        self.state.totals.add_changes(&changes);
         self.emit(step, complete);
     }
 
@@ -563,6 +549,27 @@ fn shell_info(inspection: &Inspection) -> Option<data::ShellToolInfo> {
         possible_paths: shell.possible_paths.clone(),
         has_write_file_redirection: shell.has_write_file_redirection,
     })
+}
+
+/// An outcome as the log tells of it.
+pub(super) fn result_of(outcome: ToolOutcome) -> (Option<data::ToolResult>, Option<data::ToolError>) {
+    let Some(code) = error_code(outcome.status) else {
+        let result = data::ToolResult {
+            detailed_content: Some(outcome.detailed.unwrap_or_else(|| outcome.text.clone())),
+            content: outcome.text,
+            binary_results_for_llm: binaries(outcome.images),
+        };
+        return (Some(result), None);
+    };
+    let code = Some(code.to_owned());
+    match outcome.error {
+        None => (None, Some(data::ToolError { message: outcome.text, code })),
+        // People are told the short form; what the model was told stays in the log beside it.
+        Some(message) => {
+            let told = data::ToolResult { content: outcome.text, ..Default::default() };
+            (Some(told), Some(data::ToolError { message, code }))
+        }
+    }
 }
 
 fn error_code(status: ToolStatus) -> Option<&'static str> {

@@ -7,11 +7,14 @@ use std::time::Duration;
 use futures_core::stream::BoxStream;
 use futures_util::StreamExt;
 use futures_util::future::BoxFuture;
+use hangar_agent::agents::builtin;
+use hangar_agent::agents::crew::{Crew, Limits, ModelChoice, Models, Reporting};
 use hangar_agent::driver::{Driver, EventSink, Host, Surroundings};
 use hangar_agent::entropy::Entropy;
 use hangar_agent::log::{LogError, Seq, SessionLog};
 use hangar_agent::model::*;
 use hangar_agent::permissions::Policy;
+use hangar_agent::prompt::Environment;
 use hangar_agent::session::*;
 use hangar_agent::tool::*;
 use hangar_protocol::data::{Commitments, Mode, ToolType, WorkingDirectory};
@@ -231,6 +234,32 @@ impl EventSink for Audience {
     }
 }
 
+/// There is one model besides the session's own.
+struct Shelf(ModelChoice);
+
+impl Models for Shelf {
+    fn find(&self, name: &str) -> Option<ModelChoice> {
+        (name == self.0.model).then(|| self.0.clone())
+    }
+}
+
+/// The built-in agents.
+pub(crate) fn crew() -> Crew {
+    Crew {
+        definitions: builtin::definitions(),
+        limits: Limits::default(),
+        reporting: Reporting::Announced,
+        environment: Environment {
+            cwd: "/w".to_owned(),
+            git_root: None,
+            os: "linux".to_owned(),
+            session_dir: "/s".to_owned(),
+            tools: Vec::new(),
+        },
+        instructions: String::new(),
+    }
+}
+
 pub(crate) struct Stage {
     pub(crate) driver: Driver,
     pub(crate) inbox: mpsc::Sender<Input>,
@@ -248,6 +277,7 @@ pub(crate) struct Setting {
     pub(crate) cap: u32,
     pub(crate) user_reachable: bool,
     pub(crate) compaction: Option<Compaction>,
+    pub(crate) crew: Option<Crew>,
     pub(crate) hooks: Option<Arc<dyn hangar_agent::driver::Hooks>>,
     pub(crate) allow_all: bool,
     pub(crate) max_prompt_tokens: u64,
@@ -266,6 +296,7 @@ impl Default for Setting {
             user_reachable: false,
             compaction: None,
             hooks: None,
+            crew: None,
             allow_all: true,
             max_prompt_tokens: 128_000,
             log: Vec::new(),
@@ -303,6 +334,11 @@ impl Stage {
         let tools = Toolset::new(tools);
         let requests = Arc::new(Mutex::new(Vec::new()));
         let provider = Arc::new(Actor { lines: Mutex::new(lines.into()), requests: Arc::clone(&requests) });
+        let models = ModelChoice {
+            provider: Arc::clone(&provider) as Arc<dyn ModelProvider>,
+            model: "other".to_owned(),
+            max_prompt_tokens: 64_000,
+        };
         let policy =
             Policy { allow_all_tools: setting.allow_all, roots: vec!["/w".into()], ..Policy::default() };
         let config = SessionConfig {
@@ -327,6 +363,8 @@ impl Stage {
             session_dir: "/s".into(),
             disabled_tools: Vec::new(),
             discovers_instructions: false,
+            role: Role::Main,
+            crew: setting.crew.clone().map(Arc::new),
         };
         let mut state = State { model: "m".to_owned(), mode: setting.mode, ..State::default() };
         for event in &setting.log {
@@ -345,6 +383,7 @@ impl Stage {
             discovery: None,
             hooks: setting.hooks.clone(),
             surroundings: Some(Box::new(setting.place.clone())),
+            models: Some(Arc::new(Shelf(models))),
             now: Box::new(move || start + clock.elapsed()),
             entropy: Entropy::seeded(1),
             retry_scale: 1.0,

@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use anyhow::Result;
 use futures_util::future::BoxFuture;
+use hangar_agent::agents::crew::Reporting;
 use hangar_agent::model::{
     ModelError, ModelErrorKind, ModelEvent, ModelProvider, ModelRequest, ProviderFacts,
 };
@@ -14,6 +15,7 @@ use hangar_store::Store;
 use hangar_tools::shell::Shells;
 
 use super::{account, models};
+use crate::agents::{AgentPlan, ModelFinder};
 use crate::args::RunArgs;
 use crate::compose::{self, Plan};
 use crate::providers::Chosen;
@@ -37,6 +39,20 @@ impl Opener {
         match &spec.git_hub_token {
             Some(token) => self.settings.with_var("COPILOT_GITHUB_TOKEN", token),
             None => self.settings.clone(),
+        }
+    }
+
+    fn agents(&self, settings: &Settings, spec: &SessionSpec, ways: &Ways) -> AgentPlan {
+        let (settings, spec, ways) = (settings.clone(), spec.clone(), ways.clone());
+        AgentPlan {
+            custom: spec.agents(),
+            excluded: spec.excluded_builtin_agents.clone().unwrap_or_default(),
+            selected: spec.agent.clone(),
+            may_choose_model: spec.model.is_none(),
+            reporting: Reporting::Announced,
+            models: Some(Arc::new(ModelFinder(move |name: &str| {
+                models::choose(&settings, &spec, Some(name), &ways).ok()
+            }))),
         }
     }
 
@@ -75,6 +91,7 @@ impl Opener {
             continue_pending: Some(spec.continue_pending_work.unwrap_or(false)),
             sink,
             hooks: Some(hooks),
+            agents: self.agents(&settings, spec, &ways),
         };
         let composed = compose::session(&settings, plan)?;
         Ok(Opened {

@@ -2,7 +2,33 @@
 
 use serde::{Deserialize, Serialize};
 
-#[derive(Debug, Clone, Default, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum ExecutionMode {
+    /// Whoever started it waits for the result.
+    Sync,
+    Background,
+}
+
+/// Where the wish for a model came from.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum TaskModelSource {
+    TaskArgument,
+    CustomAgentDefinition,
+    Unset,
+}
+
+/// Why an agent has the model that it has.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum ModelSelection {
+    ExplicitOverride,
+    AgentDefinitionDefault,
+    SessionInheritance,
+}
+
+#[derive(Debug, Clone, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct SubagentStarted {
     pub tool_call_id: String,
@@ -12,10 +38,18 @@ pub struct SubagentStarted {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub model: Option<String>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub agent_type: Option<String>,
-    /// `sync` or `background`.
+    pub task_model_source: Option<TaskModelSource>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub execution_mode: Option<String>,
+    pub model_selection_source: Option<ModelSelection>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub resumable: Option<bool>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub agent_type: Option<String>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub execution_mode: Option<ExecutionMode>,
+    /// The agent that started it; absent where the session itself did.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub parent_id: Option<String>,
 }
 
 #[derive(Debug, Clone, Serialize, Deserialize)]
@@ -23,7 +57,23 @@ pub struct SubagentStarted {
 pub struct SubagentConfigured {
     pub model: String,
     pub multi_turn: bool,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub reasoning_effort: Option<String>,
 }
+
+/// An agent plays a role other than the usual one.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct SubagentSelected {
+    pub agent_name: String,
+    pub agent_display_name: String,
+    /// Null for all tools.
+    pub tools: Option<Vec<String>>,
+}
+
+/// Back to the usual role.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub struct SubagentDeselected {}
 
 #[derive(Debug, Clone, Default, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
@@ -33,6 +83,10 @@ pub struct SubagentCompleted {
     pub agent_display_name: String,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub model: Option<String>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub first_dispatched_model: Option<String>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub model_selection_source: Option<ModelSelection>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub total_tool_calls: Option<u64>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -48,4 +102,16 @@ pub struct SubagentFailed {
     pub agent_name: String,
     pub agent_display_name: String,
     pub error: String,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub model: Option<String>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub first_dispatched_model: Option<String>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub model_selection_source: Option<ModelSelection>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub total_tool_calls: Option<u64>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub total_tokens: Option<u64>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub duration_ms: Option<u64>,
 }

@@ -130,6 +130,8 @@ pub enum NotificationKind {
         display_name: Option<String>,
         #[serde(default, skip_serializing_if = "Option::is_none")]
         description: Option<String>,
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        prompt: Option<String>,
     },
     AgentIdle {
         agent_id: String,

@@ -29,7 +29,6 @@ pub(super) const METHODS: &[Method] = &[
     Method { name: "session.gitHubAuth.setCredentials", run: |call| Box::pin(set_credentials(call)) },
     Method { name: "session.lsp.initialize", run: |call| Box::pin(take_note(call)) },
     Method { name: "session.telemetry.setFeatureOverrides", run: |call| Box::pin(take_note(call)) },
-    Method { name: "session.agent.list", run: |call| Box::pin(agents(call)) },
     Method { name: "session.mcp.list", run: |call| Box::pin(mcp_servers(call)) },
     Method { name: "session.mcp.oauth.login", run: |call| Box::pin(log_in(call)) },
 ];
@@ -270,27 +269,6 @@ async fn set_credentials(call: Call) -> Result<Reply, Failure> {
 async fn take_note(call: Call) -> Result<Reply, Failure> {
     call.live()?;
     Reply::null()
-}
-
-async fn agents(call: Call) -> Result<Reply, Failure> {
-    let live = call.live()?;
-    let agents = live.ask(|task| task.spec.custom_agents.clone().unwrap_or_default()).await?;
-    let agents: Vec<Value> = agents
-        .iter()
-        .map(|agent| {
-            let name = &agent["name"];
-            let or_name = |key: &str| if agent[key].is_null() { name.clone() } else { agent[key].clone() };
-            without_nulls(json!({
-                "id": name,
-                "name": name,
-                "displayName": or_name("displayName"),
-                "description": agent["description"].as_str().unwrap_or_default(),
-                "model": agent["model"],
-                "source": "session",
-            }))
-        })
-        .collect();
-    Reply::of(json!({ "agents": agents }))
 }
 
 async fn log_in(call: Call) -> Result<Reply, Failure> {

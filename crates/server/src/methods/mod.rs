@@ -1,6 +1,7 @@
 //! What a client may ask: one table, one file per namespace.
 
 mod checkpoints;
+mod agents;
 mod event_log;
 mod history;
 mod inference;
@@ -15,6 +16,7 @@ mod rules;
 mod server;
 mod session;
 mod sessions;
+mod tasks;
 mod tools;
 mod workspace;
 
@@ -45,6 +47,8 @@ const NAMESPACES: &[&[Method]] = &[
     rewind::METHODS,
     checkpoints::METHODS,
     tools::METHODS,
+    agents::METHODS,
+    tasks::METHODS,
     permissions::METHODS,
     rules::METHODS,
     mode::METHODS,

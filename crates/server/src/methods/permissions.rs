@@ -34,7 +34,7 @@ async fn handle_pending(call: Call) -> Result<Reply, Failure> {
     let live = call.live()?;
     let answered = live
         .ask(move |task| {
-            let pending = task.session().pending_permissions();
+            let pending = task.driver.pending_permissions();
             let Some(asked) = pending.into_iter().find(|asked| asked.request_id == params.request_id) else {
                 return Ok(false);
             };
@@ -87,7 +87,7 @@ fn outcome(result: &Value, request: &PermissionRequest) -> Result<PermissionOutc
 
 async fn pending(call: Call) -> Result<Reply, Failure> {
     let live = call.live()?;
-    let pending = live.ask(|task| task.session().pending_permissions()).await?;
+    let pending = live.ask(|task| task.driver.pending_permissions()).await?;
     let items: Vec<Value> = pending
         .iter()
         .map(|asked| json!({ "requestId": asked.request_id, "request": asked.request }))

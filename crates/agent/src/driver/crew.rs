@@ -1,0 +1,452 @@
+//! Agents as the driver runs them: starting one in a lane of its own, and passing on what becomes of it.
+
+use std::sync::Arc;
+
+use hangar_protocol::data::{ExecutionMode, SubagentStarted};
+use hangar_protocol::{AgentId, Body};
+use serde_json::json;
+use tokio::time::Instant;
+
+use super::lane::{AgentLane, Lane, LaneId, MAIN};
+use super::{Driver, Happened};
+use crate::agents::AgentDefinition;
+use crate::agents::call::{Addressees, AgentCall, StartAgent};
+use crate::agents::crew::{Crew, Reporting, select_model};
+use crate::agents::roll::{self, Status};
+use crate::conversation::INTERRUPTED;
+use crate::log::LogError;
+use crate::session::{
+    AgentEnd, AgentReport, AgentRole, Command, Input, Notice, Opening, Origin, Prompt, ReadForModel, Role, Session,
+    SessionConfig, State, Timing,
+};
+use crate::tool::{ToolOutcome, ToolStatus};
+
+/// Agents that are idle and can be asked more. Beyond that the one that has waited longest is let go.
+const MAX_IDLE: usize = 64;
+
+/// A call of `read_agent` that waits for its agent.
+pub(super) struct Reader {
+    pub(super) lane: LaneId,
+    pub(super) call_id: String,
+    pub(super) agent_id: String,
+    pub(super) since_turn: Option<usize>,
+}
+
+/// Why an agent was not started, in words for whoever wanted it.
+#[derive(Debug, PartialEq, Eq, thiserror::Error)]
+#[error("{0}")]
+pub struct Refused(pub String);
+
+impl Driver {
+    /// Starts an agent in the background, on behalf of the session.
+    pub fn start_agent(&mut self, start: StartAgent) -> Result<Result<String, Refused>, LogError> {
+        if let Some(model) = &start.model
+            && self.host.models.as_ref().is_some_and(|models| models.find(model).is_none())
+        {
+            return Ok(Err(Refused(format!("the model `{model}` is not available"))));
+        }
+        let call_id = self.host.entropy.uuid();
+        let launched = match self.launch(MAIN, &call_id, start) {
+            Ok(launched) => launched,
+            Err(outcome) => return Ok(Err(Refused(outcome.text))),
+        };
+        let id = launched.id.clone();
+        let inputs = self.begin(launched)?;
+        self.run_inputs(inputs)?;
+        Ok(Ok(id))
+    }
+
+    /// Stops an agent and those that it started. False when it does not run.
+    pub fn cancel_agent(&mut self, id: &str) -> Result<bool, LogError> {
+        let Some(lane) = self.lane_of(id).filter(|lane| self.lanes[lane].session.is_running()) else {
+            return Ok(false);
+        };
+        self.run_inputs(vec![(lane, Input::Command(Command::Abort { reason: "user_initiated".to_owned() }))])?;
+        Ok(true)
+    }
+
+    /// Sends a message to an agent. False when it cannot take one.
+    pub fn message_agent(&mut self, id: &str, message: String) -> Result<bool, LogError> {
+        let sender = self.session().state().session_id.clone();
+        let Some(lane) = self.lane_of(id) else { return Ok(false) };
+        self.run_inputs(vec![(lane, message_input(&sender, message))])?;
+        Ok(true)
+    }
+
+    /// Lets a call that waits for an agent go on without it. False when none waits.
+    pub fn promote_agent(&mut self, id: &str) -> Result<bool, LogError> {
+        let Some(lane) = self.lane_of(id) else { return Ok(false) };
+        let prompt = self.session().state().roll.find(id).map(|agent| agent.prompt.clone()).unwrap_or_default();
+        let Some(agent) = self.lanes.get_mut(&lane).and_then(|lane| lane.agent.as_mut()) else { return Ok(false) };
+        let Some(call_id) = agent.awaited_by.take() else { return Ok(false) };
+        let (parent, id) = (agent.parent, agent.id.0.clone());
+        let agent_type = self.session().state().roll.find(&id).map(|agent| agent.agent_type.clone());
+        let outcome = roll::started_in_background(&agent_type.unwrap_or_default(), &id, &prompt);
+        self.run_inputs(vec![(parent, Input::ToolDone { call_id, outcome })])?;
+        Ok(true)
+    }
+
+    /// Whether a call waits for this agent.
+    pub fn is_awaited(&self, id: &str) -> bool {
+        let lane = self.lane_of(id).and_then(|lane| self.lanes[&lane].agent.as_ref());
+        lane.is_some_and(|agent| agent.awaited_by.is_some())
+    }
+
+    /// Takes an agent that is over off the roll.
+    pub fn forget_agent(&mut self, id: &str) -> bool {
+        let Some(lane) = self.lanes.get_mut(&MAIN) else { return false };
+        lane.session.state_mut().roll.forget(id)
+    }
+
+    fn lane_of(&self, id: &str) -> Option<LaneId> {
+        let id = self.session().state().roll.find(id).map_or(id, |agent| agent.id.as_str());
+        let of = |lane: &Lane| lane.agent.as_ref().is_some_and(|agent| agent.id.0 == id);
+        self.lanes.iter().find(|(_, lane)| of(lane)).map(|(lane, _)| *lane)
+    }
+
+    /// What a call about agents comes to.
+    pub(super) fn deal(&mut self, lane: LaneId, call_id: String, call: AgentCall) -> Result<Happened, LogError> {
+        let outcome = match call {
+            AgentCall::Start(start) => {
+                let (mode, prompt, agent_type) = (start.mode, start.prompt.clone(), start.agent_type.clone());
+                match self.launch(lane, &call_id, start) {
+                    Err(outcome) => outcome,
+                    Ok(mut launched) => {
+                        let id = launched.id.clone();
+                        if mode == ExecutionMode::Sync {
+                            launched.awaited_by = Some(call_id);
+                            return self.begin(launched);
+                        }
+                        let mut inputs = self.begin(launched)?;
+                        let outcome = roll::started_in_background(&agent_type, &id, &prompt);
+                        // The caller goes on before its agent begins.
+                        inputs.insert(0, (lane, Input::ToolDone { call_id, outcome }));
+                        return Ok(inputs);
+                    }
+                }
+            }
+            AgentCall::Read { agent_id, wait, since_turn } => {
+                let now = (self.host.now)();
+                match self.session().state().roll.find(&agent_id) {
+                    None => roll::not_found(&agent_id),
+                    Some(agent) if agent.status == Status::Running && wait.is_some() => {
+                        let reader = Reader { lane, call_id, agent_id: agent.id.clone(), since_turn };
+                        self.wait_for_agent(reader, wait.unwrap_or_default());
+                        return Ok(Vec::new());
+                    }
+                    Some(agent) => agent.read(since_turn, now),
+                }
+            }
+            AgentCall::List { finished, scope } => {
+                let now = (self.host.now)();
+                let caller = self.agent_id(lane).map(|id| id.0.clone());
+                let state = self.session().state();
+                let list = state.roll.list(caller.as_deref(), &state.session_id, finished, scope, now);
+                ToolOutcome::success(list)
+            }
+            AgentCall::Write { to, message } => return Ok(self.write(lane, call_id, to, &message)),
+        };
+        Ok(vec![(lane, Input::ToolDone { call_id, outcome })])
+    }
+
+    fn write(&mut self, lane: LaneId, call_id: String, to: Addressees, message: &str) -> Happened {
+        let caller = self.agent_id(lane).map(|id| id.0.clone());
+        let ids: Vec<String> = match to {
+            Addressees::Named(ids) => ids,
+            Addressees::All(scope) => {
+                let roll = &self.session().state().roll;
+                roll.seen_by(caller.as_deref(), Some(scope)).map(|agent| agent.id.clone()).collect()
+            }
+        };
+        let sender = caller.unwrap_or_else(|| self.session().state().session_id.clone());
+        let mut inputs = Vec::new();
+        let mut reached = Vec::new();
+        let mut missed = Vec::new();
+        for id in ids {
+            match self.lane_of(&id) {
+                Some(addressee) if addressee != lane => {
+                    inputs.push((addressee, message_input(&sender, message.to_owned())));
+                    reached.push(id);
+                }
+                _ => missed.push(id),
+            }
+        }
+        let outcome = match (reached.as_slice(), missed.as_slice()) {
+            ([], [one]) if self.session().state().roll.find(one).is_none() => roll::not_found(one),
+            ([], _) => ToolOutcome::failure(format!(
+                "No agent could take the message. Over, or not there: {}.",
+                missed.join(", ")
+            )),
+            (reached, []) => ToolOutcome::success(format!(
+                "Message sent to {}. You'll be notified when there is an answer.",
+                reached.join(", ")
+            )),
+            (reached, missed) => ToolOutcome::success(format!(
+                "Message sent to {}. Over, or not there: {}.",
+                reached.join(", "),
+                missed.join(", ")
+            )),
+        };
+        inputs.insert(0, (lane, Input::ToolDone { call_id, outcome }));
+        inputs
+    }
+
+    /// Everything about a new agent that can be settled before it exists, or the answer to a call that asks too much.
+    fn launch(&mut self, parent: LaneId, call_id: &str, start: StartAgent) -> Result<Launch, ToolOutcome> {
+        let caller = &self.lanes[&parent];
+        let Some(crew) = caller.session.config().crew.clone() else {
+            return Err(ToolOutcome::failure("There are no agents in this session."));
+        };
+        let Some(agent) = crew.find(&start.agent_type).filter(|agent| agent.model_invocable) else {
+            let names: Vec<&str> = crew.callable().map(|agent| agent.name.as_str()).collect();
+            let unknown = format!("Unknown agent_type: {}. Valid types are: {}", start.agent_type, names.join(", "));
+            return Err(ToolOutcome::failure(unknown));
+        };
+        let depth = caller.agent.as_ref().map_or(0, |agent| agent.depth) + 1;
+        if depth > crew.limits.depth {
+            return Err(ToolOutcome::failure(format!(
+                "Agents may start agents {} levels deep, and this one is at the limit. Do the work yourself.",
+                crew.limits.depth
+            )));
+        }
+        if self.running_agents() >= crew.limits.running {
+            return Err(ToolOutcome::failure(format!(
+                "{} agents are running, which is the limit. Wait until one is done, then start this one.",
+                crew.limits.running
+            )));
+        }
+        let agent = agent.clone();
+        Ok(Launch { id: self.host.entropy.uuid(), parent, call_id: call_id.to_owned(), start, crew, agent, depth, awaited_by: None })
+    }
+
+    /// Puts a lane up for an agent and gives it its task. Its start is on record before anything else happens.
+    fn begin(&mut self, launch: Launch) -> Result<Happened, LogError> {
+        let Launch { id, parent, call_id, start, crew, agent, depth, awaited_by } = launch;
+        let caller = &self.lanes[&parent];
+        let caller_model = caller.session.state().model.clone();
+        let chosen = select_model(start.model.as_deref(), &agent, &caller_model, self.host.models.as_deref());
+        let parent_id = caller.agent.as_ref().map(|agent| agent.id.0.clone());
+        let sender = parent_id.clone().unwrap_or_else(|| self.session().state().session_id.clone());
+        let (provider, model, max_prompt_tokens) = match &chosen.choice {
+            Some(choice) => (Arc::clone(&choice.provider), choice.model.clone(), choice.max_prompt_tokens),
+            None => (Arc::clone(&caller.provider), caller_model, caller.session.config().max_prompt_tokens),
+        };
+        let started = SubagentStarted {
+            tool_call_id: call_id.clone(),
+            agent_name: agent.name.clone(),
+            agent_display_name: start.name.clone(),
+            agent_description: start.description,
+            model: Some(model.clone()),
+            task_model_source: Some(chosen.source),
+            model_selection_source: Some(chosen.selection),
+            resumable: Some(false),
+            agent_type: Some(agent.name.clone()),
+            execution_mode: Some(start.mode),
+            parent_id,
+        };
+        let effort = start.effort.or_else(|| agent.effort.clone());
+        let inherited = || caller.session.state().effort.clone().filter(|_| chosen.choice.is_none());
+        let state = State {
+            session_id: id.clone(),
+            cwd: self.session().state().cwd.clone(),
+            model,
+            effort: effort.or_else(inherited),
+            ..State::default()
+        };
+        let role = AgentRole {
+            id: id.clone(),
+            tool_call_id: call_id,
+            agent_type: agent.name.clone(),
+            title: agent.display_name.clone(),
+            name: start.name,
+            tools: agent.tools.clone(),
+            has_role: agent.has_role(),
+            selection: chosen.selection,
+            parent: sender.clone(),
+            depth,
+            started: (self.host.now)(),
+        };
+        let mut config = self.config_of(parent, &agent, &crew, role);
+        config.provider = provider.facts();
+        config.max_prompt_tokens = max_prompt_tokens;
+        config.headers.extend([
+            ("x-interaction-type".to_owned(), "conversation-subagent".to_owned()),
+            ("x-agent-id".to_owned(), id.clone()),
+            ("x-parent-agent-id".to_owned(), sender.clone()),
+        ]);
+        let agent_lane = AgentLane { id: AgentId(id), parent, depth, awaited_by };
+        let lane = self.open_lane(Session::new(state, config), provider, Some(agent_lane));
+        self.record(lane, vec![Body::from(started)])?;
+        let prompt = Prompt { origin: Origin::Source(roll::source_of(&sender)), ..Prompt::user(start.prompt) };
+        Ok(vec![
+            (lane, Input::Opened(Opening::Agent)),
+            (lane, Input::Command(Command::Send(prompt))),
+        ])
+    }
+
+    /// How an agent's session differs from its caller's.
+    fn config_of(&self, parent: LaneId, agent: &AgentDefinition, crew: &Arc<Crew>, role: AgentRole) -> SessionConfig {
+        let caller = &self.lanes[&parent].session;
+        let theirs = caller.config();
+        let main = self.session().config();
+        // An agent of another kind is shown what the session has, whatever its caller is shown of it.
+        let offered = if agent.inherits_tools() { theirs.tools.iter() } else { self.offered.iter() };
+        let tools: Arc<[_]> = offered.filter(|tool| agent.tools.admits(&tool.name)).cloned().collect();
+        let names = tools.iter().map(|tool| tool.name.clone()).collect();
+        SessionConfig {
+            system: crew.prompt(agent, names),
+            tools,
+            policy: main.policy.clone(),
+            provider: theirs.provider.clone(),
+            max_prompt_tokens: theirs.max_prompt_tokens,
+            meter: main.compaction.and(main.meter.clone()),
+            reports_usage: false,
+            // Budgets are the session's.
+            just_in_time: Arc::default(),
+            streaming: main.streaming,
+            compaction: main.compaction,
+            vision: main.vision,
+            autopilot_cap: 0,
+            user_reachable: main.user_reachable,
+            questions_answered: main.questions_answered,
+            may_ask: main.may_ask,
+            hooks: main.hooks,
+            headers: main.headers.clone(),
+            own_tools: main.own_tools.clone(),
+            session_dir: main.session_dir.clone(),
+            disabled_tools: Vec::new(),
+            discovers_instructions: false,
+            // At the last level nobody is shown a tool that would be refused.
+            crew: (role.depth < crew.limits.depth).then(|| Arc::clone(crew)),
+            role: Role::Agent(Box::new(role)),
+        }
+    }
+
+    /// Tells those who care that an agent is done.
+    pub(super) fn agent_done(&mut self, lane: LaneId, end: AgentEnd) -> Happened {
+        let Some(agent) = self.lanes.get_mut(&lane).and_then(|lane| lane.agent.as_mut()) else { return Vec::new() };
+        let (id, parent, awaited_by) = (agent.id.0.clone(), agent.parent, agent.awaited_by.take());
+        let mut inputs = Vec::new();
+        let now = (self.host.now)();
+        let known = self.session().state().roll.find(&id).cloned();
+        let readers: Vec<Reader> = self.readers.extract_if(.., |reader| reader.agent_id == id).collect();
+        let read = !readers.is_empty();
+        for reader in readers {
+            if let Some(agent) = &known {
+                let outcome = agent.read(reader.since_turn, now);
+                inputs.push((reader.lane, Input::ToolDone { call_id: reader.call_id, outcome }));
+            }
+        }
+        match (awaited_by, known) {
+            (Some(call_id), _) => {
+                let outcome = match end.clone() {
+                    AgentEnd::Answered(answer) => ToolOutcome::success(answer),
+                    AgentEnd::Failed(error) => ToolOutcome::failure(error),
+                    AgentEnd::Cancelled => ToolOutcome::of(ToolStatus::Interrupted, INTERRUPTED),
+                };
+                inputs.push((parent, Input::ToolDone { call_id, outcome }));
+            }
+            // Whoever cancels knows.
+            (None, Some(agent)) if !read && end != AgentEnd::Cancelled => {
+                // An agent that is done itself is not woken for what it left behind; the session is.
+                let alive = self.lanes.get(&parent).is_some_and(|lane| lane.session.is_running());
+                let addressee = if alive { parent } else { MAIN };
+                let reporting = self.session().config().crew.as_ref().map(|crew| crew.reporting);
+                inputs.push((addressee, Input::AgentReport(report(&agent, reporting.unwrap_or_default(), now))));
+            }
+            (None, _) => {}
+        }
+        if matches!(end, AgentEnd::Failed(_) | AgentEnd::Cancelled) {
+            // Nothing can be asked of it any more.
+            self.lanes.remove(&lane);
+        }
+        self.let_idle_go();
+        if self.running_agents() == 0 {
+            inputs.push((MAIN, Input::AgentsSettled));
+        }
+        inputs
+    }
+
+    fn let_idle_go(&mut self) {
+        let idle = |(id, lane): (&LaneId, &Lane)| (lane.agent.is_some() && lane.session.is_idle()).then_some(*id);
+        let idle: Vec<LaneId> = self.lanes.iter().filter_map(idle).collect();
+        for lane in idle.iter().take(idle.len().saturating_sub(MAX_IDLE)) {
+            self.lanes.remove(lane);
+        }
+    }
+
+    /// Closes the agents that a process before this one left behind, and keeps what they had found.
+    pub(super) fn close_left_behind(&mut self) -> Result<(), LogError> {
+        for (id, failed) in self.session().state().roll.cut_off() {
+            self.record_as(Some(AgentId(id)), vec![Body::from(failed)])?;
+        }
+        let now = (self.host.now)();
+        let reporting = self.session().config().crew.as_ref().map(|crew| crew.reporting).unwrap_or_default();
+        let owed: Vec<AgentReport> =
+            self.session().state().roll.unreported().map(|agent| report(agent, reporting, now)).collect();
+        for report in owed {
+            self.session_mut().owe(report);
+        }
+        Ok(())
+    }
+
+    pub(super) fn running_agents(&self) -> usize {
+        self.session().state().roll.running()
+    }
+
+    fn agent_id(&self, lane: LaneId) -> Option<&AgentId> {
+        self.lanes.get(&lane)?.agent.as_ref().map(|agent| &agent.id)
+    }
+
+    fn wait_for_agent(&mut self, reader: Reader, wait: std::time::Duration) {
+        let (lane, call_id) = (reader.lane, reader.call_id.clone());
+        let Some(token) = self.lanes.get(&lane).map(|lane| lane.tools.clone()) else { return };
+        self.readers.push(reader);
+        let due = Instant::now() + wait;
+        self.patience.push(Box::pin(async move {
+            token.run_until_cancelled(tokio::time::sleep_until(due)).await;
+            (lane, call_id)
+        }));
+    }
+
+    /// A call has waited for its agent long enough.
+    pub(super) fn read_anyway(&mut self, lane: LaneId, call_id: String) -> Happened {
+        let is_it = |reader: &Reader| reader.lane == lane && reader.call_id == call_id;
+        let Some(index) = self.readers.iter().position(is_it) else { return Vec::new() };
+        let reader = self.readers.swap_remove(index);
+        let now = (self.host.now)();
+        let outcome = match self.session().state().roll.find(&reader.agent_id) {
+            Some(agent) => agent.read(reader.since_turn, now),
+            None => roll::not_found(&reader.agent_id),
+        };
+        vec![(lane, Input::ToolDone { call_id, outcome })]
+    }
+}
+
+struct Launch {
+    id: String,
+    parent: LaneId,
+    call_id: String,
+    start: StartAgent,
+    crew: Arc<Crew>,
+    agent: AgentDefinition,
+    depth: u32,
+    awaited_by: Option<String>,
+}
+
+fn message_input(sender: &str, message: String) -> Input {
+    let origin = Origin::Source(roll::source_of(sender));
+    Input::Command(Command::Send(Prompt { origin, timing: Timing::Steer, ..Prompt::user(message) }))
+}
+
+fn report(agent: &roll::Agent, reporting: Reporting, now: jiff::Timestamp) -> AgentReport {
+    let delivered = reporting == Reporting::Delivered;
+    let (text, kind) = agent.news(!delivered);
+    // Only the last answer is news.
+    let since_turn = agent.answers.len().saturating_sub(1);
+    let read = delivered.then(|| ReadForModel {
+        arguments: json!({ "agent_id": agent.id, "since_turn": since_turn }),
+        outcome: agent.read(Some(since_turn), now),
+    });
+    AgentReport { notice: Notice { text, kind }, read }
+}

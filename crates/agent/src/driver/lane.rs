@@ -1,0 +1,92 @@
+//! One line of work: a session, and what is under way for it. The main agent has one, and every agent that it started.
+
+use std::sync::Arc;
+
+use futures_core::stream::BoxStream;
+use futures_util::{StreamExt, stream};
+use hangar_protocol::{AgentId, Body};
+use tokio::sync::mpsc;
+use tokio_util::sync::CancellationToken;
+
+use crate::model::{ModelError, ModelErrorKind, ModelEvent, ModelProvider};
+use crate::session::Session;
+
+/// Events of running tools that may wait for the loop before the tools have to.
+const PROGRESS_BUFFER: usize = 64;
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) struct LaneId(pub(super) u64);
+
+/// The lane of the session's main agent.
+pub(super) const MAIN: LaneId = LaneId(0);
+
+pub(super) struct Lane {
+    pub(super) session: Session,
+    pub(super) provider: Arc<dyn ModelProvider>,
+    pub(super) agent: Option<AgentLane>,
+    /// What running tools report through.
+    pub(super) progress: mpsc::Sender<Body>,
+    /// Each ends one kind of work of the lane; dropping the work is what ends it.
+    pub(super) call: CancellationToken,
+    pub(super) summary: CancellationToken,
+    pub(super) tools: CancellationToken,
+    pub(super) hooks: CancellationToken,
+}
+
+/// What only a lane of an agent has.
+pub(super) struct AgentLane {
+    pub(super) id: AgentId,
+    pub(super) parent: LaneId,
+    pub(super) depth: u32,
+    /// The call of the parent that waits for the answer.
+    pub(super) awaited_by: Option<String>,
+}
+
+impl Lane {
+    pub(super) fn new(
+        session: Session,
+        provider: Arc<dyn ModelProvider>,
+        agent: Option<AgentLane>,
+    ) -> (Self, mpsc::Receiver<Body>) {
+        let (progress, reports) = mpsc::channel(PROGRESS_BUFFER);
+        let lane = Self {
+            session,
+            provider,
+            agent,
+            progress,
+            call: CancellationToken::new(),
+            summary: CancellationToken::new(),
+            tools: CancellationToken::new(),
+            hooks: CancellationToken::new(),
+        };
+        (lane, reports)
+    }
+}
+
+/// Ends what a token stands for, and gives a token for what comes next.
+pub(super) fn renew(token: &mut CancellationToken) -> CancellationToken {
+    token.cancel();
+    *token = CancellationToken::new();
+    token.clone()
+}
+
+/// The pieces of an answer up to the one that ends it. A provider's stream that just stops is a broken one.
+pub(super) fn whole(
+    pieces: BoxStream<'static, Result<ModelEvent, ModelError>>,
+) -> impl futures_util::Stream<Item = Result<ModelEvent, ModelError>> + Send {
+    stream::unfold(Some(pieces), |pieces| async move {
+        let mut pieces = pieces?;
+        let piece = pieces.next().await.unwrap_or_else(|| {
+            Err(ModelError {
+                kind: ModelErrorKind::Cut,
+                status: None,
+                message: "the answer broke off before its end".to_owned(),
+                body: None,
+                code: None,
+                retry_after: None,
+            })
+        });
+        let goes_on = matches!(&piece, Ok(piece) if !matches!(piece, ModelEvent::Finished(_)));
+        Some((piece, goes_on.then_some(pieces)))
+    })
+}

@@ -1,0 +1,173 @@
+//! A session that works for another one: what is different about it.
+
+use hangar_protocol::Body;
+use hangar_protocol::data::{self, ModelSelection};
+use jiff::Timestamp;
+use serde_json::{Value, json};
+
+use super::run::{Ending, millis_between};
+use super::{Context, Effect, Session, Step};
+use crate::agents::AgentTools;
+use crate::agents::roll::CANCELLED;
+
+/// Who a session is.
+pub enum Role {
+    /// The one that a person talks to.
+    Main,
+    /// One that an agent started.
+    Agent(Box<AgentRole>),
+}
+
+pub struct AgentRole {
+    pub id: String,
+    /// The call that started it.
+    pub tool_call_id: String,
+    /// The name of its definition.
+    pub agent_type: String,
+    /// What its definition is called before people.
+    pub title: String,
+    /// What whoever started it calls it.
+    pub name: String,
+    pub tools: AgentTools,
+    /// Whether it plays a role of its own. Hooks are asked about those.
+    pub has_role: bool,
+    pub selection: ModelSelection,
+    /// The agent that started it, or the session.
+    pub parent: String,
+    pub depth: u32,
+    pub started: Timestamp,
+}
+
+/// How an agent's work ended.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum AgentEnd {
+    Answered(String),
+    Failed(String),
+    /// Someone stopped it.
+    Cancelled,
+}
+
+/// What an agent has done since it was started.
+#[derive(Debug, Clone, Copy, Default)]
+pub(super) struct Deeds {
+    pub(super) tool_calls: u64,
+    pub(super) asked_model: bool,
+}
+
+impl Session {
+    pub(super) fn agent(&self) -> Option<&AgentRole> {
+        match &self.config.role {
+            Role::Main => None,
+            Role::Agent(role) => Some(role),
+        }
+    }
+
+    pub(super) fn open_agent(&mut self, step: &mut Step) {
+        let Some(role) = self.agent() else { return };
+        let selected = role.has_role.then(|| data::SubagentSelected {
+            agent_name: role.agent_type.clone(),
+            agent_display_name: role.title.clone(),
+            tools: role.tools.listed(),
+        });
+        let configured = data::SubagentConfigured {
+            model: self.state.model.clone(),
+            multi_turn: true,
+            reasoning_effort: self.state.effort.clone(),
+        };
+        if let Some(selected) = selected {
+            self.emit(step, selected);
+        }
+        self.emit(step, configured);
+    }
+
+    /// Marks an event of an agent with the call that the agent works for.
+    pub(super) fn mark(&mut self, body: &mut Body) {
+        let Role::Agent(role) = &self.config.role else { return };
+        let call = || Some(role.tool_call_id.clone());
+        match body {
+            Body::TurnStart(start) => start.parent_tool_call_id = call(),
+            Body::TurnEnd(end) => end.parent_tool_call_id = call(),
+            Body::ModelCallStart(start) => {
+                start.parent_tool_call_id = call();
+                self.deeds.asked_model = true;
+            }
+            Body::ModelCallFailure(failure) => failure.source = "subagent".to_owned(),
+            Body::MessageDelta(delta) => delta.parent_tool_call_id = call(),
+            Body::AssistantMessage(message) => message.parent_tool_call_id = call(),
+            Body::AssistantUsage(usage) => usage.parent_tool_call_id = call(),
+            Body::UsageRecord(record) => record.usage.parent_tool_call_id = call(),
+            Body::ToolStart(start) => {
+                start.parent_tool_call_id = call();
+                self.deeds.tool_calls += 1;
+            }
+            Body::ToolComplete(complete) => complete.parent_tool_call_id = call(),
+            _ => {}
+        }
+    }
+
+    /// The agent has no more to do; whoever started it is told.
+    pub(super) fn agent_done(&mut self, ending: Ending, answer: String, step: &mut Step, context: &mut Context<'_>) {
+        let failure = self.failure.take();
+        let end = match ending {
+            Ending::Answered | Ending::TaskComplete => AgentEnd::Answered(answer),
+            Ending::Failed => AgentEnd::Failed(failure.unwrap_or_else(|| "The agent failed.".to_owned())),
+            Ending::Rejected => AgentEnd::Failed("The user rejected what the agent wanted to do.".to_owned()),
+            Ending::Aborted => AgentEnd::Cancelled,
+        };
+        let Some(role) = self.agent() else { return };
+        let totals = &self.state.totals;
+        let tokens = match (totals.input_tokens, totals.output_tokens) {
+            (None, None) => None,
+            (input, output) => Some(input.unwrap_or(0) + output.unwrap_or(0)),
+        };
+        let completed = data::SubagentCompleted {
+            tool_call_id: role.tool_call_id.clone(),
+            agent_name: role.agent_type.clone(),
+            agent_display_name: role.name.clone(),
+            model: Some(self.state.model.clone()),
+            first_dispatched_model: self.deeds.asked_model.then(|| self.state.model.clone()),
+            model_selection_source: Some(role.selection),
+            total_tool_calls: Some(self.deeds.tool_calls),
+            total_tokens: tokens,
+            duration_ms: Some(millis_between(role.started, context.now)),
+        };
+        let error = match &end {
+            AgentEnd::Answered(_) => None,
+            AgentEnd::Failed(error) => Some(error.clone()),
+            AgentEnd::Cancelled => Some(CANCELLED.to_owned()),
+        };
+        match error {
+            None => self.emit(step, completed),
+            Some(error) => self.emit(
+                step,
+                data::SubagentFailed {
+                    tool_call_id: completed.tool_call_id,
+                    agent_name: completed.agent_name,
+                    agent_display_name: completed.agent_display_name,
+                    error,
+                    model: completed.model,
+                    first_dispatched_model: completed.first_dispatched_model,
+                    model_selection_source: completed.model_selection_source,
+                    total_tool_calls: completed.total_tool_calls,
+                    total_tokens: completed.total_tokens,
+                    duration_ms: completed.duration_ms,
+                },
+            ),
+        }
+        step.effects.push(Effect::AgentDone(end));
+    }
+
+    /// What the hooks of an agent's start and end are told of it.
+    pub(super) fn agent_facts(&self) -> Value {
+        let transcript = self.config.session_dir.join("events.jsonl");
+        let Some(role) = self.agent() else { return Value::Null };
+        json!({
+            "transcriptPath": transcript.display().to_string(),
+            "agentName": role.agent_type,
+            "agentDisplayName": role.title,
+            "agentId": role.id,
+            "agentType": role.agent_type,
+            "parentAgentId": role.parent,
+        })
+    }
+}

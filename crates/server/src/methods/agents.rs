@@ -1,0 +1,144 @@
+//! The agents of a session: who there is, and whose role the session plays. And many of them on one task.
+
+use hangar_agent::agents::crew::Crew;
+use hangar_agent::agents::{AgentDefinition, AgentSource, fleet};
+use hangar_agent::session::{Command, Prompt};
+use serde::Deserialize;
+use serde_json::{Value, json};
+
+use super::tasks::until_settled;
+use super::{Call, Failure, Method, Reply};
+use crate::attachments;
+use crate::task::SessionTask;
+
+pub(super) const METHODS: &[Method] = &[
+    Method { name: "session.agent.list", run: |call| Box::pin(list(call)) },
+    Method { name: "session.agent.reload", run: |call| Box::pin(reload(call)) },
+    Method { name: "session.agent.getCurrent", run: |call| Box::pin(current(call)) },
+    Method { name: "session.agent.select", run: |call| Box::pin(select(call)) },
+    Method { name: "session.agent.deselect", run: |call| Box::pin(deselect(call)) },
+    Method { name: "session.fleet.start", run: |call| Box::pin(start_fleet(call)) },
+];
+
+#[derive(Deserialize, Clone, Copy)]
+#[serde(rename_all = "camelCase", default)]
+#[derive(Default)]
+struct ListParams {
+    include_built_in_agents: bool,
+    include_prompt: bool,
+}
+
+fn crew(task: &SessionTask) -> Option<&Crew> {
+    task.session().config().crew.as_deref()
+}
+
+async fn list(call: Call) -> Result<Reply, Failure> {
+    let params: ListParams = call.params()?;
+    let agents = call.live()?.ask(move |task| describe_all(task, params)).await?;
+    Reply::of(json!({ "agents": agents }))
+}
+
+async fn reload(call: Call) -> Result<Reply, Failure> {
+    let agents = call.live()?.ask(|task| describe_all(task, ListParams::default())).await?;
+    Reply::of(json!({ "agents": agents }))
+}
+
+fn describe_all(task: &SessionTask, params: ListParams) -> Vec<Value> {
+    let Some(crew) = crew(task) else { return Vec::new() };
+    let wanted = |agent: &&AgentDefinition| {
+        params.include_built_in_agents || agent.source != AgentSource::Builtin
+    };
+    crew.definitions
+        .iter()
+        .filter(wanted)
+        .map(|agent| {
+            let mut described = describe(agent);
+            if params.include_prompt {
+                described["prompt"] = json!(agent.prompt);
+            }
+            described
+        })
+        .collect()
+}
+
+/// An agent as clients are told of it. What is not known is left out.
+fn describe(agent: &AgentDefinition) -> Value {
+    let mut out = json!({
+        "name": agent.name,
+        "id": agent.name,
+        "displayName": agent.display_name,
+        "description": agent.description,
+        "userInvocable": agent.user_invocable,
+        "disableModelInvocation": !agent.model_invocable,
+    });
+    if let Some(tools) = agent.tools.listed() {
+        out["tools"] = json!(tools);
+    }
+    if let Some(model) = agent.models.first() {
+        out["model"] = json!(model);
+        out["models"] = json!(agent.models);
+    }
+    if !agent.skills.is_empty() {
+        out["skills"] = json!(agent.skills);
+    }
+    match &agent.source {
+        AgentSource::Builtin => out["source"] = json!("builtin"),
+        AgentSource::File(path) => out["path"] = json!(path.display().to_string()),
+        AgentSource::Client => {}
+    }
+    out
+}
+
+async fn current(call: Call) -> Result<Reply, Failure> {
+    let agent = call.live()?.ask(|task| task.session().cast().map(describe)).await?;
+    Reply::of(json!({ "agent": agent }))
+}
+
+async fn select(call: Call) -> Result<Reply, Failure> {
+    #[derive(Deserialize)]
+    struct Params {
+        name: String,
+    }
+    let params: Params = call.params()?;
+    let selected = call
+        .live()?
+        .ask(move |task| {
+            let found = crew(task).and_then(|crew| crew.find(&params.name)).filter(|agent| agent.user_invocable);
+            let Some(agent) = found.cloned() else {
+                return Err(Failure::new(format!("Agent not found: {}", params.name)));
+            };
+            task.command(Command::SelectAgent(Some(agent.name.clone())));
+            Ok(describe(&agent))
+        })
+        .await??;
+    Reply::of(json!({ "agent": selected }))
+}
+
+async fn deselect(call: Call) -> Result<Reply, Failure> {
+    call.live()?.command(Command::SelectAgent(None)).await?;
+    Reply::null()
+}
+
+async fn start_fleet(call: Call) -> Result<Reply, Failure> {
+    #[derive(Deserialize)]
+    struct Params {
+        #[serde(default)]
+        prompt: Option<String>,
+        #[serde(default)]
+        attachments: Vec<Value>,
+        #[serde(default)]
+        wait: bool,
+    }
+    let params: Params = call.params()?;
+    let live = call.live()?;
+    let prompt = Prompt {
+        attachments: params.attachments.into_iter().filter_map(attachments::read).collect(),
+        message_id: Some(uuid::Uuid::new_v4().to_string()),
+        ..Prompt::user(fleet::orchestrate(params.prompt.as_deref()))
+    };
+    live.command(Command::Send(prompt)).await?;
+    if params.wait {
+        until_settled(&live).await?;
+    }
+    Reply::of(json!({ "started": true }))
+}
