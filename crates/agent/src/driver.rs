@@ -31,8 +31,8 @@ use crate::log::{Fact, LogError, SessionLog};
 use crate::model::ModelProvider;
 use crate::retry::Reason;
 use crate::session::{
-    Command, Context, Effect, HookRequest, Input, Inspection, Opening, PendingPermission, Reminder, Session, Step,
-    iso,
+    Command, Context, Effect, HookRequest, Input, Inspection, Opening, PendingPermission, Reminder, Session,
+    Step, iso,
 };
 use crate::tool::{ToolContext, ToolInput, ToolOutcome, ToolSpec, Toolset};
 use crew::Reader;
@@ -207,7 +207,9 @@ impl Driver {
             Input::Command(Command::AnswerPermission { request_id, .. }) => {
                 lane.session.pending_permissions().iter().any(|asked| asked.request_id == *request_id)
             }
-            Input::Command(Command::AnswerQuestion { request_id, .. }) => lane.session.awaits_answer(request_id),
+            Input::Command(Command::AnswerQuestion { request_id, .. }) => {
+                lane.session.awaits_answer(request_id)
+            }
             _ => false,
         };
         self.lanes.iter().find(|(_, lane)| asks(lane)).map_or(MAIN, |(id, _)| *id)
@@ -313,7 +315,9 @@ impl Driver {
     fn take(&mut self, lane: LaneId, input: Input) -> Result<(), LogError> {
         if let Input::ToolDone { outcome, .. } = &input {
             // What a tool said before it ended belongs before its end.
-            while let Some(Some((lane, body))) = tokio::task::unconstrained(self.reports.next()).now_or_never() {
+            while let Some(Some((lane, body))) =
+                tokio::task::unconstrained(self.reports.next()).now_or_never()
+            {
                 self.run_inputs(vec![(lane, Input::Progress(body))])?;
             }
             if lane != MAIN {
@@ -418,7 +422,8 @@ impl Driver {
             }
             Effect::Summarize(seq, request) => {
                 let stop = renew(&mut lane.summary);
-                let pieces = whole(lane.provider.stream(*request)).map(move |piece| (id, Input::Summary(seq, piece)));
+                let pieces =
+                    whole(lane.provider.stream(*request)).map(move |piece| (id, Input::Summary(seq, piece)));
                 self.calls.push(pieces.take_until(stop.cancelled_owned()).boxed());
             }
             Effect::CancelModel => {
@@ -509,7 +514,8 @@ impl Driver {
         let call_id = input.call_id.clone();
         let run = match self.host.tools.find(name) {
             Some(tool) => {
-                let context = ToolContext { cancel: lane.tools.child_token(), progress: lane.progress.clone() };
+                let context =
+                    ToolContext { cancel: lane.tools.child_token(), progress: lane.progress.clone() };
                 tool.run(input, context)
             }
             None => {

@@ -47,7 +47,9 @@ impl Printer {
     fn note(&self, event: &Event) {
         self.seen.with(|seen| match event.body() {
             // What an agent fails of is its caller's to deal with.
-            Body::SessionError(error) if event.agent_id().is_none() => seen.error = Some(error.message.clone()),
+            Body::SessionError(error) if event.agent_id().is_none() => {
+                seen.error = Some(error.message.clone())
+            }
             Body::AssistantMessage(message)
                 if event.agent_id().is_none()
                     && !(message.content.is_empty() && message.tool_requests.is_empty()) =>

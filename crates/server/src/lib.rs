@@ -26,7 +26,7 @@ pub use handshake::Token;
 pub use hub::{Hub, HubConfig};
 pub use opener::{AuthStatus, Background, OpenError, Opened, SessionOpener, Wanted, Ways};
 pub use spec::{
-    CapabilityOverrides, CustomAgent, DefaultAgent, InfiniteSessions, LargeOutput, ModelLimits, ModelSpec, ModelSupports,
-    ProviderSpec, SectionAction, SectionSpec, SessionSpec, SystemMessageSpec, ToolDeclaration,
+    CapabilityOverrides, CustomAgent, DefaultAgent, InfiniteSessions, LargeOutput, ModelLimits, ModelSpec,
+    ModelSupports, ProviderSpec, SectionAction, SectionSpec, SessionSpec, SystemMessageSpec, ToolDeclaration,
 };
 pub use transport::{serve_stdio, serve_tcp};

@@ -90,7 +90,10 @@ impl SessionTask {
     }
 
     /// Has the driver do something. `None` when its log cannot be written, which ends the session.
-    pub(crate) fn attempt<T>(&mut self, action: impl FnOnce(&mut Driver) -> Result<T, LogError>) -> Option<T> {
+    pub(crate) fn attempt<T>(
+        &mut self,
+        action: impl FnOnce(&mut Driver) -> Result<T, LogError>,
+    ) -> Option<T> {
         match action(&mut self.driver) {
             Ok(done) => Some(done),
             Err(error) => {

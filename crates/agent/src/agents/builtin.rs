@@ -10,7 +10,10 @@ pub const GENERAL_PURPOSE: &str = "general-purpose";
 /// All of them, in the order in which the model is told.
 pub fn definitions() -> Vec<AgentDefinition> {
     vec![
-        AgentDefinition { tools: only(&["grep", "glob", "view", "bash"]), ..agent("explore", "Explore Agent", EXPLORE.0, EXPLORE.1) },
+        AgentDefinition {
+            tools: only(&["grep", "glob", "view", "bash"]),
+            ..agent("explore", "Explore Agent", EXPLORE.0, EXPLORE.1)
+        },
         agent("task", "Task Agent", TASK.0, TASK.1),
         agent(GENERAL_PURPOSE, "General Purpose Agent", GENERAL.0, GENERAL.1),
         AgentDefinition {

@@ -134,7 +134,8 @@ impl AgentTool {
 
     /// What the arguments of a call mean, or the answer to those that mean nothing.
     pub fn parse(self, arguments: &Value) -> Result<AgentCall, ToolOutcome> {
-        let text = |key: &str| arguments[key].as_str().filter(|text| !text.trim().is_empty()).map(str::to_owned);
+        let text =
+            |key: &str| arguments[key].as_str().filter(|text| !text.trim().is_empty()).map(str::to_owned);
         let required = |keys: &[&str]| {
             let missing: Vec<String> = keys
                 .iter()
@@ -164,10 +165,10 @@ impl AgentTool {
             }
             AgentTool::Read => {
                 required(&["agent_id"])?;
-                let seconds = arguments["timeout"].as_f64().filter(|seconds| seconds.is_finite() && *seconds >= 0.0);
-                let timeout = seconds.map_or(WAIT, |seconds| {
-                    Duration::from_secs_f64(seconds.min(LONGEST_WAIT.as_secs_f64()))
-                });
+                let seconds =
+                    arguments["timeout"].as_f64().filter(|seconds| seconds.is_finite() && *seconds >= 0.0);
+                let timeout = seconds
+                    .map_or(WAIT, |seconds| Duration::from_secs_f64(seconds.min(LONGEST_WAIT.as_secs_f64())));
                 Ok(AgentCall::Read {
                     agent_id: text("agent_id").unwrap_or_default(),
                     wait: (arguments["wait"] == true).then_some(timeout),
@@ -191,7 +192,8 @@ impl AgentTool {
                     (Some(ids), _) if ids.len() <= MOST_ADDRESSEES => Addressees::Named(ids),
                     (None, Some(scope @ (Scope::Siblings | Scope::Children))) => Addressees::All(scope),
                     _ => {
-                        let problem = "name one agent_id, up to 16 agent_ids, or the scope siblings or children";
+                        let problem =
+                            "name one agent_id, up to 16 agent_ids, or the scope siblings or children";
                         return Err(invalid(&[problem.to_owned()]));
                     }
                 };
@@ -264,7 +266,9 @@ mod tests {
         check(
             AgentTool::Task,
             json!({"description": "d"}),
-            Err("Invalid input: Multiple validation errors:\n- \"prompt\": Required\n- \"agent_type\": Required"),
+            Err(
+                "Invalid input: Multiple validation errors:\n- \"prompt\": Required\n- \"agent_type\": Required",
+            ),
         );
         check(AgentTool::Read, json!({}), Err("Invalid input: \"agent_id\": Required"));
         check(
@@ -279,7 +283,11 @@ mod tests {
         let read = |wait| Ok(AgentCall::Read { agent_id: "a".to_owned(), wait, since_turn: None });
         check(AgentTool::Read, json!({"agent_id": "a"}), read(None));
         check(AgentTool::Read, json!({"agent_id": "a", "wait": true}), read(Some(WAIT)));
-        check(AgentTool::Read, json!({"agent_id": "a", "wait": true, "timeout": 9e9}), read(Some(LONGEST_WAIT)));
+        check(
+            AgentTool::Read,
+            json!({"agent_id": "a", "wait": true, "timeout": 9e9}),
+            read(Some(LONGEST_WAIT)),
+        );
         check(AgentTool::Read, json!({"agent_id": "a", "wait": true, "timeout": -1}), read(Some(WAIT)));
     }
 }

@@ -91,8 +91,7 @@ impl Roll {
     /// Takes an agent that is over off the roll. False when there is none, or it is not over.
     pub fn forget(&mut self, id: &str) -> bool {
         let before = self.agents.len();
-        self.agents
-            .retain(|agent| agent.id != id || matches!(agent.status, Status::Running | Status::Idle));
+        self.agents.retain(|agent| agent.id != id || matches!(agent.status, Status::Running | Status::Idle));
         self.agents.len() < before
     }
 
@@ -146,7 +145,9 @@ impl Roll {
     pub(crate) fn apply_main(&mut self, body: &Body) {
         let known = match body {
             Body::SystemNotification(data::SystemNotification {
-                kind: NotificationKind::AgentIdle { agent_id, .. } | NotificationKind::AgentCompleted { agent_id, .. },
+                kind:
+                    NotificationKind::AgentIdle { agent_id, .. }
+                    | NotificationKind::AgentCompleted { agent_id, .. },
                 ..
             }) => self.agents.iter_mut().find(|agent| agent.id == *agent_id),
             Body::ToolComplete(complete) => {
@@ -179,7 +180,9 @@ impl Roll {
 
     /// Agents whose outcome the session has not been told.
     pub(crate) fn unreported(&self) -> impl Iterator<Item = &Agent> {
-        self.agents.iter().filter(|agent| !agent.reported && agent.parent.is_none() && agent.status != Status::Running)
+        self.agents
+            .iter()
+            .filter(|agent| !agent.reported && agent.parent.is_none() && agent.status != Status::Running)
     }
 
     fn forget_oldest(&mut self) {
@@ -219,7 +222,8 @@ impl Roll {
             if id == from {
                 return true;
             }
-            parent = self.agents.iter().find(|agent| agent.id == id).and_then(|agent| agent.parent.as_deref());
+            parent =
+                self.agents.iter().find(|agent| agent.id == id).and_then(|agent| agent.parent.as_deref());
         }
         false
     }
@@ -233,7 +237,12 @@ impl Roll {
         scope: Option<Scope>,
         now: Timestamp,
     ) -> String {
-        let groups = [("Running", "\u{1f504}"), ("Idle", "\u{1f4a4}"), ("Failed", "\u{274c}"), ("Cancelled", "\u{1f6d1}")];
+        let groups = [
+            ("Running", "\u{1f504}"),
+            ("Idle", "\u{1f4a4}"),
+            ("Failed", "\u{274c}"),
+            ("Cancelled", "\u{1f6d1}"),
+        ];
         let mut text = String::new();
         for (group, mark) in groups {
             let members: Vec<&Agent> = self
@@ -381,7 +390,8 @@ impl Agent {
 
 /// The answer to a call about an agent that is not there.
 pub(crate) fn not_found(id: &str) -> ToolOutcome {
-    let text = format!("No agent found with agent_id: {id}. The agent may have been cleared or never existed.");
+    let text =
+        format!("No agent found with agent_id: {id}. The agent may have been cleared or never existed.");
     ToolOutcome { error: Some("Agent not found".to_owned()), ..ToolOutcome::failure(text) }
 }
 

@@ -16,8 +16,8 @@ use crate::agents::roll::{self, Status};
 use crate::conversation::INTERRUPTED;
 use crate::log::LogError;
 use crate::session::{
-    AgentEnd, AgentReport, AgentRole, Command, Input, Notice, Opening, Origin, Prompt, ReadForModel, Role, Session,
-    SessionConfig, State, Timing,
+    AgentEnd, AgentReport, AgentRole, Command, Input, Notice, Opening, Origin, Prompt, ReadForModel, Role,
+    Session, SessionConfig, State, Timing,
 };
 use crate::tool::{ToolOutcome, ToolStatus};
 
@@ -61,7 +61,10 @@ impl Driver {
         let Some(lane) = self.lane_of(id).filter(|lane| self.lanes[lane].session.is_running()) else {
             return Ok(false);
         };
-        self.run_inputs(vec![(lane, Input::Command(Command::Abort { reason: "user_initiated".to_owned() }))])?;
+        self.run_inputs(vec![(
+            lane,
+            Input::Command(Command::Abort { reason: "user_initiated".to_owned() }),
+        )])?;
         Ok(true)
     }
 
@@ -76,8 +79,11 @@ impl Driver {
     /// Lets a call that waits for an agent go on without it. False when none waits.
     pub fn promote_agent(&mut self, id: &str) -> Result<bool, LogError> {
         let Some(lane) = self.lane_of(id) else { return Ok(false) };
-        let prompt = self.session().state().roll.find(id).map(|agent| agent.prompt.clone()).unwrap_or_default();
-        let Some(agent) = self.lanes.get_mut(&lane).and_then(|lane| lane.agent.as_mut()) else { return Ok(false) };
+        let prompt =
+            self.session().state().roll.find(id).map(|agent| agent.prompt.clone()).unwrap_or_default();
+        let Some(agent) = self.lanes.get_mut(&lane).and_then(|lane| lane.agent.as_mut()) else {
+            return Ok(false);
+        };
         let Some(call_id) = agent.awaited_by.take() else { return Ok(false) };
         let (parent, id) = (agent.parent, agent.id.0.clone());
         let agent_type = self.session().state().roll.find(&id).map(|agent| agent.agent_type.clone());
@@ -105,7 +111,12 @@ impl Driver {
     }
 
     /// What a call about agents comes to.
-    pub(super) fn deal(&mut self, lane: LaneId, call_id: String, call: AgentCall) -> Result<Happened, LogError> {
+    pub(super) fn deal(
+        &mut self,
+        lane: LaneId,
+        call_id: String,
+        call: AgentCall,
+    ) -> Result<Happened, LogError> {
         let outcome = match call {
             AgentCall::Start(start) => {
                 let (mode, prompt, agent_type) = (start.mode, start.prompt.clone(), start.agent_type.clone());
@@ -199,7 +210,8 @@ impl Driver {
         };
         let Some(agent) = crew.find(&start.agent_type).filter(|agent| agent.model_invocable) else {
             let names: Vec<&str> = crew.callable().map(|agent| agent.name.as_str()).collect();
-            let unknown = format!("Unknown agent_type: {}. Valid types are: {}", start.agent_type, names.join(", "));
+            let unknown =
+                format!("Unknown agent_type: {}. Valid types are: {}", start.agent_type, names.join(", "));
             return Err(ToolOutcome::failure(unknown));
         };
         let depth = caller.agent.as_ref().map_or(0, |agent| agent.depth) + 1;
@@ -216,7 +228,16 @@ impl Driver {
             )));
         }
         let agent = agent.clone();
-        Ok(Launch { id: self.host.entropy.uuid(), parent, call_id: call_id.to_owned(), start, crew, agent, depth, awaited_by: None })
+        Ok(Launch {
+            id: self.host.entropy.uuid(),
+            parent,
+            call_id: call_id.to_owned(),
+            start,
+            crew,
+            agent,
+            depth,
+            awaited_by: None,
+        })
     }
 
     /// Puts a lane up for an agent and gives it its task. Its start is on record before anything else happens.
@@ -277,15 +298,19 @@ impl Driver {
         let agent_lane = AgentLane { id: AgentId(id), parent, depth, awaited_by };
         let lane = self.open_lane(Session::new(state, config), provider, Some(agent_lane));
         self.record(lane, vec![Body::from(started)])?;
-        let prompt = Prompt { origin: Origin::Source(roll::source_of(&sender)), ..Prompt::user(start.prompt) };
-        Ok(vec![
-            (lane, Input::Opened(Opening::Agent)),
-            (lane, Input::Command(Command::Send(prompt))),
-        ])
+        let prompt =
+            Prompt { origin: Origin::Source(roll::source_of(&sender)), ..Prompt::user(start.prompt) };
+        Ok(vec![(lane, Input::Opened(Opening::Agent)), (lane, Input::Command(Command::Send(prompt)))])
     }
 
     /// How an agent's session differs from its caller's.
-    fn config_of(&self, parent: LaneId, agent: &AgentDefinition, crew: &Arc<Crew>, role: AgentRole) -> SessionConfig {
+    fn config_of(
+        &self,
+        parent: LaneId,
+        agent: &AgentDefinition,
+        crew: &Arc<Crew>,
+        role: AgentRole,
+    ) -> SessionConfig {
         let caller = &self.lanes[&parent].session;
         let theirs = caller.config();
         let main = self.session().config();
@@ -324,7 +349,9 @@ impl Driver {
 
     /// Tells those who care that an agent is done.
     pub(super) fn agent_done(&mut self, lane: LaneId, end: AgentEnd) -> Happened {
-        let Some(agent) = self.lanes.get_mut(&lane).and_then(|lane| lane.agent.as_mut()) else { return Vec::new() };
+        let Some(agent) = self.lanes.get_mut(&lane).and_then(|lane| lane.agent.as_mut()) else {
+            return Vec::new();
+        };
         let (id, parent, awaited_by) = (agent.id.0.clone(), agent.parent, agent.awaited_by.take());
         let mut inputs = Vec::new();
         let now = (self.host.now)();
@@ -352,7 +379,10 @@ impl Driver {
                 let alive = self.lanes.get(&parent).is_some_and(|lane| lane.session.is_running());
                 let addressee = if alive { parent } else { MAIN };
                 let reporting = self.session().config().crew.as_ref().map(|crew| crew.reporting);
-                inputs.push((addressee, Input::AgentReport(report(&agent, reporting.unwrap_or_default(), now))));
+                inputs.push((
+                    addressee,
+                    Input::AgentReport(report(&agent, reporting.unwrap_or_default(), now)),
+                ));
             }
             (None, _) => {}
         }
@@ -368,7 +398,8 @@ impl Driver {
     }
 
     fn let_idle_go(&mut self) {
-        let idle = |(id, lane): (&LaneId, &Lane)| (lane.agent.is_some() && lane.session.is_idle()).then_some(*id);
+        let idle =
+            |(id, lane): (&LaneId, &Lane)| (lane.agent.is_some() && lane.session.is_idle()).then_some(*id);
         let idle: Vec<LaneId> = self.lanes.iter().filter_map(idle).collect();
         for lane in idle.iter().take(idle.len().saturating_sub(MAX_IDLE)) {
             self.lanes.remove(lane);

@@ -106,7 +106,13 @@ impl Session {
     }
 
     /// The agent has no more to do; whoever started it is told.
-    pub(super) fn agent_done(&mut self, ending: Ending, answer: String, step: &mut Step, context: &mut Context<'_>) {
+    pub(super) fn agent_done(
+        &mut self,
+        ending: Ending,
+        answer: String,
+        step: &mut Step,
+        context: &mut Context<'_>,
+    ) {
         let failure = self.failure.take();
         let end = match ending {
             Ending::Answered | Ending::TaskComplete => AgentEnd::Answered(answer),

@@ -5,9 +5,9 @@ use std::sync::Arc;
 use hangar_protocol::data::{self, CallOutcome};
 use jiff::Timestamp;
 
+use super::own_tools::Circumstances;
 use super::run::{Ending, Phase, Run, millis_between};
 use super::tools::is_file_edit;
-use super::own_tools::Circumstances;
 use super::{CallSeq, Context, Effect, Session, Step, own_tools};
 use crate::model::{
     Finish, Initiator, ModelError, ModelErrorKind, ModelEvent, ModelRequest, Reply, ToolCall, ToolChoice,

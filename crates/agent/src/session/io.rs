@@ -10,8 +10,8 @@ use hangar_protocol::permission::PermissionOutcome;
 use jiff::Timestamp;
 
 use super::checkpoint::Checkpoint;
-use super::hooks::HookRequest;
 use super::agent::AgentEnd;
+use super::hooks::HookRequest;
 use crate::agents::call::AgentCall;
 use crate::entropy::Entropy;
 use crate::model::{ModelError, ModelEvent, ModelRequest};
@@ -153,7 +153,10 @@ pub enum Origin {
     AutopilotNudge,
     Notification(NotificationKind),
     /// An agent's news, with what the model would read if it asked.
-    AgentReport { kind: NotificationKind, read: Option<Box<ReadForModel>> },
+    AgentReport {
+        kind: NotificationKind,
+        read: Option<Box<ReadForModel>>,
+    },
 }
 
 impl Prompt {

@@ -133,8 +133,10 @@ impl Session {
         // Before the first message there is nothing that the model could be confused about.
         if !self.state.conversation.is_empty() {
             for gone in before.difference(&after) {
-                self.tools_changed.added.remove(*gone);
-                self.tools_changed.removed.insert((*gone).to_owned());
+                // One that came and went unseen is no news.
+                if !self.tools_changed.added.remove(*gone) {
+                    self.tools_changed.removed.insert((*gone).to_owned());
+                }
             }
             for new in after.difference(&before) {
                 self.tools_changed.removed.remove(*new);

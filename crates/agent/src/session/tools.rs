@@ -472,9 +472,7 @@ impl Session {
             success: succeeded,
             result,
             error,
-            tool_telemetry: Some(
-                telemetry.unwrap_or_else(|| json!({ "properties": {}, "metrics": {} })),
-            ),
+            tool_telemetry: Some(telemetry.unwrap_or_else(|| json!({ "properties": {}, "metrics": {} }))),
             parent_tool_call_id: None,
         };
         self.state.totals.add_changes(&changes);

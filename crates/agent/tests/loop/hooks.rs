@@ -11,7 +11,7 @@ use serde_json::{Value, json};
 use crate::stage::{Line, Setting, Stage, call};
 
 /// Answers each kind of question always the same way; `!` as the answer is a hook that fails.
-struct Scripted(Vec<(&'static str, Value)>);
+pub(crate) struct Scripted(pub(crate) Vec<(&'static str, Value)>);
 
 impl Hooks for Scripted {
     fn ask(&self, request: &HookRequest) -> BoxFuture<'static, Result<Option<Value>, String>> {

@@ -105,8 +105,10 @@ fn error(kind: ModelErrorKind, status: Option<u16>) -> ModelError {
 
 impl ModelProvider for Actor {
     fn stream(&self, request: ModelRequest) -> BoxStream<'static, Result<ModelEvent, ModelError>> {
+        let line = agent_line(&request);
         self.requests.lock().unwrap().push(request);
-        let line = self.lines.lock().unwrap().pop_front().unwrap_or(Line::Say("pong"));
+        let line =
+            line.unwrap_or_else(|| self.lines.lock().unwrap().pop_front().unwrap_or(Line::Say("pong")));
         let text = |text: &str| Ok(ModelEvent::Text(text.to_owned()));
         match line {
             Line::Say(say) => {
@@ -155,6 +157,18 @@ impl ModelProvider for Actor {
             max_prompt_tokens: None,
         }
     }
+}
+
+/// Agents run side by side, so what the model says to them is in their prompts: `DO:tool` calls the tool once, and then
+/// the answer is `done`. Any other conversation follows the lines.
+fn agent_line(request: &ModelRequest) -> Option<Line> {
+    let Message::User(parts) = &**request.messages.first()? else { return None };
+    let Part::Text(text) = parts.first()? else { return None };
+    let (_, tool) = text.split_once("DO:")?;
+    let called = request.messages.iter().any(|message| matches!(**message, Message::Tool { .. }));
+    let tool =
+        ["echo", "slow", "hang", "write", "nothing"].into_iter().find(|name| tool.starts_with(name))?;
+    if tool == "nothing" || called { Some(Line::Say("done")) } else { Some(call("inner", tool)) }
 }
 
 /// `echo` answers at once; `slow` takes two seconds; `hang` waits to be cancelled; `write` needs permission.
@@ -441,6 +455,23 @@ impl Stage {
 
     pub(crate) fn log(&self) -> Vec<Event> {
         self.memory.0.lock().unwrap().clone()
+    }
+
+    /// The types of the events of agents, each agent's in its own order.
+    pub(crate) fn agents_story(&self) -> Vec<String> {
+        let events = self.audience.0.lock().unwrap();
+        events
+            .iter()
+            .filter(|event| event.agent_id().is_some())
+            .map(|event| event.kind().to_owned())
+            .collect()
+    }
+
+    /// Plays until neither the session nor an agent of it has anything to do.
+    pub(crate) async fn until_settled(&mut self) {
+        while !self.driver.is_idle() {
+            assert!(self.driver.turn().await.unwrap());
+        }
     }
 
     pub(crate) fn bodies(&self) -> Vec<Body> {

@@ -45,9 +45,8 @@ async fn reload(call: Call) -> Result<Reply, Failure> {
 
 fn describe_all(task: &SessionTask, params: ListParams) -> Vec<Value> {
     let Some(crew) = crew(task) else { return Vec::new() };
-    let wanted = |agent: &&AgentDefinition| {
-        params.include_built_in_agents || agent.source != AgentSource::Builtin
-    };
+    let wanted =
+        |agent: &&AgentDefinition| params.include_built_in_agents || agent.source != AgentSource::Builtin;
     crew.definitions
         .iter()
         .filter(wanted)
@@ -103,7 +102,8 @@ async fn select(call: Call) -> Result<Reply, Failure> {
     let selected = call
         .live()?
         .ask(move |task| {
-            let found = crew(task).and_then(|crew| crew.find(&params.name)).filter(|agent| agent.user_invocable);
+            let found =
+                crew(task).and_then(|crew| crew.find(&params.name)).filter(|agent| agent.user_invocable);
             let Some(agent) = found.cloned() else {
                 return Err(Failure::new(format!("Agent not found: {}", params.name)));
             };

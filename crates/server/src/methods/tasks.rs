@@ -68,7 +68,10 @@ fn describe(task: &SessionTask, agent: &Agent) -> Value {
     out
 }
 
-fn described<'a>(task: &'a SessionTask, wanted: impl Fn(&Agent) -> bool + 'a) -> impl Iterator<Item = Value> + 'a {
+fn described<'a>(
+    task: &'a SessionTask,
+    wanted: impl Fn(&Agent) -> bool + 'a,
+) -> impl Iterator<Item = Value> + 'a {
     let agents = task.session().state().roll.iter().filter(move |agent| wanted(agent));
     agents.map(|agent| describe(task, agent))
 }
@@ -201,12 +204,15 @@ async fn send(call: Call) -> Result<Reply, Failure> {
     }
     let Params { id, message } = call.params()?;
     let addressee = id.clone();
-    let sent = call.live()?.ask(move |task| task.attempt(|driver| driver.message_agent(&addressee, message))).await?;
+    let sent = call
+        .live()?
+        .ask(move |task| task.attempt(|driver| driver.message_agent(&addressee, message)))
+        .await?;
     match sent {
         Some(true) => Reply::of(json!({ "sent": true })),
-        Some(false) | None => {
-            Reply::of(json!({ "sent": false, "error": format!("No agent can take messages under the id {id}") }))
-        }
+        Some(false) | None => Reply::of(
+            json!({ "sent": false, "error": format!("No agent can take messages under the id {id}") }),
+        ),
     }
 }
 
