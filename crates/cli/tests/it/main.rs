@@ -1,6 +1,7 @@
 //! Tests of the real binary, from outside: what it prints, what it writes, what it asks of the model, how it ends.
 
 mod acp;
+mod agents;
 mod captures;
 mod cli;
 mod clients;

@@ -1,0 +1,112 @@
+//! Agents of the real binary: what they are shown, that they are waited for, and what a signal or a crash does to them.
+
+use std::time::Duration;
+
+use hangar_test_support::process::Witness;
+use hangar_test_support::{Finished, ModelServer, Scratch, Signal};
+use serde_json::{Value, json};
+
+use crate::hangar;
+
+const JSON: [&str; 3] = ["--output-format", "json", "--allow-all-tools"];
+
+/// A line of the script that starts an agent.
+fn task(agent_type: &str, prompt: &str, mode: &str) -> String {
+    let call = json!({ "description": "d", "agent_type": agent_type, "name": "helper", "prompt": prompt, "mode": mode });
+    format!("TOOL:task:{call}")
+}
+
+fn tools(request: &Value) -> Vec<&str> {
+    let tools = request["tools"].as_array().map(Vec::as_slice).unwrap_or_default();
+    tools.iter().filter_map(|tool| tool["function"]["name"].as_str()).collect()
+}
+
+#[test]
+fn an_explorer_is_shown_what_it_needs_to_look_around() {
+    let (scratch, model) = (Scratch::new(), ModelServer::start());
+    let prompt = task("explore", "SAY:found", "sync");
+    hangar(&scratch, &model).args(["-p", &prompt]).args(JSON).finish().expect_exit(0);
+    let requests = model.requests();
+    let mut shown = tools(&requests[1].body);
+    shown.sort_unstable();
+    assert_eq!(shown, ["bash", "glob", "grep", "list_bash", "read_bash", "stop_bash", "view"]);
+    let main = tools(&requests[0].body);
+    assert!(["task", "read_agent", "list_agents", "write_agent"].iter().all(|tool| main.contains(tool)), "{main:?}");
+}
+
+#[test]
+fn a_role_is_played_by_its_name_and_an_unknown_one_is_refused() {
+    let (scratch, model) = (Scratch::new(), ModelServer::start());
+    let run = hangar(&scratch, &model).args(["-p", "SAY:hi", "--agent", "explore"]).args(JSON).finish().expect_exit(0);
+    assert!(!tools(&model.last_request()).contains(&"edit"));
+    assert_eq!(Finished::of_type(&run.events(), "subagent.selected").len(), 1);
+    let refused = hangar(&scratch, &model).args(["-p", "SAY:hi", "--agent", "wizard"]).args(JSON).finish().expect_exit(1);
+    assert!(refused.stderr.contains("there is no agent `wizard`"), "{}", refused.stderr);
+}
+
+#[test]
+fn tools_that_are_not_wanted_are_not_wanted_of_agents_either() {
+    let (scratch, model) = (Scratch::new(), ModelServer::start());
+    let args = ["-p", "SAY:hi", "--excluded-tools", "task,write_agent"];
+    hangar(&scratch, &model).args(args).args(JSON).finish().expect_exit(0);
+    let request = model.last_request();
+    let shown = tools(&request);
+    assert!(shown.contains(&"read_agent") && !shown.contains(&"task") && !shown.contains(&"write_agent"), "{shown:?}");
+}
+
+#[test]
+fn the_depth_of_agents_is_limited_by_a_variable() {
+    let (scratch, model) = (Scratch::new(), ModelServer::start());
+    let prompt = task("general-purpose", &task("general-purpose", "SAY:deep", "sync"), "sync");
+    let run = hangar(&scratch, &model)
+        .env("COPILOT_SUBAGENT_MAX_DEPTH", "1")
+        .args(["-p", &prompt])
+        .args(JSON)
+        .finish()
+        .expect_exit(0);
+    assert_eq!(Finished::of_type(&run.events(), "subagent.started").len(), 1);
+    let run = hangar(&scratch, &model).env("COPILOT_SUBAGENT_MAX_DEPTH", "0").args(["-p", "SAY:x"]).args(JSON).finish();
+    run.expect_exit(1);
+}
+
+#[test]
+fn a_signal_ends_an_agent_and_its_commands() {
+    let (scratch, model) = (Scratch::new(), ModelServer::start());
+    let sleep = json!({ "command": "echo $$ > pid; sleep 600", "description": "s", "initial_wait": 500 });
+    let prompt = task("general-purpose", &format!("TOOL:bash:{sleep}"), "sync");
+    let mut run = hangar(&scratch, &model).args(["-p", &prompt]).args(JSON).start();
+    while run.wait_for_event("tool.execution_start")["data"]["toolName"] != "bash" {}
+    let pid = wait_for_pid(&scratch);
+    run.signal(Signal::INT);
+    let run = run.finish();
+    assert_eq!(Finished::of_type(&run.events(), "subagent.failed").len(), 1);
+    assert!(Witness::of(pid).is_gone_within(Duration::from_secs(10)), "the command of the agent lives on");
+}
+
+#[test]
+fn an_agent_that_a_killed_process_left_is_closed_and_the_model_is_told() {
+    let (scratch, model) = (Scratch::new(), ModelServer::start());
+    let prompt = format!("{}\nSAY:waiting", task("general-purpose", "DELAY:60000\nSAY:never", "background"));
+    let mut run = hangar(&scratch, &model).args(["-p", &prompt]).args(JSON).start();
+    run.wait_for_event("assistant.idle");
+    run.signal(Signal::KILL);
+    run.finish();
+    let resumed = hangar(&scratch, &model).args(["-p", "SAY:back", "--continue"]).args(JSON).finish().expect_exit(0);
+    let failed = resumed.events();
+    let failed = Finished::of_type(&failed, "subagent.failed");
+    assert_eq!(failed.len(), 1);
+    assert!(failed[0]["agentId"].is_string());
+    let asked = model.last_request()["messages"].to_string();
+    assert!(asked.contains("has failed") && asked.contains("SAY:back"), "{asked}");
+    assert!(!asked.contains("never\""), "nothing of the agent is run again: {asked}");
+}
+
+fn wait_for_pid(scratch: &Scratch) -> i32 {
+    let path = scratch.work().join("pid");
+    loop {
+        if let Some(pid) = std::fs::read_to_string(&path).ok().and_then(|text| text.trim().parse().ok()) {
+            return pid;
+        }
+        std::thread::yield_now();
+    }
+}
