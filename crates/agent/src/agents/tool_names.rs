@@ -3,6 +3,8 @@
 use super::AgentTools;
 
 const SHELL: &[&str] = &["bash", "read_bash", "write_bash", "stop_bash", "list_bash"];
+/// The shell by its own name: running commands, without typing into them.
+const BASH: &[&str] = &["bash", "read_bash", "stop_bash", "list_bash"];
 const READ: &[&str] = &["view"];
 const EDIT: &[&str] = &["create", "edit", "apply_patch"];
 const GREP: &[&str] = &["grep", "rg"];
@@ -15,8 +17,8 @@ const TODO: &[&str] = &["sql"];
 const ALIASES: &[(&str, &[&str])] = &[
     ("execute", SHELL),
     ("shell", SHELL),
-    ("bash", SHELL),
-    ("powershell", SHELL),
+    ("bash", BASH),
+    ("powershell", BASH),
     ("read", READ),
     ("notebookread", READ),
     ("edit", EDIT),

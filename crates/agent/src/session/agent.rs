@@ -85,12 +85,7 @@ impl Session {
         let Role::Agent(role) = &self.config.role else { return };
         let call = || Some(role.tool_call_id.clone());
         match body {
-            Body::TurnStart(start) => start.parent_tool_call_id = call(),
-            Body::TurnEnd(end) => end.parent_tool_call_id = call(),
-            Body::ModelCallStart(start) => {
-                start.parent_tool_call_id = call();
-                self.deeds.asked_model = true;
-            }
+            Body::ModelCallStart(_) => self.deeds.asked_model = true,
             Body::ModelCallFailure(failure) => failure.source = "subagent".to_owned(),
             Body::MessageDelta(delta) => delta.parent_tool_call_id = call(),
             Body::AssistantMessage(message) => message.parent_tool_call_id = call(),

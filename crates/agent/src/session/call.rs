@@ -63,7 +63,7 @@ impl Session {
         if retries == 0 {
             self.report_context(&request, step);
         }
-        self.emit(step, data::ModelCallStart { turn_id, model, parent_tool_call_id: None });
+        self.emit(step, data::ModelCallStart { turn_id, model });
         step.effects.push(Effect::CallModel(seq, Box::new(request)));
     }
 

@@ -239,7 +239,6 @@ impl Session {
         let start = data::TurnStart {
             turn_id: run.turn.to_string(),
             interaction_id: Some(run.interaction_id.clone()),
-            parent_tool_call_id: None,
         };
         self.emit(step, start);
         if self.mind_the_context(step, context) {
@@ -254,7 +253,7 @@ impl Session {
     /// Ends the turn and, if nothing is left to do, the run.
     pub(super) fn end_turn(&mut self, step: &mut Step) {
         let Some(run) = &self.run else { return };
-        let end = data::TurnEnd { turn_id: run.turn.to_string(), parent_tool_call_id: None };
+        let end = data::TurnEnd { turn_id: run.turn.to_string() };
         self.emit(step, end);
         if let Some(run) = &mut self.run {
             run.turn += 1;

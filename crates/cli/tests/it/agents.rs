@@ -31,16 +31,27 @@ fn an_explorer_is_shown_what_it_needs_to_look_around() {
     shown.sort_unstable();
     assert_eq!(shown, ["bash", "glob", "grep", "list_bash", "read_bash", "stop_bash", "view"]);
     let main = tools(&requests[0].body);
-    assert!(["task", "read_agent", "list_agents", "write_agent"].iter().all(|tool| main.contains(tool)), "{main:?}");
+    assert!(
+        ["task", "read_agent", "list_agents", "write_agent"].iter().all(|tool| main.contains(tool)),
+        "{main:?}"
+    );
 }
 
 #[test]
 fn a_role_is_played_by_its_name_and_an_unknown_one_is_refused() {
     let (scratch, model) = (Scratch::new(), ModelServer::start());
-    let run = hangar(&scratch, &model).args(["-p", "SAY:hi", "--agent", "explore"]).args(JSON).finish().expect_exit(0);
+    let run = hangar(&scratch, &model)
+        .args(["-p", "SAY:hi", "--agent", "explore"])
+        .args(JSON)
+        .finish()
+        .expect_exit(0);
     assert!(!tools(&model.last_request()).contains(&"edit"));
     assert_eq!(Finished::of_type(&run.events(), "subagent.selected").len(), 1);
-    let refused = hangar(&scratch, &model).args(["-p", "SAY:hi", "--agent", "wizard"]).args(JSON).finish().expect_exit(1);
+    let refused = hangar(&scratch, &model)
+        .args(["-p", "SAY:hi", "--agent", "wizard"])
+        .args(JSON)
+        .finish()
+        .expect_exit(1);
     assert!(refused.stderr.contains("there is no agent `wizard`"), "{}", refused.stderr);
 }
 
@@ -51,7 +62,10 @@ fn tools_that_are_not_wanted_are_not_wanted_of_agents_either() {
     hangar(&scratch, &model).args(args).args(JSON).finish().expect_exit(0);
     let request = model.last_request();
     let shown = tools(&request);
-    assert!(shown.contains(&"read_agent") && !shown.contains(&"task") && !shown.contains(&"write_agent"), "{shown:?}");
+    assert!(
+        shown.contains(&"read_agent") && !shown.contains(&"task") && !shown.contains(&"write_agent"),
+        "{shown:?}"
+    );
 }
 
 #[test]
@@ -65,7 +79,11 @@ fn the_depth_of_agents_is_limited_by_a_variable() {
         .finish()
         .expect_exit(0);
     assert_eq!(Finished::of_type(&run.events(), "subagent.started").len(), 1);
-    let run = hangar(&scratch, &model).env("COPILOT_SUBAGENT_MAX_DEPTH", "0").args(["-p", "SAY:x"]).args(JSON).finish();
+    let run = hangar(&scratch, &model)
+        .env("COPILOT_SUBAGENT_MAX_DEPTH", "0")
+        .args(["-p", "SAY:x"])
+        .args(JSON)
+        .finish();
     run.expect_exit(1);
 }
 
@@ -76,11 +94,11 @@ fn a_signal_ends_an_agent_and_its_commands() {
     let prompt = task("general-purpose", &format!("TOOL:bash:{sleep}"), "sync");
     let mut run = hangar(&scratch, &model).args(["-p", &prompt]).args(JSON).start();
     while run.wait_for_event("tool.execution_start")["data"]["toolName"] != "bash" {}
-    let pid = wait_for_pid(&scratch);
+    let command = Witness::of(wait_for_pid(&scratch));
     run.signal(Signal::INT);
     let run = run.finish();
     assert_eq!(Finished::of_type(&run.events(), "subagent.failed").len(), 1);
-    assert!(Witness::of(pid).is_gone_within(Duration::from_secs(10)), "the command of the agent lives on");
+    assert!(command.is_gone_within(Duration::from_secs(10)), "the command of the agent lives on");
 }
 
 #[test]
@@ -91,7 +109,8 @@ fn an_agent_that_a_killed_process_left_is_closed_and_the_model_is_told() {
     run.wait_for_event("assistant.idle");
     run.signal(Signal::KILL);
     run.finish();
-    let resumed = hangar(&scratch, &model).args(["-p", "SAY:back", "--continue"]).args(JSON).finish().expect_exit(0);
+    let resumed =
+        hangar(&scratch, &model).args(["-p", "SAY:back", "--continue"]).args(JSON).finish().expect_exit(0);
     let failed = resumed.events();
     let failed = Finished::of_type(&failed, "subagent.failed");
     assert_eq!(failed.len(), 1);
