@@ -27,14 +27,14 @@ use hangar_tools::web::{Reach, Redirects};
 use hangar_tools::{Builtin, Dialect, Workspace};
 use tokio::sync::mpsc;
 
-use crate::just_in_time;
 use crate::agents::AgentPlan;
+use crate::just_in_time;
 use crate::providers::{Chosen, PROVIDER_SECRETS};
 use crate::redact::Redactor;
 use crate::selection::Selection;
 use crate::settings::Settings;
-use crate::telemetry;
 use crate::surroundings::Place;
+use crate::telemetry;
 use crate::tracked::Tracked;
 use crate::workspace::git::Repository;
 use crate::workspace::instructions::on_demand::OnDemand;

@@ -203,6 +203,7 @@ impl SessionTask {
             filter.admits(ToolSource::Builtin, name) && !overriding.contains(name)
         });
         let tools: Vec<Arc<dyn Tool>> = kept.cloned().chain(external).collect();
+        self.driver.session_mut().set_own_tools(filter.clone());
         self.driver.session_mut().set_reachable(permissions, questions, hooks);
         let result = self.driver.set_tools(Toolset::new(tools), self.spec.hidden_tools());
         self.survive(result);

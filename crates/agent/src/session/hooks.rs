@@ -164,7 +164,9 @@ impl Session {
             HookKind::PostToolUse | HookKind::PostToolUseFailure => {
                 self.after_tool_done(id, kind, output.ok().flatten(), step, context);
             }
-            HookKind::AgentStop | HookKind::SubagentStop => self.stop_decided(id, output.ok().flatten(), step, context),
+            HookKind::AgentStop | HookKind::SubagentStop => {
+                self.stop_decided(id, output.ok().flatten(), step, context)
+            }
             HookKind::PreCompact | HookKind::ErrorOccurred | HookKind::SessionEnd => {}
         }
     }

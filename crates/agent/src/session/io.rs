@@ -9,8 +9,8 @@ use hangar_protocol::data::{Attachment, Commitments, Mode, NotificationKind, Wor
 use hangar_protocol::permission::PermissionOutcome;
 use jiff::Timestamp;
 
-use super::checkpoint::Checkpoint;
 use super::agent::AgentEnd;
+use super::checkpoint::Checkpoint;
 use super::hooks::HookRequest;
 use crate::agents::call::AgentCall;
 use crate::entropy::Entropy;

@@ -75,6 +75,11 @@ impl Session {
         self.config.hooks = hooks;
     }
 
+    /// Which of the session's own tools may be shown, from the next model call on.
+    pub fn set_own_tools(&mut self, filter: crate::tool::ToolFilter) {
+        self.config.own_tools = filter;
+    }
+
     /// Whether the model is shown images, from the next model call on.
     pub fn set_vision(&mut self, vision: bool) {
         self.config.vision = vision;

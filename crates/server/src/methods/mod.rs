@@ -1,7 +1,7 @@
 //! What a client may ask: one table, one file per namespace.
 
-mod checkpoints;
 mod agents;
+mod checkpoints;
 mod event_log;
 mod history;
 mod inference;
