@@ -165,7 +165,7 @@ impl Session {
                 self.after_tool_done(id, kind, output.ok().flatten(), step, context);
             }
             HookKind::AgentStop | HookKind::SubagentStop => {
-                self.stop_decided(id, output.ok().flatten(), step, context)
+                self.stop_decided(id, output.ok().flatten(), step, context);
             }
             HookKind::PreCompact | HookKind::ErrorOccurred | HookKind::SessionEnd => {}
         }
