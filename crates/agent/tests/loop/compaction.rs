@@ -172,7 +172,9 @@ async fn a_call_and_its_result_are_never_on_two_sides_of_a_summary() {
         }
         assert!(open.is_empty());
     }
-    assert_eq!(outcomes(&stage), [true]);
+    // At this threshold every answer may begin a summary.
+    let outcomes = outcomes(&stage);
+    assert!(!outcomes.is_empty() && outcomes.iter().all(|succeeded| *succeeded), "{outcomes:?}");
 }
 
 #[tokio::test(start_paused = true)]
