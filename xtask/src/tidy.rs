@@ -34,8 +34,9 @@ const MAY_USE: &[(&str, &[&str])] = &[
     ("hangar-tools", &["hangar-agent", "hangar-process", "hangar-protocol"]),
     ("hangar-store", &["hangar-agent", "hangar-protocol"]),
     ("hangar-acp", &["hangar-agent", "hangar-protocol", "hangar-store"]),
+    ("hangar-custom", &["hangar-agent", "hangar-process", "hangar-protocol"]),
     ("hangar-runtimes", &["hangar-process", "hangar-protocol"]),
-    ("hangar-server", &["hangar-agent", "hangar-protocol", "hangar-store"]),
+    ("hangar-server", &["hangar-agent", "hangar-custom", "hangar-protocol", "hangar-store"]),
     ("hangar-telemetry", &["hangar-agent", "hangar-protocol"]),
     ("hangar-test-support", &["hangar-models"]),
     (
@@ -43,6 +44,7 @@ const MAY_USE: &[(&str, &[&str])] = &[
         &[
             "hangar-acp",
             "hangar-agent",
+            "hangar-custom",
             "hangar-models",
             "hangar-protocol",
             "hangar-server",

@@ -27,12 +27,12 @@ pub use crew::Refused;
 
 use crate::agents::crew::Models;
 use crate::entropy::Entropy;
+use crate::hook::{HookAnswer, HookRequest};
 use crate::log::{Fact, LogError, SessionLog};
 use crate::model::ModelProvider;
 use crate::retry::Reason;
 use crate::session::{
-    Command, Context, Effect, HookRequest, Input, Inspection, Opening, PendingPermission, Reminder, Session,
-    Step, iso,
+    Command, Context, Effect, Input, Inspection, Opening, PendingPermission, Reminder, Session, Step, iso,
 };
 use crate::tool::{ToolContext, ToolInput, ToolOutcome, ToolSpec, Toolset};
 use crew::Reader;
@@ -63,8 +63,8 @@ pub trait Surroundings: Send {
 
 /// Someone else's code that is asked at fixed points of a session.
 pub trait Hooks: Send + Sync {
-    /// Asks, and waits for the answer no longer than is sensible. `None` is "no opinion".
-    fn ask(&self, request: &HookRequest) -> BoxFuture<'static, Result<Option<serde_json::Value>, String>>;
+    /// Asks, and waits for the answer no longer than is sensible.
+    fn ask(&self, request: &HookRequest) -> BoxFuture<'static, HookAnswer>;
 }
 
 /// What a session runs on.
@@ -268,7 +268,8 @@ impl Driver {
         }
         let main = self.session().config();
         let policy = main.policy.clone();
-        let (permissions, questions, hooks) = (main.user_reachable, main.questions_answered, main.hooks);
+        let (permissions, questions, hooks) =
+            (main.user_reachable, main.questions_answered, main.client_hooks);
         if let Some(lane) = self.lanes.get_mut(&id) {
             *lane.session.policy_mut() = policy;
             lane.session.set_reachable(permissions, questions, hooks);

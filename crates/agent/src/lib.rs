@@ -9,6 +9,7 @@ pub mod courier;
 pub mod digest;
 pub mod driver;
 pub mod entropy;
+pub mod hook;
 pub mod log;
 pub mod model;
 pub mod permissions;

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use futures_util::future::BoxFuture;
 use hangar_protocol::Body;
-use hangar_protocol::data::{CodeChanges, ToolType};
+use hangar_protocol::data::{CodeChanges, SkillContextDelivered, ToolType};
 use hangar_protocol::permission::PermissionRequest;
 use tokio_util::sync::CancellationToken;
 
@@ -90,6 +90,8 @@ pub struct ToolOutcome {
     pub exit_code: Option<i32>,
     pub changes: CodeChanges,
     pub telemetry: Option<serde_json::Value>,
+    /// A skill that the call brought. The model is told it once all calls of the turn have their results.
+    pub skill: Option<SkillContextDelivered>,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -122,6 +124,7 @@ impl ToolOutcome {
             exit_code: None,
             changes: CodeChanges::default(),
             telemetry: None,
+            skill: None,
         }
     }
 }

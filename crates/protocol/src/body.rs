@@ -77,6 +77,8 @@ events! {
     CapabilitiesChanged(CapabilitiesChanged) = "capabilities.changed" ephemeral;
     CommandQueued(CommandQueued) = "command.queued" ephemeral;
     CommandCompleted(CommandCompleted) = "command.completed" ephemeral;
+    CommandExecute(CommandExecute) = "command.execute" ephemeral;
+    CommandsChanged(CommandsChanged) = "commands.changed" ephemeral;
     ModeChanged(ModeChanged) = "session.mode_changed" logged;
     ModeNoticeDelivered(ModeNoticeDelivered) = "session.mode_notice_delivered" logged;
     TaskComplete(TaskComplete) = "session.task_complete" logged;
@@ -124,6 +126,8 @@ events! {
     ExternalToolCompleted(ExternalToolCompleted) = "external_tool.completed" ephemeral;
     HookStart(HookStart) = "hook.start" logged;
     HookEnd(HookEnd) = "hook.end" logged;
+    HookProgress(HookProgress) = "hook.progress" ephemeral;
+    SkillContextDelivered(SkillContextDelivered) = "skill.context_delivered" logged;
     UserInputRequested(UserInputRequested) = "user_input.requested" ephemeral;
     UserInputCompleted(UserInputCompleted) = "user_input.completed" ephemeral;
     Abort(Abort) = "abort" logged;

@@ -336,6 +336,10 @@ impl Driver {
             questions_answered: main.questions_answered,
             may_ask: main.may_ask,
             hooks: main.hooks,
+            client_hooks: main.client_hooks,
+            // Announced by the session, for all.
+            skills: Vec::new(),
+            warnings: Vec::new(),
             headers: main.headers.clone(),
             own_tools: main.own_tools.clone(),
             session_dir: main.session_dir.clone(),

@@ -79,6 +79,23 @@ impl Rule {
         })
     }
 
+    /// The rule that lets a tool run, by the tool's name or an alias of it, with or without an argument. A name that
+    /// means nothing lets nothing run.
+    pub fn of_tool(text: &str) -> Option<Self> {
+        let (name, argument) = match text.trim().split_once('(') {
+            Some((name, rest)) => (name, format!("({rest}")),
+            None => (text.trim(), String::new()),
+        };
+        let kind = match name.to_ascii_lowercase().as_str() {
+            "bash" | "shell" | "powershell" | "execute" => "shell",
+            "create" | "edit" | "write" | "multiedit" | "notebookedit" | "apply_patch" => "write",
+            "view" | "read" | "notebookread" | "grep" | "glob" | "search" => "read",
+            "webfetch" | "web_fetch" | "url" => "url",
+            _ => name,
+        };
+        Self::parse(&format!("{kind}{argument}")).ok()
+    }
+
     pub fn matches_command(&self, identifier: &str) -> bool {
         match self {
             Rule::Shell(None) => true,

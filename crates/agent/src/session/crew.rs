@@ -8,6 +8,7 @@ use super::tools::Stage;
 use super::{AgentReport, Context, Effect, Origin, Prompt, ReadForModel, Session, Step, Timing};
 use crate::agents::AgentDefinition;
 use crate::agents::call::AgentCall;
+use crate::hook::HookKind;
 
 impl Session {
     /// Has the driver deal with a call; its result comes as any tool's does.
@@ -124,7 +125,10 @@ impl Session {
     /// Whether hooks are asked about a prompt before it is taken.
     pub(super) fn has_prompt_hooks(&self) -> bool {
         // An agent's first prompt is the one that hooks are asked about, and only where it plays a role of its own.
-        self.config.hooks && self.agent().is_none_or(|role| role.has_role && !self.greeted)
+        match self.agent() {
+            None => self.asks_about_prompts(),
+            Some(role) => role.has_role && !self.greeted && self.asks(HookKind::SubagentStart),
+        }
     }
 }
 
@@ -136,5 +140,6 @@ fn prompt_of(report: AgentReport) -> Prompt {
         origin: Origin::AgentReport { kind: report.notice.kind, read: report.read.map(Box::new) },
         message_id: None,
         headers: Vec::new(),
+        preface: Vec::new(),
     }
 }

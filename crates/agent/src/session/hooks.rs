@@ -1,78 +1,48 @@
-//! Hooks: someone else's code that is asked at fixed points of a session and may change what happens next.
+//! When hooks are asked, and what their answers change.
 //!
 //! The session decides when to ask and what an answer means; the driver asks. An answer that does not come, or that
 //! makes no sense, changes nothing, except before a tool: a hook that failed there might have said no.
 
-use hangar_protocol::data::{self, Delivery};
+use hangar_protocol::data::{self, Delivery, NotificationKind};
+use hangar_protocol::permission::{PermissionOutcome, PermissionRequest};
 use serde_json::{Value, json};
 
 use super::run::{Ending, Phase, Run};
 use super::tools::Stage;
 use super::{Context, Effect, Input, Inspection, Origin, Prompt, Session, Step, Timing};
-use crate::tool::{ToolOutcome, ToolStatus};
+use crate::hook::{HookAnswer, HookFailure, HookKind, HookRequest};
+use crate::tool::{AccessRequest, ToolOutcome, ToolStatus};
 
 /// How often in a row hooks may send a run on that was about to end.
 const MAX_BLOCKED_STOPS: u32 = 8;
 /// The most that a hook may add to a tool's result.
 const MAX_GUIDANCE: usize = 10 << 10;
 
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum HookKind {
-    SessionStart,
-    UserPromptSubmitted,
-    UserPromptTransformed,
-    PreToolUse,
-    PostToolUse,
-    PostToolUseFailure,
-    AgentStop,
-    PreCompact,
-    SubagentStart,
-    SubagentStop,
-    ErrorOccurred,
-    SessionEnd,
-}
-
-impl HookKind {
-    pub fn as_str(self) -> &'static str {
-        match self {
-            HookKind::SessionStart => "sessionStart",
-            HookKind::UserPromptSubmitted => "userPromptSubmitted",
-            HookKind::UserPromptTransformed => "userPromptTransformed",
-            HookKind::PreToolUse => "preToolUse",
-            HookKind::PostToolUse => "postToolUse",
-            HookKind::PostToolUseFailure => "postToolUseFailure",
-            HookKind::AgentStop => "agentStop",
-            HookKind::PreCompact => "preCompact",
-            HookKind::SubagentStart => "subagentStart",
-            HookKind::SubagentStop => "subagentStop",
-            HookKind::ErrorOccurred => "errorOccurred",
-            HookKind::SessionEnd => "sessionEnd",
-        }
-    }
-}
-
-/// One question to the hooks.
-#[derive(Debug, Clone)]
-pub struct HookRequest {
-    pub id: String,
-    pub kind: HookKind,
-    pub input: Value,
-}
-
 /// A prompt on its way through the hooks.
 pub(super) struct Preparing {
     prompt: Prompt,
     delivery: Delivery,
+    /// The question that is open.
     hook: String,
     stage: HookKind,
     /// Said by the hooks of the session's start, before the prompt.
     opening: Option<String>,
     /// What stands for the prompt before the model.
     text: String,
-    reminders: Vec<String>,
 }
 
 impl Session {
+    /// Whether there is someone to ask.
+    pub(super) fn asks(&self, kind: HookKind) -> bool {
+        self.config.client_hooks || self.config.hooks.contains(kind)
+    }
+
+    pub(super) fn asks_about_prompts(&self) -> bool {
+        [HookKind::SessionStart, HookKind::UserPromptSubmitted, HookKind::UserPromptTransformed]
+            .into_iter()
+            .any(|kind| self.asks(kind))
+    }
+
     /// Asks the hooks something, on the record.
     fn ask_hooks(
         &mut self,
@@ -114,20 +84,41 @@ impl Session {
         step: &mut Step,
         context: &mut Context<'_>,
     ) {
-        let text = prompt.text.clone();
         let first = !std::mem::replace(&mut self.greeted, true);
-        let (stage, fields) = if self.agent().is_some() {
-            (HookKind::SubagentStart, self.agent_facts())
+        let stage = if self.agent().is_some() {
+            HookKind::SubagentStart
         } else if first {
-            let source = if self.resumed { "resume" } else { "new" };
-            (HookKind::SessionStart, json!({ "source": source, "initialPrompt": text }))
+            HookKind::SessionStart
         } else {
-            (HookKind::UserPromptSubmitted, json!({ "prompt": text }))
+            HookKind::UserPromptSubmitted
         };
-        let hook = self.ask_hooks(stage, fields, step, context);
-        let preparing =
-            Preparing { prompt, delivery, hook, stage, opening: None, text, reminders: Vec::new() };
-        self.set_phase(Phase::Preparing(Box::new(preparing)));
+        let text = prompt.text.clone();
+        let preparing = Preparing { prompt, delivery, hook: String::new(), stage, opening: None, text };
+        self.ask_about_prompt(Box::new(preparing), step, context);
+    }
+
+    /// Asks the hooks of the prompt's stage, or goes on with the next if there are none.
+    fn ask_about_prompt(
+        &mut self,
+        mut preparing: Box<Preparing>,
+        step: &mut Step,
+        context: &mut Context<'_>,
+    ) {
+        if !self.asks(preparing.stage) {
+            return self.prompt_answered(preparing, None, step, context);
+        }
+        let prompt = &preparing.prompt.text;
+        let fields = match preparing.stage {
+            HookKind::SubagentStart => self.agent_facts(),
+            HookKind::SessionStart => {
+                let source = if self.resumed { "resume" } else { "new" };
+                json!({ "source": source, "initialPrompt": prompt })
+            }
+            HookKind::UserPromptSubmitted => json!({ "prompt": prompt }),
+            _ => json!({ "prompt": prompt, "transformedPrompt": preparing.text }),
+        };
+        preparing.hook = self.ask_hooks(preparing.stage, fields, step, context);
+        self.set_phase(Phase::Preparing(preparing));
     }
 
     fn set_phase(&mut self, phase: Phase) {
@@ -139,7 +130,7 @@ impl Session {
     pub(super) fn hook_done(
         &mut self,
         id: &str,
-        output: Result<Option<Value>, String>,
+        output: HookAnswer,
         step: &mut Step,
         context: &mut Context<'_>,
     ) {
@@ -150,7 +141,7 @@ impl Session {
             hook_type: kind.as_str().to_owned(),
             output: output.as_ref().ok().cloned().flatten(),
             success: output.is_ok(),
-            error: output.as_ref().err().map(|message| data::HookError { message: message.clone() }),
+            error: output.as_ref().err().map(|failure| data::HookError { message: failure.message.clone() }),
         };
         self.emit(step, end);
         match kind {
@@ -161,12 +152,16 @@ impl Session {
                 self.prompt_hook_done(id, output.ok().flatten(), step, context);
             }
             HookKind::PreToolUse => self.before_tool_done(id, output, step, context),
+            HookKind::PermissionRequest => {
+                self.permission_hook_done(id, output.ok().flatten(), step, context);
+            }
             HookKind::PostToolUse | HookKind::PostToolUseFailure => {
                 self.after_tool_done(id, kind, output.ok().flatten(), step, context);
             }
             HookKind::AgentStop | HookKind::SubagentStop => {
                 self.stop_decided(id, output.ok().flatten(), step, context);
             }
+            HookKind::Notification => self.notification_answered(output.ok().flatten(), step, context),
             HookKind::PreCompact | HookKind::ErrorOccurred | HookKind::SessionEnd => {}
         }
     }
@@ -179,13 +174,21 @@ impl Session {
         context: &mut Context<'_>,
     ) {
         let Some(Run { phase, .. }) = &mut self.run else { return };
-        let mut preparing = match std::mem::replace(phase, Phase::Between) {
-            Phase::Preparing(preparing) if preparing.hook == id => preparing,
-            other => {
-                *phase = other;
-                return;
+        match std::mem::replace(phase, Phase::Between) {
+            Phase::Preparing(preparing) if preparing.hook == id => {
+                self.prompt_answered(preparing, output, step, context);
             }
-        };
+            other => *phase = other,
+        }
+    }
+
+    fn prompt_answered(
+        &mut self,
+        mut preparing: Box<Preparing>,
+        output: Option<Value>,
+        step: &mut Step,
+        context: &mut Context<'_>,
+    ) {
         let said = |key: &str| output.as_ref().and_then(|output| output[key].as_str()).map(str::to_owned);
         match preparing.stage {
             HookKind::SubagentStart => {
@@ -199,36 +202,25 @@ impl Session {
             }
             HookKind::SessionStart => {
                 preparing.opening = said("additionalContext");
-                let fields = json!({ "prompt": preparing.prompt.text });
                 preparing.stage = HookKind::UserPromptSubmitted;
-                preparing.hook = self.ask_hooks(preparing.stage, fields, step, context);
-                self.set_phase(Phase::Preparing(preparing));
+                self.ask_about_prompt(preparing, step, context);
             }
             HookKind::UserPromptSubmitted => {
                 if let Some(modified) = said("modifiedPrompt") {
                     preparing.text = modified;
                 }
-                preparing.reminders.extend(said("additionalContext"));
                 let mut wording = self.wording(&preparing.text, &preparing.prompt.attachments, context.now);
-                for reminder in &preparing.reminders {
+                if let Some(reminder) = said("additionalContext") {
                     wording.push_str(&format!("\n\n<system_reminder>\n{reminder}\n</system_reminder>"));
                 }
-                let fields = json!({ "prompt": preparing.prompt.text, "transformedPrompt": wording });
                 preparing.text = wording;
                 preparing.stage = HookKind::UserPromptTransformed;
-                preparing.hook = self.ask_hooks(preparing.stage, fields, step, context);
-                self.set_phase(Phase::Preparing(preparing));
+                self.ask_about_prompt(preparing, step, context);
             }
             _ => {
                 let wording = said("modifiedTransformedPrompt").unwrap_or(preparing.text);
                 if let Some(opening) = preparing.opening {
-                    let message = data::UserMessage {
-                        content: String::new(),
-                        transformed_content: Some(opening),
-                        source: Some("session-start-hook".to_owned()),
-                        ..Default::default()
-                    };
-                    self.emit(step, message);
+                    self.emit(step, said_by_hook(opening, "session-start-hook"));
                 }
                 self.deliver(preparing.prompt, Some(wording), preparing.delivery, step, context);
                 self.begin_turn(step, context);
@@ -259,7 +251,7 @@ impl Session {
     fn before_tool_done(
         &mut self,
         hook: &str,
-        output: Result<Option<Value>, String>,
+        output: HookAnswer,
         step: &mut Step,
         context: &mut Context<'_>,
     ) {
@@ -272,20 +264,113 @@ impl Session {
         };
         let output = match output {
             Ok(output) => output.unwrap_or_default(),
-            Err(message) => {
-                let text = format!("Denied by preToolUse hook (hook errored): {message}");
-                self.complete(&id, ToolOutcome::of(ToolStatus::Denied, text), step);
+            Err(failure) => {
+                self.complete(&id, ToolOutcome::of(ToolStatus::Denied, hook_errored(&failure)), step);
                 return self.finish_tools(step, context);
             }
         };
-        if output["permissionDecision"] == "deny" {
-            let reason = output["permissionDecisionReason"].as_str().unwrap_or("No reason provided");
-            let text = format!("Denied by preToolUse hook: {reason}");
-            self.complete(&id, ToolOutcome::of(ToolStatus::Denied, text), step);
-        } else if output["modifiedArgs"].is_object() {
-            self.rewrite_arguments(&id, output["modifiedArgs"].clone(), step, context);
-        } else {
-            self.admit(&id, inspection.map(|inspection| *inspection), step, context);
+        if let Some(added) = output["additionalContext"].as_str() {
+            let text = format!("Additional context from preToolUse hook:\n{added}");
+            self.after_tools(said_by_hook(text, "pre-tool-use-hook").into());
+        }
+        let reason = output["permissionDecisionReason"].as_str();
+        match output["permissionDecision"].as_str() {
+            Some("deny") => {
+                let text = format!("Denied by preToolUse hook: {}", reason.unwrap_or("No reason provided"));
+                self.complete(&id, ToolOutcome::of(ToolStatus::Denied, text), step);
+            }
+            Some("ask") if self.config.user_reachable => self.confirm(&id, inspection, reason, step, context),
+            Some("ask") => {
+                let text = format!(
+                    "Denied by preToolUse hook (unable to ask user for confirmation): {}",
+                    reason.unwrap_or("No reason provided")
+                );
+                self.complete(&id, ToolOutcome::of(ToolStatus::Denied, text), step);
+            }
+            _ if output["modifiedArgs"].is_object() => {
+                self.rewrite_arguments(&id, output["modifiedArgs"].clone(), step, context);
+            }
+            _ => self.admit(&id, inspection.map(|inspection| *inspection), step, context),
+        }
+        self.finish_tools(step, context);
+    }
+
+    /// Asks a person about a call, because a hook wants that.
+    fn confirm(
+        &mut self,
+        id: &str,
+        inspection: Option<Box<Inspection>>,
+        reason: Option<&str>,
+        step: &mut Step,
+        context: &mut Context<'_>,
+    ) {
+        let Some(running) = self.running(id) else { return };
+        let request = PermissionRequest::Hook {
+            tool_call_id: Some(id.to_owned()),
+            tool_name: running.name().to_owned(),
+            tool_args: Some(running.arguments().clone()),
+            hook_message: reason.map(str::to_owned),
+        };
+        let request_id = context.entropy.uuid();
+        running.stage = Stage::AskingConfirmation {
+            request_id: request_id.clone(),
+            request: Box::new(request.clone()),
+            inspection,
+        };
+        self.emit(step, data::PermissionRequested { request_id, permission_request: request });
+    }
+
+    /// Asks whether a call may have what it needs, before rules and people are. Reading is never worth it.
+    pub(super) fn asks_about(&self, request: &PermissionRequest) -> bool {
+        self.asks(HookKind::PermissionRequest)
+            && !matches!(request, PermissionRequest::Read { .. } | PermissionRequest::Hook { .. })
+    }
+
+    pub(super) fn ask_permission_hooks(
+        &mut self,
+        id: &str,
+        access: AccessRequest,
+        step: &mut Step,
+        context: &mut Context<'_>,
+    ) {
+        let (tool, input) = family(&access.request);
+        let fields = json!({
+            "hookName": "permissionRequest",
+            "toolName": tool,
+            "toolInput": input,
+            "permissionSuggestions": [],
+        });
+        let hook = self.ask_hooks(HookKind::PermissionRequest, fields, step, context);
+        if let Some(running) = self.running(id) {
+            running.stage = Stage::PermissionHooks { hook, access: Box::new(access) };
+        }
+    }
+
+    fn permission_hook_done(
+        &mut self,
+        hook: &str,
+        output: Option<Value>,
+        step: &mut Step,
+        context: &mut Context<'_>,
+    ) {
+        let asked = |stage: &Stage| matches!(stage, Stage::PermissionHooks { hook: id, .. } if id == hook);
+        let Some(id) = self.waiting_call(asked) else { return };
+        let Some(running) = self.running(&id) else { return };
+        let Stage::PermissionHooks { access, .. } = std::mem::replace(&mut running.stage, Stage::Checking)
+        else {
+            return;
+        };
+        let output = output.unwrap_or_default();
+        match output["behavior"].as_str() {
+            Some("allow") => self.allow_access(&id, *access, step),
+            Some("deny") => {
+                let message = output["message"].as_str().unwrap_or("Permission denied by hook.").to_owned();
+                let interrupt = output["interrupt"].as_bool();
+                let outcome =
+                    PermissionOutcome::DeniedByPermissionRequestHook { message: Some(message), interrupt };
+                self.refuse_access(&id, outcome, step);
+            }
+            _ => self.decide_by_policy(&id, *access, step, context),
         }
         self.finish_tools(step, context);
     }
@@ -360,7 +445,8 @@ impl Session {
     pub(super) fn about_to_stop(&mut self, step: &mut Step, context: &mut Context<'_>) {
         let blocked = self.run.as_ref().map_or(0, |run| run.blocked_stops);
         let of_interest = self.agent().is_none_or(|role| role.has_role);
-        if !self.config.hooks || !of_interest || blocked >= MAX_BLOCKED_STOPS {
+        let kind = if self.agent().is_some() { HookKind::SubagentStop } else { HookKind::AgentStop };
+        if !self.asks(kind) || !of_interest || blocked >= MAX_BLOCKED_STOPS {
             return self.end_run(Ending::Answered, step, context);
         }
         let transcript = self.config.session_dir.join("events.jsonl");
@@ -409,6 +495,7 @@ impl Session {
             ),
             message_id: Some(context.entropy.uuid()),
             headers: self.run.as_ref().map(|run| run.headers.clone()).unwrap_or_default(),
+            preface: Vec::new(),
         };
         self.deliver(prompt, None, Delivery::Steering, step, context);
         self.begin_turn(step, context);
@@ -422,7 +509,7 @@ impl Session {
         step: &mut Step,
         context: &mut Context<'_>,
     ) {
-        if self.config.hooks {
+        if self.asks(HookKind::PreCompact) {
             let manual = trigger == data::CompactionTrigger::Manual;
             let transcript = self.config.session_dir.join("events.jsonl");
             let fields = json!({
@@ -436,11 +523,11 @@ impl Session {
 
     /// Tells the hooks of a failure. Nothing they say changes it.
     pub(super) fn announce_error(&mut self, message: &str, step: &mut Step, context: &mut Context<'_>) {
-        if self.config.hooks {
+        if self.asks(HookKind::ErrorOccurred) {
             let fields = json!({
                 "error": { "message": message, "name": "Error" },
                 "errorContext": "model_call",
-                "recoverable": false,
+                "recoverable": true,
             });
             self.ask_hooks(HookKind::ErrorOccurred, fields, step, context);
         }
@@ -448,10 +535,89 @@ impl Session {
 
     /// Tells the hooks that the session ends. The log is about to close, so this is not on the record.
     pub(super) fn announce_end(&mut self, failed: bool, step: &mut Step, context: &mut Context<'_>) {
-        if self.config.hooks {
-            let reason = if failed { "error" } else { "complete" };
+        if self.asks(HookKind::SessionEnd) {
+            let reason = match failed {
+                true => "error",
+                false if self.aborted => "abort",
+                false => "complete",
+            };
             let request = self.hook_request(HookKind::SessionEnd, json!({ "reason": reason }), context);
             step.effects.push(Effect::Hook(request));
+        }
+    }
+
+    /// Tells the hooks that someone is needed.
+    pub(super) fn notify_of_question(
+        &mut self,
+        request: &PermissionRequest,
+        step: &mut Step,
+        context: &mut Context<'_>,
+    ) {
+        let message = match request {
+            PermissionRequest::Shell(shell) => format!("Run command: {}", shell.full_command_text),
+            PermissionRequest::Write { file_name, .. } => format!("Edit file: {file_name}"),
+            PermissionRequest::Read { path, .. } => format!("Read: {path}"),
+            PermissionRequest::Url { url, .. } => format!("Fetch URL: {url}"),
+            PermissionRequest::Mcp { server_name, tool_name, .. } => {
+                format!("Use tool: {tool_name} of {server_name}")
+            }
+            PermissionRequest::Memory { fact, .. } => format!("Remember: {fact}"),
+            PermissionRequest::CustomTool { tool_name, .. } | PermissionRequest::Hook { tool_name, .. } => {
+                format!("Use tool: {tool_name}")
+            }
+        };
+        self.notify("permission_prompt", Some("Permission needed"), &message, step, context);
+    }
+
+    /// Tells the hooks of news from the background.
+    pub(super) fn notify_of_news(
+        &mut self,
+        kind: &NotificationKind,
+        text: &str,
+        step: &mut Step,
+        context: &mut Context<'_>,
+    ) {
+        let kind = match kind {
+            NotificationKind::AgentCompleted { .. } => "agent_completed",
+            NotificationKind::AgentIdle { .. } => "agent_idle",
+            NotificationKind::ShellCompleted { .. } => "shell_completed",
+            NotificationKind::ShellDetachedCompleted { .. } => "shell_detached_completed",
+            NotificationKind::InstructionDiscovered { .. } | NotificationKind::Unclassified {} => return,
+        };
+        self.notify(kind, None, text, step, context);
+    }
+
+    fn notify(
+        &mut self,
+        kind: &str,
+        title: Option<&str>,
+        message: &str,
+        step: &mut Step,
+        context: &mut Context<'_>,
+    ) {
+        if !self.asks(HookKind::Notification) {
+            return;
+        }
+        let mut fields = json!({
+            "message": message,
+            "hook_event_name": "Notification",
+            "notification_type": kind,
+        });
+        if let Some(title) = title {
+            fields["title"] = title.into();
+        }
+        self.ask_hooks(HookKind::Notification, fields, step, context);
+    }
+
+    /// What a hook says to news joins the run that is under way.
+    fn notification_answered(&mut self, output: Option<Value>, step: &mut Step, context: &mut Context<'_>) {
+        let Some(text) = output.as_ref().and_then(|output| output["additionalContext"].as_str()) else {
+            return;
+        };
+        if self.run.is_some() {
+            let origin = Origin::Source("notification-hook".to_owned());
+            let prompt = Prompt { timing: Timing::Steer, origin, ..Prompt::user(text) };
+            self.send(prompt, step, context);
         }
     }
 
@@ -469,7 +635,46 @@ impl Session {
 
 impl HookRequest {
     /// The answer of a hook as the session takes it.
-    pub fn done(&self, output: Result<Option<Value>, String>) -> Input {
+    pub fn done(&self, output: HookAnswer) -> Input {
         Input::HookDone { id: self.id.clone(), output }
+    }
+}
+
+/// A message to the model that no person sent.
+fn said_by_hook(text: String, source: &str) -> data::UserMessage {
+    data::UserMessage {
+        content: String::new(),
+        transformed_content: Some(text),
+        source: Some(source.to_owned()),
+        ..Default::default()
+    }
+}
+
+fn hook_errored(failure: &HookFailure) -> String {
+    match &failure.file {
+        Some(file) => format!("Denied by preToolUse hook from \"{file}\" (hook errored)"),
+        None => format!("Denied by preToolUse hook (hook errored): {}", failure.message),
+    }
+}
+
+/// What hooks about permissions are told: the kind of thing that is done, rather than the tool that would do it.
+fn family(request: &PermissionRequest) -> (String, Value) {
+    match request {
+        PermissionRequest::Shell(shell) => ("bash".to_owned(), json!({ "command": shell.full_command_text })),
+        PermissionRequest::Write { file_name, diff, .. } => {
+            ("edit".to_owned(), json!({ "file_path": file_name, "diff": diff }))
+        }
+        PermissionRequest::Read { path, .. } => ("view".to_owned(), json!({ "file_path": path })),
+        PermissionRequest::Url { url, .. } => ("web_fetch".to_owned(), json!({ "url": url })),
+        PermissionRequest::Mcp { server_name, tool_name, args, .. } => {
+            (format!("{server_name}-{tool_name}"), args.clone().unwrap_or_else(|| json!({})))
+        }
+        PermissionRequest::Memory { fact, .. } => ("store_memory".to_owned(), json!({ "fact": fact })),
+        PermissionRequest::CustomTool { tool_name, args, .. } => {
+            (tool_name.clone(), args.clone().unwrap_or_else(|| json!({})))
+        }
+        PermissionRequest::Hook { tool_name, tool_args, .. } => {
+            (tool_name.clone(), tool_args.clone().unwrap_or_else(|| json!({})))
+        }
     }
 }

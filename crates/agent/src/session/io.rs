@@ -11,9 +11,9 @@ use jiff::Timestamp;
 
 use super::agent::AgentEnd;
 use super::checkpoint::Checkpoint;
-use super::hooks::HookRequest;
 use crate::agents::call::AgentCall;
 use crate::entropy::Entropy;
+use crate::hook::{HookAnswer, HookRequest};
 use crate::model::{ModelError, ModelEvent, ModelRequest};
 use crate::retry::Reason;
 use crate::tool::{Access, ToolInput, ToolOutcome, ToolSpec};
@@ -44,7 +44,7 @@ pub enum Input {
     /// A hook has spoken, or failed.
     HookDone {
         id: String,
-        output: Result<Option<serde_json::Value>, String>,
+        output: HookAnswer,
     },
     /// Work that outlived its tool call has news.
     Background(Notice),
@@ -128,6 +128,8 @@ pub struct Prompt {
     pub message_id: Option<String>,
     /// Headers that the calls to the model for this prompt shall have.
     pub headers: Vec<(String, String)>,
+    /// What goes before it in the conversation: skills that it invokes by name.
+    pub preface: Vec<Body>,
 }
 
 /// Which waiting prompts are taken back.
@@ -168,6 +170,7 @@ impl Prompt {
             origin: Origin::User,
             message_id: None,
             headers: Vec::new(),
+            preface: Vec::new(),
         }
     }
 }

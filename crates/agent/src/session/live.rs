@@ -72,7 +72,7 @@ impl Session {
     pub fn set_reachable(&mut self, permissions: bool, questions: bool, hooks: bool) {
         self.config.user_reachable = permissions;
         self.config.questions_answered = questions;
-        self.config.hooks = hooks;
+        self.config.client_hooks = hooks;
     }
 
     /// Which of the session's own tools may be shown, from the next model call on.
@@ -105,7 +105,8 @@ impl Session {
         calls
             .iter()
             .filter_map(|running| match &running.stage {
-                Stage::AskingPermission { request_id, request } => {
+                Stage::AskingPermission { request_id, request }
+                | Stage::AskingConfirmation { request_id, request, .. } => {
                     Some(PendingPermission { request_id: request_id.clone(), request: (**request).clone() })
                 }
                 _ => None,

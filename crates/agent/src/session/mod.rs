@@ -31,7 +31,6 @@ use hangar_protocol::data::{self, Mode};
 pub use agent::{AgentEnd, AgentRole, Role};
 pub use checkpoint::Checkpoint;
 pub use compaction::Compaction;
-pub use hooks::{HookKind, HookRequest};
 pub use io::{
     AgentReport, CallSeq, Command, Context, Effect, Input, Inspection, Notice, Opening, Origin, Prompt,
     ReadForModel, Reminder, Step, Timing, Unqueue, iso,
@@ -44,8 +43,9 @@ pub use state::{State, Totals};
 use crate::agents::crew::Crew;
 use crate::conversation::INTERRUPTED;
 use crate::entropy::Entropy;
+use crate::hook::{HookKind, HookSet};
 use crate::model::{ProviderFacts, TokenMeter};
-use crate::permissions::Policy;
+use crate::permissions::{Policy, Rule};
 use crate::tool::{ToolFilter, ToolSpec};
 use compaction::Compacting;
 use just_in_time::Clockwork;
@@ -82,8 +82,14 @@ pub struct SessionConfig {
     /// Whether someone can answer questions.
     pub questions_answered: bool,
     pub may_ask: bool,
-    /// Whether hooks are to be asked at the points where they may be.
-    pub hooks: bool,
+    /// The points at which configured hooks are to be asked.
+    pub hooks: HookSet,
+    /// Whether a client wants its hooks asked, at every point.
+    pub client_hooks: bool,
+    /// The skills that there are at the start; they are announced.
+    pub skills: Vec<data::LoadedSkill>,
+    /// What was wrong with the configuration; said once, at the start.
+    pub warnings: Vec<String>,
     /// Headers of every call to the model.
     pub headers: Vec<(String, String)>,
     /// Which of the session's own tools the model may be shown.
@@ -130,11 +136,15 @@ pub struct Session {
     deeds: agent::Deeds,
     /// The prompt of the agent whose role the session plays.
     cast: Option<Arc<str>>,
+    /// Whether the last run was aborted.
+    aborted: bool,
 }
 
 impl Session {
     pub fn new(state: State, config: SessionConfig) -> Self {
-        Self {
+        let trusted: Vec<String> =
+            state.skills.iter().flat_map(|skill| skill.allowed_tools.iter().flatten().cloned()).collect();
+        let mut session = Self {
             state,
             config,
             run: None,
@@ -155,7 +165,15 @@ impl Session {
             failure: None,
             deeds: agent::Deeds::default(),
             cast: None,
-        }
+            aborted: false,
+        };
+        session.trust_skill(&trusted);
+        session
+    }
+
+    /// Tools that an invoked skill names need no further approval.
+    fn trust_skill(&mut self, allowed_tools: &[String]) {
+        self.config.policy.allow.extend(allowed_tools.iter().flat_map(|tool| Rule::of_tool(tool)));
     }
 
     pub fn state(&self) -> &State {
@@ -276,7 +294,11 @@ impl Session {
     }
 
     fn announce(&mut self, step: &mut Step) {
-        self.emit(step, data::SkillsLoaded { skills: Vec::new() });
+        let skills = self.config.skills.clone();
+        self.emit(step, data::SkillsLoaded { skills });
+        for warning in std::mem::take(&mut self.config.warnings) {
+            self.emit(step, data::SessionWarning::new("configuration", warning));
+        }
         if !self.config.disabled_tools.is_empty() {
             let message = format!("Disabled tools: {}", self.config.disabled_tools.join(", "));
             self.emit(step, data::SessionInfo::new("configuration", message));

@@ -1,5 +1,6 @@
 //! The outer loop: a run per prompt, a queue of prompts, steering, autopilot, and being idle.
 
+use hangar_protocol::Body;
 use hangar_protocol::data::{self, Attachment, AutopilotStop, Delivery, Mode};
 use jiff::Timestamp;
 
@@ -35,6 +36,8 @@ pub(super) struct Run {
     pub(super) room: Room,
     /// What the model said last.
     pub(super) answer: String,
+    /// What is said once all calls of the turn have their results.
+    pub(super) afterwards: Vec<Body>,
 }
 
 impl Run {
@@ -52,6 +55,7 @@ impl Run {
             blocked_stops: 0,
             room: Room::default(),
             answer: String::new(),
+            afterwards: Vec::new(),
         }
     }
 }
@@ -113,6 +117,7 @@ impl Session {
     }
 
     pub(super) fn background(&mut self, notice: Notice, step: &mut Step, context: &mut Context<'_>) {
+        self.notify_of_news(&notice.kind, &notice.text, step, context);
         let prompt = Prompt {
             text: notice.text,
             attachments: Vec::new(),
@@ -120,6 +125,7 @@ impl Session {
             origin: Origin::Notification(notice.kind),
             message_id: None,
             headers: Vec::new(),
+            preface: Vec::new(),
         };
         self.send(prompt, step, context);
     }
@@ -159,6 +165,12 @@ impl Session {
         step: &mut Step,
         context: &mut Context<'_>,
     ) {
+        for body in prompt.preface {
+            if let Body::SkillInvoked(skill) = &body {
+                self.trust_skill(&skill.allowed_tools.clone().unwrap_or_default());
+            }
+            self.emit(step, body);
+        }
         let mode = self.state.mode;
         let notice = (mode != self.state.noticed_mode).then_some(mode);
         let Some(run) = &self.run else { return };
@@ -265,6 +277,7 @@ impl Session {
     /// The run is over; decides what comes next.
     pub(super) fn end_run(&mut self, ending: Ending, step: &mut Step, context: &mut Context<'_>) {
         let answer = self.run.take().map(|run| run.answer).unwrap_or_default();
+        self.aborted = ending == Ending::Aborted;
         if self.agent().is_some() {
             return self.end_agent_run(ending, answer, step, context);
         }
@@ -296,6 +309,7 @@ impl Session {
                     origin: Origin::AutopilotNudge,
                     message_id: None,
                     headers: Vec::new(),
+                    preface: Vec::new(),
                 };
                 self.start_run(nudge, Delivery::Idle, step, context);
                 return;

@@ -4,7 +4,9 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 use std::sync::Arc;
 
-use hangar_protocol::data::{AssistantUsage, CodeChanges, Commitments, Mode, ModelMetric, NotificationKind};
+use hangar_protocol::data::{
+    AssistantUsage, CodeChanges, Commitments, Mode, ModelMetric, NotificationKind, SkillInvoked,
+};
 use hangar_protocol::{Body, Event};
 
 use super::just_in_time::SOURCE as JUST_IN_TIME;
@@ -50,6 +52,8 @@ pub struct State {
     pub roll: Roll,
     /// The agent whose role the session plays.
     pub selected: Option<String>,
+    /// Skills that were invoked, in order.
+    pub skills: Vec<SkillInvoked>,
 }
 
 /// What the session has cost and changed so far.
@@ -88,6 +92,7 @@ impl Default for State {
             open_turn: OpenTurn::default(),
             roll: Roll::default(),
             selected: None,
+            skills: Vec::new(),
         }
     }
 }
@@ -118,6 +123,7 @@ impl State {
                 | "tool.execution_complete"
                 | "hook.start"
                 | "hook.end"
+                | "skill.context_delivered"
                 | "session.context_changed"
                 | "subagent.started"
                 | "subagent.selected"
@@ -220,7 +226,6 @@ impl State {
                 let pending = Pending::Client { request_id: asked.request_id.clone() };
                 self.pending.insert(asked.tool_call_id.clone(), pending);
             }
-            Body::SkillInvoked(skill) => self.conversation.skill(skill),
             Body::Commitments(commitments) => self.commitments.clone_from(commitments),
             Body::ImagesWithheld(_) => self.conversation.withhold_images(),
             Body::HookStart(start) if start.hook_type == "preToolUse" => {
@@ -236,6 +241,12 @@ impl State {
                     self.conversation.rewrite_call(&call, arguments);
                 }
             }
+            Body::SkillInvoked(skill) => {
+                self.skills.retain(|known| known.path != skill.path);
+                self.skills.push(skill.clone());
+                self.conversation.skill(skill);
+            }
+            Body::SkillContextDelivered(skill) => self.conversation.notice(&skill.content),
             Body::ContextChanged(context) => self.cwd.clone_from(&context.directory.cwd),
             Body::Abort(_) => {
                 self.pending.clear();

@@ -12,6 +12,7 @@ use super::call::parse_arguments;
 use super::own_tools::OwnTool;
 use super::run::{Ending, Phase, Run, millis_between};
 use super::{Context, Effect, Inspection, Reminder, Session, Step};
+use crate::hook::HookKind;
 use crate::model::{Part, ToolCall};
 use crate::permissions::{Approval, Verdict, texts};
 use crate::prompt::notices;
@@ -38,6 +39,17 @@ pub(super) enum Stage {
     AskingPermission {
         request_id: String,
         request: Box<PermissionRequest>,
+    },
+    /// A hook wants a person to confirm the call; what it needs is looked at afterwards.
+    AskingConfirmation {
+        request_id: String,
+        request: Box<PermissionRequest>,
+        inspection: Option<Box<Inspection>>,
+    },
+    /// Hooks are asked whether the call may have what it needs.
+    PermissionHooks {
+        hook: String,
+        access: Box<AccessRequest>,
     },
     AskingUser {
         request_id: String,
@@ -207,7 +219,7 @@ impl Session {
         step: &mut Step,
         context: &mut Context<'_>,
     ) {
-        if self.config.hooks {
+        if self.asks(HookKind::PreToolUse) {
             return self.before_tool(id, inspection, step, context);
         }
         self.admit(id, inspection, step, context);
@@ -255,13 +267,29 @@ impl Session {
             let refused = ToolOutcome::of(ToolStatus::Denied, notices::PLAN_REFUSAL);
             return self.complete(id, refused, step);
         }
+        // What a rule forbids is forbidden whatever a hook says.
+        let forbidden = matches!(self.config.policy.decide(&access), Verdict::Deny { .. });
+        if !forbidden && self.asks_about(&access.request) {
+            return self.ask_permission_hooks(id, access, step, context);
+        }
+        self.decide_by_policy(id, access, step, context);
+    }
+
+    pub(super) fn decide_by_policy(
+        &mut self,
+        id: &str,
+        access: AccessRequest,
+        step: &mut Step,
+        context: &mut Context<'_>,
+    ) {
         match self.config.policy.decide(&access) {
-            Verdict::Allow => self.run_tool(id, touched(access), step),
+            Verdict::Allow => self.allow_access(id, access, step),
             Verdict::Deny { rules } => {
                 let denied = ToolOutcome::of(ToolStatus::Denied, texts::denied_by_rules(&rules));
                 self.complete(id, denied, step);
             }
             Verdict::Ask { .. } if self.config.user_reachable => {
+                self.notify_of_question(&access.request, step, context);
                 let request_id = context.entropy.uuid();
                 let permission_request = access.request.clone();
                 if let Some(running) = self.running(id) {
@@ -272,10 +300,15 @@ impl Session {
                 self.emit(step, data::PermissionRequested { request_id, permission_request });
             }
             Verdict::Ask { .. } => {
+                self.notify_of_question(&access.request, step, context);
                 let denied = ToolOutcome::of(ToolStatus::Denied, texts::NO_USER);
                 self.complete(id, denied, step);
             }
         }
+    }
+
+    pub(super) fn allow_access(&mut self, id: &str, access: AccessRequest, step: &mut Step) {
+        self.run_tool(id, touched(access), step);
     }
 
     /// Whether a call would change anything but the session's own folder.
@@ -373,7 +406,11 @@ impl Session {
         step: &mut Step,
         context: &mut Context<'_>,
     ) {
-        let asked = |stage: &Stage| matches!(stage, Stage::AskingPermission { request_id: id, .. } if id == request_id);
+        let asked = |stage: &Stage| match stage {
+            Stage::AskingPermission { request_id: id, .. }
+            | Stage::AskingConfirmation { request_id: id, .. } => id == request_id,
+            _ => false,
+        };
         let Some(id) = self.waiting_call(asked) else { return };
         let completed = data::PermissionCompleted {
             request_id: request_id.to_owned(),
@@ -389,25 +426,51 @@ impl Session {
         match answer {
             PermissionOutcome::Approved {}
             | PermissionOutcome::ApprovedForSession { .. }
-            | PermissionOutcome::ApprovedForLocation { .. } => self.run_tool(&id, Vec::new(), step),
-            PermissionOutcome::Cancelled { .. }
-            | PermissionOutcome::DeniedByRules { .. }
-            | PermissionOutcome::DeniedNoApprovalRuleAndCouldNotRequestFromUser {} => {
-                self.complete(&id, ToolOutcome::of(ToolStatus::Denied, texts::NO_USER), step);
-            }
-            PermissionOutcome::DeniedInteractivelyByUser { feedback, force_reject } => {
-                let text = texts::rejected_by_user(feedback.as_deref());
-                let status =
-                    if force_reject == Some(true) { ToolStatus::Rejected } else { ToolStatus::Denied };
-                self.complete(&id, ToolOutcome::of(status, text), step);
-            }
-            PermissionOutcome::DeniedByPermissionRequestHook { message, interrupt } => {
-                let text = texts::denied_by_hook(message.as_deref());
-                let status = if interrupt == Some(true) { ToolStatus::Rejected } else { ToolStatus::Denied };
-                self.complete(&id, ToolOutcome::of(status, text), step);
-            }
+            | PermissionOutcome::ApprovedForLocation { .. } => self.approved(&id, step, context),
+            refusal => self.refuse_access(&id, refusal, step),
         }
         self.finish_tools(step, context);
+    }
+
+    fn approved(&mut self, id: &str, step: &mut Step, context: &mut Context<'_>) {
+        let Some(running) = self.running(id) else { return };
+        match std::mem::replace(&mut running.stage, Stage::Checking) {
+            // The hook is content; what the call needs is another question.
+            Stage::AskingConfirmation { inspection, .. } => {
+                self.admit(id, inspection.map(|inspection| *inspection), step, context);
+            }
+            _ => self.run_tool(id, Vec::new(), step),
+        }
+    }
+
+    pub(super) fn refuse_access(&mut self, id: &str, refusal: PermissionOutcome, step: &mut Step) {
+        let ending = |ends: Option<bool>| {
+            if ends == Some(true) { ToolStatus::Rejected } else { ToolStatus::Denied }
+        };
+        let outcome = match refusal {
+            PermissionOutcome::DeniedInteractivelyByUser { feedback, force_reject } => {
+                ToolOutcome::of(ending(force_reject), texts::rejected_by_user(feedback.as_deref()))
+            }
+            PermissionOutcome::DeniedByPermissionRequestHook { message, interrupt } => {
+                ToolOutcome::of(ending(interrupt), texts::denied_by_hook(message.as_deref()))
+            }
+            PermissionOutcome::Approved {}
+            | PermissionOutcome::ApprovedForSession { .. }
+            | PermissionOutcome::ApprovedForLocation { .. }
+            | PermissionOutcome::Cancelled { .. }
+            | PermissionOutcome::DeniedByRules { .. }
+            | PermissionOutcome::DeniedNoApprovalRuleAndCouldNotRequestFromUser {} => {
+                ToolOutcome::of(ToolStatus::Denied, texts::NO_USER)
+            }
+        };
+        self.complete(id, outcome, step);
+    }
+
+    /// Keeps something to be said once all calls of the turn have their results.
+    pub(super) fn after_tools(&mut self, body: Body) {
+        if let Some(run) = &mut self.run {
+            run.afterwards.push(body);
+        }
     }
 
     pub(super) fn waiting_call(&self, waits: impl Fn(&Stage) -> bool) -> Option<String> {
@@ -422,6 +485,9 @@ impl Session {
     pub(super) fn progress(&mut self, body: Body, step: &mut Step) {
         // What a cancelled call still says comes after the end of its run and is no longer news.
         if matches!(&self.run, Some(Run { phase: Phase::Tools { .. }, .. })) {
+            if let Body::SkillInvoked(skill) = &body {
+                self.trust_skill(&skill.allowed_tools.clone().unwrap_or_default());
+            }
             self.emit(step, body);
         }
     }
@@ -436,7 +502,14 @@ impl Session {
         if self.running(id).is_none() {
             return;
         }
-        if self.config.hooks && matches!(outcome.status, ToolStatus::Success | ToolStatus::Failure) {
+        let asked = match outcome.status {
+            ToolStatus::Success => self.asks(HookKind::PostToolUse),
+            ToolStatus::Failure => self.asks(HookKind::PostToolUseFailure),
+            ToolStatus::Denied | ToolStatus::Rejected | ToolStatus::Interrupted | ToolStatus::Timeout => {
+                false
+            }
+        };
+        if asked {
             return self.after_tool(id, outcome, step, context);
         }
         let mut outcome = outcome;
@@ -450,11 +523,12 @@ impl Session {
         self.finish_tools(step, context);
     }
 
-    pub(super) fn complete(&mut self, id: &str, outcome: ToolOutcome, step: &mut Step) {
+    pub(super) fn complete(&mut self, id: &str, mut outcome: ToolOutcome, step: &mut Step) {
         let Some(run) = &mut self.run else { return };
         let (interaction_id, turn_id) = (run.interaction_id.clone(), run.turn.to_string());
         run.rejected |= outcome.status == ToolStatus::Rejected;
         let succeeded = outcome.status == ToolStatus::Success;
+        run.afterwards.extend(outcome.skill.take().map(Body::from));
         let Some(running) = self.running(id) else { return };
         running.stage = Stage::Done;
         if !succeeded {
@@ -493,6 +567,10 @@ impl Session {
             .flat_map(|running| running.touched.iter().map(|path| (path.clone(), running.call.name.clone())))
             .collect();
         self.end_turn(step);
+        let afterwards = self.run.as_mut().map(|run| std::mem::take(&mut run.afterwards)).unwrap_or_default();
+        for body in afterwards {
+            self.emit(step, body);
+        }
         if completed {
             self.end_run(Ending::TaskComplete, step, context);
         } else if rejected {

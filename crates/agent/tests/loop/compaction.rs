@@ -7,7 +7,8 @@ use expect_test::expect;
 use futures_util::future::BoxFuture;
 use hangar_agent::driver::Hooks;
 use hangar_agent::model::{Message, ModelErrorKind, ModelRequest, Part, ToolChoice};
-use hangar_agent::session::{Command, Compaction, HookRequest, Prompt, State};
+use hangar_agent::hook::HookRequest;
+use hangar_agent::session::{Command, Compaction, Prompt, State};
 use hangar_protocol::Body;
 use hangar_protocol::data::{
     Attachment, Commitments, NotificationKind, SkillInvoked, SystemNotification, Todo,

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use expect_test::{Expect, expect};
 use futures_util::future::BoxFuture;
 use hangar_agent::driver::Hooks;
-use hangar_agent::session::HookRequest;
+use hangar_agent::hook::{HookAnswer, HookRequest};
 use serde_json::{Value, json};
 
 use crate::stage::{Line, Setting, Stage, call};
@@ -14,12 +14,12 @@ use crate::stage::{Line, Setting, Stage, call};
 pub(crate) struct Scripted(pub(crate) Vec<(&'static str, Value)>);
 
 impl Hooks for Scripted {
-    fn ask(&self, request: &HookRequest) -> BoxFuture<'static, Result<Option<Value>, String>> {
+    fn ask(&self, request: &HookRequest) -> BoxFuture<'static, HookAnswer> {
         let said =
             self.0.iter().find(|(kind, _)| *kind == request.kind.as_str()).map(|(_, answer)| answer.clone());
         Box::pin(async move {
             match said {
-                Some(Value::String(failure)) if failure == "!" => Err("it broke".to_owned()),
+                Some(Value::String(failure)) if failure == "!" => Err("it broke".to_owned().into()),
                 said => Ok(said),
             }
         })

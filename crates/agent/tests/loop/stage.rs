@@ -11,6 +11,7 @@ use hangar_agent::agents::builtin;
 use hangar_agent::agents::crew::{Crew, Limits, ModelChoice, Models, Reporting};
 use hangar_agent::driver::{Driver, EventSink, Host, Surroundings};
 use hangar_agent::entropy::Entropy;
+use hangar_agent::hook::HookSet;
 use hangar_agent::log::{LogError, Seq, SessionLog};
 use hangar_agent::model::*;
 use hangar_agent::permissions::Policy;
@@ -368,7 +369,10 @@ impl Stage {
             autopilot_cap: setting.cap,
             user_reachable: setting.user_reachable,
             questions_answered: setting.user_reachable,
-            hooks: setting.hooks.is_some(),
+            hooks: if setting.hooks.is_some() { HookSet::ALL } else { HookSet::NONE },
+            client_hooks: false,
+            skills: Vec::new(),
+            warnings: Vec::new(),
             compaction: setting.compaction,
             vision: true,
             headers: Vec::new(),

@@ -27,3 +27,11 @@ pub struct HookEnd {
 pub struct HookError {
     pub message: String,
 }
+
+/// What a hook says of itself while it works.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub struct HookProgress {
+    pub message: String,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub temporary: Option<bool>,
+}

@@ -239,6 +239,30 @@ pub struct CommandCompleted {
     pub request_id: String,
 }
 
+/// A command that a client brought is to be carried out by it.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct CommandExecute {
+    pub request_id: String,
+    /// As it was typed: `/deploy production`.
+    pub command: String,
+    pub command_name: String,
+    pub args: String,
+}
+
+/// The commands that clients bring, all of them.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub struct CommandsChanged {
+    pub commands: Vec<ClientCommand>,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ClientCommand {
+    pub name: String,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub description: Option<String>,
+}
+
 /// The durable twin of [`SnapshotRewind`]: everything from an event on no longer counts. The log itself is not rewritten.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
@@ -364,7 +388,7 @@ pub struct PendingMessagesModified {}
 
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct SkillsLoaded {
-    pub skills: Vec<serde_json::Value>,
+    pub skills: Vec<super::LoadedSkill>,
 }
 
 #[derive(Debug, Clone, Serialize, Deserialize)]

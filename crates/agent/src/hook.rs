@@ -1,0 +1,228 @@
+//! Hooks: someone else's code that is asked at fixed points of a session. Here is what they may be asked, and how the
+//! answers of several become one. When they are asked and what an answer changes, the session decides.
+
+use std::sync::Arc;
+
+use futures_util::future::BoxFuture;
+use serde_json::{Map, Value};
+
+use crate::driver::Hooks;
+
+macro_rules! kinds {
+    ($( $variant:ident = $name:literal; )*) => {
+        #[derive(Debug, Clone, Copy, PartialEq, Eq)]
+        pub enum HookKind {
+            $( $variant, )*
+        }
+
+        impl HookKind {
+            pub const ALL: &'static [HookKind] = &[$( HookKind::$variant, )*];
+
+            pub fn as_str(self) -> &'static str {
+                match self {
+                    $( HookKind::$variant => $name, )*
+                }
+            }
+        }
+    };
+}
+
+kinds! {
+    SessionStart = "sessionStart";
+    SessionEnd = "sessionEnd";
+    UserPromptSubmitted = "userPromptSubmitted";
+    UserPromptTransformed = "userPromptTransformed";
+    PreToolUse = "preToolUse";
+    PostToolUse = "postToolUse";
+    PostToolUseFailure = "postToolUseFailure";
+    PermissionRequest = "permissionRequest";
+    AgentStop = "agentStop";
+    SubagentStart = "subagentStart";
+    SubagentStop = "subagentStop";
+    PreCompact = "preCompact";
+    ErrorOccurred = "errorOccurred";
+    Notification = "notification";
+}
+
+/// Which hooks there are someone to ask for. Asking nobody would still be on the record, so it is not done.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct HookSet(u16);
+
+impl HookSet {
+    pub const NONE: HookSet = HookSet(0);
+    pub const ALL: HookSet = HookSet(u16::MAX);
+
+    pub fn contains(self, kind: HookKind) -> bool {
+        self.0 & (1 << kind as u16) != 0
+    }
+
+    pub fn is_empty(self) -> bool {
+        self.0 == 0
+    }
+}
+
+impl FromIterator<HookKind> for HookSet {
+    fn from_iter<I: IntoIterator<Item = HookKind>>(kinds: I) -> Self {
+        Self(kinds.into_iter().fold(0, |set, kind| set | 1 << kind as u16))
+    }
+}
+
+/// One question to the hooks.
+#[derive(Debug, Clone)]
+pub struct HookRequest {
+    pub id: String,
+    pub kind: HookKind,
+    pub input: Value,
+}
+
+/// A hook that gave no answer.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct HookFailure {
+    pub message: String,
+    /// The file that the hook is configured in, if it is.
+    pub file: Option<String>,
+}
+
+impl From<String> for HookFailure {
+    fn from(message: String) -> Self {
+        Self { message, file: None }
+    }
+}
+
+/// What a hook says; `None` is "no opinion".
+pub type HookAnswer = Result<Option<Value>, HookFailure>;
+
+/// Several sources of hooks, asked one after the other.
+pub struct Chain(pub Vec<Arc<dyn Hooks>>);
+
+impl Hooks for Chain {
+    fn ask(&self, request: &HookRequest) -> BoxFuture<'static, HookAnswer> {
+        let sources = self.0.clone();
+        let request = request.clone();
+        Box::pin(async move {
+            let mut answers = Answers::default();
+            for source in sources {
+                if answers.settled(request.kind) {
+                    break;
+                }
+                answers.add(source.ask(&request).await);
+            }
+            answers.into_answer(request.kind)
+        })
+    }
+}
+
+/// The answers of several hooks on their way to one.
+#[derive(Debug, Default)]
+pub struct Answers {
+    said: Option<Value>,
+    failure: Option<HookFailure>,
+}
+
+impl Answers {
+    pub fn add(&mut self, answer: HookAnswer) {
+        match answer {
+            Ok(said) => self.said = merge(self.said.take(), said),
+            Err(failure) => self.failure = self.failure.take().or(Some(failure)),
+        }
+    }
+
+    /// Whether nobody else need be asked: a call that is refused stays so, and so does one whose hook failed.
+    pub fn settled(&self, kind: HookKind) -> bool {
+        let refused = self.said.as_ref().is_some_and(|said| said["permissionDecision"] == "deny");
+        kind == HookKind::PreToolUse && (refused || self.failure.is_some())
+    }
+
+    /// Before a tool a failure is a refusal; elsewhere it only counts where nobody else had something to say.
+    pub fn into_answer(self, kind: HookKind) -> HookAnswer {
+        let refused = self.said.as_ref().is_some_and(|said| said["permissionDecision"] == "deny");
+        match self.failure {
+            Some(failure) if kind == HookKind::PreToolUse && !refused => Err(failure),
+            Some(failure) if self.said.is_none() => Err(failure),
+            _ => Ok(self.said),
+        }
+    }
+}
+
+/// Later answers add to and override earlier ones; the strictest decision about a call stands.
+fn merge(before: Option<Value>, after: Option<Value>) -> Option<Value> {
+    match (before, after) {
+        (Some(Value::Object(mut before)), Some(Value::Object(after))) => {
+            let keeps_decision = strictness(&before) > strictness(&after);
+            for (key, value) in after {
+                if keeps_decision && key.starts_with("permissionDecision") {
+                    continue;
+                }
+                let joined = match (key.as_str(), before.get(&key), &value) {
+                    ("additionalContext", Some(Value::String(first)), Value::String(second)) => {
+                        Some(format!("{first}\n\n{second}").into())
+                    }
+                    _ => None,
+                };
+                before.insert(key, joined.unwrap_or(value));
+            }
+            Some(Value::Object(before))
+        }
+        (before, None | Some(Value::Null)) => before,
+        (_, after) => after,
+    }
+}
+
+fn strictness(answer: &Map<String, Value>) -> u8 {
+    match answer.get("permissionDecision").and_then(Value::as_str) {
+        Some("deny") => 3,
+        Some("ask") => 2,
+        Some(_) => 1,
+        None => 0,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    fn check(answers: &[Value], expected: Value) {
+        let mut all = Answers::default();
+        for answer in answers {
+            all.add(Ok(Some(answer.clone())));
+        }
+        assert_eq!(all.into_answer(HookKind::PreToolUse), Ok(Some(expected)));
+    }
+
+    #[test]
+    fn a_refusal_stands_whatever_others_say() {
+        let deny = json!({ "permissionDecision": "deny", "permissionDecisionReason": "no" });
+        check(&[deny.clone(), json!({ "permissionDecision": "allow" })], deny.clone());
+        check(&[json!({ "permissionDecision": "ask" }), deny.clone()], deny);
+    }
+
+    #[test]
+    fn the_last_word_about_a_permission_counts() {
+        check(
+            &[json!({ "behavior": "allow" }), json!({ "behavior": "deny" })],
+            json!({ "behavior": "deny" }),
+        );
+        check(
+            &[json!({ "behavior": "deny" }), json!({ "behavior": "allow" })],
+            json!({ "behavior": "allow" }),
+        );
+    }
+
+    #[test]
+    fn contexts_are_joined_by_a_blank_line() {
+        check(
+            &[json!({ "additionalContext": "a" }), json!({ "additionalContext": "b", "x": 1 })],
+            json!({ "additionalContext": "a\n\nb", "x": 1 }),
+        );
+    }
+
+    #[test]
+    fn a_set_knows_its_kinds() {
+        let set: HookSet = [HookKind::AgentStop, HookKind::Notification].into_iter().collect();
+        let known: Vec<_> = HookKind::ALL.iter().filter(|kind| set.contains(**kind)).collect();
+        assert_eq!(known, [&HookKind::AgentStop, &HookKind::Notification]);
+        assert!(HookKind::ALL.iter().all(|kind| HookSet::ALL.contains(*kind)));
+    }
+}

@@ -1,0 +1,169 @@
+//! Agents that people describe in files: front matter for what they may use, the rest for how they behave.
+
+use std::path::Path;
+
+use hangar_agent::agents::{AgentDefinition, AgentSource, AgentTools};
+use serde_json::Map;
+
+use crate::plugins::Plugin;
+use crate::{Places, files_in, frontmatter, read};
+
+/// How much an agent may be told.
+const PROMPT_LIMIT: usize = 30_000;
+/// Agents of one session.
+const MAX_AGENTS: usize = 200;
+/// Where a project keeps agents, in order.
+const PROJECT_DIRS: [&str; 2] = [".github/agents", ".claude/agents"];
+
+/// All agents of the project, the user and the plugins; of two with the same name the nearer one. With what was wrong.
+pub fn find_agents(places: &Places, plugins: &[Plugin]) -> (Vec<AgentDefinition>, Vec<String>) {
+    let mut found = Found::default();
+    for dir in places.upwards() {
+        for name in PROJECT_DIRS {
+            found.directory(&dir.join(name));
+        }
+    }
+    found.directory(&places.home.join("agents"));
+    for dir in plugins.iter().flat_map(|plugin| &plugin.agent_dirs) {
+        found.directory(dir);
+    }
+    (found.agents, found.warnings)
+}
+
+#[derive(Default)]
+struct Found {
+    agents: Vec<AgentDefinition>,
+    warnings: Vec<String>,
+}
+
+impl Found {
+    fn directory(&mut self, dir: &Path) {
+        for path in files_in(dir, &[".md"]) {
+            if self.agents.len() >= MAX_AGENTS {
+                return;
+            }
+            match agent(&path) {
+                Ok(agent) if self.agents.iter().any(|known| known.name == agent.name) => {}
+                Ok(agent) => self.agents.push(agent),
+                Err(problem) => {
+                    self.warnings.push(format!("The agent {} is not loaded: {problem}.", path.display()));
+                }
+            }
+        }
+    }
+}
+
+fn agent(path: &Path) -> Result<AgentDefinition, String> {
+    let text = read(path)?.ok_or("it is gone")?;
+    let document = frontmatter::split(&text)?;
+    let head = document.head;
+    let file = path.file_name().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default();
+    let id = file.strip_suffix(".agent.md").or_else(|| file.strip_suffix(".md")).unwrap_or(&file);
+    let description = head.text("description").ok_or("it has no `description`")?;
+    if document.body.chars().count() > PROMPT_LIMIT {
+        return Err(format!("its text is longer than {PROMPT_LIMIT} characters"));
+    }
+    let tools = match head.list("tools") {
+        None => AgentTools::Inherited,
+        Some(tools) if tools.iter().any(|tool| tool == "*") => AgentTools::Inherited,
+        Some(tools) => AgentTools::Only(tools),
+    };
+    let models = match head.list("model") {
+        // What others write for "whatever the caller has".
+        Some(models) => models.into_iter().filter(|model| model != "inherit").collect(),
+        None => Vec::new(),
+    };
+    let mcp_servers = match head.get("mcp-servers") {
+        Some(serde_json::Value::Object(servers)) => servers.clone(),
+        _ => Map::new(),
+    };
+    let model_invocable = match (head.flag("disable-model-invocation"), head.flag("infer")) {
+        (Some(disabled), _) => !disabled,
+        (None, Some(infer)) => infer,
+        (None, None) => true,
+    };
+    Ok(AgentDefinition {
+        name: id.to_owned(),
+        display_name: head.text("name").unwrap_or_else(|| id.to_owned()),
+        description,
+        prompt: document.body.trim().to_owned(),
+        tools,
+        models,
+        effort: head.text("reasoning-effort"),
+        mcp_servers,
+        skills: head.list("skills").unwrap_or_default(),
+        model_invocable,
+        user_invocable: head.flag("user-invocable").unwrap_or(true),
+        source: AgentSource::File(path.to_owned()),
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn tree(files: &[(&str, &str)]) -> tempfile::TempDir {
+        let dir = tempfile::tempdir().unwrap();
+        for (name, content) in files {
+            let path = dir.path().join(name);
+            std::fs::create_dir_all(path.parent().unwrap()).unwrap();
+            std::fs::write(path, content).unwrap();
+        }
+        dir
+    }
+
+    fn find(dir: &tempfile::TempDir, cwd: &str) -> (Vec<AgentDefinition>, Vec<String>) {
+        let root = dir.path().to_path_buf();
+        let places = Places {
+            home: root.join("home"),
+            cwd: root.join(cwd),
+            git_root: Some(root),
+            ..Places::default()
+        };
+        find_agents(&places, &[])
+    }
+
+    #[test]
+    fn the_nearest_agent_of_a_name_counts() {
+        let dir = tree(&[
+            ("sub/.claude/agents/a.md", "---\ndescription: near\n---\nNear."),
+            (".github/agents/a.agent.md", "---\ndescription: far\n---\nFar."),
+            (".github/agents/b.agent.md", "---\ndescription: b\nname: Bee\n---\nB."),
+            ("home/agents/b.md", "---\ndescription: mine\n---\n"),
+        ]);
+        let (agents, warnings) = find(&dir, "sub");
+        assert_eq!(warnings, [""; 0]);
+        let told: Vec<(&str, &str, &str)> = agents
+            .iter()
+            .map(|agent| (agent.name.as_str(), agent.display_name.as_str(), agent.description.as_str()))
+            .collect();
+        assert_eq!(told, [("a", "a", "near"), ("b", "Bee", "b")]);
+    }
+
+    #[test]
+    fn tools_are_a_list_or_text_and_a_star_is_all() {
+        let check = |tools: &str, expected: AgentTools| {
+            let dir = tree(&[("agents/a.md", &format!("---\ndescription: d\n{tools}\n---\nx"))]);
+            assert_eq!(agent(&dir.path().join("agents/a.md")).unwrap().tools, expected);
+        };
+        check("", AgentTools::Inherited);
+        check("tools: ['*']", AgentTools::Inherited);
+        check("tools: []", AgentTools::Only(vec![]));
+        check("tools: Read, Bash", AgentTools::Only(vec!["Read".into(), "Bash".into()]));
+    }
+
+    #[test]
+    fn broken_agents_are_named_and_left_out() {
+        let long = format!("---\ndescription: d\n---\n{}", "x".repeat(PROMPT_LIMIT + 1));
+        let dir = tree(&[
+            (".github/agents/none.md", "no head"),
+            (".github/agents/long.md", &long),
+            (".github/agents/ok.md", "---\ndescription: d\nmodel: inherit\ninfer: false\n---\nx"),
+        ]);
+        let (agents, warnings) = find(&dir, "");
+        assert_eq!(agents.len(), 1);
+        assert!(agents[0].models.is_empty() && !agents[0].model_invocable);
+        assert_eq!(warnings.len(), 2, "{warnings:?}");
+        assert!(warnings.iter().all(|warning| warning.contains(".md is not loaded: ")), "{warnings:?}");
+    }
+}

@@ -1,0 +1,198 @@
+//! Running one hook command: the payload in, one document out, and nothing left behind.
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+use std::process::Stdio;
+use std::time::Duration;
+
+use rustix::process::{Pid, Signal};
+use tokio::io::{AsyncRead, AsyncReadExt, AsyncWriteExt};
+use tokio::process::Command;
+
+use super::Surroundings;
+
+/// The most that a hook may print.
+const OUTPUT_LIMIT: usize = 10 << 20;
+/// What is kept of its complaints.
+const COMPLAINTS_LIMIT: usize = 64 << 10;
+/// The longest line that may be a word on progress.
+const PROGRESS_LIMIT: usize = 64 << 10;
+
+#[derive(Debug)]
+pub(super) struct CommandHook {
+    pub(super) script: String,
+    pub(super) cwd: Option<PathBuf>,
+    pub(super) env: BTreeMap<String, String>,
+}
+
+/// How a command ended.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) enum Ended {
+    Exited { code: Option<i32>, stdout: String, stderr: String },
+    TimedOut,
+    TooLoud,
+    NotStarted(String),
+}
+
+impl CommandHook {
+    /// Whoever drops the future ends the command and what it started.
+    pub(super) async fn run(
+        &self,
+        payload: &str,
+        cwd: &Path,
+        timeout: Duration,
+        surroundings: &Surroundings,
+        progress: impl Fn(String),
+    ) -> Ended {
+        let cwd = match &self.cwd {
+            Some(dir) => cwd.join(dir),
+            None => cwd.to_path_buf(),
+        };
+        let mut command = Command::new(&surroundings.shell);
+        command
+            .arg("-c")
+            .arg(&self.script)
+            .current_dir(cwd)
+            .env_clear()
+            .envs(&surroundings.env)
+            .envs(&self.env)
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped())
+            .kill_on_drop(true)
+            .process_group(0);
+        dies_with_us(&mut command);
+        let mut child = match command.spawn() {
+            Ok(child) => child,
+            Err(error) => return Ended::NotStarted(error.to_string()),
+        };
+        let group = Group::of(&child);
+        let (stdin, stdout, stderr) = (child.stdin.take(), child.stdout.take(), child.stderr.take());
+        let feed = async {
+            if let Some(mut stdin) = stdin {
+                // A command need not listen.
+                let _ = stdin.write_all(payload.as_bytes()).await;
+                let _ = stdin.shutdown().await;
+            }
+        };
+        let exit = async {
+            let status = child.wait().await;
+            // What it left running would hold its output open.
+            drop(group);
+            status.ok().and_then(|status| status.code())
+        };
+        let out = async {
+            match stdout {
+                Some(stdout) => document(stdout, progress).await,
+                None => Some(Vec::new()),
+            }
+        };
+        let err = async {
+            match stderr {
+                Some(stderr) => complaints(stderr).await,
+                None => Vec::new(),
+            }
+        };
+        let all = async { tokio::join!(feed, exit, out, err) };
+        match tokio::time::timeout(timeout, all).await {
+            Err(_) => Ended::TimedOut,
+            Ok(((), _, None, _)) => Ended::TooLoud,
+            Ok(((), code, Some(stdout), stderr)) => Ended::Exited {
+                code,
+                stdout: String::from_utf8_lossy(&stdout).into_owned(),
+                stderr: String::from_utf8_lossy(&stderr).into_owned(),
+            },
+        }
+    }
+}
+
+/// Has the kernel end the command if this process is killed before it can.
+#[cfg(target_os = "linux")]
+#[expect(unsafe_code, reason = "the standard library has no stable way to set the death signal of a child")]
+fn dies_with_us(command: &mut Command) {
+    // SAFETY: the closure runs in the child between fork and exec, where only async-signal-safe functions may be called.
+    // prctl(2) is one; the wrapper around it neither allocates nor takes a lock, and it captures nothing.
+    unsafe {
+        command.pre_exec(|| {
+            rustix::process::set_parent_process_death_signal(Some(Signal::KILL))
+                .map_err(|error| std::io::Error::from_raw_os_error(error.raw_os_error()))
+        });
+    }
+}
+
+#[cfg(not(target_os = "linux"))]
+fn dies_with_us(_command: &mut Command) {}
+
+/// The processes of a command; ended when this is dropped.
+struct Group(Option<Pid>);
+
+impl Group {
+    fn of(child: &tokio::process::Child) -> Self {
+        Self(child.id().and_then(|id| i32::try_from(id).ok()).and_then(Pid::from_raw))
+    }
+}
+
+impl Drop for Group {
+    fn drop(&mut self) {
+        if let Some(leader) = self.0 {
+            // Nobody is left to end in the usual case.
+            let _ = rustix::process::kill_process_group(leader, Signal::KILL);
+        }
+    }
+}
+
+/// All output but the lines about progress; `None` if it is too much.
+async fn document(mut from: impl AsyncRead + Unpin, progress: impl Fn(String)) -> Option<Vec<u8>> {
+    let mut kept = Vec::new();
+    let mut total = 0;
+    // Where the line begins that is not complete yet.
+    let mut line = 0;
+    let mut chunk = vec![0; 16 << 10];
+    loop {
+        let count = from.read(&mut chunk).await.unwrap_or(0);
+        if count == 0 {
+            break;
+        }
+        total += count;
+        if total > OUTPUT_LIMIT {
+            return None;
+        }
+        kept.extend_from_slice(&chunk[..count]);
+        while let Some(length) = kept[line..].iter().position(|byte| *byte == b'\n') {
+            let end = line + length + 1;
+            match progress_of(&kept[line..end]) {
+                Some(message) => {
+                    progress(message);
+                    kept.drain(line..end);
+                }
+                None => line = end,
+            }
+        }
+    }
+    if let Some(message) = progress_of(&kept[line..]) {
+        progress(message);
+        kept.truncate(line);
+    }
+    Some(kept)
+}
+
+fn progress_of(line: &[u8]) -> Option<String> {
+    if line.len() > PROGRESS_LIMIT || !line.starts_with(b"{") {
+        return None;
+    }
+    let said: serde_json::Value = serde_json::from_slice(line).ok()?;
+    (said["type"] == "progress").then(|| said["message"].as_str().unwrap_or_default().to_owned())
+}
+
+async fn complaints(mut from: impl AsyncRead + Unpin) -> Vec<u8> {
+    let mut kept = Vec::new();
+    let mut chunk = vec![0; 4 << 10];
+    loop {
+        let count = from.read(&mut chunk).await.unwrap_or(0);
+        if count == 0 {
+            return kept;
+        }
+        let room = COMPLAINTS_LIMIT.saturating_sub(kept.len()).min(count);
+        kept.extend_from_slice(&chunk[..room]);
+    }
+}

@@ -1,0 +1,260 @@
+//! Files that configure hooks. What is wrong in one costs the entry or the file, never the others.
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use hangar_agent::hook::{HookKind, HookRequest};
+use regex::Regex;
+use serde_json::Value;
+
+use super::command::CommandHook;
+use super::http::HttpHook;
+use super::payload::{self, Style};
+use crate::plugins::Plugin;
+use crate::{Places, files_in, jsonc, read};
+
+/// How long a hook may take that does not say so itself.
+const DEFAULT_TIMEOUT: Duration = Duration::from_secs(30);
+/// The longest that a hook may allow itself.
+const MAX_TIMEOUT: Duration = Duration::from_secs(600);
+/// Hooks of one session.
+const MAX_ENTRIES: usize = 256;
+
+/// One configured hook.
+#[derive(Debug)]
+pub(super) struct Entry {
+    pub(super) kind: HookKind,
+    pub(super) style: Style,
+    matcher: Option<Regex>,
+    pub(super) timeout: Duration,
+    pub(super) action: Action,
+    /// Where it is configured, for people.
+    pub(super) file: String,
+}
+
+#[derive(Debug)]
+pub(super) enum Action {
+    Command(CommandHook),
+    Http(HttpHook),
+}
+
+impl Entry {
+    pub(super) fn is_about(&self, request: &HookRequest) -> bool {
+        self.kind == request.kind
+            && self.matcher.as_ref().is_none_or(|matcher| {
+                payload::matched(request, self.style).iter().any(|subject| matcher.is_match(subject))
+            })
+    }
+}
+
+/// Where a configuration comes from.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Origin {
+    /// Of the machine; nobody else can switch it off.
+    Policy,
+    User,
+    Project,
+    Plugin,
+}
+
+/// All hooks that were found, in the order in which they are asked, and what was wrong.
+#[derive(Debug, Default)]
+pub struct HookFiles {
+    pub(super) entries: Vec<Entry>,
+    pub warnings: Vec<String>,
+}
+
+/// What a file must have besides hooks.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Shape {
+    /// A file of hooks, with its version.
+    Hooks,
+    /// Settings, of which hooks are one.
+    Settings,
+}
+
+impl HookFiles {
+    /// Looks at every documented place. `disabled` switches off all but the machine's own.
+    pub fn find(policy_dir: Option<&Path>, places: &Places, plugins: &[Plugin], disabled: bool) -> Self {
+        let mut found = Self::default();
+        for path in policy_dir.map(|dir| files_in(dir, &[".json"])).unwrap_or_default() {
+            found.file(&path, Shape::Hooks, None);
+        }
+        if disabled {
+            return found;
+        }
+        for path in files_in(&places.home.join("hooks"), &[".json"]) {
+            found.file(&path, Shape::Hooks, None);
+        }
+        found.file(&places.home.join("settings.json"), Shape::Settings, None);
+        if places.trusted {
+            let root = places.root();
+            for path in files_in(&root.join(".github/hooks"), &[".json"]) {
+                found.file(&path, Shape::Hooks, None);
+            }
+            for dir in [".github/copilot", ".claude"] {
+                for name in ["settings.json", "settings.local.json"] {
+                    found.file(&root.join(dir).join(name), Shape::Settings, None);
+                }
+            }
+        }
+        for plugin in plugins {
+            for path in &plugin.hook_files {
+                found.file(path, Shape::Settings, Some(&plugin.root));
+            }
+            if let Some(hooks) = &plugin.hooks {
+                let name = plugin.root.display().to_string();
+                found.document(hooks, &name, Some(&plugin.root));
+            }
+        }
+        found
+    }
+
+    pub fn is_empty(&self) -> bool {
+        self.entries.is_empty()
+    }
+
+    fn file(&mut self, path: &Path, shape: Shape, plugin: Option<&Path>) {
+        let name = path.display().to_string();
+        let text = match read(path) {
+            Ok(Some(text)) => text,
+            Ok(None) => return,
+            Err(problem) => return self.warnings.push(problem),
+        };
+        // Settings that are broken are reported by whoever reads settings.
+        let document = match jsonc::parse(&text) {
+            Ok(document) => document,
+            Err(_) if shape == Shape::Settings && plugin.is_none() => return,
+            Err(error) => {
+                return self.warnings.push(format!("The hooks of {name} are not loaded: {error}."));
+            }
+        };
+        if shape == Shape::Hooks {
+            match document.get("version").and_then(Value::as_u64) {
+                Some(1) => {}
+                _ => {
+                    let problem = "it has no `\"version\": 1`";
+                    return self.warnings.push(format!("The hooks of {name} are not loaded: {problem}."));
+                }
+            }
+            if document["disableAllHooks"] == true {
+                return;
+            }
+        }
+        self.document(&document, &name, plugin);
+    }
+
+    fn document(&mut self, document: &Value, name: &str, plugin: Option<&Path>) {
+        let hooks = document.get("hooks").unwrap_or(document);
+        let Some(events) = hooks.as_object().filter(|_| document.get("hooks").is_some() || plugin.is_some())
+        else {
+            return;
+        };
+        for (event, entries) in events {
+            let Some((kind, style)) = payload::event(event) else {
+                self.warnings.push(format!("{name} has hooks for `{event}`, which nothing ever asks."));
+                continue;
+            };
+            for entry in entries.as_array().into_iter().flatten() {
+                self.entry(entry, entry.get("matcher"), (kind, style), name, plugin);
+            }
+        }
+    }
+
+    /// An entry, or several that share a matcher.
+    fn entry(
+        &mut self,
+        entry: &Value,
+        matcher: Option<&Value>,
+        event: (HookKind, Style),
+        name: &str,
+        plugin: Option<&Path>,
+    ) {
+        if let Some(inner) = entry.get("hooks").and_then(Value::as_array) {
+            for entry in inner {
+                self.entry(entry, entry.get("matcher").or(matcher), event, name, plugin);
+            }
+            return;
+        }
+        match parse(entry, matcher, event, name, plugin) {
+            Ok(Some(entry)) if self.entries.len() < MAX_ENTRIES => self.entries.push(entry),
+            Ok(Some(_)) => {
+                self.warnings.push(format!("{name} has more hooks than the {MAX_ENTRIES} that are asked."));
+            }
+            Ok(None) => {}
+            Err(problem) => {
+                let event = event.0.as_str();
+                self.warnings.push(format!("A {event} hook of {name} is left out: {problem}."));
+            }
+        }
+    }
+}
+
+fn parse(
+    entry: &Value,
+    matcher: Option<&Value>,
+    (kind, style): (HookKind, Style),
+    name: &str,
+    plugin: Option<&Path>,
+) -> Result<Option<Entry>, String> {
+    let text = |key: &str| {
+        entry
+            .get(key)
+            .and_then(Value::as_str)
+            .filter(|text| !text.is_empty())
+            .map(|text| rooted(text, plugin))
+    };
+    let strings = |key: &str| -> BTreeMap<String, String> {
+        let members = entry.get(key).and_then(Value::as_object).into_iter().flatten();
+        members.filter_map(|(key, value)| Some((key.clone(), rooted(value.as_str()?, plugin)))).collect()
+    };
+    let action = match entry.get("type").and_then(Value::as_str).unwrap_or("command") {
+        "command" => {
+            let script = text("bash").or_else(|| text("command"));
+            let Some(script) = script else {
+                return match text("powershell") {
+                    // Meant for other systems.
+                    Some(_) => Ok(None),
+                    None => Err("it has no `bash` or `command`".to_owned()),
+                };
+            };
+            let mut env = strings("env");
+            if let Some(root) = plugin {
+                env.insert("PLUGIN_ROOT".to_owned(), root.display().to_string());
+                env.insert("CLAUDE_PLUGIN_ROOT".to_owned(), root.display().to_string());
+            }
+            Action::Command(CommandHook { script, cwd: text("cwd").map(PathBuf::from), env })
+        }
+        "http" => {
+            let url = text("url").ok_or("it has no `url`")?;
+            let allowed = entry.get("allowedEnvVars").and_then(Value::as_array).into_iter().flatten();
+            let allowed = allowed.filter_map(|name| name.as_str().map(str::to_owned)).collect();
+            Action::Http(HttpHook { url, headers: strings("headers"), allowed_env_vars: allowed })
+        }
+        // Speaks for a person who begins a session by hand, and there is none.
+        "prompt" if kind == HookKind::SessionStart && text("prompt").is_some() => return Ok(None),
+        other => return Err(format!("its type `{other}` is unknown here")),
+    };
+    let matcher = match matcher.and_then(Value::as_str) {
+        None | Some("" | "*") => None,
+        Some(pattern) => Some(
+            Regex::new(&format!("^(?:{pattern})$"))
+                .map_err(|_| format!("its matcher `{pattern}` is not a regular expression"))?,
+        ),
+    };
+    let seconds = entry.get("timeoutSec").or_else(|| entry.get("timeout")).and_then(Value::as_f64);
+    let timeout = seconds
+        .filter(|seconds| *seconds > 0.0)
+        .and_then(|seconds| Duration::try_from_secs_f64(seconds).ok())
+        .map_or(DEFAULT_TIMEOUT, |timeout| timeout.min(MAX_TIMEOUT));
+    Ok(Some(Entry { kind, style, matcher, timeout, action, file: name.to_owned() }))
+}
+
+/// Text in which a plugin may have named its own folder.
+fn rooted(text: &str, plugin: Option<&Path>) -> String {
+    match plugin {
+        Some(root) => crate::plugins::rooted(text, root),
+        None => text.to_owned(),
+    }
+}

@@ -1,0 +1,167 @@
+//! Hooks that people configured in files: who is asked, in which order, and what an exit code means.
+
+mod command;
+mod config;
+mod http;
+mod payload;
+
+use std::collections::BTreeMap;
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use futures_util::future::BoxFuture;
+use hangar_agent::driver::Hooks;
+use hangar_agent::hook::{Answers, HookAnswer, HookFailure, HookKind, HookRequest, HookSet};
+use hangar_agent::session::{Command, Input};
+use hangar_protocol::data::{HookProgress, SessionWarning};
+use serde_json::{Value, json};
+use tokio::sync::mpsc;
+
+pub use config::{HookFiles, Origin};
+
+use command::Ended;
+use config::{Action, Entry};
+
+/// What hooks run in.
+#[derive(Debug, Clone)]
+pub struct Surroundings {
+    /// What runs the text of a command.
+    pub shell: PathBuf,
+    /// The variables of the process, without those that are secret.
+    pub env: BTreeMap<String, String>,
+    /// Whether hooks may be asked over HTTP on this machine without TLS.
+    pub allow_localhost: bool,
+}
+
+/// The configured hooks of a session.
+pub struct ConfiguredHooks {
+    entries: Vec<Arc<Entry>>,
+    surroundings: Arc<Surroundings>,
+    /// Takes what is worth telling while a hook works.
+    news: mpsc::Sender<Input>,
+}
+
+impl ConfiguredHooks {
+    /// `None` if nothing is configured.
+    pub fn new(files: HookFiles, surroundings: Surroundings, news: mpsc::Sender<Input>) -> Option<Self> {
+        let entries: Vec<Arc<Entry>> = files.entries.into_iter().map(Arc::new).collect();
+        (!entries.is_empty()).then(|| Self { entries, surroundings: Arc::new(surroundings), news })
+    }
+
+    /// What anybody wants to be asked about.
+    pub fn kinds(&self) -> HookSet {
+        self.entries.iter().map(|entry| entry.kind).collect()
+    }
+}
+
+impl Hooks for ConfiguredHooks {
+    fn ask(&self, request: &HookRequest) -> BoxFuture<'static, HookAnswer> {
+        let entries: Vec<Arc<Entry>> =
+            self.entries.iter().filter(|entry| entry.is_about(request)).cloned().collect();
+        let request = request.clone();
+        let surroundings = Arc::clone(&self.surroundings);
+        let news = self.news.clone();
+        Box::pin(async move {
+            let mut answers = Answers::default();
+            for entry in entries {
+                if answers.settled(request.kind) {
+                    break;
+                }
+                answers.add(entry.ask(&request, &surroundings, &news).await);
+            }
+            answers.into_answer(request.kind)
+        })
+    }
+}
+
+impl Entry {
+    async fn ask(
+        &self,
+        request: &HookRequest,
+        surroundings: &Surroundings,
+        news: &mpsc::Sender<Input>,
+    ) -> HookAnswer {
+        let payload = payload::of(request, self.style).to_string();
+        let cwd = request.input["cwd"].as_str().unwrap_or(".");
+        match &self.action {
+            Action::Command(command) => {
+                let progress = |message: String| {
+                    let progress = HookProgress { message, temporary: None };
+                    // Progress that nobody has time for is no longer news.
+                    let _ = news.try_send(Input::Command(Command::Record(progress.into())));
+                };
+                let ended = command.run(&payload, cwd.as_ref(), self.timeout, surroundings, progress).await;
+                self.judge(ended, request.kind, news)
+            }
+            Action::Http(http) => {
+                match http.post(payload, self.timeout, surroundings).await {
+                    Ok(body) => Ok(document(&body)),
+                    // A service that cannot be reached must not stop everybody's work.
+                    Err(problem) => {
+                        self.warn(&problem, news);
+                        Ok(None)
+                    }
+                }
+            }
+        }
+    }
+
+    /// What the end of a command means at this point of a session.
+    fn judge(&self, ended: Ended, kind: HookKind, news: &mpsc::Sender<Input>) -> HookAnswer {
+        let failed = |message: String| {
+            tracing::warn!(file = %self.file, "{} hook: {message}", kind.as_str());
+            Err(HookFailure { message, file: Some(self.file.clone()) })
+        };
+        match ended {
+            Ended::Exited { code: Some(0), stdout, .. } => Ok(document(&stdout)),
+            Ended::Exited { code: Some(2), stderr, .. } => match kind {
+                HookKind::PreToolUse => Ok(Some(json!({
+                    "permissionDecision": "deny",
+                    "permissionDecisionReason": "hook exited with code 2",
+                }))),
+                HookKind::PermissionRequest => Ok(Some(json!({ "behavior": "deny" }))),
+                HookKind::PostToolUseFailure => {
+                    let guidance = stderr.trim();
+                    Ok((!guidance.is_empty()).then(|| json!({ "additionalContext": guidance })))
+                }
+                _ => {
+                    self.warn(&format!("exited with code 2: {}", first_line(&stderr)), news);
+                    Ok(None)
+                }
+            },
+            Ended::Exited { code: Some(code), stderr, .. } => {
+                failed(format!("hook exited with code {code}: {}", first_line(&stderr)))
+            }
+            Ended::Exited { code: None, .. } => failed("hook was ended by a signal".to_owned()),
+            Ended::NotStarted(problem) => failed(format!("hook could not be started: {problem}")),
+            Ended::TimedOut => {
+                self.warn(&format!("took longer than {} s and was stopped", self.timeout.as_secs()), news);
+                Ok(None)
+            }
+            Ended::TooLoud => {
+                self.warn("printed more than 10 MB and was stopped", news);
+                Ok(None)
+            }
+        }
+    }
+
+    fn warn(&self, problem: &str, news: &mpsc::Sender<Input>) {
+        let message = format!("The {} hook of {} {problem}.", self.kind.as_str(), self.file);
+        let warning = SessionWarning::new("hook", message);
+        // A session that is too busy to be warned goes on without.
+        let _ = news.try_send(Input::Command(Command::Record(warning.into())));
+    }
+}
+
+/// The one document on a hook's output. Anything else is not an answer.
+fn document(text: &str) -> Option<Value> {
+    let said: Value = serde_json::from_str(text.trim()).ok()?;
+    Some(payload::plain_answer(said)).filter(Value::is_object)
+}
+
+fn first_line(text: &str) -> &str {
+    text.trim().lines().next().unwrap_or("no reason given")
+}
+
+#[cfg(test)]
+mod tests;

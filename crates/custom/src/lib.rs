@@ -1,0 +1,85 @@
+//! What people put beside their code and into their home folder for agents: hooks, skills, agents, plugins, settings.
+//!
+//! Everything here is found at documented places, read with tolerance, and reported on in one sentence when it is
+//! broken. A broken file costs its own content and nothing else.
+
+pub mod agents;
+mod frontmatter;
+pub mod hooks;
+mod jsonc;
+pub mod plugins;
+pub mod settings;
+pub mod skills;
+
+use std::path::{Path, PathBuf};
+
+/// The largest file of any kind that is read whole.
+const FILE_LIMIT: u64 = 1 << 20;
+
+/// Where a session is, and what may be believed there.
+#[derive(Debug, Clone, Default)]
+pub struct Places {
+    /// The folder that Hangar keeps its things in.
+    pub home: PathBuf,
+    /// The user's own home, for what other programs share with us.
+    pub user_home: Option<PathBuf>,
+    pub cwd: PathBuf,
+    pub git_root: Option<PathBuf>,
+    /// Whether what the project configures may run.
+    pub trusted: bool,
+}
+
+impl Places {
+    /// The top of the project.
+    pub fn root(&self) -> &Path {
+        self.git_root.as_deref().unwrap_or(&self.cwd)
+    }
+
+    /// The directories of the project that speak about the current one, the nearest first.
+    pub fn upwards(&self) -> impl Iterator<Item = &Path> {
+        let root = self.root();
+        let inside = self.cwd.starts_with(root);
+        self.cwd.ancestors().take_while(move |dir| inside && dir.starts_with(root))
+    }
+}
+
+/// A file as text, or a sentence about why not. Absent is neither.
+fn read(path: &Path) -> Result<Option<String>, String> {
+    let problem = |error: std::io::Error| format!("{} cannot be read: {error}", path.display());
+    let meta = match std::fs::metadata(path) {
+        Ok(meta) => meta,
+        Err(error)
+            if matches!(error.kind(), std::io::ErrorKind::NotFound | std::io::ErrorKind::NotADirectory) =>
+        {
+            return Ok(None);
+        }
+        Err(error) => return Err(problem(error)),
+    };
+    if meta.is_dir() {
+        return Ok(None);
+    }
+    if meta.len() > FILE_LIMIT {
+        return Err(format!("{} is larger than {} KB and is not read", path.display(), FILE_LIMIT >> 10));
+    }
+    let bytes = std::fs::read(path).map_err(problem)?;
+    Ok(Some(String::from_utf8_lossy(&bytes).into_owned()))
+}
+
+/// The files of a directory that end in one of these, in the order of their names.
+fn files_in(dir: &Path, endings: &[&str]) -> Vec<PathBuf> {
+    /// Names that are looked at.
+    const LIMIT: usize = 2000;
+    let mut files: Vec<PathBuf> = std::fs::read_dir(dir)
+        .into_iter()
+        .flatten()
+        .flatten()
+        .take(LIMIT)
+        .map(|entry| entry.path())
+        .filter(|path| {
+            let name = path.file_name().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default();
+            !name.starts_with('.') && endings.iter().any(|ending| name.ends_with(ending)) && path.is_file()
+        })
+        .collect();
+    files.sort();
+    files
+}

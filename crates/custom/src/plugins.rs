@@ -1,0 +1,184 @@
+//! Plugins: a folder that brings agents, skills, commands, hooks and MCP servers along.
+
+use std::path::{Path, PathBuf};
+
+use serde_json::{Map, Value};
+
+use crate::{jsonc, read};
+
+/// Where a plugin describes itself, in order.
+const MANIFESTS: [&str; 4] =
+    ["plugin.json", ".plugin/plugin.json", ".github/plugin/plugin.json", ".claude-plugin/plugin.json"];
+
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct Plugin {
+    pub name: String,
+    pub root: PathBuf,
+    pub agent_dirs: Vec<PathBuf>,
+    pub skill_dirs: Vec<PathBuf>,
+    pub command_dirs: Vec<PathBuf>,
+    pub hook_files: Vec<PathBuf>,
+    /// Hooks that its description holds itself.
+    pub hooks: Option<Value>,
+    /// MCP servers by name, as they are configured.
+    pub mcp_servers: Map<String, Value>,
+}
+
+/// The plugins of these folders, and a sentence about each that is none.
+pub fn load(dirs: &[PathBuf]) -> (Vec<Plugin>, Vec<String>) {
+    let mut plugins = Vec::new();
+    let mut warnings = Vec::new();
+    for dir in dirs {
+        match plugin(dir) {
+            Ok(plugin) => plugins.push(plugin),
+            Err(problem) => warnings.push(format!("The plugin {} is not loaded: {problem}.", dir.display())),
+        }
+    }
+    (plugins, warnings)
+}
+
+fn plugin(root: &Path) -> Result<Plugin, String> {
+    let manifest = MANIFESTS.iter().map(|name| root.join(name)).find(|path| path.is_file());
+    let manifest = match manifest {
+        Some(path) => {
+            let text = read(&path)?.unwrap_or_default();
+            jsonc::parse(&text).map_err(|error| format!("{}: {error}", path.display()))?
+        }
+        // A folder with the usual content needs no description.
+        None if ["skills", "agents", "commands", "hooks"].iter().any(|name| root.join(name).is_dir()) => {
+            Value::Object(Map::new())
+        }
+        None => return Err("it has no plugin.json".to_owned()),
+    };
+    let fallback = || root.file_name().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default();
+    let mut hook_files: Vec<PathBuf> =
+        ["hooks.json", "hooks/hooks.json"].iter().map(|name| root.join(name)).collect();
+    let mut hooks = None;
+    match &manifest["hooks"] {
+        Value::String(path) => hook_files = within(root, path).into_iter().collect(),
+        Value::Object(_) => hooks = Some(serde_json::json!({ "hooks": inner(&manifest["hooks"]) })),
+        _ => {}
+    }
+    Ok(Plugin {
+        name: manifest["name"].as_str().map(str::to_owned).unwrap_or_else(fallback),
+        agent_dirs: dirs(root, &manifest["agents"], "agents"),
+        skill_dirs: dirs(root, &manifest["skills"], "skills"),
+        command_dirs: dirs(root, &manifest["commands"], "commands"),
+        hook_files,
+        hooks,
+        mcp_servers: mcp_servers(root, &manifest["mcpServers"])?,
+        root: root.to_owned(),
+    })
+}
+
+/// Hooks with or without the member that usually holds them.
+fn inner(hooks: &Value) -> &Value {
+    hooks.get("hooks").unwrap_or(hooks)
+}
+
+/// The folders that a member names, or the usual one.
+fn dirs(root: &Path, named: &Value, usual: &str) -> Vec<PathBuf> {
+    match named {
+        Value::String(path) => within(root, path).into_iter().collect(),
+        Value::Array(paths) => paths.iter().filter_map(|path| within(root, path.as_str()?)).collect(),
+        _ => vec![root.join(usual)],
+    }
+}
+
+fn mcp_servers(root: &Path, named: &Value) -> Result<Map<String, Value>, String> {
+    let servers = match named {
+        Value::Object(_) => named.clone(),
+        _ => {
+            let path = match named.as_str() {
+                Some(path) => within(root, path),
+                None => Some(root.join(".mcp.json")),
+            };
+            let text = path.map(|path| read(&path)).transpose()?.flatten();
+            text.map_or(Ok(Value::Null), |text| jsonc::parse(&text))
+                .map_err(|error| format!(".mcp.json: {error}"))?
+        }
+    };
+    let servers = servers.get("mcpServers").cloned().unwrap_or(servers);
+    let Value::Object(mut servers) = servers else { return Ok(Map::new()) };
+    servers.values_mut().for_each(|server| root_all(server, root));
+    Ok(servers)
+}
+
+fn root_all(value: &mut Value, root: &Path) {
+    match value {
+        Value::String(text) => *text = rooted(text, root),
+        Value::Array(items) => items.iter_mut().for_each(|item| root_all(item, root)),
+        Value::Object(members) => members.values_mut().for_each(|member| root_all(member, root)),
+        _ => {}
+    }
+}
+
+/// A path of the plugin. One that leads out of it is not the plugin's.
+fn within(root: &Path, path: &str) -> Option<PathBuf> {
+    let path = Path::new(path);
+    let leads_out =
+        path.is_absolute() || path.components().any(|part| part == std::path::Component::ParentDir);
+    (!leads_out).then(|| root.join(path))
+}
+
+/// Text with the plugin's folder put in where it is named.
+pub(crate) fn rooted(text: &str, root: &Path) -> String {
+    let root = root.display().to_string();
+    text.replace("${PLUGIN_ROOT}", &root).replace("${CLAUDE_PLUGIN_ROOT}", &root)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn check(files: &[(&str, &str)], expect: impl Fn(&Plugin, &Path)) {
+        let dir = tempfile::tempdir().unwrap();
+        for (name, content) in files {
+            let path = dir.path().join(name);
+            std::fs::create_dir_all(path.parent().unwrap()).unwrap();
+            std::fs::write(path, content).unwrap();
+        }
+        expect(&plugin(dir.path()).unwrap(), dir.path());
+    }
+
+    #[test]
+    fn a_plugin_is_described_in_any_of_four_places() {
+        for place in MANIFESTS {
+            check(&[(place, r#"{"name": "p"}"#)], |plugin, root| {
+                assert_eq!(plugin.name, "p");
+                assert_eq!(plugin.skill_dirs, [root.join("skills")]);
+            });
+        }
+    }
+
+    #[test]
+    fn members_name_other_folders_but_none_outside() {
+        let text = r#"{"name": "p", "skills": ["a", "../b"], "agents": "./c"}"#;
+        check(&[("plugin.json", text)], |plugin, root| {
+            assert_eq!(plugin.skill_dirs, [root.join("a")]);
+            assert_eq!(plugin.agent_dirs, [root.join("./c")]);
+        });
+    }
+
+    #[test]
+    fn servers_know_where_the_plugin_is() {
+        let text =
+            r#"{"name": "p", "mcpServers": {"s": {"command": "node", "args": ["${PLUGIN_ROOT}/s.js"]}}}"#;
+        check(&[("plugin.json", text)], |plugin, root| {
+            assert_eq!(plugin.mcp_servers["s"]["args"][0], format!("{}/s.js", root.display()));
+        });
+        check(
+            &[("plugin.json", "{}"), (".mcp.json", r#"{"mcpServers": {"t": {"url": "u"}}}"#)],
+            |plugin, _| {
+                assert_eq!(plugin.mcp_servers["t"]["url"], "u");
+            },
+        );
+    }
+
+    #[test]
+    fn a_folder_that_is_no_plugin_is_named() {
+        let (plugins, warnings) = load(&[PathBuf::from("/nowhere")]);
+        assert!(plugins.is_empty());
+        assert_eq!(warnings, ["The plugin /nowhere is not loaded: it has no plugin.json."]);
+    }
+}

@@ -1,0 +1,235 @@
+//! Skills: instructions that are listed by a line and told in full when they are needed.
+
+mod find;
+mod tool;
+
+use std::collections::BTreeSet;
+use std::path::PathBuf;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use hangar_agent::tool::Tool;
+use hangar_protocol::Body;
+use hangar_protocol::data::{LoadedSkill, SkillContextDelivered, SkillInvoked, SkillTrigger};
+
+pub use find::{DiscoveryPath, SkillPlaces, discovery_paths};
+
+use crate::{frontmatter, read};
+
+/// Where a skill was found, in the wire's words.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum SkillSource {
+    Project,
+    Inherited,
+    PersonalCopilot,
+    PersonalAgents,
+    Plugin,
+    Custom,
+}
+
+impl SkillSource {
+    pub fn as_str(self) -> &'static str {
+        match self {
+            SkillSource::Project => "project",
+            SkillSource::Inherited => "inherited",
+            SkillSource::PersonalCopilot => "personal-copilot",
+            SkillSource::PersonalAgents => "personal-agents",
+            SkillSource::Plugin => "plugin",
+            SkillSource::Custom => "custom",
+        }
+    }
+}
+
+/// A skill by its front matter. The rest is read when it is invoked.
+#[derive(Debug, Clone)]
+pub struct Skill {
+    pub name: String,
+    pub description: String,
+    pub argument_hint: Option<String>,
+    pub allowed_tools: Option<Vec<String>>,
+    /// Whether a person may call it by `/name`.
+    pub user_invocable: bool,
+    /// Whether the model is told of it.
+    pub model_invocable: bool,
+    pub source: SkillSource,
+    pub path: PathBuf,
+    pub plugin: Option<String>,
+}
+
+/// The skills of a session.
+pub struct Skills {
+    places: SkillPlaces,
+    shelf: Mutex<Shelf>,
+}
+
+#[derive(Default)]
+struct Shelf {
+    skills: Vec<Skill>,
+    disabled: BTreeSet<String>,
+    /// Told already, in this session.
+    told: BTreeSet<PathBuf>,
+    warnings: Vec<String>,
+}
+
+/// A skill that became part of a conversation.
+#[derive(Debug)]
+pub struct Invocation {
+    pub invoked: SkillInvoked,
+    pub context: SkillContextDelivered,
+}
+
+impl Invocation {
+    /// What goes before the prompt that invoked it.
+    pub fn into_preface(self) -> Vec<Body> {
+        vec![self.invoked.into(), self.context.into()]
+    }
+}
+
+/// Why a skill was not told.
+#[derive(Debug, PartialEq, Eq)]
+enum NotTold {
+    Unknown,
+    Already,
+    Unreadable(String),
+}
+
+impl Skills {
+    /// `told` are the files of the skills that the session was told before it was resumed.
+    pub fn load(
+        places: SkillPlaces,
+        disabled: impl IntoIterator<Item = String>,
+        told: impl IntoIterator<Item = PathBuf>,
+    ) -> Arc<Self> {
+        let (skills, warnings) = find::find(&places);
+        let shelf = Shelf {
+            skills,
+            warnings,
+            disabled: disabled.into_iter().collect(),
+            told: told.into_iter().collect(),
+        };
+        Arc::new(Self { places, shelf: Mutex::new(shelf) })
+    }
+
+    pub fn warnings(&self) -> Vec<String> {
+        self.lock().warnings.clone()
+    }
+
+    pub fn is_empty(&self) -> bool {
+        self.lock().skills.is_empty()
+    }
+
+    /// All of them, as clients are told.
+    pub fn list(&self) -> Vec<LoadedSkill> {
+        let shelf = self.lock();
+        shelf
+            .skills
+            .iter()
+            .map(|skill| LoadedSkill {
+                name: skill.name.clone(),
+                command_name: Some(skill.name.clone()),
+                description: skill.description.clone(),
+                source: skill.source.as_str().to_owned(),
+                user_invocable: skill.user_invocable,
+                enabled: !shelf.disabled.contains(&skill.name),
+                path: Some(skill.path.display().to_string()),
+                argument_hint: skill.argument_hint.clone(),
+            })
+            .collect()
+    }
+
+    /// Whether there is a skill of that name to switch.
+    pub fn set_enabled(&self, name: &str, enabled: bool) -> bool {
+        let mut shelf = self.lock();
+        if enabled {
+            shelf.disabled.remove(name);
+        } else {
+            shelf.disabled.insert(name.to_owned());
+        }
+        shelf.skills.iter().any(|skill| skill.name == name)
+    }
+
+    /// Looks again. Returns what was wrong.
+    pub fn reload(&self) -> Vec<String> {
+        let (skills, warnings) = find::find(&self.places);
+        let mut shelf = self.lock();
+        shelf.skills = skills;
+        shelf.warnings.clone_from(&warnings);
+        warnings
+    }
+
+    /// The tool that tells them, as they are now.
+    pub fn tool(self: &Arc<Self>) -> Arc<dyn Tool> {
+        let shelf = self.lock();
+        let listed = shelf
+            .skills
+            .iter()
+            .filter(|skill| skill.model_invocable && !shelf.disabled.contains(&skill.name));
+        let spec = tool::spec(listed);
+        drop(shelf);
+        Arc::new(tool::SkillTool::new(Arc::clone(self), spec))
+    }
+
+    /// The skill that a prompt like `/name arguments` calls, if it does.
+    pub fn called_by(&self, prompt: &str) -> Option<Invocation> {
+        let call = prompt.strip_prefix('/')?;
+        let (name, arguments) = call.split_once(char::is_whitespace).unwrap_or((call, ""));
+        let skill = self.enabled(name).filter(|skill| skill.user_invocable)?;
+        self.lock().told.insert(skill.path.clone());
+        tell(&skill, SkillTrigger::UserInvoked, Some(arguments.trim())).ok()
+    }
+
+    fn called_by_model(&self, name: &str) -> Result<Invocation, NotTold> {
+        let skill = self.enabled(name).ok_or(NotTold::Unknown)?;
+        if self.lock().told.contains(&skill.path) {
+            return Err(NotTold::Already);
+        }
+        let invocation = tell(&skill, SkillTrigger::AgentInvoked, None).map_err(NotTold::Unreadable)?;
+        self.lock().told.insert(skill.path);
+        Ok(invocation)
+    }
+
+    fn enabled(&self, name: &str) -> Option<Skill> {
+        let shelf = self.lock();
+        shelf.skills.iter().find(|skill| skill.name == name && !shelf.disabled.contains(name)).cloned()
+    }
+
+    fn names(&self) -> Vec<String> {
+        let shelf = self.lock();
+        let enabled = shelf.skills.iter().filter(|skill| !shelf.disabled.contains(&skill.name));
+        enabled.map(|skill| skill.name.clone()).collect()
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Shelf> {
+        self.shelf.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+fn tell(skill: &Skill, trigger: SkillTrigger, arguments: Option<&str>) -> Result<Invocation, String> {
+    let text = read(&skill.path)?.ok_or_else(|| format!("{} is gone", skill.path.display()))?;
+    let body = frontmatter::split(&text)?.body;
+    let content = match arguments {
+        Some(arguments) => body.replace("$ARGUMENTS", arguments),
+        None => body.to_owned(),
+    };
+    let base = skill.path.parent().unwrap_or(&skill.path).display();
+    let name = &skill.name;
+    let context = format!(
+        "<skill-context name=\"{name}\">\nBase directory for this skill: {base}\n\n{content}\n</skill-context>"
+    );
+    Ok(Invocation {
+        invoked: SkillInvoked {
+            name: name.clone(),
+            path: skill.path.display().to_string(),
+            content,
+            allowed_tools: skill.allowed_tools.clone(),
+            disable_model_invocation: (!skill.model_invocable).then_some(true),
+            source: Some(skill.source.as_str().to_owned()),
+            plugin_name: skill.plugin.clone(),
+            description: Some(skill.description.clone()),
+            trigger: Some(trigger),
+        },
+        context: SkillContextDelivered { content: context, source: format!("skill-{name}") },
+    })
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,140 @@
+use std::path::Path;
+
+use super::*;
+use crate::Places;
+
+struct Fixture(tempfile::TempDir);
+
+impl Fixture {
+    fn new(files: &[(&str, &str)]) -> Self {
+        let dir = tempfile::tempdir().unwrap();
+        for (name, content) in files {
+            let path = dir.path().join(name);
+            std::fs::create_dir_all(path.parent().unwrap()).unwrap();
+            std::fs::write(path, content).unwrap();
+        }
+        Self(dir)
+    }
+
+    fn path(&self) -> &Path {
+        self.0.path()
+    }
+
+    fn skills(&self) -> Arc<Skills> {
+        let places = Places {
+            home: self.path().join("home"),
+            user_home: Some(self.path().join("user")),
+            cwd: self.path().join("repo/sub"),
+            git_root: Some(self.path().join("repo")),
+            trusted: false,
+        };
+        let wanted = SkillPlaces { places, plugins: Vec::new(), extra: vec![self.path().join("extra")] };
+        Skills::load(wanted, ["off".to_owned()], [])
+    }
+}
+
+fn skill(description: &str) -> String {
+    format!("---\ndescription: {description}\n---\n\nDo {description}.\n")
+}
+
+#[test]
+fn skills_are_found_everywhere_and_the_first_of_a_name_counts() {
+    let fixture = Fixture::new(&[
+        ("repo/sub/.github/skills/a/SKILL.md", &skill("here")),
+        ("repo/.claude/skills/a/SKILL.md", &skill("above")),
+        ("repo/.agents/skills/b/SKILL.md", &skill("above")),
+        ("home/skills/c/SKILL.md", &skill("mine")),
+        ("user/.agents/skills/d/SKILL.md", &skill("shared")),
+        ("extra/e/SKILL.md", &skill("named")),
+        ("repo/sub/.claude/commands/f.md", "First line.\n"),
+        ("repo/sub/.claude/commands/a.md", "Lower."),
+    ]);
+    let list = fixture.skills().list();
+    let found: Vec<(&str, &str, &str)> = list
+        .iter()
+        .map(|skill| (skill.name.as_str(), skill.source.as_str(), skill.description.as_str()))
+        .collect();
+    assert_eq!(
+        found,
+        [
+            ("a", "project", "here"),
+            ("b", "inherited", "above"),
+            ("c", "personal-copilot", "mine"),
+            ("d", "personal-agents", "shared"),
+            ("e", "custom", "named"),
+            ("f", "project", "First line."),
+        ]
+    );
+}
+
+#[test]
+fn a_skill_is_told_once() {
+    let fixture = Fixture::new(&[("home/skills/a/SKILL.md", &skill("x"))]);
+    let skills = fixture.skills();
+    let told = skills.called_by_model("a").unwrap();
+    let base = fixture.path().join("home/skills/a");
+    assert_eq!(
+        told.context.content,
+        format!(
+            "<skill-context name=\"a\">\nBase directory for this skill: {}\n\nDo x.\n\n</skill-context>",
+            base.display()
+        )
+    );
+    assert_eq!(skills.called_by_model("a").unwrap_err(), NotTold::Already);
+}
+
+#[test]
+fn a_person_calls_a_skill_with_arguments() {
+    let text = "---\ndescription: d\n---\nDeploy to $ARGUMENTS.\n";
+    let fixture = Fixture::new(&[("repo/sub/.claude/commands/deploy.md", text)]);
+    let skills = fixture.skills();
+    let told = skills.called_by("/deploy prod now").unwrap();
+    assert_eq!(told.invoked.content, "Deploy to prod now.\n");
+    assert_eq!(told.invoked.trigger, Some(SkillTrigger::UserInvoked));
+    assert!(skills.called_by("deploy prod").is_none());
+    assert!(skills.called_by("/other").is_none());
+}
+
+#[test]
+fn what_is_switched_off_is_listed_and_not_told() {
+    let hidden = "---\ndescription: h\ndisable-model-invocation: true\nuser-invocable: false\n---\nx";
+    let fixture = Fixture::new(&[
+        ("home/skills/off/SKILL.md", &skill("x")),
+        ("home/skills/hidden/SKILL.md", hidden),
+        ("home/skills/on/SKILL.md", &skill("y")),
+    ]);
+    let skills = fixture.skills();
+    let enabled: Vec<(String, bool)> =
+        skills.list().into_iter().map(|skill| (skill.name, skill.enabled)).collect();
+    assert_eq!(enabled, [("hidden".to_owned(), true), ("off".to_owned(), false), ("on".to_owned(), true)]);
+    assert_eq!(skills.called_by_model("off").unwrap_err(), NotTold::Unknown);
+    assert!(skills.called_by("/hidden").is_none());
+    let description = skills.tool().spec().description.clone();
+    assert!(description.contains("<name>on</name>"), "{description}");
+    assert!(!description.contains("<name>off</name>") && !description.contains("<name>hidden</name>"));
+    assert!(skills.set_enabled("off", true));
+    assert!(skills.called_by_model("off").is_ok());
+}
+
+#[test]
+fn the_list_for_the_model_has_a_bound() {
+    let long = skill(&"words ".repeat(150));
+    let names: Vec<String> = (0..100).map(|n| format!("home/skills/s{n:03}/SKILL.md")).collect();
+    let files: Vec<(&str, &str)> = names.iter().map(|name| (name.as_str(), long.as_str())).collect();
+    let description = Fixture::new(&files).skills().tool().spec().description.clone();
+    assert!(description.len() < 17_000, "{}", description.len());
+    assert!(description.contains("more are not listed"));
+}
+
+#[test]
+fn a_broken_skill_is_one_sentence() {
+    let fixture = Fixture::new(&[
+        ("home/skills/bad/SKILL.md", "---\nname: [\n"),
+        ("home/skills/odd/SKILL.md", "---\nname: a b\ndescription: x\n---\n"),
+        ("home/skills/ok/SKILL.md", &skill("x")),
+    ]);
+    let skills = fixture.skills();
+    assert_eq!(skills.list().len(), 1);
+    let warnings = skills.warnings();
+    assert_eq!(warnings.len(), 2, "{warnings:?}");
+}
