@@ -1,6 +1,6 @@
 //! Slash commands: prompts that are meant for the agent itself. What is no command of ours is for the model.
 
-use serde_json::Value;
+use hangar_protocol::data::LoadedSkill;
 
 use crate::schema::{AvailableCommand, CommandInput, Update};
 
@@ -45,19 +45,20 @@ const COMMANDS: [(&str, &str, Option<&str>); 8] = [
 ];
 
 /// The commands of every session, and the skills that this one has.
-pub(crate) fn available(skills: &[Value]) -> Update {
+pub(crate) fn available(skills: &[LoadedSkill]) -> Update {
     let own = COMMANDS.iter().map(|(name, description, hint)| AvailableCommand {
         name: (*name).to_owned(),
         description: (*description).to_owned(),
         input: hint.map(|hint| CommandInput { hint: hint.to_owned() }),
     });
-    let skills = skills.iter().filter(|skill| skill["userInvocable"] != false).filter_map(|skill| {
-        Some(AvailableCommand {
-            name: skill["name"].as_str()?.to_owned(),
-            description: skill["description"].as_str().unwrap_or_default().to_owned(),
-            input: Some(CommandInput { hint: "prompt".to_owned() }),
-        })
-    });
+    let skills =
+        skills.iter().filter(|skill| skill.user_invocable && skill.enabled).map(|skill| AvailableCommand {
+            name: skill.name.clone(),
+            description: skill.description.clone(),
+            input: Some(CommandInput {
+                hint: skill.argument_hint.clone().unwrap_or_else(|| "prompt".to_owned()),
+            }),
+        });
     Update::AvailableCommandsUpdate { available_commands: own.chain(skills).collect() }
 }
 

@@ -91,7 +91,7 @@ impl SessionTask {
             used_before: Usage::default(),
             failed: None,
         };
-        let hooks = task.session().config().hooks;
+        let hooks = task.session().config().client_hooks;
         // Permissions can be asked for; for questions in words the protocol has no form.
         task.driver.session_mut().set_reachable(true, false, hooks);
         task.used_before = task.used();

@@ -351,9 +351,9 @@ pub(crate) struct NamedArgs {
     #[arg(long, hide = true)]
     enable_mcp_server: Vec<String>,
     #[arg(long, hide = true)]
-    trust_folder: bool,
+    pub(crate) trust_folder: bool,
     #[arg(long, hide = true)]
-    plugin_dir: Vec<PathBuf>,
+    pub(crate) plugin_dir: Vec<PathBuf>,
     #[arg(long, hide = true)]
     sandbox: bool,
     #[arg(long, hide = true)]
@@ -405,8 +405,6 @@ impl NamedArgs {
         let table = [
             ("--additional-mcp-config", !self.additional_mcp_config.is_empty()),
             ("--enable-mcp-server", !self.enable_mcp_server.is_empty()),
-            ("--trust-folder", self.trust_folder),
-            ("--plugin-dir", !self.plugin_dir.is_empty()),
             ("--sandbox", self.sandbox),
             ("--context", self.context.is_some()),
             ("--auto-tier", self.auto_tier.is_some()),

@@ -14,6 +14,7 @@ use hangar_agent::session::{
     Command, Compaction, Input, Notice, Opening, Role, Session, SessionConfig, State,
 };
 use hangar_agent::tool::{Tool, ToolFilter, ToolSource, ToolSpec, Toolset};
+use hangar_custom::skills::Skills;
 use hangar_models::known;
 use hangar_models::tokens::Counter;
 use hangar_protocol::Body;
@@ -28,6 +29,7 @@ use hangar_tools::{Builtin, Dialect, Workspace};
 use tokio::sync::mpsc;
 
 use crate::agents::AgentPlan;
+use crate::custom::{self, Configured, Customs};
 use crate::just_in_time;
 use crate::providers::{Chosen, PROVIDER_SECRETS};
 use crate::redact::Redactor;
@@ -89,6 +91,7 @@ pub(crate) struct Plan<'a> {
     pub(crate) sink: Box<dyn EventSink>,
     pub(crate) hooks: Option<Arc<dyn Hooks>>,
     pub(crate) agents: AgentPlan,
+    pub(crate) customs: Customs,
 }
 
 /// A session, ready to be driven.
@@ -103,20 +106,32 @@ pub(crate) struct Composed {
     /// What the system prompt was made of.
     pub(crate) environment: Environment,
     pub(crate) instructions: String,
+    pub(crate) skills: Arc<Skills>,
     /// The first inputs of the session. A resumed one says first what it was; what is different now follows.
     pub(crate) opening: Vec<Input>,
 }
 
-pub(crate) fn session(settings: &Settings, plan: Plan<'_>) -> Result<Composed> {
+pub(crate) fn session(settings: &Settings, mut plan: Plan<'_>) -> Result<Composed> {
     let store = Store::new(&settings.home);
     let here = working_dir(plan.directory.as_deref())?;
-    let cast = plan.agents.cast()?;
-    // A new session that has no model is not begun.
-    let ready = matches!(plan.selection, Selection::New { .. }).then(|| (plan.choose)(None)).transpose()?;
+    // A new session that has no model, or not the agent that was asked for, is not begun.
+    let ready = match &plan.selection {
+        Selection::New { .. } => {
+            let warnings = add_file_agents(settings, &mut plan, &here, Repository::find(&here).as_ref());
+            Some(((plan.choose)(None)?, plan.agents.cast()?, warnings))
+        }
+        Selection::Resume(_) => None,
+    };
     let (mut log, mut state, resumed) = open_log(&store, &plan, &here)?;
-    let chosen = match ready {
-        Some(chosen) => chosen,
-        None => (plan.choose)(Some(state.model.as_str()).filter(|model| !model.is_empty()))?,
+    let cwd = if resumed && plan.directory.is_none() { stored_dir(&log, &here)? } else { here };
+    let repository = Repository::find(&cwd);
+    let (chosen, cast, agent_warnings) = match ready {
+        Some(ready) => ready,
+        None => {
+            let warnings = add_file_agents(settings, &mut plan, &cwd, repository.as_ref());
+            let chosen = (plan.choose)(Some(state.model.as_str()).filter(|model| !model.is_empty()))?;
+            (chosen, plan.agents.cast()?, warnings)
+        }
     };
     let chosen = match cast.as_ref().and_then(|agent| plan.agents.model_of(agent)) {
         Some(liked) => Chosen {
@@ -127,8 +142,6 @@ pub(crate) fn session(settings: &Settings, plan: Plan<'_>) -> Result<Composed> {
         },
         None => chosen,
     };
-    let cwd = if resumed && plan.directory.is_none() { stored_dir(&log, &here)? } else { here };
-    let repository = Repository::find(&cwd);
     let context = working_directory(&cwd, repository.as_ref());
     if resumed {
         log.set_context(context.clone())?;
@@ -143,7 +156,15 @@ pub(crate) fn session(settings: &Settings, plan: Plan<'_>) -> Result<Composed> {
             .chain(plan.secrets.iter().map(String::as_str))
             .filter_map(|name| settings.var(name).map(str::to_owned)),
     );
-    let (shells, builtin) = tools(settings, &plan, &cwd, &log, &chosen.model, &inbox)?;
+    let told = state.skills.iter().map(|skill| PathBuf::from(&skill.path)).collect();
+    let mut configured = Configured::load(settings, &plan.customs, &cwd, repository.as_ref(), told);
+    let skills = Arc::clone(&configured.skills);
+    let mut warnings = std::mem::take(&mut configured.warnings);
+    warnings.extend(agent_warnings);
+    let (shells, mut builtin) = tools(settings, &plan, &cwd, &log, &chosen.model, &inbox)?;
+    if configured.offers_skills(&plan.filter) {
+        builtin.push(skills.tool());
+    }
     let snapshots = Arc::new(Snapshots::new(log.dir()));
     let tracks = plan.tracks_files || (resumed && snapshots.exist());
     let watch = |tool| if tracks { Tracked::watch(tool, &snapshots) } else { tool };
@@ -159,10 +180,12 @@ pub(crate) fn session(settings: &Settings, plan: Plan<'_>) -> Result<Composed> {
     };
     let custom = instructions.as_ref().map(Instructions::render).unwrap_or_default();
     let crew = plan.agents.crew(settings, &environment, &custom)?;
+    let policy = Policy { roots: roots(&plan, &cwd, &log)?, ..configured.extend(plan.policy.clone()) };
+    let (hooks, hook_kinds) = configured.hooks(settings, &plan.secrets, plan.hooks, inbox);
     let config = SessionConfig {
         system: SystemPrompt::new(&environment, &custom).render().into(),
         tools: tools.iter().map(|tool| tool.spec().clone()).collect(),
-        policy: Policy { roots: roots(&plan, &cwd, &log)?, ..plan.policy },
+        policy,
         provider: chosen.provider.facts(),
         max_prompt_tokens: chosen.max_prompt_tokens,
         meter: Some(Arc::new(Meter(Counter::new(&chosen.model)))),
@@ -175,7 +198,10 @@ pub(crate) fn session(settings: &Settings, plan: Plan<'_>) -> Result<Composed> {
         user_reachable: false,
         questions_answered: false,
         may_ask: plan.may_ask,
-        hooks: plan.hooks.is_some(),
+        hooks: hook_kinds,
+        client_hooks: false,
+        skills: skills.list(),
+        warnings,
         headers: plan.headers,
         own_tools: plan.own_tools,
         session_dir: log.dir().to_path_buf(),
@@ -224,7 +250,7 @@ pub(crate) fn session(settings: &Settings, plan: Plan<'_>) -> Result<Composed> {
         log: Box::new(log),
         sink,
         discovery,
-        hooks: plan.hooks,
+        hooks,
         surroundings: Some(Box::new(surroundings)),
         models: plan.agents.models,
         now: Box::new(jiff::Timestamp::now),
@@ -233,7 +259,21 @@ pub(crate) fn session(settings: &Settings, plan: Plan<'_>) -> Result<Composed> {
     };
     let driver = Driver::new(Session::new(state, config), host, commands);
     let instructions = custom;
-    Ok(Composed { driver, shells, store, id, cwd, builtin, environment, instructions, opening })
+    Ok(Composed { driver, shells, store, id, cwd, builtin, environment, instructions, skills, opening })
+}
+
+/// Adds the agents that files describe, before those that a client brings, which count more.
+fn add_file_agents(
+    settings: &Settings,
+    plan: &mut Plan<'_>,
+    cwd: &Path,
+    repository: Option<&Repository>,
+) -> Vec<String> {
+    let (mut found, warnings) = custom::agents(settings, &plan.customs, cwd, repository);
+    // Of two with one name the first that was found counts, and here the last.
+    found.reverse();
+    plan.agents.custom.splice(0..0, found);
+    warnings
 }
 
 fn working_dir(directory: Option<&Path>) -> Result<PathBuf> {

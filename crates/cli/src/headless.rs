@@ -8,6 +8,7 @@ use anyhow::{Context, Result, bail};
 use hangar_agent::agents::fleet;
 use hangar_agent::prompt::notices;
 use hangar_agent::session::{Command, Input, Origin, Prompt, iso};
+use hangar_custom::skills::Invocation;
 use hangar_protocol::data::{Attachment, Mode};
 use hangar_protocol::result::{ResultKind, RunResult};
 use tokio::signal::unix::{Signal, SignalKind, signal};
@@ -95,8 +96,9 @@ async fn drive(settings: &Settings, args: RunArgs, text: String) -> Result<Exit>
     for input in std::mem::take(&mut composed.opening) {
         composed.driver.advance(input)?;
     }
+    let preface = composed.skills.called_by(&text).map(Invocation::into_preface).unwrap_or_default();
     let text = if args.fleet { fleet::orchestrate(Some(&text)) } else { text };
-    let prompt = Prompt { attachments, ..Prompt::user(text) };
+    let prompt = Prompt { attachments, preface, ..Prompt::user(text) };
     composed.driver.advance(Input::Command(Command::Send(prompt)))?;
 
     let task_wait = Duration::from_secs(task_wait);

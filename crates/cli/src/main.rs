@@ -5,6 +5,7 @@ mod agents;
 mod args;
 mod commands;
 mod compose;
+mod custom;
 mod exit;
 mod headless;
 mod just_in_time;

@@ -180,6 +180,10 @@ fn is_shown(kind: &str) -> bool {
             | "user_input.requested"
             | "user_input.completed"
             | "system.message"
+            | "hook.start"
+            | "hook.end"
+            | "skill.invoked"
+            | "skill.context_delivered"
     )
 }
 

@@ -12,9 +12,11 @@ use hangar_store::Store;
 use crate::agents::{self, AgentPlan};
 use crate::args::{ModeArg, RunArgs, Switch};
 use crate::compose::Plan;
+use crate::custom::Customs;
 use crate::providers::Chosen;
 use crate::selection;
 use crate::settings::Settings;
+use crate::workspace::trust::Trust;
 
 /// The plan of one prompt's run.
 pub(crate) fn of_run<'a>(
@@ -64,7 +66,19 @@ pub(crate) fn of_run<'a>(
             reporting: Reporting::Delivered,
             models: Some(agents::configured_models(settings)),
         },
+        customs: customs(args),
     })
+}
+
+/// What flags add to what is configured.
+pub(crate) fn customs(args: &RunArgs) -> Customs {
+    let named = &args.compatible.named;
+    Customs {
+        trust: if named.trust_folder { Trust::Given } else { Trust::AsDecided },
+        plugin_dirs: named.plugin_dir.clone(),
+        skill_dirs: Vec::new(),
+        disabled_skills: Vec::new(),
+    }
 }
 
 fn filter(args: &RunArgs) -> ToolFilter {

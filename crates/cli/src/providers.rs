@@ -51,7 +51,10 @@ struct Preferences {
 pub(crate) fn choose(settings: &Settings, wanted: Wanted<'_>) -> Result<Chosen> {
     let preferred = match wanted.model.or(settings.var("COPILOT_MODEL")) {
         Some(model) => Some(model.to_owned()),
-        None => preferences(settings)?.model.or(settings.var("COPILOT_PROVIDER_MODEL_ID").map(str::to_owned)),
+        None => preferences(settings)?
+            .model
+            .or(settings.var("COPILOT_PROVIDER_MODEL_ID").map(str::to_owned))
+            .or_else(|| hangar_custom::settings::Preferences::of_user(&settings.home).model),
     };
     let mut chosen = match preferred.as_deref() {
         Some(model) if is_scripted(model) => scripted(settings)?,

@@ -46,6 +46,11 @@ impl Settings {
         self.env.get(name).map(String::as_str).filter(|value| !value.is_empty())
     }
 
+    /// Everything that is set.
+    pub(crate) fn variables(&self) -> impl Iterator<Item = (&str, &str)> {
+        self.env.iter().map(|(name, value)| (name.as_str(), value.as_str()))
+    }
+
     /// A switch: `true`, `1`, `yes` or `on`.
     pub(crate) fn flag(&self, name: &str) -> bool {
         self.var(name)

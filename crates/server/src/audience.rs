@@ -6,10 +6,11 @@ use std::time::Duration;
 
 use futures_util::future::BoxFuture;
 use hangar_agent::driver::{EventSink, Hooks};
+use hangar_agent::hook::{Answers, HookAnswer, HookRequest};
 use hangar_agent::log::LogError;
-use hangar_agent::session::{Command, HookRequest};
+use hangar_agent::session::Command;
 use hangar_agent::tool::Tool;
-use hangar_protocol::data::{SessionError, SessionIdle};
+use hangar_protocol::data::{ClientCommand, CommandExecute, SessionError, SessionIdle};
 use hangar_protocol::{Body, Event, EventId};
 use serde::Deserialize;
 use serde_json::{Value, json};
@@ -35,6 +36,7 @@ pub(crate) struct Member {
     pub(crate) elicitations: bool,
     pub(crate) hooks: bool,
     pub(crate) tools: Vec<ClientTool>,
+    pub(crate) commands: Vec<ClientCommand>,
 }
 
 impl Member {
@@ -45,6 +47,7 @@ impl Member {
             questions: spec.request_user_input.unwrap_or(false),
             elicitations: spec.request_elicitation.unwrap_or(false),
             hooks: spec.hooks.unwrap_or(false),
+            commands: spec.commands.clone().unwrap_or_default(),
             tools,
         }
     }
@@ -107,6 +110,22 @@ impl Audience {
         for member in self.members().iter() {
             member.client.peer.send(Arc::clone(&frame));
         }
+    }
+
+    /// Has the client that brought a command carry it out. False if none did.
+    pub(crate) fn dispatch(&self, execute: CommandExecute) -> bool {
+        let Some(hub) = self.hub.upgrade() else { return false };
+        let name = execute.command_name.clone();
+        let now = hangar_agent::session::iso((hub.config().now)());
+        let id = EventId(uuid::Uuid::new_v4().to_string());
+        let event = Event::new(id, now, None, None, execute.into());
+        let frame = notification("session.event", &json!({ "sessionId": self.session_id, "event": event }));
+        let members = self.members();
+        let owner = members.iter().find(|member| member.commands.iter().any(|known| known.name == name));
+        owner.is_some_and(|owner| {
+            owner.client.peer.send(frame);
+            true
+        })
     }
 
     /// Tells the members why the session ends, when its log cannot be told any more.
@@ -193,7 +212,7 @@ impl EventSink for Broadcast {
 pub(crate) struct ClientHooks(pub(crate) Arc<Audience>);
 
 impl Hooks for ClientHooks {
-    fn ask(&self, request: &HookRequest) -> BoxFuture<'static, Result<Option<Value>, String>> {
+    fn ask(&self, request: &HookRequest) -> BoxFuture<'static, HookAnswer> {
         #[derive(Default, Deserialize)]
         struct Answer {
             #[serde(default)]
@@ -211,37 +230,24 @@ impl Hooks for ClientHooks {
             "hookType": request.kind.as_str(),
             "input": request.input,
         });
+        let kind = request.kind;
         Box::pin(async move {
-            let mut merged: Option<Value> = None;
+            let mut answers = Answers::default();
             for client in clients {
+                if answers.settled(kind) {
+                    break;
+                }
                 let asking = client.peer.request::<Option<Answer>>("hooks.invoke", &params);
                 let answer = match tokio::time::timeout(HOOK_PATIENCE, asking).await {
                     // A hook that takes too long has no opinion.
                     Err(_) => continue,
                     Ok(Err(_)) if client.peer.is_closed() => continue,
-                    Ok(Err(error)) => return Err(error.to_string()),
-                    Ok(Ok(answer)) => answer.unwrap_or_default(),
+                    Ok(Err(error)) => Err(error.to_string().into()),
+                    Ok(Ok(answer)) => Ok(answer.unwrap_or_default().output),
                 };
-                merged = merge(merged, answer.output);
+                answers.add(answer);
             }
-            Ok(merged)
+            answers.into_answer(kind)
         })
-    }
-}
-
-/// Later hooks add to and override earlier ones, but a refusal stands.
-fn merge(before: Option<Value>, after: Option<Value>) -> Option<Value> {
-    match (before, after) {
-        (Some(Value::Object(mut before)), Some(Value::Object(after))) => {
-            let refused = before.get("permissionDecision").is_some_and(|decision| decision == "deny");
-            for (key, value) in after {
-                if !(refused && key.starts_with("permissionDecision")) {
-                    before.insert(key, value);
-                }
-            }
-            Some(Value::Object(before))
-        }
-        (before, None | Some(Value::Null)) => before,
-        (_, after) => after,
     }
 }

@@ -1,6 +1,9 @@
 //! Slash commands that clients queue and clients carry out, one at a time.
 
-use std::collections::VecDeque;
+use std::collections::{HashMap, VecDeque};
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+use tokio::sync::oneshot;
 
 /// Commands that may wait.
 const LIMIT: usize = 256;
@@ -63,6 +66,28 @@ impl CommandQueue {
 
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) struct QueueFull;
+
+/// Commands that a client was asked to carry out and has not answered for. The answer is what went wrong, if something
+/// did.
+#[derive(Debug, Default)]
+pub(crate) struct PendingCommands(Mutex<HashMap<String, oneshot::Sender<Option<String>>>>);
+
+impl PendingCommands {
+    pub(crate) fn begin(&self, request_id: &str) -> oneshot::Receiver<Option<String>> {
+        let (answer, answered) = oneshot::channel();
+        self.lock().insert(request_id.to_owned(), answer);
+        answered
+    }
+
+    /// Whether anybody waited for it.
+    pub(crate) fn finish(&self, request_id: &str, error: Option<String>) -> bool {
+        self.lock().remove(request_id).is_some_and(|answer| answer.send(error).is_ok())
+    }
+
+    fn lock(&self) -> MutexGuard<'_, HashMap<String, oneshot::Sender<Option<String>>>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
 
 #[cfg(test)]
 mod tests {

@@ -15,6 +15,7 @@ use tokio_util::sync::CancellationToken;
 
 use crate::audience::{Audience, Broadcast, ClientHooks, ClientTool, Member};
 use crate::client::{Client, ClientId};
+use crate::commands::PendingCommands;
 use crate::external::{ExternalTool, PendingCalls};
 use crate::handshake::Token;
 use crate::history::History;
@@ -63,6 +64,8 @@ pub(crate) struct Live {
     pub(crate) dir: PathBuf,
     pub(crate) audience: Arc<Audience>,
     pub(crate) pending: Arc<PendingCalls>,
+    /// Commands that a client carries out.
+    pub(crate) executing: PendingCommands,
     /// How many events the session has published; those who wait for news watch it.
     pub(crate) news: watch::Sender<u64>,
     pub(crate) history: History,
@@ -231,6 +234,7 @@ impl Hub {
             id,
             audience: Arc::clone(&audience),
             pending,
+            executing: PendingCommands::default(),
             news: watch::Sender::new(0),
             history: History::default(),
             jobs,

@@ -9,6 +9,7 @@ use hangar_agent::model::ModelProvider;
 use hangar_agent::prompt::Environment;
 use hangar_agent::session::Input;
 use hangar_agent::tool::Tool;
+use hangar_custom::skills::Skills;
 use hangar_store::SessionId;
 
 use crate::spec::SessionSpec;
@@ -63,6 +64,7 @@ pub struct Opened {
     /// What the system prompt is made of.
     pub environment: Environment,
     pub instructions: String,
+    pub skills: Arc<Skills>,
     pub background: Box<dyn Background>,
 }
 

@@ -7,6 +7,7 @@ use std::path::PathBuf;
 use hangar_agent::agents::{AgentDefinition, AgentSource, AgentTools};
 use hangar_agent::session::Compaction;
 use hangar_agent::tool::ToolFilter;
+use hangar_protocol::data::ClientCommand;
 use serde::Deserialize;
 
 #[derive(Debug, Clone, Default, Deserialize)]
@@ -45,6 +46,11 @@ pub struct SessionSpec {
     pub request_elicitation: Option<bool>,
     pub request_exit_plan_mode: Option<bool>,
     pub hooks: Option<bool>,
+    /// Slash commands that the client carries out.
+    pub commands: Option<Vec<ClientCommand>>,
+    pub skill_directories: Option<Vec<PathBuf>>,
+    pub disabled_skills: Option<Vec<String>>,
+    pub plugin_directories: Option<Vec<PathBuf>>,
     pub default_agent: Option<DefaultAgent>,
     /// On resume: say nothing of it in the log.
     pub disable_resume: Option<bool>,
@@ -100,6 +106,9 @@ impl SessionSpec {
         take(&mut self.custom_agents, other.custom_agents);
         take(&mut self.agent, other.agent);
         take(&mut self.excluded_builtin_agents, other.excluded_builtin_agents);
+        take(&mut self.skill_directories, other.skill_directories);
+        take(&mut self.disabled_skills, other.disabled_skills);
+        take(&mut self.plugin_directories, other.plugin_directories);
     }
 
     /// The agents that the client brings.

@@ -13,8 +13,11 @@ use hangar_agent::permissions::Policy;
 use hangar_agent::prompt::{Environment, SystemPrompt};
 use hangar_agent::session::{Command, Input, Session};
 use hangar_agent::tool::{Tool, ToolSource, Toolset};
+use hangar_custom::skills::Skills;
 use hangar_protocol::Body;
-use hangar_protocol::data::{CapabilitiesChanged, UiCapabilities};
+use hangar_protocol::data::{
+    CapabilitiesChanged, ClientCommand, CommandsChanged, SkillsLoaded, UiCapabilities,
+};
 use tokio::sync::mpsc;
 use tokio::time::Instant;
 
@@ -38,6 +41,9 @@ pub(crate) struct SessionTask {
     builtin: Vec<Arc<dyn Tool>>,
     environment: Environment,
     instructions: String,
+    pub(crate) skills: Arc<Skills>,
+    /// Slash commands of clients, as they were last told of.
+    client_commands: Vec<ClientCommand>,
     background: Box<dyn Background>,
     /// Set when the session is to end, with what went wrong if something did.
     ending: Option<Option<String>>,
@@ -61,6 +67,8 @@ impl SessionTask {
             builtin: opened.tools,
             environment: opened.environment,
             instructions: opened.instructions,
+            skills: opened.skills,
+            client_commands: Vec::new(),
             background: opened.background,
             ending: None,
             clashes: Vec::new(),
@@ -130,6 +138,7 @@ impl SessionTask {
         self.builtin = opened.tools;
         self.environment = opened.environment;
         self.instructions = opened.instructions;
+        self.skills = opened.skills;
         let roots = std::mem::take(&mut self.driver.session_mut().policy_mut().roots);
         *self.driver.session_mut().policy_mut() = Policy { roots, ..policy };
         self.opening = Some(opened.opening);
@@ -174,6 +183,7 @@ impl SessionTask {
         let mut questions = false;
         let mut hooks = false;
         let mut elicitations = false;
+        let mut commands: Vec<ClientCommand> = Vec::new();
         let mut external: Vec<Arc<dyn Tool>> = Vec::new();
         let mut overriding: Vec<String> = Vec::new();
         self.clashes.clear();
@@ -182,6 +192,11 @@ impl SessionTask {
             questions |= member.questions;
             hooks |= member.hooks;
             elicitations |= member.elicitations;
+            for command in &member.commands {
+                if !commands.iter().any(|known| known.name == command.name) {
+                    commands.push(command.clone());
+                }
+            }
             for tool in &member.tools {
                 let name = tool.tool.spec().name.clone();
                 let builtin = self.builtin.iter().any(|builtin| builtin.spec().name == name);
@@ -208,6 +223,12 @@ impl SessionTask {
         let result = self.driver.set_tools(Toolset::new(tools), self.spec.hidden_tools());
         self.survive(result);
         self.settle_crew();
+        if commands != self.client_commands {
+            self.client_commands.clone_from(&commands);
+            if self.opening.is_none() {
+                self.record(CommandsChanged { commands });
+            }
+        }
         if std::mem::replace(&mut self.elicitations, elicitations) != elicitations && self.opening.is_none() {
             self.record(CapabilitiesChanged { ui: UiCapabilities { elicitation: elicitations } });
         }
@@ -222,6 +243,23 @@ impl SessionTask {
         let definitions = builtin.chain(files.cloned()).chain(self.spec.agents()).collect();
         let crew = Crew { definitions, instructions: self.instructions.clone(), ..crew.clone() };
         self.driver.session_mut().set_crew(Some(Arc::new(crew)));
+    }
+
+    pub(crate) fn client_commands(&self) -> &[ClientCommand] {
+        &self.client_commands
+    }
+
+    /// Shows the model the skills as they are now, and tells everybody.
+    pub(crate) fn renew_skills(&mut self) {
+        let asked_for = |name: &String| name == "skill" || name == "builtin:skill";
+        let named = self.spec.available_tools.as_ref().is_some_and(|names| names.iter().any(asked_for));
+        self.builtin.retain(|tool| tool.spec().name != "skill");
+        if named || !self.skills.is_empty() {
+            self.builtin.push(self.skills.tool());
+        }
+        self.refresh();
+        let skills = self.skills.list();
+        self.record(SkillsLoaded { skills });
     }
 
     /// Drives the session to its end, and what it left running too.

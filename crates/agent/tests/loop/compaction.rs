@@ -6,8 +6,8 @@ use std::time::Duration;
 use expect_test::expect;
 use futures_util::future::BoxFuture;
 use hangar_agent::driver::Hooks;
+use hangar_agent::hook::{HookAnswer, HookRequest};
 use hangar_agent::model::{Message, ModelErrorKind, ModelRequest, Part, ToolChoice};
-use hangar_agent::hook::HookRequest;
 use hangar_agent::session::{Command, Compaction, Prompt, State};
 use hangar_protocol::Body;
 use hangar_protocol::data::{
@@ -322,7 +322,7 @@ async fn hooks_are_told_before_a_summary_is_made() {
 struct Silent;
 
 impl Hooks for Silent {
-    fn ask(&self, _: &HookRequest) -> BoxFuture<'static, Result<Option<serde_json::Value>, String>> {
+    fn ask(&self, _: &HookRequest) -> BoxFuture<'static, HookAnswer> {
         Box::pin(std::future::ready(Ok(None)))
     }
 }

@@ -18,6 +18,8 @@ use super::{account, models};
 use crate::agents::{AgentPlan, ModelFinder};
 use crate::args::RunArgs;
 use crate::compose::{self, Plan};
+use crate::custom::Customs;
+use crate::plan;
 use crate::providers::Chosen;
 use crate::selection::Selection;
 use crate::settings::Settings;
@@ -92,6 +94,7 @@ impl Opener {
             sink,
             hooks: Some(hooks),
             agents: self.agents(&settings, spec, &ways),
+            customs: customs(&self.args, spec),
         };
         let composed = compose::session(&settings, plan)?;
         Ok(Opened {
@@ -100,6 +103,7 @@ impl Opener {
             tools: composed.builtin,
             environment: composed.environment,
             instructions: composed.instructions,
+            skills: composed.skills,
             background: Box::new(Commands(composed.shells)),
         })
     }
@@ -144,6 +148,15 @@ impl SessionOpener for Opener {
             account::status(&settings, token).await.map_err(|error| OpenError(format!("{error:#}")))
         })
     }
+}
+
+/// What a client and the flags of the server add to what is configured.
+fn customs(args: &RunArgs, spec: &SessionSpec) -> Customs {
+    let mut customs = plan::customs(args);
+    customs.plugin_dirs.extend(spec.plugin_directories.iter().flatten().cloned());
+    customs.skill_dirs.extend(spec.skill_directories.iter().flatten().cloned());
+    customs.disabled_skills.extend(spec.disabled_skills.iter().flatten().cloned());
+    customs
 }
 
 /// Says who drives the session to whoever serves the model.

@@ -3,6 +3,7 @@
 mod discovery;
 pub(crate) mod git;
 pub(crate) mod instructions;
+pub(crate) mod trust;
 
 use std::path::Path;
 

@@ -7,6 +7,7 @@ mod cli;
 mod clients;
 mod commands;
 mod context;
+mod custom;
 mod model_view;
 mod schema;
 mod sdk;

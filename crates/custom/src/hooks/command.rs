@@ -5,9 +5,8 @@ use std::path::{Path, PathBuf};
 use std::process::Stdio;
 use std::time::Duration;
 
-use rustix::process::{Pid, Signal};
+use hangar_process::{Group, MARK, command_in_own_session};
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWriteExt};
-use tokio::process::Command;
 
 use super::Surroundings;
 
@@ -38,6 +37,7 @@ impl CommandHook {
     /// Whoever drops the future ends the command and what it started.
     pub(super) async fn run(
         &self,
+        id: &str,
         payload: &str,
         cwd: &Path,
         timeout: Duration,
@@ -48,7 +48,8 @@ impl CommandHook {
             Some(dir) => cwd.join(dir),
             None => cwd.to_path_buf(),
         };
-        let mut command = Command::new(&surroundings.shell);
+        let mark = format!("hook-{id}");
+        let mut command = command_in_own_session(&surroundings.shell);
         command
             .arg("-c")
             .arg(&self.script)
@@ -59,14 +60,13 @@ impl CommandHook {
             .stdin(Stdio::piped())
             .stdout(Stdio::piped())
             .stderr(Stdio::piped())
-            .kill_on_drop(true)
-            .process_group(0);
-        dies_with_us(&mut command);
+            .env(MARK, &mark)
+            .kill_on_drop(true);
         let mut child = match command.spawn() {
             Ok(child) => child,
             Err(error) => return Ended::NotStarted(error.to_string()),
         };
-        let group = Group::of(&child);
+        let mut group = Group::guarded(&child, mark);
         let (stdin, stdout, stderr) = (child.stdin.take(), child.stdout.take(), child.stderr.take());
         let feed = async {
             if let Some(mut stdin) = stdin {
@@ -78,6 +78,9 @@ impl CommandHook {
         let exit = async {
             let status = child.wait().await;
             // What it left running would hold its output open.
+            if let Some(group) = &mut group {
+                group.leader_ended();
+            }
             drop(group);
             status.ok().and_then(|status| status.code())
         };
@@ -106,47 +109,12 @@ impl CommandHook {
     }
 }
 
-/// Has the kernel end the command if this process is killed before it can.
-#[cfg(target_os = "linux")]
-#[expect(unsafe_code, reason = "the standard library has no stable way to set the death signal of a child")]
-fn dies_with_us(command: &mut Command) {
-    // SAFETY: the closure runs in the child between fork and exec, where only async-signal-safe functions may be called.
-    // prctl(2) is one; the wrapper around it neither allocates nor takes a lock, and it captures nothing.
-    unsafe {
-        command.pre_exec(|| {
-            rustix::process::set_parent_process_death_signal(Some(Signal::KILL))
-                .map_err(|error| std::io::Error::from_raw_os_error(error.raw_os_error()))
-        });
-    }
-}
-
-#[cfg(not(target_os = "linux"))]
-fn dies_with_us(_command: &mut Command) {}
-
-/// The processes of a command; ended when this is dropped.
-struct Group(Option<Pid>);
-
-impl Group {
-    fn of(child: &tokio::process::Child) -> Self {
-        Self(child.id().and_then(|id| i32::try_from(id).ok()).and_then(Pid::from_raw))
-    }
-}
-
-impl Drop for Group {
-    fn drop(&mut self) {
-        if let Some(leader) = self.0 {
-            // Nobody is left to end in the usual case.
-            let _ = rustix::process::kill_process_group(leader, Signal::KILL);
-        }
-    }
-}
-
 /// All output but the lines about progress; `None` if it is too much.
 async fn document(mut from: impl AsyncRead + Unpin, progress: impl Fn(String)) -> Option<Vec<u8>> {
     let mut kept = Vec::new();
     let mut total = 0;
-    // Where the line begins that is not complete yet.
-    let mut line = 0;
+    // Where the line begins that is not complete yet, and how far it was looked through for its end.
+    let (mut line, mut seen) = (0, 0);
     let mut chunk = vec![0; 16 << 10];
     loop {
         let count = from.read(&mut chunk).await.unwrap_or(0);
@@ -158,8 +126,8 @@ async fn document(mut from: impl AsyncRead + Unpin, progress: impl Fn(String)) -
             return None;
         }
         kept.extend_from_slice(&chunk[..count]);
-        while let Some(length) = kept[line..].iter().position(|byte| *byte == b'\n') {
-            let end = line + length + 1;
+        while let Some(length) = kept[seen..].iter().position(|byte| *byte == b'\n') {
+            let end = seen + length + 1;
             match progress_of(&kept[line..end]) {
                 Some(message) => {
                     progress(message);
@@ -167,7 +135,9 @@ async fn document(mut from: impl AsyncRead + Unpin, progress: impl Fn(String)) -
                 }
                 None => line = end,
             }
+            seen = line;
         }
+        seen = kept.len();
     }
     if let Some(message) = progress_of(&kept[line..]) {
         progress(message);

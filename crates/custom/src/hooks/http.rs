@@ -30,6 +30,8 @@ impl HttpHook {
             return Err("is asked over HTTPS only".to_owned());
         }
         let ask = async {
+            // Set already if anything else has spoken TLS before.
+            let _ = rustls::crypto::ring::default_provider().install_default();
             let client = reqwest::Client::builder()
                 .redirect(reqwest::redirect::Policy::none())
                 .build()

@@ -90,7 +90,9 @@ impl Entry {
                     // Progress that nobody has time for is no longer news.
                     let _ = news.try_send(Input::Command(Command::Record(progress.into())));
                 };
-                let ended = command.run(&payload, cwd.as_ref(), self.timeout, surroundings, progress).await;
+                let ended = command
+                    .run(&request.id, &payload, cwd.as_ref(), self.timeout, surroundings, progress)
+                    .await;
                 self.judge(ended, request.kind, news)
             }
             Action::Http(http) => {

@@ -2,6 +2,7 @@
 
 mod agents;
 mod checkpoints;
+mod commands;
 mod event_log;
 mod history;
 mod inference;
@@ -16,6 +17,7 @@ mod rules;
 mod server;
 mod session;
 mod sessions;
+mod skills;
 mod tasks;
 mod tools;
 mod workspace;
@@ -56,6 +58,8 @@ const NAMESPACES: &[&[Method]] = &[
     model::METHODS,
     event_log::METHODS,
     queue::METHODS,
+    commands::METHODS,
+    skills::METHODS,
     log::METHODS,
     workspace::METHODS,
     inference::METHODS,

@@ -7,6 +7,7 @@ use std::sync::Arc;
 use hangar_agent::log::Fact;
 use hangar_agent::session::state::project;
 use hangar_agent::session::{Command, Origin, Prompt, Timing};
+use hangar_custom::skills::Invocation;
 use hangar_protocol::data::{self, Mode};
 use hangar_store::SessionId;
 use serde::Deserialize;
@@ -185,6 +186,7 @@ async fn send(call: Call) -> Result<Reply, Failure> {
         timing: if params.mode.as_deref() == Some("immediate") { Timing::Steer } else { Timing::Queue },
         origin: params.source.map_or(Origin::User, Origin::Source),
         message_id: Some(message_id.clone()),
+        preface: Vec::new(),
         headers: params.request_headers.unwrap_or_default().into_iter().collect(),
         text: params.prompt,
     };
@@ -199,6 +201,8 @@ async fn send(call: Call) -> Result<Reply, Failure> {
                     return refuse_clash(task);
                 }
                 let text = prompt.text.clone();
+                let called = task.skills.called_by(&text).map(Invocation::into_preface);
+                let prompt = Prompt { preface: called.unwrap_or_default(), ..prompt };
                 task.record(data::PendingMessagesModified {});
                 task.command(Command::Send(prompt));
                 // A list without the name is a poorer list, not a failure.

@@ -1,0 +1,149 @@
+//! What people configured for the place that a session works in: settings, plugins, hooks, skills.
+
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use hangar_agent::agents::AgentDefinition;
+use hangar_agent::driver::Hooks;
+use hangar_agent::hook::{Chain, HookSet};
+use hangar_agent::permissions::{Policy, Rule};
+use hangar_agent::session::Input;
+use hangar_agent::tool::{ToolFilter, ToolSource};
+use hangar_custom::Places;
+use hangar_custom::hooks::{ConfiguredHooks, HookFiles, Surroundings};
+use hangar_custom::plugins::Plugin;
+use hangar_custom::settings::Preferences;
+use hangar_custom::skills::{SkillPlaces, Skills};
+use tokio::sync::mpsc;
+
+use crate::providers::PROVIDER_SECRETS;
+use crate::settings::Settings;
+use crate::workspace::git::Repository;
+use crate::workspace::trust::{Trust, is_trusted};
+
+/// Hooks that whoever runs the machine wants asked.
+const POLICY_DIR: &str = "/etc/github-copilot/policy.d";
+/// What runs the commands of hooks.
+const SHELL: &str = "/bin/bash";
+
+/// What the one who opens a session adds to what is configured.
+#[derive(Debug, Clone)]
+pub(crate) struct Customs {
+    pub(crate) trust: Trust,
+    pub(crate) plugin_dirs: Vec<PathBuf>,
+    pub(crate) skill_dirs: Vec<PathBuf>,
+    pub(crate) disabled_skills: Vec<String>,
+}
+
+/// All of it, loaded.
+pub(crate) struct Configured {
+    pub(crate) skills: Arc<Skills>,
+    pub(crate) warnings: Vec<String>,
+    hooks: HookFiles,
+    preferences: Preferences,
+}
+
+impl Configured {
+    /// `told` are the skills that a resumed session has been told.
+    pub(crate) fn load(
+        settings: &Settings,
+        customs: &Customs,
+        cwd: &Path,
+        repository: Option<&Repository>,
+        told: Vec<PathBuf>,
+    ) -> Self {
+        let places = places(settings, customs, cwd, repository);
+        let mut preferences = Preferences::of_user(&settings.home).with_project(&places);
+        let mut warnings = std::mem::take(&mut preferences.warnings);
+        let (plugins, problems) = plugins(customs, cwd);
+        warnings.extend(problems);
+        let mut hooks =
+            HookFiles::find(Some(Path::new(POLICY_DIR)), &places, &plugins, preferences.disable_all_hooks);
+        warnings.append(&mut hooks.warnings);
+        let named = settings.var("COPILOT_SKILLS_DIRS").into_iter().flat_map(|dirs| dirs.split(','));
+        let mut extra: Vec<PathBuf> = named.map(|dir| PathBuf::from(dir.trim())).collect();
+        extra.extend(customs.skill_dirs.iter().cloned());
+        extra.extend(preferences.skill_directories.iter().cloned());
+        let disabled: Vec<String> =
+            preferences.disabled_skills.iter().chain(&customs.disabled_skills).cloned().collect();
+        let skills = Skills::load(SkillPlaces { places, plugins, extra }, disabled, told);
+        warnings.extend(skills.warnings());
+        Self { skills, warnings, hooks, preferences }
+    }
+
+    /// The rules of the caller with those of the settings.
+    pub(crate) fn extend(&self, mut policy: Policy) -> Policy {
+        let rules = |urls: &[String]| -> Vec<Rule> {
+            urls.iter().filter_map(|url| Rule::parse(&format!("url({url})")).ok()).collect()
+        };
+        policy.allow.extend(rules(&self.preferences.allowed_urls));
+        policy.deny.extend(rules(&self.preferences.denied_urls));
+        policy
+    }
+
+    /// Whether the model is offered the tool for skills: where there are some, or where it was asked for by name.
+    pub(crate) fn offers_skills(&self, filter: &ToolFilter) -> bool {
+        let named = |names: &Vec<String>| names.iter().any(|name| name == "skill" || name == "builtin:skill");
+        !self.skills.is_empty()
+            || (filter.available.as_ref().is_some_and(named) && filter.admits(ToolSource::Builtin, "skill"))
+    }
+
+    /// The configured hooks before the client's, and what the configured ones want to be asked.
+    pub(crate) fn hooks(
+        self,
+        settings: &Settings,
+        secrets: &[String],
+        client: Option<Arc<dyn Hooks>>,
+        inbox: mpsc::Sender<Input>,
+    ) -> (Option<Arc<dyn Hooks>>, HookSet) {
+        if self.hooks.is_empty() {
+            return (client, HookSet::NONE);
+        }
+        let secret =
+            |name: &str| PROVIDER_SECRETS.contains(&name) || secrets.iter().any(|known| known == name);
+        let surroundings = Surroundings {
+            shell: PathBuf::from(SHELL),
+            env: settings
+                .variables()
+                .filter(|(name, _)| !secret(name))
+                .map(|(name, value)| (name.to_owned(), value.to_owned()))
+                .collect(),
+            allow_localhost: settings.var("COPILOT_HOOK_ALLOW_LOCALHOST") == Some("1"),
+        };
+        match ConfiguredHooks::new(self.hooks, surroundings, inbox) {
+            None => (client, HookSet::NONE),
+            Some(configured) => {
+                let kinds = configured.kinds();
+                let mut chain: Vec<Arc<dyn Hooks>> = vec![Arc::new(configured)];
+                chain.extend(client);
+                (Some(Arc::new(Chain(chain))), kinds)
+            }
+        }
+    }
+}
+
+/// The agents that files describe. What is wrong with a plugin is said where the rest of it is loaded.
+pub(crate) fn agents(
+    settings: &Settings,
+    customs: &Customs,
+    cwd: &Path,
+    repository: Option<&Repository>,
+) -> (Vec<AgentDefinition>, Vec<String>) {
+    hangar_custom::agents::find_agents(&places(settings, customs, cwd, repository), &plugins(customs, cwd).0)
+}
+
+fn places(settings: &Settings, customs: &Customs, cwd: &Path, repository: Option<&Repository>) -> Places {
+    Places {
+        home: settings.home.clone(),
+        user_home: settings.var("HOME").map(PathBuf::from),
+        cwd: cwd.to_owned(),
+        git_root: repository.map(|repository| repository.root.clone()),
+        trusted: is_trusted(settings, customs.trust, cwd)
+            || settings.var("GITHUB_COPILOT_PROMPT_MODE_REPO_HOOKS") == Some("true"),
+    }
+}
+
+fn plugins(customs: &Customs, cwd: &Path) -> (Vec<Plugin>, Vec<String>) {
+    let dirs: Vec<PathBuf> = customs.plugin_dirs.iter().map(|dir| cwd.join(dir)).collect();
+    hangar_custom::plugins::load(&dirs)
+}
