@@ -253,7 +253,8 @@ mod tests {
     #[test]
     fn skills_are_commands_beside_our_own() {
         let mut translator = Translator::new(Telling::Live);
-        let skills = json!({"skills": [{"name": "deploy", "description": "Ship it"}, {"name": "x", "userInvocable": false}]});
+        let skill = |name: &str, user_invocable: bool| json!({"name": name, "description": "Ship it", "source": "project", "userInvocable": user_invocable, "enabled": true});
+        let skills = json!({"skills": [skill("deploy", true), skill("x", false)]});
         let event = json!({"type": "session.skills_loaded", "data": skills, "id": "e", "timestamp": "T", "parentId": null});
         let updates = translator.translate(&Event::parse(&event.to_string()).unwrap());
         let [Update::AvailableCommandsUpdate { available_commands }] = updates.as_slice() else {
