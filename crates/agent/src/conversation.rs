@@ -16,6 +16,8 @@ pub const INTERRUPTED: &str = "The execution of this tool, or a previous tool wa
 
 /// What stands for an image that the provider found too large.
 pub const IMAGE_WITHHELD: &str = "[An image was here. It was left out because the request was too large.]";
+/// The documents that models read themselves.
+const DOCUMENT: &str = "application/pdf";
 
 /// Cost of a message beyond its text: role, separators, ids. Only for keeping the context bounded.
 const MESSAGE_OVERHEAD: usize = 32;
@@ -71,11 +73,13 @@ impl Conversation {
         let text = message.transformed_content.as_ref().unwrap_or(&message.content);
         let mut parts = vec![Part::Text(text.clone())];
         for attachment in &message.attachments {
-            if let Attachment::Blob { data: Some(data), mime_type, display_name } = attachment
-                && mime_type.starts_with("image/")
-            {
+            let Attachment::Blob { data: Some(data), mime_type, display_name } = attachment else { continue };
+            if mime_type.starts_with("image/") {
                 parts.extend(display_name.clone().map(Part::Text));
                 parts.push(Part::Image { mime_type: mime_type.clone(), data: data.clone() });
+            } else if mime_type == DOCUMENT {
+                let title = display_name.clone().unwrap_or_else(|| "document.pdf".to_owned());
+                parts.push(Part::Document { title, mime_type: mime_type.clone(), data: data.clone() });
             }
         }
         self.push(Message::User(parts));
@@ -314,7 +318,7 @@ fn size(message: &Message) -> usize {
             .iter()
             .map(|part| match part {
                 Part::Text(text) => text.len(),
-                Part::Image { data, .. } => data.len(),
+                Part::Image { data, .. } | Part::Document { data, .. } => data.len(),
             })
             .sum()
     };

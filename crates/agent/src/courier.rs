@@ -11,6 +11,14 @@ pub struct Outbound {
     pub url: String,
     pub headers: Vec<(String, String)>,
     pub body: Vec<u8>,
+    pub transport: Transport,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Transport {
+    Http,
+    /// The body is the one message that is sent; the pieces of the answer are the messages that come back.
+    WebSocket,
 }
 
 /// The answer on its way in. An `Err` in the body is a connection that broke.

@@ -29,7 +29,7 @@ use crate::agents::crew::Models;
 use crate::entropy::Entropy;
 use crate::hook::{HookAnswer, HookRequest};
 use crate::log::{Fact, LogError, SessionLog};
-use crate::model::ModelProvider;
+use crate::model::{ModelError, ModelEvent, ModelProvider, ModelRequest};
 use crate::retry::Reason;
 use crate::session::{
     Command, Context, Effect, Input, Inspection, Opening, PendingPermission, Reminder, Session, Step, iso,
@@ -182,6 +182,16 @@ impl Driver {
     /// Keeps something that lists show of the session.
     pub fn note(&mut self, fact: Fact) -> Result<(), LogError> {
         self.host.log.note(fact)
+    }
+
+    /// Makes everything on record survive a power cut.
+    pub fn sync(&mut self) -> Result<(), LogError> {
+        self.host.log.sync()
+    }
+
+    /// Asks the session's model something that is no part of the session. Dropping the stream cancels it.
+    pub fn ask_model(&self, request: ModelRequest) -> BoxStream<'static, Result<ModelEvent, ModelError>> {
+        self.host.provider.stream(request)
     }
 
     pub fn set_provider(&mut self, provider: Arc<dyn ModelProvider>) {
@@ -460,6 +470,10 @@ impl Driver {
             }
             Effect::Agents(call_id, call) => return self.deal(id, call_id, call),
             Effect::AgentDone(end) => return Ok(self.agent_done(id, end)),
+            Effect::ReadPlan(call_id) => {
+                let content = self.host.log.plan().unwrap_or_default();
+                return here(Input::Plan { call_id, content });
+            }
             Effect::Discover(touched) => {
                 let reminders = self.host.discovery.as_mut().map(|d| d.discover(touched)).unwrap_or_default();
                 return here(Input::Discovered(reminders));

@@ -9,6 +9,7 @@ pub mod courier;
 pub mod digest;
 pub mod driver;
 pub mod entropy;
+pub mod features;
 pub mod hook;
 pub mod log;
 pub mod model;

@@ -21,6 +21,11 @@ pub trait SessionLog: Send {
     /// Nothing is under way: another process may take the session over. The next append takes it back, if it can.
     fn rest(&mut self) {}
 
+    /// The plan that is kept beside the log, if there is one.
+    fn plan(&mut self) -> Option<String> {
+        None
+    }
+
     /// Keeps something that lists show beside the log. A log that is in no list need not.
     fn note(&mut self, fact: Fact) -> Result<(), LogError> {
         let _ = fact;

@@ -101,6 +101,12 @@ pub enum Part {
         mime_type: String,
         data: String,
     },
+    /// A document that the model reads itself: a PDF. `data` is base64.
+    Document {
+        title: String,
+        mime_type: String,
+        data: String,
+    },
 }
 
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]

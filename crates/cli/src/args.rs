@@ -57,7 +57,8 @@ pub(crate) struct ServerArgs {
     /// Do not use the login of the GitHub CLI
     #[arg(long, help_heading = "Server")]
     pub(crate) no_auto_login: bool,
-    #[arg(long, hide = true)]
+    /// Close sessions that nothing happened in for so many seconds; they can be resumed
+    #[arg(long, value_name = "SECONDS", help_heading = "Server")]
     pub(crate) session_idle_timeout: Option<u64>,
 }
 
@@ -77,6 +78,8 @@ pub(crate) enum Subcommands {
     },
     /// Check providers, credentials, the home folder and the tools on this machine
     Doctor(DoctorArgs),
+    /// Show which parts of Hangar are on
+    Features(FeaturesArgs),
     /// Show the version
     Version,
 }
@@ -86,6 +89,13 @@ pub(crate) struct ModelsArgs {
     /// Ask the providers again instead of using what is cached
     #[arg(long)]
     pub(crate) refresh: bool,
+    /// Print JSON
+    #[arg(long)]
+    pub(crate) json: bool,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct FeaturesArgs {
     /// Print JSON
     #[arg(long)]
     pub(crate) json: bool,

@@ -6,6 +6,7 @@ use std::sync::Arc;
 use anyhow::{Context, Result, bail};
 use hangar_agent::driver::{Discovery, Driver, EventSink, Hooks, Host};
 use hangar_agent::entropy::Entropy;
+use hangar_agent::features::Features;
 use hangar_agent::model::{Message, TokenMeter};
 use hangar_agent::permissions::Policy;
 use hangar_agent::prompt::{Environment, SystemPrompt};
@@ -71,6 +72,9 @@ pub(crate) struct Plan<'a> {
     pub(crate) instruction_dirs: Vec<PathBuf>,
     /// Variables that tools must not see and output must not show.
     pub(crate) secrets: Vec<String>,
+    /// Values that output must not show.
+    pub(crate) hidden: Vec<String>,
+    pub(crate) features: Features,
     pub(crate) metered: bool,
     pub(crate) streaming: bool,
     /// When the session sums itself up; never where absent.
@@ -98,6 +102,7 @@ pub(crate) struct Plan<'a> {
 pub(crate) struct Composed {
     pub(crate) driver: Driver,
     pub(crate) shells: Shells,
+    pub(crate) database: Arc<Database>,
     pub(crate) store: Store,
     pub(crate) id: SessionId,
     pub(crate) cwd: PathBuf,
@@ -154,21 +159,30 @@ pub(crate) fn session(settings: &Settings, mut plan: Plan<'_>) -> Result<Compose
             .iter()
             .copied()
             .chain(plan.secrets.iter().map(String::as_str))
-            .filter_map(|name| settings.var(name).map(str::to_owned)),
+            .filter_map(|name| settings.var(name).map(str::to_owned))
+            .chain(plan.hidden.iter().cloned()),
     );
     let told = state.skills.iter().map(|skill| PathBuf::from(&skill.path)).collect();
     let mut configured = Configured::load(settings, &plan.customs, &cwd, repository.as_ref(), told);
     let skills = Arc::clone(&configured.skills);
     let mut warnings = std::mem::take(&mut configured.warnings);
     warnings.extend(agent_warnings);
-    let (shells, mut builtin) = tools(settings, &plan, &cwd, &log, &chosen.model, &inbox)?;
+    let database = Arc::new(Database::new(log.dir().join("session.db")));
+    let (shells, mut builtin) = tools(settings, &plan, &cwd, &log, &chosen.model, &inbox, &database)?;
     if configured.offers_skills(&plan.filter) {
         builtin.push(skills.tool());
     }
     let snapshots = Arc::new(Snapshots::new(log.dir()));
     let tracks = plan.tracks_files || (resumed && snapshots.exist());
     let watch = |tool| if tracks { Tracked::watch(tool, &snapshots) } else { tool };
-    let builtin: Vec<Arc<dyn Tool>> = builtin.into_iter().map(|tool| redactor.guard(watch(tool))).collect();
+    let absent: Vec<&str> = plan.features.absent_tools().collect();
+    let builtin: Vec<Arc<dyn Tool>> = builtin
+        .into_iter()
+        .filter(|tool| !absent.contains(&tool.spec().name.as_str()))
+        .map(|tool| redactor.guard(watch(tool)))
+        .collect();
+    let mut own_tools = plan.own_tools.clone();
+    own_tools.excluded.extend(absent.iter().map(|&name| name.to_owned()));
     let (tools, disabled_tools) = visible(&builtin, &plan.filter);
 
     let environment = Environment {
@@ -203,7 +217,7 @@ pub(crate) fn session(settings: &Settings, mut plan: Plan<'_>) -> Result<Compose
         skills: skills.list(),
         warnings,
         headers: plan.headers,
-        own_tools: plan.own_tools,
+        own_tools,
         session_dir: log.dir().to_path_buf(),
         disabled_tools,
         discovers_instructions: instructions.is_some(),
@@ -259,7 +273,19 @@ pub(crate) fn session(settings: &Settings, mut plan: Plan<'_>) -> Result<Compose
     };
     let driver = Driver::new(Session::new(state, config), host, commands);
     let instructions = custom;
-    Ok(Composed { driver, shells, store, id, cwd, builtin, environment, instructions, skills, opening })
+    Ok(Composed {
+        driver,
+        shells,
+        database,
+        store,
+        id,
+        cwd,
+        builtin,
+        environment,
+        instructions,
+        skills,
+        opening,
+    })
 }
 
 /// Adds the agents that files describe, before those that a client brings, which count more.
@@ -423,6 +449,7 @@ fn tools(
     log: &OpenSession,
     model: &str,
     inbox: &mpsc::Sender<Input>,
+    database: &Arc<Database>,
 ) -> Result<(Shells, Vec<Arc<dyn Tool>>)> {
     let threshold = settings.number("COPILOT_LARGE_OUTPUT_THRESHOLD_BYTES")?.unwrap_or(DEFAULT_THRESHOLD);
     let spill = Spill { dir: log.files_dir(), threshold };
@@ -444,7 +471,7 @@ fn tools(
     let builtin = hangar_tools::builtin(Builtin {
         workspace: Arc::new(Workspace { cwd: cwd.to_path_buf(), spill }),
         dialect,
-        database: Arc::new(Database::new(log.dir().join("session.db"))),
+        database: Arc::clone(database),
         web: online.then(|| Reach {
             redirects: if plan.policy.allow_all_urls { Redirects::AnyHost } else { Redirects::SameHost },
             ..Reach::default()
@@ -488,4 +515,27 @@ impl TokenMeter for Meter {
     fn tools(&self, tools: &[ToolSpec]) -> u64 {
         self.0.tools(tools)
     }
+}
+
+/// The built-in tools that a session with this model would have. Nothing is started or opened for the answer.
+pub(crate) fn tool_specs(settings: &Settings, model: &str) -> Vec<ToolSpec> {
+    let nowhere = PathBuf::from("/");
+    let spill = Spill { dir: nowhere.clone(), threshold: DEFAULT_THRESHOLD };
+    let (completions, _) = mpsc::channel(1);
+    let shells = Shells::new(ShellOptions {
+        program: PathBuf::from(SHELL),
+        cwd: nowhere.clone(),
+        env: Vec::new(),
+        secrets: Vec::new(),
+        session_id: String::new(),
+        spill: spill.clone(),
+        completions,
+    });
+    let builtin = hangar_tools::builtin(Builtin {
+        workspace: Arc::new(Workspace { cwd: nowhere.clone(), spill }),
+        dialect: if known::edits_by_patch(model) { Dialect::Patches } else { Dialect::Edits },
+        database: Arc::new(Database::new(nowhere)),
+        web: (!settings.flag("COPILOT_OFFLINE")).then(Reach::default),
+    });
+    shells.tools().into_iter().chain(builtin).map(|tool| tool.spec().clone()).collect()
 }

@@ -85,6 +85,7 @@ fn dispatch(cli: Cli) -> Result<Exit> {
             commands::serve::run(port, script.as_deref(), default, log)
         }
         Some(Subcommands::Sessions { command }) => commands::sessions::run(&settings, command),
+        Some(Subcommands::Features(args)) => commands::features::run(&settings, &args),
         Some(Subcommands::Doctor(args)) => commands::doctor::run(&settings, &args),
     }
 }

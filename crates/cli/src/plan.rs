@@ -1,6 +1,6 @@
 //! What was typed, as the plan of a session.
 
-use anyhow::{Result, anyhow};
+use anyhow::{Result, anyhow, bail};
 use hangar_agent::agents::crew::Reporting;
 use hangar_agent::driver::EventSink;
 use hangar_agent::permissions::{Policy, Rule};
@@ -28,6 +28,10 @@ pub(crate) fn of_run<'a>(
 ) -> Result<Plan<'a>> {
     // What was typed is checked before anything is looked up or made.
     let policy = policy(args, settings)?;
+    let features = settings.features()?;
+    if let Some(feature) = features.absent_mode(mode(args)) {
+        bail!("the feature `{feature}` is off; HANGAR_FEATURES switches it");
+    }
     Ok(Plan {
         selection: selection::select(&Store::new(&settings.home), args)?,
         directory: args.directory.clone(),
@@ -43,6 +47,8 @@ pub(crate) fn of_run<'a>(
         custom_instructions: !args.no_custom_instructions,
         instruction_dirs: Vec::new(),
         secrets: args.secret_env_vars.clone(),
+        hidden: Vec::new(),
+        features,
         // Only a reader of all events sees the count, and the tokenizer is not free.
         metered: args.all_events,
         streaming: args.stream == Switch::On,

@@ -154,6 +154,7 @@ pub(crate) fn configured(settings: &Settings) -> Result<Vec<ProviderConfig>> {
         let url = BaseUrl::parse(url).with_context(|| format!("COPILOT_API_URL is `{url}`"))?;
         let mut github = ProviderConfig::new(GITHUB, ProviderKind::Copilot, url);
         github.auth = Auth::Bearer(Secret::new(token));
+        github.websockets = settings.features()?.is_on("websockets");
         providers.push(github);
     }
     Ok(providers)

@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result, bail};
+use hangar_agent::features::Features;
 
 #[derive(Debug, Clone)]
 pub(crate) struct Settings {
@@ -65,6 +66,20 @@ impl Settings {
                 Err(_) => bail!("{name} is `{text}`, which is not a number"),
             },
         }
+    }
+
+    /// Which parts of Hangar are on: the usual ones, as `HANGAR_FEATURES` switches them.
+    pub(crate) fn features(&self) -> Result<Features> {
+        let mut features = Features::default();
+        // Its names are mostly of things that are not there; those say nothing.
+        for name in self.var("COPILOT_CLI_ENABLED_FEATURE_FLAGS").unwrap_or_default().split(',') {
+            let _ = features.switch(name.trim_start_matches('-'));
+        }
+        if self.flag("COPILOT_EXP_COPILOT_CLI_WEBSOCKET_RESPONSES") {
+            features.switch("websockets")?;
+        }
+        features.switch(self.var("HANGAR_FEATURES").unwrap_or_default()).context("HANGAR_FEATURES")?;
+        Ok(features)
     }
 
     pub(crate) fn config_path(&self) -> PathBuf {

@@ -1,5 +1,7 @@
 //! Whose login a GitHub token is.
 
+use std::collections::BTreeMap;
+
 use hangar_agent::model::ModelError;
 use serde::Deserialize;
 
@@ -16,6 +18,20 @@ pub struct CopilotUser {
     pub login: Option<String>,
     pub copilot_plan: Option<String>,
     pub endpoints: Endpoints,
+    /// What is left of the account's allowance, by its parts.
+    pub quota_snapshots: BTreeMap<String, Quota>,
+    pub quota_reset_date: Option<String>,
+}
+
+#[derive(Debug, Clone, Default, Deserialize)]
+#[serde(default)]
+pub struct Quota {
+    pub entitlement: f64,
+    pub overage_count: f64,
+    pub overage_permitted: bool,
+    pub percent_remaining: f64,
+    pub timestamp_utc: Option<String>,
+    pub unlimited: bool,
 }
 
 #[derive(Debug, Clone, Default, Deserialize)]

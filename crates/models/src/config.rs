@@ -28,6 +28,10 @@ pub struct ProviderConfig {
     pub wire_model: Option<String>,
     pub max_prompt_tokens: Option<u64>,
     pub max_output_tokens: Option<u64>,
+    /// Whether documents are sent with the wish that the model cites them, where the wire has a word for that.
+    pub citations: bool,
+    /// Whether a model that also listens on a WebSocket is spoken to there. Only couriers can carry that.
+    pub websockets: bool,
     pub proxy: Proxy,
     pub limits: TimeLimits,
 }
@@ -126,6 +130,8 @@ impl ProviderConfig {
             wire_model: None,
             max_prompt_tokens: None,
             max_output_tokens: None,
+            citations: false,
+            websockets: false,
             proxy: Proxy::System,
             limits: TimeLimits::default(),
         }

@@ -16,14 +16,17 @@ const INTEGRATION: &str = "copilot-developer-cli";
 const API_VERSION: &str = "2026-08-01";
 const EDITOR_VERSION: &str = concat!("hangar/", env!("CARGO_PKG_VERSION"));
 
+/// What every request says of who makes it.
+pub const HEADERS: [(&str, &str); 4] = [
+    ("copilot-integration-id", INTEGRATION),
+    ("editor-version", EDITOR_VERSION),
+    ("openai-intent", "conversation-agent"),
+    ("x-github-api-version", API_VERSION),
+];
+
 /// The headers of any request.
 pub(crate) fn add_headers(headers: &mut HeaderMap) {
-    for (name, value) in [
-        ("copilot-integration-id", INTEGRATION),
-        ("editor-version", EDITOR_VERSION),
-        ("openai-intent", "conversation-agent"),
-        ("x-github-api-version", API_VERSION),
-    ] {
+    for (name, value) in HEADERS {
         headers.insert(HeaderName::from_static(name), HeaderValue::from_static(value));
     }
 }
@@ -77,6 +80,15 @@ impl Routes {
         };
         *self.last.lock().unwrap_or_else(PoisonError::into_inner) = wire;
         Ok(wire)
+    }
+}
+
+impl Routes {
+    /// Whether the catalogue, where it has been read, lists a WebSocket for the model.
+    pub(crate) fn listens_on_socket(&self, model: &str) -> bool {
+        let info = self.models.get().and_then(|models| models.iter().find(|info| info.id == model));
+        let endpoints = info.and_then(|info| info.endpoints.as_deref()).unwrap_or_default();
+        endpoints.iter().any(|endpoint| endpoint == "ws:/responses")
     }
 }
 

@@ -5,7 +5,7 @@ use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
 use futures_util::StreamExt;
-use hangar_agent::courier::{Courier, Inbound, Outbound};
+use hangar_agent::courier::{Courier, Inbound, Outbound, Transport};
 use hangar_agent::model::{ModelError, ModelErrorKind};
 use reqwest::header::HeaderMap;
 use reqwest::redirect::Policy;
@@ -20,6 +20,9 @@ use crate::error;
 const ERROR_BODY: usize = 64 * 1024;
 /// What of any other body is read.
 pub(crate) const BODY: usize = 64 * 1024 * 1024;
+
+/// The answer of a server that goes on as a WebSocket.
+const SWITCHING_PROTOCOLS: u16 = 101;
 
 pub(crate) struct Http {
     base_url: BaseUrl,
@@ -63,9 +66,56 @@ impl Http {
         self.send(self.client()?.get(url).headers(headers), limit).await
     }
 
+    /// Whether someone else makes the requests.
+    pub(crate) fn is_carried(&self) -> bool {
+        self.courier.is_some()
+    }
+
+    /// Asks over a WebSocket, which only couriers have. Each message of the answer is made an event of a stream, so that
+    /// it is read like any other.
+    pub(crate) async fn converse(
+        &self,
+        mut url: Url,
+        headers: HeaderMap,
+        mut body: serde_json::Value,
+        limit: Duration,
+    ) -> Result<Response, ModelError> {
+        let Some(courier) = &self.courier else {
+            return self.post(url, headers, body.to_string().into_bytes(), limit).await;
+        };
+        body["type"] = serde_json::json!("response.create");
+        if let Some(fields) = body.as_object_mut() {
+            // A socket has no other way to answer.
+            fields.remove("stream");
+        }
+        let scheme = if url.scheme() == "https" { "wss" } else { "ws" };
+        // Both are schemes of the same kind, so the change is always possible.
+        let _ = url.set_scheme(scheme);
+        let request = Outbound {
+            method: "GET".to_owned(),
+            url: url.to_string(),
+            headers: pairs(&headers),
+            body: body.to_string().into_bytes(),
+            transport: Transport::WebSocket,
+        };
+        let carried = tokio::time::timeout(limit, courier.carry(request)).await;
+        let inbound = carried.map_err(|_| self.silent(limit))?;
+        let inbound = inbound.map_err(|message| error::bare(ModelErrorKind::Connect, message))?;
+        let inbound = if inbound.status == SWITCHING_PROTOCOLS {
+            let messages = inbound
+                .body
+                .map(|message| message.map(|bytes| [b"data: ".as_slice(), &bytes, b"\n\n"].concat()));
+            Inbound { status: 200, headers: Vec::new(), body: messages.boxed() }
+        } else {
+            inbound
+        };
+        self.accepted(received(inbound).map_err(|message| error::bare(ModelErrorKind::Connect, message))?)
+            .await
+    }
+
     /// The answer, once its head is there, unless it says no.
     async fn send(&self, request: reqwest::RequestBuilder, limit: Duration) -> Result<Response, ModelError> {
-        let mut response = match &self.courier {
+        let response = match &self.courier {
             Some(courier) => {
                 let outbound = outbound(request.build().map_err(|error| self.unsent(&error))?);
                 let carried = tokio::time::timeout(limit, courier.carry(outbound)).await;
@@ -79,6 +129,11 @@ impl Http {
                 sent.map_err(|error| self.unsent(&error))?
             }
         };
+        self.accepted(response).await
+    }
+
+    /// A response that says yes.
+    async fn accepted(&self, mut response: Response) -> Result<Response, ModelError> {
         if response.status().is_success() {
             return Ok(response);
         }
@@ -190,15 +245,20 @@ impl Http {
 }
 
 fn outbound(request: reqwest::Request) -> Outbound {
-    let headers = request.headers().iter();
     Outbound {
         method: request.method().to_string(),
         url: request.url().to_string(),
-        headers: headers
-            .map(|(name, value)| (name.to_string(), String::from_utf8_lossy(value.as_bytes()).into_owned()))
-            .collect(),
+        headers: pairs(request.headers()),
         body: request.body().and_then(reqwest::Body::as_bytes).unwrap_or_default().to_vec(),
+        transport: Transport::Http,
     }
+}
+
+fn pairs(headers: &HeaderMap) -> Vec<(String, String)> {
+    headers
+        .iter()
+        .map(|(name, value)| (name.to_string(), String::from_utf8_lossy(value.as_bytes()).into_owned()))
+        .collect()
 }
 
 fn received(inbound: Inbound) -> Result<Response, String> {

@@ -26,6 +26,7 @@ use std::sync::Arc;
 use hangar_agent::courier::{Courier, TokenSource};
 use hangar_agent::model::ModelProvider;
 
+pub use copilot::HEADERS as COPILOT_HEADERS;
 pub use secret::Secret;
 
 use catalogue::ModelInfo;

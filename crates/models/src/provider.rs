@@ -103,8 +103,9 @@ impl Provider {
                 .max_output_tokens
                 .filter(|_| inner.config.is_about(&request.model)),
             dialect: if inner.routes.is_some() { Dialect::Copilot } else { Dialect::Vendor },
+            citations: inner.config.citations,
         };
-        let body = wire.body(&ask).to_string().into_bytes();
+        let body = wire.body(&ask);
         let url = url(&inner.config, wire, ask.model);
         let decoder = wire.decoder(&request);
 
@@ -144,7 +145,11 @@ impl Provider {
         let (told, patience) =
             if request.stream { (Told::InPieces, 1) } else { (Told::AtOnce, PATIENCE_FOR_WHOLE) };
         let limit = inner.http.limits().first_byte * patience;
-        let response = inner.http.post(url, headers, body, limit).await?;
+        let response = if self.speaks_on_socket(wire, &request.model) {
+            inner.http.converse(url, headers, body, limit).await?
+        } else {
+            inner.http.post(url, headers, body.to_string().into_bytes(), limit).await?
+        };
         Ok(Answer::new(Arc::clone(&inner.http), response, decoder, told))
     }
 
@@ -154,6 +159,15 @@ impl Provider {
             Some(routes) => routes.wire(self, model).await,
             None => Ok(fixed_wire(&self.0.config.kind)),
         }
+    }
+
+    /// Whether a call goes over a WebSocket: where that is wanted, can be carried, and is understood.
+    fn speaks_on_socket(&self, wire: Wire, model: &str) -> bool {
+        let Inner { config, http, routes, .. } = &*self.0;
+        config.websockets
+            && wire == Wire::Responses
+            && http.is_carried()
+            && routes.as_ref().is_none_or(|routes| routes.listens_on_socket(model))
     }
 
     /// The headers of any request: credential, custom ones, and those of GitHub's API.

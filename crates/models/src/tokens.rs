@@ -13,6 +13,8 @@ const PER_CALL: u64 = 3;
 const PER_REQUEST: u64 = 3;
 /// An image of about a megapixel. Its real price depends on its size and on the provider.
 const PER_IMAGE: u64 = 765;
+/// Encoded bytes of a document for each token that it is taken to cost.
+const BYTES_PER_DOCUMENT_TOKEN: usize = 16;
 
 /// Counts for one model. Costs nothing to make.
 #[derive(Debug, Clone, Copy)]
@@ -66,6 +68,8 @@ impl Counter {
         match part {
             Part::Text(text) => self.text(text),
             Part::Image { .. } => PER_IMAGE,
+            // Its pages are not counted here; the encoded bytes are at least of their order.
+            Part::Document { data, .. } => (data.len() / BYTES_PER_DOCUMENT_TOKEN) as u64,
         }
     }
 

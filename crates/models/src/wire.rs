@@ -29,6 +29,8 @@ pub(crate) struct Ask<'a> {
     /// A limit that somebody set; wires that must have one fall back on what is known of the model.
     pub(crate) max_output_tokens: Option<u64>,
     pub(crate) dialect: Dialect,
+    /// Whether the model is to say which part of a document it speaks of.
+    pub(crate) citations: bool,
 }
 
 /// Whose variant of a wire is spoken.
@@ -124,13 +126,18 @@ fn arguments(kind: ToolType, input: &str) -> Value {
 fn text_of(parts: &[Part]) -> String {
     let texts = parts.iter().filter_map(|part| match part {
         Part::Text(text) => Some(text.as_str()),
-        Part::Image { .. } => None,
+        Part::Image { .. } | Part::Document { .. } => None,
     });
     texts.collect::<Vec<_>>().join("\n")
 }
 
 fn has_images(parts: &[Part]) -> bool {
     parts.iter().any(|part| matches!(part, Part::Image { .. }))
+}
+
+/// Whether there is more than text.
+fn has_media(parts: &[Part]) -> bool {
+    parts.iter().any(|part| !matches!(part, Part::Text(_)))
 }
 
 /// Whether a request shows the model an image.

@@ -130,6 +130,15 @@ events! {
     SkillContextDelivered(SkillContextDelivered) = "skill.context_delivered" logged;
     UserInputRequested(UserInputRequested) = "user_input.requested" ephemeral;
     UserInputCompleted(UserInputCompleted) = "user_input.completed" ephemeral;
+    ElicitationRequested(ElicitationRequested) = "elicitation.requested" ephemeral;
+    ElicitationCompleted(ElicitationCompleted) = "elicitation.completed" ephemeral;
+    ExitPlanModeRequested(ExitPlanModeRequested) = "exit_plan_mode.requested" ephemeral;
+    ExitPlanModeCompleted(ExitPlanModeCompleted) = "exit_plan_mode.completed" ephemeral;
+    AutoModeSwitchRequested(AutoModeSwitchRequested) = "auto_mode_switch.requested" ephemeral;
+    AutoModeSwitchCompleted(AutoModeSwitchCompleted) = "auto_mode_switch.completed" ephemeral;
+    EphemeralQuery(EphemeralQuery) = "ui.ephemeral_query" ephemeral;
+    SessionLimitsChanged(SessionLimitsChanged) = "session.session_limits_changed" logged;
+    ToolUserRequested(ToolUserRequested) = "tool.user_requested" logged;
     Abort(Abort) = "abort" logged;
     AgentInterrupted(AgentInterrupted) = "agent.interrupted" ephemeral;
     SubagentStarted(SubagentStarted) = "subagent.started" logged;

@@ -152,6 +152,10 @@ pub enum PermissionOutcome {
         #[serde(default, skip_serializing_if = "Option::is_none")]
         force_reject: Option<bool>,
     },
+    DeniedByContentExclusionPolicy {
+        path: String,
+        message: String,
+    },
     DeniedByPermissionRequestHook {
         #[serde(default, skip_serializing_if = "Option::is_none")]
         message: Option<String>,

@@ -1,5 +1,6 @@
 //! Who watches a session. Every client of a session is sent all its events, and is asked what it said it can answer.
 
+use std::collections::HashSet;
 use std::error::Error as _;
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, Weak};
 use std::time::Duration;
@@ -10,7 +11,10 @@ use hangar_agent::hook::{Answers, HookAnswer, HookRequest};
 use hangar_agent::log::LogError;
 use hangar_agent::session::Command;
 use hangar_agent::tool::Tool;
-use hangar_protocol::data::{ClientCommand, CommandExecute, SessionError, SessionIdle};
+use hangar_protocol::data::{
+    AutoModeSwitchRequested, ClientCommand, CommandExecute, ExitPlanModeRequested, PlanDecision,
+    SessionError, SessionIdle, SwitchAnswer,
+};
 use hangar_protocol::{Body, Event, EventId};
 use serde::Deserialize;
 use serde_json::{Value, json};
@@ -34,6 +38,8 @@ pub(crate) struct Member {
     pub(crate) permissions: bool,
     pub(crate) questions: bool,
     pub(crate) elicitations: bool,
+    pub(crate) plans: bool,
+    pub(crate) switches: bool,
     pub(crate) hooks: bool,
     pub(crate) tools: Vec<ClientTool>,
     pub(crate) commands: Vec<ClientCommand>,
@@ -46,6 +52,8 @@ impl Member {
             permissions: spec.request_permission.unwrap_or(false),
             questions: spec.request_user_input.unwrap_or(false),
             elicitations: spec.request_elicitation.unwrap_or(false),
+            plans: spec.request_exit_plan_mode.unwrap_or(false),
+            switches: spec.request_auto_mode_switch.unwrap_or(false),
             hooks: spec.hooks.unwrap_or(false),
             commands: spec.commands.clone().unwrap_or_default(),
             tools,
@@ -56,6 +64,8 @@ impl Member {
 pub(crate) struct Audience {
     pub(crate) session_id: String,
     members: Mutex<Vec<Member>>,
+    /// Handles of clients that answer questions about other models by themselves.
+    direct_switches: Mutex<HashSet<String>>,
     live: OnceLock<Weak<Live>>,
     hub: Weak<Hub>,
 }
@@ -65,6 +75,7 @@ impl Audience {
         Self {
             session_id: session_id.to_owned(),
             members: Mutex::default(),
+            direct_switches: Mutex::default(),
             live: OnceLock::new(),
             hub: Arc::downgrade(hub),
         }
@@ -95,6 +106,15 @@ impl Audience {
     pub(crate) fn courier(&self) -> Option<Arc<Client>> {
         let members = self.members();
         members.iter().find(|member| member.client.is_courier()).map(|member| Arc::clone(&member.client))
+    }
+
+    pub(crate) fn direct_switches(&self) -> MutexGuard<'_, HashSet<String>> {
+        self.direct_switches.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Whether some client listens for questions about other models and answers them unasked.
+    pub(crate) fn switches_directly(&self) -> bool {
+        !self.direct_switches().is_empty()
     }
 
     pub(crate) fn is_empty(&self) -> bool {
@@ -188,14 +208,70 @@ impl Audience {
     }
 }
 
+impl Audience {
+    /// The first client that answers such questions, and the session that waits for it.
+    fn asked(&self, answers: impl Fn(&Member) -> bool) -> Option<(Arc<Client>, Arc<Live>)> {
+        let client =
+            self.members().iter().find(|member| answers(member)).map(|member| Arc::clone(&member.client));
+        Some((client?, self.live.get().and_then(Weak::upgrade)?))
+    }
+
+    /// Shows a plan to the first client that reviews plans.
+    fn show_plan(&self, requested: &ExitPlanModeRequested) {
+        let Some((client, live)) = self.asked(|member| member.plans) else { return };
+        let mut params = json!(requested);
+        params["sessionId"] = json!(self.session_id);
+        let request_id = requested.request_id.clone();
+        tokio::spawn(async move {
+            let decision = match client.peer.request("exitPlanMode.request", &params).await {
+                Ok(decision) => decision,
+                // A client that is gone may come back and answer; one that failed has not approved.
+                Err(_) if client.peer.is_closed() => return,
+                Err(error) => PlanDecision {
+                    feedback: Some(format!("The review failed: {error}")),
+                    ..PlanDecision::default()
+                },
+            };
+            // The session may have ended meanwhile.
+            let _ = live.command(Command::ReviewPlan { request_id, decision }).await;
+        });
+    }
+
+    /// Asks the first client that decides about other models, unless one does so by itself.
+    fn ask_to_switch(&self, requested: &AutoModeSwitchRequested) {
+        #[derive(Deserialize)]
+        struct Answer {
+            response: SwitchAnswer,
+        }
+        if self.switches_directly() {
+            return;
+        }
+        let Some((client, live)) = self.asked(|member| member.switches) else { return };
+        let mut params = json!(requested);
+        params["sessionId"] = json!(self.session_id);
+        let request_id = requested.request_id.clone();
+        tokio::spawn(async move {
+            let answer = match client.peer.request::<Answer>("autoModeSwitch.request", &params).await {
+                Ok(answer) => answer.response,
+                Err(_) if client.peer.is_closed() => return,
+                Err(_) => SwitchAnswer::No,
+            };
+            let _ = live.command(Command::AnswerSwitch { request_id, answer }).await;
+        });
+    }
+}
+
 /// Publishes a session's events.
 pub(crate) struct Broadcast(pub(crate) Arc<Audience>);
 
 impl EventSink for Broadcast {
     fn publish(&mut self, event: &Event) {
         self.0.publish(event);
-        if let Body::UserInputRequested(question) = event.body() {
-            self.0.ask(question);
+        match event.body() {
+            Body::UserInputRequested(question) => self.0.ask(question),
+            Body::ExitPlanModeRequested(requested) => self.0.show_plan(requested),
+            Body::AutoModeSwitchRequested(requested) => self.0.ask_to_switch(requested),
+            _ => {}
         }
         if let Some(live) = self.0.live.get().and_then(Weak::upgrade) {
             live.saw(event);

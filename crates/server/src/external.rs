@@ -99,6 +99,8 @@ impl Tool for ExternalTool {
             tool_call_id: call.call_id,
             tool_name: self.spec.name.clone(),
             arguments: call.arguments,
+            traceparent: None,
+            tracestate: None,
         };
         let taken_back = TakeBack { pending: Arc::clone(&self.pending), request_id: request_id.clone() };
         Box::pin(async move {

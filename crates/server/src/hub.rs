@@ -4,9 +4,12 @@ use std::collections::HashMap;
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
 
+use hangar_agent::features::Features;
 use hangar_agent::session::Command;
 use hangar_protocol::Event;
+use hangar_protocol::data::Mode;
 use hangar_store::{SessionId, Store};
 use jiff::Timestamp;
 use serde_json::json;
@@ -16,6 +19,7 @@ use tokio_util::sync::CancellationToken;
 use crate::audience::{Audience, Broadcast, ClientHooks, ClientTool, Member};
 use crate::client::{Client, ClientId};
 use crate::commands::PendingCommands;
+use crate::elicitations::Elicitations;
 use crate::external::{ExternalTool, PendingCalls};
 use crate::handshake::Token;
 use crate::history::History;
@@ -23,6 +27,7 @@ use crate::inference;
 use crate::methods::Failure;
 use crate::opener::{SessionOpener, Wanted};
 use crate::peer::notification;
+use crate::shells::ClientShells;
 use crate::spec::SessionSpec;
 use crate::task::{Job, SessionTask};
 
@@ -38,6 +43,9 @@ pub struct HubConfig {
     /// What clients are told the server's version is.
     pub version: String,
     pub now: fn() -> Timestamp,
+    pub features: Features,
+    /// How long a session may rest before it is closed; for ever where absent.
+    pub idle_timeout: Option<Duration>,
 }
 
 pub struct Hub {
@@ -69,6 +77,9 @@ pub(crate) struct Live {
     /// How many events the session has published; those who wait for news watch it.
     pub(crate) news: watch::Sender<u64>,
     pub(crate) history: History,
+    pub(crate) elicitations: Elicitations,
+    /// Commands that clients run.
+    pub(crate) shells: Arc<ClientShells>,
     jobs: mpsc::Sender<Job>,
     closing: AtomicBool,
     done: CancellationToken,
@@ -104,6 +115,11 @@ impl Live {
         self.closing.store(true, Ordering::Relaxed);
         // A session that has ended already needs no telling.
         let _ = self.ask(SessionTask::end).await;
+        self.done.cancelled().await;
+    }
+
+    /// Waits until the session is closed.
+    pub(crate) async fn ended(&self) {
         self.done.cancelled().await;
     }
 
@@ -162,6 +178,14 @@ impl Hub {
                     let _ = live.ask(SessionTask::refresh).await;
                 });
             }
+        }
+    }
+
+    /// Whether sessions may be in this mode.
+    pub(crate) fn admits(&self, mode: Mode) -> Result<(), Failure> {
+        match self.config.features.absent_mode(mode) {
+            Some(feature) => Err(Failure::new(format!("the feature `{feature}` is off on this server"))),
+            None => Ok(()),
         }
     }
 
@@ -237,12 +261,14 @@ impl Hub {
             executing: PendingCommands::default(),
             news: watch::Sender::new(0),
             history: History::default(),
+            elicitations: Elicitations::default(),
+            shells: Arc::default(),
             jobs,
             closing: AtomicBool::new(false),
             done: CancellationToken::new(),
         });
         audience.watch(&live);
-        let mut task = SessionTask::new(opened, spec, audience);
+        let mut task = SessionTask::new(opened, spec, audience, self.config.idle_timeout);
         task.refresh();
         self.sessions().insert(live.id.to_string(), Arc::clone(&live));
         let (hub, ended) = (Arc::clone(self), Arc::clone(&live));
@@ -304,6 +330,7 @@ impl Hub {
             sessions.remove(live.id.as_str());
         }
         drop(sessions);
+        live.shells.close();
         live.done.cancel();
     }
 

@@ -7,7 +7,7 @@ use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD as BASE64;
 use futures_util::StreamExt;
 use futures_util::future::BoxFuture;
-use hangar_agent::courier::{Courier, Inbound, Outbound, TokenSource};
+use hangar_agent::courier::{Courier, Inbound, Outbound, TokenSource, Transport};
 use serde::Deserialize;
 use serde_json::{Value, json};
 use tokio::sync::{mpsc, oneshot};
@@ -19,6 +19,9 @@ use crate::spec::SessionSpec;
 
 /// Pieces of an answer that may wait for the session. The client is told to wait by its unanswered request.
 const PIECES: usize = 64;
+
+/// The status of a socket that is open.
+const SWITCHING_PROTOCOLS: u16 = 101;
 
 /// How a session reaches its model.
 pub(crate) fn ways(audience: &Arc<Audience>, spec: &SessionSpec, carried: bool) -> Ways {
@@ -125,7 +128,8 @@ impl Courier for ClientCourier {
             let (head, started) = oneshot::channel();
             let (pieces, mut body) = mpsc::channel(PIECES);
             client.exchanges.lock().insert(request_id.clone(), Exchange { head: Some(head), pieces });
-            let cancel = Cancel { client: Arc::clone(&client), request_id: request_id.clone() };
+            let socket = request.transport == Transport::WebSocket;
+            let cancel = Cancel { client: Arc::clone(&client), request_id: request_id.clone(), socket };
             let mut headers: HashMap<&str, Vec<&str>> = HashMap::new();
             for (name, value) in &request.headers {
                 headers.entry(name).or_default().push(value);
@@ -135,10 +139,10 @@ impl Courier for ClientCourier {
                 "method": request.method,
                 "url": request.url,
                 "headers": headers,
-                "transport": "http",
+                "transport": if socket { "websocket" } else { "http" },
             });
             // Catalogues are asked for outside any turn.
-            if request.method == "POST" {
+            if request.method == "POST" || socket {
                 let interaction = headers.get("x-interaction-type").and_then(|values| values.first());
                 start["interactionType"] = json!(interaction.unwrap_or(&"conversation-agent"));
                 let of = |name: &str| headers.get(name).and_then(|values| values.first());
@@ -154,15 +158,30 @@ impl Courier for ClientCourier {
                 Ok(text) => (text, false),
                 Err(bytes) => (BASE64.encode(bytes.as_bytes()), true),
             };
-            let chunk = json!({ "requestId": request_id, "data": data, "binary": binary, "end": true });
+            // A socket stays open for the answer.
+            let chunk = json!({ "requestId": request_id, "data": data, "binary": binary, "end": !socket });
             let failed =
                 |error: crate::peer::PeerError| format!("the client did not take the request: {error}");
             client.peer.request::<Value>("llmInference.httpRequestStart", &start).await.map_err(failed)?;
-            client.peer.request::<Value>("llmInference.httpRequestChunk", &chunk).await.map_err(failed)?;
+            if !socket {
+                client
+                    .peer
+                    .request::<Value>("llmInference.httpRequestChunk", &chunk)
+                    .await
+                    .map_err(failed)?;
+            }
             let head = tokio::select! {
                 head = started => head.map_err(|_| "the client gave no answer".to_owned())?,
                 () = client.peer.closed() => return Err("the client that makes the requests is gone".to_owned()),
             };
+            if socket && head.status == SWITCHING_PROTOCOLS {
+                // Nothing may be said before the socket is open.
+                client
+                    .peer
+                    .request::<Value>("llmInference.httpRequestChunk", &chunk)
+                    .await
+                    .map_err(failed)?;
+            }
             let pieces = futures_util::stream::poll_fn(move |context| {
                 // Kept with the body: whoever stops reading cancels.
                 let _kept = &cancel;
@@ -177,14 +196,19 @@ impl Courier for ClientCourier {
 struct Cancel {
     client: Arc<Client>,
     request_id: String,
+    /// A socket has no end of its own: hanging up is how a call ends, well or not.
+    socket: bool,
 }
 
 impl Drop for Cancel {
     fn drop(&mut self) {
         let Some(_unfinished) = self.client.exchanges.lock().remove(&self.request_id) else { return };
         let (client, request_id) = (Arc::clone(&self.client), self.request_id.clone());
-        let cancel =
-            json!({ "requestId": request_id, "data": "", "cancel": true, "cancelReason": "aborted" });
+        let cancel = if self.socket {
+            json!({ "requestId": request_id, "data": "", "end": true })
+        } else {
+            json!({ "requestId": request_id, "data": "", "cancel": true, "cancelReason": "aborted" })
+        };
         tokio::spawn(async move {
             // Whether it still cares does not matter.
             let _ = client.peer.request::<Value>("llmInference.httpRequestChunk", &cancel).await;

@@ -4,10 +4,13 @@
 //! by one task ([`task`]) and watched by an [`audience`] of clients. [`methods`] is the table of what a client may ask.
 //! How a session is put together is not known here: whoever runs the server brings a [`SessionOpener`].
 
+mod accounts;
 mod attachments;
 mod audience;
 mod client;
 mod commands;
+mod document;
+mod elicitations;
 mod external;
 mod handshake;
 mod history;
@@ -17,16 +20,24 @@ mod locations;
 pub mod methods;
 mod opener;
 mod peer;
+mod shells;
 mod spec;
 mod system;
 mod task;
 mod transport;
+mod user_settings;
 
+pub use accounts::{Account, Accounts};
 pub use handshake::Token;
 pub use hub::{Hub, HubConfig};
-pub use opener::{AuthStatus, Background, OpenError, Opened, SessionOpener, Wanted, Ways};
+pub use opener::{
+    AuthStatus, Background, OpenError, Opened, SessionOpener, Todo, TodoBoard, TodoDependency, Todos, Wanted,
+    Ways,
+};
 pub use spec::{
     CapabilityOverrides, CustomAgent, DefaultAgent, InfiniteSessions, LargeOutput, ModelLimits, ModelSpec,
     ModelSupports, ProviderSpec, SectionAction, SectionSpec, SessionSpec, SystemMessageSpec, ToolDeclaration,
+    TraceContext,
 };
 pub use transport::{serve_stdio, serve_tcp};
+pub use user_settings::UserSettings;

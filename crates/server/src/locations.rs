@@ -5,8 +5,7 @@ use std::path::{Path, PathBuf};
 
 use serde_json::{Value, json};
 
-/// A larger file is not one that any program writes here.
-const MAX_BYTES: u64 = 4 << 20;
+use crate::document::Document;
 
 /// The place that approvals are about: the repository around a directory, or the directory.
 pub(crate) struct Location {
@@ -21,32 +20,6 @@ impl Location {
             Some(root) => Self { key: root.display().to_string(), kind: "repo" },
             None => Self { key: real.display().to_string(), kind: "dir" },
         }
-    }
-}
-
-/// One JSON file of the home folder.
-struct Document {
-    path: PathBuf,
-    value: Value,
-}
-
-impl Document {
-    /// A file that is missing, too large or no JSON object is as good as an empty one.
-    fn open(path: PathBuf) -> Self {
-        let small = std::fs::metadata(&path).is_ok_and(|metadata| metadata.len() <= MAX_BYTES);
-        let text = if small { std::fs::read_to_string(&path).unwrap_or_default() } else { String::new() };
-        let value = serde_json::from_str(&text).ok().filter(Value::is_object).unwrap_or_else(|| json!({}));
-        Self { path, value }
-    }
-
-    /// Replaces the file in one step, so that a reader never sees half of it.
-    fn save(&self) -> std::io::Result<()> {
-        if let Some(parent) = self.path.parent() {
-            std::fs::create_dir_all(parent)?;
-        }
-        let next = self.path.with_extension(format!("json.{}", std::process::id()));
-        std::fs::write(&next, format!("{:#}\n", self.value))?;
-        std::fs::rename(&next, &self.path)
     }
 }
 

@@ -8,7 +8,7 @@ use hangar_agent::driver::{Driver, EventSink, Hooks};
 use hangar_agent::model::ModelProvider;
 use hangar_agent::prompt::Environment;
 use hangar_agent::session::Input;
-use hangar_agent::tool::Tool;
+use hangar_agent::tool::{Tool, ToolSpec};
 use hangar_custom::skills::Skills;
 use hangar_store::SessionId;
 
@@ -32,6 +32,21 @@ pub trait SessionOpener: Send + Sync {
 
     /// The models that can be chosen, as clients are told of them.
     fn models(&self, token: Option<String>) -> BoxFuture<'static, Result<Vec<serde_json::Value>, OpenError>>;
+
+    /// The built-in tools of a session with this model, as clients are told of them.
+    fn tools(&self, model: Option<&str>) -> Vec<ToolSpec>;
+
+    /// What is left of the account's allowance, by its parts.
+    fn quota(&self, token: Option<String>) -> BoxFuture<'static, Result<serde_json::Value, OpenError>>;
+
+    /// The token that the server was given, as opposed to one that it found.
+    fn given_token(&self) -> Option<String>;
+
+    /// Where a session's model is reached and with what, for clients that want to go there themselves.
+    fn endpoint(&self, spec: &SessionSpec, model: &str) -> Result<serde_json::Value, OpenError>;
+
+    /// Values that the tools of later sessions must not show.
+    fn hide(&self, values: Vec<String>) -> Result<(), OpenError>;
 
     /// Whose login the server uses; with a token, whose that is.
     fn auth(&self, token: Option<String>) -> BoxFuture<'static, Result<AuthStatus, OpenError>>;
@@ -66,6 +81,38 @@ pub struct Opened {
     pub instructions: String,
     pub skills: Arc<Skills>,
     pub background: Box<dyn Background>,
+    pub todos: Arc<dyn Todos>,
+}
+
+/// The todos that a session keeps.
+pub trait Todos: Send + Sync {
+    fn read(&self) -> BoxFuture<'static, Result<TodoBoard, String>>;
+}
+
+#[derive(Debug, Clone, Default, PartialEq, Eq, serde::Serialize)]
+pub struct TodoBoard {
+    pub rows: Vec<Todo>,
+    pub dependencies: Vec<TodoDependency>,
+}
+
+#[derive(Debug, Clone, Default, PartialEq, Eq, serde::Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Todo {
+    pub id: String,
+    pub title: String,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub description: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub status: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub created_at: Option<String>,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq, serde::Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct TodoDependency {
+    pub todo_id: String,
+    pub depends_on: String,
 }
 
 /// Work that outlives the calls that began it: commands that run on.

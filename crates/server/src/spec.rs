@@ -7,7 +7,7 @@ use std::path::PathBuf;
 use hangar_agent::agents::{AgentDefinition, AgentSource, AgentTools};
 use hangar_agent::session::Compaction;
 use hangar_agent::tool::ToolFilter;
-use hangar_protocol::data::ClientCommand;
+use hangar_protocol::data::{ClientCommand, SessionLimits};
 use serde::Deserialize;
 
 #[derive(Debug, Clone, Default, Deserialize)]
@@ -45,12 +45,18 @@ pub struct SessionSpec {
     pub request_user_input: Option<bool>,
     pub request_elicitation: Option<bool>,
     pub request_exit_plan_mode: Option<bool>,
+    pub request_auto_mode_switch: Option<bool>,
     pub hooks: Option<bool>,
     /// Slash commands that the client carries out.
     pub commands: Option<Vec<ClientCommand>>,
     pub skill_directories: Option<Vec<PathBuf>>,
     pub disabled_skills: Option<Vec<String>>,
     pub plugin_directories: Option<Vec<PathBuf>>,
+    pub enable_citations: Option<bool>,
+    pub session_limits: Option<SessionLimits>,
+    /// The trace that whoever opens the session belongs to; it holds for every prompt without one of its own.
+    #[serde(flatten)]
+    pub trace: TraceContext,
     pub default_agent: Option<DefaultAgent>,
     /// On resume: say nothing of it in the log.
     pub disable_resume: Option<bool>,
@@ -109,6 +115,11 @@ impl SessionSpec {
         take(&mut self.skill_directories, other.skill_directories);
         take(&mut self.disabled_skills, other.disabled_skills);
         take(&mut self.plugin_directories, other.plugin_directories);
+        take(&mut self.enable_citations, other.enable_citations);
+        take(&mut self.config_dir, other.config_dir);
+        if other.trace.traceparent.is_some() {
+            self.trace = other.trace;
+        }
     }
 
     /// The agents that the client brings.
@@ -123,6 +134,23 @@ impl SessionSpec {
 
     pub fn is_infinite(&self) -> bool {
         self.infinite_sessions.as_ref().and_then(|config| config.enabled).unwrap_or(true)
+    }
+}
+
+/// Where work stands in a distributed trace, by the W3C's recommendation.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Deserialize)]
+#[serde(default)]
+pub struct TraceContext {
+    pub traceparent: Option<String>,
+    pub tracestate: Option<String>,
+}
+
+impl TraceContext {
+    pub(crate) fn headers(&self) -> impl Iterator<Item = (String, String)> {
+        let pair = |name: &str, value: &Option<String>| value.clone().map(|value| (name.to_owned(), value));
+        // A state without its parent means nothing.
+        let state = pair("tracestate", &self.tracestate).filter(|_| self.traceparent.is_some());
+        pair("traceparent", &self.traceparent).into_iter().chain(state)
     }
 }
 
@@ -195,6 +223,8 @@ pub struct ProviderSpec {
     #[serde(rename = "type")]
     pub kind: Option<String>,
     pub wire_api: Option<String>,
+    /// `websockets` where the model shall be spoken to on a socket.
+    pub transport: Option<String>,
     pub base_url: String,
     pub api_key: Option<String>,
     pub bearer_token: Option<String>,

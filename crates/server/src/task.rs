@@ -11,7 +11,7 @@ use hangar_agent::driver::Driver;
 use hangar_agent::log::LogError;
 use hangar_agent::permissions::Policy;
 use hangar_agent::prompt::{Environment, SystemPrompt};
-use hangar_agent::session::{Command, Input, Session};
+use hangar_agent::session::{Command, Input, Reviewers, Session};
 use hangar_agent::tool::{Tool, ToolSource, Toolset};
 use hangar_custom::skills::Skills;
 use hangar_protocol::Body;
@@ -23,7 +23,7 @@ use tokio::time::Instant;
 
 use crate::audience::Audience;
 use crate::commands::CommandQueue;
-use crate::opener::{Background, Opened};
+use crate::opener::{Background, Opened, Todos};
 use crate::spec::SessionSpec;
 use crate::system;
 
@@ -45,6 +45,9 @@ pub(crate) struct SessionTask {
     /// Slash commands of clients, as they were last told of.
     client_commands: Vec<ClientCommand>,
     background: Box<dyn Background>,
+    todos: Arc<dyn Todos>,
+    /// How long the session may rest before it is closed.
+    idle_timeout: Option<Duration>,
     /// Set when the session is to end, with what went wrong if something did.
     ending: Option<Option<String>>,
     /// Tools of clients that may not have the name they have.
@@ -58,7 +61,12 @@ pub(crate) struct SessionTask {
 }
 
 impl SessionTask {
-    pub(crate) fn new(opened: Opened, spec: SessionSpec, audience: Arc<Audience>) -> Self {
+    pub(crate) fn new(
+        opened: Opened,
+        spec: SessionSpec,
+        audience: Arc<Audience>,
+        idle_timeout: Option<Duration>,
+    ) -> Self {
         Self {
             driver: opened.driver,
             spec,
@@ -70,6 +78,8 @@ impl SessionTask {
             skills: opened.skills,
             client_commands: Vec::new(),
             background: opened.background,
+            todos: opened.todos,
+            idle_timeout,
             ending: None,
             clashes: Vec::new(),
             orphaned: None,
@@ -136,6 +146,7 @@ impl SessionTask {
         tokio::spawn(old.shutdown());
         self.driver = opened.driver;
         self.builtin = opened.tools;
+        self.todos = opened.todos;
         self.environment = opened.environment;
         self.instructions = opened.instructions;
         self.skills = opened.skills;
@@ -149,6 +160,15 @@ impl SessionTask {
 
     pub(crate) fn end(&mut self) {
         self.ending.get_or_insert(None);
+    }
+
+    /// What runs commands here, if anything may.
+    pub(crate) fn shell(&self) -> Option<Arc<dyn Tool>> {
+        self.builtin.iter().find(|tool| tool.spec().name == "bash").cloned()
+    }
+
+    pub(crate) fn todos(&self) -> Arc<dyn Todos> {
+        Arc::clone(&self.todos)
     }
 
     /// Where the session works.
@@ -184,6 +204,7 @@ impl SessionTask {
         let mut hooks = false;
         let mut elicitations = false;
         let mut commands: Vec<ClientCommand> = Vec::new();
+        let mut reviewers = Reviewers { plans: false, switches: self.audience.switches_directly() };
         let mut external: Vec<Arc<dyn Tool>> = Vec::new();
         let mut overriding: Vec<String> = Vec::new();
         self.clashes.clear();
@@ -197,6 +218,8 @@ impl SessionTask {
                     commands.push(command.clone());
                 }
             }
+            reviewers.plans |= member.plans;
+            reviewers.switches |= member.switches;
             for tool in &member.tools {
                 let name = tool.tool.spec().name.clone();
                 let builtin = self.builtin.iter().any(|builtin| builtin.spec().name == name);
@@ -220,6 +243,7 @@ impl SessionTask {
         let tools: Vec<Arc<dyn Tool>> = kept.cloned().chain(external).collect();
         self.driver.session_mut().set_own_tools(filter.clone());
         self.driver.session_mut().set_reachable(permissions, questions, hooks);
+        self.driver.session_mut().set_reviewers(reviewers);
         let result = self.driver.set_tools(Toolset::new(tools), self.spec.hidden_tools());
         self.survive(result);
         self.settle_crew();
@@ -272,6 +296,14 @@ impl SessionTask {
                     None => std::future::pending().await,
                 }
             };
+            // Whatever happens begins the rest anew.
+            let rest = self.idle_timeout.filter(|_| self.session().is_idle() && self.opening.is_none());
+            let rested = async {
+                match rest {
+                    Some(rest) => tokio::time::sleep(rest).await,
+                    None => std::future::pending().await,
+                }
+            };
             tokio::select! {
                 biased;
                 job = jobs.recv() => match job {
@@ -284,6 +316,7 @@ impl SessionTask {
                     Err(error) => self.survive(Err(error)),
                 },
                 () = patience => self.end(),
+                () = rested => self.end(),
             }
             if !self.audience.is_empty() {
                 self.orphaned = None;

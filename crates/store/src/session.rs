@@ -19,6 +19,8 @@ use crate::{MAX_LINE, SessionId, SessionMeta, SessionName, StoreError, checkpoin
 
 pub(crate) const LOG_FILE: &str = "events.jsonl";
 
+/// What of a plan is shown to whoever reviews it.
+const PLAN_BYTES: u64 = 1 << 20;
 /// A buffer that a huge event has grown beyond this is given back after the append.
 const KEPT_BUFFER: usize = 1024 * 1024;
 
@@ -216,6 +218,10 @@ impl OpenSession {
 impl SessionLog for OpenSession {
     fn rest(&mut self) {
         self.lock = None;
+    }
+
+    fn plan(&mut self) -> Option<String> {
+        disk::read_text(&self.plan_path(), PLAN_BYTES).ok()
     }
 
     fn note(&mut self, fact: Fact) -> Result<(), LogError> {

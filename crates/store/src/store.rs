@@ -42,6 +42,27 @@ impl Store {
         self.log_path(id).is_file()
     }
 
+    /// Whether a process works on the session right now.
+    pub fn is_in_use(&self, id: &SessionId) -> bool {
+        matches!(Lock::acquire(&self.session_dir(id)), Err(LockError::Held { .. }))
+    }
+
+    /// Bytes of everything that is kept of a session. What cannot be looked at counts as nothing.
+    pub fn size(&self, id: &SessionId) -> u64 {
+        let mut total = 0;
+        let mut open = vec![self.session_dir(id)];
+        while let Some(dir) = open.pop() {
+            for entry in std::fs::read_dir(&dir).into_iter().flatten().flatten() {
+                match entry.metadata() {
+                    Ok(metadata) if metadata.is_dir() => open.push(entry.path()),
+                    Ok(metadata) => total += metadata.len(),
+                    Err(_) => {}
+                }
+            }
+        }
+        total
+    }
+
     /// Starts a session with an empty log.
     pub fn create(&self, id: &SessionId, meta: SessionMeta) -> Result<OpenSession, StoreError> {
         let dir = self.session_dir(id);

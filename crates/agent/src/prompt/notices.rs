@@ -1,6 +1,6 @@
 //! Texts that Hangar puts before the model in the course of a session.
 
-use hangar_protocol::data::Mode;
+use hangar_protocol::data::{Mode, PlanAction};
 
 /// Sent when an autopilot run ends without `task_complete`.
 pub const CONTINUATION: &str = "\
@@ -74,3 +74,35 @@ pub fn mode(mode: Mode) -> &'static str {
 pub const PLAN_REFUSAL: &str = "\
 Plan mode changes nothing outside the session folder, so this call was refused. Read what you need, write the plan to \
 plan.md in the session folder, and leave the change for later.";
+
+/// The answer to a plan that was approved. Its words are fixed by recorded conversations.
+pub fn plan_approved(action: PlanAction) -> &'static str {
+    match action {
+        PlanAction::Interactive => {
+            "Plan approved! Exited plan mode.\n\nYou are now in interactive mode. Start implementing the plan now, in this \
+             same response. Approving the plan is your go-signal, so do not stop to ask whether to proceed or wait for \
+             another message."
+        }
+        PlanAction::Autopilot | PlanAction::AutopilotFleet => {
+            "Plan approved! Exited plan mode.\n\nYou are now in autopilot mode. Start implementing the plan now, in this \
+             same response, and go on by yourself until it is done and verified; then call task_complete with a summary."
+        }
+        PlanAction::ExitOnly => {
+            "Plan approved! Exited plan mode.\n\nDo not start implementing the plan: the user will say when. End your turn \
+             with one sentence."
+        }
+    }
+}
+
+/// The answer to a plan that was not.
+pub fn plan_refused(feedback: Option<&str>) -> String {
+    match feedback {
+        Some(feedback) => format!(
+            "The plan was not approved, and you are still in plan mode. The user says: {feedback}\n\nChange the plan \
+             accordingly and hand it in again."
+        ),
+        None => "The plan was not approved, and you are still in plan mode. Ask what should be different, or end your \
+                 turn."
+            .to_owned(),
+    }
+}

@@ -109,6 +109,7 @@ impl Session {
             mode: self.state.mode,
             may_ask: config.may_ask,
             questions_answered: config.questions_answered,
+            plans_reviewed: self.reviewers.plans,
             crew: config.crew.as_deref(),
         };
         let cast = self.cast();
@@ -323,7 +324,6 @@ impl Session {
         context: &mut Context<'_>,
     ) {
         self.final_result(result_name(error), step);
-        self.end_turn(step);
         let retried = match retries {
             0 => String::new(),
             1 => " (retried once)".to_owned(),
@@ -336,6 +336,10 @@ impl Session {
             _ => "query",
         };
         let message = format!("{}{retried}", error.message);
+        if self.may_switch(error) {
+            return self.ask_to_switch(error, message, step, context);
+        }
+        self.end_turn(step);
         self.fail_run(kind, message, error.status, error.code.clone(), step, context);
     }
 
@@ -359,7 +363,7 @@ impl Session {
         self.call_model(retries, step, context);
     }
 
-    fn fail_run(
+    pub(super) fn fail_run(
         &mut self,
         error_type: &str,
         message: String,

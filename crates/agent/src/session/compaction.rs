@@ -320,7 +320,9 @@ fn excerpt(message: &Arc<Message>) -> Arc<Message> {
                 .iter()
                 .map(|part| match part {
                     Part::Text(text) => Part::Text(cut(text)),
-                    Part::Image { .. } => Part::Text(crate::conversation::IMAGE_WITHHELD.to_owned()),
+                    Part::Image { .. } | Part::Document { .. } => {
+                        Part::Text(crate::conversation::IMAGE_WITHHELD.to_owned())
+                    }
                 })
                 .collect();
             Arc::new(Message::Tool { call_id: call_id.clone(), kind: *kind, parts })

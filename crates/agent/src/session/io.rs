@@ -5,7 +5,10 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use hangar_protocol::Body;
-use hangar_protocol::data::{Attachment, Commitments, Mode, NotificationKind, WorkingDirectory};
+use hangar_protocol::data::{
+    Attachment, Commitments, Mode, NotificationKind, PlanDecision, SessionLimits, SwitchAnswer,
+    WorkingDirectory,
+};
 use hangar_protocol::permission::PermissionOutcome;
 use jiff::Timestamp;
 
@@ -45,6 +48,11 @@ pub enum Input {
     HookDone {
         id: String,
         output: HookAnswer,
+    },
+    /// The session's plan, for the call that wants to leave plan mode.
+    Plan {
+        call_id: String,
+        content: String,
     },
     /// Work that outlived its tool call has news.
     Background(Notice),
@@ -97,6 +105,17 @@ pub enum Command {
         request_id: String,
         outcome: Box<ToolOutcome>,
     },
+    /// What a person says about the plan that they were shown.
+    ReviewPlan {
+        request_id: String,
+        decision: PlanDecision,
+    },
+    /// Whether another model may go on where one is at its rate limit.
+    AnswerSwitch {
+        request_id: String,
+        answer: SwitchAnswer,
+    },
+    SetLimits(Option<SessionLimits>),
     /// Puts something that happened outside on record.
     Record(Body),
     /// Other tools than before, beside the session's own.
@@ -221,6 +240,8 @@ pub enum Effect {
     Inspect(Vec<(String, ToolInput)>),
     RunTool(String, ToolInput),
     CancelTools,
+    /// Read the plan that the session wrote.
+    ReadPlan(String),
     Hook(HookRequest),
     /// Deal with the session's agents, for a call with this id.
     Agents(String, AgentCall),

@@ -9,7 +9,7 @@ use hangar_protocol::permission::PermissionRequest;
 use super::run::{Phase, Run};
 use super::tools::Stage;
 use super::{Context, Prompt, Session, SessionConfig, Step, Unqueue};
-use crate::model::TokenCount;
+use crate::model::{Message, ModelRequest, Part, TokenCount, ToolChoice};
 use crate::permissions::Policy;
 use crate::tool::ToolSpec;
 
@@ -94,6 +94,20 @@ impl Session {
     pub fn measure(&self) -> Option<TokenCount> {
         let request = self.next_request(Vec::new());
         self.config.meter.as_ref().map(|meter| self.tally.measure(&**meter, &request))
+    }
+
+    /// What the model would be asked now.
+    pub fn request(&self) -> ModelRequest {
+        self.next_request(Vec::new())
+    }
+
+    /// A question beside the conversation: the model sees all of it, calls nothing, and nothing of it stays.
+    pub fn aside(&self, question: String) -> ModelRequest {
+        let mut request = self.next_request(Vec::new());
+        request.messages.push(Arc::new(Message::User(vec![Part::Text(question)])));
+        request.tool_choice = ToolChoice::None;
+        request.stream = false;
+        request
     }
 
     pub fn is_running(&self) -> bool {

@@ -5,6 +5,7 @@
 //! without an end, never an effect that the log does not know of.
 
 mod agent;
+mod asking;
 mod call;
 mod checkpoint;
 mod compaction;
@@ -12,6 +13,7 @@ mod crew;
 mod hooks;
 mod io;
 mod just_in_time;
+mod limits;
 mod live;
 mod own_tools;
 mod pending;
@@ -29,6 +31,7 @@ use hangar_protocol::Body;
 use hangar_protocol::data::{self, Mode};
 
 pub use agent::{AgentEnd, AgentRole, Role};
+pub use asking::Reviewers;
 pub use checkpoint::Checkpoint;
 pub use compaction::Compaction;
 pub use io::{
@@ -138,6 +141,8 @@ pub struct Session {
     cast: Option<Arc<str>>,
     /// Whether the last run was aborted.
     aborted: bool,
+    /// Who can be asked beside those in the configuration.
+    reviewers: Reviewers,
 }
 
 impl Session {
@@ -166,6 +171,7 @@ impl Session {
             deeds: agent::Deeds::default(),
             cast: None,
             aborted: false,
+            reviewers: Reviewers::default(),
         };
         session.trust_skill(&trusted);
         session
@@ -206,6 +212,14 @@ impl Session {
             Input::Command(Command::AnswerClientCall { request_id, outcome }) => {
                 self.client_answered(&request_id, *outcome, &mut step, context);
             }
+            Input::Command(Command::ReviewPlan { request_id, decision }) => {
+                self.plan_reviewed(&request_id, decision, &mut step, context);
+            }
+            Input::Command(Command::AnswerSwitch { request_id, answer }) => {
+                self.switch_answered(&request_id, answer, &mut step, context);
+            }
+            Input::Command(Command::SetLimits(limits)) => self.set_limits(limits, &mut step),
+            Input::Plan { call_id, content } => self.plan_read(&call_id, content, &mut step, context),
             Input::Command(Command::Record(body)) => self.emit(&mut step, body),
             Input::Command(Command::SetTools(tools)) => self.set_tools_offered(tools),
             Input::Command(Command::Unqueue(which)) => self.unqueue(which, &mut step),
@@ -348,7 +362,10 @@ impl Session {
             return;
         }
         let previous_model = Some(self.state.model.clone());
-        self.emit(step, data::ModelChange { previous_model, new_model: model, reasoning_effort: effort });
+        self.emit(
+            step,
+            data::ModelChange { previous_model, new_model: model, reasoning_effort: effort, cause: None },
+        );
     }
 
     fn shutdown(&mut self, error: Option<String>, step: &mut Step, context: &mut Context<'_>) {

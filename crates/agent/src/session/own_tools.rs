@@ -11,6 +11,7 @@ use crate::tool::{ToolSchema, ToolSpec};
 pub(super) enum OwnTool {
     TaskComplete,
     AskUser,
+    ExitPlanMode,
     Agents(AgentTool),
 }
 
@@ -20,6 +21,7 @@ pub(super) struct Circumstances<'a> {
     pub(super) mode: Mode,
     pub(super) may_ask: bool,
     pub(super) questions_answered: bool,
+    pub(super) plans_reviewed: bool,
     /// Who may be given work, if the session may do that.
     pub(super) crew: Option<&'a Crew>,
 }
@@ -27,7 +29,7 @@ pub(super) struct Circumstances<'a> {
 impl OwnTool {
     fn all() -> impl Iterator<Item = Self> {
         let agents = AgentTool::ALL.into_iter().map(OwnTool::Agents);
-        [OwnTool::TaskComplete, OwnTool::AskUser].into_iter().chain(agents)
+        [OwnTool::TaskComplete, OwnTool::AskUser, OwnTool::ExitPlanMode].into_iter().chain(agents)
     }
 
     pub(super) fn named(name: &str) -> Option<Self> {
@@ -38,6 +40,7 @@ impl OwnTool {
         match self {
             OwnTool::TaskComplete => "task_complete",
             OwnTool::AskUser => "ask_user",
+            OwnTool::ExitPlanMode => "exit_plan_mode",
             OwnTool::Agents(tool) => tool.name(),
         }
     }
@@ -46,8 +49,14 @@ impl OwnTool {
     /// someone to ask, and work needs someone to be given to.
     fn spec(self, now: Circumstances<'_>) -> Option<ToolSpec> {
         let offered = match self {
-            OwnTool::TaskComplete => matches!(now.mode, Mode::Autopilot | Mode::Plan),
+            OwnTool::TaskComplete => match now.mode {
+                Mode::Autopilot => true,
+                // A plan that somebody reviews is handed in, not declared finished.
+                Mode::Plan => !now.plans_reviewed,
+                Mode::Interactive => false,
+            },
             OwnTool::AskUser => now.may_ask && (now.questions_answered || now.mode == Mode::Autopilot),
+            OwnTool::ExitPlanMode => now.mode == Mode::Plan && now.plans_reviewed,
             OwnTool::Agents(_) => now.crew.is_some_and(|crew| crew.callable().next().is_some()),
         };
         if !offered {
@@ -90,6 +99,35 @@ impl OwnTool {
                         }
                     },
                     "required": ["question"]
+                })),
+            },
+            OwnTool::ExitPlanMode => ToolSpec {
+                name: self.name().to_owned(),
+                title: Some("Handing in the plan".to_owned()),
+                description: "Hand the plan in for approval. Call it when plan.md in the session folder says all that \
+                              is needed to carry the plan out. The user sees the plan and your summary, and decides \
+                              whether and how the work begins."
+                    .to_owned(),
+                input: ToolSchema::Function(json!({
+                    "type": "object",
+                    "properties": {
+                        "summary": {
+                            "type": "string",
+                            "description": "The plan in a few lines."
+                        },
+                        "actions": {
+                            "type": "array",
+                            "items": { "type": "string", "enum": ["exit_only", "interactive", "autopilot"] },
+                            "description": "The ways to go on that make sense: exit_only stops here, interactive \
+                                            begins with the user at hand, autopilot works on its own."
+                        },
+                        "recommendedAction": {
+                            "type": "string",
+                            "enum": ["exit_only", "interactive", "autopilot"],
+                            "description": "The one that you would choose."
+                        }
+                    },
+                    "required": ["summary"]
                 })),
             },
         })

@@ -4,6 +4,7 @@ use hangar_protocol::Body;
 use hangar_protocol::data::{self, Attachment, AutopilotStop, Delivery, Mode};
 use jiff::Timestamp;
 
+use super::asking::Switching;
 use super::call::Call;
 use super::hooks::Preparing;
 use super::live::ToolsChanged;
@@ -79,6 +80,8 @@ pub(super) enum Phase {
     },
     /// Asking the host whether anything has changed.
     AskingChanges,
+    /// The model is at its rate limit; someone is asked whether another one may go on.
+    AskingToSwitch(Box<Switching>),
     /// Asking hooks about the prompt before it is part of the conversation.
     Preparing(Box<Preparing>),
     /// Asking hooks whether the run may end.
@@ -216,6 +219,7 @@ impl Session {
             parent_agent_task_id: Some(task_id),
         };
         self.emit(step, message);
+        self.tell_limits(step);
         self.settle_system_prompt(step);
         if let Some(mode) = notice {
             self.emit(step, data::ModeNoticeDelivered { mode });
@@ -393,6 +397,7 @@ impl Session {
             | Phase::Discovering
             | Phase::AwaitingSummary { .. }
             | Phase::AskingChanges
+            | Phase::AskingToSwitch(_)
             | Phase::Preparing(_)
             | Phase::Stopping { .. } => {
                 self.emit(step, data::Abort { reason });

@@ -5,7 +5,8 @@ use std::path::Path;
 use std::sync::Arc;
 
 use hangar_protocol::data::{
-    AssistantUsage, CodeChanges, Commitments, Mode, ModelMetric, NotificationKind, SkillInvoked,
+    AssistantUsage, CodeChanges, Commitments, Mode, ModelMetric, NotificationKind, SessionLimits,
+    SkillInvoked,
 };
 use hangar_protocol::{Body, Event};
 
@@ -36,6 +37,9 @@ pub struct State {
     pub started: String,
     pub end: Seq,
     pub last_event: Option<hangar_protocol::EventId>,
+    pub limits: Option<SessionLimits>,
+    /// What the model was last told about the limits.
+    pub told_limits: Option<String>,
     /// The calls that hooks are asked about, by the question's id: the answer may rewrite the call.
     pub hooked_calls: BTreeMap<String, String>,
     /// The plan and the todos, as they were at the last summary.
@@ -84,6 +88,8 @@ impl Default for State {
             started: String::new(),
             end: Seq(0),
             last_event: None,
+            limits: None,
+            told_limits: None,
             hooked_calls: BTreeMap::new(),
             commitments: Commitments::default(),
             checkpoints: 0,
@@ -130,6 +136,7 @@ impl State {
                 | "subagent.deselected"
                 | "subagent.completed"
                 | "subagent.failed"
+                | "session.session_limits_changed"
                 | "abort"
         )
     }
@@ -189,9 +196,13 @@ impl State {
                 if message.source.as_deref() == Some(JUST_IN_TIME) {
                     self.reminded.insert(message.content.clone());
                 }
+                if message.source.as_deref() == Some(super::limits::SOURCE) {
+                    self.told_limits.clone_from(&message.transformed_content);
+                }
                 self.open_turn.task_id.clone_from(&message.parent_agent_task_id);
                 self.conversation.user(message);
             }
+            Body::SessionLimitsChanged(changed) => self.limits = changed.session_limits,
             Body::SystemNotification(notification) => match notification.kind {
                 NotificationKind::InstructionDiscovered { .. } => {
                     self.conversation.instruction(&notification.content);

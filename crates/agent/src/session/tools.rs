@@ -58,6 +58,10 @@ pub(super) enum Stage {
     AwaitingClient {
         request_id: String,
     },
+    /// A person looks at the plan. Without an id it is still being read.
+    ReviewingPlan {
+        request_id: Option<String>,
+    },
     Running,
     /// Hooks are asked about the result.
     AfterHooks {
@@ -247,6 +251,7 @@ impl Session {
                 Ok(call) => return self.deal_with_agents(id, call, step),
                 Err(outcome) => return self.complete(id, outcome, step),
             },
+            Some(OwnTool::ExitPlanMode) => return self.hand_in_plan(id, &arguments, step),
             None => {}
         }
         let access = match inspection.map(|inspection| inspection.access) {
@@ -454,6 +459,9 @@ impl Session {
             PermissionOutcome::DeniedByPermissionRequestHook { message, interrupt } => {
                 ToolOutcome::of(ending(interrupt), texts::denied_by_hook(message.as_deref()))
             }
+            PermissionOutcome::DeniedByContentExclusionPolicy { message, .. } => {
+                ToolOutcome::of(ToolStatus::Denied, message)
+            }
             PermissionOutcome::Approved {}
             | PermissionOutcome::ApprovedForSession { .. }
             | PermissionOutcome::ApprovedForLocation { .. }
@@ -484,7 +492,8 @@ impl Session {
 
     pub(super) fn progress(&mut self, body: Body, step: &mut Step) {
         // What a cancelled call still says comes after the end of its run and is no longer news.
-        if matches!(&self.run, Some(Run { phase: Phase::Tools { .. }, .. })) {
+        if let Some(Run { phase: Phase::Tools { .. }, headers, .. }) = &self.run {
+            let body = traced(body, headers);
             if let Body::SkillInvoked(skill) = &body {
                 self.trust_skill(&skill.allowed_tools.clone().unwrap_or_default());
             }
@@ -610,6 +619,19 @@ impl Session {
     }
 }
 
+/// A call to a client belongs to the trace of the prompt that led to it.
+fn traced(body: Body, headers: &[(String, String)]) -> Body {
+    let header = |name: &str| headers.iter().find(|(known, _)| known == name).map(|(_, value)| value.clone());
+    match body {
+        Body::ExternalToolRequested(mut requested) => {
+            requested.traceparent = header("traceparent");
+            requested.tracestate = header("tracestate");
+            requested.into()
+        }
+        other => other,
+    }
+}
+
 fn touched(access: AccessRequest) -> Vec<PathBuf> {
     match access.request {
         PermissionRequest::Read { .. } => access.reads,
@@ -666,6 +688,8 @@ fn binaries(parts: Vec<Part>) -> Vec<data::BinaryResult> {
     for part in parts {
         match part {
             Part::Text(text) => description = Some(text),
+            // No tool makes documents.
+            Part::Document { .. } => {}
             Part::Image { mime_type, data } => binaries.push(data::BinaryResult {
                 data,
                 mime_type,

@@ -31,6 +31,8 @@ async fn calling() -> Vec<Event> {
         tool_call_id: "theirs".to_owned(),
         tool_name: "hang".to_owned(),
         arguments: json!({"x": 1}),
+        traceparent: None,
+        tracestate: None,
     };
     let parent = log.last().map(|event| event.id().clone());
     let id = EventId("00000000-0000-4000-8000-000000000001".to_owned());

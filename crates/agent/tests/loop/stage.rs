@@ -529,7 +529,7 @@ fn show(message: &Message) -> String {
                         .map_or(text.as_str(), |(_, rest)| rest)
                         .to_owned()
                 }
-                Part::Image { mime_type, .. } => format!("[{mime_type}]"),
+                Part::Image { mime_type, .. } | Part::Document { mime_type, .. } => format!("[{mime_type}]"),
             })
             .collect()
     };

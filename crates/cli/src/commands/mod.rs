@@ -1,6 +1,7 @@
 //! The commands beside the run itself.
 
 pub(crate) mod doctor;
+pub(crate) mod features;
 pub(crate) mod models;
 pub(crate) mod serve;
 pub(crate) mod sessions;

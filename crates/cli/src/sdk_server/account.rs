@@ -1,16 +1,47 @@
 //! Whose login the server or a session uses.
 
-use anyhow::{Context, Result};
+use anyhow::{Context, Result, bail};
 use hangar_models::Secret;
 use hangar_models::account::copilot_user;
 use hangar_models::base_url::BaseUrl;
 use hangar_server::AuthStatus;
+use serde_json::{Value, json};
 
 use crate::providers;
 use crate::settings::Settings;
 
 const GITHUB_API: &str = "https://api.github.com";
 const GITHUB_HOST: &str = "https://github.com";
+
+fn github(settings: &Settings) -> Result<BaseUrl> {
+    let url = settings.var("COPILOT_DEBUG_GITHUB_API_URL").unwrap_or(GITHUB_API);
+    BaseUrl::parse(url).with_context(|| format!("COPILOT_DEBUG_GITHUB_API_URL is `{url}`"))
+}
+
+/// What is left of the allowance behind the server's token, or behind another one.
+pub(super) async fn quota(settings: &Settings, token: Option<String>) -> Result<Value> {
+    let Some(token) = token.or_else(|| providers::github_token(settings, settings.gh_login)) else {
+        bail!("Not authenticated: nobody's quota can be asked for");
+    };
+    let user = copilot_user(github(settings)?, Secret::new(token)).await?;
+    let snapshots = user.quota_snapshots.iter().map(|(name, quota)| {
+        let used = quota.entitlement * (100.0 - quota.percent_remaining) / 100.0;
+        let mut snapshot = json!({
+            "isUnlimitedEntitlement": quota.unlimited,
+            "entitlementRequests": quota.entitlement.round() as i64,
+            "usedRequests": used.round() as i64,
+            "usageAllowedWithExhaustedQuota": quota.overage_permitted,
+            "remainingPercentage": quota.percent_remaining,
+            "overage": quota.overage_count,
+            "overageAllowedWithExhaustedQuota": quota.overage_permitted,
+        });
+        if let Some(date) = quota.timestamp_utc.as_ref().or(user.quota_reset_date.as_ref()) {
+            snapshot["resetDate"] = json!(date);
+        }
+        (name.clone(), snapshot)
+    });
+    Ok(Value::Object(snapshots.collect()))
+}
 
 /// The login behind the server's token, or behind another one.
 pub(super) async fn status(settings: &Settings, token: Option<String>) -> Result<AuthStatus> {
@@ -21,9 +52,7 @@ pub(super) async fn status(settings: &Settings, token: Option<String>) -> Result
             ..AuthStatus::default()
         });
     };
-    let url = settings.var("COPILOT_DEBUG_GITHUB_API_URL").unwrap_or(GITHUB_API);
-    let url = BaseUrl::parse(url).with_context(|| format!("COPILOT_DEBUG_GITHUB_API_URL is `{url}`"))?;
-    let user = copilot_user(url, Secret::new(token)).await;
+    let user = copilot_user(github(settings)?, Secret::new(token)).await;
     let user = if asked { user? } else { user.unwrap_or_default() };
     let message = match &user.login {
         Some(login) => format!("Authenticated as {login}"),

@@ -1,6 +1,7 @@
 //! `hangar --server`: what the Copilot SDKs start as their server.
 
 mod account;
+mod endpoint;
 mod models;
 mod opener;
 
@@ -28,10 +29,12 @@ pub(crate) fn run(settings: &Settings, server: &ServerArgs, args: RunArgs) -> Re
     }
     logging::start(settings, &args)?;
     let mut settings = settings.clone();
+    let mut given = None;
     if let Some(name) = &server.auth_token_env
-        && let Some(token) = settings.var(name)
+        && let Some(token) = settings.var(name).map(str::to_owned)
     {
-        settings = settings.with_var("COPILOT_GITHUB_TOKEN", token);
+        given = Some(token.clone());
+        settings = settings.with_var("COPILOT_GITHUB_TOKEN", &token);
     }
     settings.gh_login = !server.no_auto_login;
     let hub = Hub::new(HubConfig {
@@ -39,7 +42,10 @@ pub(crate) fn run(settings: &Settings, server: &ServerArgs, args: RunArgs) -> Re
         token: settings.var("COPILOT_CONNECTION_TOKEN").filter(|_| !server.stdio).map(Token::new),
         version: env!("CARGO_PKG_VERSION").to_owned(),
         now: jiff::Timestamp::now,
-        opener: Box::new(Opener::new(settings.clone(), plan::policy(&args, &settings)?, args)),
+        features: settings.features()?,
+        // Zero is how SDKs say "never".
+        idle_timeout: server.session_idle_timeout.filter(|seconds| *seconds > 0).map(Duration::from_secs),
+        opener: Box::new(Opener::new(settings.clone(), given, plan::policy(&args, &settings)?, args)),
     });
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_all()

@@ -44,7 +44,7 @@ fn own(spec: &SessionSpec, model: Option<&str>, ways: &hangar_models::Ways) -> R
     if let Some(provider) = &spec.provider {
         let model = model.or(provider.model_id.as_deref());
         let model = model.ok_or_else(|| anyhow!("a session with a provider of its own needs a model"))?;
-        let config = config(provider, None)?;
+        let config = config(provider, None, spec)?;
         return Ok(Some(chosen(config, model, ways_of(provider, ways))));
     }
     let Some(providers) = &spec.providers else { return Ok(None) };
@@ -56,7 +56,7 @@ fn own(spec: &SessionSpec, model: Option<&str>, ways: &hangar_models::Ways) -> R
     let Some(provider) = providers.iter().find(named) else {
         bail!("the model `{model}` names the provider `{}`, which is not there", listed.provider);
     };
-    let config = config(provider, Some(listed))?;
+    let config = config(provider, Some(listed), spec)?;
     Ok(Some(chosen(config, model, ways_of(provider, ways))))
 }
 
@@ -79,7 +79,7 @@ fn chosen(config: ProviderConfig, model: &str, ways: hangar_models::Ways) -> Cho
     }
 }
 
-fn config(spec: &ProviderSpec, model: Option<&ModelSpec>) -> Result<ProviderConfig> {
+fn config(spec: &ProviderSpec, model: Option<&ModelSpec>, session: &SessionSpec) -> Result<ProviderConfig> {
     let wire = match spec.wire_api.as_deref() {
         None | Some("completions") => WireApi::Completions,
         Some("responses") => WireApi::Responses,
@@ -110,6 +110,8 @@ fn config(spec: &ProviderSpec, model: Option<&ModelSpec>) -> Result<ProviderConf
         wire_model.or_else(|| model.map(|model| model.id.clone())).or_else(|| spec.wire_model.clone());
     config.max_prompt_tokens = model.and_then(|model| model.max_prompt_tokens).or(spec.max_prompt_tokens);
     config.max_output_tokens = model.and_then(|model| model.max_output_tokens).or(spec.max_output_tokens);
+    config.citations = session.enable_citations.unwrap_or(false);
+    config.websockets = spec.transport.as_deref() == Some("websockets");
     Ok(config)
 }
 

@@ -1,6 +1,6 @@
 //! Sessions for clients: the same composition as for a prompt, from what the client asked for.
 
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use anyhow::Result;
 use futures_util::future::BoxFuture;
@@ -9,39 +9,61 @@ use hangar_agent::model::{
     ModelError, ModelErrorKind, ModelEvent, ModelProvider, ModelRequest, ProviderFacts,
 };
 use hangar_agent::permissions::Policy;
+use hangar_agent::tool::ToolSpec;
 use hangar_models::known;
-use hangar_server::{AuthStatus, Background, OpenError, Opened, SessionOpener, SessionSpec, Wanted, Ways};
+use hangar_server::{
+    Accounts, AuthStatus, Background, OpenError, Opened, SessionOpener, SessionSpec, Todo, TodoBoard,
+    TodoDependency, Todos, UserSettings, Wanted, Ways,
+};
 use hangar_store::Store;
 use hangar_tools::shell::Shells;
+use hangar_tools::sql::Database;
 
-use super::{account, models};
+use super::{account, endpoint, models};
 use crate::agents::{AgentPlan, ModelFinder};
 use crate::args::RunArgs;
 use crate::compose::{self, Plan};
 use crate::custom::Customs;
 use crate::plan;
-use crate::providers::Chosen;
+use crate::providers::{self, Chosen};
 use crate::selection::Selection;
 use crate::settings::Settings;
 
+/// Values that clients may have hidden.
+const MAX_HIDDEN: usize = 1024;
+
 pub(super) struct Opener {
     settings: Settings,
+    /// The token that the server was started with.
+    given: Option<String>,
+    /// Values that the tools of later sessions must not show.
+    hidden: Mutex<Vec<String>>,
     /// What every session may do, from the server's own flags.
     policy: Policy,
     args: RunArgs,
 }
 
 impl Opener {
-    pub(super) fn new(settings: Settings, policy: Policy, args: RunArgs) -> Self {
-        Self { settings, policy, args }
+    pub(super) fn new(settings: Settings, given: Option<String>, policy: Policy, args: RunArgs) -> Self {
+        Self { settings, given, hidden: Mutex::default(), policy, args }
+    }
+
+    fn hidden(&self) -> MutexGuard<'_, Vec<String>> {
+        self.hidden.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// The settings of one session: a token of its own goes before the server's.
     fn settings(&self, spec: &SessionSpec) -> Settings {
-        match &spec.git_hub_token {
+        let mut settings = match &spec.git_hub_token {
             Some(token) => self.settings.with_var("COPILOT_GITHUB_TOKEN", token),
             None => self.settings.clone(),
+        };
+        if providers::github_token(&settings, false).is_none()
+            && let Some(account) = Accounts::of(&self.settings.home).current()
+        {
+            settings = settings.with_var("COPILOT_GITHUB_TOKEN", &account.token);
         }
+        settings
     }
 
     fn agents(&self, settings: &Settings, spec: &SessionSpec, ways: &Ways) -> AgentPlan {
@@ -61,9 +83,16 @@ impl Opener {
     fn compose(&self, wanted: Wanted<'_>) -> Result<Opened> {
         let Wanted { id, spec, sink, hooks, ways } = wanted;
         let settings = self.settings(spec);
+        let user = UserSettings::of(&settings.home);
+        let mut features = settings.features()?;
+        if user.is_on("experimental") {
+            features.switch_experimental();
+        }
+        let wanted_model = spec.model.clone().or_else(|| user.text("model"));
         let stored = Store::new(&settings.home).contains(&id);
-        let choose =
-            |before: Option<&str>| Ok(choose(&settings, spec, spec.model.as_deref().or(before), &ways));
+        let choose = |before: Option<&str>| {
+            Ok(choose(&settings, spec, spec.model.as_deref().or(before).or(wanted_model.as_deref()), &ways))
+        };
         let plan = Plan {
             selection: if stored { Selection::Resume(id) } else { Selection::New { id, name: None } },
             directory: spec.working_directory.clone(),
@@ -77,16 +106,18 @@ impl Opener {
             filter: spec.filter(),
             own_tools: spec.filter(),
             headers: headers(spec),
-            custom_instructions: !self.args.no_custom_instructions,
+            custom_instructions: !self.args.no_custom_instructions && user.is_on("customInstructions"),
             instruction_dirs: spec.instruction_directories.clone().unwrap_or_default(),
             secrets: self.args.secret_env_vars.clone(),
+            hidden: self.hidden().clone(),
+            features,
             metered: true,
             streaming: spec.streaming.unwrap_or(false),
             compaction: spec.compaction(),
             tracks_files: spec.enable_file_change_tracking.unwrap_or(false),
             vision: spec.has_vision(),
             autopilot_cap: self.args.max_autopilot_continues,
-            may_ask: !self.args.no_ask_user,
+            may_ask: !self.args.no_ask_user && user.is_on("askUser"),
             prompt: None,
             client_name: spec.client_name.clone(),
             silent_resume: spec.disable_resume.unwrap_or(false),
@@ -105,6 +136,7 @@ impl Opener {
             instructions: composed.instructions,
             skills: composed.skills,
             background: Box::new(Commands(composed.shells)),
+            todos: Arc::new(SqlTodos(composed.database)),
         })
     }
 }
@@ -140,6 +172,38 @@ impl SessionOpener for Opener {
         Box::pin(
             async move { models::list(&settings).await.map_err(|error| OpenError(format!("{error:#}"))) },
         )
+    }
+
+    fn tools(&self, model: Option<&str>) -> Vec<ToolSpec> {
+        let absent: Vec<&str> =
+            self.settings.features().map(|features| features.absent_tools().collect()).unwrap_or_default();
+        let mut tools = compose::tool_specs(&self.settings, model.unwrap_or_default());
+        tools.retain(|tool| !absent.contains(&tool.name.as_str()));
+        tools
+    }
+
+    fn quota(&self, token: Option<String>) -> BoxFuture<'static, Result<serde_json::Value, OpenError>> {
+        let settings = self.settings(&SessionSpec::default());
+        Box::pin(async move {
+            account::quota(&settings, token).await.map_err(|error| OpenError(format!("{error:#}")))
+        })
+    }
+
+    fn given_token(&self) -> Option<String> {
+        self.given.clone()
+    }
+
+    fn endpoint(&self, spec: &SessionSpec, model: &str) -> Result<serde_json::Value, OpenError> {
+        endpoint::describe(&self.settings(spec), spec, model).map_err(|error| OpenError(format!("{error:#}")))
+    }
+
+    fn hide(&self, values: Vec<String>) -> Result<(), OpenError> {
+        let mut hidden = self.hidden();
+        if hidden.len() + values.len() > MAX_HIDDEN {
+            return Err(OpenError(format!("more than {MAX_HIDDEN} values are to be hidden")));
+        }
+        hidden.extend(values.into_iter().filter(|value| !value.is_empty()));
+        Ok(())
     }
 
     fn auth(&self, token: Option<String>) -> BoxFuture<'static, Result<AuthStatus, OpenError>> {
@@ -213,5 +277,30 @@ struct Commands(Shells);
 impl Background for Commands {
     fn shutdown(self: Box<Self>) -> BoxFuture<'static, ()> {
         Box::pin(async move { self.0.shutdown().await })
+    }
+}
+
+/// The todos in a session's database.
+struct SqlTodos(Arc<Database>);
+
+impl Todos for SqlTodos {
+    fn read(&self) -> BoxFuture<'static, Result<TodoBoard, String>> {
+        let database = Arc::clone(&self.0);
+        Box::pin(async move {
+            let read = tokio::task::spawn_blocking(move || database.todos()).await;
+            let list = read.map_err(|error| error.to_string())?.map_err(|error| error.to_string())?;
+            let rows = list.rows.into_iter().map(|row| Todo {
+                id: row.id,
+                title: row.title,
+                description: row.description,
+                status: row.status,
+                created_at: row.created_at,
+            });
+            let dependencies = list
+                .dependencies
+                .into_iter()
+                .map(|(todo_id, depends_on)| TodoDependency { todo_id, depends_on });
+            Ok(TodoBoard { rows: rows.collect(), dependencies: dependencies.collect() })
+        })
     }
 }

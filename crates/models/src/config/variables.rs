@@ -45,7 +45,7 @@ pub fn provider(lookup: impl Fn(&str) -> Option<String>) -> Result<Option<Provid
         .map(|value| choose(TRANSPORT, &value, transports, "http, websockets"))
         .transpose()?
         .unwrap_or(Transport::Http);
-    // Both transports carry the same answers; ours is always HTTP. Only the combination is checked.
+    // Both transports carry the same answers; without a courier that has sockets it is HTTP all the same.
     if transport == Transport::WebSockets && wire != WireApi::Responses {
         return Err(ConfigError::Missing {
             setting: format!("{TRANSPORT}=websockets"),
@@ -78,6 +78,7 @@ pub fn provider(lookup: impl Fn(&str) -> Option<String>) -> Result<Option<Provid
         get(WIRE_MODEL).or_else(|| get(MODEL)).filter(|wire| config.model.as_ref() != Some(wire));
     config.max_prompt_tokens = tokens(MAX_PROMPT_TOKENS, get(MAX_PROMPT_TOKENS))?;
     config.max_output_tokens = tokens(MAX_OUTPUT_TOKENS, get(MAX_OUTPUT_TOKENS))?;
+    config.websockets = transport == Transport::WebSockets;
     Ok(Some(config))
 }
 

@@ -83,7 +83,7 @@ fn asked(request: &ModelRequest) -> Asked {
 fn text(parts: &[Part]) -> String {
     let texts = parts.iter().filter_map(|part| match part {
         Part::Text(text) => Some(text.as_str()),
-        Part::Image { .. } => None,
+        Part::Image { .. } | Part::Document { .. } => None,
     });
     texts.collect::<Vec<_>>().join("\n")
 }
@@ -93,7 +93,7 @@ fn input_bytes(request: &ModelRequest) -> usize {
     let parts = |parts: &[Part]| -> usize {
         let sizes = parts.iter().map(|part| match part {
             Part::Text(text) => text.len(),
-            Part::Image { data, .. } => data.len(),
+            Part::Image { data, .. } | Part::Document { data, .. } => data.len(),
         });
         sizes.sum()
     };

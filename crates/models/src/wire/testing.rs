@@ -89,6 +89,7 @@ pub(crate) fn body(wire: Wire, dialect: Dialect, request: &ModelRequest) -> serd
         family: known::family(&request.model),
         max_output_tokens: None,
         dialect,
+        citations: true,
     })
 }
 

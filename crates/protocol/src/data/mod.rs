@@ -2,6 +2,7 @@
 //!
 //! What is unknown is absent, never zero: token counts, costs and times are `Option`.
 
+mod asking;
 mod assistant;
 mod compaction;
 mod hook;
@@ -12,6 +13,7 @@ mod subagent;
 mod tool;
 mod user;
 
+pub use asking::*;
 pub use assistant::*;
 pub use compaction::*;
 pub use hook::*;

@@ -212,6 +212,9 @@ pub struct ModelChange {
     pub new_model: String,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub reasoning_effort: Option<String>,
+    /// Why, where nobody chose it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub cause: Option<String>,
 }
 
 /// What the clients of a session can be asked, when that changes.

@@ -129,6 +129,11 @@ pub struct ExternalToolRequested {
     pub tool_name: String,
     #[serde(default)]
     pub arguments: serde_json::Value,
+    /// The trace that the call belongs to, by the W3C's recommendation.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub traceparent: Option<String>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub tracestate: Option<String>,
 }
 
 #[derive(Debug, Clone, Serialize, Deserialize)]

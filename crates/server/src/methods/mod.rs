@@ -1,9 +1,13 @@
 //! What a client may ask: one table, one file per namespace.
 
+mod absent;
+mod account;
 mod agents;
 mod checkpoints;
 mod commands;
+mod context;
 mod event_log;
+mod features;
 mod history;
 mod inference;
 mod log;
@@ -11,15 +15,21 @@ mod metadata;
 mod mode;
 mod model;
 mod permissions;
+mod provider;
 mod queue;
 mod rewind;
 mod rules;
+mod schedule;
 mod server;
 mod session;
 mod sessions;
+mod shell;
 mod skills;
+mod store;
 mod tasks;
+mod todos;
 mod tools;
+mod ui;
 mod workspace;
 
 use std::sync::Arc;
@@ -63,6 +73,16 @@ const NAMESPACES: &[&[Method]] = &[
     log::METHODS,
     workspace::METHODS,
     inference::METHODS,
+    absent::METHODS,
+    account::METHODS,
+    context::METHODS,
+    features::METHODS,
+    provider::METHODS,
+    schedule::METHODS,
+    shell::METHODS,
+    store::METHODS,
+    todos::METHODS,
+    ui::METHODS,
 ];
 
 pub(crate) fn find(name: &str) -> Option<&'static Method> {

@@ -29,6 +29,7 @@ async fn set(call: Call) -> Result<Reply, Failure> {
     }
     let params: Params = call.params()?;
     let live = call.live()?;
+    call.hub.admits(params.mode)?;
     live.command(Command::SetMode(params.mode)).await?;
     Reply::of(json!({ "status": "applied", "modelChanged": false, "modeApplied": params.mode }))
 }

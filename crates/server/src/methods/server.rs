@@ -1,7 +1,7 @@
 //! The server itself: liveness, version, login, models, shutdown.
 
 use serde::Deserialize;
-use serde_json::json;
+use serde_json::{Value, json};
 
 use super::{Call, Failure, Method, Reply};
 use crate::handshake::PROTOCOL_VERSION;
@@ -11,7 +11,7 @@ pub(super) const METHODS: &[Method] = &[
     Method { name: "status.get", run: |call| Box::pin(status(call)) },
     Method { name: "auth.getStatus", run: |call| Box::pin(auth_status(call)) },
     Method { name: "models.list", run: |call| Box::pin(list_models(call)) },
-    Method { name: "tools.list", run: |_| Box::pin(async { Reply::of(json!({ "tools": [] })) }) },
+    Method { name: "tools.list", run: |call| Box::pin(list_tools(call)) },
     Method { name: "plugins.builtin.set", run: |_| Box::pin(async { Reply::null() }) },
     Method { name: "runtime.shutdown", run: |call| Box::pin(shutdown(call)) },
 ];
@@ -50,6 +50,18 @@ async fn list_models(call: Call) -> Result<Reply, Failure> {
     let params: Params = call.params()?;
     let models = call.hub.config().opener.models(params.git_hub_token).await?;
     Reply::of(json!({ "models": models }))
+}
+
+async fn list_tools(call: Call) -> Result<Reply, Failure> {
+    #[derive(Default, Deserialize)]
+    #[serde(default)]
+    struct Params {
+        model: Option<String>,
+    }
+    let params: Params = call.params()?;
+    let tools = call.hub.config().opener.tools(params.model.as_deref());
+    let tools: Vec<Value> = tools.iter().map(super::tools::describe).collect();
+    Reply::of(json!({ "tools": tools }))
 }
 
 /// Ends all sessions. The connection stays until the client closes it.

@@ -17,7 +17,7 @@ use super::{Call, Failure, Method, Reply, SessionParams};
 use crate::attachments;
 use crate::hub::{Entered, How, Lifecycle, Live};
 use crate::inference;
-use crate::spec::SessionSpec;
+use crate::spec::{SessionSpec, TraceContext};
 use crate::system;
 use crate::task::SessionTask;
 
@@ -66,7 +66,7 @@ async fn resume(call: Call) -> Result<Reply, Failure> {
 }
 
 /// Finishes what both creating and resuming end with: the system prompt, the answer, and then the first events.
-async fn settle(call: Call, spec: SessionSpec, entered: Entered) -> Result<Reply, Failure> {
+pub(super) async fn settle(call: Call, spec: SessionSpec, entered: Entered) -> Result<Reply, Failure> {
     let Entered { live, how } = entered;
     if how == How::Joined {
         reconfigure(&call, &live, spec.clone()).await?;
@@ -86,6 +86,7 @@ async fn settle(call: Call, spec: SessionSpec, entered: Entered) -> Result<Reply
         result["workspacePath"] = json!(live.dir.display().to_string());
     }
     let continue_pending = spec.continue_pending_work.unwrap_or(false);
+    let limits = spec.session_limits;
     let silent = spec.disable_resume.unwrap_or(false);
     let then = Box::pin(async move {
         // A session that ended in between has nothing left to say.
@@ -94,6 +95,9 @@ async fn settle(call: Call, spec: SessionSpec, entered: Entered) -> Result<Reply
             How::Joined if silent => Ok(()),
             How::Joined => live.command(Command::Rejoined { continue_pending }).await,
         };
+        if limits.is_some() {
+            let _ = live.command(Command::SetLimits(limits)).await;
+        }
     });
     Ok(Reply { result, then: Some(then) })
 }
@@ -150,7 +154,7 @@ async fn transform(
     Ok(answer.sections.into_iter().map(|(name, section)| (name, section.content)).collect())
 }
 
-fn parse_id(id: &str) -> Result<SessionId, Failure> {
+pub(super) fn parse_id(id: &str) -> Result<SessionId, Failure> {
     id.parse().map_err(|error: hangar_store::InvalidId| Failure::new(error.to_string()))
 }
 
@@ -168,6 +172,8 @@ struct SendParams {
     source: Option<String>,
     #[serde(default)]
     request_headers: Option<BTreeMap<String, String>>,
+    #[serde(flatten)]
+    trace: TraceContext,
 }
 
 async fn send(call: Call) -> Result<Reply, Failure> {
@@ -181,7 +187,11 @@ async fn send(call: Call) -> Result<Reply, Failure> {
         Some("autopilot") => Some(Mode::Autopilot),
         Some(other) => return Err(Failure::new(format!("`{other}` is not a mode"))),
     };
-    let prompt = Prompt {
+    if let Some(mode) = mode {
+        call.hub.admits(mode)?;
+    }
+    let trace = params.trace;
+    let mut prompt = Prompt {
         attachments: params.attachments.into_iter().filter_map(attachments::read).collect(),
         timing: if params.mode.as_deref() == Some("immediate") { Timing::Steer } else { Timing::Queue },
         origin: params.source.map_or(Origin::User, Origin::Source),
@@ -201,6 +211,8 @@ async fn send(call: Call) -> Result<Reply, Failure> {
                     return refuse_clash(task);
                 }
                 let text = prompt.text.clone();
+                let trace = if trace.traceparent.is_some() { &trace } else { &task.spec.trace };
+                prompt.headers.extend(trace.headers());
                 let called = task.skills.called_by(&text).map(Invocation::into_preface);
                 let prompt = Prompt { preface: called.unwrap_or_default(), ..prompt };
                 task.record(data::PendingMessagesModified {});

@@ -35,7 +35,7 @@ struct FilterParams {
     branch: Option<String>,
 }
 
-async fn list(call: Call) -> Result<Reply, Failure> {
+pub(super) async fn list(call: Call) -> Result<Reply, Failure> {
     let params: ListParams = call.params()?;
     let filter = params.filter.unwrap_or_default();
     let filter = Filter {
@@ -50,7 +50,7 @@ async fn list(call: Call) -> Result<Reply, Failure> {
     Reply::of(json!({ "sessions": sessions }))
 }
 
-fn describe(session: &SessionSummary) -> Value {
+pub(super) fn describe(session: &SessionSummary) -> Value {
     let mut value = json!({
         "sessionId": session.id.as_str(),
         "startTime": hangar_agent::session::iso(session.meta.created_at),
@@ -70,7 +70,7 @@ fn describe(session: &SessionSummary) -> Value {
     value
 }
 
-async fn metadata(call: Call) -> Result<Reply, Failure> {
+pub(super) async fn metadata(call: Call) -> Result<Reply, Failure> {
     let SessionParams { session_id } = call.params()?;
     let sessions = call.hub.config().store.list(&Filter::default())?;
     match sessions.iter().find(|session| session.id.as_str() == session_id) {

@@ -1,6 +1,7 @@
 //! Tools that clients run.
 
 use hangar_agent::session::Command;
+use hangar_agent::tool::{ToolSchema, ToolSpec};
 use serde::Deserialize;
 use serde_json::{Value, json};
 
@@ -10,6 +11,7 @@ use crate::external::ToolAnswer;
 pub(super) const METHODS: &[Method] = &[
     Method { name: "session.tools.handlePendingToolCall", run: |call| Box::pin(handle_pending(call)) },
     Method { name: "session.tools.initializeAndValidate", run: |call| Box::pin(validate(call)) },
+    Method { name: "session.tools.updateSubagentSettings", run: |call| Box::pin(update_subagents(call)) },
     Method { name: "session.tools.getCurrentMetadata", run: |call| Box::pin(current(call)) },
 ];
 
@@ -51,6 +53,21 @@ async fn handle_pending(call: Call) -> Result<Reply, Failure> {
         })
         .await?;
     Reply::did(answered)
+}
+
+/// A tool as clients are told of it.
+pub(super) fn describe(tool: &ToolSpec) -> Value {
+    let mut value = json!({ "name": tool.name, "description": tool.description });
+    if let ToolSchema::Function(schema) = &tool.input {
+        value["parameters"] = schema.clone();
+    }
+    value
+}
+
+/// How sub-agents are to be set up. Sessions have none whose setup could be changed from outside.
+async fn update_subagents(call: Call) -> Result<Reply, Failure> {
+    call.live()?;
+    Reply::of(json!({}))
 }
 
 async fn validate(call: Call) -> Result<Reply, Failure> {

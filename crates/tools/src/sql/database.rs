@@ -14,6 +14,7 @@ use rusqlite::{Connection, ErrorCode, Statement};
 use tokio_util::sync::CancellationToken;
 
 use super::statements;
+use super::todos::{self, TodoError, TodoList};
 
 /// Time for all statements of one call.
 const TIME_LIMIT: Duration = Duration::from_secs(10);
@@ -103,6 +104,17 @@ impl Database {
     /// A database at `path`, which is created when first used.
     pub fn new(path: PathBuf) -> Self {
         Self { path, connection: Mutex::new(None) }
+    }
+
+    /// The todos as they are now. A database that was never used has none, and stays unmade.
+    pub fn todos(&self) -> Result<TodoList, TodoError> {
+        let mut slot = self.connection.lock().unwrap_or_else(PoisonError::into_inner);
+        let connection = match &mut *slot {
+            Some(connection) => connection,
+            None if !self.path.is_file() => return Ok(TodoList::default()),
+            empty => empty.insert(open(&self.path).map_err(TodoError)?),
+        };
+        todos::read(connection).map_err(TodoError)
     }
 
     /// Runs statements one after the other, up to the first that fails. What ran before it stays.

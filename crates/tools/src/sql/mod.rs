@@ -20,7 +20,7 @@ use crate::arguments;
 use crate::workspace::Workspace;
 
 pub use database::Database;
-pub use todos::open_todos;
+pub use todos::{TodoError, TodoList, TodoRow, open_todos};
 
 /// Bytes of a query.
 const QUERY_LIMIT: usize = 1024 * 1024;

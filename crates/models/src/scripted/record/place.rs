@@ -79,7 +79,9 @@ impl Line {
 fn content(parts: &[Part]) -> String {
     let parts = parts.iter().map(|part| match part {
         Part::Text(text) => text.clone(),
-        Part::Image { mime_type, data } => format!("[{mime_type} {}]", digest(data)),
+        Part::Image { mime_type, data } | Part::Document { mime_type, data, .. } => {
+            format!("[{mime_type} {}]", digest(data))
+        }
     });
     parts.collect::<Vec<_>>().join("\n")
 }

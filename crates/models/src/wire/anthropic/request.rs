@@ -27,7 +27,7 @@ pub(crate) fn body(ask: &Ask<'_>) -> Value {
         mark_cached(&mut block);
         body.insert("system".into(), json!([block]));
     }
-    body.insert("messages".into(), messages(request).into());
+    body.insert("messages".into(), messages(request, ask.citations).into());
     if !request.tools.is_empty() {
         body.insert("tools".into(), request.tools.iter().map(tool).collect());
         if request.tool_choice == ToolChoice::None {
@@ -94,13 +94,13 @@ fn may_think(request: &ModelRequest) -> bool {
 }
 
 /// Messages of the same side become one: results of tools come from the user here.
-fn messages(request: &ModelRequest) -> Vec<Value> {
+fn messages(request: &ModelRequest, citations: bool) -> Vec<Value> {
     let mut turns: Vec<(&str, Vec<Value>)> = Vec::new();
     for message in &request.messages {
         let (role, blocks) = match &**message {
-            Message::User(parts) => ("user", blocks(parts)),
+            Message::User(parts) => ("user", blocks(parts, citations)),
             Message::Assistant(turn) => ("assistant", assistant(turn)),
-            Message::Tool { call_id, parts, .. } => ("user", vec![result(call_id, parts)]),
+            Message::Tool { call_id, parts, .. } => ("user", vec![result(call_id, parts, citations)]),
         };
         match turns.last_mut() {
             _ if blocks.is_empty() => {}
@@ -125,23 +125,34 @@ fn may_be_marked(block: &Value) -> bool {
 }
 
 /// Empty text is refused, so it is left out.
-fn blocks(parts: &[Part]) -> Vec<Value> {
+fn blocks(parts: &[Part], citations: bool) -> Vec<Value> {
     let said = parts.iter().filter(|part| !matches!(part, Part::Text(text) if text.is_empty()));
-    said.map(block).collect()
+    said.map(|part| block(part, citations)).collect()
 }
 
-fn block(part: &Part) -> Value {
+fn block(part: &Part, citations: bool) -> Value {
     match part {
         Part::Text(text) => json!({ "type": "text", "text": text }),
         Part::Image { mime_type, data } => json!({
             "type": "image",
             "source": { "type": "base64", "media_type": mime_type, "data": data },
         }),
+        Part::Document { title, mime_type, data } => {
+            let mut block = json!({
+                "type": "document",
+                "source": { "type": "base64", "media_type": mime_type, "data": data },
+                "title": title,
+            });
+            if citations {
+                block["citations"] = json!({ "enabled": true });
+            }
+            block
+        }
     }
 }
 
-fn result(call_id: &str, parts: &[Part]) -> Value {
-    let content = if has_images(parts) { blocks(parts).into() } else { json!(text_of(parts)) };
+fn result(call_id: &str, parts: &[Part], citations: bool) -> Value {
+    let content = if has_images(parts) { blocks(parts, citations).into() } else { json!(text_of(parts)) };
     json!({ "type": "tool_result", "tool_use_id": tool_id(call_id), "content": content })
 }
 

@@ -6,7 +6,7 @@ use hangar_protocol::data::ToolType;
 use serde_json::{Map, Value, json};
 
 use crate::known::Family;
-use crate::wire::{Ask, Dialect, arguments, data_url, has_images, input_schema, text_of};
+use crate::wire::{Ask, Dialect, arguments, data_url, has_images, has_media, input_schema, text_of};
 
 pub(crate) fn body(ask: &Ask<'_>) -> Value {
     let request = ask.request;
@@ -116,7 +116,7 @@ fn mark_cached(messages: &mut [Value]) {
 fn content(parts: &[Part]) -> Value {
     match parts {
         [Part::Text(text)] => json!(text),
-        _ if has_images(parts) => parts.iter().map(part).collect(),
+        _ if has_media(parts) => parts.iter().map(part).collect(),
         _ => json!(text_of(parts)),
     }
 }
@@ -126,6 +126,9 @@ fn part(part: &Part) -> Value {
         Part::Text(text) => json!({ "type": "text", "text": text }),
         Part::Image { mime_type, data } => {
             json!({ "type": "image_url", "image_url": { "url": data_url(mime_type, data) } })
+        }
+        Part::Document { title, mime_type, data } => {
+            json!({ "type": "file", "file": { "filename": title, "file_data": data_url(mime_type, data) } })
         }
     }
 }

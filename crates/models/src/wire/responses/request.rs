@@ -74,6 +74,9 @@ fn content(parts: &[Part]) -> Value {
         Part::Image { mime_type, data } => {
             json!({ "type": "input_image", "image_url": data_url(mime_type, data) })
         }
+        Part::Document { title, mime_type, data } => {
+            json!({ "type": "input_file", "filename": title, "file_data": data_url(mime_type, data) })
+        }
     };
     parts.iter().map(part).collect()
 }

@@ -1,0 +1,188 @@
+//! Parts of Hangar that can be switched: one table, and which of them are on. A part that is off is absent, not refused:
+//! the model does not see its tools, and its modes cannot be entered.
+
+use hangar_protocol::data::Mode;
+
+/// How far a part has come.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Stage {
+    On,
+    /// Off unless somebody asks for it.
+    Experimental,
+    Off,
+}
+
+impl Stage {
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Stage::On => "on",
+            Stage::Experimental => "experimental",
+            Stage::Off => "off",
+        }
+    }
+}
+
+#[derive(Debug)]
+pub struct Feature {
+    pub name: &'static str,
+    pub stage: Stage,
+    pub about: &'static str,
+    /// Tools that are there only with it.
+    tools: &'static [&'static str],
+    mode: Option<Mode>,
+}
+
+/// Every part that can be switched.
+pub const FEATURES: &[Feature] = &[
+    Feature {
+        name: "ask-user",
+        stage: Stage::On,
+        about: "the model asks the user questions",
+        tools: &["ask_user"],
+        mode: None,
+    },
+    Feature {
+        name: "autopilot",
+        stage: Stage::On,
+        about: "work without anyone watching, until task_complete",
+        tools: &["task_complete"],
+        mode: Some(Mode::Autopilot),
+    },
+    Feature {
+        name: "plan",
+        stage: Stage::On,
+        about: "plan first, change nothing, hand the plan in",
+        tools: &["exit_plan_mode"],
+        mode: Some(Mode::Plan),
+    },
+    Feature {
+        name: "sql",
+        stage: Stage::On,
+        about: "a database of the session's own, with its todos",
+        tools: &["sql"],
+        mode: None,
+    },
+    Feature {
+        name: "web",
+        stage: Stage::On,
+        about: "pages of the web are fetched",
+        tools: &["web_fetch"],
+        mode: None,
+    },
+    Feature {
+        name: "websockets",
+        stage: Stage::Experimental,
+        about: "models that listen on a WebSocket are spoken to there, where a client carries the requests",
+        tools: &[],
+        mode: None,
+    },
+];
+
+/// Which parts are on.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Features(Vec<&'static str>);
+
+#[derive(Debug, thiserror::Error)]
+#[error("`{name}` is not a feature; there are {}", known())]
+pub struct UnknownFeature {
+    name: String,
+}
+
+fn known() -> String {
+    FEATURES.iter().map(|feature| feature.name).collect::<Vec<_>>().join(", ")
+}
+
+impl Default for Features {
+    fn default() -> Self {
+        Self(
+            FEATURES
+                .iter()
+                .filter(|feature| feature.stage == Stage::On)
+                .map(|feature| feature.name)
+                .collect(),
+        )
+    }
+}
+
+impl Features {
+    /// Turns every experimental part on.
+    pub fn switch_experimental(&mut self) {
+        for feature in FEATURES.iter().filter(|feature| feature.stage == Stage::Experimental) {
+            if !self.is_on(feature.name) {
+                self.0.push(feature.name);
+            }
+        }
+    }
+
+    /// Switches parts by a list: `websockets,-sql` turns one on and one off.
+    pub fn switch(&mut self, list: &str) -> Result<(), UnknownFeature> {
+        for word in list.split(',').map(str::trim).filter(|word| !word.is_empty()) {
+            let (name, on) = match word.strip_prefix('-') {
+                Some(name) => (name, false),
+                None => (word.strip_prefix('+').unwrap_or(word), true),
+            };
+            let found = FEATURES.iter().find(|feature| feature.name.eq_ignore_ascii_case(name));
+            let feature = found.ok_or_else(|| UnknownFeature { name: name.to_owned() })?;
+            self.0.retain(|known| *known != feature.name);
+            if on {
+                self.0.push(feature.name);
+            }
+        }
+        Ok(())
+    }
+
+    pub fn is_on(&self, name: &str) -> bool {
+        self.0.contains(&name)
+    }
+
+    /// Tools of parts that are off.
+    pub fn absent_tools(&self) -> impl Iterator<Item = &'static str> {
+        FEATURES.iter().filter(|feature| !self.is_on(feature.name)).flat_map(|feature| feature.tools).copied()
+    }
+
+    /// The part that would have to be on for a mode, if it is off.
+    pub fn absent_mode(&self, mode: Mode) -> Option<&'static str> {
+        let feature = FEATURES.iter().find(|feature| feature.mode == Some(mode))?;
+        (!self.is_on(feature.name)).then_some(feature.name)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn check(list: &str, on: &[&str], off: &[&str]) {
+        let mut features = Features::default();
+        features.switch(list).unwrap();
+        for name in on {
+            assert!(features.is_on(name), "{name}: {features:?}");
+        }
+        for name in off {
+            assert!(!features.is_on(name), "{name}: {features:?}");
+        }
+    }
+
+    #[test]
+    fn a_list_switches_parts_on_and_off() {
+        check("", &["sql", "web", "plan"], &["websockets"]);
+        check("websockets,-sql", &["websockets", "web"], &["sql"]);
+        check("-sql, +sql", &["sql"], &[]);
+        check(" WEBSOCKETS ,", &["websockets"], &[]);
+    }
+
+    #[test]
+    fn what_is_off_takes_its_tools_and_modes_along() {
+        let mut features = Features::default();
+        features.switch("-plan,-web").unwrap();
+        assert_eq!(features.absent_tools().collect::<Vec<_>>(), ["exit_plan_mode", "web_fetch"]);
+        assert_eq!(features.absent_mode(Mode::Plan), Some("plan"));
+        assert_eq!(features.absent_mode(Mode::Autopilot), None);
+        assert_eq!(features.absent_mode(Mode::Interactive), None);
+    }
+
+    #[test]
+    fn a_name_that_means_nothing_is_refused_with_those_that_do() {
+        let error = Features::default().switch("warp").unwrap_err().to_string();
+        assert!(error.contains("`warp`") && error.contains("websockets"), "{error}");
+    }
+}

@@ -1,0 +1,182 @@
+//! Questions that only some watchers of a session can answer: whether a plan is good, and whether another model may go
+//! on where one is at its rate limit.
+
+use hangar_protocol::data::{self, Mode, PlanAction, PlanDecision, SwitchAnswer};
+
+use super::run::{Phase, Run};
+use super::tools::Stage;
+use super::{Context, Effect, Session, Step};
+use crate::model::{ModelError, ModelErrorKind};
+use crate::prompt::notices;
+use crate::tool::{ToolOutcome, ToolStatus};
+
+/// The model that stands for "whichever has room".
+const AUTO: &str = "auto";
+const AUTO_SWITCH: &str = "rate_limit_auto_switch";
+
+/// Who can be asked what.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Reviewers {
+    pub plans: bool,
+    pub switches: bool,
+}
+
+/// A call that failed for good unless another model may be asked.
+pub(super) struct Switching {
+    request_id: String,
+    message: String,
+    status: Option<u16>,
+    code: Option<String>,
+}
+
+impl Session {
+    /// Who can be asked depends on who is connected.
+    pub fn set_reviewers(&mut self, reviewers: Reviewers) {
+        self.reviewers = reviewers;
+    }
+
+    /// Whether someone is asked about a plan by this id.
+    pub fn awaits_review(&self, request_id: &str) -> bool {
+        self.waiting_call(|stage| reviews(stage, request_id)).is_some()
+    }
+
+    /// Whether someone is asked about another model by this id.
+    pub fn awaits_switch(&self, request_id: &str) -> bool {
+        matches!(&self.run, Some(Run { phase: Phase::AskingToSwitch(asked), .. }) if asked.request_id == request_id)
+    }
+
+    /// The plan is read first: it is kept beside the log.
+    pub(super) fn hand_in_plan(&mut self, id: &str, arguments: &serde_json::Value, step: &mut Step) {
+        if !arguments["summary"].is_string() {
+            return self.complete(id, ToolOutcome::failure("\"summary\": Required"), step);
+        }
+        if let Some(running) = self.running(id) {
+            running.stage = Stage::ReviewingPlan { request_id: None };
+        }
+        step.effects.push(Effect::ReadPlan(id.to_owned()));
+    }
+
+    pub(super) fn plan_read(
+        &mut self,
+        id: &str,
+        plan_content: String,
+        step: &mut Step,
+        context: &mut Context<'_>,
+    ) {
+        let request_id = context.entropy.uuid();
+        let Some(running) = self.running(id) else { return };
+        running.stage = Stage::ReviewingPlan { request_id: Some(request_id.clone()) };
+        let arguments = running.arguments();
+        let summary = arguments["summary"].as_str().unwrap_or_default().to_owned();
+        // What the model made up is left out; what it did not say is the usual.
+        let action = |value: &serde_json::Value| serde_json::from_value::<PlanAction>(value.clone()).ok();
+        let mut actions: Vec<PlanAction> =
+            arguments["actions"].as_array().into_iter().flatten().filter_map(action).collect();
+        if actions.is_empty() {
+            actions = vec![PlanAction::Autopilot, PlanAction::Interactive, PlanAction::ExitOnly];
+        }
+        let recommended_action = action(&arguments["recommendedAction"])
+            .filter(|recommended| actions.contains(recommended))
+            .unwrap_or(actions[0]);
+        let requested =
+            data::ExitPlanModeRequested { request_id, summary, plan_content, actions, recommended_action };
+        self.emit(step, requested);
+    }
+
+    pub(super) fn plan_reviewed(
+        &mut self,
+        request_id: &str,
+        decision: PlanDecision,
+        step: &mut Step,
+        context: &mut Context<'_>,
+    ) {
+        let Some(id) = self.waiting_call(|stage| reviews(stage, request_id)) else { return };
+        let completed =
+            data::ExitPlanModeCompleted { request_id: request_id.to_owned(), decision: decision.clone() };
+        self.emit(step, completed);
+        let action = decision.selected_action.unwrap_or(PlanAction::Interactive);
+        if decision.approved {
+            let mode = match action {
+                PlanAction::Autopilot | PlanAction::AutopilotFleet => Mode::Autopilot,
+                PlanAction::Interactive | PlanAction::ExitOnly => Mode::Interactive,
+            };
+            self.set_mode(mode, step);
+            // The answer to the call tells the model of the new mode.
+            self.emit(step, data::ModeNoticeDelivered { mode });
+            self.complete(&id, ToolOutcome::success(notices::plan_approved(action)), step);
+        } else {
+            let text = notices::plan_refused(decision.feedback.as_deref());
+            self.complete(&id, ToolOutcome::of(ToolStatus::Denied, text), step);
+        }
+        self.finish_tools(step, context);
+    }
+
+    pub(super) fn may_switch(&self, error: &ModelError) -> bool {
+        error.kind == ModelErrorKind::RateLimit
+            && self.reviewers.switches
+            && self.state.model != AUTO
+            && !self.config.provider.is_byok
+    }
+
+    /// The turn stays open while someone thinks about it.
+    pub(super) fn ask_to_switch(
+        &mut self,
+        error: &ModelError,
+        message: String,
+        step: &mut Step,
+        context: &mut Context<'_>,
+    ) {
+        let request_id = context.entropy.uuid();
+        if let Some(run) = &mut self.run {
+            run.phase = Phase::AskingToSwitch(Box::new(Switching {
+                request_id: request_id.clone(),
+                message,
+                status: error.status,
+                code: error.code.clone(),
+            }));
+        }
+        let requested = data::AutoModeSwitchRequested {
+            request_id,
+            error_code: error.code.clone(),
+            retry_after_seconds: error.retry_after.map(|wait| wait.as_secs()),
+        };
+        self.emit(step, requested);
+    }
+
+    pub(super) fn switch_answered(
+        &mut self,
+        request_id: &str,
+        answer: SwitchAnswer,
+        step: &mut Step,
+        context: &mut Context<'_>,
+    ) {
+        if !self.awaits_switch(request_id) {
+            return;
+        }
+        let Some(run) = &mut self.run else { return };
+        let Phase::AskingToSwitch(asked) = std::mem::replace(&mut run.phase, Phase::Between) else { return };
+        let completed = data::AutoModeSwitchCompleted { request_id: request_id.to_owned(), response: answer };
+        self.emit(step, completed);
+        match answer {
+            SwitchAnswer::Yes | SwitchAnswer::YesAlways => {
+                let change = data::ModelChange {
+                    previous_model: Some(self.state.model.clone()),
+                    new_model: AUTO.to_owned(),
+                    reasoning_effort: self.state.effort.clone(),
+                    cause: Some(AUTO_SWITCH.to_owned()),
+                };
+                self.emit(step, change);
+                self.call_model(0, step, context);
+            }
+            SwitchAnswer::No => {
+                let Switching { message, status, code, .. } = *asked;
+                self.end_turn(step);
+                self.fail_run("rate_limit", message, status, code, step, context);
+            }
+        }
+    }
+}
+
+fn reviews(stage: &Stage, request_id: &str) -> bool {
+    matches!(stage, Stage::ReviewingPlan { request_id: Some(id) } if id == request_id)
+}

@@ -1,0 +1,43 @@
+//! What a session may cost, and that the model knows.
+
+use hangar_protocol::data::{self, SessionLimits};
+
+use super::{Session, Step};
+
+/// Marks the messages that tell the model of its limits.
+pub(super) const SOURCE: &str = "session-limits";
+
+impl Session {
+    pub(super) fn set_limits(&mut self, limits: Option<SessionLimits>, step: &mut Step) {
+        if self.state.limits != limits {
+            self.emit(step, data::SessionLimitsChanged { session_limits: limits });
+        }
+    }
+
+    /// Tells the model what is left, when that is not what it was last told.
+    pub(super) fn tell_limits(&mut self, step: &mut Step) {
+        let Some(most) = self.state.limits.and_then(|limits| limits.max_ai_credits) else { return };
+        // No provider says yet what a call cost in credits, so all of them are left.
+        let text = status(most);
+        if self.state.told_limits.as_ref() == Some(&text) {
+            return;
+        }
+        let message = data::UserMessage {
+            content: String::new(),
+            transformed_content: Some(text),
+            source: Some(SOURCE.to_owned()),
+            interaction_id: self.run.as_ref().map(|run| run.interaction_id.clone()),
+            ..Default::default()
+        };
+        self.emit(step, message);
+    }
+}
+
+/// The words are fixed by recorded conversations.
+fn status(credits: f64) -> String {
+    format!(
+        "<session_limits_status>\nRemaining session limits: {credits} AI credits. Later session_limits_status messages \
+         supersede earlier ones. Be frugal; avoid optional exploration and unnecessary tool \
+         calls.\n</session_limits_status>"
+    )
+}

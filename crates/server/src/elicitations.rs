@@ -1,0 +1,47 @@
+//! Forms that wait for someone to fill them in.
+
+use std::collections::HashMap;
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+use hangar_protocol::data::ElicitationAction;
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+use tokio::sync::oneshot;
+
+/// Forms of one session that may wait at once.
+const MAX_WAITING: usize = 64;
+
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub(crate) struct ElicitationResult {
+    pub(crate) action: ElicitationAction,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) content: Option<Value>,
+}
+
+#[derive(Default)]
+pub(crate) struct Elicitations(Mutex<HashMap<String, oneshot::Sender<ElicitationResult>>>);
+
+impl Elicitations {
+    /// Where the answer will come; `None` when too many wait already.
+    pub(crate) fn expect(&self, request_id: &str) -> Option<oneshot::Receiver<ElicitationResult>> {
+        let mut waiting = self.lock();
+        // Whoever asked may have gone.
+        waiting.retain(|_, answer| !answer.is_closed());
+        if waiting.len() >= MAX_WAITING {
+            return None;
+        }
+        let (answer, answered) = oneshot::channel();
+        waiting.insert(request_id.to_owned(), answer);
+        Some(answered)
+    }
+
+    /// False when nobody waits for this answer.
+    pub(crate) fn answer(&self, request_id: &str, result: ElicitationResult) -> bool {
+        let Some(answer) = self.lock().remove(request_id) else { return false };
+        answer.send(result).is_ok()
+    }
+
+    fn lock(&self) -> MutexGuard<'_, HashMap<String, oneshot::Sender<ElicitationResult>>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}

@@ -1,0 +1,51 @@
+//! Parts of the protocol whose things Hangar does not have. The answers say so truthfully: nothing listed, nothing
+//! shared, nothing offered.
+
+use serde_json::json;
+
+use super::{Call, Failure, Method, Reply};
+
+pub(super) const METHODS: &[Method] = &[
+    // No host offers completions of what is typed.
+    Method {
+        name: "session.completions.getTriggerCharacters",
+        run: |call| Box::pin(of(call, json!({ "triggerCharacters": [] }))),
+    },
+    Method { name: "session.completions.request", run: |call| Box::pin(of(call, json!({ "items": [] }))) },
+    // Sessions stay on this machine.
+    Method { name: "session.visibility.get", run: |call| Box::pin(of(call, json!({ "synced": false }))) },
+    Method { name: "session.visibility.set", run: |call| Box::pin(of(call, json!({ "synced": false }))) },
+    // Nobody counts who uses what.
+    Method { name: "session.telemetry.getEngagementId", run: |call| Box::pin(of(call, json!({}))) },
+    Method { name: "session.plugins.list", run: |call| Box::pin(of(call, json!({ "plugins": [] }))) },
+    Method { name: "session.plugins.reload", run: |call| Box::pin(of(call, json!(null))) },
+    Method { name: "sessions.setAdditionalPlugins", run: |_| Box::pin(async { Reply::of(json!({})) }) },
+    Method { name: "sessions.connect", run: |call| Box::pin(connect(call)) },
+    Method {
+        name: "agentRegistry.spawn",
+        run: |_| {
+            Box::pin(async {
+                Err(Failure::new("agentRegistry.spawn is not enabled: agents run inside their session"))
+            })
+        },
+    },
+    Method {
+        name: "session.extensions.sendAttachmentsToMessage",
+        run: |call| Box::pin(attachments_of_extension(call)),
+    },
+];
+
+async fn of(call: Call, result: serde_json::Value) -> Result<Reply, Failure> {
+    call.live()?;
+    Reply::of(result)
+}
+
+async fn connect(call: Call) -> Result<Reply, Failure> {
+    let super::SessionParams { session_id } = call.params()?;
+    Err(Failure::new(format!("Session not found: {session_id} is not a remote session that is known here")))
+}
+
+async fn attachments_of_extension(call: Call) -> Result<Reply, Failure> {
+    call.live()?;
+    Err(Failure::new("only the connection of an extension may attach to its messages"))
+}

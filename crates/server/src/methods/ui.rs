@@ -1,0 +1,227 @@
+//! Questions to people: forms that clients show, answers to what the session asks, and questions on the side.
+
+use futures_util::StreamExt;
+use hangar_agent::model::ModelEvent;
+use hangar_agent::session::Command;
+use hangar_protocol::data::{
+    ElicitationAction, ElicitationCompleted, ElicitationRequested, EphemeralQuery, PlanDecision, QueryPhase,
+    SwitchAnswer,
+};
+use serde::Deserialize;
+use serde_json::{Value, json};
+
+use super::{Call, Failure, Method, Reply};
+use crate::elicitations::ElicitationResult;
+
+pub(super) const METHODS: &[Method] = &[
+    Method { name: "session.ui.elicitation", run: |call| Box::pin(elicit(call)) },
+    Method { name: "session.ui.handlePendingElicitation", run: |call| Box::pin(answer_form(call)) },
+    Method { name: "session.ui.handlePendingUserInput", run: |call| Box::pin(answer_question(call)) },
+    Method { name: "session.ui.handlePendingExitPlanMode", run: |call| Box::pin(review_plan(call)) },
+    Method { name: "session.ui.handlePendingAutoModeSwitch", run: |call| Box::pin(answer_switch(call)) },
+    // What nothing here ever asks for cannot be waited for.
+    Method { name: "session.ui.handlePendingSampling", run: |call| Box::pin(nothing_pending(call)) },
+    Method {
+        name: "session.ui.handlePendingSessionLimitsExhausted",
+        run: |call| Box::pin(nothing_pending(call)),
+    },
+    Method {
+        name: "session.ui.registerDirectAutoModeSwitchHandler",
+        run: |call| Box::pin(register_direct(call)),
+    },
+    Method {
+        name: "session.ui.unregisterDirectAutoModeSwitchHandler",
+        run: |call| Box::pin(unregister_direct(call)),
+    },
+    Method { name: "session.ui.ephemeralQuery", run: |call| Box::pin(ask_aside(call)) },
+];
+
+async fn elicit(call: Call) -> Result<Reply, Failure> {
+    #[derive(Deserialize)]
+    #[serde(rename_all = "camelCase")]
+    struct Params {
+        message: String,
+        #[serde(default)]
+        mode: Option<String>,
+        #[serde(default)]
+        requested_schema: Option<Value>,
+    }
+    let params: Params = call.params()?;
+    let live = call.live()?;
+    if !live.audience.members().iter().any(|member| member.elicitations) {
+        return Err(Failure::new("no client of this session can show forms"));
+    }
+    let request_id = uuid::Uuid::new_v4().to_string();
+    let Some(answered) = live.elicitations.expect(&request_id) else {
+        return Err(Failure::new("too many forms wait for an answer already"));
+    };
+    let requested = ElicitationRequested {
+        request_id: request_id.clone(),
+        tool_call_id: None,
+        elicitation_source: None,
+        message: params.message,
+        mode: params.mode.or_else(|| Some("form".to_owned())),
+        requested_schema: params.requested_schema,
+        url: None,
+    };
+    live.ask(move |task| task.record(requested)).await?;
+    // A session that ends takes its forms along.
+    let result = tokio::select! {
+        result = answered => result.ok(),
+        () = live.ended() => None,
+    };
+    let result = result.unwrap_or(ElicitationResult { action: ElicitationAction::Cancel, content: None });
+    let completed =
+        ElicitationCompleted { request_id, action: Some(result.action), content: result.content.clone() };
+    // The answer counts even if the session has just ended.
+    let _ = live.ask(move |task| task.record(completed)).await;
+    Reply::of(json!(result))
+}
+
+async fn answer_form(call: Call) -> Result<Reply, Failure> {
+    #[derive(Deserialize)]
+    #[serde(rename_all = "camelCase")]
+    struct Params {
+        request_id: String,
+        result: ElicitationResult,
+    }
+    let params: Params = call.params()?;
+    Reply::did(call.live()?.elicitations.answer(&params.request_id, params.result))
+}
+
+async fn answer_question(call: Call) -> Result<Reply, Failure> {
+    #[derive(Deserialize)]
+    #[serde(rename_all = "camelCase")]
+    struct Params {
+        request_id: String,
+        response: Response,
+    }
+    #[derive(Deserialize)]
+    #[serde(rename_all = "camelCase")]
+    struct Response {
+        answer: String,
+        #[serde(default)]
+        was_freeform: bool,
+    }
+    let Params { request_id, response } = call.params()?;
+    let answered = call
+        .live()?
+        .ask(move |task| {
+            let awaited = task.session().awaits_answer(&request_id);
+            if awaited {
+                let Response { answer, was_freeform } = response;
+                task.command(Command::AnswerQuestion { request_id, answer, was_freeform });
+            }
+            awaited
+        })
+        .await?;
+    Reply::did(answered)
+}
+
+async fn review_plan(call: Call) -> Result<Reply, Failure> {
+    #[derive(Deserialize)]
+    #[serde(rename_all = "camelCase")]
+    struct Params {
+        request_id: String,
+        response: PlanDecision,
+    }
+    let Params { request_id, response } = call.params()?;
+    let answered = call
+        .live()?
+        .ask(move |task| {
+            let awaited = task.session().awaits_review(&request_id);
+            if awaited {
+                task.command(Command::ReviewPlan { request_id, decision: response });
+            }
+            awaited
+        })
+        .await?;
+    Reply::did(answered)
+}
+
+async fn answer_switch(call: Call) -> Result<Reply, Failure> {
+    #[derive(Deserialize)]
+    #[serde(rename_all = "camelCase")]
+    struct Params {
+        request_id: String,
+        response: SwitchAnswer,
+    }
+    let Params { request_id, response } = call.params()?;
+    let answered = call
+        .live()?
+        .ask(move |task| {
+            let awaited = task.session().awaits_switch(&request_id);
+            if awaited {
+                task.command(Command::AnswerSwitch { request_id, answer: response });
+            }
+            awaited
+        })
+        .await?;
+    Reply::did(answered)
+}
+
+async fn nothing_pending(call: Call) -> Result<Reply, Failure> {
+    call.live()?;
+    Reply::did(false)
+}
+
+/// A client that answers `auto_mode_switch.requested` by itself: nobody is asked in its place while it does.
+async fn register_direct(call: Call) -> Result<Reply, Failure> {
+    let live = call.live()?;
+    let handle = uuid::Uuid::new_v4().to_string();
+    let kept = handle.clone();
+    live.audience.direct_switches().insert(kept);
+    live.ask(crate::task::SessionTask::refresh).await?;
+    Reply::of(json!({ "handle": handle }))
+}
+
+async fn unregister_direct(call: Call) -> Result<Reply, Failure> {
+    #[derive(Deserialize)]
+    struct Params {
+        handle: String,
+    }
+    let params: Params = call.params()?;
+    let live = call.live()?;
+    let known = live.audience.direct_switches().remove(&params.handle);
+    live.ask(crate::task::SessionTask::refresh).await?;
+    Reply::of(json!({ "unregistered": known }))
+}
+
+/// Asks the session's model something that stays out of the conversation.
+async fn ask_aside(call: Call) -> Result<Reply, Failure> {
+    #[derive(Deserialize)]
+    struct Params {
+        question: String,
+    }
+    let params: Params = call.params()?;
+    let live = call.live()?;
+    let request_id = uuid::Uuid::new_v4().to_string();
+    let note = |phase: QueryPhase, answer: Option<String>, error: Option<String>| EphemeralQuery {
+        request_id: request_id.clone(),
+        phase,
+        answer,
+        error,
+    };
+    let started = note(QueryPhase::Started, None, None);
+    let mut stream = live
+        .ask(move |task| {
+            task.record(started);
+            let request = task.session().aside(params.question);
+            task.driver.ask_model(request)
+        })
+        .await?;
+    let outcome = loop {
+        match stream.next().await {
+            Some(Ok(ModelEvent::Finished(reply))) => break Ok(reply.turn.text),
+            Some(Ok(_)) => {}
+            Some(Err(error)) => break Err(error.message),
+            None => break Err("the answer broke off before its end".to_owned()),
+        }
+    };
+    let told = match &outcome {
+        Ok(answer) => note(QueryPhase::Completed, Some(answer.clone()), None),
+        Err(error) => note(QueryPhase::Failed, None, Some(error.clone())),
+    };
+    live.ask(move |task| task.record(told)).await?;
+    Reply::of(json!({ "answer": outcome.map_err(Failure::new)? }))
+}

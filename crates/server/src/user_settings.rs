@@ -1,0 +1,78 @@
+//! Settings of the user that clients may see and change: `settings.json` in the home folder.
+
+use std::path::{Path, PathBuf};
+
+use serde_json::{Map, Value, json};
+
+use crate::document::Document;
+
+/// Every setting that there is, with what holds when nobody chose.
+const TABLE: &[(&str, fn() -> Value)] = &[
+    // Asks the user questions in the middle of work.
+    ("askUser", || json!(true)),
+    // Reads the instructions of repositories and of the home folder.
+    ("customInstructions", || json!(true)),
+    // Turns every feature on that is marked experimental.
+    ("experimental", || json!(false)),
+    // The model of sessions that name none.
+    ("model", || Value::Null),
+];
+
+pub struct UserSettings(PathBuf);
+
+impl UserSettings {
+    pub fn of(home: &Path) -> Self {
+        Self(home.join("settings.json"))
+    }
+
+    /// The value of a switch.
+    pub fn is_on(&self, name: &str) -> bool {
+        let chosen = Document::open(self.0.clone()).value[name].as_bool();
+        chosen.or_else(|| default_of(name).as_bool()).unwrap_or(false)
+    }
+
+    pub fn text(&self, name: &str) -> Option<String> {
+        Document::open(self.0.clone()).value[name].as_str().map(str::to_owned)
+    }
+
+    pub(crate) fn all(&self) -> Value {
+        let document = Document::open(self.0.clone());
+        let described = TABLE.iter().map(|(name, default)| {
+            let chosen = document.value.get(*name).filter(|value| !value.is_null());
+            let value = chosen.cloned().unwrap_or_else(default);
+            let setting = json!({ "value": value, "default": default(), "isDefault": chosen.is_none() });
+            ((*name).to_owned(), setting)
+        });
+        Value::Object(described.collect())
+    }
+
+    /// Changes settings; `null` takes a choice back. A name that means nothing here is refused before anything changes.
+    pub(crate) fn change(&self, changes: Map<String, Value>) -> Result<(), String> {
+        for (name, value) in &changes {
+            let Some((_, default)) = TABLE.iter().find(|(known, _)| known == name) else {
+                return Err(format!("`{name}` is not a setting"));
+            };
+            let fits = value.is_null()
+                || if default().is_boolean() { value.is_boolean() } else { value.is_string() };
+            if !fits {
+                return Err(format!("`{name}` cannot be {value}"));
+            }
+        }
+        let mut document = Document::open(self.0.clone());
+        for (name, value) in changes {
+            match value {
+                Value::Null => {
+                    if let Some(object) = document.value.as_object_mut() {
+                        object.remove(&name);
+                    }
+                }
+                value => document.value[&name] = value,
+            }
+        }
+        document.save().map_err(|error| format!("writing {}: {error}", self.0.display()))
+    }
+}
+
+fn default_of(name: &str) -> Value {
+    TABLE.iter().find(|(known, _)| *known == name).map_or(Value::Null, |(_, default)| default())
+}
