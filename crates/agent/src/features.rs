@@ -71,7 +71,7 @@ pub const FEATURES: &[Feature] = &[
     },
     Feature {
         name: "websockets",
-        stage: Stage::Experimental,
+        stage: Stage::On,
         about: "models that listen on a WebSocket are spoken to there, where a client carries the requests",
         tools: &[],
         mode: None,
@@ -164,10 +164,10 @@ mod tests {
 
     #[test]
     fn a_list_switches_parts_on_and_off() {
-        check("", &["sql", "web", "plan"], &["websockets"]);
-        check("websockets,-sql", &["websockets", "web"], &["sql"]);
+        check("", &["sql", "web", "plan", "websockets"], &[]);
+        check("-websockets,-sql", &["web"], &["sql", "websockets"]);
         check("-sql, +sql", &["sql"], &[]);
-        check(" WEBSOCKETS ,", &["websockets"], &[]);
+        check(" -WEBSOCKETS ,", &[], &["websockets"]);
     }
 
     #[test]

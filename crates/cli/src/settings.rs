@@ -75,8 +75,8 @@ impl Settings {
         for name in self.var("COPILOT_CLI_ENABLED_FEATURE_FLAGS").unwrap_or_default().split(',') {
             let _ = features.switch(name.trim_start_matches('-'));
         }
-        if self.flag("COPILOT_EXP_COPILOT_CLI_WEBSOCKET_RESPONSES") {
-            features.switch("websockets")?;
+        if self.var("COPILOT_EXP_COPILOT_CLI_WEBSOCKET_RESPONSES") == Some("false") {
+            features.switch("-websockets")?;
         }
         features.switch(self.var("HANGAR_FEATURES").unwrap_or_default()).context("HANGAR_FEATURES")?;
         Ok(features)

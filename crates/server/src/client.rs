@@ -15,6 +15,9 @@ use crate::peer::{Peer, Request, raw};
 /// Requests of one client that may be under way at once.
 const MAX_IN_FLIGHT: usize = 1024;
 
+/// A server that was told to end answers nothing else.
+const SHUTTING_DOWN: i64 = -32000;
+
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub(crate) struct ClientId(pub(crate) u64);
 
@@ -60,6 +63,10 @@ impl Client {
         }
         if let Err(error) = self.gate.lock().unwrap_or_else(PoisonError::into_inner).admits() {
             return self.answer(id, Err(error));
+        }
+        if hub.is_stopping() && method != "runtime.shutdown" {
+            let message = "SERVER_SHUTTING_DOWN".to_owned();
+            return self.answer(id, Err(ErrorObject { code: SHUTTING_DOWN, message, data: None }));
         }
         let Some(method) = methods::find(&method) else {
             let message = format!("Unhandled method {method}");

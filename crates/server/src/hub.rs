@@ -153,6 +153,10 @@ impl Hub {
         self.stopping.cancelled().await;
     }
 
+    pub(crate) fn is_stopping(&self) -> bool {
+        self.stopping.is_cancelled()
+    }
+
     pub(crate) fn stop(&self) {
         self.stopping.cancel();
     }

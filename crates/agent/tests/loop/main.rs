@@ -5,6 +5,7 @@
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on should say where")]
 
 mod agents;
+mod asking;
 mod autopilot;
 mod compaction;
 mod failures;

@@ -301,6 +301,8 @@ pub(crate) struct Setting {
     pub(crate) reports_usage: bool,
     pub(crate) just_in_time: Vec<JustInTime>,
     pub(crate) place: Place,
+    /// Whether the provider is GitHub's rather than the user's own.
+    pub(crate) github: bool,
 }
 
 impl Default for Setting {
@@ -319,6 +321,7 @@ impl Default for Setting {
             reports_usage: false,
             just_in_time: Vec::new(),
             place: Place::default(),
+            github: false,
         }
     }
 }
@@ -360,7 +363,7 @@ impl Stage {
             system: "system".into(),
             tools: tools.iter().map(|tool| tool.spec().clone()).collect(),
             policy,
-            provider: provider.facts(),
+            provider: ProviderFacts { is_byok: !setting.github, ..provider.facts() },
             max_prompt_tokens: setting.max_prompt_tokens,
             meter: Some(Arc::new(Letters(Arc::clone(&counted)))),
             reports_usage: setting.reports_usage,

@@ -11,6 +11,7 @@ mod custom;
 mod model_view;
 mod schema;
 mod sdk;
+mod sdk_methods;
 mod sessions;
 mod telemetry;
 

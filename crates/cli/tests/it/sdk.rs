@@ -30,8 +30,12 @@ pub(crate) struct Client {
 
 impl Client {
     pub(crate) fn start(scratch: &Scratch, model: &ModelServer) -> Self {
+        Self::start_with(scratch, model, &[])
+    }
+
+    pub(crate) fn start_with(scratch: &Scratch, model: &ModelServer, more: &[&str]) -> Self {
         let args = ["--headless", "--no-auto-update", "--log-level", "error", "--stdio", "--no-auto-login"];
-        let mut child = hangar(scratch, model).args(args).open();
+        let mut child = hangar(scratch, model).args(args).args(more).open();
         let stdin = child.stdin.take();
         let mut stdout = child.stdout.take().unwrap();
         let (sender, messages) = channel();

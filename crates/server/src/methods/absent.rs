@@ -20,6 +20,12 @@ pub(super) const METHODS: &[Method] = &[
     Method { name: "session.plugins.list", run: |call| Box::pin(of(call, json!({ "plugins": [] }))) },
     Method { name: "session.plugins.reload", run: |call| Box::pin(of(call, json!(null))) },
     Method { name: "sessions.setAdditionalPlugins", run: |_| Box::pin(async { Reply::of(json!({})) }) },
+    // Hooks come from files that are read when a session is opened; none of them waits to be read later.
+    Method { name: "sessions.reloadPluginHooks", run: |call| Box::pin(of(call, json!({}))) },
+    Method {
+        name: "sessions.loadDeferredRepoHooks",
+        run: |call| Box::pin(of(call, json!({ "startupPrompts": [], "hookCount": 0 }))),
+    },
     Method { name: "sessions.connect", run: |call| Box::pin(connect(call)) },
     Method {
         name: "agentRegistry.spawn",

@@ -81,7 +81,6 @@ async fn attribution(call: Call) -> Result<Reply, Failure> {
                     "label": message.label,
                     "tokens": message.tokens,
                     "parentId": "messages",
-                    "attributes": { "role": message.role },
                 })
             }));
             Some(json!({

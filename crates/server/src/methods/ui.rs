@@ -22,6 +22,10 @@ pub(super) const METHODS: &[Method] = &[
     // What nothing here ever asks for cannot be waited for.
     Method { name: "session.ui.handlePendingSampling", run: |call| Box::pin(nothing_pending(call)) },
     Method {
+        name: "session.mcp.headers.handlePendingHeadersRefreshRequest",
+        run: |call| Box::pin(nothing_pending(call)),
+    },
+    Method {
         name: "session.ui.handlePendingSessionLimitsExhausted",
         run: |call| Box::pin(nothing_pending(call)),
     },
