@@ -6,8 +6,11 @@ use serde_json::{Map, Value, json};
 
 use crate::document::Document;
 
+/// A name, and what holds when nobody chose.
+type Setting = (&'static str, fn() -> Value);
+
 /// Every setting that there is, with what holds when nobody chose.
-const TABLE: &[(&str, fn() -> Value)] = &[
+const TABLE: &[Setting] = &[
     // Asks the user questions in the middle of work.
     ("askUser", || json!(true)),
     // Reads the instructions of repositories and of the home folder.
