@@ -155,6 +155,11 @@ impl Driver {
         &mut self.lanes.get_mut(&MAIN).expect("the main lane is always there").session
     }
 
+    /// The tools outside the session's own.
+    pub fn tools(&self) -> &Toolset {
+        &self.host.tools
+    }
+
     /// Nothing is under way, in the session or in its agents, and nothing waits.
     pub fn is_idle(&self) -> bool {
         self.session().is_idle() && self.running_agents() == 0

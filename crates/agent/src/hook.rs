@@ -33,6 +33,7 @@ kinds! {
     UserPromptSubmitted = "userPromptSubmitted";
     UserPromptTransformed = "userPromptTransformed";
     PreToolUse = "preToolUse";
+    PreMcpToolCall = "preMcpToolCall";
     PostToolUse = "postToolUse";
     PostToolUseFailure = "postToolUseFailure";
     PermissionRequest = "permissionRequest";

@@ -85,6 +85,8 @@ pub struct ToolOutcome {
     pub detailed: Option<String>,
     /// A shorter text for the event, where the model is told more than people need (lists of tools).
     pub error: Option<String>,
+    /// The answer of an MCP server as it came.
+    pub content: Option<Box<McpContent>>,
     /// Images for the model.
     pub images: Vec<Part>,
     pub exit_code: Option<i32>,
@@ -92,6 +94,13 @@ pub struct ToolOutcome {
     pub telemetry: Option<serde_json::Value>,
     /// A skill that the call brought. The model is told it once all calls of the turn have their results.
     pub skill: Option<SkillContextDelivered>,
+}
+
+/// What an MCP server answered a call with, for people and their programs.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct McpContent {
+    pub blocks: Vec<serde_json::Value>,
+    pub structured: Option<serde_json::Value>,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -120,6 +129,7 @@ impl ToolOutcome {
             text: text.into(),
             detailed: None,
             error: None,
+            content: None,
             images: Vec::new(),
             exit_code: None,
             changes: CodeChanges::default(),

@@ -341,10 +341,11 @@ pub(crate) struct SilentArgs {
     no_experimental: bool,
     #[arg(long, hide = true)]
     disable_client_telemetry: bool,
+    /// Start none of the MCP servers that come with the program
     #[arg(long, hide = true)]
-    disable_builtin_mcps: bool,
+    pub(crate) disable_builtin_mcps: bool,
     #[arg(long, hide = true)]
-    disable_mcp_server: Vec<String>,
+    pub(crate) disable_mcp_server: Vec<String>,
     #[arg(long, hide = true)]
     enable_reasoning_summaries: bool,
     #[arg(long, hide = true)]
@@ -359,7 +360,7 @@ pub(crate) struct NamedArgs {
     #[arg(long, hide = true)]
     pub(crate) additional_mcp_config: Vec<String>,
     #[arg(long, hide = true)]
-    enable_mcp_server: Vec<String>,
+    pub(crate) enable_mcp_server: Vec<String>,
     #[arg(long, hide = true)]
     pub(crate) trust_folder: bool,
     #[arg(long, hide = true)]
@@ -379,11 +380,11 @@ pub(crate) struct NamedArgs {
     #[arg(long, hide = true)]
     share_gist: bool,
     #[arg(long, hide = true)]
-    enable_all_github_mcp_tools: bool,
+    pub(crate) enable_all_github_mcp_tools: bool,
     #[arg(long, hide = true)]
-    add_github_mcp_toolset: Vec<String>,
+    pub(crate) add_github_mcp_toolset: Vec<String>,
     #[arg(long, hide = true)]
-    add_github_mcp_tool: Vec<String>,
+    pub(crate) add_github_mcp_tool: Vec<String>,
     #[arg(long, hide = true)]
     mcp_github_auth: Vec<String>,
     #[arg(long, hide = true)]
@@ -413,8 +414,6 @@ impl NamedArgs {
     /// The flags that were given and do nothing, for one notice on stderr.
     pub(crate) fn given(&self) -> Vec<&'static str> {
         let table = [
-            ("--additional-mcp-config", !self.additional_mcp_config.is_empty()),
-            ("--enable-mcp-server", !self.enable_mcp_server.is_empty()),
             ("--sandbox", self.sandbox),
             ("--context", self.context.is_some()),
             ("--auto-tier", self.auto_tier.is_some()),
@@ -422,9 +421,6 @@ impl NamedArgs {
             ("--max-ai-credits", self.max_ai_credits.is_some()),
             ("--enable-memory", self.enable_memory),
             ("--share-gist", self.share_gist),
-            ("--enable-all-github-mcp-tools", self.enable_all_github_mcp_tools),
-            ("--add-github-mcp-toolset", !self.add_github_mcp_toolset.is_empty()),
-            ("--add-github-mcp-tool", !self.add_github_mcp_tool.is_empty()),
             ("--mcp-github-auth", !self.mcp_github_auth.is_empty()),
             ("--allow-all-mcp-server-instructions", self.allow_all_mcp_server_instructions),
             ("--remote", self.remote),

@@ -16,6 +16,7 @@ use hangar_agent::session::{
 };
 use hangar_agent::tool::{Tool, ToolFilter, ToolSource, ToolSpec, Toolset};
 use hangar_custom::skills::Skills;
+use hangar_mcp::{McpHost, News};
 use hangar_models::known;
 use hangar_models::tokens::Counter;
 use hangar_protocol::Body;
@@ -32,6 +33,7 @@ use tokio::sync::mpsc;
 use crate::agents::AgentPlan;
 use crate::custom::{self, Configured, Customs};
 use crate::just_in_time;
+use crate::mcp::{self, Servers, Surroundings};
 use crate::providers::{Chosen, PROVIDER_SECRETS};
 use crate::redact::Redactor;
 use crate::selection::Selection;
@@ -96,6 +98,8 @@ pub(crate) struct Plan<'a> {
     pub(crate) hooks: Option<Arc<dyn Hooks>>,
     pub(crate) agents: AgentPlan,
     pub(crate) customs: Customs,
+    /// The MCP servers; none where absent.
+    pub(crate) mcp: Option<Servers>,
 }
 
 /// A session, ready to be driven.
@@ -114,6 +118,8 @@ pub(crate) struct Composed {
     pub(crate) skills: Arc<Skills>,
     /// The first inputs of the session. A resumed one says first what it was; what is different now follows.
     pub(crate) opening: Vec<Input>,
+    /// The MCP servers and their news. None has been started.
+    pub(crate) mcp: Option<(McpHost, mpsc::Receiver<News>)>,
 }
 
 pub(crate) fn session(settings: &Settings, mut plan: Plan<'_>) -> Result<Composed> {
@@ -185,6 +191,23 @@ pub(crate) fn session(settings: &Settings, mut plan: Plan<'_>) -> Result<Compose
     own_tools.excluded.extend(absent.iter().map(|&name| name.to_owned()));
     let (tools, disabled_tools) = visible(&builtin, &plan.filter);
 
+    let mcp = match &plan.mcp {
+        None => None,
+        Some(wanted) => mcp::open(
+            settings,
+            wanted,
+            Surroundings {
+                session_id: log.id().to_string(),
+                cwd: &cwd,
+                policy: plan.policy.clone(),
+                provider: Arc::clone(&chosen.provider),
+                model: chosen.model.clone(),
+                secrets: &plan.secrets,
+                spill: spill(settings, log.files_dir())?,
+                hooks: plan.hooks.clone(),
+            },
+        )?,
+    };
     let environment = Environment {
         cwd: cwd.display().to_string(),
         git_root: repository.as_ref().map(|repository| repository.root.display().to_string()),
@@ -285,6 +308,7 @@ pub(crate) fn session(settings: &Settings, mut plan: Plan<'_>) -> Result<Compose
         instructions,
         skills,
         opening,
+        mcp,
     })
 }
 
@@ -441,6 +465,12 @@ fn roots(plan: &Plan<'_>, cwd: &Path, log: &OpenSession) -> Result<Vec<PathBuf>>
     Ok(roots)
 }
 
+/// Where outputs go that are too large for the model.
+pub(crate) fn spill(settings: &Settings, dir: PathBuf) -> Result<Spill> {
+    let threshold = settings.number("COPILOT_LARGE_OUTPUT_THRESHOLD_BYTES")?.unwrap_or(DEFAULT_THRESHOLD);
+    Ok(Spill { dir, threshold })
+}
+
 /// The built-in tools, all of them.
 fn tools(
     settings: &Settings,
@@ -451,8 +481,7 @@ fn tools(
     inbox: &mpsc::Sender<Input>,
     database: &Arc<Database>,
 ) -> Result<(Shells, Vec<Arc<dyn Tool>>)> {
-    let threshold = settings.number("COPILOT_LARGE_OUTPUT_THRESHOLD_BYTES")?.unwrap_or(DEFAULT_THRESHOLD);
-    let spill = Spill { dir: log.files_dir(), threshold };
+    let spill = spill(settings, log.files_dir())?;
     let secrets =
         PROVIDER_SECRETS.iter().map(|name| (*name).to_owned()).chain(plan.secrets.iter().cloned()).collect();
     let (completions, completed) = mpsc::channel(INBOX);

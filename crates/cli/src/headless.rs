@@ -16,6 +16,7 @@ use tokio::signal::unix::{Signal, SignalKind, signal};
 use crate::args::{OutputFormat, RunArgs};
 use crate::compose::{self, Composed};
 use crate::exit::Exit;
+use crate::mcp::running::Running;
 use crate::output::{Printer, SeenHandle, remark};
 use crate::plan;
 use crate::providers::{self, Wanted};
@@ -93,6 +94,11 @@ async fn drive(settings: &Settings, args: RunArgs, text: String) -> Result<Exit>
         .iter()
         .map(|path| attach(&composed.cwd, path))
         .collect::<Result<Vec<Attachment>>>()?;
+    let filter = plan::filter(&args);
+    let mut servers = match composed.mcp.take() {
+        None => None,
+        Some((host, news)) => Some(Running::start(host, news, filter, &mut composed.driver).await?),
+    };
     for input in std::mem::take(&mut composed.opening) {
         composed.driver.advance(input)?;
     }
@@ -102,19 +108,22 @@ async fn drive(settings: &Settings, args: RunArgs, text: String) -> Result<Exit>
     composed.driver.advance(Input::Command(Command::Send(prompt)))?;
 
     let task_wait = Duration::from_secs(task_wait);
-    let mut ended = until_idle(&mut composed, &seen, &mut interrupts, task_wait).await;
+    let mut ended = until_idle(&mut composed, &mut servers, &seen, &mut interrupts, task_wait).await;
     let planned = matches!(ended, Ok(Ended::Idle)) && seen.with(|seen| seen.error.is_none());
     if planned && args.implements_plan() {
         composed.driver.advance(Input::Command(Command::SetMode(Mode::Autopilot)))?;
         let go =
             Prompt { origin: Origin::Source("plan".to_owned()), ..Prompt::user(notices::IMPLEMENT_PLAN) };
         composed.driver.advance(Input::Command(Command::Send(go)))?;
-        ended = until_idle(&mut composed, &seen, &mut interrupts, task_wait).await;
+        ended = until_idle(&mut composed, &mut servers, &seen, &mut interrupts, task_wait).await;
     }
     let failure = ended.err();
     let error =
         failure.as_ref().map(|error| format!("{error:#}")).or_else(|| seen.with(|seen| seen.error.clone()));
     let closing = composed.driver.close(error.clone()).await;
+    if let Some(servers) = &servers {
+        servers.shutdown().await;
+    }
     composed.shells.shutdown().await;
 
     let state = composed.driver.session().state().clone();
@@ -154,6 +163,7 @@ enum Ended {
 /// Runs until nothing is under way, in the session or in the background.
 async fn until_idle(
     composed: &mut Composed,
+    servers: &mut Option<Running>,
     seen: &SeenHandle,
     interrupts: &mut Interrupts,
     task_wait: Duration,
@@ -179,7 +189,18 @@ async fn until_idle(
                 None => std::future::pending().await,
             }
         };
+        let news = async {
+            match servers.as_mut() {
+                Some(servers) => servers.next().await,
+                None => std::future::pending().await,
+            }
+        };
         tokio::select! {
+            news = news => {
+                if let Some(servers) = servers.as_mut() {
+                    servers.take(news, &mut composed.driver)?;
+                }
+            }
             going = composed.driver.turn() => if !going? { return Ok(Ended::Idle) },
             () = interrupts.next() => {
                 composed.driver.advance(Input::Command(Command::Abort { reason: "user_initiated".to_owned() }))?;

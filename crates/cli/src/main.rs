@@ -10,6 +10,7 @@ mod exit;
 mod headless;
 mod just_in_time;
 mod logging;
+mod mcp;
 mod output;
 mod plan;
 mod providers;

@@ -13,6 +13,7 @@ use crate::agents::{self, AgentPlan};
 use crate::args::{ModeArg, RunArgs, Switch};
 use crate::compose::Plan;
 use crate::custom::Customs;
+use crate::mcp::{GitHubServer, Servers};
 use crate::providers::Chosen;
 use crate::selection;
 use crate::settings::Settings;
@@ -73,6 +74,7 @@ pub(crate) fn of_run<'a>(
             models: Some(agents::configured_models(settings)),
         },
         customs: customs(args),
+        mcp: Some(servers(args)),
     })
 }
 
@@ -87,7 +89,32 @@ pub(crate) fn customs(args: &RunArgs) -> Customs {
     }
 }
 
-fn filter(args: &RunArgs) -> ToolFilter {
+/// The MCP servers that flags name, beside those that are configured.
+pub(crate) fn servers(args: &RunArgs) -> Servers {
+    let named = &args.compatible.named;
+    let silent = &args.compatible.silent;
+    let github = GitHubServer {
+        enable_all_tools: named.enable_all_github_mcp_tools,
+        additional_toolsets: named.add_github_mcp_toolset.clone(),
+        additional_tools: named.add_github_mcp_tool.clone(),
+        enable_insiders_mode: false,
+    };
+    let wants_github = github.enable_all_tools
+        || !github.additional_toolsets.is_empty()
+        || !github.additional_tools.is_empty();
+    Servers {
+        discover: true,
+        trust: if named.trust_folder { Trust::Given } else { Trust::AsDecided },
+        additional: named.additional_mcp_config.clone(),
+        client: serde_json::Map::new(),
+        plugin_dirs: named.plugin_dir.clone(),
+        disabled: silent.disable_mcp_server.clone(),
+        enabled: named.enable_mcp_server.clone(),
+        github: Some(github).filter(|_| wants_github && !silent.disable_builtin_mcps),
+    }
+}
+
+pub(crate) fn filter(args: &RunArgs) -> ToolFilter {
     let names = |values: &[String]| -> Vec<String> {
         values.iter().flat_map(|value| value.split(',')).map(|name| name.trim().to_owned()).collect()
     };

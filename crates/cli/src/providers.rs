@@ -17,7 +17,7 @@ use crate::settings::Settings;
 /// The model that answers from a script. It is only ever used by this name.
 pub(crate) const SCRIPTED: &str = "scripted";
 const GITHUB: &str = "github";
-const COPILOT_URL: &str = "https://api.githubcopilot.com";
+pub(crate) const COPILOT_URL: &str = "https://api.githubcopilot.com";
 /// Where a GitHub login may be, in the order in which Copilot CLI looks.
 pub(crate) const GITHUB_TOKENS: [&str; 3] = ["COPILOT_GITHUB_TOKEN", "GH_TOKEN", "GITHUB_TOKEN"];
 /// Variables that hold a model provider's credentials. Tools do not need them.

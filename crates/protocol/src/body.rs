@@ -96,6 +96,15 @@ events! {
     SkillsLoaded(SkillsLoaded) = "session.skills_loaded" ephemeral;
     McpServersLoaded(McpServersLoaded) = "session.mcp_servers_loaded" ephemeral;
     McpServerStatusChanged(McpServerStatusChanged) = "session.mcp_server_status_changed" ephemeral;
+    McpOauthRequired(McpOauthRequired) = "mcp.oauth_required" ephemeral;
+    McpOauthCompleted(McpOauthCompleted) = "mcp.oauth_completed" ephemeral;
+    McpToolsListChanged(McpToolsListChanged) = "mcp.tools.list_changed" ephemeral;
+    McpResourcesListChanged(McpResourcesListChanged) = "mcp.resources.list_changed" ephemeral;
+    McpPromptsListChanged(McpPromptsListChanged) = "mcp.prompts.list_changed" ephemeral;
+    ElicitationRequested(ElicitationRequested) = "elicitation.requested" ephemeral;
+    ElicitationCompleted(ElicitationCompleted) = "elicitation.completed" ephemeral;
+    SamplingRequested(SamplingRequested) = "sampling.requested" ephemeral;
+    SamplingCompleted(SamplingCompleted) = "sampling.completed" ephemeral;
     ToolsUpdated(ToolsUpdated) = "session.tools_updated" ephemeral;
     PendingMessagesModified(PendingMessagesModified) = "pending_messages.modified" ephemeral;
     UserMessage(UserMessage) = "user.message" logged;
@@ -119,6 +128,7 @@ events! {
     ToolStart(ToolStart) = "tool.execution_start" logged;
     ToolPartialResult(ToolPartialResult) = "tool.execution_partial_result" ephemeral;
     ToolShellOutput(ToolShellOutput) = "tool.shell_output" ephemeral;
+    ToolProgress(ToolProgress) = "tool.execution_progress" ephemeral;
     ToolComplete(ToolComplete) = "tool.execution_complete" logged;
     PermissionRequested(PermissionRequested) = "permission.requested" logged;
     PermissionCompleted(PermissionCompleted) = "permission.completed" logged;
@@ -130,8 +140,6 @@ events! {
     SkillContextDelivered(SkillContextDelivered) = "skill.context_delivered" logged;
     UserInputRequested(UserInputRequested) = "user_input.requested" ephemeral;
     UserInputCompleted(UserInputCompleted) = "user_input.completed" ephemeral;
-    ElicitationRequested(ElicitationRequested) = "elicitation.requested" ephemeral;
-    ElicitationCompleted(ElicitationCompleted) = "elicitation.completed" ephemeral;
     ExitPlanModeRequested(ExitPlanModeRequested) = "exit_plan_mode.requested" ephemeral;
     ExitPlanModeCompleted(ExitPlanModeCompleted) = "exit_plan_mode.completed" ephemeral;
     AutoModeSwitchRequested(AutoModeSwitchRequested) = "auto_mode_switch.requested" ephemeral;

@@ -1,5 +1,6 @@
 //! What the server needs of whoever runs it: sessions to drive, and what is known of models and the login.
 
+use std::path::Path;
 use std::sync::Arc;
 
 use futures_util::future::BoxFuture;
@@ -10,7 +11,9 @@ use hangar_agent::prompt::Environment;
 use hangar_agent::session::Input;
 use hangar_agent::tool::{Tool, ToolSpec};
 use hangar_custom::skills::Skills;
+use hangar_mcp::{McpHost, News};
 use hangar_store::SessionId;
+use tokio::sync::mpsc;
 
 use crate::spec::SessionSpec;
 
@@ -29,6 +32,12 @@ pub trait SessionOpener: Send + Sync {
 
     /// Custom instructions for a session with this specification.
     fn instructions(&self, spec: &SessionSpec) -> Result<String, OpenError>;
+
+    /// The MCP servers of a session with this specification. `hooks` are asked before their tools are called.
+    fn mcp(&self, place: McpPlace<'_>) -> Result<Option<Mcp>, OpenError>;
+
+    /// The MCP servers that are configured for a directory, as clients are told of them.
+    fn discover_mcp(&self, directory: Option<&Path>) -> Result<Vec<serde_json::Value>, OpenError>;
 
     /// The models that can be chosen, as clients are told of them.
     fn models(&self, token: Option<String>) -> BoxFuture<'static, Result<Vec<serde_json::Value>, OpenError>>;
@@ -50,6 +59,19 @@ pub trait SessionOpener: Send + Sync {
 
     /// Whose login the server uses; with a token, whose that is.
     fn auth(&self, token: Option<String>) -> BoxFuture<'static, Result<AuthStatus, OpenError>>;
+}
+
+/// MCP servers and their news. None has been started.
+pub type Mcp = (McpHost, mpsc::Receiver<News>);
+
+/// Where the MCP servers of a session are to work.
+pub struct McpPlace<'a> {
+    pub id: &'a SessionId,
+    pub spec: &'a SessionSpec,
+    pub cwd: &'a Path,
+    pub model: &'a str,
+    pub provider: Arc<dyn ModelProvider>,
+    pub hooks: Arc<dyn Hooks>,
 }
 
 pub struct Wanted<'a> {
@@ -82,6 +104,7 @@ pub struct Opened {
     pub skills: Arc<Skills>,
     pub background: Box<dyn Background>,
     pub todos: Arc<dyn Todos>,
+    pub mcp: Option<Mcp>,
 }
 
 /// The todos that a session keeps.

@@ -58,6 +58,13 @@ pub struct SessionSpec {
     #[serde(flatten)]
     pub trace: TraceContext,
     pub default_agent: Option<DefaultAgent>,
+    /// MCP servers that the client brings, as they are configured.
+    pub mcp_servers: Option<serde_json::Map<String, serde_json::Value>>,
+    pub disabled_mcp_servers: Option<Vec<String>>,
+    /// Whether what the user and the project configured is looked for.
+    pub enable_config_discovery: Option<bool>,
+    pub github_mcp_tool_config: Option<serde_json::Value>,
+    pub request_mcp_apps: Option<bool>,
     /// On resume: say nothing of it in the log.
     pub disable_resume: Option<bool>,
     /// On resume: keep what waits for answers waiting, rather than end it as interrupted.
@@ -120,6 +127,11 @@ impl SessionSpec {
         if other.trace.traceparent.is_some() {
             self.trace = other.trace;
         }
+        take(&mut self.mcp_servers, other.mcp_servers);
+        take(&mut self.disabled_mcp_servers, other.disabled_mcp_servers);
+        take(&mut self.enable_config_discovery, other.enable_config_discovery);
+        take(&mut self.github_mcp_tool_config, other.github_mcp_tool_config);
+        take(&mut self.request_mcp_apps, other.request_mcp_apps);
     }
 
     /// The agents that the client brings.
@@ -130,6 +142,15 @@ impl SessionSpec {
     /// Tools that are there for agents, but not for the session's main one.
     pub(crate) fn hidden_tools(&self) -> &[String] {
         self.default_agent.as_ref().map_or(&[], |agent| &agent.excluded_tools)
+    }
+
+    /// Whether it says anything about MCP servers.
+    pub(crate) fn names_mcp_servers(&self) -> bool {
+        self.mcp_servers.is_some()
+            || self.disabled_mcp_servers.is_some()
+            || self.enable_config_discovery.is_some()
+            || self.plugin_directories.is_some()
+            || self.github_mcp_tool_config.is_some()
     }
 
     pub fn is_infinite(&self) -> bool {

@@ -1,7 +1,7 @@
 //! The one task that drives one session. Whoever wants something of the session gives the task a job; jobs and the
 //! session's own happenings take turns, so nothing here needs a lock.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashSet};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -14,6 +14,7 @@ use hangar_agent::prompt::{Environment, SystemPrompt};
 use hangar_agent::session::{Command, Input, Reviewers, Session};
 use hangar_agent::tool::{Tool, ToolSource, Toolset};
 use hangar_custom::skills::Skills;
+use hangar_mcp::{Interest, McpHost, News};
 use hangar_protocol::Body;
 use hangar_protocol::data::{
     CapabilitiesChanged, ClientCommand, CommandsChanged, SkillsLoaded, UiCapabilities,
@@ -23,7 +24,7 @@ use tokio::time::Instant;
 
 use crate::audience::Audience;
 use crate::commands::CommandQueue;
-use crate::opener::{Background, Opened, Todos};
+use crate::opener::{Background, Mcp, Opened, Todos};
 use crate::spec::SessionSpec;
 use crate::system;
 
@@ -56,6 +57,14 @@ pub(crate) struct SessionTask {
     /// Whether some client can show forms.
     elicitations: bool,
     pub(crate) commands: CommandQueue,
+    /// Where views of MCP servers are shown, as the client says it.
+    pub(crate) host_context: serde_json::Map<String, serde_json::Value>,
+    mcp: Option<McpHost>,
+    news: Option<mpsc::Receiver<News>>,
+    /// The state of the MCP tools that the model is shown.
+    mcp_generation: u64,
+    /// Which questions of MCP servers some client said it answers.
+    interests: HashSet<Interest>,
     /// What the client said about its login, instead of the token's own.
     pub(crate) credentials: Option<serde_json::Value>,
 }
@@ -67,6 +76,7 @@ impl SessionTask {
         audience: Arc<Audience>,
         idle_timeout: Option<Duration>,
     ) -> Self {
+        let (mcp, news) = opened.mcp.unzip();
         Self {
             driver: opened.driver,
             spec,
@@ -85,6 +95,11 @@ impl SessionTask {
             orphaned: None,
             elicitations: false,
             commands: CommandQueue::default(),
+            host_context: serde_json::Map::new(),
+            mcp,
+            news,
+            mcp_generation: 0,
+            interests: HashSet::new(),
             credentials: None,
         }
     }
@@ -150,12 +165,60 @@ impl SessionTask {
         self.environment = opened.environment;
         self.instructions = opened.instructions;
         self.skills = opened.skills;
+        self.set_mcp(opened.mcp);
         let roots = std::mem::take(&mut self.driver.session_mut().policy_mut().roots);
         *self.driver.session_mut().policy_mut() = Policy { roots, ..policy };
         self.opening = Some(opened.opening);
         self.refresh();
         self.settle_system(&BTreeMap::new());
         self.begin();
+    }
+
+    pub(crate) fn mcp(&self) -> Option<&McpHost> {
+        self.mcp.as_ref()
+    }
+
+    /// Puts other MCP servers in the place of those there were.
+    pub(crate) fn set_mcp(&mut self, mcp: Option<Mcp>) {
+        let (host, news) = mcp.unzip();
+        self.news = news;
+        if let Some(old) = std::mem::replace(&mut self.mcp, host) {
+            tokio::spawn(async move { old.shutdown().await });
+        }
+    }
+
+    pub(crate) fn set_interest(&mut self, interest: Interest, answered: bool) {
+        if answered {
+            self.interests.insert(interest);
+        } else {
+            self.interests.remove(&interest);
+        }
+        if let Some(mcp) = &self.mcp {
+            mcp.set_interest(interest, answered);
+        }
+    }
+
+    /// Takes what has happened to the MCP servers.
+    pub(crate) fn catch_up(&mut self) {
+        while let Some(Ok(news)) = self.news.as_mut().map(mpsc::Receiver::try_recv) {
+            self.hear(news);
+        }
+        self.refresh_mcp();
+    }
+
+    fn hear(&mut self, news: News) {
+        match news {
+            News::Event(body) => self.command(Command::Record(*body)),
+            News::Tools => self.refresh_mcp(),
+        }
+    }
+
+    fn refresh_mcp(&mut self) {
+        let Some(mcp) = &self.mcp else { return };
+        self.driver.session_mut().set_mcp_servers(mcp.summaries());
+        if mcp.generation() != self.mcp_generation {
+            self.refresh();
+        }
     }
 
     pub(crate) fn end(&mut self) {
@@ -240,7 +303,22 @@ impl SessionTask {
             let name = &tool.spec().name;
             filter.admits(ToolSource::Builtin, name) && !overriding.contains(name)
         });
-        let tools: Vec<Arc<dyn Tool>> = kept.cloned().chain(external).collect();
+        let mut tools: Vec<Arc<dyn Tool>> = kept.cloned().chain(external).collect();
+        if let Some(mcp) = &self.mcp {
+            self.mcp_generation = mcp.generation();
+            mcp.set_hooked(hooks);
+            mcp.set_interest(Interest::Elicitation, elicitations);
+            for interest in &self.interests {
+                mcp.set_interest(*interest, true);
+            }
+            let shown = mcp.tools().into_iter().filter(|tool| {
+                let name = &tool.spec().name;
+                let taken = tools.iter().any(|known| known.spec().name == *name);
+                filter.admits(ToolSource::Mcp, name) && !taken
+            });
+            let shown: Vec<_> = shown.collect();
+            tools.extend(shown);
+        }
         self.driver.session_mut().set_own_tools(filter.clone());
         self.driver.session_mut().set_reachable(permissions, questions, hooks);
         self.driver.session_mut().set_reviewers(reviewers);
@@ -315,6 +393,7 @@ impl SessionTask {
                     Ok(false) => self.end(),
                     Err(error) => self.survive(Err(error)),
                 },
+                news = next_news(&mut self.news) => self.hear(news),
                 () = patience => self.end(),
                 () = rested => self.end(),
             }
@@ -332,6 +411,21 @@ impl SessionTask {
         {
             tracing::error!(%error, "closing a session failed");
         }
+        if let Some(mcp) = &self.mcp {
+            mcp.shutdown().await;
+        }
         self.background.shutdown().await;
+    }
+}
+
+/// The next thing that happens to the MCP servers. Pending for ever where there are none.
+async fn next_news(news: &mut Option<mpsc::Receiver<News>>) -> News {
+    let heard = match news {
+        Some(news) => news.recv().await,
+        None => None,
+    };
+    match heard {
+        Some(heard) => heard,
+        None => std::future::pending().await,
     }
 }

@@ -162,7 +162,10 @@ impl Session {
                 self.stop_decided(id, output.ok().flatten(), step, context);
             }
             HookKind::Notification => self.notification_answered(output.ok().flatten(), step, context),
-            HookKind::PreCompact | HookKind::ErrorOccurred | HookKind::SessionEnd => {}
+            HookKind::PreMcpToolCall
+            | HookKind::PreCompact
+            | HookKind::ErrorOccurred
+            | HookKind::SessionEnd => {}
         }
     }
 

@@ -80,6 +80,11 @@ impl Session {
         self.config.own_tools = filter;
     }
 
+    /// How the MCP servers are, as the next run says it.
+    pub fn set_mcp_servers(&mut self, servers: Vec<serde_json::Value>) {
+        self.mcp_servers = servers;
+    }
+
     /// Whether the model is shown images, from the next model call on.
     pub fn set_vision(&mut self, vision: bool) {
         self.config.vision = vision;

@@ -128,6 +128,8 @@ pub struct Session {
     failed_at: Option<usize>,
     tally: Tally,
     clockwork: Clockwork,
+    /// The MCP servers, as the events list them.
+    mcp_servers: Vec<serde_json::Value>,
     /// Hooks that were asked and have not answered.
     open_hooks: Vec<(String, HookKind)>,
     /// What agents found that the model has not been told, from before the session was resumed.
@@ -164,6 +166,7 @@ impl Session {
             failed_at: None,
             tally: Tally::default(),
             clockwork: Clockwork::default(),
+            mcp_servers: Vec::new(),
             open_hooks: Vec::new(),
             owed: Vec::new(),
             idle_owed: false,

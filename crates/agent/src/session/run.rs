@@ -136,7 +136,7 @@ impl Session {
     fn start_run(&mut self, prompt: Prompt, delivery: Delivery, step: &mut Step, context: &mut Context<'_>) {
         let model = self.state.model.clone();
         if self.agent().is_none() {
-            self.emit(step, data::McpServersLoaded { servers: Vec::new() });
+            self.emit(step, data::McpServersLoaded { servers: self.mcp_servers.clone() });
             self.emit(step, data::ToolsUpdated { model });
         }
         self.idle_owed = false;

@@ -173,6 +173,7 @@ impl Session {
         for running in &mut calls {
             running.started = true;
             let inspection = inspections.iter().find(|inspection| inspection.call_id == running.call.id);
+            let mcp = inspection.and_then(mcp_info);
             let start = data::ToolStart {
                 tool_call_id: running.call.id.clone(),
                 tool_name: running.call.name.clone(),
@@ -180,8 +181,8 @@ impl Session {
                 turn_id: Some(turn_id.clone()),
                 model: Some(self.state.model.clone()),
                 shell_tool_info: inspection.and_then(shell_info),
-                mcp_server_name: None,
-                mcp_tool_name: None,
+                mcp_server_name: mcp.as_ref().map(|(server, _)| server.clone()),
+                mcp_tool_name: mcp.map(|(_, tool)| tool),
                 parent_tool_call_id: None,
             };
             self.emit(step, start);
@@ -652,9 +653,12 @@ fn shell_info(inspection: &Inspection) -> Option<data::ShellToolInfo> {
 /// An outcome as the log tells of it.
 pub(super) fn result_of(outcome: ToolOutcome) -> (Option<data::ToolResult>, Option<data::ToolError>) {
     let Some(code) = error_code(outcome.status) else {
+        let content = outcome.content.map(|content| *content).unwrap_or_default();
         let result = data::ToolResult {
             detailed_content: Some(outcome.detailed.unwrap_or_else(|| outcome.text.clone())),
             content: outcome.text,
+            contents: content.blocks,
+            structured_content: content.structured,
             binary_results_for_llm: binaries(outcome.images),
         };
         return (Some(result), None);
@@ -668,6 +672,13 @@ pub(super) fn result_of(outcome: ToolOutcome) -> (Option<data::ToolResult>, Opti
             (Some(told), Some(data::ToolError { message, code }))
         }
     }
+}
+
+/// The server and the tool of a call to an MCP server.
+fn mcp_info(inspection: &Inspection) -> Option<(String, String)> {
+    let Ok(Access::Needs(access)) = &inspection.access else { return None };
+    let PermissionRequest::Mcp { server_name, tool_name, .. } = &access.request else { return None };
+    Some((server_name.clone(), tool_name.clone()))
 }
 
 fn error_code(status: ToolStatus) -> Option<&'static str> {

@@ -1,5 +1,6 @@
 //! Sessions for clients: the same composition as for a prompt, from what the client asked for.
 
+use std::path::Path;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use anyhow::Result;
@@ -12,8 +13,8 @@ use hangar_agent::permissions::Policy;
 use hangar_agent::tool::ToolSpec;
 use hangar_models::known;
 use hangar_server::{
-    Accounts, AuthStatus, Background, OpenError, Opened, SessionOpener, SessionSpec, Todo, TodoBoard,
-    TodoDependency, Todos, UserSettings, Wanted, Ways,
+    Accounts, AuthStatus, Background, Mcp, McpPlace, OpenError, Opened, SessionOpener, SessionSpec, Todo,
+    TodoBoard, TodoDependency, Todos, UserSettings, Wanted, Ways,
 };
 use hangar_store::Store;
 use hangar_tools::shell::Shells;
@@ -24,10 +25,12 @@ use crate::agents::{AgentPlan, ModelFinder};
 use crate::args::RunArgs;
 use crate::compose::{self, Plan};
 use crate::custom::Customs;
+use crate::mcp::{self, Servers, Surroundings};
 use crate::plan;
 use crate::providers::{self, Chosen};
 use crate::selection::Selection;
 use crate::settings::Settings;
+use crate::workspace::trust::Trust;
 
 /// Values that clients may have hidden.
 const MAX_HIDDEN: usize = 1024;
@@ -126,6 +129,7 @@ impl Opener {
             hooks: Some(hooks),
             agents: self.agents(&settings, spec, &ways),
             customs: customs(&self.args, spec),
+            mcp: Some(servers(&self.args, spec)),
         };
         let composed = compose::session(&settings, plan)?;
         Ok(Opened {
@@ -137,6 +141,7 @@ impl Opener {
             skills: composed.skills,
             background: Box::new(Commands(composed.shells)),
             todos: Arc::new(SqlTodos(composed.database)),
+            mcp: composed.mcp,
         })
     }
 }
@@ -162,6 +167,49 @@ impl SessionOpener for Opener {
             return Ok(String::new());
         }
         load().map_err(|error| OpenError(format!("{error:#}")))
+    }
+
+    fn mcp(&self, place: McpPlace<'_>) -> Result<Option<Mcp>, OpenError> {
+        let McpPlace { id, spec, cwd, model, provider, hooks } = place;
+        let settings = self.settings(spec);
+        let open = || {
+            let dir = Store::new(&settings.home).session_dir(id).join("files");
+            let around = Surroundings {
+                session_id: id.to_string(),
+                cwd,
+                policy: self.policy.clone(),
+                provider,
+                model: model.to_owned(),
+                secrets: &self.args.secret_env_vars,
+                spill: compose::spill(&settings, dir)?,
+                hooks: Some(hooks),
+            };
+            mcp::open(&settings, &servers(&self.args, spec), around)
+        };
+        open().map_err(|error| OpenError(format!("{error:#}")))
+    }
+
+    fn discover_mcp(&self, directory: Option<&Path>) -> Result<Vec<serde_json::Value>, OpenError> {
+        let discover = || -> Result<Vec<serde_json::Value>> {
+            let cwd = match directory {
+                Some(directory) => directory.to_path_buf(),
+                None => std::env::current_dir()?,
+            };
+            let spec = SessionSpec { enable_config_discovery: Some(true), ..SessionSpec::default() };
+            let (configs, disabled) = mcp::configured(&self.settings, &servers(&self.args, &spec), &cwd)?;
+            Ok(configs
+                .iter()
+                .map(|config| {
+                    serde_json::json!({
+                        "name": config.name,
+                        "type": config.transport(),
+                        "source": config.source,
+                        "enabled": !disabled.contains(&config.name),
+                    })
+                })
+                .collect())
+        };
+        discover().map_err(|error| OpenError(format!("{error:#}")))
     }
 
     fn models(&self, token: Option<String>) -> BoxFuture<'static, Result<Vec<serde_json::Value>, OpenError>> {
@@ -221,6 +269,25 @@ fn customs(args: &RunArgs, spec: &SessionSpec) -> Customs {
     customs.skill_dirs.extend(spec.skill_directories.iter().flatten().cloned());
     customs.disabled_skills.extend(spec.disabled_skills.iter().flatten().cloned());
     customs
+}
+
+/// The MCP servers of a client's session: what it brings, and what is configured if it wants that.
+fn servers(args: &RunArgs, spec: &SessionSpec) -> Servers {
+    let discover = spec.enable_config_discovery.unwrap_or(false);
+    let flags = plan::servers(args);
+    let github = spec.github_mcp_tool_config.clone().filter(|_| discover);
+    let mut disabled = flags.disabled;
+    disabled.extend(spec.disabled_mcp_servers.clone().unwrap_or_default());
+    Servers {
+        discover,
+        // Whoever wants the project's configuration found has decided about it.
+        trust: Trust::Given,
+        client: spec.mcp_servers.clone().unwrap_or_default(),
+        plugin_dirs: spec.plugin_directories.clone().unwrap_or_default(),
+        disabled,
+        github: github.map(|config| serde_json::from_value(config).unwrap_or_default()),
+        ..flags
+    }
 }
 
 /// Says who drives the session to whoever serves the model.

@@ -8,6 +8,7 @@ mod clients;
 mod commands;
 mod context;
 mod custom;
+mod mcp;
 mod model_view;
 mod schema;
 mod sdk;

@@ -78,8 +78,10 @@ pub struct ElicitationRequested {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub tool_call_id: Option<String>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
+    /// The MCP server that asks, if one does.
     pub elicitation_source: Option<String>,
     pub message: String,
+    /// `form` or `url`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub mode: Option<String>,
     #[serde(default, skip_serializing_if = "Option::is_none")]

@@ -42,6 +42,13 @@ pub struct ToolPartialResult {
 
 #[derive(Debug, Clone, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
+pub struct ToolProgress {
+    pub tool_call_id: String,
+    pub progress_message: String,
+}
+
+#[derive(Debug, Clone, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
 pub struct ToolShellOutput {
     pub tool_call_id: String,
     /// `stdout` or `stderr`.
@@ -87,6 +94,11 @@ pub struct ToolResult {
     /// What a person is shown, for instance a diff.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub detailed_content: Option<String>,
+    /// The blocks of content that an MCP server answered with.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub contents: Vec<serde_json::Value>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub structured_content: Option<serde_json::Value>,
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub binary_results_for_llm: Vec<BinaryResult>,
 }

@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use hangar_mcp::Interest;
 use serde::Deserialize;
 use serde_json::json;
 
@@ -80,13 +81,41 @@ async fn tail(call: Call) -> Result<Reply, Failure> {
     Reply::of(json!({ "cursor": live.history.end().to_string() }))
 }
 
-/// Every client is sent every event, so an interest needs no keeping.
+/// Every client is sent every event, so only an interest in questions matters: they are not asked where nobody answers.
 async fn register(call: Call) -> Result<Reply, Failure> {
-    call.live()?;
-    Reply::of(json!({ "handle": uuid::Uuid::new_v4().to_string() }))
+    #[derive(Deserialize)]
+    #[serde(rename_all = "camelCase")]
+    struct Params {
+        #[serde(default)]
+        event_type: String,
+    }
+    let Params { event_type } = call.params()?;
+    let live = call.live()?;
+    if let Some(interest) = interest(&event_type) {
+        live.ask(move |task| task.set_interest(interest, true)).await?;
+    }
+    Reply::of(json!({ "handle": format!("{event_type}:{}", uuid::Uuid::new_v4()) }))
 }
 
 async fn release(call: Call) -> Result<Reply, Failure> {
-    call.live()?;
+    #[derive(Deserialize)]
+    struct Params {
+        #[serde(default)]
+        handle: String,
+    }
+    let Params { handle } = call.params()?;
+    let live = call.live()?;
+    if let Some(interest) = handle.split_once(':').and_then(|(event_type, _)| interest(event_type)) {
+        live.ask(move |task| task.set_interest(interest, false)).await?;
+    }
     Reply::success()
+}
+
+/// The question that an event asks, if it asks one.
+fn interest(event_type: &str) -> Option<Interest> {
+    match event_type {
+        "mcp.oauth_required" => Some(Interest::OAuth),
+        "sampling.requested" => Some(Interest::Sampling),
+        _ => None,
+    }
 }

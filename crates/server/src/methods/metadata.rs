@@ -29,8 +29,6 @@ pub(super) const METHODS: &[Method] = &[
     Method { name: "session.gitHubAuth.setCredentials", run: |call| Box::pin(set_credentials(call)) },
     Method { name: "session.lsp.initialize", run: |call| Box::pin(take_note(call)) },
     Method { name: "session.telemetry.setFeatureOverrides", run: |call| Box::pin(take_note(call)) },
-    Method { name: "session.mcp.list", run: |call| Box::pin(mcp_servers(call)) },
-    Method { name: "session.mcp.oauth.login", run: |call| Box::pin(log_in(call)) },
 ];
 
 async fn describe(call: &Call) -> Result<Value, Failure> {
@@ -269,20 +267,4 @@ async fn set_credentials(call: Call) -> Result<Reply, Failure> {
 async fn take_note(call: Call) -> Result<Reply, Failure> {
     call.live()?;
     Reply::null()
-}
-
-async fn log_in(call: Call) -> Result<Reply, Failure> {
-    #[derive(Deserialize)]
-    #[serde(rename_all = "camelCase")]
-    struct Params {
-        server_name: String,
-    }
-    let params: Params = call.params()?;
-    call.live()?;
-    Err(Failure::new(format!("MCP server not found: {}", params.server_name)))
-}
-
-async fn mcp_servers(call: Call) -> Result<Reply, Failure> {
-    call.live()?;
-    Reply::of(json!({ "servers": [] }))
 }

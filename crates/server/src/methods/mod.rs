@@ -11,6 +11,8 @@ mod features;
 mod history;
 mod inference;
 mod log;
+mod mcp;
+mod mcp_config;
 mod metadata;
 mod mode;
 mod model;
@@ -71,6 +73,8 @@ const NAMESPACES: &[&[Method]] = &[
     commands::METHODS,
     skills::METHODS,
     log::METHODS,
+    mcp::METHODS,
+    mcp_config::METHODS,
     workspace::METHODS,
     inference::METHODS,
     absent::METHODS,

@@ -1,7 +1,7 @@
 //! One session: create, resume, send, abort, read, leave, delete.
 
 use std::collections::BTreeMap;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use hangar_agent::log::Fact;
@@ -15,8 +15,10 @@ use serde_json::{Value, json};
 
 use super::{Call, Failure, Method, Reply, SessionParams};
 use crate::attachments;
+use crate::audience::ClientHooks;
 use crate::hub::{Entered, How, Lifecycle, Live};
 use crate::inference;
+use crate::opener::McpPlace;
 use crate::spec::{SessionSpec, TraceContext};
 use crate::system;
 use crate::task::SessionTask;
@@ -107,17 +109,34 @@ async fn reconfigure(call: &Call, live: &Live, spec: SessionSpec) -> Result<(), 
     // The session stays where it is: others may be working there.
     let spec = SessionSpec { working_directory: None, ..spec };
     let mut merged = live.ask(|task| task.spec.clone()).await?;
+    let brings_mcp = spec.names_mcp_servers();
     merged.adopt(spec);
     let opener = &call.hub.config().opener;
     let model = live.ask(|task| task.session().state().model.clone()).await?;
     let model = merged.model.clone().unwrap_or(model);
     let ways = inference::ways(&live.audience, &merged, live.audience.courier().is_some());
     let provider = opener.provider(&merged, &model, ways)?;
+    let mcp = if brings_mcp {
+        let cwd = live.ask(|task| task.cwd()).await?;
+        Some(opener.mcp(McpPlace {
+            id: &live.id,
+            spec: &merged,
+            cwd: Path::new(&cwd),
+            model: &model,
+            provider: Arc::clone(&provider),
+            hooks: Arc::new(ClientHooks(Arc::clone(&live.audience))),
+        })?)
+    } else {
+        None
+    };
     let instructions = opener.instructions(&merged)?;
     live.ask(move |task| {
         task.spec = merged;
         task.set_instructions(instructions);
         task.driver.set_provider(provider);
+        if let Some(mcp) = mcp {
+            task.set_mcp(mcp);
+        }
         if !model.is_empty() {
             let effort = task.spec.reasoning_effort.clone().or_else(|| task.session().state().effort.clone());
             task.command(Command::SetModel { model, effort });
@@ -201,6 +220,10 @@ async fn send(call: Call) -> Result<Reply, Failure> {
         text: params.prompt,
     };
     let then = Box::pin(async move {
+        // The servers start with the first message, and the model is to know their tools.
+        if let Ok(Some(mcp)) = live.ask(|task| task.mcp().cloned()).await {
+            mcp.ready().await;
+        }
         // A session that ended in between takes no more messages; its end is an event of its own.
         let _ = live
             .ask(move |task| {
@@ -210,6 +233,7 @@ async fn send(call: Call) -> Result<Reply, Failure> {
                 if !task.clashes.is_empty() {
                     return refuse_clash(task);
                 }
+                task.catch_up();
                 let text = prompt.text.clone();
                 let trace = if trace.traceparent.is_some() { &trace } else { &task.spec.trace };
                 prompt.headers.extend(trace.headers());

@@ -10,6 +10,7 @@ use hangar_protocol::data::{
 use serde::Deserialize;
 use serde_json::{Value, json};
 
+use super::mcp::asked;
 use super::{Call, Failure, Method, Reply};
 use crate::elicitations::ElicitationResult;
 
@@ -20,11 +21,6 @@ pub(super) const METHODS: &[Method] = &[
     Method { name: "session.ui.handlePendingExitPlanMode", run: |call| Box::pin(review_plan(call)) },
     Method { name: "session.ui.handlePendingAutoModeSwitch", run: |call| Box::pin(answer_switch(call)) },
     // What nothing here ever asks for cannot be waited for.
-    Method { name: "session.ui.handlePendingSampling", run: |call| Box::pin(nothing_pending(call)) },
-    Method {
-        name: "session.mcp.headers.handlePendingHeadersRefreshRequest",
-        run: |call| Box::pin(nothing_pending(call)),
-    },
     Method {
         name: "session.ui.handlePendingSessionLimitsExhausted",
         run: |call| Box::pin(nothing_pending(call)),
@@ -89,8 +85,12 @@ async fn answer_form(call: Call) -> Result<Reply, Failure> {
         request_id: String,
         result: ElicitationResult,
     }
-    let params: Params = call.params()?;
-    Reply::did(call.live()?.elicitations.answer(&params.request_id, params.result))
+    let Params { request_id, result } = call.params()?;
+    if call.live()?.elicitations.answer(&request_id, result.clone()) {
+        return Reply::did(true);
+    }
+    // A form that nobody here asked for may be one of an MCP server.
+    Reply::did(asked::answer_form(&call, &request_id, result).await?)
 }
 
 async fn answer_question(call: Call) -> Result<Reply, Failure> {

@@ -46,7 +46,7 @@ const WITHOUT_LOADER: &[(&str, &str)] =
     &[("s-int-group", "s-int-native"), ("s-int-loader", "s-int-native"), ("s-term-loader", "s-term-native")];
 
 /// Cases that wait for a feature. A case that passes may not stay here.
-pub(crate) const PENDING: &[(&str, &str)] = &[("k-mcp-broken", "MCP servers are not started yet")];
+pub(crate) const PENDING: &[(&str, &str)] = &[];
 
 /// What a case should do.
 pub(crate) struct Expectation {

@@ -1,0 +1,42 @@
+//! Keeps answers of MCP servers from filling the model's context.
+
+use std::sync::Arc;
+
+use futures_util::future::BoxFuture;
+use hangar_agent::tool::{Access, Tool, ToolContext, ToolInput, ToolOutcome, ToolSpec};
+use hangar_tools::spill::Spill;
+
+struct Fitted {
+    tool: Arc<dyn Tool>,
+    spill: Spill,
+}
+
+/// The tool, with answers that are too large saved to a file.
+pub(super) fn fitted(tool: Arc<dyn Tool>, spill: Spill) -> Arc<dyn Tool> {
+    Arc::new(Fitted { tool, spill })
+}
+
+impl Tool for Fitted {
+    fn spec(&self) -> &ToolSpec {
+        self.tool.spec()
+    }
+
+    fn inspect(&self, call: &ToolInput) -> Result<Access, ToolOutcome> {
+        self.tool.inspect(call)
+    }
+
+    fn run(&self, call: ToolInput, context: ToolContext) -> BoxFuture<'static, ToolOutcome> {
+        let run = self.tool.run(call, context);
+        let (spill, stem) = (self.spill.clone(), self.tool.spec().name.clone());
+        Box::pin(async move {
+            let mut outcome = run.await;
+            let small = outcome.text.len() <= spill.threshold;
+            outcome.text = spill.fit(outcome.text, &stem);
+            if !small {
+                // The blocks say the same again; the file has it all.
+                outcome.content = None;
+            }
+            outcome
+        })
+    }
+}

@@ -1,0 +1,82 @@
+//! Lets MCP servers ask the session's model.
+
+use std::sync::Arc;
+
+use futures_util::StreamExt;
+use futures_util::future::BoxFuture;
+use hangar_agent::model::{
+    AssistantTurn, Finish, Initiator, Message, ModelEvent, ModelProvider, ModelRequest, Part, ToolChoice,
+};
+use hangar_mcp::Sampler;
+use serde_json::{Value, json};
+
+pub(crate) struct ProviderSampler {
+    pub(crate) provider: Arc<dyn ModelProvider>,
+    pub(crate) model: String,
+    pub(crate) session_id: String,
+}
+
+impl Sampler for ProviderSampler {
+    fn sample(&self, request: Value) -> BoxFuture<'static, Result<Value, String>> {
+        let model = self.model.clone();
+        let request = ModelRequest {
+            model: self.model.clone(),
+            system: request["systemPrompt"].as_str().unwrap_or_default().into(),
+            messages: request["messages"].as_array().into_iter().flatten().map(message).collect(),
+            tools: Arc::new([]),
+            tool_choice: ToolChoice::Auto,
+            effort: None,
+            stream: true,
+            initiator: Initiator::Agent,
+            session_id: self.session_id.clone(),
+            headers: Vec::new(),
+        };
+        let mut answer = self.provider.stream(request);
+        Box::pin(async move {
+            while let Some(event) = answer.next().await {
+                if let ModelEvent::Finished(reply) = event.map_err(|error| error.message)? {
+                    let reason = match reply.finish {
+                        Finish::Length => "maxTokens",
+                        _ => "endTurn",
+                    };
+                    return Ok(json!({
+                        "role": "assistant",
+                        "content": { "type": "text", "text": reply.turn.text },
+                        "model": model,
+                        "stopReason": reason,
+                    }));
+                }
+            }
+            Err("the model's answer broke off".to_owned())
+        })
+    }
+}
+
+fn message(message: &Value) -> Arc<Message> {
+    let blocks = match &message["content"] {
+        Value::Array(blocks) => blocks.clone(),
+        block => vec![block.clone()],
+    };
+    let parts: Vec<Part> = blocks
+        .iter()
+        .filter_map(|block| {
+            let text = |key: &str| block[key].as_str().map(str::to_owned);
+            match block["type"].as_str()? {
+                "text" => text("text").map(Part::Text),
+                "image" => Some(Part::Image { mime_type: text("mimeType")?, data: text("data")? }),
+                _ => None,
+            }
+        })
+        .collect();
+    if message["role"] == "assistant" {
+        let texts = parts.into_iter().filter_map(|part| match part {
+            Part::Text(text) => Some(text),
+            Part::Image { .. } | Part::Document { .. } => None,
+        });
+        return Arc::new(Message::Assistant(AssistantTurn {
+            text: texts.collect(),
+            ..AssistantTurn::default()
+        }));
+    }
+    Arc::new(Message::User(parts))
+}

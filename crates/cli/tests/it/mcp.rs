@@ -1,0 +1,356 @@
+//! MCP servers of a run: real ones from npm, and small ones that hang, flood and die.
+
+use std::io::{BufRead, BufReader, Read};
+use std::path::PathBuf;
+use std::process::{Child, ChildStderr, Command, Stdio};
+use std::time::Duration;
+
+use hangar_test_support::process::Witness;
+use hangar_test_support::{Finished, ModelServer, Scratch, Signal};
+use serde_json::{Value, json};
+
+use crate::hangar;
+
+const ODD: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/servers/odd.mjs");
+const PACKAGES: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../e2e/node_modules/@modelcontextprotocol");
+
+/// A machine with a model and one MCP server called `s`.
+struct Stage {
+    scratch: Scratch,
+    model: ModelServer,
+    config: Value,
+}
+
+impl Stage {
+    fn new(config: impl FnOnce(&Scratch) -> Value) -> Self {
+        let scratch = Scratch::new();
+        let config = config(&scratch);
+        Self { scratch, model: ModelServer::start(), config }
+    }
+
+    /// A small server that behaves as told. Its starts are counted in `starts`.
+    fn odd(how: &str) -> Self {
+        Self::new(|scratch| odd(how, scratch))
+    }
+
+    fn args(&self, prompt: &str, args: &[&str]) -> hangar_test_support::Invocation {
+        let config = json!({ "mcpServers": { "s": self.config } }).to_string();
+        hangar(&self.scratch, &self.model)
+            .args(["-p", prompt, "--output-format", "json", "--additional-mcp-config", &config])
+            .args(args)
+    }
+
+    fn run(&self, prompt: &str) -> Finished {
+        self.args(prompt, &["--allow-all-tools"]).finish().expect_exit(0)
+    }
+
+    /// What the model was last told.
+    fn told(&self) -> String {
+        let request = self.model.last_request();
+        let messages = request["messages"].as_array().cloned().unwrap_or_default();
+        messages.last().map(|message| message["content"].to_string()).unwrap_or_default()
+    }
+
+    fn tools(&self) -> Vec<String> {
+        let request = self.model.last_request();
+        let tools = request["tools"].as_array().cloned().unwrap_or_default();
+        let names = tools.iter().map(|tool| tool["function"]["name"].as_str().unwrap_or_default().to_owned());
+        names.filter(|name| name.starts_with("s-")).collect()
+    }
+
+    fn starts(&self) -> Vec<i32> {
+        let text = std::fs::read_to_string(self.scratch.root().join("starts")).unwrap_or_default();
+        text.lines().map(|line| line.parse().expect("a process id")).collect()
+    }
+}
+
+fn odd(how: &str, scratch: &Scratch) -> Value {
+    json!({ "command": "node", "args": [ODD, how, scratch.root().join("starts")] })
+}
+
+/// Calls tools of the server `s` and checks what the model is told of the last call.
+#[track_caller]
+fn check(stage: &Stage, prompt: &str, told: &str) -> Vec<Value> {
+    let finished = stage.run(prompt);
+    let said = stage.told();
+    assert!(said.contains(told), "the model was told {said}, not {told}");
+    finished.events()
+}
+
+fn statuses(events: &[Value]) -> Vec<String> {
+    let changes = Finished::of_type(events, "session.mcp_server_status_changed");
+    changes.iter().map(|event| event["data"]["status"].as_str().unwrap_or_default().to_owned()).collect()
+}
+
+#[test]
+fn a_call_is_named_reports_progress_and_is_answered() {
+    let events = check(&Stage::odd("fine"), "TOOL:s-echo:{\"text\": \"hi there\"}", "hi there");
+    assert_eq!(statuses(&events), ["pending", "connected"]);
+    let start = &Finished::of_type(&events, "tool.execution_start")[0]["data"];
+    assert_eq!((&start["mcpServerName"], &start["mcpToolName"]), (&json!("s"), &json!("echo")));
+    let progress = &Finished::of_type(&events, "tool.execution_progress")[0]["data"];
+    assert_eq!(progress["progressMessage"], "1.0/2.0 (50%): half");
+}
+
+#[test]
+fn an_image_is_shown_to_the_model() {
+    let events = check(&Stage::odd("fine"), "TOOL:s-picture:{}", "data:image/png;base64,iVBORw0KGgo=");
+    let result = &Finished::of_type(&events, "tool.execution_complete")[0]["data"]["result"];
+    assert_eq!(result["contents"][0]["type"], "image");
+}
+
+#[test]
+fn a_large_answer_goes_to_a_file() {
+    check(&Stage::odd("fine"), "TOOL:s-large:{\"bytes\": 100000}", "Output too large to read at once");
+}
+
+#[test]
+fn what_is_no_message_on_standard_output_does_not_matter() {
+    check(&Stage::odd("banner"), "TOOL:s-echo:{\"text\": \"hi\"}", "hi");
+}
+
+#[test]
+fn a_server_that_never_answers_costs_only_its_tools() {
+    let stage = Stage::odd("hang");
+    let events = stage.run("SAY:done").events();
+    assert_eq!(statuses(&events), ["pending"]);
+    assert!(stage.tools().is_empty());
+    let server = PathBuf::from(format!("/proc/{}", stage.starts()[0]));
+    assert!(!server.exists(), "the server lives on");
+}
+
+#[test]
+fn a_server_that_talks_all_the_time_can_still_be_used() {
+    check(&Stage::odd("flood"), "TOOL:s-echo:{\"text\": \"through the noise\"}", "through the noise");
+}
+
+#[test]
+fn a_server_that_dies_in_a_call_is_started_again_for_the_next() {
+    let stage = Stage::odd("fine");
+    let events = check(&stage, "TOOL:s-die:{}\nTOOL:s-die:{}", "alive again");
+    assert_eq!(stage.starts().len(), 2);
+    let first = &Finished::of_type(&events, "tool.execution_complete")[0]["data"];
+    let message = first["error"]["message"].as_str().unwrap_or_default();
+    assert!(message.starts_with("MCP server 's': the connection was lost"), "{message}");
+}
+
+#[test]
+fn a_call_that_takes_too_long_is_given_up() {
+    let stage = Stage::new(|scratch| {
+        let mut config = odd("fine", scratch);
+        config["timeout"] = json!(300);
+        config
+    });
+    let events = check(&stage, "TOOL:s-sleep:{}", "no answer within 0.3 s");
+    let complete = &Finished::of_type(&events, "tool.execution_complete")[0]["data"];
+    assert_eq!(complete["error"]["code"], "timeout");
+}
+
+#[test]
+fn new_tools_of_a_server_are_offered_in_the_same_run() {
+    let stage = Stage::odd("fine");
+    stage.run("TOOL:s-grow:{}\nTOOL:bash:{\"command\": \"sleep 1\", \"description\": \"wait\"}\nSAY:ok");
+    assert!(stage.tools().contains(&"s-extra".to_owned()), "{:?}", stage.tools());
+}
+
+#[test]
+fn a_server_may_ask_the_model_when_its_tools_may_run() {
+    check(&Stage::odd("fine"), "TOOL:s-sample:{}", "sampled words");
+}
+
+#[test]
+fn a_form_that_nobody_can_see_is_cancelled() {
+    check(&Stage::odd("fine"), "TOOL:s-ask:{}", "cancel");
+}
+
+#[test]
+fn secrets_do_not_reach_a_server() {
+    let stage = Stage::odd("fine");
+    let prompt =
+        "TOOL:s-env:{\"name\": \"COPILOT_PROVIDER_API_KEY\"}\nTOOL:s-env:{\"name\": \"MINE\"}\nSAY:ok";
+    let run =
+        stage.args(prompt, &["--allow-all-tools", "--secret-env-vars=MINE"]).env("MINE", "hunter2hunter2");
+    let events = run.finish().expect_exit(0).events();
+    for complete in Finished::of_type(&events, "tool.execution_complete") {
+        assert_eq!(complete["data"]["result"]["content"], "unset");
+    }
+}
+
+#[test]
+fn variables_of_the_configuration_are_expanded() {
+    let stage = Stage::new(|scratch| {
+        let mut config = odd("fine", scratch);
+        config["env"] = json!({ "GIVEN": "${HOME}/x ${NOT_THERE:-else}" });
+        config
+    });
+    let told = format!("{}/x else", stage.scratch.home().display());
+    check(&stage, "TOOL:s-env:{\"name\": \"GIVEN\"}", &told);
+}
+
+#[test]
+fn tools_are_remembered_and_an_unused_server_is_not_started() {
+    let stage = Stage::odd("fine");
+    stage.run("SAY:one");
+    let offered = stage.tools();
+    let events = stage.run("SAY:two").events();
+    assert_eq!(stage.tools(), offered);
+    assert!(offered.contains(&"s-echo".to_owned()), "{offered:?}");
+    assert_eq!(stage.starts().len(), 1, "it was started again");
+    assert_eq!(
+        Finished::of_type(&events, "session.mcp_servers_loaded")[0]["data"]["servers"][0]["status"],
+        "pending"
+    );
+    check(&stage, "TOOL:s-echo:{\"text\": \"now\"}", "now");
+    assert_eq!(stage.starts().len(), 2);
+}
+
+#[test]
+fn only_wanted_tools_are_offered() {
+    let stage = Stage::new(|scratch| {
+        let mut config = odd("fine", scratch);
+        config["tools"] = json!(["echo", "env"]);
+        config
+    });
+    stage.args("SAY:ok", &["--excluded-tools", "mcp:s-env"]).finish().expect_exit(0);
+    assert_eq!(stage.tools(), ["s-echo"]);
+}
+
+#[test]
+fn a_server_can_be_switched_off() {
+    let stage = Stage::odd("fine");
+    let events = stage.args("SAY:ok", &["--disable-mcp-server", "s"]).finish().expect_exit(0).events();
+    assert_eq!(
+        Finished::of_type(&events, "session.mcp_servers_loaded")[0]["data"]["servers"][0]["status"],
+        "disabled"
+    );
+    assert!(stage.starts().is_empty() && stage.tools().is_empty());
+}
+
+/// Runs one call of `echo` under rules and says how it ended.
+#[track_caller]
+fn check_rules(rules: &[&str], ended: &str) {
+    let stage = Stage::odd("fine");
+    let events = stage.args("TOOL:s-echo:{\"text\": \"x\"}", rules).finish().expect_exit(0).events();
+    let complete = &Finished::of_type(&events, "tool.execution_complete")[0]["data"];
+    let code = complete["error"]["code"].as_str().unwrap_or("success");
+    assert_eq!(code, ended, "{complete}");
+}
+
+#[test]
+fn calls_need_a_permission_by_server_or_by_tool() {
+    check_rules(&[], "denied");
+    check_rules(&["--allow-tool", "s"], "success");
+    check_rules(&["--allow-tool", "s(echo)"], "success");
+    check_rules(&["--allow-tool", "s(other)"], "denied");
+    check_rules(&["--allow-all-tools", "--deny-tool", "s(echo)"], "denied");
+}
+
+#[test]
+fn a_projects_servers_start_only_where_it_is_trusted() {
+    let (scratch, model) = (Scratch::new(), ModelServer::start());
+    let config = json!({ "mcpServers": { "s": odd("fine", &scratch) } });
+    scratch.file(".mcp.json", &config.to_string());
+    let started = |args: &[&str]| {
+        hangar(&scratch, &model).args(["-p", "SAY:ok"]).args(args).finish().expect_exit(0);
+        std::fs::remove_file(scratch.root().join("starts")).is_ok()
+    };
+    assert!(!started(&[]), "without a word of trust");
+    assert!(started(&["--trust-folder"]), "trusted for this run");
+}
+
+#[test]
+fn a_users_servers_need_no_trust() {
+    let stage = Stage::odd("fine");
+    std::fs::create_dir_all(stage.scratch.state()).expect("a home");
+    let config = json!({ "mcpServers": { "s": stage.config } }).to_string();
+    std::fs::write(stage.scratch.state().join("mcp-config.json"), config).expect("a configuration");
+    hangar(&stage.scratch, &stage.model).args(["-p", "SAY:ok"]).finish().expect_exit(0);
+    assert!(stage.tools().contains(&"s-echo".to_owned()));
+}
+
+#[test]
+fn a_server_ends_with_a_killed_run() {
+    let stage = Stage::odd("fine");
+    let mut run = stage.args("TOOL:s-sleep:{}", &["--allow-all-tools"]).start();
+    run.wait_for_event("tool.execution_start");
+    run.signal(Signal::KILL);
+    let _ = run.finish();
+    let server = Witness::of(stage.starts()[0]);
+    assert!(server.is_gone_within(Duration::from_secs(30)), "the server of the killed run lives on");
+}
+
+#[test]
+fn files_are_read_through_the_filesystem_server() {
+    let stage = Stage::new(|scratch| {
+        let program = format!("{PACKAGES}/server-filesystem/dist/index.js");
+        json!({ "command": "node", "args": [program, scratch.work()] })
+    });
+    let path = stage.scratch.file("notes.txt", "the words in the file");
+    let prompt = format!("TOOL:s-read_text_file:{}", json!({ "path": path }));
+    check(&stage, &prompt, "the words in the file");
+}
+
+#[test]
+fn the_reference_server_works_over_standard_streams() {
+    check(&Stage::new(|_| everything_stdio()), "TOOL:s-echo:{\"message\": \"over stdio\"}", "over stdio");
+}
+
+#[test]
+fn the_reference_server_works_over_http() {
+    let server = Everything::start("streamableHttp");
+    let stage =
+        Stage::new(|_| json!({ "type": "http", "url": format!("http://127.0.0.1:{}/mcp", server.port) }));
+    check(&stage, "TOOL:s-echo:{\"message\": \"over http\"}", "over http");
+}
+
+#[test]
+fn the_reference_server_works_over_the_older_transport() {
+    let server = Everything::start("sse");
+    let stage =
+        Stage::new(|_| json!({ "type": "sse", "url": format!("http://127.0.0.1:{}/sse", server.port) }));
+    check(&stage, "TOOL:s-echo:{\"message\": \"over sse\"}", "over sse");
+}
+
+fn everything() -> PathBuf {
+    PathBuf::from(format!("{PACKAGES}/server-everything/dist/index.js"))
+}
+
+fn everything_stdio() -> Value {
+    json!({ "command": "node", "args": [everything(), "stdio"] })
+}
+
+/// The reference server on a port of this machine.
+struct Everything {
+    process: Child,
+    port: u16,
+    /// Open to the end: the server ends when it cannot print.
+    _said: BufReader<ChildStderr>,
+}
+
+impl Everything {
+    fn start(transport: &str) -> Self {
+        let free = std::net::TcpListener::bind("127.0.0.1:0").expect("a free port");
+        let port = free.local_addr().expect("an address").port();
+        drop(free);
+        let mut process = Command::new("node")
+            .arg(everything())
+            .arg(transport)
+            .env("PORT", port.to_string())
+            .stdout(Stdio::null())
+            .stderr(Stdio::piped())
+            .spawn()
+            .expect("node is installed");
+        let mut said = BufReader::new(process.stderr.take().expect("its standard error"));
+        let listening =
+            said.by_ref().lines().map_while(Result::ok).any(|line| line.contains(&port.to_string()));
+        assert!(listening, "the reference server does not listen");
+        Self { process, port, _said: said }
+    }
+}
+
+impl Drop for Everything {
+    fn drop(&mut self) {
+        let _ = self.process.kill();
+        let _ = self.process.wait();
+    }
+}

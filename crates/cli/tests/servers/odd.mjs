@@ -1,0 +1,82 @@
+// A small MCP server over standard input and output that can misbehave: `node odd.mjs [how] [file]`.
+// `how`: fine, hang (never answers), flood (talks all the time), banner (prints what is no message).
+// `file` is written one line for every start: the process id.
+import { appendFileSync, existsSync, writeFileSync } from "node:fs";
+import { createInterface } from "node:readline";
+
+const [how = "fine", file] = process.argv.slice(2);
+if (file) appendFileSync(file, `${process.pid}\n`);
+
+const send = (message) => process.stdout.write(JSON.stringify({ jsonrpc: "2.0", ...message }) + "\n");
+const text = (value) => ({ content: [{ type: "text", text: String(value) }] });
+const tool = (name, more = {}) => ({ name, description: `Does ${name}`, inputSchema: { type: "object" }, ...more });
+
+if (how === "banner") console.log("Welcome to the server!\n{not json}");
+if (how === "flood") {
+  const line = JSON.stringify({ jsonrpc: "2.0", method: "notifications/tools/list_changed" }) + "\n";
+  const talk = () => {
+    while (process.stdout.write(line.repeat(64)));
+    process.stdout.once("drain", () => setImmediate(talk));
+  };
+  talk();
+}
+
+const calls = {
+  echo: (id, args) => send({ id, result: text(args.text ?? "") }),
+  env: (id, args) => send({ id, result: text(process.env[args.name] ?? "unset") }),
+  picture: (id) =>
+    send({ id, result: { content: [{ type: "image", mimeType: "image/png", data: "iVBORw0KGgo=" }] } }),
+  large: (id, args) => send({ id, result: text("x".repeat(args.bytes)) }),
+  sleep: () => {},
+  // The first process dies in the middle of the call; the one after it does not.
+  die: (id) => {
+    if (existsSync(`${file}.died`)) return send({ id, result: text("alive again") });
+    writeFileSync(`${file}.died`, "");
+    process.exit(3);
+  },
+  grow: (id) => {
+    grown = true;
+    send({ method: "notifications/tools/list_changed" });
+    send({ id, result: text("grown") });
+  },
+  sample: (id) => {
+    waiting.set("s1", (answer) => send({ id, result: text(answer.result?.content?.text ?? answer.error.message) }));
+    const messages = [{ role: "user", content: { type: "text", text: "SAY:sampled words" } }];
+    send({ id: "s1", method: "sampling/createMessage", params: { messages, maxTokens: 10 } });
+  },
+  ask: (id) => {
+    waiting.set("e1", (answer) => send({ id, result: text(JSON.stringify(answer.result)) }));
+    const requestedSchema = { type: "object", properties: { name: { type: "string" } } };
+    send({ id: "e1", method: "elicitation/create", params: { message: "Who?", requestedSchema } });
+  },
+};
+let grown = false;
+const waiting = new Map();
+
+createInterface({ input: process.stdin }).on("line", (line) => {
+  const { id, method, params, ...answer } = JSON.parse(line);
+  if (how === "hang") return;
+  if (method === undefined) return waiting.get(id)?.(answer);
+  if (id === undefined) return;
+  if (method === "initialize") {
+    const result = {
+      protocolVersion: params.protocolVersion,
+      capabilities: { tools: { listChanged: true } },
+      serverInfo: { name: "odd", version: "1" },
+    };
+    return send({ id, result });
+  }
+  if (method === "tools/list") {
+    const names = [...Object.keys(calls), ...(grown ? ["extra"] : [])];
+    const tools = names.map((name) => tool(name, name === "echo" ? { annotations: { readOnlyHint: true } } : {}));
+    return send({ id, result: { tools } });
+  }
+  if (method === "tools/call") {
+    const token = params._meta?.progressToken;
+    if (params.name === "echo") {
+      send({ method: "notifications/progress", params: { progressToken: token, progress: 1, total: 2, message: "half" } });
+    }
+    return calls[params.name](id, params.arguments ?? {});
+  }
+  send({ id, error: { code: -32601, message: "Method not found" } });
+});

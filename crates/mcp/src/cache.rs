@@ -1,0 +1,140 @@
+//! What servers offered when they were last asked, so that those which are not used need not be started.
+
+use std::fs;
+use std::hash::{DefaultHasher, Hash, Hasher};
+use std::io::Write;
+use std::path::{Path, PathBuf};
+use std::time::{Duration, SystemTime};
+
+use serde::{Deserialize, Serialize};
+
+use crate::config::{Reach, ServerConfig};
+
+/// How long a list of tools is believed.
+const LIFETIME: Duration = Duration::from_secs(24 * 3600);
+/// The largest file that is read.
+const MAX_BYTES: u64 = 4 << 20;
+
+/// What a server offers.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+pub(crate) struct Offer {
+    pub(crate) tools: Vec<OfferedTool>,
+    #[serde(default)]
+    pub(crate) instructions: Option<String>,
+}
+
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub(crate) struct OfferedTool {
+    pub(crate) name: String,
+    #[serde(default)]
+    pub(crate) title: Option<String>,
+    #[serde(default)]
+    pub(crate) description: String,
+    pub(crate) schema: serde_json::Value,
+    #[serde(default)]
+    pub(crate) read_only: bool,
+    #[serde(default)]
+    pub(crate) meta: Option<serde_json::Value>,
+}
+
+/// A directory with one file for each configuration of a server.
+#[derive(Debug, Clone)]
+pub(crate) struct Cache {
+    dir: PathBuf,
+    now: fn() -> SystemTime,
+}
+
+impl Cache {
+    pub(crate) fn new(dir: PathBuf, now: fn() -> SystemTime) -> Self {
+        Self { dir, now }
+    }
+
+    pub(crate) fn load(&self, config: &ServerConfig) -> Option<Offer> {
+        let path = self.path(config);
+        let facts = fs::metadata(&path).ok()?;
+        let age = (self.now)().duration_since(facts.modified().ok()?).unwrap_or_default();
+        if age > LIFETIME || facts.len() > MAX_BYTES {
+            return None;
+        }
+        serde_json::from_slice(&fs::read(path).ok()?).ok()
+    }
+
+    /// A cache that cannot be written is one that is not there.
+    pub(crate) fn save(&self, config: &ServerConfig, offer: &Offer) {
+        let path = self.path(config);
+        let Ok(text) = serde_json::to_vec(offer) else { return };
+        let _ = write_private(&path, &text);
+    }
+
+    pub(crate) fn forget(&self, config: &ServerConfig) {
+        let _ = fs::remove_file(self.path(config));
+    }
+
+    fn path(&self, config: &ServerConfig) -> PathBuf {
+        let mut hasher = DefaultHasher::new();
+        config.name.hash(&mut hasher);
+        match &config.reach {
+            Reach::Stdio(program) => {
+                (0, &program.command, &program.args, &program.env, &program.cwd).hash(&mut hasher);
+            }
+            Reach::Http(remote) => (1, &remote.url, &remote.headers).hash(&mut hasher),
+            Reach::Sse(remote) => (2, &remote.url, &remote.headers).hash(&mut hasher),
+        }
+        self.dir.join(format!("{:016x}.json", hasher.finish()))
+    }
+}
+
+/// Writes a file that only its owner can read, as a whole or not at all.
+pub(crate) fn write_private(path: &Path, text: &[u8]) -> std::io::Result<()> {
+    use std::os::unix::fs::OpenOptionsExt;
+
+    let dir = path.parent().unwrap_or(Path::new("."));
+    fs::create_dir_all(dir)?;
+    let draft = path.with_extension(format!("{}.new", std::process::id()));
+    let mut file = fs::OpenOptions::new().write(true).create(true).truncate(true).mode(0o600).open(&draft)?;
+    file.write_all(text)?;
+    drop(file);
+    fs::rename(&draft, path)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::config::Source;
+
+    fn config(command: &str) -> ServerConfig {
+        ServerConfig::parse("s", &serde_json::json!({ "command": command }), Source::User, &|_| None).unwrap()
+    }
+
+    fn offer() -> Offer {
+        Offer { tools: Vec::new(), instructions: Some("be kind".to_owned()) }
+    }
+
+    #[test]
+    fn an_offer_belongs_to_its_configuration() {
+        let dir = tempfile::tempdir().unwrap();
+        let cache = Cache::new(dir.path().to_path_buf(), SystemTime::now);
+        cache.save(&config("one"), &offer());
+        assert_eq!(cache.load(&config("one")), Some(offer()));
+        assert_eq!(cache.load(&config("two")), None);
+        cache.forget(&config("one"));
+        assert_eq!(cache.load(&config("one")), None);
+    }
+
+    #[test]
+    fn an_old_offer_is_not_believed() {
+        let dir = tempfile::tempdir().unwrap();
+        let later = Cache::new(dir.path().to_path_buf(), || SystemTime::now() + 2 * LIFETIME);
+        later.save(&config("one"), &offer());
+        assert_eq!(later.load(&config("one")), None);
+    }
+
+    #[test]
+    fn only_the_owner_can_read_it() {
+        use std::os::unix::fs::PermissionsExt;
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("deep/file");
+        write_private(&path, b"x").unwrap();
+        assert_eq!(fs::metadata(path).unwrap().permissions().mode() & 0o777, 0o600);
+    }
+}

@@ -1,0 +1,522 @@
+//! The servers of one session.
+
+use std::collections::BTreeMap;
+use std::ffi::OsString;
+use std::path::PathBuf;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, RwLock};
+use std::time::{Duration, SystemTime};
+
+use futures_util::StreamExt;
+use futures_util::stream::FuturesUnordered;
+use hangar_agent::driver::Hooks;
+use hangar_agent::tool::{Tool, ToolContext};
+use hangar_protocol::Body;
+use jiff::Timestamp;
+use serde_json::{Map, Value, json};
+use tokio::sync::{Semaphore, mpsc};
+use tokio_util::sync::CancellationToken;
+
+use crate::Sampler;
+use crate::cache::Cache;
+use crate::client::{Listener, check_sampling};
+use crate::config::ServerConfig;
+use crate::connection::CallError;
+use crate::naming::Names;
+use crate::oauth::Token;
+use crate::pending::{ElicitationAnswer, Interest, Pending};
+use crate::process::Launcher;
+use crate::server::{Server, ServerReport};
+use crate::tool::McpTool;
+
+/// How long a session waits for its servers before it goes on without those that are not there. They join later.
+const START_BUDGET: Duration = Duration::from_secs(5);
+/// Servers that start at once.
+const AT_ONCE: usize = 8;
+/// News that may wait for the session.
+const NEWS: usize = 256;
+/// Progress of calls that no session waits for.
+const UNHEARD: usize = 1;
+/// How long making a connection over the network may take.
+const CONNECT_PATIENCE: Duration = Duration::from_secs(15);
+
+/// What a host is given.
+pub struct HostOptions {
+    pub servers: Vec<ServerConfig>,
+    /// Servers that are there and not to be started.
+    pub disabled: Vec<String>,
+    /// The environment of programs; nothing else is inherited.
+    pub env: Vec<(OsString, OsString)>,
+    /// Names of variables that programs do not get.
+    pub secrets: Vec<String>,
+    pub cwd: PathBuf,
+    pub session_id: String,
+    /// Where lists of tools are remembered.
+    pub cache_dir: PathBuf,
+    /// Where logins are kept.
+    pub tokens_dir: PathBuf,
+    pub now: fn() -> Timestamp,
+    pub sampler: Option<Arc<dyn Sampler>>,
+    /// Whether a server may ask the model.
+    pub sampling: Arc<dyn Fn(&str) -> SamplingPermit + Send + Sync>,
+    pub hooks: Option<Arc<dyn Hooks>>,
+    /// Makes ids that were never used.
+    pub fresh_id: fn() -> String,
+    /// Stands between every tool and the session: keeps secrets in and large answers out.
+    pub guard: ToolGuard,
+}
+
+pub type ToolGuard = Arc<dyn Fn(Arc<dyn Tool>) -> Arc<dyn Tool> + Send + Sync>;
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum SamplingPermit {
+    Allowed,
+    Denied,
+    Ask,
+}
+
+/// What happened to the servers.
+#[derive(Debug)]
+pub enum News {
+    /// For the session's stream of events.
+    Event(Box<Body>),
+    /// [`McpHost::tools`] has other tools than before.
+    Tools,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum HostError {
+    #[error("MCP server \"{0}\" is not configured")]
+    NotConfigured(String),
+    #[error("MCP server \"{0}\" is not connected")]
+    NotConnected(String),
+    #[error("MCP server \"{0}\" is not a remote server")]
+    NotRemote(String),
+    #[error("{0}")]
+    Failed(String),
+}
+
+/// The servers of one session. Clones are the same host.
+#[derive(Clone)]
+pub struct McpHost(Arc<Inner>);
+
+struct Inner {
+    common: Arc<Common>,
+    servers: Mutex<BTreeMap<String, Arc<Server>>>,
+    /// Held by whoever starts the servers; those who come meanwhile wait in line.
+    starting: tokio::sync::Mutex<bool>,
+}
+
+/// What the servers of a host share.
+pub(crate) struct Common {
+    pub(crate) session_id: String,
+    pub(crate) cwd: PathBuf,
+    pub(crate) now: fn() -> Timestamp,
+    pub(crate) cache: Cache,
+    pub(crate) tokens_dir: PathBuf,
+    pub(crate) launcher: Arc<Launcher>,
+    pub(crate) pending: Pending,
+    pub(crate) sampling: Arc<dyn Fn(&str) -> SamplingPermit + Send + Sync>,
+    sampler: RwLock<Option<Arc<dyn Sampler>>>,
+    hooks: Option<Arc<dyn Hooks>>,
+    hooked: AtomicBool,
+    fresh_id: fn() -> String,
+    guard: ToolGuard,
+    news: mpsc::Sender<News>,
+    generation: AtomicU64,
+    http: OnceLock<reqwest::Client>,
+}
+
+impl Common {
+    pub(crate) fn fresh_id(&self) -> String {
+        (self.fresh_id)()
+    }
+
+    /// Says something on the session's stream. Waits when the session is behind.
+    pub(crate) async fn tell(&self, body: impl Into<Body>) {
+        // A session that is over hears nothing more.
+        let _ = self.news.send(News::Event(Box::new(body.into()))).await;
+    }
+
+    /// Says something that may be lost when the session is behind.
+    pub(crate) fn hint(&self, body: impl Into<Body>) {
+        let _ = self.news.try_send(News::Event(Box::new(body.into())));
+    }
+
+    pub(crate) fn tools_changed(&self) {
+        self.generation.fetch_add(1, Ordering::Relaxed);
+        // One word of it is enough, and one is waiting if there is no room for another.
+        let _ = self.news.try_send(News::Tools);
+    }
+
+    pub(crate) fn hooks(&self) -> Option<&Arc<dyn Hooks>> {
+        self.hooks.as_ref().filter(|_| self.hooked.load(Ordering::Relaxed))
+    }
+
+    pub(crate) async fn sample(&self, request: Value) -> Result<Value, String> {
+        check_sampling(&request)?;
+        let sampler = self.sampler.read().unwrap_or_else(PoisonError::into_inner).clone();
+        match sampler {
+            Some(sampler) => sampler.sample(request).await,
+            None => Err("no model is there for sampling".to_owned()),
+        }
+    }
+
+    /// The HTTP client, made when the first remote server needs it.
+    pub(crate) fn http(&self) -> Result<reqwest::Client, String> {
+        if let Some(client) = self.http.get() {
+            return Ok(client.clone());
+        }
+        if rustls::crypto::CryptoProvider::get_default().is_none() {
+            // Somebody else may have been quicker, which is as good.
+            let _ = rustls::crypto::ring::default_provider().install_default();
+        }
+        let client = reqwest::Client::builder()
+            .connect_timeout(CONNECT_PATIENCE)
+            .user_agent(concat!("hangar/", env!("CARGO_PKG_VERSION")))
+            .build()
+            .map_err(|error| format!("no HTTP client: {error}"))?;
+        Ok(self.http.get_or_init(|| client).clone())
+    }
+}
+
+impl McpHost {
+    /// A host and its news. Nothing is started yet.
+    pub fn new(options: HostOptions) -> (Self, mpsc::Receiver<News>) {
+        let (news, heard) = mpsc::channel(NEWS);
+        let launcher = Launcher::new(options.env, &options.secrets, options.cwd.clone(), &options.session_id);
+        let common = Arc::new(Common {
+            session_id: options.session_id,
+            cwd: options.cwd,
+            now: options.now,
+            cache: Cache::new(options.cache_dir, SystemTime::now),
+            tokens_dir: options.tokens_dir,
+            launcher: Arc::new(launcher),
+            pending: Pending::default(),
+            sampling: options.sampling,
+            sampler: RwLock::new(options.sampler),
+            hooks: options.hooks,
+            hooked: AtomicBool::new(false),
+            fresh_id: options.fresh_id,
+            guard: options.guard,
+            news,
+            generation: AtomicU64::new(0),
+            http: OnceLock::new(),
+        });
+        (Self::of(common, options.servers, &options.disabled), heard)
+    }
+
+    fn of(common: Arc<Common>, servers: Vec<ServerConfig>, disabled: &[String]) -> Self {
+        let servers = servers
+            .into_iter()
+            .map(|config| {
+                let off = disabled.contains(&config.name);
+                (config.name.clone(), Server::new(config, &common, off))
+            })
+            .collect();
+        Self(Arc::new(Inner {
+            common,
+            servers: Mutex::new(servers),
+            starting: tokio::sync::Mutex::new(false),
+        }))
+    }
+
+    /// Servers of an agent's own: another set, whose news go to the same session and which ends with it.
+    pub fn for_agent(&self, servers: Vec<ServerConfig>) -> Self {
+        Self::of(Arc::clone(&self.0.common), servers, &[])
+    }
+
+    /// Starts what has to be started for the tools to be known, and waits for it within the budget.
+    pub async fn ready(&self) {
+        let mut started = self.0.starting.lock().await;
+        if std::mem::replace(&mut *started, true) {
+            return;
+        }
+        let unknown: Vec<Arc<Server>> =
+            self.servers().values().filter(|server| server.is_unknown()).cloned().collect();
+        self.start(unknown).await;
+    }
+
+    /// Starts everything that is not disabled, whether or not its tools are known.
+    pub async fn connect_all(&self) {
+        let mut started = self.0.starting.lock().await;
+        *started = true;
+        let idle: Vec<Arc<Server>> =
+            self.servers().values().filter(|server| server.is_idle()).cloned().collect();
+        self.start(idle).await;
+    }
+
+    async fn start(&self, servers: Vec<Arc<Server>>) {
+        let permits = Arc::new(Semaphore::new(AT_ONCE));
+        let mut starts: FuturesUnordered<_> = servers
+            .into_iter()
+            .map(|server| {
+                let permits = Arc::clone(&permits);
+                // A task of its own: a server that is late goes on starting when nobody waits for it any more.
+                tokio::spawn(async move {
+                    let _permit = permits.acquire().await;
+                    // The failure is the server's status and has been told.
+                    let _ = server.connection().await;
+                })
+            })
+            .collect();
+        let all = async { while starts.next().await.is_some() {} };
+        let _ = tokio::time::timeout(START_BUDGET, all).await;
+    }
+
+    /// The tools that are there now, by name.
+    pub fn tools(&self) -> Vec<Arc<dyn Tool>> {
+        let mut names = Names::default();
+        let mut tools: Vec<Arc<dyn Tool>> = Vec::new();
+        for server in self.servers().values() {
+            let Some(offer) = server.offer() else { continue };
+            for offered in offer.tools.iter().filter(|tool| server.config().wants(&tool.name)) {
+                let name = names.name(server.name(), &offered.name);
+                tools.push((self.0.common.guard)(Arc::new(McpTool::new(server, name, offered))));
+            }
+        }
+        tools.sort_by(|a, b| a.spec().name.cmp(&b.spec().name));
+        tools
+    }
+
+    /// Changes whenever [`McpHost::tools`] may have changed.
+    pub fn generation(&self) -> u64 {
+        self.0.common.generation.load(Ordering::Relaxed)
+    }
+
+    pub fn is_empty(&self) -> bool {
+        self.servers().is_empty()
+    }
+
+    pub fn reports(&self) -> Vec<ServerReport> {
+        self.servers().values().map(|server| server.report()).collect()
+    }
+
+    /// The servers as `session.mcp_servers_loaded` lists them.
+    pub fn summaries(&self) -> Vec<Value> {
+        let summary = |report: ServerReport| {
+            let transport = report.transport;
+            let mut summary = serde_json::to_value(report).unwrap_or_default();
+            summary["transport"] = json!(transport);
+            summary
+        };
+        self.reports().into_iter().map(summary).collect()
+    }
+
+    pub fn set_interest(&self, interest: Interest, answered: bool) {
+        self.0.common.pending.set(interest, answered);
+    }
+
+    /// Whether there are hooks to ask before a call.
+    pub fn set_hooked(&self, hooked: bool) {
+        self.0.common.hooked.store(hooked, Ordering::Relaxed);
+    }
+
+    pub fn set_sampler(&self, sampler: Arc<dyn Sampler>) {
+        *self.0.common.sampler.write().unwrap_or_else(PoisonError::into_inner) = Some(sampler);
+    }
+
+    pub fn is_running(&self, name: &str) -> bool {
+        self.find(name).is_ok_and(|server| server.is_running())
+    }
+
+    /// What a server that is connected offers: name and `_meta` of each tool.
+    pub async fn list_tools(&self, name: &str) -> Result<Vec<(String, Option<Value>)>, HostError> {
+        let server = self.connected(name)?;
+        let offer = server.offer().unwrap_or_default();
+        let wanted = offer.tools.iter().filter(|tool| server.config().wants(&tool.name));
+        Ok(wanted.map(|tool| (tool.name.clone(), tool.meta.clone())).collect())
+    }
+
+    pub async fn enable(&self, name: &str) -> Result<(), HostError> {
+        let server = self.find(name)?;
+        if server.is_disabled() {
+            server.reset().await;
+        }
+        self.connect(&server).await
+    }
+
+    pub async fn disable(&self, name: &str) -> Result<(), HostError> {
+        self.find(name)?.disable().await;
+        Ok(())
+    }
+
+    pub async fn stop(&self, name: &str) -> Result<(), HostError> {
+        self.find(name)?.stop().await;
+        Ok(())
+    }
+
+    /// Starts a server, with another configuration if one is given.
+    pub async fn restart(&self, name: &str, config: Option<ServerConfig>) -> Result<(), HostError> {
+        let known = self.find(name);
+        if let Ok(server) = &known {
+            server.stop().await;
+        }
+        let server = match (config, known) {
+            (Some(config), _) => {
+                let server = Server::new(config, &self.0.common, false);
+                self.servers().insert(name.to_owned(), Arc::clone(&server));
+                server
+            }
+            (None, Ok(server)) => {
+                server.reset().await;
+                server
+            }
+            (None, Err(error)) => return Err(error),
+        };
+        self.connect(&server).await
+    }
+
+    /// Puts other servers in the place of those there are. What stays the same stays connected.
+    pub async fn replace(&self, configs: Vec<ServerConfig>, disabled: &[String]) {
+        let mut next = BTreeMap::new();
+        let mut gone = Vec::new();
+        {
+            let mut servers = self.servers();
+            for config in configs {
+                let off = disabled.contains(&config.name);
+                let same = servers
+                    .get(&config.name)
+                    .filter(|server| *server.config() == config && server.is_disabled() == off)
+                    .cloned();
+                let server = same.unwrap_or_else(|| Server::new(config, &self.0.common, off));
+                next.insert(server.name().to_owned(), server);
+            }
+            for (name, server) in std::mem::take(&mut *servers) {
+                if next.get(&name).is_none_or(|kept| !Arc::ptr_eq(kept, &server)) {
+                    gone.push(server);
+                }
+            }
+            *servers = next;
+        }
+        for server in gone {
+            server.stop().await;
+        }
+        *self.0.starting.lock().await = false;
+        self.0.common.tools_changed();
+    }
+
+    async fn connect(&self, server: &Arc<Server>) -> Result<(), HostError> {
+        match server.connection().await {
+            Ok(_) => Ok(()),
+            Err(error) => Err(HostError::Failed(format!("MCP server \"{}\": {error}", server.name()))),
+        }
+    }
+
+    /// Calls a tool for someone who is not the model. The answer is that of `tools/call`.
+    pub async fn call(
+        &self,
+        name: &str,
+        tool: &str,
+        arguments: Map<String, Value>,
+    ) -> Result<Value, HostError> {
+        let server = self.connected(name)?;
+        let connection = server.connection().await.map_err(HostError::Failed)?;
+        let (progress, _unheard) = mpsc::channel(UNHEARD);
+        let context = ToolContext { cancel: CancellationToken::new(), progress };
+        let listener = Listener { call_id: String::new(), context };
+        let answer = connection.call(tool, arguments, None, server.config().timeout, listener).await;
+        answer.map_err(|error| match error {
+            CallError::Refused(error) | CallError::TimedOut(error) | CallError::Lost(error) => {
+                HostError::Failed(error)
+            }
+            CallError::Cancelled => HostError::Failed("the call was cancelled".to_owned()),
+        })
+    }
+
+    pub async fn read_resource(&self, name: &str, uri: &str) -> Result<Value, HostError> {
+        let connection = self.connected(name)?.connection().await.map_err(HostError::Failed)?;
+        connection
+            .read_resource(uri)
+            .await
+            .map_err(|error| HostError::Failed(format!("resource {uri}: {error}")))
+    }
+
+    pub async fn resources(&self, name: &str, cursor: Option<String>) -> Result<Value, HostError> {
+        let connection = self.connected(name)?.connection().await.map_err(HostError::Failed)?;
+        connection.resources(cursor).await.map_err(HostError::Failed)
+    }
+
+    pub async fn resource_templates(&self, name: &str, cursor: Option<String>) -> Result<Value, HostError> {
+        let connection = self.connected(name)?.connection().await.map_err(HostError::Failed)?;
+        connection.resource_templates(cursor).await.map_err(HostError::Failed)
+    }
+
+    /// Asks the model as a server would. `Err` is why there is no answer.
+    pub async fn sample(&self, request: Value) -> Result<Value, String> {
+        self.0.common.sample(request).await
+    }
+
+    /// Begins a login at a remote server. The address is where a person goes on; the rest happens by itself.
+    pub async fn login(&self, name: &str, login: Login) -> Result<Option<String>, HostError> {
+        let server = self.find(name)?;
+        let authority = server.authority().ok_or_else(|| HostError::NotRemote(name.to_owned()))?;
+        if login.force {
+            authority.logins().forget();
+        } else {
+            server.reset().await;
+            if server.connection().await.is_ok() {
+                return Ok(None);
+            }
+        }
+        let started = authority.logins().start(&login.client_name).await.map_err(HostError::Failed)?;
+        let url = started.authorization_url.clone();
+        tokio::spawn(async move {
+            match started.finish(&login.goodbye).await {
+                Ok(()) => {
+                    server.reset().await;
+                    // The failure is the server's status and has been told.
+                    let _ = server.connection().await;
+                }
+                Err(error) => tracing::warn!(server = server.name(), %error, "a login failed"),
+            }
+        });
+        Ok(Some(url))
+    }
+
+    /// Whether a request for a token was waiting under this id.
+    pub fn answer_oauth(&self, request_id: &str, token: Option<Token>) -> bool {
+        self.0.common.pending.tokens.answer(request_id, token)
+    }
+
+    pub fn answer_elicitation(&self, request_id: &str, answer: ElicitationAnswer) -> bool {
+        self.0.common.pending.elicitations.answer(request_id, answer)
+    }
+
+    pub fn answer_sampling(&self, request_id: &str, answer: Option<Value>) -> bool {
+        self.0.common.pending.samplings.answer(request_id, answer)
+    }
+
+    /// Ends all servers and waits until their programs are gone.
+    pub async fn shutdown(&self) {
+        self.0.common.launcher.shutdown().await;
+    }
+
+    pub fn has(&self, name: &str) -> bool {
+        self.servers().contains_key(name)
+    }
+
+    fn find(&self, name: &str) -> Result<Arc<Server>, HostError> {
+        self.servers().get(name).cloned().ok_or_else(|| HostError::NotConfigured(name.to_owned()))
+    }
+
+    fn connected(&self, name: &str) -> Result<Arc<Server>, HostError> {
+        let server = self.find(name).ok().filter(|server| server.is_running());
+        server.ok_or_else(|| HostError::NotConnected(name.to_owned()))
+    }
+
+    fn servers(&self) -> MutexGuard<'_, BTreeMap<String, Arc<Server>>> {
+        self.0.servers.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// How a login is to be.
+#[derive(Debug, Clone)]
+pub struct Login {
+    /// Forget the login that there is.
+    pub force: bool,
+    /// What the server is told that we are.
+    pub client_name: String,
+    /// What the browser shows in the end.
+    pub goodbye: String,
+}

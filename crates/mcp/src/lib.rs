@@ -1,0 +1,38 @@
+//! MCP servers: their configuration, their connections and their tools.
+//!
+//! A [`McpHost`] holds the servers of one session. Nothing is started before [`McpHost::ready`]; a server whose tools are
+//! known from an earlier run is not started before one of them is called. What happens to servers is told as
+//! [`News`], in the vocabulary of the session's events. No type of the protocol library leaves this crate.
+
+mod cache;
+mod client;
+pub mod config;
+mod connection;
+mod expand;
+pub mod files;
+mod host;
+mod http;
+mod login;
+mod naming;
+mod oauth;
+mod outcome;
+mod pending;
+mod process;
+mod server;
+mod sse;
+mod stdio;
+mod tool;
+
+pub use config::{ConfigError, Layer, ServerConfig, Source};
+pub use expand::expand;
+pub use host::{HostError, HostOptions, Login, McpHost, News, SamplingPermit, ToolGuard};
+pub use oauth::Token;
+pub use pending::{ElicitationAnswer, Interest};
+pub use server::ServerReport;
+
+use futures_util::future::BoxFuture;
+
+/// Asks the session's model on behalf of a server. The request and the answer are those of `sampling/createMessage`.
+pub trait Sampler: Send + Sync {
+    fn sample(&self, request: serde_json::Value) -> BoxFuture<'static, Result<serde_json::Value, String>>;
+}

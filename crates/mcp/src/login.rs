@@ -1,0 +1,179 @@
+//! Logins of people at remote servers: OAuth with a browser, once, and a token on disk that is renewed from then on.
+
+use std::hash::{DefaultHasher, Hash, Hasher};
+use std::path::PathBuf;
+use std::time::Duration;
+
+use async_trait::async_trait;
+use rmcp::transport::auth::{
+    AuthError, AuthorizationManager, AuthorizationRequest, AuthorizationSession, CredentialStore,
+    StoredCredentials,
+};
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::net::TcpListener;
+
+use crate::cache::write_private;
+
+/// How long a person may take in the browser.
+const LOGIN_PATIENCE: Duration = Duration::from_secs(600);
+/// How long servers may take to say how a login works, and to renew a token.
+const EXCHANGE_PATIENCE: Duration = Duration::from_secs(30);
+/// The longest request of a browser that comes back.
+const MAX_CALLBACK: usize = 16 << 10;
+
+/// The login at one server, kept in a file of its own.
+#[derive(Debug, Clone)]
+pub(crate) struct Logins {
+    url: String,
+    client_id: Option<String>,
+    file: TokenFile,
+}
+
+#[derive(Debug, Clone)]
+struct TokenFile(PathBuf);
+
+/// What a person is to do, and the wait for it.
+pub(crate) struct Started {
+    pub(crate) authorization_url: String,
+    session: AuthorizationSession,
+    listener: TcpListener,
+}
+
+impl Logins {
+    pub(crate) fn new(dir: PathBuf, url: &str, client_id: Option<String>) -> Self {
+        let mut hasher = DefaultHasher::new();
+        (url, &client_id).hash(&mut hasher);
+        let file = TokenFile(dir.join(format!("{:016x}.json", hasher.finish())));
+        Self { url: url.to_owned(), client_id, file }
+    }
+
+    /// The token of an earlier login, renewed if it is due.
+    pub(crate) async fn token(&self) -> Option<String> {
+        if !self.file.0.is_file() {
+            return None;
+        }
+        let found = async { self.restored().await?.get_access_token().await };
+        tokio::time::timeout(EXCHANGE_PATIENCE, found).await.ok()?.ok()
+    }
+
+    /// Another token than the one that was refused.
+    pub(crate) async fn refreshed(&self) -> Option<String> {
+        if !self.file.0.is_file() {
+            return None;
+        }
+        let found = async {
+            let manager = self.restored().await?;
+            manager.refresh_token().await?;
+            manager.get_access_token().await
+        };
+        tokio::time::timeout(EXCHANGE_PATIENCE, found).await.ok()?.ok()
+    }
+
+    pub(crate) fn forget(&self) {
+        // What is not there need not be removed.
+        let _ = std::fs::remove_file(&self.file.0);
+    }
+
+    async fn manager(&self) -> Result<AuthorizationManager, AuthError> {
+        let mut manager = AuthorizationManager::new_allowing_private_addresses(self.url.as_str()).await?;
+        manager.set_credential_store(self.file.clone());
+        Ok(manager)
+    }
+
+    async fn restored(&self) -> Result<AuthorizationManager, AuthError> {
+        let mut manager = self.manager().await?;
+        if manager.initialize_from_store().await? {
+            Ok(manager)
+        } else {
+            Err(AuthError::AuthorizationRequired)
+        }
+    }
+
+    /// Finds out how the login works, registers with the server if it does not know us, and waits for a browser.
+    pub(crate) async fn start(&self, client_name: &str) -> Result<Started, String> {
+        let listener = TcpListener::bind("127.0.0.1:0")
+            .await
+            .map_err(|error| format!("cannot listen for the browser: {error}"))?;
+        let port = listener.local_addr().map_err(|error| error.to_string())?.port();
+        let prepared = async {
+            let mut manager = self.manager().await?;
+            let metadata = manager.resolve_metadata().await?.metadata;
+            manager.set_metadata(metadata);
+            let mut request = AuthorizationRequest::new(format!("http://127.0.0.1:{port}/callback"))
+                .with_client_name(client_name);
+            if let Some(id) = &self.client_id {
+                request = request.with_preregistered_client(id);
+            }
+            AuthorizationSession::new(manager, request).await.map_err(|(_, error)| error)
+        };
+        let session = tokio::time::timeout(EXCHANGE_PATIENCE, prepared)
+            .await
+            .map_err(|_| "the server does not say how to log in".to_owned())?
+            .map_err(|error| error.to_string())?;
+        Ok(Started { authorization_url: session.get_authorization_url().to_owned(), session, listener })
+    }
+}
+
+impl Started {
+    /// Waits for the browser to come back with the code, and exchanges it for a token.
+    pub(crate) async fn finish(self, goodbye: &str) -> Result<(), String> {
+        let Started { session, listener, .. } = self;
+        let wait = async {
+            loop {
+                let (mut browser, _) = listener.accept().await.map_err(|error| error.to_string())?;
+                let mut request = Vec::new();
+                let mut buffer = [0; 2048];
+                while !request.windows(4).any(|end| end == b"\r\n\r\n") && request.len() < MAX_CALLBACK {
+                    match browser.read(&mut buffer).await {
+                        Ok(length @ 1..) => request.extend_from_slice(&buffer[..length]),
+                        _ => break,
+                    }
+                }
+                let request = String::from_utf8_lossy(&request);
+                let target = request.split_whitespace().nth(1).unwrap_or_default();
+                let answer = format!(
+                    "HTTP/1.1 200 OK\r\ncontent-type: text/plain; charset=utf-8\r\ncontent-length: {}\r\n\
+                     connection: close\r\n\r\n{goodbye}",
+                    goodbye.len()
+                );
+                // Browsers also ask for icons; only the callback ends the wait.
+                let is_callback = target.starts_with("/callback");
+                let _ = browser.write_all(answer.as_bytes()).await;
+                if is_callback {
+                    return session
+                        .handle_callback_url(&format!("http://127.0.0.1{target}"))
+                        .await
+                        .map(drop)
+                        .map_err(|error| error.to_string());
+                }
+            }
+        };
+        tokio::time::timeout(LOGIN_PATIENCE, wait).await.map_err(|_| "nobody logged in".to_owned())?
+    }
+}
+
+#[async_trait]
+impl CredentialStore for TokenFile {
+    async fn load(&self) -> Result<Option<StoredCredentials>, AuthError> {
+        match std::fs::read(&self.0) {
+            Ok(text) => Ok(serde_json::from_slice(&text).ok()),
+            Err(error) if error.kind() == std::io::ErrorKind::NotFound => Ok(None),
+            Err(error) => Err(AuthError::CredentialStoreError(error.to_string())),
+        }
+    }
+
+    async fn save(&self, credentials: StoredCredentials) -> Result<(), AuthError> {
+        let failed = |error: String| AuthError::CredentialStoreError(error);
+        let text = serde_json::to_vec(&credentials).map_err(|error| failed(error.to_string()))?;
+        write_private(&self.0, &text).map_err(|error| failed(error.to_string()))
+    }
+
+    async fn clear(&self) -> Result<(), AuthError> {
+        match std::fs::remove_file(&self.0) {
+            Err(error) if error.kind() != std::io::ErrorKind::NotFound => {
+                Err(AuthError::CredentialStoreError(error.to_string()))
+            }
+            _ => Ok(()),
+        }
+    }
+}

@@ -1,0 +1,250 @@
+//! The token that a remote server wants: from the host of the session if it said that it has them, from an earlier login
+//! otherwise.
+
+use std::path::PathBuf;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex as StdMutex, PoisonError};
+use std::time::Duration;
+
+use hangar_protocol::data::{
+    McpOauthChallenge, McpOauthCompleted, McpOauthReason, McpOauthRequired, McpOauthStaticClient,
+};
+use tokio::sync::Mutex;
+
+use crate::config::OAuthClient;
+use crate::host::Common;
+use crate::login::Logins;
+use crate::pending::Interest;
+
+/// How long the description of a protected resource may take.
+const METADATA_PATIENCE: Duration = Duration::from_secs(10);
+/// The largest description that is passed on.
+const MAX_METADATA: usize = 64 << 10;
+
+/// A token that a host gave.
+#[derive(Clone, PartialEq, Eq)]
+pub struct Token(pub String);
+
+impl std::fmt::Debug for Token {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("Token(..)")
+    }
+}
+
+/// Why a server did not take a request.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Rejection {
+    kind: RejectionKind,
+    challenge: McpOauthChallenge,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum RejectionKind {
+    /// 401: no token, or one that is not good any more.
+    Unauthorized,
+    /// 403: a good token that may not do this.
+    Forbidden,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+#[error("the server wants a login")]
+pub(crate) struct NeedsAuth;
+
+impl Rejection {
+    pub(crate) fn unauthorized(header: &str) -> Self {
+        Self { kind: RejectionKind::Unauthorized, challenge: parse_challenge(header) }
+    }
+
+    pub(crate) fn forbidden(header: &str) -> Self {
+        Self { kind: RejectionKind::Forbidden, challenge: parse_challenge(header) }
+    }
+}
+
+/// Reads `Bearer a="x", b=y`.
+fn parse_challenge(header: &str) -> McpOauthChallenge {
+    let mut challenge = McpOauthChallenge::default();
+    let mut rest = header.trim_start().split_once(' ').map_or("", |(_, parameters)| parameters);
+    while let Some((name, after)) = rest.split_once('=') {
+        let (value, next) = match after.strip_prefix('"') {
+            Some(quoted) => quoted.split_once('"').unwrap_or((quoted, "")),
+            None => after.split_once(',').unwrap_or((after, "")),
+        };
+        let value = Some(value.trim().to_owned());
+        match name.trim().trim_start_matches(',').trim() {
+            "resource_metadata" => challenge.resource_metadata_url = value,
+            "scope" => challenge.scope = value,
+            "error" => challenge.error = value,
+            _ => {}
+        }
+        rest = next;
+    }
+    challenge
+}
+
+/// Keeps the token of one server. However many requests are refused at once, one of them gets the next token.
+pub(crate) struct Authority {
+    server: String,
+    url: String,
+    client: OAuthClient,
+    common: Arc<Common>,
+    logins: Logins,
+    current: Mutex<Current>,
+    /// The description of the resource, as it was last seen.
+    metadata: StdMutex<Option<String>>,
+    refused: AtomicBool,
+}
+
+#[derive(Default)]
+struct Current {
+    token: Option<String>,
+    /// Whether the login on disk was looked for.
+    looked: bool,
+}
+
+impl Authority {
+    pub(crate) fn new(
+        server: &str,
+        url: &str,
+        client: OAuthClient,
+        common: Arc<Common>,
+        tokens_dir: PathBuf,
+    ) -> Self {
+        Self {
+            server: server.to_owned(),
+            url: url.to_owned(),
+            logins: Logins::new(tokens_dir, url, client.id.clone()),
+            client,
+            common,
+            current: Mutex::default(),
+            metadata: StdMutex::default(),
+            refused: AtomicBool::new(false),
+        }
+    }
+
+    pub(crate) fn logins(&self) -> &Logins {
+        &self.logins
+    }
+
+    /// Whether the last request for a token was in vain.
+    pub(crate) fn is_refused(&self) -> bool {
+        self.refused.load(Ordering::Relaxed)
+    }
+
+    /// Forgets what is known, so that the next request looks anew.
+    pub(crate) async fn reset(&self) {
+        *self.current.lock().await = Current::default();
+        self.refused.store(false, Ordering::Relaxed);
+    }
+
+    /// The token of the moment, if there is one.
+    pub(crate) async fn bearer(&self) -> Option<String> {
+        let mut current = self.current.lock().await;
+        if !current.looked && current.token.is_none() {
+            current.looked = true;
+            if !self.common.pending.is_answered(Interest::OAuth) {
+                current.token = self.logins.token().await;
+            }
+        }
+        current.token.clone()
+    }
+
+    /// Gets another token after `rejected` was refused.
+    pub(crate) async fn renew(&self, rejected: Option<&str>, rejection: &Rejection) -> Result<(), NeedsAuth> {
+        let mut current = self.current.lock().await;
+        if current.token.as_deref() != rejected {
+            // Somebody else got one meanwhile.
+            return Ok(());
+        }
+        let next = if self.common.pending.is_answered(Interest::OAuth) {
+            self.ask_host(rejected.is_some(), rejection).await
+        } else if rejected.is_some() && rejection.kind == RejectionKind::Unauthorized {
+            self.logins.refreshed().await
+        } else {
+            None
+        };
+        self.refused.store(next.is_none(), Ordering::Relaxed);
+        current.token = next;
+        if current.token.is_some() { Ok(()) } else { Err(NeedsAuth) }
+    }
+
+    async fn ask_host(&self, had_one: bool, rejection: &Rejection) -> Option<String> {
+        let reason = match (rejection.kind, had_one) {
+            (RejectionKind::Forbidden, _) => McpOauthReason::Upscope,
+            (RejectionKind::Unauthorized, false) => McpOauthReason::Initial,
+            (RejectionKind::Unauthorized, true) => McpOauthReason::Refresh,
+        };
+        let token = self.ask_for(reason, rejection).await;
+        if token.is_none() && reason == McpOauthReason::Refresh {
+            // What cannot be renewed may be had anew.
+            return self.ask_for(McpOauthReason::Reauth, rejection).await;
+        }
+        token
+    }
+
+    async fn ask_for(&self, reason: McpOauthReason, rejection: &Rejection) -> Option<String> {
+        let request_id = self.common.fresh_id();
+        let question = self.common.pending.tokens.open(&request_id);
+        let challenge = &rejection.challenge;
+        let resource_metadata = self.metadata(challenge.resource_metadata_url.as_deref()).await;
+        let required = McpOauthRequired {
+            request_id: request_id.clone(),
+            server_name: self.server.clone(),
+            server_url: self.url.clone(),
+            reason,
+            static_client_config: self.client.id.clone().map(|client_id| McpOauthStaticClient {
+                client_id,
+                public_client: self.client.public,
+                grant_type: self.client.machine.then(|| "client_credentials".to_owned()),
+            }),
+            www_authenticate_params: Some(challenge.clone()),
+            resource_metadata,
+        };
+        self.common.tell(required).await;
+        let token = question.answer().await.flatten();
+        let outcome = if token.is_some() { "token" } else { "cancelled" }.to_owned();
+        self.common.tell(McpOauthCompleted { request_id, outcome }).await;
+        token.map(|Token(token)| token)
+    }
+
+    /// The description of the protected resource, as the server writes it.
+    async fn metadata(&self, url: Option<&str>) -> Option<String> {
+        let remembered = || self.metadata.lock().unwrap_or_else(PoisonError::into_inner).clone();
+        let Some(url) = url else { return remembered() };
+        let fetched = async {
+            let response = self.common.http().ok()?.get(url).send().await.ok()?;
+            let text = response.error_for_status().ok()?.text().await.ok()?;
+            (text.len() <= MAX_METADATA).then_some(text)
+        };
+        let text = tokio::time::timeout(METADATA_PATIENCE, fetched).await.ok().flatten();
+        if text.is_some() {
+            self.metadata.lock().unwrap_or_else(PoisonError::into_inner).clone_from(&text);
+        }
+        text.or_else(remembered)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn check(header: &str, url: Option<&str>, scope: Option<&str>, error: Option<&str>) {
+        let owned = |text: Option<&str>| text.map(str::to_owned);
+        let expected =
+            McpOauthChallenge { resource_metadata_url: owned(url), scope: owned(scope), error: owned(error) };
+        assert_eq!(parse_challenge(header), expected);
+    }
+
+    #[test]
+    fn challenges_are_read() {
+        check(
+            r#"Bearer resource_metadata="http://h/.well-known/x", scope="a b", error="invalid_token""#,
+            Some("http://h/.well-known/x"),
+            Some("a b"),
+            Some("invalid_token"),
+        );
+        check("Bearer error=invalid_token, scope=x", None, Some("x"), Some("invalid_token"));
+        check(r#"Bearer realm="r""#, None, None, None);
+        check("Bearer", None, None, None);
+        check("", None, None, None);
+    }
+}

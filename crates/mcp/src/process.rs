@@ -1,0 +1,147 @@
+//! Starts the programs of servers, and ends them with everything they started.
+
+use std::ffi::OsString;
+use std::io;
+use std::path::PathBuf;
+use std::process::Stdio;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+use hangar_process::{Group, MARK, command_in_own_session};
+use tokio::io::{AsyncRead, AsyncReadExt};
+use tokio::process::{Child, ChildStdin, ChildStdout};
+use tokio_util::sync::{CancellationToken, DropGuard};
+use tokio_util::task::TaskTracker;
+
+use crate::config::Program;
+
+/// How long a program that was asked to end may take to tidy up.
+const GRACE: Duration = Duration::from_millis(300);
+/// How long closing waits for programs that were sent a signal no process can refuse.
+const CLOSING_LIMIT: Duration = Duration::from_secs(5);
+/// Bytes kept of what a program says on its standard error, for the message when it fails.
+const COMPLAINT: usize = 2 * 1024;
+
+/// What every program is given.
+pub(crate) struct Launcher {
+    /// The environment; nothing else is inherited.
+    env: Vec<(OsString, OsString)>,
+    /// Where relative directories start, and where programs work that name none.
+    cwd: PathBuf,
+    /// Tells the processes of this host from those of others.
+    mark: String,
+    next: AtomicU64,
+    keepers: TaskTracker,
+    closing: CancellationToken,
+}
+
+/// A running program. Dropping it ends the program.
+pub(crate) struct Running {
+    pub(crate) stdin: ChildStdin,
+    pub(crate) stdout: ChildStdout,
+    pub(crate) complaint: Complaint,
+    pub(crate) life: DropGuard,
+}
+
+/// The last words of a program on its standard error.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct Complaint(Arc<Mutex<Vec<u8>>>);
+
+impl Launcher {
+    pub(crate) fn new(
+        env: Vec<(OsString, OsString)>,
+        secrets: &[String],
+        cwd: PathBuf,
+        session_id: &str,
+    ) -> Self {
+        let is_secret = |name: &OsString| secrets.iter().any(|secret| name == secret.as_str());
+        Self {
+            env: env.into_iter().filter(|(name, _)| !is_secret(name)).collect(),
+            cwd,
+            mark: format!("mcp:{session_id}:"),
+            next: AtomicU64::new(1),
+            keepers: TaskTracker::new(),
+            closing: CancellationToken::new(),
+        }
+    }
+
+    /// Starts a program. This is the only place where one is started.
+    pub(crate) fn spawn(self: &Arc<Self>, program: &Program) -> io::Result<Running> {
+        if self.closing.is_cancelled() {
+            return Err(io::Error::other("the session is closing"));
+        }
+        let mark = format!("{}{}.", self.mark, self.next.fetch_add(1, Ordering::Relaxed));
+        let cwd = program.cwd.as_ref().map_or_else(|| self.cwd.clone(), |cwd| self.cwd.join(cwd));
+        let mut command = command_in_own_session(&program.command);
+        command
+            .args(&program.args)
+            .current_dir(cwd)
+            .env_clear()
+            .envs(self.env.iter().map(|(name, value)| (name, value)))
+            .envs(&program.env)
+            .env(MARK, &mark)
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped());
+        let mut child = command.spawn()?;
+        let no_pipe = || io::Error::other("the process has no pipes");
+        let group = Group::guarded(&child, mark).ok_or_else(no_pipe)?;
+        let stdin = child.stdin.take().ok_or_else(no_pipe)?;
+        let stdout = child.stdout.take().ok_or_else(no_pipe)?;
+        let complaint = Complaint::default();
+        if let Some(stderr) = child.stderr.take() {
+            tokio::spawn(complaint.clone().listen(stderr));
+        }
+        let life = self.closing.child_token();
+        self.keepers.spawn(keep(child, group, life.clone()));
+        Ok(Running { stdin, stdout, complaint, life: life.drop_guard() })
+    }
+
+    /// Ends every program and waits until it is gone. None can be started afterwards.
+    pub(crate) async fn shutdown(&self) {
+        self.closing.cancel();
+        self.keepers.close();
+        // A process that the kernel cannot end must not keep us from ending.
+        let _ = tokio::time::timeout(CLOSING_LIMIT, self.keepers.wait()).await;
+    }
+}
+
+/// Waits for the end of a program, or brings it about.
+async fn keep(mut child: Child, mut group: Group, life: CancellationToken) {
+    let mut waited = tokio::select! {
+        _ = child.wait() => true,
+        () = life.cancelled() => false,
+    };
+    if !waited {
+        group.terminate();
+        waited = tokio::time::timeout(GRACE, child.wait()).await.is_ok();
+    }
+    if waited {
+        group.leader_ended();
+    }
+    group.kill();
+    if !waited {
+        let _ = child.wait().await;
+    }
+}
+
+impl Complaint {
+    /// Reads on to the end, so that a chatty program is not stuck on a full pipe.
+    async fn listen(self, mut stderr: impl AsyncRead + Unpin) {
+        let mut buffer = [0; 4096];
+        while let Ok(length @ 1..) = stderr.read(&mut buffer).await {
+            let mut kept = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+            kept.extend_from_slice(&buffer[..length]);
+            let surplus = kept.len().saturating_sub(COMPLAINT);
+            kept.drain(..surplus);
+        }
+    }
+
+    /// The last line, if there is one.
+    pub(crate) fn last_line(&self) -> Option<String> {
+        let kept = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let text = String::from_utf8_lossy(&kept);
+        text.lines().rev().map(str::trim).find(|line| !line.is_empty()).map(str::to_owned)
+    }
+}

@@ -1,0 +1,368 @@
+//! One server of a session: whether it runs, what it offers, and how it comes back after it died.
+
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use hangar_agent::tool::ToolOutcome;
+use hangar_protocol::data::{McpServerStatusChanged, McpToolsListChanged};
+use serde::Serialize;
+use serde_json::{Map, Value, json};
+use tokio::time::Instant;
+
+use crate::cache::Offer;
+use crate::client::Listener;
+use crate::config::{ServerConfig, Source};
+use crate::connection::{CallError, Connection};
+use crate::host::Common;
+use crate::oauth::Authority;
+use crate::outcome;
+
+/// How long one server may take to start.
+const START_LIMIT: Duration = Duration::from_secs(60);
+/// The first wait before a server that failed is tried again; each failure in a row doubles it.
+const FIRST_BACKOFF: Duration = Duration::from_secs(1);
+const LONGEST_BACKOFF: Duration = Duration::from_secs(60);
+
+pub(crate) struct Server {
+    config: ServerConfig,
+    common: Arc<Common>,
+    authority: Option<Arc<Authority>>,
+    state: Mutex<State>,
+    /// Held by whoever connects, so that all others wait for that connection.
+    connecting: tokio::sync::Mutex<()>,
+    /// Whether a change of the tools is being looked into.
+    relisting: AtomicBool,
+}
+
+struct State {
+    phase: Phase,
+    offer: Option<Arc<Offer>>,
+    failures: u32,
+}
+
+enum Phase {
+    /// Not started, and nothing is against it.
+    Idle,
+    Connecting,
+    Connected(Arc<Connection>),
+    Failed {
+        error: String,
+        retry_at: Instant,
+    },
+    NeedsAuth,
+    Disabled,
+    Stopped,
+}
+
+/// How a server is, as events and answers say it.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct ServerReport {
+    pub name: String,
+    pub status: &'static str,
+    pub source: Source,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub display_name: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub error: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub server_metadata: Option<Value>,
+    /// Not in answers, only in events.
+    #[serde(skip)]
+    pub transport: &'static str,
+}
+
+impl Server {
+    pub(crate) fn new(config: ServerConfig, common: &Arc<Common>, disabled: bool) -> Arc<Self> {
+        let authority = config.remote().map(|remote| {
+            let dir = common.tokens_dir.clone();
+            let (url, client) = (&remote.url, remote.oauth.clone());
+            Arc::new(Authority::new(&config.name, url, client, Arc::clone(common), dir))
+        });
+        let offer = if config.cached && !disabled { common.cache.load(&config).map(Arc::new) } else { None };
+        Arc::new(Self {
+            config,
+            common: Arc::clone(common),
+            authority,
+            state: Mutex::new(State {
+                phase: if disabled { Phase::Disabled } else { Phase::Idle },
+                offer,
+                failures: 0,
+            }),
+            connecting: tokio::sync::Mutex::new(()),
+            relisting: AtomicBool::new(false),
+        })
+    }
+
+    pub(crate) fn name(&self) -> &str {
+        &self.config.name
+    }
+
+    pub(crate) fn config(&self) -> &ServerConfig {
+        &self.config
+    }
+
+    pub(crate) fn common(&self) -> &Arc<Common> {
+        &self.common
+    }
+
+    pub(crate) fn authority(&self) -> Option<Arc<Authority>> {
+        self.authority.clone()
+    }
+
+    /// What it offers, as far as it is known and wanted.
+    pub(crate) fn offer(&self) -> Option<Arc<Offer>> {
+        let state = self.state();
+        match state.phase {
+            Phase::Disabled | Phase::Stopped | Phase::NeedsAuth => None,
+            // One that died may come back; one that could not be started has no tools.
+            Phase::Failed { .. } if state.failures > 0 => None,
+            Phase::Idle | Phase::Connecting | Phase::Connected(_) | Phase::Failed { .. } => {
+                state.offer.clone()
+            }
+        }
+    }
+
+    /// Whether it has to be started for its tools to be known.
+    pub(crate) fn is_unknown(&self) -> bool {
+        let state = self.state();
+        matches!(state.phase, Phase::Idle) && state.offer.is_none()
+    }
+
+    /// Whether it was never started and may be.
+    pub(crate) fn is_idle(&self) -> bool {
+        matches!(self.state().phase, Phase::Idle)
+    }
+
+    pub(crate) fn is_running(&self) -> bool {
+        matches!(&self.state().phase, Phase::Connected(connection) if !connection.is_closed())
+    }
+
+    pub(crate) fn is_disabled(&self) -> bool {
+        matches!(self.state().phase, Phase::Disabled)
+    }
+
+    pub(crate) fn report(&self) -> ServerReport {
+        let state = self.state();
+        let (status, error) = state.phase.status();
+        let instructions = state.offer.as_ref().and_then(|offer| offer.instructions.clone());
+        ServerReport {
+            name: self.config.name.clone(),
+            status,
+            source: self.config.source,
+            display_name: self.config.display_name.clone(),
+            error,
+            server_metadata: instructions.map(|instructions| json!({ "instructions": instructions })),
+            transport: self.config.transport(),
+        }
+    }
+
+    /// The connection, made if there is none. However many want it, it is made once.
+    pub(crate) async fn connection(self: &Arc<Self>) -> Result<Arc<Connection>, String> {
+        let _one_at_a_time = self.connecting.lock().await;
+        match &self.state().phase {
+            Phase::Connected(connection) if !connection.is_closed() => return Ok(Arc::clone(connection)),
+            Phase::Disabled => return Err("it is disabled".to_owned()),
+            Phase::Stopped => return Err("it was stopped".to_owned()),
+            Phase::Failed { error, retry_at } if Instant::now() < *retry_at => return Err(error.clone()),
+            Phase::Idle
+            | Phase::Connecting
+            | Phase::Connected(_)
+            | Phase::Failed { .. }
+            | Phase::NeedsAuth => {}
+        }
+        self.connect().await
+    }
+
+    async fn connect(self: &Arc<Self>) -> Result<Arc<Connection>, String> {
+        self.enter(Phase::Connecting).await;
+        let opened = async {
+            let (connection, ended) = Connection::open(self).await?;
+            let offer = connection.offer().await?;
+            Ok::<_, String>((connection, ended, offer))
+        };
+        let opened = tokio::time::timeout(START_LIMIT, opened)
+            .await
+            .unwrap_or_else(|_| Err(format!("it did not start within {} s", START_LIMIT.as_secs())));
+        match opened {
+            Ok((connection, ended, offer)) => {
+                if self.config.cached {
+                    self.common.cache.save(&self.config, &offer);
+                }
+                let connection = Arc::new(connection);
+                {
+                    let mut state = self.state();
+                    state.failures = 0;
+                    state.offer = Some(Arc::new(offer));
+                }
+                self.enter(Phase::Connected(Arc::clone(&connection))).await;
+                self.common.tools_changed();
+                let (server, mine) = (Arc::downgrade(self), Arc::downgrade(&connection));
+                tokio::spawn(async move {
+                    ended.await;
+                    if let (Some(server), Some(connection)) = (server.upgrade(), mine.upgrade()) {
+                        server.lost(&connection).await;
+                    }
+                });
+                Ok(connection)
+            }
+            Err(error) => {
+                let refused = self.authority.as_ref().is_some_and(|authority| authority.is_refused());
+                if refused {
+                    self.enter(Phase::NeedsAuth).await;
+                    return Err("it wants a login".to_owned());
+                }
+                self.fail(error.clone()).await;
+                Err(error)
+            }
+        }
+    }
+
+    /// The connection ended though nobody wanted it to.
+    async fn lost(&self, connection: &Arc<Connection>) {
+        let ours =
+            matches!(&self.state().phase, Phase::Connected(current) if Arc::ptr_eq(current, connection));
+        if ours {
+            let error = connection
+                .last_words()
+                .map_or_else(|| "the connection was lost".to_owned(), |words| format!("it ended: {words}"));
+            // Its tools stay: the next call starts it again.
+            self.enter(Phase::Failed { error, retry_at: Instant::now() }).await;
+        }
+    }
+
+    async fn fail(&self, error: String) {
+        let retry_at = {
+            let mut state = self.state();
+            let wait = FIRST_BACKOFF.saturating_mul(1 << state.failures.min(6)).min(LONGEST_BACKOFF);
+            state.failures += 1;
+            Instant::now() + wait
+        };
+        self.common.cache.forget(&self.config);
+        self.enter(Phase::Failed { error, retry_at }).await;
+        self.common.tools_changed();
+    }
+
+    /// Enters a phase and says so if that can be seen from outside.
+    async fn enter(&self, phase: Phase) {
+        let (status, error) = phase.status();
+        let before = {
+            let mut state = self.state();
+            let quiet = matches!(state.phase, Phase::Idle);
+            let before = (!quiet).then(|| state.phase.status());
+            state.phase = phase;
+            before
+        };
+        if before != Some((status, error.clone())) {
+            let server_name = self.config.name.clone();
+            self.common.tell(McpServerStatusChanged { server_name, status: status.to_owned(), error }).await;
+        }
+    }
+
+    /// Calls a tool. A connection that turns out to be gone is made again once, before the server has heard of the call.
+    pub(crate) async fn call(
+        self: &Arc<Self>,
+        tool: &str,
+        arguments: Map<String, Value>,
+        meta: Option<Map<String, Value>>,
+        listener: Listener,
+    ) -> ToolOutcome {
+        let name = &self.config.name;
+        let cancel = listener.context.cancel.clone();
+        let connection = tokio::select! {
+            connection = self.connection() => connection,
+            () = cancel.cancelled() => return interrupted(),
+        };
+        let connection = match connection {
+            Ok(connection) => connection,
+            Err(error) => return outcome::failure(name, &error),
+        };
+        match connection.call(tool, arguments, meta, self.config.timeout, listener).await {
+            Ok(result) => outcome::of_result(name, &result),
+            Err(CallError::Refused(error) | CallError::Lost(error)) => outcome::failure(name, &error),
+            Err(CallError::TimedOut(error)) => outcome::timeout(name, &error),
+            Err(CallError::Cancelled) => interrupted(),
+        }
+    }
+
+    /// The server says that its tools are others now. A flood of such news is one question.
+    pub(crate) fn tools_changed(self: &Arc<Self>) {
+        if self.relisting.swap(true, Ordering::Relaxed) {
+            return;
+        }
+        let server = Arc::clone(self);
+        tokio::spawn(async move {
+            let Ok(connection) = server.connection().await else {
+                server.relisting.store(false, Ordering::Relaxed);
+                return;
+            };
+            // What changes from here on is news again.
+            server.relisting.store(false, Ordering::Relaxed);
+            if let Ok(offer) = connection.offer().await {
+                if server.config.cached {
+                    server.common.cache.save(&server.config, &offer);
+                }
+                server.state().offer = Some(Arc::new(offer));
+                server.common.tell(McpToolsListChanged { server_name: server.name().to_owned() }).await;
+                server.common.tools_changed();
+            }
+        });
+    }
+
+    pub(crate) async fn disable(&self) {
+        self.leave(Phase::Disabled).await;
+    }
+
+    pub(crate) async fn stop(&self) {
+        self.leave(Phase::Stopped).await;
+    }
+
+    /// Lets a server that was stopped, disabled or unlucky be started again.
+    pub(crate) async fn reset(&self) {
+        if let Some(authority) = &self.authority {
+            authority.reset().await;
+        }
+        let mut state = self.state();
+        state.failures = 0;
+        if !matches!(state.phase, Phase::Connected(_)) {
+            state.phase = Phase::Idle;
+        }
+    }
+
+    async fn leave(&self, phase: Phase) {
+        let old = {
+            let mut state = self.state();
+            match std::mem::replace(&mut state.phase, Phase::Connecting) {
+                Phase::Connected(connection) => Some(connection),
+                _ => None,
+            }
+        };
+        self.enter(phase).await;
+        if let Some(connection) = old {
+            connection.close();
+        }
+        self.common.tools_changed();
+    }
+
+    fn state(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Phase {
+    fn status(&self) -> (&'static str, Option<String>) {
+        match self {
+            Phase::Idle | Phase::Connecting => ("pending", None),
+            Phase::Connected(_) => ("connected", None),
+            Phase::Failed { error, .. } => ("failed", Some(error.clone())),
+            Phase::NeedsAuth => ("needs-auth", None),
+            Phase::Disabled => ("disabled", None),
+            Phase::Stopped => ("stopped", None),
+        }
+    }
+}
+
+fn interrupted() -> ToolOutcome {
+    ToolOutcome::of(hangar_agent::tool::ToolStatus::Interrupted, hangar_agent::conversation::INTERRUPTED)
+}

@@ -1,0 +1,99 @@
+//! Messages over the standard streams of a program: one line of JSON each.
+
+use std::io;
+
+use rmcp::service::{RoleClient, RxJsonRpcMessage, TxJsonRpcMessage};
+use rmcp::transport::Transport;
+use tokio::io::{AsyncBufReadExt, AsyncWriteExt, BufReader};
+use tokio::process::{ChildStdin, ChildStdout};
+use tokio::sync::mpsc;
+use tokio_util::sync::DropGuard;
+
+use crate::process::Running;
+
+/// The longest message that is taken. A program that says more in one line is not speaking the protocol.
+const MAX_LINE: usize = 16 << 20;
+/// Messages that may wait in either direction.
+const QUEUE: usize = 32;
+
+pub(crate) struct Stdio {
+    outgoing: mpsc::Sender<Vec<u8>>,
+    incoming: mpsc::Receiver<RxJsonRpcMessage<RoleClient>>,
+    /// Ends the program with the transport.
+    life: Option<DropGuard>,
+}
+
+impl Stdio {
+    pub(crate) fn new(running: Running) -> Self {
+        let (outgoing, to_write) = mpsc::channel(QUEUE);
+        let (read, incoming) = mpsc::channel(QUEUE);
+        tokio::spawn(write(running.stdin, to_write));
+        tokio::spawn(async move {
+            // The connection ends when the sender is dropped, whatever the reason.
+            let _ = self::read(running.stdout, read).await;
+        });
+        Self { outgoing, incoming, life: Some(running.life) }
+    }
+}
+
+impl Transport<RoleClient> for Stdio {
+    type Error = io::Error;
+
+    fn send(
+        &mut self,
+        item: TxJsonRpcMessage<RoleClient>,
+    ) -> impl Future<Output = Result<(), io::Error>> + Send + 'static {
+        let outgoing = self.outgoing.clone();
+        async move {
+            let mut line = serde_json::to_vec(&item)?;
+            line.push(b'\n');
+            let ended = || io::Error::new(io::ErrorKind::BrokenPipe, "the program has ended");
+            outgoing.send(line).await.map_err(|_| ended())
+        }
+    }
+
+    async fn receive(&mut self) -> Option<RxJsonRpcMessage<RoleClient>> {
+        self.incoming.recv().await
+    }
+
+    async fn close(&mut self) -> Result<(), io::Error> {
+        self.life = None;
+        Ok(())
+    }
+}
+
+async fn write(mut stdin: ChildStdin, mut lines: mpsc::Receiver<Vec<u8>>) {
+    while let Some(line) = lines.recv().await {
+        // Its end is noticed by whoever reads from it.
+        if stdin.write_all(&line).await.is_err() {
+            return;
+        }
+    }
+}
+
+async fn read(stdout: ChildStdout, messages: mpsc::Sender<RxJsonRpcMessage<RoleClient>>) -> io::Result<()> {
+    let mut reader = BufReader::new(stdout);
+    let mut line = Vec::new();
+    loop {
+        let piece = reader.fill_buf().await?;
+        if piece.is_empty() {
+            return Ok(());
+        }
+        let end = piece.iter().position(|byte| *byte == b'\n');
+        let taken = end.map_or(piece.len(), |end| end + 1);
+        line.extend_from_slice(&piece[..taken]);
+        reader.consume(taken);
+        if line.len() > MAX_LINE {
+            return Err(io::Error::new(io::ErrorKind::InvalidData, "a line is too long"));
+        }
+        if end.is_some() {
+            // Programs print things that are no messages: banners, logs. Those are not for us.
+            if let Ok(message) = serde_json::from_slice(&line)
+                && messages.send(message).await.is_err()
+            {
+                return Ok(());
+            }
+            line.clear();
+        }
+    }
+}

@@ -1,0 +1,97 @@
+//! MCP servers: what they ask of the user and of the host, and what changes about them.
+
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+
+/// A server wants a credential that the host may have.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct McpOauthRequired {
+    pub request_id: String,
+    pub server_name: String,
+    pub server_url: String,
+    pub reason: McpOauthReason,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub static_client_config: Option<McpOauthStaticClient>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub www_authenticate_params: Option<McpOauthChallenge>,
+    /// The protected-resource metadata as it came.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub resource_metadata: Option<String>,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum McpOauthReason {
+    Initial,
+    Refresh,
+    Reauth,
+    Upscope,
+}
+
+#[derive(Debug, Clone, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct McpOauthStaticClient {
+    pub client_id: String,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub public_client: Option<bool>,
+    /// Only `client_credentials` is said.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub grant_type: Option<String>,
+}
+
+/// The parameters of a `WWW-Authenticate` header.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct McpOauthChallenge {
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub resource_metadata_url: Option<String>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub scope: Option<String>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub error: Option<String>,
+}
+
+#[derive(Debug, Clone, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct McpOauthCompleted {
+    pub request_id: String,
+    /// `token` or `cancelled`.
+    pub outcome: String,
+}
+
+#[derive(Debug, Clone, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct McpToolsListChanged {
+    pub server_name: String,
+}
+
+#[derive(Debug, Clone, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct McpResourcesListChanged {
+    pub server_name: String,
+}
+
+#[derive(Debug, Clone, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct McpPromptsListChanged {
+    pub server_name: String,
+}
+
+/// A server wants an answer of the model.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct SamplingRequested {
+    pub request_id: String,
+    pub server_name: String,
+    pub mcp_request_id: Value,
+    /// What is asked, for whoever decides.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub request: Option<Value>,
+}
+
+#[derive(Debug, Clone, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct SamplingCompleted {
+    pub request_id: String,
+}

@@ -1,0 +1,274 @@
+//! The MCP servers of one session.
+
+mod apps;
+pub(super) mod asked;
+
+use hangar_mcp::{HostError, Login, McpHost, ServerConfig, Source};
+use serde::Deserialize;
+use serde_json::{Map, Value, json};
+
+use super::{Call, Failure, Method, Reply};
+use crate::audience::ClientHooks;
+use crate::opener::McpPlace;
+
+pub(super) const METHODS: &[Method] = &[
+    Method { name: "session.mcp.list", run: |call| Box::pin(list(call)) },
+    Method { name: "session.mcp.listTools", run: |call| Box::pin(list_tools(call)) },
+    Method { name: "session.mcp.isServerRunning", run: |call| Box::pin(is_running(call)) },
+    Method { name: "session.mcp.enable", run: |call| Box::pin(enable(call)) },
+    Method { name: "session.mcp.disable", run: |call| Box::pin(disable(call)) },
+    Method { name: "session.mcp.reload", run: |call| Box::pin(reload(call)) },
+    Method { name: "session.mcp.reloadWithConfig", run: |call| Box::pin(reload_with(call)) },
+    Method { name: "session.mcp.startServer", run: |call| Box::pin(restart(call)) },
+    Method { name: "session.mcp.restartServer", run: |call| Box::pin(restart(call)) },
+    Method { name: "session.mcp.stopServer", run: |call| Box::pin(stop(call)) },
+    Method { name: "session.mcp.moveLoadingToBackground", run: |call| Box::pin(background(call)) },
+    Method { name: "session.mcp.setEnvValueMode", run: |call| Box::pin(env_value_mode(call)) },
+    Method { name: "session.mcp.removeGitHub", run: |call| Box::pin(remove_github(call)) },
+    Method { name: "session.mcp.oauth.login", run: |call| Box::pin(login(call)) },
+    Method {
+        name: "session.mcp.oauth.authenticationStateChanged",
+        run: |call| Box::pin(reauthenticate(call)),
+    },
+    Method { name: "session.mcp.oauth.handlePendingRequest", run: |call| Box::pin(asked::oauth(call)) },
+    Method {
+        name: "session.mcp.headers.handlePendingHeadersRefreshRequest",
+        run: |call| Box::pin(asked::headers(call)),
+    },
+    Method { name: "session.mcp.executeSampling", run: |call| Box::pin(asked::sample(call)) },
+    Method {
+        name: "session.mcp.cancelSamplingExecution",
+        run: |call| Box::pin(asked::cancel_sampling(call)),
+    },
+    Method { name: "session.ui.handlePendingSampling", run: |call| Box::pin(asked::sampling(call)) },
+    Method { name: "session.mcp.apps.callTool", run: |call| Box::pin(apps::call_tool(call)) },
+    Method { name: "session.mcp.apps.listTools", run: |call| Box::pin(apps::list_tools(call)) },
+    Method { name: "session.mcp.apps.readResource", run: |call| Box::pin(apps::read_resource(call)) },
+    Method { name: "session.mcp.apps.diagnose", run: |call| Box::pin(apps::diagnose(call)) },
+    Method { name: "session.mcp.apps.setHostContext", run: |call| Box::pin(apps::set_host_context(call)) },
+    Method { name: "session.mcp.apps.getHostContext", run: |call| Box::pin(apps::host_context(call)) },
+    Method { name: "session.mcp.resources.read", run: |call| Box::pin(apps::read_resource(call)) },
+    Method { name: "session.mcp.resources.list", run: |call| Box::pin(apps::resources(call)) },
+    Method { name: "session.mcp.resources.listTemplates", run: |call| Box::pin(apps::templates(call)) },
+];
+
+impl From<HostError> for Failure {
+    fn from(error: HostError) -> Self {
+        Failure::Failed(error.to_string())
+    }
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct Server {
+    server_name: String,
+    #[serde(default)]
+    config: Option<Value>,
+}
+
+/// The session's host, if it has servers.
+async fn host(call: &Call) -> Result<Option<McpHost>, Failure> {
+    call.live()?.ask(|task| task.mcp().cloned()).await
+}
+
+async fn host_or(call: &Call, otherwise: &str) -> Result<McpHost, Failure> {
+    host(call).await?.ok_or_else(|| Failure::new(otherwise))
+}
+
+const NO_HOST: &str = "No MCP host initialized";
+
+/// Whoever looks at the servers wants them to run.
+async fn list(call: Call) -> Result<Reply, Failure> {
+    let Some(host) = host(&call).await? else { return Reply::of(json!({ "servers": [] })) };
+    let starting = host.clone();
+    tokio::spawn(async move { starting.connect_all().await });
+    let servers: Vec<Value> =
+        host.reports().into_iter().map(|report| serde_json::to_value(report).unwrap_or_default()).collect();
+    Reply::of(json!({ "servers": servers }))
+}
+
+async fn list_tools(call: Call) -> Result<Reply, Failure> {
+    let Server { server_name, .. } = call.params()?;
+    let not_connected = || HostError::NotConnected(server_name.clone());
+    let host = host(&call).await?.ok_or_else(not_connected)?;
+    let tools = host.list_tools(&server_name).await?;
+    let tools: Vec<Value> = tools
+        .into_iter()
+        .map(|(name, meta)| match meta.and_then(|meta| meta.get("ui").filter(|ui| ui.is_object()).cloned()) {
+            Some(ui) => json!({ "name": name, "ui": ui }),
+            None => json!({ "name": name }),
+        })
+        .collect();
+    Reply::of(json!({ "tools": tools }))
+}
+
+async fn is_running(call: Call) -> Result<Reply, Failure> {
+    let Server { server_name, .. } = call.params()?;
+    let running = host(&call).await?.is_some_and(|host| host.is_running(&server_name));
+    Reply::of(json!({ "running": running }))
+}
+
+async fn enable(call: Call) -> Result<Reply, Failure> {
+    let Server { server_name, .. } = call.params()?;
+    host_or(&call, NO_HOST).await?.enable(&server_name).await?;
+    Reply::null()
+}
+
+async fn disable(call: Call) -> Result<Reply, Failure> {
+    let Server { server_name, .. } = call.params()?;
+    host_or(&call, NO_HOST).await?.disable(&server_name).await?;
+    Reply::null()
+}
+
+async fn stop(call: Call) -> Result<Reply, Failure> {
+    let Server { server_name, .. } = call.params()?;
+    host_or(&call, NO_HOST).await?.stop(&server_name).await?;
+    Reply::null()
+}
+
+async fn restart(call: Call) -> Result<Reply, Failure> {
+    let Server { server_name, config } = call.params()?;
+    let host = host_or(&call, NO_HOST).await?;
+    let config = config.map(|config| parse(&server_name, &config)).transpose()?;
+    host.restart(&server_name, config).await?;
+    Reply::null()
+}
+
+fn parse(name: &str, config: &Value) -> Result<ServerConfig, Failure> {
+    Ok(ServerConfig::parse(name, config, Source::User, &|_| None)?)
+}
+
+/// Reads the configuration again.
+async fn reload(call: Call) -> Result<Reply, Failure> {
+    let live = call.live()?;
+    host_or(&call, "MCP config reload not available").await?;
+    let (spec, cwd, model) =
+        live.ask(|task| (task.spec.clone(), task.cwd(), task.session().state().model.clone())).await?;
+    let opener = &call.hub.config().opener;
+    let ways = crate::inference::ways(&live.audience, &spec, live.audience.courier().is_some());
+    let mcp = opener.mcp(McpPlace {
+        id: &live.id,
+        spec: &spec,
+        cwd: std::path::Path::new(&cwd),
+        model: &model,
+        provider: opener.provider(&spec, &model, ways)?,
+        hooks: std::sync::Arc::new(ClientHooks(std::sync::Arc::clone(&live.audience))),
+    })?;
+    let host = live
+        .ask(move |task| {
+            task.set_mcp(mcp);
+            task.refresh();
+            task.mcp().cloned()
+        })
+        .await?;
+    if let Some(host) = host {
+        host.connect_all().await;
+    }
+    Reply::null()
+}
+
+async fn reload_with(call: Call) -> Result<Reply, Failure> {
+    #[derive(Deserialize)]
+    struct Params {
+        config: Config,
+    }
+    #[derive(Deserialize)]
+    #[serde(rename_all = "camelCase")]
+    struct Config {
+        mcp_servers: Map<String, Value>,
+        #[serde(default)]
+        disabled_servers: Vec<String>,
+    }
+    let Params { config } = call.params()?;
+    let host = host_or(&call, NO_HOST).await?;
+    let mut servers = Vec::new();
+    for (name, value) in &config.mcp_servers {
+        servers.push(parse(name, value)?);
+    }
+    host.replace(servers, &config.disabled_servers).await;
+    host.connect_all().await;
+    let failed: Vec<Value> = host
+        .reports()
+        .into_iter()
+        .filter(|report| report.status == "failed")
+        .map(|report| json!({ "name": report.name, "error": report.error.unwrap_or_default() }))
+        .collect();
+    Reply::of(json!({ "filteredServers": [], "failedServers": failed }))
+}
+
+/// Starting never holds anything up for longer than its budget, so there is nothing to move.
+async fn background(call: Call) -> Result<Reply, Failure> {
+    call.live()?;
+    Reply::of(json!({ "movedToBackground": false }))
+}
+
+/// Values that a client brings are always meant as they are written.
+async fn env_value_mode(call: Call) -> Result<Reply, Failure> {
+    #[derive(Deserialize)]
+    struct Params {
+        mode: String,
+    }
+    let Params { mode } = call.params()?;
+    call.live()?;
+    match mode.as_str() {
+        "direct" | "indirect" => Reply::of(json!({ "mode": mode })),
+        other => Err(Failure::Params(format!("`{other}` is not a mode of environment values"))),
+    }
+}
+
+/// The server that came with the program, not one of the user's that is called alike.
+async fn remove_github(call: Call) -> Result<Reply, Failure> {
+    let Some(host) = host(&call).await? else { return Reply::of(json!({ "removed": false })) };
+    let builtin = host.reports().into_iter().find(|report| report.source == Source::Builtin);
+    if let Some(server) = &builtin {
+        host.disable(&server.name).await?;
+    }
+    Reply::of(json!({ "removed": builtin.is_some() }))
+}
+
+async fn login(call: Call) -> Result<Reply, Failure> {
+    #[derive(Deserialize)]
+    #[serde(rename_all = "camelCase")]
+    struct Params {
+        server_name: String,
+        #[serde(default)]
+        force_reauth: bool,
+        #[serde(default)]
+        client_name: Option<String>,
+        #[serde(default)]
+        callback_success_message: Option<String>,
+    }
+    let params: Params = call.params()?;
+    let host = host_or(&call, "MCP host is not available").await?;
+    let login = Login {
+        force: params.force_reauth,
+        client_name: params.client_name.unwrap_or_else(|| "Hangar".to_owned()),
+        goodbye: params.callback_success_message.unwrap_or_else(|| "You can close this window.".to_owned()),
+    };
+    let url = host.login(&params.server_name, login).await?;
+    match url {
+        Some(url) => Reply::of(json!({ "authorizationUrl": url })),
+        None => Reply::of(json!({})),
+    }
+}
+
+/// Somebody logged in elsewhere: servers that wanted a login are tried again.
+async fn reauthenticate(call: Call) -> Result<Reply, Failure> {
+    #[derive(Deserialize)]
+    #[serde(rename_all = "camelCase")]
+    struct Params {
+        #[serde(default)]
+        server_name: Option<String>,
+    }
+    let Params { server_name } = call.params()?;
+    if let Some(host) = host(&call).await? {
+        for report in host.reports() {
+            let meant = server_name.as_ref().is_none_or(|name| *name == report.name);
+            if meant && report.status == "needs-auth" {
+                // Whether it worked is the server's status.
+                let _ = host.restart(&report.name, None).await;
+            }
+        }
+    }
+    Reply::null()
+}

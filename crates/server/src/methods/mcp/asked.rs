@@ -1,0 +1,79 @@
+//! Answers to what MCP servers ask: tokens, forms, and the model's words.
+
+use hangar_mcp::{ElicitationAnswer, Token};
+
+use serde::Deserialize;
+use serde_json::{Value, json};
+
+use super::{Call, Failure, Reply, host};
+use crate::elicitations::ElicitationResult;
+
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct Answer {
+    request_id: String,
+    #[serde(default)]
+    result: Value,
+    #[serde(default)]
+    response: Option<Value>,
+}
+
+pub(super) async fn oauth(call: Call) -> Result<Reply, Failure> {
+    let Answer { request_id, result, .. } = call.params()?;
+    let token = match result["kind"].as_str() {
+        Some("token") => {
+            let token = result["accessToken"].as_str().filter(|token| !token.is_empty());
+            Some(Token(
+                token.ok_or_else(|| Failure::Params("`accessToken` is missing".to_owned()))?.to_owned(),
+            ))
+        }
+        Some("cancelled") => None,
+        _ => return Err(Failure::Params("`kind` is neither `token` nor `cancelled`".to_owned())),
+    };
+    let success = host(&call).await?.is_some_and(|host| host.answer_oauth(&request_id, token));
+    Reply::of(json!({ "success": success }))
+}
+
+/// Headers are never asked for, so no answer is waited for.
+pub(super) async fn headers(call: Call) -> Result<Reply, Failure> {
+    call.live()?;
+    Reply::of(json!({ "success": false }))
+}
+
+/// Hands a form to the server that wants it. False when none does.
+pub(in crate::methods) async fn answer_form(
+    call: &Call,
+    request_id: &str,
+    result: ElicitationResult,
+) -> Result<bool, Failure> {
+    let content = result.content.filter(|content| !content.is_null());
+    let answer = ElicitationAnswer { action: result.action, content };
+    Ok(host(call).await?.is_some_and(|host| host.answer_elicitation(request_id, answer)))
+}
+
+pub(super) async fn sampling(call: Call) -> Result<Reply, Failure> {
+    let Answer { request_id, response, .. } = call.params()?;
+    let success = host(&call).await?.is_some_and(|host| host.answer_sampling(&request_id, response));
+    Reply::of(json!({ "success": success }))
+}
+
+/// Asks the model for a server whose request the client has looked at.
+pub(super) async fn sample(call: Call) -> Result<Reply, Failure> {
+    #[derive(Deserialize)]
+    #[serde(rename_all = "camelCase")]
+    struct Params {
+        request: Value,
+    }
+    let Params { request } = call.params()?;
+    let Some(host) = host(&call).await? else { return Err(Failure::new(super::NO_HOST)) };
+    match host.sample(request).await {
+        Ok(result) => Reply::of(json!({ "action": "success", "result": result })),
+        Err(error) => Reply::of(json!({ "action": "failure", "error": error })),
+    }
+}
+
+/// Sampling ends with the request that asked for it; none can be found by its id.
+pub(super) async fn cancel_sampling(call: Call) -> Result<Reply, Failure> {
+    call.live()?;
+    Reply::of(json!({ "cancelled": false }))
+}
