@@ -24,10 +24,10 @@ pub(crate) fn install(directory: &Path) -> Result<()> {
             directory.join("package.json").display()
         );
     }
-    let locked = directory.join("package-lock.json").exists();
-    let verb = if locked { "ci" } else { "install" };
-    let flags = ["--no-audit", "--no-fund", "--ignore-scripts"];
-    shell::run(shell::program("npm").arg(verb).args(flags).current_dir(directory))
+    // Not `npm ci`: it wants every optional package of every platform in the lock file, also those that a registry does
+    // not have. What the lock file names is installed as it says.
+    let flags = ["--no-save", "--no-audit", "--no-fund", "--ignore-scripts"];
+    shell::run(shell::program("npm").arg("install").args(flags).current_dir(directory))
 }
 
 fn installed_version(directory: &Path, package: &str) -> Option<Value> {
