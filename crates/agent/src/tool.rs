@@ -90,6 +90,8 @@ pub struct ToolOutcome {
     /// Images for the model.
     pub images: Vec<Part>,
     pub exit_code: Option<i32>,
+    /// Whether it ran in a sandbox.
+    pub sandboxed: bool,
     pub changes: CodeChanges,
     pub telemetry: Option<serde_json::Value>,
     /// A skill that the call brought. The model is told it once all calls of the turn have their results.
@@ -132,6 +134,7 @@ impl ToolOutcome {
             content: None,
             images: Vec::new(),
             exit_code: None,
+            sandboxed: false,
             changes: CodeChanges::default(),
             telemetry: None,
             skill: None,

@@ -285,6 +285,16 @@ pub(crate) struct RunArgs {
     #[arg(long, value_name = "NAMES", num_args = 0.., value_delimiter = ',', help_heading = "Permissions")]
     pub(crate) secret_env_vars: Vec<String>,
 
+    /// Run commands in a sandbox: they write in the allowed directories only and have no network
+    #[arg(long, help_heading = "Sandbox")]
+    pub(crate) sandbox: bool,
+    /// Run commands without a sandbox, whatever config.toml says
+    #[arg(long, conflicts_with = "sandbox", help_heading = "Sandbox")]
+    pub(crate) no_sandbox: bool,
+    /// Let commands in the sandbox reach the network
+    #[arg(long, help_heading = "Sandbox")]
+    pub(crate) sandbox_network: bool,
+
     /// Where log files go (default: logs in the home folder)
     #[arg(long, value_name = "DIR", help_heading = "Diagnostics")]
     pub(crate) log_dir: Option<PathBuf>,
@@ -350,8 +360,6 @@ pub(crate) struct SilentArgs {
     enable_reasoning_summaries: bool,
     #[arg(long, hide = true)]
     no_remote: bool,
-    #[arg(long, hide = true)]
-    no_sandbox: bool,
 }
 
 /// Accepted with one line on stderr each: whoever passes them expects something that does not happen.
@@ -365,8 +373,6 @@ pub(crate) struct NamedArgs {
     pub(crate) trust_folder: bool,
     #[arg(long, hide = true)]
     pub(crate) plugin_dir: Vec<PathBuf>,
-    #[arg(long, hide = true)]
-    sandbox: bool,
     #[arg(long, hide = true)]
     context: Option<String>,
     #[arg(long, hide = true)]
@@ -414,7 +420,6 @@ impl NamedArgs {
     /// The flags that were given and do nothing, for one notice on stderr.
     pub(crate) fn given(&self) -> Vec<&'static str> {
         let table = [
-            ("--sandbox", self.sandbox),
             ("--context", self.context.is_some()),
             ("--auto-tier", self.auto_tier.is_some()),
             ("--assisted-approval", self.assisted_approval),

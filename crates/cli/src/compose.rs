@@ -8,7 +8,7 @@ use hangar_agent::driver::{Discovery, Driver, EventSink, Hooks, Host};
 use hangar_agent::entropy::Entropy;
 use hangar_agent::features::Features;
 use hangar_agent::model::{Message, TokenMeter};
-use hangar_agent::permissions::Policy;
+use hangar_agent::permissions::{Confinement, Policy};
 use hangar_agent::prompt::{Environment, SystemPrompt};
 use hangar_agent::session::state::project;
 use hangar_agent::session::{
@@ -21,6 +21,7 @@ use hangar_models::known;
 use hangar_models::tokens::Counter;
 use hangar_protocol::Body;
 use hangar_protocol::data::{HistoryTruncated, Mode, NotificationKind};
+use hangar_sandbox::{Network, SandboxConfig};
 use hangar_store::snapshots::Snapshots;
 use hangar_store::{OpenSession, SessionId, SessionMeta, SessionName, Store, StoreError};
 use hangar_tools::shell::{ShellCompletion, ShellOptions, Shells};
@@ -36,6 +37,7 @@ use crate::just_in_time;
 use crate::mcp::{self, Servers, Surroundings};
 use crate::providers::{Chosen, PROVIDER_SECRETS};
 use crate::redact::Redactor;
+use crate::sandbox;
 use crate::selection::Selection;
 use crate::settings::Settings;
 use crate::surroundings::Place;
@@ -77,6 +79,8 @@ pub(crate) struct Plan<'a> {
     /// Values that output must not show.
     pub(crate) hidden: Vec<String>,
     pub(crate) features: Features,
+    /// What commands may do.
+    pub(crate) sandbox: SandboxConfig,
     pub(crate) metered: bool,
     pub(crate) streaming: bool,
     /// When the session sums itself up; never where absent.
@@ -174,7 +178,10 @@ pub(crate) fn session(settings: &Settings, mut plan: Plan<'_>) -> Result<Compose
     let mut warnings = std::mem::take(&mut configured.warnings);
     warnings.extend(agent_warnings);
     let database = Arc::new(Database::new(log.dir().join("session.db")));
-    let (shells, mut builtin) = tools(settings, &plan, &cwd, &log, &chosen.model, &inbox, &database)?;
+    let roots = roots(&plan, &cwd, &log)?;
+    let sandbox = confinement(settings, &plan, &cwd, &log, &roots)?;
+    let (shells, mut builtin) =
+        tools(settings, &plan, &cwd, &log, &chosen.model, &inbox, &database, sandbox.as_ref())?;
     if configured.offers_skills(&plan.filter) {
         builtin.push(skills.tool());
     }
@@ -217,7 +224,9 @@ pub(crate) fn session(settings: &Settings, mut plan: Plan<'_>) -> Result<Compose
     };
     let custom = instructions.as_ref().map(Instructions::render).unwrap_or_default();
     let crew = plan.agents.crew(settings, &environment, &custom)?;
-    let policy = Policy { roots: roots(&plan, &cwd, &log)?, ..configured.extend(plan.policy.clone()) };
+    let confinement =
+        sandbox.map(|ready| Confinement { writable: ready.policy.writable, denied: ready.policy.denied });
+    let policy = Policy { roots, confinement, ..configured.extend(plan.policy.clone()) };
     let (hooks, hook_kinds) = configured.hooks(settings, &plan.secrets, plan.hooks, inbox);
     let config = SessionConfig {
         system: SystemPrompt::new(&environment, &custom).render().into(),
@@ -471,6 +480,18 @@ pub(crate) fn spill(settings: &Settings, dir: PathBuf) -> Result<Spill> {
     Ok(Spill { dir, threshold })
 }
 
+/// The sandbox of the session's commands, if they are to have one.
+fn confinement(
+    settings: &Settings,
+    plan: &Plan<'_>,
+    cwd: &Path,
+    log: &OpenSession,
+    roots: &[PathBuf],
+) -> Result<Option<sandbox::Ready>> {
+    let session = sandbox::Session { cwd, roots, temp_dir: plan.temp_dir, protected: vec![log.log_path()] };
+    plan.sandbox.enabled.then(|| sandbox::ready(settings, &plan.sandbox, session)).transpose()
+}
+
 /// The built-in tools, all of them.
 fn tools(
     settings: &Settings,
@@ -480,6 +501,7 @@ fn tools(
     model: &str,
     inbox: &mpsc::Sender<Input>,
     database: &Arc<Database>,
+    sandbox: Option<&sandbox::Ready>,
 ) -> Result<(Shells, Vec<Arc<dyn Tool>>)> {
     let spill = spill(settings, log.files_dir())?;
     let secrets =
@@ -491,11 +513,14 @@ fn tools(
         env: std::env::vars_os().collect(),
         secrets,
         session_id: log.id().to_string(),
+        sandbox: sandbox.map(|ready| ready.sandbox.clone()),
         spill: spill.clone(),
         completions,
     });
     tokio::spawn(report_completions(completed, inbox.clone()));
-    let online = !settings.flag("COPILOT_OFFLINE");
+    // A network that is closed to commands is not open to the model by another tool.
+    let closed = sandbox.is_some_and(|ready| ready.policy.network == Network::Closed);
+    let online = !settings.flag("COPILOT_OFFLINE") && !closed;
     let dialect = if known::edits_by_patch(model) { Dialect::Patches } else { Dialect::Edits };
     let builtin = hangar_tools::builtin(Builtin {
         workspace: Arc::new(Workspace { cwd: cwd.to_path_buf(), spill }),

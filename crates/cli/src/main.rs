@@ -15,6 +15,7 @@ mod output;
 mod plan;
 mod providers;
 mod redact;
+mod sandbox;
 mod sdk_server;
 mod selection;
 mod settings;
@@ -36,6 +37,10 @@ use output::remark;
 use settings::Settings;
 
 fn main() -> ExitCode {
+    // A launcher of a confined command does nothing else, and nothing before.
+    if let Some(code) = sandbox::launcher(std::env::args_os().skip(1)) {
+        return code;
+    }
     let cli = match Cli::try_parse() {
         Ok(cli) => cli,
         Err(error) => return usage_error(&error).into(),

@@ -15,6 +15,7 @@ use crate::compose::Plan;
 use crate::custom::Customs;
 use crate::mcp::{GitHubServer, Servers};
 use crate::providers::Chosen;
+use crate::sandbox;
 use crate::selection;
 use crate::settings::Settings;
 use crate::workspace::trust::Trust;
@@ -50,6 +51,7 @@ pub(crate) fn of_run<'a>(
         secrets: args.secret_env_vars.clone(),
         hidden: Vec::new(),
         features,
+        sandbox: sandbox::wanted(settings, args)?,
         // Only a reader of all events sees the count, and the tokenizer is not free.
         metered: args.all_events,
         streaming: args.stream == Switch::On,

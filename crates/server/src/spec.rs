@@ -8,6 +8,7 @@ use hangar_agent::agents::{AgentDefinition, AgentSource, AgentTools};
 use hangar_agent::session::Compaction;
 use hangar_agent::tool::ToolFilter;
 use hangar_protocol::data::{ClientCommand, SessionLimits};
+use hangar_sandbox::SandboxConfig;
 use serde::Deserialize;
 
 #[derive(Debug, Clone, Default, Deserialize)]
@@ -65,6 +66,8 @@ pub struct SessionSpec {
     pub enable_config_discovery: Option<bool>,
     pub github_mcp_tool_config: Option<serde_json::Value>,
     pub request_mcp_apps: Option<bool>,
+    /// What the session's commands may do.
+    pub sandbox_config: Option<SandboxConfig>,
     /// On resume: say nothing of it in the log.
     pub disable_resume: Option<bool>,
     /// On resume: keep what waits for answers waiting, rather than end it as interrupted.
@@ -115,6 +118,7 @@ impl SessionSpec {
         take(&mut self.system_message, other.system_message);
         take(&mut self.instruction_directories, other.instruction_directories);
         take(&mut self.default_agent, other.default_agent);
+        take(&mut self.sandbox_config, other.sandbox_config);
         take(&mut self.working_directory, other.working_directory);
         take(&mut self.custom_agents, other.custom_agents);
         take(&mut self.agent, other.agent);

@@ -5,5 +5,5 @@ mod rule;
 pub mod texts;
 mod url_pattern;
 
-pub use policy::{Approval, Doubt, Policy, Verdict};
+pub use policy::{Approval, Confinement, Doubt, Policy, Verdict};
 pub use rule::{Rule, RuleError};

@@ -22,8 +22,26 @@ pub struct Policy {
     pub asks_about_reads: bool,
     /// Directories that tools may touch, links resolved.
     pub roots: Vec<PathBuf>,
+    /// Where commands are kept by a sandbox. Tools that are not in it are held to the same, whatever else is allowed.
+    pub confinement: Option<Confinement>,
     /// What someone approved for the rest of the session.
     pub approvals: Vec<Approval>,
+}
+
+/// What a sandbox keeps, as far as paths can say it. Links are resolved.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Confinement {
+    pub writable: Vec<PathBuf>,
+    pub denied: Vec<PathBuf>,
+}
+
+impl Confinement {
+    /// A path that the sandbox would not let a command use like this.
+    fn breach<'a>(&self, access: &'a AccessRequest) -> Option<&'a PathBuf> {
+        let within = |path: &Path, places: &[PathBuf]| places.iter().any(|place| path.starts_with(place));
+        let unwritable = access.writes.iter().find(|path| !within(path, &self.writable));
+        unwritable.or_else(|| access.reads.iter().find(|path| within(path, &self.denied)))
+    }
 }
 
 /// An approval beyond one call.
@@ -101,6 +119,12 @@ impl Policy {
         let rules: Vec<Rule> = self.deny.iter().filter(|rule| denies(rule, access)).cloned().collect();
         if !rules.is_empty() {
             return Verdict::Deny { rules };
+        }
+        // Commands are kept by the sandbox itself, which knows better than any analysis what they touch.
+        let confined =
+            self.confinement.as_ref().filter(|_| !matches!(access.request, PermissionRequest::Shell(_)));
+        if let Some(path) = confined.and_then(|confinement| confinement.breach(access)) {
+            return Verdict::Ask { doubt: Doubt::Path(path.clone()) };
         }
         if let Some(path) = access.reads.iter().chain(&access.writes).find(|path| !self.within_bounds(path)) {
             return Verdict::Ask { doubt: Doubt::Path(path.clone()) };

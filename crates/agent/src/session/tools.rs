@@ -544,8 +544,8 @@ impl Session {
         if !succeeded {
             running.touched.clear();
         }
-        let (exit_code, changes, telemetry) =
-            (outcome.exit_code, outcome.changes.clone(), outcome.telemetry.clone());
+        let (exit_code, changes, telemetry, sandboxed) =
+            (outcome.exit_code, outcome.changes.clone(), outcome.telemetry.clone(), outcome.sandboxed);
         let (result, error) = result_of(outcome);
         let complete = data::ToolComplete {
             tool_call_id: id.to_owned(),
@@ -557,6 +557,7 @@ impl Session {
             result,
             error,
             tool_telemetry: Some(telemetry.unwrap_or_else(|| json!({ "properties": {}, "metrics": {} }))),
+            sandboxed: sandboxed.then_some(true),
             parent_tool_call_id: None,
         };
         self.state.totals.add_changes(&changes);

@@ -12,6 +12,7 @@ use hangar_agent::model::{
 use hangar_agent::permissions::Policy;
 use hangar_agent::tool::ToolSpec;
 use hangar_models::known;
+use hangar_sandbox::SandboxConfig;
 use hangar_server::{
     Accounts, AuthStatus, Background, Mcp, McpPlace, OpenError, Opened, SessionOpener, SessionSpec, Todo,
     TodoBoard, TodoDependency, Todos, UserSettings, Wanted, Ways,
@@ -28,6 +29,7 @@ use crate::custom::Customs;
 use crate::mcp::{self, Servers, Surroundings};
 use crate::plan;
 use crate::providers::{self, Chosen};
+use crate::sandbox;
 use crate::selection::Selection;
 use crate::settings::Settings;
 use crate::workspace::trust::Trust;
@@ -83,6 +85,15 @@ impl Opener {
         }
     }
 
+    /// What the client wants, unless the server was started with a sandbox: that is not for a client to take off.
+    fn sandbox(&self, spec: &SessionSpec) -> Result<SandboxConfig> {
+        let own = sandbox::wanted(&self.settings, &self.args)?;
+        Ok(match &spec.sandbox_config {
+            Some(asked) => SandboxConfig { enabled: asked.enabled || self.args.sandbox, ..asked.clone() },
+            None => own,
+        })
+    }
+
     fn compose(&self, wanted: Wanted<'_>) -> Result<Opened> {
         let Wanted { id, spec, sink, hooks, ways } = wanted;
         let settings = self.settings(spec);
@@ -114,6 +125,7 @@ impl Opener {
             secrets: self.args.secret_env_vars.clone(),
             hidden: self.hidden().clone(),
             features,
+            sandbox: self.sandbox(spec)?,
             metered: true,
             streaming: spec.streaming.unwrap_or(false),
             compaction: spec.compaction(),

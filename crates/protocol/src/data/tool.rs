@@ -77,6 +77,8 @@ pub struct ToolComplete {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub tool_telemetry: Option<serde_json::Value>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub sandboxed: Option<bool>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub parent_tool_call_id: Option<String>,
 }
 

@@ -9,6 +9,7 @@ use hangar_agent::session::state::project;
 use hangar_agent::session::{Command, Origin, Prompt, Timing};
 use hangar_custom::skills::Invocation;
 use hangar_protocol::data::{self, Mode};
+use hangar_sandbox::SandboxConfig;
 use hangar_store::SessionId;
 use serde::Deserialize;
 use serde_json::{Value, json};
@@ -337,15 +338,18 @@ async fn update_options(call: Call) -> Result<Reply, Failure> {
         working_directory: Option<PathBuf>,
         #[serde(default)]
         client_name: Option<String>,
+        #[serde(default)]
+        sandbox_config: Option<SandboxConfig>,
     }
     let params: Params = call.params()?;
     let live = call.live()?;
     let change = SessionSpec {
+        sandbox_config: params.sandbox_config,
         working_directory: params.working_directory,
         client_name: params.client_name,
         ..SessionSpec::default()
     };
-    if change.working_directory.is_some() {
+    if change.working_directory.is_some() || change.sandbox_config.is_some() {
         call.hub.reopen(&live, change).await?;
     } else {
         live.ask(move |task| task.spec.adopt(change)).await?;

@@ -82,7 +82,8 @@ async fn run(
     Ok(match kind {
         Kind::Bash => {
             let bash = arguments::bash(&call)?;
-            calls::bash(registry, call.call_id, bash, context).await
+            let sandboxed = registry.options.sandbox.is_some();
+            ToolOutcome { sandboxed, ..calls::bash(registry, call.call_id, bash, context).await }
         }
         Kind::Read => calls::read(registry, arguments::read(&call)?, context).await,
         Kind::Write => calls::write(registry, arguments::write(&call)?, context).await,

@@ -11,6 +11,7 @@ use std::time::Duration;
 use hangar_agent::session::Notice;
 use hangar_protocol::Body;
 use hangar_protocol::data::NotificationKind;
+use hangar_sandbox::Sandbox;
 use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
@@ -50,6 +51,8 @@ pub struct ShellOptions {
     pub secrets: Vec<String>,
     /// Tells the processes of this session from those of others.
     pub session_id: String,
+    /// What commands run in; `None` for all that the user may do.
+    pub sandbox: Option<Sandbox>,
     pub spill: Spill,
     /// Hears of commands that ended while no call waited for them.
     pub completions: mpsc::Sender<ShellCompletion>,
@@ -280,7 +283,16 @@ impl Registry {
     }
 
     fn command(&self, text: &str) -> tokio::process::Command {
-        let mut command = command_in_own_session(&self.options.program);
+        let program = &self.options.program;
+        let mut command = match &self.options.sandbox {
+            None => command_in_own_session(program),
+            Some(sandbox) => {
+                let (launcher, leading) = sandbox.wrap(program.as_os_str());
+                let mut command = command_in_own_session(launcher);
+                command.args(leading);
+                command
+            }
+        };
         command
             // The text may start with a dash.
             .args(["--norc", "--noprofile", "-c", "--"])

@@ -37,6 +37,7 @@ impl Stage {
         let (sender, completions) = mpsc::channel(16);
         let path = std::env::var_os("PATH").unwrap();
         let mut options = ShellOptions {
+            sandbox: None,
             program: "/bin/bash".into(),
             cwd: dir.path().canonicalize().unwrap(),
             env: vec![
