@@ -38,6 +38,7 @@ impl Redactor {
     fn outcome(&self, mut outcome: ToolOutcome) -> ToolOutcome {
         outcome.text = self.text(outcome.text);
         outcome.detailed = outcome.detailed.map(|text| self.text(text));
+        outcome.error = outcome.error.map(|text| self.text(text));
         outcome
     }
 

@@ -84,7 +84,7 @@ const FLAGS: &[(&[&str], Notice)] = &[
     (&["--banner"], Silent),
     (&["--mouse"], Silent),
     (&["--experimental"], Silent),
-    (&["--sandbox"], Given),
+    (&["--sandbox"], Silent),
     (&["--no-sandbox"], Silent),
     (&["--remote"], Given),
     (&["--remote-export"], Given),

@@ -10,6 +10,7 @@ mod context;
 mod custom;
 mod mcp;
 mod model_view;
+mod sandbox;
 mod schema;
 mod sdk;
 mod sdk_methods;

@@ -1,0 +1,246 @@
+//! The sandbox from outside: what must not happen, and what must go on working.
+//!
+//! Every attempt runs in the launcher of the real binary, on a scratch machine with something to lose. Where no sandbox
+//! can be had, the launcher refuses to run anything, which denies every attempt too; only what must work then fails, and
+//! says why.
+
+mod attempts;
+
+use std::collections::BTreeMap;
+use std::io::ErrorKind;
+use std::net::TcpListener;
+use std::os::unix::fs::MetadataExt;
+use std::os::unix::net::{UnixDatagram, UnixListener};
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+
+use hangar_test_support::{Finished, ModelServer, Scratch};
+use serde_json::json;
+
+use self::attempts::{ATTEMPTS, Attempt};
+use crate::{HANGAR, hangar};
+
+/// What nobody may read; it stands in a file, and in the environment of a process.
+const KEY: &str = "PRIVATE-KEY";
+/// What an attempt prints when something worked that leaves no trace.
+const ESCAPED: &str = "ESCAPED";
+
+struct Machine {
+    scratch: Scratch,
+    victim: Child,
+    tcp: TcpListener,
+    stream: UnixListener,
+    datagram: UnixDatagram,
+}
+
+impl Machine {
+    fn new() -> Self {
+        let scratch = Scratch::new();
+        let outside = scratch.root().join("outside");
+        for (path, text) in
+            [("home/.ssh/id", KEY), ("outside/kept", "kept\n"), ("outside/dir/inner", "inner\n")]
+        {
+            let path = scratch.root().join(path);
+            std::fs::create_dir_all(path.parent().unwrap()).unwrap();
+            std::fs::write(path, text).unwrap();
+        }
+        std::os::unix::fs::symlink(&outside, scratch.work().join("link")).unwrap();
+        let victim = Command::new("sleep").arg("600").env("KEY", KEY).stdin(Stdio::null()).spawn().unwrap();
+        let tcp = TcpListener::bind("127.0.0.1:0").unwrap();
+        let stream = UnixListener::bind(scratch.work().join("stream")).unwrap();
+        let datagram = UnixDatagram::bind(scratch.work().join("datagram")).unwrap();
+        tcp.set_nonblocking(true).unwrap();
+        stream.set_nonblocking(true).unwrap();
+        datagram.set_nonblocking(true).unwrap();
+        Self { scratch, victim, tcp, stream, datagram }
+    }
+
+    fn policy(&self, network: &str) -> String {
+        let path = |name: &str| self.scratch.root().join(name);
+        json!({
+            "writable": [self.scratch.work(), self.scratch.tmp()],
+            "protected": [],
+            "denied": [path("home/.ssh")],
+            "network": network,
+        })
+        .to_string()
+    }
+
+    fn confined(&self, network: &str, script: &str) -> Finished {
+        let arguments = ["--sandbox-launch", &self.policy(network), "/bin/bash", "-c", script];
+        self.bash(HANGAR, &arguments)
+    }
+
+    fn bash(&self, program: &str, arguments: &[&str]) -> Finished {
+        self.scratch
+            .run(program)
+            .args(arguments)
+            .env("OUT", self.scratch.root().join("outside"))
+            .env("VICTIM", self.victim.id().to_string())
+            .env("PORT", self.tcp.local_addr().unwrap().port().to_string())
+            .finish()
+    }
+
+    /// All that is outside, with what can be changed about it.
+    fn outside(&self) -> BTreeMap<PathBuf, String> {
+        let mut found = BTreeMap::new();
+        for top in ["home", "outside"] {
+            look(&self.scratch.root().join(top), &mut found);
+        }
+        found
+    }
+
+    /// What went wrong for the owner of the machine.
+    fn harm(&mut self, before: &BTreeMap<PathBuf, String>, run: &Finished) -> Option<String> {
+        let said = format!("{}{}", run.stdout, run.stderr);
+        let untouched = |error: std::io::Error| error.kind() == ErrorKind::WouldBlock;
+        if said.contains(KEY) || said.contains(ESCAPED) {
+            Some(format!("it said: {said}"))
+        } else if self.outside() != *before {
+            Some(format!("files changed: {before:#?} {:#?}", self.outside()))
+        } else if self.victim.try_wait().unwrap().is_some() {
+            Some("a process outside was ended".to_owned())
+        } else if !self.tcp.accept().is_err_and(untouched) || !self.stream.accept().is_err_and(untouched) {
+            Some("a service outside was reached".to_owned())
+        } else if !self.datagram.recv(&mut [0; 8]).is_err_and(untouched) {
+            Some("a service outside was sent something".to_owned())
+        } else {
+            None
+        }
+    }
+}
+
+impl Drop for Machine {
+    fn drop(&mut self) {
+        let _ = self.victim.kill();
+        let _ = self.victim.wait();
+    }
+}
+
+fn look(path: &Path, found: &mut BTreeMap<PathBuf, String>) {
+    let metadata = path.symlink_metadata().unwrap();
+    let what = if metadata.is_dir() {
+        for entry in std::fs::read_dir(path).unwrap() {
+            look(&entry.unwrap().path(), found);
+        }
+        String::new()
+    } else {
+        std::fs::read_to_string(path).unwrap_or_default()
+    };
+    let (mode, owner, links) = (metadata.mode(), metadata.uid(), metadata.nlink());
+    let modified = (metadata.mtime(), metadata.mtime_nsec());
+    found.insert(path.to_owned(), format!("{mode:o} {owner} {links} {modified:?} {what}"));
+}
+
+fn check(attempts: &[Attempt]) {
+    let mut failures = Vec::new();
+    for Attempt { name, script, free, .. } in attempts {
+        let mut machine = Machine::new();
+        let before = machine.outside();
+        let run = machine.confined("Closed", script);
+        if let Some(harm) = machine.harm(&before, &run) {
+            failures.push(format!("{name}: {harm}"));
+        }
+        // An attempt that would not work anyway proves nothing.
+        if *free {
+            let mut machine = Machine::new();
+            let before = machine.outside();
+            let run = machine.bash("/bin/bash", &["-c", script]);
+            if machine.harm(&before, &run).is_none() {
+                failures.push(format!("{name}: harmless without a sandbox: {}{}", run.stdout, run.stderr));
+            }
+        }
+    }
+    assert!(failures.is_empty(), "{}", failures.join("\n"));
+}
+
+#[test]
+fn there_are_enough_attempts_and_each_is_its_own() {
+    let names: std::collections::BTreeSet<_> = ATTEMPTS.iter().map(|attempt| attempt.name).collect();
+    assert!(ATTEMPTS.len() >= 40 && names.len() == ATTEMPTS.len(), "{} of {}", names.len(), ATTEMPTS.len());
+}
+
+#[test]
+fn no_attempt_to_change_files_outside_succeeds() {
+    check(&of(attempts::Layer::Files));
+}
+
+#[test]
+fn no_attempt_to_read_secrets_or_reach_processes_succeeds() {
+    check(&of(attempts::Layer::Processes));
+}
+
+#[test]
+fn no_attempt_to_reach_the_network_or_a_service_succeeds() {
+    check(&of(attempts::Layer::Calls));
+}
+
+fn of(layer: attempts::Layer) -> Vec<Attempt> {
+    ATTEMPTS.iter().filter(|attempt| attempt.layer == layer).copied().collect()
+}
+
+/// What a command in the sandbox must still be able to do: each prints `fine` last.
+const WORK: &[&str] = &[
+    "git init -q r && cd r && echo x > f && git add f && git -c user.name=n -c user.email=e commit -qm m && echo fine",
+    "echo a | tr a b | grep -q b && echo fine",
+    "echo x > f && mv f g && ln g h && ln -s g i && chmod 755 g && touch -d 2001-01-01 g && rm f g h i; echo fine",
+    "mkdir -p a/b && echo x > a/b/c && mv a/b/c a/c && rm -r a && echo fine",
+    "f=$(mktemp) && echo x > $f && cat $f > /dev/null && rm $f && echo fine",
+    "sleep 0 & wait $! && echo fine",
+    "cat <<< text > /dev/null && cat <(echo x) > /dev/null && echo fine",
+    "mkfifo p && (echo x > p &) && cat p > /dev/null && echo fine",
+    "printf '#!/bin/sh\\necho fine\\n' > run && chmod +x run && ./run",
+    "perl -MSocket -e 'socketpair(A, B, AF_UNIX, SOCK_STREAM, 0) or die; print \"fine\\n\"'",
+    "perl -e 'my $p = fork // die; if (!$p) { sleep 600 } kill 9, $p; waitpid $p, 0; print \"fine\\n\"'",
+    "head -c 8 /dev/urandom > /dev/null && ls / > /dev/null && cat /etc/passwd > /dev/null && echo fine",
+    "echo fine > /dev/stdout",
+];
+
+#[test]
+fn ordinary_work_goes_on() {
+    for script in WORK {
+        let run = Machine::new().confined("Closed", script);
+        assert!(run.stdout.trim_end().ends_with("fine"), "{script}: {}{}", run.stdout, run.stderr);
+    }
+}
+
+#[test]
+fn an_open_network_is_reached_and_services_with_a_path_are_not() {
+    let machine = Machine::new();
+    let run = machine.confined("Open", "echo x > /dev/tcp/127.0.0.1/$PORT && echo fine");
+    assert!(run.stdout.contains("fine"), "{}{}", run.stdout, run.stderr);
+    let run = machine.confined("Open", attempts::CONNECT_STREAM);
+    assert!(!run.stdout.contains(ESCAPED), "{}", run.stdout);
+}
+
+#[test]
+fn a_session_with_a_sandbox_keeps_its_commands_and_its_files_tools_and_says_so() {
+    let (scratch, model) = (Scratch::new(), ModelServer::start());
+    let outside = scratch.root().join("outside");
+    std::fs::create_dir(&outside).unwrap();
+    let command = format!("echo in > here; echo out > {}/shell", outside.display());
+    let script = format!(
+        "TOOL:bash:{} TOOL:create:{}",
+        json!({"command": command, "description": "Write"}),
+        json!({"path": outside.join("tool"), "file_text": "x"})
+    );
+    let run = hangar(&scratch, &model)
+        .args(["--sandbox", "--allow-all", "--output-format", "json", "-p", &script])
+        .finish();
+    assert!(scratch.work().join("here").exists(), "{}{}", run.stdout, run.stderr);
+    assert_eq!(std::fs::read_dir(&outside).unwrap().count(), 0, "{}", run.stdout);
+    assert!(run.stdout.contains("\"sandboxed\":true"), "{}", run.stdout);
+}
+
+#[test]
+fn a_sandbox_that_cannot_be_kept_is_refused_before_anything_runs() {
+    let (scratch, model) = (Scratch::new(), ModelServer::start());
+    std::fs::create_dir_all(scratch.state()).unwrap();
+    let config = "[sandbox]\nenabled = true\n[sandbox.userPolicy.network]\nallowOutbound = true\nallowedHosts = [\"a.example\"]\n";
+    std::fs::write(scratch.state().join("config.toml"), config).unwrap();
+    let run = hangar(&scratch, &model).args(["-p", "SAY:hello"]).finish();
+    assert!(run.stderr.contains("cannot tell hosts apart"), "{}", run.stderr);
+    assert!(!run.stdout.contains("hello"), "{}", run.stdout);
+    let run = hangar(&scratch, &model).args(["--no-sandbox", "-p", "SAY:hello"]).finish();
+    assert!(run.stdout.contains("hello"), "{}", run.stderr);
+}
