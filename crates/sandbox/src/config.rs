@@ -119,8 +119,13 @@ impl SandboxConfig {
         writable.extend(places.writable.iter().map(real));
         let denied: Vec<PathBuf> = denied_paths.iter().map(real).collect();
         let network = self.user_policy.network.network()?;
-        let mut policy =
-            Policy { writable, protected: places.protected.iter().map(real).collect(), denied, network };
+        let mut policy = Policy {
+            writable,
+            protected: places.protected.iter().map(real).collect(),
+            denied,
+            network,
+            without: Vec::new(),
+        };
         if let Some((denied, writable)) = policy.contradiction() {
             return Err(Unenforceable::Denied { denied: denied.to_owned(), writable: writable.to_owned() });
         }

@@ -21,7 +21,7 @@ use serde::{Deserialize, Serialize};
 
 pub use config::{Filesystem, NetworkRules, Places, SandboxConfig, Unenforceable, UserPolicy};
 pub use launcher::{LAUNCH, LaunchError, Launched, TRIAL, launch};
-pub use policy::{Network, Policy};
+pub use policy::{Feature, Network, Policy};
 
 /// Something that a sandbox on this machine cannot keep commands from.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
@@ -57,6 +57,10 @@ pub enum Unavailable {
     Landlock,
     #[error("the sandbox has no list of system calls for this processor")]
     Processor,
+    #[error(
+        "the sandbox needs a filter of system calls (seccomp), which this kernel lacks or has switched off"
+    )]
+    Calls,
     #[error("the sandbox cannot allow {}", path.display())]
     Path { path: PathBuf, source: std::io::Error },
     #[error("the sandbox cannot be put on: {0}")]

@@ -8,12 +8,15 @@ use landlock::{
     RulesetAttr, RulesetCreated, RulesetCreatedAttr, RulesetError, RulesetStatus, Scope,
 };
 
-use crate::{Network, Policy, Unavailable};
+use crate::{Feature, Network, Policy, Unavailable};
 
 /// Before this one, files that cannot be written could be truncated.
 const NEEDED: ABI = ABI::V3;
 /// The newest that this was tried on. Kernels that lack some of it put on the rest.
 const WANTED: ABI = ABI::V7;
+/// The last before processes were kept from signalling others, and the last before TCP was known.
+const BEFORE_SCOPES: ABI = ABI::V5;
+const BEFORE_NETWORK: ABI = ABI::V3;
 
 /// Devices that every program may use. None of them keeps anything.
 const DEVICES: [&str; 8] = [
@@ -33,29 +36,45 @@ pub(super) struct Enforced {
 }
 
 pub(super) fn confine(policy: &Policy) -> Result<Enforced, Unavailable> {
-    if !has(NEEDED) {
+    if !policy.may_use(Feature::Landlock) || !has(NEEDED) {
         return Err(Unavailable::Landlock);
     }
     let refused = |error: RulesetError| Unavailable::Refused(error.to_string());
-    let mut ruleset = Ruleset::default().handle_access(AccessFs::from_all(WANTED)).map_err(refused)?;
-    if policy.network == Network::Closed {
-        ruleset = ruleset.handle_access(AccessNet::from_all(WANTED)).map_err(refused)?;
+    let wanted = newest(policy);
+    let mut ruleset = Ruleset::default().handle_access(AccessFs::from_all(wanted)).map_err(refused)?;
+    let network = AccessNet::from_all(wanted);
+    if policy.network == Network::Closed && !network.is_empty() {
+        ruleset = ruleset.handle_access(network).map_err(refused)?;
     }
-    let mut rules = ruleset.scope(Scope::from_all(WANTED)).and_then(Ruleset::create).map_err(refused)?;
-
+    let scopes = Scope::from_all(wanted);
+    if !scopes.is_empty() {
+        ruleset = ruleset.scope(scopes).map_err(refused)?;
+    }
+    let created = ruleset.create().map_err(refused)?;
+    let mut allowed = Allowed { rules: created, handled: AccessFs::from_all(wanted) };
     for path in existing(&policy.writable) {
-        rules = allow(rules, &path, changing())?;
+        allowed = allowed.and(&path, changing())?;
     }
     for device in existing(&DEVICES) {
-        rules = allow(rules, &device, AccessFs::ReadFile | AccessFs::WriteFile | AccessFs::IoctlDev)?;
+        allowed = allowed.and(&device, AccessFs::ReadFile | AccessFs::WriteFile | AccessFs::IoctlDev)?;
     }
-    rules = allow_reading(rules, &existing(&policy.denied))?;
+    allowed = allowed.and_reading(&existing(&policy.denied))?;
 
-    let status = rules.restrict_self().map_err(refused)?;
+    let status = allowed.rules.restrict_self().map_err(refused)?;
     if status.ruleset == RulesetStatus::NotEnforced || !status.no_new_privs {
         return Err(Unavailable::Landlock);
     }
-    Ok(Enforced { signals: has_scopes() })
+    Ok(Enforced { signals: !scopes.is_empty() && has_scopes() })
+}
+
+fn newest(policy: &Policy) -> ABI {
+    if !policy.may_use(Feature::LandlockNetwork) {
+        BEFORE_NETWORK
+    } else if !policy.may_use(Feature::LandlockScopes) {
+        BEFORE_SCOPES
+    } else {
+        WANTED
+    }
 }
 
 /// Everything but making devices, which would lead around all that is said about files.
@@ -67,52 +86,58 @@ fn reading() -> BitFlags<AccessFs> {
     AccessFs::ReadFile | AccessFs::Execute
 }
 
-/// Lets everything be read but `denied`.
-///
-/// Landlock can only allow, and what is allowed for a directory is allowed for all beneath it. So the directories on
-/// the way to something denied are not allowed themselves but what they hold is, one by one. Names can be listed
-/// everywhere.
-fn allow_reading(rules: RulesetCreated, denied: &[PathBuf]) -> Result<RulesetCreated, Unavailable> {
-    let root = Path::new("/");
-    let mut rules = allow(rules, root, AccessFs::ReadDir.into())?;
-    let mut ways = vec![root.to_owned()];
-    while let Some(way) = ways.pop() {
-        if !denied.iter().any(|denied| denied.starts_with(&way)) {
-            rules = allow(rules, &way, reading())?;
-            continue;
+/// The rules so far.
+struct Allowed {
+    rules: RulesetCreated,
+    /// The accesses that rules are about; no others may be in a rule.
+    handled: BitFlags<AccessFs>,
+}
+
+impl Allowed {
+    /// Lets everything be read but `denied`.
+    ///
+    /// Landlock can only allow, and what is allowed for a directory is allowed for all beneath it. So the directories
+    /// on the way to something denied are not allowed themselves but what they hold is, one by one. Names can be
+    /// listed everywhere.
+    fn and_reading(self, denied: &[PathBuf]) -> Result<Self, Unavailable> {
+        let root = Path::new("/");
+        let mut allowed = self.and(root, AccessFs::ReadDir.into())?;
+        let mut ways = vec![root.to_owned()];
+        while let Some(way) = ways.pop() {
+            if !denied.iter().any(|denied| denied.starts_with(&way)) {
+                allowed = allowed.and(&way, reading())?;
+                continue;
+            }
+            if denied.contains(&way) {
+                continue;
+            }
+            // A directory that cannot be listed by us holds nothing that the command could read.
+            let Ok(entries) = std::fs::read_dir(&way) else { continue };
+            // A link is allowed where it leads to, if that is.
+            let entries =
+                entries.flatten().filter(|entry| entry.file_type().is_ok_and(|kind| !kind.is_symlink()));
+            ways.extend(entries.map(|entry| entry.path()));
         }
-        if denied.contains(&way) {
-            continue;
-        }
-        // A directory that cannot be listed by us holds nothing that the command could read.
-        let Ok(entries) = std::fs::read_dir(&way) else { continue };
-        // A link is allowed where it leads to, if that is.
-        let entries =
-            entries.flatten().filter(|entry| entry.file_type().is_ok_and(|kind| !kind.is_symlink()));
-        ways.extend(entries.map(|entry| entry.path()));
+        Ok(allowed)
     }
-    Ok(rules)
+
+    fn and(self, path: &Path, access: BitFlags<AccessFs>) -> Result<Self, Unavailable> {
+        // Gone or out of reach since it was listed.
+        let Ok(metadata) = std::fs::metadata(path) else { return Ok(self) };
+        let Ok(opened) = PathFd::new(path) else { return Ok(self) };
+        // Rights over directories mean nothing for a file, and the kernel would refuse them.
+        let access = if metadata.is_dir() { access } else { access & AccessFs::from_file(WANTED) };
+        let rule = PathBeneath::new(opened, access & self.handled);
+        let rules = self
+            .rules
+            .add_rule(rule)
+            .map_err(|error| Unavailable::Path { path: path.to_owned(), source: io::Error::other(error) })?;
+        Ok(Self { rules, ..self })
+    }
 }
 
 fn existing(paths: &[impl AsRef<Path>]) -> Vec<PathBuf> {
     paths.iter().filter_map(|path| path.as_ref().canonicalize().ok()).collect()
-}
-
-fn allow(
-    rules: RulesetCreated,
-    path: &Path,
-    access: BitFlags<AccessFs>,
-) -> Result<RulesetCreated, Unavailable> {
-    let failed = |source: io::Error| Unavailable::Path { path: path.to_owned(), source };
-    let metadata = match std::fs::metadata(path) {
-        Ok(metadata) => metadata,
-        // Gone or out of reach since it was listed.
-        Err(_) => return Ok(rules),
-    };
-    let Ok(opened) = PathFd::new(path) else { return Ok(rules) };
-    // Rights over directories mean nothing for a file, and the kernel would refuse them.
-    let access = if metadata.is_dir() { access } else { access & AccessFs::from_file(WANTED) };
-    rules.add_rule(PathBeneath::new(opened, access)).map_err(|error| failed(io::Error::other(error)))
 }
 
 /// Whether the kernel has all that a version of Landlock brought for files.

@@ -8,17 +8,20 @@ mod capabilities;
 mod files;
 mod mounts;
 
-use crate::{Gap, Policy, Unavailable};
+use crate::{Feature, Gap, Policy, Unavailable};
 
 /// Confines the calling thread, and with it all that it starts.
 pub(crate) fn confine(policy: &Policy) -> Result<Vec<Gap>, Unavailable> {
     let mut gaps = Vec::new();
-    if mounts::confine(policy).is_err() {
+    if !policy.may_use(Feature::MountNamespace) || mounts::confine(policy).is_err() {
         gaps.push(Gap::Metadata);
     }
     capabilities::confine();
     if !files::confine(policy)?.signals {
         gaps.push(Gap::Signals);
+    }
+    if !policy.may_use(Feature::Seccomp) {
+        return Err(Unavailable::Calls);
     }
     calls::confine(policy.network)?;
     Ok(gaps)

@@ -13,14 +13,16 @@ pub(super) struct Attempt {
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Layer {
-    /// Landlock and read-only mounts.
+    /// Landlock, and read-only mounts before it.
     Files,
+    /// Read-only mounts alone.
+    Metadata,
     /// Landlock's domains, and what is not readable.
     Processes,
     /// The filter of system calls, and Landlock for TCP.
     Calls,
 }
-use Layer::{Calls, Files, Processes};
+use Layer::{Calls, Files, Metadata, Processes};
 
 const fn free(name: &'static str, layer: Layer, script: &'static str) -> Attempt {
     Attempt { name, layer, script, free: true }
@@ -41,6 +43,12 @@ pub(super) const ATTEMPTS: &[Attempt] = &[
     free("symbolic link", Files, "echo x > link/planted"),
     free("a link of one's own", Files, "ln -s $OUT/kept mine && echo x > mine"),
     free("a link swapped in between", Files, "mkdir d; rmdir d; ln -sfn $OUT d; echo x > d/planted"),
+    perhaps(
+        "a race of links",
+        Files,
+        "mkdir a; ln -s $OUT b; (for i in $(seq 60); do mv -T a d; mv -T d a; mv -T b d; mv -T d b; done) & \
+         while kill -0 $!; do echo x > d/planted; done 2> /dev/null; wait",
+    ),
     free("hard link in, then write", Files, "ln $OUT/kept mine; echo x > mine"),
     free("hard link out", Files, "echo x > f; ln f $OUT/planted"),
     free("rename over", Files, "echo x > f; mv f $OUT/kept"),
@@ -50,12 +58,12 @@ pub(super) const ATTEMPTS: &[Attempt] = &[
     free("make a directory", Files, "mkdir $OUT/planted"),
     free("truncate", Files, "truncate -s 0 $OUT/kept"),
     free("truncate without opening", Files, "perl -e 'truncate(\"$ENV{OUT}/kept\", 0)'"),
-    free("change the mode", Files, "chmod 777 $OUT/kept"),
-    free("change the times", Files, "touch -d 2001-01-01 $OUT/kept"),
-    perhaps("change the owner", Files, "chown 12345 $OUT/kept"),
+    free("change the mode", Metadata, "chmod 777 $OUT/kept"),
+    free("change the times", Metadata, "touch -d 2001-01-01 $OUT/kept"),
+    perhaps("change the owner", Metadata, "chown 12345 $OUT/kept"),
     free(
         "change the mode of an open file",
-        Files,
+        Metadata,
         "perl -e 'open F, \"<\", \"$ENV{OUT}/kept\"; chmod 0777, *F'",
     ),
     free("a pipe with a name", Files, "mkfifo $OUT/planted"),
@@ -72,11 +80,31 @@ pub(super) const ATTEMPTS: &[Attempt] = &[
         "git init -q r; cd r; printf '#!/bin/sh\necho x > $OUT/planted\n' > .git/hooks/pre-commit; \
          chmod +x .git/hooks/pre-commit; git -c user.name=n -c user.email=e commit -q --allow-empty -m m",
     ),
+    free(
+        "a preloaded library",
+        Files,
+        "printf '#include <stdlib.h>\n__attribute__((constructor)) void f(void) { unsetenv(\"LD_PRELOAD\"); \
+         system(\"echo x > $OUT/planted\"); }' > l.c; cc -shared -fPIC -o l.so l.c; LD_PRELOAD=$PWD/l.so /bin/true",
+    ),
+    free(
+        "a start-up file by variable",
+        Files,
+        "echo 'echo x > $OUT/planted' > s; BASH_ENV=$PWD/s bash -c true",
+    ),
     free("an alias of git", Files, "git -c alias.x='!echo x > $OUT/planted' x"),
     free("git elsewhere", Files, "git init -q $OUT/planted"),
     free("the root of a process", Files, "echo x > /proc/self/root$OUT/planted"),
     free("the directory of a process", Files, "cd link; echo x > /proc/self/cwd/planted"),
     free("open for reading, again for writing", Files, "exec 5< $OUT/kept; echo x > /proc/self/fd/5"),
+    free(
+        "a file that is passed on, again for writing",
+        Files,
+        r#"python3 -c 'import os, socket
+a, b = socket.socketpair()
+socket.send_fds(a, [b"x"], [os.open(os.environ["OUT"] + "/kept", os.O_RDONLY)])
+fd = socket.recv_fds(b, 1, 1)[1][0]
+open("/proc/self/fd/%d" % fd, "w").write("x")'"#,
+    ),
     free("a copy", Files, "cp -a $OUT/dir $OUT/planted"),
     free("a shell of one's own", Files, "cp /bin/bash b; ./b -c 'echo x > $OUT/planted'"),
     free("another language", Files, "perl -e 'open F, \">\", \"$ENV{OUT}/planted\"; print F 1'"),

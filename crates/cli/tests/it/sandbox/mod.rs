@@ -17,7 +17,7 @@ use std::process::{Child, Command, Stdio};
 use hangar_test_support::{Finished, ModelServer, Scratch};
 use serde_json::json;
 
-use self::attempts::{ATTEMPTS, Attempt};
+use self::attempts::{ATTEMPTS, Attempt, Layer};
 use crate::{HANGAR, hangar};
 
 /// What nobody may read; it stands in a file, and in the environment of a process.
@@ -41,33 +41,46 @@ impl Machine {
             [("home/.ssh/id", KEY), ("outside/kept", "kept\n"), ("outside/dir/inner", "inner\n")]
         {
             let path = scratch.root().join(path);
-            std::fs::create_dir_all(path.parent().unwrap()).unwrap();
-            std::fs::write(path, text).unwrap();
+            std::fs::create_dir_all(path.parent().expect("the scratch machine works"))
+                .expect("the scratch machine works");
+            std::fs::write(path, text).expect("the scratch machine works");
         }
-        std::os::unix::fs::symlink(&outside, scratch.work().join("link")).unwrap();
-        let victim = Command::new("sleep").arg("600").env("KEY", KEY).stdin(Stdio::null()).spawn().unwrap();
-        let tcp = TcpListener::bind("127.0.0.1:0").unwrap();
-        let stream = UnixListener::bind(scratch.work().join("stream")).unwrap();
-        let datagram = UnixDatagram::bind(scratch.work().join("datagram")).unwrap();
-        tcp.set_nonblocking(true).unwrap();
-        stream.set_nonblocking(true).unwrap();
-        datagram.set_nonblocking(true).unwrap();
+        std::os::unix::fs::symlink(&outside, scratch.work().join("link")).expect("the scratch machine works");
+        let victim = Command::new("sleep")
+            .arg("600")
+            .env("KEY", KEY)
+            .stdin(Stdio::null())
+            .spawn()
+            .expect("the scratch machine works");
+        let tcp = TcpListener::bind("127.0.0.1:0").expect("the scratch machine works");
+        let stream = UnixListener::bind(scratch.work().join("stream")).expect("the scratch machine works");
+        let datagram =
+            UnixDatagram::bind(scratch.work().join("datagram")).expect("the scratch machine works");
+        tcp.set_nonblocking(true).expect("the scratch machine works");
+        stream.set_nonblocking(true).expect("the scratch machine works");
+        datagram.set_nonblocking(true).expect("the scratch machine works");
         Self { scratch, victim, tcp, stream, datagram }
     }
 
-    fn policy(&self, network: &str) -> String {
+    fn policy(&self, network: &str, without: &[&str]) -> String {
         let path = |name: &str| self.scratch.root().join(name);
         json!({
             "writable": [self.scratch.work(), self.scratch.tmp()],
             "protected": [],
             "denied": [path("home/.ssh")],
             "network": network,
+            "without": without,
         })
         .to_string()
     }
 
     fn confined(&self, network: &str, script: &str) -> Finished {
-        let arguments = ["--sandbox-launch", &self.policy(network), "/bin/bash", "-c", script];
+        self.confined_without(&[], network, script)
+    }
+
+    /// As on a kernel that lacks something.
+    fn confined_without(&self, without: &[&str], network: &str, script: &str) -> Finished {
+        let arguments = ["--sandbox-launch", &self.policy(network, without), "/bin/bash", "-c", script];
         self.bash(HANGAR, &arguments)
     }
 
@@ -77,7 +90,7 @@ impl Machine {
             .args(arguments)
             .env("OUT", self.scratch.root().join("outside"))
             .env("VICTIM", self.victim.id().to_string())
-            .env("PORT", self.tcp.local_addr().unwrap().port().to_string())
+            .env("PORT", self.tcp.local_addr().expect("the scratch machine works").port().to_string())
             .finish()
     }
 
@@ -98,7 +111,7 @@ impl Machine {
             Some(format!("it said: {said}"))
         } else if self.outside() != *before {
             Some(format!("files changed: {before:#?} {:#?}", self.outside()))
-        } else if self.victim.try_wait().unwrap().is_some() {
+        } else if self.victim.try_wait().expect("the scratch machine works").is_some() {
             Some("a process outside was ended".to_owned())
         } else if !self.tcp.accept().is_err_and(untouched) || !self.stream.accept().is_err_and(untouched) {
             Some("a service outside was reached".to_owned())
@@ -118,14 +131,17 @@ impl Drop for Machine {
 }
 
 fn look(path: &Path, found: &mut BTreeMap<PathBuf, String>) {
-    let metadata = path.symlink_metadata().unwrap();
+    let metadata = path.symlink_metadata().expect("the scratch machine works");
     let what = if metadata.is_dir() {
-        for entry in std::fs::read_dir(path).unwrap() {
-            look(&entry.unwrap().path(), found);
+        for entry in std::fs::read_dir(path).expect("the scratch machine works") {
+            look(&entry.expect("the scratch machine works").path(), found);
         }
         String::new()
-    } else {
+    } else if metadata.is_file() {
         std::fs::read_to_string(path).unwrap_or_default()
+    } else {
+        // Reading a pipe would wait for a writer.
+        String::new()
     };
     let (mode, owner, links) = (metadata.mode(), metadata.uid(), metadata.nlink());
     let modified = (metadata.mtime(), metadata.mtime_nsec());
@@ -133,14 +149,8 @@ fn look(path: &Path, found: &mut BTreeMap<PathBuf, String>) {
 }
 
 fn check(attempts: &[Attempt]) {
-    let mut failures = Vec::new();
+    let mut failures = escapes(&[], attempts);
     for Attempt { name, script, free, .. } in attempts {
-        let mut machine = Machine::new();
-        let before = machine.outside();
-        let run = machine.confined("Closed", script);
-        if let Some(harm) = machine.harm(&before, &run) {
-            failures.push(format!("{name}: {harm}"));
-        }
         // An attempt that would not work anyway proves nothing.
         if *free {
             let mut machine = Machine::new();
@@ -154,6 +164,17 @@ fn check(attempts: &[Attempt]) {
     assert!(failures.is_empty(), "{}", failures.join("\n"));
 }
 
+/// The attempts that did harm on a kernel that lacks something, with what they did.
+fn escapes(without: &[&str], attempts: &[Attempt]) -> Vec<String> {
+    let harm = |Attempt { name, script, .. }: &Attempt| {
+        let mut machine = Machine::new();
+        let before = machine.outside();
+        let run = machine.confined_without(without, "Closed", script);
+        machine.harm(&before, &run).map(|harm| format!("{name}: {harm}"))
+    };
+    attempts.iter().filter_map(harm).collect()
+}
+
 #[test]
 fn there_are_enough_attempts_and_each_is_its_own() {
     let names: std::collections::BTreeSet<_> = ATTEMPTS.iter().map(|attempt| attempt.name).collect();
@@ -162,17 +183,50 @@ fn there_are_enough_attempts_and_each_is_its_own() {
 
 #[test]
 fn no_attempt_to_change_files_outside_succeeds() {
-    check(&of(attempts::Layer::Files));
+    check(&of(Layer::Files));
+}
+
+#[test]
+fn no_attempt_to_change_what_is_said_of_files_succeeds() {
+    check(&of(Layer::Metadata));
+}
+
+#[test]
+fn landlock_alone_keeps_the_content_of_files_on_every_kernel_that_has_it() {
+    for older in ["LandlockScopes", "LandlockNetwork"] {
+        assert_eq!(escapes(&["MountNamespace", older], &of(Layer::Files)), [""; 0], "without {older}");
+    }
+}
+
+#[test]
+fn the_filter_of_system_calls_alone_keeps_the_network() {
+    assert_eq!(escapes(&["MountNamespace", "LandlockNetwork"], &of(Layer::Calls)), [""; 0]);
+}
+
+#[test]
+fn what_a_kernel_lacks_is_said_and_what_must_not_be_missing_is_refused() {
+    let check = |without: &[&str], expected: &str| {
+        let machine = Machine::new();
+        let run = machine.bash(HANGAR, &["--sandbox-trial", &machine.policy("Closed", without)]);
+        assert!(format!("{}{}", run.stdout, run.stderr).contains(expected), "{}{}", run.stdout, run.stderr);
+        let run = machine.confined_without(without, "Closed", "echo it ran");
+        assert_eq!(run.stdout.contains("it ran"), expected.ends_with(']'), "{}", run.stderr);
+    };
+    check(&["MountNamespace"], "[\"Metadata\"]");
+    check(&["LandlockScopes"], "\"Signals\"]");
+    check(&["MountNamespace", "LandlockNetwork"], "[\"Metadata\",\"Signals\"]");
+    check(&["Landlock"], "needs Landlock");
+    check(&["Seccomp"], "needs a filter of system calls");
 }
 
 #[test]
 fn no_attempt_to_read_secrets_or_reach_processes_succeeds() {
-    check(&of(attempts::Layer::Processes));
+    check(&of(Layer::Processes));
 }
 
 #[test]
 fn no_attempt_to_reach_the_network_or_a_service_succeeds() {
-    check(&of(attempts::Layer::Calls));
+    check(&of(Layer::Calls));
 }
 
 fn of(layer: attempts::Layer) -> Vec<Attempt> {
@@ -217,10 +271,10 @@ fn an_open_network_is_reached_and_services_with_a_path_are_not() {
 fn a_session_with_a_sandbox_keeps_its_commands_and_its_files_tools_and_says_so() {
     let (scratch, model) = (Scratch::new(), ModelServer::start());
     let outside = scratch.root().join("outside");
-    std::fs::create_dir(&outside).unwrap();
+    std::fs::create_dir(&outside).expect("the scratch machine works");
     let command = format!("echo in > here; echo out > {}/shell", outside.display());
     let script = format!(
-        "TOOL:bash:{} TOOL:create:{}",
+        "TOOL:bash:{}\nTOOL:create:{}",
         json!({"command": command, "description": "Write"}),
         json!({"path": outside.join("tool"), "file_text": "x"})
     );
@@ -228,16 +282,16 @@ fn a_session_with_a_sandbox_keeps_its_commands_and_its_files_tools_and_says_so()
         .args(["--sandbox", "--allow-all", "--output-format", "json", "-p", &script])
         .finish();
     assert!(scratch.work().join("here").exists(), "{}{}", run.stdout, run.stderr);
-    assert_eq!(std::fs::read_dir(&outside).unwrap().count(), 0, "{}", run.stdout);
+    assert_eq!(std::fs::read_dir(&outside).expect("the scratch machine works").count(), 0, "{}", run.stdout);
     assert!(run.stdout.contains("\"sandboxed\":true"), "{}", run.stdout);
 }
 
 #[test]
 fn a_sandbox_that_cannot_be_kept_is_refused_before_anything_runs() {
     let (scratch, model) = (Scratch::new(), ModelServer::start());
-    std::fs::create_dir_all(scratch.state()).unwrap();
+    std::fs::create_dir_all(scratch.state()).expect("the scratch machine works");
     let config = "[sandbox]\nenabled = true\n[sandbox.userPolicy.network]\nallowOutbound = true\nallowedHosts = [\"a.example\"]\n";
-    std::fs::write(scratch.state().join("config.toml"), config).unwrap();
+    std::fs::write(scratch.state().join("config.toml"), config).expect("the scratch machine works");
     let run = hangar(&scratch, &model).args(["-p", "SAY:hello"]).finish();
     assert!(run.stderr.contains("cannot tell hosts apart"), "{}", run.stderr);
     assert!(!run.stdout.contains("hello"), "{}", run.stdout);
