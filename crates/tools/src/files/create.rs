@@ -10,8 +10,9 @@ use hangar_protocol::Body;
 use hangar_protocol::data::SessionInfo;
 use serde_json::json;
 
+use super::claim::{Claim, Names};
 use super::diff::{Change, Report, report};
-use super::{WriteRequest, content, locate, locks, unusable};
+use super::{WriteRequest, content, locate, unusable};
 use crate::answer;
 use crate::arguments;
 use crate::inspected::Inspected;
@@ -26,6 +27,12 @@ pub struct Create {
 struct Arguments {
     path: String,
     text: String,
+}
+
+impl Names for Arguments {
+    fn path(&self) -> &str {
+        &self.path
+    }
 }
 
 impl Create {
@@ -82,25 +89,12 @@ impl Tool for Create {
         let workspace = Arc::clone(&self.workspace);
         let inspected = Arc::clone(&self.inspected);
         Box::pin(async move {
-            let prepared = parse(&call).and_then(|arguments| {
-                let location = locate(&workspace, &arguments.path)?;
-                inspected.confirm(&call.call_id, std::slice::from_ref(&location.real))?;
-                Ok((arguments, location))
-            });
-            let (arguments, location) = match prepared {
-                Ok(prepared) => prepared,
+            let claim = match Claim::take(&workspace, &inspected, &call, parse(&call), &context).await {
+                Ok(claim) => claim,
                 Err(answer) => return answer,
             };
-            let shown = location.shown.display().to_string();
-            let guards = tokio::select! {
-                guards = locks::lock([location.real.clone()]) => guards,
-                () = context.cancel.cancelled() => return answer::interrupted(),
-            };
-            let outcome = answer::writing(&context.cancel, move || {
-                let _guards = guards;
-                create(&location, &arguments).unwrap_or_else(|answer| answer)
-            })
-            .await;
+            let shown = claim.location().shown.display().to_string();
+            let outcome = claim.write(&context, create).await;
             if !outcome.changes.files_modified.is_empty() {
                 let info = SessionInfo::new("file_created", shown);
                 answer::tell(&context, Body::SessionInfo(info)).await;

@@ -6,9 +6,10 @@ use futures_util::future::BoxFuture;
 use hangar_agent::tool::{Access, Tool, ToolContext, ToolInput, ToolOutcome, ToolSchema, ToolSpec};
 use serde_json::json;
 
+use super::claim::{Claim, Names};
 use super::diff::{Change, Report, report};
 use super::replacement::{Mismatch, replace_once};
-use super::{WriteRequest, content, locate, locks, unusable};
+use super::{WriteRequest, content, locate, unusable};
 use crate::answer;
 use crate::arguments;
 use crate::inspected::Inspected;
@@ -27,6 +28,12 @@ struct Arguments {
     path: String,
     old: Option<String>,
     new: Option<String>,
+}
+
+impl Names for Arguments {
+    fn path(&self) -> &str {
+        &self.path
+    }
 }
 
 /// A change that can be made.
@@ -100,24 +107,10 @@ impl Tool for Edit {
         let workspace = Arc::clone(&self.workspace);
         let inspected = Arc::clone(&self.inspected);
         Box::pin(async move {
-            let prepared = parse(&call).and_then(|arguments| {
-                let location = locate(&workspace, &arguments.path)?;
-                inspected.confirm(&call.call_id, std::slice::from_ref(&location.real))?;
-                Ok((arguments, location))
-            });
-            let (arguments, location) = match prepared {
-                Ok(prepared) => prepared,
-                Err(answer) => return answer,
-            };
-            let guards = tokio::select! {
-                guards = locks::lock([location.real.clone()]) => guards,
-                () = context.cancel.cancelled() => return answer::interrupted(),
-            };
-            answer::writing(&context.cancel, move || {
-                let _guards = guards;
-                edit(&location, &arguments).unwrap_or_else(|answer| answer)
-            })
-            .await
+            match Claim::take(&workspace, &inspected, &call, parse(&call), &context).await {
+                Ok(claim) => claim.write(&context, edit).await,
+                Err(answer) => answer,
+            }
         })
     }
 }

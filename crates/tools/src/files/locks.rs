@@ -9,8 +9,11 @@ use tokio::sync::{Mutex as AsyncMutex, OwnedMutexGuard};
 /// Files are the process's, not a session's, so the locks are too: two sessions may share a directory.
 static LOCKS: Mutex<BTreeMap<PathBuf, Weak<AsyncMutex<()>>>> = Mutex::new(BTreeMap::new());
 
+/// Files that nobody else changes while this is there.
+pub(crate) type Guards = Vec<OwnedMutexGuard<()>>;
+
 /// Waits until nobody else changes these files (resolved paths). They are free again when the guards are dropped.
-pub(crate) async fn lock(paths: impl IntoIterator<Item = PathBuf>) -> Vec<OwnedMutexGuard<()>> {
+pub(crate) async fn lock(paths: impl IntoIterator<Item = PathBuf>) -> Guards {
     // In order, so that two calls that share files never each wait for the other.
     let paths: BTreeSet<PathBuf> = paths.into_iter().collect();
     let mut guards = Vec::with_capacity(paths.len());

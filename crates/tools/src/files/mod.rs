@@ -1,5 +1,6 @@
 //! Reading and changing files: `view`, `create`, `edit`.
 
+mod claim;
 pub(crate) mod content;
 mod create;
 pub(crate) mod diff;
