@@ -30,6 +30,8 @@ pub(crate) struct Chosen {
     pub(crate) model: String,
     pub(crate) max_prompt_tokens: u64,
     pub(crate) scripted: bool,
+    /// What the provider is shown and nobody else is.
+    pub(crate) secrets: Vec<String>,
 }
 
 /// What the user asked for, before anything is looked up.
@@ -87,6 +89,7 @@ fn scripted(settings: &Settings) -> Result<Chosen> {
         model: SCRIPTED.to_owned(),
         max_prompt_tokens: known::DEFAULT_PROMPT_TOKENS,
         scripted: true,
+        secrets: Vec::new(),
     })
 }
 
@@ -126,6 +129,7 @@ fn real(settings: &Settings, model: Option<&str>, replaying: bool, ways: Ways) -
         max_prompt_tokens: limit,
         provider: hangar_models::build_by(provider.clone(), ways),
         scripted: false,
+        secrets: provider.secrets(),
     })
 }
 
@@ -190,6 +194,5 @@ fn gh_auth_token() -> Option<String> {
 }
 
 fn preferences(settings: &Settings) -> Result<Preferences> {
-    let text = settings.config_text()?;
-    toml::from_str(&text).with_context(|| format!("cannot use {}", settings.config_path().display()))
+    settings.parse_config(&settings.config_text()?)
 }

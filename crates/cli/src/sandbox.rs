@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use anyhow::{Context, Result};
-use hangar_sandbox::{LAUNCH, Launched, Places, Policy, Sandbox, SandboxConfig, TRIAL};
+use hangar_sandbox::{Gap, LAUNCH, Launched, Places, Policy, Sandbox, SandboxConfig, TRIAL, Unavailable};
 
 use crate::args::RunArgs;
 use crate::output::remark;
@@ -48,19 +48,19 @@ pub(crate) fn launcher(mut arguments: impl Iterator<Item = OsString>) -> Option<
 pub(crate) fn wanted(settings: &Settings, args: &RunArgs) -> Result<SandboxConfig> {
     let text = settings.config_text()?;
     // Most files do not mention it, and every run would parse them for nothing.
-    let configured = if text.contains("sandbox") {
-        let preferences: Preferences = toml::from_str(&text)
-            .with_context(|| format!("cannot use {}", settings.config_path().display()))?;
-        preferences.sandbox
-    } else {
-        None
-    };
+    let configured =
+        if text.contains("sandbox") { settings.parse_config::<Preferences>(&text)?.sandbox } else { None };
     let mut config = configured.unwrap_or_default();
     config.enabled = (config.enabled || args.sandbox) && !args.no_sandbox;
     if args.sandbox_network {
         config.user_policy.network.allow_outbound = Some(true);
     }
     Ok(config)
+}
+
+/// What a sandbox on this machine would lack.
+pub(crate) fn gaps() -> Result<Vec<Gap>, Unavailable> {
+    Sandbox::new(OURSELVES.into(), &Policy::default())?.trial()
 }
 
 /// Where a session is, as far as its sandbox has to know.

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
-use anyhow::{Context, Result, bail};
+use anyhow::{Context, Result, anyhow, bail};
 use hangar_agent::features::Features;
 
 #[derive(Debug, Clone)]
@@ -94,6 +94,15 @@ impl Settings {
             Err(error) if error.kind() == std::io::ErrorKind::NotFound => Ok(String::new()),
             Err(error) => Err(error).with_context(|| format!("cannot read {}", path.display())),
         }
+    }
+
+    /// Reads what was in `config.toml`. The error names the line and does not show it: there may be a key on it.
+    pub(crate) fn parse_config<T: serde::de::DeserializeOwned>(&self, text: &str) -> Result<T> {
+        toml::from_str(text).map_err(|error| {
+            let before = error.span().and_then(|span| text.get(..span.start)).unwrap_or_default();
+            let line = before.matches('\n').count() + 1;
+            anyhow!("cannot use {}: line {line}: {}", self.config_path().display(), error.message())
+        })
     }
 }
 

@@ -12,6 +12,7 @@ use super::print_line;
 use crate::args::DoctorArgs;
 use crate::exit::Exit;
 use crate::providers::{self, GITHUB_TOKENS};
+use crate::sandbox;
 use crate::settings::Settings;
 
 const PROVIDER_PATIENCE: Duration = Duration::from_secs(10);
@@ -41,6 +42,7 @@ pub(crate) fn run(settings: &Settings, args: &DoctorArgs) -> Result<Exit> {
     findings.extend(tokens(settings));
     findings.extend(providers(settings)?);
     findings.extend(tools(settings));
+    findings.extend(confinement());
     let bad = findings.iter().any(|finding| finding.health == Health::Bad);
     if args.json {
         let rows: Vec<serde_json::Value> = findings
@@ -71,6 +73,18 @@ fn home(home: &Path) -> Finding {
         Err(error) => {
             Finding::new(Health::Bad, "home", format!("{} cannot be written: {error}", home.display()))
         }
+    }
+}
+
+/// Whether `--sandbox` would work. Nobody has to want it, so nothing here is bad.
+fn confinement() -> Vec<Finding> {
+    let plain = |says: String| Finding::new(Health::Plain, "sandbox", says);
+    match sandbox::gaps() {
+        Ok(gaps) if gaps.is_empty() => {
+            vec![Finding::new(Health::Good, "sandbox", "commands can be confined (--sandbox)")]
+        }
+        Ok(gaps) => gaps.into_iter().map(|gap| plain(gap.sentence().to_owned())).collect(),
+        Err(error) => vec![plain(format!("none: {:#}", anyhow::Error::from(error)))],
     }
 }
 

@@ -71,8 +71,8 @@ fn doctor_finds_what_is_wrong_and_never_prints_a_credential() {
 #[test]
 fn doctor_is_content_when_all_is_well() {
     let (scratch, model) = (Scratch::new(), ModelServer::start());
-    let run = hangar(&scratch, &model).arg("doctor").finish();
-    run.expect_exit(0);
+    let run = hangar(&scratch, &model).arg("doctor").finish().expect_exit(0);
+    assert!(run.stdout.contains(" sandbox: "), "{}", run.stdout);
 }
 
 #[test]
