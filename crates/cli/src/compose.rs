@@ -25,7 +25,7 @@ use hangar_sandbox::{Network, SandboxConfig};
 use hangar_store::snapshots::Snapshots;
 use hangar_store::{OpenSession, SessionId, SessionMeta, SessionName, Store, StoreError};
 use hangar_tools::shell::{ShellCompletion, ShellOptions, Shells};
-use hangar_tools::spill::{DEFAULT_THRESHOLD, Spill};
+use hangar_tools::spill::{Cleaner, DEFAULT_THRESHOLD, Spill};
 use hangar_tools::sql::Database;
 use hangar_tools::web::{Reach, Redirects};
 use hangar_tools::{Builtin, Dialect, Workspace};
@@ -36,7 +36,7 @@ use crate::custom::{self, Configured, Customs};
 use crate::just_in_time;
 use crate::mcp::{self, Servers, Surroundings};
 use crate::providers::{Chosen, PROVIDER_SECRETS};
-use crate::redact::Redactor;
+use crate::redact::{self, Redactor};
 use crate::sandbox;
 use crate::selection::Selection;
 use crate::settings::Settings;
@@ -137,7 +137,10 @@ pub(crate) fn session(settings: &Settings, mut plan: Plan<'_>) -> Result<Compose
         }
         Selection::Resume(_) => None,
     };
-    let (mut log, mut state, resumed) = open_log(&store, &plan, &here)?;
+    // Nor is one named before it is known what must not be in a name.
+    let naming =
+        ready.as_ref().map(|(chosen, ..)| redact::of_session(settings, &plan.secrets, &plan.hidden, chosen));
+    let (mut log, mut state, resumed) = open_log(&store, &plan, &here, &naming.unwrap_or_default())?;
     let cwd = if resumed && plan.directory.is_none() { stored_dir(&log, &here)? } else { here };
     let repository = Repository::find(&cwd);
     let (chosen, cast, agent_warnings) = match ready {
@@ -154,6 +157,7 @@ pub(crate) fn session(settings: &Settings, mut plan: Plan<'_>) -> Result<Compose
             model: liked.model,
             max_prompt_tokens: liked.max_prompt_tokens,
             scripted: chosen.scripted,
+            secrets: chosen.secrets,
         },
         None => chosen,
     };
@@ -164,14 +168,7 @@ pub(crate) fn session(settings: &Settings, mut plan: Plan<'_>) -> Result<Compose
 
     let instructions = instructions(settings, &plan, &cwd, repository.as_ref());
     let (inbox, commands) = mpsc::channel(INBOX);
-    let redactor = Redactor::new(
-        PROVIDER_SECRETS
-            .iter()
-            .copied()
-            .chain(plan.secrets.iter().map(String::as_str))
-            .filter_map(|name| settings.var(name).map(str::to_owned))
-            .chain(plan.hidden.iter().cloned()),
-    );
+    let redactor = redact::of_session(settings, &plan.secrets, &plan.hidden, &chosen);
     let told = state.skills.iter().map(|skill| PathBuf::from(&skill.path)).collect();
     let mut configured = Configured::load(settings, &plan.customs, &cwd, repository.as_ref(), told);
     let skills = Arc::clone(&configured.skills);
@@ -180,8 +177,8 @@ pub(crate) fn session(settings: &Settings, mut plan: Plan<'_>) -> Result<Compose
     let database = Arc::new(Database::new(log.dir().join("session.db")));
     let roots = roots(&plan, &cwd, &log)?;
     let sandbox = confinement(settings, &plan, &cwd, &log, &roots)?;
-    let (shells, mut builtin) =
-        tools(settings, &plan, &cwd, &log, &chosen.model, &inbox, &database, sandbox.as_ref())?;
+    let ground = Ground { database: &database, sandbox: sandbox.as_ref(), redactor: &redactor };
+    let (shells, mut builtin) = tools(settings, &plan, &cwd, &log, &chosen.model, &inbox, ground)?;
     if configured.offers_skills(&plan.filter) {
         builtin.push(skills.tool());
     }
@@ -192,7 +189,7 @@ pub(crate) fn session(settings: &Settings, mut plan: Plan<'_>) -> Result<Compose
     let builtin: Vec<Arc<dyn Tool>> = builtin
         .into_iter()
         .filter(|tool| !absent.contains(&tool.spec().name.as_str()))
-        .map(|tool| redactor.guard(watch(tool)))
+        .map(|tool| redactor.tool(watch(tool)))
         .collect();
     let mut own_tools = plan.own_tools.clone();
     own_tools.excluded.extend(absent.iter().map(|&name| name.to_owned()));
@@ -210,7 +207,12 @@ pub(crate) fn session(settings: &Settings, mut plan: Plan<'_>) -> Result<Compose
                 provider: Arc::clone(&chosen.provider),
                 model: chosen.model.clone(),
                 secrets: &plan.secrets,
-                spill: spill(settings, log.files_dir())?,
+                redactor: redactor.clone(),
+                sandbox: sandbox
+                    .as_ref()
+                    .filter(|_| plan.sandbox.confines_mcp_servers())
+                    .map(|ready| ready.sandbox.clone()),
+                spill: spill(settings, log.files_dir(), &redactor)?,
                 hooks: plan.hooks.clone(),
             },
         )?,
@@ -291,14 +293,14 @@ pub(crate) fn session(settings: &Settings, mut plan: Plan<'_>) -> Result<Compose
     let sink = telemetry::tap(settings, plan.sink, id.as_str(), chosen.provider.facts());
     let surroundings = Place::new(log.dir(), &cwd, repository.as_ref());
     let host = Host {
-        provider: chosen.provider,
+        provider: redactor.provider(chosen.provider),
         tools,
-        log: Box::new(log),
-        sink,
+        log: redactor.log(Box::new(log)),
+        sink: redactor.sink(sink),
         discovery,
         hooks,
         surroundings: Some(Box::new(surroundings)),
-        models: plan.agents.models,
+        models: plan.agents.models.map(|models| redactor.models(models)),
         now: Box::new(jiff::Timestamp::now),
         entropy: Entropy::seeded(uuid::Uuid::new_v4().as_u128()),
         retry_scale,
@@ -358,7 +360,12 @@ fn stored_dir(log: &OpenSession, here: &Path) -> Result<PathBuf> {
     Ok(stored)
 }
 
-fn open_log(store: &Store, plan: &Plan<'_>, here: &Path) -> Result<(OpenSession, State, bool)> {
+fn open_log(
+    store: &Store,
+    plan: &Plan<'_>,
+    here: &Path,
+    redactor: &Redactor,
+) -> Result<(OpenSession, State, bool)> {
     let in_use = |error: StoreError| match error {
         StoreError::InUse { ref id, .. } => {
             let hint = format!("session {id} is in use; wait for it to end, or start a new one");
@@ -370,8 +377,9 @@ fn open_log(store: &Store, plan: &Plan<'_>, here: &Path) -> Result<(OpenSession,
         Selection::New { id, name } => {
             let context = working_directory(here, Repository::find(here).as_ref());
             let mut meta = SessionMeta::new(context, jiff::Timestamp::now());
-            let given = name.clone().map(SessionName::Given);
-            meta.name = given.or_else(|| plan.prompt.as_deref().and_then(SessionName::from_prompt));
+            let given = name.clone().map(|name| SessionName::Given(redactor.text(name)));
+            let prompt = plan.prompt.clone().map(|prompt| redactor.text(prompt));
+            meta.name = given.or_else(|| prompt.as_deref().and_then(SessionName::from_prompt));
             meta.client_name = Some(plan.client_name.clone().unwrap_or_else(|| "hangar".to_owned()));
             Ok((store.create(id, meta).map_err(in_use)?, State::default(), false))
         }
@@ -475,9 +483,11 @@ fn roots(plan: &Plan<'_>, cwd: &Path, log: &OpenSession) -> Result<Vec<PathBuf>>
 }
 
 /// Where outputs go that are too large for the model.
-pub(crate) fn spill(settings: &Settings, dir: PathBuf) -> Result<Spill> {
+pub(crate) fn spill(settings: &Settings, dir: PathBuf, redactor: &Redactor) -> Result<Spill> {
     let threshold = settings.number("COPILOT_LARGE_OUTPUT_THRESHOLD_BYTES")?.unwrap_or(DEFAULT_THRESHOLD);
-    Ok(Spill { dir, threshold })
+    let redactor = redactor.clone();
+    let clean = Cleaner::new(move |text| redactor.text(text));
+    Ok(Spill { dir, threshold, clean: Some(clean) })
 }
 
 /// The sandbox of the session's commands, if they are to have one.
@@ -492,6 +502,13 @@ fn confinement(
     plan.sandbox.enabled.then(|| sandbox::ready(settings, &plan.sandbox, session)).transpose()
 }
 
+/// What tools stand on, and are held to.
+struct Ground<'a> {
+    database: &'a Arc<Database>,
+    sandbox: Option<&'a sandbox::Ready>,
+    redactor: &'a Redactor,
+}
+
 /// The built-in tools, all of them.
 fn tools(
     settings: &Settings,
@@ -500,10 +517,9 @@ fn tools(
     log: &OpenSession,
     model: &str,
     inbox: &mpsc::Sender<Input>,
-    database: &Arc<Database>,
-    sandbox: Option<&sandbox::Ready>,
+    Ground { database, sandbox, redactor }: Ground<'_>,
 ) -> Result<(Shells, Vec<Arc<dyn Tool>>)> {
-    let spill = spill(settings, log.files_dir())?;
+    let spill = spill(settings, log.files_dir(), redactor)?;
     let secrets =
         PROVIDER_SECRETS.iter().map(|name| (*name).to_owned()).chain(plan.secrets.iter().cloned()).collect();
     let (completions, completed) = mpsc::channel(INBOX);
@@ -574,7 +590,7 @@ impl TokenMeter for Meter {
 /// The built-in tools that a session with this model would have. Nothing is started or opened for the answer.
 pub(crate) fn tool_specs(settings: &Settings, model: &str) -> Vec<ToolSpec> {
     let nowhere = PathBuf::from("/");
-    let spill = Spill { dir: nowhere.clone(), threshold: DEFAULT_THRESHOLD };
+    let spill = Spill { dir: nowhere.clone(), threshold: DEFAULT_THRESHOLD, clean: None };
     let (completions, _) = mpsc::channel(1);
     let shells = Shells::new(ShellOptions {
         program: PathBuf::from(SHELL),
@@ -584,6 +600,7 @@ pub(crate) fn tool_specs(settings: &Settings, model: &str) -> Vec<ToolSpec> {
         session_id: String::new(),
         spill: spill.clone(),
         completions,
+        sandbox: None,
     });
     let builtin = hangar_tools::builtin(Builtin {
         workspace: Arc::new(Workspace { cwd: nowhere.clone(), spill }),

@@ -12,6 +12,7 @@ use futures_util::stream::FuturesUnordered;
 use hangar_agent::driver::Hooks;
 use hangar_agent::tool::{Tool, ToolContext};
 use hangar_protocol::Body;
+use hangar_sandbox::Sandbox;
 use jiff::Timestamp;
 use serde_json::{Map, Value, json};
 use tokio::sync::{Semaphore, mpsc};
@@ -57,6 +58,8 @@ pub struct HostOptions {
     pub tokens_dir: PathBuf,
     pub now: fn() -> Timestamp,
     pub sampler: Option<Arc<dyn Sampler>>,
+    /// What confines the programs of servers, if anything does.
+    pub sandbox: Option<Sandbox>,
     /// Whether a server may ask the model.
     pub sampling: Arc<dyn Fn(&str) -> SamplingPermit + Send + Sync>,
     pub hooks: Option<Arc<dyn Hooks>>,
@@ -184,7 +187,13 @@ impl McpHost {
     /// A host and its news. Nothing is started yet.
     pub fn new(options: HostOptions) -> (Self, mpsc::Receiver<News>) {
         let (news, heard) = mpsc::channel(NEWS);
-        let launcher = Launcher::new(options.env, &options.secrets, options.cwd.clone(), &options.session_id);
+        let launcher = Launcher::new(
+            options.env,
+            &options.secrets,
+            options.cwd.clone(),
+            &options.session_id,
+            options.sandbox,
+        );
         let common = Arc::new(Common {
             session_id: options.session_id,
             cwd: options.cwd,

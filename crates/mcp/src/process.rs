@@ -9,6 +9,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use hangar_process::{Group, MARK, command_in_own_session};
+use hangar_sandbox::Sandbox;
 use tokio::io::{AsyncRead, AsyncReadExt};
 use tokio::process::{Child, ChildStdin, ChildStdout};
 use tokio_util::sync::{CancellationToken, DropGuard};
@@ -27,6 +28,8 @@ const COMPLAINT: usize = 2 * 1024;
 pub(crate) struct Launcher {
     /// The environment; nothing else is inherited.
     env: Vec<(OsString, OsString)>,
+    /// What confines them, if anything does.
+    sandbox: Option<Sandbox>,
     /// Where relative directories start, and where programs work that name none.
     cwd: PathBuf,
     /// Tells the processes of this host from those of others.
@@ -54,10 +57,12 @@ impl Launcher {
         secrets: &[String],
         cwd: PathBuf,
         session_id: &str,
+        sandbox: Option<Sandbox>,
     ) -> Self {
         let is_secret = |name: &OsString| secrets.iter().any(|secret| name == secret.as_str());
         Self {
             env: env.into_iter().filter(|(name, _)| !is_secret(name)).collect(),
+            sandbox,
             cwd,
             mark: format!("mcp:{session_id}:"),
             next: AtomicU64::new(1),
@@ -73,7 +78,15 @@ impl Launcher {
         }
         let mark = format!("{}{}.", self.mark, self.next.fetch_add(1, Ordering::Relaxed));
         let cwd = program.cwd.as_ref().map_or_else(|| self.cwd.clone(), |cwd| self.cwd.join(cwd));
-        let mut command = command_in_own_session(&program.command);
+        let mut command = match &self.sandbox {
+            None => command_in_own_session(&program.command),
+            Some(sandbox) => {
+                let (launcher, leading) = sandbox.wrap(program.command.as_ref());
+                let mut command = command_in_own_session(launcher);
+                command.args(leading);
+                command
+            }
+        };
         command
             .args(&program.args)
             .current_dir(cwd)

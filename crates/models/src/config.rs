@@ -11,6 +11,7 @@ use std::time::Duration;
 use reqwest::header::{HeaderMap, HeaderName, HeaderValue};
 
 use crate::base_url::{BadUrl, BaseUrl};
+use crate::provider::is_credential;
 use crate::secret::Secret;
 
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -34,6 +35,20 @@ pub struct ProviderConfig {
     pub websockets: bool,
     pub proxy: Proxy,
     pub limits: TimeLimits,
+}
+
+impl ProviderConfig {
+    /// What is told to the provider and to nobody else, for whoever keeps it out of what is shown.
+    pub fn secrets(&self) -> Vec<String> {
+        let auth = match &self.auth {
+            Auth::ApiKey(secret) | Auth::Bearer(secret) => Some(secret.reveal().to_owned()),
+            Auth::None | Auth::Command(_) => None,
+        };
+        let headers = self.headers.iter().filter(|(name, _)| is_credential(name));
+        // A value may start with the name of a scheme, which may be left out where it is shown.
+        let values = headers.filter_map(|(_, value)| value.to_str().ok()?.split_whitespace().last());
+        auth.into_iter().chain(values.map(str::to_owned)).collect()
+    }
 }
 
 #[derive(Debug, Clone, PartialEq, Eq)]

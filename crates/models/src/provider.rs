@@ -322,7 +322,7 @@ fn bearer(token: &Secret) -> Secret {
 }
 
 /// Whether a custom header's value is worth hiding: most carry names and versions.
-fn is_credential(name: &HeaderName) -> bool {
+pub(crate) fn is_credential(name: &HeaderName) -> bool {
     ["key", "token", "auth", "secret", "cookie", "password"].iter().any(|part| name.as_str().contains(part))
 }
 

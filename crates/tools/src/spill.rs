@@ -2,9 +2,11 @@
 //!
 //! The fixed phrases and the form of the file names are those that recorded conversations replay against.
 
+use std::fmt;
 use std::fs::{self, OpenOptions};
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 /// Bytes of a text that are still shown whole, unless configured.
@@ -24,10 +26,28 @@ const NAME_ATTEMPTS: usize = 10_000;
 const STEM_CHARS: usize = 40;
 
 /// Where large outputs go, and from which size on.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone)]
 pub struct Spill {
     pub dir: PathBuf,
     pub threshold: usize,
+    /// What becomes of a text before it is saved.
+    pub clean: Option<Cleaner>,
+}
+
+/// Takes out of a text what nobody may read.
+#[derive(Clone)]
+pub struct Cleaner(Arc<dyn Fn(String) -> String + Send + Sync>);
+
+impl Cleaner {
+    pub fn new(clean: impl Fn(String) -> String + Send + Sync + 'static) -> Self {
+        Self(Arc::new(clean))
+    }
+}
+
+impl fmt::Debug for Cleaner {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Cleaner")
+    }
 }
 
 impl Spill {
@@ -38,6 +58,10 @@ impl Spill {
         if text.len() <= self.threshold {
             return text;
         }
+        let text = match &self.clean {
+            Some(Cleaner(clean)) => clean(text),
+            None => text,
+        };
         match self.save(&text, stem) {
             Ok(path) => saved_notice(&text, &path),
             Err(error) => unsaved_notice(&text, &error),
@@ -123,7 +147,7 @@ mod tests {
     use super::*;
 
     fn spill(dir: &Path) -> Spill {
-        Spill { dir: dir.to_path_buf(), threshold: 1000 }
+        Spill { dir: dir.to_path_buf(), threshold: 1000, clean: None }
     }
 
     fn saved_path(notice: &str) -> PathBuf {

@@ -14,6 +14,7 @@ use crate::args::RunArgs;
 use crate::compose::{self, Plan};
 use crate::plan;
 use crate::providers::{self, Chosen};
+use crate::redact;
 use crate::selection::Selection;
 use crate::settings::Settings;
 
@@ -68,7 +69,8 @@ impl SessionOpener for Opener {
 
     fn provider(&self, model: &str) -> Result<Arc<dyn ModelProvider>, OpenError> {
         let chosen = self.choose(Some(model)).map_err(|error| OpenError(format!("{error:#}")))?;
-        Ok(chosen.provider)
+        let redactor = redact::of_session(&self.settings, &self.args.secret_env_vars, &[], &chosen);
+        Ok(redactor.provider(chosen.provider))
     }
 }
 

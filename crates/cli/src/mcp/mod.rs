@@ -15,6 +15,7 @@ use hangar_agent::permissions::Policy;
 use hangar_mcp::config::merge;
 use hangar_mcp::files::{self, UserFile};
 use hangar_mcp::{HostOptions, Layer, McpHost, News, SamplingPermit, Source};
+use hangar_sandbox::Sandbox;
 use hangar_tools::spill::Spill;
 use serde_json::{Map, Value};
 use tokio::sync::mpsc;
@@ -54,6 +55,9 @@ pub(crate) struct Surroundings<'a> {
     pub(crate) provider: Arc<dyn ModelProvider>,
     pub(crate) model: String,
     pub(crate) secrets: &'a [String],
+    pub(crate) redactor: Redactor,
+    /// What confines the programs of servers, if anything does.
+    pub(crate) sandbox: Option<Sandbox>,
     pub(crate) spill: Spill,
     pub(crate) hooks: Option<Arc<dyn Hooks>>,
 }
@@ -73,8 +77,8 @@ pub(crate) fn open(
         .map(|name| (*name).to_owned())
         .chain(around.secrets.iter().cloned())
         .collect();
-    let redactor = Redactor::new(secrets.iter().filter_map(|name| settings.var(name).map(str::to_owned)));
-    let Surroundings { session_id, cwd, policy, provider, model, spill, hooks, .. } = around;
+    let Surroundings { session_id, cwd, policy, provider, model, redactor, sandbox, spill, hooks, .. } =
+        around;
     let sampler = ProviderSampler { provider, model, session_id: session_id.clone() };
     let options = HostOptions {
         servers: configs,
@@ -86,11 +90,12 @@ pub(crate) fn open(
         cache_dir: settings.home.join("mcp-cache"),
         tokens_dir: settings.home.join("mcp-oauth"),
         now: jiff::Timestamp::now,
+        sandbox,
         sampler: Some(Arc::new(sampler)),
         sampling: Arc::new(move |server| sampling_permit(&policy, server)),
         hooks,
         fresh_id: || uuid::Uuid::new_v4().to_string(),
-        guard: Arc::new(move |tool| redactor.guard(guard::fitted(tool, spill.clone()))),
+        guard: Arc::new(move |tool| redactor.tool(guard::fitted(tool, spill.clone()))),
     };
     Ok(Some(McpHost::new(options)))
 }

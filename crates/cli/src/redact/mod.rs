@@ -1,109 +1,264 @@
-//! Keeps secrets out of what tools say, and so out of the log, the output and the model's context.
+//! Keeps secrets out of what is shown, logged and told to the model.
+//!
+//! A secret is looked for in texts, never in their serialised form: what is written as JSON afterwards stays JSON,
+//! whatever the secret looks like. [`stream`] does the same for texts that come in pieces, [`guards`] stand where texts
+//! come in and go out.
 
+mod guards;
+mod stream;
+
+use std::ops::Range;
 use std::sync::Arc;
 
-use futures_util::future::BoxFuture;
-use hangar_agent::tool::{Access, Tool, ToolContext, ToolInput, ToolOutcome, ToolSpec};
-use hangar_protocol::Body;
+use aho_corasick::AhoCorasick;
+use hangar_protocol::{Body, Event};
+use serde::de::IgnoredAny;
+use serde_json::Value;
+
+use crate::providers::{Chosen, PROVIDER_SECRETS};
+use crate::settings::Settings;
 
 /// A shorter value is not a secret that could be told from ordinary text.
-const MIN_SECRET: usize = 8;
-const MASK: &str = "[redacted]";
-/// Pieces of output that may wait between a tool and the loop.
-const RELAY_BUFFER: usize = 16;
+const MIN_SECRET: usize = 6;
+/// A shorter line of a secret that has many is ordinary text too.
+const MIN_LINE: usize = 16;
+/// No provider gives out keys that are shorter than this and are words.
+const MIN_KEY: usize = 16;
+pub(crate) const MASK: &str = "[redacted]";
+/// How often a secret may have been written as JSON within JSON and still be found.
+const ESCAPES: usize = 2;
 
-#[derive(Debug, Clone, Default)]
-pub(crate) struct Redactor(Arc<[String]>);
+#[derive(Clone, Default)]
+pub(crate) struct Redactor(Option<Arc<Secrets>>);
+
+struct Secrets {
+    finder: AhoCorasick,
+    /// What is looked for: secrets, and what becomes of them in JSON.
+    forms: Vec<String>,
+}
+
+/// The redactor of a session: it knows the variables of these names, these values, and what the provider is shown.
+pub(crate) fn of_session(
+    settings: &Settings,
+    names: &[String],
+    hidden: &[String],
+    chosen: &Chosen,
+) -> Redactor {
+    let value = |name: &str| settings.var(name).map(str::to_owned);
+    let named = names.iter().filter_map(|name| value(name));
+    let provider =
+        PROVIDER_SECRETS.iter().filter_map(|name| value(name)).chain(chosen.secrets.iter().cloned());
+    Redactor::new(named.chain(hidden.iter().cloned()).chain(provider.filter(|key| !is_placeholder(key))))
+}
+
+/// Servers on one's own machine take any key: `ollama`, `not-needed`. Such words are no secrets.
+fn is_placeholder(key: &str) -> bool {
+    key.len() < MIN_KEY && key.bytes().all(|byte| byte.is_ascii_lowercase() || b"-_".contains(&byte))
+}
 
 impl Redactor {
     pub(crate) fn new(secrets: impl IntoIterator<Item = String>) -> Self {
-        let mut secrets: Vec<String> =
-            secrets.into_iter().filter(|secret| secret.len() >= MIN_SECRET).collect();
-        // Where one secret contains another, the longer one goes first.
-        secrets.sort_by_key(|secret| std::cmp::Reverse(secret.len()));
-        secrets.dedup();
-        Self(secrets.into())
+        let mut forms: Vec<String> = secrets.into_iter().flat_map(|secret| forms(&secret)).collect();
+        forms.sort();
+        forms.dedup();
+        if forms.is_empty() {
+            return Self(None);
+        }
+        // Patterns are refused by their number alone, beyond what an environment can hold.
+        let finder = AhoCorasick::new(&forms).ok();
+        Self(finder.map(|finder| Arc::new(Secrets { finder, forms })))
     }
 
-    pub(crate) fn is_empty(&self) -> bool {
-        self.0.is_empty()
-    }
-
+    /// The text without secrets. Text that is JSON, or lines of JSON, stays so.
     pub(crate) fn text(&self, text: String) -> String {
-        self.0.iter().fold(text, |text, secret| {
-            if text.contains(secret.as_str()) { text.replace(secret.as_str(), MASK) } else { text }
-        })
+        let Some(secrets) = &self.0 else { return text };
+        let found = secrets.find(&text);
+        if found.is_empty() {
+            return text;
+        }
+        if is_document(&text) || found.iter().any(|range| text[range.clone()].contains('\n')) {
+            return secrets.document(&text, &found);
+        }
+        let lines = text.split_inclusive('\n').map(|line| {
+            let found = secrets.find(line);
+            if found.is_empty() { line.to_owned() } else { secrets.document(line, &found) }
+        });
+        lines.collect()
     }
 
-    fn outcome(&self, mut outcome: ToolOutcome) -> ToolOutcome {
-        outcome.text = self.text(outcome.text);
-        outcome.detailed = outcome.detailed.map(|text| self.text(text));
-        outcome.error = outcome.error.map(|text| self.text(text));
-        outcome
+    pub(crate) fn finds(&self, text: &str) -> bool {
+        self.0.as_ref().is_some_and(|secrets| secrets.finder.is_match(text))
     }
 
-    fn body(&self, body: Body) -> Body {
-        match body {
-            Body::ToolShellOutput(mut output) => {
-                output.text = self.text(output.text);
-                output.into()
+    /// The event without secrets, if it had any. Words that the protocol fixes stay, even where they are a secret too.
+    pub(crate) fn event(&self, event: &Event) -> Option<Event> {
+        let line = serde_json::to_string(event).ok().filter(|line| self.finds(line))?;
+        let mut value: Value = serde_json::from_str(&line).ok()?;
+        let mut leaves = 0;
+        let mut redacted = value.clone();
+        each_text(redacted.get_mut("data")?, &mut |text| {
+            leaves += 1;
+            *text = self.text(std::mem::take(text));
+        });
+        let body = body_like(event, &redacted).or_else(|| {
+            // Something there is a word of the protocol: texts are taken one by one, and such words left.
+            for nth in 0..leaves {
+                let mut next = value.clone();
+                let mut at = 0;
+                each_text(next.get_mut("data")?, &mut |text| {
+                    if at == nth {
+                        *text = self.text(std::mem::take(text));
+                    }
+                    at += 1;
+                });
+                if body_like(event, &next).is_some() {
+                    value = next;
+                }
             }
-            Body::ToolPartialResult(mut partial) => {
-                partial.partial_output = self.text(partial.partial_output);
-                partial.into()
+            body_like(event, &value)
+        })?;
+        let (id, parent, agent) = (event.id().clone(), event.parent_id().cloned(), event.agent_id().cloned());
+        Some(Event::new(id, event.timestamp().to_owned(), parent, agent, body))
+    }
+}
+
+impl Secrets {
+    /// Where secrets are, in order and apart from each other: those that overlap are one.
+    fn find(&self, text: &str) -> Vec<Range<usize>> {
+        let mut found: Vec<Range<usize>> =
+            self.finder.find_overlapping_iter(text).map(|found| found.range()).collect();
+        found.sort_by_key(|range| range.start);
+        found.dedup_by(|next, last| {
+            let overlap = next.start < last.end;
+            if overlap {
+                last.end = last.end.max(next.end);
             }
-            other => other,
+            overlap
+        });
+        found
+    }
+
+    /// Masks what was found. A document in which a mask would stand where JSON has none is read, cleaned and written
+    /// again.
+    fn document(&self, text: &str, found: &[Range<usize>]) -> String {
+        let masked = mask(text, found);
+        if !is_document(text) || is_document(&masked) {
+            return masked;
+        }
+        let Ok(mut value) = serde_json::from_str(text) else { return masked };
+        self.clean(&mut value);
+        let cleaned = value.to_string();
+        let cleaned = if self.finder.is_match(&cleaned) { Value::from(MASK).to_string() } else { cleaned };
+        let end = &text[text.trim_end().len()..];
+        format!("{cleaned}{end}")
+    }
+
+    fn clean(&self, value: &mut Value) {
+        let masked = |text: &str| mask(text, &self.find(text));
+        match value {
+            Value::String(text) => *text = masked(text),
+            Value::Array(items) => items.iter_mut().for_each(|item| self.clean(item)),
+            Value::Object(fields) => {
+                *fields = std::mem::take(fields)
+                    .into_iter()
+                    .map(|(name, mut field)| {
+                        self.clean(&mut field);
+                        (masked(&name), field)
+                    })
+                    .collect();
+            }
+            Value::Number(number) if self.finder.is_match(&number.to_string()) => *value = MASK.into(),
+            Value::Null | Value::Bool(_) | Value::Number(_) => {}
         }
     }
-
-    /// The tool with everything it says passed through this redactor.
-    pub(crate) fn guard(&self, tool: Arc<dyn Tool>) -> Arc<dyn Tool> {
-        if self.is_empty() { tool } else { Arc::new(Guarded { tool, redactor: self.clone() }) }
-    }
 }
 
-struct Guarded {
-    tool: Arc<dyn Tool>,
-    redactor: Redactor,
-}
-
-impl Tool for Guarded {
-    fn spec(&self) -> &ToolSpec {
-        self.tool.spec()
-    }
-
-    fn inspect(&self, call: &ToolInput) -> Result<Access, ToolOutcome> {
-        self.tool.inspect(call).map_err(|outcome| self.redactor.outcome(outcome))
-    }
-
-    fn run(&self, call: ToolInput, context: ToolContext) -> BoxFuture<'static, ToolOutcome> {
-        let (relay, mut relayed) = tokio::sync::mpsc::channel(RELAY_BUFFER);
-        let run = self.tool.run(call, ToolContext { cancel: context.cancel, progress: relay });
-        let redactor = self.redactor.clone();
-        Box::pin(async move {
-            let forward = async {
-                while let Some(body) = relayed.recv().await {
-                    // The loop is gone only when the session is; nobody is left to tell.
-                    let _ = context.progress.send(redactor.body(body)).await;
-                }
-            };
-            let (outcome, ()) = tokio::join!(run, forward);
-            redactor.outcome(outcome)
+/// A secret as it may stand in a text: as it is, without the line end of its file, line by line, and as JSON writes it.
+fn forms(secret: &str) -> Vec<String> {
+    let trimmed = secret.trim();
+    let lines = trimmed.lines().map(str::trim).filter(|line| line.len() >= MIN_LINE && *line != trimmed);
+    let plain: Vec<String> = [secret, trimmed]
+        .into_iter()
+        .filter(|secret| secret.trim().len() >= MIN_SECRET)
+        .chain(lines)
+        .map(str::to_owned)
+        .collect();
+    plain
+        .into_iter()
+        .flat_map(|plain| {
+            [
+                std::iter::successors(Some(plain.clone()), |form| Some(escaped(form)))
+                    .take(ESCAPES + 1)
+                    .collect::<Vec<_>>(),
+                vec![ascii(&plain)],
+            ]
+            .concat()
         })
+        // The mask would be masked for ever.
+        .filter(|form| !MASK.contains(form.as_str()))
+        .collect()
+}
+
+/// The inside of a JSON string.
+fn escaped(text: &str) -> String {
+    let quoted = Value::from(text).to_string();
+    quoted[1..quoted.len() - 1].to_owned()
+}
+
+/// The inside of a JSON string, by a writer that keeps to ASCII.
+fn ascii(text: &str) -> String {
+    let mut out = String::new();
+    for c in escaped(text).chars() {
+        if c.is_ascii() {
+            out.push(c);
+        } else {
+            let mut units = [0; 2];
+            out.extend(c.encode_utf16(&mut units).iter().map(|unit| format!("\\u{unit:04x}")));
+        }
     }
+    out
+}
+
+fn mask(text: &str, found: &[Range<usize>]) -> String {
+    let mut out = String::with_capacity(text.len());
+    let mut shown = 0;
+    for range in found {
+        out.push_str(&text[shown..range.start]);
+        out.push_str(MASK);
+        shown = range.end;
+    }
+    out.push_str(&text[shown..]);
+    out
+}
+
+/// Whether the text is a JSON object or array. A number alone is a text like any other.
+fn is_document(text: &str) -> bool {
+    text.trim_start().starts_with(['{', '[']) && serde_json::from_str::<IgnoredAny>(text).is_ok()
+}
+
+/// Every text in the data of an event that is somebody's words: not names of fields, kinds and ids.
+fn each_text(value: &mut Value, visit: &mut dyn FnMut(&mut String)) {
+    match value {
+        Value::String(text) => visit(text),
+        Value::Array(items) => items.iter_mut().for_each(|item| each_text(item, visit)),
+        Value::Object(fields) => {
+            let texts = fields.iter_mut().filter(|(name, _)| !names_something(name));
+            texts.for_each(|(_, field)| each_text(field, visit));
+        }
+        Value::Null | Value::Bool(_) | Value::Number(_) => {}
+    }
+}
+
+fn names_something(field: &str) -> bool {
+    matches!(field, "type" | "kind" | "id" | "timestamp") || field.ends_with("Id")
+}
+
+/// The body of what was made of an event, if it still is one of that type.
+fn body_like(event: &Event, value: &Value) -> Option<Body> {
+    let read: Event = Event::parse(&value.to_string()).ok()?;
+    let body = read.body().clone();
+    (std::mem::discriminant(&body) == std::mem::discriminant(event.body())).then_some(body)
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn secrets_are_masked_wherever_they_stand_and_short_values_are_not() {
-        let redactor =
-            Redactor::new(["hunter2-hunter2".to_owned(), "hunter2-hunter2-long".to_owned(), "1".to_owned()]);
-        assert_eq!(
-            redactor.text("a=hunter2-hunter2 b=hunter2-hunter2-long 1".to_owned()),
-            "a=[redacted] b=[redacted] 1"
-        );
-    }
-}
+mod tests;

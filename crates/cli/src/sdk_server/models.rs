@@ -72,6 +72,7 @@ fn chosen(config: ProviderConfig, model: &str, ways: hangar_models::Ways) -> Cho
         .or_else(|| known::limits(model).map(|limits| limits.max_prompt_tokens))
         .unwrap_or(known::DEFAULT_PROMPT_TOKENS);
     Chosen {
+        secrets: config.secrets(),
         model: model.to_owned(),
         max_prompt_tokens: limit,
         provider: hangar_models::build_by(config, ways),

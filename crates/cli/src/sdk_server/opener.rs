@@ -29,6 +29,7 @@ use crate::custom::Customs;
 use crate::mcp::{self, Servers, Surroundings};
 use crate::plan;
 use crate::providers::{self, Chosen};
+use crate::redact;
 use crate::sandbox;
 use crate::selection::Selection;
 use crate::settings::Settings;
@@ -186,6 +187,13 @@ impl SessionOpener for Opener {
         let settings = self.settings(spec);
         let open = || {
             let dir = Store::new(&settings.home).session_dir(id).join("files");
+            let chosen = models::choose(&settings, spec, Some(model), &Ways::default())?;
+            let hidden = self.hidden().clone();
+            let redactor = redact::of_session(&settings, &self.args.secret_env_vars, &hidden, &chosen);
+            let config = self.sandbox(spec)?;
+            let roots = [cwd.to_path_buf(), dir.clone()];
+            let session = sandbox::Session { cwd, roots: &roots, temp_dir: true, protected: Vec::new() };
+            let confined = config.confines_mcp_servers().then(|| sandbox::ready(&settings, &config, session));
             let around = Surroundings {
                 session_id: id.to_string(),
                 cwd,
@@ -193,7 +201,9 @@ impl SessionOpener for Opener {
                 provider,
                 model: model.to_owned(),
                 secrets: &self.args.secret_env_vars,
-                spill: compose::spill(&settings, dir)?,
+                spill: compose::spill(&settings, dir, &redactor)?,
+                redactor,
+                sandbox: confined.transpose()?.map(|ready| ready.sandbox),
                 hooks: Some(hooks),
             };
             mcp::open(&settings, &servers(&self.args, spec), around)
@@ -318,6 +328,7 @@ fn choose(settings: &Settings, spec: &SessionSpec, model: Option<&str>, ways: &W
         model: model.unwrap_or_default().to_owned(),
         max_prompt_tokens: known::DEFAULT_PROMPT_TOKENS,
         scripted: false,
+        secrets: Vec::new(),
     })
 }
 

@@ -14,6 +14,7 @@ mod sandbox;
 mod schema;
 mod sdk;
 mod sdk_methods;
+mod secrets;
 mod sessions;
 mod telemetry;
 

@@ -47,7 +47,7 @@ impl Stage {
             ],
             secrets: vec!["SECRET".to_owned()],
             session_id: dir.path().display().to_string(),
-            spill: Spill { dir: dir.path().join("spill"), threshold: 20 * 1024 },
+            spill: Spill { dir: dir.path().join("spill"), threshold: 20 * 1024, clean: None },
             completions: sender,
         };
         change(&mut options);

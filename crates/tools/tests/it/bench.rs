@@ -52,7 +52,7 @@ impl Bench {
         fs::create_dir(base.join("w")).unwrap();
         let workspace = Arc::new(Workspace {
             cwd: base.join("w"),
-            spill: Spill { dir: base.join("spill"), threshold: 20 * 1024 },
+            spill: Spill { dir: base.join("spill"), threshold: 20 * 1024, clean: None },
         });
         let database = Arc::new(Database::new(base.join("session/session.db")));
         let tools = Toolset::new(builtin(Builtin { workspace, dialect, database, web: Some(reach) }));
