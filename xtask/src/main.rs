@@ -18,8 +18,9 @@ cargo xtask <task>
   up                   a first look without a key: builds the program and runs it on the scripted model
   test                 everything that CI checks: format, lints, what tests need, all tests, tidy
   tidy                 the rules of the repository that no compiler knows
-  bench [--peers DIR]  time and memory against other agents, as a table; takes what npm installed in DIR
-                       instead of installing it again
+  bench [server]       time and memory against other agents, as a table: of a prompt, or of the server of the SDKs;
+                       with --peers DIR it takes what npm installed in DIR instead of installing it again, with
+                       --program FILE it measures that instead of building
 ";
 
 fn main() -> ExitCode {
@@ -29,8 +30,7 @@ fn main() -> ExitCode {
         ["up"] => up::run_demo(),
         ["test"] => test::run(),
         ["tidy"] => tidy::run(),
-        ["bench"] => bench::run(None),
-        ["bench", "--peers", directory] => bench::run(Some(Path::new(directory))),
+        ["bench", rest @ ..] => bench::run(rest),
         ["measure", rest @ ..] => bench::measure::run_inside(rest),
         [] | ["help" | "--help" | "-h"] => {
             print!("{HELP}");

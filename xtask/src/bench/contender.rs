@@ -157,6 +157,10 @@ impl Contender {
         &self.program
     }
 
+    pub(crate) fn model_url(&self) -> &str {
+        &self.model_url
+    }
+
     /// Where the program keeps its sessions.
     pub(crate) fn state(&self) -> PathBuf {
         self.home.join("state")

@@ -181,7 +181,7 @@ fn end_leftovers() {
     while !matches!(waitpid(None::<Pid>, Some(WaitPidFlag::empty())), Ok(WaitStatus::StillAlive) | Err(_)) {}
 }
 
-fn kill_tree(pid: u32) {
+pub(crate) fn kill_tree(pid: u32) {
     for process in std::iter::once(pid).chain(processes_below(pid)) {
         if let Ok(process) = i32::try_from(process) {
             // It may have ended meanwhile.
@@ -192,7 +192,7 @@ fn kill_tree(pid: u32) {
 
 /// The sum over a process and all below it. A child that was just forked still shares its parent's memory and is the
 /// same program: it counts once.
-fn memory_of_tree(pid: u32) -> u64 {
+pub(crate) fn memory_of_tree(pid: u32) -> u64 {
     let resident = |pid: u32| {
         let statm = std::fs::read_to_string(format!("/proc/{pid}/statm")).ok()?;
         statm.split(' ').nth(1)?.parse::<u64>().ok()

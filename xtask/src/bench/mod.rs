@@ -5,10 +5,12 @@
 mod big_log;
 mod contender;
 pub(crate) mod measure;
+mod rpc;
+mod server;
 mod table;
 
 use std::io::{BufRead, BufReader};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::{Child, Stdio};
 use std::time::Duration;
 
@@ -26,23 +28,70 @@ const SHELL_CALLS: u32 = 20;
 const DELTAS: u32 = 10_000;
 const BIG_LOG: u64 = 200 << 20;
 
-pub(crate) fn run(peers: Option<&Path>) -> Result<()> {
-    shell::run(shell::program("cargo").args(["build", "--release", "--locked", "--package", "hangar-cli"]))?;
-    let hangar = root().join("target/release/hangar");
-    let cache = root().join("target/bench");
-    let peers = match peers {
-        Some(directory) => directory.to_path_buf(),
-        None => {
-            let directory = cache.join("peers");
-            if let Err(error) = contender::install_peers(&directory) {
-                println!("the other agents could not be installed: {error:#}");
-            }
-            directory
-        }
+/// What to compare with what.
+#[derive(Default)]
+struct Subjects {
+    /// Where npm has installed the other agents.
+    peers: Option<PathBuf>,
+    /// The program to measure instead of one that is built.
+    program: Option<PathBuf>,
+}
+
+/// `bench [server] [--peers DIR] [--program FILE]`
+pub(crate) fn run(args: &[&str]) -> Result<()> {
+    let (is_server, mut flags) = match args {
+        ["server", flags @ ..] => (true, flags),
+        flags => (false, flags),
     };
+    let mut subjects = Subjects::default();
+    while let [flag, value, rest @ ..] = flags {
+        match *flag {
+            "--peers" => subjects.peers = Some(value.into()),
+            "--program" => subjects.program = Some(value.into()),
+            other => bail!("`{other}` is not a flag of bench"),
+        }
+        flags = rest;
+    }
+    if let [flag] = flags {
+        bail!("`{flag}` is not a flag of bench, or lacks its value");
+    }
+    let cache = root().join("target/bench");
+    let program = subjects.program()?;
+    let peers = subjects.peers(&cache);
+    if is_server { server::run(&program, &peers, &cache) } else { run_prompts(program, &peers, &cache) }
+}
+
+impl Subjects {
+    fn program(&self) -> Result<PathBuf> {
+        if let Some(program) = &self.program {
+            return program.canonicalize().with_context(|| format!("{} is not there", program.display()));
+        }
+        shell::run(shell::program("cargo").args([
+            "build",
+            "--release",
+            "--locked",
+            "--package",
+            "hangar-cli",
+        ]))?;
+        Ok(root().join("target/release/hangar"))
+    }
+
+    fn peers(&self, cache: &Path) -> PathBuf {
+        if let Some(directory) = &self.peers {
+            return directory.clone();
+        }
+        let directory = cache.join("peers");
+        if let Err(error) = contender::install_peers(&directory) {
+            println!("the other agents could not be installed: {error:#}");
+        }
+        directory
+    }
+}
+
+fn run_prompts(hangar: PathBuf, peers: &Path, cache: &Path) -> Result<()> {
     let model = Model::start(&hangar)?;
-    let mut contenders = vec![Contender::new(Kind::Hangar, hangar, &cache, &model.url)?];
-    contenders.extend(Contender::peers(&peers, &cache, &model.url)?);
+    let mut contenders = vec![Contender::new(Kind::Hangar, hangar, cache, &model.url)?];
+    contenders.extend(Contender::peers(peers, cache, &model.url)?);
     let mut table = Table::new(contenders.iter().map(|contender| contender.kind.name()).collect());
     for contender in &contenders {
         eprintln!("measuring {} …", contender.kind.name());
@@ -146,7 +195,10 @@ fn repeat(job: &Job, times: usize) -> Result<Vec<Cost>> {
 }
 
 fn median(runs: &[Cost], of: impl Fn(&Cost) -> Duration) -> Duration {
-    let mut values: Vec<Duration> = runs.iter().map(of).collect();
+    middle(runs.iter().map(of).collect())
+}
+
+fn middle(mut values: Vec<Duration>) -> Duration {
     values.sort();
     values.get(values.len() / 2).copied().unwrap_or_default()
 }

@@ -6,7 +6,10 @@ use std::fmt;
 pub(crate) enum Unit {
     Milliseconds,
     Microseconds,
+    Kilobytes,
     Megabytes,
+    /// Things that are counted.
+    Pieces,
 }
 
 /// What the first contender should reach.
@@ -71,7 +74,10 @@ impl Row {
     fn verdict(&self) -> String {
         let (Some(bar), Some(ours)) = (self.bar, self.ours()) else { return String::new() };
         let (limit, text) = match bar {
-            Bar::Below(limit) => (limit, format!("< {}", self.unit.show(limit))),
+            Bar::Below(limit) => {
+                let sign = if limit == 0.0 { "=" } else { "<" };
+                (limit, format!("{sign} {}", self.unit.show(limit)))
+            }
             Bar::ShareOfBestPeer(share) => match self.best_peer() {
                 Some(best) => (best * share, format!("≤ {} (best × {share})", self.unit.show(best * share))),
                 None => return "no peer to compare with".to_owned(),
@@ -86,7 +92,9 @@ impl Unit {
         let unit = match self {
             Unit::Milliseconds => "ms",
             Unit::Microseconds => "µs",
+            Unit::Kilobytes => "KB",
             Unit::Megabytes => "MB",
+            Unit::Pieces => return format!("{figure:.0}"),
         };
         if figure >= 100.0 { format!("{figure:.0} {unit}") } else { format!("{figure:.1} {unit}") }
     }

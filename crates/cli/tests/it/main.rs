@@ -2,6 +2,7 @@
 
 mod acp;
 mod agents;
+mod api;
 mod captures;
 mod cli;
 mod clients;

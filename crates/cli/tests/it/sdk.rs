@@ -117,6 +117,11 @@ impl Client {
         message["params"]["event"]["data"].take()
     }
 
+    /// Leaves what nobody has looked at unseen.
+    pub(crate) fn forget(&mut self) {
+        self.seen.clear();
+    }
+
     pub(crate) fn kinds(&mut self) -> Vec<String> {
         let events = self.call("session.getMessages", json!({ "sessionId": ID }));
         let events = events["events"].as_array().unwrap();
