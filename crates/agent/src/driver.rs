@@ -31,6 +31,7 @@ use crate::hook::{HookAnswer, HookRequest};
 use crate::log::{Fact, LogError, SessionLog};
 use crate::model::{ModelError, ModelEvent, ModelProvider, ModelRequest};
 use crate::retry::Reason;
+use crate::shared;
 use crate::session::{
     Command, Context, Effect, Input, Inspection, Opening, PendingPermission, Reminder, Session, Step, iso,
 };
@@ -111,7 +112,7 @@ impl Driver {
     pub fn new(session: Session, host: Host, commands: mpsc::Receiver<Input>) -> Self {
         let parent = session.state().last_event.clone();
         let provider = Arc::clone(&host.provider);
-        let offered = host.tools.iter().map(|tool| tool.spec().clone()).collect();
+        let offered = shared::list(host.tools.iter().map(|tool| tool.spec()));
         let mut driver = Self {
             host,
             commands,
@@ -173,8 +174,8 @@ impl Driver {
     /// Puts other tools in the place of those outside the session's own. Calls under way keep theirs. What is hidden
     /// is there for agents, but not for the main one.
     pub fn set_tools(&mut self, tools: Toolset, hidden: &[String]) -> Result<(), LogError> {
-        self.offered = tools.iter().map(|tool| tool.spec().clone()).collect();
-        let shown = self.offered.iter().filter(|tool| !hidden.contains(&tool.name)).cloned().collect();
+        self.offered = shared::list(tools.iter().map(|tool| tool.spec()));
+        let shown = shared::list(self.offered.iter().filter(|tool| !hidden.contains(&tool.name)));
         self.host.tools = tools;
         self.advance(Input::Command(Command::SetTools(shown)))
     }

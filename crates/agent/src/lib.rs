@@ -17,4 +17,5 @@ pub mod permissions;
 pub mod prompt;
 pub mod retry;
 pub mod session;
+pub mod shared;
 pub mod tool;

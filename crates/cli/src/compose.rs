@@ -232,7 +232,7 @@ pub(crate) fn session(settings: &Settings, mut plan: Plan<'_>) -> Result<Compose
     let (hooks, hook_kinds) = configured.hooks(settings, &plan.secrets, plan.hooks, inbox);
     let config = SessionConfig {
         system: SystemPrompt::new(&environment, &custom).render().into(),
-        tools: tools.iter().map(|tool| tool.spec().clone()).collect(),
+        tools: hangar_agent::shared::list(tools.iter().map(|tool| tool.spec())),
         policy,
         provider: chosen.provider.facts(),
         max_prompt_tokens: chosen.max_prompt_tokens,

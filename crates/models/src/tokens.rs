@@ -1,8 +1,11 @@
 //! How many tokens a request will be, by the rule that Copilot CLI counts with.
 
+mod memo;
+
 use hangar_agent::model::{AssistantTurn, Message, ModelRequest, Part};
 use hangar_agent::tool::{ToolSchema, ToolSpec};
-use serde_json::{Value, json};
+use serde::Serialize;
+use serde_json::Value;
 
 use crate::known;
 use crate::tokenizer::Encoding;
@@ -29,7 +32,7 @@ impl Counter {
     }
 
     pub fn text(&self, text: &str) -> u64 {
-        self.scale(self.encoding.count(text) as u64)
+        self.scale(memo::count(self.encoding, text))
     }
 
     /// Everything: system prompt, messages and tools.
@@ -55,7 +58,7 @@ impl Counter {
 
     /// The definitions, as compact JSON.
     pub fn tools(&self, tools: &[ToolSpec]) -> u64 {
-        tools.iter().map(|tool| self.text(&definition(tool).to_string())).sum()
+        tools.iter().map(|tool| self.text(&definition(tool))).sum()
     }
 
     fn assistant(&self, turn: &AssistantTurn) -> u64 {
@@ -78,21 +81,27 @@ impl Counter {
     }
 }
 
-fn definition(tool: &ToolSpec) -> Value {
-    match &tool.input {
-        ToolSchema::Function(schema) => json!({
-            "name": tool.name,
-            "description": tool.description,
-            "parameters": schema,
-            "type": "function",
-        }),
-        ToolSchema::Custom { grammar } => json!({
-            "name": tool.name,
-            "description": tool.description,
-            "format": grammar,
-            "type": "custom",
-        }),
+fn definition(tool: &ToolSpec) -> String {
+    /// Borrows, because a schema is large and counted with every call.
+    #[derive(Serialize)]
+    struct Definition<'a> {
+        name: &'a str,
+        description: &'a str,
+        #[serde(skip_serializing_if = "Option::is_none")]
+        parameters: Option<&'a Value>,
+        #[serde(skip_serializing_if = "Option::is_none")]
+        format: Option<&'a Option<String>>,
+        #[serde(rename = "type")]
+        kind: &'static str,
     }
+    let (parameters, format, kind) = match &tool.input {
+        ToolSchema::Function(schema) => (Some(schema), None, "function"),
+        ToolSchema::Custom { grammar } => (None, Some(grammar), "custom"),
+    };
+    let definition =
+        Definition { name: &tool.name, description: &tool.description, parameters, format, kind };
+    // Text and JSON always have a form in JSON.
+    serde_json::to_string(&definition).unwrap_or_default()
 }
 
 #[cfg(test)]

@@ -5,6 +5,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use futures_util::future::BoxFuture;
 use hangar_agent::model::Part;
+use hangar_agent::shared;
 use hangar_agent::tool::{
     Access, AccessRequest, Tool, ToolContext, ToolInput, ToolOutcome, ToolSchema, ToolSpec, ToolStatus,
 };
@@ -43,7 +44,7 @@ impl PendingCalls {
 
 pub(crate) struct ExternalTool {
     session_id: String,
-    spec: ToolSpec,
+    spec: Arc<ToolSpec>,
     skip_permission: bool,
     pending: Arc<PendingCalls>,
 }
@@ -53,14 +54,14 @@ impl ExternalTool {
         let schema = declaration.parameters.clone().filter(Value::is_object);
         Self {
             session_id: session_id.to_owned(),
-            spec: ToolSpec {
+            spec: shared::spec(ToolSpec {
                 name: declaration.name.clone(),
                 title: None,
                 description: declaration.description.clone().unwrap_or_default(),
                 input: ToolSchema::Function(
                     schema.unwrap_or_else(|| json!({ "type": "object", "properties": {} })),
                 ),
-            },
+            }),
             skip_permission: declaration.skip_permission.unwrap_or(false),
             pending: Arc::clone(pending),
         }

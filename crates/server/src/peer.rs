@@ -19,6 +19,8 @@ const MAX_QUEUED: usize = 64 << 20;
 /// What a waiting frame costs besides its bytes.
 const FRAME_OVERHEAD: usize = 64;
 const READ_BUFFER: usize = 64 << 10;
+/// From this many bytes on, frames that wait are no longer joined into one write.
+const WRITE_TOGETHER: usize = 32 << 10;
 
 /// A frame may go to many clients; its bytes are made once.
 pub(crate) type Frame = Arc<[u8]>;
@@ -188,12 +190,27 @@ impl Peer {
     }
 
     async fn write(&self, mut writer: impl AsyncWrite + Unpin, Outgoing(mut frames): Outgoing) {
-        while let Some(frame) = frames.recv().await {
-            if let Err(error) = writer.write_all(&frame).await {
+        let mut together = Vec::new();
+        while let Some(first) = frames.recv().await {
+            // Events come in bursts of small frames, and a write costs more than the copy of a few.
+            together.clear();
+            let mut cost = first.len() + FRAME_OVERHEAD;
+            while together.len() + first.len() < WRITE_TOGETHER
+                && let Ok(next) = frames.try_recv()
+            {
+                if together.is_empty() {
+                    together.extend_from_slice(&first);
+                }
+                cost += next.len() + FRAME_OVERHEAD;
+                together.extend_from_slice(&next);
+            }
+            let bytes = if together.is_empty() { &first[..] } else { &together[..] };
+            if let Err(error) = writer.write_all(bytes).await {
                 tracing::debug!(%error, "writing to a client failed");
                 return;
             }
-            self.0.queued.fetch_sub(frame.len() + FRAME_OVERHEAD, Ordering::Relaxed);
+            self.0.queued.fetch_sub(cost, Ordering::Relaxed);
+            together.shrink_to(WRITE_TOGETHER);
             if frames.is_empty() && writer.flush().await.is_err() {
                 return;
             }

@@ -1,5 +1,6 @@
 //! How clients reach the server: one over standard input and output, or many over TCP on this machine.
 
+use std::os::fd::AsFd;
 use std::sync::Arc;
 
 use tokio::io::{AsyncRead, AsyncWrite};
@@ -14,7 +15,16 @@ const MAX_CONNECTIONS: usize = 256;
 
 /// Serves the one client on standard input and output until it closes its end.
 pub async fn serve_stdio(hub: &Arc<Hub>) {
-    serve(hub, tokio::io::stdin(), tokio::io::stdout()).await;
+    // Standard output as Rust knows it looks for line ends and writes up to each; frames go out whole.
+    match std::io::stdout().as_fd().try_clone_to_owned() {
+        Ok(stdout) => {
+            serve(hub, tokio::io::stdin(), tokio::fs::File::from(std::fs::File::from(stdout))).await
+        }
+        Err(error) => {
+            tracing::debug!(%error, "standard output cannot be had a second time");
+            serve(hub, tokio::io::stdin(), tokio::io::stdout()).await;
+        }
+    }
 }
 
 /// Serves whoever connects, until the server is told to stop.

@@ -16,7 +16,7 @@ static O200K: Vocabulary = Vocabulary::new(include_bytes!(concat!(env!("OUT_DIR"
 static CL100K: Vocabulary = Vocabulary::new(include_bytes!(concat!(env!("OUT_DIR"), "/cl100k.bin")));
 
 /// A published vocabulary with its splitting rule.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Encoding {
     O200k,
     Cl100k,

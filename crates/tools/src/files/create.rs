@@ -5,6 +5,7 @@ use std::io;
 use std::sync::Arc;
 
 use futures_util::future::BoxFuture;
+use hangar_agent::shared;
 use hangar_agent::tool::{Access, Tool, ToolContext, ToolInput, ToolOutcome, ToolSchema, ToolSpec};
 use hangar_protocol::Body;
 use hangar_protocol::data::SessionInfo;
@@ -19,7 +20,7 @@ use crate::inspected::Inspected;
 use crate::workspace::{Location, Workspace};
 
 pub struct Create {
-    spec: ToolSpec,
+    spec: Arc<ToolSpec>,
     workspace: Arc<Workspace>,
     inspected: Arc<Inspected>,
 }
@@ -38,7 +39,7 @@ impl Names for Arguments {
 impl Create {
     pub fn new(workspace: Arc<Workspace>) -> Self {
         Self {
-            spec: ToolSpec {
+            spec: shared::spec(ToolSpec {
                 name: "create".to_owned(),
                 title: Some("Creating file".to_owned()),
                 description:
@@ -53,7 +54,7 @@ impl Create {
                     },
                     "required": ["path", "file_text"]
                 })),
-            },
+            }),
             workspace,
             inspected: Arc::default(),
         }

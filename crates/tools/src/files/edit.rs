@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use futures_util::future::BoxFuture;
+use hangar_agent::shared;
 use hangar_agent::tool::{Access, Tool, ToolContext, ToolInput, ToolOutcome, ToolSchema, ToolSpec};
 use serde_json::json;
 
@@ -19,7 +20,7 @@ use crate::workspace::{Location, Workspace};
 const QUOTE_CHARS: usize = 80;
 
 pub struct Edit {
-    spec: ToolSpec,
+    spec: Arc<ToolSpec>,
     workspace: Arc<Workspace>,
     inspected: Arc<Inspected>,
 }
@@ -45,7 +46,7 @@ struct Plan {
 impl Edit {
     pub fn new(workspace: Arc<Workspace>) -> Self {
         Self {
-            spec: ToolSpec {
+            spec: shared::spec(ToolSpec {
                 name: "edit".to_owned(),
                 title: Some("Editing file".to_owned()),
                 description: "Replaces one piece of a file. `old_str` must be exactly the text in the file, without \
@@ -64,7 +65,7 @@ impl Edit {
                     },
                     "required": ["path"]
                 })),
-            },
+            }),
             workspace,
             inspected: Arc::default(),
         }

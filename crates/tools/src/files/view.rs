@@ -9,6 +9,7 @@ use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD as BASE64;
 use futures_util::future::BoxFuture;
 use hangar_agent::model::Part;
+use hangar_agent::shared;
 use hangar_agent::tool::{
     Access, AccessRequest, Tool, ToolContext, ToolInput, ToolOutcome, ToolSchema, ToolSpec,
 };
@@ -34,7 +35,7 @@ const FORCED_LIMIT: usize = 256 * 1024;
 const NAMES_LIMIT: usize = 50_000;
 
 pub struct View {
-    spec: ToolSpec,
+    spec: Arc<ToolSpec>,
     workspace: Arc<Workspace>,
     inspected: Arc<Inspected>,
 }
@@ -49,7 +50,7 @@ impl View {
     pub fn new(workspace: Arc<Workspace>) -> Self {
         let threshold = kilobytes(workspace.spill.threshold);
         Self {
-            spec: ToolSpec {
+            spec: shared::spec(ToolSpec {
                 name: "view".to_owned(),
                 title: Some("Viewing file".to_owned()),
                 description: format!(
@@ -80,7 +81,7 @@ impl View {
                     },
                     "required": ["path"]
                 })),
-            },
+            }),
             workspace,
             inspected: Arc::default(),
         }

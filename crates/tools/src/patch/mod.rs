@@ -9,6 +9,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use futures_util::future::BoxFuture;
+use hangar_agent::shared;
 use hangar_agent::tool::{Access, Tool, ToolContext, ToolInput, ToolOutcome, ToolSchema, ToolSpec};
 use serde_json::Value;
 
@@ -24,7 +25,7 @@ use crate::workspace::Workspace;
 const GRAMMAR: &str = include_str!("grammar.lark");
 
 pub struct ApplyPatch {
-    spec: ToolSpec,
+    spec: Arc<ToolSpec>,
     workspace: Arc<Workspace>,
     inspected: Arc<Inspected>,
 }
@@ -32,7 +33,7 @@ pub struct ApplyPatch {
 impl ApplyPatch {
     pub fn new(workspace: Arc<Workspace>) -> Self {
         Self {
-            spec: ToolSpec {
+            spec: shared::spec(ToolSpec {
                 name: "apply_patch".to_owned(),
                 title: Some("Applying patch".to_owned()),
                 description: "Adds, changes, moves and deletes files by a patch in this form:\n\
@@ -52,7 +53,7 @@ impl ApplyPatch {
                               hunk says that it ends the file. If any part does not fit, nothing is changed."
                     .to_owned(),
                 input: ToolSchema::Custom { grammar: Some(GRAMMAR.to_owned()) },
-            },
+            }),
             workspace,
             inspected: Arc::default(),
         }

@@ -5,6 +5,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 use futures_util::future::BoxFuture;
+use hangar_agent::shared;
 use hangar_agent::tool::{Access, Tool, ToolContext, ToolInput, ToolOutcome, ToolSchema, ToolSpec};
 use serde_json::json;
 
@@ -18,7 +19,7 @@ use crate::workspace::Workspace;
 const FILES_LIMIT: usize = 50_000;
 
 pub struct Glob {
-    spec: ToolSpec,
+    spec: Arc<ToolSpec>,
     workspace: Arc<Workspace>,
     inspected: Arc<Inspected>,
 }
@@ -31,7 +32,7 @@ struct Arguments {
 impl Glob {
     pub fn new(workspace: Arc<Workspace>) -> Self {
         Self {
-            spec: ToolSpec {
+            spec: shared::spec(ToolSpec {
                 name: "glob".to_owned(),
                 title: Some("Finding files".to_owned()),
                 description: "Lists the files whose paths match a pattern. `*` stays within a directory, `**` crosses \
@@ -53,7 +54,7 @@ impl Glob {
                     },
                     "required": ["pattern"]
                 })),
-            },
+            }),
             workspace,
             inspected: Arc::default(),
         }

@@ -9,6 +9,7 @@ use std::sync::Arc;
 use futures_util::future::BoxFuture;
 use grep_regex::{RegexMatcher, RegexMatcherBuilder};
 use grep_searcher::{BinaryDetection, Searcher, SearcherBuilder};
+use hangar_agent::shared;
 use hangar_agent::tool::{Access, Tool, ToolContext, ToolInput, ToolOutcome, ToolSchema, ToolSpec};
 use ignore::types::{Types, TypesBuilder};
 use serde_json::json;
@@ -31,7 +32,7 @@ const HEAP_LIMIT: usize = 64 * 1024 * 1024;
 const EXPRESSION_LIMIT: usize = 10 * 1024 * 1024;
 
 pub struct Grep {
-    spec: ToolSpec,
+    spec: Arc<ToolSpec>,
     workspace: Arc<Workspace>,
     inspected: Arc<Inspected>,
 }
@@ -54,7 +55,7 @@ impl Grep {
     /// `name` is `grep`, or `rg` for models that were taught that.
     pub fn new(name: &str, workspace: Arc<Workspace>) -> Self {
         Self {
-            spec: ToolSpec {
+            spec: shared::spec(ToolSpec {
                 name: name.to_owned(),
                 title: Some("Searching files".to_owned()),
                 description:
@@ -62,7 +63,7 @@ impl Grep {
                               Files excluded by .gitignore are not searched unless named in `paths`."
                         .to_owned(),
                 input: ToolSchema::Function(schema()),
-            },
+            }),
             workspace,
             inspected: Arc::default(),
         }

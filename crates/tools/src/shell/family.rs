@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use futures_util::future::BoxFuture;
+use hangar_agent::shared;
 use hangar_agent::tool::{Access, Tool, ToolContext, ToolInput, ToolOutcome, ToolSchema, ToolSpec};
 use serde_json::json;
 
@@ -10,7 +11,7 @@ use super::registry::{Found, Registry, Shells};
 use super::{access, arguments, calls};
 
 struct ShellTool {
-    spec: ToolSpec,
+    spec: Arc<ToolSpec>,
     kind: Kind,
     registry: Arc<Registry>,
 }
@@ -31,7 +32,7 @@ impl Shells {
             .into_iter()
             .map(|kind| {
                 let registry = Arc::clone(&self.0);
-                Arc::new(ShellTool { spec: spec(kind), kind, registry }) as Arc<dyn Tool>
+                Arc::new(ShellTool { spec: shared::spec(spec(kind)), kind, registry }) as Arc<dyn Tool>
             })
             .collect()
     }

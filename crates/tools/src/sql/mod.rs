@@ -8,6 +8,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use futures_util::future::BoxFuture;
+use hangar_agent::shared;
 use hangar_agent::tool::{Access, Tool, ToolContext, ToolInput, ToolOutcome, ToolSchema, ToolSpec};
 use hangar_protocol::Body;
 use hangar_protocol::data::TodosChanged;
@@ -26,7 +27,7 @@ pub use todos::{TodoError, TodoList, TodoRow, open_todos};
 const QUERY_LIMIT: usize = 1024 * 1024;
 
 pub struct Sql {
-    spec: ToolSpec,
+    spec: Arc<ToolSpec>,
     workspace: Arc<Workspace>,
     database: Arc<Database>,
 }
@@ -34,7 +35,7 @@ pub struct Sql {
 impl Sql {
     pub fn new(workspace: Arc<Workspace>, database: Arc<Database>) -> Self {
         Self {
-            spec: ToolSpec {
+            spec: shared::spec(ToolSpec {
                 name: "sql".to_owned(),
                 title: None,
                 description: "Runs SQLite statements on a database that belongs to this session. It has the tables \
@@ -54,7 +55,7 @@ impl Sql {
                     },
                     "required": ["description", "query"]
                 })),
-            },
+            }),
             workspace,
             database,
         }

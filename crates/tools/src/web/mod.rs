@@ -8,6 +8,7 @@ mod markdown;
 use std::sync::Arc;
 
 use futures_util::future::BoxFuture;
+use hangar_agent::shared;
 use hangar_agent::tool::{
     Access, AccessRequest, Tool, ToolContext, ToolInput, ToolOutcome, ToolSchema, ToolSpec,
 };
@@ -29,7 +30,7 @@ const DEFAULT_LENGTH: usize = 5000;
 const LENGTH_LIMIT: usize = 20_000;
 
 pub struct WebFetch {
-    spec: ToolSpec,
+    spec: Arc<ToolSpec>,
     workspace: Arc<Workspace>,
     reach: Reach,
 }
@@ -44,7 +45,7 @@ struct Arguments {
 impl WebFetch {
     pub fn new(workspace: Arc<Workspace>, reach: Reach) -> Self {
         Self {
-            spec: ToolSpec {
+            spec: shared::spec(ToolSpec {
                 name: "web_fetch".to_owned(),
                 title: Some("Fetching page".to_owned()),
                 description:
@@ -67,7 +68,7 @@ impl WebFetch {
                     },
                     "required": ["url"]
                 })),
-            },
+            }),
             workspace,
             reach,
         }

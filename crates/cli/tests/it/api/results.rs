@@ -35,7 +35,10 @@ fn prepare(client: &mut Client, scratch: &Scratch, doing: Doing) {
     client.send("SAY:hello");
     client.event("session.idle");
     if doing == Doing::Waiting {
-        let arguments = json!({ "path": scratch.work().join("new.txt"), "file_text": "x" });
+        let path = scratch.work().join("new.txt");
+        // The method before may have permitted it.
+        let _ = std::fs::remove_file(&path);
+        let arguments = json!({ "path": path, "file_text": "x" });
         client.send(&format!("TOOL:create:{arguments}\nSAY:done"));
         client.event("permission.requested");
         client.send("SAY:next");

@@ -1,0 +1,56 @@
+//! Counts that are known already. Every call to the model says again what the calls before it said, and most of it is the
+//! same in all sessions; counting a text takes a hundred times as long as recognising it.
+
+use std::collections::HashMap;
+use std::hash::{BuildHasher, RandomState};
+use std::sync::{LazyLock, Mutex, PoisonError};
+
+use crate::tokenizer::Encoding;
+
+/// Texts that are worth it; shorter ones are counted as quickly as they are looked up.
+const SHORTEST: usize = 128;
+/// Counts that are kept. When there are more, all are forgotten: those that matter are back with the next call.
+const MOST: usize = 8192;
+
+#[derive(Default)]
+struct Memo {
+    hasher: RandomState,
+    counts: Mutex<HashMap<(Encoding, u64), u64>>,
+}
+
+static MEMO: LazyLock<Memo> = LazyLock::new(Memo::default);
+
+/// The tokens of a text.
+pub(super) fn count(encoding: Encoding, text: &str) -> u64 {
+    if text.len() < SHORTEST {
+        return encoding.count(text) as u64;
+    }
+    // Two texts with one hash would share a count: once in some billions of texts a figure is off.
+    let key = (encoding, MEMO.hasher.hash_one(text));
+    let lock = || MEMO.counts.lock().unwrap_or_else(PoisonError::into_inner);
+    if let Some(count) = lock().get(&key) {
+        return *count;
+    }
+    let count = encoding.count(text) as u64;
+    let mut counts = lock();
+    if counts.len() >= MOST {
+        counts.clear();
+    }
+    counts.insert(key, count);
+    count
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_count_is_the_same_the_first_time_and_later() {
+        let text = "some words that are counted ".repeat(20);
+        for model in ["gpt-4o", "gpt-4"] {
+            let encoding = Encoding::of_model(model);
+            let plain = encoding.count(&text) as u64;
+            assert_eq!([count(encoding, &text), count(encoding, &text)], [plain, plain]);
+        }
+    }
+}
