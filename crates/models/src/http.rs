@@ -1,7 +1,7 @@
-//! Requests over HTTP: one client for each provider, built when it is first needed.
+//! Requests over HTTP, by clients that are built when they are first needed and shared from then on.
 
 use std::error::Error as _;
-use std::sync::{Arc, OnceLock};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use std::time::Duration;
 
 use futures_util::StreamExt;
@@ -23,6 +23,10 @@ pub(crate) const BODY: usize = 64 * 1024 * 1024;
 
 /// The answer of a server that goes on as a WebSocket.
 const SWITCHING_PROTOCOLS: u16 = 101;
+/// Kinds of client that are shared; there are a handful.
+const MAX_CLIENTS: usize = 16;
+/// Connections to one place that are kept for the next call. A thousand sessions may have made more.
+const IDLE_CONNECTIONS: usize = 32;
 
 pub(crate) struct Http {
     base_url: BaseUrl,
@@ -208,14 +212,45 @@ impl Http {
         if let Some(client) = self.client.get() {
             return Ok(client);
         }
-        let client = self.build().map_err(|cause| {
+        let kind = Kind {
+            plain: self.base_url.is_plain(),
+            direct: self.proxy == Proxy::None || self.base_url.is_loopback(),
+            connect: self.limits.connect,
+        };
+        let client = kind.client().map_err(|cause| {
             let message = format!("no connection to {} can be made: {}", self.base_url, root(&cause));
             error::bare(ModelErrorKind::Configuration, message)
         })?;
         Ok(self.client.get_or_init(|| client))
     }
+}
 
-    fn build(&self) -> Result<Client, reqwest::Error> {
+/// What sets one client apart from another. All sessions that need the same have the same: the certificates of the
+/// machine are read once, and connections are used again whoever made them.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+struct Kind {
+    plain: bool,
+    /// Past any proxy.
+    direct: bool,
+    connect: Duration,
+}
+
+static CLIENTS: Mutex<Vec<(Kind, Client)>> = Mutex::new(Vec::new());
+
+impl Kind {
+    fn client(self) -> Result<Client, reqwest::Error> {
+        let mut clients = CLIENTS.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some((_, client)) = clients.iter().find(|(kind, _)| *kind == self) {
+            return Ok(client.clone());
+        }
+        let client = self.build()?;
+        if clients.len() < MAX_CLIENTS {
+            clients.push((self, client.clone()));
+        }
+        Ok(client)
+    }
+
+    fn build(self) -> Result<Client, reqwest::Error> {
         let provider = rustls::crypto::ring::default_provider();
         let mut builder = Client::builder()
             .user_agent(concat!("hangar/", env!("CARGO_PKG_VERSION")))
@@ -224,11 +259,12 @@ impl Http {
             // The loop decides on every retry.
             .retry(reqwest::retry::never())
             .http1_only()
-            .connect_timeout(self.limits.connect);
-        if self.proxy == Proxy::None || self.base_url.is_loopback() {
+            .pool_max_idle_per_host(IDLE_CONNECTIONS)
+            .connect_timeout(self.connect);
+        if self.direct {
             builder = builder.no_proxy();
         }
-        if self.base_url.is_plain() {
+        if self.plain {
             // Reading the machine's certificates takes longer than a whole local call.
             let versions =
                 ClientConfig::builder_with_provider(Arc::new(provider)).with_safe_default_protocol_versions();

@@ -12,6 +12,7 @@ mod custom;
 mod mcp;
 mod model_view;
 mod sandbox;
+mod questions;
 mod schema;
 mod sdk;
 mod sdk_methods;

@@ -8,7 +8,7 @@ use std::sync::mpsc::{Receiver, channel};
 use std::time::Duration;
 
 use hangar_protocol::rpc::{FrameDecoder, encode};
-use hangar_test_support::{ModelServer, Scratch};
+use hangar_test_support::{Invocation, ModelServer, Scratch};
 use serde_json::{Value, json};
 
 use crate::hangar;
@@ -30,12 +30,17 @@ pub(crate) struct Client {
 
 impl Client {
     pub(crate) fn start(scratch: &Scratch, model: &ModelServer) -> Self {
-        Self::start_with(scratch, model, &[])
+        Self::of(hangar(scratch, model))
     }
 
     pub(crate) fn start_with(scratch: &Scratch, model: &ModelServer, more: &[&str]) -> Self {
+        Self::of(hangar(scratch, model).args(more))
+    }
+
+    /// A client of a server with an environment of its own.
+    pub(crate) fn of(server: Invocation) -> Self {
         let args = ["--headless", "--no-auto-update", "--log-level", "error", "--stdio", "--no-auto-login"];
-        let mut child = hangar(scratch, model).args(args).args(more).open();
+        let mut child = server.args(args).open();
         let stdin = child.stdin.take();
         let mut stdout = child.stdout.take().unwrap();
         let (sender, messages) = channel();

@@ -31,7 +31,7 @@ async fn set(call: Call) -> Result<Reply, Failure> {
     let live = call.live()?;
     call.hub.admits(params.mode)?;
     live.command(Command::SetMode(params.mode)).await?;
-    Reply::of(json!({ "status": "applied", "modelChanged": false, "modeApplied": params.mode }))
+    Reply::of(json!({ "status": "applied", "modelChanged": false, "modeApplied": true }))
 }
 
 async fn name(call: Call) -> Result<Reply, Failure> {
