@@ -31,10 +31,10 @@ use crate::hook::{HookAnswer, HookRequest};
 use crate::log::{Fact, LogError, SessionLog};
 use crate::model::{ModelError, ModelEvent, ModelProvider, ModelRequest};
 use crate::retry::Reason;
-use crate::shared;
 use crate::session::{
     Command, Context, Effect, Input, Inspection, Opening, PendingPermission, Reminder, Session, Step, iso,
 };
+use crate::shared;
 use crate::tool::{ToolContext, ToolInput, ToolOutcome, ToolSpec, Toolset};
 use crew::Reader;
 use lane::{AgentLane, Lane, LaneId, MAIN, renew, whole};

@@ -337,7 +337,7 @@ fn add_file_agents(
     warnings
 }
 
-fn working_dir(directory: Option<&Path>) -> Result<PathBuf> {
+pub(crate) fn working_dir(directory: Option<&Path>) -> Result<PathBuf> {
     let current = std::env::current_dir().context("the current directory is gone")?;
     let wanted = match directory {
         None => current,
@@ -442,8 +442,17 @@ pub(crate) fn custom_instructions(
     directory: Option<&Path>,
     dirs: &[PathBuf],
 ) -> Result<String> {
+    Ok(loaded_instructions(settings, directory, dirs)?.render())
+}
+
+/// The custom instructions of a place.
+pub(crate) fn loaded_instructions(
+    settings: &Settings,
+    directory: Option<&Path>,
+    dirs: &[PathBuf],
+) -> Result<Instructions> {
     let cwd = working_dir(directory)?;
-    Ok(load_instructions(settings, dirs, &cwd, Repository::find(&cwd).as_ref()).render())
+    Ok(load_instructions(settings, dirs, &cwd, Repository::find(&cwd).as_ref()))
 }
 
 fn load_instructions(

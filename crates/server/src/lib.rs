@@ -31,8 +31,8 @@ pub use accounts::{Account, Accounts};
 pub use handshake::Token;
 pub use hub::{Hub, HubConfig};
 pub use opener::{
-    AuthStatus, Background, Mcp, McpPlace, OpenError, Opened, SessionOpener, Todo, TodoBoard, TodoDependency,
-    Todos, Wanted, Ways,
+    AuthStatus, Background, InstructionKind, InstructionLocation, InstructionSource, Mcp, McpPlace,
+    OpenError, Opened, SessionOpener, Todo, TodoBoard, TodoDependency, Todos, Wanted, Ways,
 };
 pub use spec::{
     CapabilityOverrides, CustomAgent, DefaultAgent, InfiniteSessions, LargeOutput, ModelLimits, ModelSpec,

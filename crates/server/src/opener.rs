@@ -39,6 +39,9 @@ pub trait SessionOpener: Send + Sync {
     /// The MCP servers that are configured for a directory, as clients are told of them.
     fn discover_mcp(&self, directory: Option<&Path>) -> Result<Vec<serde_json::Value>, OpenError>;
 
+    /// The files of custom instructions for a session with this specification.
+    fn instruction_sources(&self, spec: &SessionSpec) -> Result<Vec<InstructionSource>, OpenError>;
+
     /// The models that can be chosen, as clients are told of them.
     fn models(&self, token: Option<String>) -> BoxFuture<'static, Result<Vec<serde_json::Value>, OpenError>>;
 
@@ -72,6 +75,41 @@ pub struct McpPlace<'a> {
     pub model: &'a str,
     pub provider: Arc<dyn ModelProvider>,
     pub hooks: Arc<dyn Hooks>,
+}
+
+/// A file of custom instructions, as clients are told of it.
+#[derive(Debug, Clone, serde::Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct InstructionSource {
+    pub id: String,
+    pub label: String,
+    /// Below the repository where it is there, else absolute.
+    pub source_path: String,
+    pub content: String,
+    #[serde(rename = "type")]
+    pub kind: InstructionKind,
+    pub location: InstructionLocation,
+    /// The files that it is about; all of them when absent.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub apply_to: Option<Vec<String>>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub description: Option<String>,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, serde::Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum InstructionKind {
+    Home,
+    Repo,
+    NestedAgents,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, serde::Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum InstructionLocation {
+    User,
+    Repository,
+    WorkingDirectory,
 }
 
 pub struct Wanted<'a> {

@@ -239,10 +239,6 @@ impl SessionTask {
         self.environment.cwd.clone()
     }
 
-    pub(crate) fn instructions(&self) -> &str {
-        &self.instructions
-    }
-
     /// The prompt before the client's changes to it.
     pub(crate) fn prompt(&self) -> SystemPrompt {
         let names = self.session().config().tools.iter().map(|tool| tool.name.clone()).collect();

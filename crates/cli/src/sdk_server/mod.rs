@@ -2,6 +2,7 @@
 
 mod account;
 mod endpoint;
+mod instructions;
 mod models;
 mod opener;
 

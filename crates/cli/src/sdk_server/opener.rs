@@ -14,14 +14,14 @@ use hangar_agent::tool::ToolSpec;
 use hangar_models::known;
 use hangar_sandbox::SandboxConfig;
 use hangar_server::{
-    Accounts, AuthStatus, Background, Mcp, McpPlace, OpenError, Opened, SessionOpener, SessionSpec, Todo,
-    TodoBoard, TodoDependency, Todos, UserSettings, Wanted, Ways,
+    Accounts, AuthStatus, Background, InstructionSource, Mcp, McpPlace, OpenError, Opened, SessionOpener,
+    SessionSpec, Todo, TodoBoard, TodoDependency, Todos, UserSettings, Wanted, Ways,
 };
 use hangar_store::Store;
 use hangar_tools::shell::Shells;
 use hangar_tools::sql::Database;
 
-use super::{account, endpoint, models};
+use super::{account, endpoint, instructions, models};
 use crate::agents::{AgentPlan, ModelFinder};
 use crate::args::RunArgs;
 use crate::compose::{self, Plan};
@@ -232,6 +232,15 @@ impl SessionOpener for Opener {
                 .collect())
         };
         discover().map_err(|error| OpenError(format!("{error:#}")))
+    }
+
+    fn instruction_sources(&self, spec: &SessionSpec) -> Result<Vec<InstructionSource>, OpenError> {
+        if self.args.no_custom_instructions {
+            return Ok(Vec::new());
+        }
+        let dirs = spec.instruction_directories.clone().unwrap_or_default();
+        instructions::sources(&self.settings, spec.working_directory.as_deref(), &dirs)
+            .map_err(|error| OpenError(format!("{error:#}")))
     }
 
     fn models(&self, token: Option<String>) -> BoxFuture<'static, Result<Vec<serde_json::Value>, OpenError>> {

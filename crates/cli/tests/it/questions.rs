@@ -144,7 +144,10 @@ fn the_home_holds_sessions_and_logs_and_nothing_else_of_a_server() {
     };
     assert_eq!(names(&scratch.state()), ["logs", "session-state"]);
     let session = scratch.state().join("session-state").join(ID);
-    assert_eq!(names(&session), [".lock", "checkpoints", "events.jsonl", "files", "plan.md", "workspace.yaml"]);
+    assert_eq!(
+        names(&session),
+        [".lock", "checkpoints", "events.jsonl", "files", "plan.md", "workspace.yaml"]
+    );
     assert_eq!(names(&session.join("files")), ["notes.md"]);
 }
 

@@ -199,6 +199,11 @@ async fn usage(call: Call) -> Result<Reply, Failure> {
         state.started.clone()
     };
     let changes = &totals.changes;
+    // What a request costs is the provider's secret; the SDKs want a figure.
+    let mut metrics = json!(totals.models);
+    for metric in metrics.as_object_mut().into_iter().flat_map(|metrics| metrics.values_mut()) {
+        metric["requests"]["cost"] = json!(0);
+    }
     Reply::of(json!({
         "totalPremiumRequestCost": 0,
         "totalUserRequests": totals.requests,
@@ -210,7 +215,7 @@ async fn usage(call: Call) -> Result<Reply, Failure> {
             "filesModifiedCount": changes.files_modified.len(),
             "filesModified": changes.files_modified,
         },
-        "modelMetrics": totals.models,
+        "modelMetrics": metrics,
         "currentModel": state.model,
         "lastCallInputTokens": totals.last.0.unwrap_or(0),
         "lastCallOutputTokens": totals.last.1.unwrap_or(0),
@@ -219,12 +224,9 @@ async fn usage(call: Call) -> Result<Reply, Failure> {
 
 async fn instructions(call: Call) -> Result<Reply, Failure> {
     let live = call.live()?;
-    let text = live.ask(|task| task.instructions().to_owned()).await?;
-    let sources: Vec<Value> = if text.is_empty() {
-        Vec::new()
-    } else {
-        vec![json!({ "id": "custom", "label": "Custom instructions", "content": text })]
-    };
+    let mut spec = live.ask(|task| task.spec.clone()).await?;
+    spec.working_directory = Some(live.ask(|task| task.cwd()).await?.into());
+    let sources = call.hub.config().opener.instruction_sources(&spec)?;
     Reply::of(json!({ "sources": sources }))
 }
 

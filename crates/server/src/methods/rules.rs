@@ -265,11 +265,14 @@ async fn apply(call: Call) -> Result<Reply, Failure> {
     let approvals: Vec<Approval> =
         locations::approvals(&call.hub.home(), &location.key).iter().filter_map(Approval::parse).collect();
     let rules: Vec<Value> = approvals.iter().flat_map(rules_of).collect();
+    let changed = !approvals.is_empty();
     live.ask(move |task| task.driver.session_mut().policy_mut().approvals.extend(approvals)).await?;
     Reply::of(json!({
         "locationKey": location.key,
         "locationType": location.kind,
+        "changed": changed,
         "appliedRuleCount": rules.len(),
+        "appliedDirectoryCount": 0,
         "appliedRules": rules,
     }))
 }

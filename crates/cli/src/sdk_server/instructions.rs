@@ -1,0 +1,74 @@
+//! The files of custom instructions that a session goes by, as clients are told of them.
+
+use std::path::{Path, PathBuf};
+
+use anyhow::Result;
+use hangar_server::{InstructionKind, InstructionLocation, InstructionSource};
+
+use crate::compose;
+use crate::settings::Settings;
+use crate::workspace::git::Repository;
+
+/// Every file, those that are only told when a file of their part is touched included.
+pub(super) fn sources(
+    settings: &Settings,
+    directory: Option<&Path>,
+    dirs: &[PathBuf],
+) -> Result<Vec<InstructionSource>> {
+    let cwd = compose::working_dir(directory)?;
+    let root = Repository::find(&cwd).map(|repository| repository.root);
+    let loaded = compose::loaded_instructions(settings, directory, dirs)?;
+    let place = Place { home: &settings.home, root: root.as_deref(), cwd: &cwd };
+    let mut sources = Vec::new();
+    for block in &loaded.blocks {
+        sources.extend(block.sources.iter().map(|path| place.source(path, block.text.clone())));
+    }
+    for nested in &loaded.nested {
+        let source = place.source(&nested.path, content(&nested.path));
+        sources.push(InstructionSource { kind: InstructionKind::NestedAgents, ..source });
+    }
+    for scoped in &loaded.scoped {
+        let source = place.source(&scoped.path, content(&scoped.path));
+        sources.push(InstructionSource {
+            apply_to: Some(scoped.globs.clone()),
+            description: scoped.description.clone(),
+            ..source
+        });
+    }
+    Ok(sources)
+}
+
+/// What a client is shown of a file that went away meanwhile is nothing.
+fn content(path: &Path) -> String {
+    std::fs::read_to_string(path).unwrap_or_default()
+}
+
+struct Place<'a> {
+    home: &'a Path,
+    root: Option<&'a Path>,
+    cwd: &'a Path,
+}
+
+impl Place<'_> {
+    fn source(&self, path: &Path, content: String) -> InstructionSource {
+        let (kind, location, shown) = if path.starts_with(self.home) {
+            (InstructionKind::Home, InstructionLocation::User, path)
+        } else if let Some(shown) = self.root.and_then(|root| path.strip_prefix(root).ok()) {
+            (InstructionKind::Repo, InstructionLocation::Repository, shown)
+        } else {
+            let shown = path.strip_prefix(self.cwd).unwrap_or(path);
+            (InstructionKind::Repo, InstructionLocation::WorkingDirectory, shown)
+        };
+        let shown = shown.display().to_string();
+        InstructionSource {
+            id: shown.clone(),
+            label: shown.clone(),
+            source_path: shown,
+            content,
+            kind,
+            location,
+            apply_to: None,
+            description: None,
+        }
+    }
+}
