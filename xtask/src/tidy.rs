@@ -78,6 +78,7 @@ pub(crate) fn run() -> Result<()> {
     problems.extend(words_that_must_not_stay(&files)?);
     problems.extend(lengths(&files)?);
     problems.extend(architecture_names_every_crate()?);
+    problems.extend(mechanisms_without_tests()?);
     problems.extend(dependencies(&metadata()?));
     problems.extend(licences());
     if !problems.is_empty() {
@@ -85,6 +86,26 @@ pub(crate) fn run() -> Result<()> {
     }
     println!("tidy: {} files", files.len());
     Ok(())
+}
+
+/// The tests that `docs/mechanisms.md` names, as `file::name`, and that are not there; and rows without any.
+fn mechanisms_without_tests() -> Result<Vec<String>> {
+    let page =
+        std::fs::read_to_string(root().join("docs/mechanisms.md")).context("reading docs/mechanisms.md")?;
+    let mut problems = Vec::new();
+    for row in page.lines().filter(|line| line.starts_with("| ") && !line.starts_with("| #")) {
+        let named: Vec<&str> = row.split('`').filter(|word| word.contains(".rs::")).collect();
+        if named.is_empty() {
+            problems.push(format!("docs/mechanisms.md: no test in {row}"));
+        }
+        for (file, test) in named.iter().filter_map(|name| name.split_once("::")) {
+            let text = std::fs::read_to_string(root().join(file)).unwrap_or_default();
+            if !text.contains(&format!("fn {test}(")) {
+                problems.push(format!("docs/mechanisms.md: {file} has no test {test}"));
+            }
+        }
+    }
+    Ok(problems)
 }
 
 /// What is in the repository or about to be, relative to its root.

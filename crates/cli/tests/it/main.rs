@@ -10,6 +10,7 @@ mod commands;
 mod context;
 mod custom;
 mod mcp;
+mod mechanisms;
 mod model_view;
 mod sandbox;
 mod questions;

@@ -1,0 +1,91 @@
+//! Mechanisms of the agent that no other test of the binary is about. `docs/mechanisms.md` lists them all.
+
+#![expect(clippy::unwrap_used, reason = "a test that cannot go on should say where")]
+
+use hangar_test_support::{ModelServer, Scratch};
+use serde_json::{Value, json};
+
+use crate::hangar;
+use crate::sdk::{Client, stage};
+
+/// The last `session.usage_info` of a run in an environment of its own.
+fn usage_info(prompt: &str, env: &[(&str, &str)]) -> Value {
+    let (scratch, model) = (Scratch::new(), ModelServer::start());
+    let mut run = hangar(&scratch, &model).args(["-p", prompt, "--output-format", "json", "--all-events"]);
+    for (name, value) in env {
+        run = run.env(name, value);
+    }
+    let finished = run.finish().expect_exit(0);
+    let infos = finished.events().into_iter().filter(|event| event["type"] == "session.usage_info");
+    infos.last().unwrap()["data"].clone()
+}
+
+#[test]
+fn the_limit_of_the_context_is_the_configured_one_or_the_usual() {
+    assert_eq!(usage_info("SAY:hi", &[])["tokenLimit"], 128_000);
+    assert_eq!(
+        usage_info("SAY:hi", &[("COPILOT_PROVIDER_MAX_PROMPT_TOKENS", "64000")])["tokenLimit"],
+        64_000
+    );
+}
+
+#[test]
+fn the_context_is_the_sum_of_its_parts_and_grows_by_what_is_said() {
+    let count = |info: &Value, name: &str| info[name].as_u64().unwrap();
+    let short = usage_info("SAY:hi", &[]);
+    let parts = ["systemTokens", "conversationTokens", "toolDefinitionsTokens"];
+    let sum: u64 = parts.iter().map(|name| count(&short, name)).sum();
+    assert_eq!(count(&short, "currentTokens"), sum, "{short}");
+    // "word" and its blank are one token of the o200k vocabulary.
+    let long = usage_info(&format!("SAY:hi {}", "word ".repeat(100)), &[]);
+    let grown = count(&long, "conversationTokens") - count(&short, "conversationTokens");
+    assert!((100..=220).contains(&grown), "{grown}");
+    assert_eq!(count(&long, "systemTokens"), count(&short, "systemTokens"));
+}
+
+#[test]
+fn a_section_of_the_prompt_is_changed_and_no_other() {
+    let system = |message: Value| {
+        let (scratch, model) = stage();
+        let mut client = Client::start(&scratch, &model);
+        client.create(message);
+        client.send("SAY:x");
+        client.event("session.idle");
+        let system = model.last_request()["messages"][0]["content"].as_str().unwrap().to_owned();
+        client.finish();
+        let places = [scratch.work().display().to_string(), scratch.state().display().to_string()];
+        places.iter().fold(system, |text, place| text.replace(place.as_str(), "HERE"))
+    };
+    let usual = system(json!({}));
+    let sections = json!({ "tone": { "action": "replace", "content": "Speak in rhymes." } });
+    let changed = system(json!({ "systemMessage": { "mode": "customize", "sections": sections } }));
+    assert!(changed.contains("Speak in rhymes.") && !usual.contains("Speak in rhymes."), "{changed}");
+    let lines = |text: &str| text.lines().map(str::to_owned).collect::<std::collections::BTreeSet<_>>();
+    let added: Vec<String> = lines(&changed).difference(&lines(&usual)).cloned().collect();
+    assert_eq!(added, ["Speak in rhymes."]);
+}
+
+#[test]
+fn todos_that_change_are_news() {
+    let (scratch, model) = stage();
+    let mut client = Client::start(&scratch, &model);
+    client.create(json!({}));
+    let todo = json!({ "description": "d", "query": "INSERT INTO todos (id, title) VALUES ('a', 'b')" });
+    client.send(&format!("TOOL:sql:{todo}\nSAY:done"));
+    client.event("session.todos_changed");
+    client.event("session.idle");
+    client.finish();
+}
+
+#[test]
+fn a_command_in_the_background_wakes_the_session_when_it_ends() {
+    let (scratch, model) = stage();
+    let mut client = Client::start_with(&scratch, &model, &["--allow-all-tools"]);
+    client.create(json!({}));
+    let command =
+        json!({ "command": "sleep 1; echo woken", "description": "d", "mode": "async", "shellId": "s" });
+    client.send(&format!("TOOL:bash:{command}\nSAY:waiting"));
+    let notification = client.event("system.notification");
+    assert_eq!(notification["kind"]["type"], "shell_completed", "{notification}");
+    client.finish();
+}
