@@ -63,6 +63,7 @@ events! {
     SessionStart(SessionStart) = "session.start" logged;
     SessionResume(SessionResume) = "session.resume" logged;
     SessionShutdown(SessionShutdown) = "session.shutdown" logged;
+    Handoff(Handoff) = "session.handoff" logged;
     SessionError(SessionError) = "session.error" either;
     SessionWarning(SessionWarning) = "session.warning" either;
     SessionInfo(SessionInfo) = "session.info" either;

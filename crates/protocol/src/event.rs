@@ -64,6 +64,11 @@ impl Event {
         serde_json::from_str(line).map_err(ParseError)
     }
 
+    /// The same event behind another one, for an event that joins the log of a session from elsewhere.
+    pub fn under(self, parent_id: Option<EventId>) -> Self {
+        Self { parent_id, ..self }
+    }
+
     pub fn id(&self) -> &EventId {
         &self.id
     }

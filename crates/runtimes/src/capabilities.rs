@@ -22,6 +22,8 @@ pub struct Capabilities {
     pub model_discovery: bool,
     /// Asks us before it does something, and waits for the answer.
     pub permission_callbacks: bool,
+    /// Tells of each use of a tool.
+    pub tool_events: bool,
     pub prompt_by_stdin: bool,
     pub mcp_config: bool,
     /// Rules about single tools.
@@ -29,6 +31,8 @@ pub struct Capabilities {
     /// One process for many sessions.
     pub shared_process: bool,
     pub remote: bool,
+    /// Keeps the log of the session itself, in our store, so that whoever hears the events must not.
+    pub own_log: bool,
 }
 
 impl Capabilities {

@@ -2,29 +2,25 @@
 
 use std::path::Path;
 use std::sync::Arc;
-use std::time::Duration;
 
 use futures_util::future::BoxFuture;
-use hangar_protocol::data::{self, WorkingDirectory};
-use hangar_protocol::{AgentId, Body, Event, EventId};
-use jiff::Timestamp;
 use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
 
 use crate::host::Host;
+use crate::inspect;
 use crate::outcome::{ErrorKind, Evidence, Failure, TurnEnd, TurnOutcome, decide};
-use crate::runtime::{Auth, Card, Command, Live, Model, News, Order, Preflight, Runtime};
+use crate::runtime::{Auth, Card, Command, Live, Model, Order, Preflight, Runtime, Stage, TurnEnded};
 use crate::surroundings::Surroundings;
-use crate::translate::{Spoken, Translator};
+use crate::teller::{SaidIt, Teller};
+use crate::translate::{Facts, Spoken, Translator};
 use crate::turn::{Invocation, Listener, TurnProcess};
 use crate::usage::{Counting, Meter};
 
 /// News that may wait for whoever listens before the agent has to.
-const NEWS_QUEUE: usize = 256;
+pub(crate) const NEWS_QUEUE: usize = 256;
 /// Prompts and answers that may wait for the agent.
-const COMMAND_QUEUE: usize = 64;
-/// How long a program may take to say its version.
-const VERSION_PATIENCE: Duration = Duration::from_secs(10);
+pub(crate) const COMMAND_QUEUE: usize = 64;
 
 /// What differs between agents that are a process per turn.
 pub trait Adapter: Send + Sync + 'static {
@@ -46,6 +42,19 @@ pub trait Adapter: Send + Sync + 'static {
     fn models(&self, surroundings: &Surroundings) -> BoxFuture<'static, Option<Vec<Model>>> {
         let _ = surroundings;
         Box::pin(std::future::ready(None))
+    }
+
+    /// The arguments with which it tells about the flags that are used here.
+    fn help(&self) -> &'static [&'static str] {
+        &["--help"]
+    }
+
+    /// Makes an order one for a rehearsal.
+    fn rehearse(&self, order: &mut Order, stage: &Stage);
+
+    /// Adds what is known of a turn from elsewhere than the agent's output, once the turn is over.
+    fn complete(&self, order: &Order, turn: &Turn<'_>, facts: &mut Facts) {
+        let _ = (order, turn, facts);
     }
 
     /// Whether it writes down the prompt itself.
@@ -105,10 +114,11 @@ impl Runtime for CliRuntime {
                 ..Preflight::default()
             };
             preflight.warnings.extend(located.doubt.clone());
-            match version(&located, &surroundings).await {
+            match inspect::version(&located, &surroundings).await {
                 Ok(version) => preflight.version = Some(version),
                 Err(why) => preflight.problems.push(format!("`{} --version` {why}", located.program)),
             }
+            preflight.help_hash = inspect::help_hash(&located, adapter.help(), &surroundings).await;
             if preflight.auth == Auth::Missing {
                 preflight.problems.push(format!("no login for {} was found", card.label));
             }
@@ -118,6 +128,10 @@ impl Runtime for CliRuntime {
 
     fn models(&self) -> BoxFuture<'static, Option<Vec<Model>>> {
         self.adapter.models(&self.surroundings)
+    }
+
+    fn rehearse(&self, order: &mut Order, stage: &Stage) {
+        self.adapter.rehearse(order, stage);
     }
 
     fn open(&self, order: Order) -> BoxFuture<'static, Result<Live, Failure>> {
@@ -137,20 +151,22 @@ impl Runtime for CliRuntime {
                 }
                 // What is over there only the other side knows.
                 Host::Ssh(_) => {
-                    let name = adapter.card().name;
+                    let name = &*adapter.card().name;
                     let program = surroundings.programs.get(name).cloned().unwrap_or_else(|| name.to_owned());
                     Located { program, leading: Vec::new(), doubt: None }
                 }
             };
             let (commands, inbox) = mpsc::channel(COMMAND_QUEUE);
             let (outbox, news) = mpsc::channel(NEWS_QUEUE);
-            let meter = match &order.resume {
-                Some(_) => Meter::resumed(adapter.counting()),
-                None => Meter::new(adapter.counting()),
+            let known = order.resume.as_ref().is_some_and(|resume| resume.agent_session.is_some());
+            let meter = match known {
+                true => Meter::resumed(adapter.counting()),
+                false => Meter::new(adapter.counting()),
             };
+            let card = adapter.card();
+            let given = card.capabilities.session_id_given.then(|| order.session_id.clone());
             let session = Session {
-                agent_session: order.resume.clone(),
-                teller: Teller { outbox, parent: None, now: surroundings.now },
+                teller: Teller::new(outbox, surroundings.now, card, &order, given),
                 adapter,
                 located,
                 order,
@@ -164,29 +180,7 @@ impl Runtime for CliRuntime {
     }
 }
 
-async fn version(located: &Located, surroundings: &Surroundings) -> Result<String, String> {
-    let mut command = tokio::process::Command::new(&located.program);
-    command.args(&located.leading).arg("--version").kill_on_drop(true).stdin(std::process::Stdio::null());
-    command.env_clear().envs(&surroundings.vars);
-    let output = tokio::time::timeout(VERSION_PATIENCE, command.output())
-        .await
-        .map_err(|_| format!("said nothing for {} s", VERSION_PATIENCE.as_secs()))?
-        .map_err(|error| format!("could not be run: {error}"))?;
-    let text = String::from_utf8_lossy(&output.stdout);
-    let first = text.lines().find(|line| !line.trim().is_empty()).unwrap_or_default().trim();
-    if !output.status.success() {
-        let why = String::from_utf8_lossy(&output.stderr);
-        let why = why.lines().find(|line| !line.trim().is_empty()).unwrap_or_default();
-        return Err(format!("failed: {why}"));
-    }
-    // A number with dots, wherever it stands in the line.
-    let number = first
-        .split(|c: char| !(c.is_ascii_alphanumeric() || matches!(c, '.' | '-')))
-        .find(|word| word.starts_with(|c: char| c.is_ascii_digit()) && word.contains('.'));
-    Ok(number.unwrap_or(first).trim_end_matches('.').to_owned())
-}
-
-fn check_workspace(workspace: &Path) -> Result<(), Failure> {
+pub(crate) fn check_workspace(workspace: &Path) -> Result<(), Failure> {
     let problem = if workspace.as_os_str().is_empty() {
         "no working directory was given".to_owned()
     } else if !workspace.is_absolute() {
@@ -199,7 +193,7 @@ fn check_workspace(workspace: &Path) -> Result<(), Failure> {
     Err(refusal(ErrorKind::InvalidWorkspace, problem))
 }
 
-fn refusal(kind: ErrorKind, message: String) -> Failure {
+pub(crate) fn refusal(kind: ErrorKind, message: String) -> Failure {
     Failure { kind, message, evidence: Evidence::default() }
 }
 
@@ -208,7 +202,6 @@ struct Session {
     adapter: Arc<dyn Adapter>,
     located: Located,
     order: Order,
-    agent_session: Option<String>,
     teller: Teller,
     meter: Meter,
     turns: u32,
@@ -219,7 +212,7 @@ struct Session {
 
 impl Session {
     async fn run(mut self, mut inbox: mpsc::Receiver<Command>) {
-        self.begin().await;
+        self.teller.begin(&self.order).await;
         let mut waiting = std::collections::VecDeque::new();
         loop {
             let prompt = match waiting.pop_front() {
@@ -259,38 +252,12 @@ impl Session {
         }
     }
 
-    async fn begin(&mut self) {
-        if self.order.resume.is_some() {
-            return;
-        }
-        let start = data::SessionStart {
-            session_id: self.order.session_id.clone(),
-            version: 1,
-            producer: self.adapter.card().name.to_owned(),
-            copilot_version: env!("CARGO_PKG_VERSION").to_owned(),
-            start_time: self.teller.now(),
-            selected_model: self.order.model.clone(),
-            reasoning_effort: self.order.effort.clone(),
-            context: Some(WorkingDirectory {
-                cwd: self.order.workspace.display().to_string(),
-                git_root: None,
-                repository: None,
-                branch: None,
-            }),
-        };
-        self.teller.tell(None, start.into()).await;
-    }
-
     async fn turn(&mut self, prompt: String, cancel: CancellationToken) {
         if !self.adapter.echoes_prompt() {
-            let message = data::UserMessage {
-                content: prompt.clone(),
-                message_id: Some(uuid::Uuid::new_v4().to_string()),
-                ..Default::default()
-            };
-            self.teller.tell(None, message.into()).await;
+            self.teller.prompted(&prompt).await;
         }
-        let turn = Turn { prompt: &prompt, agent_session: self.agent_session.as_deref(), before: self.turns };
+        let agent_session = self.teller.agent_session().map(str::to_owned);
+        let turn = Turn { prompt: &prompt, agent_session: agent_session.as_deref(), before: self.turns };
         let mut invocation = self.adapter.invocation(&self.order, &turn);
         invocation.program.clone_from(&self.located.program);
         invocation.args.splice(0..0, self.located.leading.iter().map(Into::into));
@@ -305,76 +272,26 @@ impl Session {
             cancel,
             mark: format!("{}:{}.", self.mark, self.turns),
         };
-        let (facts, said) = process.run(translator.as_mut(), &mut self.teller).await;
-        if said.facts.session_id.is_some() {
-            self.agent_session.clone_from(&said.facts.session_id);
-        }
+        let (facts, mut said) = process.run(translator.as_mut(), &mut self.teller).await;
+        self.adapter.complete(&self.order, &turn, &mut said.facts);
         let end = decide(&facts);
         if let TurnEnd::Failed(failure) = &end {
-            self.report(failure, said.facts.complaint.is_some()).await;
+            let said_it = SaidIt { complained: said.facts.complaint.is_some(), aborted: said.facts.aborted };
+            self.teller.report(failure, said_it).await;
         }
         let usage = self.meter.turn_ended(said.facts.usage);
-        self.teller.tell(None, data::AssistantIdle::default().into()).await;
         let outcome = TurnOutcome { end, usage, total: self.meter.total() };
-        let _ = self.teller.outbox.send(News::TurnEnded(Box::new(outcome))).await;
-    }
-
-    /// Puts a failure on record that the agent itself did not.
-    async fn report(&mut self, failure: &Failure, complained: bool) {
-        match failure.kind {
-            ErrorKind::TurnCancelled => {
-                let abort = data::Abort { reason: "user_initiated".to_owned() };
-                self.teller.tell(None, abort.into()).await;
-            }
-            _ if complained => {}
-            _ => {
-                let error = data::SessionError {
-                    error_type: failure.kind.as_str().to_owned(),
-                    message: failure.message.clone(),
-                    status_code: failure.evidence.status_code,
-                    error_code: failure.evidence.code.clone(),
-                    transient: false,
-                };
-                self.teller.tell(None, error.into()).await;
-            }
-        }
-    }
-}
-
-/// Gives events their place in the session and hands them on.
-struct Teller {
-    outbox: mpsc::Sender<News>,
-    parent: Option<EventId>,
-    now: fn() -> Timestamp,
-}
-
-impl Teller {
-    fn now(&self) -> String {
-        format!("{:.3}", (self.now)())
-    }
-
-    async fn tell(&mut self, agent: Option<AgentId>, body: Body) {
-        let id = EventId(uuid::Uuid::new_v4().to_string());
-        let event = Event::new(id, self.now(), self.parent.clone(), agent, body);
-        self.send(event).await;
-    }
-
-    async fn send(&mut self, event: Event) {
-        if !event.is_ephemeral() {
-            self.parent = Some(event.id().clone());
-        }
-        // Nobody listens any more: the session is about to be stopped.
-        let _ = self.outbox.send(News::Event(Box::new(event))).await;
+        let Facts { model, unknown, .. } = said.facts;
+        self.teller.ended(TurnEnded { outcome, model, unknown }).await;
     }
 }
 
 impl Listener for Teller {
     async fn hear(&mut self, spoken: Vec<Spoken>) {
-        for spoken in spoken {
-            match spoken {
-                Spoken::Body { agent, body } => self.tell(agent, body).await,
-                Spoken::Whole(event) => self.send(event).await,
-            }
-        }
+        Teller::hear(self, spoken).await;
+    }
+
+    async fn named(&mut self, agent_session: &str) {
+        Teller::named(self, agent_session).await;
     }
 }

@@ -3,14 +3,17 @@
 //! An agent is opened with an [`Order`](runtime::Order), says our events, takes [`Command`](runtime::Command)s and ends each
 //! turn with a [`TurnOutcome`](outcome::TurnOutcome).
 
+pub mod acp;
 pub mod agents;
 pub mod capabilities;
 pub mod cli_runtime;
 pub mod host;
+mod inspect;
 pub mod lines;
 pub mod outcome;
 pub mod runtime;
 pub mod surroundings;
+mod teller;
 pub mod translate;
 pub mod turn;
 pub mod usage;

@@ -1,11 +1,13 @@
 //! The contract: open a session of an agent, hear its events, tell it things, stop it. What an agent can and cannot do is
 //! data in its [`Capabilities`]; nobody outside an adapter asks which agent it is.
 
+use std::borrow::Cow;
+use std::collections::BTreeSet;
 use std::path::PathBuf;
 use std::time::Duration;
 
 use futures_util::future::BoxFuture;
-use hangar_protocol::Event;
+use hangar_protocol::{Event, EventId};
 use serde::Serialize;
 use tokio::sync::mpsc;
 use tokio::task::AbortHandle;
@@ -26,6 +28,18 @@ pub trait Runtime: Send + Sync {
 
     /// Opens a session. Nothing is said to a model before the first prompt.
     fn open(&self, order: Order) -> BoxFuture<'static, Result<Live, Failure>>;
+
+    /// Makes an order one for a rehearsal: the agent asks the scripted model and leaves the user's own state alone.
+    fn rehearse(&self, order: &mut Order, stage: &Stage);
+}
+
+/// Where a rehearsal takes place.
+#[derive(Debug, Clone)]
+pub struct Stage {
+    /// The address of a model that follows scripts, without a path.
+    pub model_url: String,
+    /// A directory that agents may take for the user's home.
+    pub home: PathBuf,
 }
 
 /// Who an agent is.
@@ -33,11 +47,32 @@ pub trait Runtime: Send + Sync {
 #[serde(rename_all = "camelCase")]
 pub struct Card {
     /// The name in configuration and on the command line.
-    pub name: &'static str,
-    pub label: &'static str,
+    pub name: Cow<'static, str>,
+    pub label: Cow<'static, str>,
     pub capabilities: Capabilities,
     /// How to get it, for those who do not have it.
-    pub install: &'static str,
+    pub install: Cow<'static, str>,
+    /// How its model asks for a command, where that is known.
+    pub shell_tool: Option<ShellTool>,
+}
+
+/// The tool that runs commands, as the scripted model has to call it.
+#[derive(Debug, Clone, Serialize)]
+pub struct ShellTool {
+    pub name: Cow<'static, str>,
+    pub argument: Cow<'static, str>,
+}
+
+impl ShellTool {
+    pub const fn new(name: &'static str, argument: &'static str) -> Self {
+        Self { name: Cow::Borrowed(name), argument: Cow::Borrowed(argument) }
+    }
+
+    /// A script in which the model runs a command.
+    pub fn script(&self, command: &str) -> String {
+        let arguments = serde_json::json!({ &*self.argument: command, "description": "a command" });
+        format!("TOOL:{}:{arguments}", self.name)
+    }
 }
 
 #[derive(Debug, Clone, Serialize)]
@@ -59,6 +94,9 @@ pub struct Preflight {
     pub program: Option<PathBuf>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub version: Option<String>,
+    /// A mark of what its help says, which changes when that does.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub help_hash: Option<String>,
     pub auth: Auth,
     /// What will go wrong, or may; each a sentence with what to do.
     pub problems: Vec<String>,
@@ -95,8 +133,8 @@ pub struct Order {
     pub mcp_config: Option<String>,
     /// Instructions of the host, before the prompt.
     pub system: Option<String>,
-    /// What the agent called the session, to go on with it.
-    pub resume: Option<String>,
+    /// For a session that has been going on before.
+    pub resume: Option<Resume>,
     pub limits: Limits,
     pub add_dirs: Vec<PathBuf>,
     /// Arguments for this agent alone, behind all others.
@@ -104,6 +142,17 @@ pub struct Order {
     /// Variables beside those that we have ourselves.
     pub env: Vec<(String, String)>,
     pub host: Host,
+    /// A directory of ours beside the session, for files that an agent writes for us.
+    pub scratch: Option<PathBuf>,
+}
+
+/// Where a session has come to.
+#[derive(Debug, Clone, Default)]
+pub struct Resume {
+    /// What the agent calls it. An agent that was ended before it said a word has no name for it.
+    pub agent_session: Option<String>,
+    pub last_event: Option<EventId>,
+    pub events: u64,
 }
 
 impl Order {
@@ -122,6 +171,7 @@ impl Order {
             extra: Vec::new(),
             env: Vec::new(),
             host: Host::Local,
+            scratch: None,
         }
     }
 }
@@ -194,8 +244,18 @@ pub enum Command {
     Stop,
 }
 
+/// The end of a turn, with what it showed of the agent.
+#[derive(Debug)]
+pub struct TurnEnded {
+    pub outcome: TurnOutcome,
+    /// The model that answered, where the agent says so.
+    pub model: Option<String>,
+    /// Types of output that the adapter does not know.
+    pub unknown: BTreeSet<String>,
+}
+
 #[derive(Debug)]
 pub enum News {
     Event(Box<Event>),
-    TurnEnded(Box<TurnOutcome>),
+    TurnEnded(Box<TurnEnded>),
 }

@@ -3,6 +3,11 @@
 use std::collections::BTreeMap;
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use futures_util::future::BoxFuture;
+
+use crate::runtime::Model;
 
 #[derive(Debug, Clone)]
 pub struct Surroundings {
@@ -12,6 +17,24 @@ pub struct Surroundings {
     /// Programs that configuration names, by runtime.
     pub programs: BTreeMap<String, String>,
     pub now: fn() -> jiff::Timestamp,
+    /// Asks for the models that GitHub, or the provider in its place, offers to Copilot.
+    pub catalogue: Catalogue,
+}
+
+/// A list of models that somebody else knows how to get; `None` is "it could not be had".
+#[derive(Clone)]
+pub struct Catalogue(pub Arc<dyn Fn() -> BoxFuture<'static, Option<Vec<Model>>> + Send + Sync>);
+
+impl Default for Catalogue {
+    fn default() -> Self {
+        Self(Arc::new(|| Box::pin(std::future::ready(None))))
+    }
+}
+
+impl std::fmt::Debug for Catalogue {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("Catalogue")
+    }
 }
 
 impl Surroundings {
@@ -27,13 +50,18 @@ impl Surroundings {
     /// Where a program is: what configuration says for this runtime, else on the path.
     pub(crate) fn program(&self, runtime: &str, name: &str) -> Option<PathBuf> {
         match self.programs.get(runtime) {
-            Some(configured) if configured.contains('/') => {
-                let path = expand_home(configured, &self.home);
-                is_program(&path).then_some(path)
-            }
-            Some(configured) => self.on_path(configured),
+            Some(configured) => self.find(configured),
             None => self.on_path(name),
         }
+    }
+
+    /// A program by its name on the path, or by where it is.
+    pub(crate) fn find(&self, program: &str) -> Option<PathBuf> {
+        if program.contains('/') {
+            let path = expand_home(program, &self.home);
+            return is_program(&path).then_some(path);
+        }
+        self.on_path(program)
     }
 
     pub(crate) fn on_path(&self, name: &str) -> Option<PathBuf> {

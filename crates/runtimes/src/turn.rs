@@ -42,6 +42,9 @@ pub struct Invocation {
 /// Who hears what the agent says.
 pub(crate) trait Listener: Send {
     fn hear(&mut self, spoken: Vec<Spoken>) -> impl Future<Output = ()> + Send;
+
+    /// What the agent calls the session.
+    fn named(&mut self, agent_session: &str) -> impl Future<Output = ()> + Send;
 }
 
 pub(crate) struct TurnProcess<'a> {
@@ -104,6 +107,9 @@ impl TurnProcess<'_> {
                     Ok(Some(line)) => {
                         heard = Instant::now();
                         translator.line(&line, &mut said);
+                        if let Some(name) = &said.facts.session_id {
+                            listener.named(name).await;
+                        }
                         let events = std::mem::take(&mut said.events);
                         if !events.is_empty() {
                             listener.hear(events).await;
@@ -140,7 +146,7 @@ impl TurnProcess<'_> {
     }
 }
 
-async fn until(at: Option<Instant>) {
+pub(crate) async fn until(at: Option<Instant>) {
     match at {
         Some(at) => tokio::time::sleep_until(at).await,
         None => std::future::pending().await,

@@ -3,7 +3,7 @@
 use super::{levels, uuid_of};
 use crate::capabilities::Capabilities;
 use crate::cli_runtime::{Adapter, Located, Turn};
-use crate::runtime::{Auth, Card, Order};
+use crate::runtime::{Auth, Card, Order, ShellTool, Stage};
 use crate::surroundings::Surroundings;
 use crate::translate::Translator;
 use crate::turn::Invocation;
@@ -27,10 +27,11 @@ pub struct Claude(Card);
 impl Default for Claude {
     fn default() -> Self {
         Self(Card {
-            name: "claude",
-            label: "Claude Code",
+            name: "claude".into(),
+            label: "Claude Code".into(),
             capabilities: capabilities(),
-            install: "npm install -g @anthropic-ai/claude-code",
+            install: "npm install -g @anthropic-ai/claude-code".into(),
+            shell_tool: Some(ShellTool::new("Bash", "command")),
         })
     }
 }
@@ -48,11 +49,13 @@ pub(crate) fn capabilities() -> Capabilities {
         system_prompt: true,
         model_discovery: false,
         permission_callbacks: false,
+        tool_events: true,
         prompt_by_stdin: true,
         mcp_config: true,
         tool_rules: true,
         shared_process: false,
         remote: true,
+        own_log: false,
     }
 }
 
@@ -62,7 +65,7 @@ impl Adapter for Claude {
     }
 
     fn locate(&self, surroundings: &Surroundings) -> Option<Located> {
-        let program = surroundings.program(self.0.name, "claude")?;
+        let program = surroundings.program(&self.0.name, "claude")?;
         Some(Located { program: program.display().to_string(), leading: Vec::new(), doubt: None })
     }
 
@@ -119,6 +122,20 @@ impl Adapter for Claude {
             without: SURROUNDING.map(str::to_owned).into(),
             stdin: Some(turn.prompt.to_owned()),
         }
+    }
+
+    fn rehearse(&self, order: &mut Order, stage: &Stage) {
+        let settings = [
+            ("HOME", stage.home.display().to_string()),
+            ("ANTHROPIC_BASE_URL", stage.model_url.clone()),
+            ("ANTHROPIC_API_KEY", "rehearsal".to_owned()),
+            ("CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC", "1".to_owned()),
+            ("CLAUDE_CODE_MAX_RETRIES", "1".to_owned()),
+            ("DISABLE_AUTOUPDATER", "1".to_owned()),
+            ("DISABLE_TELEMETRY", "1".to_owned()),
+            ("DISABLE_ERROR_REPORTING", "1".to_owned()),
+        ];
+        order.env.extend(settings.map(|(name, value)| (name.to_owned(), value)));
     }
 
     fn translator(&self) -> Box<dyn Translator> {

@@ -3,12 +3,14 @@
 use super::{levels, with_system};
 use crate::capabilities::Capabilities;
 use crate::cli_runtime::{Adapter, Located, Turn};
-use crate::runtime::{Auth, Card, Order};
+use crate::runtime::{Auth, Card, Order, ShellTool, Stage};
 use crate::surroundings::Surroundings;
 use crate::translate::Translator;
 use crate::turn::Invocation;
 use crate::usage::Counting;
 
+/// The variable that holds the key in a rehearsal.
+const REHEARSAL_KEY: &str = "REHEARSAL_KEY";
 const CREDENTIALS: [&str; 2] = ["CODEX_API_KEY", "OPENAI_API_KEY"];
 
 pub struct Codex(Card);
@@ -16,8 +18,8 @@ pub struct Codex(Card);
 impl Default for Codex {
     fn default() -> Self {
         Self(Card {
-            name: "codex",
-            label: "OpenAI Codex",
+            name: "codex".into(),
+            label: "OpenAI Codex".into(),
             capabilities: Capabilities {
                 streaming: false,
                 resume: true,
@@ -30,13 +32,16 @@ impl Default for Codex {
                 system_prompt: false,
                 model_discovery: false,
                 permission_callbacks: false,
+                tool_events: true,
                 prompt_by_stdin: true,
                 mcp_config: true,
                 tool_rules: false,
                 shared_process: false,
                 remote: true,
+                own_log: false,
             },
-            install: "npm install -g @openai/codex",
+            install: "npm install -g @openai/codex".into(),
+            shell_tool: Some(ShellTool::new("exec_command", "cmd")),
         })
     }
 }
@@ -47,7 +52,7 @@ impl Adapter for Codex {
     }
 
     fn locate(&self, surroundings: &Surroundings) -> Option<Located> {
-        let program = surroundings.program(self.0.name, "codex")?;
+        let program = surroundings.program(&self.0.name, "codex")?;
         Some(Located { program: program.display().to_string(), leading: Vec::new(), doubt: None })
     }
 
@@ -84,6 +89,29 @@ impl Adapter for Codex {
             without: Vec::new(),
             stdin: Some(with_system(turn.prompt, order, turn.agent_session.is_some())),
         }
+    }
+
+    fn help(&self) -> &'static [&'static str] {
+        &["exec", "--help"]
+    }
+
+    fn rehearse(&self, order: &mut Order, stage: &Stage) {
+        let settings = [("HOME", &*stage.home), ("CODEX_HOME", &*stage.home)]
+            .map(|(name, dir)| (name.to_owned(), dir.display().to_string()));
+        order.env.extend(settings);
+        order.env.push((REHEARSAL_KEY.to_owned(), "rehearsal".to_owned()));
+        order.model.get_or_insert_with(|| "gpt-5".to_owned());
+        let provider = format!(
+            "model_providers.rehearsal={{name=\"rehearsal\",base_url={},env_key={},wire_api=\"responses\",request_max_retries=1,stream_max_retries=1}}",
+            toml_string(&format!("{}/v1", stage.model_url)),
+            toml_string(REHEARSAL_KEY),
+        );
+        order.extra.extend([
+            "-c".to_owned(),
+            provider,
+            "-c".to_owned(),
+            "model_provider=\"rehearsal\"".to_owned(),
+        ]);
     }
 
     fn translator(&self) -> Box<dyn Translator> {

@@ -1,15 +1,19 @@
 //! GitHub Copilot CLI, and whatever else has its flags: Hangar itself does.
 
+use std::path::PathBuf;
+
 use futures_util::future::BoxFuture;
 
+use super::copilot_usage as usage;
 use super::{levels, uuid_of, with_system};
 use crate::capabilities::Capabilities;
 use crate::cli_runtime::{Adapter, Located, Turn};
-use crate::runtime::{Auth, Card, Model, Order};
+use crate::host::Host;
+use crate::runtime::{Auth, Card, Model, Order, ShellTool, Stage};
 use crate::surroundings::Surroundings;
-use crate::translate::Translator;
+use crate::translate::{Facts, Translator};
 use crate::turn::Invocation;
-use crate::usage::Counting;
+use crate::usage::{Counting, Figure};
 
 /// Steps that autopilot may take in a turn, if nobody says. Its own default is 5, which ends most work half done.
 const AUTOPILOT_STEPS: u32 = 50;
@@ -23,10 +27,11 @@ pub struct Copilot(Card);
 impl Default for Copilot {
     fn default() -> Self {
         Self(Card {
-            name: "copilot",
-            label: "GitHub Copilot CLI",
+            name: "copilot".into(),
+            label: "GitHub Copilot CLI".into(),
             capabilities: capabilities(),
-            install: "npm install -g @github/copilot",
+            install: "npm install -g @github/copilot".into(),
+            shell_tool: Some(ShellTool::new("bash", "command")),
         })
     }
 }
@@ -38,17 +43,19 @@ fn capabilities() -> Capabilities {
         session_id_given: true,
         session_id_early: false,
         cost: false,
-        input_tokens: false,
+        input_tokens: true,
         effort_levels: levels(&["none", "minimal", "low", "medium", "high", "xhigh", "max"]),
         budget_cap: false,
         system_prompt: false,
         model_discovery: true,
         permission_callbacks: false,
+        tool_events: true,
         prompt_by_stdin: true,
         mcp_config: true,
         tool_rules: true,
         shared_process: false,
         remote: true,
+        own_log: false,
     }
 }
 
@@ -58,7 +65,7 @@ impl Adapter for Copilot {
     }
 
     fn locate(&self, surroundings: &Surroundings) -> Option<Located> {
-        if let Some(program) = surroundings.program(self.0.name, "copilot") {
+        if let Some(program) = surroundings.program(&self.0.name, "copilot") {
             return Some(Located {
                 program: program.display().to_string(),
                 leading: Vec::new(),
@@ -114,6 +121,9 @@ impl Adapter for Copilot {
         for dir in &order.add_dirs {
             flag("--add-dir", &dir.display().to_string());
         }
+        if let Some(file) = usage_file(order, turn) {
+            flag("--usage-output-file", &file.display().to_string());
+        }
         args.extend(["-s", "--autopilot", "--no-ask-user", "--no-auto-update"].map(str::to_owned));
         if order.tools == Default::default() {
             args.push("--allow-all".to_owned());
@@ -133,7 +143,20 @@ impl Adapter for Copilot {
     }
 
     fn counting(&self) -> Counting {
-        Counting::PerTurn
+        // On stdout and in the file: since the session began.
+        Counting::PerSession
+    }
+
+    fn rehearse(&self, order: &mut Order, stage: &Stage) {
+        order.env.extend(rehearsal(stage));
+    }
+
+    fn complete(&self, order: &Order, turn: &Turn<'_>, facts: &mut Facts) {
+        let told = usage_file(order, turn).is_some_and(|file| usage::read(&file, &mut facts.usage));
+        // What the messages of this turn add up to is not what the session used, unless it is the first.
+        if !told && turn.agent_session.is_some() {
+            facts.usage.output_tokens = Figure::Unknown;
+        }
     }
 
     fn echoes_prompt(&self) -> bool {
@@ -158,8 +181,32 @@ impl Adapter for Copilot {
         }
     }
 
-    fn models(&self, _: &Surroundings) -> BoxFuture<'static, Option<Vec<Model>>> {
-        Box::pin(std::future::ready(None))
+    fn models(&self, surroundings: &Surroundings) -> BoxFuture<'static, Option<Vec<Model>>> {
+        (surroundings.catalogue.0)()
+    }
+}
+
+/// Variables that make it, and whatever follows its conventions, use the scripted model.
+pub fn rehearsal(stage: &Stage) -> Vec<(String, String)> {
+    let Stage { model_url, home } = stage;
+    [
+        ("COPILOT_HOME", home.join("copilot").display().to_string()),
+        ("COPILOT_AUTO_UPDATE", "false".to_owned()),
+        ("COPILOT_OFFLINE", "true".to_owned()),
+        ("COPILOT_MODEL", "mock-model".to_owned()),
+        ("COPILOT_PROVIDER_TYPE", "openai".to_owned()),
+        ("COPILOT_PROVIDER_BASE_URL", format!("{model_url}/v1")),
+        ("COPILOT_PROVIDER_API_KEY", "rehearsal".to_owned()),
+    ]
+    .map(|(name, value)| (name.to_owned(), value))
+    .into()
+}
+
+/// Where a turn leaves its count of tokens. There is none where the agent runs on another machine.
+fn usage_file(order: &Order, turn: &Turn<'_>) -> Option<PathBuf> {
+    match order.host {
+        Host::Local => Some(order.scratch.as_ref()?.join(format!("usage-{}.json", turn.before))),
+        Host::Ssh(_) => None,
     }
 }
 

@@ -3,6 +3,7 @@
 pub mod claude;
 pub mod codex;
 pub mod copilot;
+mod copilot_usage;
 pub mod opencode;
 
 use std::sync::Arc;
@@ -32,7 +33,7 @@ fn levels(names: &[&str]) -> Vec<String> {
 
 /// A prompt with the host's instructions before it, for agents that have no other way to be given them. Once per session:
 /// what was said in an earlier turn is still there.
-fn with_system(prompt: &str, order: &Order, resumed: bool) -> String {
+pub(crate) fn with_system(prompt: &str, order: &Order, resumed: bool) -> String {
     match order.system.as_deref().filter(|system| !system.is_empty() && !resumed) {
         Some(system) => format!("<system>\n{system}\n</system>\n\n{prompt}"),
         None => prompt.to_owned(),

@@ -3,7 +3,7 @@
 use super::with_system;
 use crate::capabilities::Capabilities;
 use crate::cli_runtime::{Adapter, Located, Turn};
-use crate::runtime::{Auth, Card, Order};
+use crate::runtime::{Auth, Card, Order, ShellTool, Stage};
 use crate::surroundings::Surroundings;
 use crate::translate::Translator;
 use crate::turn::Invocation;
@@ -14,8 +14,8 @@ pub struct Opencode(Card);
 impl Default for Opencode {
     fn default() -> Self {
         Self(Card {
-            name: "opencode",
-            label: "opencode",
+            name: "opencode".into(),
+            label: "opencode".into(),
             capabilities: Capabilities {
                 streaming: false,
                 resume: true,
@@ -28,13 +28,16 @@ impl Default for Opencode {
                 system_prompt: false,
                 model_discovery: false,
                 permission_callbacks: false,
+                tool_events: true,
                 prompt_by_stdin: true,
                 mcp_config: false,
                 tool_rules: false,
                 shared_process: false,
                 remote: true,
+                own_log: false,
             },
-            install: "npm install -g opencode-ai",
+            install: "npm install -g opencode-ai".into(),
+            shell_tool: Some(ShellTool::new("bash", "command")),
         })
     }
 }
@@ -45,7 +48,7 @@ impl Adapter for Opencode {
     }
 
     fn locate(&self, surroundings: &Surroundings) -> Option<Located> {
-        let program = surroundings.program(self.0.name, "opencode")?;
+        let program = surroundings.program(&self.0.name, "opencode")?;
         Some(Located { program: program.display().to_string(), leading: Vec::new(), doubt: None })
     }
 
@@ -70,6 +73,38 @@ impl Adapter for Opencode {
             // By stdin: prompts among the arguments reach the model in quotes that nobody wrote.
             stdin: Some(with_system(turn.prompt, order, turn.agent_session.is_some())),
         }
+    }
+
+    fn help(&self) -> &'static [&'static str] {
+        &["run", "--help"]
+    }
+
+    fn rehearse(&self, order: &mut Order, stage: &Stage) {
+        let provider = serde_json::json!({
+            "share": "disabled",
+            "autoupdate": false,
+            "provider": { "rehearsal": {
+                "npm": "@ai-sdk/openai-compatible",
+                "name": "rehearsal",
+                "options": { "baseURL": format!("{}/v1", stage.model_url), "apiKey": "rehearsal" },
+                "models": { "mock-model": { "name": "mock-model" } },
+            } },
+        });
+        let home = stage.home.display().to_string();
+        let settings = [
+            ("HOME", home.clone()),
+            ("XDG_DATA_HOME", format!("{home}/.local/share")),
+            ("XDG_CONFIG_HOME", format!("{home}/.config")),
+            ("XDG_STATE_HOME", format!("{home}/.local/state")),
+            ("XDG_CACHE_HOME", format!("{home}/.cache")),
+            ("OPENCODE_CONFIG_CONTENT", provider.to_string()),
+            ("OPENCODE_DISABLE_AUTOUPDATE", "1".to_owned()),
+            ("OPENCODE_DISABLE_DEFAULT_PLUGINS", "1".to_owned()),
+            ("OPENCODE_DISABLE_LSP_DOWNLOAD", "1".to_owned()),
+            ("OPENCODE_DISABLE_MODELS_FETCH", "1".to_owned()),
+        ];
+        order.env.extend(settings.map(|(name, value)| (name.to_owned(), value)));
+        order.model.get_or_insert_with(|| "rehearsal/mock-model".to_owned());
     }
 
     fn translator(&self) -> Box<dyn Translator> {

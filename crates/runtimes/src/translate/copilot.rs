@@ -64,8 +64,7 @@ impl Copilot {
                 });
             }
             Body::Unknown { kind, .. } if !known_elsewhere(kind) => {
-                let kind = kind.clone();
-                said.facts.unknown.insert(kind);
+                facts.note_unknown(kind);
             }
             _ => {}
         }
@@ -101,12 +100,4 @@ fn known_elsewhere(kind: &str) -> bool {
     const KNOWN: &[&str] =
         &["agent.interrupted", "session.mcp_server_tools_loaded", "session.permissions_changed"];
     KNOWN.contains(&kind)
-}
-
-/// The prompt with the host's own instructions before it: there is no other way to hand them over.
-pub fn prompt(text: &str, system: Option<&str>) -> String {
-    match system {
-        None | Some("") => text.to_owned(),
-        Some(system) => format!("<system>\n{system}\n</system>\n\n{text}"),
-    }
 }

@@ -1,8 +1,9 @@
 //! From the words of other agents to our events. Pure: a line goes in, events and facts come out.
 //!
-//! Nothing is lost on the way: a line that nobody knows becomes an event that holds it, and its type is counted as drift.
+//! No line goes by without a trace: one that nobody knows becomes an event that holds it, and its type is counted as drift.
 
 mod account;
+pub(crate) mod acp;
 pub mod claude;
 pub mod codex;
 pub mod copilot;
@@ -11,7 +12,7 @@ pub mod opencode;
 
 use std::collections::BTreeSet;
 
-use hangar_protocol::{AgentId, Body, Event};
+use hangar_protocol::{AgentId, Body, Event, data};
 
 pub use account::Account;
 
@@ -20,6 +21,8 @@ use crate::usage::Usage;
 
 /// How many types of line that nobody knows are remembered for the report of drift.
 const MAX_UNKNOWN_TYPES: usize = 64;
+/// How much of a line that nobody understands is kept.
+const MAX_KEPT_LINE: usize = 64 << 10;
 
 /// Reads the output of one process of one agent.
 pub trait Translator: Send {
@@ -65,6 +68,14 @@ pub struct Facts {
     pub unknown: BTreeSet<String>,
 }
 
+impl Facts {
+    fn note_unknown(&mut self, kind: &str) {
+        if self.unknown.len() < MAX_UNKNOWN_TYPES {
+            self.unknown.insert(kind.to_owned());
+        }
+    }
+}
+
 impl Said {
     pub(crate) fn push(&mut self, body: impl Into<Body>) {
         self.events.push(Spoken::Body { agent: None, body: body.into() });
@@ -82,19 +93,15 @@ impl Said {
 
     /// A line of a type that is not known.
     pub(crate) fn unknown(&mut self, kind: &str, line: &str) {
-        if self.facts.unknown.len() < MAX_UNKNOWN_TYPES {
-            self.facts.unknown.insert(kind.to_owned());
-        }
+        self.facts.note_unknown(kind);
         self.keep(kind, line);
     }
 
     fn keep(&mut self, kind: &str, line: &str) {
-        let data = serde_json::json!({ "kind": kind, "line": line });
-        if let Ok(data) = serde_json::value::to_raw_value(&data) {
-            self.push(Body::Unknown { kind: UNRECOGNIZED.to_owned(), data });
-        }
+        let end = line.floor_char_boundary(MAX_KEPT_LINE);
+        self.push(data::SessionInfo::new(UNRECOGNIZED, format!("{kind}: {}", &line[..end])));
     }
 }
 
-/// The type of the event that holds what no translator understood.
-pub const UNRECOGNIZED: &str = "hangar.unrecognized";
+/// The kind of information that holds what no translator understood.
+pub const UNRECOGNIZED: &str = "unrecognized";

@@ -34,6 +34,7 @@ impl Stage {
             home: dir.path().to_owned(),
             programs: BTreeMap::from([("codex".to_owned(), program.display().to_string())]),
             now: jiff::Timestamp::now,
+            catalogue: Default::default(),
         };
         let runtime =
             agents::all(&Arc::new(surroundings)).into_iter().find(|r| r.card().name == "codex").unwrap();
@@ -61,7 +62,7 @@ async fn turn(live: &mut Live) -> (Vec<String>, TurnOutcome) {
             tokio::time::timeout(PATIENCE, live.news.recv()).await.expect("the turn ends").expect("news");
         match news {
             News::Event(event) => kinds.push(event.kind().to_owned()),
-            News::TurnEnded(outcome) => return (kinds, *outcome),
+            News::TurnEnded(ended) => return (kinds, ended.outcome),
         }
     }
 }
@@ -104,6 +105,7 @@ async fn a_turn_is_told_and_ends() {
         [
             "session.start",
             "user.message",
+            "session.handoff",
             "assistant.turn_start",
             "assistant.message",
             "assistant.turn_end",

@@ -1,0 +1,277 @@
+//! One process of an agent that speaks the Agent Client Protocol on its standard input and output: requests both ways, a
+//! message per line, any number of sessions.
+
+use std::collections::HashMap;
+use std::io;
+use std::process::Stdio;
+use std::sync::atomic::{AtomicI64, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use hangar_process::{Group, MARK, command_in_own_session};
+use hangar_protocol::rpc::{ErrorObject, Id, Message, codes};
+use serde_json::value::{RawValue, to_raw_value};
+use serde_json::{Value, json};
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::process::{Child, ChildStdin};
+use tokio::sync::{mpsc, oneshot};
+use tokio_util::sync::{CancellationToken, DropGuard};
+
+use crate::lines::{Excerpt, Lines};
+
+/// Messages that may wait for the agent.
+const OUTGOING: usize = 256;
+/// News that may wait for a session before the agent has to.
+pub(super) const INCOMING: usize = 1024;
+/// How long an agent that was asked to end may take to do so.
+const TERM_GRACE: Duration = Duration::from_secs(5);
+
+/// What the agent says to one session.
+#[derive(Debug)]
+pub(super) enum Incoming {
+    Update(Value),
+    /// It asks whether it may do something, and waits.
+    Permission {
+        id: Id,
+        params: Value,
+    },
+}
+
+/// The process ends with whoever holds the last of these.
+pub(super) struct Connection {
+    shared: Arc<Shared>,
+    _stop: DropGuard,
+}
+
+struct Shared {
+    outgoing: mpsc::Sender<Vec<u8>>,
+    next_id: AtomicI64,
+    waiting: Mutex<HashMap<i64, oneshot::Sender<Result<Box<RawValue>, ErrorObject>>>>,
+    sessions: Mutex<HashMap<String, mpsc::Sender<Incoming>>>,
+    closed: CancellationToken,
+    stderr: Mutex<String>,
+}
+
+fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// Why a request has no answer.
+#[derive(Debug)]
+pub(super) enum RequestError {
+    Refused(ErrorObject),
+    Gone,
+}
+
+/// How the agent is started.
+pub(super) struct Launch<'a> {
+    pub(super) program: &'a str,
+    pub(super) args: &'a [String],
+    pub(super) env: &'a [(String, String)],
+    pub(super) cwd: &'a std::path::Path,
+}
+
+impl Connection {
+    pub(super) fn start(launch: &Launch<'_>) -> io::Result<Self> {
+        let mark = format!("{}.", uuid::Uuid::new_v4());
+        let mut command = command_in_own_session(launch.program);
+        command
+            .args(launch.args)
+            .current_dir(launch.cwd)
+            .envs(launch.env.iter().map(|(name, value)| (name, value)));
+        command.env(MARK, &mark).stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
+        let mut child = command.kill_on_drop(true).spawn()?;
+        let group = Group::guarded(&child, mark).ok_or_else(|| io::Error::other("the process has no id"))?;
+        let pipes = (child.stdin.take(), child.stdout.take(), child.stderr.take());
+        let (Some(stdin), Some(stdout), Some(stderr)) = pipes else {
+            return Err(io::Error::other("the process has no pipes"));
+        };
+        let (outgoing, lines) = mpsc::channel(OUTGOING);
+        let stop = CancellationToken::new();
+        let shared = Arc::new(Shared {
+            outgoing,
+            next_id: AtomicI64::new(1),
+            waiting: Mutex::default(),
+            sessions: Mutex::default(),
+            closed: CancellationToken::new(),
+            stderr: Mutex::default(),
+        });
+        let owner = Owner { child, group, shared: Arc::clone(&shared) };
+        tokio::spawn(owner.run(stdin, Lines::new(stdout), stderr, lines, stop.clone()));
+        Ok(Self { shared, _stop: stop.drop_guard() })
+    }
+
+    pub(super) fn is_open(&self) -> bool {
+        !self.shared.closed.is_cancelled()
+    }
+
+    /// The last that it wrote on stderr, once it has ended.
+    pub(super) fn stderr(&self) -> String {
+        locked(&self.shared.stderr).clone()
+    }
+
+    /// From now on, what the agent says of this session goes there.
+    pub(super) fn subscribe(&self, session: &str) -> mpsc::Receiver<Incoming> {
+        let (sender, receiver) = mpsc::channel(INCOMING);
+        locked(&self.shared.sessions).insert(session.to_owned(), sender);
+        receiver
+    }
+
+    pub(super) fn unsubscribe(&self, session: &str) {
+        locked(&self.shared.sessions).remove(session);
+    }
+
+    pub(super) async fn request(&self, method: &str, params: &Value) -> Result<Value, RequestError> {
+        let id = self.shared.next_id.fetch_add(1, Ordering::Relaxed);
+        let (answer, answered) = oneshot::channel();
+        locked(&self.shared.waiting).insert(id, answer);
+        // Whoever stops waiting takes the question back.
+        let _forget = Forget { shared: &self.shared, id };
+        let message = Message::Request { id: Id::Number(id), method: method.to_owned(), params: raw(params) };
+        self.shared.send(&message).await;
+        let answer = tokio::select! {
+            answer = answered => answer.map_err(|_| RequestError::Gone)?,
+            () = self.shared.closed.cancelled() => return Err(RequestError::Gone),
+        };
+        let answer = answer.map_err(RequestError::Refused)?;
+        Ok(serde_json::from_str(answer.get()).unwrap_or(Value::Null))
+    }
+
+    pub(super) async fn notify(&self, method: &str, params: &Value) {
+        self.shared.send(&Message::Notification { method: method.to_owned(), params: raw(params) }).await;
+    }
+
+    pub(super) async fn respond(&self, id: Id, result: &Value) {
+        if let Some(result) = raw(result) {
+            self.shared.send(&Message::Response { id: Some(id), result: Ok(result) }).await;
+        }
+    }
+}
+
+fn raw(value: &Value) -> Option<Box<RawValue>> {
+    to_raw_value(value).ok()
+}
+
+struct Forget<'a> {
+    shared: &'a Shared,
+    id: i64,
+}
+
+impl Drop for Forget<'_> {
+    fn drop(&mut self) {
+        locked(&self.shared.waiting).remove(&self.id);
+    }
+}
+
+impl Shared {
+    async fn send(&self, message: &Message) {
+        let mut line = message.to_bytes();
+        line.push(b'\n');
+        tokio::select! {
+            // An agent that is gone loses what is sent to it.
+            _ = self.outgoing.send(line) => {}
+            () = self.closed.cancelled() => {}
+        }
+    }
+
+    async fn heard(&self, line: &str) {
+        match Message::parse(line.as_bytes()) {
+            Ok(Message::Response { id: Some(Id::Number(id)), result }) => {
+                let asked = locked(&self.waiting).remove(&id);
+                if let Some(asked) = asked {
+                    let _ = asked.send(result);
+                }
+            }
+            Ok(Message::Notification { method, params }) if method == "session/update" => {
+                let params = value(params);
+                self.pass_on(&params, Incoming::Update(params["update"].clone())).await;
+            }
+            Ok(Message::Request { id, method, params }) if method == "session/request_permission" => {
+                let params = value(params);
+                let asked = Incoming::Permission { id: id.clone(), params: params.clone() };
+                if !self.pass_on(&params, asked).await {
+                    let cancelled = json!({ "outcome": { "outcome": "cancelled" } });
+                    if let Some(result) = raw(&cancelled) {
+                        self.send(&Message::Response { id: Some(id), result: Ok(result) }).await;
+                    }
+                }
+            }
+            Ok(Message::Request { id, method, .. }) => {
+                let message = format!("this client does not offer `{method}`");
+                let error = ErrorObject { code: codes::METHOD_NOT_FOUND, message, data: None };
+                self.send(&Message::Response { id: Some(id), result: Err(error) }).await;
+            }
+            // Answers that nobody waits for any more, notices of other kinds, and lines that are no messages.
+            Ok(Message::Response { .. } | Message::Notification { .. }) | Err(_) => {}
+        }
+    }
+
+    /// False if nobody listens for that session.
+    async fn pass_on(&self, params: &Value, incoming: Incoming) -> bool {
+        let session = params["sessionId"].as_str().unwrap_or_default();
+        let listener = locked(&self.sessions).get(session).cloned();
+        match listener {
+            Some(listener) => listener.send(incoming).await.is_ok(),
+            None => false,
+        }
+    }
+}
+
+fn value(params: Option<Box<RawValue>>) -> Value {
+    params.and_then(|params| serde_json::from_str(params.get()).ok()).unwrap_or(Value::Null)
+}
+
+/// Looks after the process.
+struct Owner {
+    child: Child,
+    group: Group,
+    shared: Arc<Shared>,
+}
+
+impl Owner {
+    async fn run(
+        mut self,
+        mut stdin: ChildStdin,
+        mut lines: Lines<tokio::process::ChildStdout>,
+        mut stderr: tokio::process::ChildStderr,
+        mut outgoing: mpsc::Receiver<Vec<u8>>,
+        stop: CancellationToken,
+    ) {
+        let shared = Arc::clone(&self.shared);
+        let write = async {
+            while let Some(line) = outgoing.recv().await {
+                if stdin.write_all(&line).await.is_err() {
+                    break;
+                }
+            }
+        };
+        let read = async {
+            while let Ok(Some(line)) = lines.next().await {
+                shared.heard(&line).await;
+            }
+        };
+        let complain = async {
+            let mut excerpt = Excerpt::default();
+            let mut buffer = vec![0; 8 << 10];
+            while let Ok(length) = stderr.read(&mut buffer).await
+                && length > 0
+            {
+                excerpt.push(&buffer[..length]);
+                *locked(&shared.stderr) = excerpt.text();
+            }
+            std::future::pending::<()>().await;
+        };
+        tokio::select! {
+            () = write => {}
+            () = read => {}
+            () = complain => {}
+            () = stop.cancelled() => {}
+        }
+        self.shared.closed.cancel();
+        self.group.terminate();
+        if tokio::time::timeout(TERM_GRACE, self.child.wait()).await.is_ok() {
+            self.group.leader_ended();
+        }
+        self.group.kill();
+    }
+}

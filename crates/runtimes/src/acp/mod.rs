@@ -1,0 +1,266 @@
+//! Any agent of the Agent Client Protocol: one process that serves all sessions.
+
+mod connection;
+mod permission;
+mod session;
+
+use std::sync::{Arc, Weak};
+use std::time::Duration;
+
+use futures_util::future::BoxFuture;
+use serde_json::{Value, json};
+use tokio::sync::{Mutex, mpsc};
+
+use crate::agents::copilot;
+use crate::capabilities::Capabilities;
+use crate::cli_runtime::{COMMAND_QUEUE, Located, NEWS_QUEUE, check_workspace, refusal};
+use crate::host::Host;
+use crate::inspect;
+use crate::outcome::{Complaint, ErrorKind, Evidence, Failure};
+use crate::runtime::{Auth, Card, Live, Model, Order, Preflight, Runtime, Stage};
+use crate::surroundings::Surroundings;
+use crate::teller::Teller;
+use connection::{Connection, Launch, RequestError};
+use session::Session;
+
+/// How long an agent may take to answer what needs no model. Some start slowly.
+const PATIENCE: Duration = Duration::from_secs(60);
+/// The version of the protocol that is spoken.
+const PROTOCOL_VERSION: u32 = 1;
+
+pub struct AcpRuntime {
+    card: Card,
+    shared: Arc<Shared>,
+}
+
+struct Shared {
+    program: String,
+    args: Vec<String>,
+    surroundings: Arc<Surroundings>,
+    current: Mutex<Current>,
+}
+
+/// The process that serves new sessions, as long as any session holds it.
+#[derive(Default)]
+struct Current {
+    connection: Weak<Agent>,
+    /// What it was started with: a session that needs other variables needs another process.
+    env: Vec<(String, String)>,
+}
+
+/// A process, and what it said of itself.
+struct Agent {
+    connection: Connection,
+    loads: bool,
+}
+
+impl AcpRuntime {
+    pub fn new(name: &str, program: &str, args: Vec<String>, surroundings: Arc<Surroundings>) -> Self {
+        let capabilities = Capabilities {
+            streaming: true,
+            resume: true,
+            session_id_given: false,
+            session_id_early: true,
+            cost: false,
+            input_tokens: true,
+            effort_levels: Vec::new(),
+            budget_cap: false,
+            system_prompt: false,
+            model_discovery: false,
+            permission_callbacks: true,
+            tool_events: true,
+            prompt_by_stdin: true,
+            mcp_config: false,
+            tool_rules: false,
+            shared_process: true,
+            remote: false,
+            own_log: false,
+        };
+        let card = Card {
+            name: name.to_owned().into(),
+            label: format!("{name} (Agent Client Protocol)").into(),
+            capabilities,
+            install: format!("put `{program}` on the path").into(),
+            shell_tool: None,
+        };
+        let shared = Shared { program: program.to_owned(), args, surroundings, current: Mutex::default() };
+        Self { card, shared: Arc::new(shared) }
+    }
+}
+
+impl Runtime for AcpRuntime {
+    fn card(&self) -> &Card {
+        &self.card
+    }
+
+    fn preflight(&self) -> BoxFuture<'static, Preflight> {
+        let shared = Arc::clone(&self.shared);
+        let install = self.card.install.clone();
+        Box::pin(async move {
+            let Some(program) = shared.locate() else {
+                let problem = format!("`{}` is not installed: {install}", shared.program);
+                return Preflight { problems: vec![problem], ..Preflight::default() };
+            };
+            let located = Located { program: program.clone(), leading: Vec::new(), doubt: None };
+            let version = inspect::version(&located, &shared.surroundings).await;
+            let help_hash = inspect::help_hash(&located, &["--help"], &shared.surroundings).await;
+            Preflight {
+                program: Some(program.into()),
+                version: version.ok(),
+                help_hash,
+                auth: Auth::Unknown,
+                ..Preflight::default()
+            }
+        })
+    }
+
+    fn models(&self) -> BoxFuture<'static, Option<Vec<Model>>> {
+        Box::pin(std::future::ready(None))
+    }
+
+    fn open(&self, order: Order) -> BoxFuture<'static, Result<Live, Failure>> {
+        let shared = Arc::clone(&self.shared);
+        let card = self.card.clone();
+        Box::pin(async move {
+            if order.host != Host::Local {
+                let message = format!("{} runs on this machine only", card.name);
+                return Err(refusal(ErrorKind::AgentNotFound, message));
+            }
+            check_workspace(&order.workspace)?;
+            let agent = shared.agent(&order).await?;
+            let agent_session = open_session(&agent, &order).await?;
+            let incoming = agent.connection.subscribe(&agent_session);
+            let (commands, inbox) = mpsc::channel(COMMAND_QUEUE);
+            let (outbox, news) = mpsc::channel(NEWS_QUEUE);
+            let teller = Teller::new(outbox, shared.surroundings.now, &card, &order, None);
+            let session = Session::new(agent, agent_session, order, teller, incoming);
+            let owner = tokio::spawn(session.run(inbox)).abort_handle();
+            Ok(Live::new(commands, news, owner))
+        })
+    }
+
+    fn rehearse(&self, order: &mut Order, stage: &Stage) {
+        // How an agent is told where its model is, the protocol does not say. These are understood by some.
+        order.env.extend(copilot::rehearsal(stage));
+        order.env.push(("ANTHROPIC_BASE_URL".to_owned(), stage.model_url.clone()));
+        order.env.push(("ANTHROPIC_API_KEY".to_owned(), "rehearsal".to_owned()));
+    }
+}
+
+impl Shared {
+    fn locate(&self) -> Option<String> {
+        let program = self.surroundings.find(&self.program)?;
+        Some(program.display().to_string())
+    }
+
+    /// The process that serves sessions like this one, started if there is none.
+    async fn agent(&self, order: &Order) -> Result<Arc<Agent>, Failure> {
+        let mut current = self.current.lock().await;
+        if let Some(agent) = current.connection.upgrade()
+            && current.env == order.env
+            && agent.connection.is_open()
+        {
+            return Ok(agent);
+        }
+        let program = self.locate().ok_or_else(|| {
+            refusal(ErrorKind::AgentNotFound, format!("`{}` is not installed", self.program))
+        })?;
+        let launch = Launch { program: &program, args: &self.args, env: &order.env, cwd: &order.workspace };
+        let connection = Connection::start(&launch).map_err(|error| {
+            refusal(ErrorKind::PortExit, format!("`{program}` could not be started: {error}"))
+        })?;
+        let hello = json!({
+            "protocolVersion": PROTOCOL_VERSION,
+            "clientCapabilities": { "fs": { "readTextFile": false, "writeTextFile": false }, "terminal": false },
+            "clientInfo": { "name": "hangar", "version": env!("CARGO_PKG_VERSION") },
+        });
+        let answer = ask(&connection, "initialize", &hello).await?;
+        let loads = answer["agentCapabilities"]["loadSession"].as_bool().unwrap_or(false);
+        let agent = Arc::new(Agent { connection, loads });
+        *current = Current { connection: Arc::downgrade(&agent), env: order.env.clone() };
+        Ok(agent)
+    }
+}
+
+/// A new session of the agent, or the one that goes on; what the agent calls it.
+async fn open_session(agent: &Agent, order: &Order) -> Result<String, Failure> {
+    let connection = &agent.connection;
+    let mut params = json!({ "cwd": order.workspace, "mcpServers": [] });
+    let before = order.resume.as_ref().and_then(|resume| resume.agent_session.clone());
+    let id = match before {
+        Some(id) if agent.loads => {
+            params["sessionId"] = id.clone().into();
+            ask(connection, "session/load", &params).await?;
+            id
+        }
+        Some(_) => {
+            return Err(refusal(
+                ErrorKind::TurnFailed,
+                "the agent cannot go on with earlier sessions".to_owned(),
+            ));
+        }
+        None => {
+            let answer = ask(connection, "session/new", &params).await?;
+            let id = answer["sessionId"].as_str().map(str::to_owned);
+            id.ok_or_else(|| {
+                refusal(ErrorKind::ResponseError, "the agent gave the session no name".to_owned())
+            })?
+        }
+    };
+    if let Some(model) = &order.model {
+        ask(connection, "session/set_model", &json!({ "sessionId": id, "modelId": model })).await?;
+    }
+    Ok(id)
+}
+
+/// Asks something that needs no model.
+async fn ask(connection: &Connection, method: &str, params: &Value) -> Result<Value, Failure> {
+    match tokio::time::timeout(PATIENCE, connection.request(method, params)).await {
+        Ok(Ok(answer)) => Ok(answer),
+        Ok(Err(error)) => Err(failure(connection, error, &format!("`{method}` failed"))),
+        Err(_) => {
+            let message = format!("the agent did not answer `{method}` within {} s", PATIENCE.as_secs());
+            Err(refusal(ErrorKind::ResponseTimeout, message))
+        }
+    }
+}
+
+/// What an error of the protocol says, in our terms.
+fn complaint(error: &hangar_protocol::rpc::ErrorObject) -> Complaint {
+    let data = error.data.as_ref();
+    let detail = data.and_then(|data| {
+        data["details"].as_str().or_else(|| data["message"].as_str()).or_else(|| data.as_str())
+    });
+    Complaint {
+        message: detail.unwrap_or(&error.message).to_owned(),
+        status_code: data.and_then(|data| data["statusCode"].as_u64()).and_then(|code| code.try_into().ok()),
+        // The protocol has a code of its own for a login that is missing.
+        code: Some(if error.code == -32000 {
+            "authentication_required".to_owned()
+        } else {
+            error.code.to_string()
+        }),
+    }
+}
+
+fn failure(connection: &Connection, error: RequestError, what: &str) -> Failure {
+    match error {
+        RequestError::Refused(error) => {
+            let complaint = complaint(&error);
+            Failure {
+                kind: complaint.kind().unwrap_or(ErrorKind::TurnFailed),
+                message: format!("{what}: {}", complaint.message),
+                evidence: Evidence {
+                    code: complaint.code,
+                    status_code: complaint.status_code,
+                    ..Evidence::default()
+                },
+            }
+        }
+        RequestError::Gone => Failure {
+            kind: ErrorKind::PortExit,
+            message: format!("{what}: the agent ended"),
+            evidence: Evidence { stderr: connection.stderr(), ..Evidence::default() },
+        },
+    }
+}

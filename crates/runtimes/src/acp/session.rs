@@ -1,0 +1,265 @@
+//! One session of an agent of the Agent Client Protocol, owned by one task.
+
+use std::collections::{HashMap, VecDeque};
+use std::sync::Arc;
+use std::time::Duration;
+
+use hangar_protocol::data::{PermissionCompleted, PermissionRequested};
+use hangar_protocol::permission::PermissionOutcome;
+use hangar_protocol::rpc::Id;
+use serde_json::{Value, json};
+use tokio::sync::mpsc;
+use tokio::time::Instant;
+
+use super::connection::{Incoming, RequestError};
+use super::{Agent, complaint, permission};
+use crate::agents::with_system;
+use crate::cli_runtime::COMMAND_QUEUE;
+use crate::outcome::{Complaint, Stopped, TurnEnd, TurnFacts, TurnOutcome, Verdict, decide};
+use crate::runtime::{Command, Order, TurnEnded};
+use crate::teller::{SaidIt, Teller};
+use crate::translate::Said;
+use crate::translate::acp::{self, Acp};
+use crate::turn::until;
+use crate::usage::{Counting, Meter};
+
+/// How long an agent that was told to stop may take to say that it did.
+const CANCEL_GRACE: Duration = Duration::from_secs(5);
+
+pub(super) struct Session {
+    agent: Arc<Agent>,
+    agent_session: String,
+    order: Order,
+    teller: Teller,
+    incoming: mpsc::Receiver<Incoming>,
+    meter: Meter,
+    /// Permissions that the agent waits for: how to answer, and what was asked.
+    asked: HashMap<String, (Id, Value)>,
+    turns: u32,
+}
+
+/// A turn under way.
+struct Turn {
+    translator: Acp,
+    said: Said,
+    facts: TurnFacts,
+    heard: Instant,
+    /// When a turn that was told to stop is given up.
+    given_up: Option<Instant>,
+    /// Whether the session ends with it.
+    last: bool,
+}
+
+impl Session {
+    pub(super) fn new(
+        agent: Arc<Agent>,
+        agent_session: String,
+        order: Order,
+        teller: Teller,
+        incoming: mpsc::Receiver<Incoming>,
+    ) -> Self {
+        // What it reports counts from when it opened the session, not from when the session began.
+        let meter = Meter::new(Counting::PerSession);
+        Self { agent, agent_session, order, teller, incoming, meter, asked: HashMap::new(), turns: 0 }
+    }
+
+    pub(super) async fn run(mut self, mut inbox: mpsc::Receiver<Command>) {
+        self.teller.begin(&self.order).await;
+        let name = self.agent_session.clone();
+        self.teller.named(&name).await;
+        let mut waiting = VecDeque::new();
+        loop {
+            let prompt = match waiting.pop_front() {
+                Some(prompt) => prompt,
+                None => tokio::select! {
+                    command = inbox.recv() => match command {
+                        Some(Command::Send(prompt)) => prompt,
+                        // Nothing is under way that these could be about.
+                        Some(Command::Abort | Command::AnswerPermission { .. } | Command::AnswerQuestion { .. }) => continue,
+                        Some(Command::Stop) | None => return,
+                    },
+                    // What is said between turns is about nothing that was asked.
+                    incoming = self.incoming.recv() => match incoming {
+                        Some(Incoming::Update(_)) => continue,
+                        Some(Incoming::Permission { id, params }) => {
+                            self.agent.connection.respond(id, &permission::answer(&params, false)).await;
+                            continue;
+                        }
+                        None => return,
+                    },
+                },
+            };
+            if self.turn(prompt, &mut inbox, &mut waiting).await {
+                return;
+            }
+        }
+    }
+
+    /// One turn. Says whether the session ends with it.
+    async fn turn(
+        &mut self,
+        prompt: String,
+        inbox: &mut mpsc::Receiver<Command>,
+        waiting: &mut VecDeque<String>,
+    ) -> bool {
+        self.teller.prompted(&prompt).await;
+        let known = self.turns > 0 || self.order.resume.is_some();
+        self.turns += 1;
+        let text = with_system(&prompt, &self.order, known);
+        let params = json!({ "sessionId": self.agent_session, "prompt": [{ "type": "text", "text": text }] });
+        let now = Instant::now();
+        let mut turn = Turn {
+            translator: Acp::default(),
+            said: Said::default(),
+            facts: TurnFacts::default(),
+            heard: now,
+            given_up: None,
+            last: false,
+        };
+        let deadline = self.order.limits.turn.map(|limit| now + limit);
+        let agent = Arc::clone(&self.agent);
+        let answer = agent.connection.request("session/prompt", &params);
+        tokio::pin!(answer);
+        let answered = loop {
+            // An agent that waits for a permission is not silent; people are.
+            let stall =
+                self.order.limits.stall.map(|limit| turn.heard + limit).filter(|_| self.asked.is_empty());
+            let stopping = turn.given_up.is_some();
+            tokio::select! {
+                biased;
+                Some(incoming) = self.incoming.recv() => self.hear(incoming, &mut turn).await,
+                command = inbox.recv(), if !turn.last => self.command(command, &mut turn, waiting).await,
+                answer = &mut answer => break Some(answer),
+                () = until(deadline), if !stopping => {
+                    let seconds = self.order.limits.turn.unwrap_or_default().as_secs();
+                    self.stop(&mut turn, Stopped::TimedOut { seconds }).await;
+                }
+                () = until(stall), if !stopping => {
+                    let seconds = self.order.limits.stall.unwrap_or_default().as_secs();
+                    self.stop(&mut turn, Stopped::Stalled { seconds }).await;
+                }
+                () = until(turn.given_up) => break None,
+            }
+        };
+        // All that it said came before its answer.
+        while let Ok(incoming) = self.incoming.try_recv() {
+            self.hear(incoming, &mut turn).await;
+        }
+        self.asked.clear();
+        self.conclude(turn, answered).await
+    }
+
+    async fn conclude(&mut self, mut turn: Turn, answered: Option<Result<Value, RequestError>>) -> bool {
+        turn.translator.end(&mut turn.said);
+        self.teller.hear(std::mem::take(&mut turn.said.events)).await;
+        let facts = &mut turn.facts;
+        facts.worked = turn.said.facts.worked;
+        match answered {
+            Some(Ok(answer)) => {
+                turn.said.facts.usage = acp::usage(&answer);
+                match answer["stopReason"].as_str() {
+                    Some("cancelled") => facts.aborted = true,
+                    Some("end_turn") | None => facts.verdict = Some(Verdict::Success),
+                    Some(other) => {
+                        facts.verdict = Some(Verdict::Failure);
+                        facts.complaint = Some(Complaint {
+                            message: format!("the agent stopped: {}", other.replace('_', " ")),
+                            ..Complaint::default()
+                        });
+                    }
+                }
+            }
+            Some(Err(RequestError::Refused(error))) => {
+                facts.verdict = Some(Verdict::Failure);
+                facts.complaint = Some(complaint(&error));
+            }
+            Some(Err(RequestError::Gone)) => {
+                facts.unreadable = Some("the agent ended".to_owned());
+                facts.stderr = self.agent.connection.stderr();
+            }
+            None => {}
+        }
+        let end = decide(facts);
+        if let TurnEnd::Failed(failure) = &end {
+            self.teller.report(failure, SaidIt::default()).await;
+        }
+        let usage = self.meter.turn_ended(turn.said.facts.usage);
+        let outcome = TurnOutcome { end, usage, total: self.meter.total() };
+        let unknown = turn.said.facts.unknown;
+        self.teller.ended(TurnEnded { outcome, model: turn.said.facts.model, unknown }).await;
+        turn.last
+    }
+
+    async fn hear(&mut self, incoming: Incoming, turn: &mut Turn) {
+        turn.heard = Instant::now();
+        match incoming {
+            Incoming::Update(update) => {
+                turn.translator.update(&update, &mut turn.said);
+                self.teller.hear(std::mem::take(&mut turn.said.events)).await;
+            }
+            // Without any rule everything may run.
+            Incoming::Permission { id, params } if self.order.tools == Default::default() => {
+                self.agent.connection.respond(id, &permission::answer(&params, true)).await;
+            }
+            Incoming::Permission { id, params } => {
+                let request_id = uuid::Uuid::new_v4().to_string();
+                let asked = PermissionRequested {
+                    request_id: request_id.clone(),
+                    permission_request: permission::request(&params),
+                };
+                self.asked.insert(request_id, (id, params));
+                self.teller.tell(None, asked.into()).await;
+            }
+        }
+        turn.heard = Instant::now();
+    }
+
+    async fn command(&mut self, command: Option<Command>, turn: &mut Turn, waiting: &mut VecDeque<String>) {
+        match command {
+            Some(Command::Send(prompt)) if waiting.len() < COMMAND_QUEUE => waiting.push_back(prompt),
+            Some(Command::Send(_) | Command::AnswerQuestion { .. }) => {}
+            Some(Command::Abort) => self.stop(turn, Stopped::Cancelled).await,
+            Some(Command::Stop) | None => {
+                turn.last = true;
+                self.stop(turn, Stopped::Cancelled).await;
+            }
+            Some(Command::AnswerPermission { request_id, allow }) => {
+                if let Some((id, params)) = self.asked.remove(&request_id) {
+                    turn.heard = Instant::now();
+                    self.agent.connection.respond(id, &permission::answer(&params, allow)).await;
+                    let tool_call_id = params["toolCall"]["toolCallId"].as_str().map(str::to_owned);
+                    let result = match allow {
+                        true => PermissionOutcome::Approved {},
+                        false => PermissionOutcome::DeniedInteractivelyByUser {
+                            feedback: None,
+                            force_reject: None,
+                        },
+                    };
+                    self.teller
+                        .tell(None, PermissionCompleted { request_id, tool_call_id, result }.into())
+                        .await;
+                }
+            }
+        }
+    }
+
+    async fn stop(&mut self, turn: &mut Turn, why: Stopped) {
+        if turn.given_up.is_some() {
+            return;
+        }
+        turn.facts.stopped = Some(why);
+        turn.given_up = Some(Instant::now() + CANCEL_GRACE);
+        // Whoever cancels has to answer what is still asked.
+        for (_, (id, _)) in self.asked.drain() {
+            let cancelled = json!({ "outcome": { "outcome": "cancelled" } });
+            self.agent.connection.respond(id, &cancelled).await;
+        }
+        self.agent.connection.notify("session/cancel", &json!({ "sessionId": self.agent_session })).await;
+    }
+}
+
+impl Drop for Session {
+    fn drop(&mut self) {
+        self.agent.connection.unsubscribe(&self.agent_session);
+    }
+}

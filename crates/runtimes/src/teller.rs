@@ -1,0 +1,180 @@
+//! The voice of a session: gives events their place in it and hands them on.
+
+use hangar_protocol::data::{self, Handoff, HandoffSource, WorkingDirectory};
+use hangar_protocol::{AgentId, Body, Event, EventId};
+use jiff::Timestamp;
+use tokio::sync::mpsc;
+
+use crate::host::Host;
+use crate::outcome::{ErrorKind, Failure};
+use crate::runtime::{Card, News, Order, TurnEnded};
+use crate::translate::Spoken;
+
+pub(crate) struct Teller {
+    outbox: mpsc::Sender<News>,
+    parent: Option<EventId>,
+    now: fn() -> Timestamp,
+    runtime: String,
+    source: HandoffSource,
+    /// What the agent is known to call the session.
+    agent_session: Option<String>,
+    /// What it will call it once it speaks, where it was told.
+    given: Option<String>,
+}
+
+impl Teller {
+    pub(crate) fn new(
+        outbox: mpsc::Sender<News>,
+        now: fn() -> Timestamp,
+        card: &Card,
+        order: &Order,
+        given: Option<String>,
+    ) -> Self {
+        let resume = order.resume.as_ref();
+        Self {
+            outbox,
+            parent: resume.and_then(|resume| resume.last_event.clone()),
+            now,
+            runtime: card.name.clone().into_owned(),
+            source: match order.host {
+                Host::Local => HandoffSource::Local,
+                Host::Ssh(_) => HandoffSource::Remote,
+            },
+            agent_session: resume.and_then(|resume| resume.agent_session.clone()),
+            given,
+        }
+    }
+
+    pub(crate) fn agent_session(&self) -> Option<&str> {
+        self.agent_session.as_deref()
+    }
+
+    fn now(&self) -> String {
+        format!("{:.3}", (self.now)())
+    }
+
+    /// Says that the session begins, or that it goes on.
+    pub(crate) async fn begin(&mut self, order: &Order) {
+        let context = WorkingDirectory {
+            cwd: order.workspace.display().to_string(),
+            git_root: None,
+            repository: None,
+            branch: None,
+        };
+        let body: Body = match &order.resume {
+            None => data::SessionStart {
+                session_id: order.session_id.clone(),
+                version: 1,
+                producer: self.runtime.clone(),
+                copilot_version: env!("CARGO_PKG_VERSION").to_owned(),
+                start_time: self.now(),
+                selected_model: order.model.clone(),
+                reasoning_effort: order.effort.clone(),
+                context: Some(context),
+            }
+            .into(),
+            Some(resume) => data::SessionResume {
+                resume_time: self.now(),
+                event_count: resume.events,
+                events_file_size_bytes: None,
+                selected_model: order.model.clone(),
+                reasoning_effort: order.effort.clone(),
+                context: Some(context),
+                session_was_active: None,
+                continue_pending_work: None,
+            }
+            .into(),
+        };
+        self.tell(None, body).await;
+    }
+
+    /// Puts on record what the agent calls the session, as soon as that is known: without it nobody could go on with the
+    /// session after a crash.
+    pub(crate) async fn named(&mut self, agent_session: &str) {
+        if self.agent_session.as_deref() == Some(agent_session) {
+            return;
+        }
+        self.agent_session = Some(agent_session.to_owned());
+        let handoff = Handoff {
+            handoff_time: self.now(),
+            source_type: self.source,
+            remote_session_id: Some(agent_session.to_owned()),
+            context: Some(self.runtime.clone()),
+        };
+        self.tell(None, handoff.into()).await;
+    }
+
+    pub(crate) async fn prompted(&mut self, prompt: &str) {
+        let message = data::UserMessage {
+            content: prompt.to_owned(),
+            message_id: Some(uuid::Uuid::new_v4().to_string()),
+            ..Default::default()
+        };
+        self.tell(None, message.into()).await;
+    }
+
+    pub(crate) async fn tell(&mut self, agent: Option<AgentId>, body: Body) {
+        let id = EventId(uuid::Uuid::new_v4().to_string());
+        let event = Event::new(id, self.now(), self.parent.clone(), agent, body);
+        self.send(event).await;
+    }
+
+    async fn send(&mut self, event: Event) {
+        if !event.is_ephemeral() {
+            self.parent = Some(event.id().clone());
+        }
+        // Nobody listens any more: the session is about to be stopped.
+        let _ = self.outbox.send(News::Event(Box::new(event))).await;
+    }
+
+    pub(crate) async fn hear(&mut self, spoken: Vec<Spoken>) {
+        // An agent that speaks has taken the name that it was given.
+        if let (None, Some(given)) = (&self.agent_session, self.given.take()) {
+            self.named(&given).await;
+        }
+        for spoken in spoken {
+            match spoken {
+                Spoken::Body { agent, body } => self.tell(agent, body).await,
+                // Its own chain leads to events that were never told.
+                Spoken::Whole(event) => {
+                    let parent = self.parent.clone();
+                    self.send(event.under(parent)).await;
+                }
+            }
+        }
+    }
+
+    /// Puts a failure on record that the agent itself did not.
+    pub(crate) async fn report(&mut self, failure: &Failure, said: SaidIt) {
+        match (failure.kind, said) {
+            (ErrorKind::TurnCancelled, SaidIt { aborted: true, .. }) => {}
+            (ErrorKind::TurnCancelled, _) => {
+                let abort = data::Abort { reason: "user_initiated".to_owned() };
+                self.tell(None, abort.into()).await;
+            }
+            (_, SaidIt { complained: true, .. }) => {}
+            _ => {
+                let error = data::SessionError {
+                    error_type: failure.kind.as_str().to_owned(),
+                    message: failure.message.clone(),
+                    status_code: failure.evidence.status_code,
+                    error_code: failure.evidence.code.clone(),
+                    transient: false,
+                };
+                self.tell(None, error.into()).await;
+            }
+        }
+    }
+
+    pub(crate) async fn ended(&mut self, ended: TurnEnded) {
+        self.tell(None, data::AssistantIdle::default().into()).await;
+        let _ = self.outbox.send(News::TurnEnded(Box::new(ended))).await;
+    }
+}
+
+/// What the agent put on record by itself.
+#[derive(Debug, Clone, Copy, Default)]
+pub(crate) struct SaidIt {
+    pub(crate) complained: bool,
+    pub(crate) aborted: bool,
+}

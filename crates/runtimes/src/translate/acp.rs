@@ -1,0 +1,153 @@
+//! The Agent Client Protocol: updates of a session, told in our events. Answers come in pieces only, so the whole of one is
+//! said when something else begins.
+
+use hangar_protocol::data;
+use serde_json::Value;
+
+use super::Said;
+use super::account::{Account, ToolEnd};
+use super::json::{content, count, owned, text};
+use crate::usage::{Figure, Usage};
+
+/// The longest answer that is put together from pieces.
+const MAX_ANSWER: usize = 16 << 20;
+
+#[derive(Debug, Default)]
+pub(crate) struct Acp {
+    account: Account,
+    answer: Pieces,
+    thought: Pieces,
+}
+
+/// A text that comes in pieces, with the name that we gave it.
+#[derive(Debug, Default)]
+struct Pieces {
+    id: Option<String>,
+    text: String,
+}
+
+impl Pieces {
+    fn push(&mut self, piece: &str) -> String {
+        if self.text.len() + piece.len() <= MAX_ANSWER {
+            self.text.push_str(piece);
+        }
+        self.id.get_or_insert_with(|| uuid::Uuid::new_v4().to_string()).clone()
+    }
+
+    fn take(&mut self) -> Option<(String, String)> {
+        Some((self.id.take()?, std::mem::take(&mut self.text)))
+    }
+}
+
+impl Acp {
+    pub(crate) fn update(&mut self, update: &Value, said: &mut Said) {
+        match text(update, "sessionUpdate").unwrap_or_default() {
+            "agent_message_chunk" => {
+                self.end_thought(said);
+                self.account.open_turn(said);
+                let piece = text(update, "content.text").unwrap_or_default();
+                let message_id = self.answer.push(piece);
+                said.facts.worked = true;
+                said.push(data::MessageDelta {
+                    message_id,
+                    delta_content: piece.to_owned(),
+                    parent_tool_call_id: None,
+                });
+            }
+            "agent_thought_chunk" => {
+                self.account.open_turn(said);
+                let piece = text(update, "content.text").unwrap_or_default();
+                let reasoning_id = self.thought.push(piece);
+                said.push(data::ReasoningDelta { reasoning_id, delta_content: piece.to_owned() });
+            }
+            "tool_call" => {
+                self.flush(said);
+                self.called(update, said);
+                self.ended(update, said);
+            }
+            "tool_call_update" => {
+                // Some tell of a call for the first time when they ask for permission.
+                if text(update, "title").is_some() {
+                    self.flush(said);
+                    self.called(update, said);
+                }
+                self.ended(update, said);
+            }
+            // About the session, or for those who show it.
+            "user_message_chunk"
+            | "plan"
+            | "available_commands_update"
+            | "current_mode_update"
+            | "config_option_update"
+            | "session_info_update"
+            | "usage_update" => {}
+            other => said.unknown(other, &update.to_string()),
+        }
+    }
+
+    fn called(&mut self, update: &Value, said: &mut Said) {
+        let Some(id) = text(update, "toolCallId") else { return };
+        // The protocol has no names of tools, only what a call is shown as.
+        let name = text(update, "kind")
+            .filter(|kind| *kind != "other")
+            .or_else(|| text(update, "title"))
+            .unwrap_or("tool");
+        let arguments = update.get("rawInput").cloned().unwrap_or(Value::Null);
+        self.account.tool_called(None, id, name, arguments, said);
+    }
+
+    fn ended(&mut self, update: &Value, said: &mut Said) {
+        let (Some(id), Some(status)) = (text(update, "toolCallId"), text(update, "status")) else { return };
+        if !matches!(status, "completed" | "failed") || !self.account.is_open(id) {
+            return;
+        }
+        let parts: Vec<String> = super::json::list(update, "content")
+            .iter()
+            .map(|part| match text(part, "type") {
+                Some("diff") => format!("changed {}", text(part, "path").unwrap_or_default()),
+                _ => owned(part, "content.text").unwrap_or_default(),
+            })
+            .collect();
+        let mut output = parts.join("\n");
+        if output.is_empty() {
+            output = update
+                .get("rawOutput")
+                .map(|raw| owned(raw, "content").unwrap_or_else(|| content(raw)))
+                .unwrap_or_default();
+        }
+        let end = ToolEnd { success: status == "completed", text: output, ..ToolEnd::default() };
+        self.account.tool_ended(id, end, said);
+    }
+
+    fn end_thought(&mut self, said: &mut Said) {
+        if let Some((reasoning_id, content)) = self.thought.take() {
+            said.push(data::Reasoning { reasoning_id, content });
+        }
+    }
+
+    fn flush(&mut self, said: &mut Said) {
+        self.end_thought(said);
+        if let Some((id, text)) = self.answer.take() {
+            self.account.message(None, id, text, said);
+        }
+    }
+
+    /// The turn is over.
+    pub(crate) fn end(&mut self, said: &mut Said) {
+        self.flush(said);
+        self.account.close(said);
+    }
+}
+
+/// What the answer to a prompt says was used: since the session was opened.
+pub(crate) fn usage(answer: &Value) -> Usage {
+    let figure = |path: &str| Figure::reported(count(answer, path));
+    Usage {
+        input_tokens: figure("usage.inputTokens"),
+        output_tokens: figure("usage.outputTokens"),
+        cache_read_tokens: figure("usage.cachedReadTokens"),
+        cache_write_tokens: figure("usage.cachedWriteTokens"),
+        reasoning_tokens: figure("usage.thoughtTokens"),
+        ..Usage::default()
+    }
+}
