@@ -53,6 +53,7 @@ const MAY_USE: &[(&str, &[&str])] = &[
             "hangar-mcp",
             "hangar-models",
             "hangar-protocol",
+            "hangar-runtimes",
             "hangar-sandbox",
             "hangar-server",
             "hangar-store",

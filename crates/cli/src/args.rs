@@ -8,7 +8,7 @@ const EXIT_CODES: &str = "\
 Exit codes:
   0  the run ended: answered, stopped by a signal, out of autopilot continuations, or with tools refused
   1  no run or no answer: bad usage, no provider or model, unknown session, or a model that failed for good
-  2  hangar doctor found something that needs attention
+  2  hangar doctor found something that needs attention, or hangar runtimes probe something that is not as expected
 
 Environment: HANGAR_HOME, COPILOT_MODEL, COPILOT_PROVIDER_BASE_URL, COPILOT_PROVIDER_TYPE, COPILOT_PROVIDER_API_KEY,
 COPILOT_OFFLINE, COPILOT_ALLOW_ALL and the rest of Copilot CLI's provider variables work unchanged.";
@@ -76,6 +76,10 @@ pub(crate) enum Subcommands {
         #[command(subcommand)]
         command: Option<SessionsCommand>,
     },
+    /// Run a prompt with any agent: Hangar itself, or one that is installed beside it
+    Run(Box<crate::runtimes::args::RunWithArgs>),
+    /// Show the agents that `run` can use, or prove what they can do
+    Runtimes(crate::runtimes::args::RuntimesArgs),
     /// Check providers, credentials, the home folder and the tools on this machine
     Doctor(DoctorArgs),
     /// Show which parts of Hangar are on
@@ -86,6 +90,9 @@ pub(crate) enum Subcommands {
 
 #[derive(Debug, Args)]
 pub(crate) struct ModelsArgs {
+    /// What this agent can be asked to use, instead of what the providers offer
+    #[arg(long, value_name = "NAME")]
+    pub(crate) runtime: Option<String>,
     /// Ask the providers again instead of using what is cached
     #[arg(long)]
     pub(crate) refresh: bool,

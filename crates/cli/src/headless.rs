@@ -33,7 +33,7 @@ const DEFAULT_TASK_WAIT: u64 = 600;
 const NEWS_PATIENCE: Duration = Duration::from_secs(1);
 
 pub(crate) fn run(settings: &Settings, args: RunArgs) -> Result<Exit> {
-    let prompt = read_prompt(&args)?;
+    let prompt = read_prompt(args.prompt.as_deref().or(args.interactive.as_deref()))?;
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_all()
         .build()
@@ -44,9 +44,10 @@ pub(crate) fn run(settings: &Settings, args: RunArgs) -> Result<Exit> {
     exit
 }
 
-fn read_prompt(args: &RunArgs) -> Result<String> {
-    let text = match args.prompt.as_ref().or(args.interactive.as_ref()) {
-        Some(text) => text.clone(),
+/// The prompt that was typed, or what is on standard input.
+pub(crate) fn read_prompt(typed: Option<&str>) -> Result<String> {
+    let text = match typed {
+        Some(text) => text.to_owned(),
         None if std::io::stdin().is_terminal() => String::new(),
         None => {
             let mut bytes = Vec::new();
@@ -216,20 +217,20 @@ async fn until_idle(
 }
 
 /// SIGINT and SIGTERM.
-struct Interrupts {
+pub(crate) struct Interrupts {
     interrupt: Signal,
     terminate: Signal,
 }
 
 impl Interrupts {
-    fn new() -> Result<Self> {
+    pub(crate) fn new() -> Result<Self> {
         Ok(Self {
             interrupt: signal(SignalKind::interrupt()).context("cannot catch SIGINT")?,
             terminate: signal(SignalKind::terminate()).context("cannot catch SIGTERM")?,
         })
     }
 
-    async fn next(&mut self) {
+    pub(crate) async fn next(&mut self) {
         tokio::select! {
             _ = self.interrupt.recv() => {}
             _ = self.terminate.recv() => {}

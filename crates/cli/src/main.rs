@@ -15,6 +15,7 @@ mod output;
 mod plan;
 mod providers;
 mod redact;
+mod runtimes;
 mod sandbox;
 mod sdk_server;
 mod selection;
@@ -90,6 +91,8 @@ fn dispatch(cli: Cli) -> Result<Exit> {
         Some(Subcommands::Model { command: ModelCommand::Serve { port, script, default, log } }) => {
             commands::serve::run(port, script.as_deref(), default, log)
         }
+        Some(Subcommands::Run(args)) => runtimes::run::run(&settings, *args),
+        Some(Subcommands::Runtimes(args)) => runtimes::commands::run(&settings, args),
         Some(Subcommands::Sessions { command }) => commands::sessions::run(&settings, command),
         Some(Subcommands::Features(args)) => commands::features::run(&settings, &args),
         Some(Subcommands::Doctor(args)) => commands::doctor::run(&settings, &args),

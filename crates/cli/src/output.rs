@@ -162,6 +162,7 @@ fn is_shown(kind: &str) -> bool {
         "session.start"
             | "session.resume"
             | "session.shutdown"
+            | "session.handoff"
             | "session.idle"
             | "session.model_change"
             | "session.mode_changed"

@@ -11,20 +11,41 @@ pub(crate) enum Selection {
     Resume(SessionId),
 }
 
-pub(crate) fn select(store: &Store, args: &RunArgs) -> Result<Selection> {
-    let new =
-        |id: String| -> Result<Selection> { Ok(Selection::New { id: id.parse()?, name: args.name.clone() }) };
-    if let Some(text) = &args.session_id {
+/// What was typed about it.
+pub(crate) struct Typed<'a> {
+    pub(crate) session_id: Option<&'a str>,
+    pub(crate) resume: Option<&'a str>,
+    pub(crate) continue_last: bool,
+    pub(crate) name: Option<&'a str>,
+}
+
+impl<'a> From<&'a RunArgs> for Typed<'a> {
+    fn from(args: &'a RunArgs) -> Self {
+        Self {
+            session_id: args.session_id.as_deref(),
+            resume: args.resume.as_deref(),
+            continue_last: args.continue_last,
+            name: args.name.as_deref(),
+        }
+    }
+}
+
+pub(crate) fn select<'a>(store: &Store, typed: impl Into<Typed<'a>>) -> Result<Selection> {
+    let args = typed.into();
+    let new = |id: &str| -> Result<Selection> {
+        Ok(Selection::New { id: id.parse()?, name: args.name.map(str::to_owned) })
+    };
+    if let Some(text) = args.session_id {
         let known = text.parse::<SessionId>().ok().filter(|id| store.contains(id));
         return match known {
             Some(id) => Ok(Selection::Resume(id)),
-            None if uuid::Uuid::try_parse(text).is_ok() => new(text.clone()),
+            None if uuid::Uuid::try_parse(text).is_ok() => new(text),
             None => bail!(
                 "no session has the id `{text}`, and a new one needs a UUID; to resume by name or prefix use --resume={text}"
             ),
         };
     }
-    if let Some(text) = &args.resume {
+    if let Some(text) = args.resume {
         if text.is_empty() {
             bail!(
                 "--resume needs a session: an id, the start of one, or a name; `hangar sessions` lists them"
@@ -37,7 +58,7 @@ pub(crate) fn select(store: &Store, args: &RunArgs) -> Result<Selection> {
     {
         return Ok(Selection::Resume(latest.id));
     }
-    new(uuid::Uuid::new_v4().to_string())
+    new(&uuid::Uuid::new_v4().to_string())
 }
 
 /// A session by id, unique prefix or name.

@@ -42,6 +42,11 @@ impl Settings {
         settings
     }
 
+    /// All variables.
+    pub(crate) fn vars(&self) -> &BTreeMap<String, String> {
+        &self.env
+    }
+
     /// A variable that is set to something.
     pub(crate) fn var(&self, name: &str) -> Option<&str> {
         self.env.get(name).map(String::as_str).filter(|value| !value.is_empty())

@@ -12,6 +12,8 @@ use super::print_line;
 use crate::args::DoctorArgs;
 use crate::exit::Exit;
 use crate::providers::{self, GITHUB_TOKENS};
+use crate::runtimes::Fleet;
+use crate::runtimes::commands::{Look, look};
 use crate::sandbox;
 use crate::settings::Settings;
 
@@ -42,6 +44,7 @@ pub(crate) fn run(settings: &Settings, args: &DoctorArgs) -> Result<Exit> {
     findings.extend(tokens(settings));
     findings.extend(providers(settings)?);
     findings.extend(tools(settings));
+    findings.extend(agents(settings)?);
     findings.extend(confinement());
     let bad = findings.iter().any(|finding| finding.health == Health::Bad);
     if args.json {
@@ -147,6 +150,32 @@ async fn probe(provider: &ProviderConfig) -> Finding {
             format!("gave no answer within {} s", PROVIDER_PATIENCE.as_secs()),
         ),
     }
+}
+
+/// The agents that `hangar run` can use. One that is not installed is nothing to worry about.
+fn agents(settings: &Settings) -> Result<Vec<Finding>> {
+    let fleet = match Fleet::assemble(settings) {
+        Ok(fleet) => fleet,
+        Err(error) => return Ok(vec![Finding::new(Health::Bad, "agents", format!("{error:#}"))]),
+    };
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .enable_all()
+        .build()
+        .context("cannot start the runtime")?;
+    let looks = runtime.block_on(look(settings, &fleet));
+    let finding = |look: &Look| {
+        let subject = format!("agent {}", look.card.name);
+        if !look.is_installed() {
+            return Finding::new(Health::Plain, subject, format!("not installed: {}", look.card.install));
+        }
+        let version = look.preflight.version.as_deref().unwrap_or("of unknown version");
+        let notes = look.preflight.problems.iter().chain(&look.preflight.warnings).chain(&look.drift);
+        let says: Vec<&str> = std::iter::once(version).chain(notes.map(String::as_str)).collect();
+        let sound = look.preflight.is_ready() && look.drift.is_empty() && look.preflight.warnings.is_empty();
+        Finding::new(if sound { Health::Good } else { Health::Plain }, subject, says.join("; "))
+    };
+    // Ours stands on the providers, which were looked at already.
+    Ok(looks.iter().filter(|look| !look.card.capabilities.own_log).map(finding).collect())
 }
 
 /// Programs that tools rely on, found on the search path.

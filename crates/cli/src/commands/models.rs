@@ -17,6 +17,9 @@ use crate::settings::Settings;
 const TIME_TO_LIVE: Duration = Duration::from_secs(3600);
 
 pub(crate) fn run(settings: &Settings, args: &ModelsArgs) -> Result<Exit> {
+    if let Some(name) = &args.runtime {
+        return crate::runtimes::commands::models(settings, name, args.json);
+    }
     let configured = providers::configured(settings)?;
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_all()

@@ -1,0 +1,202 @@
+//! `hangar runtimes`: which agents there are, what they can do, and whether they are still what they were.
+
+use std::time::{Duration, SystemTime};
+
+use anyhow::{Context, Result};
+use futures_util::future::{BoxFuture, join_all};
+use hangar_models::catalogue::Cache;
+use hangar_models::config::{self, ProviderConfig, ProviderKind};
+use hangar_runtimes::capabilities::Capabilities;
+use hangar_runtimes::runtime::{Auth, Card, Model, Preflight};
+use serde_json::{Value, json};
+
+use super::args::{RuntimesArgs, RuntimesCommand};
+use super::drift::Known;
+use super::{Fleet, probe};
+use crate::commands::print_line;
+use crate::exit::Exit;
+use crate::output::remark;
+use crate::providers;
+use crate::settings::Settings;
+
+/// Catalogues change by the week, not by the minute.
+const TIME_TO_LIVE: Duration = Duration::from_secs(3600);
+
+pub(crate) fn run(settings: &Settings, args: RuntimesArgs) -> Result<Exit> {
+    let fleet = Fleet::assemble(settings)?;
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .enable_all()
+        .build()
+        .context("cannot start the runtime")?;
+    match args.command {
+        None => {
+            let looks = runtime.block_on(look(settings, &fleet));
+            show(&fleet, &looks, args.json)?;
+            Ok(Exit::Done)
+        }
+        Some(RuntimesCommand::Probe { name }) => {
+            runtime.block_on(probe::run(settings, &fleet, name.as_deref(), args.json))
+        }
+    }
+}
+
+/// What a look at one agent found.
+pub(crate) struct Look {
+    pub(crate) card: Card,
+    pub(crate) preflight: Preflight,
+    pub(crate) drift: Vec<String>,
+    probed_at: Option<String>,
+}
+
+impl Look {
+    pub(crate) fn is_installed(&self) -> bool {
+        self.preflight.program.is_some()
+    }
+}
+
+/// Looks at all agents at once: each takes its time to say its version.
+pub(crate) async fn look(settings: &Settings, fleet: &Fleet) -> Vec<Look> {
+    let looks = fleet.iter().map(|runtime| async {
+        let card = runtime.card().clone();
+        let preflight = runtime.preflight().await;
+        let known = Known::load(&settings.home, &card.name);
+        Look { drift: known.drift(&preflight), probed_at: known.probed_at, card, preflight }
+    });
+    join_all(looks).await
+}
+
+fn show(fleet: &Fleet, looks: &[Look], as_json: bool) -> Result<()> {
+    let default = fleet.config.default.as_deref().unwrap_or(super::choice::NATIVE);
+    if as_json {
+        let rows: Vec<Value> = looks
+            .iter()
+            .map(|look| {
+                json!({
+                    "name": look.card.name,
+                    "label": look.card.label,
+                    "default": look.card.name == default,
+                    "installed": look.is_installed(),
+                    "program": look.preflight.program,
+                    "version": look.preflight.version,
+                    "auth": look.preflight.auth,
+                    "capabilities": look.card.capabilities,
+                    "shellTool": look.card.shell_tool,
+                    "problems": look.preflight.problems,
+                    "warnings": look.preflight.warnings,
+                    "drift": look.drift,
+                    "probedAt": look.probed_at,
+                    "install": look.card.install,
+                })
+            })
+            .collect();
+        return print_line(&serde_json::to_string_pretty(&rows)?);
+    }
+    print_line(&format!("  {:<10} {:<10} {:<14} {:<28} can", "name", "installed", "version", "login"))?;
+    for look in looks {
+        let mark = if look.card.name == default { "*" } else { " " };
+        let installed = if look.is_installed() { "yes" } else { "no" };
+        let version = look.preflight.version.as_deref().unwrap_or("-");
+        let auth = match &look.preflight.auth {
+            Auth::Found(source) => source.as_str(),
+            Auth::Missing => "missing",
+            Auth::Unknown => "unknown",
+        };
+        let line = format!(
+            "{mark} {:<10} {installed:<10} {version:<14} {auth:<28} {}",
+            look.card.name,
+            abilities(&look.card.capabilities).join(", ")
+        );
+        print_line(line.trim_end())?;
+        for drift in &look.drift {
+            print_line(&format!("    drift: {drift}"))?;
+        }
+        if look.is_installed() {
+            for warning in look.preflight.problems.iter().chain(&look.preflight.warnings) {
+                print_line(&format!("    note: {warning}"))?;
+            }
+        } else {
+            print_line(&format!("    to install: {}", look.card.install))?;
+        }
+    }
+    Ok(())
+}
+
+fn abilities(capabilities: &Capabilities) -> Vec<String> {
+    let table = [
+        ("stream", capabilities.streaming),
+        ("resume", capabilities.resume),
+        ("tokens", capabilities.input_tokens),
+        ("cost", capabilities.cost),
+        ("budget", capabilities.budget_cap),
+        ("models", capabilities.model_discovery),
+        ("ask", capabilities.permission_callbacks),
+        ("rules", capabilities.tool_rules),
+        ("mcp", capabilities.mcp_config),
+        ("ssh", capabilities.remote),
+    ];
+    let mut names: Vec<String> =
+        table.iter().filter(|(_, can)| *can).map(|(name, _)| (*name).to_owned()).collect();
+    if let (Some(weakest), Some(strongest)) =
+        (capabilities.effort_levels.first(), capabilities.effort_levels.last())
+    {
+        names.push(format!("effort {weakest}..{strongest}"));
+    }
+    names
+}
+
+/// `hangar models --runtime NAME`: what the agent can be asked to use, or that nobody knows.
+pub(crate) fn models(settings: &Settings, name: &str, as_json: bool) -> Result<Exit> {
+    let fleet = Fleet::assemble(settings)?;
+    let agent = fleet.find(name)?;
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .enable_all()
+        .build()
+        .context("cannot start the runtime")?;
+    let models = runtime.block_on(agent.models());
+    if as_json {
+        print_line(&serde_json::to_string_pretty(&models)?)?;
+        return Ok(Exit::Done);
+    }
+    match models {
+        Some(models) => models.iter().try_for_each(|model| print_line(&model.id))?,
+        None => remark(&format!("what {name} offers cannot be found out; it takes any name that it knows")),
+    }
+    Ok(Exit::Done)
+}
+
+/// What the providers offer, from the cache where that is fresh. `None` when none of them says.
+pub(crate) async fn discover(
+    settings: Settings,
+    only: Option<fn(&Settings) -> Option<ProviderConfig>>,
+) -> Option<Vec<Model>> {
+    let asked = match only {
+        Some(only) => vec![only(&settings)?],
+        None => providers::configured(&settings).ok()?,
+    };
+    let cache = Cache { dir: settings.home.join("cache"), ttl: TIME_TO_LIVE };
+    let mut models = None;
+    for provider in &asked {
+        match cache.list_models(provider, SystemTime::now()).await {
+            Ok(found) => models.get_or_insert_with(Vec::new).extend(found.into_iter().map(|model| Model {
+                id: model.id,
+                name: model.name,
+                provider: Some(model.provider),
+            })),
+            Err(error) => tracing::debug!(provider = provider.name, %error, "a catalogue could not be had"),
+        }
+    }
+    models
+}
+
+/// What Copilot CLI offers here: the models of its own provider, if it was given one, else GitHub's.
+pub(crate) fn copilot_models(settings: &Settings) -> BoxFuture<'static, Option<Vec<Model>>> {
+    fn provider(settings: &Settings) -> Option<ProviderConfig> {
+        let lookup = |name: &str| settings.var(name).map(str::to_owned);
+        let own = config::variables::provider(lookup).ok()?;
+        own.or_else(|| {
+            let configured = providers::configured(settings).ok()?;
+            configured.into_iter().find(|provider| matches!(provider.kind, ProviderKind::Copilot))
+        })
+    }
+    Box::pin(discover(settings.clone(), Some(provider)))
+}

@@ -1,0 +1,131 @@
+//! `[runtimes]` of `config.toml`: which agent is used, and how each of them is.
+
+use std::collections::BTreeMap;
+
+use anyhow::{Context, Result, anyhow};
+use hangar_runtimes::host::HostKeys;
+use serde::{Deserialize, Deserializer};
+
+use crate::settings::Settings;
+
+/// The whole table: what holds for all agents, and a table for each that differs.
+#[derive(Debug, Default, Deserialize)]
+pub(crate) struct RuntimesConfig {
+    pub(crate) default: Option<String>,
+    #[serde(flatten)]
+    common: Common,
+    #[serde(flatten)]
+    by_name: BTreeMap<String, toml::Value>,
+    #[serde(skip)]
+    pub(crate) agents: BTreeMap<String, RuntimeConfig>,
+}
+
+/// What may be said for all agents at once.
+#[derive(Debug, Clone, Copy, Default, Deserialize)]
+pub(crate) struct Common {
+    pub(crate) turn_timeout: Option<f64>,
+    pub(crate) stall_timeout: Option<f64>,
+    pub(crate) max_steps: Option<u32>,
+    pub(crate) budget_usd: Option<f64>,
+}
+
+/// `[runtimes.NAME]`.
+#[derive(Debug, Clone, Default, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub(crate) struct RuntimeConfig {
+    /// Where its program is, or what it is called on the path.
+    pub(crate) program: Option<String>,
+    pub(crate) model: Option<String>,
+    pub(crate) effort: Option<String>,
+    pub(crate) turn_timeout: Option<f64>,
+    pub(crate) stall_timeout: Option<f64>,
+    pub(crate) max_steps: Option<u32>,
+    pub(crate) budget_usd: Option<f64>,
+    pub(crate) ssh: Option<String>,
+    pub(crate) ssh_port: Option<u16>,
+    /// For `-o` of ssh.
+    pub(crate) ssh_options: Vec<String>,
+    /// Whether unknown hosts are trusted: `accept-new`, `yes` (only known ones) or `no` (any).
+    #[serde(deserialize_with = "host_keys")]
+    pub(crate) ssh_host_keys: HostKeys,
+    /// Arguments for this agent alone.
+    pub(crate) args: Vec<String>,
+    pub(crate) env: BTreeMap<String, String>,
+    /// The command that starts an agent of the Agent Client Protocol. It makes the table one for an agent of its own.
+    pub(crate) acp: Option<Vec<String>>,
+}
+
+fn host_keys<'de, D: Deserializer<'de>>(deserializer: D) -> Result<HostKeys, D::Error> {
+    let word = String::deserialize(deserializer)?;
+    HostKeys::parse(&word)
+        .ok_or_else(|| serde::de::Error::custom(format!("`{word}` is none of accept-new, yes and no")))
+}
+
+impl RuntimesConfig {
+    pub(crate) fn load(settings: &Settings) -> Result<Self> {
+        Self::parse(&settings.config_text()?)
+            .with_context(|| format!("cannot use {}", settings.config_path().display()))
+    }
+
+    fn parse(text: &str) -> Result<Self> {
+        #[derive(Default, Deserialize)]
+        struct File {
+            #[serde(default)]
+            runtimes: RuntimesConfig,
+        }
+        let mut config = toml::from_str::<File>(text)?.runtimes;
+        for (name, table) in std::mem::take(&mut config.by_name) {
+            if !table.is_table() {
+                // Flattened members appear here too.
+                if ["turn_timeout", "stall_timeout", "max_steps", "budget_usd"].contains(&name.as_str()) {
+                    continue;
+                }
+                return Err(anyhow!("[runtimes] has no setting `{name}`"));
+            }
+            let agent: RuntimeConfig =
+                table.try_into().with_context(|| format!("[runtimes.{name}] is not as it should be"))?;
+            config.agents.insert(name, agent);
+        }
+        Ok(config)
+    }
+
+    pub(crate) fn common(&self) -> Common {
+        self.common
+    }
+
+    /// What is said about one agent; nothing is a lot of defaults.
+    pub(crate) fn of(&self, name: &str) -> RuntimeConfig {
+        self.agents.get(name).cloned().unwrap_or_default()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_table_says_what_holds_for_all_and_what_for_one() {
+        let config = RuntimesConfig::parse(
+            "[runtimes]\ndefault = \"codex\"\nstall_timeout = 9\n[runtimes.codex]\nmodel = \"gpt-5\"\nssh_host_keys = \"yes\"\n",
+        )
+        .unwrap();
+        assert_eq!(config.default.as_deref(), Some("codex"));
+        assert_eq!(config.common().stall_timeout, Some(9.0));
+        assert_eq!(config.of("codex").model.as_deref(), Some("gpt-5"));
+        assert_eq!(config.of("codex").ssh_host_keys, HostKeys::Known);
+        assert_eq!(config.of("claude").model, None);
+    }
+
+    #[track_caller]
+    fn check_refused(text: &str, names: &str) {
+        let error = format!("{:#}", RuntimesConfig::parse(text).unwrap_err());
+        assert!(error.contains(names), "{error}");
+    }
+
+    #[test]
+    fn settings_that_do_not_exist_are_named() {
+        check_refused("[runtimes]\nmodle = \"x\"\n", "modle");
+        check_refused("[runtimes.codex]\nmodle = \"x\"\n", "modle");
+        check_refused("[runtimes.codex]\nssh_host_keys = \"maybe\"\n", "maybe");
+    }
+}

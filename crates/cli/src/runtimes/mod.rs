@@ -1,0 +1,87 @@
+//! Agents behind one interface, put together: which there are here, which of them works, and what becomes of its words.
+
+pub(crate) mod args;
+mod choice;
+pub(crate) mod commands;
+mod config;
+mod drift;
+mod native;
+mod probe;
+mod record;
+mod rehearsal;
+pub(crate) mod run;
+
+use std::sync::Arc;
+
+use anyhow::{Result, bail};
+use hangar_runtimes::acp::AcpRuntime;
+use hangar_runtimes::agents;
+use hangar_runtimes::runtime::Runtime;
+use hangar_runtimes::surroundings::{Catalogue, Surroundings};
+
+use crate::settings::Settings;
+use config::RuntimesConfig;
+use native::Native;
+
+/// All agents that this machine could use, ours first.
+pub(crate) struct Fleet {
+    runtimes: Vec<Arc<dyn Runtime>>,
+    pub(crate) config: RuntimesConfig,
+}
+
+/// What Copilot CLI offers, asked for when somebody wants to know.
+fn catalogue(settings: &Settings) -> Catalogue {
+    let settings = settings.clone();
+    Catalogue(Arc::new(move || commands::copilot_models(&settings)))
+}
+
+impl Fleet {
+    pub(crate) fn assemble(settings: &Settings) -> Result<Self> {
+        let config = RuntimesConfig::load(settings)?;
+        let programs =
+            config.agents.iter().filter_map(|(name, agent)| Some((name.clone(), agent.program.clone()?)));
+        let surroundings = Arc::new(Surroundings {
+            vars: settings.vars().clone(),
+            home: settings.var("HOME").unwrap_or("/").into(),
+            programs: programs.collect(),
+            now: jiff::Timestamp::now,
+            catalogue: catalogue(settings),
+        });
+        let mut runtimes: Vec<Arc<dyn Runtime>> = vec![Arc::new(Native::new(settings.clone()))];
+        runtimes.extend(agents::all(&surroundings));
+        for (name, agent) in &config.agents {
+            let known = runtimes.iter().any(|runtime| runtime.card().name == name.as_str());
+            match &agent.acp {
+                Some(_) if known => {
+                    bail!("[runtimes.{name}] cannot have `acp`: the name is taken by a built-in agent")
+                }
+                Some(command) => {
+                    let [program, args @ ..] = command.as_slice() else {
+                        bail!("[runtimes.{name}] has an `acp` without a program");
+                    };
+                    let acp = AcpRuntime::new(name, program, args.to_vec(), Arc::clone(&surroundings));
+                    runtimes.push(Arc::new(acp));
+                }
+                None if known => {}
+                None => bail!(
+                    "[runtimes.{name}] is none of the agents that are built in, and has no `acp` that would start another"
+                ),
+            }
+        }
+        Ok(Self { runtimes, config })
+    }
+
+    pub(crate) fn iter(&self) -> impl Iterator<Item = &Arc<dyn Runtime>> {
+        self.runtimes.iter()
+    }
+
+    pub(crate) fn find(&self, name: &str) -> Result<&Arc<dyn Runtime>> {
+        match self.runtimes.iter().find(|runtime| runtime.card().name == name) {
+            Some(runtime) => Ok(runtime),
+            None => {
+                let names: Vec<&str> = self.runtimes.iter().map(|runtime| &*runtime.card().name).collect();
+                bail!("there is no agent `{name}`; there are {}", names.join(", "))
+            }
+        }
+    }
+}

@@ -1,0 +1,448 @@
+//! Our own agent behind the interface of all agents: in this process, without a pipe.
+
+use std::collections::BTreeSet;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+use anyhow::{Result, anyhow};
+use futures_util::future::BoxFuture;
+use hangar_agent::driver::EventSink;
+use hangar_agent::log::Fact;
+use hangar_agent::permissions::{Policy, Rule};
+use hangar_agent::session::{self, Input, Prompt};
+use hangar_agent::tool::ToolFilter;
+use hangar_protocol::data::Mode;
+use hangar_protocol::permission::PermissionOutcome;
+use hangar_protocol::{Body, Event};
+use hangar_runtimes::agents::copilot;
+use hangar_runtimes::capabilities::Capabilities;
+use hangar_runtimes::host::Host;
+use hangar_runtimes::outcome::{
+    Complaint, ErrorKind, Evidence, Failure, Stopped, TurnFacts, TurnOutcome, Verdict, decide,
+};
+use hangar_runtimes::runtime::{
+    Auth, Card, Command, Limits, Live, Model, News, Order, Preflight, Runtime, ShellTool, Stage, ToolPolicy,
+    TurnEnded,
+};
+use hangar_runtimes::usage::{Counting, Figure, Meter, Usage};
+use hangar_store::SessionId;
+use tokio::sync::mpsc;
+use tokio::time::Instant;
+
+use super::choice::NATIVE;
+use crate::compose::{self, Composed, Plan};
+use crate::providers::{self, Wanted};
+use crate::selection::Selection;
+use crate::settings::Settings;
+
+/// News that may wait for whoever listens before the session has to.
+const NEWS_QUEUE: usize = 256;
+const COMMAND_QUEUE: usize = 64;
+/// How long the news that a background command has ended may take to arrive.
+const NEWS_PATIENCE: Duration = Duration::from_secs(1);
+/// How long a turn waits for commands that it left in the background.
+const BACKGROUND_PATIENCE: Duration = Duration::from_secs(600);
+
+pub(super) struct Native {
+    settings: Settings,
+    card: Card,
+}
+
+impl Native {
+    pub(super) fn new(settings: Settings) -> Self {
+        let levels = ["none", "minimal", "low", "medium", "high", "xhigh", "max"];
+        let capabilities = Capabilities {
+            streaming: true,
+            resume: true,
+            session_id_given: true,
+            session_id_early: true,
+            cost: false,
+            input_tokens: true,
+            effort_levels: levels.map(str::to_owned).into(),
+            budget_cap: false,
+            system_prompt: false,
+            model_discovery: true,
+            permission_callbacks: true,
+            tool_events: true,
+            prompt_by_stdin: false,
+            mcp_config: false,
+            tool_rules: true,
+            shared_process: true,
+            remote: false,
+            own_log: true,
+        };
+        let card = Card {
+            name: NATIVE.into(),
+            label: "Hangar".into(),
+            capabilities,
+            install: "it is built in".into(),
+            shell_tool: Some(ShellTool::new("bash", "command")),
+        };
+        Self { settings, card }
+    }
+}
+
+impl Runtime for Native {
+    fn card(&self) -> &Card {
+        &self.card
+    }
+
+    fn preflight(&self) -> BoxFuture<'static, Preflight> {
+        let found = match providers::configured(&self.settings) {
+            Ok(providers) => match providers.first() {
+                Some(first) => (Auth::Found(format!("provider {}", first.name)), Vec::new()),
+                None => {
+                    (Auth::Missing, vec!["no model provider is configured; see `hangar doctor`".to_owned()])
+                }
+            },
+            Err(error) => (Auth::Unknown, vec![format!("{error:#}")]),
+        };
+        let preflight = Preflight {
+            program: std::env::current_exe().ok(),
+            version: Some(env!("CARGO_PKG_VERSION").to_owned()),
+            help_hash: None,
+            auth: found.0,
+            problems: found.1,
+            warnings: Vec::new(),
+        };
+        Box::pin(std::future::ready(preflight))
+    }
+
+    fn models(&self) -> BoxFuture<'static, Option<Vec<Model>>> {
+        Box::pin(super::commands::discover(self.settings.clone(), None))
+    }
+
+    fn open(&self, order: Order) -> BoxFuture<'static, Result<Live, Failure>> {
+        let settings = self.settings.clone();
+        Box::pin(async move {
+            if order.host != Host::Local {
+                return Err(refusal(
+                    ErrorKind::AgentNotFound,
+                    "Hangar's own agent runs on this machine only",
+                ));
+            }
+            let events = Heard::default();
+            let name_is_wanted = order.resume.is_none();
+            let limits = order.limits;
+            let composed = compose(&settings, order, events.clone())
+                .map_err(|error| refusal(ErrorKind::TurnFailed, format!("{error:#}")))?;
+            let (commands, inbox) = mpsc::channel(COMMAND_QUEUE);
+            let (outbox, news) = mpsc::channel(NEWS_QUEUE);
+            let meter = match name_is_wanted {
+                true => Meter::new(Counting::PerSession),
+                false => Meter::resumed(Counting::PerSession),
+            };
+            let task = Task { composed, events, outbox, limits, meter, name_is_wanted };
+            let owner = tokio::spawn(task.run(inbox)).abort_handle();
+            Ok(Live::new(commands, news, owner))
+        })
+    }
+
+    fn rehearse(&self, order: &mut Order, stage: &Stage) {
+        order.env.extend(copilot::rehearsal(stage));
+    }
+}
+
+fn refusal(kind: ErrorKind, message: impl Into<String>) -> Failure {
+    Failure { kind, message: message.into(), evidence: Evidence::default() }
+}
+
+fn compose(settings: &Settings, order: Order, events: Heard) -> Result<Composed> {
+    let settings =
+        order.env.iter().fold(settings.clone(), |settings, (name, value)| settings.with_var(name, value));
+    let id: SessionId = order.session_id.parse()?;
+    let choose = |before: Option<&str>| {
+        let model = order.model.as_deref().or(before);
+        providers::choose(&settings, Wanted { model, ..Wanted::default() })
+    };
+    let plan = Plan {
+        selection: match order.resume {
+            Some(_) => Selection::Resume(id),
+            None => Selection::New { id, name: None },
+        },
+        directory: Some(order.workspace.clone()),
+        choose: &choose,
+        effort: order.effort.clone(),
+        mode: Some(if order.limits.steps.is_some() { Mode::Autopilot } else { Mode::Interactive }),
+        policy: policy(&order.tools)?,
+        add_dirs: order.add_dirs.clone(),
+        temp_dir: true,
+        filter: ToolFilter {
+            available: (!order.tools.available.is_empty()).then(|| order.tools.available.clone()),
+            excluded: order.tools.excluded.clone(),
+        },
+        own_tools: ToolFilter::default(),
+        headers: Vec::new(),
+        custom_instructions: true,
+        instruction_dirs: Vec::new(),
+        secrets: Vec::new(),
+        metered: false,
+        streaming: true,
+        compaction: Some(session::Compaction::default()),
+        vision: true,
+        autopilot_cap: order.limits.steps.unwrap_or(0),
+        may_ask: true,
+        prompt: None,
+        client_name: None,
+        silent_resume: false,
+        continue_pending: None,
+        sink: Box::new(events),
+        hooks: None,
+    };
+    let mut composed = compose::session(&settings, plan)?;
+    let hooks = composed.driver.session().config().hooks;
+    composed.driver.session_mut().set_reachable(true, true, hooks);
+    Ok(composed)
+}
+
+/// Without any rule everything may run, as with the agents of others.
+fn policy(tools: &ToolPolicy) -> Result<Policy> {
+    let rules = |values: &[String]| -> Result<Vec<Rule>> {
+        let mut rules = Vec::new();
+        for value in values {
+            rules.extend(
+                Rule::parse_list(value)
+                    .map_err(|error| anyhow!("`{value}` is no rule about tools: {error}"))?,
+            );
+        }
+        Ok(rules)
+    };
+    let all = tools.allow.is_empty();
+    Ok(Policy {
+        allow: rules(&tools.allow)?,
+        deny: rules(&tools.deny)?,
+        allow_all_tools: all,
+        allow_all_paths: all,
+        allow_all_urls: all,
+        ..Policy::default()
+    })
+}
+
+/// What the session said since somebody looked.
+#[derive(Clone, Default)]
+struct Heard(Arc<Mutex<Vec<Event>>>);
+
+impl Heard {
+    fn take(&self) -> Vec<Event> {
+        std::mem::take(&mut self.0.lock().unwrap_or_else(PoisonError::into_inner))
+    }
+}
+
+impl EventSink for Heard {
+    fn publish(&mut self, event: &Event) {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).push(event.clone());
+    }
+}
+
+/// The one owner of a session.
+struct Task {
+    composed: Composed,
+    events: Heard,
+    outbox: mpsc::Sender<News>,
+    limits: Limits,
+    meter: Meter,
+    /// Whether the first prompt names the session.
+    name_is_wanted: bool,
+}
+
+/// Why a session does not wait for more.
+struct Over;
+
+/// A turn under way.
+struct Turn {
+    facts: TurnFacts,
+    model: Option<String>,
+    deadline: Option<Instant>,
+    heard: Instant,
+    /// Until when the end of background work is waited for, once it has ended.
+    news_until: Option<Instant>,
+}
+
+impl Task {
+    async fn run(mut self, mut inbox: mpsc::Receiver<Command>) {
+        let mut waiting = std::collections::VecDeque::new();
+        let mut failure = None;
+        for input in std::mem::take(&mut self.composed.opening) {
+            if let Err(error) = self.composed.driver.advance(input) {
+                failure = Some(error.to_string());
+            }
+        }
+        self.pass_on(None).await;
+        while failure.is_none() {
+            let prompt = match waiting.pop_front() {
+                Some(prompt) => prompt,
+                None => match inbox.recv().await {
+                    Some(Command::Send(prompt)) => prompt,
+                    Some(Command::Stop) | None => break,
+                    Some(
+                        Command::Abort | Command::AnswerPermission { .. } | Command::AnswerQuestion { .. },
+                    ) => continue,
+                },
+            };
+            match self.turn(prompt, &mut inbox, &mut waiting).await {
+                Ok(None) => {}
+                Ok(Some(Over)) => break,
+                Err(error) => failure = Some(error.to_string()),
+            }
+        }
+        // A session whose log cannot be written has nothing more to say.
+        let _ = self.composed.driver.close(failure).await;
+        self.pass_on(None).await;
+        self.composed.shells.shutdown().await;
+    }
+
+    async fn turn(
+        &mut self,
+        prompt: String,
+        inbox: &mut mpsc::Receiver<Command>,
+        waiting: &mut std::collections::VecDeque<String>,
+    ) -> Result<Option<Over>> {
+        if std::mem::replace(&mut self.name_is_wanted, false) {
+            self.composed.driver.note(Fact::FirstPrompt(prompt.clone()))?;
+        }
+        let now = Instant::now();
+        let mut turn = Turn {
+            facts: TurnFacts::default(),
+            model: None,
+            deadline: self.limits.turn.map(|limit| now + limit),
+            heard: now,
+            news_until: None,
+        };
+        let mut over = None;
+        self.composed.driver.advance(Input::Command(session::Command::Send(Prompt::user(prompt))))?;
+        loop {
+            self.pass_on(Some(&mut turn)).await;
+            if self.is_done(&mut turn) {
+                break;
+            }
+            let stall = self.limits.stall.map(|limit| turn.heard + limit);
+            tokio::select! {
+                biased;
+                command = inbox.recv(), if over.is_none() => match command {
+                    Some(Command::Send(prompt)) if waiting.len() < COMMAND_QUEUE => waiting.push_back(prompt),
+                    Some(Command::Send(_)) => {}
+                    Some(Command::Abort) => self.stop(&mut turn, Stopped::Cancelled)?,
+                    Some(Command::Stop) | None => {
+                        over = Some(Over);
+                        self.stop(&mut turn, Stopped::Cancelled)?;
+                    }
+                    Some(Command::AnswerPermission { request_id, allow }) => {
+                        let answer = match allow {
+                            true => PermissionOutcome::Approved {},
+                            false => PermissionOutcome::DeniedInteractivelyByUser { feedback: None, force_reject: None },
+                        };
+                        self.command(session::Command::AnswerPermission { request_id, answer })?;
+                    }
+                    Some(Command::AnswerQuestion { request_id, answer }) => {
+                        let answer = session::Command::AnswerQuestion { request_id, answer, was_freeform: true };
+                        self.command(answer)?;
+                    }
+                },
+                going = self.composed.driver.turn() => if !going? { break },
+                () = until(turn.deadline) => {
+                    let seconds = self.limits.turn.unwrap_or_default().as_secs();
+                    self.stop(&mut turn, Stopped::TimedOut { seconds })?;
+                }
+                () = until(stall), if turn.news_until.is_none() => {
+                    let seconds = self.limits.stall.unwrap_or_default().as_secs();
+                    self.stop(&mut turn, Stopped::Stalled { seconds })?;
+                }
+                () = until(turn.news_until) => break,
+            }
+        }
+        self.pass_on(Some(&mut turn)).await;
+        let ended = self.outcome(turn);
+        let _ = self.outbox.send(News::TurnEnded(Box::new(ended))).await;
+        Ok(over)
+    }
+
+    fn command(&mut self, command: session::Command) -> Result<()> {
+        Ok(self.composed.driver.advance(Input::Command(command))?)
+    }
+
+    fn stop(&mut self, turn: &mut Turn, why: Stopped) -> Result<()> {
+        turn.facts.stopped.get_or_insert(why);
+        self.command(session::Command::Abort { reason: "user_initiated".to_owned() })
+    }
+
+    /// Whether nothing is under way, in the session or in the background.
+    fn is_done(&self, turn: &mut Turn) -> bool {
+        if !self.composed.driver.session().is_idle() {
+            turn.news_until = None;
+            return false;
+        }
+        if turn.facts.stopped.is_some() {
+            return true;
+        }
+        let busy = self.composed.shells.has_background_work();
+        if !busy && turn.news_until.is_none() {
+            return true;
+        }
+        // What was waited for has ended, or will; its news is on the way then.
+        turn.news_until = Some(Instant::now() + if busy { BACKGROUND_PATIENCE } else { NEWS_PATIENCE });
+        false
+    }
+
+    async fn pass_on(&mut self, mut turn: Option<&mut Turn>) {
+        for event in self.events.take() {
+            if let Some(turn) = turn.as_deref_mut() {
+                turn.note(&event);
+            }
+            // Nobody listens any more: the session is about to be stopped.
+            let _ = self.outbox.send(News::Event(Box::new(event))).await;
+        }
+    }
+
+    fn outcome(&mut self, mut turn: Turn) -> TurnEnded {
+        let failed = turn.facts.complaint.is_some();
+        turn.facts.verdict = Some(if failed { Verdict::Failure } else { Verdict::Success });
+        let totals = &self.composed.driver.session().state().totals;
+        let cached = |of: fn(&hangar_protocol::data::UsageMetric) -> u64| -> Figure {
+            Figure::reported(
+                totals.input_tokens.map(|_| totals.models.values().map(|metric| of(&metric.usage)).sum()),
+            )
+        };
+        let usage = self.meter.turn_ended(Usage {
+            input_tokens: Figure::reported(totals.input_tokens),
+            output_tokens: Figure::reported(totals.output_tokens),
+            cache_read_tokens: cached(|usage| usage.cache_read_tokens),
+            cache_write_tokens: cached(|usage| usage.cache_write_tokens),
+            model_calls: Figure::Reported(totals.requests as f64),
+            api_ms: Figure::Reported(totals.api_ms as f64),
+            ..Usage::default()
+        });
+        let outcome = TurnOutcome { end: decide(&turn.facts), usage, total: self.meter.total() };
+        TurnEnded { outcome, model: turn.model, unknown: BTreeSet::new() }
+    }
+}
+
+impl Turn {
+    fn note(&mut self, event: &Event) {
+        self.heard = Instant::now();
+        match event.body() {
+            Body::AssistantMessage(message) if event.agent_id().is_none() => {
+                self.facts.worked = true;
+                self.facts.complaint = None;
+                if message.model.is_some() {
+                    self.model.clone_from(&message.model);
+                }
+            }
+            Body::ToolComplete(_) => self.facts.worked = true,
+            Body::SessionError(error) => {
+                self.facts.complaint = Some(Complaint {
+                    message: error.message.clone(),
+                    status_code: error.status_code,
+                    code: Some(error.error_type.clone()),
+                });
+            }
+            _ => {}
+        }
+    }
+}
+
+async fn until(at: Option<Instant>) {
+    match at {
+        Some(at) => tokio::time::sleep_until(at).await,
+        None => std::future::pending().await,
+    }
+}

@@ -1,0 +1,224 @@
+//! `hangar runtimes probe`: what the installed agents really can, found out on the scripted model. Nothing is spent and the
+//! user's own state is left alone.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::time::Duration;
+
+use anyhow::Result;
+use hangar_agent::session::iso;
+use hangar_protocol::{Body, Event};
+use hangar_runtimes::outcome::TurnEnd;
+use hangar_runtimes::runtime::{Card, Command, Live, News, Order, Runtime, TurnEnded};
+use serde_json::{Value, json};
+
+use super::Fleet;
+use super::drift::{Known, Proof};
+use super::rehearsal::Rehearsal;
+use crate::commands::print_line;
+use crate::exit::Exit;
+use crate::settings::Settings;
+
+/// How long a turn of a probe may take. Some agents need twenty seconds to start.
+const TURN_PATIENCE: Duration = Duration::from_secs(120);
+/// What the agent is told to say, and what its tool prints.
+const ANSWER: &str = "probe-answer";
+const TOOL_OUTPUT: &str = "probe-output";
+/// Enough for an agent that goes on by itself to notice that there is nothing to do.
+const STEPS: u32 = 1;
+
+pub(super) async fn run(
+    settings: &Settings,
+    fleet: &Fleet,
+    only: Option<&str>,
+    as_json: bool,
+) -> Result<Exit> {
+    if let Some(name) = only {
+        fleet.find(name)?;
+    }
+    let wanted = fleet.iter().filter(|runtime| only.is_none_or(|name| runtime.card().name == name));
+    let mut rows = Vec::new();
+    let mut exit = Exit::Done;
+    for runtime in wanted {
+        let card = runtime.card();
+        let preflight = runtime.preflight().await;
+        if preflight.program.is_none() {
+            if only.is_some() {
+                exit = Exit::NeedsAttention;
+            }
+            say(as_json, &format!("{}: not installed ({})", card.name, card.install))?;
+            rows.push(json!({ "name": card.name, "installed": false }));
+            continue;
+        }
+        let stage_home = settings.home.join("runtimes").join(format!("probe-{}", uuid::Uuid::new_v4()));
+        let rehearsal = Rehearsal::start(&stage_home).await?.in_passing();
+        let found = probe(runtime.as_ref(), &rehearsal).await;
+        drop(rehearsal);
+        let known = Known {
+            version: preflight.version.clone(),
+            help_hash: preflight.help_hash.clone(),
+            probed_at: Some(iso(jiff::Timestamp::now())),
+            proofs: found.proofs,
+            unknown: found.unknown,
+        };
+        known.save(&settings.home, &card.name)?;
+        if let Some(problem) = &found.problem {
+            exit = Exit::NeedsAttention;
+            say(as_json, &format!("{}: {problem}", card.name))?;
+        }
+        if known.proofs.values().any(|proof| !proof.is_as_claimed()) {
+            exit = Exit::NeedsAttention;
+        }
+        report(card, &known, as_json)?;
+        let drift = known.drift(&preflight);
+        rows.push(json!({ "name": card.name, "installed": true, "problem": found.problem, "probe": known, "drift": drift }));
+    }
+    if as_json {
+        print_line(&serde_json::to_string_pretty(&Value::from(rows))?)?;
+    }
+    Ok(exit)
+}
+
+fn say(as_json: bool, line: &str) -> Result<()> {
+    if as_json { Ok(()) } else { print_line(line) }
+}
+
+fn report(card: &Card, known: &Known, as_json: bool) -> Result<()> {
+    if as_json {
+        return Ok(());
+    }
+    print_line(&format!("{} {}", card.name, known.version.as_deref().unwrap_or("?")))?;
+    for (name, proof) in &known.proofs {
+        let word = match proof {
+            Proof::Proved => "yes",
+            Proof::Absent => "no",
+            Proof::Missing => "MISSING: it is claimed and was not seen",
+            Proof::Unclaimed => "UNCLAIMED: it was seen and is not claimed",
+        };
+        print_line(&format!("  {name:<16} {word}"))?;
+    }
+    if !known.unknown.is_empty() {
+        let types: Vec<&str> = known.unknown.iter().map(String::as_str).collect();
+        print_line(&format!("  unknown output   {}", types.join(", ")))?;
+    }
+    Ok(())
+}
+
+#[derive(Default)]
+struct Found {
+    proofs: BTreeMap<String, Proof>,
+    unknown: BTreeSet<String>,
+    /// Why the probe could not go on.
+    problem: Option<String>,
+}
+
+async fn probe(runtime: &dyn Runtime, rehearsal: &Rehearsal) -> Found {
+    let mut found = Found::default();
+    if let Err(problem) = turns(runtime, rehearsal, &mut found).await {
+        found.problem = Some(problem);
+    }
+    found
+}
+
+async fn turns(runtime: &dyn Runtime, rehearsal: &Rehearsal, found: &mut Found) -> Result<(), String> {
+    let capabilities = &runtime.card().capabilities;
+    let mut claim = |name: &str, claimed: bool, seen: bool| {
+        found.proofs.insert(name.to_owned(), Proof::of(claimed, seen));
+    };
+    let workspace = rehearsal.stage.home.join("work");
+    std::fs::create_dir_all(&workspace).map_err(|error| error.to_string())?;
+    let mut order = Order::new(uuid::Uuid::new_v4().to_string(), workspace.clone());
+    order.limits.turn = Some(TURN_PATIENCE);
+    order.limits.steps = Some(STEPS);
+    order.scratch = Some(workspace);
+    runtime.rehearse(&mut order, &rehearsal.stage);
+    let session_id = order.session_id.clone();
+    let mut live = runtime.open(order).await.map_err(|failure| failure.message)?;
+
+    let first = turn(&mut live, format!("SAY:{ANSWER}")).await?;
+    claim("answer", true, first.says(ANSWER));
+    claim("streaming", capabilities.streaming, first.has("assistant.message_delta"));
+    claim(
+        "session_id_early",
+        capabilities.session_id_early || capabilities.session_id_given,
+        first.named_early(),
+    );
+    if capabilities.session_id_given {
+        claim("session_id_given", true, first.name().is_none_or(|name| name == session_id));
+    }
+    let usage = &first.ended.outcome.usage;
+    claim("input_tokens", capabilities.input_tokens, usage.input_tokens.value().is_some());
+    claim("cost", capabilities.cost, usage.cost_usd.value().is_some());
+    let mut unknown = first.ended.unknown.clone();
+
+    let ask = match &runtime.card().shell_tool {
+        Some(tool) => tool.script(&format!("echo {TOOL_OUTPUT}")),
+        None => format!("SAY:{ANSWER}"),
+    };
+    let second = turn(&mut live, ask).await?;
+    if runtime.card().shell_tool.is_some() {
+        claim("tool_events", capabilities.tool_events, second.used_tool());
+    }
+    claim("resume", capabilities.resume, second.name().is_none_or(|name| Some(name) == first.name()));
+    unknown.extend(second.ended.unknown);
+    found.unknown = unknown;
+    Ok(())
+}
+
+/// A turn of a probe, with all that was said in it.
+struct Heard {
+    events: Vec<Event>,
+    ended: TurnEnded,
+}
+
+async fn turn(live: &mut Live, prompt: String) -> Result<Heard, String> {
+    let gone = || "its session ended by itself".to_owned();
+    live.commands.send(Command::Send(prompt)).await.map_err(|_| gone())?;
+    let mut events = Vec::new();
+    loop {
+        match live.news.recv().await.ok_or_else(gone)? {
+            News::Event(event) => events.push(*event),
+            News::TurnEnded(ended) => {
+                return match &ended.outcome.end {
+                    TurnEnd::Completed => Ok(Heard { events, ended: *ended }),
+                    TurnEnd::Failed(failure) => Err(format!("a turn failed: {}", failure.message)),
+                };
+            }
+        }
+    }
+}
+
+impl Heard {
+    fn has(&self, kind: &str) -> bool {
+        self.events.iter().any(|event| event.kind() == kind)
+    }
+
+    fn says(&self, text: &str) -> bool {
+        self.events.iter().any(
+            |event| matches!(event.body(), Body::AssistantMessage(message) if message.content.contains(text)),
+        )
+    }
+
+    fn used_tool(&self) -> bool {
+        self.events.iter().any(|event| {
+            matches!(event.body(), Body::ToolComplete(complete)
+                if complete.success && complete.result.as_ref().is_some_and(|result| result.content.contains(TOOL_OUTPUT)))
+        })
+    }
+
+    fn name(&self) -> Option<&str> {
+        self.events.iter().find_map(|event| match event.body() {
+            Body::Handoff(handoff) => handoff.remote_session_id.as_deref(),
+            _ => None,
+        })
+    }
+
+    /// Whether the session had a name before the first answer. One that keeps its own log has ours.
+    fn named_early(&self) -> bool {
+        let place = |kind: &str| self.events.iter().position(|event| event.kind() == kind);
+        match (place("session.handoff"), place("assistant.message")) {
+            (Some(named), Some(said)) => named < said,
+            (None, _) => self.has("session.start"),
+            (Some(_), None) => false,
+        }
+    }
+}

@@ -1,0 +1,125 @@
+//! The sessions of other agents in our store, so that they are listed, shown and resumed like our own.
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+
+use anyhow::Result;
+use hangar_agent::log::SessionLog;
+use hangar_agent::session::iso;
+use hangar_protocol::data::{CodeChanges, ModelMetric, RequestMetric, SessionShutdown, UsageMetric};
+use hangar_protocol::{Body, Event, EventId};
+use hangar_runtimes::runtime::Resume;
+use hangar_runtimes::usage::Usage;
+use hangar_store::{OpenSession, SessionId, SessionMeta, SessionName, Store};
+
+use super::choice::NATIVE;
+use crate::workspace::git::Repository;
+use crate::workspace::working_directory;
+
+/// What the log of a session says about who worked on it.
+#[derive(Debug)]
+pub(super) struct Past {
+    pub(super) runtime: String,
+    pub(super) agent_session: Option<String>,
+    pub(super) workspace: Option<PathBuf>,
+}
+
+impl Past {
+    pub(super) fn read(store: &Store, id: &SessionId, knows: impl Fn(&str) -> bool) -> Result<Self> {
+        let mut past = Past { runtime: NATIVE.to_owned(), agent_session: None, workspace: None };
+        let wanted = |kind: &str| matches!(kind, "session.start" | "session.handoff");
+        for event in store.read_where(id, wanted)? {
+            match event?.body() {
+                Body::SessionStart(start) => {
+                    past.workspace = start.context.as_ref().map(|context| PathBuf::from(&context.cwd));
+                    // Logs that other programs wrote are for us to go on with.
+                    if knows(&start.producer) {
+                        past.runtime.clone_from(&start.producer);
+                    }
+                }
+                Body::Handoff(handoff) => {
+                    past.agent_session.clone_from(&handoff.remote_session_id);
+                    if let Some(runtime) = &handoff.context {
+                        past.runtime.clone_from(runtime);
+                    }
+                }
+                _ => {}
+            }
+        }
+        Ok(past)
+    }
+}
+
+/// The log of one session, while its agent works.
+pub(super) struct Record {
+    log: OpenSession,
+    started: jiff::Timestamp,
+}
+
+impl Record {
+    pub(super) fn create(
+        store: &Store,
+        id: &SessionId,
+        workspace: &Path,
+        name: Option<SessionName>,
+        runtime: &str,
+    ) -> Result<Self> {
+        let context = working_directory(workspace, Repository::find(workspace).as_ref());
+        let started = jiff::Timestamp::now();
+        let mut meta = SessionMeta::new(context, started);
+        meta.name = name;
+        meta.client_name = Some(runtime.to_owned());
+        Ok(Self { log: store.create(id, meta)?, started })
+    }
+
+    pub(super) fn open(store: &Store, id: &SessionId) -> Result<Self> {
+        Ok(Self { log: store.open(id)?, started: jiff::Timestamp::now() })
+    }
+
+    pub(super) fn resume(&self, agent_session: Option<String>) -> Resume {
+        Resume { agent_session, last_event: self.log.last_event_id().cloned(), events: self.log.end().0 }
+    }
+
+    pub(super) fn append(&mut self, event: &Event) -> Result<()> {
+        let end = self.log.end();
+        self.log.append(end, std::slice::from_ref(event))?;
+        Ok(())
+    }
+
+    /// Writes the closing event.
+    pub(super) fn close(
+        &mut self,
+        model: Option<String>,
+        usage: &Usage,
+        error: Option<String>,
+    ) -> Result<()> {
+        let metric = ModelMetric {
+            requests: RequestMetric { count: usage.model_calls.count(), cost: usage.cost_usd.value() },
+            usage: UsageMetric {
+                input_tokens: usage.input_tokens.count().unwrap_or(0),
+                output_tokens: usage.output_tokens.count().unwrap_or(0),
+                cache_read_tokens: usage.cache_read_tokens.count().unwrap_or(0),
+                cache_write_tokens: usage.cache_write_tokens.count().unwrap_or(0),
+                ..Default::default()
+            },
+        };
+        // What nobody told is left out; a zero would be a claim.
+        let told = usage.input_tokens.count().is_some() || usage.output_tokens.count().is_some();
+        let metrics = model.clone().filter(|_| told).map(|model| (model, metric));
+        let shutdown = SessionShutdown {
+            shutdown_type: if error.is_some() { "error" } else { "routine" }.to_owned(),
+            error_reason: error,
+            total_api_duration_ms: usage.api_ms.count().unwrap_or(0),
+            session_start_time: u64::try_from(self.started.as_millisecond()).unwrap_or(0),
+            code_changes: CodeChanges::default(),
+            model_metrics: metrics.into_iter().collect::<BTreeMap<_, _>>(),
+            current_model: model,
+        };
+        let id = EventId(uuid::Uuid::new_v4().to_string());
+        let parent = self.log.last_event_id().cloned();
+        let event = Event::new(id, iso(jiff::Timestamp::now()), parent, None, shutdown.into());
+        self.append(&event)?;
+        self.log.sync()?;
+        Ok(())
+    }
+}

@@ -1,0 +1,64 @@
+//! A rehearsal: the scripted model on loopback in place of a real one, and a home that is thrown away.
+
+use std::net::Ipv4Addr;
+use std::path::{Path, PathBuf};
+use std::time::SystemTime;
+
+use anyhow::{Context, Result};
+use hangar_models::scripted::{Script, ServeOptions, serve};
+use hangar_runtimes::runtime::Stage;
+use tokio_util::sync::CancellationToken;
+
+/// Ends with whoever holds it.
+pub(super) struct Rehearsal {
+    pub(super) stage: Stage,
+    shutdown: CancellationToken,
+    /// What is removed at the end, if it is ours.
+    scratch: Option<PathBuf>,
+}
+
+impl Rehearsal {
+    /// With a model of its own.
+    pub(super) async fn start(home: &Path) -> Result<Self> {
+        let listener = tokio::net::TcpListener::bind((Ipv4Addr::LOCALHOST, 0))
+            .await
+            .context("cannot listen on loopback for a rehearsal")?;
+        let model_url = format!("http://{}", listener.local_addr()?);
+        let shutdown = CancellationToken::new();
+        let options = ServeOptions::new(Script::default().with_default("pong".to_owned()), SystemTime::now);
+        let stop = shutdown.clone();
+        tokio::spawn(async move {
+            if let Err(error) = serve(listener, options, stop).await {
+                tracing::warn!(%error, "the scripted model stopped");
+            }
+        });
+        Ok(Self { stage: stage(model_url, home)?, shutdown, scratch: None })
+    }
+
+    /// With a model that somebody else serves.
+    pub(super) fn with(model_url: &str, home: &Path) -> Result<Self> {
+        let model_url = model_url.trim_end_matches('/').to_owned();
+        Ok(Self { stage: stage(model_url, home)?, shutdown: CancellationToken::new(), scratch: None })
+    }
+
+    /// Leaves nothing behind.
+    pub(super) fn in_passing(mut self) -> Self {
+        self.scratch = Some(self.stage.home.clone());
+        self
+    }
+}
+
+fn stage(model_url: String, home: &Path) -> Result<Stage> {
+    std::fs::create_dir_all(home).with_context(|| format!("cannot make {}", home.display()))?;
+    Ok(Stage { model_url, home: home.to_owned() })
+}
+
+impl Drop for Rehearsal {
+    fn drop(&mut self) {
+        self.shutdown.cancel();
+        if let Some(dir) = &self.scratch {
+            // A file that an agent still holds is a leftover, not a failure.
+            let _ = std::fs::remove_dir_all(dir);
+        }
+    }
+}

@@ -1,0 +1,318 @@
+//! `hangar run`: one prompt, run to its end by any agent. What is printed and how it ends is the `-p` contract.
+
+use std::path::PathBuf;
+use std::time::{Duration, Instant};
+
+use anyhow::{Context, Result, anyhow};
+use hangar_agent::driver::EventSink;
+use hangar_agent::session::iso;
+use hangar_protocol::result::{ResultKind, RunResult, RunUsage};
+use hangar_protocol::{Body, Event};
+use hangar_runtimes::outcome::{ErrorKind, TurnEnd};
+use hangar_runtimes::runtime::{Card, Command, Live, News, Order, ToolPolicy, TurnEnded};
+use hangar_runtimes::usage::Usage;
+use hangar_store::{SessionId, SessionName, Store};
+use serde_json::json;
+
+use super::Fleet;
+use super::args::RunWithArgs;
+use super::choice::Choice;
+use super::drift;
+use super::record::{Past, Record};
+use super::rehearsal::Rehearsal;
+use crate::args::OutputFormat;
+use crate::commands::print_line;
+use crate::compose::working_dir;
+use crate::exit::Exit;
+use crate::headless::{Interrupts, read_prompt};
+use crate::output::{Printer, SeenHandle, remark, result_of_nothing};
+use crate::selection::{self, Selection, Typed};
+use crate::settings::Settings;
+
+/// What an agent that asks a person is told: there is none.
+const NOBODY: &str = "Nobody is here to answer. Decide by yourself, and say what you decided.";
+
+pub(crate) fn run(settings: &Settings, args: RunWithArgs) -> Result<Exit> {
+    let json = args.output_format == OutputFormat::Json && !args.explain;
+    begin(settings, args).inspect_err(|_| {
+        if json {
+            result_of_nothing(Exit::Failed);
+        }
+    })
+}
+
+fn begin(settings: &Settings, args: RunWithArgs) -> Result<Exit> {
+    let fleet = Fleet::assemble(settings)?;
+    let store = Store::new(&settings.home);
+    let typed = Typed {
+        session_id: args.session_id.as_deref(),
+        resume: args.resume.as_deref(),
+        continue_last: args.continue_last,
+        name: args.name.as_deref(),
+    };
+    let selection = selection::select(&store, typed)?;
+    let past = match &selection {
+        Selection::New { .. } => None,
+        Selection::Resume(id) => Some(Past::read(&store, id, |name| fleet.find(name).is_ok())?),
+    };
+    let choice = Choice::make(&args, &fleet.config, past.as_ref().map(|past| past.runtime.as_str()))?;
+    let agent = fleet.find(&choice.runtime.value)?;
+    if args.explain {
+        return explain(&choice, agent.card(), args.output_format);
+    }
+    let prompt = read_prompt(args.prompt.as_deref())?;
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .enable_all()
+        .build()
+        .context("cannot start the runtime")?;
+    let run = Run { settings, args, fleet, store, selection, past, choice };
+    let exit = runtime.block_on(run.drive(prompt));
+    runtime.shutdown_timeout(Duration::from_millis(100));
+    exit
+}
+
+fn explain(choice: &Choice, card: &Card, format: OutputFormat) -> Result<Exit> {
+    match format {
+        OutputFormat::Json => {
+            print_line(&serde_json::to_string_pretty(&json!({ "choice": choice, "agent": card }))?)?
+        }
+        OutputFormat::Text => choice.lines().iter().try_for_each(|line| print_line(line))?,
+    }
+    Ok(Exit::Done)
+}
+
+struct Run<'a> {
+    settings: &'a Settings,
+    args: RunWithArgs,
+    fleet: Fleet,
+    store: Store,
+    selection: Selection,
+    past: Option<Past>,
+    choice: Choice,
+}
+
+impl Run<'_> {
+    async fn drive(self, prompt: String) -> Result<Exit> {
+        let started = Instant::now();
+        // Signals are caught before the first effect, so that none can end the process without a result.
+        let interrupts = Interrupts::new()?;
+        let seen = SeenHandle::default();
+        let args = &self.args;
+        let printer = Printer::new(args.output_format, args.silent, args.all_events, seen.clone());
+        let runtime = self.fleet.find(&self.choice.runtime.value)?;
+        let (id, name) = match &self.selection {
+            Selection::New { id, name } => (id.clone(), name.clone()),
+            Selection::Resume(id) => (id.clone(), None),
+        };
+        let mut order = self.order(&id)?;
+        let own_log = runtime.card().capabilities.own_log;
+        // A session that goes on is taken before its agent is started; one that begins is written once it has.
+        let mut record = match &self.selection {
+            Selection::Resume(id) if !own_log => Some(Record::open(&self.store, id)?),
+            Selection::Resume(_) | Selection::New { .. } => None,
+        };
+        if let Some(past) = &self.past {
+            let known = past.agent_session.clone();
+            order.resume = Some(record.as_ref().map(|record| record.resume(known)).unwrap_or_default());
+        }
+        let _rehearsal = self.rehearse(&mut order, runtime.as_ref()).await?;
+        let workspace = order.workspace.clone();
+        let live = runtime.open(order).await.map_err(|failure| anyhow!("{}", failure.message))?;
+        if record.is_none() && !own_log {
+            let name = name.map(SessionName::Given).or_else(|| SessionName::from_prompt(&prompt));
+            record = Some(Record::create(&self.store, &id, &workspace, name, &runtime.card().name)?);
+        }
+        let mut listener = Listener { live, record, printer, seen, interrupts };
+        let ended = listener.listen(prompt).await;
+        let Listener { live, mut record, mut printer, seen, .. } = listener;
+        let exit = self.conclude(&id, &ended, record.as_mut());
+        drain(live, own_log.then_some(&mut printer)).await;
+        let usage = ended.as_ref().map(|ended| ended.outcome.total).unwrap_or_default();
+        let duration_ms = u64::try_from(started.elapsed().as_millis()).unwrap_or(u64::MAX);
+        if args.output_format == OutputFormat::Text && !args.silent {
+            remark(&summary(&usage, duration_ms, &self.settings.program, &id));
+        }
+        let result = RunResult {
+            kind: ResultKind::Result,
+            timestamp: iso(jiff::Timestamp::now()),
+            session_id: id.to_string(),
+            exit_code: exit.code(),
+            usage: run_usage(&usage, duration_ms),
+        };
+        Printer::new(args.output_format, args.silent, args.all_events, seen).result(&result);
+        Ok(exit)
+    }
+
+    fn order(&self, id: &SessionId) -> Result<Order> {
+        let args = &self.args;
+        let agent = self.fleet.config.of(&self.choice.runtime.value);
+        let host = self.choice.host(args, &self.fleet.config);
+        let stored = self.past.as_ref().and_then(|past| past.workspace.clone());
+        let workspace = match (&host, &args.directory, stored) {
+            // What is over there only the other side knows.
+            (hangar_runtimes::host::Host::Ssh(_), Some(directory), _) => directory.clone(),
+            (_, None, Some(stored)) => stored,
+            (_, directory, _) => working_dir(directory.as_deref())?,
+        };
+        let add_dirs: Vec<PathBuf> = args.add_dir.iter().map(|dir| workspace.join(dir)).collect();
+        let mut order = Order::new(id.to_string(), workspace);
+        order.model.clone_from(&self.choice.model.value);
+        order.effort.clone_from(&self.choice.effort.value);
+        order.tools = ToolPolicy {
+            allow: args.allow_tool.clone(),
+            deny: args.deny_tool.clone(),
+            available: args.available_tools.clone(),
+            excluded: args.excluded_tools.clone(),
+        };
+        order.mcp_config.clone_from(&args.mcp_config);
+        order.system.clone_from(&args.system);
+        order.limits = self.choice.limits()?;
+        order.add_dirs = add_dirs;
+        order.extra = agent.args.into_iter().chain(args.extra.iter().cloned()).collect();
+        order.env = agent.env.into_iter().collect();
+        order.host = host;
+        order.scratch = Some(self.store.session_dir(id));
+        Ok(order)
+    }
+
+    async fn rehearse(
+        &self,
+        order: &mut Order,
+        runtime: &dyn hangar_runtimes::runtime::Runtime,
+    ) -> Result<Option<Rehearsal>> {
+        let Some(url) = &self.args.rehearse else { return Ok(None) };
+        // It stays, so that a rehearsed session can be resumed.
+        let home = self.settings.home.join("rehearsal");
+        let rehearsal = match url.as_str() {
+            "" => Rehearsal::start(&home).await?,
+            url => Rehearsal::with(url, &home)?,
+        };
+        remark("note: the scripted model answers; no real model is asked");
+        runtime.rehearse(order, &rehearsal.stage);
+        Ok(Some(rehearsal))
+    }
+
+    /// How the run ended, in the log and for the caller.
+    fn conclude(&self, id: &SessionId, ended: &Result<TurnEnded>, record: Option<&mut Record>) -> Exit {
+        let program = &self.settings.program;
+        let error = match ended {
+            Err(error) => Some(format!("{error:#}")),
+            Ok(TurnEnded { outcome, .. }) => match &outcome.end {
+                TurnEnd::Completed => None,
+                TurnEnd::Failed(failure) if failure.kind == ErrorKind::TurnCancelled => None,
+                TurnEnd::Failed(failure) => Some(failure.message.clone()),
+            },
+        };
+        let mut exit = if error.is_some() { Exit::Failed } else { Exit::Done };
+        if let Err(error) = ended {
+            remark(&format!("{program}: {error:#}"));
+        }
+        let (model, usage) = match ended {
+            Ok(ended) => {
+                (ended.model.clone().or_else(|| self.choice.model.value.clone()), ended.outcome.total)
+            }
+            Err(_) => (None, Usage::default()),
+        };
+        if let Some(record) = record
+            && let Err(error) = record.close(model, &usage, error)
+        {
+            remark(&format!("{program}: cannot close session {id}: {error:#}"));
+            exit = Exit::Failed;
+        }
+        if let Ok(ended) = ended
+            && !ended.unknown.is_empty()
+        {
+            drift::note_unknown(&self.settings.home, &self.choice.runtime.value, &ended.unknown);
+        }
+        exit
+    }
+}
+
+/// Hears one turn out.
+struct Listener {
+    live: Live,
+    record: Option<Record>,
+    printer: Printer,
+    seen: SeenHandle,
+    interrupts: Interrupts,
+}
+
+impl Listener {
+    async fn listen(&mut self, prompt: String) -> Result<TurnEnded> {
+        let gone = || anyhow!("the agent's session ended before its turn did");
+        self.live.commands.send(Command::Send(prompt)).await.map_err(|_| gone())?;
+        let mut stopping = false;
+        loop {
+            tokio::select! {
+                news = self.live.news.recv() => match news.ok_or_else(gone)? {
+                    News::Event(event) => self.hear(&event).await?,
+                    News::TurnEnded(ended) => return Ok(*ended),
+                },
+                // A second signal changes nothing: the agent is being ended, and that has its own time-out.
+                () = self.interrupts.next() => stopping = self.stop(stopping).await,
+            }
+            if self.seen.with(|seen| seen.broken_pipe) {
+                stopping = self.stop(stopping).await;
+            }
+        }
+    }
+
+    async fn stop(&self, stopping: bool) -> bool {
+        if !stopping {
+            // A session that is gone needs no order to stop.
+            let _ = self.live.commands.send(Command::Abort).await;
+        }
+        true
+    }
+
+    async fn hear(&mut self, event: &Event) -> Result<()> {
+        if let Some(record) = &mut self.record {
+            record.append(event)?;
+        }
+        self.printer.publish(event);
+        // Nobody can be asked here.
+        let answer = match event.body() {
+            Body::PermissionRequested(asked) => {
+                Command::AnswerPermission { request_id: asked.request_id.clone(), allow: false }
+            }
+            Body::UserInputRequested(asked) => {
+                Command::AnswerQuestion { request_id: asked.request_id.clone(), answer: NOBODY.to_owned() }
+            }
+            _ => return Ok(()),
+        };
+        let _ = self.live.commands.send(answer).await;
+        Ok(())
+    }
+}
+
+/// Lets the session end, and shows what it says at that.
+async fn drain(mut live: Live, mut printer: Option<&mut Printer>) {
+    let _ = live.commands.send(Command::Stop).await;
+    while let Some(news) = live.news.recv().await {
+        if let (News::Event(event), Some(printer)) = (news, printer.as_deref_mut()) {
+            printer.publish(&event);
+        }
+    }
+}
+
+fn run_usage(usage: &Usage, duration_ms: u64) -> RunUsage {
+    RunUsage {
+        premium_requests: usage.premium_requests.count().unwrap_or(0),
+        total_api_duration_ms: usage.api_ms.count().unwrap_or(0),
+        session_duration_ms: duration_ms,
+        input_tokens: usage.input_tokens.count(),
+        output_tokens: usage.output_tokens.count(),
+        ..RunUsage::default()
+    }
+}
+
+fn summary(usage: &Usage, duration_ms: u64, program: &str, id: &SessionId) -> String {
+    let count = |tokens: Option<u64>| tokens.map_or_else(|| "?".to_owned(), |tokens| tokens.to_string());
+    let cost = usage.cost_usd.value().map(|cost| format!("Cost       ${cost:.4}\n")).unwrap_or_default();
+    format!(
+        "\nDuration   {}s\nTokens     \u{2191} {} \u{2022} \u{2193} {}\n{cost}Resume     {program} run --resume={id}",
+        duration_ms / 1000,
+        count(usage.input_tokens.count()),
+        count(usage.output_tokens.count()),
+    )
+}
