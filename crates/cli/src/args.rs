@@ -77,6 +77,7 @@ pub(crate) enum Subcommands {
         command: Option<SessionsCommand>,
     },
     /// Run a prompt with any agent: Hangar itself, or one that is installed beside it
+    #[command(after_help = EXIT_CODES)]
     Run(Box<crate::runtimes::args::RunWithArgs>),
     /// Show the agents that `run` can use, or prove what they can do
     Runtimes(crate::runtimes::args::RuntimesArgs),

@@ -56,6 +56,7 @@ fn row(session: &SessionSummary) -> serde_json::Value {
     let context = session.meta.context.as_ref();
     json!({
         "sessionId": session.id.as_str(),
+        "clientName": session.meta.client_name,
         "name": session.meta.name.as_ref().map(|_| name(session)),
         "cwd": context.map(|context| &context.cwd),
         "gitRoot": context.and_then(|context| context.git_root.as_ref()),

@@ -11,14 +11,14 @@ use hangar_agent::log::Fact;
 use hangar_agent::permissions::{Policy, Rule};
 use hangar_agent::session::{self, Input, Prompt};
 use hangar_agent::tool::ToolFilter;
-use hangar_protocol::data::Mode;
+use hangar_protocol::data::{Mode, SessionError};
 use hangar_protocol::permission::PermissionOutcome;
 use hangar_protocol::{Body, Event};
 use hangar_runtimes::agents::copilot;
 use hangar_runtimes::capabilities::Capabilities;
 use hangar_runtimes::host::Host;
 use hangar_runtimes::outcome::{
-    Complaint, ErrorKind, Evidence, Failure, Stopped, TurnFacts, TurnOutcome, Verdict, decide,
+    Complaint, ErrorKind, Evidence, Failure, Stopped, TurnEnd, TurnFacts, TurnOutcome, Verdict, decide,
 };
 use hangar_runtimes::runtime::{
     Auth, Card, Command, Limits, Live, Model, News, Order, Preflight, Runtime, ShellTool, Stage, ToolPolicy,
@@ -352,8 +352,31 @@ impl Task {
         }
         self.pass_on(Some(&mut turn)).await;
         let ended = self.outcome(turn);
+        self.report(&ended)?;
+        self.pass_on(None).await;
         let _ = self.outbox.send(News::TurnEnded(Box::new(ended))).await;
         Ok(over)
+    }
+
+    /// Puts on record that a limit ended the turn; what else can go wrong the session tells by itself.
+    fn report(&mut self, ended: &TurnEnded) -> Result<()> {
+        match &ended.outcome.end {
+            TurnEnd::Failed(Failure {
+                kind: kind @ (ErrorKind::Stalled | ErrorKind::TurnTimeout),
+                message,
+                ..
+            }) => {
+                let error = SessionError {
+                    error_type: kind.as_str().to_owned(),
+                    message: message.clone(),
+                    status_code: None,
+                    error_code: None,
+                    transient: false,
+                };
+                self.command(session::Command::Record(error.into()))
+            }
+            TurnEnd::Completed | TurnEnd::Failed(_) => Ok(()),
+        }
     }
 
     fn command(&mut self, command: session::Command) -> Result<()> {

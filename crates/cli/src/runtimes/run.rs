@@ -74,7 +74,7 @@ fn begin(settings: &Settings, args: RunWithArgs) -> Result<Exit> {
 fn explain(choice: &Choice, card: &Card, format: OutputFormat) -> Result<Exit> {
     match format {
         OutputFormat::Json => {
-            print_line(&serde_json::to_string_pretty(&json!({ "choice": choice, "agent": card }))?)?
+            print_line(&serde_json::to_string_pretty(&json!({ "choice": choice, "agent": card }))?)?;
         }
         OutputFormat::Text => choice.lines().iter().try_for_each(|line| print_line(line))?,
     }
@@ -95,7 +95,7 @@ impl Run<'_> {
     async fn drive(self, prompt: String) -> Result<Exit> {
         let started = Instant::now();
         // Signals are caught before the first effect, so that none can end the process without a result.
-        let interrupts = Interrupts::new()?;
+        let mut interrupts = Interrupts::new()?;
         let seen = SeenHandle::default();
         let args = &self.args;
         let printer = Printer::new(args.output_format, args.silent, args.all_events, seen.clone());
@@ -117,7 +117,16 @@ impl Run<'_> {
         }
         let _rehearsal = self.rehearse(&mut order, runtime.as_ref()).await?;
         let workspace = order.workspace.clone();
-        let live = runtime.open(order).await.map_err(|failure| anyhow!("{}", failure.message))?;
+        let opened = tokio::select! {
+            opened = runtime.open(order) => opened,
+            () = interrupts.next() => {
+                if args.output_format == OutputFormat::Json {
+                    result_of_nothing(Exit::Done);
+                }
+                return Ok(Exit::Done);
+            }
+        };
+        let live = opened.map_err(|failure| anyhow!("{}", failure.message))?;
         if record.is_none() && !own_log {
             let name = name.map(SessionName::Given).or_else(|| SessionName::from_prompt(&prompt));
             record = Some(Record::create(&self.store, &id, &workspace, name, &runtime.card().name)?);

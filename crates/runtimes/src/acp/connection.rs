@@ -43,10 +43,13 @@ pub(super) struct Connection {
     _stop: DropGuard,
 }
 
+/// Where the answer to a request goes.
+type Waiting = oneshot::Sender<Result<Box<RawValue>, ErrorObject>>;
+
 struct Shared {
     outgoing: mpsc::Sender<Vec<u8>>,
     next_id: AtomicI64,
-    waiting: Mutex<HashMap<i64, oneshot::Sender<Result<Box<RawValue>, ErrorObject>>>>,
+    waiting: Mutex<HashMap<i64, Waiting>>,
     sessions: Mutex<HashMap<String, mpsc::Sender<Incoming>>>,
     closed: CancellationToken,
     stderr: Mutex<String>,

@@ -179,11 +179,16 @@ impl Session {
             }
             None => {}
         }
+        let usage = self.meter.turn_ended(turn.said.facts.usage);
+        // A count of zero, or none at all: what was said may not be the model's.
+        if facts.complaint.is_none() && usage.output_tokens.count().unwrap_or(0) == 0 {
+            facts.complaint = turn.translator.error_in_answer();
+            facts.verdict = facts.complaint.as_ref().map(|_| Verdict::Failure).or(facts.verdict);
+        }
         let end = decide(facts);
         if let TurnEnd::Failed(failure) = &end {
             self.teller.report(failure, SaidIt::default()).await;
         }
-        let usage = self.meter.turn_ended(turn.said.facts.usage);
         let outcome = TurnOutcome { end, usage, total: self.meter.total() };
         let unknown = turn.said.facts.unknown;
         self.teller.ended(TurnEnded { outcome, model: turn.said.facts.model, unknown }).await;

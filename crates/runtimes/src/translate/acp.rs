@@ -7,6 +7,7 @@ use serde_json::Value;
 use super::Said;
 use super::account::{Account, ToolEnd};
 use super::json::{content, count, owned, text};
+use crate::outcome::Complaint;
 use crate::usage::{Figure, Usage};
 
 /// The longest answer that is put together from pieces.
@@ -17,6 +18,9 @@ pub(crate) struct Acp {
     account: Account,
     answer: Pieces,
     thought: Pieces,
+    /// The only answer, where it came at once and begins as an error does.
+    error: Option<String>,
+    pieces: u64,
 }
 
 /// A text that comes in pieces, with the name that we gave it.
@@ -47,6 +51,7 @@ impl Acp {
                 self.account.open_turn(said);
                 let piece = text(update, "content.text").unwrap_or_default();
                 let message_id = self.answer.push(piece);
+                self.pieces += 1;
                 said.facts.worked = true;
                 said.push(data::MessageDelta {
                     message_id,
@@ -128,8 +133,16 @@ impl Acp {
     fn flush(&mut self, said: &mut Said) {
         self.end_thought(said);
         if let Some((id, text)) = self.answer.take() {
+            self.error = text.strip_prefix("Error: ").filter(|_| self.pieces == 1).map(str::to_owned);
             self.account.message(None, id, text, said);
         }
+    }
+
+    /// The protocol has no word for a model that failed: agents answer with the error's text. It is believed only of an
+    /// answer that is the whole of its turn, came in one piece, and for which no model is known to have been paid.
+    pub(crate) fn error_in_answer(&self) -> Option<Complaint> {
+        let message = self.error.clone()?;
+        Some(Complaint { message, ..Complaint::default() })
     }
 
     /// The turn is over.
@@ -149,5 +162,116 @@ pub(crate) fn usage(answer: &Value) -> Usage {
         cache_write_tokens: figure("usage.cachedWriteTokens"),
         reasoning_tokens: figure("usage.thoughtTokens"),
         ..Usage::default()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::translate::Spoken;
+    use proptest::prelude::*;
+    use serde_json::json;
+
+    /// The events of a turn, as kinds with what matters of them.
+    #[track_caller]
+    fn check(updates: &[Value], expected: &[&str]) {
+        let (mut acp, mut said) = (Acp::default(), Said::default());
+        for update in updates {
+            acp.update(update, &mut said);
+        }
+        acp.end(&mut said);
+        let told: Vec<String> = said
+            .events
+            .iter()
+            .map(|spoken| {
+                let Spoken::Body { body, .. } = spoken else { unreachable!("every event is made here") };
+                let data = body.data().unwrap();
+                let words =
+                    ["content", "deltaContent", "toolName"].iter().find_map(|name| data[*name].as_str());
+                let result = data["result"]["content"].as_str().or_else(|| data["error"]["message"].as_str());
+                [body.kind(), words.or(result).unwrap_or_default()].join(" ").trim_end().to_owned()
+            })
+            .collect();
+        assert_eq!(told, expected);
+    }
+
+    fn piece(kind: &str, text: &str) -> Value {
+        json!({ "sessionUpdate": kind, "content": { "type": "text", "text": text } })
+    }
+
+    #[test]
+    fn pieces_become_one_answer() {
+        check(
+            &[
+                piece("agent_thought_chunk", "hm"),
+                piece("agent_message_chunk", "po"),
+                piece("agent_message_chunk", "ng"),
+            ],
+            &[
+                "assistant.turn_start",
+                "assistant.reasoning_delta hm",
+                "assistant.reasoning hm",
+                "assistant.message_delta po",
+                "assistant.message_delta ng",
+                "assistant.message pong",
+                "assistant.turn_end",
+            ],
+        );
+    }
+
+    #[test]
+    fn a_call_is_told_between_the_answers_around_it() {
+        let call = json!({
+            "sessionUpdate": "tool_call", "toolCallId": "c", "title": "Say hi", "kind": "execute", "status": "pending",
+            "rawInput": { "command": "echo hi" },
+        });
+        let done = json!({
+            "sessionUpdate": "tool_call_update", "toolCallId": "c", "status": "completed",
+            "content": [{ "type": "content", "content": { "type": "text", "text": "hi" } }],
+        });
+        check(
+            &[piece("agent_message_chunk", "a"), call, done, piece("agent_message_chunk", "b")],
+            &[
+                "assistant.turn_start",
+                "assistant.message_delta a",
+                "assistant.message a",
+                "assistant.message",
+                "tool.execution_start execute",
+                "tool.execution_complete hi",
+                "assistant.message_delta b",
+                "assistant.message b",
+                "assistant.turn_end",
+            ],
+        );
+    }
+
+    #[test]
+    fn a_call_that_never_ended_is_closed() {
+        let call = json!({ "sessionUpdate": "tool_call", "toolCallId": "c", "title": "Wait" });
+        let expected = [
+            "assistant.turn_start",
+            "assistant.message",
+            "tool.execution_start Wait",
+            "tool.execution_complete The agent ended before the tool did.",
+            "assistant.turn_end",
+        ];
+        check(&[call], &expected);
+    }
+
+    #[test]
+    fn what_nobody_knows_is_kept() {
+        check(&[json!({ "sessionUpdate": "moon" })], &["session.info"]);
+    }
+
+    proptest! {
+        #[test]
+        fn updates_of_any_shape_harm_nothing(kind in "agent_message_chunk|tool_call|tool_call_update|plan|x", id in ".{0,4}", status in "completed|failed|x", text in ".{0,20}", list in any::<bool>()) {
+            let content = if list { json!([text, { "content": text }, { "type": "diff" }]) } else { json!(text) };
+            let update = json!({ "sessionUpdate": kind, "toolCallId": id, "status": status, "title": text, "content": content });
+            let (mut acp, mut said) = (Acp::default(), Said::default());
+            acp.update(&update, &mut said);
+            acp.update(&update, &mut said);
+            acp.end(&mut said);
+        }
     }
 }
