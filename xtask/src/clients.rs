@@ -1,5 +1,7 @@
 //! What the tests of the published SDKs run with. All of it is pinned, installed beside the tests and never committed.
 
+use std::path::{Path, PathBuf};
+
 use anyhow::{Context, Result, bail};
 
 use crate::{npm, root, shell};
@@ -13,6 +15,41 @@ pub(crate) fn install_node() -> Result<()> {
         bail!("node is not installed; the tests of the Node SDK need Node 20 or later");
     }
     npm::install(&root().join("e2e"))
+}
+
+/// The programs of other agents: 1.1 GB unpacked, some 40 s on a good line, once.
+pub(crate) fn install_agents() -> Result<()> {
+    npm::install(&root().join("e2e/agents"))
+}
+
+/// Their names as runtimes, and where they are.
+pub(crate) fn agents() -> Vec<(&'static str, PathBuf)> {
+    let modules = root().join("e2e/agents/node_modules");
+    [
+        ("copilot", "@github/copilot-linux-x64/copilot"),
+        ("claude", "@anthropic-ai/claude-code-linux-x64/claude"),
+        ("codex", "@openai/codex-linux-x64/vendor/x86_64-unknown-linux-musl/bin/codex"),
+        ("opencode", "opencode-linux-x64/bin/opencode"),
+    ]
+    .map(|(name, path)| (name, modules.join(path)))
+    .into()
+}
+
+/// A server of ssh, for the tests of agents on another machine.
+pub(crate) fn install_sshd() -> Result<()> {
+    if Path::new("/usr/sbin/sshd").exists() {
+        return Ok(());
+    }
+    if !shell::is_installed("apt-get", &["--version"]) {
+        bail!("/usr/sbin/sshd is not there; the tests of agents on other machines need OpenSSH's server");
+    }
+    let install = ["install", "--yes", "--no-install-recommends", "openssh-server"];
+    let superuser = shell::is_installed("sh", &["-c", "test \"$(id -u)\" = 0"]);
+    let mut command = shell::program(if superuser { "apt-get" } else { "sudo" });
+    if !superuser {
+        command.arg("apt-get");
+    }
+    shell::run(command.args(install).env("DEBIAN_FRONTEND", "noninteractive"))
 }
 
 /// A virtual environment with what `requirements.txt` pins, unless it is there already.

@@ -21,6 +21,7 @@ cargo xtask <task>
   bench [server]       time and memory against other agents, as a table: of a prompt, or of the server of the SDKs;
                        with --peers DIR it takes what npm installed in DIR instead of installing it again, with
                        --program FILE it measures that instead of building
+  bench runtimes       what Hangar costs beside the agents that it looks after
 ";
 
 fn main() -> ExitCode {
@@ -30,6 +31,7 @@ fn main() -> ExitCode {
         ["up"] => up::run_demo(),
         ["test"] => test::run(),
         ["tidy"] => tidy::run(),
+        ["bench", "runtimes"] => bench::runtimes::run(),
         ["bench", rest @ ..] => bench::run(rest),
         ["measure", rest @ ..] => bench::measure::run_inside(rest),
         [] | ["help" | "--help" | "-h"] => {

@@ -15,7 +15,10 @@ pub(crate) fn install(directory: &Path) -> Result<()> {
     let manifest: Value =
         serde_json::from_str(&text).with_context(|| format!("reading {}", manifest.display()))?;
     let pinned = manifest["dependencies"].as_object().context("package.json has no dependencies")?;
-    if pinned.iter().all(|(name, version)| installed_version(directory, name).as_ref() == Some(version)) {
+    if pinned
+        .iter()
+        .all(|(name, pin)| installed_version(directory, name).is_some_and(|version| is_pinned(&version, pin)))
+    {
         return Ok(());
     }
     if !shell::is_installed("npm", &["--version"]) {
@@ -30,8 +33,18 @@ pub(crate) fn install(directory: &Path) -> Result<()> {
     shell::run(shell::program("npm").arg("install").args(flags).current_dir(directory))
 }
 
-fn installed_version(directory: &Path, package: &str) -> Option<Value> {
+/// A pin is a version, or `npm:NAME@VERSION` for a package under another name.
+fn is_pinned(version: &str, pin: &Value) -> bool {
+    let pin = pin.as_str().unwrap_or_default();
+    version == pin
+        || pin
+            .strip_prefix("npm:")
+            .and_then(|pin| pin.rsplit_once('@'))
+            .is_some_and(|(_, pin)| pin == version)
+}
+
+fn installed_version(directory: &Path, package: &str) -> Option<String> {
     let manifest = directory.join("node_modules").join(package).join("package.json");
     let manifest: Value = serde_json::from_str(&std::fs::read_to_string(manifest).ok()?).ok()?;
-    Some(manifest["version"].clone())
+    manifest["version"].as_str().map(str::to_owned)
 }

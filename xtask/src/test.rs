@@ -15,6 +15,8 @@ pub(crate) fn run() -> Result<()> {
         shell::run(shell::program("cargo").args(clippy))
     });
     steps.run("Node SDK", clients::install_node);
+    steps.run("agents", clients::install_agents);
+    steps.run("sshd", clients::install_sshd);
     steps.run("Python SDK", clients::install_python);
     steps.run("Rust SDK", clients::build_rust);
     steps.run("tests", || run_tests(&mut totals));

@@ -6,6 +6,7 @@ mod big_log;
 mod contender;
 pub(crate) mod measure;
 mod rpc;
+pub(crate) mod runtimes;
 mod server;
 mod table;
 

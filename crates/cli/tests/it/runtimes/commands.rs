@@ -1,0 +1,143 @@
+//! Choosing an agent, and the commands that tell about them.
+
+use hangar_test_support::{Finished, ModelServer, Scratch};
+use serde_json::{Value, json};
+
+use super::{CODEX_PONG, configure, stand_in};
+use crate::{HANGAR, hangar};
+
+fn run(scratch: &Scratch, args: &[&str]) -> Finished {
+    scratch.run(HANGAR).args(args).env("COPILOT_OFFLINE", "true").finish()
+}
+
+/// A machine on which codex is a script.
+fn with_codex(script: &str, more: &str) -> Scratch {
+    let scratch = Scratch::new();
+    let version = "case \"$*\" in --version) echo codex-cli 9.8.7; exit;; *--help) echo \"flags: ${EXTRA_FLAG:-none}\"; exit;; esac";
+    let program = stand_in(&scratch, "codex-program", &format!("{version}\ncat > prompt\n{script}"));
+    configure(&scratch, &format!("[runtimes.codex]\nprogram = {}\n{more}\n", json!(program)));
+    scratch
+}
+
+#[track_caller]
+fn check_explained(config: &str, args: &[&str], expected: &[(&str, Value, &str)]) {
+    let scratch = Scratch::new();
+    configure(&scratch, config);
+    let all: Vec<&str> =
+        ["run", "--explain", "--output-format", "json"].into_iter().chain(args.iter().copied()).collect();
+    let explained = run(&scratch, &all).expect_exit(0);
+    let explained: Value = serde_json::from_str(&explained.stdout).expect("JSON");
+    for (name, value, source) in expected {
+        assert_eq!(explained["choice"][name]["value"], *value, "{explained}");
+        assert_eq!(explained["choice"][name]["source"], *source, "{explained}");
+    }
+}
+
+#[test]
+fn every_value_knows_who_said_so() {
+    check_explained(
+        "[runtimes]\ndefault = \"claude\"\nstall_timeout = 7\n[runtimes.claude]\nmodel = \"opus\"\neffort = \"low\"\n",
+        &["--effort", "high", "--turn-timeout", "0"],
+        &[
+            ("runtime", json!("claude"), "[runtimes] of config.toml"),
+            ("model", json!("opus"), "[runtimes.claude] of config.toml"),
+            ("effort", json!("high"), "--effort"),
+            ("turnTimeout", json!(null), "--turn-timeout"),
+            ("stallTimeout", json!(7.0), "[runtimes] of config.toml"),
+            ("ssh", json!(null), "default"),
+        ],
+    );
+}
+
+#[test]
+fn without_a_word_our_own_agent_works() {
+    check_explained("", &[], &[("runtime", json!("native"), "default")]);
+    check_explained(
+        "[runtimes]\ndefault = \"codex\"\n",
+        &["--runtime", "claude"],
+        &[("runtime", json!("claude"), "--runtime")],
+    );
+}
+
+#[test]
+fn an_agent_that_does_not_exist_is_named_with_those_that_do() {
+    let run = run(&Scratch::new(), &["run", "--runtime", "hal", "-p", "x", "--output-format", "json"])
+        .expect_exit(1);
+    assert!(run.stderr.contains("`hal`") && run.stderr.contains("opencode"), "{}", run.stderr);
+    assert_eq!(run.result()["exitCode"], 1);
+}
+
+#[test]
+fn an_agent_that_is_not_installed_says_how_to_get_it_and_leaves_no_session() {
+    let scratch = Scratch::new();
+    let run = scratch
+        .run(HANGAR)
+        .args(["run", "--runtime", "codex", "-p", "x"])
+        .env("PATH", "/nowhere")
+        .finish()
+        .expect_exit(1);
+    assert!(run.stderr.contains("npm install -g @openai/codex"), "{}", run.stderr);
+    assert!(scratch.sessions().is_empty());
+}
+
+#[test]
+fn text_mode_prints_the_answer_and_reads_the_prompt_from_stdin() {
+    let scratch = with_codex(CODEX_PONG, "");
+    let run = scratch
+        .run(HANGAR)
+        .args(["run", "--runtime", "codex", "-s"])
+        .stdin("it's \"$(me)\"\n")
+        .finish()
+        .expect_exit(0);
+    assert_eq!(run.stdout.trim(), "pong");
+    assert_eq!(
+        std::fs::read_to_string(scratch.work().join("prompt")).expect("the prompt"),
+        "it's \"$(me)\"\n"
+    );
+}
+
+#[test]
+fn a_session_is_not_resumed_by_another_agent() {
+    let scratch = with_codex(CODEX_PONG, "");
+    let id = run(&scratch, &["run", "--runtime", "codex", "-p", "x", "--output-format", "json"]).session_id();
+    let refused = run(&scratch, &["run", "--runtime", "claude", "-p", "y", "--resume", &id]).expect_exit(1);
+    assert!(refused.stderr.contains("begun with codex"), "{}", refused.stderr);
+    run(&scratch, &["run", "-p", "y", "--resume", &id]).expect_exit(0);
+    let listed: Value =
+        serde_json::from_str(&run(&scratch, &["sessions", "list", "--json"]).stdout).expect("JSON");
+    assert_eq!(listed.as_array().expect("a list").len(), 1);
+}
+
+#[test]
+fn the_table_says_what_is_installed_and_what_has_drifted() {
+    let scratch = with_codex(&format!("{CODEX_PONG}\necho '{{\"type\":\"moon.phase\"}}'"), "");
+    let shown = run(&scratch, &["runtimes"]).expect_exit(0);
+    let codex =
+        shown.stdout.lines().find(|line| line.trim_start().starts_with("codex")).expect("codex").to_owned();
+    assert!(codex.contains("yes") && codex.contains("9.8.7") && codex.contains("resume"), "{codex}");
+    assert!(!shown.stdout.contains("drift"), "{}", shown.stdout);
+    run(&scratch, &["run", "--runtime", "codex", "-p", "x"]).expect_exit(0);
+    let shown = run(&scratch, &["runtimes", "--json"]).expect_exit(0);
+    let rows: Value = serde_json::from_str(&shown.stdout).expect("JSON");
+    let codex =
+        rows.as_array().expect("rows").iter().find(|row| row["name"] == "codex").expect("codex").clone();
+    assert_eq!(codex["drift"], json!(["it says things that are not known: moon.phase"]));
+    let doctor = run(&scratch, &["doctor"]);
+    assert!(doctor.stdout.contains("-   agent codex: 9.8.7; it says things"), "{}", doctor.stdout);
+}
+
+#[test]
+fn models_of_an_agent_are_discovered_or_null() {
+    let (scratch, model) = (Scratch::new(), ModelServer::start());
+    let models = |args: &[&str]| {
+        hangar(&scratch, &model).args(["models", "--runtime"]).args(args).finish().expect_exit(0)
+    };
+    assert!(models(&["copilot"]).stdout.contains("mock-model"));
+    assert_eq!(models(&["claude", "--json"]).stdout.trim(), "null");
+    let unreachable =
+        scratch.run(HANGAR).provider("http://127.0.0.1:1").env("HANGAR_HOME", scratch.root().join("fresh"));
+    assert_eq!(
+        unreachable.args(["models", "--runtime", "copilot", "--json"]).finish().expect_exit(0).stdout.trim(),
+        "null"
+    );
+}

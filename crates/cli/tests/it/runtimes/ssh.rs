@@ -1,0 +1,194 @@
+//! Agents on another machine, which is this one behind a real `sshd` of our own: its key, its configuration, its port.
+
+use std::net::TcpListener;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+use std::time::{Duration, Instant};
+
+use hangar_test_support::process::Witness;
+use hangar_test_support::{Finished, Invocation, ModelServer, Scratch, Signal};
+use serde_json::json;
+
+use super::{CODEX_PONG, configure, stand_in};
+use crate::HANGAR;
+
+const SSHD: &str = "/usr/sbin/sshd";
+const PATIENCE: Duration = Duration::from_secs(60);
+
+/// A machine that can be reached by ssh.
+struct Host {
+    scratch: Scratch,
+    sshd: Child,
+    port: u16,
+}
+
+impl Host {
+    fn start() -> Self {
+        assert!(Path::new(SSHD).exists(), "{SSHD} is not installed; run `cargo xtask test` once");
+        let scratch = Scratch::new();
+        let dir = scratch.root().join("ssh");
+        std::fs::create_dir(&dir).expect("a directory");
+        let key = |name: &str| {
+            let made = Command::new("ssh-keygen")
+                .args(["-q", "-t", "ed25519", "-N", "", "-f"])
+                .arg(dir.join(name))
+                .status();
+            assert!(made.expect("ssh-keygen").success());
+        };
+        key("host_key");
+        key("user_key");
+        std::fs::copy(dir.join("user_key.pub"), dir.join("authorized_keys")).expect("a key");
+        // The directory that it insists on when it is started by the superuser.
+        let _ = std::fs::create_dir_all("/run/sshd");
+        // The port is free when it is chosen; if somebody takes it before sshd does, another one is.
+        let (sshd, port) = (0..5).find_map(|_| serve(&dir)).expect("sshd listens");
+        Self { scratch, sshd, port }
+    }
+
+    /// `config.toml` for an agent over there.
+    fn configure(&self, runtime: &str, program: &str) {
+        let dir = self.scratch.root().join("ssh");
+        let options = [
+            format!("IdentityFile={}", dir.join("user_key").display()),
+            format!("UserKnownHostsFile={}", dir.join("known_hosts").display()),
+            "IdentitiesOnly=yes".to_owned(),
+        ];
+        configure(
+            &self.scratch,
+            &format!(
+                "[runtimes.{runtime}]\nprogram = {}\nssh = \"127.0.0.1\"\nssh_port = {}\nssh_options = {}\n",
+                json!(program),
+                self.port,
+                json!(options)
+            ),
+        );
+    }
+
+    fn run(&self, runtime: &str, workspace: &Path, prompt: &str) -> Invocation {
+        let run =
+            self.scratch.run(HANGAR).args(["run", "--runtime", runtime, "--output-format", "json", "-C"]);
+        run.arg(workspace).args(["-p", prompt]).within(PATIENCE)
+    }
+}
+
+impl Drop for Host {
+    fn drop(&mut self) {
+        let _ = self.sshd.kill();
+        let _ = self.sshd.wait();
+    }
+}
+
+fn serve(dir: &Path) -> Option<(Child, u16)> {
+    let port = TcpListener::bind(("127.0.0.1", 0)).ok()?.local_addr().ok()?.port();
+    let config = format!(
+        "Port {port}\nListenAddress 127.0.0.1\nHostKey {0}/host_key\nAuthorizedKeysFile {0}/authorized_keys\n\
+         StrictModes no\nUsePAM no\nPasswordAuthentication no\nPermitRootLogin yes\nPidFile none\n",
+        dir.display()
+    );
+    let file = dir.join("sshd_config");
+    std::fs::write(&file, config).ok()?;
+    let log = std::fs::File::create(dir.join("sshd.log")).ok()?;
+    let mut sshd = Command::new(SSHD)
+        .args(["-D", "-e", "-f"])
+        .arg(&file)
+        .stdin(Stdio::null())
+        .stderr(log)
+        .spawn()
+        .ok()?;
+    let begun = Instant::now();
+    while begun.elapsed() < PATIENCE {
+        if std::net::TcpStream::connect(("127.0.0.1", port)).is_ok() {
+            return Some((sshd, port));
+        }
+        if sshd.try_wait().is_ok_and(|ended| ended.is_some()) {
+            return None;
+        }
+        std::thread::sleep(Duration::from_millis(20));
+    }
+    let _ = sshd.kill();
+    let _ = sshd.wait();
+    None
+}
+
+fn error_types(run: &Finished) -> Vec<String> {
+    let events = run.events();
+    let errors = Finished::of_type(&events, "session.error");
+    errors.iter().map(|event| event["data"]["errorType"].as_str().expect("a type").to_owned()).collect()
+}
+
+#[test]
+fn hostile_names_and_prompts_arrive_as_they_are() {
+    let host = Host::start();
+    let program = stand_in(&host.scratch, "agent", &format!("cat > prompt\npwd > where\n{CODEX_PONG}"));
+    host.configure("codex", &program.display().to_string());
+    let workspace = host.scratch.root().join("we'ird $(touch x) `touch y` \"dir\"\nwith lines");
+    std::fs::create_dir(&workspace).expect("a workspace");
+    let prompt = "say 'hi' $(touch z) \"`touch z`\" \\ $HOME\nand more; exit 3 #";
+    let run = host.run("codex", &workspace, prompt).finish().expect_exit(0);
+    assert!(run.stdout.contains("pong"), "{}", run.stdout);
+    assert_eq!(std::fs::read_to_string(workspace.join("prompt")).expect("the prompt"), prompt);
+    let mut left: Vec<PathBuf> =
+        std::fs::read_dir(&workspace).expect("files").map(|file| file.expect("a file").path()).collect();
+    left.sort();
+    assert_eq!(
+        left,
+        [workspace.join("prompt"), workspace.join("where")],
+        "something was run that should not be"
+    );
+    let log = host.scratch.log(&run.session_id());
+    assert!(log.contains("\"sourceType\":\"remote\""), "{log}");
+}
+
+#[test]
+fn an_agent_of_copilots_kind_works_over_there() {
+    let (host, model) = (Host::start(), ModelServer::start());
+    host.configure("copilot", HANGAR);
+    let work = host.scratch.work();
+    let prompt =
+        format!("TOOL:bash:{}", json!({ "command": "echo 'over there' > made", "description": "d" }));
+    let run = host
+        .run("copilot", &work, &prompt)
+        .arg(format!("--rehearse={}", model.url()))
+        .args(["--max-steps", "0"]);
+    let run = run.finish().expect_exit(0);
+    assert_eq!(std::fs::read_to_string(work.join("made")).expect("a file"), "over there\n");
+    assert!(!Finished::of_type(&run.events(), "tool.execution_complete").is_empty());
+}
+
+#[test]
+fn a_program_that_is_not_over_there_is_not_found() {
+    let host = Host::start();
+    host.configure("codex", "no-such-agent-program");
+    let run = host.run("codex", &host.scratch.work(), "x").finish().expect_exit(1);
+    assert_eq!(error_types(&run), ["agent_not_found"]);
+}
+
+#[test]
+fn a_host_that_does_not_answer_is_a_broken_port() {
+    let mut host = Host::start();
+    host.configure("codex", "true");
+    host.sshd.kill().expect("sshd runs");
+    host.sshd.wait().expect("sshd ends");
+    let run = host.run("codex", &host.scratch.work(), "x").finish().expect_exit(1);
+    assert_eq!(error_types(&run), ["port_exit"]);
+}
+
+#[test]
+fn an_agent_over_there_ends_when_the_link_drops() {
+    let host = Host::start();
+    let script = "cat >/dev/null; sleep 1000 & echo $! > child; echo $$ > agent; echo '{\"type\":\"turn.started\"}'; wait";
+    let program = stand_in(&host.scratch, "agent", script);
+    host.configure("codex", &program.display().to_string());
+    let mut run = host.run("codex", &host.scratch.work(), "x").start();
+    run.wait_for_event("assistant.turn_start");
+    let witness = |name: &str| {
+        let pid = std::fs::read_to_string(host.scratch.work().join(name)).expect("a process id");
+        Witness::of(pid.trim().parse().expect("a process id"))
+    };
+    let (agent, child) = (witness("agent"), witness("child"));
+    // Nobody can say goodbye: the link is simply gone.
+    run.signal(Signal::KILL);
+    run.finish();
+    assert!(agent.is_gone_within(PATIENCE), "the agent outlived the link");
+    assert!(child.is_gone_within(PATIENCE), "what the agent started outlived the link");
+}
