@@ -1,0 +1,167 @@
+//! What looking after agents costs. `cargo xtask bench runtimes` runs it; each mode prints one line of JSON.
+//!
+//! ```text
+//! crowd many SESSIONS SECONDS           stand-ins that say 50 events a second each, all at once
+//! crowd cost RUNTIME PROGRAM URL TURNS  turns of a real agent on a scripted model, ours beside its own share
+//! ```
+//!
+//! Started as an agent is (`exec …`), it is the stand-in.
+#![expect(clippy::print_stdout, clippy::unwrap_used, reason = "a program for people who measure")]
+
+use std::collections::BTreeMap;
+use std::io::Write;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use hangar_runtimes::agents;
+use hangar_runtimes::outcome::TurnEnd;
+use hangar_runtimes::runtime::{Command, News, Order, Runtime, Stage};
+use hangar_runtimes::surroundings::Surroundings;
+use serde_json::json;
+
+const EVENTS_PER_SECOND: u64 = 50;
+const SECONDS: &str = "CROWD_SECONDS";
+/// Clock ticks of `/proc` in a second.
+const TICKS: f64 = 100.0;
+
+fn main() {
+    let args: Vec<String> = std::env::args().skip(1).collect();
+    let args: Vec<&str> = args.iter().map(String::as_str).collect();
+    // One thread: one core has to be enough.
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+    match args.as_slice() {
+        ["exec", ..] => stand_in(),
+        ["many", sessions, seconds] => {
+            runtime.block_on(many(sessions.parse().unwrap(), seconds.parse().unwrap()));
+        }
+        ["cost", name, program, url, turns] => {
+            runtime.block_on(cost(name, program, url, turns.parse().unwrap()));
+        }
+        _ => println!("see the head of crates/runtimes/examples/crowd.rs"),
+    }
+}
+
+/// Speaks as codex does.
+fn stand_in() {
+    std::io::copy(&mut std::io::stdin(), &mut std::io::sink()).unwrap();
+    let seconds: u64 = std::env::var(SECONDS).unwrap().parse().unwrap();
+    let mut stdout = std::io::stdout().lock();
+    let begun = Instant::now();
+    for n in 0..seconds * EVENTS_PER_SECOND {
+        let item = json!({ "id": n.to_string(), "type": "agent_message", "text": "a sentence of the usual length, more or less" });
+        writeln!(stdout, "{}", json!({ "type": "item.completed", "item": item })).unwrap();
+        stdout.flush().unwrap();
+        let due = Duration::from_secs_f64((n + 1) as f64 / EVENTS_PER_SECOND as f64);
+        std::thread::sleep(due.saturating_sub(begun.elapsed()));
+    }
+    writeln!(
+        stdout,
+        "{}",
+        json!({ "type": "turn.completed", "usage": { "input_tokens": 1, "output_tokens": 1 } })
+    )
+    .unwrap();
+}
+
+fn find(name: &str, program: &str) -> Arc<dyn Runtime> {
+    let surroundings = Surroundings {
+        vars: std::env::vars().collect(),
+        home: std::env::temp_dir(),
+        programs: BTreeMap::from([(name.to_owned(), program.to_owned())]),
+        now: jiff::Timestamp::now,
+        catalogue: Default::default(),
+    };
+    agents::all(&Arc::new(surroundings)).into_iter().find(|runtime| runtime.card().name == name).unwrap()
+}
+
+async fn many(sessions: u64, seconds: u64) {
+    let program = std::env::current_exe().unwrap();
+    let runtime = find("codex", &program.display().to_string());
+    let before = resident();
+    let begun = (Instant::now(), cpu().0);
+    let mut running = tokio::task::JoinSet::new();
+    for _ in 0..sessions {
+        let mut order = Order::new(uuid::Uuid::new_v4().to_string(), std::env::temp_dir());
+        order.env.push((SECONDS.to_owned(), seconds.to_string()));
+        let mut live = runtime.open(order).await.unwrap();
+        running.spawn(async move {
+            live.commands.send(Command::Send("go".to_owned())).await.unwrap();
+            let mut heard = 0_u64;
+            loop {
+                match live.news.recv().await.unwrap() {
+                    News::Event(event) if event.kind() == "assistant.message" => heard += 1,
+                    News::Event(_) => {}
+                    News::TurnEnded(ended) => {
+                        assert_eq!(ended.outcome.end, TurnEnd::Completed);
+                        return heard;
+                    }
+                }
+            }
+        });
+    }
+    // Memory when all have begun and near the end: the difference is what grows.
+    let at = |share: f64| Duration::from_secs_f64(seconds as f64 * share).saturating_sub(begun.0.elapsed());
+    tokio::time::sleep(at(0.5)).await;
+    let early = resident();
+    tokio::time::sleep(at(0.95)).await;
+    let late = resident();
+    let busy = (cpu().0 - begun.1) / begun.0.elapsed().as_secs_f64();
+    let mut heard = 0;
+    while let Some(ended) = running.join_next().await {
+        heard += ended.unwrap();
+    }
+    let said = sessions * seconds * EVENTS_PER_SECOND;
+    let per_session = late.saturating_sub(before) as f64 / sessions as f64 / 1e6;
+    println!(
+        "{}",
+        json!({
+            "sessions": sessions, "said": said, "lost": said - heard, "cores": busy, "megabytesPerSession": per_session,
+            "residentEarly": early, "residentLate": late,
+        })
+    );
+}
+
+async fn cost(name: &str, program: &str, url: &str, turns: u64) {
+    let runtime = find(name, program);
+    let home = tempfile_dir();
+    let mut order = Order::new(uuid::Uuid::new_v4().to_string(), home.clone());
+    runtime.rehearse(&mut order, &Stage { model_url: url.to_owned(), home: home.clone() });
+    order.limits.steps = Some(0);
+    let before = resident();
+    let mut live = runtime.open(order).await.unwrap();
+    let begun = cpu();
+    for n in 0..turns {
+        live.commands.send(Command::Send(format!("STREAM:100:1\nSAY:turn {n}"))).await.unwrap();
+        while let News::Event(_) = live.news.recv().await.unwrap() {}
+    }
+    let ended = cpu();
+    let (ours, theirs) = (ended.0 - begun.0, ended.1 - begun.1);
+    println!(
+        "{}",
+        json!({
+            "runtime": name, "turns": turns, "ourSeconds": ours, "agentSeconds": theirs, "share": ours / theirs,
+            "megabytesPerSession": resident().saturating_sub(before) as f64 / 1e6,
+        })
+    );
+    drop(live);
+    let _ = std::fs::remove_dir_all(home);
+}
+
+fn tempfile_dir() -> std::path::PathBuf {
+    let dir = std::env::temp_dir().join(format!("crowd-{}", uuid::Uuid::new_v4()));
+    std::fs::create_dir_all(&dir).unwrap();
+    dir
+}
+
+/// Bytes of memory that this process holds.
+fn resident() -> u64 {
+    let statm = std::fs::read_to_string("/proc/self/statm").unwrap();
+    statm.split(' ').nth(1).unwrap().parse::<u64>().unwrap() * 4096
+}
+
+/// Seconds of processor time: ours, and that of children that have ended.
+fn cpu() -> (f64, f64) {
+    let stat = std::fs::read_to_string("/proc/self/stat").unwrap();
+    let fields: Vec<f64> =
+        stat.rsplit(") ").next().unwrap().split(' ').map(|field| field.parse().unwrap_or(0.0)).collect();
+    ((fields[11] + fields[12]) / TICKS, (fields[13] + fields[14]) / TICKS)
+}
