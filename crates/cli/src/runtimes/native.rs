@@ -5,13 +5,14 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use anyhow::{Result, anyhow};
+use clap::Parser as _;
 use futures_util::future::BoxFuture;
 use hangar_agent::driver::EventSink;
 use hangar_agent::log::Fact;
-use hangar_agent::permissions::{Policy, Rule};
 use hangar_agent::session::{self, Input, Prompt};
 use hangar_agent::tool::ToolFilter;
-use hangar_protocol::data::{Mode, SessionError};
+use hangar_custom::skills::Invocation;
+use hangar_protocol::data::SessionError;
 use hangar_protocol::permission::PermissionOutcome;
 use hangar_protocol::{Body, Event};
 use hangar_runtimes::agents::copilot;
@@ -21,8 +22,7 @@ use hangar_runtimes::outcome::{
     Complaint, ErrorKind, Evidence, Failure, Stopped, TurnEnd, TurnFacts, TurnOutcome, Verdict, decide,
 };
 use hangar_runtimes::runtime::{
-    Auth, Card, Command, Limits, Live, Model, News, Order, Preflight, Runtime, ShellTool, Stage, ToolPolicy,
-    TurnEnded,
+    Auth, Card, Command, Limits, Live, Model, News, Order, Preflight, Runtime, ShellTool, Stage, TurnEnded,
 };
 use hangar_runtimes::usage::{Counting, Figure, Meter, Usage};
 use hangar_store::SessionId;
@@ -30,7 +30,10 @@ use tokio::sync::mpsc;
 use tokio::time::Instant;
 
 use super::choice::NATIVE;
+use crate::args::Cli;
 use crate::compose::{self, Composed, Plan};
+use crate::mcp::running::Running;
+use crate::plan;
 use crate::providers::{self, Wanted};
 use crate::selection::Selection;
 use crate::settings::Settings;
@@ -65,7 +68,7 @@ impl Native {
             permission_callbacks: true,
             tool_events: true,
             prompt_by_stdin: false,
-            mcp_config: false,
+            mcp_config: true,
             tool_rules: true,
             shared_process: true,
             remote: false,
@@ -124,7 +127,7 @@ impl Runtime for Native {
             let events = Heard::default();
             let name_is_wanted = order.resume.is_none();
             let limits = order.limits;
-            let composed = compose(&settings, order, events.clone())
+            let Begun { composed, filter } = compose(&settings, order, events.clone())
                 .map_err(|error| refusal(ErrorKind::TurnFailed, format!("{error:#}")))?;
             let (commands, inbox) = mpsc::channel(COMMAND_QUEUE);
             let (outbox, news) = mpsc::channel(NEWS_QUEUE);
@@ -132,7 +135,8 @@ impl Runtime for Native {
                 true => Meter::new(Counting::PerSession),
                 false => Meter::resumed(Counting::PerSession),
             };
-            let task = Task { composed, events, outbox, limits, meter, name_is_wanted };
+            let task =
+                Task { composed, filter, servers: None, events, outbox, limits, meter, name_is_wanted };
             let owner = tokio::spawn(task.run(inbox)).abort_handle();
             Ok(Live::new(commands, news, owner))
         })
@@ -147,75 +151,71 @@ fn refusal(kind: ErrorKind, message: impl Into<String>) -> Failure {
     Failure { kind, message: message.into(), evidence: Evidence::default() }
 }
 
-fn compose(settings: &Settings, order: Order, events: Heard) -> Result<Composed> {
+/// The same composition as for a prompt, from the flags that say the same.
+fn compose(settings: &Settings, order: Order, events: Heard) -> Result<Begun> {
     let settings =
         order.env.iter().fold(settings.clone(), |settings, (name, value)| settings.with_var(name, value));
+    let args = Cli::try_parse_from(flags(&order))
+        .map_err(|error| anyhow!("{}", error.to_string().lines().next().unwrap_or_default()))?
+        .run;
     let id: SessionId = order.session_id.parse()?;
     let choose = |before: Option<&str>| {
         let model = order.model.as_deref().or(before);
         providers::choose(&settings, Wanted { model, ..Wanted::default() })
     };
+    let usual = plan::of_run(&settings, &args, "", &choose, Box::new(events))?;
     let plan = Plan {
         selection: match order.resume {
             Some(_) => Selection::Resume(id),
             None => Selection::New { id, name: None },
         },
         directory: Some(order.workspace.clone()),
-        choose: &choose,
-        effort: order.effort.clone(),
-        mode: Some(if order.limits.steps.is_some() { Mode::Autopilot } else { Mode::Interactive }),
-        policy: policy(&order.tools)?,
-        add_dirs: order.add_dirs.clone(),
-        temp_dir: true,
-        filter: ToolFilter {
-            available: (!order.tools.available.is_empty()).then(|| order.tools.available.clone()),
-            excluded: order.tools.excluded.clone(),
-        },
-        own_tools: ToolFilter::default(),
-        headers: Vec::new(),
-        custom_instructions: true,
-        instruction_dirs: Vec::new(),
-        secrets: Vec::new(),
-        metered: false,
-        streaming: true,
-        compaction: Some(session::Compaction::default()),
-        vision: true,
-        autopilot_cap: order.limits.steps.unwrap_or(0),
-        may_ask: true,
         prompt: None,
-        client_name: None,
-        silent_resume: false,
-        continue_pending: None,
-        sink: Box::new(events),
-        hooks: None,
+        ..usual
     };
     let mut composed = compose::session(&settings, plan)?;
-    let hooks = composed.driver.session().config().hooks;
+    let hooks = composed.driver.session().config().client_hooks;
     composed.driver.session_mut().set_reachable(true, true, hooks);
-    Ok(composed)
+    Ok(Begun { composed, filter: plan::filter(&args) })
 }
 
-/// Without any rule everything may run, as with the agents of others.
-fn policy(tools: &ToolPolicy) -> Result<Policy> {
-    let rules = |values: &[String]| -> Result<Vec<Rule>> {
-        let mut rules = Vec::new();
-        for value in values {
-            rules.extend(
-                Rule::parse_list(value)
-                    .map_err(|error| anyhow!("`{value}` is no rule about tools: {error}"))?,
-            );
-        }
-        Ok(rules)
-    };
-    let all = tools.allow.is_empty();
-    Ok(Policy {
-        allow: rules(&tools.allow)?,
-        deny: rules(&tools.deny)?,
-        allow_all_tools: all,
-        allow_all_paths: all,
-        allow_all_urls: all,
-        ..Policy::default()
-    })
+/// A session that nothing has happened in.
+struct Begun {
+    composed: Composed,
+    filter: ToolFilter,
+}
+
+/// What would be typed to have such a session. Without any rule about tools everything may run, as with other agents.
+fn flags(order: &Order) -> Vec<String> {
+    let mut flags = vec!["hangar".to_owned()];
+    let mut flag = |name: &str, value: &str| flags.push(format!("--{name}={value}"));
+    if let Some(effort) = &order.effort {
+        flag("reasoning-effort", effort);
+    }
+    for (name, values) in [("allow-tool", &order.tools.allow), ("deny-tool", &order.tools.deny)] {
+        values.iter().for_each(|value| flag(name, value));
+    }
+    if !order.tools.available.is_empty() {
+        flag("available-tools", &order.tools.available.join(","));
+    }
+    if !order.tools.excluded.is_empty() {
+        flag("excluded-tools", &order.tools.excluded.join(","));
+    }
+    if let Some(config) = &order.mcp_config {
+        flag("additional-mcp-config", config);
+    }
+    for dir in &order.add_dirs {
+        flag("add-dir", &dir.display().to_string());
+    }
+    if let Some(steps) = order.limits.steps {
+        flag("max-autopilot-continues", &steps.to_string());
+        flags.push("--autopilot".to_owned());
+    }
+    if order.tools.allow.is_empty() {
+        flags.push("--allow-all".to_owned());
+    }
+    flags.extend(order.extra.iter().cloned());
+    flags
 }
 
 /// What the session said since somebody looked.
@@ -237,6 +237,10 @@ impl EventSink for Heard {
 /// The one owner of a session.
 struct Task {
     composed: Composed,
+    /// Which tools of MCP servers the model is shown.
+    filter: ToolFilter,
+    /// The MCP servers, once they are started.
+    servers: Option<Running>,
     events: Heard,
     outbox: mpsc::Sender<News>,
     limits: Limits,
@@ -261,12 +265,7 @@ struct Turn {
 impl Task {
     async fn run(mut self, mut inbox: mpsc::Receiver<Command>) {
         let mut waiting = std::collections::VecDeque::new();
-        let mut failure = None;
-        for input in std::mem::take(&mut self.composed.opening) {
-            if let Err(error) = self.composed.driver.advance(input) {
-                failure = Some(error.to_string());
-            }
-        }
+        let mut failure = self.begin().await.err().map(|error| format!("{error:#}"));
         self.pass_on(None).await;
         while failure.is_none() {
             let prompt = match waiting.pop_front() {
@@ -288,7 +287,22 @@ impl Task {
         // A session whose log cannot be written has nothing more to say.
         let _ = self.composed.driver.close(failure).await;
         self.pass_on(None).await;
+        if let Some(servers) = &self.servers {
+            servers.shutdown().await;
+        }
         self.composed.shells.shutdown().await;
+    }
+
+    /// Starts what the session needs and says what it begins with.
+    async fn begin(&mut self) -> Result<()> {
+        if let Some((host, news)) = self.composed.mcp.take() {
+            let driver = &mut self.composed.driver;
+            self.servers = Some(Running::start(host, news, self.filter.clone(), driver).await?);
+        }
+        for input in std::mem::take(&mut self.composed.opening) {
+            self.composed.driver.advance(input)?;
+        }
+        Ok(())
     }
 
     async fn turn(
@@ -309,15 +323,27 @@ impl Task {
             news_until: None,
         };
         let mut over = None;
-        self.composed.driver.advance(Input::Command(session::Command::Send(Prompt::user(prompt))))?;
+        let preface =
+            self.composed.skills.called_by(&prompt).map(Invocation::into_preface).unwrap_or_default();
+        self.command(session::Command::Send(Prompt { preface, ..Prompt::user(prompt) }))?;
         loop {
             self.pass_on(Some(&mut turn)).await;
             if self.is_done(&mut turn) {
                 break;
             }
             let stall = self.limits.stall.map(|limit| turn.heard + limit);
+            let servers = &mut self.servers;
+            let news = async {
+                match servers {
+                    Some(servers) => servers.next().await,
+                    None => std::future::pending().await,
+                }
+            };
             tokio::select! {
                 biased;
+                news = news => if let Some(servers) = &mut self.servers {
+                    servers.take(news, &mut self.composed.driver)?;
+                },
                 command = inbox.recv(), if over.is_none() => match command {
                     Some(Command::Send(prompt)) if waiting.len() < COMMAND_QUEUE => waiting.push_back(prompt),
                     Some(Command::Send(_)) => {}
@@ -397,7 +423,7 @@ impl Task {
         if turn.facts.stopped.is_some() {
             return true;
         }
-        let busy = self.composed.shells.has_background_work();
+        let busy = self.composed.shells.has_background_work() || !self.composed.driver.is_idle();
         if !busy && turn.news_until.is_none() {
             return true;
         }

@@ -28,7 +28,7 @@ pub enum ModelSelection {
     SessionInheritance,
 }
 
-#[derive(Debug, Clone, Serialize, Deserialize)]
+#[derive(Debug, Clone, Default, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct SubagentStarted {
     pub tool_call_id: String,

@@ -128,10 +128,10 @@ impl Claude {
                 tool_call_id: call,
                 agent_name: name.clone(),
                 agent_display_name: name,
-                model: None,
                 total_tool_calls: count(value, "usage.tool_uses"),
                 total_tokens: count(value, "usage.total_tokens"),
                 duration_ms: count(value, "usage.duration_ms"),
+                ..Default::default()
             };
             said.push_from(agent, completed);
         } else {
@@ -140,6 +140,7 @@ impl Claude {
                 agent_name: name.clone(),
                 agent_display_name: name,
                 error: owned(value, "summary").unwrap_or_default(),
+                ..Default::default()
             };
             said.push_from(agent, failed);
         }
