@@ -23,8 +23,8 @@ const TURN_PATIENCE: Duration = Duration::from_secs(120);
 /// What the agent is told to say, and what its tool prints.
 const ANSWER: &str = "probe-answer";
 const TOOL_OUTPUT: &str = "probe-output";
-/// Enough for an agent that goes on by itself to notice that there is nothing to do.
-const STEPS: u32 = 1;
+/// An agent that could go on by itself does not.
+const STEPS: u32 = 0;
 
 pub(super) async fn run(
     settings: &Settings,

@@ -92,7 +92,8 @@ impl Adapter for Claude {
         if let Some(budget) = order.limits.budget_usd {
             flag("--max-budget-usd", &budget.to_string());
         }
-        if let Some(steps) = order.limits.steps {
+        // It counts every call to the model, so that none would be no turn at all.
+        if let Some(steps) = order.limits.steps.filter(|steps| *steps > 0) {
             flag("--max-turns", &steps.to_string());
         }
         if let Some(config) = &order.mcp_config {

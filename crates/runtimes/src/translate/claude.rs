@@ -288,10 +288,12 @@ impl Claude {
             cache_read_tokens: Figure::reported(count(value, "usage.cache_read_input_tokens")),
             cache_write_tokens: Figure::reported(count(value, "usage.cache_creation_input_tokens")),
             reasoning_tokens: Figure::Unknown,
-            cost_usd: Figure::Unknown,
+            cost_usd: at(value, "total_cost_usd")
+                .and_then(Value::as_f64)
+                .map_or(Figure::Unknown, Figure::Reported),
             premium_requests: Figure::Unknown,
             model_calls: Figure::reported(count(value, "num_turns")),
-            api_ms: Figure::Unknown,
+            api_ms: Figure::reported(count(value, "duration_api_ms")),
         };
         said.push(data::AssistantUsage {
             model: self.account.model().unwrap_or_default().to_owned(),
