@@ -95,7 +95,7 @@ pub struct ToolOutcome {
     pub changes: CodeChanges,
     pub telemetry: Option<serde_json::Value>,
     /// A skill that the call brought. The model is told it once all calls of the turn have their results.
-    pub skill: Option<SkillContextDelivered>,
+    pub skill: Option<Box<SkillContextDelivered>>,
 }
 
 /// What an MCP server answered a call with, for people and their programs.

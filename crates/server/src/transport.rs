@@ -18,7 +18,7 @@ pub async fn serve_stdio(hub: &Arc<Hub>) {
     // Standard output as Rust knows it looks for line ends and writes up to each; frames go out whole.
     match std::io::stdout().as_fd().try_clone_to_owned() {
         Ok(stdout) => {
-            serve(hub, tokio::io::stdin(), tokio::fs::File::from(std::fs::File::from(stdout))).await
+            serve(hub, tokio::io::stdin(), tokio::fs::File::from(std::fs::File::from(stdout))).await;
         }
         Err(error) => {
             tracing::debug!(%error, "standard output cannot be had a second time");

@@ -538,7 +538,7 @@ impl Session {
         let (interaction_id, turn_id) = (run.interaction_id.clone(), run.turn.to_string());
         run.rejected |= outcome.status == ToolStatus::Rejected;
         let succeeded = outcome.status == ToolStatus::Success;
-        run.afterwards.extend(outcome.skill.take().map(Body::from));
+        run.afterwards.extend(outcome.skill.take().map(|skill| Body::from(*skill)));
         let Some(running) = self.running(id) else { return };
         running.stage = Stage::Done;
         if !succeeded {

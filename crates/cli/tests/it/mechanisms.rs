@@ -16,8 +16,8 @@ fn usage_info(prompt: &str, env: &[(&str, &str)]) -> Value {
         run = run.env(name, value);
     }
     let finished = run.finish().expect_exit(0);
-    let infos = finished.events().into_iter().filter(|event| event["type"] == "session.usage_info");
-    infos.last().unwrap()["data"].clone()
+    let mut infos = finished.events().into_iter().filter(|event| event["type"] == "session.usage_info");
+    infos.next_back().unwrap()["data"].clone()
 }
 
 #[test]

@@ -1,7 +1,5 @@
 //! What clients may ask of the server beside sending prompts: plans, forms, commands, logins, todos, kept sessions.
 
-#![expect(clippy::unwrap_used, reason = "a test that cannot go on should say where")]
-
 use hangar_test_support::{ModelServer, Scratch};
 use serde_json::{Value, json};
 

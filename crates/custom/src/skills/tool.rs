@@ -105,7 +105,7 @@ impl Tool for SkillTool {
             let told = format!(
                 "Skill \"{name}\" loaded successfully. Follow the instructions in the skill context."
             );
-            ToolOutcome { skill: Some(invocation.context), ..ToolOutcome::success(told) }
+            ToolOutcome { skill: Some(Box::new(invocation.context)), ..ToolOutcome::success(told) }
         })
     }
 }
