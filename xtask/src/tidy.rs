@@ -38,6 +38,7 @@ const MAY_USE: &[(&str, &[&str])] = &[
     ("hangar-acp", &["hangar-agent", "hangar-protocol", "hangar-store"]),
     ("hangar-custom", &["hangar-agent", "hangar-process", "hangar-protocol"]),
     ("hangar-runtimes", &["hangar-process", "hangar-protocol"]),
+    ("hangar-jobs", &["hangar-process", "hangar-protocol", "hangar-runtimes"]),
     (
         "hangar-server",
         &["hangar-agent", "hangar-custom", "hangar-mcp", "hangar-protocol", "hangar-sandbox", "hangar-store"],
@@ -50,6 +51,7 @@ const MAY_USE: &[(&str, &[&str])] = &[
             "hangar-acp",
             "hangar-agent",
             "hangar-custom",
+            "hangar-jobs",
             "hangar-mcp",
             "hangar-models",
             "hangar-protocol",

@@ -1,0 +1,416 @@
+//! Carries runs out. The [`State`] says what is next; here it is written down, then done, and how it went is written down
+//! again.
+
+use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::sync::Arc;
+use std::time::Duration;
+
+use hangar_protocol::Event;
+use hangar_runtimes::runtime::{Live, Order, Runtime};
+use jiff::Timestamp;
+use tokio::sync::mpsc;
+use tokio::task::{AbortHandle, JoinSet};
+
+use crate::check::check;
+use crate::desk::{Desk, Owner};
+use crate::record::{CrashError, Fact, Limit, Record, RunEnd, RunId, RunOrder, SessionId, Subject, TaskId};
+use crate::state::{Effect, Errand, NoRun, State, Step};
+use crate::store::{RunLog, RunStore, StoreError};
+use crate::worktree;
+
+/// Orders to a run that may wait; each ends something, so there are few.
+const COMMAND_QUEUE: usize = 16;
+
+/// What runs are carried out with. One serves any number of them.
+pub struct Workshop {
+    /// The agents, the default one first.
+    pub runtimes: Vec<Arc<dyn Runtime>>,
+    pub store: Arc<dyn RunStore>,
+    pub audience: Arc<dyn Audience>,
+    /// An MCP configuration that offers the job tools, for agents that take one.
+    pub job_tools: Option<String>,
+    pub now: fn() -> Timestamp,
+}
+
+/// Hears what happens, in order, after it was written down. Must not block: a run waits for it.
+pub trait Audience: Send + Sync {
+    fn hear(&self, run: &RunId, notice: Notice<'_>);
+}
+
+#[derive(Debug, Clone, Copy)]
+pub enum Notice<'a> {
+    Record(&'a Record),
+    /// A session of the run said something.
+    Event {
+        task: TaskId,
+        session: &'a SessionId,
+        event: &'a Event,
+    },
+}
+
+#[derive(Debug, thiserror::Error)]
+pub enum StartError {
+    #[error(transparent)]
+    NoRun(#[from] NoRun),
+    #[error(transparent)]
+    Store(#[from] StoreError),
+    #[error("there is no agent \"{0}\"")]
+    UnknownRuntime(String),
+    #[error("run {0} has ended")]
+    Ended(RunId),
+    #[error("run {0} worked in a session that is gone with its owner")]
+    Orphaned(RunId),
+}
+
+impl Workshop {
+    /// Begins a run. It gets on while its [`to_end`](Running::to_end) is awaited.
+    pub fn start(self: &Arc<Self>, order: RunOrder) -> Result<Running, StartError> {
+        self.begin(order, None)
+    }
+
+    /// Begins a run of one task in a session that stays its owner's.
+    pub fn start_borrowing(
+        self: &Arc<Self>,
+        order: RunOrder,
+        session: SessionId,
+        live: Live,
+    ) -> Result<Running, StartError> {
+        let subject = match order.subject {
+            Subject::Task { name, model, .. } => Subject::Task {
+                name,
+                model,
+                borrowed_session: Some(session.clone()),
+                skip_availability: true,
+            },
+            Subject::Job { name } => return Err(NoRun::NothingToDo(name).into()),
+        };
+        self.begin(RunOrder { subject, ..order }, Some((session, live)))
+    }
+
+    fn begin(
+        self: &Arc<Self>,
+        order: RunOrder,
+        borrowed: Option<(SessionId, Live)>,
+    ) -> Result<Running, StartError> {
+        let at = (self.now)();
+        let mark = uuid::Uuid::new_v4().simple().to_string();
+        let run = RunId(format!("{}-{}", at.strftime("%Y%m%d-%H%M%S"), &mark[..8]));
+        let first = Record { seq: 0, at, fact: Fact::RunStarted { run: run.clone(), order } };
+        let state = State::begin(&first)?;
+        self.check_runtimes(state.order())?;
+        let mut log = self.store.create(&run)?;
+        log.append(&first)?;
+        self.audience.hear(&run, Notice::Record(&first));
+        let mut running = Running::new(Arc::clone(self), state, log);
+        if let Some((session, live)) = borrowed {
+            let desk = Desk {
+                run,
+                task: TaskId(0),
+                session: session.clone(),
+                live,
+                log: None,
+                audience: Arc::clone(&self.audience),
+                owner: Owner::SomebodyElse,
+            };
+            running.desks.insert(session, desk);
+        }
+        Ok(running)
+    }
+
+    /// Goes on with a run whose process ended. One that nobody can go on with is ended for good.
+    pub fn resume(self: &Arc<Self>, run: &RunId) -> Result<Running, StartError> {
+        let (records, log) = self.store.open(run)?;
+        let state = State::fold(&records)?;
+        if state.end().is_some() {
+            return Err(StartError::Ended(run.clone()));
+        }
+        self.check_runtimes(state.order())?;
+        let orphaned = !state.can_resume();
+        let mut running = Running::new(Arc::clone(self), state, log);
+        if orphaned {
+            running.note(Fact::RunEnded { end: RunEnd::Interrupted })?;
+            return Err(StartError::Orphaned(run.clone()));
+        }
+        running.note(Fact::RunResumed)?;
+        Ok(running)
+    }
+
+    /// A name that nobody answers to is better found before the work has begun.
+    fn check_runtimes(&self, order: &RunOrder) -> Result<(), StartError> {
+        let work = order.work();
+        let tasks = work.iter().flat_map(|work| work.tasks());
+        let of_tasks = tasks.filter_map(|work| order.entry.tasks.get(&work.task_id)?.runtime.as_ref());
+        match order.runtime.iter().chain(of_tasks).find(|name| self.runtime(Some(name)).is_none()) {
+            Some(name) => Err(StartError::UnknownRuntime(name.clone())),
+            None => Ok(()),
+        }
+    }
+
+    fn runtime(&self, name: Option<&str>) -> Option<&Arc<dyn Runtime>> {
+        match name {
+            Some(name) => self.runtimes.iter().find(|runtime| runtime.card().name == name),
+            None => self.runtimes.first(),
+        }
+    }
+}
+
+/// Tells a run things from outside.
+#[derive(Debug, Clone)]
+pub struct Controls(mpsc::Sender<Command>);
+
+#[derive(Debug)]
+enum Command {
+    Stop,
+    StopTask(TaskId),
+}
+
+impl Controls {
+    /// Ends the run. One that has ended stays as it is.
+    pub async fn stop(&self) {
+        // It has ended by itself.
+        let _ = self.0.send(Command::Stop).await;
+    }
+
+    /// Ends one task, which cannot be told to have failed then: the run fails over it.
+    pub async fn stop_task(&self, task: TaskId) {
+        let _ = self.0.send(Command::StopTask(task)).await;
+    }
+}
+
+/// A run under way. Dropping it ends its agents and leaves the run to be resumed.
+pub struct Running {
+    workshop: Arc<Workshop>,
+    state: State,
+    log: Box<dyn RunLog>,
+    desks: BTreeMap<SessionId, Desk>,
+    effects: JoinSet<Done>,
+    /// Whose effect each of them is.
+    errands: HashMap<tokio::task::Id, Errand>,
+    aborts: BTreeMap<Errand, AbortHandle>,
+    /// Sessions that are coming to their end.
+    leaving: JoinSet<()>,
+    controls: Controls,
+    commands: mpsc::Receiver<Command>,
+}
+
+/// How an effect went.
+struct Done {
+    facts: Vec<Fact>,
+    desk: Option<Desk>,
+}
+
+impl From<Fact> for Done {
+    fn from(fact: Fact) -> Self {
+        Self { facts: vec![fact], desk: None }
+    }
+}
+
+impl Running {
+    fn new(workshop: Arc<Workshop>, state: State, log: Box<dyn RunLog>) -> Self {
+        let (sender, commands) = mpsc::channel(COMMAND_QUEUE);
+        Self {
+            workshop,
+            state,
+            log,
+            desks: BTreeMap::new(),
+            effects: JoinSet::new(),
+            errands: HashMap::new(),
+            aborts: BTreeMap::new(),
+            leaving: JoinSet::new(),
+            controls: Controls(sender),
+            commands,
+        }
+    }
+
+    pub fn run(&self) -> &RunId {
+        self.state.run()
+    }
+
+    pub fn controls(&self) -> Controls {
+        self.controls.clone()
+    }
+
+    /// Carries the run out. An error means that it could not be written down, and the run is left as it is.
+    pub async fn to_end(mut self) -> Result<RunEnd, StoreError> {
+        loop {
+            while let Some(step) = self.state.next(&self.busy()) {
+                match step {
+                    Step::Note(fact) => self.note(fact)?,
+                    Step::Do(effect) => self.start(effect),
+                }
+            }
+            if let Some(end) = self.state.end().cloned() {
+                self.clean_up(&end).await;
+                return Ok(end);
+            }
+            let left = self.state.time_left((self.workshop.now)());
+            tokio::select! {
+                Some(done) = self.effects.join_next_with_id() => self.done(done)?,
+                Some(command) = self.commands.recv() => self.obey(command)?,
+                () = limit(left) => {
+                    self.note(Fact::RunEnded { end: RunEnd::LimitReached { limit: Limit::Time } })?;
+                }
+            }
+        }
+    }
+
+    fn busy(&self) -> BTreeSet<Errand> {
+        self.aborts.keys().cloned().collect()
+    }
+
+    /// Writes a fact down, then lets it have its consequences.
+    fn note(&mut self, fact: Fact) -> Result<(), StoreError> {
+        let record = Record { seq: self.state.next_seq(), at: (self.workshop.now)(), fact };
+        self.log.append(&record)?;
+        self.state.apply(&record);
+        match &record.fact {
+            Fact::SessionStopped { session, .. } => {
+                if let Some(desk) = self.desks.remove(session) {
+                    self.leaving.spawn(desk.leave());
+                }
+            }
+            Fact::TaskStopped { task } => {
+                if let Some(effect) = self.aborts.remove(&Errand::Task(*task)) {
+                    effect.abort();
+                }
+            }
+            _ => {}
+        }
+        self.workshop.audience.hear(self.state.run(), Notice::Record(&record));
+        Ok(())
+    }
+
+    fn obey(&mut self, command: Command) -> Result<(), StoreError> {
+        match command {
+            Command::Stop => self.note(Fact::RunEnded { end: RunEnd::Canceled }),
+            Command::StopTask(task) if self.state.is_running(task) => self.note(Fact::TaskStopped { task }),
+            Command::StopTask(_) => Ok(()),
+        }
+    }
+
+    fn done(
+        &mut self,
+        done: Result<(tokio::task::Id, Done), tokio::task::JoinError>,
+    ) -> Result<(), StoreError> {
+        match done {
+            Ok((id, done)) => {
+                if let Some(desk) = done.desk {
+                    self.desks.insert(desk.session.clone(), desk);
+                }
+                // Who was stopped meanwhile has nothing more to say.
+                let Some(errand) = self.errands.remove(&id) else { return Ok(()) };
+                if self.aborts.remove(&errand).is_none() {
+                    return Ok(());
+                }
+                done.facts.into_iter().try_for_each(|fact| self.note(fact))
+            }
+            Err(error) => {
+                self.errands.remove(&error.id());
+                match error.try_into_panic() {
+                    Ok(panic) => std::panic::resume_unwind(panic),
+                    Err(_) => Ok(()),
+                }
+            }
+        }
+    }
+
+    fn start(&mut self, effect: Effect) {
+        let errand = effect.errand();
+        let run = self.state.run().clone();
+        let handle = match effect {
+            Effect::Open { task, driving, model, runtime, directory } => {
+                let session = SessionId(uuid::Uuid::new_v4().to_string());
+                let log = self.log.session(&session);
+                let workshop = Arc::clone(&self.workshop);
+                self.effects.spawn(async move {
+                    let opened = open(&workshop, runtime.as_deref(), &session, &model, directory).await;
+                    let (live, log) = match (opened, log) {
+                        (Ok(live), Ok(log)) => (live, log),
+                        (Err(error), _) => return Fact::SessionRefused { task, error }.into(),
+                        (_, Err(error)) => {
+                            let error = CrashError::new("store_failed", error.to_string());
+                            return Fact::SessionRefused { task, error }.into();
+                        }
+                    };
+                    let audience = Arc::clone(&workshop.audience);
+                    let id = session.clone();
+                    let desk = Desk { run, task, session, live, log: Some(log), audience, owner: Owner::Run };
+                    let fact = Fact::SessionStarted { task, session: id, driving, model, runtime };
+                    Done { facts: vec![fact], desk: Some(desk) }
+                })
+            }
+            Effect::Ask { task, session, prompt } => {
+                let desk = self.desks.remove(&session);
+                self.effects.spawn(async move {
+                    let Some(mut desk) = desk else {
+                        let error = CrashError::new("port_exit", "the session is not open");
+                        let end = crate::record::TurnReport::Crashed { error };
+                        return Fact::TurnEnded { task, session, end, tokens: 0 }.into();
+                    };
+                    let (end, tokens) = desk.ask(prompt).await;
+                    Done { facts: vec![Fact::TurnEnded { task, session, end, tokens }], desk: Some(desk) }
+                })
+            }
+            Effect::Check { task, commands, files, directory } => self.effects.spawn(async move {
+                let failures = check(&commands, &files, &directory).await;
+                Fact::Checked { task, failures }.into()
+            }),
+            Effect::MakeWorktree { place, number, from } => {
+                let scratch = self.log.scratch().to_owned();
+                self.effects.spawn(async move {
+                    match worktree::make(&scratch, &run, &place, number, &from).await {
+                        Ok(worktree) => Fact::WorktreeMade { place, worktree }.into(),
+                        Err(error) => Fact::WorktreeFailed { place, error }.into(),
+                    }
+                })
+            }
+            Effect::LeaveWorktree { place, worktree } => self.effects.spawn(async move {
+                let kept = worktree::leave(&worktree).await;
+                Fact::WorktreeLeft { place, kept }.into()
+            }),
+        };
+        self.errands.insert(handle.id(), errand.clone());
+        self.aborts.insert(errand, handle);
+    }
+
+    /// The end is on record. What is still open goes, in order if there was no hurry.
+    async fn clean_up(&mut self, end: &RunEnd) {
+        self.effects.shutdown().await;
+        self.desks.clear();
+        match end {
+            RunEnd::Succeeded | RunEnd::Failed { .. } | RunEnd::LimitReached { .. } => {
+                while self.leaving.join_next().await.is_some() {}
+            }
+            RunEnd::Canceled | RunEnd::Interrupted => self.leaving.shutdown().await,
+        }
+        for worktree in self.state.worktrees().values() {
+            worktree::leave(worktree).await;
+        }
+    }
+}
+
+async fn limit(left: Option<Duration>) {
+    match left {
+        Some(left) => tokio::time::sleep(left).await,
+        None => std::future::pending().await,
+    }
+}
+
+async fn open(
+    workshop: &Workshop,
+    runtime: Option<&str>,
+    session: &SessionId,
+    model: &str,
+    directory: std::path::PathBuf,
+) -> Result<Live, CrashError> {
+    let Some(runtime) = workshop.runtime(runtime) else {
+        let name = runtime.unwrap_or("the default");
+        return Err(CrashError::new("agent_not_found", format!("there is no agent \"{name}\"")));
+    };
+    let mut order = Order::new(session.0.clone(), directory);
+    order.model = (!model.is_empty()).then(|| model.to_owned());
+    if runtime.card().capabilities.mcp_config {
+        order.mcp_config.clone_from(&workshop.job_tools);
+    }
+    runtime.open(order).await.map_err(|failure| CrashError::from(&failure))
+}

@@ -1,0 +1,296 @@
+//! What people write down: tasks with prompts, jobs as trees of work, and the grid that shows them.
+//!
+//! The same types are the file, the API and the published schema. An [`Entry`] says nothing about being sound;
+//! [`validate_entry`](crate::validate::validate_entry) does.
+
+use std::fmt;
+
+use indexmap::IndexMap;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use crate::prompt::Prompt;
+use crate::tools::JobTool;
+
+/// The category of model that decides: it checks conditions in sessions of its own.
+pub const DRIVING: &str = "driving";
+
+/// A file of tasks and jobs.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+#[schemars(title = "Hangar job entry")]
+pub struct Entry {
+    /// The id of a model for each category. `driving` has to be among them.
+    #[serde(default)]
+    pub models: IndexMap<String, String>,
+    /// Texts that prompts use as `$name`.
+    #[serde(default)]
+    pub prompt_variables: IndexMap<String, Prompt>,
+    #[serde(default)]
+    pub tasks: IndexMap<String, Task>,
+    #[serde(default)]
+    pub jobs: IndexMap<String, Job>,
+    /// How jobs are laid out for people to choose from.
+    #[serde(default)]
+    pub grid: Vec<GridRow>,
+    /// On which models a driving session that crashed is tried again, and how often on each. Without it, five attempts
+    /// on the same model.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub driving_session_retries: Option<Vec<DrivingRetry>>,
+}
+
+impl Entry {
+    /// The id that a model stands for. `None` for a category that does not exist.
+    pub fn model_id<'a>(&'a self, model: &'a Model) -> Option<&'a str> {
+        match model {
+            Model::Category(category) => self.models.get(category).map(String::as_str),
+            Model::Id(id) => Some(id),
+        }
+    }
+}
+
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct DrivingRetry {
+    pub model_id: String,
+    pub retries: u32,
+}
+
+/// A model by what it is for, or by its id.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub enum Model {
+    Category(String),
+    Id(String),
+}
+
+impl fmt::Display for Model {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Model::Category(name) | Model::Id(name) => f.write_str(name),
+        }
+    }
+}
+
+/// One thing for an agent to do, with how to tell whether it is done.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct Task {
+    /// Without it, whoever starts the task has to name one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub model: Option<Model>,
+    /// The agent that works on it. Without it, the one that the job is run with.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub runtime: Option<String>,
+    pub prompt: Prompt,
+    /// Whether the prompt uses `$user-input`.
+    pub require_user_input: bool,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub availability: Option<Availability>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub criteria: Option<Criteria>,
+}
+
+/// When a task may begin.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct Availability {
+    /// One of these must have been the task before it in the job.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub previous_tasks: Option<Vec<String>>,
+    /// A prompt that ends in `job_boolean_true` if the task may begin.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub condition: Option<Prompt>,
+}
+
+/// When a task has succeeded. All that is given has to hold.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct Criteria {
+    /// Job tools that must have been called while the agent worked on the prompt.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub tool_executed: Option<Vec<ToolName>>,
+    /// Commands that must exit with 0, run by the shell in the working directory.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub commands: Vec<CommandCheck>,
+    /// Paths that must exist, from the working directory.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub files: Vec<String>,
+    /// A prompt that ends in `job_boolean_true` if the task is done.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub condition: Option<Prompt>,
+    /// Whether the condition is put to the session that did the work, which is so unless it says `false`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub run_condition_in_same_session: Option<bool>,
+    pub failure_action: TaskRetry,
+}
+
+/// A job tool as it was written, which may be none that exists.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(transparent)]
+pub struct ToolName(pub String);
+
+impl ToolName {
+    pub fn known(&self) -> Option<JobTool> {
+        JobTool::ALL.into_iter().find(|tool| tool.name() == self.0)
+    }
+}
+
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct CommandCheck {
+    /// For `sh -c`.
+    pub run: String,
+    /// Ten minutes unless it says otherwise.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub timeout_seconds: Option<u32>,
+}
+
+/// What happens when the criteria do not hold.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct TaskRetry {
+    pub retry_times: u32,
+    /// Said after the prompt when it is sent again.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub additional_prompt: Option<Prompt>,
+}
+
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct Job {
+    /// Whether any of its tasks requires it. Filled in by validation.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub require_user_input: Option<bool>,
+    pub work: Work,
+    /// What stops the job, however far it is.
+    #[serde(default, skip_serializing_if = "Limits::is_empty")]
+    pub limits: Limits,
+}
+
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct Limits {
+    /// Prompts that may be sent, of all its tasks together.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub turns: Option<u64>,
+    /// Time at work, without that between a crash and its continuation.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub seconds: Option<u64>,
+    /// Into and out of models, as far as agents tell.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub tokens: Option<u64>,
+}
+
+impl Limits {
+    fn is_empty(&self) -> bool {
+        *self == Self::default()
+    }
+}
+
+/// The place of a task in its job's tree, counted by validation.
+#[derive(
+    Debug, Clone, Copy, Default, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize, JsonSchema,
+)]
+#[serde(transparent)]
+pub struct WorkId(pub u32);
+
+/// What a job does.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(tag = "kind")]
+pub enum Work {
+    Ref(TaskWork),
+    Seq(SequentialWork),
+    Par(ParallelWork),
+    Loop(LoopWork),
+    Alt(AltWork),
+}
+
+/// Runs a task.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct TaskWork {
+    #[serde(default)]
+    pub work_id_in_job: WorkId,
+    /// The name of the task.
+    pub task_id: String,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub model_override: Option<Model>,
+    /// Whether it has a git worktree of its own.
+    #[serde(default, skip_serializing_if = "is_false")]
+    pub worktree: bool,
+}
+
+/// One after the other, up to the first failure.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct SequentialWork {
+    pub works: Vec<Work>,
+    /// Whether all of it has one git worktree of its own.
+    #[serde(default, skip_serializing_if = "is_false")]
+    pub worktree: bool,
+}
+
+/// All at once. Succeeds if all do.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct ParallelWork {
+    pub works: Vec<Work>,
+    /// Whether all of it has one git worktree of its own.
+    #[serde(default, skip_serializing_if = "is_false")]
+    pub worktree: bool,
+}
+
+/// Again and again while its conditions come out as expected. Without a last condition, once.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct LoopWork {
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub pre_condition: Option<(bool, Box<Work>)>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub post_condition: Option<(bool, Box<Work>)>,
+    pub body: Box<Work>,
+    /// Whether all of it has one git worktree of its own.
+    #[serde(default, skip_serializing_if = "is_false")]
+    pub worktree: bool,
+}
+
+/// One of two, by how its condition comes out.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct AltWork {
+    pub condition: Box<Work>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub true_work: Option<Box<Work>>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub false_work: Option<Box<Work>>,
+    /// Whether all of it has one git worktree of its own.
+    #[serde(default, skip_serializing_if = "is_false")]
+    pub worktree: bool,
+}
+
+fn is_false(flag: &bool) -> bool {
+    !flag
+}
+
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct GridRow {
+    pub keyword: String,
+    /// `null` leaves a cell empty.
+    #[serde(default)]
+    pub jobs: Vec<Option<GridColumn>>,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct GridColumn {
+    /// What the button says.
+    pub name: String,
+    pub job_name: String,
+}
+
+/// The schema of an entry, for editors and for those who write entries by program.
+pub fn schema() -> serde_json::Value {
+    schemars::schema_for!(Entry).to_value()
+}

@@ -1,0 +1,378 @@
+//! What is written down about a run: few kinds of facts, in the order in which they happened. All else is computed from
+//! them, and what agents say is in the logs of their sessions.
+
+use std::fmt;
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use hangar_runtimes::outcome::Failure;
+use jiff::Timestamp;
+use serde::{Deserialize, Serialize};
+
+use crate::decision::Decision;
+use crate::entry::{Limits, Model, TaskWork, Work, WorkId};
+use crate::tools::Round;
+use crate::validate::ValidEntry;
+
+/// A line of a run's log.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Record {
+    pub seq: u64,
+    #[serde(with = "iso")]
+    pub at: Timestamp,
+    #[serde(flatten)]
+    pub fact: Fact,
+}
+
+/// A run of a job, sorted by when it began.
+#[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(transparent)]
+pub struct RunId(pub String);
+
+impl fmt::Display for RunId {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
+/// One execution of a task within a run. Not the name of the task.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(transparent)]
+pub struct TaskId(pub u64);
+
+impl fmt::Display for TaskId {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "task-{}", self.0)
+    }
+}
+
+#[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(transparent)]
+pub struct SessionId(pub String);
+
+impl fmt::Display for SessionId {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
+/// What a run is to do, complete enough to do it again.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct RunOrder {
+    pub subject: Subject,
+    #[serde(default)]
+    pub input: String,
+    pub working_directory: PathBuf,
+    /// The agent for tasks that name none, and for driving sessions.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub runtime: Option<String>,
+    /// The entry as it was then.
+    pub entry: Arc<ValidEntry>,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", tag = "kind")]
+pub enum Subject {
+    Job {
+        name: String,
+    },
+    /// One task, in sessions of its own or in one that is somebody else's.
+    #[serde(rename_all = "camelCase")]
+    Task {
+        name: String,
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        model: Option<String>,
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        borrowed_session: Option<SessionId>,
+        #[serde(default)]
+        skip_availability: bool,
+    },
+}
+
+impl Subject {
+    pub fn name(&self) -> &str {
+        match self {
+            Subject::Job { name } | Subject::Task { name, .. } => name,
+        }
+    }
+}
+
+impl RunOrder {
+    /// What there is to do. `None` if the entry has nothing of that name.
+    pub fn work(&self) -> Option<Work> {
+        match &self.subject {
+            Subject::Job { name } => self.entry.jobs.get(name).map(|job| job.work.clone()),
+            Subject::Task { name, model, .. } => self.entry.tasks.contains_key(name).then(|| {
+                Work::Ref(TaskWork {
+                    work_id_in_job: WorkId(0),
+                    task_id: name.clone(),
+                    model_override: model.clone().map(Model::Id),
+                    worktree: false,
+                })
+            }),
+        }
+    }
+
+    pub fn limits(&self) -> Limits {
+        match &self.subject {
+            Subject::Job { name } => self.entry.jobs.get(name).map(|job| job.limits).unwrap_or_default(),
+            Subject::Task { .. } => Limits::default(),
+        }
+    }
+}
+
+/// What happened.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", rename_all_fields = "camelCase", tag = "type")]
+pub enum Fact {
+    RunStarted {
+        run: RunId,
+        order: RunOrder,
+    },
+    /// Another process goes on. The sessions of the one before are gone.
+    RunResumed,
+    WorktreeMade {
+        place: String,
+        worktree: Worktree,
+    },
+    WorktreeLeft {
+        place: String,
+        /// Whether it is still there, because something was changed in it.
+        kept: bool,
+    },
+    WorktreeFailed {
+        place: String,
+        error: CrashError,
+    },
+    WorkStarted {
+        work_id: WorkId,
+        task: TaskId,
+        name: String,
+        directory: PathBuf,
+    },
+    SessionStarted {
+        task: TaskId,
+        session: SessionId,
+        driving: bool,
+        model: String,
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        runtime: Option<String>,
+    },
+    /// No session could be opened.
+    SessionRefused {
+        task: TaskId,
+        error: CrashError,
+    },
+    /// About to be sent.
+    Prompted {
+        task: TaskId,
+        session: SessionId,
+        prompt: String,
+    },
+    TurnEnded {
+        task: TaskId,
+        session: SessionId,
+        end: TurnReport,
+        #[serde(default)]
+        tokens: u64,
+    },
+    /// The commands and files of the criteria were looked at.
+    Checked {
+        task: TaskId,
+        failures: Vec<CheckFailure>,
+    },
+    Decided {
+        task: TaskId,
+        decision: Decision,
+        /// The decision in words.
+        reason: String,
+    },
+    SessionStopped {
+        task: TaskId,
+        session: SessionId,
+        succeeded: bool,
+    },
+    /// Somebody stopped this task alone.
+    TaskStopped {
+        task: TaskId,
+    },
+    TaskEnded {
+        task: TaskId,
+        end: TaskEnd,
+    },
+    WorkStopped {
+        work_id: WorkId,
+        task: TaskId,
+        succeeded: bool,
+    },
+    RunEnded {
+        end: RunEnd,
+    },
+}
+
+impl Fact {
+    pub(crate) fn decided(task: TaskId, decision: Decision) -> Self {
+        Fact::Decided { task, reason: decision.to_string(), decision }
+    }
+}
+
+/// How an agent's work on one prompt ended.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", tag = "end")]
+pub enum TurnReport {
+    Completed { round: Round },
+    Crashed { error: CrashError },
+}
+
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", tag = "end")]
+pub enum TaskEnd {
+    Succeeded,
+    Failed,
+    /// It could not be told whether it succeeds.
+    Crashed {
+        error: CrashError,
+    },
+}
+
+impl TaskEnd {
+    pub fn succeeded(&self) -> bool {
+        matches!(self, TaskEnd::Succeeded)
+    }
+}
+
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", tag = "outcome")]
+pub enum RunEnd {
+    Succeeded,
+    Failed {
+        /// Why, if it is not that a task failed.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        error: Option<CrashError>,
+    },
+    /// Somebody stopped it.
+    Canceled,
+    LimitReached {
+        limit: Limit,
+    },
+    /// Its process ended, and nobody can go on with it.
+    Interrupted,
+}
+
+impl fmt::Display for RunEnd {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            RunEnd::Succeeded => f.write_str("succeeded"),
+            RunEnd::Failed { error: None } => f.write_str("failed"),
+            RunEnd::Failed { error: Some(error) } => write!(f, "failed: {error}"),
+            RunEnd::Canceled => f.write_str("was stopped"),
+            RunEnd::LimitReached { limit } => write!(f, "reached its limit of {limit}"),
+            RunEnd::Interrupted => f.write_str("was interrupted"),
+        }
+    }
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub enum Limit {
+    Turns,
+    Time,
+    Tokens,
+    /// More tasks than any run may start.
+    Tasks,
+}
+
+impl fmt::Display for Limit {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Limit::Turns => "turns",
+            Limit::Time => "time",
+            Limit::Tokens => "tokens",
+            Limit::Tasks => "tasks",
+        })
+    }
+}
+
+/// Why something could not be done at all, in contrast to done and not good enough.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, thiserror::Error)]
+#[error("{message}")]
+pub struct CrashError {
+    pub name: String,
+    pub message: String,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub cause: Option<String>,
+}
+
+impl CrashError {
+    pub fn new(name: &str, message: impl Into<String>) -> Self {
+        Self { name: name.to_owned(), message: message.into(), cause: None }
+    }
+
+    /// As decisions show it.
+    pub fn json(&self) -> String {
+        serde_json::to_string(self).unwrap_or_else(|_| self.message.clone())
+    }
+}
+
+impl From<&Failure> for CrashError {
+    fn from(failure: &Failure) -> Self {
+        let stderr = failure.evidence.stderr.trim();
+        Self {
+            name: failure.kind.as_str().to_owned(),
+            message: failure.message.clone(),
+            cause: (!stderr.is_empty()).then(|| stderr.to_owned()),
+        }
+    }
+}
+
+/// A command or a file of the criteria that is not as it should be.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", rename_all_fields = "camelCase", tag = "check")]
+pub enum CheckFailure {
+    Command {
+        run: String,
+        /// Why it did not exit with 0.
+        how: String,
+        /// The end of what it wrote.
+        output: String,
+    },
+    File {
+        path: String,
+    },
+}
+
+impl fmt::Display for CheckFailure {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            CheckFailure::Command { run, how, .. } => write!(f, "`{run}` {how}"),
+            CheckFailure::File { path } => write!(f, "{path} does not exist"),
+        }
+    }
+}
+
+/// A git worktree that was made for a part of a job.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Worktree {
+    pub root: PathBuf,
+    /// Where tasks work in it: the same place within the repository as outside.
+    pub directory: PathBuf,
+    pub branch: String,
+    /// The commit that it began with.
+    pub base: String,
+}
+
+mod iso {
+    use jiff::Timestamp;
+    use serde::de::Error as _;
+    use serde::{Deserialize, Deserializer, Serializer};
+
+    pub(super) fn serialize<S: Serializer>(at: &Timestamp, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.collect_str(&format_args!("{at:.3}"))
+    }
+
+    pub(super) fn deserialize<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Timestamp, D::Error> {
+        std::borrow::Cow::<'de, str>::deserialize(deserializer)?.parse().map_err(D::Error::custom)
+    }
+}

@@ -1,0 +1,371 @@
+//! A run as its records tell it, and what it does next. Pure: everything that a run knows comes from its log, so a process
+//! that finds the log knows as much as the one that wrote it.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::PathBuf;
+use std::time::Duration;
+
+use jiff::Timestamp;
+use serde::Serialize;
+
+use crate::entry::{CommandCheck, DRIVING, Work, WorkId};
+use crate::progress::{Move, Progress, Wish};
+use crate::prompt::Values;
+use crate::record::{
+    CrashError, Fact, Limit, Record, RunEnd, RunId, RunOrder, SessionId, Subject, TaskEnd, TaskId, Worktree,
+};
+use crate::task::{Mode, TaskOrder, TaskRun};
+
+/// How many tasks of one run are under way at once; the rest of a wide `Par` waits.
+const MAX_PARALLEL_TASKS: usize = 64;
+/// How many tasks a run may start in all, however its loops come out.
+const MAX_TASKS: u64 = 10_000;
+
+/// What a run does next.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Step {
+    /// Puts it on record.
+    Note(Fact),
+    /// Does it, and puts on record how that went.
+    Do(Effect),
+}
+
+#[derive(Debug, Clone, PartialEq)]
+pub enum Effect {
+    Open { task: TaskId, driving: bool, model: String, runtime: Option<String>, directory: PathBuf },
+    Ask { task: TaskId, session: SessionId, prompt: String },
+    Check { task: TaskId, commands: Vec<CommandCheck>, files: Vec<String>, directory: PathBuf },
+    MakeWorktree { place: String, number: u64, from: PathBuf },
+    LeaveWorktree { place: String, worktree: Worktree },
+}
+
+/// Whose effect it is. Each has at most one under way.
+#[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub enum Errand {
+    Task(TaskId),
+    Worktree(String),
+}
+
+impl Effect {
+    pub fn errand(&self) -> Errand {
+        match self {
+            Effect::Open { task, .. } | Effect::Ask { task, .. } | Effect::Check { task, .. } => {
+                Errand::Task(*task)
+            }
+            Effect::MakeWorktree { place, .. } | Effect::LeaveWorktree { place, .. } => {
+                Errand::Worktree(place.clone())
+            }
+        }
+    }
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "camelCase", tag = "state")]
+pub enum WorkStatus {
+    Running { task: TaskId },
+    Succeeded,
+    Failed,
+}
+
+/// A log that does not begin as the log of a run.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum NoRun {
+    #[error("the log does not begin with the start of a run")]
+    NoStart,
+    #[error("the entry of the run has no job or task \"{0}\"")]
+    NothingToDo(String),
+}
+
+#[derive(Debug, Clone)]
+pub struct State {
+    run: RunId,
+    order: RunOrder,
+    work: Work,
+    progress: Progress,
+    tasks: BTreeMap<TaskId, TaskRun>,
+    works: BTreeMap<WorkId, WorkStatus>,
+    worktrees: BTreeMap<String, Worktree>,
+    worktrees_made: u64,
+    tasks_started: u64,
+    previous: Option<String>,
+    crashed: Option<CrashError>,
+    turns: u64,
+    tokens: u64,
+    at_work: Duration,
+    last: Timestamp,
+    records: u64,
+    end: Option<RunEnd>,
+}
+
+impl State {
+    /// What the records tell.
+    pub fn fold<'a>(records: impl IntoIterator<Item = &'a Record>) -> Result<Self, NoRun> {
+        let mut records = records.into_iter();
+        let mut state = records.next().map_or(Err(NoRun::NoStart), Self::begin)?;
+        for record in records {
+            state.apply(record);
+        }
+        Ok(state)
+    }
+
+    /// A run that has just started.
+    pub fn begin(first: &Record) -> Result<Self, NoRun> {
+        let Fact::RunStarted { run, order } = &first.fact else { return Err(NoRun::NoStart) };
+        let work = order.work().ok_or_else(|| NoRun::NothingToDo(order.subject.name().to_owned()))?;
+        Ok(Self {
+            run: run.clone(),
+            order: order.clone(),
+            progress: Progress::begin(&work),
+            work,
+            tasks: BTreeMap::new(),
+            works: BTreeMap::new(),
+            worktrees: BTreeMap::new(),
+            worktrees_made: 0,
+            tasks_started: 0,
+            previous: None,
+            crashed: None,
+            turns: 0,
+            tokens: 0,
+            at_work: Duration::ZERO,
+            last: first.at,
+            records: 1,
+            end: None,
+        })
+    }
+
+    pub fn run(&self) -> &RunId {
+        &self.run
+    }
+
+    pub fn order(&self) -> &RunOrder {
+        &self.order
+    }
+
+    pub fn end(&self) -> Option<&RunEnd> {
+        self.end.as_ref()
+    }
+
+    /// The latest execution of each work.
+    pub fn works(&self) -> &BTreeMap<WorkId, WorkStatus> {
+        &self.works
+    }
+
+    /// Worktrees that were made and not left.
+    pub fn worktrees(&self) -> &BTreeMap<String, Worktree> {
+        &self.worktrees
+    }
+
+    pub fn turns(&self) -> u64 {
+        self.turns
+    }
+
+    pub fn tokens(&self) -> u64 {
+        self.tokens
+    }
+
+    pub fn next_seq(&self) -> u64 {
+        self.records
+    }
+
+    pub fn is_running(&self, task: TaskId) -> bool {
+        self.tasks.get(&task).is_some_and(|task| task.end().is_none())
+    }
+
+    /// How long it may still work, if that is limited.
+    pub fn time_left(&self, now: Timestamp) -> Option<Duration> {
+        let limit = Duration::from_secs(self.order.limits().seconds?);
+        Some(limit.saturating_sub(self.at_work + since(self.last, now)))
+    }
+
+    /// Whether another process can go on with it. A session that was borrowed is gone with its owner.
+    pub fn can_resume(&self) -> bool {
+        self.end.is_none() && self.borrowed().is_none()
+    }
+
+    fn borrowed(&self) -> Option<&SessionId> {
+        match &self.order.subject {
+            Subject::Job { .. } => None,
+            Subject::Task { borrowed_session, .. } => borrowed_session.as_ref(),
+        }
+    }
+
+    pub fn apply(&mut self, record: &Record) {
+        // The time in which no process was at work does not count.
+        if record.fact != Fact::RunResumed {
+            self.at_work += since(self.last, record.at);
+        }
+        self.last = record.at;
+        self.records = record.seq + 1;
+        let work = &self.work;
+        match &record.fact {
+            Fact::RunStarted { .. } => {}
+            Fact::RunResumed => self.tasks.values_mut().for_each(|task| task.apply(&record.fact)),
+            Fact::WorktreeMade { place, worktree } => {
+                self.worktrees_made += 1;
+                self.progress.apply(work, &Move::WorktreeMade(place, &worktree.directory));
+                self.worktrees.insert(place.clone(), worktree.clone());
+            }
+            Fact::WorktreeLeft { place, .. } => {
+                self.worktrees.remove(place);
+                self.progress.apply(work, &Move::WorktreeLeft(place));
+            }
+            Fact::WorktreeFailed { error, .. } => self.crashed = Some(error.clone()),
+            Fact::WorkStarted { work_id, task, directory, .. } => {
+                self.tasks_started += 1;
+                self.progress.apply(work, &Move::Started(*work_id));
+                self.works.insert(*work_id, WorkStatus::Running { task: *task });
+                if let Some(order) = self.task_order(*task, *work_id, directory.clone()) {
+                    self.tasks.insert(*task, TaskRun::new(order));
+                }
+            }
+            Fact::SessionStarted { task, .. }
+            | Fact::SessionRefused { task, .. }
+            | Fact::Prompted { task, .. }
+            | Fact::TurnEnded { task, .. }
+            | Fact::Checked { task, .. }
+            | Fact::Decided { task, .. }
+            | Fact::SessionStopped { task, .. }
+            | Fact::TaskStopped { task }
+            | Fact::TaskEnded { task, .. } => {
+                match &record.fact {
+                    Fact::Prompted { .. } => self.turns += 1,
+                    Fact::TurnEnded { tokens, .. } => self.tokens += tokens,
+                    _ => {}
+                }
+                if let Some(task) = self.tasks.get_mut(task) {
+                    task.apply(&record.fact);
+                }
+            }
+            Fact::WorkStopped { work_id, task, succeeded } => {
+                let status = if *succeeded { WorkStatus::Succeeded } else { WorkStatus::Failed };
+                self.works.insert(*work_id, status);
+                let Some(task) = self.tasks.remove(task) else { return };
+                self.previous = Some(task.name().to_owned());
+                match task.end() {
+                    Some(TaskEnd::Crashed { error }) => self.crashed = Some(error.clone()),
+                    _ => self.progress.apply(work, &Move::Stopped(*work_id, *succeeded)),
+                }
+            }
+            Fact::RunEnded { end } => self.end = Some(end.clone()),
+        }
+    }
+
+    fn task_order(&self, id: TaskId, work: WorkId, directory: PathBuf) -> Option<TaskOrder> {
+        let entry = &self.order.entry;
+        let reference = self.work.task(work)?;
+        let task = entry.tasks.get(&reference.task_id)?.clone();
+        let driving_model = entry.models.get(DRIVING).cloned().unwrap_or_default();
+        let named = reference.model_override.as_ref().or(task.model.as_ref());
+        let named = named.and_then(|model| entry.model_id(model)).map(str::to_owned);
+        let separate = task.criteria.as_ref().and_then(|criteria| criteria.run_condition_in_same_session);
+        let mode = match self.borrowed() {
+            Some(session) => Mode::Borrowing(session.clone()),
+            None if separate == Some(false) => Mode::Multi,
+            None => Mode::Single,
+        };
+        let borrowing = matches!(mode, Mode::Borrowing(_));
+        let model = named.clone().unwrap_or_else(|| driving_model.clone());
+        let input = &self.order.input;
+        let skip = matches!(self.order.subject, Subject::Task { skip_availability: true, .. });
+        Some(TaskOrder {
+            id,
+            work,
+            name: reference.task_id.clone(),
+            mode,
+            values: Values {
+                user_input: (!input.is_empty()).then(|| input.clone()),
+                // A borrowed session has a model of its own, which the task does not choose.
+                task_model: Some(if borrowing { named.unwrap_or_default() } else { model.clone() }),
+                ..Values::default()
+            },
+            model,
+            runtime: task.runtime.clone().or_else(|| self.order.runtime.clone()),
+            driving_model,
+            driving_runtime: self.order.runtime.clone(),
+            driving_retries: entry.driving_session_retries.clone(),
+            directory,
+            previous: self.previous.clone(),
+            check_availability: !borrowing && !skip,
+            task,
+        })
+    }
+
+    /// The next step of whoever is not at work already. `None` when there is nothing but to wait.
+    pub fn next(&self, busy: &BTreeSet<Errand>) -> Option<Step> {
+        let ended = |end: RunEnd| Some(Step::Note(Fact::RunEnded { end }));
+        if self.end.is_some() {
+            return None;
+        }
+        if let Some(error) = &self.crashed {
+            return ended(RunEnd::Failed { error: Some(error.clone()) });
+        }
+        match self.progress.result() {
+            Some(true) => return ended(RunEnd::Succeeded),
+            Some(false) => return ended(RunEnd::Failed { error: None }),
+            None => {}
+        }
+        for (id, task) in &self.tasks {
+            if let Some(end) = task.end() {
+                let (work_id, succeeded) = (task.work(), end.succeeded());
+                return Some(Step::Note(Fact::WorkStopped { work_id, task: *id, succeeded }));
+            }
+        }
+        for wish in self.progress.wishes(&self.order.working_directory) {
+            if let Some(step) = self.grant(wish, busy) {
+                return Some(step);
+            }
+        }
+        for task in
+            self.tasks.iter().filter(|(id, _)| !busy.contains(&Errand::Task(**id))).map(|(_, task)| task)
+        {
+            match task.next() {
+                Some(Step::Note(Fact::Prompted { .. })) if self.limit().is_some() => {
+                    return ended(RunEnd::LimitReached { limit: self.limit()? });
+                }
+                Some(step) => return Some(step),
+                None => {}
+            }
+        }
+        None
+    }
+
+    /// The limit that forbids another prompt.
+    fn limit(&self) -> Option<Limit> {
+        let limits = self.order.limits();
+        if limits.turns.is_some_and(|turns| self.turns >= turns) {
+            return Some(Limit::Turns);
+        }
+        limits.tokens.filter(|tokens| self.tokens >= *tokens).map(|_| Limit::Tokens)
+    }
+
+    fn grant(&self, wish: Wish, busy: &BTreeSet<Errand>) -> Option<Step> {
+        match wish {
+            Wish::Start { .. } if self.tasks.len() >= MAX_PARALLEL_TASKS => None,
+            Wish::Start { .. } if self.tasks_started >= MAX_TASKS => {
+                Some(Step::Note(Fact::RunEnded { end: RunEnd::LimitReached { limit: Limit::Tasks } }))
+            }
+            Wish::Start { work, directory } => {
+                let name = self.work.task(work)?.task_id.clone();
+                let task = TaskId(self.tasks_started);
+                Some(Step::Note(Fact::WorkStarted { work_id: work, task, name, directory }))
+            }
+            Wish::MakeWorktree { place, .. } | Wish::LeaveWorktree { place }
+                if busy.contains(&Errand::Worktree(place.clone())) =>
+            {
+                None
+            }
+            Wish::MakeWorktree { place, from } => {
+                Some(Step::Do(Effect::MakeWorktree { place, number: self.worktrees_made, from }))
+            }
+            Wish::LeaveWorktree { place } => {
+                let worktree = self.worktrees.get(&place)?.clone();
+                Some(Step::Do(Effect::LeaveWorktree { place, worktree }))
+            }
+        }
+    }
+}
+
+/// Clocks may be set back.
+fn since(earlier: Timestamp, later: Timestamp) -> Duration {
+    Duration::try_from(later.duration_since(earlier)).unwrap_or_default()
+}

@@ -1,0 +1,445 @@
+//! Runs on disk.
+//!
+//! ```text
+//! <root>/<run>/
+//!     run.jsonl        the records of the run, only ever appended to
+//!     sessions/        what agents said, one file of events per session
+//!     worktrees/       git worktrees that the run made
+//!     .lock            held by the process that carries the run out
+//! ```
+//!
+//! A record is one `write(2)` of a whole line, so it survives the death of the process. It survives a power cut from the
+//! next milestone on: the start and the end of the run and of each work are synced. An unfinished last line is cut off
+//! when the run is opened again; a line in the middle that is no record is an error, because a fold over the rest would
+//! be another run.
+
+use std::fs::{self, File, OpenOptions, TryLockError};
+use std::io::{self, BufRead, BufReader, Read, Seek, SeekFrom, Write};
+use std::path::{Path, PathBuf};
+
+use hangar_protocol::Event;
+use jiff::Timestamp;
+use serde::{Deserialize, Serialize};
+
+use crate::record::{Fact, Record, RunEnd, RunId, SessionId, Subject};
+
+/// Longest record: a prompt, or an entry at the start.
+pub const MAX_RECORD_BYTES: usize = 32 << 20;
+/// How much a run may write down about itself, and about one session.
+const MAX_LOG_BYTES: u64 = 512 << 20;
+/// How much of the end of a log is read to find its last record.
+const TAIL_BYTES: u64 = 64 << 10;
+/// Longest name of a run or a session.
+const MAX_NAME: usize = 128;
+
+const RECORDS: &str = "run.jsonl";
+const LOCK: &str = ".lock";
+
+#[derive(Debug, thiserror::Error)]
+pub enum StoreError {
+    #[error("there is no run {0}")]
+    NotFound(RunId),
+    #[error("run {0} is being carried out by another process")]
+    Busy(RunId),
+    #[error("line {line} of the log of run {run} is no record: {why}")]
+    Corrupt { run: RunId, line: usize, why: String },
+    #[error("the log of run {0} has grown to its limit")]
+    Full(RunId),
+    #[error("{doing} {}", path.display())]
+    Io { doing: &'static str, path: PathBuf, source: io::Error },
+}
+
+fn io_error<'a>(doing: &'static str, path: &'a Path) -> impl FnOnce(io::Error) -> StoreError + 'a {
+    move |source| StoreError::Io { doing, path: path.to_owned(), source }
+}
+
+/// Keeps runs.
+pub trait RunStore: Send + Sync {
+    /// Begins a log. Whoever has it is the only one who writes.
+    fn create(&self, run: &RunId) -> Result<Box<dyn RunLog>, StoreError>;
+
+    /// Takes over a log whose process is gone.
+    fn open(&self, run: &RunId) -> Result<(Vec<Record>, Box<dyn RunLog>), StoreError>;
+
+    /// Reads along, whoever writes.
+    fn read(&self, run: &RunId) -> Result<Vec<Record>, StoreError>;
+
+    /// The newest runs first.
+    fn list(&self, most: usize) -> Result<Vec<RunSummary>, StoreError>;
+}
+
+/// The log of one run, for its one writer.
+pub trait RunLog: Send {
+    fn append(&mut self, record: &Record) -> Result<(), StoreError>;
+
+    /// A log of what one session says.
+    fn session(&self, session: &SessionId) -> Result<Box<dyn EventLog>, StoreError>;
+
+    /// A directory for what the run makes beside its work.
+    fn scratch(&self) -> &Path;
+}
+
+pub trait EventLog: Send {
+    fn append(&mut self, event: &Event) -> Result<(), StoreError>;
+}
+
+/// A run as lists show it.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct RunSummary {
+    pub run: RunId,
+    pub subject: Subject,
+    pub working_directory: PathBuf,
+    #[serde(serialize_with = "iso")]
+    pub started: Timestamp,
+    /// When something was last put on record.
+    #[serde(serialize_with = "iso")]
+    pub last: Timestamp,
+    pub status: RunStatus,
+}
+
+fn iso<S: serde::Serializer>(at: &Timestamp, serializer: S) -> Result<S::Ok, S::Error> {
+    serializer.collect_str(&format_args!("{at:.3}"))
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub enum RunStatus {
+    Running,
+    /// Its process ended before it did.
+    Interrupted,
+    Succeeded,
+    Failed,
+    Canceled,
+    LimitReached,
+}
+
+impl std::fmt::Display for RunStatus {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.pad(match self {
+            RunStatus::Running => "running",
+            RunStatus::Interrupted => "interrupted",
+            RunStatus::Succeeded => "succeeded",
+            RunStatus::Failed => "failed",
+            RunStatus::Canceled => "canceled",
+            RunStatus::LimitReached => "limit reached",
+        })
+    }
+}
+
+impl From<&RunEnd> for RunStatus {
+    fn from(end: &RunEnd) -> Self {
+        match end {
+            RunEnd::Succeeded => RunStatus::Succeeded,
+            RunEnd::Failed { .. } => RunStatus::Failed,
+            RunEnd::Canceled => RunStatus::Canceled,
+            RunEnd::LimitReached { .. } => RunStatus::LimitReached,
+            RunEnd::Interrupted => RunStatus::Interrupted,
+        }
+    }
+}
+
+/// Runs in a directory.
+#[derive(Debug, Clone)]
+pub struct FileStore {
+    root: PathBuf,
+}
+
+impl FileStore {
+    pub fn new(root: PathBuf) -> Self {
+        Self { root }
+    }
+
+    fn dir(&self, run: &RunId) -> Result<PathBuf, StoreError> {
+        if is_name(&run.0) { Ok(self.root.join(&run.0)) } else { Err(StoreError::NotFound(run.clone())) }
+    }
+
+    /// What a session of a run said.
+    pub fn session_events(&self, run: &RunId, session: &SessionId) -> Result<Vec<Event>, StoreError> {
+        let path = session_path(&self.dir(run)?, session).ok_or_else(|| StoreError::NotFound(run.clone()))?;
+        let mut text = String::new();
+        match File::open(&path) {
+            Ok(file) => {
+                file.take(MAX_LOG_BYTES).read_to_string(&mut text).map_err(io_error("reading", &path))?;
+            }
+            Err(error) if error.kind() == io::ErrorKind::NotFound => {}
+            Err(error) => return Err(io_error("opening", &path)(error)),
+        }
+        Ok(text.lines().filter_map(|line| Event::parse(line).ok()).collect())
+    }
+
+    fn summary(&self, run: RunId) -> Option<RunSummary> {
+        let dir = self.dir(&run).ok()?;
+        let mut file = File::open(dir.join(RECORDS)).ok()?;
+        let mut line = Vec::new();
+        let mut start = BufReader::new(&mut file).take(MAX_RECORD_BYTES as u64);
+        start.read_until(b'\n', &mut line).ok()?;
+        let first: First = serde_json::from_slice(&line).ok()?;
+        let started = first.at.parse().ok()?;
+        let last = last_line(&mut file).and_then(|line| serde_json::from_slice::<Last>(&line).ok());
+        let ended = last.as_ref().and_then(|last| last.end.as_ref());
+        let status = match ended {
+            Some(end) => RunStatus::from(end),
+            None if is_locked(&dir) => RunStatus::Running,
+            None => RunStatus::Interrupted,
+        };
+        let last = last.and_then(|last| last.at.parse().ok()).unwrap_or(started);
+        let First { order: FirstOrder { subject, working_directory }, .. } = first;
+        Some(RunSummary { run, subject, working_directory, started, last, status })
+    }
+}
+
+/// Of the first record, what lists show.
+#[derive(Deserialize)]
+struct First {
+    at: String,
+    order: FirstOrder,
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct FirstOrder {
+    subject: Subject,
+    working_directory: PathBuf,
+}
+
+/// Of the last record, whether it is the end.
+#[derive(Deserialize)]
+struct Last {
+    at: String,
+    #[serde(default, deserialize_with = "end_of_run")]
+    end: Option<RunEnd>,
+}
+
+/// Other records have an `end` too, of a turn or of a task.
+fn end_of_run<'de, D: serde::Deserializer<'de>>(deserializer: D) -> Result<Option<RunEnd>, D::Error> {
+    let value = serde_json::Value::deserialize(deserializer)?;
+    Ok(serde_json::from_value(value).ok())
+}
+
+impl RunStore for FileStore {
+    fn create(&self, run: &RunId) -> Result<Box<dyn RunLog>, StoreError> {
+        let dir = self.dir(run)?;
+        ensure_dir(&dir.join("sessions"))?;
+        let lock = Lock::take(&dir, run)?;
+        let path = dir.join(RECORDS);
+        let file =
+            private().append(true).create_new(true).open(&path).map_err(io_error("creating", &path))?;
+        // The name of a new file is safe only with its directory.
+        sync_dir(&dir)?;
+        sync_dir(&self.root)?;
+        Ok(Box::new(FileLog { run: run.clone(), dir, file, path, length: 0, _lock: lock }))
+    }
+
+    fn open(&self, run: &RunId) -> Result<(Vec<Record>, Box<dyn RunLog>), StoreError> {
+        let dir = self.dir(run)?;
+        let path = dir.join(RECORDS);
+        if !path.is_file() {
+            return Err(StoreError::NotFound(run.clone()));
+        }
+        let lock = Lock::take(&dir, run)?;
+        let (records, length) = read_records(&path, run)?;
+        let file = private().append(true).open(&path).map_err(io_error("opening", &path))?;
+        file.set_len(length).map_err(io_error("mending", &path))?;
+        Ok((records, Box::new(FileLog { run: run.clone(), dir, file, path, length, _lock: lock })))
+    }
+
+    fn read(&self, run: &RunId) -> Result<Vec<Record>, StoreError> {
+        Ok(read_records(&self.dir(run)?.join(RECORDS), run)?.0)
+    }
+
+    fn list(&self, most: usize) -> Result<Vec<RunSummary>, StoreError> {
+        let entries = match fs::read_dir(&self.root) {
+            Ok(entries) => entries,
+            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Vec::new()),
+            Err(error) => return Err(io_error("listing", &self.root)(error)),
+        };
+        let mut runs: Vec<RunId> =
+            entries.flatten().filter_map(|entry| entry.file_name().into_string().ok()).map(RunId).collect();
+        runs.sort_unstable_by(|a, b| b.cmp(a));
+        Ok(runs.into_iter().filter_map(|run| self.summary(run)).take(most).collect())
+    }
+}
+
+struct FileLog {
+    run: RunId,
+    dir: PathBuf,
+    path: PathBuf,
+    file: File,
+    length: u64,
+    _lock: Lock,
+}
+
+impl RunLog for FileLog {
+    fn append(&mut self, record: &Record) -> Result<(), StoreError> {
+        self.length = append_line(&mut self.file, &self.path, self.length, record, &self.run)?;
+        if is_milestone(&record.fact) {
+            self.file.sync_data().map_err(io_error("syncing", &self.path))?;
+        }
+        Ok(())
+    }
+
+    fn session(&self, session: &SessionId) -> Result<Box<dyn EventLog>, StoreError> {
+        let Some(path) = session_path(&self.dir, session) else {
+            let why = io::Error::new(io::ErrorKind::InvalidInput, "the id of the session is no file name");
+            return Err(io_error("opening the log of a session in", &self.dir)(why));
+        };
+        let file = private().append(true).create(true).open(&path).map_err(io_error("opening", &path))?;
+        let length = file.metadata().map_err(io_error("opening", &path))?.len();
+        Ok(Box::new(FileEvents { run: self.run.clone(), file, path, length }))
+    }
+
+    fn scratch(&self) -> &Path {
+        &self.dir
+    }
+}
+
+struct FileEvents {
+    run: RunId,
+    path: PathBuf,
+    file: File,
+    length: u64,
+}
+
+impl EventLog for FileEvents {
+    fn append(&mut self, event: &Event) -> Result<(), StoreError> {
+        self.length = append_line(&mut self.file, &self.path, self.length, event, &self.run)?;
+        Ok(())
+    }
+}
+
+/// Appends a line or nothing of it, and gives the new length.
+fn append_line(
+    file: &mut File,
+    path: &Path,
+    length: u64,
+    line: &impl Serialize,
+    run: &RunId,
+) -> Result<u64, StoreError> {
+    let mut bytes = serde_json::to_vec(line).map_err(|error| io_error("writing", path)(error.into()))?;
+    bytes.push(b'\n');
+    let after = length + bytes.len() as u64;
+    if bytes.len() > MAX_RECORD_BYTES || after > MAX_LOG_BYTES {
+        return Err(StoreError::Full(run.clone()));
+    }
+    match file.write_all(&bytes) {
+        Ok(()) => Ok(after),
+        Err(error) => {
+            // Half a line would swallow the next one. If even this fails, opening the run again mends it.
+            let _ = file.set_len(length);
+            Err(io_error("writing", path)(error))
+        }
+    }
+}
+
+fn is_milestone(fact: &Fact) -> bool {
+    match fact {
+        Fact::RunStarted { .. }
+        | Fact::RunResumed
+        | Fact::WorktreeMade { .. }
+        | Fact::WorkStarted { .. }
+        | Fact::WorkStopped { .. }
+        | Fact::RunEnded { .. } => true,
+        Fact::WorktreeLeft { .. }
+        | Fact::WorktreeFailed { .. }
+        | Fact::SessionStarted { .. }
+        | Fact::SessionRefused { .. }
+        | Fact::Prompted { .. }
+        | Fact::TurnEnded { .. }
+        | Fact::Checked { .. }
+        | Fact::Decided { .. }
+        | Fact::SessionStopped { .. }
+        | Fact::TaskStopped { .. }
+        | Fact::TaskEnded { .. } => false,
+    }
+}
+
+/// The records of a log, and how long the part of it is that holds them.
+fn read_records(path: &Path, run: &RunId) -> Result<(Vec<Record>, u64), StoreError> {
+    let file = match File::open(path) {
+        Ok(file) => file,
+        Err(error) if error.kind() == io::ErrorKind::NotFound => {
+            return Err(StoreError::NotFound(run.clone()));
+        }
+        Err(error) => return Err(io_error("opening", path)(error)),
+    };
+    let mut reader = BufReader::new(file.take(MAX_LOG_BYTES));
+    let (mut records, mut length, mut line) = (Vec::new(), 0, Vec::new());
+    loop {
+        line.clear();
+        let read = reader.read_until(b'\n', &mut line).map_err(io_error("reading", path))?;
+        if read == 0 || !line.ends_with(b"\n") {
+            return Ok((records, length));
+        }
+        let record = serde_json::from_slice(&line).map_err(|error| StoreError::Corrupt {
+            run: run.clone(),
+            line: records.len() + 1,
+            why: error.to_string(),
+        })?;
+        records.push(record);
+        length += read as u64;
+    }
+}
+
+fn last_line(file: &mut File) -> Option<Vec<u8>> {
+    let length = file.seek(SeekFrom::End(0)).ok()?;
+    file.seek(SeekFrom::Start(length.saturating_sub(TAIL_BYTES))).ok()?;
+    let mut tail = Vec::new();
+    file.take(TAIL_BYTES).read_to_end(&mut tail).ok()?;
+    let whole = tail.iter().rposition(|byte| *byte == b'\n')?;
+    let start = tail[..whole].iter().rposition(|byte| *byte == b'\n').map_or(0, |at| at + 1);
+    Some(tail[start..whole].to_vec())
+}
+
+/// The lock of a run. It ends with its process, however that ends.
+struct Lock(File);
+
+impl Lock {
+    fn take(dir: &Path, run: &RunId) -> Result<Self, StoreError> {
+        let path = dir.join(LOCK);
+        let opened = private().read(true).write(true).create(true).truncate(false).open(&path);
+        let file = opened.map_err(io_error("opening", &path))?;
+        match file.try_lock() {
+            Ok(()) => Ok(Self(file)),
+            Err(TryLockError::WouldBlock) => Err(StoreError::Busy(run.clone())),
+            Err(TryLockError::Error(error)) => Err(io_error("locking", &path)(error)),
+        }
+    }
+}
+
+impl Drop for Lock {
+    fn drop(&mut self) {
+        // A child that is just being started shares the open file until it runs its program.
+        let _ = self.0.unlock();
+    }
+}
+
+fn is_locked(dir: &Path) -> bool {
+    File::open(dir.join(LOCK))
+        .is_ok_and(|file| matches!(file.try_lock_shared(), Err(TryLockError::WouldBlock)))
+}
+
+fn is_name(name: &str) -> bool {
+    let plain = |c: char| c.is_ascii_alphanumeric() || c == '-' || c == '_';
+    !name.is_empty() && name.len() <= MAX_NAME && name.chars().all(plain)
+}
+
+fn session_path(dir: &Path, session: &SessionId) -> Option<PathBuf> {
+    is_name(&session.0).then(|| dir.join("sessions").join(format!("{session}.jsonl")))
+}
+
+fn private() -> OpenOptions {
+    let mut options = OpenOptions::new();
+    std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
+    options
+}
+
+fn ensure_dir(path: &Path) -> Result<(), StoreError> {
+    let mut builder = fs::DirBuilder::new();
+    std::os::unix::fs::DirBuilderExt::mode(&mut builder, 0o700);
+    builder.recursive(true).create(path).map_err(io_error("creating", path))
+}
+
+fn sync_dir(path: &Path) -> Result<(), StoreError> {
+    File::open(path).and_then(|dir| dir.sync_all()).map_err(io_error("syncing", path))
+}

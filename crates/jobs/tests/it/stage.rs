@@ -1,0 +1,204 @@
+//! One run on a stage: an entry, a script, and what came of it.
+
+use std::collections::HashMap;
+use std::path::Path;
+use std::sync::atomic::{AtomicI64, Ordering};
+use std::sync::{Arc, Mutex};
+
+use expect_test::Expect;
+use hangar_jobs::driver::{Audience, Notice, Running, Workshop};
+use hangar_jobs::entry::Entry;
+use hangar_jobs::read::{Format, read_entry};
+use hangar_jobs::record::{Fact, Record, RunId, RunOrder, SessionId, Subject, TaskEnd, TurnReport};
+use hangar_jobs::store::FileStore;
+use hangar_jobs::validate::validate_entry;
+use jiff::Timestamp;
+use tokio::sync::watch;
+
+use crate::fake::{Fake, Script};
+
+/// Models and tasks that most tests use. Every task is `@name` to the script.
+pub(crate) const TASKS: &str = "
+models: { driving: drv, coding: cod }
+tasks:
+  a: { model: { category: coding }, prompt: '@a', requireUserInput: false }
+  b: { model: { category: coding }, prompt: '@b', requireUserInput: false }
+  c: { model: { category: coding }, prompt: '@c', requireUserInput: false }
+  fails:
+    model: { category: coding }
+    prompt: '@fails'
+    requireUserInput: false
+    criteria: { toolExecuted: [job_boolean_true], failureAction: { retryTimes: 0 } }
+  asks:
+    model: { category: coding }
+    prompt: '@asks'
+    requireUserInput: false
+    criteria: { toolExecuted: [job_boolean_true], failureAction: { retryTimes: 0 } }
+";
+
+pub(crate) struct Stage {
+    pub(crate) place: tempfile::TempDir,
+    pub(crate) workshop: Arc<Workshop>,
+    pub(crate) heard: Arc<Heard>,
+}
+
+/// What was heard, and a way to wait for it.
+pub(crate) struct Heard {
+    lines: Mutex<(Trace, Vec<String>)>,
+    changed: watch::Sender<usize>,
+}
+
+impl Audience for Heard {
+    fn hear(&self, _: &RunId, notice: Notice<'_>) {
+        let mut lines = self.lines.lock().unwrap();
+        let (trace, all) = &mut *lines;
+        if let Notice::Record(record) = notice {
+            all.extend(trace.line(record));
+        }
+        let length = all.len();
+        self.changed.send_replace(length);
+    }
+}
+
+impl Heard {
+    pub(crate) fn lines(&self) -> Vec<String> {
+        self.lines.lock().unwrap().1.clone()
+    }
+
+    pub(crate) async fn until(&self, line: &str) {
+        let mut changed = self.changed.subscribe();
+        changed.wait_for(|_| self.lines().iter().any(|heard| heard == line)).await.unwrap();
+    }
+}
+
+/// A clock that moves on by itself: no test depends on how long anything takes.
+fn now() -> Timestamp {
+    static MILLIS: AtomicI64 = AtomicI64::new(1_800_000_000_000);
+    Timestamp::from_millisecond(MILLIS.fetch_add(1, Ordering::Relaxed)).unwrap()
+}
+
+pub(crate) fn entry(yaml: &str) -> Entry {
+    read_entry(yaml, Format::Yaml, "test:").unwrap()
+}
+
+pub(crate) fn order(yaml: &str, subject: Subject, directory: &Path) -> RunOrder {
+    RunOrder {
+        subject,
+        input: "the input".to_owned(),
+        working_directory: directory.to_owned(),
+        runtime: None,
+        entry: Arc::new(validate_entry(entry(yaml), "test:").unwrap()),
+    }
+}
+
+pub(crate) fn job(name: &str) -> Subject {
+    Subject::Job { name: name.to_owned() }
+}
+
+impl Stage {
+    pub(crate) fn new(script: &str) -> Self {
+        Self::with(Arc::new(Script::parse(script)))
+    }
+
+    pub(crate) fn with(script: Arc<Script>) -> Self {
+        let place = tempfile::tempdir().unwrap();
+        std::fs::create_dir(place.path().join("repo")).unwrap();
+        let (changed, _) = watch::channel(0);
+        let heard = Arc::new(Heard { lines: Mutex::default(), changed });
+        let workshop = Arc::new(Workshop {
+            runtimes: vec![
+                Arc::new(Fake::new("fake", Arc::clone(&script))),
+                Arc::new(Fake::new("other", script)),
+            ],
+            store: Arc::new(FileStore::new(place.path().join("runs"))),
+            audience: heard.clone(),
+            job_tools: Some("{}".to_owned()),
+            now,
+        });
+        Self { place, workshop, heard }
+    }
+
+    pub(crate) fn repo(&self) -> std::path::PathBuf {
+        self.place.path().join("repo")
+    }
+
+    pub(crate) fn store(&self) -> FileStore {
+        FileStore::new(self.place.path().join("runs"))
+    }
+
+    pub(crate) fn start(&self, yaml: &str, name: &str) -> Running {
+        self.workshop.start(order(yaml, job(name), &self.repo())).unwrap()
+    }
+
+    /// What was heard, with the paths of the stage taken out.
+    pub(crate) fn trace(&self) -> String {
+        let text = self.heard.lines().join("\n") + "\n";
+        text.replace(&self.place.path().display().to_string(), "PLACE")
+    }
+}
+
+/// Runs the job `j` to its end.
+pub(crate) async fn check(yaml: &str, script: &str, expected: Expect) {
+    let stage = Stage::new(script);
+    stage.start(yaml, "j").to_end().await.unwrap();
+    expected.assert_eq(&stage.trace());
+}
+
+/// The trace of a run of the job `j` without prompts and sessions.
+pub(crate) async fn works(yaml: &str, script: &str) -> String {
+    let stage = Stage::new(script);
+    stage.start(yaml, "j").to_end().await.unwrap();
+    let lines = stage.heard.lines();
+    let kept = lines.iter().filter_map(|line| {
+        line.strip_prefix("work ").or_else(|| line.starts_with("run ").then_some(line.as_str()))
+    });
+    kept.collect::<Vec<_>>().join(", ")
+}
+
+/// Records as people read them, with sessions counted.
+#[derive(Default)]
+pub(crate) struct Trace {
+    sessions: HashMap<SessionId, usize>,
+}
+
+impl Trace {
+    fn name(&mut self, session: &SessionId) -> String {
+        let next = self.sessions.len() + 1;
+        format!("s{}", self.sessions.entry(session.clone()).or_insert(next))
+    }
+
+    pub(crate) fn line(&mut self, record: &Record) -> Option<String> {
+        Some(match &record.fact {
+            Fact::RunStarted { .. } | Fact::Checked { .. } => return None,
+            Fact::RunResumed => "run resumed".to_owned(),
+            Fact::WorktreeMade { place, .. } => format!("worktree {place} made"),
+            Fact::WorktreeLeft { place, kept } => format!("worktree {place} left, kept: {kept}"),
+            Fact::WorktreeFailed { place, .. } => format!("worktree {place} failed"),
+            Fact::WorkStarted { work_id, name, .. } => format!("work {} started: {name}", work_id.0),
+            Fact::SessionStarted { session, driving, model, .. } => {
+                let what = if *driving { "driving" } else { "task" };
+                format!("{} started: {what} on {model}", self.name(session))
+            }
+            Fact::SessionRefused { error, .. } => format!("no session: {error}"),
+            Fact::Prompted { session, prompt, .. } => format!("{} <- {prompt:?}", self.name(session)),
+            Fact::TurnEnded { end: TurnReport::Completed { .. }, .. } => return None,
+            Fact::TurnEnded { end: TurnReport::Crashed { error }, session, .. } => {
+                format!("{} crashed: {error}", self.name(session))
+            }
+            Fact::Decided { reason, .. } => reason.clone(),
+            Fact::SessionStopped { session, succeeded, .. } => {
+                format!("{} stopped: {succeeded}", self.name(session))
+            }
+            Fact::TaskStopped { task } => format!("{task} stopped from outside"),
+            Fact::TaskEnded { task, end } => match end {
+                TaskEnd::Succeeded => format!("{task} succeeded"),
+                TaskEnd::Failed => format!("{task} failed"),
+                TaskEnd::Crashed { .. } => format!("{task} failed, with an error"),
+            },
+            Fact::WorkStopped { work_id, succeeded, .. } => {
+                format!("work {} stopped: {succeeded}", work_id.0)
+            }
+            Fact::RunEnded { end } => format!("run {end}"),
+        })
+    }
+}
