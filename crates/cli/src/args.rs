@@ -81,6 +81,11 @@ pub(crate) enum Subcommands {
     Run(Box<crate::runtimes::args::RunWithArgs>),
     /// Show the agents that `run` can use, or prove what they can do
     Runtimes(crate::runtimes::args::RuntimesArgs),
+    /// Run jobs: trees of tasks for agents, from a file
+    Job {
+        #[command(subcommand)]
+        command: crate::jobs::args::JobCommand,
+    },
     /// Check providers, credentials, the home folder and the tools on this machine
     Doctor(DoctorArgs),
     /// Show which parts of Hangar are on

@@ -8,6 +8,7 @@ mod compose;
 mod custom;
 mod exit;
 mod headless;
+mod jobs;
 mod just_in_time;
 mod logging;
 mod mcp;
@@ -95,6 +96,7 @@ fn dispatch(cli: Cli) -> Result<Exit> {
         Some(Subcommands::Runtimes(args)) => runtimes::commands::run(&settings, args),
         Some(Subcommands::Sessions { command }) => commands::sessions::run(&settings, command),
         Some(Subcommands::Features(args)) => commands::features::run(&settings, &args),
+        Some(Subcommands::Job { command }) => jobs::run(&settings, command),
         Some(Subcommands::Doctor(args)) => commands::doctor::run(&settings, &args),
     }
 }

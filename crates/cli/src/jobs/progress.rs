@@ -1,0 +1,75 @@
+//! What a run shows while it is under way: every record and event as JSON lines, or a line for people where something
+//! happened that they wait for.
+
+use std::io::{self, Write};
+
+use hangar_jobs::driver::{Audience, Notice};
+use hangar_jobs::record::{Fact, Record, RunId};
+use serde::Serialize;
+
+use crate::args::OutputFormat;
+
+pub(super) struct Shown {
+    format: OutputFormat,
+}
+
+impl Shown {
+    pub(super) fn new(format: OutputFormat) -> Self {
+        Self { format }
+    }
+}
+
+/// An event of a session, in the stream of the run that the session works for.
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+struct SessionEvent<'a> {
+    #[serde(rename = "type")]
+    kind: &'static str,
+    task: hangar_jobs::record::TaskId,
+    session: &'a hangar_jobs::record::SessionId,
+    event: &'a hangar_protocol::Event,
+}
+
+impl Audience for Shown {
+    fn hear(&self, _: &RunId, notice: Notice<'_>) {
+        let line = match (self.format, notice) {
+            (OutputFormat::Json, Notice::Record(record)) => serde_json::to_string(record).ok(),
+            (OutputFormat::Json, Notice::Event { task, session, event }) => {
+                serde_json::to_string(&SessionEvent { kind: "sessionEvent", task, session, event }).ok()
+            }
+            (OutputFormat::Text, Notice::Record(record)) => told(record),
+            (OutputFormat::Text, Notice::Event { .. }) => None,
+        };
+        if let Some(line) = line {
+            // A reader that went away does not end the work.
+            let _ = writeln!(io::stdout().lock(), "{line}");
+        }
+    }
+}
+
+/// A record in a line, if people wait for it.
+pub(super) fn told(record: &Record) -> Option<String> {
+    let time = record.at.strftime("%H:%M:%S");
+    let what = match &record.fact {
+        Fact::RunStarted { run, order } => format!("run {run}: {}", order.subject.name()),
+        Fact::RunResumed => "resumed".to_owned(),
+        Fact::WorktreeMade { worktree, .. } => format!("worktree {}", worktree.root.display()),
+        Fact::WorktreeLeft { place, kept: true } => format!("worktree of {place} has changes and stays"),
+        Fact::WorktreeFailed { error, .. } => format!("no worktree: {error}"),
+        Fact::WorkStarted { task, name, .. } => format!("{task} {name} started"),
+        Fact::SessionStarted { task, session, model, .. } => format!("{task} session {session} on {model}"),
+        Fact::SessionRefused { task, error } => format!("{task} no session: {error}"),
+        Fact::Decided { task, reason, .. } => format!("{task} {reason}"),
+        Fact::TaskStopped { task } => format!("{task} stopped"),
+        Fact::WorkStopped { task, succeeded: true, .. } => format!("{task} \u{2714}"),
+        Fact::WorkStopped { task, succeeded: false, .. } => format!("{task} \u{2718}"),
+        Fact::RunEnded { end } => format!("run {end}"),
+        Fact::WorktreeLeft { kept: false, .. }
+        | Fact::Prompted { .. }
+        | Fact::TurnEnded { .. }
+        | Fact::Checked { .. }
+        | Fact::SessionStopped { .. }
+        | Fact::TaskEnded { .. } => return None,
+    };
+    Some(format!("{time}  {what}"))
+}

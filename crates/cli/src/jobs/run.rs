@@ -1,0 +1,94 @@
+//! A run from the command line: carried out, shown, and stopped by a signal.
+
+use std::sync::Arc;
+
+use anyhow::{Context, Result, bail};
+use hangar_jobs::driver::{Running, Workshop};
+use hangar_jobs::mcp;
+use hangar_jobs::record::{RunEnd, RunId, RunOrder, Subject};
+use hangar_runtimes::runtime::Runtime;
+use hangar_runtimes::surroundings::Surroundings;
+use tokio::signal::unix::{SignalKind, signal};
+
+use super::args::{ResumeArgs, RunArgs};
+use super::progress::Shown;
+use crate::args::OutputFormat;
+use crate::exit::Exit;
+use crate::output::remark;
+use crate::settings::Settings;
+
+pub(super) fn run(settings: &Settings, args: RunArgs) -> Result<Exit> {
+    let entry = super::read(&args.file)?;
+    let Some(job) = entry.jobs.get(&args.name) else {
+        let names: Vec<&str> = entry.jobs.keys().map(String::as_str).collect();
+        bail!("{} has no job `{}`; it has {}", args.file.display(), args.name, names.join(", "));
+    };
+    if job.require_user_input == Some(true) && args.input.trim().is_empty() {
+        bail!("the job `{}` asks what to do: --input \"...\"", args.name);
+    }
+    let directory = args.directory.unwrap_or_else(|| ".".into());
+    let working_directory = std::path::absolute(&directory)
+        .and_then(std::fs::canonicalize)
+        .with_context(|| format!("the working directory {}", directory.display()))?;
+    let order = RunOrder {
+        subject: Subject::Job { name: args.name },
+        input: args.input,
+        working_directory,
+        runtime: args.runtime,
+        entry,
+    };
+    carry_out(settings, args.output_format, |workshop| Ok(workshop.start(order)?))
+}
+
+pub(super) fn resume(settings: &Settings, args: ResumeArgs) -> Result<Exit> {
+    let run = RunId(args.run);
+    carry_out(settings, args.output_format, |workshop| Ok(workshop.resume(&run)?))
+}
+
+fn carry_out(
+    settings: &Settings,
+    format: OutputFormat,
+    begin: impl FnOnce(&Arc<Workshop>) -> Result<Running>,
+) -> Result<Exit> {
+    let program = std::env::current_exe().context("finding the program itself")?;
+    let workshop = Arc::new(Workshop {
+        runtimes: agents(settings),
+        store: Arc::new(super::store(settings)),
+        audience: Arc::new(Shown::new(format)),
+        job_tools: Some(mcp::configuration(&program.to_string_lossy(), &["job", "tools"])),
+        now: jiff::Timestamp::now,
+    });
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
+    runtime.block_on(async {
+        let running = begin(&workshop)?;
+        let (run, controls) = (running.run().clone(), running.controls());
+        let mut interrupt = signal(SignalKind::interrupt()).context("cannot catch SIGINT")?;
+        let mut terminate = signal(SignalKind::terminate()).context("cannot catch SIGTERM")?;
+        let to_end = running.to_end();
+        tokio::pin!(to_end);
+        let end = tokio::select! {
+            end = &mut to_end => end,
+            _ = interrupt.recv() => { controls.stop().await; to_end.await }
+            _ = terminate.recv() => { controls.stop().await; to_end.await }
+        };
+        let end = end.with_context(|| {
+            format!("the run stopped; go on with it: {} job resume {run}", settings.program)
+        })?;
+        if end == RunEnd::Succeeded {
+            return Ok(Exit::Done);
+        }
+        remark(&format!("error: the run {end}"));
+        Ok(Exit::Failed)
+    })
+}
+
+/// The agents that this machine could use.
+fn agents(settings: &Settings) -> Vec<Arc<dyn Runtime>> {
+    let surroundings = Arc::new(Surroundings {
+        vars: settings.vars().clone(),
+        home: settings.var("HOME").unwrap_or("/").into(),
+        programs: std::collections::BTreeMap::new(),
+        now: jiff::Timestamp::now,
+    });
+    hangar_runtimes::agents::all(&surroundings)
+}
