@@ -120,7 +120,7 @@ impl Progress {
     pub(crate) fn apply(&mut self, work: &Work, moved: &Move<'_>) {
         match moved {
             Move::WorktreeMade(place, path) if *place == self.place => {
-                self.tree = Tree::Made((*path).to_owned())
+                self.tree = Tree::Made((*path).to_owned());
             }
             Move::WorktreeLeft(place) if *place == self.place => self.tree = Tree::Parents,
             Move::Started(_) | Move::Stopped(..) | Move::WorktreeMade(..) | Move::WorktreeLeft(_) => {}

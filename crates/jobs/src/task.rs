@@ -6,7 +6,7 @@
 use std::path::PathBuf;
 
 use crate::decision::{Decision, names};
-use crate::entry::{Criteria, DrivingRetry, Task, WorkId};
+use crate::entry::{Criteria, DrivingRetry, Task, ToolName, WorkId};
 use crate::prompt::{Prompt, Values, expand_dynamic};
 use crate::record::{CheckFailure, CrashError, Fact, SessionId, TaskEnd, TaskId, TurnReport};
 use crate::state::{Effect, Step};
@@ -371,7 +371,7 @@ impl TaskRun {
             && (self.order.mode != Mode::Multi || self.sessions.is_empty())
         {
             let wanted = self.criteria().and_then(|criteria| criteria.tool_executed.as_ref());
-            let wanted = wanted.into_iter().flatten().filter_map(|tool| tool.known());
+            let wanted = wanted.into_iter().flatten().filter_map(ToolName::known);
             let missing = wanted.filter(|tool| !round.tools.contains(tool)).collect();
             self.judgement = Judgement { missing, ..Judgement::default() };
             self.stage = Stage::Judging;

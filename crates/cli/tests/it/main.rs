@@ -11,6 +11,7 @@ mod context;
 mod custom;
 mod mcp;
 mod mechanisms;
+mod jobs;
 mod model_view;
 mod questions;
 mod runtimes;
