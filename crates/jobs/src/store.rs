@@ -16,6 +16,7 @@
 use std::fs::{self, File, OpenOptions, TryLockError};
 use std::io::{self, BufRead, BufReader, Read, Seek, SeekFrom, Write};
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
 use hangar_protocol::Event;
 use jiff::Timestamp;
@@ -31,6 +32,13 @@ const MAX_LOG_BYTES: u64 = 512 << 20;
 const TAIL_BYTES: u64 = 64 << 10;
 /// Longest name of a run or a session.
 const MAX_NAME: usize = 128;
+
+/// A process that was killed while it started a child leaves its lock with that child until the child runs its program,
+/// which is a matter of milliseconds.
+const AFTERLIFE: Duration = Duration::from_secs(2);
+const AFTERLIFE_STEP: Duration = Duration::from_millis(5);
+/// Longest process id that is worth reading.
+const PID_BYTES: u64 = 16;
 
 const RECORDS: &str = "run.jsonl";
 const LOCK: &str = ".lock";
@@ -391,18 +399,29 @@ fn last_line(file: &mut File) -> Option<Vec<u8>> {
     Some(tail[start..whole].to_vec())
 }
 
-/// The lock of a run. It ends with its process, however that ends.
+/// The lock of a run. It ends with its process, however that ends, and says which process that is.
 struct Lock(File);
 
 impl Lock {
     fn take(dir: &Path, run: &RunId) -> Result<Self, StoreError> {
         let path = dir.join(LOCK);
-        let opened = private().read(true).write(true).create(true).truncate(false).open(&path);
-        let file = opened.map_err(io_error("opening", &path))?;
-        match file.try_lock() {
-            Ok(()) => Ok(Self(file)),
-            Err(TryLockError::WouldBlock) => Err(StoreError::Busy(run.clone())),
-            Err(TryLockError::Error(error)) => Err(io_error("locking", &path)(error)),
+        let mut waited = Duration::ZERO;
+        loop {
+            let opened = private().read(true).write(true).create(true).truncate(false).open(&path);
+            let mut file = opened.map_err(io_error("opening", &path))?;
+            match file.try_lock() {
+                Ok(()) => {
+                    let written = file.set_len(0).and_then(|()| writeln!(file, "{}", std::process::id()));
+                    written.map_err(io_error("writing", &path))?;
+                    return Ok(Self(file));
+                }
+                Err(TryLockError::WouldBlock) if waited < AFTERLIFE && holder_is_gone(&mut file) => {
+                    std::thread::sleep(AFTERLIFE_STEP);
+                    waited += AFTERLIFE_STEP;
+                }
+                Err(TryLockError::WouldBlock) => return Err(StoreError::Busy(run.clone())),
+                Err(TryLockError::Error(error)) => return Err(io_error("locking", &path)(error)),
+            }
         }
     }
 }
@@ -415,8 +434,21 @@ impl Drop for Lock {
 }
 
 fn is_locked(dir: &Path) -> bool {
-    File::open(dir.join(LOCK))
-        .is_ok_and(|file| matches!(file.try_lock_shared(), Err(TryLockError::WouldBlock)))
+    let Ok(mut file) = File::open(dir.join(LOCK)) else { return false };
+    matches!(file.try_lock_shared(), Err(TryLockError::WouldBlock)) && !holder_is_gone(&mut file)
+}
+
+/// Whether the process that took the lock has certainly ended. A zombie has: only its parent has not looked yet.
+fn holder_is_gone(file: &mut File) -> bool {
+    let mut pid = String::new();
+    if file.take(PID_BYTES).read_to_string(&mut pid).is_err() || pid.trim().parse::<u32>().is_err() {
+        return false;
+    }
+    match fs::read_to_string(format!("/proc/{}/stat", pid.trim())) {
+        Ok(stat) => stat.rsplit(')').next().is_some_and(|rest| rest.trim_start().starts_with('Z')),
+        // Where there is no such file system nothing is known, and nothing is waited for.
+        Err(error) => error.kind() == io::ErrorKind::NotFound && Path::new("/proc/self/stat").exists(),
+    }
 }
 
 fn is_name(name: &str) -> bool {
