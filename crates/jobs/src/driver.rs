@@ -56,6 +56,10 @@ pub enum StartError {
     Store(#[from] StoreError),
     #[error("there is no agent \"{0}\"")]
     UnknownRuntime(String),
+    #[error(
+        "agent \"{runtime}\" takes no MCP servers, so it cannot be given the job tools that task \"{task}\" needs"
+    )]
+    WithoutJobTools { runtime: String, task: String },
     #[error("run {0} has ended")]
     Ended(RunId),
     #[error("run {0} worked in a session that is gone with its owner")]
@@ -135,15 +139,23 @@ impl Workshop {
         Ok(running)
     }
 
-    /// A name that nobody answers to is better found before the work has begun.
+    /// What cannot work is better found before the work has begun.
     fn check_runtimes(&self, order: &RunOrder) -> Result<(), StartError> {
         let work = order.work();
-        let tasks = work.iter().flat_map(|work| work.tasks());
-        let of_tasks = tasks.filter_map(|work| order.entry.tasks.get(&work.task_id)?.runtime.as_ref());
-        match order.runtime.iter().chain(of_tasks).find(|name| self.runtime(Some(name)).is_none()) {
-            Some(name) => Err(StartError::UnknownRuntime(name.clone())),
-            None => Ok(()),
+        for work in work.iter().flat_map(|work| work.tasks()) {
+            let Some(task) = order.entry.tasks.get(&work.task_id) else { continue };
+            for name in [task.runtime.as_ref().or(order.runtime.as_ref()), order.runtime.as_ref()] {
+                let Some(runtime) = self.runtime(name.map(String::as_str)) else {
+                    let name = name.map_or("default", String::as_str).to_owned();
+                    return Err(StartError::UnknownRuntime(name));
+                };
+                if task.needs_job_tools() && !runtime.card().capabilities.mcp_config {
+                    let (runtime, task) = (runtime.card().name.to_string(), work.task_id.clone());
+                    return Err(StartError::WithoutJobTools { runtime, task });
+                }
+            }
         }
+        Ok(())
     }
 
     fn runtime(&self, name: Option<&str>) -> Option<&Arc<dyn Runtime>> {

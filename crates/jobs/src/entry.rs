@@ -91,6 +91,18 @@ pub struct Task {
     pub criteria: Option<Criteria>,
 }
 
+impl Task {
+    /// Whether it can be judged only by the job tools that an agent calls.
+    pub fn needs_job_tools(&self) -> bool {
+        let asked = self.availability.as_ref().is_some_and(|availability| availability.condition.is_some());
+        asked
+            || self.criteria.as_ref().is_some_and(|criteria| {
+                criteria.condition.is_some()
+                    || criteria.tool_executed.as_ref().is_some_and(|tools| !tools.is_empty())
+            })
+    }
+}
+
 /// When a task may begin.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]

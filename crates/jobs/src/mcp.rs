@@ -17,7 +17,7 @@ const INVALID_PARAMS: i64 = -32602;
 /// The configuration by which agents start the server: a program with arguments.
 pub fn configuration(program: &str, args: &[&str]) -> String {
     json!({ "mcpServers": { SERVER_NAME: {
-        "type": "local",
+        "type": "stdio",
         "command": program,
         "args": args,
         "tools": ["*"],

@@ -293,6 +293,14 @@ fn the_published_schema_is_that_of_the_types() {
     expect_file!["../../../../docs/job-entry.schema.json"].assert_eq(&schema);
 }
 
+#[test]
+fn the_entry_in_the_documents_is_sound() {
+    let text = include_str!("../../../../docs/jobs.md");
+    let yaml = text.split("```yaml\n").nth(1).and_then(|rest| rest.split("```").next()).unwrap();
+    let entry = read_entry(yaml, Format::Yaml, "").unwrap();
+    assert!(validate_entry(entry, "").unwrap().jobs["feature"].work.has_worktree());
+}
+
 fn any_work() -> impl Strategy<Value = Value> {
     let leaf = prop_oneof![
         Just(task("t")),

@@ -50,7 +50,7 @@ impl Fake {
         let capabilities = json!({
             "streaming": false, "resume": false, "sessionIdGiven": true, "sessionIdEarly": true, "cost": false,
             "inputTokens": true, "effortLevels": [], "budgetCap": false, "systemPrompt": false,
-            "modelDiscovery": false, "permissionCallbacks": true, "promptByStdin": false, "mcpConfig": true,
+            "modelDiscovery": false, "permissionCallbacks": true, "promptByStdin": false, "mcpConfig": name != "toolless",
             "toolRules": false, "sharedProcess": true, "remote": false, "toolEvents": true, "ownLog": false,
         });
         let capabilities = serde_json::from_value(capabilities).unwrap();

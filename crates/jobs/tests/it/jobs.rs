@@ -1,6 +1,6 @@
 //! The kinds of work, with every place where they can fail; values and models that a job hands to its tasks.
 
-use hangar_jobs::record::RunEnd;
+use hangar_jobs::record::{Fact, RunEnd};
 
 use crate::stage::{Stage, TASKS, works};
 
@@ -146,13 +146,40 @@ async fn a_job_that_takes_too_long_is_stopped() {
     assert!(matches!(end, RunEnd::LimitReached { .. }));
 }
 
-#[tokio::test]
-async fn an_agent_that_nobody_knows_is_an_error_at_the_start() {
-    let yaml = TASKS.replace("prompt: '@a'", "prompt: '@a', runtime: martian");
-    let yaml = format!("{yaml}jobs: {{ j: {{ work: {} }} }}\n", task("a"));
+/// What is said about a job of the task `fails`, which needs a job tool, with this agent.
+fn refusal(runtime: &str) -> String {
+    let yaml = TASKS.replace("prompt: '@fails'", &format!("prompt: '@fails'\n    runtime: {runtime}"));
+    let yaml = format!("{yaml}jobs: {{ j: {{ work: {} }} }}\n", task("fails"));
     let stage = Stage::new("");
     let order = crate::stage::order(&yaml, crate::stage::job("j"), &stage.repo());
     let error = stage.workshop.start(order).err().unwrap();
-    assert_eq!(error.to_string(), "there is no agent \"martian\"");
     assert!(stage.workshop.store.list(10).unwrap().is_empty());
+    error.to_string()
+}
+
+#[test]
+fn an_agent_that_nobody_knows_is_an_error_at_the_start() {
+    assert_eq!(refusal("martian"), "there is no agent \"martian\"");
+}
+
+#[test]
+fn an_agent_that_cannot_report_is_an_error_at_the_start() {
+    let expected = "agent \"toolless\" takes no MCP servers, so it cannot be given the job tools that task \"fails\" needs";
+    assert_eq!(refusal("toolless"), expected);
+}
+
+#[tokio::test]
+async fn a_task_may_be_for_another_agent() {
+    let yaml = TASKS.replace("prompt: '@a'", "prompt: '@a', runtime: other");
+    let yaml = format!("{yaml}jobs: {{ j: {{ work: {} }} }}\n", several("Seq", &["a", "b"]));
+    let stage = Stage::new("");
+    let running = stage.start(&yaml, "j");
+    let run = running.run().clone();
+    running.to_end().await.unwrap();
+    let records = stage.workshop.store.read(&run).unwrap();
+    let agents = records.iter().filter_map(|record| match &record.fact {
+        Fact::SessionStarted { runtime, .. } => Some(runtime.as_deref()),
+        _ => None,
+    });
+    assert_eq!(agents.collect::<Vec<_>>(), [Some("other"), None]);
 }

@@ -108,7 +108,8 @@ impl Stage {
         let workshop = Arc::new(Workshop {
             runtimes: vec![
                 Arc::new(Fake::new("fake", Arc::clone(&script))),
-                Arc::new(Fake::new("other", script)),
+                Arc::new(Fake::new("other", Arc::clone(&script))),
+                Arc::new(Fake::new("toolless", script)),
             ],
             store: Arc::new(FileStore::new(place.path().join("runs"))),
             audience: heard.clone(),
