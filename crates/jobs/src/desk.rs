@@ -52,7 +52,7 @@ impl Desk {
                     }
                     self.heard(&event);
                 }
-                Some(News::TurnEnded(outcome)) => return report(&outcome, round),
+                Some(News::TurnEnded(ended)) => return report(&ended.outcome, round),
                 None => return (gone(), 0),
             }
         }

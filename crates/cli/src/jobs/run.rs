@@ -6,8 +6,6 @@ use anyhow::{Context, Result, bail};
 use hangar_jobs::driver::{Running, Workshop};
 use hangar_jobs::mcp;
 use hangar_jobs::record::{RunEnd, RunId, RunOrder, Subject};
-use hangar_runtimes::runtime::Runtime;
-use hangar_runtimes::surroundings::Surroundings;
 use tokio::signal::unix::{SignalKind, signal};
 
 use super::args::{ResumeArgs, RunArgs};
@@ -15,6 +13,7 @@ use super::progress::Shown;
 use crate::args::OutputFormat;
 use crate::exit::Exit;
 use crate::output::remark;
+use crate::runtimes::Fleet;
 use crate::settings::Settings;
 
 pub(super) fn run(settings: &Settings, args: RunArgs) -> Result<Exit> {
@@ -52,7 +51,7 @@ fn carry_out(
 ) -> Result<Exit> {
     let program = std::env::current_exe().context("finding the program itself")?;
     let workshop = Arc::new(Workshop {
-        runtimes: agents(settings),
+        runtimes: Fleet::assemble(settings)?.iter().cloned().collect(),
         store: Arc::new(super::store(settings)),
         audience: Arc::new(Shown::new(format)),
         job_tools: Some(mcp::configuration(&program.to_string_lossy(), &["job", "tools"])),
@@ -80,15 +79,4 @@ fn carry_out(
         remark(&format!("error: the run {end}"));
         Ok(Exit::Failed)
     })
-}
-
-/// The agents that this machine could use.
-fn agents(settings: &Settings) -> Vec<Arc<dyn Runtime>> {
-    let surroundings = Arc::new(Surroundings {
-        vars: settings.vars().clone(),
-        home: settings.var("HOME").unwrap_or("/").into(),
-        programs: std::collections::BTreeMap::new(),
-        now: jiff::Timestamp::now,
-    });
-    hangar_runtimes::agents::all(&surroundings)
 }

@@ -8,7 +8,9 @@ use futures_util::future::BoxFuture;
 use hangar_protocol::data::{PermissionRequested, ToolStart, UserMessage};
 use hangar_protocol::{Body, Event, EventId};
 use hangar_runtimes::outcome::{ErrorKind, Evidence, Failure, TurnEnd, TurnOutcome};
-use hangar_runtimes::runtime::{Card, Command, Live, Model, News, Order, Preflight, Runtime};
+use hangar_runtimes::runtime::{
+    Card, Command, Live, Model, News, Order, Preflight, Runtime, Stage, TurnEnded,
+};
 use hangar_runtimes::usage::{Figure, Usage};
 use serde_json::json;
 use tokio::sync::mpsc;
@@ -54,8 +56,8 @@ impl Fake {
             "toolRules": false, "sharedProcess": true, "remote": false, "toolEvents": true, "ownLog": false,
         });
         let capabilities = serde_json::from_value(capabilities).unwrap();
-        let (label, install) = ("Fake", "nothing to do");
-        Self { card: Card { name, label, capabilities, install }, script }
+        let (label, install) = ("Fake".into(), "nothing to do".into());
+        Self { card: Card { name: name.into(), label, capabilities, install, shell_tool: None }, script }
     }
 }
 
@@ -71,6 +73,8 @@ impl Runtime for Fake {
     fn models(&self) -> BoxFuture<'static, Option<Vec<Model>>> {
         Box::pin(std::future::ready(None))
     }
+
+    fn rehearse(&self, _: &mut Order, _: &Stage) {}
 
     fn open(&self, order: Order) -> BoxFuture<'static, Result<Live, Failure>> {
         let script = Arc::clone(&self.script);
@@ -151,5 +155,6 @@ async fn turn(
     }
     let usage = Usage { input_tokens: Figure::Reported(100.0), ..Usage::default() };
     let outcome = TurnOutcome { end, usage, total: usage };
-    let _ = outbox.send(News::TurnEnded(Box::new(outcome))).await;
+    let ended = TurnEnded { outcome, model: None, unknown: Default::default() };
+    let _ = outbox.send(News::TurnEnded(Box::new(ended))).await;
 }
