@@ -48,7 +48,7 @@ impl Printer {
         self.seen.with(|seen| match event.body() {
             // What an agent fails of is its caller's to deal with.
             Body::SessionError(error) if event.agent_id().is_none() => {
-                seen.error = Some(error.message.clone())
+                seen.error = Some(error.message.clone());
             }
             Body::AssistantMessage(message)
                 if event.agent_id().is_none()
