@@ -1,5 +1,7 @@
 //! `hangar job`: jobs on real agents. The agent is Hangar itself, behind the command line of Copilot CLI.
 
+#![expect(clippy::unwrap_used, reason = "a test that cannot go on should say where")]
+
 use hangar_test_support::{Invocation, ModelServer, Scratch, Signal};
 use serde_json::Value;
 
