@@ -2,7 +2,7 @@
 
 use serde_json::Value;
 
-pub(crate) fn parse(text: &str) -> Result<Value, serde_json::Error> {
+pub fn parse(text: &str) -> Result<Value, serde_json::Error> {
     let text = text.trim_start_matches('\u{feff}');
     match serde_json::from_str(text) {
         Ok(value) => Ok(value),

@@ -6,7 +6,7 @@
 pub mod agents;
 mod frontmatter;
 pub mod hooks;
-mod jsonc;
+pub mod jsonc;
 pub mod plugins;
 pub mod settings;
 pub mod skills;

@@ -2,6 +2,7 @@
 
 use std::path::PathBuf;
 
+use hangar_custom::jsonc;
 use serde_json::{Value, json};
 
 /// A larger file is not one that any program writes here.
@@ -9,21 +10,28 @@ const MAX_BYTES: u64 = 4 << 20;
 
 pub(crate) struct Document {
     path: PathBuf,
+    /// Whether something is there that is not understood, and so must not be written over.
+    strange: bool,
     pub(crate) value: Value,
 }
 
 impl Document {
-    /// A file that is missing, too large or no JSON object is as good as an empty one.
+    /// A file that is missing, too large or no JSON object is as good as an empty one. People may have put remarks in it.
     pub(crate) fn open(path: PathBuf) -> Self {
-        let small = std::fs::metadata(&path).is_ok_and(|metadata| metadata.len() <= MAX_BYTES);
+        let size = std::fs::metadata(&path).map_or(0, |metadata| metadata.len());
+        let small = size <= MAX_BYTES;
         let text = if small { std::fs::read_to_string(&path).unwrap_or_default() } else { String::new() };
-        let value = serde_json::from_str(&text).ok().filter(Value::is_object).unwrap_or_else(|| json!({}));
-        Self { path, value }
+        let value = jsonc::parse(&text).ok().filter(Value::is_object);
+        Self { path, strange: size > 0 && value.is_none(), value: value.unwrap_or_else(|| json!({})) }
     }
 
     /// Replaces the file in one step, so that a reader never sees half of it. Only its owner can read it: some hold
     /// secrets.
     pub(crate) fn save(&self) -> std::io::Result<()> {
+        if self.strange {
+            let problem = "what is in it is not a JSON object, and is left as it is";
+            return Err(std::io::Error::new(std::io::ErrorKind::InvalidData, problem));
+        }
         if let Some(parent) = self.path.parent() {
             std::fs::create_dir_all(parent)?;
         }
