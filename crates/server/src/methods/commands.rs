@@ -155,6 +155,7 @@ async fn execute(call: Call) -> Result<Reply, Failure> {
     }
 }
 
+/// Every client of the session may answer, and only the first one is waited for: the others have done nothing wrong.
 async fn handled(call: Call) -> Result<Reply, Failure> {
     #[derive(Deserialize)]
     #[serde(rename_all = "camelCase")]
@@ -164,5 +165,6 @@ async fn handled(call: Call) -> Result<Reply, Failure> {
         error: Option<String>,
     }
     let Params { request_id, error } = call.params()?;
-    Reply::did(call.live()?.executing.finish(&request_id, error))
+    call.live()?.executing.finish(&request_id, error);
+    Reply::success()
 }
