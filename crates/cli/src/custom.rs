@@ -60,10 +60,7 @@ impl Configured {
         let mut hooks =
             HookFiles::find(Some(Path::new(POLICY_DIR)), &places, &plugins, preferences.disable_all_hooks);
         warnings.append(&mut hooks.warnings);
-        let named = settings.var("COPILOT_SKILLS_DIRS").into_iter().flat_map(|dirs| dirs.split(','));
-        let mut extra: Vec<PathBuf> = named.map(|dir| PathBuf::from(dir.trim())).collect();
-        extra.extend(customs.skill_dirs.iter().cloned());
-        extra.extend(preferences.skill_directories.iter().cloned());
+        let extra = skill_dirs(settings, customs, &preferences);
         let disabled: Vec<String> =
             preferences.disabled_skills.iter().chain(&customs.disabled_skills).cloned().collect();
         let skills = Skills::load(SkillPlaces { places, plugins, extra }, disabled, told);
@@ -120,6 +117,30 @@ impl Configured {
             }
         }
     }
+}
+
+/// Where skills are looked for.
+pub(crate) fn skill_places(
+    settings: &Settings,
+    customs: &Customs,
+    cwd: &Path,
+    repository: Option<&Repository>,
+) -> SkillPlaces {
+    let extra = skill_dirs(settings, customs, &Preferences::of_user(&settings.home));
+    SkillPlaces {
+        places: places(settings, customs, cwd, repository),
+        plugins: plugins(customs, cwd).0,
+        extra,
+    }
+}
+
+/// The directories of skills that somebody named.
+fn skill_dirs(settings: &Settings, customs: &Customs, preferences: &Preferences) -> Vec<PathBuf> {
+    let named = settings.var("COPILOT_SKILLS_DIRS").into_iter().flat_map(|dirs| dirs.split(','));
+    let mut dirs: Vec<PathBuf> = named.map(|dir| PathBuf::from(dir.trim())).collect();
+    dirs.extend(customs.skill_dirs.iter().cloned());
+    dirs.extend(preferences.skill_directories.iter().cloned());
+    dirs
 }
 
 /// The agents that files describe. What is wrong with a plugin is said where the rest of it is loaded.

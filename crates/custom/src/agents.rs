@@ -1,6 +1,6 @@
 //! Agents that people describe in files: front matter for what they may use, the rest for how they behave.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use hangar_agent::agents::{AgentDefinition, AgentSource, AgentTools};
 use serde_json::Map;
@@ -18,16 +18,33 @@ const PROJECT_DIRS: [&str; 2] = [".github/agents", ".claude/agents"];
 /// All agents of the project, the user and the plugins; of two with the same name the nearer one. With what was wrong.
 pub fn find_agents(places: &Places, plugins: &[Plugin]) -> (Vec<AgentDefinition>, Vec<String>) {
     let mut found = Found::default();
-    for dir in places.upwards() {
-        for name in PROJECT_DIRS {
-            found.directory(&dir.join(name));
-        }
-    }
-    found.directory(&places.home.join("agents"));
-    for dir in plugins.iter().flat_map(|plugin| &plugin.agent_dirs) {
-        found.directory(dir);
-    }
+    found.project(places);
+    found.host(places, plugins);
     (found.agents, found.warnings)
+}
+
+/// The agents that a project brings, whoever works in it.
+pub fn of_project(places: &Places) -> Vec<AgentDefinition> {
+    let mut found = Found::default();
+    found.project(places);
+    found.agents
+}
+
+/// The agents that are there wherever the user works.
+pub fn of_host(places: &Places, plugins: &[Plugin]) -> Vec<AgentDefinition> {
+    let mut found = Found::default();
+    found.host(places, plugins);
+    found.agents
+}
+
+/// The directories for the agents of a project, in order; new ones belong in the first. They need not be there.
+pub fn project_directories(places: &Places) -> [PathBuf; 2] {
+    PROJECT_DIRS.map(|name| places.root().join(name))
+}
+
+/// The directory for the agents of the user.
+pub fn user_directory(places: &Places) -> PathBuf {
+    places.home.join("agents")
 }
 
 #[derive(Default)]
@@ -37,6 +54,21 @@ struct Found {
 }
 
 impl Found {
+    fn project(&mut self, places: &Places) {
+        for dir in places.upwards() {
+            for name in PROJECT_DIRS {
+                self.directory(&dir.join(name));
+            }
+        }
+    }
+
+    fn host(&mut self, places: &Places, plugins: &[Plugin]) {
+        self.directory(&user_directory(places));
+        for dir in plugins.iter().flat_map(|plugin| &plugin.agent_dirs) {
+            self.directory(dir);
+        }
+    }
+
     fn directory(&mut self, dir: &Path) {
         for path in files_in(dir, &[".md"]) {
             if self.agents.len() >= MAX_AGENTS {

@@ -21,6 +21,7 @@ use crate::client::{Client, ClientId};
 use crate::commands::PendingCommands;
 use crate::elicitations::Elicitations;
 use crate::external::{ExternalTool, PendingCalls};
+use crate::finder::Finder;
 use crate::handshake::Token;
 use crate::history::History;
 use crate::inference;
@@ -38,6 +39,7 @@ const MAX_SESSIONS: usize = 10_000;
 
 pub struct HubConfig {
     pub opener: Box<dyn SessionOpener>,
+    pub finder: Box<dyn Finder>,
     pub store: Store,
     pub token: Option<Token>,
     /// What clients are told the server's version is.

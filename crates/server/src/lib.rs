@@ -12,6 +12,7 @@ mod commands;
 mod document;
 mod elicitations;
 mod external;
+mod finder;
 mod handshake;
 mod history;
 mod hub;
@@ -28,6 +29,7 @@ mod transport;
 mod user_settings;
 
 pub use accounts::{Account, Accounts};
+pub use finder::{Finder, InstructionTarget, TargetKind};
 pub use handshake::Token;
 pub use hub::{Hub, HubConfig};
 pub use opener::{

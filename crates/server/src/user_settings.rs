@@ -21,6 +21,9 @@ const TABLE: &[Setting] = &[
     ("model", || Value::Null),
 ];
 
+/// The key of the settings that names skills which no session has.
+const DISABLED_SKILLS: &str = "disabledSkills";
+
 pub struct UserSettings(PathBuf);
 
 impl UserSettings {
@@ -36,6 +39,25 @@ impl UserSettings {
 
     pub fn text(&self, name: &str) -> Option<String> {
         Document::open(self.0.clone()).value[name].as_str().map(str::to_owned)
+    }
+
+    /// Skills that no session has, replacing those that were named before.
+    pub(crate) fn set_disabled_skills(&self, names: &[String]) -> Result<(), String> {
+        let mut document = Document::open(self.0.clone());
+        document.value[DISABLED_SKILLS] = json!(names);
+        self.save(&document)
+    }
+
+    /// Switches one skill off for all sessions, or on again.
+    pub(crate) fn switch_skill(&self, name: &str, disabled: bool) -> Result<(), String> {
+        let document = Document::open(self.0.clone());
+        let known = document.value[DISABLED_SKILLS].as_array().into_iter().flatten();
+        let mut names: Vec<String> =
+            known.filter_map(Value::as_str).filter(|known| *known != name).map(str::to_owned).collect();
+        if disabled {
+            names.push(name.to_owned());
+        }
+        self.set_disabled_skills(&names)
     }
 
     pub(crate) fn all(&self) -> Value {
@@ -72,6 +94,10 @@ impl UserSettings {
                 value => document.value[&name] = value,
             }
         }
+        self.save(&document)
+    }
+
+    fn save(&self, document: &Document) -> Result<(), String> {
         document.save().map_err(|error| format!("writing {}: {error}", self.0.display()))
     }
 }

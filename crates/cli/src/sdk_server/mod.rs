@@ -2,6 +2,7 @@
 
 mod account;
 mod endpoint;
+mod finder;
 mod instructions;
 mod models;
 mod opener;
@@ -19,6 +20,7 @@ use crate::args::{RunArgs, ServerArgs};
 use crate::exit::Exit;
 use crate::settings::Settings;
 use crate::{logging, plan};
+use finder::ConfiguredPlaces;
 use opener::Opener;
 
 /// How long a server that was told to end waits for its client to close the connection.
@@ -46,6 +48,7 @@ pub(crate) fn run(settings: &Settings, server: &ServerArgs, args: RunArgs) -> Re
         features: settings.features()?,
         // Zero is how SDKs say "never".
         idle_timeout: server.session_idle_timeout.filter(|seconds| *seconds > 0).map(Duration::from_secs),
+        finder: Box::new(ConfiguredPlaces::new(settings.clone(), &args)),
         opener: Box::new(Opener::new(settings.clone(), given, plan::policy(&args, &settings)?, args)),
     });
     let runtime = tokio::runtime::Builder::new_current_thread()

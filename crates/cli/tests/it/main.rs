@@ -18,6 +18,7 @@ mod runtimes;
 mod sandbox;
 mod schema;
 mod sdk;
+mod sdk_discovery;
 mod sdk_methods;
 mod secrets;
 mod sessions;

@@ -30,53 +30,70 @@ pub struct SkillPlaces {
 pub struct DiscoveryPath {
     pub path: PathBuf,
     pub source: SkillSource,
+    /// Whether new skills of that kind belong there.
     pub preferred: bool,
 }
 
-/// The directories of skills, those first whose skills count more.
-pub fn discovery_paths(places: &Places) -> Vec<DiscoveryPath> {
-    let mut paths = Vec::new();
-    for (index, dir) in places.upwards().enumerate() {
-        let source = if index == 0 { SkillSource::Project } else { SkillSource::Inherited };
-        for (which, name) in PROJECT_DIRS.iter().enumerate() {
-            paths.push(DiscoveryPath { path: dir.join(name), source, preferred: index == 0 && which == 0 });
-        }
-    }
+/// The directories for the skills of a project, those first whose skills count more. They need not be there.
+pub fn project_directories(places: &Places) -> Vec<DiscoveryPath> {
+    let root = places.root();
+    let directory = |(which, name): (usize, &&str)| DiscoveryPath {
+        path: root.join(name),
+        source: SkillSource::Project,
+        preferred: which == 0,
+    };
+    PROJECT_DIRS.iter().enumerate().map(directory).collect()
+}
+
+/// The directories for the skills of the user.
+pub fn personal_directories(places: &Places) -> Vec<DiscoveryPath> {
     let own = DiscoveryPath {
         path: places.home.join("skills"),
         source: SkillSource::PersonalCopilot,
         preferred: true,
     };
-    paths.push(own);
-    if let Some(home) = &places.user_home {
-        let path = home.join(".agents/skills");
-        paths.push(DiscoveryPath { path, source: SkillSource::PersonalAgents, preferred: false });
-    }
-    paths
+    let shared = places.user_home.as_ref().map(|home| DiscoveryPath {
+        path: home.join(".agents/skills"),
+        source: SkillSource::PersonalAgents,
+        preferred: false,
+    });
+    std::iter::once(own).chain(shared).collect()
 }
 
+/// The skills of a session. Of two with the same name the one that is found first counts.
 pub(super) fn find(wanted: &SkillPlaces) -> (Vec<Skill>, Vec<String>) {
     let mut found = Found::default();
-    for DiscoveryPath { path, source, .. } in discovery_paths(&wanted.places) {
-        found.directory(&path, source, None);
-    }
-    for plugin in &wanted.plugins {
-        for dir in &plugin.skill_dirs {
-            found.directory(dir, SkillSource::Plugin, Some(&plugin.name));
-        }
-    }
-    for dir in &wanted.extra {
-        found.directory(&wanted.places.cwd.join(dir), SkillSource::Custom, None);
-    }
-    for (index, dir) in wanted.places.upwards().enumerate() {
-        let source = if index == 0 { SkillSource::Project } else { SkillSource::Inherited };
-        found.commands(&dir.join(COMMANDS_DIR), source, None);
-    }
-    for plugin in &wanted.plugins {
-        for dir in &plugin.command_dirs {
-            found.commands(dir, SkillSource::Plugin, Some(&plugin.name));
-        }
-    }
+    found.project_skills(&wanted.places);
+    found.personal_skills(&wanted.places);
+    found.plugin_skills(&wanted.plugins);
+    found.named(wanted.extra.iter().map(|dir| wanted.places.cwd.join(dir)));
+    found.project_commands(&wanted.places);
+    found.plugin_commands(&wanted.plugins);
+    (found.skills, found.warnings)
+}
+
+/// The skills that a project brings, whoever works in it. With what was wrong.
+pub fn of_project(places: &Places) -> (Vec<Skill>, Vec<String>) {
+    let mut found = Found::default();
+    found.project_skills(places);
+    found.project_commands(places);
+    (found.skills, found.warnings)
+}
+
+/// The skills that are there wherever the user works. With what was wrong.
+pub fn of_host(wanted: &SkillPlaces) -> (Vec<Skill>, Vec<String>) {
+    let mut found = Found::default();
+    found.personal_skills(&wanted.places);
+    found.plugin_skills(&wanted.plugins);
+    found.named(wanted.extra.iter().map(|dir| wanted.places.cwd.join(dir)));
+    found.plugin_commands(&wanted.plugins);
+    (found.skills, found.warnings)
+}
+
+/// The skills in some directories. With what was wrong.
+pub fn in_directories(dirs: &[PathBuf]) -> (Vec<Skill>, Vec<String>) {
+    let mut found = Found::default();
+    found.named(dirs.iter().cloned());
     (found.skills, found.warnings)
 }
 
@@ -87,6 +104,48 @@ struct Found {
 }
 
 impl Found {
+    fn project_skills(&mut self, places: &Places) {
+        for (dir, source) in project(places) {
+            for name in PROJECT_DIRS {
+                self.directory(&dir.join(name), source, None);
+            }
+        }
+    }
+
+    fn personal_skills(&mut self, places: &Places) {
+        for DiscoveryPath { path, source, .. } in personal_directories(places) {
+            self.directory(&path, source, None);
+        }
+    }
+
+    fn plugin_skills(&mut self, plugins: &[Plugin]) {
+        for plugin in plugins {
+            for dir in &plugin.skill_dirs {
+                self.directory(dir, SkillSource::Plugin, Some(&plugin.name));
+            }
+        }
+    }
+
+    fn named(&mut self, dirs: impl Iterator<Item = PathBuf>) {
+        for dir in dirs {
+            self.directory(&dir, SkillSource::Custom, None);
+        }
+    }
+
+    fn project_commands(&mut self, places: &Places) {
+        for (dir, source) in project(places) {
+            self.commands(&dir.join(COMMANDS_DIR), source, None);
+        }
+    }
+
+    fn plugin_commands(&mut self, plugins: &[Plugin]) {
+        for plugin in plugins {
+            for dir in &plugin.command_dirs {
+                self.commands(dir, SkillSource::Plugin, Some(&plugin.name));
+            }
+        }
+    }
+
     /// A directory of skills, each a directory with a SKILL.md; or one such directory itself.
     fn directory(&mut self, dir: &Path, source: SkillSource, plugin: Option<&str>) {
         let own = dir.join("SKILL.md");
@@ -146,6 +205,12 @@ impl Found {
             name,
         });
     }
+}
+
+/// The directories of a project, with what skills in them are to the current one.
+fn project(places: &Places) -> impl Iterator<Item = (&Path, SkillSource)> {
+    let source = |index| if index == 0 { SkillSource::Project } else { SkillSource::Inherited };
+    places.upwards().enumerate().map(move |(index, dir)| (dir, source(index)))
 }
 
 fn name_of(dir: &Path) -> String {

@@ -11,7 +11,10 @@ use hangar_agent::tool::Tool;
 use hangar_protocol::Body;
 use hangar_protocol::data::{LoadedSkill, SkillContextDelivered, SkillInvoked, SkillTrigger};
 
-pub use find::{DiscoveryPath, SkillPlaces, discovery_paths};
+pub use find::{
+    DiscoveryPath, SkillPlaces, in_directories, of_host, of_project, personal_directories,
+    project_directories,
+};
 
 use crate::{frontmatter, read};
 

@@ -61,7 +61,7 @@ fn describe_all(task: &SessionTask, params: ListParams) -> Vec<Value> {
 }
 
 /// An agent as clients are told of it. What is not known is left out.
-fn describe(agent: &AgentDefinition) -> Value {
+pub(super) fn describe(agent: &AgentDefinition) -> Value {
     let mut out = json!({
         "name": agent.name,
         "id": agent.name,

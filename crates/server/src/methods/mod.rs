@@ -6,6 +6,7 @@ mod agents;
 mod checkpoints;
 mod commands;
 mod context;
+mod discovery;
 mod event_log;
 mod features;
 mod history;
@@ -80,6 +81,7 @@ const NAMESPACES: &[&[Method]] = &[
     absent::METHODS,
     account::METHODS,
     context::METHODS,
+    discovery::METHODS,
     features::METHODS,
     provider::METHODS,
     schedule::METHODS,

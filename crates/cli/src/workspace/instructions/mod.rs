@@ -27,6 +27,29 @@ const DIRECTORY_FILES: [&str; 4] = ["AGENTS.md", "CLAUDE.md", ".claude/CLAUDE.md
 const REPOSITORY_FILE: &str = ".github/copilot-instructions.md";
 const MODULAR_DIR: &str = ".github/instructions";
 
+/// A place for instructions, below a project or the user's own directory.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Target {
+    File(&'static str),
+    Directory(&'static str),
+}
+
+const USER_FILE: &str = "copilot-instructions.md";
+const USER_DIR: &str = "instructions";
+
+/// Where the user's instructions are found; new ones belong in the first.
+pub(crate) const USER_TARGETS: &[Target] = &[Target::File(USER_FILE), Target::Directory(USER_DIR)];
+
+/// Where the instructions of a project are found; new ones belong in the first.
+pub(crate) const PROJECT_TARGETS: &[Target] = &[
+    Target::File(REPOSITORY_FILE),
+    Target::File(DIRECTORY_FILES[0]),
+    Target::File(DIRECTORY_FILES[1]),
+    Target::File(DIRECTORY_FILES[2]),
+    Target::File(DIRECTORY_FILES[3]),
+    Target::Directory(MODULAR_DIR),
+];
+
 /// Where to look.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Places<'a> {
@@ -82,7 +105,7 @@ impl Instructions {
         let mut loader =
             Loader { told: Told::within(trees), blocks: Vec::new(), scoped: Vec::new(), left: TOTAL_LIMIT };
 
-        loader.whole(&places.home.join("copilot-instructions.md"), places.home);
+        loader.whole(&places.home.join(USER_FILE), places.home);
         for dir in &dirs {
             loader.whole(&dir.join(REPOSITORY_FILE), root);
         }
@@ -91,7 +114,7 @@ impl Instructions {
                 loader.whole(&dir.join(name), root);
             }
         }
-        loader.modular(&places.home.join("instructions"), root);
+        loader.modular(&places.home.join(USER_DIR), root);
         for dir in &dirs {
             loader.modular(&dir.join(MODULAR_DIR), dir);
         }

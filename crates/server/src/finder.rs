@@ -1,0 +1,38 @@
+//! What people configured at the documented places, for clients that ask before there is a session.
+
+use std::path::{Path, PathBuf};
+
+use hangar_custom::skills::SkillPlaces;
+use serde::Serialize;
+
+use crate::opener::{InstructionLocation, InstructionSource, OpenError};
+
+/// Knows the places. Without a project it is about what holds wherever the user works, with one about what that brings.
+pub trait Finder: Send + Sync {
+    /// Where skills and agents are.
+    fn places(&self, project: Option<&Path>) -> SkillPlaces;
+
+    fn instructions(&self, project: Option<&Path>) -> Result<Vec<InstructionSource>, OpenError>;
+
+    /// Where instructions would be found, those first that count more.
+    fn instruction_targets(&self, project: Option<&Path>) -> Vec<InstructionTarget>;
+}
+
+/// A place for instructions, which need not be there yet.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct InstructionTarget {
+    pub path: PathBuf,
+    pub location: InstructionLocation,
+    pub kind: TargetKind,
+    /// Whether new instructions belong there.
+    pub preferred_for_creation: bool,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum TargetKind {
+    File,
+    /// Of files that are about a part of the project each.
+    Directory,
+}

@@ -1,0 +1,221 @@
+//! What there is for sessions to use, without a session: skills, agents and instructions of projects and of the user.
+
+use std::path::{Path, PathBuf};
+
+use hangar_agent::agents::{AgentDefinition, AgentSource};
+use hangar_custom::agents;
+use hangar_custom::settings::Preferences;
+use hangar_custom::skills::{self, DiscoveryPath, Skill};
+use serde::Deserialize;
+use serde_json::{Value, json};
+
+use super::{Call, Failure, Method, Reply};
+use crate::user_settings::UserSettings;
+
+/// Projects of one request. Each costs a look at a dozen directories.
+const MAX_PROJECTS: usize = 100;
+
+pub(super) const METHODS: &[Method] = &[
+    Method { name: "skills.discover", run: |call| Box::pin(discover_skills(call)) },
+    Method { name: "skills.getDiscoveryPaths", run: |call| Box::pin(skill_paths(call)) },
+    Method { name: "skills.config.setDisabledSkills", run: |call| Box::pin(set_disabled_skills(call)) },
+    Method { name: "skills.config.setSkillDisabled", run: |call| Box::pin(switch_skill(call)) },
+    Method { name: "agents.discover", run: |call| Box::pin(discover_agents(call)) },
+    Method { name: "agents.getDiscoveryPaths", run: |call| Box::pin(agent_paths(call)) },
+    Method { name: "instructions.discover", run: |call| Box::pin(discover_instructions(call)) },
+    Method { name: "instructions.getDiscoveryPaths", run: |call| Box::pin(instruction_paths(call)) },
+];
+
+/// What a client wants to hear about.
+#[derive(Default, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+struct Scope {
+    project_paths: Vec<PathBuf>,
+    /// Further directories of skills.
+    skill_directories: Vec<PathBuf>,
+    /// Leaves out what is not the project's: the client does not speak for the one whose machine this is.
+    #[serde(alias = "excludeHostSkills", alias = "excludeHostAgents", alias = "excludeHostInstructions")]
+    exclude_host: bool,
+}
+
+fn scope(call: &Call) -> Result<Scope, Failure> {
+    let scope: Scope = call.params()?;
+    match scope.project_paths.len() {
+        0..=MAX_PROJECTS => Ok(scope),
+        many => {
+            Err(Failure::Params(format!("{many} projects are more than the {MAX_PROJECTS} of one request")))
+        }
+    }
+}
+
+async fn discover_skills(call: Call) -> Result<Reply, Failure> {
+    let scope = scope(&call)?;
+    let finder = &call.hub.config().finder;
+    let disabled = Preferences::of_user(&call.hub.home()).disabled_skills;
+    let (mut host, mut errors) = match scope.exclude_host {
+        true => (Vec::new(), Vec::new()),
+        false => skills::of_host(&finder.places(None)),
+    };
+    let (named, problems) = skills::in_directories(&scope.skill_directories);
+    errors.extend(problems);
+    for skill in named {
+        if host.iter().all(|known| known.name != skill.name) {
+            host.push(skill);
+        }
+    }
+    let mut told: Vec<Value> = host.iter().map(|skill| tell_skill(skill, &disabled)).collect();
+    for project in &scope.project_paths {
+        let (found, problems) = skills::of_project(&finder.places(Some(project)).places);
+        errors.extend(problems);
+        told.extend(found.iter().map(|skill| of_project(tell_skill(skill, &disabled), project)));
+    }
+    // Sentences about what is wrong name files of the host.
+    if scope.exclude_host {
+        errors.clear();
+    }
+    Reply::of(json!({ "skills": told, "errors": errors }))
+}
+
+fn tell_skill(skill: &Skill, disabled: &[String]) -> Value {
+    let mut told = json!({
+        "name": skill.name,
+        "commandName": skill.name,
+        "description": skill.description,
+        "source": skill.source.as_str(),
+        "userInvocable": skill.user_invocable,
+        "enabled": !disabled.contains(&skill.name),
+        "path": skill.path,
+    });
+    if let Some(hint) = &skill.argument_hint {
+        told["argumentHint"] = json!(hint);
+    }
+    told
+}
+
+/// Says which of the client's projects something belongs to, in the client's own words.
+fn of_project(mut told: Value, project: &Path) -> Value {
+    told["projectPath"] = json!(project);
+    told
+}
+
+async fn skill_paths(call: Call) -> Result<Reply, Failure> {
+    let scope = scope(&call)?;
+    let finder = &call.hub.config().finder;
+    let tell = |directory: DiscoveryPath| {
+        json!({
+            "path": directory.path,
+            "scope": directory.source.as_str(),
+            "preferredForCreation": directory.preferred,
+        })
+    };
+    let mut paths = Vec::new();
+    for project in &scope.project_paths {
+        let directories = skills::project_directories(&finder.places(Some(project)).places);
+        paths.extend(directories.into_iter().map(|directory| of_project(tell(directory), project)));
+    }
+    if !scope.exclude_host {
+        let host = finder.places(None);
+        paths.extend(skills::personal_directories(&host.places).into_iter().map(tell));
+        let named = |dir: &PathBuf| DiscoveryPath {
+            path: host.places.cwd.join(dir),
+            source: skills::SkillSource::Custom,
+            preferred: false,
+        };
+        paths.extend(host.extra.iter().map(named).map(tell));
+    }
+    Reply::of(json!({ "paths": paths }))
+}
+
+async fn set_disabled_skills(call: Call) -> Result<Reply, Failure> {
+    #[derive(Deserialize)]
+    #[serde(rename_all = "camelCase")]
+    struct Params {
+        disabled_skills: Vec<String>,
+    }
+    let params: Params = call.params()?;
+    UserSettings::of(&call.hub.home()).set_disabled_skills(&params.disabled_skills).map_err(Failure::new)?;
+    Reply::null()
+}
+
+async fn switch_skill(call: Call) -> Result<Reply, Failure> {
+    #[derive(Deserialize)]
+    struct Params {
+        name: String,
+        disabled: bool,
+    }
+    let Params { name, disabled } = call.params()?;
+    UserSettings::of(&call.hub.home()).switch_skill(&name, disabled).map_err(Failure::new)?;
+    Reply::null()
+}
+
+async fn discover_agents(call: Call) -> Result<Reply, Failure> {
+    let scope = scope(&call)?;
+    let finder = &call.hub.config().finder;
+    let mut told = Vec::new();
+    if !scope.exclude_host {
+        let host = finder.places(None);
+        let user = agents::user_directory(&host.places);
+        let source = |path: &Path| if path.starts_with(&user) { "user" } else { "plugin" };
+        let found = agents::of_host(&host.places, &host.plugins);
+        told.extend(found.iter().map(|agent| tell_agent(agent, source)));
+    }
+    for project in &scope.project_paths {
+        let places = finder.places(Some(project)).places;
+        let source = |path: &Path| if path.starts_with(&places.cwd) { "project" } else { "inherited" };
+        let found = agents::of_project(&places);
+        told.extend(found.iter().map(|agent| tell_agent(agent, source)));
+    }
+    Reply::of(json!({ "agents": told }))
+}
+
+fn tell_agent(agent: &AgentDefinition, source: impl Fn(&Path) -> &'static str) -> Value {
+    let mut told = super::agents::describe(agent);
+    if let AgentSource::File(path) = &agent.source {
+        told["source"] = json!(source(path));
+    }
+    told
+}
+
+async fn agent_paths(call: Call) -> Result<Reply, Failure> {
+    let scope = scope(&call)?;
+    let finder = &call.hub.config().finder;
+    let tell = |path: PathBuf, scope: &str, preferred: bool| json!({ "path": path, "scope": scope, "preferredForCreation": preferred });
+    let mut paths = Vec::new();
+    if !scope.exclude_host {
+        paths.push(tell(agents::user_directory(&finder.places(None).places), "user", true));
+    }
+    for project in &scope.project_paths {
+        let directories = agents::project_directories(&finder.places(Some(project)).places);
+        let told = directories.into_iter().enumerate().map(|(index, path)| tell(path, "project", index == 0));
+        paths.extend(told.map(|told| of_project(told, project)));
+    }
+    Reply::of(json!({ "paths": paths }))
+}
+
+async fn discover_instructions(call: Call) -> Result<Reply, Failure> {
+    let scope = scope(&call)?;
+    let finder = &call.hub.config().finder;
+    let mut sources = Vec::new();
+    if !scope.exclude_host {
+        sources.extend(finder.instructions(None)?.iter().map(|source| json!(source)));
+    }
+    for project in &scope.project_paths {
+        let found = finder.instructions(Some(project))?;
+        sources.extend(found.iter().map(|source| of_project(json!(source), project)));
+    }
+    Reply::of(json!({ "sources": sources }))
+}
+
+async fn instruction_paths(call: Call) -> Result<Reply, Failure> {
+    let scope = scope(&call)?;
+    let finder = &call.hub.config().finder;
+    let mut paths = Vec::new();
+    if !scope.exclude_host {
+        paths.extend(finder.instruction_targets(None).iter().map(|target| json!(target)));
+    }
+    for project in &scope.project_paths {
+        let targets = finder.instruction_targets(Some(project));
+        paths.extend(targets.iter().map(|target| of_project(json!(target), project)));
+    }
+    Reply::of(json!({ "paths": paths }))
+}
