@@ -101,6 +101,10 @@ pub struct InstructionSource {
 pub enum InstructionKind {
     Home,
     Repo,
+    /// A file that the makers of some model thought of, such as AGENTS.md.
+    Model,
+    /// A file that may be about a part of the project, as an editor has them.
+    Vscode,
     NestedAgents,
 }
 

@@ -43,6 +43,15 @@ fn content(path: &Path) -> String {
     std::fs::read_to_string(path).unwrap_or_default()
 }
 
+/// The kind of a project's file, which is in its name.
+fn kind_of(path: &Path) -> InstructionKind {
+    match path.file_name().and_then(|name| name.to_str()) {
+        Some("AGENTS.md" | "CLAUDE.md" | "GEMINI.md") => InstructionKind::Model,
+        Some(name) if name.ends_with(".instructions.md") => InstructionKind::Vscode,
+        _ => InstructionKind::Repo,
+    }
+}
+
 struct Place<'a> {
     home: &'a Path,
     root: Option<&'a Path>,
@@ -54,10 +63,10 @@ impl Place<'_> {
         let (kind, location, shown) = if path.starts_with(self.home) {
             (InstructionKind::Home, InstructionLocation::User, path)
         } else if let Some(shown) = self.root.and_then(|root| path.strip_prefix(root).ok()) {
-            (InstructionKind::Repo, InstructionLocation::Repository, shown)
+            (kind_of(path), InstructionLocation::Repository, shown)
         } else {
             let shown = path.strip_prefix(self.cwd).unwrap_or(path);
-            (InstructionKind::Repo, InstructionLocation::WorkingDirectory, shown)
+            (kind_of(path), InstructionLocation::WorkingDirectory, shown)
         };
         let shown = shown.display().to_string();
         InstructionSource {

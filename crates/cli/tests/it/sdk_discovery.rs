@@ -14,6 +14,8 @@ const FILES: &[(&str, &str)] = &[
     ("p/.github/skills/broken/SKILL.md", "---\nname: two words\n---\n"),
     ("p/.github/agents/r.agent.md", "---\nname: Rev\ndescription: reviews\ntools: [view]\n---\nReview."),
     ("p/.github/copilot-instructions.md", "of p"),
+    ("p/.github/instructions/z.instructions.md", "---\napplyTo: '**/*.rs'\n---\nof a part"),
+    ("p/AGENTS.md", "of agents"),
     ("p/sub/.github/agents/s.md", "---\ndescription: of sub\n---\nSub."),
     ("q/.claude/skills/a/SKILL.md", "---\nname: a\ndescription: in q\n---\nA"),
     ("x/e/SKILL.md", "---\nname: e\ndescription: extra\n---\nE"),
@@ -95,9 +97,11 @@ fn a_client_that_leaves_the_host_out_hears_of_the_project_alone() {
     check(
         "instructions.discover",
         &json!({ "projectPaths": ["$/p"], "excludeHostInstructions": true }),
-        &["content", "location", "projectPath"],
+        &["sourcePath", "type", "location", "projectPath", "applyTo"],
         &expect![[r#"
-            of p | repository | $/p
+            .github/copilot-instructions.md | repo | repository | $/p | -
+            AGENTS.md | model | repository | $/p | -
+            .github/instructions/z.instructions.md | vscode | repository | $/p | ["**/*.rs"]
         "#]],
     );
 }
