@@ -18,7 +18,7 @@ use anyhow::{Context, Result, bail};
 use hangar_agent::session::{Due, JustInTime};
 use serde::Deserialize;
 
-use crate::settings::Settings;
+use crate::settings::{Settings, parse_toml};
 
 /// Instructions that a session may have.
 const MAX_INSTRUCTIONS: usize = 32;
@@ -63,7 +63,7 @@ fn parse(text: &str) -> Result<Vec<JustInTime>> {
     if !text.contains("just_in_time") {
         return Ok(Vec::new());
     }
-    let file: File = toml::from_str(text)?;
+    let file: File = parse_toml(text)?;
     if file.just_in_time.len() > MAX_INSTRUCTIONS {
         bail!("there are more than {MAX_INSTRUCTIONS} [[just_in_time]] tables");
     }

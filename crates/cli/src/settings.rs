@@ -101,14 +101,19 @@ impl Settings {
         }
     }
 
-    /// Reads what was in `config.toml`. The error names the line and does not show it: there may be a key on it.
+    /// Reads what was in `config.toml`.
     pub(crate) fn parse_config<T: serde::de::DeserializeOwned>(&self, text: &str) -> Result<T> {
-        toml::from_str(text).map_err(|error| {
-            let before = error.span().and_then(|span| text.get(..span.start)).unwrap_or_default();
-            let line = before.matches('\n').count() + 1;
-            anyhow!("cannot use {}: line {line}: {}", self.config_path().display(), error.message())
-        })
+        parse_toml(text).map_err(|error| anyhow!("cannot use {}: {error}", self.config_path().display()))
     }
+}
+
+/// Reads a configuration. The error names the line and does not show it: there may be a key on it.
+pub(crate) fn parse_toml<T: serde::de::DeserializeOwned>(text: &str) -> Result<T> {
+    toml::from_str(text).map_err(|error| {
+        let before = error.span().and_then(|span| text.get(..span.start)).unwrap_or_default();
+        let line = before.matches('\n').count() + 1;
+        anyhow!("line {line}: {}", error.message())
+    })
 }
 
 fn home(program: &str, env: &BTreeMap<String, String>) -> Result<PathBuf> {

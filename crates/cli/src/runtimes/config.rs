@@ -6,7 +6,7 @@ use anyhow::{Context, Result, anyhow};
 use hangar_runtimes::host::HostKeys;
 use serde::{Deserialize, Deserializer};
 
-use crate::settings::Settings;
+use crate::settings::{Settings, parse_toml};
 
 /// The whole table: what holds for all agents, and a table for each that differs.
 #[derive(Debug, Default, Deserialize)]
@@ -73,7 +73,7 @@ impl RuntimesConfig {
             #[serde(default)]
             runtimes: RuntimesConfig,
         }
-        let mut config = toml::from_str::<File>(text)?.runtimes;
+        let mut config = parse_toml::<File>(text)?.runtimes;
         for (name, table) in std::mem::take(&mut config.by_name) {
             if !table.is_table() {
                 // Flattened members appear here too.

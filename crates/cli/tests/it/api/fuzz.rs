@@ -20,7 +20,7 @@ use crate::sdk::ID;
 /// Far above what anything needs on a loaded machine; reaching it is a failure, never a measurement.
 const PATIENCE: Duration = Duration::from_secs(60);
 const CASES_OF_BYTES: u32 = 150;
-const CASES_OF_PARAMS: u32 = 1000;
+const CASES_OF_PARAMS: u32 = 250;
 /// Deeper than any message, and deep enough for a parser that recurses to run out of stack.
 const DEEP: usize = 200_000;
 const HUGE: usize = 256 << 10;

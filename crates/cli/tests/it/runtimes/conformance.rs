@@ -231,6 +231,8 @@ fn silence_ends_the_turn(bench: &Bench) {
 }
 
 fn many_at_once_keep_apart(bench: &Bench) {
+    // Some agents set up a home with their first run, and cannot do that twice at once.
+    bench.run("SAY:ready.").finish().expect_exit(0);
     let runs: Vec<_> =
         (0..bench.subject.at_once).map(|n| (n, bench.run(&format!("SAY:answer-{n}.")).start())).collect();
     let mut ids = std::collections::BTreeSet::new();
@@ -244,7 +246,7 @@ fn many_at_once_keep_apart(bench: &Bench) {
         ids.insert(run.session_id());
     }
     assert_eq!(ids.len(), bench.subject.at_once);
-    assert_eq!(bench.scratch.sessions().len(), ids.len());
+    assert_eq!(bench.scratch.sessions().len(), ids.len() + 1);
 }
 
 macro_rules! conform {
