@@ -299,8 +299,8 @@ fn methods() -> Vec<(&'static str, BTreeMap<String, Value>)> {
         if parameters.is_empty() {
             parameters.extend(SETTINGS.map(|setting| (setting.to_owned(), Value::Null)));
         }
-        // Tokens are asked about at GitHub, and a read may be told to wait: neither is for here.
-        parameters.retain(|name, _| !name.ends_with("oken") && name != "waitMs");
+        // Tokens are asked about at GitHub, and some methods may be told to wait: neither is for here.
+        parameters.retain(|name, _| !name.ends_with("oken") && name != "waitMs" && name != "wait");
         parameters.insert("sessionId".to_owned(), json!(ID));
         (name, parameters)
     };
