@@ -93,13 +93,7 @@ fn run_prompts(hangar: PathBuf, peers: &Path, cache: &Path) -> Result<()> {
     let model = Model::start(&hangar)?;
     let mut contenders = vec![Contender::new(Kind::Hangar, hangar, cache, &model.url)?];
     contenders.extend(Contender::peers(peers, cache, &model.url)?);
-    let mut table = Table::new(contenders.iter().map(|contender| contender.kind.name()).collect());
-    for contender in &contenders {
-        eprintln!("measuring {} …", contender.kind.name());
-        if let Err(error) = measure_one(contender, &mut table) {
-            println!("{} was not measured to the end: {error:#}", contender.kind.name());
-        }
-    }
+    let mut table = compare(&contenders, measure_one);
     table.set_bars(&[
         ("one-shot: CPU", Bar::ShareOfBestPeer(0.1)),
         ("one-shot: wall", Bar::Below(50.0)),
@@ -113,6 +107,18 @@ fn run_prompts(hangar: PathBuf, peers: &Path, cache: &Path) -> Result<()> {
     ]);
     println!("\n{table}");
     Ok(())
+}
+
+/// Measures one after the other. One that fails keeps none of the others from being measured.
+fn compare(contenders: &[Contender], measure: impl Fn(&Contender, &mut Table) -> Result<()>) -> Table {
+    let mut table = Table::new(contenders.iter().map(|contender| contender.kind.name()).collect());
+    for contender in contenders {
+        eprintln!("measuring {} …", contender.kind.name());
+        if let Err(error) = measure(contender, &mut table) {
+            println!("{} was not measured to the end: {error:#}", contender.kind.name());
+        }
+    }
+    table
 }
 
 fn measure_one(contender: &Contender, table: &mut Table) -> Result<()> {

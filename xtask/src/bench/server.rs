@@ -27,13 +27,7 @@ pub(crate) fn run(program: &Path, peers: &Path, cache: &Path) -> Result<()> {
     let mut contenders = vec![Contender::new(Kind::Hangar, program.to_path_buf(), cache, &model.url)?];
     let others = Contender::peers(peers, cache, &model.url)?;
     contenders.extend(others.into_iter().filter(|other| other.kind == Kind::Copilot));
-    let mut table = Table::new(contenders.iter().map(|contender| contender.kind.name()).collect());
-    for contender in &contenders {
-        eprintln!("measuring {} …", contender.kind.name());
-        if let Err(error) = measure_one(contender, &mut table) {
-            println!("{} was not measured to the end: {error:#}", contender.kind.name());
-        }
-    }
+    let mut table = super::compare(&contenders, measure_one);
     table.set_bars(&[
         ("spawn to ping", Bar::Below(30.0)),
         ("memory after start", Bar::Below(20.0)),
