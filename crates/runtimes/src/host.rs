@@ -82,9 +82,10 @@ impl Ssh {
     }
 }
 
-/// Runs the agent in the background of a shell that waits for the end of its own stdin.
+/// Runs the agent in the background of a shell, beside a watch that waits for the end of the link.
 ///
-/// The prompt is cut off by its length, so that what remains of the input is the link itself.
+/// Whoever hands the prompt over is the watch afterwards: there is one reader of the link at any time, so that no part
+/// of a prompt is taken by the other. The prompt is cut off by its length; what remains of the input is the link itself.
 fn remote_command(
     workspace: &Path,
     program: &str,
@@ -107,17 +108,19 @@ fn remote_command(
         agent.push(' ');
         agent.push_str(&quoted(&argument.to_string_lossy()));
     }
-    let agent = match stdin_bytes {
-        Some(bytes) => format!("head -c {bytes} <&3 | {agent} 3<&-"),
-        None => format!("{agent} </dev/null 3<&-"),
+    // The watch can be ended by a signal until the link has dropped; from then on it sees that everything else ends.
+    let watch = "cat >/dev/null; trap : TERM; kill -TERM 0; sleep 5; kill -KILL 0";
+    let both = match stdin_bytes {
+        Some(bytes) => {
+            format!("{{ head -c {bytes}; exec >/dev/null 2>&1; {watch}; }} <&3 | {agent} 3<&- & agent=$!")
+        }
+        None => format!("{{ {watch}; }} <&3 >/dev/null 2>&1 & {agent} </dev/null 3<&- & agent=$!"),
     };
     // ssh gives the command a group of its own, so `kill 0` reaches all that belongs to it and nobody else. A signal
     // that is caught here is not ignored by what is started, as one that is ignored would be.
     let script = format!(
-        "cd -- {dir} || exit 126; exec 3<&0; trap : TERM; \
-         {agent} & agent=$!; \
-         ( trap : TERM; cat <&3; kill -TERM 0; sleep 5; kill -KILL 0 ) >/dev/null 2>&1 & watch=$!; \
-         wait \"$agent\"; code=$?; kill -KILL \"$watch\" 2>/dev/null; exit \"$code\"",
+        "cd -- {dir} || exit 126; exec 3<&0; trap : TERM; {both}; \
+         wait \"$agent\"; code=$?; kill -TERM 0; exit \"$code\"",
         dir = quoted(&workspace.to_string_lossy()),
     );
     format!("exec sh -c {}", quoted(&script))
@@ -185,6 +188,14 @@ mod tests {
             Some("say 'hi' $(now)\nend"),
             "we'ird $(touch x) \"`dir`\n<a b><$HOME><x'y\nz>say 'hi' $(now)\nend",
         );
+    }
+
+    #[test]
+    fn a_prompt_arrives_whole_though_the_link_is_watched() {
+        let prompt = "0123456789abcde\n".repeat(20_000);
+        for _ in 0..5 {
+            check("plain", &[], Some(&prompt), &format!("plain\n<>{prompt}"));
+        }
     }
 
     #[test]
