@@ -40,6 +40,10 @@ const MAY_USE: &[(&str, &[&str])] = &[
     ("hangar-runtimes", &["hangar-process", "hangar-protocol"]),
     ("hangar-jobs", &["hangar-process", "hangar-protocol", "hangar-runtimes"]),
     (
+        "hangar-portal",
+        &["hangar-jobs", "hangar-process", "hangar-protocol", "hangar-runtimes", "hangar-store"],
+    ),
+    (
         "hangar-server",
         &["hangar-agent", "hangar-custom", "hangar-mcp", "hangar-protocol", "hangar-sandbox", "hangar-store"],
     ),
@@ -54,6 +58,7 @@ const MAY_USE: &[(&str, &[&str])] = &[
             "hangar-jobs",
             "hangar-mcp",
             "hangar-models",
+            "hangar-portal",
             "hangar-protocol",
             "hangar-runtimes",
             "hangar-sandbox",
