@@ -1,15 +1,14 @@
-//! A session at which a task works: prompts go in, events are heard and written down, and a turn ends with a report.
+//! A session at which a task works: prompts go in, events are heard, and a turn ends with a report.
 
 use std::sync::Arc;
 use std::time::Duration;
 
 use hangar_protocol::{Body, Event};
 use hangar_runtimes::outcome::{TurnEnd, TurnOutcome};
-use hangar_runtimes::runtime::{Command, Live, News};
+use hangar_runtimes::runtime::{Answer, Command, Live, News, PermissionAnswer};
 
 use crate::driver::{Audience, Notice};
 use crate::record::{CrashError, RunId, SessionId, TaskId, TurnReport};
-use crate::store::EventLog;
 use crate::tools::Round;
 
 /// How long a session that was told to stop may take.
@@ -22,8 +21,6 @@ pub(crate) struct Desk {
     pub(crate) task: TaskId,
     pub(crate) session: SessionId,
     pub(crate) live: Live,
-    /// `None` once it could not be written.
-    pub(crate) log: Option<Box<dyn EventLog>>,
     pub(crate) audience: Arc<dyn Audience>,
     pub(crate) owner: Owner,
 }
@@ -58,15 +55,9 @@ impl Desk {
         }
     }
 
-    fn heard(&mut self, event: &Event) {
+    fn heard(&self, event: &Event) {
         if self.owner == Owner::SomebodyElse {
             return;
-        }
-        if let Some(log) = self.log.as_mut().filter(|_| !event.is_ephemeral())
-            && log.append(event).is_err()
-        {
-            // The run's own log decides whether it goes on; this one is for people to look at.
-            self.log = None;
         }
         let notice = Notice::Event { task: self.task, session: &self.session, event };
         self.audience.hear(&self.run, notice);
@@ -78,12 +69,13 @@ impl Desk {
             return;
         }
         let command = match event.body() {
-            Body::PermissionRequested(asked) => {
-                Command::AnswerPermission { request_id: asked.request_id.clone(), allow: true }
-            }
-            Body::UserInputRequested(asked) => Command::AnswerQuestion {
+            Body::PermissionRequested(asked) => Command::Answer {
                 request_id: asked.request_id.clone(),
-                answer: NOBODY_THERE.to_owned(),
+                answer: Answer::Permission(PermissionAnswer::Once),
+            },
+            Body::UserInputRequested(asked) => Command::Answer {
+                request_id: asked.request_id.clone(),
+                answer: Answer::Question(NOBODY_THERE.to_owned()),
             },
             _ => return,
         };
