@@ -47,6 +47,8 @@ pub(crate) struct LiveState {
     /// Prompts that were sent and whose turns have not ended.
     prompts: u32,
     working: bool,
+    /// Whether a turn has ended here and nothing came after it: all that the agent wrote has been heard then.
+    rested: bool,
     asked: BTreeSet<String>,
     failed: Option<String>,
     /// For those who watch; absent while nobody does.
@@ -143,6 +145,7 @@ impl LiveState {
             model,
             prompts: 0,
             working: false,
+            rested: false,
             asked: BTreeSet::new(),
             watchers: None,
             borrower: None,
@@ -192,6 +195,7 @@ impl LiveState {
     fn note(&mut self, event: &Event) {
         if matches!(event.body(), Body::UserMessage(_)) && event.agent_id().is_none() {
             self.working = true;
+            self.rested = false;
             self.failed = None;
         }
     }
@@ -203,6 +207,7 @@ impl LiveState {
         }
         self.prompts += 1;
         self.working = true;
+        self.rested = false;
         self.failed = None;
         true
     }
@@ -217,9 +222,14 @@ impl LiveState {
         self.working
     }
 
+    pub(crate) fn has_rested(&self) -> bool {
+        self.rested
+    }
+
     pub(crate) fn turn_ended(&mut self, ended: &TurnEnded) {
         self.prompts = self.prompts.saturating_sub(1);
         self.working = self.prompts > 0;
+        self.rested = !self.working;
         self.since = ended.outcome.total;
         if ended.model.is_some() {
             self.model.clone_from(&ended.model);
