@@ -5,7 +5,6 @@ use std::collections::{HashMap, HashSet};
 
 use hangar_protocol::data::{ToolComplete, ToolStart};
 use hangar_protocol::{AgentId, Body, Event};
-use hangar_runtimes::outcome::TurnEnd;
 use serde_json::Value;
 
 use super::response::{SessionCallback, SessionResponse, ToolError, ToolResult};
@@ -102,13 +101,11 @@ impl Callbacks {
         }
     }
 
-    /// The end of a turn. Not all agents say in events what it means.
-    pub(crate) fn turn_ended(&mut self, end: &TurnEnd) -> Vec<SessionResponse> {
+    /// The end of a turn, with why it failed if it did. Not all agents say that in events.
+    pub(crate) fn turn_ended(&mut self, failure: Option<&str>) -> Vec<SessionResponse> {
         let mut said = Vec::new();
-        if let TurnEnd::Failed(failure) = end
-            && !self.complained
-        {
-            said.push(SessionResponse::Error { session_error: failure.message.clone() });
+        if let Some(failure) = failure.filter(|_| !self.complained) {
+            said.push(SessionResponse::Error { session_error: failure.to_owned() });
         }
         if !self.idle {
             said.push(SessionCallback::OnIdle.into());
@@ -197,7 +194,6 @@ mod tests {
     #![expect(clippy::unwrap_used, reason = "a test that cannot go on should say where")]
 
     use expect_test::{Expect, expect};
-    use hangar_runtimes::outcome::{ErrorKind, Evidence, Failure};
     use serde_json::json;
 
     use super::*;
@@ -355,35 +351,24 @@ mod tests {
 
     #[test]
     fn the_end_of_a_turn_says_what_events_did_not() {
-        let check = |events: &[(&str, Value)], end: &TurnEnd, expected: Expect| {
+        let check = |events: &[(&str, Value)], failure: Option<&str>, expected: Expect| {
             let mut callbacks = Callbacks::default();
             events.iter().for_each(|(kind, data)| drop(callbacks.event(&event(kind, data))));
-            expected.assert_eq(&shown(&callbacks.turn_ended(end)));
+            expected.assert_eq(&shown(&callbacks.turn_ended(failure)));
         };
-        let failed = TurnEnd::Failed(Failure {
-            kind: ErrorKind::TurnFailed,
-            message: "it broke".to_owned(),
-            evidence: Evidence::default(),
-        });
         let (idle, error) =
             (("session.idle", json!({})), ("session.error", json!({ "errorType": "", "message": "m" })));
-        check(std::slice::from_ref(&idle), &TurnEnd::Completed, expect![""]);
-        check(
-            &[],
-            &TurnEnd::Completed,
-            expect![[r#"
+        check(std::slice::from_ref(&idle), None, expect![""]);
+        let only_idle = expect![[r#"
             {"callback":"onIdle"}
-        "#]],
-        );
-        check(
-            &[],
-            &failed,
-            expect![[r#"
+        "#]];
+        check(&[], None, only_idle);
+        let both = expect![[r#"
             {"sessionError":"it broke"}
             {"callback":"onIdle"}
-        "#]],
-        );
-        check(&[error, idle], &failed, expect![""]);
+        "#]];
+        check(&[], Some("it broke"), both);
+        check(&[error, idle], Some("it broke"), expect![""]);
     }
 
     #[test]
