@@ -3,6 +3,7 @@
 
 use std::collections::{HashMap, HashSet};
 
+use hangar_jobs::mcp::SERVER_NAME;
 use hangar_protocol::data::{ToolComplete, ToolStart};
 use hangar_protocol::{AgentId, Body, Event};
 use serde_json::Value;
@@ -123,7 +124,7 @@ impl Callbacks {
         SessionCallback::OnStartToolExecution {
             tool_call_id: start.tool_call_id.clone(),
             parent_tool_call_id: parent.or_else(|| self.agents.get(agent?).cloned()),
-            tool_name: start.tool_name.clone(),
+            tool_name: tool_name(start),
             tool_arguments: arguments(&start.arguments),
         }
     }
@@ -131,6 +132,13 @@ impl Callbacks {
 
 fn one(callback: SessionCallback) -> Vec<SessionResponse> {
     vec![callback.into()]
+}
+
+/// The tools of jobs are known by their own names, whatever server they come from.
+fn tool_name(start: &ToolStart) -> String {
+    let of_jobs = start.mcp_server_name.as_deref() == Some(SERVER_NAME);
+    let named = start.mcp_tool_name.as_ref().filter(|_| of_jobs);
+    named.unwrap_or(&start.tool_name).clone()
 }
 
 /// Two spaces per level; nothing for nothing.

@@ -7,6 +7,7 @@ use std::time::Duration;
 use hangar_jobs::driver::Controls;
 use hangar_jobs::entry::WorkId;
 use hangar_jobs::record::TaskId;
+use hangar_store::SessionId;
 use jiff::Timestamp;
 use serde::Serialize;
 use tokio::time::Instant;
@@ -55,7 +56,7 @@ pub(crate) struct Session {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum SessionOwner {
     /// Whoever knows its id. This is what the hub calls it.
-    Client(String),
+    Client(SessionId),
     /// A task of a job.
     Task,
 }
@@ -126,6 +127,11 @@ impl Job {
         self.progress.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
+    /// Whether it is under way, or was until a while ago.
+    pub(crate) fn is_listed(&self) -> bool {
+        self.progress().ended.is_none_or(|ended| ended.elapsed() < LISTED)
+    }
+
     /// Ends it, with the last that is told of it. One that has ended stays as it is.
     pub(crate) fn end(&self, status: JobStatus, last: impl IntoIterator<Item = JobResponse>) {
         let mut progress = self.progress();
@@ -184,8 +190,7 @@ impl Entity for Job {
     }
 
     fn is_done(&self) -> bool {
-        let listed = self.progress().ended.is_none_or(|ended| ended.elapsed() < LISTED);
-        !listed && self.log.is_done()
+        !self.is_listed() && self.log.is_done()
     }
 
     fn bytes(&self) -> usize {

@@ -170,6 +170,17 @@ impl<T: Item> Log<T> {
         self.state().closed.is_some()
     }
 
+    pub(crate) async fn until_closed(&self) {
+        loop {
+            let mut news = std::pin::pin!(self.news.notified());
+            news.as_mut().enable();
+            if self.is_closed() {
+                return;
+            }
+            news.await;
+        }
+    }
+
     /// Whether nobody will be given anything any more.
     pub(crate) fn is_done(&self) -> bool {
         let state = self.state();

@@ -4,10 +4,10 @@
 //! was stopped says so and nothing else; one that could not be carried out has failed first and says why then.
 
 use std::collections::HashMap;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError};
 
-use hangar_jobs::driver::Notice;
-use hangar_jobs::record::{CrashError, Fact, Record, RunEnd, SessionId, TaskEnd, TaskId, TurnReport};
+use hangar_jobs::driver::{Audience, Notice};
+use hangar_jobs::record::{CrashError, Fact, Record, RunEnd, RunId, SessionId, TaskEnd, TaskId, TurnReport};
 
 use super::entities::{Job, JobStatus, Session, SessionOwner, Shelves, Task, TaskOwner, WorkStatus};
 use super::response::{JobCallback, JobResponse, SessionCallback, TaskCallback, TaskResponse};
@@ -42,7 +42,12 @@ impl Teller {
         Self { shelves, subject, tasks: HashMap::new(), sessions: HashMap::from([lent]) }
     }
 
-    pub(crate) fn hear(&mut self, notice: Notice<'_>) {
+    /// For whoever carries the run out.
+    pub(crate) fn into_audience(self) -> Arc<dyn Audience> {
+        Arc::new(Listening(Mutex::new(self)))
+    }
+
+    fn hear(&mut self, notice: Notice<'_>) {
         match notice {
             Notice::Record(record) => self.record(record),
             Notice::Event { session, event, .. } => {
@@ -123,7 +128,7 @@ impl Teller {
     }
 
     /// Ends what the run leaves open: nothing more will be heard.
-    pub(crate) fn run_ended(&mut self, end: &RunEnd) {
+    fn run_ended(&mut self, end: &RunEnd) {
         for (_, named) in self.tasks.drain() {
             named.entity.log.close();
         }
@@ -190,6 +195,21 @@ impl Teller {
         if let Some(task) = self.tasks.get(&task) {
             task.entity.log.close();
         }
+    }
+}
+
+struct Listening(Mutex<Teller>);
+
+impl Audience for Listening {
+    fn hear(&self, _: &RunId, notice: Notice<'_>) {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).hear(notice);
+    }
+}
+
+/// Nobody carries the run out any more. If it did not end, it was left.
+impl Drop for Listening {
+    fn drop(&mut self) {
+        self.0.get_mut().unwrap_or_else(PoisonError::into_inner).run_ended(&RunEnd::Interrupted);
     }
 }
 
