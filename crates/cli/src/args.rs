@@ -86,6 +86,8 @@ pub(crate) enum Subcommands {
         #[command(subcommand)]
         command: crate::jobs::args::JobCommand,
     },
+    /// Serve the portal: sessions, jobs and agents in a browser, and an API for programs
+    Up(crate::portal::args::UpArgs),
     /// Check providers, credentials, the home folder and the tools on this machine
     Doctor(DoctorArgs),
     /// Show which parts of Hangar are on

@@ -14,6 +14,7 @@ mod logging;
 mod mcp;
 mod output;
 mod plan;
+mod portal;
 mod providers;
 mod redact;
 mod runtimes;
@@ -97,6 +98,7 @@ fn dispatch(cli: Cli) -> Result<Exit> {
         Some(Subcommands::Sessions { command }) => commands::sessions::run(&settings, command),
         Some(Subcommands::Features(args)) => commands::features::run(&settings, &args),
         Some(Subcommands::Job { command }) => jobs::run(&settings, command),
+        Some(Subcommands::Up(args)) => portal::run(&settings, args),
         Some(Subcommands::Doctor(args)) => commands::doctor::run(&settings, &args),
     }
 }

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use hangar_protocol::{Body, Event};
 use hangar_runtimes::outcome::{TurnEnd, TurnOutcome};
-use hangar_runtimes::runtime::{Command, Live, News};
+use hangar_runtimes::runtime::{Answer, Command, Live, News, PermissionAnswer};
 
 use crate::driver::{Audience, Notice};
 use crate::record::{CrashError, RunId, SessionId, TaskId, TurnReport};
@@ -78,12 +78,13 @@ impl Desk {
             return;
         }
         let command = match event.body() {
-            Body::PermissionRequested(asked) => {
-                Command::AnswerPermission { request_id: asked.request_id.clone(), allow: true }
-            }
-            Body::UserInputRequested(asked) => Command::AnswerQuestion {
+            Body::PermissionRequested(asked) => Command::Answer {
                 request_id: asked.request_id.clone(),
-                answer: NOBODY_THERE.to_owned(),
+                answer: Answer::Permission(PermissionAnswer::Once),
+            },
+            Body::UserInputRequested(asked) => Command::Answer {
+                request_id: asked.request_id.clone(),
+                answer: Answer::Question(NOBODY_THERE.to_owned()),
             },
             _ => return,
         };

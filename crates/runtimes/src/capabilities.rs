@@ -22,6 +22,9 @@ pub struct Capabilities {
     pub model_discovery: bool,
     /// Asks us before it does something, and waits for the answer.
     pub permission_callbacks: bool,
+    /// Listens while it works.
+    #[serde(default)]
+    pub steering: bool,
     /// Tells of each use of a tool.
     pub tool_events: bool,
     pub prompt_by_stdin: bool,

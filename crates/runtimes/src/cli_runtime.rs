@@ -218,11 +218,9 @@ impl Session {
             let prompt = match waiting.pop_front() {
                 Some(prompt) => prompt,
                 None => match inbox.recv().await {
-                    Some(Command::Send(prompt)) => prompt,
+                    Some(Command::Send(prompt) | Command::Steer(prompt)) => prompt,
                     // Nothing is under way that these could be about.
-                    Some(
-                        Command::Abort | Command::AnswerPermission { .. } | Command::AnswerQuestion { .. },
-                    ) => continue,
+                    Some(Command::Abort | Command::Answer { .. } | Command::Rename(_)) => continue,
                     Some(Command::Stop) | None => return,
                 },
             };
@@ -235,9 +233,13 @@ impl Session {
                     tokio::select! {
                         () = &mut turn => break,
                         command = inbox.recv(), if !stop => match command {
-                            Some(Command::Send(prompt)) if waiting.len() < COMMAND_QUEUE => waiting.push_back(prompt),
+                            Some(Command::Send(prompt) | Command::Steer(prompt)) if waiting.len() < COMMAND_QUEUE => {
+                                waiting.push_back(prompt);
+                            }
                             Some(Command::Abort) => cancel.cancel(),
-                            Some(Command::Send(_) | Command::AnswerPermission { .. } | Command::AnswerQuestion { .. }) => {}
+                            Some(
+                                Command::Send(_) | Command::Steer(_) | Command::Answer { .. } | Command::Rename(_),
+                            ) => {}
                             Some(Command::Stop) | None => {
                                 stop = true;
                                 cancel.cancel();

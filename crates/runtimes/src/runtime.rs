@@ -7,6 +7,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use futures_util::future::BoxFuture;
+use hangar_protocol::data::ElicitationAction;
 use hangar_protocol::{Event, EventId};
 use serde::Serialize;
 use tokio::sync::mpsc;
@@ -132,6 +133,7 @@ pub struct Order {
     pub model: Option<String>,
     pub effort: Option<String>,
     pub tools: ToolPolicy,
+    pub consent: Consent,
     /// An MCP configuration: JSON, or `@` and a path.
     pub mcp_config: Option<String>,
     /// Instructions of the host, before the prompt.
@@ -166,6 +168,7 @@ impl Order {
             model: None,
             effort: None,
             tools: ToolPolicy::default(),
+            consent: Consent::default(),
             mcp_config: None,
             system: None,
             resume: None,
@@ -177,6 +180,16 @@ impl Order {
             scratch: None,
         }
     }
+}
+
+/// Who decides about what no rule decides.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub enum Consent {
+    /// It is allowed.
+    #[default]
+    Given,
+    /// A person is asked, by an agent that can.
+    Asked,
 }
 
 /// Which tools may run. Without any rule, all: an agent in the background has nobody to ask.
@@ -235,16 +248,39 @@ pub enum Command {
     Send(String),
     /// Ends the turn that is under way.
     Abort,
-    AnswerPermission {
-        request_id: String,
-        allow: bool,
-    },
-    AnswerQuestion {
-        request_id: String,
-        answer: String,
-    },
+    /// Words for the turn that is under way, where the agent listens while it works; another turn otherwise.
+    Steer(String),
+    /// Settles what the agent asked and waits for. One that nobody asked is about nothing.
+    Answer { request_id: String, answer: Answer },
+    /// For agents that keep the log of the session: what it is called from now on.
+    Rename(String),
     /// Ends the session, with the turn that is under way.
     Stop,
+}
+
+/// What somebody says to an agent that asked.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Answer {
+    Permission(PermissionAnswer),
+    Question(String),
+    Elicitation { action: ElicitationAction, content: Option<serde_json::Value> },
+    Plan { approved: bool, feedback: Option<String> },
+}
+
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum PermissionAnswer {
+    Once,
+    /// Also for what is like it, as long as the session lives. An agent that knows no such thing takes it for once.
+    ForSession,
+    Denied {
+        feedback: Option<String>,
+    },
+}
+
+impl PermissionAnswer {
+    pub fn allows(&self) -> bool {
+        !matches!(self, PermissionAnswer::Denied { .. })
+    }
 }
 
 /// The end of a turn, with what it showed of the agent.

@@ -37,6 +37,7 @@ pub mod checkpoints;
 mod disk;
 mod error;
 mod export;
+mod follow;
 mod id;
 mod lines;
 mod list;
@@ -50,6 +51,7 @@ mod yaml;
 
 pub use error::{ResolveError, StoreError};
 pub use export::{ExportError, export_markdown};
+pub use follow::{Follow, Position};
 pub use id::{InvalidId, SessionId};
 pub use lines::{Events, Lines, MAX_LINE, RawLine};
 pub use list::{Filter, SessionSummary};

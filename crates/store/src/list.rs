@@ -55,6 +55,11 @@ impl Store {
         Ok(sessions)
     }
 
+    /// One session as lists show it.
+    pub fn look(&self, id: &SessionId) -> Option<SessionSummary> {
+        self.summary(id.clone(), &Filter::default())
+    }
+
     /// The session that was written last.
     pub fn last(&self, filter: &Filter) -> Result<Option<SessionSummary>, StoreError> {
         Ok(self.list(filter)?.into_iter().next())

@@ -36,11 +36,11 @@ pub(crate) fn run(settings: &Settings, command: JobCommand) -> Result<Exit> {
     }
 }
 
-fn store(settings: &Settings) -> FileStore {
+pub(crate) fn store(settings: &Settings) -> FileStore {
     FileStore::new(settings.home.join("runs"))
 }
 
-fn read(file: &Path) -> Result<Arc<ValidEntry>> {
+pub(crate) fn read(file: &Path) -> Result<Arc<ValidEntry>> {
     let doing = || format!("reading {}", file.display());
     let length = std::fs::metadata(file).with_context(doing)?.len();
     anyhow::ensure!(length <= MAX_ENTRY_BYTES as u64, "{} is too long for an entry", file.display());

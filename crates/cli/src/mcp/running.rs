@@ -6,7 +6,7 @@ use anyhow::Result;
 use hangar_agent::driver::Driver;
 use hangar_agent::session::{Command, Input};
 use hangar_agent::tool::{Tool, ToolFilter, ToolSource, Toolset};
-use hangar_mcp::{McpHost, News};
+use hangar_mcp::{ElicitationAnswer, McpHost, News};
 use tokio::sync::mpsc;
 
 pub(crate) struct Running {
@@ -66,6 +66,12 @@ impl Running {
         let tools = self.host.tools().into_iter().filter(admitted);
         driver.set_tools(Toolset::new(self.others.iter().cloned().chain(tools).collect()), &[])?;
         Ok(())
+    }
+
+    /// What a person says to a server that asked them.
+    pub(crate) fn answer(&self, request_id: &str, answer: ElicitationAnswer) {
+        // A question that is settled already stays so.
+        let _ = self.host.answer_elicitation(request_id, answer);
     }
 
     pub(crate) async fn shutdown(&self) {

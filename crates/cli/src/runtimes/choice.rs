@@ -65,9 +65,36 @@ pub(crate) struct Choice {
     pub(crate) budget_usd: Said<Option<f64>>,
 }
 
+/// What somebody asked for by themselves.
+#[derive(Default)]
+struct Asked {
+    runtime: Option<String>,
+    model: Option<String>,
+    effort: Option<String>,
+    ssh: Option<String>,
+    turn_timeout: Option<f64>,
+    stall_timeout: Option<f64>,
+    max_steps: Option<u32>,
+    budget: Option<f64>,
+}
+
 impl Choice {
     /// `before` is the agent that the session has had so far.
     pub(crate) fn make(args: &RunWithArgs, config: &RuntimesConfig, before: Option<&str>) -> Result<Self> {
+        let asked = Asked {
+            runtime: args.runtime.clone(),
+            model: args.model.clone(),
+            effort: args.effort.map(|effort| effort.as_str().to_owned()),
+            ssh: args.ssh.clone(),
+            turn_timeout: args.turn_timeout,
+            stall_timeout: args.stall_timeout,
+            max_steps: args.max_steps,
+            budget: args.budget,
+        };
+        Self::of(asked, config, before)
+    }
+
+    fn of(args: Asked, config: &RuntimesConfig, before: Option<&str>) -> Result<Self> {
         let runtime = match (&args.runtime, before) {
             (Some(wanted), Some(before)) if wanted != before => {
                 bail!("the session was begun with {before} and cannot go on with {wanted}")
@@ -86,14 +113,9 @@ impl Choice {
         let from = Sources { name };
         let seconds = |limit: Option<Duration>| limit.map(|limit| limit.as_secs_f64());
         Ok(Self {
-            model: from.pick(("--model", args.model.clone()), agent.model, None, None),
-            effort: from.pick(
-                ("--effort", args.effort.map(|effort| effort.as_str().to_owned())),
-                agent.effort,
-                None,
-                None,
-            ),
-            ssh: from.pick(("--ssh", args.ssh.clone()), agent.ssh, None, None),
+            model: from.pick(("--model", args.model), agent.model, None, None),
+            effort: from.pick(("--effort", args.effort), agent.effort, None, None),
+            ssh: from.pick(("--ssh", args.ssh), agent.ssh, None, None),
             turn_timeout: from
                 .pick(
                     ("--turn-timeout", args.turn_timeout),
@@ -141,14 +163,7 @@ impl Choice {
     }
 
     pub(crate) fn host(&self, args: &RunWithArgs, config: &RuntimesConfig) -> Host {
-        let Some(target) = &self.ssh.value else { return Host::Local };
-        let agent = config.of(&self.runtime.value);
-        Host::Ssh(Ssh {
-            target: target.clone(),
-            host_keys: agent.ssh_host_keys,
-            port: args.ssh_port.or(agent.ssh_port),
-            options: agent.ssh_options,
-        })
+        ssh_host(self.ssh.value.as_deref(), args.ssh_port, config, &self.runtime.value)
     }
 
     /// A line per value: its name, itself, who said so.
@@ -168,6 +183,27 @@ impl Choice {
             row("budget in USD", shown(self.budget_usd.value.as_ref()), &self.budget_usd.source),
         ]
     }
+}
+
+/// The limits of an agent that nobody typed any for.
+pub(crate) fn limits_of(config: &RuntimesConfig, name: &str) -> Result<Limits> {
+    Choice::of(Asked::default(), config, Some(name))?.limits()
+}
+
+/// Where an agent works that nobody typed a host for.
+pub(crate) fn host_of(config: &RuntimesConfig, name: &str) -> Host {
+    ssh_host(config.of(name).ssh.as_deref(), None, config, name)
+}
+
+fn ssh_host(target: Option<&str>, port: Option<u16>, config: &RuntimesConfig, name: &str) -> Host {
+    let Some(target) = target else { return Host::Local };
+    let agent = config.of(name);
+    Host::Ssh(Ssh {
+        target: target.to_owned(),
+        host_keys: agent.ssh_host_keys,
+        port: port.or(agent.ssh_port),
+        options: agent.ssh_options,
+    })
 }
 
 struct Sources {

@@ -1,13 +1,13 @@
 //! Agents behind one interface, put together: which there are here, which of them works, and what becomes of its words.
 
 pub(crate) mod args;
-mod choice;
+pub(crate) mod choice;
 pub(crate) mod commands;
-mod config;
+pub(crate) mod config;
 mod drift;
 mod native;
 mod probe;
-mod record;
+pub(crate) mod record;
 mod rehearsal;
 pub(crate) mod run;
 

@@ -9,10 +9,12 @@ use clap::Parser as _;
 use futures_util::future::BoxFuture;
 use hangar_agent::driver::EventSink;
 use hangar_agent::log::Fact;
-use hangar_agent::session::{self, Input, Prompt};
+use hangar_agent::permissions::Approval;
+use hangar_agent::session::{self, Input, Prompt, Timing};
 use hangar_agent::tool::ToolFilter;
 use hangar_custom::skills::Invocation;
-use hangar_protocol::data::SessionError;
+use hangar_mcp::{ElicitationAnswer, Interest};
+use hangar_protocol::data::{PlanDecision, SessionError};
 use hangar_protocol::permission::PermissionOutcome;
 use hangar_protocol::{Body, Event};
 use hangar_runtimes::agents::copilot;
@@ -22,7 +24,8 @@ use hangar_runtimes::outcome::{
     Complaint, ErrorKind, Evidence, Failure, Stopped, TurnEnd, TurnFacts, TurnOutcome, Verdict, decide,
 };
 use hangar_runtimes::runtime::{
-    Auth, Card, Command, Limits, Live, Model, News, Order, Preflight, Runtime, ShellTool, Stage, TurnEnded,
+    Answer, Auth, Card, Command, Consent, Limits, Live, Model, News, Order, PermissionAnswer, Preflight,
+    Runtime, ShellTool, Stage, TurnEnded,
 };
 use hangar_runtimes::usage::{Counting, Figure, Meter, Usage};
 use hangar_store::SessionId;
@@ -66,6 +69,7 @@ impl Native {
             system_prompt: false,
             model_discovery: true,
             permission_callbacks: true,
+            steering: true,
             tool_events: true,
             prompt_by_stdin: false,
             mcp_config: true,
@@ -127,6 +131,7 @@ impl Runtime for Native {
             let events = Heard::default();
             let name_is_wanted = order.resume.is_none();
             let limits = order.limits;
+            let asks = order.consent == Consent::Asked;
             let Begun { composed, filter } = compose(&settings, order, events.clone())
                 .map_err(|error| refusal(ErrorKind::TurnFailed, format!("{error:#}")))?;
             let (commands, inbox) = mpsc::channel(COMMAND_QUEUE);
@@ -136,7 +141,7 @@ impl Runtime for Native {
                 false => Meter::resumed(Counting::PerSession),
             };
             let task =
-                Task { composed, filter, servers: None, events, outbox, limits, meter, name_is_wanted };
+                Task { composed, filter, servers: None, events, outbox, limits, meter, asks, name_is_wanted };
             let owner = tokio::spawn(task.run(inbox)).abort_handle();
             Ok(Live::new(commands, news, owner))
         })
@@ -211,7 +216,7 @@ fn flags(order: &Order) -> Vec<String> {
         flag("max-autopilot-continues", &steps.to_string());
         flags.push("--autopilot".to_owned());
     }
-    if order.tools.allow.is_empty() {
+    if order.tools.allow.is_empty() && order.consent == Consent::Given {
         flags.push("--allow-all".to_owned());
     }
     flags.extend(order.extra.iter().cloned());
@@ -245,6 +250,8 @@ struct Task {
     outbox: mpsc::Sender<News>,
     limits: Limits,
     meter: Meter,
+    /// Whether a person can be asked.
+    asks: bool,
     /// Whether the first prompt names the session.
     name_is_wanted: bool,
 }
@@ -258,6 +265,8 @@ struct Turn {
     model: Option<String>,
     deadline: Option<Instant>,
     heard: Instant,
+    /// Questions to a person that are open.
+    asked: BTreeSet<String>,
     /// Until when the end of background work is waited for, once it has ended.
     news_until: Option<Instant>,
 }
@@ -271,11 +280,14 @@ impl Task {
             let prompt = match waiting.pop_front() {
                 Some(prompt) => prompt,
                 None => match inbox.recv().await {
-                    Some(Command::Send(prompt)) => prompt,
+                    Some(Command::Send(prompt) | Command::Steer(prompt)) => prompt,
                     Some(Command::Stop) | None => break,
-                    Some(
-                        Command::Abort | Command::AnswerPermission { .. } | Command::AnswerQuestion { .. },
-                    ) => continue,
+                    Some(Command::Rename(name)) => {
+                        failure = self.rename(name).err().map(|error| error.to_string());
+                        continue;
+                    }
+                    // Nothing is under way that these could be about.
+                    Some(Command::Abort | Command::Answer { .. }) => continue,
                 },
             };
             match self.turn(prompt, &mut inbox, &mut waiting).await {
@@ -297,6 +309,7 @@ impl Task {
     async fn begin(&mut self) -> Result<()> {
         if let Some((host, news)) = self.composed.mcp.take() {
             let driver = &mut self.composed.driver;
+            host.set_interest(Interest::Elicitation, self.asks);
             self.servers = Some(Running::start(host, news, self.filter.clone(), driver).await?);
         }
         for input in std::mem::take(&mut self.composed.opening) {
@@ -320,6 +333,7 @@ impl Task {
             model: None,
             deadline: self.limits.turn.map(|limit| now + limit),
             heard: now,
+            asked: BTreeSet::new(),
             news_until: None,
         };
         let mut over = None;
@@ -352,24 +366,20 @@ impl Task {
                         over = Some(Over);
                         self.stop(&mut turn, Stopped::Cancelled)?;
                     }
-                    Some(Command::AnswerPermission { request_id, allow }) => {
-                        let answer = match allow {
-                            true => PermissionOutcome::Approved {},
-                            false => PermissionOutcome::DeniedInteractivelyByUser { feedback: None, force_reject: None },
-                        };
-                        self.command(session::Command::AnswerPermission { request_id, answer })?;
+                    Some(Command::Steer(prompt)) => {
+                        let steered = Prompt { timing: Timing::Steer, ..Prompt::user(prompt) };
+                        self.command(session::Command::Send(steered))?;
                     }
-                    Some(Command::AnswerQuestion { request_id, answer }) => {
-                        let answer = session::Command::AnswerQuestion { request_id, answer, was_freeform: true };
-                        self.command(answer)?;
-                    }
+                    Some(Command::Rename(name)) => self.rename(name)?,
+                    Some(Command::Answer { request_id, answer }) => self.answer(request_id, answer)?,
                 },
                 going = self.composed.driver.turn() => if !going? { break },
-                () = until(turn.deadline) => {
+                () = until(turn.deadline), if turn.asked.is_empty() => {
                     let seconds = self.limits.turn.unwrap_or_default().as_secs();
                     self.stop(&mut turn, Stopped::TimedOut { seconds })?;
                 }
-                () = until(stall), if turn.news_until.is_none() => {
+                // A session that waits for a person is not silent; people are.
+                () = until(stall), if turn.news_until.is_none() && turn.asked.is_empty() => {
                     let seconds = self.limits.stall.unwrap_or_default().as_secs();
                     self.stop(&mut turn, Stopped::Stalled { seconds })?;
                 }
@@ -382,6 +392,44 @@ impl Task {
         self.pass_on(None).await;
         let _ = self.outbox.send(News::TurnEnded(Box::new(ended))).await;
         Ok(over)
+    }
+
+    fn rename(&mut self, name: String) -> Result<()> {
+        Ok(self.composed.driver.note(Fact::GivenName(name))?)
+    }
+
+    fn answer(&mut self, request_id: String, answer: Answer) -> Result<()> {
+        match answer {
+            Answer::Permission(answer) => {
+                let pending = self.composed.driver.pending_permissions();
+                let Some(asked) = pending.into_iter().find(|asked| asked.request_id == request_id) else {
+                    return Ok(());
+                };
+                let answer = match answer {
+                    PermissionAnswer::Once => PermissionOutcome::Approved {},
+                    PermissionAnswer::ForSession => {
+                        PermissionOutcome::ApprovedForSession { approval: Approval::covering(&asked.request) }
+                    }
+                    PermissionAnswer::Denied { feedback } => {
+                        PermissionOutcome::DeniedInteractivelyByUser { feedback, force_reject: None }
+                    }
+                };
+                self.command(session::Command::AnswerPermission { request_id, answer })
+            }
+            Answer::Question(answer) => {
+                self.command(session::Command::AnswerQuestion { request_id, answer, was_freeform: true })
+            }
+            Answer::Plan { approved, feedback } => {
+                let decision = PlanDecision { approved, feedback, ..PlanDecision::default() };
+                self.command(session::Command::ReviewPlan { request_id, decision })
+            }
+            Answer::Elicitation { action, content } => {
+                if let Some(servers) = &self.servers {
+                    servers.answer(&request_id, ElicitationAnswer { action, content });
+                }
+                Ok(())
+            }
+        }
     }
 
     /// Puts on record that a limit ended the turn; what else can go wrong the session tells by itself.
@@ -466,6 +514,14 @@ impl Task {
 }
 
 impl Turn {
+    fn ask(&mut self, request_id: &str) {
+        self.asked.insert(request_id.to_owned());
+    }
+
+    fn settle(&mut self, request_id: &str) {
+        self.asked.remove(request_id);
+    }
+
     fn note(&mut self, event: &Event) {
         self.heard = Instant::now();
         match event.body() {
@@ -477,6 +533,14 @@ impl Turn {
                 }
             }
             Body::ToolComplete(_) => self.facts.worked = true,
+            Body::PermissionRequested(asked) => self.ask(&asked.request_id),
+            Body::UserInputRequested(asked) => self.ask(&asked.request_id),
+            Body::ElicitationRequested(asked) => self.ask(&asked.request_id),
+            Body::ExitPlanModeRequested(asked) => self.ask(&asked.request_id),
+            Body::PermissionCompleted(done) => self.settle(&done.request_id),
+            Body::UserInputCompleted(done) => self.settle(&done.request_id),
+            Body::ElicitationCompleted(done) => self.settle(&done.request_id),
+            Body::ExitPlanModeCompleted(done) => self.settle(&done.request_id),
             Body::SessionError(error) => {
                 self.facts.complaint = Some(Complaint {
                     message: error.message.clone(),

@@ -18,14 +18,14 @@ use crate::workspace::working_directory;
 
 /// What the log of a session says about who worked on it.
 #[derive(Debug)]
-pub(super) struct Past {
-    pub(super) runtime: String,
-    pub(super) agent_session: Option<String>,
-    pub(super) workspace: Option<PathBuf>,
+pub(crate) struct Past {
+    pub(crate) runtime: String,
+    pub(crate) agent_session: Option<String>,
+    pub(crate) workspace: Option<PathBuf>,
 }
 
 impl Past {
-    pub(super) fn read(store: &Store, id: &SessionId, knows: impl Fn(&str) -> bool) -> Result<Self> {
+    pub(crate) fn read(store: &Store, id: &SessionId, knows: impl Fn(&str) -> bool) -> Result<Self> {
         let mut past = Past { runtime: NATIVE.to_owned(), agent_session: None, workspace: None };
         let wanted = |kind: &str| matches!(kind, "session.start" | "session.handoff");
         for event in store.read_where(id, wanted)? {
@@ -51,13 +51,13 @@ impl Past {
 }
 
 /// The log of one session, while its agent works.
-pub(super) struct Record {
+pub(crate) struct Record {
     log: OpenSession,
     started: jiff::Timestamp,
 }
 
 impl Record {
-    pub(super) fn create(
+    pub(crate) fn create(
         store: &Store,
         id: &SessionId,
         workspace: &Path,
@@ -72,22 +72,34 @@ impl Record {
         Ok(Self { log: store.create(id, meta)?, started })
     }
 
-    pub(super) fn open(store: &Store, id: &SessionId) -> Result<Self> {
+    pub(crate) fn open(store: &Store, id: &SessionId) -> Result<Self> {
         Ok(Self { log: store.open(id)?, started: jiff::Timestamp::now() })
     }
 
-    pub(super) fn resume(&self, agent_session: Option<String>) -> Resume {
+    pub(crate) fn resume(&self, agent_session: Option<String>) -> Resume {
         Resume { agent_session, last_event: self.log.last_event_id().cloned(), events: self.log.end().0 }
     }
 
-    pub(super) fn append(&mut self, event: &Event) -> Result<()> {
+    pub(crate) fn append(&mut self, event: &Event) -> Result<()> {
         let end = self.log.end();
         self.log.append(end, std::slice::from_ref(event))?;
         Ok(())
     }
 
+    /// Gives a session that has no name one from its first prompt.
+    pub(crate) fn name_by(&mut self, prompt: &str) -> Result<()> {
+        match SessionName::from_prompt(prompt) {
+            Some(name) => Ok(self.log.rename(name)?),
+            None => Ok(()),
+        }
+    }
+
+    pub(crate) fn rename(&mut self, name: String) -> Result<()> {
+        Ok(self.log.rename(SessionName::Given(name))?)
+    }
+
     /// Writes the closing event.
-    pub(super) fn close(
+    pub(crate) fn close(
         &mut self,
         model: Option<String>,
         usage: &Usage,

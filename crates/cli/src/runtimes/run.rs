@@ -9,7 +9,9 @@ use hangar_agent::session::iso;
 use hangar_protocol::result::{ResultKind, RunResult, RunUsage};
 use hangar_protocol::{Body, Event};
 use hangar_runtimes::outcome::{ErrorKind, TurnEnd};
-use hangar_runtimes::runtime::{Card, Command, Live, News, Order, ToolPolicy, TurnEnded};
+use hangar_runtimes::runtime::{
+    Answer, Card, Command, Live, News, Order, PermissionAnswer, ToolPolicy, TurnEnded,
+};
 use hangar_runtimes::usage::Usage;
 use hangar_store::{SessionId, SessionName, Store};
 use serde_json::json;
@@ -282,14 +284,15 @@ impl Listener {
         // Nobody can be asked here.
         let answer = match event.body() {
             Body::PermissionRequested(asked) => {
-                Command::AnswerPermission { request_id: asked.request_id.clone(), allow: false }
+                (asked.request_id.clone(), Answer::Permission(PermissionAnswer::Denied { feedback: None }))
             }
             Body::UserInputRequested(asked) => {
-                Command::AnswerQuestion { request_id: asked.request_id.clone(), answer: NOBODY.to_owned() }
+                (asked.request_id.clone(), Answer::Question(NOBODY.to_owned()))
             }
             _ => return Ok(()),
         };
-        let _ = self.live.commands.send(answer).await;
+        let (request_id, answer) = answer;
+        let _ = self.live.commands.send(Command::Answer { request_id, answer }).await;
         Ok(())
     }
 }

@@ -9,7 +9,7 @@ use hangar_protocol::data::{PermissionRequested, ToolStart, UserMessage};
 use hangar_protocol::{Body, Event, EventId};
 use hangar_runtimes::outcome::{ErrorKind, Evidence, Failure, TurnEnd, TurnOutcome};
 use hangar_runtimes::runtime::{
-    Card, Command, Live, Model, News, Order, Preflight, Runtime, Stage, TurnEnded,
+    Answer, Card, Command, Live, Model, News, Order, PermissionAnswer, Preflight, Runtime, Stage, TurnEnded,
 };
 use hangar_runtimes::usage::{Figure, Usage};
 use serde_json::json;
@@ -97,7 +97,7 @@ pub(crate) fn live(script: Arc<Script>) -> Live {
             match command {
                 Command::Send(prompt) => turn(&script, &prompt, &outbox, &mut inbox).await,
                 Command::Stop => return,
-                Command::Abort | Command::AnswerPermission { .. } | Command::AnswerQuestion { .. } => {}
+                Command::Steer(_) | Command::Rename(_) | Command::Abort | Command::Answer { .. } => {}
             }
         }
     });
@@ -144,7 +144,10 @@ async fn turn(
                 let asked: PermissionRequested = serde_json::from_value(request).unwrap();
                 outbox.send(event(asked.into())).await.unwrap();
                 let answer = inbox.recv().await;
-                assert!(matches!(answer, Some(Command::AnswerPermission { allow: true, .. })));
+                assert!(matches!(
+                    answer,
+                    Some(Command::Answer { answer: Answer::Permission(PermissionAnswer::Once), .. })
+                ));
                 continue;
             }
             _ => continue,

@@ -1,6 +1,7 @@
 //! Sessions, tasks and jobs as these routes know them: each a log to poll, and what it takes to stop it.
 
 use std::collections::BTreeMap;
+use std::path::PathBuf;
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::time::Duration;
 
@@ -49,6 +50,8 @@ impl Shelves {
 pub(crate) struct Session {
     pub(crate) log: Log<SessionResponse>,
     pub(crate) owner: SessionOwner,
+    /// Where it works, if a client said so.
+    pub(crate) workspace: Option<PathBuf>,
     callbacks: Mutex<Callbacks>,
 }
 
@@ -62,8 +65,13 @@ pub(crate) enum SessionOwner {
 }
 
 impl Session {
-    pub(crate) fn new(owner: SessionOwner, shelves: &Shelves) -> Self {
-        Self { log: shelves.log(), owner, callbacks: Mutex::default() }
+    pub(crate) fn of_client(id: SessionId, workspace: PathBuf, shelves: &Shelves) -> Self {
+        let owner = SessionOwner::Client(id);
+        Self { log: shelves.log(), owner, workspace: Some(workspace), callbacks: Mutex::default() }
+    }
+
+    pub(crate) fn of_task(shelves: &Shelves) -> Self {
+        Self { log: shelves.log(), owner: SessionOwner::Task, workspace: None, callbacks: Mutex::default() }
     }
 
     /// Tells what happened in the words of callbacks.

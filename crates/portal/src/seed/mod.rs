@@ -6,6 +6,7 @@
 
 mod answer;
 mod callbacks;
+mod carrier;
 mod entities;
 mod install;
 mod jobs;
@@ -23,11 +24,13 @@ use std::time::Duration;
 
 use serde_json::json;
 
+use crate::api::About;
 use crate::hub::Hub;
-use crate::runs::Runs;
+use crate::roster::Roster;
 use answer::Answer;
 use entities::Shelves;
 
+pub use carrier::Runs;
 pub use routes::routes;
 
 /// How long a job or a task that was told to stop is waited for.
@@ -37,6 +40,7 @@ const STOPPING_TIME: Duration = Duration::from_secs(10);
 pub struct Classic {
     hub: Hub,
     runs: Runs,
+    roster: Arc<Roster>,
     shelves: Arc<Shelves>,
     /// Whether tests may install jobs of their own, and ends are forgotten sooner.
     test: bool,
@@ -48,10 +52,11 @@ pub struct Classic {
 }
 
 impl Classic {
-    pub fn new(hub: Hub, runs: Runs, repo_root: PathBuf, workspace: PathBuf, test: bool) -> Self {
+    pub(crate) fn new(hub: Hub, runs: Runs, roster: Arc<Roster>, about: &About) -> Self {
+        let About { repo_root, workspace, test, .. } = about.clone();
         let shelves = Arc::new(Shelves::new(test));
         let roots = vec![repo_root.clone(), workspace.clone()];
-        Self { hub, runs, shelves, test, repo_root, workspace, roots }
+        Self { hub, runs, roster, shelves, test, repo_root, workspace, roots }
     }
 
     fn config(&self) -> Answer {

@@ -19,7 +19,7 @@ use super::live::{self, Item, Log, Reader};
 /// How long a body may be: a prompt, or a path.
 const MOST_BODY: usize = 4 << 20;
 
-pub fn routes(classic: Arc<Classic>) -> Router {
+pub fn routes<S>(classic: Arc<Classic>) -> Router<S> {
     Router::new().route("/api", any(dispatch)).route("/api/{*path}", any(dispatch)).with_state(classic)
 }
 

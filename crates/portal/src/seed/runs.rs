@@ -166,7 +166,7 @@ impl Teller {
     }
 
     fn begin_session(&self) -> Named<Session> {
-        self.shelves.sessions.put(Session::new(SessionOwner::Task, &self.shelves))
+        self.shelves.sessions.put(Session::of_task(&self.shelves))
     }
 
     /// What was lent tells the ends of its turns itself.

@@ -250,7 +250,7 @@ fn a_limit_is_a_failure_with_a_reason() {
 fn a_borrower_tells_its_prompts_in_the_session_that_stays_open() {
     let mut stage = Stage::of_job();
     let shelves = Arc::clone(&stage.shelves);
-    let lent = shelves.sessions.put(Session::new(SessionOwner::Client("hub".parse().unwrap()), &shelves));
+    let lent = shelves.sessions.put(Session::of_client("hub".parse().unwrap(), "/".into(), &shelves));
     let task = shelves.tasks.put(Task { log: shelves.log(), owner: TaskOwner::Borrower });
     stage.teller = Teller::of_borrower(Arc::clone(&shelves), task, (SessionId("hub".to_owned()), lent));
     stage.hear(&[

@@ -9,6 +9,7 @@ use serde_json::json;
 use super::Classic;
 use super::answer::{Answer, Refusal};
 use super::entities::{Session, SessionOwner};
+use super::response::SessionResponse;
 use super::shelf::{Entity, Named};
 use crate::hub::{Delivery, NewSession};
 use crate::live::{Heard, Listener};
@@ -31,7 +32,7 @@ impl Classic {
 
     /// What the default agent offers. `None` when that cannot be found out, and any name may work.
     async fn known_models(&self) -> Option<Vec<hangar_runtimes::runtime::Model>> {
-        let models = self.hub.runtime(None).ok()?.models().await?;
+        let models = self.roster.models(None).await.ok()??;
         Some(models).filter(|models| !models.is_empty())
     }
 
@@ -62,15 +63,14 @@ impl Classic {
             .hub
             .open(NewSession {
                 model: Some(model.to_owned()),
-                workspace,
+                workspace: workspace.clone(),
                 policy: Some(Policy::AllowAll),
-                job_tools: true,
+                mcp_config: self.runs.job_tools(),
                 ..NewSession::default()
             })
             .await?;
         let id: SessionId = opened.id.parse().map_err(|_| Trouble::NoSession(opened.id.clone()))?;
-        let session =
-            self.shelves.sessions.put(Session::new(SessionOwner::Client(id.clone()), &self.shelves));
+        let session = self.shelves.sessions.put(Session::of_client(id.clone(), workspace, &self.shelves));
         self.hub.listen(&id, Arc::clone(&session.entity) as Arc<dyn Listener>)?;
         Ok(session)
     }
@@ -107,11 +107,11 @@ impl Listener for Session {
     fn hear(&self, heard: Heard<'_>) {
         match heard {
             Heard::Event(event) => self.tell(|callbacks| callbacks.event(event)),
-            Heard::TurnEnded { failure } => self.tell(|callbacks| callbacks.turn_ended(failure)),
-            Heard::Closed { failure } => {
+            Heard::TurnEnded(failure) => self.tell(|callbacks| callbacks.turn_ended(failure)),
+            Heard::Closed(failure) => {
                 if let Some(failure) = failure {
                     let session_error = failure.to_owned();
-                    self.log.push(super::response::SessionResponse::Error { session_error });
+                    self.log.push(SessionResponse::Error { session_error });
                 }
                 self.log.close();
             }

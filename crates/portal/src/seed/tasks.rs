@@ -2,7 +2,6 @@
 
 use std::sync::Arc;
 
-use hangar_jobs::driver::StartError;
 use hangar_jobs::record::{CrashError, RunOrder, SessionId, Subject};
 use serde_json::json;
 
@@ -46,7 +45,7 @@ impl Classic {
                 skip_availability: true,
             },
             input,
-            working_directory: self.hub.workspace_of(&of_hub).unwrap_or_else(|| self.workspace.clone()),
+            working_directory: session.entity.workspace.clone().unwrap_or_else(|| self.workspace.clone()),
             runtime: None,
             entry,
         };

@@ -68,6 +68,7 @@ impl AcpRuntime {
             system_prompt: false,
             model_discovery: false,
             permission_callbacks: true,
+            steering: false,
             tool_events: true,
             prompt_by_stdin: true,
             mcp_config: false,

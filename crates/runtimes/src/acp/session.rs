@@ -16,7 +16,7 @@ use super::{Agent, complaint, permission};
 use crate::agents::with_system;
 use crate::cli_runtime::COMMAND_QUEUE;
 use crate::outcome::{Complaint, Stopped, TurnEnd, TurnFacts, TurnOutcome, Verdict, decide};
-use crate::runtime::{Command, Order, TurnEnded};
+use crate::runtime::{Answer, Command, Consent, Order, PermissionAnswer, TurnEnded};
 use crate::teller::{SaidIt, Teller};
 use crate::translate::Said;
 use crate::translate::acp::{self, Acp};
@@ -73,9 +73,9 @@ impl Session {
                 Some(prompt) => prompt,
                 None => tokio::select! {
                     command = inbox.recv() => match command {
-                        Some(Command::Send(prompt)) => prompt,
+                        Some(Command::Send(prompt) | Command::Steer(prompt)) => prompt,
                         // Nothing is under way that these could be about.
-                        Some(Command::Abort | Command::AnswerPermission { .. } | Command::AnswerQuestion { .. }) => continue,
+                        Some(Command::Abort | Command::Answer { .. } | Command::Rename(_)) => continue,
                         Some(Command::Stop) | None => return,
                     },
                     // What is said between turns is about nothing that was asked.
@@ -130,7 +130,7 @@ impl Session {
                 Some(incoming) = self.incoming.recv() => self.hear(incoming, &mut turn).await,
                 command = inbox.recv(), if !turn.last => self.command(command, &mut turn, waiting).await,
                 answer = &mut answer => break Some(answer),
-                () = until(deadline), if !stopping => {
+                () = until(deadline), if !stopping && self.asked.is_empty() => {
                     let seconds = self.order.limits.turn.unwrap_or_default().as_secs();
                     self.stop(&mut turn, Stopped::TimedOut { seconds }).await;
                 }
@@ -203,7 +203,9 @@ impl Session {
                 self.teller.hear(std::mem::take(&mut turn.said.events)).await;
             }
             // Without any rule everything may run.
-            Incoming::Permission { id, params } if self.order.tools == Default::default() => {
+            Incoming::Permission { id, params }
+                if self.order.tools == Default::default() && self.order.consent == Consent::Given =>
+            {
                 self.agent.connection.respond(id, &permission::answer(&params, true)).await;
             }
             Incoming::Permission { id, params } => {
@@ -221,30 +223,35 @@ impl Session {
 
     async fn command(&mut self, command: Option<Command>, turn: &mut Turn, waiting: &mut VecDeque<String>) {
         match command {
-            Some(Command::Send(prompt)) if waiting.len() < COMMAND_QUEUE => waiting.push_back(prompt),
-            Some(Command::Send(_) | Command::AnswerQuestion { .. }) => {}
+            Some(Command::Send(prompt) | Command::Steer(prompt)) if waiting.len() < COMMAND_QUEUE => {
+                waiting.push_back(prompt);
+            }
+            Some(Command::Send(_) | Command::Steer(_) | Command::Rename(_)) => {}
             Some(Command::Abort) => self.stop(turn, Stopped::Cancelled).await,
             Some(Command::Stop) | None => {
                 turn.last = true;
                 self.stop(turn, Stopped::Cancelled).await;
             }
-            Some(Command::AnswerPermission { request_id, allow }) => {
+            Some(Command::Answer { request_id, answer: Answer::Permission(answer) }) => {
                 if let Some((id, params)) = self.asked.remove(&request_id) {
                     turn.heard = Instant::now();
-                    self.agent.connection.respond(id, &permission::answer(&params, allow)).await;
+                    self.agent.connection.respond(id, &permission::answer(&params, answer.allows())).await;
                     let tool_call_id = params["toolCall"]["toolCallId"].as_str().map(str::to_owned);
-                    let result = match allow {
-                        true => PermissionOutcome::Approved {},
-                        false => PermissionOutcome::DeniedInteractivelyByUser {
-                            feedback: None,
-                            force_reject: None,
-                        },
+                    let result = match answer {
+                        PermissionAnswer::Once | PermissionAnswer::ForSession => {
+                            PermissionOutcome::Approved {}
+                        }
+                        PermissionAnswer::Denied { feedback } => {
+                            PermissionOutcome::DeniedInteractivelyByUser { feedback, force_reject: None }
+                        }
                     };
                     self.teller
                         .tell(None, PermissionCompleted { request_id, tool_call_id, result }.into())
                         .await;
                 }
             }
+            // It asks nothing else.
+            Some(Command::Answer { .. }) => {}
         }
     }
 

@@ -49,6 +49,7 @@ pub(crate) fn capabilities() -> Capabilities {
         system_prompt: true,
         model_discovery: false,
         permission_callbacks: false,
+        steering: false,
         tool_events: true,
         prompt_by_stdin: true,
         mcp_config: true,

@@ -49,6 +49,7 @@ fn capabilities() -> Capabilities {
         system_prompt: false,
         model_discovery: true,
         permission_callbacks: false,
+        steering: false,
         tool_events: true,
         prompt_by_stdin: true,
         mcp_config: true,

@@ -28,6 +28,7 @@ impl Default for Opencode {
                 system_prompt: false,
                 model_discovery: false,
                 permission_callbacks: false,
+                steering: false,
                 tool_events: true,
                 prompt_by_stdin: true,
                 mcp_config: false,

@@ -1,0 +1,113 @@
+//! The portal's view of this machine: its agents, how they are configured, and the logs of those that keep none.
+
+use std::sync::Arc;
+
+use anyhow::Result;
+use hangar_portal::house::{House, Past, Record, RecordError, Wanted};
+use hangar_protocol::Event;
+use hangar_runtimes::runtime::{Order, Resume, Runtime};
+use hangar_runtimes::usage::Usage;
+use hangar_store::{SessionId, Store, StoreError};
+
+use crate::runtimes::config::RuntimesConfig;
+use crate::runtimes::record;
+use crate::runtimes::{Fleet, choice};
+use crate::settings::Settings;
+
+pub(crate) struct Machine {
+    store: Store,
+    config: RuntimesConfig,
+    /// The default one first.
+    runtimes: Vec<Arc<dyn Runtime>>,
+}
+
+impl Machine {
+    pub(crate) fn new(settings: &Settings) -> Result<Self> {
+        let fleet = Fleet::assemble(settings)?;
+        let default = fleet.config.default.as_deref().unwrap_or(choice::NATIVE);
+        fleet.find(default)?;
+        let mut runtimes: Vec<Arc<dyn Runtime>> = fleet.iter().cloned().collect();
+        runtimes.sort_by_key(|runtime| runtime.card().name != default);
+        Ok(Self { store: Store::new(&settings.home), config: fleet.config, runtimes })
+    }
+}
+
+impl House for Machine {
+    fn runtimes(&self) -> &[Arc<dyn Runtime>] {
+        &self.runtimes
+    }
+
+    fn order(&self, wanted: Wanted) -> Result<Order, String> {
+        let agent = self.config.of(&wanted.runtime);
+        let mut order = Order::new(wanted.id.to_string(), wanted.workspace);
+        order.model = wanted.model.or(agent.model.clone());
+        order.effort = wanted.effort.or(agent.effort.clone());
+        order.consent = wanted.consent;
+        order.limits = choice::limits_of(&self.config, &wanted.runtime).map_err(|error| error.to_string())?;
+        order.host = choice::host_of(&self.config, &wanted.runtime);
+        order.extra.clone_from(&agent.args);
+        order.env = agent.env.into_iter().collect();
+        order.scratch = Some(self.store.session_dir(&wanted.id));
+        Ok(order)
+    }
+
+    fn begin(&self, id: &SessionId, order: &Order, runtime: &str) -> Result<Box<dyn Record>, RecordError> {
+        let log =
+            record::Record::create(&self.store, id, &order.workspace, None, runtime).map_err(trouble)?;
+        Ok(Box::new(Logged { log, named: false }))
+    }
+
+    fn take_up(&self, id: &SessionId) -> Result<Box<dyn Record>, RecordError> {
+        let log = record::Record::open(&self.store, id).map_err(trouble)?;
+        Ok(Box::new(Logged { log, named: true }))
+    }
+
+    fn past(&self, id: &SessionId) -> Result<Past, RecordError> {
+        let knows = |name: &str| self.runtimes.iter().any(|runtime| runtime.card().name == name);
+        let past = record::Past::read(&self.store, id, knows).map_err(trouble)?;
+        Ok(Past { runtime: past.runtime, agent_session: past.agent_session, workspace: past.workspace })
+    }
+}
+
+fn trouble(error: anyhow::Error) -> RecordError {
+    match error.downcast::<StoreError>() {
+        Ok(error) => RecordError::Store(error),
+        Err(error) => RecordError::Write(format!("{error:#}")),
+    }
+}
+
+/// A log that the portal keeps for an agent.
+struct Logged {
+    log: record::Record,
+    /// Whether the session has a name, or is to be called by its first prompt.
+    named: bool,
+}
+
+impl Record for Logged {
+    fn append(&mut self, event: &Event) -> Result<(), RecordError> {
+        self.log.append(event).map_err(trouble)?;
+        if let (false, hangar_protocol::Body::UserMessage(message)) = (self.named, event.body()) {
+            self.named = true;
+            self.log.name_by(&message.content).map_err(trouble)?;
+        }
+        Ok(())
+    }
+
+    fn rename(&mut self, name: String) -> Result<(), RecordError> {
+        self.named = true;
+        self.log.rename(name).map_err(trouble)
+    }
+
+    fn resume(&self, agent_session: Option<String>) -> Resume {
+        self.log.resume(agent_session)
+    }
+
+    fn close(
+        &mut self,
+        model: Option<String>,
+        usage: &Usage,
+        error: Option<String>,
+    ) -> Result<(), RecordError> {
+        self.log.close(model, usage, error).map_err(trouble)
+    }
+}

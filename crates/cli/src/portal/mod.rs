@@ -1,0 +1,151 @@
+//! `hangar up`: the portal, put together and served until it is told to stop.
+
+pub(crate) mod args;
+pub(crate) mod house;
+
+use std::net::{IpAddr, SocketAddr, ToSocketAddrs};
+use std::path::Path;
+use std::process::Stdio;
+use std::sync::Arc;
+use std::time::Duration;
+
+use anyhow::{Context, Result, bail};
+use hangar_portal::api::{About, App, router};
+use hangar_portal::guard::Guard;
+use hangar_portal::hub::{Hub, HubConfig};
+use hangar_portal::seed::Runs;
+use hangar_portal::serve::serve;
+use hangar_store::Store;
+
+use crate::commands::print_line;
+use crate::compose::working_dir;
+use crate::exit::Exit;
+use crate::headless::Interrupts;
+use crate::output::remark;
+use crate::settings::Settings;
+use crate::workspace::git::Repository;
+use args::UpArgs;
+use house::Machine;
+
+/// Threads that serve. Agents and clients wait more than they work.
+const MOST_THREADS: usize = 4;
+/// Shorter tokens are guessed.
+const MIN_TOKEN: usize = 8;
+const MAX_TOKEN: usize = 4096;
+
+pub(crate) fn run(settings: &Settings, args: UpArgs) -> Result<Exit> {
+    let address = address(&args.host, args.port)?;
+    let token = token(settings, &args)?;
+    if !address.ip().is_loopback() && token.is_none() {
+        bail!(
+            "{} can be reached from other machines, so the portal needs a token: --token-env NAME or --token-file FILE",
+            address.ip()
+        );
+    }
+    let workspace = working_dir(args.directory.as_deref())?;
+    let threads = std::thread::available_parallelism().map_or(1, usize::from).clamp(2, MOST_THREADS);
+    let runtime = tokio::runtime::Builder::new_multi_thread()
+        .worker_threads(threads)
+        .enable_all()
+        .build()
+        .context("cannot start the runtime")?;
+    let exit = runtime.block_on(up(settings, &args, address, token, &workspace));
+    // Whatever still blocks a thread must not hold the exit up.
+    runtime.shutdown_timeout(Duration::from_millis(100));
+    exit
+}
+
+fn address(host: &str, port: u16) -> Result<SocketAddr> {
+    if let Ok(ip) = host.parse::<IpAddr>() {
+        return Ok(SocketAddr::new(ip, port));
+    }
+    let mut found = (host, port).to_socket_addrs().with_context(|| format!("there is no host `{host}`"))?;
+    found.next().with_context(|| format!("there is no host `{host}`"))
+}
+
+/// The token that clients have to show. It is never printed.
+fn token(settings: &Settings, args: &UpArgs) -> Result<Option<String>> {
+    let (token, source) = match (&args.token_env, &args.token_file) {
+        (Some(name), _) => match settings.var(name) {
+            Some(token) => (token.to_owned(), name.clone()),
+            None => bail!("--token-env {name}: the variable is not set"),
+        },
+        (None, Some(file)) => {
+            let text = std::fs::read_to_string(file)
+                .with_context(|| format!("cannot read the token in {}", file.display()))?;
+            (text, file.display().to_string())
+        }
+        (None, None) => return Ok(None),
+    };
+    let token = token.trim();
+    if !(MIN_TOKEN..=MAX_TOKEN).contains(&token.len()) {
+        bail!("the token in {source} has to have {MIN_TOKEN} to {MAX_TOKEN} characters");
+    }
+    Ok(Some(token.to_owned()))
+}
+
+async fn up(
+    settings: &Settings,
+    args: &UpArgs,
+    address: SocketAddr,
+    token: Option<String>,
+    workspace: &Path,
+) -> Result<Exit> {
+    // Signals are caught before the first agent could be started.
+    let mut interrupts = Interrupts::new()?;
+    let listener = tokio::net::TcpListener::bind(address).await.with_context(|| {
+        format!("cannot listen on {address}; is a portal running there already? --port picks another one")
+    })?;
+    let address = listener.local_addr().context("cannot say which port is listened on")?;
+    let hub = Hub::new(HubConfig {
+        house: Arc::new(Machine::new(settings)?),
+        store: Store::new(&settings.home),
+        now: jiff::Timestamp::now,
+    });
+    let repository = Repository::find(workspace);
+    let about = About {
+        version: env!("CARGO_PKG_VERSION").to_owned(),
+        home: settings.home.clone(),
+        repo_root: repository.map_or_else(|| workspace.to_owned(), |repository| repository.root),
+        workspace: workspace.to_owned(),
+        test: args.test,
+    };
+    let guard = Guard::new(address, args.allow_host.clone(), token);
+    let program = std::env::current_exe().context("finding the program itself")?;
+    let job_tools = hangar_jobs::mcp::configuration(&program.to_string_lossy(), &["job", "tools"]);
+    let runs = Runs::new(hub.clone(), Arc::new(crate::jobs::store(settings)), Some(job_tools));
+    if let Some(file) = args.entry.as_ref().filter(|_| !args.test) {
+        runs.install(file.clone(), crate::jobs::read(file)?);
+    }
+    let app = App::new(hub.clone(), runs, guard, about);
+    let router = router(app);
+    let url = format!("http://{address}");
+    print_line(&format!("Hangar portal: {url}"))?;
+    print_line(&format!("To stop it: {url}/api/stop"))?;
+    if args.open {
+        browse(&url);
+    }
+    let stopping = hub.stopping().clone();
+    let serving = tokio::spawn(serve(listener, router, stopping.clone()));
+    tokio::select! {
+        () = interrupts.next() => hub.stop_portal(),
+        () = stopping.cancelled() => {}
+    }
+    hub.close().await;
+    serving.await.context("serving failed")?;
+    Ok(Exit::Done)
+}
+
+/// Shows the page. A machine without a browser has one elsewhere.
+fn browse(url: &str) {
+    let opener = if cfg!(target_os = "macos") { "open" } else { "xdg-open" };
+    let started = std::process::Command::new(opener)
+        .arg(url)
+        .stdin(Stdio::null())
+        .stdout(Stdio::null())
+        .stderr(Stdio::null())
+        .spawn();
+    if started.is_err() {
+        remark(&format!("note: no browser could be opened; go to {url}"));
+    }
+}

@@ -1,0 +1,37 @@
+//! Questions of agents.
+
+use axum::Json as Answer;
+use axum::extract::State;
+use schemars::JsonSchema;
+use serde::Serialize;
+
+use super::input::{Json, Name};
+use super::{Endpoint, Of, get, post};
+use crate::approvals::{Approval, Reply};
+use crate::problem::Problem;
+
+pub(super) fn endpoints() -> Vec<Endpoint> {
+    vec![
+        get("/api/v1/approvals", "List questions that wait for an answer", list).answers::<Open>(200),
+        post("/api/v1/approvals/{id}", "Answer a question, once", answer)
+            .body::<Reply>()
+            .answers::<Approval>(200),
+    ]
+}
+
+#[derive(Serialize, JsonSchema)]
+struct Open {
+    approvals: Vec<Approval>,
+}
+
+async fn list(State(app): Of) -> Answer<Open> {
+    Answer(Open { approvals: app.hub.approvals() })
+}
+
+async fn answer(
+    State(app): Of,
+    Name(id): Name,
+    Json(reply): Json<Reply>,
+) -> Result<Answer<Approval>, Problem> {
+    Ok(Answer(app.hub.answer(&id, reply).await?))
+}

@@ -1,0 +1,85 @@
+//! What requests bring, checked before a handler sees it.
+
+use axum::extract::{FromRequest, FromRequestParts, Path, Request};
+use axum::http::request::Parts;
+use axum::http::{StatusCode, header};
+use hangar_store::SessionId;
+use serde::de::DeserializeOwned;
+
+use super::App;
+use crate::problem::Problem;
+use crate::trouble::Trouble;
+
+/// The body, as JSON. Members that do not exist are named.
+pub(super) struct Json<T>(pub(super) T);
+
+impl<T: DeserializeOwned> FromRequest<App> for Json<T> {
+    type Rejection = Problem;
+
+    async fn from_request(request: Request, state: &App) -> Result<Self, Problem> {
+        // A page of somebody else can send a form or a text without asking first, but no JSON.
+        let kind = request.headers().get(header::CONTENT_TYPE).and_then(|kind| kind.to_str().ok());
+        let is_json = kind.is_some_and(|kind| {
+            let kind = kind.split(';').next().unwrap_or_default().trim();
+            kind.eq_ignore_ascii_case("application/json")
+        });
+        if !is_json {
+            return Err(Problem::new(
+                StatusCode::UNSUPPORTED_MEDIA_TYPE,
+                "json_required",
+                "send the body as JSON, with `content-type: application/json`",
+            ));
+        }
+        let bytes = bytes::Bytes::from_request(request, state).await.map_err(|rejection| {
+            if rejection.status() == StatusCode::PAYLOAD_TOO_LARGE {
+                let detail = format!("the body is larger than {} MB", super::MAX_BODY >> 20);
+                return Problem::new(StatusCode::PAYLOAD_TOO_LARGE, "too_large", detail);
+            }
+            Problem::invalid("the body could not be read")
+        })?;
+        serde_json::from_slice(&bytes)
+            .map(Self)
+            .map_err(|error| Problem::invalid(format!("the body is not as it should be: {error}")))
+    }
+}
+
+/// What stands behind the question mark.
+pub(super) struct Query<T>(pub(super) T);
+
+impl<T: DeserializeOwned> FromRequestParts<App> for Query<T> {
+    type Rejection = Problem;
+
+    async fn from_request_parts(parts: &mut Parts, _: &App) -> Result<Self, Problem> {
+        axum::extract::Query::try_from_uri(&parts.uri).map(|axum::extract::Query(query)| Self(query)).map_err(
+            |rejection| {
+                let why = std::error::Error::source(&rejection).map(ToString::to_string);
+                let why = why.unwrap_or_else(|| rejection.to_string());
+                Problem::invalid(format!("the query is not as it should be: {why}"))
+            },
+        )
+    }
+}
+
+/// The session that a path names.
+pub(super) struct Id(pub(super) SessionId);
+
+impl FromRequestParts<App> for Id {
+    type Rejection = Problem;
+
+    async fn from_request_parts(parts: &mut Parts, state: &App) -> Result<Self, Problem> {
+        let Name(text) = Name::from_request_parts(parts, state).await?;
+        text.parse().map(Self).map_err(|_| Trouble::NoSession(text).into())
+    }
+}
+
+/// Any other name in a path.
+pub(super) struct Name(pub(super) String);
+
+impl FromRequestParts<App> for Name {
+    type Rejection = Problem;
+
+    async fn from_request_parts(parts: &mut Parts, state: &App) -> Result<Self, Problem> {
+        let path = Path::<String>::from_request_parts(parts, state).await;
+        path.map(|Path(text)| Self(text)).map_err(|_| Problem::invalid("the path is not valid UTF-8"))
+    }
+}

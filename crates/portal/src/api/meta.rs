@@ -1,0 +1,93 @@
+//! What the portal is, and who may use it.
+
+use std::time::Duration;
+
+use axum::extract::State;
+use axum::http::{HeaderMap, StatusCode, header};
+use axum::response::{IntoResponse, Response};
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use super::input::Json;
+use super::{Endpoint, Of, get, post};
+use crate::problem::Problem;
+
+/// How long a wrong token takes, so that guessing does.
+const WRONG_TOKEN_TIME: Duration = Duration::from_millis(500);
+
+pub(super) fn endpoints() -> Vec<Endpoint> {
+    vec![
+        get("/api/v1/meta", "What the portal is", meta).answers::<Meta>(200),
+        post("/api/v1/login", "Show the token and get a cookie for it", login).body::<Login>().empty(204),
+        post("/api/v1/logout", "Give the cookie back", logout).empty(204),
+    ]
+}
+
+#[derive(Serialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+struct Meta {
+    version: String,
+    token_required: bool,
+    authenticated: bool,
+    /// The rest is for those who may see it.
+    #[serde(flatten)]
+    inside: Option<Inside>,
+}
+
+#[derive(Serialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+struct Inside {
+    home: String,
+    repo_root: String,
+    /// Where sessions work if nobody says where.
+    workspace: String,
+    test: bool,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    entry: Option<Entry>,
+}
+
+#[derive(Serialize, JsonSchema)]
+struct Entry {
+    path: String,
+}
+
+async fn meta(State(app): Of, headers: HeaderMap) -> axum::Json<Meta> {
+    let authenticated = app.guard.is_authenticated(&headers);
+    let about = &app.about;
+    let inside = authenticated.then(|| Inside {
+        home: about.home.display().to_string(),
+        repo_root: about.repo_root.display().to_string(),
+        workspace: about.workspace.display().to_string(),
+        test: about.test,
+        entry: None,
+    });
+    axum::Json(Meta {
+        version: about.version.clone(),
+        token_required: app.guard.needs_token(),
+        authenticated,
+        inside,
+    })
+}
+
+#[derive(Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+struct Login {
+    token: String,
+}
+
+async fn login(State(app): Of, Json(Login { token }): Json<Login>) -> Result<Response, Problem> {
+    let Some(cookie) = app.guard.cookie() else { return Ok(StatusCode::NO_CONTENT.into_response()) };
+    if !app.guard.is_token(&token) {
+        tokio::time::sleep(WRONG_TOKEN_TIME).await;
+        return Err(Problem::new(
+            StatusCode::UNAUTHORIZED,
+            "wrong_token",
+            "this is not the token that the portal was started with",
+        ));
+    }
+    Ok((StatusCode::NO_CONTENT, [(header::SET_COOKIE, cookie)]).into_response())
+}
+
+async fn logout(State(app): Of) -> Response {
+    (StatusCode::NO_CONTENT, [(header::SET_COOKIE, app.guard.no_cookie())]).into_response()
+}

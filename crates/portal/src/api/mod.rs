@@ -1,0 +1,200 @@
+//! `/api/v1`: one table of routes, from which the router and its description are made.
+
+mod approvals;
+mod input;
+mod meta;
+mod openapi;
+mod runtimes;
+mod sessions;
+mod stream;
+
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::time::Duration;
+
+use axum::Router;
+use axum::extract::{DefaultBodyLimit, Request, State};
+use axum::handler::Handler;
+use axum::http::StatusCode;
+use axum::middleware::{self, Next};
+use axum::response::{IntoResponse, Response};
+use axum::routing::{self, MethodRouter};
+
+use crate::assets;
+use crate::guard::{self, Guard};
+use crate::hub::Hub;
+use crate::problem::Problem;
+use crate::roster::Roster;
+use crate::seed::{self, Classic, Runs};
+
+/// Largest body of a request: a long prompt.
+const MAX_BODY: usize = 16 << 20;
+/// How long a request may take until its answer begins. Opening an agent is the slowest of them.
+const REQUEST_TIME: Duration = Duration::from_secs(120);
+
+/// What all routes share.
+#[derive(Clone)]
+pub struct App {
+    pub hub: Hub,
+    pub guard: Arc<Guard>,
+    pub about: Arc<About>,
+    pub(crate) roster: Arc<Roster>,
+    pub(crate) classic: Arc<Classic>,
+}
+
+/// What the portal says of itself.
+#[derive(Debug, Clone)]
+pub struct About {
+    pub version: String,
+    pub home: PathBuf,
+    /// The repository that the portal was started in, or the directory.
+    pub repo_root: PathBuf,
+    /// Where sessions work if nobody says where.
+    pub workspace: PathBuf,
+    /// Whether tests may replace the jobs.
+    pub test: bool,
+}
+
+impl App {
+    pub fn new(hub: Hub, runs: Runs, guard: Guard, about: About) -> Self {
+        let roster = Arc::new(Roster::new(hub.clone()));
+        let classic = Arc::new(Classic::new(hub.clone(), runs, Arc::clone(&roster), &about));
+        Self { hub, guard: Arc::new(guard), about: Arc::new(about), roster, classic }
+    }
+}
+
+/// All routes, behind the guard.
+pub fn router(app: App) -> Router {
+    let api = endpoints()
+        .into_iter()
+        .fold(Router::new(), |router, endpoint| router.route(endpoint.path, endpoint.route));
+    Router::new()
+        .merge(api)
+        .route("/api/v1/{*rest}", routing::any(nothing_here))
+        .merge(seed::routes(Arc::clone(&app.classic)))
+        .fallback(routing::get(assets::serve))
+        .method_not_allowed_fallback(not_that_way)
+        .layer(DefaultBodyLimit::max(MAX_BODY))
+        .layer(middleware::from_fn(in_time))
+        .layer(middleware::from_fn_with_state(app.clone(), guard::check))
+        .with_state(app)
+}
+
+async fn in_time(request: Request, next: Next) -> Response {
+    match tokio::time::timeout(REQUEST_TIME, next.run(request)).await {
+        Ok(response) => response,
+        Err(_) => Problem::new(
+            StatusCode::GATEWAY_TIMEOUT,
+            "timeout",
+            format!("this took longer than {} s and was given up", REQUEST_TIME.as_secs()),
+        )
+        .into_response(),
+    }
+}
+
+async fn nothing_here() -> Problem {
+    Problem::new(
+        StatusCode::NOT_FOUND,
+        "route_not_found",
+        "there is no such route; GET /api/v1/openapi.json lists those that there are",
+    )
+}
+
+async fn not_that_way() -> Problem {
+    Problem::new(
+        StatusCode::METHOD_NOT_ALLOWED,
+        "method_not_allowed",
+        "this route does not take that method; GET /api/v1/openapi.json says which it takes",
+    )
+}
+
+type SchemaOf = fn(&mut schemars::SchemaGenerator) -> schemars::Schema;
+
+/// One route and what is said about it.
+struct Endpoint {
+    method: &'static str,
+    path: &'static str,
+    summary: &'static str,
+    route: MethodRouter<App>,
+    query: Option<SchemaOf>,
+    body: Option<SchemaOf>,
+    answer: Answered,
+}
+
+/// What a route answers when all is well.
+enum Answered {
+    Json(u16, SchemaOf),
+    Empty(u16),
+    /// Server-sent events.
+    Stream(&'static str),
+}
+
+impl Endpoint {
+    fn new(
+        method: &'static str,
+        path: &'static str,
+        summary: &'static str,
+        route: MethodRouter<App>,
+    ) -> Self {
+        Self { method, path, summary, route, query: None, body: None, answer: Answered::Empty(204) }
+    }
+
+    fn query<T: schemars::JsonSchema>(self) -> Self {
+        Self { query: Some(|generator| generator.subschema_for::<T>()), ..self }
+    }
+
+    fn body<T: schemars::JsonSchema>(self) -> Self {
+        Self { body: Some(|generator| generator.subschema_for::<T>()), ..self }
+    }
+
+    fn answers<T: schemars::JsonSchema>(self, status: u16) -> Self {
+        Self { answer: Answered::Json(status, |generator| generator.subschema_for::<T>()), ..self }
+    }
+
+    fn empty(self, status: u16) -> Self {
+        Self { answer: Answered::Empty(status), ..self }
+    }
+
+    fn streams(self, what: &'static str) -> Self {
+        Self { answer: Answered::Stream(what), ..self }
+    }
+}
+
+macro_rules! method {
+    ($name:ident, $method:literal, $route:path) => {
+        fn $name<H, T>(path: &'static str, summary: &'static str, handler: H) -> Endpoint
+        where
+            H: Handler<T, App>,
+            T: 'static,
+        {
+            Endpoint::new($method, path, summary, $route(handler))
+        }
+    };
+}
+
+method!(get, "get", routing::get);
+method!(post, "post", routing::post);
+method!(patch, "patch", routing::patch);
+method!(delete, "delete", routing::delete);
+
+fn endpoints() -> Vec<Endpoint> {
+    let mut all = meta::endpoints();
+    all.extend(sessions::endpoints());
+    all.extend(approvals::endpoints());
+    all.extend(runtimes::endpoints());
+    all.push(get("/api/v1/stream", "Hear what changes", stream::resources).streams(
+        "`hello` with the id of the server's start, then `session`, `run`, `approval` and `runtime` with the resource",
+    ));
+    all.push(
+        get("/api/v1/openapi.json", "This description", openapi::document).answers::<serde_json::Value>(200),
+    );
+    all
+}
+
+/// The description of the API, by OpenAPI 3.1.
+pub fn description() -> serde_json::Value {
+    openapi::describe(&endpoints())
+}
+
+/// The part of the state that a handler wants.
+type Of = State<App>;

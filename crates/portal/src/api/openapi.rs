@@ -1,0 +1,101 @@
+//! The description of the API, made from the table of routes and the types that they take and give.
+
+use axum::Json;
+use schemars::generate::SchemaSettings;
+use serde_json::{Map, Value, json};
+
+use super::{Answered, Endpoint};
+use crate::problem::Problem;
+
+pub(super) async fn document() -> Json<Value> {
+    Json(super::description())
+}
+
+pub(super) fn describe(endpoints: &[Endpoint]) -> Value {
+    let settings = SchemaSettings::draft2020_12().with(|settings| {
+        settings.definitions_path = "/components/schemas".into();
+    });
+    let mut generator = settings.into_generator();
+    let problem = generator.subschema_for::<Problem>().to_value();
+    let refusal = json!({
+        "description": "Refused, with the reason",
+        "content": { "application/problem+json": { "schema": problem } },
+    });
+    let mut paths = Map::new();
+    for endpoint in endpoints {
+        let mut operation = json!({ "summary": endpoint.summary, "operationId": operation_id(endpoint) });
+        let mut parameters = path_parameters(endpoint.path);
+        if let Some(query) = endpoint.query {
+            let schema = query(&mut generator).to_value();
+            parameters.extend(query_parameters(&schema, generator.definitions()));
+        }
+        if !parameters.is_empty() {
+            operation["parameters"] = Value::Array(parameters);
+        }
+        if let Some(body) = endpoint.body {
+            let schema = body(&mut generator).to_value();
+            operation["requestBody"] =
+                json!({ "required": true, "content": { "application/json": { "schema": schema } } });
+        }
+        let (status, answer) = match &endpoint.answer {
+            Answered::Json(status, schema) => {
+                let schema = schema(&mut generator).to_value();
+                (
+                    *status,
+                    json!({ "description": "Done", "content": { "application/json": { "schema": schema } } }),
+                )
+            }
+            Answered::Empty(status) => (*status, json!({ "description": "Done" })),
+            Answered::Stream(what) => (
+                200,
+                json!({ "description": what, "content": { "text/event-stream": { "schema": { "type": "string" } } } }),
+            ),
+        };
+        operation["responses"] = json!({ status.to_string(): answer, "default": refusal });
+        let path = paths.entry(endpoint.path).or_insert_with(|| json!({}));
+        path[endpoint.method] = operation;
+    }
+    json!({
+        "openapi": "3.1.0",
+        "info": {
+            "title": "Hangar portal",
+            "version": "1",
+            "description": "Sessions, runs, agents and approvals. With a token: `Authorization: Bearer TOKEN`.",
+        },
+        "paths": paths,
+        "components": {
+            "schemas": generator.take_definitions(true),
+            "securitySchemes": { "token": { "type": "http", "scheme": "bearer" } },
+        },
+        "security": [{}, { "token": [] }],
+    })
+}
+
+fn operation_id(endpoint: &Endpoint) -> String {
+    let words = endpoint.path.trim_start_matches("/api/v1/").split(['/', '.']);
+    let words = words.map(|word| word.trim_matches(['{', '}']));
+    std::iter::once(endpoint.method).chain(words).collect::<Vec<_>>().join("_")
+}
+
+fn path_parameters(path: &str) -> Vec<Value> {
+    let names = path.split('/').filter_map(|part| part.strip_prefix('{')?.strip_suffix('}'));
+    names
+        .map(|name| json!({ "name": name, "in": "path", "required": true, "schema": { "type": "string" } }))
+        .collect()
+}
+
+/// The members of a type, each as a parameter.
+fn query_parameters(schema: &Value, definitions: &Map<String, Value>) -> Vec<Value> {
+    let name = schema["$ref"].as_str().and_then(|path| path.rsplit('/').next());
+    let shape = name.and_then(|name| definitions.get(name)).unwrap_or(schema);
+    let members = shape["properties"].as_object().into_iter().flatten();
+    members
+        .map(|(name, schema)| {
+            let mut parameter = json!({ "name": name, "in": "query", "required": false, "schema": schema });
+            if let Some(description) = schema["description"].as_str() {
+                parameter["description"] = description.into();
+            }
+            parameter
+        })
+        .collect()
+}

@@ -1,0 +1,82 @@
+//! Agents and what they can be asked to use.
+
+use axum::Json as Answer;
+use axum::extract::State;
+use hangar_runtimes::runtime::Model;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use super::input::{Name, Query};
+use super::{App, Endpoint, Of, get};
+use crate::problem::Problem;
+use crate::roster::Entry;
+
+pub(super) fn endpoints() -> Vec<Endpoint> {
+    vec![
+        get("/api/v1/runtimes", "List agents, the default one first", list)
+            .query::<Check>()
+            .answers::<Listed>(200),
+        get("/api/v1/runtimes/{name}/models", "What an agent can be asked to use", models)
+            .answers::<Models>(200),
+        get("/api/v1/models", "What the default agent can be asked to use", default_models)
+            .answers::<Models>(200),
+    ]
+}
+
+#[derive(Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+struct Check {
+    /// Looks anew instead of telling what was found last.
+    #[serde(default)]
+    check: bool,
+}
+
+#[derive(Serialize, JsonSchema)]
+struct Listed {
+    #[schemars(with = "Vec<serde_json::Value>")]
+    runtimes: Vec<Entry>,
+}
+
+async fn list(State(app): Of, Query(Check { check }): Query<Check>) -> Answer<Listed> {
+    if check {
+        app.roster.look().await;
+    } else if !app.roster.is_known() {
+        // Told on the stream of resources when it is known.
+        let roster = std::sync::Arc::clone(&app.roster);
+        app.hub.spawn(async move { roster.look().await });
+    }
+    Answer(Listed { runtimes: app.roster.list() })
+}
+
+#[derive(Serialize, JsonSchema)]
+struct Models {
+    /// `null` where it cannot be found out: any name may work then.
+    #[schemars(with = "Option<Vec<ModelShape>>")]
+    models: Option<Vec<Model>>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    problem: Option<String>,
+}
+
+#[derive(JsonSchema)]
+#[expect(dead_code, reason = "describes what the runtime's type is written as")]
+struct ModelShape {
+    id: String,
+    name: Option<String>,
+    provider: Option<String>,
+}
+
+async fn models(State(app): Of, Name(name): Name) -> Result<Answer<Models>, Problem> {
+    offered(&app, Some(&name)).await
+}
+
+async fn default_models(State(app): Of) -> Result<Answer<Models>, Problem> {
+    offered(&app, None).await
+}
+
+async fn offered(app: &App, name: Option<&str>) -> Result<Answer<Models>, Problem> {
+    let models = app.roster.models(name).await?;
+    let problem = models
+        .is_none()
+        .then(|| "the agent does not say which models it can use; any name that it knows works".to_owned());
+    Ok(Answer(Models { models, problem }))
+}

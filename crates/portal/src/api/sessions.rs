@@ -1,0 +1,213 @@
+//! Sessions.
+
+use std::path::PathBuf;
+
+use axum::Json as Answer;
+use axum::extract::State;
+use axum::http::{HeaderMap, StatusCode};
+use axum::response::Response;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use super::input::{Id, Json, Query};
+use super::{Endpoint, Of, delete, get, patch, post, stream};
+use crate::hub::{Delivery, NewSession};
+use crate::page::{Page, Span};
+use crate::problem::Problem;
+use crate::resource::{Policy, Session, SessionState};
+use crate::search::{Found, Search};
+use crate::trouble::Trouble;
+
+const DEFAULT_EVENTS: u64 = 500;
+
+pub(super) fn endpoints() -> Vec<Endpoint> {
+    vec![
+        get("/api/v1/sessions", "List sessions, the one with the newest activity first", list)
+            .query::<Search>()
+            .answers::<Found>(200),
+        post("/api/v1/sessions", "Open a session", open).body::<New>().answers::<Session>(201),
+        get("/api/v1/sessions/{id}", "Look at a session", look).answers::<Session>(200),
+        patch("/api/v1/sessions/{id}", "Give a session another name", rename)
+            .body::<Rename>()
+            .answers::<Session>(200),
+        delete("/api/v1/sessions/{id}", "End a session and remove its files", remove).empty(204),
+        post("/api/v1/sessions/{id}/messages", "Send a message; a closed session is opened by it", send)
+            .body::<Message>()
+            .answers::<Accepted>(202),
+        post("/api/v1/sessions/{id}/abort", "End the turn that is under way", abort)
+            .answers::<Accepted>(202),
+        post("/api/v1/sessions/{id}/stop", "End the agent; the log stays", stop).answers::<Accepted>(202),
+        get("/api/v1/sessions/{id}/events", "Read events that are on record", events)
+            .query::<Events>()
+            .answers::<Page>(200),
+        get("/api/v1/sessions/{id}/stream", "Hear events, from any on", hear).query::<After>().streams(
+            "Each event on record as a message with its number as `id`; passing ones without; `session` with the \
+             session when that changes; `end` when it is deleted",
+        ),
+    ]
+}
+
+async fn list(State(app): Of, Query(search): Query<Search>) -> Result<Answer<Found>, Problem> {
+    let hub = app.hub.clone();
+    // Thousands of small files are read.
+    let found = tokio::task::spawn_blocking(move || hub.search(&search)).await;
+    let found = found.map_err(|error| Trouble::Store(error.to_string()))??;
+    Ok(Answer(found))
+}
+
+#[derive(Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+struct New {
+    /// The default agent where absent.
+    runtime: Option<String>,
+    model: Option<String>,
+    effort: Option<String>,
+    /// An absolute path.
+    workspace: PathBuf,
+    /// Asks where the agent can, unless said otherwise.
+    policy: Option<Policy>,
+    /// The first message.
+    prompt: Option<String>,
+    name: Option<String>,
+}
+
+async fn open(State(app): Of, Json(new): Json<New>) -> Result<(StatusCode, Answer<Session>), Problem> {
+    let new = NewSession {
+        runtime: new.runtime,
+        model: new.model.filter(|model| !model.is_empty()),
+        effort: new.effort.filter(|effort| !effort.is_empty()),
+        workspace: new.workspace,
+        policy: new.policy,
+        name: new.name,
+        prompt: new.prompt,
+        mcp_config: None,
+    };
+    Ok((StatusCode::CREATED, Answer(app.hub.open(new).await?)))
+}
+
+async fn look(State(app): Of, Id(id): Id) -> Result<Answer<Session>, Problem> {
+    let hub = app.hub.clone();
+    let found =
+        tokio::task::spawn_blocking(move || hub.session(&id).ok_or(Trouble::NoSession(id.to_string())));
+    Ok(Answer(found.await.map_err(|error| Trouble::Store(error.to_string()))??))
+}
+
+#[derive(Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+struct Rename {
+    name: String,
+}
+
+async fn rename(
+    State(app): Of,
+    Id(id): Id,
+    Json(Rename { name }): Json<Rename>,
+) -> Result<Answer<Session>, Problem> {
+    Ok(Answer(app.hub.rename(&id, name).await?))
+}
+
+async fn remove(State(app): Of, Id(id): Id) -> Result<StatusCode, Problem> {
+    app.hub.delete(&id).await?;
+    Ok(StatusCode::NO_CONTENT)
+}
+
+#[derive(Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+struct Message {
+    text: String,
+    #[serde(default)]
+    mode: Mode,
+}
+
+#[derive(Clone, Copy, Default, Deserialize, JsonSchema)]
+#[serde(rename_all = "lowercase")]
+enum Mode {
+    /// As a turn of its own.
+    #[default]
+    Enqueue,
+    /// Into the turn that is under way, where the agent can do that.
+    Immediate,
+}
+
+#[derive(Serialize, JsonSchema)]
+struct Accepted {
+    state: SessionState,
+}
+
+async fn send(
+    State(app): Of,
+    Id(id): Id,
+    Json(Message { text, mode }): Json<Message>,
+) -> Result<(StatusCode, Answer<Accepted>), Problem> {
+    if text.trim().is_empty() {
+        return Err(Problem::invalid("the `text` is empty; say what the agent shall do"));
+    }
+    let delivery = match mode {
+        Mode::Enqueue => Delivery::Enqueue,
+        Mode::Immediate => Delivery::Immediate,
+    };
+    let state = app.hub.send(&id, text, delivery).await?;
+    Ok((StatusCode::ACCEPTED, Answer(Accepted { state })))
+}
+
+async fn abort(State(app): Of, Id(id): Id) -> Result<(StatusCode, Answer<Accepted>), Problem> {
+    app.hub.abort(&id).await?;
+    accepted(&app, &id)
+}
+
+async fn stop(State(app): Of, Id(id): Id) -> Result<(StatusCode, Answer<Accepted>), Problem> {
+    app.hub.stop(&id).await?;
+    accepted(&app, &id)
+}
+
+fn accepted(
+    app: &super::App,
+    id: &hangar_store::SessionId,
+) -> Result<(StatusCode, Answer<Accepted>), Problem> {
+    let session = app.hub.session(id).ok_or_else(|| Trouble::NoSession(id.to_string()))?;
+    Ok((StatusCode::ACCEPTED, Answer(Accepted { state: session.state })))
+}
+
+#[derive(Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+struct Events {
+    /// The first events behind this one.
+    after: Option<u64>,
+    /// The last events before this one.
+    before: Option<u64>,
+    /// 500 if absent.
+    limit: Option<u64>,
+}
+
+async fn events(State(app): Of, Id(id): Id, Query(wanted): Query<Events>) -> Result<Answer<Page>, Problem> {
+    let span = match (wanted.after, wanted.before) {
+        (Some(_), Some(_)) => return Err(Problem::invalid("give `after` or `before`, not both")),
+        (Some(after), None) => Span::After(after),
+        (None, Some(before)) => Span::Before(before),
+        (None, None) => Span::Last,
+    };
+    let limit = wanted.limit.unwrap_or(DEFAULT_EVENTS);
+    if limit == 0 {
+        return Err(Problem::invalid("a `limit` of 0 asks for nothing"));
+    }
+    let hub = app.hub.clone();
+    let page = tokio::task::spawn_blocking(move || hub.page(&id, span, limit)).await;
+    Ok(Answer(page.map_err(|error| Trouble::Store(error.to_string()))??))
+}
+
+#[derive(Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+struct After {
+    /// The last event that the reader has; `Last-Event-ID` says the same and goes first.
+    after: Option<u64>,
+}
+
+async fn hear(
+    State(app): Of,
+    Id(id): Id,
+    Query(After { after }): Query<After>,
+    headers: HeaderMap,
+) -> Result<Response, Problem> {
+    let after = stream::last_event_id(&headers)?.or(after).unwrap_or(0);
+    Ok(stream::session(app.hub.subscribe(&id, after)?))
+}

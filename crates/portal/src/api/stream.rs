@@ -1,0 +1,110 @@
+//! Streams of server-sent events.
+
+use std::time::Duration;
+
+use axum::body::Body;
+use axum::extract::State;
+use axum::http::{HeaderMap, HeaderValue, header};
+use axum::response::Response;
+use bytes::{Bytes, BytesMut};
+use futures_util::Stream;
+use futures_util::stream::unfold;
+use serde::Serialize;
+
+use super::Of;
+use crate::frame::{self, Item};
+use crate::problem::Problem;
+use crate::subscription::Subscription;
+
+/// How often a stream with nothing to say says so.
+const HEARTBEAT_EVERY: Duration = Duration::from_secs(15);
+/// How much is handed to a connection at once.
+const CHUNK: usize = 64 << 10;
+
+/// The last event that a reader has who comes back.
+pub(super) fn last_event_id(headers: &HeaderMap) -> Result<Option<u64>, Problem> {
+    let Some(id) = headers.get("last-event-id").filter(|id| !id.is_empty()) else { return Ok(None) };
+    match id.to_str().ok().and_then(|id| id.trim().parse().ok()) {
+        Some(id) => Ok(Some(id)),
+        None => Err(Problem::invalid("the `Last-Event-ID` is not the number of an event")),
+    }
+}
+
+pub(super) fn response(
+    chunks: impl Stream<Item = Result<Bytes, std::convert::Infallible>> + Send + 'static,
+) -> Response {
+    let mut response = Response::new(Body::from_stream(chunks));
+    let headers = response.headers_mut();
+    headers.insert(header::CONTENT_TYPE, HeaderValue::from_static("text/event-stream"));
+    headers.insert(header::CACHE_CONTROL, HeaderValue::from_static("no-store"));
+    // Proxies must not collect what is meant for now.
+    headers.insert("x-accel-buffering", HeaderValue::from_static("no"));
+    response
+}
+
+fn frame_of(item: Item) -> Bytes {
+    match item {
+        Item::Event(said) => said.frame(),
+        Item::Session(frame) => frame,
+    }
+}
+
+/// A session, for one reader.
+pub(super) fn session(subscription: Subscription) -> Response {
+    // Something is sent at once, so that a reader knows that it is connected.
+    let beginning = Some(frame::HEARTBEAT);
+    response(unfold((Some(subscription), beginning), |(subscription, beginning)| async move {
+        let mut subscription = subscription?;
+        if let Some(beginning) = beginning {
+            return Some((Ok(beginning), (Some(subscription), None)));
+        }
+        let next = tokio::time::timeout(HEARTBEAT_EVERY, subscription.next()).await;
+        let first = match next {
+            Err(_) => return Some((Ok(frame::HEARTBEAT), (Some(subscription), None))),
+            Ok(Ok(Some(item))) => frame_of(item),
+            Ok(Ok(None)) => return Some((Ok(frame::END), (None, None))),
+            // It comes back with the number of the last event that it has.
+            Ok(Err(_)) => return None,
+        };
+        // What happened meanwhile goes along.
+        let mut chunk = BytesMut::new();
+        while first.len() + chunk.len() < CHUNK
+            && let Some(item) = subscription.ready()
+        {
+            chunk.extend_from_slice(&frame_of(item));
+        }
+        if chunk.is_empty() {
+            return Some((Ok(first), (Some(subscription), None)));
+        }
+        let mut all = BytesMut::with_capacity(first.len() + chunk.len());
+        all.extend_from_slice(&first);
+        all.extend_from_slice(&chunk);
+        Some((Ok(all.freeze()), (Some(subscription), None)))
+    }))
+}
+
+#[derive(Serialize)]
+struct Hello<'a> {
+    boot: &'a str,
+}
+
+/// What changes, for those who have loaded the lists.
+pub(super) async fn resources(State(app): Of) -> Response {
+    let feed = app.hub.feed();
+    let hello = Some(frame::named("hello", &Hello { boot: app.hub.boot() }));
+    response(unfold((app.hub, feed, hello), |(hub, mut feed, hello)| async move {
+        if let Some(hello) = hello {
+            return Some((Ok(hello), (hub, feed, None)));
+        }
+        let message = tokio::select! {
+            message = tokio::time::timeout(HEARTBEAT_EVERY, feed.recv()) => message,
+            () = hub.stopping().cancelled() => return None,
+        };
+        match message {
+            Err(_) => Some((Ok(frame::HEARTBEAT), (hub, feed, None))),
+            Ok(Ok(message)) => Some((Ok(message), (hub, feed, None))),
+            // Who fell behind loads the lists again.
+            Ok(Err(_)) => None,
+        }
+    }))
+}

@@ -1,0 +1,276 @@
+//! What lists show of a session: a fold over its log that can be taken up where it was left.
+
+use hangar_protocol::{Body, Event};
+use hangar_store::{Follow, Position};
+use schemars::JsonSchema;
+use serde::Serialize;
+
+/// Lines between two places that are remembered, so that a page far behind is found without reading all before it.
+const MARK_EVERY: u64 = 2048;
+
+/// What a session has used. What nobody told is absent, never zero.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct Used {
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub input_tokens: Option<u64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub output_tokens: Option<u64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub cost_usd: Option<f64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub premium_requests: Option<u64>,
+    /// Prompts that were sent.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub turns: Option<u64>,
+}
+
+impl Used {
+    /// Both together; what only one of them tells is what is known.
+    #[must_use]
+    pub fn plus(self, other: Self) -> Self {
+        fn sum<T: std::ops::Add<Output = T>>(a: Option<T>, b: Option<T>) -> Option<T> {
+            match (a, b) {
+                (Some(a), Some(b)) => Some(a + b),
+                (a, b) => a.or(b),
+            }
+        }
+        Self {
+            input_tokens: sum(self.input_tokens, other.input_tokens),
+            output_tokens: sum(self.output_tokens, other.output_tokens),
+            cost_usd: sum(self.cost_usd, other.cost_usd),
+            premium_requests: sum(self.premium_requests, other.premium_requests),
+            turns: sum(self.turns, other.turns),
+        }
+    }
+}
+
+impl From<&hangar_runtimes::usage::Usage> for Used {
+    fn from(usage: &hangar_runtimes::usage::Usage) -> Self {
+        Self {
+            input_tokens: usage.input_tokens.count(),
+            output_tokens: usage.output_tokens.count(),
+            cost_usd: usage.cost_usd.value(),
+            premium_requests: usage.premium_requests.count(),
+            turns: None,
+        }
+    }
+}
+
+/// How full the model's memory is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, JsonSchema)]
+pub struct Context {
+    pub tokens: u64,
+    pub limit: u64,
+}
+
+#[derive(Debug, Clone, Default)]
+pub struct Digest {
+    /// How far the log has been taken in.
+    pub at: Position,
+    /// Places on the way there, `MARK_EVERY` lines apart or more.
+    marks: Vec<Position>,
+    /// Who began the session.
+    pub producer: Option<String>,
+    /// Who it was handed to.
+    pub agent: Option<String>,
+    pub model: Option<String>,
+    pub effort: Option<String>,
+    pub workspace: Option<String>,
+    pub context: Option<Context>,
+    /// What the last turn failed of.
+    pub error: Option<String>,
+    turns: u64,
+    /// By the calls to models that are on record.
+    calls: Used,
+    /// By the closing events of its processes, for agents that tell no calls.
+    closings: Used,
+}
+
+impl Digest {
+    /// The types of events that say something here. The others are passed over.
+    fn wants(kind: &str) -> bool {
+        matches!(
+            kind,
+            "session.start"
+                | "session.resume"
+                | "session.handoff"
+                | "session.model_change"
+                | "session.context_changed"
+                | "session.usage_record"
+                | "session.error"
+                | "session.shutdown"
+                | "user.message"
+                | "assistant.message"
+                | "abort"
+        )
+    }
+
+    /// Takes in what is whole behind where it has come to.
+    pub fn catch_up(&mut self, follow: &mut Follow) -> std::io::Result<()> {
+        while let Some((_, line)) = follow.next_line()? {
+            if kind_of(line).is_none_or(Self::wants)
+                && let Ok(text) = std::str::from_utf8(line)
+                && let Ok(event) = Event::parse(text)
+            {
+                self.apply(&event);
+            }
+            self.passed(follow.position());
+        }
+        Ok(())
+    }
+
+    /// Notes that the log has been taken in up to there.
+    pub fn passed(&mut self, at: Position) {
+        self.at = at;
+        let last = self.marks.last().map_or(0, |mark| mark.seq);
+        if at.seq - last >= MARK_EVERY {
+            self.marks.push(at);
+        }
+    }
+
+    /// The last place at or before a line from where to look for it.
+    pub fn mark_before(&self, seq: u64) -> Position {
+        let after = self.marks.partition_point(|mark| mark.seq < seq);
+        after.checked_sub(1).map_or_else(Position::default, |index| self.marks[index])
+    }
+
+    pub fn apply(&mut self, event: &Event) {
+        let main = event.agent_id().is_none();
+        match event.body() {
+            Body::SessionStart(start) => {
+                self.producer = Some(start.producer.clone());
+                self.chosen(start.selected_model.as_ref(), start.reasoning_effort.as_ref());
+                self.workspace = start.context.as_ref().map(|context| context.cwd.clone());
+            }
+            Body::SessionResume(resume) => {
+                self.chosen(resume.selected_model.as_ref(), resume.reasoning_effort.as_ref());
+                if let Some(context) = &resume.context {
+                    self.workspace = Some(context.cwd.clone());
+                }
+            }
+            Body::ContextChanged(context) => self.workspace = Some(context.directory.cwd.clone()),
+            Body::Handoff(handoff) if handoff.context.is_some() => self.agent.clone_from(&handoff.context),
+            Body::ModelChange(change) => self.model = Some(change.new_model.clone()),
+            Body::UsageRecord(record) => {
+                let usage = &record.usage;
+                self.calls = self.calls.plus(Used {
+                    input_tokens: usage.input_tokens,
+                    output_tokens: usage.output_tokens,
+                    cost_usd: usage.cost,
+                    ..Used::default()
+                });
+            }
+            Body::UsageInfo(info) => {
+                self.context = Some(Context { tokens: info.current_tokens, limit: info.token_limit });
+            }
+            Body::SessionError(error) if main && !event.is_ephemeral() => {
+                self.error = Some(error.message.clone());
+            }
+            Body::SessionShutdown(shutdown) => {
+                for metric in shutdown.model_metrics.values() {
+                    self.closings = self.closings.plus(Used {
+                        input_tokens: Some(metric.usage.input_tokens),
+                        output_tokens: Some(metric.usage.output_tokens),
+                        cost_usd: metric.requests.cost,
+                        ..Used::default()
+                    });
+                }
+                if shutdown.error_reason.is_some() {
+                    self.error.clone_from(&shutdown.error_reason);
+                }
+            }
+            Body::UserMessage(_) if main => {
+                self.turns += 1;
+                self.error = None;
+            }
+            Body::AssistantMessage(message) if main => {
+                self.error = None;
+                if message.model.is_some() {
+                    self.model.clone_from(&message.model);
+                }
+            }
+            Body::Abort(_) if main => self.error = None,
+            _ => {}
+        }
+    }
+
+    fn chosen(&mut self, model: Option<&String>, effort: Option<&String>) {
+        if model.is_some() {
+            self.model = model.cloned();
+        }
+        if effort.is_some() {
+            self.effort = effort.cloned();
+        }
+    }
+
+    /// What the log tells of it.
+    pub fn used(&self) -> Used {
+        let told = if self.calls == Used::default() { self.closings } else { self.calls };
+        Used { turns: Some(self.turns), ..told }
+    }
+
+    /// Whether calls to models are on record one by one.
+    pub fn counts_calls(&self) -> bool {
+        self.calls != Used::default()
+    }
+}
+
+/// The type of an event whose line starts with it.
+pub(crate) fn kind_of(line: &[u8]) -> Option<&str> {
+    let rest = line.strip_prefix(b"{\"type\":\"")?;
+    let end = memchr::memchr(b'"', rest)?;
+    std::str::from_utf8(&rest[..end]).ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn digest(lines: &[&str]) -> Digest {
+        let home = tempfile::tempdir().unwrap();
+        let store = hangar_store::Store::new(home.path());
+        let id: hangar_store::SessionId = "s".parse().unwrap();
+        std::fs::create_dir_all(store.session_dir(&id)).unwrap();
+        let event = |line: &&str| {
+            let (kind, data) = line.split_once(' ').unwrap();
+            format!(
+                "{{\"type\":\"{kind}\",\"data\":{data},\"id\":\"i\",\"timestamp\":\"2026-01-01T00:00:00.000Z\",\"parentId\":null}}\n"
+            )
+        };
+        let text: String = lines.iter().map(event).collect();
+        std::fs::write(store.session_dir(&id).join("events.jsonl"), text).unwrap();
+        let mut digest = Digest::default();
+        digest.catch_up(&mut store.follow(&id, Position::default()).unwrap()).unwrap();
+        digest
+    }
+
+    const FAILED: &str = r#"session.error {"errorType":"x","message":"no model"}"#;
+    const PROMPT: &str = r#"user.message {"content":"hi"}"#;
+
+    #[test]
+    fn a_failure_stays_until_the_next_prompt() {
+        assert_eq!(digest(&[PROMPT, FAILED]).error.as_deref(), Some("no model"));
+        assert_eq!(digest(&[PROMPT, FAILED, PROMPT]).error, None);
+    }
+
+    #[test]
+    fn calls_on_record_are_summed_and_closings_not_counted_twice() {
+        let call = r#"session.usage_record {"usage":{"model":"m","inputTokens":10,"outputTokens":2}}"#;
+        let closing = r#"session.shutdown {"shutdownType":"routine","totalApiDurationMs":1,"sessionStartTime":1,"codeChanges":{"linesAdded":0,"linesRemoved":0,"filesModified":[]},"modelMetrics":{"m":{"requests":{},"usage":{"inputTokens":20,"outputTokens":4,"cacheReadTokens":0,"cacheWriteTokens":0}}}}"#;
+        let expected =
+            Used { input_tokens: Some(20), output_tokens: Some(4), turns: Some(1), ..Used::default() };
+        assert_eq!(digest(&[PROMPT, call, call, closing]).used(), expected);
+        assert_eq!(digest(&[PROMPT, closing]).used(), expected);
+    }
+
+    #[test]
+    fn a_page_far_behind_is_found_from_a_mark() {
+        let lines = vec![PROMPT; 5000];
+        let digest = digest(&lines);
+        assert_eq!(digest.at.seq, 5000);
+        assert_eq!(digest.mark_before(5000).seq, 2 * MARK_EVERY);
+        assert_eq!(digest.mark_before(MARK_EVERY).seq, 0);
+        assert_eq!(digest.mark_before(MARK_EVERY + 1).seq, MARK_EVERY);
+    }
+}

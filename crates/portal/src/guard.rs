@@ -1,0 +1,264 @@
+//! Who may talk to the portal: the page it serves and programs of the user, not the pages of others that the user's
+//! browser happens to show.
+
+use std::net::{IpAddr, SocketAddr};
+
+use axum::extract::{Request, State};
+use axum::http::{HeaderMap, Method, StatusCode, Uri, header};
+use axum::middleware::Next;
+use axum::response::{IntoResponse, Response};
+use ring::hmac;
+
+use crate::problem::Problem;
+
+/// Longest token that is looked at.
+const MAX_TOKEN: usize = 4096;
+const COOKIE_MEANING: &[u8] = b"hangar portal cookie";
+
+/// What is allowed, for all requests.
+pub struct Guard {
+    address: SocketAddr,
+    /// Names by which the portal may be called beside its addresses.
+    names: Vec<String>,
+    token: Option<Token>,
+}
+
+/// Kept as a key, so that it cannot be printed.
+struct Token {
+    key: hmac::Key,
+    /// What the right token comes to under the key of this process.
+    expected: hmac::Tag,
+    checking: hmac::Key,
+    cookie: String,
+}
+
+impl Guard {
+    pub fn new(address: SocketAddr, names: Vec<String>, token: Option<String>) -> Self {
+        Self { address, names, token: token.map(|token| Token::new(&token)) }
+    }
+
+    pub fn needs_token(&self) -> bool {
+        self.token.is_some()
+    }
+
+    /// Whether a text is the token. Takes as long for a wrong one as for the right one.
+    pub fn is_token(&self, text: &str) -> bool {
+        self.token.as_ref().is_some_and(|token| token.matches(text))
+    }
+
+    /// The cookie for who has shown the token. It is not the token.
+    pub fn cookie(&self) -> Option<String> {
+        let token = self.token.as_ref()?;
+        Some(format!("{}={}; HttpOnly; SameSite=Strict; Path=/", self.cookie_name(), token.cookie))
+    }
+
+    pub fn no_cookie(&self) -> String {
+        format!("{}=; HttpOnly; SameSite=Strict; Path=/; Max-Age=0", self.cookie_name())
+    }
+
+    /// Browsers send cookies to all ports of a host, so portals tell theirs apart by name.
+    fn cookie_name(&self) -> String {
+        format!("hangar_portal_{}", self.address.port())
+    }
+
+    pub fn is_authenticated(&self, headers: &HeaderMap) -> bool {
+        let Some(token) = &self.token else { return true };
+        let text = |name| headers.get(name).and_then(|value| value.to_str().ok());
+        let bearer = text(header::AUTHORIZATION).and_then(|value| value.strip_prefix("Bearer "));
+        if bearer.is_some_and(|bearer| token.matches(bearer.trim())) {
+            return true;
+        }
+        let name = self.cookie_name();
+        let cookies = headers.get_all(header::COOKIE).iter().filter_map(|value| value.to_str().ok());
+        let mut pairs =
+            cookies.flat_map(|value| value.split(';')).filter_map(|pair| pair.trim().split_once('='));
+        pairs.any(|(key, value)| key == name && token.is_cookie(value))
+    }
+
+    /// Whether a request comes from where it may come from.
+    fn admits(&self, method: &Method, uri: &Uri, headers: &HeaderMap) -> Result<(), Problem> {
+        let text = |name: header::HeaderName| headers.get(name).and_then(|value| value.to_str().ok());
+        let authority = uri.authority().map(|authority| authority.as_str());
+        let host = text(header::HOST).or(authority).unwrap_or_default();
+        if !self.is_our_name(host) {
+            return Err(Problem::new(
+                StatusCode::FORBIDDEN,
+                "wrong_host",
+                "the portal is not known by the name in the Host header; open it by its address, or start it with \
+                 --allow-host NAME",
+            ));
+        }
+        if !uri.path().starts_with("/api") {
+            return Ok(());
+        }
+        let foreign = || {
+            Problem::new(
+                StatusCode::FORBIDDEN,
+                "cross_origin",
+                "requests of other pages are refused; use the page that the portal serves, or a program",
+            )
+        };
+        if let Some(origin) = text(header::ORIGIN) {
+            let same = origin.split_once("://").is_some_and(|(_, rest)| rest.eq_ignore_ascii_case(host));
+            if !same {
+                return Err(foreign());
+            }
+        }
+        let site = headers.get("sec-fetch-site").and_then(|value| value.to_str().ok());
+        let reads = matches!(*method, Method::GET | Method::HEAD | Method::OPTIONS);
+        match site {
+            None | Some("same-origin") => Ok(()),
+            // The address bar.
+            Some("none") if reads => Ok(()),
+            Some(_) => Err(foreign()),
+        }
+    }
+
+    /// Other names may have been pointed here by somebody else.
+    fn is_our_name(&self, host: &str) -> bool {
+        let (name, port) = split_port(host);
+        if port.is_some_and(|port| port != self.address.port()) && self.address.ip().is_loopback() {
+            return self.names.iter().any(|known| known.eq_ignore_ascii_case(host));
+        }
+        if self.names.iter().any(|known| known.eq_ignore_ascii_case(name)) {
+            return true;
+        }
+        let bare = name.trim_start_matches('[').trim_end_matches(']');
+        match bare.parse::<IpAddr>() {
+            // An address cannot be pointed elsewhere.
+            Ok(address) => address.is_loopback() || !self.address.ip().is_loopback(),
+            Err(_) => name.eq_ignore_ascii_case("localhost"),
+        }
+    }
+}
+
+fn split_port(host: &str) -> (&str, Option<u16>) {
+    match host.rsplit_once(':') {
+        Some((name, port)) if !name.is_empty() && !name.ends_with(':') && port.parse::<u16>().is_ok() => {
+            (name, port.parse().ok())
+        }
+        _ => (host, None),
+    }
+}
+
+impl Token {
+    fn new(token: &str) -> Self {
+        let key = hmac::Key::new(hmac::HMAC_SHA256, token.as_bytes());
+        let checking = hmac::Key::new(hmac::HMAC_SHA256, uuid::Uuid::new_v4().as_bytes());
+        let expected = hmac::sign(&checking, token.as_bytes());
+        let cookie = hmac::sign(&key, COOKIE_MEANING);
+        let cookie = cookie.as_ref().iter().map(|byte| format!("{byte:02x}")).collect();
+        Self { key, expected, checking, cookie }
+    }
+
+    fn matches(&self, text: &str) -> bool {
+        text.len() <= MAX_TOKEN
+            && hmac::verify(&self.checking, text.as_bytes(), self.expected.as_ref()).is_ok()
+    }
+
+    fn is_cookie(&self, text: &str) -> bool {
+        let bytes: Option<Vec<u8>> = (0..text.len() / 2)
+            .map(|at| text.get(2 * at..2 * at + 2).and_then(|pair| u8::from_str_radix(pair, 16).ok()))
+            .collect();
+        text.len() == self.cookie.len()
+            && bytes.is_some_and(|bytes| hmac::verify(&self.key, COOKIE_MEANING, &bytes).is_ok())
+    }
+}
+
+/// Stands before all routes.
+pub(crate) async fn check(State(app): State<crate::api::App>, request: Request, next: Next) -> Response {
+    let guard = &app.guard;
+    if let Err(problem) = guard.admits(request.method(), request.uri(), request.headers()) {
+        return problem.into_response();
+    }
+    let path = request.uri().path();
+    let open = !path.starts_with("/api") || matches!(path, "/api/v1/meta" | "/api/v1/login");
+    if !open && !guard.is_authenticated(request.headers()) {
+        let problem = Problem::new(
+            StatusCode::UNAUTHORIZED,
+            "token_required",
+            "the portal needs its token: log in, or send it as `Authorization: Bearer TOKEN`",
+        );
+        return problem.into_response();
+    }
+    next.run(request).await
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn guard(address: &str, token: Option<&str>) -> Guard {
+        Guard::new(address.parse().unwrap(), vec!["portal.test".to_owned()], token.map(str::to_owned))
+    }
+
+    #[track_caller]
+    fn check(address: &str, method: Method, headers: &[(&'static str, &str)], expected: Result<(), &str>) {
+        let mut map = HeaderMap::new();
+        for (name, value) in headers {
+            map.insert(*name, value.parse().unwrap());
+        }
+        let uri: Uri = "/api/v1/sessions".parse().unwrap();
+        let admitted = guard(address, None).admits(&method, &uri, &map);
+        let code = admitted.map_err(|problem| serde_json::to_value(&problem).unwrap()["code"].clone());
+        assert_eq!(code.map_err(|code| code.as_str().unwrap().to_owned()), expected.map_err(str::to_owned));
+    }
+
+    const LOOPBACK: &str = "127.0.0.1:8888";
+
+    #[test]
+    fn the_portal_answers_to_its_own_names() {
+        for host in ["127.0.0.1:8888", "localhost:8888", "[::1]:8888", "LOCALHOST:8888", "portal.test"] {
+            check(LOOPBACK, Method::GET, &[("host", host)], Ok(()));
+        }
+    }
+
+    #[test]
+    fn a_name_that_was_pointed_here_is_refused() {
+        for host in ["evil.example:8888", "evil.example", "localhost.evil.example:8888", "", "10.0.0.1:8888"]
+        {
+            check(LOOPBACK, Method::GET, &[("host", host)], Err("wrong_host"));
+        }
+    }
+
+    #[test]
+    fn on_all_addresses_any_address_is_ours_and_any_name_is_not() {
+        check("0.0.0.0:8888", Method::GET, &[("host", "10.0.0.1:8888")], Ok(()));
+        check("0.0.0.0:8888", Method::GET, &[("host", "evil.example:8888")], Err("wrong_host"));
+    }
+
+    #[test]
+    fn pages_of_others_are_refused() {
+        let host = ("host", "localhost:8888");
+        for other in ["http://evil.example", "http://localhost:9999", "null"] {
+            check(LOOPBACK, Method::POST, &[host, ("origin", other)], Err("cross_origin"));
+        }
+        check(LOOPBACK, Method::POST, &[host, ("origin", "http://localhost:8888")], Ok(()));
+        for site in ["cross-site", "same-site"] {
+            check(LOOPBACK, Method::POST, &[host, ("sec-fetch-site", site)], Err("cross_origin"));
+            check(LOOPBACK, Method::GET, &[host, ("sec-fetch-site", site)], Err("cross_origin"));
+        }
+        check(LOOPBACK, Method::POST, &[host, ("sec-fetch-site", "none")], Err("cross_origin"));
+        check(LOOPBACK, Method::GET, &[host, ("sec-fetch-site", "none")], Ok(()));
+    }
+
+    #[test]
+    fn the_token_opens_and_its_cookie_does_too() {
+        let guard = guard(LOOPBACK, Some("secret"));
+        let with = |name: &'static str, value: &str| {
+            let mut headers = HeaderMap::new();
+            headers.insert(name, value.parse().unwrap());
+            guard.is_authenticated(&headers)
+        };
+        assert!(with("authorization", "Bearer secret"));
+        assert!(!with("authorization", "Bearer secre"));
+        assert!(!with("authorization", "secret"));
+        let cookie = guard.cookie().unwrap();
+        assert!(!cookie.contains("secret"));
+        let pair = cookie.split(';').next().unwrap();
+        assert!(with("cookie", &format!("a=b; {pair}")));
+        assert!(!with("cookie", &pair.replace('=', "=0")));
+        assert!(!with("cookie", "hangar_portal_8888=secret"));
+        assert!(!guard.is_authenticated(&HeaderMap::new()));
+    }
+}

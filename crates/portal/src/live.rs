@@ -1,0 +1,304 @@
+//! A session that is open here: its agent is heard, its log is followed, whoever watches is told.
+
+use std::collections::BTreeSet;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use hangar_protocol::{Body, Event};
+use hangar_runtimes::outcome::{ErrorKind, TurnEnd};
+use hangar_runtimes::runtime::{Command, News, TurnEnded};
+use hangar_runtimes::usage::Usage;
+use hangar_store::{SessionId, Store};
+use tokio::sync::{broadcast, mpsc};
+use tokio_util::sync::CancellationToken;
+
+use crate::digest::{Digest, Used};
+use crate::frame::{Item, Said};
+use crate::resource::{Policy, SessionState};
+
+/// What may wait for the slowest of those who watch a session. Who falls further behind is cut off.
+pub(crate) const WATCHED_QUEUE: usize = 2048;
+/// Prompts that may wait for their turn.
+pub(crate) const MOST_PROMPTS: u32 = 32;
+
+pub(crate) struct LiveSession {
+    pub(crate) id: SessionId,
+    pub(crate) runtime: String,
+    pub(crate) policy: Policy,
+    pub(crate) own_log: bool,
+    /// Whether it can be spoken to while it works.
+    pub(crate) steers: bool,
+    pub(crate) commands: mpsc::Sender<Command>,
+    /// For sessions whose log is kept here.
+    pub(crate) names: mpsc::Sender<String>,
+    pub(crate) state: Mutex<LiveState>,
+    /// Done when its agent is gone and its log is closed.
+    pub(crate) over: CancellationToken,
+}
+
+/// What is known of it beside what the log tells.
+pub(crate) struct LiveState {
+    pub(crate) digest: Digest,
+    /// What it had used before it was opened here.
+    before: Used,
+    /// What it has used since, as its agent tells.
+    since: Usage,
+    pub(crate) model: Option<String>,
+    /// Prompts that were sent and whose turns have not ended.
+    prompts: u32,
+    working: bool,
+    asked: BTreeSet<String>,
+    failed: Option<String>,
+    /// For those who watch; absent while nobody does.
+    watchers: Option<broadcast::Sender<Item>>,
+    /// For whoever has borrowed the session.
+    borrower: Option<mpsc::Sender<News>>,
+    listener: Option<Arc<dyn Listener>>,
+}
+
+/// Hears a session from the moment on that it listens, in order. Must not block: the session waits for it.
+pub(crate) trait Listener: Send + Sync {
+    fn hear(&self, heard: Heard<'_>);
+}
+
+#[derive(Debug, Clone, Copy)]
+pub(crate) enum Heard<'a> {
+    Event(&'a Event),
+    /// With what it failed of.
+    TurnEnded(Option<&'a str>),
+    /// Nothing more will be heard. With what went wrong, if the session did not just end.
+    Closed(Option<&'a str>),
+}
+
+/// Where a watcher joins.
+pub(crate) struct Joined {
+    pub(crate) items: broadcast::Receiver<Item>,
+    /// The last line that was published. What is behind it comes by `items`.
+    pub(crate) published: u64,
+}
+
+impl LiveSession {
+    pub(crate) fn state(&self) -> MutexGuard<'_, LiveState> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    pub(crate) fn join(&self) -> Joined {
+        let mut state = self.state();
+        let published = state.digest.at.seq;
+        let items = match &state.watchers {
+            Some(watchers) => watchers.subscribe(),
+            None => {
+                let (watchers, items) = broadcast::channel(WATCHED_QUEUE);
+                state.watchers = Some(watchers);
+                items
+            }
+        };
+        Joined { items, published }
+    }
+
+    /// Tells watchers what was said. What is logged is told as its line in the log, with all lines before it.
+    pub(crate) fn publish(&self, store: &Store, event: &Event) {
+        let mut state = self.state();
+        if event.is_ephemeral() {
+            state.digest.apply(event);
+            if state.is_watched()
+                && let Ok(json) = serde_json::to_vec(event)
+            {
+                state.tell(Item::Event(Said::new(None, &json)));
+            }
+        } else {
+            state.read_on(store, &self.id, Some(event));
+        }
+        state.note(event);
+    }
+
+    /// Tells watchers the rest of the log.
+    pub(crate) fn publish_rest(&self, store: &Store) {
+        self.state().read_on(store, &self.id, None);
+    }
+
+    pub(crate) fn tell(&self, item: Item) {
+        self.state().tell(item);
+    }
+
+    pub(crate) fn is_watched(&self) -> bool {
+        self.state().is_watched()
+    }
+
+    pub(crate) fn listen(&self, listener: Arc<dyn Listener>) {
+        self.state().listener = Some(listener);
+    }
+
+    /// Tells whoever listens.
+    pub(crate) fn heard(&self, heard: Heard<'_>) {
+        let listener = self.state().listener.clone();
+        if let Some(listener) = listener {
+            listener.hear(heard);
+        }
+    }
+
+    pub(crate) fn lend(&self, borrower: mpsc::Sender<News>) {
+        self.state().borrower = Some(borrower);
+    }
+
+    pub(crate) fn borrower(&self) -> Option<mpsc::Sender<News>> {
+        let mut state = self.state();
+        if state.borrower.as_ref().is_some_and(mpsc::Sender::is_closed) {
+            state.borrower = None;
+        }
+        state.borrower.clone()
+    }
+
+    /// Nobody joins any more, and those who watch go on with the file.
+    pub(crate) fn close(&self) {
+        let mut state = self.state();
+        state.watchers = None;
+        state.borrower = None;
+        state.listener = None;
+        state.working = false;
+        state.asked.clear();
+    }
+}
+
+impl LiveState {
+    /// A session whose log has been taken in so far.
+    pub(crate) fn new(digest: Digest) -> Self {
+        Self {
+            before: digest.used(),
+            failed: digest.error.clone(),
+            digest,
+            since: Usage::default(),
+            model: None,
+            prompts: 0,
+            working: false,
+            asked: BTreeSet::new(),
+            watchers: None,
+            borrower: None,
+            listener: None,
+        }
+    }
+
+    fn is_watched(&mut self) -> bool {
+        if self.watchers.as_ref().is_some_and(|watchers| watchers.receiver_count() == 0) {
+            self.watchers = None;
+        }
+        self.watchers.is_some()
+    }
+
+    fn tell(&mut self, item: Item) {
+        if let Some(watchers) = &self.watchers {
+            // Those who watched may have gone.
+            let _ = watchers.send(item);
+        }
+    }
+
+    /// Takes in what is new in the log, up to an event or to the end.
+    fn read_on(&mut self, store: &Store, id: &SessionId, upto: Option<&Event>) {
+        let watched = self.is_watched();
+        // A log that is gone was deleted under us; there is nobody to tell.
+        let Ok(mut follow) = store.follow(id, self.digest.at) else { return };
+        let mark = upto.map(|event| format!("\"id\":\"{}\"", event.id().0));
+        while let Ok(Some((seq, line))) = follow.next_line() {
+            let found =
+                mark.as_ref().is_some_and(|mark| memchr::memmem::find(line, mark.as_bytes()).is_some());
+            match upto {
+                Some(event) if found => self.digest.apply(event),
+                _ => {
+                    if let Ok(Ok(event)) = std::str::from_utf8(line).map(Event::parse) {
+                        self.digest.apply(&event);
+                    }
+                }
+            }
+            let item = watched.then(|| Item::Event(Said::new(Some(seq), line)));
+            self.digest.passed(follow.position());
+            item.into_iter().for_each(|item| self.tell(item));
+            if found {
+                return;
+            }
+        }
+    }
+
+    fn note(&mut self, event: &Event) {
+        if matches!(event.body(), Body::UserMessage(_)) && event.agent_id().is_none() {
+            self.working = true;
+            self.failed = None;
+        }
+    }
+
+    /// Whether another prompt may wait.
+    pub(crate) fn prompted(&mut self) -> bool {
+        if self.prompts >= MOST_PROMPTS {
+            return false;
+        }
+        self.prompts += 1;
+        self.working = true;
+        self.failed = None;
+        true
+    }
+
+    /// A prompt that never got to the agent.
+    pub(crate) fn unprompted(&mut self) {
+        self.prompts = self.prompts.saturating_sub(1);
+        self.working = self.prompts > 0;
+    }
+
+    pub(crate) fn is_working(&self) -> bool {
+        self.working
+    }
+
+    pub(crate) fn turn_ended(&mut self, ended: &TurnEnded) {
+        self.prompts = self.prompts.saturating_sub(1);
+        self.working = self.prompts > 0;
+        self.since = ended.outcome.total;
+        if ended.model.is_some() {
+            self.model.clone_from(&ended.model);
+        }
+        self.failed = failure(ended).map(str::to_owned);
+    }
+
+    pub(crate) fn ask(&mut self, request_id: &str) {
+        self.asked.insert(request_id.to_owned());
+    }
+
+    pub(crate) fn settle(&mut self, request_id: &str) {
+        self.asked.remove(request_id);
+    }
+
+    pub(crate) fn asked(&self) -> usize {
+        self.asked.len()
+    }
+
+    pub(crate) fn state(&self) -> SessionState {
+        if !self.asked.is_empty() {
+            SessionState::Waiting
+        } else if self.working {
+            SessionState::Working
+        } else if self.failed.is_some() {
+            SessionState::Failed
+        } else {
+            SessionState::Idle
+        }
+    }
+
+    pub(crate) fn error(&self) -> Option<&String> {
+        self.failed.as_ref().filter(|_| !self.working)
+    }
+
+    pub(crate) fn since(&self) -> &Usage {
+        &self.since
+    }
+
+    pub(crate) fn used(&self) -> Used {
+        if self.digest.counts_calls() {
+            return self.digest.used();
+        }
+        Used { turns: self.digest.used().turns, ..self.before.plus(Used::from(&self.since)) }
+    }
+}
+
+/// What a turn failed of. One that somebody ended has not failed.
+pub(crate) fn failure(ended: &TurnEnded) -> Option<&str> {
+    match &ended.outcome.end {
+        TurnEnd::Failed(failure) if failure.kind != ErrorKind::TurnCancelled => Some(&failure.message),
+        TurnEnd::Completed | TurnEnd::Failed(_) => None,
+    }
+}

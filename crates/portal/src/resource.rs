@@ -1,0 +1,74 @@
+//! Sessions as the API shows them.
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use crate::digest::{Context, Used};
+
+#[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct Session {
+    pub id: String,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub name: Option<String>,
+    pub state: SessionState,
+    pub runtime: String,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub model: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub effort: Option<String>,
+    pub workspace: String,
+    pub created_at: String,
+    pub updated_at: String,
+    /// The number of the last event in its log.
+    pub events: u64,
+    pub usage: Used,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub context: Option<Context>,
+    /// Questions that wait for an answer.
+    pub approvals: usize,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub run: Option<RunLink>,
+    /// Whether a message can be sent to it.
+    pub resumable: bool,
+    /// What the last turn failed of.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub error: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub policy: Option<Policy>,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "lowercase")]
+pub enum SessionState {
+    /// A turn is under way.
+    Working,
+    /// It waits for an answer.
+    Waiting,
+    /// It is open here and has nothing to do.
+    Idle,
+    /// It is not open here.
+    Closed,
+    /// Its last turn ended in an error.
+    Failed,
+}
+
+/// Who decides what an agent may do.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum Policy {
+    Ask,
+    AllowAll,
+}
+
+/// The run of a job that a session works for.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct RunLink {
+    pub id: String,
+    pub job: String,
+    pub work_id: u64,
+    pub task: String,
+    /// Whether it judges the work instead of doing it.
+    pub driving: bool,
+}

@@ -1,0 +1,130 @@
+//! What is known about the agents of this machine. Looking at them starts programs, so it is done when asked for.
+
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use futures_util::future::join_all;
+use hangar_runtimes::capabilities::Capabilities;
+use hangar_runtimes::runtime::{Model, Preflight, Runtime};
+use jiff::{SignedDuration, Timestamp};
+use serde::Serialize;
+
+use crate::hub::{Hub, iso};
+use crate::trouble::Trouble;
+
+/// How long a look at one agent may take.
+const LOOK_TIME: Duration = Duration::from_secs(60);
+const MODELS_TIME: Duration = Duration::from_secs(30);
+/// How long a list of models is good.
+const MODELS_GOOD: SignedDuration = SignedDuration::from_secs(300);
+
+pub(crate) struct Roster {
+    hub: Hub,
+    looks: Mutex<HashMap<String, Look>>,
+    models: Mutex<HashMap<String, (Timestamp, Option<Vec<Model>>)>>,
+    /// One look at a time: they start programs.
+    looking: tokio::sync::Mutex<()>,
+}
+
+#[derive(Clone)]
+struct Look {
+    found: Arc<Preflight>,
+    at: Timestamp,
+}
+
+/// An agent as lists show it.
+#[derive(Debug, Clone, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub(crate) struct Entry {
+    name: String,
+    label: String,
+    install: String,
+    capabilities: Capabilities,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    preflight: Option<Looked>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    checked_at: Option<String>,
+    default: bool,
+}
+
+#[derive(Debug, Clone, Serialize)]
+struct Looked {
+    #[serde(flatten)]
+    found: Arc<Preflight>,
+    ready: bool,
+}
+
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+impl Roster {
+    pub(crate) fn new(hub: Hub) -> Self {
+        Self {
+            hub,
+            looks: Mutex::default(),
+            models: Mutex::default(),
+            looking: tokio::sync::Mutex::default(),
+        }
+    }
+
+    /// What is known by now.
+    pub(crate) fn list(&self) -> Vec<Entry> {
+        let runtimes = self.hub.runtimes().iter().enumerate();
+        runtimes.map(|(at, runtime)| self.entry(runtime, at == 0)).collect()
+    }
+
+    fn entry(&self, runtime: &Arc<dyn Runtime>, default: bool) -> Entry {
+        let card = runtime.card();
+        let look = lock(&self.looks).get(&*card.name).cloned();
+        Entry {
+            name: card.name.to_string(),
+            label: card.label.to_string(),
+            install: card.install.to_string(),
+            capabilities: card.capabilities.clone(),
+            checked_at: look.as_ref().map(|look| iso(look.at)),
+            preflight: look.map(|look| Looked { ready: look.found.is_ready(), found: look.found }),
+            default,
+        }
+    }
+
+    /// Whether anybody has looked since the start.
+    pub(crate) fn is_known(&self) -> bool {
+        !lock(&self.looks).is_empty()
+    }
+
+    /// Looks at all of them, and tells of each.
+    pub(crate) async fn look(&self) {
+        let _one = self.looking.lock().await;
+        let looks = self.hub.runtimes().iter().enumerate().map(|(at, runtime)| async move {
+            let found = tokio::time::timeout(LOOK_TIME, runtime.preflight()).await;
+            let found = found.unwrap_or_else(|_| Preflight {
+                problems: vec![format!("it did not answer within {} s", LOOK_TIME.as_secs())],
+                ..Preflight::default()
+            });
+            let look = Look { found: Arc::new(found), at: self.hub.now() };
+            lock(&self.looks).insert(runtime.card().name.to_string(), look);
+            self.hub.announce("runtime", &self.entry(runtime, at == 0));
+        });
+        join_all(looks).await;
+    }
+
+    /// What an agent can be asked to use. `None` where that cannot be found out.
+    pub(crate) async fn models(&self, name: Option<&str>) -> Result<Option<Vec<Model>>, Trouble> {
+        let runtime = self.hub.runtime(name)?;
+        let name = runtime.card().name.to_string();
+        let now = self.hub.now();
+        if let Some((at, models)) = lock(&self.models).get(&name)
+            && now.duration_since(*at) < MODELS_GOOD
+        {
+            return Ok(models.clone());
+        }
+        let models = tokio::time::timeout(MODELS_TIME, runtime.models()).await.unwrap_or(None);
+        // What could not be found out is tried again next time.
+        if models.is_some() {
+            lock(&self.models).insert(name, (now, models.clone()));
+        }
+        Ok(models)
+    }
+}

@@ -1,0 +1,107 @@
+//! Finding sessions among all of the home.
+
+use hangar_store::{Filter, SessionSummary};
+use jiff::Timestamp;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use crate::hub::Hub;
+use crate::resource::{Session, SessionState};
+use crate::trouble::Trouble;
+
+const DEFAULT_LIMIT: usize = 100;
+const MOST: usize = 500;
+/// Sessions whose logs are looked into for one answer. What is behind them is for the next page.
+const LOOKED_INTO: usize = 2000;
+
+#[derive(Debug, Clone, Default, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Search {
+    /// A part of a name, an id or a workspace, in any case.
+    pub query: Option<String>,
+    pub state: Option<SessionState>,
+    pub runtime: Option<String>,
+    /// 100 if absent.
+    pub limit: Option<usize>,
+    /// The `next` of the page before.
+    pub cursor: Option<String>,
+}
+
+#[derive(Debug, Serialize, JsonSchema)]
+pub struct Found {
+    pub sessions: Vec<Session>,
+    /// For the next page, if there may be one.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub next: Option<String>,
+}
+
+/// Where a page ended: lists are sorted by time, then by id.
+struct Cursor {
+    updated: Timestamp,
+    id: String,
+}
+
+impl Cursor {
+    fn parse(text: &str) -> Option<Self> {
+        let (millis, id) = text.split_once('.')?;
+        let updated = Timestamp::from_millisecond(millis.parse().ok()?).ok()?;
+        Some(Self { updated, id: id.to_owned() })
+    }
+
+    fn of(summary: &SessionSummary) -> String {
+        format!("{}.{}", summary.meta.updated_at.as_millisecond(), summary.id)
+    }
+
+    fn is_before(&self, summary: &SessionSummary) -> bool {
+        let (theirs, ours) = (summary.meta.updated_at.as_millisecond(), self.updated.as_millisecond());
+        theirs < ours || (theirs == ours && summary.id.as_str() > self.id.as_str())
+    }
+}
+
+impl Hub {
+    pub fn search(&self, search: &Search) -> Result<Found, Trouble> {
+        let cursor = match &search.cursor {
+            None => None,
+            Some(text) => Some(Cursor::parse(text).ok_or_else(|| {
+                Trouble::Invalid("the `cursor` is none that a page gave as its `next`".to_owned())
+            })?),
+        };
+        let limit = search.limit.unwrap_or(DEFAULT_LIMIT).clamp(1, MOST);
+        let words = search.query.as_deref().map(str::to_lowercase).filter(|query| !query.is_empty());
+        let mut all = self.store().list(&Filter::default())?;
+        // Sorted by what a cursor can say.
+        all.sort_by(|a, b| {
+            let (a_at, b_at) = (a.meta.updated_at.as_millisecond(), b.meta.updated_at.as_millisecond());
+            b_at.cmp(&a_at).then_with(|| a.id.cmp(&b.id))
+        });
+        let mut found = Found { sessions: Vec::new(), next: None };
+        let behind =
+            all.into_iter().filter(|summary| cursor.as_ref().is_none_or(|cursor| cursor.is_before(summary)));
+        let matching = behind.filter(|summary| words.as_ref().is_none_or(|words| mentions(summary, words)));
+        let mut last = None;
+        for (looked, summary) in matching.enumerate() {
+            if found.sessions.len() == limit || looked == LOOKED_INTO {
+                found.next = last;
+                break;
+            }
+            last = Some(Cursor::of(&summary));
+            // A session that was deleted meanwhile, or that cannot be read, must not hide the others.
+            let Ok(session) = self.describe(summary) else { continue };
+            let fits = search.state.is_none_or(|state| state == session.state)
+                && search.runtime.as_ref().is_none_or(|runtime| *runtime == session.runtime);
+            if fits {
+                found.sessions.push(session);
+            }
+        }
+        Ok(found)
+    }
+}
+
+fn mentions(summary: &SessionSummary, words: &str) -> bool {
+    let name = summary.meta.name.as_ref().map(|name| name.as_str());
+    let cwd = summary.meta.context.as_ref().map(|context| context.cwd.as_str());
+    [name, cwd, Some(summary.id.as_str())]
+        .into_iter()
+        .flatten()
+        .any(|text| text.to_lowercase().contains(words))
+}

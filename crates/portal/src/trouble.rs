@@ -1,0 +1,77 @@
+//! Why something that was asked of the portal is not done.
+
+use hangar_store::{SessionId, StoreError};
+
+use crate::house::RecordError;
+
+#[derive(Debug, thiserror::Error)]
+pub enum Trouble {
+    #[error("there is no session {0}; GET /api/v1/sessions lists those that there are")]
+    NoSession(String),
+    #[error("there is no agent `{0}`; GET /api/v1/runtimes lists those that there are")]
+    NoRuntime(String),
+    #[error("there is no run {0}; GET /api/v1/runs lists those that there are")]
+    NoRun(String),
+    #[error("there is no job `{0}`; GET /api/v1/jobs lists those that there are")]
+    NoJob(String),
+    #[error("there is no question {0}; GET /api/v1/approvals lists those that are open")]
+    NoApproval(String),
+    #[error("question {0} has been answered already")]
+    AlreadyAnswered(String),
+    #[error("another process works on session {id}{}; wait until it is done", Holder(*pid))]
+    BusyElsewhere { id: SessionId, pid: Option<u32> },
+    #[error("session {0} has {most} prompts waiting; send more when some are done", most = crate::live::MOST_PROMPTS)]
+    QueueFull(SessionId),
+    #[error("session {0} is closed; send it a message to open it")]
+    NotOpen(SessionId),
+    #[error("session {0} is busy with a task; wait until that has ended or stop it")]
+    Borrowed(SessionId),
+    #[error("agent `{0}` cannot go on with a session that was closed; open a new one")]
+    NotResumable(String),
+    #[error("agent `{0}` cannot ask before it acts; open the session with the policy allow-all")]
+    CannotAsk(String),
+    #[error("{0}")]
+    Invalid(String),
+    #[error("{0}")]
+    Unprocessable(String),
+    #[error("the session could not be opened: {0}")]
+    NotOpened(String),
+    #[error("the portal is about to stop; start it again with: hangar up")]
+    Stopping,
+    #[error("no jobs are installed; start with --entry FILE or PUT /api/v1/jobs/entry")]
+    NoEntry,
+    #[error("run {0} has ended; POST /api/v1/runs/{0}/retry starts it anew")]
+    RunEnded(String),
+    #[error("run {0} is under way; stop it first, or wait for its end")]
+    RunUnderWay(String),
+    #[error("{0}")]
+    Store(String),
+}
+
+struct Holder(Option<u32>);
+
+impl std::fmt::Display for Holder {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        self.0.map_or(Ok(()), |pid| write!(f, " (process {pid})"))
+    }
+}
+
+impl From<StoreError> for Trouble {
+    fn from(error: StoreError) -> Self {
+        match error {
+            StoreError::InUse { id, pid } => Trouble::BusyElsewhere { id, pid },
+            StoreError::NotFound { id } => Trouble::NoSession(id.to_string()),
+            StoreError::Exists { .. } => Trouble::Invalid(error.to_string()),
+            StoreError::Io { ref source, .. } => Trouble::Store(format!("{error}: {source}")),
+        }
+    }
+}
+
+impl From<RecordError> for Trouble {
+    fn from(error: RecordError) -> Self {
+        match error {
+            RecordError::Store(error) => error.into(),
+            RecordError::Write(message) => Trouble::Store(message),
+        }
+    }
+}
