@@ -1,4 +1,4 @@
-//! A session at which a task works: prompts go in, events are heard and written down, and a turn ends with a report.
+//! A session at which a task works: prompts go in, events are heard, and a turn ends with a report.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -9,7 +9,6 @@ use hangar_runtimes::runtime::{Answer, Command, Live, News, PermissionAnswer};
 
 use crate::driver::{Audience, Notice};
 use crate::record::{CrashError, RunId, SessionId, TaskId, TurnReport};
-use crate::store::EventLog;
 use crate::tools::Round;
 
 /// How long a session that was told to stop may take.
@@ -22,8 +21,6 @@ pub(crate) struct Desk {
     pub(crate) task: TaskId,
     pub(crate) session: SessionId,
     pub(crate) live: Live,
-    /// `None` once it could not be written.
-    pub(crate) log: Option<Box<dyn EventLog>>,
     pub(crate) audience: Arc<dyn Audience>,
     pub(crate) owner: Owner,
 }
@@ -58,15 +55,9 @@ impl Desk {
         }
     }
 
-    fn heard(&mut self, event: &Event) {
+    fn heard(&self, event: &Event) {
         if self.owner == Owner::SomebodyElse {
             return;
-        }
-        if let Some(log) = self.log.as_mut().filter(|_| !event.is_ephemeral())
-            && log.append(event).is_err()
-        {
-            // The run's own log decides whether it goes on; this one is for people to look at.
-            self.log = None;
         }
         let notice = Notice::Event { task: self.task, session: &self.session, event };
         self.audience.hear(&self.run, notice);

@@ -112,7 +112,6 @@ impl Workshop {
                 task: TaskId(0),
                 session: session.clone(),
                 live,
-                log: None,
                 audience: Arc::clone(&self.audience),
                 owner: Owner::SomebodyElse,
             };
@@ -332,21 +331,16 @@ impl Running {
         let handle = match effect {
             Effect::Open { task, driving, model, runtime, directory } => {
                 let session = SessionId(uuid::Uuid::new_v4().to_string());
-                let log = self.log.session(&session);
                 let workshop = Arc::clone(&self.workshop);
                 self.effects.spawn(async move {
                     let opened = open(&workshop, runtime.as_deref(), &session, &model, directory).await;
-                    let (live, log) = match (opened, log) {
-                        (Ok(live), Ok(log)) => (live, log),
-                        (Err(error), _) => return Fact::SessionRefused { task, error }.into(),
-                        (_, Err(error)) => {
-                            let error = CrashError::new("store_failed", error.to_string());
-                            return Fact::SessionRefused { task, error }.into();
-                        }
+                    let live = match opened {
+                        Ok(live) => live,
+                        Err(error) => return Fact::SessionRefused { task, error }.into(),
                     };
                     let audience = Arc::clone(&workshop.audience);
                     let id = session.clone();
-                    let desk = Desk { run, task, session, live, log: Some(log), audience, owner: Owner::Run };
+                    let desk = Desk { run, task, session, live, audience, owner: Owner::Run };
                     let fact = Fact::SessionStarted { task, session: id, driving, model, runtime };
                     Done { facts: vec![fact], desk: Some(desk) }
                 })

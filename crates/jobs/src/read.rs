@@ -3,10 +3,12 @@
 //! Mistakes that a reader of the types could not put well are found first, in the words of validation: a kind of work that
 //! does not exist, criteria without a failure action, retries that are no number.
 
+use std::path::{Path, PathBuf};
+
 use serde_json::Value;
 
 use crate::entry::Entry;
-use crate::validate::Invalid;
+use crate::validate::{Invalid, ValidEntry, validate_entry};
 
 /// How long a file may be.
 pub const MAX_ENTRY_BYTES: usize = 4 << 20;
@@ -40,6 +42,35 @@ pub enum ReadError {
     Invalid(#[from] Invalid),
     #[error("not an entry: {0}")]
     Shape(#[source] serde_json::Error),
+}
+
+/// Why a file cannot be used.
+#[derive(Debug, thiserror::Error)]
+pub enum LoadError {
+    #[error("cannot read {}: {source}", path.display())]
+    Io { path: PathBuf, source: std::io::Error },
+    #[error("{} is too long for an entry", path.display())]
+    TooLong { path: PathBuf },
+    #[error("{}: {source}", path.display())]
+    Read { path: PathBuf, source: ReadError },
+    #[error(transparent)]
+    Invalid(#[from] Invalid),
+}
+
+/// Reads a file and makes sure of what it says.
+pub fn load(path: &Path) -> Result<ValidEntry, LoadError> {
+    let io = |source| LoadError::Io { path: path.to_owned(), source };
+    if std::fs::metadata(path).map_err(io)?.len() > MAX_ENTRY_BYTES as u64 {
+        return Err(LoadError::TooLong { path: path.to_owned() });
+    }
+    let text = std::fs::read_to_string(path).map_err(io)?;
+    let code_path = format!("{}:", path.display());
+    let entry = read_entry(&text, Format::of(path), &code_path).map_err(|source| match source {
+        // It names the file itself.
+        ReadError::Invalid(invalid) => LoadError::Invalid(invalid),
+        source => LoadError::Read { path: path.to_owned(), source },
+    })?;
+    Ok(validate_entry(entry, &code_path)?)
 }
 
 /// Reads an entry without asking whether it is sound.

@@ -3,10 +3,11 @@
 //! ```text
 //! <root>/<run>/
 //!     run.jsonl        the records of the run, only ever appended to
-//!     sessions/        what agents said, one file of events per session
 //!     worktrees/       git worktrees that the run made
 //!     .lock            held by the process that carries the run out
 //! ```
+//!
+//! What agents say is in the logs of their sessions, which are not ours.
 //!
 //! A record is one `write(2)` of a whole line, so it survives the death of the process. It survives a power cut from the
 //! next milestone on: the start and the end of the run and of each work are synced. An unfinished last line is cut off
@@ -18,19 +19,18 @@ use std::io::{self, BufRead, BufReader, Read, Seek, SeekFrom, Write};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use hangar_protocol::Event;
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 
-use crate::record::{Fact, Record, RunEnd, RunId, SessionId, Subject};
+use crate::record::{Fact, Record, RunEnd, RunId, Subject};
 
 /// Longest record: a prompt, or an entry at the start.
 pub const MAX_RECORD_BYTES: usize = 32 << 20;
-/// How much a run may write down about itself, and about one session.
+/// How much a run may write down about itself.
 const MAX_LOG_BYTES: u64 = 512 << 20;
 /// How much of the end of a log is read to find its last record.
 const TAIL_BYTES: u64 = 64 << 10;
-/// Longest name of a run or a session.
+/// Longest name of a run.
 const MAX_NAME: usize = 128;
 
 /// A process that was killed while it started a child leaves its lock with that child until the child runs its program,
@@ -80,15 +80,8 @@ pub trait RunStore: Send + Sync {
 pub trait RunLog: Send {
     fn append(&mut self, record: &Record) -> Result<(), StoreError>;
 
-    /// A log of what one session says.
-    fn session(&self, session: &SessionId) -> Result<Box<dyn EventLog>, StoreError>;
-
     /// A directory for what the run makes beside its work.
     fn scratch(&self) -> &Path;
-}
-
-pub trait EventLog: Send {
-    fn append(&mut self, event: &Event) -> Result<(), StoreError>;
 }
 
 /// A run as lists show it.
@@ -162,18 +155,9 @@ impl FileStore {
         if is_name(&run.0) { Ok(self.root.join(&run.0)) } else { Err(StoreError::NotFound(run.clone())) }
     }
 
-    /// What a session of a run said.
-    pub fn session_events(&self, run: &RunId, session: &SessionId) -> Result<Vec<Event>, StoreError> {
-        let path = session_path(&self.dir(run)?, session).ok_or_else(|| StoreError::NotFound(run.clone()))?;
-        let mut text = String::new();
-        match File::open(&path) {
-            Ok(file) => {
-                file.take(MAX_LOG_BYTES).read_to_string(&mut text).map_err(io_error("reading", &path))?;
-            }
-            Err(error) if error.kind() == io::ErrorKind::NotFound => {}
-            Err(error) => return Err(io_error("opening", &path)(error)),
-        }
-        Ok(text.lines().filter_map(|line| Event::parse(line).ok()).collect())
+    /// One run as lists show it.
+    pub fn look(&self, run: &RunId) -> Option<RunSummary> {
+        self.summary(run.clone())
     }
 
     fn summary(&self, run: RunId) -> Option<RunSummary> {
@@ -228,7 +212,7 @@ fn end_of_run<'de, D: serde::Deserializer<'de>>(deserializer: D) -> Result<Optio
 impl RunStore for FileStore {
     fn create(&self, run: &RunId) -> Result<Box<dyn RunLog>, StoreError> {
         let dir = self.dir(run)?;
-        ensure_dir(&dir.join("sessions"))?;
+        ensure_dir(&dir)?;
         let lock = Lock::take(&dir, run)?;
         let path = dir.join(RECORDS);
         let file =
@@ -287,32 +271,8 @@ impl RunLog for FileLog {
         Ok(())
     }
 
-    fn session(&self, session: &SessionId) -> Result<Box<dyn EventLog>, StoreError> {
-        let Some(path) = session_path(&self.dir, session) else {
-            let why = io::Error::new(io::ErrorKind::InvalidInput, "the id of the session is no file name");
-            return Err(io_error("opening the log of a session in", &self.dir)(why));
-        };
-        let file = private().append(true).create(true).open(&path).map_err(io_error("opening", &path))?;
-        let length = file.metadata().map_err(io_error("opening", &path))?.len();
-        Ok(Box::new(FileEvents { run: self.run.clone(), file, path, length }))
-    }
-
     fn scratch(&self) -> &Path {
         &self.dir
-    }
-}
-
-struct FileEvents {
-    run: RunId,
-    path: PathBuf,
-    file: File,
-    length: u64,
-}
-
-impl EventLog for FileEvents {
-    fn append(&mut self, event: &Event) -> Result<(), StoreError> {
-        self.length = append_line(&mut self.file, &self.path, self.length, event, &self.run)?;
-        Ok(())
     }
 }
 
@@ -454,10 +414,6 @@ fn holder_is_gone(file: &mut File) -> bool {
 fn is_name(name: &str) -> bool {
     let plain = |c: char| c.is_ascii_alphanumeric() || c == '-' || c == '_';
     !name.is_empty() && name.len() <= MAX_NAME && name.chars().all(plain)
-}
-
-fn session_path(dir: &Path, session: &SessionId) -> Option<PathBuf> {
-    is_name(&session.0).then(|| dir.join("sessions").join(format!("{session}.jsonl")))
 }
 
 fn private() -> OpenOptions {

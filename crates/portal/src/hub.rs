@@ -332,7 +332,7 @@ impl Hub {
             steers,
             commands: opened.commands.clone(),
             names,
-            state: Mutex::new(LiveState::new(before)),
+            state: Mutex::new(LiveState::new(before, begun.model)),
             over: CancellationToken::new(),
         });
         lock(&self.0.live).insert(id, Arc::clone(&live));
@@ -569,6 +569,7 @@ impl Hub {
         if let Some(live) = live {
             let state = live.state();
             session.state = state.state();
+            session.model = session.model.or_else(|| state.model.clone());
             session.error = state.error().cloned();
             session.usage = state.used();
             session.approvals = state.asked();

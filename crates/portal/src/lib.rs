@@ -18,6 +18,7 @@ pub mod page;
 mod problem;
 pub mod resource;
 mod roster;
+pub mod runs;
 pub mod search;
 pub mod seed;
 pub mod serve;

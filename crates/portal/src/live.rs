@@ -42,6 +42,7 @@ pub(crate) struct LiveState {
     before: Used,
     /// What it has used since, as its agent tells.
     since: Usage,
+    /// The model that was asked for, or that answered.
     pub(crate) model: Option<String>,
     /// Prompts that were sent and whose turns have not ended.
     prompts: u32,
@@ -161,13 +162,13 @@ impl LiveSession {
 
 impl LiveState {
     /// A session whose log has been taken in so far.
-    pub(crate) fn new(digest: Digest) -> Self {
+    pub(crate) fn new(digest: Digest, model: Option<String>) -> Self {
         Self {
             before: digest.used(),
             failed: digest.error.clone(),
             digest,
             since: Usage::default(),
-            model: None,
+            model,
             prompts: 0,
             working: false,
             asked: BTreeSet::new(),

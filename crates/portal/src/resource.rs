@@ -67,7 +67,7 @@ pub enum Policy {
 pub struct RunLink {
     pub id: String,
     pub job: String,
-    pub work_id: u64,
+    pub work_id: u32,
     pub task: String,
     /// Whether it judges the work instead of doing it.
     pub driving: bool,

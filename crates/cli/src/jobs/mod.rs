@@ -9,9 +9,10 @@ use std::path::Path;
 use std::sync::Arc;
 
 use anyhow::{Context, Result};
-use hangar_jobs::read::{Format, MAX_ENTRY_BYTES, read_entry};
+use hangar_jobs::mcp;
+use hangar_jobs::read::load;
 use hangar_jobs::store::FileStore;
-use hangar_jobs::validate::{ValidEntry, validate_entry};
+use hangar_jobs::validate::ValidEntry;
 
 use crate::commands::print_line;
 use crate::exit::Exit;
@@ -40,14 +41,14 @@ pub(crate) fn store(settings: &Settings) -> FileStore {
     FileStore::new(settings.home.join("runs"))
 }
 
-pub(crate) fn read(file: &Path) -> Result<Arc<ValidEntry>> {
-    let doing = || format!("reading {}", file.display());
-    let length = std::fs::metadata(file).with_context(doing)?.len();
-    anyhow::ensure!(length <= MAX_ENTRY_BYTES as u64, "{} is too long for an entry", file.display());
-    let text = std::fs::read_to_string(file).with_context(doing)?;
-    let code_path = format!("{}:", file.display());
-    let entry = read_entry(&text, Format::of(file), &code_path).with_context(doing)?;
-    Ok(Arc::new(validate_entry(entry, &code_path)?))
+fn read(file: &Path) -> Result<Arc<ValidEntry>> {
+    Ok(Arc::new(load(file)?))
+}
+
+/// The MCP configuration by which agents find the job tools: this program serves them.
+pub(crate) fn job_tools() -> Result<String> {
+    let program = std::env::current_exe().context("finding the program itself")?;
+    Ok(mcp::configuration(&program.to_string_lossy(), &["job", "tools"]))
 }
 
 /// The job tools as an MCP server, for the agents that a job starts.

@@ -4,8 +4,10 @@ use std::sync::Arc;
 
 use anyhow::{Context, Result, bail};
 use hangar_jobs::driver::{Running, Workshop};
-use hangar_jobs::mcp;
 use hangar_jobs::record::{RunEnd, RunId, RunOrder, Subject};
+use hangar_portal::hub::{Hub, HubConfig};
+use hangar_portal::runs::housed;
+use hangar_store::Store;
 use tokio::signal::unix::{SignalKind, signal};
 
 use super::args::{ResumeArgs, RunArgs};
@@ -13,7 +15,7 @@ use super::progress::Shown;
 use crate::args::OutputFormat;
 use crate::exit::Exit;
 use crate::output::remark;
-use crate::runtimes::Fleet;
+use crate::portal::house::Machine;
 use crate::settings::Settings;
 
 pub(super) fn run(settings: &Settings, args: RunArgs) -> Result<Exit> {
@@ -49,12 +51,17 @@ fn carry_out(
     format: OutputFormat,
     begin: impl FnOnce(&Arc<Workshop>) -> Result<Running>,
 ) -> Result<Exit> {
-    let program = std::env::current_exe().context("finding the program itself")?;
+    // The sessions of a run are sessions like others, whoever starts it.
+    let hub = Hub::new(HubConfig {
+        house: Arc::new(Machine::new(settings)?),
+        store: Store::new(&settings.home),
+        now: jiff::Timestamp::now,
+    });
     let workshop = Arc::new(Workshop {
-        runtimes: Fleet::assemble(settings)?.iter().cloned().collect(),
+        runtimes: housed(&hub),
         store: Arc::new(super::store(settings)),
         audience: Arc::new(Shown::new(format)),
-        job_tools: Some(mcp::configuration(&program.to_string_lossy(), &["job", "tools"])),
+        job_tools: Some(super::job_tools()?),
         now: jiff::Timestamp::now,
     });
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
@@ -70,6 +77,7 @@ fn carry_out(
             _ = interrupt.recv() => { controls.stop().await; to_end.await }
             _ = terminate.recv() => { controls.stop().await; to_end.await }
         };
+        hub.close().await;
         let end = end.with_context(|| {
             format!("the run stopped; go on with it: {} job resume {run}", settings.program)
         })?;

@@ -13,7 +13,7 @@ use anyhow::{Context, Result, bail};
 use hangar_portal::api::{About, App, router};
 use hangar_portal::guard::Guard;
 use hangar_portal::hub::{Hub, HubConfig};
-use hangar_portal::seed::Runs;
+use hangar_portal::runs::{Runs, RunsConfig};
 use hangar_portal::serve::serve;
 use hangar_store::Store;
 
@@ -21,6 +21,7 @@ use crate::commands::print_line;
 use crate::compose::working_dir;
 use crate::exit::Exit;
 use crate::headless::Interrupts;
+use crate::jobs;
 use crate::output::remark;
 use crate::settings::Settings;
 use crate::workspace::git::Repository;
@@ -102,6 +103,20 @@ async fn up(
         store: Store::new(&settings.home),
         now: jiff::Timestamp::now,
     });
+    let runs = Runs::new(
+        hub.clone(),
+        RunsConfig {
+            store: jobs::store(settings),
+            job_tools: Some(jobs::job_tools()?),
+            now: jiff::Timestamp::now,
+        },
+    );
+    if let Some(file) = &args.entry {
+        let file = std::path::absolute(file).with_context(|| format!("bad path {}", file.display()))?;
+        runs.install_file(&file)?;
+    }
+    let past = runs.clone();
+    tokio::task::spawn_blocking(move || past.link_past());
     let repository = Repository::find(workspace);
     let about = About {
         version: env!("CARGO_PKG_VERSION").to_owned(),
@@ -111,13 +126,7 @@ async fn up(
         test: args.test,
     };
     let guard = Guard::new(address, args.allow_host.clone(), token);
-    let program = std::env::current_exe().context("finding the program itself")?;
-    let job_tools = hangar_jobs::mcp::configuration(&program.to_string_lossy(), &["job", "tools"]);
-    let runs = Runs::new(hub.clone(), Arc::new(crate::jobs::store(settings)), Some(job_tools));
-    if let Some(file) = args.entry.as_ref().filter(|_| !args.test) {
-        runs.install(file.clone(), crate::jobs::read(file)?);
-    }
-    let app = App::new(hub.clone(), runs, guard, about);
+    let app = App::new(runs, guard, about);
     let router = router(app);
     let url = format!("http://{address}");
     print_line(&format!("Hangar portal: {url}"))?;

@@ -59,7 +59,7 @@ async fn meta(State(app): Of, headers: HeaderMap) -> axum::Json<Meta> {
         repo_root: about.repo_root.display().to_string(),
         workspace: about.workspace.display().to_string(),
         test: about.test,
-        entry: None,
+        entry: app.runs.entry_path().map(|path| Entry { path: path.display().to_string() }),
     });
     axum::Json(Meta {
         version: about.version.clone(),

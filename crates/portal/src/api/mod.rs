@@ -4,6 +4,7 @@ mod approvals;
 mod input;
 mod meta;
 mod openapi;
+mod runs;
 mod runtimes;
 mod sessions;
 mod stream;
@@ -25,7 +26,8 @@ use crate::guard::{self, Guard};
 use crate::hub::Hub;
 use crate::problem::Problem;
 use crate::roster::Roster;
-use crate::seed::{self, Classic, Runs};
+use crate::runs::Runs;
+use crate::seed::{self, Classic};
 
 /// Largest body of a request: a long prompt.
 const MAX_BODY: usize = 16 << 20;
@@ -36,10 +38,11 @@ const REQUEST_TIME: Duration = Duration::from_secs(120);
 #[derive(Clone)]
 pub struct App {
     pub hub: Hub,
+    pub runs: Runs,
     pub guard: Arc<Guard>,
     pub about: Arc<About>,
     pub(crate) roster: Arc<Roster>,
-    pub(crate) classic: Arc<Classic>,
+    classic: Arc<Classic>,
 }
 
 /// What the portal says of itself.
@@ -56,10 +59,11 @@ pub struct About {
 }
 
 impl App {
-    pub fn new(hub: Hub, runs: Runs, guard: Guard, about: About) -> Self {
+    pub fn new(runs: Runs, guard: Guard, about: About) -> Self {
+        let hub = runs.hub().clone();
         let roster = Arc::new(Roster::new(hub.clone()));
-        let classic = Arc::new(Classic::new(hub.clone(), runs, Arc::clone(&roster), &about));
-        Self { hub, guard: Arc::new(guard), about: Arc::new(about), roster, classic }
+        let classic = Arc::new(Classic::new(hub.clone(), runs.clone(), Arc::clone(&roster), &about));
+        Self { hub, runs, guard: Arc::new(guard), about: Arc::new(about), roster, classic }
     }
 }
 
@@ -174,6 +178,7 @@ macro_rules! method {
 
 method!(get, "get", routing::get);
 method!(post, "post", routing::post);
+method!(put, "put", routing::put);
 method!(patch, "patch", routing::patch);
 method!(delete, "delete", routing::delete);
 
@@ -182,6 +187,7 @@ fn endpoints() -> Vec<Endpoint> {
     all.extend(sessions::endpoints());
     all.extend(approvals::endpoints());
     all.extend(runtimes::endpoints());
+    all.extend(runs::endpoints());
     all.push(get("/api/v1/stream", "Hear what changes", stream::resources).streams(
         "`hello` with the id of the server's start, then `session`, `run`, `approval` and `runtime` with the resource",
     ));

@@ -17,7 +17,7 @@ use crate::problem::Problem;
 use crate::subscription::Subscription;
 
 /// How often a stream with nothing to say says so.
-const HEARTBEAT_EVERY: Duration = Duration::from_secs(15);
+pub(super) const HEARTBEAT_EVERY: Duration = Duration::from_secs(15);
 /// How much is handed to a connection at once.
 const CHUNK: usize = 64 << 10;
 

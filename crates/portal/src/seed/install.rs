@@ -53,7 +53,7 @@ impl Classic {
             let why = "sessions are running; stop them before other jobs are installed";
             return Err((NotInstalled::Rejected, why.to_owned()));
         }
-        self.runs.install(path.to_owned(), Arc::new(entry));
+        self.runs.install(path, Arc::new(entry));
         Ok(())
     }
 }

@@ -6,7 +6,6 @@
 
 mod answer;
 mod callbacks;
-mod carrier;
 mod entities;
 mod install;
 mod jobs;
@@ -27,10 +26,10 @@ use serde_json::json;
 use crate::api::About;
 use crate::hub::Hub;
 use crate::roster::Roster;
+use crate::runs::Runs;
 use answer::Answer;
 use entities::Shelves;
 
-pub use carrier::Runs;
 pub use routes::routes;
 
 /// How long a job or a task that was told to stop is waited for.

@@ -1,0 +1,163 @@
+//! Jobs and their runs.
+
+use std::path::PathBuf;
+
+use axum::Json as Answer;
+use axum::extract::State;
+use axum::http::{HeaderMap, StatusCode};
+use axum::response::Response;
+use futures_util::stream::unfold;
+use hangar_jobs::record::RunId;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use super::input::{Json, Name, Query};
+use super::{App, Endpoint, Of, get, post, put, stream};
+use crate::frame;
+use crate::problem::Problem;
+use crate::runs::{JobsView, Run, RunDetails, Runs};
+use crate::trouble::Trouble;
+
+const DEFAULT_LIMIT: usize = 50;
+const MOST: usize = 200;
+
+pub(super) fn endpoints() -> Vec<Endpoint> {
+    vec![
+        get("/api/v1/jobs", "List the jobs that can be run", jobs).answers::<JobsView>(200),
+        put("/api/v1/jobs/entry", "Offer the jobs of another file", install)
+            .body::<Entry>()
+            .answers::<JobsView>(200),
+        get("/api/v1/runs", "List runs, the newest first", list).query::<Listing>().answers::<Listed>(200),
+        post("/api/v1/runs", "Run a job", start).body::<Start>().answers::<RunDetails>(201),
+        get("/api/v1/runs/{id}", "Look at a run", look).answers::<RunDetails>(200),
+        post("/api/v1/runs/{id}/stop", "End a run", stop).answers::<RunDetails>(202),
+        post("/api/v1/runs/{id}/resume", "Go on with a run whose process ended", resume)
+            .answers::<RunDetails>(200),
+        post("/api/v1/runs/{id}/retry", "Run the same again", retry).answers::<RunDetails>(201),
+        get("/api/v1/runs/{id}/stream", "Hear what happens in a run", hear)
+            .query::<After>()
+            .streams("Each record of the run with its number as `id`; `run` with the run when it changes"),
+    ]
+}
+
+/// Reads files, which must not hold others up.
+async fn aside<T: Send + 'static>(
+    app: &App,
+    work: impl FnOnce(&Runs) -> Result<T, Trouble> + Send + 'static,
+) -> Result<T, Problem> {
+    let runs = app.runs.clone();
+    let done = tokio::task::spawn_blocking(move || work(&runs)).await;
+    Ok(done.map_err(|error| Trouble::Store(error.to_string()))??)
+}
+
+async fn jobs(State(app): Of) -> Result<Answer<JobsView>, Problem> {
+    Ok(Answer(aside(&app, |runs| Ok(runs.jobs())).await?))
+}
+
+#[derive(Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+struct Entry {
+    /// An absolute path.
+    path: PathBuf,
+}
+
+async fn install(State(app): Of, Json(Entry { path }): Json<Entry>) -> Result<Answer<JobsView>, Problem> {
+    let install = move |runs: &Runs| {
+        runs.install_file(&path)?;
+        Ok(runs.jobs())
+    };
+    Ok(Answer(aside(&app, install).await?))
+}
+
+#[derive(Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+struct Listing {
+    /// 50 if absent.
+    limit: Option<usize>,
+    /// The `next` of the page before.
+    cursor: Option<String>,
+}
+
+#[derive(Serialize, JsonSchema)]
+struct Listed {
+    runs: Vec<Run>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    next: Option<String>,
+}
+
+async fn list(
+    State(app): Of,
+    Query(Listing { limit, cursor }): Query<Listing>,
+) -> Result<Answer<Listed>, Problem> {
+    let limit = limit.unwrap_or(DEFAULT_LIMIT).clamp(1, MOST);
+    let found = aside(&app, move |runs| {
+        // One more than asked for tells whether there are more.
+        let mut found = runs.list(limit + 1, cursor.as_deref())?;
+        let more = found.len() > limit;
+        found.truncate(limit);
+        let next = found.last().filter(|_| more).map(|run| run.id.clone());
+        Ok(Listed { runs: found, next })
+    });
+    Ok(Answer(found.await?))
+}
+
+#[derive(Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+struct Start {
+    job: String,
+    /// What the job is to do, if it asks for that.
+    #[serde(default)]
+    input: String,
+    /// An absolute path.
+    workspace: PathBuf,
+}
+
+async fn start(
+    State(app): Of,
+    Json(Start { job, input, workspace }): Json<Start>,
+) -> Result<(StatusCode, Answer<RunDetails>), Problem> {
+    Ok((StatusCode::CREATED, Answer(app.runs.start_job(&job, input, workspace)?)))
+}
+
+async fn look(State(app): Of, Name(id): Name) -> Result<Answer<RunDetails>, Problem> {
+    Ok(Answer(aside(&app, |runs| runs.details(&RunId(id))).await?))
+}
+
+async fn stop(State(app): Of, Name(id): Name) -> Result<(StatusCode, Answer<RunDetails>), Problem> {
+    Ok((StatusCode::ACCEPTED, Answer(app.runs.stop(&RunId(id)).await?)))
+}
+
+async fn resume(State(app): Of, Name(id): Name) -> Result<Answer<RunDetails>, Problem> {
+    Ok(Answer(app.runs.resume(&RunId(id))?))
+}
+
+async fn retry(State(app): Of, Name(id): Name) -> Result<(StatusCode, Answer<RunDetails>), Problem> {
+    Ok((StatusCode::CREATED, Answer(app.runs.retry(&RunId(id))?)))
+}
+
+#[derive(Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+struct After {
+    /// The last record that the reader has; `Last-Event-ID` says the same and goes first.
+    after: Option<u64>,
+}
+
+async fn hear(
+    State(app): Of,
+    Name(id): Name,
+    Query(After { after }): Query<After>,
+    headers: HeaderMap,
+) -> Result<Response, Problem> {
+    let after = stream::last_event_id(&headers)?.or(after);
+    let following = app.runs.follow(&RunId(id), after)?;
+    Ok(stream::response(unfold((following, true), |(mut following, first)| async move {
+        if first {
+            return Some((Ok(frame::HEARTBEAT), (following, false)));
+        }
+        match tokio::time::timeout(stream::HEARTBEAT_EVERY, following.next()).await {
+            Err(_) => Some((Ok(frame::HEARTBEAT), (following, false))),
+            Ok(Ok(message)) => Some((Ok(message), (following, false))),
+            Ok(Err(_)) => None,
+        }
+    })))
+}

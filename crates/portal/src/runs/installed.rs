@@ -1,0 +1,122 @@
+//! The jobs that are offered.
+
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use hangar_jobs::chart::{ChartGraph, chart};
+use hangar_jobs::entry::{GridRow, Work};
+use hangar_jobs::read::load;
+use hangar_jobs::validate::ValidEntry;
+use schemars::JsonSchema;
+use serde::Serialize;
+use serde_json::{Map, Value};
+
+use super::{Runs, lock};
+use crate::trouble::Trouble;
+
+#[derive(Debug, Clone)]
+pub struct Installed {
+    pub path: PathBuf,
+    pub entry: Arc<ValidEntry>,
+}
+
+/// What there is to start.
+#[derive(Debug, Serialize, JsonSchema)]
+pub struct JobsView {
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub entry: Option<EntryView>,
+    pub grid: Vec<GridRow>,
+    #[schemars(with = "std::collections::BTreeMap<String, JobView>")]
+    pub jobs: Map<String, Value>,
+    #[schemars(with = "std::collections::BTreeMap<String, ChartGraph>")]
+    pub chart: Map<String, Value>,
+    pub tasks: Vec<TaskView>,
+    /// The id of a model for each category.
+    #[schemars(with = "std::collections::BTreeMap<String, String>")]
+    pub models: Map<String, Value>,
+}
+
+#[derive(Debug, Serialize, JsonSchema)]
+pub struct EntryView {
+    pub path: String,
+    /// What is wrong with the file as it is now; the jobs are those of when it was last right.
+    pub problems: Vec<String>,
+}
+
+#[derive(Debug, Serialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+struct JobView {
+    require_user_input: bool,
+    work: Work,
+}
+
+#[derive(Debug, Serialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct TaskView {
+    pub name: String,
+    pub require_user_input: bool,
+}
+
+impl Runs {
+    pub fn entry(&self) -> Option<Arc<ValidEntry>> {
+        lock(&self.0.installed).as_ref().map(|installed| Arc::clone(&installed.entry))
+    }
+
+    pub fn entry_path(&self) -> Option<PathBuf> {
+        lock(&self.0.installed).as_ref().map(|installed| installed.path.clone())
+    }
+
+    /// Offers these jobs from now on. Runs that are under way keep theirs.
+    pub fn install(&self, path: &Path, entry: Arc<ValidEntry>) {
+        *lock(&self.0.installed) = Some(Installed { path: path.to_owned(), entry });
+    }
+
+    /// Offers the jobs of a file.
+    pub fn install_file(&self, path: &Path) -> Result<(), Trouble> {
+        if !path.is_absolute() {
+            return Err(Trouble::Unprocessable(format!("`{}` is not an absolute path", path.display())));
+        }
+        let entry = load(path).map_err(|error| Trouble::Unprocessable(error.to_string()))?;
+        self.install(path, Arc::new(entry));
+        Ok(())
+    }
+
+    pub fn jobs(&self) -> JobsView {
+        let Some(Installed { path, entry }) = lock(&self.0.installed).clone() else {
+            return JobsView {
+                entry: None,
+                grid: Vec::new(),
+                jobs: Map::new(),
+                chart: Map::new(),
+                tasks: Vec::new(),
+                models: Map::new(),
+            };
+        };
+        // A file that was edited is told about; what it says counts once it is installed again.
+        let problems = load(&path).err().map(|error| error.to_string()).into_iter().collect();
+        let jobs = entry.jobs.iter().map(|(name, job)| {
+            let view =
+                JobView { require_user_input: job.require_user_input == Some(true), work: job.work.clone() };
+            (name.clone(), json(&view))
+        });
+        let charts = entry.jobs.iter().map(|(name, job)| (name.clone(), json(&chart(&job.work))));
+        let tasks = entry
+            .tasks
+            .iter()
+            .map(|(name, task)| TaskView { name: name.clone(), require_user_input: task.require_user_input });
+        let models = entry.models.iter().map(|(name, id)| (name.clone(), Value::String(id.clone())));
+        JobsView {
+            entry: Some(EntryView { path: path.display().to_string(), problems }),
+            grid: entry.grid.clone(),
+            jobs: jobs.collect(),
+            chart: charts.collect(),
+            tasks: tasks.collect(),
+            models: models.collect(),
+        }
+    }
+}
+
+/// Our own types have a JSON form.
+fn json(value: &impl Serialize) -> Value {
+    serde_json::to_value(value).unwrap_or_default()
+}

@@ -1,0 +1,375 @@
+//! Runs of jobs: started, watched, stopped and gone on with. What they have done for them are sessions of the hub.
+
+mod agents;
+mod installed;
+mod stream;
+mod view;
+
+use std::collections::HashMap;
+use std::path::PathBuf;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use bytes::Bytes;
+use hangar_jobs::driver::{Audience, Controls, Notice, Running, StartError, Workshop};
+use hangar_jobs::record::{Fact, Record, RunId, RunOrder, SessionId, Subject};
+use hangar_jobs::store::{FileStore, RunStatus, RunStore, StoreError};
+use hangar_runtimes::runtime::Live;
+use tokio::sync::{broadcast, watch};
+
+use crate::frame::{self, Said};
+use crate::hub::{Hub, directory};
+use crate::trouble::Trouble;
+pub use agents::housed;
+use view::View;
+
+pub use installed::{Installed, JobsView};
+pub use stream::Following;
+pub use view::{DecisionView, Run, RunDetails, RunState, SessionView, WorkState, WorkView};
+
+/// Records that may wait for the slowest of those who watch a run.
+const WATCHED_QUEUE: usize = 1024;
+/// Runs that have ended and whose views are kept.
+const KEPT: usize = 256;
+/// Runs whose sessions are known to belong to them when the portal starts.
+const LINKED: usize = 200;
+
+/// What is handed in.
+pub struct RunsConfig {
+    pub store: FileStore,
+    /// An MCP configuration that offers the job tools.
+    pub job_tools: Option<String>,
+    pub now: fn() -> jiff::Timestamp,
+}
+
+#[derive(Clone)]
+pub struct Runs(Arc<Inner>);
+
+struct Inner {
+    hub: Hub,
+    store: FileStore,
+    workshop: Arc<Workshop>,
+    stage: Arc<Stage>,
+    installed: Mutex<Option<Installed>>,
+}
+
+/// Runs under way, and who hears of them.
+struct Stage {
+    hub: Hub,
+    active: Mutex<HashMap<RunId, Active>>,
+    /// Whoever wants to hear of the run that is being started.
+    next: Mutex<Option<Arc<dyn Audience>>>,
+    /// One start at a time, so that the run that begins is the one that is meant.
+    starting: Mutex<()>,
+    ended: Mutex<HashMap<RunId, Arc<View>>>,
+    /// Changes when a run is taken up or left.
+    changes: watch::Sender<u64>,
+}
+
+struct Active {
+    view: View,
+    controls: Option<Controls>,
+    listener: Option<Arc<dyn Audience>>,
+    watchers: Option<broadcast::Sender<Told>>,
+}
+
+/// What is told of a run.
+#[derive(Debug, Clone)]
+pub(crate) enum Told {
+    Record(u64, Said),
+    Changed(Bytes),
+}
+
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+impl Runs {
+    pub fn new(hub: Hub, config: RunsConfig) -> Self {
+        let stage = Arc::new(Stage {
+            hub: hub.clone(),
+            active: Mutex::default(),
+            next: Mutex::default(),
+            starting: Mutex::default(),
+            ended: Mutex::default(),
+            changes: watch::Sender::new(0),
+        });
+        let workshop = Arc::new(Workshop {
+            runtimes: housed(&hub),
+            store: Arc::new(config.store.clone()),
+            audience: Arc::clone(&stage) as Arc<dyn Audience>,
+            job_tools: config.job_tools,
+            now: config.now,
+        });
+        Self(Arc::new(Inner { hub, store: config.store, workshop, stage, installed: Mutex::default() }))
+    }
+
+    /// The MCP configuration that offers the job tools.
+    pub(crate) fn job_tools(&self) -> Option<String> {
+        self.0.workshop.job_tools.clone()
+    }
+
+    pub fn hub(&self) -> &Hub {
+        &self.0.hub
+    }
+
+    /// Finds out which sessions belong to the runs of the last time.
+    pub fn link_past(&self) {
+        for summary in self.0.store.list(LINKED).unwrap_or_default() {
+            if let Ok(view) = self.view(&summary.run) {
+                view.links().into_iter().for_each(|(session, link)| self.0.hub.link(&session, link));
+            }
+        }
+    }
+
+    // ---- starting and stopping ----
+
+    /// Starts a job that is installed.
+    pub fn start_job(&self, name: &str, input: String, workspace: PathBuf) -> Result<RunDetails, Trouble> {
+        let entry = self.entry().ok_or(Trouble::NoEntry)?;
+        let job = entry.jobs.get(name).ok_or_else(|| Trouble::NoJob(name.to_owned()))?;
+        if job.require_user_input == Some(true) && input.trim().is_empty() {
+            return Err(Trouble::Unprocessable(format!("the job `{name}` asks what to do: give an `input`")));
+        }
+        let order = RunOrder {
+            subject: Subject::Job { name: name.to_owned() },
+            input,
+            working_directory: directory(workspace)?,
+            runtime: None,
+            entry,
+        };
+        let run = self.begin(None, |workshop| workshop.start(order))?.0;
+        self.details(&run)
+    }
+
+    /// Starts what is ordered, and tells somebody all that happens.
+    pub fn start(&self, order: RunOrder, listener: Arc<dyn Audience>) -> Result<Controls, Trouble> {
+        Ok(self.begin(Some(listener), |workshop| workshop.start(order))?.1)
+    }
+
+    /// Starts a task in a session that stays its owner's.
+    pub fn start_borrowing(
+        &self,
+        order: RunOrder,
+        (session, live): (SessionId, Live),
+        listener: Arc<dyn Audience>,
+    ) -> Result<Controls, Trouble> {
+        Ok(self.begin(Some(listener), |workshop| workshop.start_borrowing(order, session, live))?.1)
+    }
+
+    /// Goes on with a run whose process ended.
+    pub fn resume(&self, run: &RunId) -> Result<RunDetails, Trouble> {
+        let view = self.view(run)?;
+        if view.end.is_some() {
+            return Err(Trouble::RunEnded(run.0.clone()));
+        }
+        if lock(&self.0.stage.active).contains_key(run) {
+            return Err(Trouble::RunUnderWay(run.0.clone()));
+        }
+        let active = Active { view: View::clone(&view), controls: None, listener: None, watchers: None };
+        lock(&self.0.stage.active).insert(run.clone(), active);
+        let begun = self.begin(None, |workshop| workshop.resume(run));
+        if begun.is_err() {
+            self.0.stage.leave(run);
+        }
+        begun?;
+        self.details(run)
+    }
+
+    /// Starts the same again.
+    pub fn retry(&self, run: &RunId) -> Result<RunDetails, Trouble> {
+        let records = self.0.store.read(run).map_err(|error| unread(run, &error))?;
+        let order = records.first().and_then(|record| match &record.fact {
+            Fact::RunStarted { order, .. } => Some(order.clone()),
+            _ => None,
+        });
+        let order = order.ok_or_else(|| Trouble::NoRun(run.0.clone()))?;
+        if matches!(order.subject, Subject::Task { borrowed_session: Some(_), .. }) {
+            return Err(Trouble::Unprocessable(
+                "the task worked in a session of somebody else; start it there again".to_owned(),
+            ));
+        }
+        let run = self.begin(None, |workshop| workshop.start(order))?.0;
+        self.details(&run)
+    }
+
+    pub async fn stop(&self, run: &RunId) -> Result<RunDetails, Trouble> {
+        let controls = lock(&self.0.stage.active).get(run).and_then(|active| active.controls.clone());
+        match controls {
+            Some(controls) => controls.stop().await,
+            None if self.view(run)?.end.is_some() => return Err(Trouble::RunEnded(run.0.clone())),
+            None => {
+                return Err(Trouble::Unprocessable(format!("run {run} is not carried out here")));
+            }
+        }
+        self.details(run)
+    }
+
+    fn begin(
+        &self,
+        listener: Option<Arc<dyn Audience>>,
+        start: impl FnOnce(&Arc<Workshop>) -> Result<Running, StartError>,
+    ) -> Result<(RunId, Controls), Trouble> {
+        if self.0.hub.stopping().is_cancelled() {
+            return Err(Trouble::Stopping);
+        }
+        let stage = &self.0.stage;
+        let running = {
+            let _one = lock(&stage.starting);
+            *lock(&stage.next) = listener;
+            let running = start(&self.0.workshop);
+            *lock(&stage.next) = None;
+            running.map_err(refused)?
+        };
+        let (run, controls) = (running.run().clone(), running.controls());
+        if let Some(active) = lock(&stage.active).get_mut(&run) {
+            active.controls = Some(controls.clone());
+        }
+        stage.changes.send_modify(|changes| *changes += 1);
+        let (hub, stage, id) = (self.0.hub.clone(), Arc::clone(stage), run.clone());
+        self.0.hub.spawn(async move {
+            // A run that is left by a portal which stops can be gone on with.
+            tokio::select! {
+                ended = running.to_end() => if let Err(error) = ended {
+                    tracing::error!(run = %id, %error, "the run could not be put on record");
+                },
+                () = hub.stopping().cancelled() => {}
+            }
+            stage.leave(&id);
+        });
+        Ok((run, controls))
+    }
+
+    // ---- looking ----
+
+    pub fn list(&self, limit: usize, before: Option<&str>) -> Result<Vec<Run>, Trouble> {
+        let most = if before.is_some() { usize::MAX } else { limit };
+        let all = self.0.store.list(most).map_err(|error| Trouble::Store(error.to_string()))?;
+        let wanted =
+            all.into_iter().filter(|summary| before.is_none_or(|before| summary.run.0.as_str() < before));
+        let runs = wanted.take(limit).filter_map(|summary| {
+            let view = self.view(&summary.run).ok()?;
+            Some(view.run(summary.status == RunStatus::Running || self.is_active(&summary.run)))
+        });
+        Ok(runs.collect())
+    }
+
+    pub fn details(&self, run: &RunId) -> Result<RunDetails, Trouble> {
+        let view = self.view(run)?;
+        Ok(view.details(self.is_under_way(run)))
+    }
+
+    fn is_active(&self, run: &RunId) -> bool {
+        lock(&self.0.stage.active).contains_key(run)
+    }
+
+    fn is_under_way(&self, run: &RunId) -> bool {
+        self.is_active(run)
+            || self.0.store.look(run).is_some_and(|summary| summary.status == RunStatus::Running)
+    }
+
+    fn view(&self, run: &RunId) -> Result<Arc<View>, Trouble> {
+        let stage = &self.0.stage;
+        if let Some(active) = lock(&stage.active).get(run) {
+            return Ok(Arc::new(active.view.clone()));
+        }
+        if let Some(view) = lock(&stage.ended).get(run) {
+            return Ok(Arc::clone(view));
+        }
+        let records = self.0.store.read(run).map_err(|error| unread(run, &error))?;
+        let view = View::fold(&records).ok_or_else(|| Trouble::NoRun(run.0.clone()))?;
+        let view = Arc::new(view);
+        if view.end.is_some() {
+            stage.keep(run, Arc::clone(&view));
+        }
+        Ok(view)
+    }
+}
+
+impl Stage {
+    fn keep(&self, run: &RunId, view: Arc<View>) {
+        let mut ended = lock(&self.ended);
+        if ended.len() >= KEPT
+            && let Some(any) = ended.keys().next().cloned()
+        {
+            ended.remove(&any);
+        }
+        ended.insert(run.clone(), view);
+    }
+
+    /// Nobody is at it any more.
+    fn leave(&self, run: &RunId) {
+        let Some(active) = lock(&self.active).remove(run) else { return };
+        let shown = active.view.run(false);
+        if active.view.end.is_some() {
+            self.keep(run, Arc::new(active.view));
+        }
+        self.hub.announce("run", &shown);
+        if let Some(watchers) = active.watchers {
+            let _ = watchers.send(Told::Changed(frame::named("run", &shown)));
+        }
+        self.changes.send_modify(|changes| *changes += 1);
+    }
+
+    fn record(&self, run: &RunId, record: &Record) {
+        let mut all = lock(&self.active);
+        if let Fact::RunStarted { .. } = &record.fact {
+            let Some(view) = View::begin(record) else { return };
+            let listener = lock(&self.next).take();
+            all.insert(run.clone(), Active { view, controls: None, listener, watchers: None });
+        }
+        let Some(active) = all.get_mut(run) else { return };
+        if !matches!(record.fact, Fact::RunStarted { .. }) {
+            active.view.apply(record);
+        }
+        let shown = active.view.run(true);
+        if let Some(watchers) = active.watchers.take_if(|watchers| watchers.receiver_count() == 0) {
+            drop(watchers);
+        }
+        if let Some(watchers) = &active.watchers
+            && let Ok(json) = serde_json::to_vec(record)
+        {
+            let _ = watchers.send(Told::Record(record.seq, Said::new(Some(record.seq), &json)));
+            let _ = watchers.send(Told::Changed(frame::named("run", &shown)));
+        }
+        let link = match &record.fact {
+            Fact::SessionStarted { session, .. } => {
+                active.view.links().into_iter().find(|(id, _)| id.as_str() == session.0)
+            }
+            _ => None,
+        };
+        drop(all);
+        if let Some((session, link)) = link {
+            self.hub.link(&session, link);
+        }
+        self.hub.announce("run", &shown);
+    }
+}
+
+impl Audience for Stage {
+    fn hear(&self, run: &RunId, notice: Notice<'_>) {
+        if let Notice::Record(record) = notice {
+            self.record(run, record);
+        }
+        let listener = lock(&self.active).get(run).and_then(|active| active.listener.clone());
+        if let Some(listener) = listener {
+            listener.hear(run, notice);
+        }
+    }
+}
+
+fn unread(run: &RunId, error: &StoreError) -> Trouble {
+    match error {
+        StoreError::NotFound(_) => Trouble::NoRun(run.0.clone()),
+        other => Trouble::Store(other.to_string()),
+    }
+}
+
+fn refused(error: StartError) -> Trouble {
+    match error {
+        StartError::Ended(run) => Trouble::RunEnded(run.0),
+        StartError::Store(StoreError::Busy(run)) => Trouble::RunUnderWay(run.0),
+        StartError::Store(StoreError::NotFound(run)) => Trouble::NoRun(run.0),
+        StartError::Store(error) => Trouble::Store(error.to_string()),
+        other => Trouble::Unprocessable(other.to_string()),
+    }
+}
