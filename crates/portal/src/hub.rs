@@ -21,7 +21,7 @@ use crate::catalogue::Catalogue;
 use crate::digest::Digest;
 use crate::frame::{self, Item};
 use crate::house::{House, Record, Wanted};
-use crate::live::{self, Heard, Listener, LiveSession, LiveState};
+use crate::live::{self, Asker, Heard, Listener, LiveSession, LiveState};
 use crate::resource::{Policy, RunLink, Session, SessionState};
 use crate::trouble::Trouble;
 
@@ -353,23 +353,20 @@ impl Hub {
         delivery: Delivery,
     ) -> Result<SessionState, Trouble> {
         let live = self.woken(id).await?;
-        let command = {
+        {
+            // Prompts are counted in the order in which the agent gets them.
             let mut state = live.state();
             let steers = delivery == Delivery::Immediate && state.is_working() && live.steers;
-            if steers {
-                Command::Steer(text)
-            } else if state.prompted() {
-                Command::Send(text)
-            } else {
+            if !steers && !state.takes_prompts() {
                 return Err(Trouble::QueueFull(id.clone()));
             }
-        };
-        let counted = matches!(command, Command::Send(_));
-        if live.commands.try_send(command).is_err() {
-            if counted {
-                live.state().unprompted();
+            let command = if steers { Command::Steer(text) } else { Command::Send(text) };
+            if live.commands.try_send(command).is_err() {
+                return Err(Trouble::QueueFull(id.clone()));
             }
-            return Err(Trouble::QueueFull(id.clone()));
+            if !steers {
+                state.prompted(Asker::Anybody);
+            }
         }
         self.changed(&live);
         let state = live.state().state();
@@ -486,14 +483,16 @@ impl Hub {
         let hub = self.clone();
         let passing = async move {
             while let Some(command) = orders.recv().await {
-                match command {
-                    Command::Send(_) => loan.live.state().prompted(),
-                    Command::Stop if loan.keeper == Keeper::Hub => return,
-                    _ => true,
-                };
-                if loan.live.commands.send(command).await.is_err() {
+                if matches!(command, Command::Stop) && loan.keeper == Keeper::Hub {
                     return;
                 }
+                let Ok(place) = loan.live.commands.reserve().await else { return };
+                let mut state = loan.live.state();
+                if matches!(command, Command::Send(_)) {
+                    state.prompted(Asker::Borrower);
+                }
+                place.send(command);
+                drop(state);
                 hub.changed(&loan.live);
             }
         };
@@ -743,14 +742,19 @@ impl Pump {
                         break;
                     }
                     self.live.heard(Heard::Event(&event));
-                    pass_on(&self.live, News::Event(event)).await;
+                    if self.live.state().is_for_borrower() {
+                        pass_on(&self.live, News::Event(event)).await;
+                    }
                 }
                 News::TurnEnded(ended) => {
+                    let for_borrower = self.live.state().is_for_borrower();
                     self.live.state().turn_ended(&ended);
                     self.hub.settle_all(&self.live);
                     self.hub.changed(&self.live);
                     self.live.heard(Heard::TurnEnded(live::failure(&ended)));
-                    pass_on(&self.live, News::TurnEnded(ended)).await;
+                    if for_borrower {
+                        pass_on(&self.live, News::TurnEnded(ended)).await;
+                    }
                 }
             }
         }

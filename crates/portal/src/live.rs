@@ -1,6 +1,6 @@
 //! A session that is open here: its agent is heard, its log is followed, whoever watches is told.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeSet, VecDeque};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use hangar_protocol::{Body, Event};
@@ -18,7 +18,7 @@ use crate::resource::{Policy, SessionState};
 /// What may wait for the slowest of those who watch a session. Who falls further behind is cut off.
 pub(crate) const WATCHED_QUEUE: usize = 2048;
 /// Prompts that may wait for their turn.
-pub(crate) const MOST_PROMPTS: u32 = 32;
+pub(crate) const MOST_PROMPTS: usize = 32;
 
 pub(crate) struct LiveSession {
     pub(crate) id: SessionId,
@@ -44,8 +44,8 @@ pub(crate) struct LiveState {
     since: Usage,
     /// The model that was asked for, or that answered.
     pub(crate) model: Option<String>,
-    /// Prompts that were sent and whose turns have not ended.
-    prompts: u32,
+    /// Whose prompts were sent and have turns that have not ended, the one that is under way first.
+    prompts: VecDeque<Asker>,
     working: bool,
     asked: BTreeSet<String>,
     failed: Option<String>,
@@ -54,6 +54,13 @@ pub(crate) struct LiveState {
     /// For whoever has borrowed the session.
     borrower: Option<mpsc::Sender<News>>,
     listener: Option<Arc<dyn Listener>>,
+}
+
+/// Who sent a prompt, and hears how its turn goes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Asker {
+    Anybody,
+    Borrower,
 }
 
 /// Hears a session from the moment on that it listens, in order. Must not block: the session waits for it.
@@ -169,7 +176,7 @@ impl LiveState {
             digest,
             since: Usage::default(),
             model,
-            prompts: 0,
+            prompts: VecDeque::new(),
             working: false,
             asked: BTreeSet::new(),
             watchers: None,
@@ -226,20 +233,19 @@ impl LiveState {
     }
 
     /// Whether another prompt may wait.
-    pub(crate) fn prompted(&mut self) -> bool {
-        if self.prompts >= MOST_PROMPTS {
-            return false;
-        }
-        self.prompts += 1;
-        self.working = true;
-        self.failed = None;
-        true
+    pub(crate) fn takes_prompts(&self) -> bool {
+        self.prompts.len() < MOST_PROMPTS
     }
 
-    /// A prompt that never got to the agent.
-    pub(crate) fn unprompted(&mut self) {
-        self.prompts = self.prompts.saturating_sub(1);
-        self.working = self.prompts > 0;
+    pub(crate) fn prompted(&mut self, asker: Asker) {
+        self.prompts.push_back(asker);
+        self.working = true;
+        self.failed = None;
+    }
+
+    /// Whether what is said now is for the borrower: it is not while somebody else's prompt is worked on.
+    pub(crate) fn is_for_borrower(&self) -> bool {
+        self.prompts.front().is_none_or(|asker| *asker == Asker::Borrower)
     }
 
     pub(crate) fn is_working(&self) -> bool {
@@ -247,8 +253,8 @@ impl LiveState {
     }
 
     pub(crate) fn turn_ended(&mut self, ended: &TurnEnded) {
-        self.prompts = self.prompts.saturating_sub(1);
-        self.working = self.prompts > 0;
+        self.prompts.pop_front();
+        self.working = !self.prompts.is_empty();
         self.since = ended.outcome.total;
         if ended.model.is_some() {
             self.model.clone_from(&ended.model);

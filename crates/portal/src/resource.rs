@@ -69,6 +69,6 @@ pub struct RunLink {
     pub job: String,
     pub work_id: u32,
     pub task: String,
-    /// Whether it judges the work instead of doing it.
+    /// Whether it decides about the work; one that does both is driving too.
     pub driving: bool,
 }

@@ -32,6 +32,7 @@ const BREATH: Duration = Duration::from_millis(100);
 
 /// Serves until told to stop, then lets requests that are under way come to their end.
 pub async fn serve(listener: TcpListener, router: Router, stopping: CancellationToken) {
+    hangar_process::allow_many_files();
     let room = Arc::new(Semaphore::new(MOST_CONNECTIONS));
     let connections = TaskTracker::new();
     loop {

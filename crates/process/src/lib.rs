@@ -1,6 +1,8 @@
 //! Children of Hangar: each in a group of its own that its owner ends, and that ends with us even if we are killed.
 
+mod files;
 mod group;
 mod watchdog;
 
+pub use files::allow_many_files;
 pub use group::{Group, MARK, command_in_own_session, exit_code, kill_marked};

@@ -190,6 +190,14 @@ pub(crate) fn kill_tree(pid: u32) {
     }
 }
 
+/// The most that a process itself ever had in memory, by the kernel's account.
+pub(crate) fn peak_memory_of(process: u32) -> Result<u64> {
+    let status = std::fs::read_to_string(format!("/proc/{process}/status")).context("the process is gone")?;
+    let line = status.lines().find_map(|line| line.strip_prefix("VmHWM:"));
+    let kilobytes = line.and_then(|line| line.trim().trim_end_matches(" kB").parse::<u64>().ok());
+    Ok(kilobytes.context("the kernel does not tell the peak of a process")? << 10)
+}
+
 /// The sum over a process and all below it. A child that was just forked still shares its parent's memory and is the
 /// same program: it counts once.
 pub(crate) fn memory_of_tree(pid: u32) -> u64 {

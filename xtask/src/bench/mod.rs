@@ -5,6 +5,7 @@
 mod big_log;
 mod contender;
 pub(crate) mod measure;
+mod portal;
 mod rpc;
 pub(crate) mod runtimes;
 mod server;
@@ -38,11 +39,20 @@ struct Subjects {
     program: Option<PathBuf>,
 }
 
-/// `bench [server] [--peers DIR] [--program FILE]`
+/// What is measured.
+#[derive(Clone, Copy, PartialEq)]
+enum About {
+    Prompts,
+    Server,
+    Portal,
+}
+
+/// `bench [server|portal] [--peers DIR] [--program FILE]`
 pub(crate) fn run(args: &[&str]) -> Result<()> {
-    let (is_server, mut flags) = match args {
-        ["server", flags @ ..] => (true, flags),
-        flags => (false, flags),
+    let (about, mut flags) = match args {
+        ["server", flags @ ..] => (About::Server, flags),
+        ["portal", flags @ ..] => (About::Portal, flags),
+        flags => (About::Prompts, flags),
     };
     let mut subjects = Subjects::default();
     while let [flag, value, rest @ ..] = flags {
@@ -58,8 +68,11 @@ pub(crate) fn run(args: &[&str]) -> Result<()> {
     }
     let cache = root().join("target/bench");
     let program = subjects.program()?;
-    let peers = subjects.peers(&cache);
-    if is_server { server::run(&program, &peers, &cache) } else { run_prompts(program, &peers, &cache) }
+    match about {
+        About::Prompts => run_prompts(program, &subjects.peers(&cache), &cache),
+        About::Server => server::run(&program, &subjects.peers(&cache), &cache),
+        About::Portal => portal::run(&program, &cache),
+    }
 }
 
 impl Subjects {

@@ -92,11 +92,7 @@ impl Server {
 
     /// The most that the server itself ever had in memory, by the kernel's account.
     pub(crate) fn peak_memory(&self) -> Result<u64> {
-        let status = std::fs::read_to_string(format!("/proc/{}/status", self.process.id()))
-            .context("the server is gone")?;
-        let line = status.lines().find_map(|line| line.strip_prefix("VmHWM:"));
-        let kilobytes = line.and_then(|line| line.trim().trim_end_matches(" kB").parse::<u64>().ok());
-        Ok(kilobytes.context("the kernel does not tell the peak of a process")? << 10)
+        measure::peak_memory_of(self.process.id())
     }
 }
 

@@ -13,6 +13,7 @@ mod jobs;
 mod mcp;
 mod mechanisms;
 mod model_view;
+mod portal;
 mod portal_seed;
 mod questions;
 mod runtimes;

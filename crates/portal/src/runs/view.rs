@@ -78,7 +78,7 @@ pub enum WorkState {
 #[derive(Debug, Clone, Serialize, JsonSchema)]
 pub struct SessionView {
     pub id: String,
-    /// Whether it judges the work instead of doing it.
+    /// Whether it decides about the work; one that does both is driving too.
     pub driving: bool,
     /// Counted apart for those who work and those who judge.
     pub attempt: u64,

@@ -20,7 +20,11 @@ use super::live::{self, Item, Log, Reader};
 const MOST_BODY: usize = 4 << 20;
 
 pub fn routes<S>(classic: Arc<Classic>) -> Router<S> {
-    Router::new().route("/api", any(dispatch)).route("/api/{*path}", any(dispatch)).with_state(classic)
+    Router::new()
+        .route("/api", any(dispatch))
+        .route("/api/", any(dispatch))
+        .route("/api/{*path}", any(dispatch))
+        .with_state(classic)
 }
 
 async fn dispatch(State(classic): State<Arc<Classic>>, request: Request) -> Answer {

@@ -24,7 +24,8 @@ const MOST_POLLS: usize = 400;
 
 struct Portal {
     scratch: Scratch,
-    model: ModelServer,
+    /// The model lives as long as whoever asks it.
+    _model: ModelServer,
     running: Running,
     port: u16,
 }
@@ -57,7 +58,7 @@ impl Portal {
                 break port;
             }
         };
-        Self { scratch, model, running, port }
+        Self { scratch, _model: model, running, port }
     }
 
     /// A server with these tasks and jobs.
@@ -242,6 +243,10 @@ fn entry(jobs: &Value) -> Value {
             "unavailable": unavailable,
             "crashes": task("FAIL:400", Value::Null),
             "waits": task(r#"TOOL:bash:{"command":"[ -e go ] || sleep 1000"}"#, Value::Null),
+            "patient": task(
+                r#"TOOL:bash:{"command":"until [ -e go ]; do sleep 0.1; done"}"#,
+                condition("job_boolean_true", true),
+            ),
             "counts": task(r#"TOOL:bash:{"command":"echo x >> count"}"#, Value::Null),
             "enough": task("SAY:judging", json!({
                 "commands": [{ "run": "[ $(wc -l < count) -ge 3 ]" }],

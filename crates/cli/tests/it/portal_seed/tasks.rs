@@ -152,6 +152,23 @@ fn a_task_in_a_lent_session_ends_by_itself_and_has_the_session_for_itself() {
 }
 
 #[test]
+fn what_a_client_asks_meanwhile_is_no_answer_to_the_task() {
+    let portal = Portal::with_entry(&entry(&json!({ "demo": { "work": run("ok") } })));
+    let session = portal.start_session();
+    portal.post(&format!("copilot/task/start/patient/session/{session}"), "");
+    portal.poll_until(&format!("session/{session}"), |it| it["callback"] == "onStartToolExecution");
+    // It is worked on before the condition of the task, and says neither yes nor no.
+    assert_eq!(portal.post(&format!("copilot/session/{session}/query"), "SAY:in between"), json!({}));
+    portal.scratch.file("go", "");
+    let passed = ["[CRITERIA] Criteria condition passed", SUCCEEDED, "taskSucceeded"];
+    assert_eq!(names(&portal.drain("task/task-1")), passed);
+    let heard = portal.poll_until(&format!("session/{session}"), |it| {
+        it["callback"] == "onStartToolExecution" && it["toolName"] == "job_boolean_true"
+    });
+    assert!(heard.iter().any(|it| it["completeContent"] == "in between"), "{heard:#?}");
+}
+
+#[test]
 fn a_task_is_read_with_tokens_too() {
     let portal = Portal::with_entry(&entry(&json!({ "demo": { "work": run("ok") } })));
     let session = portal.start_session();
