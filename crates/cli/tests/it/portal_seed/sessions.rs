@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use super::{MODEL, Portal, names};
+use super::{MODEL, Portal, names, request};
 
 fn query(portal: &Portal, session: &str, prompt: &str) {
     assert_eq!(portal.post(&format!("copilot/session/{session}/query"), prompt), json!({}));
@@ -10,14 +10,18 @@ fn query(portal: &Portal, session: &str, prompt: &str) {
 
 /// One call of a reader with a token.
 fn read(portal: &Portal, session: &str, token: &str) -> Value {
-    portal.get(&format!("copilot/session/{session}/live/{token}"))
+    read_at(portal.port, session, token)
+}
+
+fn read_at(port: u16, session: &str, token: &str) -> Value {
+    request(port, "GET", &format!("copilot/session/{session}/live/{token}"), "").1
 }
 
 /// All that a reader with a token is given, to the end.
-fn read_all(portal: &Portal, session: &str, token: &str) -> Vec<Value> {
+fn read_all(port: u16, session: &str, token: &str) -> Vec<Value> {
     let mut all = Vec::new();
     loop {
-        let answer = read(portal, session, token);
+        let answer = read_at(port, session, token);
         match answer["error"].as_str() {
             Some("SessionClosed") => return all,
             Some("HttpRequestTimeout") => {}
@@ -181,11 +185,48 @@ fn what_was_said_is_drained_after_the_end() {
     assert_eq!(heard.last().map(String::as_str), Some("onIdle"));
     assert_eq!(portal.get(&format!("copilot/session/{session}/live")), json!({ "error": "SessionNotFound" }));
     assert_eq!(read(&portal, &session, "first"), json!({ "error": "SessionClosed" }));
-    let late = read_all(&portal, &session, "second");
+    let late = read_all(portal.port, &session, "second");
     assert_eq!(late.last(), Some(&json!({ "callback": "onIdle" })));
     assert!(names(&late).contains(&"onEndMessage".to_owned()));
     assert!(!names(&late).contains(&"onMessage".to_owned()), "pieces are left out when their whole is there");
     assert_eq!(read(&portal, &session, "second"), json!({ "error": "SessionNotFound" }));
+}
+
+#[test]
+fn many_read_at_once_and_each_gets_everything_in_order() {
+    let portal = Portal::start();
+    let session = portal.start_session();
+    // What a reader has in the end: everything but pieces, and the pieces of each text put together.
+    let view = |responses: &[Value]| -> (Vec<Value>, String) {
+        let (pieces, rest): (Vec<&Value>, Vec<&Value>) =
+            responses.iter().partition(|it| it["callback"] == "onMessage");
+        let pieces: String = pieces.iter().map(|it| it["delta"].as_str().unwrap()).collect();
+        (rest.into_iter().cloned().collect(), pieces)
+    };
+    std::thread::scope(|scope| {
+        let readers: Vec<_> = ["a", "b", "c"]
+            .map(|token| {
+                let (port, session) = (portal.port, &session);
+                scope.spawn(move || read_all(port, session, token))
+            })
+            .into();
+        for _ in 0..3 {
+            query(&portal, &session, "STREAM:40:2\nTOOL:bash:{\"command\":\"echo out\"}");
+        }
+        let mut plain = Vec::new();
+        for _ in 0..3 {
+            plain.extend(portal.until_idle(&session));
+        }
+        portal.get(&format!("copilot/session/{session}/stop"));
+        let (rest, pieces) = view(&plain);
+        assert!(rest.len() > 20 && pieces.matches("tok39").count() == 3, "{pieces}");
+        for reader in readers {
+            let read = view(&reader.join().unwrap());
+            assert_eq!(read.0, rest);
+            // Pieces that were put into their whole are not told again.
+            assert!(pieces.len() >= read.1.len());
+        }
+    });
 }
 
 #[test]
