@@ -90,14 +90,15 @@ type Happened = Vec<(LaneId, Input)>;
 
 pub struct Driver {
     host: Host,
-    commands: mpsc::Receiver<Input>,
-    lanes: BTreeMap<LaneId, Lane>,
+    commands: mpsc::Receiver<Box<Input>>,
+    /// Boxed: a node of the map has room for many, and most sessions have one.
+    lanes: BTreeMap<LaneId, Box<Lane>>,
     next_lane: u64,
     /// Answers of models on their way, and waits before they are asked again.
     calls: SelectAll<BoxStream<'static, (LaneId, Input)>>,
     /// Tools and hooks. `None` is one that was told to stop.
     work: FuturesUnordered<BoxFuture<'static, (LaneId, Option<Input>)>>,
-    reports: SelectAll<BoxStream<'static, (LaneId, Body)>>,
+    reports: SelectAll<BoxStream<'static, (LaneId, Box<Body>)>>,
     /// Calls that wait for agents, and how long they do.
     readers: Vec<Reader>,
     patience: FuturesUnordered<BoxFuture<'static, (LaneId, String)>>,
@@ -109,7 +110,7 @@ pub struct Driver {
 
 impl Driver {
     /// `commands` carries what comes from outside: commands and news of background work.
-    pub fn new(session: Session, host: Host, commands: mpsc::Receiver<Input>) -> Self {
+    pub fn new(session: Session, host: Host, commands: mpsc::Receiver<Box<Input>>) -> Self {
         let parent = session.state().last_event.clone();
         let provider = Arc::clone(&host.provider);
         let offered = shared::list(host.tools.iter().map(|tool| tool.spec()));
@@ -142,7 +143,7 @@ impl Driver {
         let (lane, mut reports) = Lane::new(session, provider, agent);
         let reports = stream::poll_fn(move |context| reports.poll_recv(context));
         self.reports.push(reports.map(move |body| (id, body)).boxed());
-        self.lanes.insert(id, lane);
+        self.lanes.insert(id, Box::new(lane));
         id
     }
 
@@ -313,9 +314,9 @@ impl Driver {
             next = happening(&mut self.calls, &mut self.work, &mut self.reports, &mut self.patience) => next,
         };
         match next {
-            Next::Command(input) => self.advance(input)?,
+            Next::Command(input) => self.advance(*input)?,
             Next::Input(lane, input) => self.take(lane, input)?,
-            Next::Report(lane, body) => self.run_inputs(vec![(lane, Input::Progress(body))])?,
+            Next::Report(lane, body) => self.run_inputs(vec![(lane, Input::Progress(*body))])?,
             Next::Waited(lane, call_id) => {
                 let inputs = self.read_anyway(lane, call_id);
                 self.run_inputs(inputs)?;
@@ -335,7 +336,7 @@ impl Driver {
             while let Some(Some((lane, body))) =
                 tokio::task::unconstrained(self.reports.next()).now_or_never()
             {
-                self.run_inputs(vec![(lane, Input::Progress(body))])?;
+                self.run_inputs(vec![(lane, Input::Progress(*body))])?;
             }
             if lane != MAIN {
                 self.session_mut().state_mut().totals.add_changes(&outcome.changes);
@@ -550,9 +551,9 @@ impl Driver {
 
 /// What the driver takes next.
 enum Next {
-    Command(Input),
+    Command(Box<Input>),
     Input(LaneId, Input),
-    Report(LaneId, Body),
+    Report(LaneId, Box<Body>),
     /// A call has waited for an agent as long as it wanted to.
     Waited(LaneId, String),
     /// Something that was told to stop has.
@@ -563,7 +564,7 @@ enum Next {
 async fn happening(
     calls: &mut SelectAll<BoxStream<'static, (LaneId, Input)>>,
     work: &mut FuturesUnordered<BoxFuture<'static, (LaneId, Option<Input>)>>,
-    reports: &mut SelectAll<BoxStream<'static, (LaneId, Body)>>,
+    reports: &mut SelectAll<BoxStream<'static, (LaneId, Box<Body>)>>,
     patience: &mut FuturesUnordered<BoxFuture<'static, (LaneId, String)>>,
 ) -> Next {
     tokio::select! {

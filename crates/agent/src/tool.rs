@@ -72,8 +72,9 @@ pub struct AccessRequest {
 pub struct ToolContext {
     pub cancel: CancellationToken,
     /// Events of the moment (`tool.shell_output`, `tool.execution_partial_result`, `session.info`, ...). Sending waits
-    /// when the loop is behind, which is the bound on what a chatty tool can pile up.
-    pub progress: tokio::sync::mpsc::Sender<Body>,
+    /// when the loop is behind, which is the bound on what a chatty tool can pile up. Boxed, because a channel has room for
+    /// many before the first is sent, and every session has this one.
+    pub progress: tokio::sync::mpsc::Sender<Box<Body>>,
 }
 
 #[derive(Debug, Clone, PartialEq)]

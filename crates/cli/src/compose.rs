@@ -525,7 +525,7 @@ fn tools(
     cwd: &Path,
     log: &OpenSession,
     model: &str,
-    inbox: &mpsc::Sender<Input>,
+    inbox: &mpsc::Sender<Box<Input>>,
     Ground { database, sandbox, redactor }: Ground<'_>,
 ) -> Result<(Shells, Vec<Arc<dyn Tool>>)> {
     let spill = spill(settings, log.files_dir(), redactor)?;
@@ -562,9 +562,9 @@ fn tools(
 }
 
 /// Tells the session when a command that it left in the background ends.
-async fn report_completions(mut completed: mpsc::Receiver<ShellCompletion>, inbox: mpsc::Sender<Input>) {
+async fn report_completions(mut completed: mpsc::Receiver<ShellCompletion>, inbox: mpsc::Sender<Box<Input>>) {
     while let Some(completion) = completed.recv().await {
-        if inbox.send(Input::Background(Notice::from(completion))).await.is_err() {
+        if inbox.send(Box::new(Input::Background(Notice::from(completion)))).await.is_err() {
             return;
         }
     }

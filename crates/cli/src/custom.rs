@@ -91,7 +91,7 @@ impl Configured {
         settings: &Settings,
         secrets: &[String],
         client: Option<Arc<dyn Hooks>>,
-        inbox: mpsc::Sender<Input>,
+        inbox: mpsc::Sender<Box<Input>>,
     ) -> (Option<Arc<dyn Hooks>>, HookSet) {
         if self.hooks.is_empty() {
             return (client, HookSet::NONE);

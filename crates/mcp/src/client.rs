@@ -71,7 +71,7 @@ impl ClientHandler for Client {
             let progress =
                 ToolProgress { tool_call_id: call_id.clone(), progress_message: progress_message(&params) };
             // A word of progress that nobody has time for is not worth waiting.
-            let _ = context.progress.try_send(progress.into());
+            let _ = context.progress.try_send(Box::new(progress.into()));
         }
     }
 

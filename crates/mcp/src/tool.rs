@@ -103,7 +103,7 @@ async fn ask_hooks(
         input: Some(request.input.clone()),
     };
     // A session that is over hears nothing more.
-    let _ = context.progress.send(start.into()).await;
+    let _ = context.progress.send(Box::new(start.into())).await;
     let answer = hooks.ask(&request).await;
     let end = HookEnd {
         hook_invocation_id: request.id,
@@ -112,7 +112,7 @@ async fn ask_hooks(
         success: answer.is_ok(),
         error: answer.as_ref().err().map(|failure| HookError { message: failure.message.clone() }),
     };
-    let _ = context.progress.send(end.into()).await;
+    let _ = context.progress.send(Box::new(end.into())).await;
     match answer.ok().flatten()?.get("metaToUse") {
         Some(Value::Object(meta)) => Some(meta.clone()),
         _ => None,

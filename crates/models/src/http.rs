@@ -4,9 +4,11 @@ use std::error::Error as _;
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use std::time::Duration;
 
+use bytes::Bytes;
 use futures_util::StreamExt;
 use hangar_agent::courier::{Courier, Inbound, Outbound, Transport};
 use hangar_agent::model::{ModelError, ModelErrorKind};
+use http_body_util::Full;
 use reqwest::header::HeaderMap;
 use reqwest::redirect::Policy;
 use reqwest::{Client, Response, Url};
@@ -58,6 +60,12 @@ impl Http {
         body: Vec<u8>,
         limit: Duration,
     ) -> Result<Response, ModelError> {
+        let body = match &self.courier {
+            Some(_) => body.into(),
+            // Gone once it is written. The client would keep one that it could send again until the answer begins, and a
+            // thousand sessions may be waiting for theirs.
+            None => reqwest::Body::wrap(Full::<Bytes>::new(body.into())),
+        };
         self.send(self.client()?.post(url).headers(headers).body(body), limit).await
     }
 

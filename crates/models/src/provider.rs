@@ -105,7 +105,6 @@ impl Provider {
             dialect: if inner.routes.is_some() { Dialect::Copilot } else { Dialect::Vendor },
             citations: inner.config.citations,
         };
-        let body = wire.body(&ask);
         let url = url(&inner.config, wire, ask.model);
         let decoder = wire.decoder(&request);
 
@@ -146,9 +145,11 @@ impl Provider {
             if request.stream { (Told::InPieces, 1) } else { (Told::AtOnce, PATIENCE_FOR_WHOLE) };
         let limit = inner.http.limits().first_byte * patience;
         let response = if self.speaks_on_socket(wire, &request.model) {
-            inner.http.converse(url, headers, body, limit).await?
+            inner.http.converse(url, headers, wire.body(&ask), limit).await?
         } else {
-            inner.http.post(url, headers, body.to_string().into_bytes(), limit).await?
+            // Only the text waits for the answer: what it is made of is several times as large.
+            let body = wire.body(&ask).to_string().into_bytes();
+            inner.http.post(url, headers, body, limit).await?
         };
         Ok(Answer::new(Arc::clone(&inner.http), response, decoder, told))
     }

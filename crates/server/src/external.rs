@@ -107,7 +107,7 @@ impl Tool for ExternalTool {
         Box::pin(async move {
             let _taken_back = taken_back;
             // A session that is over hears nothing more.
-            let _ = context.progress.send(requested.into()).await;
+            let _ = context.progress.send(Box::new(requested.into())).await;
             let outcome = tokio::select! {
                 () = context.cancel.cancelled() => {
                     return ToolOutcome::of(ToolStatus::Interrupted, hangar_agent::conversation::INTERRUPTED);
@@ -116,7 +116,7 @@ impl Tool for ExternalTool {
                     ToolOutcome::of(ToolStatus::Interrupted, hangar_agent::conversation::INTERRUPTED)
                 }),
             };
-            let _ = context.progress.send(ExternalToolCompleted { request_id }.into()).await;
+            let _ = context.progress.send(Box::new(ExternalToolCompleted { request_id }.into())).await;
             outcome
         })
     }

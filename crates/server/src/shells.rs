@@ -5,7 +5,6 @@ use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use hangar_agent::tool::{Tool, ToolContext, ToolInput, ToolOutcome};
-use hangar_protocol::Body;
 use hangar_protocol::data::ToolType;
 use serde_json::json;
 use tokio::sync::mpsc;
@@ -79,7 +78,7 @@ impl Place {
         if let Err(refused) = shell.inspect(&call) {
             return refused;
         }
-        let (progress, mut pieces) = mpsc::channel::<Body>(PIECES);
+        let (progress, mut pieces) = mpsc::channel(PIECES);
         let running = shell.run(call, ToolContext { cancel: self.cancel.clone(), progress });
         tokio::pin!(running);
         loop {

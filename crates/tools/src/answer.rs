@@ -51,7 +51,7 @@ pub(crate) async fn writing(
 pub(crate) async fn tell(context: &ToolContext, event: Body) {
     tokio::select! {
         biased;
-        _ = context.progress.send(event) => {}
+        _ = context.progress.send(Box::new(event)) => {}
         () = context.cancel.cancelled() => {}
     }
 }

@@ -25,7 +25,7 @@ pub(super) struct Lane {
     pub(super) provider: Arc<dyn ModelProvider>,
     pub(super) agent: Option<AgentLane>,
     /// What running tools report through.
-    pub(super) progress: mpsc::Sender<Body>,
+    pub(super) progress: mpsc::Sender<Box<Body>>,
     /// Each ends one kind of work of the lane; dropping the work is what ends it.
     pub(super) call: CancellationToken,
     pub(super) summary: CancellationToken,
@@ -47,7 +47,7 @@ impl Lane {
         session: Session,
         provider: Arc<dyn ModelProvider>,
         agent: Option<AgentLane>,
-    ) -> (Self, mpsc::Receiver<Body>) {
+    ) -> (Self, mpsc::Receiver<Box<Body>>) {
         let (progress, reports) = mpsc::channel(PROGRESS_BUFFER);
         let lane = Self {
             session,

@@ -14,6 +14,7 @@ use crate::model::{
 };
 use crate::prompt::notices;
 use crate::retry::{self, Decision, Reason};
+use crate::shared;
 use crate::tool::{ToolSource, ToolSpec};
 
 /// How often an answer that the output limit cut is asked to go on.
@@ -124,7 +125,9 @@ impl Session {
         if own.peek().is_none() && cast.is_none() {
             return Arc::clone(&self.config.tools);
         }
-        self.config.tools.iter().filter(|tool| plays(&tool.name)).cloned().chain(own).collect()
+        // Shared, because most sessions show the same, and a call holds on to it.
+        let own: Vec<ToolSpec> = own.collect();
+        shared::list(self.config.tools.iter().filter(|tool| plays(&tool.name)).chain(&own))
     }
 
     pub(super) fn model(

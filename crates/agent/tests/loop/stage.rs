@@ -277,7 +277,7 @@ pub(crate) fn crew() -> Crew {
 
 pub(crate) struct Stage {
     pub(crate) driver: Driver,
-    pub(crate) inbox: mpsc::Sender<Input>,
+    pub(crate) inbox: mpsc::Sender<Box<Input>>,
     pub(crate) cancelled: Arc<Mutex<Vec<String>>>,
     /// How often a message was counted.
     pub(crate) counted: Arc<std::sync::atomic::AtomicUsize>,

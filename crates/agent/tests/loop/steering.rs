@@ -121,7 +121,11 @@ async fn news_from_the_background_wakes_an_idle_session() {
     stage.play("go").await;
     let kind =
         NotificationKind::ShellCompleted { shell_id: "s1".to_owned(), exit_code: Some(0), description: None };
-    stage.inbox.send(Input::Background(Notice { text: "shell s1 ended".to_owned(), kind })).await.unwrap();
+    stage
+        .inbox
+        .send(Box::new(Input::Background(Notice { text: "shell s1 ended".to_owned(), kind })))
+        .await
+        .unwrap();
     stage.until("system.notification").await;
     stage.until_idle().await;
     assert!(stage.last_request().ends_with("user: shell s1 ended"), "{}", stage.last_request());

@@ -145,10 +145,10 @@ impl Tool for GuardedTool {
                 let mut printed = Printed::default();
                 // The loop is gone only when the session is; nobody is left to tell.
                 while let Some(body) = relayed.recv().await {
-                    let _ = context.progress.send(printed.redact(&redactor, body)).await;
+                    let _ = context.progress.send(Box::new(printed.redact(&redactor, *body))).await;
                 }
                 for body in printed.rest(&redactor) {
-                    let _ = context.progress.send(body).await;
+                    let _ = context.progress.send(Box::new(body)).await;
                 }
             };
             let (outcome, ()) = tokio::join!(run, forward);

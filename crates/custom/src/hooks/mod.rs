@@ -38,12 +38,12 @@ pub struct ConfiguredHooks {
     entries: Vec<Arc<Entry>>,
     surroundings: Arc<Surroundings>,
     /// Takes what is worth telling while a hook works.
-    news: mpsc::Sender<Input>,
+    news: mpsc::Sender<Box<Input>>,
 }
 
 impl ConfiguredHooks {
     /// `None` if nothing is configured.
-    pub fn new(files: HookFiles, surroundings: Surroundings, news: mpsc::Sender<Input>) -> Option<Self> {
+    pub fn new(files: HookFiles, surroundings: Surroundings, news: mpsc::Sender<Box<Input>>) -> Option<Self> {
         let entries: Vec<Arc<Entry>> = files.entries.into_iter().map(Arc::new).collect();
         (!entries.is_empty()).then(|| Self { entries, surroundings: Arc::new(surroundings), news })
     }
@@ -79,7 +79,7 @@ impl Entry {
         &self,
         request: &HookRequest,
         surroundings: &Surroundings,
-        news: &mpsc::Sender<Input>,
+        news: &mpsc::Sender<Box<Input>>,
     ) -> HookAnswer {
         let payload = payload::of(request, self.style).to_string();
         let cwd = request.input["cwd"].as_str().unwrap_or(".");
@@ -88,7 +88,7 @@ impl Entry {
                 let progress = |message: String| {
                     let progress = HookProgress { message, temporary: None };
                     // Progress that nobody has time for is no longer news.
-                    let _ = news.try_send(Input::Command(Command::Record(progress.into())));
+                    let _ = news.try_send(Box::new(Input::Command(Command::Record(progress.into()))));
                 };
                 let ended = command
                     .run(&request.id, &payload, cwd.as_ref(), self.timeout, surroundings, progress)
@@ -109,7 +109,7 @@ impl Entry {
     }
 
     /// What the end of a command means at this point of a session.
-    fn judge(&self, ended: Ended, kind: HookKind, news: &mpsc::Sender<Input>) -> HookAnswer {
+    fn judge(&self, ended: Ended, kind: HookKind, news: &mpsc::Sender<Box<Input>>) -> HookAnswer {
         let failed = |message: String| {
             tracing::warn!(file = %self.file, "{} hook: {message}", kind.as_str());
             Err(HookFailure { message, file: Some(self.file.clone()) })
@@ -147,11 +147,11 @@ impl Entry {
         }
     }
 
-    fn warn(&self, problem: &str, news: &mpsc::Sender<Input>) {
+    fn warn(&self, problem: &str, news: &mpsc::Sender<Box<Input>>) {
         let message = format!("The {} hook of {} {problem}.", self.kind.as_str(), self.file);
         let warning = SessionWarning::new("hook", message);
         // A session that is too busy to be warned goes on without.
-        let _ = news.try_send(Input::Command(Command::Record(warning.into())));
+        let _ = news.try_send(Box::new(Input::Command(Command::Record(warning.into()))));
     }
 }
 

@@ -101,7 +101,7 @@ impl Tool for SkillTool {
                 }
             };
             // A session that is over needs no record of it.
-            let _ = context.progress.send(invocation.invoked.into()).await;
+            let _ = context.progress.send(Box::new(invocation.invoked.into())).await;
             let told = format!(
                 "Skill \"{name}\" loaded successfully. Follow the instructions in the skill context."
             );

@@ -31,20 +31,20 @@ pub(super) struct Progress {
 
 enum Listener {
     /// The call waits for the command, and the command for its listener.
-    Waiting(mpsc::Sender<Body>),
+    Waiting(mpsc::Sender<Box<Body>>),
     /// The call is over. Listeners that are still there hear what they have room for.
-    Passing(mpsc::WeakSender<Body>),
+    Passing(mpsc::WeakSender<Box<Body>>),
     Gone,
 }
 
 impl Progress {
     /// For a command that its call waits for.
-    pub(super) fn waiting(call_id: String, sender: mpsc::Sender<Body>) -> Self {
+    pub(super) fn waiting(call_id: String, sender: mpsc::Sender<Box<Body>>) -> Self {
         Self::new(call_id, Listener::Waiting(sender))
     }
 
     /// For a command that runs on its own.
-    pub(super) fn passing(call_id: String, sender: &mpsc::Sender<Body>) -> Self {
+    pub(super) fn passing(call_id: String, sender: &mpsc::Sender<Box<Body>>) -> Self {
         Self::new(call_id, Listener::Passing(sender.downgrade()))
     }
 
@@ -121,7 +121,7 @@ impl Progress {
         match &self.listener {
             Listener::Waiting(_) => {}
             Listener::Passing(sender) => match sender.upgrade() {
-                Some(sender) => self.queue.drain(..).for_each(|body| drop(sender.try_send(body))),
+                Some(sender) => self.queue.drain(..).for_each(|body| drop(sender.try_send(Box::new(body)))),
                 None => self.silence(),
             },
             Listener::Gone => self.queue.clear(),
@@ -142,7 +142,7 @@ impl Progress {
         let Listener::Waiting(sender) = &self.listener else { return self.offer() };
         let Ok(permit) = sender.reserve().await else { return self.silence() };
         if let Some(body) = self.queue.pop_front() {
-            permit.send(body);
+            permit.send(Box::new(body));
         }
     }
 }
@@ -161,7 +161,7 @@ mod tests {
         }
     }
 
-    fn heard(receiver: &mut mpsc::Receiver<Body>) -> Vec<String> {
+    fn heard(receiver: &mut mpsc::Receiver<Box<Body>>) -> Vec<String> {
         std::iter::from_fn(|| receiver.try_recv().ok()).map(|body| show(&body)).collect()
     }
 

@@ -167,7 +167,7 @@ impl Registry {
     pub(super) fn start(
         self: &Arc<Self>,
         order: Order,
-        progress: mpsc::Sender<Body>,
+        progress: mpsc::Sender<Box<Body>>,
     ) -> Result<Arc<Tracked>, Refusal> {
         let mut table = self.table();
         let id = table.admit(order.shell_id.as_deref())?;
@@ -199,7 +199,7 @@ impl Registry {
         id: &str,
         commands: u32,
         mark: String,
-        progress: mpsc::Sender<Body>,
+        progress: mpsc::Sender<Box<Body>>,
     ) -> io::Result<Arc<Tracked>> {
         let (pipes, ends) = Pipes::open()?;
         let mut command = self.command(&order.command);

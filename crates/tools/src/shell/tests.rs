@@ -24,7 +24,7 @@ struct Stage {
     dir: tempfile::TempDir,
     shells: Shells,
     completions: mpsc::Receiver<ShellCompletion>,
-    progress: (mpsc::Sender<Body>, mpsc::Receiver<Body>),
+    progress: (mpsc::Sender<Box<Body>>, mpsc::Receiver<Box<Body>>),
 }
 
 impl Stage {
@@ -101,7 +101,7 @@ impl Stage {
     async fn announced_process(&mut self) -> Process {
         let mut printed = String::new();
         while !printed.contains('\n') {
-            if let Some(Body::ToolShellOutput(output)) = self.progress.1.recv().await {
+            if let Some(Body::ToolShellOutput(output)) = self.progress.1.recv().await.map(|body| *body) {
                 printed.push_str(&output.text);
             }
         }
@@ -265,7 +265,7 @@ async fn much_output_costs_listeners_no_more_than_its_size() {
         async move {
             let mut total = (0, 0);
             while let Some(body) = receiver.recv().await {
-                match body {
+                match *body {
                     Body::ToolShellOutput(output) => total.0 += output.text.len(),
                     Body::ToolPartialResult(partial) => total.1 = total.1.max(partial.partial_output.len()),
                     _ => {}

@@ -117,7 +117,7 @@ impl Bench {
         let outcome = tool.run(input, context).await;
         let mut seen = Vec::new();
         while let Ok(event) = events.try_recv() {
-            seen.push(event);
+            seen.push(*event);
         }
         Answer { outcome, events: seen }
     }
