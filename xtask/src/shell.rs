@@ -10,6 +10,14 @@ use anyhow::{Context, Result, bail};
 pub(crate) fn program(name: &str) -> Command {
     let mut command = Command::new(name);
     command.current_dir(crate::root());
+    // What cargo tells us of ourselves is not about what we run; build scripts that look at it would run again.
+    let told = ["CARGO_PKG_", "CARGO_MANIFEST_", "CARGO_BIN_", "CARGO_CRATE_"];
+    for (variable, _) in std::env::vars_os() {
+        let name = variable.to_string_lossy();
+        if told.iter().any(|prefix| name.starts_with(prefix)) {
+            command.env_remove(&variable);
+        }
+    }
     command
 }
 

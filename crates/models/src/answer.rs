@@ -13,7 +13,7 @@ use reqwest::header::CONTENT_TYPE;
 use tokio::time::Instant;
 
 use crate::error;
-use crate::http::{BODY, Http};
+use crate::http::{BODY, Http, Turn};
 use crate::sse::{SseError, SseParser};
 use crate::wire::{Decode, Progress};
 
@@ -35,6 +35,8 @@ pub(crate) struct Answer {
     pending: VecDeque<Result<ModelEvent, ModelError>>,
     read: usize,
     until: Instant,
+    /// The call is under way as long as its answer is.
+    _turn: Option<Turn>,
 }
 
 /// What of an answer is told before it is whole.
@@ -72,7 +74,13 @@ pub(crate) fn events(
 }
 
 impl Answer {
-    pub(crate) fn new(http: Arc<Http>, response: Response, decoder: Box<dyn Decode>, told: Told) -> Self {
+    pub(crate) fn new(
+        http: Arc<Http>,
+        response: Response,
+        decoder: Box<dyn Decode>,
+        told: Told,
+        turn: Option<Turn>,
+    ) -> Self {
         Self {
             http,
             response,
@@ -82,6 +90,7 @@ impl Answer {
             pending: VecDeque::new(),
             read: 0,
             until: Instant::now() + LONGEST,
+            _turn: turn,
         }
     }
 

@@ -13,6 +13,7 @@ use reqwest::header::HeaderMap;
 use reqwest::redirect::Policy;
 use reqwest::{Client, Response, Url};
 use rustls::{ClientConfig, RootCertStore};
+use tokio::sync::{Semaphore, SemaphorePermit};
 
 use crate::base_url::BaseUrl;
 use crate::config::{Proxy, TimeLimits};
@@ -29,6 +30,15 @@ const SWITCHING_PROTOCOLS: u16 = 101;
 const MAX_CLIENTS: usize = 16;
 /// Connections to one place that are kept for the next call. A thousand sessions may have made more.
 const IDLE_CONNECTIONS: usize = 32;
+
+/// Calls of this process that may be under way at once; the others wait for their turn. Each holds a connection, and
+/// programs may have only so many of those: 1,024 files is a usual limit.
+const CALLS: usize = 256;
+
+static TURNS: Semaphore = Semaphore::const_new(CALLS);
+
+/// The right to have a call under way, given back when it is dropped.
+pub(crate) type Turn = SemaphorePermit<'static>;
 
 pub(crate) struct Http {
     base_url: BaseUrl,
@@ -50,6 +60,15 @@ impl Http {
 
     pub(crate) fn limits(&self) -> TimeLimits {
         self.limits
+    }
+
+    /// Waits until one more call may be made. Who is called by someone else's hand is not ours to bound.
+    pub(crate) async fn turn(&self) -> Option<Turn> {
+        match &self.courier {
+            Some(_) => None,
+            // It is never closed.
+            None => TURNS.acquire().await.ok(),
+        }
     }
 
     /// `limit` is for the head of the answer.
@@ -321,4 +340,24 @@ fn root(error: &reqwest::Error) -> String {
         cause = inner;
     }
     if error.source().is_none() { "the request failed".to_owned() } else { cause.to_string() }
+}
+
+#[cfg(test)]
+mod tests {
+    use futures_util::FutureExt;
+
+    use super::*;
+
+    #[tokio::test]
+    async fn a_call_beyond_the_bound_waits_for_its_turn() {
+        let url = BaseUrl::parse("http://127.0.0.1:1").unwrap();
+        let http = Http::new(url, Proxy::None, TimeLimits::default());
+        let mut under_way = Vec::new();
+        for _ in 0..CALLS {
+            under_way.push(http.turn().await);
+        }
+        assert!(tokio::task::unconstrained(http.turn()).now_or_never().is_none());
+        under_way.pop();
+        assert!(tokio::task::unconstrained(http.turn()).now_or_never().is_some());
+    }
 }

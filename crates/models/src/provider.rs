@@ -108,6 +108,7 @@ impl Provider {
         let url = url(&inner.config, wire, ask.model);
         let decoder = wire.decoder(&request);
 
+        let turn = inner.http.turn().await;
         let mut headers = self.headers().await?;
         headers.insert(CONTENT_TYPE, HeaderValue::from_static("application/json"));
         let accept = if request.stream { "text/event-stream" } else { "application/json" };
@@ -151,7 +152,7 @@ impl Provider {
             let body = wire.body(&ask).to_string().into_bytes();
             inner.http.post(url, headers, body, limit).await?
         };
-        Ok(Answer::new(Arc::clone(&inner.http), response, decoder, told))
+        Ok(Answer::new(Arc::clone(&inner.http), response, decoder, told, turn))
     }
 
     /// What the model speaks.

@@ -380,12 +380,13 @@ impl Hub {
             tokio::pin!(opened);
             opened.as_mut().enable();
             let ending = match self.live(id) {
-                Some(live) if live.commands.is_closed() => Some(live),
+                Some(live) if live.commands.is_closed() || self.was_taken_over(&live) => Some(live),
                 Some(live) => return Ok(live),
                 None => None,
             };
             if let Some(ending) = ending {
-                // Its agent has gone; its log is about to be closed.
+                // Its agent is going, or has to; its log is about to be closed.
+                let _ = ending.commands.try_send(Command::Stop);
                 let _ = tokio::time::timeout(FAREWELL, ending.over.cancelled()).await;
                 lock(&self.0.live).remove(id);
                 continue;
@@ -396,6 +397,16 @@ impl Hub {
             }
             opened.await;
         }
+    }
+
+    /// Whether another process has gone on with a session while it had nothing to do here. What it wrote is not known to the
+    /// agent here, which therefore must not go on.
+    fn was_taken_over(&self, live: &LiveSession) -> bool {
+        let (working, known) = {
+            let state = live.state();
+            (state.is_working(), state.digest.at.offset)
+        };
+        live.own_log && !working && self.0.store.log_bytes(&live.id).is_some_and(|length| length > known)
     }
 
     /// Ends the turn that is under way.

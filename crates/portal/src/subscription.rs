@@ -4,7 +4,7 @@
 use std::time::Duration;
 
 use hangar_store::{Follow, Position, SessionId};
-use tokio::sync::broadcast::error::RecvError;
+use tokio::sync::broadcast::error::{RecvError, TryRecvError};
 use tokio::sync::{broadcast, watch};
 
 use crate::frame::{Item, Said};
@@ -29,6 +29,8 @@ pub struct Subscription {
     openings: watch::Receiver<u64>,
     read: u32,
     quiet: u32,
+    /// Whether something was missed.
+    behind: bool,
 }
 
 enum Source {
@@ -70,6 +72,7 @@ impl Hub {
             openings: self.openings(),
             read: 0,
             quiet: 0,
+            behind: false,
         })
     }
 }
@@ -80,6 +83,9 @@ impl Subscription {
         loop {
             // Before anything is taken, so that nothing is lost with a reader that waits no longer.
             self.breathe().await;
+            if self.behind {
+                return Err(Cut::Behind);
+            }
             match &mut self.source {
                 Source::Nothing => self.join(),
                 Source::Over => return Ok(None),
@@ -140,8 +146,12 @@ impl Subscription {
                     }
                 },
                 Ok(item) => return Some(item),
-                // Whatever it is, `next` finds it out.
-                Err(_) => return None,
+                Err(TryRecvError::Lagged(_)) => {
+                    self.behind = true;
+                    return None;
+                }
+                // `next` finds out why.
+                Err(TryRecvError::Empty | TryRecvError::Closed) => return None,
             }
         }
     }

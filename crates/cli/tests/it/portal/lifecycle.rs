@@ -59,12 +59,18 @@ fn two_portals_do_not_share_a_port() {
 }
 
 #[test]
-fn a_session_belongs_to_the_portal_that_opened_it() {
+fn a_session_that_rests_is_taken_over_and_back() {
     let portal = Portal::start();
     let id = portal.done("SAY:mine");
     let mut other = up(&portal.scratch, &portal.model, &[]).start();
     let port = super::port(&mut other);
     let message = super::Ask::new(port, "POST", &format!("/api/v1/sessions/{id}/messages"));
-    let answer = message.json(&json!({ "text": "SAY:theirs" })).send();
-    super::refused(&answer, 409, "session_busy_elsewhere", "another process");
+    super::expect(message.json(&json!({ "text": "SAY:theirs" })).send(), 202);
+    let theirs = super::Ask::new(port, "GET", &format!("/api/v1/sessions/{id}/stream"));
+    theirs.stream().until_state("idle");
+    portal.send(&id, "SAY:mine again");
+    let heard = portal.hear(&id, 0).until(|message| message.data["data"]["content"] == "mine again");
+    let numbers: Vec<u64> = heard.iter().filter_map(|message| message.id).collect();
+    assert_eq!(numbers, (1..=*numbers.last().unwrap()).collect::<Vec<_>>());
+    assert!(heard.iter().any(|message| message.data["data"]["content"] == "theirs"));
 }

@@ -1,5 +1,6 @@
 //! Sessions over HTTP: their life, and what is refused.
 
+use hangar_test_support::{ModelServer, Scratch};
 use serde_json::json;
 
 use super::client::Message;
@@ -28,7 +29,13 @@ fn a_session_is_opened_stopped_and_gone_on_with() {
 
 #[test]
 fn a_session_of_another_agent_is_kept_like_our_own() {
-    let portal = Portal::start();
+    let (scratch, model) = (Scratch::new(), ModelServer::start());
+    // The other agent is Hangar too, and has to have a home of its own.
+    let home = scratch.root().join("theirs");
+    std::fs::create_dir_all(scratch.state()).unwrap();
+    let config = format!("[runtimes.copilot.env]\nHANGAR_HOME = \"{}\"\n", home.display());
+    std::fs::write(scratch.state().join("config.toml"), config).unwrap();
+    let portal = Portal::on(scratch, model, &[]);
     let body = json!({ "workspace": portal.scratch.work(), "runtime": "copilot", "prompt": "SAY:hello", "name": "theirs" });
     let id = portal.post("/api/v1/sessions", &body, 201)["id"].as_str().unwrap().to_owned();
     let mut stream = portal.hear(&id, 0);

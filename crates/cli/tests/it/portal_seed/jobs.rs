@@ -152,7 +152,7 @@ fn jobs_are_listed_while_they_run_and_after() {
 fn a_job_that_is_stopped_says_so_once_and_everything_in_it_ends() {
     let portal = Portal::with_entry(&one_job(&run("waits")));
     let job = portal.start_job("demo", "");
-    portal.poll_until("session/session-1", |it| it["callback"] == "onStartToolExecution");
+    portal.until_at_work(&job);
     let stop = format!("copilot/job/{job}/stop");
     assert_eq!(portal.get(&stop), json!({ "result": "Closed" }));
     assert_eq!(status(&portal, &job)["status"], "Canceled");
@@ -178,7 +178,7 @@ fn stopping_a_job_that_has_ended_changes_nothing() {
 fn stopping_a_task_ends_it_without_a_word_and_its_job_fails() {
     let portal = Portal::with_entry(&one_job(&json!({ "kind": "Seq", "works": [run("waits"), run("ok")] })));
     let job = portal.start_job("demo", "");
-    portal.poll_until("session/session-1", |it| it["callback"] == "onStartToolExecution");
+    portal.until_at_work(&job);
     assert_eq!(portal.get("copilot/task/task-1/stop"), json!({ "result": "Closed" }));
     assert_eq!(names(&portal.drain("task/task-1")), ["taskSessionStarted true"]);
     let heard = names(&portal.drain(&format!("job/{job}")));

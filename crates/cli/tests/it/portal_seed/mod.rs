@@ -157,6 +157,30 @@ impl Portal {
         other
     }
 
+    /// Waits until a job has a session at work, without taking what there is to poll.
+    fn until_at_work(&self, job: &str) {
+        self.watch(&format!("job/{job}"), "workStarted");
+        self.watch("task/task-1", "taskSessionStarted");
+        self.watch("session/session-1", "onStartToolExecution");
+    }
+
+    /// Reads with a token of its own until there is such a callback.
+    #[track_caller]
+    fn watch(&self, what: &str, callback: &str) {
+        for _ in 0..MOST_POLLS {
+            let answer = self.get(&format!("copilot/{what}/live/watch"));
+            let mut responses = answer["responses"].as_array().into_iter().flatten();
+            if responses.any(|response| response["callback"] == callback) {
+                return;
+            }
+            assert!(
+                answer.get("error").is_none_or(|error| error == "HttpRequestTimeout"),
+                "{what}: {answer}"
+            );
+        }
+        panic!("{what}: no {callback}");
+    }
+
     fn until_idle(&self, session: &str) -> Vec<Value> {
         self.poll_until(&format!("session/{session}"), |response| response["callback"] == "onIdle")
     }
