@@ -21,7 +21,7 @@ use crate::catalogue::Catalogue;
 use crate::digest::Digest;
 use crate::frame::{self, Item};
 use crate::house::{House, Record, Wanted};
-use crate::live::{LiveSession, LiveState};
+use crate::live::{self, Asker, Heard, Listener, LiveSession, LiveState};
 use crate::resource::{Policy, RunLink, Session, SessionState};
 use crate::trouble::Trouble;
 
@@ -80,6 +80,8 @@ pub struct NewSession {
     pub policy: Option<Policy>,
     pub name: Option<String>,
     pub prompt: Option<String>,
+    /// For agents that take MCP servers.
+    pub mcp_config: Option<String>,
 }
 
 /// When a message reaches its session.
@@ -218,7 +220,10 @@ impl Hub {
             workspace,
             consent: consent(policy),
         };
-        let order = self.0.house.order(wanted).map_err(Trouble::Unprocessable)?;
+        let mut order = self.0.house.order(wanted).map_err(Trouble::Unprocessable)?;
+        if runtime.card().capabilities.mcp_config {
+            order.mcp_config = new.mcp_config;
+        }
         self.start(&runtime, order, policy, Log::New).await?;
         if let Some(name) = name {
             self.rename(&id, name).await?;
@@ -350,23 +355,20 @@ impl Hub {
         delivery: Delivery,
     ) -> Result<SessionState, Trouble> {
         let live = self.woken(id).await?;
-        let command = {
+        {
+            // Prompts are counted in the order in which the agent gets them.
             let mut state = live.state();
             let steers = delivery == Delivery::Immediate && state.is_working() && live.steers;
-            if steers {
-                Command::Steer(text)
-            } else if state.prompted() {
-                Command::Send(text)
-            } else {
+            if !steers && !state.takes_prompts() {
                 return Err(Trouble::QueueFull(id.clone()));
             }
-        };
-        let counted = matches!(command, Command::Send(_));
-        if live.commands.try_send(command).is_err() {
-            if counted {
-                live.state().unprompted();
+            let command = if steers { Command::Steer(text) } else { Command::Send(text) };
+            if live.commands.try_send(command).is_err() {
+                return Err(Trouble::QueueFull(id.clone()));
             }
-            return Err(Trouble::QueueFull(id.clone()));
+            if !steers {
+                state.prompted(Asker::Anybody);
+            }
         }
         self.changed(&live);
         let state = live.state().state();
@@ -469,6 +471,12 @@ impl Hub {
         Ok(())
     }
 
+    /// Has somebody hear what a session that is open here says from now on.
+    pub(crate) fn listen(&self, id: &SessionId, listener: Arc<dyn Listener>) -> Result<(), Trouble> {
+        self.opened(id)?.listen(listener);
+        Ok(())
+    }
+
     // ---- borrowing ----
 
     /// Lends a session to a task. It stays open when the task lets go of it.
@@ -488,14 +496,16 @@ impl Hub {
         let hub = self.clone();
         let passing = async move {
             while let Some(command) = orders.recv().await {
-                match command {
-                    Command::Send(_) => loan.live.state().prompted(),
-                    Command::Stop if loan.keeper == Keeper::Hub => return,
-                    _ => true,
-                };
-                if loan.live.commands.send(command).await.is_err() {
+                if matches!(command, Command::Stop) && loan.keeper == Keeper::Hub {
                     return;
                 }
+                let Ok(place) = loan.live.commands.reserve().await else { return };
+                let mut state = loan.live.state();
+                if matches!(command, Command::Send(_)) {
+                    state.prompted(Asker::Borrower);
+                }
+                place.send(command);
+                drop(state);
                 hub.changed(&loan.live);
             }
         };
@@ -752,13 +762,20 @@ impl Pump {
                         failure = Some(error);
                         break;
                     }
-                    pass_on(&self.live, News::Event(event)).await;
+                    self.live.heard(Heard::Event(&event));
+                    if self.live.state().is_for_borrower() {
+                        pass_on(&self.live, News::Event(event)).await;
+                    }
                 }
                 News::TurnEnded(ended) => {
+                    let for_borrower = self.live.state().is_for_borrower();
                     self.live.state().turn_ended(&ended);
                     self.hub.settle_all(&self.live);
                     self.hub.changed(&self.live);
-                    pass_on(&self.live, News::TurnEnded(ended)).await;
+                    self.live.heard(Heard::TurnEnded(live::failure(&ended)));
+                    if for_borrower {
+                        pass_on(&self.live, News::TurnEnded(ended)).await;
+                    }
                 }
             }
         }
@@ -791,6 +808,7 @@ impl Pump {
     }
 
     async fn end(mut self, failure: Option<String>) {
+        self.live.heard(Heard::Closed(failure.as_deref()));
         let (usage, model) = {
             let state = self.live.state();
             (*state.since(), state.model.clone().or_else(|| state.digest.model.clone()))

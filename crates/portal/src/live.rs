@@ -1,7 +1,7 @@
 //! A session that is open here: its agent is heard, its log is followed, whoever watches is told.
 
-use std::collections::BTreeSet;
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::collections::{BTreeSet, VecDeque};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use hangar_protocol::{Body, Event};
 use hangar_runtimes::outcome::{ErrorKind, TurnEnd};
@@ -18,7 +18,7 @@ use crate::resource::{Policy, SessionState};
 /// What may wait for the slowest of those who watch a session. Who falls further behind is cut off.
 pub(crate) const WATCHED_QUEUE: usize = 2048;
 /// Prompts that may wait for their turn.
-pub(crate) const MOST_PROMPTS: u32 = 32;
+pub(crate) const MOST_PROMPTS: usize = 32;
 
 pub(crate) struct LiveSession {
     pub(crate) id: SessionId,
@@ -44,8 +44,8 @@ pub(crate) struct LiveState {
     since: Usage,
     /// The model that was asked for, or that answered.
     pub(crate) model: Option<String>,
-    /// Prompts that were sent and whose turns have not ended.
-    prompts: u32,
+    /// Whose prompts were sent and have turns that have not ended, the one that is under way first.
+    prompts: VecDeque<Asker>,
     working: bool,
     /// Whether a turn has ended here and nothing came after it: all that the agent wrote has been heard then.
     rested: bool,
@@ -55,6 +55,28 @@ pub(crate) struct LiveState {
     watchers: Option<broadcast::Sender<Item>>,
     /// For whoever has borrowed the session.
     borrower: Option<mpsc::Sender<News>>,
+    listener: Option<Arc<dyn Listener>>,
+}
+
+/// Who sent a prompt, and hears how its turn goes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Asker {
+    Anybody,
+    Borrower,
+}
+
+/// Hears a session from the moment on that it listens, in order. Must not block: the session waits for it.
+pub(crate) trait Listener: Send + Sync {
+    fn hear(&self, heard: Heard<'_>);
+}
+
+#[derive(Debug, Clone, Copy)]
+pub(crate) enum Heard<'a> {
+    Event(&'a Event),
+    /// With what it failed of.
+    TurnEnded(Option<&'a str>),
+    /// Nothing more will be heard. With what went wrong, if the session did not just end.
+    Closed(Option<&'a str>),
 }
 
 /// Where a watcher joins.
@@ -112,6 +134,18 @@ impl LiveSession {
         self.state().is_watched()
     }
 
+    pub(crate) fn listen(&self, listener: Arc<dyn Listener>) {
+        self.state().listener = Some(listener);
+    }
+
+    /// Tells whoever listens.
+    pub(crate) fn heard(&self, heard: Heard<'_>) {
+        let listener = self.state().listener.clone();
+        if let Some(listener) = listener {
+            listener.hear(heard);
+        }
+    }
+
     pub(crate) fn lend(&self, borrower: mpsc::Sender<News>) {
         self.state().borrower = Some(borrower);
     }
@@ -129,6 +163,7 @@ impl LiveSession {
         let mut state = self.state();
         state.watchers = None;
         state.borrower = None;
+        state.listener = None;
         state.working = false;
         state.asked.clear();
     }
@@ -143,12 +178,13 @@ impl LiveState {
             digest,
             since: Usage::default(),
             model,
-            prompts: 0,
+            prompts: VecDeque::new(),
             working: false,
             rested: false,
             asked: BTreeSet::new(),
             watchers: None,
             borrower: None,
+            listener: None,
         }
     }
 
@@ -201,21 +237,20 @@ impl LiveState {
     }
 
     /// Whether another prompt may wait.
-    pub(crate) fn prompted(&mut self) -> bool {
-        if self.prompts >= MOST_PROMPTS {
-            return false;
-        }
-        self.prompts += 1;
+    pub(crate) fn takes_prompts(&self) -> bool {
+        self.prompts.len() < MOST_PROMPTS
+    }
+
+    pub(crate) fn prompted(&mut self, asker: Asker) {
+        self.prompts.push_back(asker);
         self.working = true;
         self.rested = false;
         self.failed = None;
-        true
     }
 
-    /// A prompt that never got to the agent.
-    pub(crate) fn unprompted(&mut self) {
-        self.prompts = self.prompts.saturating_sub(1);
-        self.working = self.prompts > 0;
+    /// Whether what is said now is for the borrower: it is not while somebody else's prompt is worked on.
+    pub(crate) fn is_for_borrower(&self) -> bool {
+        self.prompts.front().is_none_or(|asker| *asker == Asker::Borrower)
     }
 
     pub(crate) fn is_working(&self) -> bool {
@@ -227,18 +262,14 @@ impl LiveState {
     }
 
     pub(crate) fn turn_ended(&mut self, ended: &TurnEnded) {
-        self.prompts = self.prompts.saturating_sub(1);
-        self.working = self.prompts > 0;
+        self.prompts.pop_front();
+        self.working = !self.prompts.is_empty();
         self.rested = !self.working;
         self.since = ended.outcome.total;
         if ended.model.is_some() {
             self.model.clone_from(&ended.model);
         }
-        self.failed = match &ended.outcome.end {
-            TurnEnd::Completed => None,
-            TurnEnd::Failed(failure) if failure.kind == ErrorKind::TurnCancelled => None,
-            TurnEnd::Failed(failure) => Some(failure.message.clone()),
-        };
+        self.failed = failure(ended).map(str::to_owned);
     }
 
     pub(crate) fn ask(&mut self, request_id: &str) {
@@ -278,5 +309,13 @@ impl LiveState {
             return self.digest.used();
         }
         Used { turns: self.digest.used().turns, ..self.before.plus(Used::from(&self.since)) }
+    }
+}
+
+/// What a turn failed of. One that somebody ended has not failed.
+pub(crate) fn failure(ended: &TurnEnded) -> Option<&str> {
+    match &ended.outcome.end {
+        TurnEnd::Failed(failure) if failure.kind != ErrorKind::TurnCancelled => Some(&failure.message),
+        TurnEnd::Completed | TurnEnd::Failed(_) => None,
     }
 }

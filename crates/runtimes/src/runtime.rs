@@ -84,6 +84,9 @@ pub struct Model {
     pub name: Option<String>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub provider: Option<String>,
+    /// How many requests of GitHub's offer one request counts for.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub multiplier: Option<f64>,
 }
 
 /// What a look at an agent found.

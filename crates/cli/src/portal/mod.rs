@@ -130,6 +130,7 @@ async fn up(
     let router = router(app);
     let url = format!("http://{address}");
     print_line(&format!("Hangar portal: {url}"))?;
+    print_line(&format!("To stop it: {url}/api/stop"))?;
     if args.open {
         browse(&url);
     }

@@ -181,6 +181,7 @@ pub(crate) async fn discover(
                 id: model.id,
                 name: model.name,
                 provider: Some(model.provider),
+                multiplier: model.multiplier.and_then(|times| times.parse().ok()),
             })),
             Err(error) => tracing::debug!(provider = provider.name, %error, "a catalogue could not be had"),
         }

@@ -14,6 +14,7 @@ mod mcp;
 mod mechanisms;
 mod model_view;
 mod portal;
+mod portal_seed;
 mod questions;
 mod runtimes;
 mod sandbox;

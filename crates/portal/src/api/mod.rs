@@ -27,6 +27,7 @@ use crate::hub::Hub;
 use crate::problem::Problem;
 use crate::roster::Roster;
 use crate::runs::Runs;
+use crate::seed::{self, Classic};
 
 /// Largest body of a request: a long prompt.
 const MAX_BODY: usize = 16 << 20;
@@ -41,6 +42,7 @@ pub struct App {
     pub guard: Arc<Guard>,
     pub about: Arc<About>,
     pub(crate) roster: Arc<Roster>,
+    classic: Arc<Classic>,
 }
 
 /// What the portal says of itself.
@@ -60,7 +62,8 @@ impl App {
     pub fn new(runs: Runs, guard: Guard, about: About) -> Self {
         let hub = runs.hub().clone();
         let roster = Arc::new(Roster::new(hub.clone()));
-        Self { hub, runs, guard: Arc::new(guard), about: Arc::new(about), roster }
+        let classic = Arc::new(Classic::new(hub.clone(), runs.clone(), Arc::clone(&roster), &about));
+        Self { hub, runs, guard: Arc::new(guard), about: Arc::new(about), roster, classic }
     }
 }
 
@@ -71,7 +74,8 @@ pub fn router(app: App) -> Router {
         .fold(Router::new(), |router, endpoint| router.route(endpoint.path, endpoint.route));
     Router::new()
         .merge(api)
-        .route("/api/{*rest}", routing::any(nothing_here))
+        .route("/api/v1/{*rest}", routing::any(nothing_here))
+        .merge(seed::routes(Arc::clone(&app.classic)))
         .fallback(routing::get(assets::serve))
         .method_not_allowed_fallback(not_that_way)
         .layer(DefaultBodyLimit::max(MAX_BODY))

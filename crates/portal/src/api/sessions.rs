@@ -80,6 +80,7 @@ async fn open(State(app): Of, Json(new): Json<New>) -> Result<(StatusCode, Answe
         policy: new.policy,
         name: new.name,
         prompt: new.prompt,
+        mcp_config: None,
     };
     Ok((StatusCode::CREATED, Answer(app.hub.open(new).await?)))
 }

@@ -103,6 +103,11 @@ impl Runs {
         Self(Arc::new(Inner { hub, store: config.store, workshop, stage, installed: Mutex::default() }))
     }
 
+    /// The MCP configuration that offers the job tools.
+    pub(crate) fn job_tools(&self) -> Option<String> {
+        self.0.workshop.job_tools.clone()
+    }
+
     pub fn hub(&self) -> &Hub {
         &self.0.hub
     }

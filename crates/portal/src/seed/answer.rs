@@ -1,0 +1,68 @@
+//! Answers: JSON with status 200, whatever became of the request, except where there is nothing to ask or nothing worked.
+
+use axum::Json;
+use axum::http::{StatusCode, header};
+use axum::response::{IntoResponse, Response};
+use serde::Serialize;
+use serde_json::json;
+
+/// Why a request was not done, by the names that clients know.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+pub(crate) enum Refusal {
+    ModelIdNotFound,
+    WorkingDirectoryNotAbsolutePath,
+    WorkingDirectoryNotExists,
+    SessionNotFound,
+    SessionClosed,
+    TaskNotFound,
+    TaskClosed,
+    /// It works in a session that somebody lent it, and ends by itself.
+    TaskCannotClose,
+    JobNotFound,
+    JobsClosed,
+    HttpRequestTimeout,
+    ParallelCallNotSupported,
+}
+
+/// What a request comes to.
+#[derive(Debug)]
+pub(crate) enum Answer {
+    Done(serde_json::Value),
+    Refused(Refusal),
+    UnknownEndpoint,
+    /// The client sent something that cannot be read.
+    Unreadable(StatusCode, String),
+    Failed(String),
+}
+
+impl Answer {
+    pub(crate) fn of(value: &impl Serialize) -> Self {
+        match serde_json::to_value(value) {
+            Ok(value) => Self::Done(value),
+            Err(error) => Self::Failed(error.to_string()),
+        }
+    }
+
+    pub(crate) fn closed() -> Self {
+        Self::Done(json!({ "result": "Closed" }))
+    }
+}
+
+impl From<Refusal> for Answer {
+    fn from(refusal: Refusal) -> Self {
+        Self::Refused(refusal)
+    }
+}
+
+impl IntoResponse for Answer {
+    fn into_response(self) -> Response {
+        let (status, body) = match self {
+            Self::Done(body) => (StatusCode::OK, body),
+            Self::Refused(refusal) => (StatusCode::OK, json!({ "error": refusal })),
+            Self::UnknownEndpoint => (StatusCode::NOT_FOUND, json!({ "error": "Unknown API endpoint" })),
+            Self::Unreadable(status, error) => (status, json!({ "error": error })),
+            Self::Failed(error) => (StatusCode::INTERNAL_SERVER_ERROR, json!({ "error": error })),
+        };
+        (status, [(header::CACHE_CONTROL, "no-store")], Json(body)).into_response()
+    }
+}

@@ -1,0 +1,121 @@
+//! Tests bring their own jobs, in a file of a `test` folder.
+
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use hangar_jobs::read::{Format, MAX_ENTRY_BYTES, ReadError, read_entry};
+use hangar_jobs::validate::{ValidEntry, validate_entry};
+use serde::Serialize;
+use serde_json::json;
+
+use super::Classic;
+use super::answer::Answer;
+
+/// What the messages of validation begin with.
+const CODE_PATH: &str = "testEntry";
+const TEST_FOLDER: &str = "test";
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+enum NotInstalled {
+    InvalidatePath,
+    InvalidateEntry,
+    Rejected,
+}
+
+impl Classic {
+    pub(super) fn install(&self, path: &str) -> Answer {
+        let path = Path::new(path.trim());
+        match self.read_test_entry(path).and_then(|entry| self.use_entry(path, entry)) {
+            Ok(()) => Answer::Done(json!({ "result": "OK" })),
+            Err((result, error)) => Answer::Done(json!({ "result": result, "error": error })),
+        }
+    }
+
+    fn read_test_entry(&self, path: &Path) -> Result<ValidEntry, (NotInstalled, String)> {
+        let wrong_path = |why: String| (NotInstalled::InvalidatePath, why);
+        let file = in_test_folder(path, &self.roots).map_err(wrong_path)?;
+        let length = std::fs::metadata(&file).map_err(|error| wrong_path(error.to_string()))?.len();
+        if length > MAX_ENTRY_BYTES as u64 {
+            return Err(wrong_path(
+                ReadError::TooLong(usize::try_from(length).unwrap_or(usize::MAX)).to_string(),
+            ));
+        }
+        let text = std::fs::read_to_string(&file).map_err(|error| wrong_path(error.to_string()))?;
+        let entry = read_entry(&text, Format::of(&file), CODE_PATH).map_err(|error| match error {
+            ReadError::TooLong(_) | ReadError::Json(_) | ReadError::Yaml(_) => wrong_path(error.to_string()),
+            ReadError::Invalid(_) | ReadError::Shape(_) => (NotInstalled::InvalidateEntry, error.to_string()),
+        })?;
+        validate_entry(entry, CODE_PATH).map_err(|error| (NotInstalled::InvalidateEntry, error.to_string()))
+    }
+
+    fn use_entry(&self, path: &Path, entry: ValidEntry) -> Result<(), (NotInstalled, String)> {
+        if self.shelves.sessions.any_open() || self.shelves.jobs.any_open() {
+            let why = "sessions are running; stop them before other jobs are installed";
+            return Err((NotInstalled::Rejected, why.to_owned()));
+        }
+        self.runs.install(path, Arc::new(entry));
+        Ok(())
+    }
+}
+
+/// The file that is meant, if it is in a `test` folder below one of these places.
+fn in_test_folder(path: &Path, roots: &[PathBuf]) -> Result<PathBuf, String> {
+    if !path.is_absolute() {
+        return Err(format!("`{}` is not an absolute path", path.display()));
+    }
+    let file = path.canonicalize().map_err(|error| format!("{}: {error}", path.display()))?;
+    let within = |root: &PathBuf| {
+        let root = root.canonicalize().unwrap_or_else(|_| root.clone());
+        file.strip_prefix(root)
+            .ok()
+            .and_then(Path::parent)
+            .is_some_and(|folders| folders.components().any(|folder| folder.as_os_str() == TEST_FOLDER))
+    };
+    if roots.iter().any(within) {
+        return Ok(file);
+    }
+    let places: Vec<String> = roots.iter().map(|root| root.display().to_string()).collect();
+    Err(format!("{} is not in a `{TEST_FOLDER}` folder of {}", path.display(), places.join(" or ")))
+}
+
+#[cfg(test)]
+mod tests {
+    #![expect(clippy::unwrap_used, reason = "a test that cannot go on should say where")]
+
+    use super::*;
+
+    #[test]
+    fn only_files_of_test_folders_are_taken() {
+        let root = tempfile::tempdir().unwrap();
+        let root = root.path().canonicalize().unwrap();
+        let inside = root.join("repo");
+        for folder in ["repo/test/deep", "repo/tests", "elsewhere/test"] {
+            std::fs::create_dir_all(root.join(folder)).unwrap();
+        }
+        for file in [
+            "repo/test/a.json",
+            "repo/test/deep/b.json",
+            "repo/tests/c.json",
+            "repo/test.json",
+            "elsewhere/test/d.json",
+        ] {
+            std::fs::write(root.join(file), "{}").unwrap();
+        }
+        std::os::unix::fs::symlink(root.join("elsewhere/test/d.json"), inside.join("test/link.json"))
+            .unwrap();
+        let check = |file: &str, expected: bool| {
+            let path = if file.starts_with('/') { PathBuf::from(file) } else { root.join(file) };
+            let found = in_test_folder(&path, std::slice::from_ref(&inside));
+            assert_eq!(found.is_ok(), expected, "{file}: {found:?}");
+        };
+        check("repo/test/a.json", true);
+        check("repo/test/deep/b.json", true);
+        check("repo/test/deep/../a.json", true);
+        check("repo/tests/c.json", false);
+        check("repo/test.json", false);
+        check("repo/test/gone.json", false);
+        check("repo/test/../../elsewhere/test/d.json", false);
+        check("repo/test/link.json", false);
+        assert!(in_test_folder(Path::new("test/a.json"), &[inside]).is_err());
+    }
+}
