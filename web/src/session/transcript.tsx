@@ -1,0 +1,114 @@
+// The transcript on the page: rows, what was sent and is not there yet, and the way back to the end.
+
+import { useComputed, useSignal } from "@preact/signals";
+import { useCallback, useRef } from "preact/hooks";
+import type { Session } from "../api/resources";
+import { useShortcuts } from "../keyboard";
+import { type ListControl, VirtualList } from "../list/virtualList";
+import { Icon } from "../ui/icons";
+import { Empty } from "../ui/parts";
+import { Row } from "./blocks";
+import type { SessionFeed } from "./feed";
+import { type TranscriptRow, rows } from "./rows";
+
+interface Props {
+  readonly feed: SessionFeed;
+  readonly session: Session;
+}
+
+export function TranscriptView({ feed, session }: Props) {
+  const opened = useSignal<ReadonlyMap<string, boolean>>(new Map());
+  const atEnd = useSignal(true);
+  const control = useRef<ListControl | null>(null);
+  const shown = useComputed(() => {
+    // The transcript changes in place; its version says that it did.
+    void feed.version.value;
+    return rows(feed.transcript, opened.value);
+  });
+  const alive = session.state === "working" || session.state === "waiting";
+  const toggle = useCallback((key: string, open: boolean) => {
+    opened.value = new Map(opened.peek()).set(key, open);
+  }, []);
+
+  const move = (by: 1 | -1) => {
+    const list = shown.peek();
+    const key = control.current?.current() ?? null;
+    const now = list.findIndex((row) => row.key === key);
+    const next = list[Math.max(0, Math.min(list.length - 1, now === -1 ? list.length - 1 : now + by))];
+    if (next !== undefined) control.current?.show(next.key);
+  };
+  const nextPrompt = (by: 1 | -1) => {
+    const list = shown.peek();
+    const key = control.current?.current() ?? null;
+    const now = list.findIndex((row) => row.key === key);
+    for (let at = now + by; at >= 0 && at < list.length; at += by) {
+      const row = list[at];
+      if (row?.block.kind === "user" && row.depth === 0) return control.current?.show(row.key);
+    }
+  };
+  const flipAll = () => {
+    const list = shown.peek();
+    const tools = list.filter((row) => row.block.kind === "tool" || row.block.kind === "reasoning");
+    const open = !tools.some((row) => row.open);
+    opened.value = new Map([...opened.peek(), ...tools.map((row): [string, boolean] => [row.key, open])]);
+  };
+  useShortcuts("Transcript", [
+    { keys: "j", does: "Next block", run: () => move(1) },
+    { keys: "k", does: "Previous block", run: () => move(-1) },
+    { keys: "n", does: "Next prompt", run: () => nextPrompt(1) },
+    { keys: "p", does: "Previous prompt", run: () => nextPrompt(-1) },
+    { keys: "o", does: "Open or fold all tool calls", run: flipAll },
+    { keys: "g g", does: "To the beginning of what is loaded", run: () => control.current?.toBeginning() },
+    { keys: "G", does: "To the end, and follow", run: () => control.current?.toEnd() },
+  ]);
+
+  const unsent = feed.unsent.value;
+  if (shown.value.length === 0 && unsent.length === 0) {
+    return (
+      <div class="transcript">
+        <Empty icon="sessions" title="Nothing was said yet">
+          <p>Write below what the agent should do.</p>
+        </Empty>
+      </div>
+    );
+  }
+  return (
+    <div class="transcript">
+      <VirtualList<TranscriptRow>
+        rows={shown.value}
+        label="Transcript"
+        control={control}
+        onBeginning={() => void feed.loadOlder()}
+        onEnd={(value) => {
+          atEnd.value = value;
+        }}
+        before={<Older feed={feed} />}
+        render={(row) => <Row row={row} alive={alive} toggle={toggle} />}
+      />
+      {unsent.length > 0 && (
+        <ul class="unsent" aria-label="Waiting to be taken up">
+          {unsent.map((entry) => (
+            <li key={entry.key}>
+              <span class="spinner" aria-hidden="true" /> {entry.text}
+            </li>
+          ))}
+        </ul>
+      )}
+      {!atEnd.value && (
+        <button type="button" class="button to-end" onClick={() => control.current?.toEnd()}>
+          <Icon name="down" /> To the end
+        </button>
+      )}
+    </div>
+  );
+}
+
+function Older({ feed }: { feed: SessionFeed }) {
+  const state = feed.older.value;
+  if (state === "none") return null;
+  return (
+    <p class="older" role="status">
+      {state === "loading" ? "Loading what was before…" : "There is more before this"}
+    </p>
+  );
+}
