@@ -4,6 +4,9 @@ import { useMemo } from "preact/hooks";
 import type { ChartGraph, RunWork, WorkState } from "../api/resources";
 import { type PlacedArrow, type PlacedNode, layout, path } from "./layout";
 
+/** A chart that is too wide is drawn smaller, as long as its words can be read; then it scrolls. */
+const SMALLEST = 0.62;
+
 interface Props {
   readonly chart: ChartGraph;
   readonly works: readonly RunWork[];
@@ -16,7 +19,12 @@ export function Chart({ chart, works, selected, onSelect }: Props) {
   const work = (id: number | null) => works.find((candidate) => candidate.workId === id);
   return (
     <div class="chart" tabIndex={0} role="group" aria-label="Chart of the job">
-      <svg width={placed.width} height={placed.height} viewBox={`0 0 ${placed.width} ${placed.height}`} role="group" aria-label="Tasks">
+      <svg
+        viewBox={`0 0 ${placed.width} ${placed.height}`}
+        style={{ width: `${placed.width}px`, minWidth: `${placed.width * SMALLEST}px` }}
+        role="group"
+        aria-label="Tasks"
+      >
         <defs>
           <marker id="arrow" viewBox="0 0 8 8" refX="7" refY="4" markerWidth="7" markerHeight="7" orient="auto-start-reverse">
             <path d="M0.5 0.5L7 4L0.5 7.5" class="arrow-head" />
@@ -65,7 +73,7 @@ function Node({ node, work, selected, onSelect }: NodeProps) {
       <polygon points={hexagon(x, y, width, height)} />
     );
   const starts = work !== undefined && work.starts > 1 ? ` ×${work.starts}` : "";
-  const limit = Math.floor((width - 46) / 7.1);
+  const limit = Math.floor((width - 58) / 7.1);
   const label = node.label.length > limit ? `${node.label.slice(0, limit - 1)}…` : node.label;
   const interactive = onSelect === undefined ? {} : { role: "button" as const, tabIndex: 0, "aria-pressed": selected };
   return (

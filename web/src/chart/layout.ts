@@ -37,8 +37,8 @@ const CHARACTER = 7.3;
 const NARROWEST = 110;
 const WIDEST = 260;
 const TASK_HEIGHT = 40;
-/** Room for the mark of a task's state, and around the text. */
-const TASK_PADDING = 52;
+/** Room for the mark of a task's state, how often it was started, and around the text. */
+const TASK_PADDING = 66;
 const MARGIN = 24;
 
 function workOf(hint: Hint): number | null {
@@ -119,15 +119,14 @@ export function path(points: readonly { readonly x: number; readonly y: number }
   const [first, ...rest] = points;
   if (first === undefined) return "";
   let text = `M${first.x.toFixed(1)},${first.y.toFixed(1)}`;
-  rest.forEach((point, index) => {
-    const next = rest[index + 1];
-    if (next === undefined) {
-      text += `L${point.x.toFixed(1)},${point.y.toFixed(1)}`;
-    } else {
-      const middle = { x: (point.x + next.x) / 2, y: (point.y + next.y) / 2 };
-      const end = index === rest.length - 2 ? next : middle;
-      text += `Q${point.x.toFixed(1)},${point.y.toFixed(1)} ${end.x.toFixed(1)},${end.y.toFixed(1)}`;
-    }
+  // The corners of the line; a curve begins and ends halfway between two of them.
+  const corners = rest.slice(0, -1);
+  const last = rest.at(-1);
+  corners.forEach((corner, index) => {
+    const next = corners[index + 1];
+    const end = next === undefined ? last : { x: (corner.x + next.x) / 2, y: (corner.y + next.y) / 2 };
+    if (end !== undefined) text += `Q${corner.x.toFixed(1)},${corner.y.toFixed(1)} ${end.x.toFixed(1)},${end.y.toFixed(1)}`;
   });
+  if (corners.length === 0 && last !== undefined) text += `L${last.x.toFixed(1)},${last.y.toFixed(1)}`;
   return text;
 }

@@ -118,7 +118,7 @@ function RuntimeCard({ runtime }: { runtime: Runtime }) {
       )}
       {runtime.checkedAt !== undefined && (
         <p class="card-foot">
-          Looked at <Age at={runtime.checkedAt} />
+          Looked at <Age at={runtime.checkedAt} /> ago
         </p>
       )}
     </li>

@@ -112,7 +112,7 @@ export function SessionsPage() {
   return (
     <div class="page">
       <PageHead title="Sessions">
-        <a class="button primary" href="/new">
+        <a class="button primary only-narrow" href="/new">
           <Icon name="plus" /> New session
         </a>
       </PageHead>

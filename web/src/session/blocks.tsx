@@ -181,10 +181,11 @@ function ProgressMark({ progress }: { progress: Progress }) {
 
 /** Arguments that the line above, or the diff below, does not show already. */
 function remainingArgs(block: ToolBlock): [string, Json][] {
+  const told = toolWords(block.name, block.args).object;
   if (typeof block.args !== "object" || block.args === null || Array.isArray(block.args)) return [];
   const shown = new Set(["description"]);
   if (block.diff !== null) for (const name of ["old_str", "new_str", "file_text", "content", "patch", "input"]) shown.add(name);
-  return Object.entries(block.args).filter(([name]) => !shown.has(name));
+  return Object.entries(block.args).filter(([name, value]) => !shown.has(name) && (name === "command" || value !== told));
 }
 
 function argText(value: Json): string {

@@ -125,7 +125,7 @@ export function Action({ label, icon, tone = "plain", small, disabled, title, on
   return (
     <button type="button" class={`button ${tone}${small ? " small" : ""}`} disabled={disabled || busy} aria-busy={busy} title={title} onClick={press}>
       {icon && <Icon name={icon} />}
-      {label}
+      <span class="label">{label}</span>
     </button>
   );
 }
