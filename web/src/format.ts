@@ -61,6 +61,12 @@ export function moment(at: string): string {
   return Number.isNaN(time.getTime()) ? at : time.toLocaleString();
 }
 
+/** A session's name is the first message at first, which may have many lines. */
+export function sessionTitle(session: { readonly name?: string; readonly id: string }): string {
+  const line = (session.name ?? "").split("\n").find((text) => text.trim() !== "");
+  return line ?? `Session ${session.id.slice(0, 8)}`;
+}
+
 /** The end of a path is what tells it from others. */
 export function shortPath(path: string): string {
   const parts = path.split("/").filter((part) => part !== "");

@@ -40,10 +40,22 @@ pub(crate) fn install_sshd() -> Result<()> {
     if Path::new("/usr/sbin/sshd").exists() {
         return Ok(());
     }
-    if !shell::is_installed("apt-get", &["--version"]) {
-        bail!("/usr/sbin/sshd is not there; the tests of agents on other machines need OpenSSH's server");
+    apt_install("openssh-server", "the tests of agents on other machines need OpenSSH's server")
+}
+
+/// A browser, for the tests of the portal's pages.
+pub(crate) fn install_chromium() -> Result<()> {
+    if shell::is_installed("chromium", &["--version"]) {
+        return Ok(());
     }
-    let install = ["install", "--yes", "--no-install-recommends", "openssh-server"];
+    apt_install("chromium", "the tests of the portal's pages need Chromium")
+}
+
+fn apt_install(package: &str, why: &str) -> Result<()> {
+    if !shell::is_installed("apt-get", &["--version"]) {
+        bail!("{package} is not installed, nor is apt-get: {why}");
+    }
+    let install = ["install", "--yes", "--no-install-recommends", package];
     let superuser = shell::is_installed("sh", &["-c", "test \"$(id -u)\" = 0"]);
     let mut command = shell::program(if superuser { "apt-get" } else { "sudo" });
     if !superuser {

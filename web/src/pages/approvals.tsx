@@ -1,11 +1,17 @@
 // All questions of all sessions that wait for somebody, oldest first.
 
 import { useEffect } from "preact/hooks";
+import type { Approval } from "../api/resources";
+import { sessionTitle } from "../format";
 import { moveFocus, useShortcuts } from "../keyboard";
 import { loadApprovals, openApprovals } from "../live/store";
 import { paths } from "../router";
 import { AskCard, pressAnswer } from "../session/askCard";
 import { Empty, PageHead } from "../ui/parts";
+
+function titleOf({ sessionId, sessionName }: Approval): string {
+  return sessionTitle({ id: sessionId, ...(sessionName === undefined ? {} : { name: sessionName }) });
+}
 
 /** The card that has the focus, or the first one. */
 function current(): Element | null {
@@ -37,7 +43,7 @@ export function ApprovalsPage() {
           {open.map((approval, index) => (
             <li key={approval.id}>
               <a class="inbox-session" href={paths.session(approval.sessionId)}>
-                {approval.sessionName || `Session ${approval.sessionId.slice(0, 8)}`}
+                {titleOf(approval)}
               </a>
               <AskCard approval={approval} keys={index === 0} />
             </li>

@@ -7,9 +7,16 @@ import type { ModelList, NewSession, Policy, Runtime } from "../api/resources";
 import { useShortcuts } from "../keyboard";
 import { meta } from "../live/store";
 import { go, paths } from "../router";
+import { fields, list } from "../session/wire";
 import { Action, Key, PageHead, Trouble } from "../ui/parts";
 
-const EFFORTS = ["", "low", "medium", "high", "xhigh"] as const;
+/** What a runtime that says nothing about it is asked for. */
+const EFFORTS: readonly string[] = ["low", "medium", "high"];
+
+function effortsOf(runtime: Runtime | undefined): readonly string[] {
+  const levels = list(fields(runtime?.capabilities)["effortLevels"]).filter((level) => typeof level === "string");
+  return levels.length > 0 ? levels : EFFORTS;
+}
 
 const REMEMBERED = "hangar.newSession";
 
@@ -141,8 +148,9 @@ export function NewSessionPage() {
           <label class="form-field">
             <span>Effort</span>
             <select class="field" value={effort} onChange={(event) => setEffort(event.currentTarget.value)}>
-              {EFFORTS.map((level) => (
-                <option value={level}>{level === "" ? "As the model has it" : level}</option>
+              <option value="">As the model has it</option>
+              {effortsOf(chosen).map((level) => (
+                <option value={level}>{level}</option>
               ))}
             </select>
           </label>

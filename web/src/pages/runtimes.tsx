@@ -50,17 +50,17 @@ function sentence(value: unknown): string {
 }
 
 function authWords(value: unknown): string {
-  if (typeof value === "string") return value;
+  if (typeof value === "string") return value === "unknown" ? "" : value;
   const data = fields(value);
   return text(data["state"]) || text(data["status"]) || text(data["kind"]) || Object.values(data).filter((part) => typeof part === "string").join(", ");
 }
 
-/** `{steering: true, models: "listed", …}` as words: what is true by name, what is text as it is. */
+/** `{steering: true, effortLevels: ["low"], …}` as words: what is true by name, lists with what is in them. */
 function capabilityWords(value: unknown): string[] {
   return Object.entries(fields(value)).flatMap(([name, what]) => {
     const words = name.replace(/([A-Z])/g, " $1").replaceAll("_", " ").toLowerCase();
     if (what === true) return [words];
-    if (typeof what === "string" && what !== "" && what !== "none") return [`${words}: ${what}`];
+    if (Array.isArray(what) && what.length > 0) return [`${words}: ${what.join(", ")}`];
     return [];
   });
 }
@@ -100,12 +100,6 @@ function RuntimeCard({ runtime }: { runtime: Runtime }) {
           {words}
         </p>
       ))}
-      {ready === false && runtime.install !== undefined && runtime.install !== "" && (
-        <p class="card-line">
-          <Icon name="terminal" />
-          <code>{runtime.install}</code>
-        </p>
-      )}
       {capabilities.length > 0 && (
         <details>
           <summary>What it can do</summary>

@@ -5,7 +5,7 @@ import { useEffect, useMemo, useState } from "preact/hooks";
 import { api } from "../api/client";
 import { type Problem, asProblem } from "../api/problem";
 import type { Session } from "../api/resources";
-import { dollars, moment, shortPath, tokens } from "../format";
+import { dollars, moment, sessionTitle, shortPath, tokens } from "../format";
 import { useShortcuts } from "../keyboard";
 import { openApprovals } from "../live/store";
 import { go, paths } from "../router";
@@ -39,14 +39,10 @@ export function SessionPage({ id }: { id: string }) {
   return <SessionView feed={feed} session={session} />;
 }
 
-function titleOf(session: Session): string {
-  return session.name || `Session ${session.id.slice(0, 8)}`;
-}
-
 function SessionView({ feed, session }: { feed: SessionFeed; session: Session }) {
   const [problem, setProblem] = useState<Problem | null>(null);
   const asks = openApprovals.value.filter((approval) => approval.sessionId === session.id);
-  const title = titleOf(session);
+  const title = sessionTitle(session);
   useEffect(() => {
     document.title = `${title} · Hangar`;
   }, [title]);

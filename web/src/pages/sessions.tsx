@@ -4,7 +4,7 @@ import { useEffect, useRef, useState } from "preact/hooks";
 import { api } from "../api/client";
 import { type Problem, asProblem } from "../api/problem";
 import { SESSION_STATES, type Session, type SessionState } from "../api/resources";
-import { dollars, shortPath, tokens } from "../format";
+import { dollars, sessionTitle, shortPath, tokens } from "../format";
 import { moveFocus, useShortcuts } from "../keyboard";
 import { epoch, onChange } from "../live/store";
 import { paths, refine, search } from "../router";
@@ -204,7 +204,7 @@ function SessionRow({ session }: { session: Session }) {
           <StateMark state={session.state} />
         </span>
         <span class="cell-name">
-          <span class="row-title">{session.name || `Session ${session.id.slice(0, 8)}`}</span>
+          <span class="row-title">{sessionTitle(session)}</span>
           <span class="row-sub" title={session.workspace}>
             {session.run === undefined ? shortPath(session.workspace) : `${session.run.job} · ${session.run.task}`}
           </span>
