@@ -28,7 +28,7 @@ test("a session is started by its form, and answers", async () => {
   await page.getByLabel("What should be done?").fill(
     'Make a file.\nTHINK:A file it is.\nSAY:I make **one**.\nTOOL:create:{"path":"made.txt","file_text":"alpha\\nbeta\\n"}\nTOOL:bash:{"command":"echo shell says hello; exit 4"}\nSAY:It is made.',
   );
-  await page.getByLabel("Model").fill("scripted");
+  await page.getByRole("combobox", { name: /^Model/ }).fill("scripted");
   assert.equal(await page.getByLabel("Folder").inputValue(), portal.workspace);
   await page.getByText("Allow everything").click();
   await page.keyboard.press("Control+Enter");
@@ -39,7 +39,7 @@ test("a session is started by its form, and answers", async () => {
   // Reasoning is folded; a key opens everything that is.
   await see(page, "A file it is.");
   assert.equal(await page.locator(".reasoning-text").count(), 0);
-  await page.getByRole("button", { name: /^Reasoning/ }).click();
+  await page.getByRole("button", { name: /^Thought/ }).click();
   await page.locator(".reasoning-text").waitFor();
   // A small diff is open, with what was added.
   await page.locator(".diff-line.added", { hasText: "alpha" }).waitFor();

@@ -82,12 +82,11 @@ interface FoldHeadProps {
   readonly flip: () => void;
   readonly icon: IconName;
   readonly children: ComponentChildren;
-  readonly label: string;
 }
 
-function FoldHead({ open, flip, icon, label, children }: FoldHeadProps) {
+function FoldHead({ open, flip, icon, children }: FoldHeadProps) {
   return (
-    <button type="button" class="fold" data-focus aria-expanded={open} aria-label={label} onClick={flip}>
+    <button type="button" class="fold" data-focus aria-expanded={open} onClick={flip}>
       <span class={`fold-arrow${open ? " open" : ""}`}>
         <Icon name="chevron" />
       </span>
@@ -104,7 +103,7 @@ function Reasoning({ block, open, alive, flip }: { block: ReasoningBlock; open: 
   const preview = writing ? block.text.slice(-160) : block.text.slice(0, 160);
   return (
     <div class="reasoning">
-      <FoldHead open={open} flip={flip} icon="thought" label={`Reasoning: ${preview.slice(0, 80)}`}>
+      <FoldHead open={open} flip={flip} icon="thought">
         <span class={`fold-verb${writing ? " busy" : ""}`}>{writing ? "Thinking" : "Thought"}</span>
         {!open && <span class="fold-object plain">{preview.replace(/\s+/g, " ")}</span>}
       </FoldHead>
@@ -145,7 +144,7 @@ function Tool({ block, open, alive, flip }: { block: ToolBlock; open: boolean; a
   const verb = block.agent === null ? words.verb : block.agent.name;
   return (
     <div class={`tool ${progress}`} data-call={block.call} data-progress={progress}>
-      <FoldHead open={open} flip={flip} icon={block.agent === null ? words.icon : "agent"} label={`${verb} ${object}, ${PROGRESS_WORDS[progress]}`}>
+      <FoldHead open={open} flip={flip} icon={block.agent === null ? words.icon : "agent"}>
         <span class="fold-verb">{verb}</span>
         <span class={`fold-object${words.code && block.agent === null ? " code" : ""}`}>{object || block.draft.slice(0, 160)}</span>
         <span class="fold-end">
@@ -171,6 +170,7 @@ function Took({ block, progress }: { block: ToolBlock; progress: Progress }) {
 function ProgressMark({ progress }: { progress: Progress }) {
   return (
     <span class={`progress-mark ${progress}`}>
+      <span class="sr-only">{PROGRESS_WORDS[progress]}</span>
       {progress === "ok" && <Icon name="check" />}
       {progress === "failed" && <Icon name="cross" />}
       {progress === "interrupted" && <Icon name="pause" />}
