@@ -82,12 +82,15 @@ test("its end is on the screen at once, and only what is in view exists", async 
 test("what is older comes when somebody scrolls up, and what is looked at stays where it is", async () => {
   const page = await openPage(browser, portal);
   let held = null;
+  let holding = true;
   await page.goto(`/sessions/${ID}`);
   await page.getByText("Prompt number 8332").waitFor();
   await page.route("**/events?before=*", async (route) => {
-    await new Promise((resolve) => {
-      held = resolve;
-    });
+    if (holding) {
+      await new Promise((resolve) => {
+        held = resolve;
+      });
+    }
     await route.continue();
   });
   await page.locator(".vlist").hover();
@@ -106,7 +109,7 @@ test("what is older comes when somebody scrolls up, and what is looked at stays 
     return one.prompt !== "" && one.prompt === other.prompt && one.offset === other.offset;
   });
   const before = await view(page);
-  await page.unroute("**/events?before=*");
+  holding = false;
   held();
   await until("the older page is there", async () => (await view(page)).height > before.height + 5_000);
   const after = await view(page);

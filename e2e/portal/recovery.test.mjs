@@ -27,6 +27,11 @@ function goOn(step) {
   portal.file(`project/go${step}`, "");
 }
 
+/** Waits until the agent has said something: the prompt, which says the same, does not count. */
+async function said(page, text) {
+  await page.locator(".text .markdown", { hasText: text }).waitFor();
+}
+
 /** The texts of the agent in the order in which they stand on the page. */
 function texts(page) {
   return page.evaluate(() => [...document.querySelectorAll(".text .markdown")].map((element) => element.textContent.trim()));
@@ -41,14 +46,14 @@ test("a reload in the middle of a turn loses nothing", async () => {
   const session = await portal.session(`${steps(3)}\nSAY:the end`, { policy: "allow-all" });
   const page = await openPage(browser, portal);
   await page.goto(`/sessions/${session.id}`);
-  await see(page, "step 0 of many");
+  await said(page, "step 0 of many");
   goOn(0);
-  await see(page, "step 1 of many");
+  await said(page, "step 1 of many");
   await page.reload();
-  await see(page, "step 1 of many");
+  await said(page, "step 1 of many");
   goOn(1);
   goOn(2);
-  await see(page, "the end");
+  await said(page, "the end");
   assert.deepEqual(await texts(page), ["step 0 of many", "step 1 of many", "step 2 of many", "the end"]);
   assert.deepEqual(page.mistakes, []);
 });
@@ -62,14 +67,14 @@ test("a page that was cut off goes on after the last event that it saw", async (
     if (request.url().includes(`${session.id}/stream`)) streams.push(new URL(request.url()).searchParams.get("after"));
   });
   await page.goto(`/sessions/${session.id}`);
-  await see(page, "step 0 of many");
+  await said(page, "step 0 of many");
   await page.context().setOffline(true);
   goOn(0);
   await until("the session goes on unseen", async () => JSON.stringify(await portal.api("GET", `/sessions/${session.id}/events`)).includes("step 1 of many"));
   await page.context().setOffline(false);
   goOn(1);
   goOn(2);
-  await see(page, "the end");
+  await said(page, "the end");
   assert.deepEqual(await texts(page), ["step 0 of many", "step 1 of many", "step 2 of many", "the end"]);
   assert.ok(streams.every((after) => after !== null && Number(after) >= 0), "every stream says where it begins");
 });
@@ -83,7 +88,7 @@ for (const signal of ["SIGTERM", "SIGKILL"]) {
     await page.locator(".markdown", { hasText: "before" }).waitFor();
     await page.getByLabel("Message to the agent").fill(`${steps(2)}\nSAY:never said`);
     await page.keyboard.press("Control+Enter");
-    await see(page, "step 0 of many");
+    await said(page, "step 0 of many");
     await page.locator('.tool[data-progress="busy"]').waitFor();
     await portal.stop(signal);
     await page.locator('[data-connection="lost"]').first().waitFor();

@@ -10,10 +10,13 @@ import { type Transcript, apply, breakOff, emptyTranscript, fold } from "./fold"
 import type { WireEvent } from "./wire";
 
 const PAGE = 500;
-/** A page of history holds few blocks if it is full of pieces; so many are read in a row before showing them. */
+/** Who reads far back gets larger and larger pages: the whole of a long session is some fifteen requests away. */
+const LARGEST_PAGE = 4_000;
+/** Redrawing a transcript of so many blocks for every piece of text would take all the time there is. */
 const LARGE = 4_000;
-/** Redrawing a long transcript for every piece of text would take all the time there is. */
 const SLOW_REDRAW_MS = 120;
+const QUICK_REDRAW_MS = 16;
+const OLDER_AGAIN_MS = 2_000;
 
 export class SessionFeed {
   readonly id: string;
@@ -28,10 +31,12 @@ export class SessionFeed {
   readonly unsent: Signal<readonly { key: number; text: string }[]> = signal([]);
 
   transcript: Transcript = emptyTranscript();
+  /** What the log has, and the pieces of what is being written; those go when their turn is over. */
   private logged: LoggedEvent[] = [];
   private last = 0;
   private stop: (() => void) | null = null;
   private closed = false;
+  private wasLost = false;
   private redraw: number | null = null;
   private nextKey = 0;
 
@@ -67,16 +72,21 @@ export class SessionFeed {
     if (this.older.peek() !== "more") return;
     this.older.value = "loading";
     try {
-      const page = await api.events(this.id, { before: this.firstSeq(), limit: PAGE });
+      const limit = Math.min(LARGEST_PAGE, Math.max(PAGE, this.logged.length));
+      const page = await api.events(this.id, { before: this.firstSeq(), limit });
       if (this.closed) return;
       this.logged = [...page.events, ...this.logged];
       // What is older may be the beginning of calls and agents that are shown already: all is folded anew.
       this.transcript = fold(this.logged.map((logged) => logged.event));
       this.older.value = page.events.length > 0 && this.firstSeq() > 1 ? "more" : "none";
       this.version.value += 1;
+      this.problem.value = null;
     } catch (error) {
-      this.older.value = "more";
       this.problem.value = asProblem(error);
+      // The list asks again as long as its beginning is in view; a server that is away is not asked without a pause.
+      setTimeout(() => {
+        this.older.value = "more";
+      }, OLDER_AGAIN_MS);
     }
   }
 
@@ -87,6 +97,15 @@ export class SessionFeed {
     return () => {
       this.unsent.value = this.unsent.peek().filter((entry) => entry.key !== key);
     };
+  }
+
+  private async refresh(): Promise<void> {
+    try {
+      this.session.value = await api.session(this.id);
+    } catch (error) {
+      // A server that went again is asked when it is back.
+      if (asProblem(error).status === 404) this.deleted.value = true;
+    }
   }
 
   private firstSeq(): number {
@@ -101,6 +120,9 @@ export class SessionFeed {
           breakOff(this.transcript);
           this.changed();
         }
+        // The stream tells of changes; what changed while nobody listened has to be asked for.
+        if (state === "open" && this.wasLost) void this.refresh();
+        if (state === "open" || state === "lost") this.wasLost = state === "lost";
         this.connection.value = state;
       },
       gone: () => {
@@ -123,7 +145,10 @@ export class SessionFeed {
     if (seq !== null) {
       if (seq <= this.last) return;
       this.last = seq;
-      this.logged.push({ seq, event });
+    }
+    this.logged.push({ seq: this.last, event });
+    if (event.type === "assistant.turn_end" && event.agentId === undefined) {
+      this.logged = this.logged.filter((logged) => logged.event.ephemeral !== true);
     }
     apply(this.transcript, event);
     if (event.type === "user.message") this.arrived(event);
@@ -140,7 +165,7 @@ export class SessionFeed {
 
   private changed(): void {
     if (this.redraw !== null) return;
-    const wait = this.transcript.main.blocks.length > LARGE ? SLOW_REDRAW_MS : 16;
+    const wait = this.transcript.main.blocks.length > LARGE ? SLOW_REDRAW_MS : QUICK_REDRAW_MS;
     this.redraw = window.setTimeout(() => {
       this.redraw = null;
       this.version.value += 1;
