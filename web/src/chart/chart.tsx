@@ -1,8 +1,9 @@
 // The chart of a job: what comes after what, and how far a run is.
 
-import { useMemo } from "preact/hooks";
+import { useEffect, useState } from "preact/hooks";
 import type { ChartGraph, RunWork, WorkState } from "../api/resources";
-import { type PlacedArrow, type PlacedNode, layout, path } from "./layout";
+import type { Layout, PlacedArrow, PlacedNode } from "./layout";
+import { path } from "./line";
 
 /** A chart that is too wide is drawn smaller, as long as its words can be read; then it scrolls. */
 const SMALLEST = 0.62;
@@ -14,8 +15,26 @@ interface Props {
   readonly onSelect?: (workId: number) => void;
 }
 
+/** Laying out is most of the code for charts, and most pages have none: it is loaded with the first one. */
+function useLayout(chart: ChartGraph): Layout | null {
+  const [placed, setPlaced] = useState<Layout | null>(null);
+  // A run that changes brings its chart anew, and it is the same one.
+  const same = JSON.stringify(chart);
+  useEffect(() => {
+    let stale = false;
+    void import("./layout").then(({ layout }) => {
+      if (!stale) setPlaced(layout(chart));
+    });
+    return () => {
+      stale = true;
+    };
+  }, [same]);
+  return placed;
+}
+
 export function Chart({ chart, works, selected, onSelect }: Props) {
-  const placed = useMemo(() => layout(chart), [chart]);
+  const placed = useLayout(chart);
+  if (placed === null) return <div class="chart" />;
   const work = (id: number | null) => works.find((candidate) => candidate.workId === id);
   return (
     <div class="chart" tabIndex={0} role="group" aria-label="Chart of the job">

@@ -1,6 +1,6 @@
 import { expect, test } from "vitest";
 import type { ChartGraph } from "../api/resources";
-import { layout, path } from "./layout";
+import { layout } from "./layout";
 
 /** A loop around a parallel pair, with a condition before and after it. */
 const LOOP: ChartGraph = {
@@ -42,10 +42,4 @@ test("all is within the drawing", () => {
 
 test("an arrow to nowhere is left out", () => {
   expect(layout({ nodes: [{ id: 0, hint: ["TaskNode", 0], arrows: [{ to: 9, loopBack: false }] }] }).arrows).toEqual([]);
-});
-
-test("a line goes through its ends", () => {
-  expect(path([{ x: 0, y: 0 }, { x: 10, y: 0 }])).toBe("M0.0,0.0L10.0,0.0");
-  expect(path([{ x: 0, y: 0 }, { x: 5, y: 5 }, { x: 10, y: 0 }])).toBe("M0.0,0.0Q5.0,5.0 10.0,0.0");
-  expect(path([])).toBe("");
 });
