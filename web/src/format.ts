@@ -61,6 +61,11 @@ export function moment(at: string): string {
   return Number.isNaN(time.getTime()) ? at : time.toLocaleString();
 }
 
+/** The server's sentences name things in lower case, as programs do; on a page they begin like sentences. */
+export function sentence(words: string): string {
+  return words.charAt(0).toUpperCase() + words.slice(1);
+}
+
 /** A session's name is the first message at first, which may have many lines. */
 export function sessionTitle(session: { readonly name?: string; readonly id: string }): string {
   const line = (session.name ?? "").split("\n").find((text) => text.trim() !== "");

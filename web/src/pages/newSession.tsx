@@ -4,6 +4,7 @@ import { useEffect, useState } from "preact/hooks";
 import { api } from "../api/client";
 import { type Problem, asProblem } from "../api/problem";
 import type { ModelList, NewSession, Policy, Runtime } from "../api/resources";
+import { sentence } from "../format";
 import { useShortcuts } from "../keyboard";
 import { meta } from "../live/store";
 import { go, paths } from "../router";
@@ -193,7 +194,7 @@ function ModelField({ models, value, set }: { models: ModelList | null; value: s
     models === null
       ? "Asking which models there are…"
       : models.models === null
-        ? `${models.problem ?? "Which models there are cannot be known."} Any name that the runtime knows will do.`
+        ? sentence(models.problem ?? "which models there are cannot be known; any name that the runtime knows will do")
         : `${known.length} known. Leave it empty for the runtime's own choice.`;
   return (
     <label class="form-field">

@@ -6,7 +6,7 @@ import { type Problem, asProblem } from "../api/problem";
 import type { Decision, Run, RunDetail, RunWork } from "../api/resources";
 import { listen } from "../api/stream";
 import { Chart } from "../chart/chart";
-import { between, clock, moment, shortPath, tokens } from "../format";
+import { between, clock, moment, sentence, shortPath, tokens } from "../format";
 import { useShortcuts } from "../keyboard";
 import { now } from "../live/store";
 import { go, paths } from "../router";
@@ -105,7 +105,7 @@ export function RunPage({ id }: { id: string }) {
       {run.reason !== undefined && run.state !== "succeeded" && (
         <div class="trouble" role="status">
           <Icon name="warning" />
-          <p>{run.reason}</p>
+          <p>{sentence(run.reason)}</p>
         </div>
       )}
       <div class="run-columns">
@@ -263,10 +263,11 @@ function Decisions({ decisions, workId }: { decisions: readonly Decision[]; work
 function Reason({ text }: { text: string }) {
   const parts = /^\[([^\]]+)\]\s*(.*)$/s.exec(text);
   const kind = parts?.[1] ?? "";
+  const words = parts === null ? text : (parts[2] ?? "").replace(/^Decision: /, "");
   const tone = kind.includes("SUCCEEDED") ? "good" : kind.includes("FAILED") || kind.includes("CRASHED") ? "bad" : "none";
   return (
     <p class="decision-reason">
-      {kind !== "" && <span class={`chip tone-${tone}`}>{kind.toLowerCase()}</span>} {parts === null ? text : parts[2]}
+      {kind !== "" && <span class={`chip tone-${tone}`}>{kind.toLowerCase()}</span>} {words.toLowerCase() === kind.toLowerCase() ? "" : words}
     </p>
   );
 }

@@ -4,6 +4,7 @@ import { useEffect, useState } from "preact/hooks";
 import { api } from "../api/client";
 import { type Problem, asProblem } from "../api/problem";
 import type { Runtime } from "../api/resources";
+import { sentence } from "../format";
 import { moveFocus, useShortcuts } from "../keyboard";
 import { onChange } from "../live/store";
 import { fields, list, text } from "../session/wire";
@@ -41,7 +42,7 @@ export function RuntimesPage() {
 }
 
 /** A problem is a sentence, or an object that has one. */
-function sentence(value: unknown): string {
+function problemWords(value: unknown): string {
   if (typeof value === "string") return value;
   const data = fields(value);
   const found = text(data["message"]) || text(data["detail"]) || text(data["text"]) || text(data["problem"]);
@@ -50,9 +51,10 @@ function sentence(value: unknown): string {
 }
 
 function authWords(value: unknown): string {
-  if (typeof value === "string") return value === "unknown" ? "" : value;
+  if (typeof value === "string") return authWords({ state: value });
   const data = fields(value);
-  return text(data["state"]) || text(data["status"]) || text(data["kind"]) || Object.values(data).filter((part) => typeof part === "string").join(", ");
+  const words = text(data["state"]) || text(data["status"]) || text(data["kind"]) || Object.values(data).filter((part) => typeof part === "string").join(", ");
+  return words === "unknown" ? "" : words;
 }
 
 /** `{steering: true, effortLevels: ["low"], …}` as words: what is true by name, lists with what is in them. */
@@ -67,8 +69,8 @@ function capabilityWords(value: unknown): string[] {
 
 function RuntimeCard({ runtime }: { runtime: Runtime }) {
   const look = runtime.preflight;
-  const problems = list(look?.problems).map(sentence);
-  const warnings = list(look?.warnings).map(sentence);
+  const problems = list(look?.problems).map(problemWords);
+  const warnings = list(look?.warnings).map(problemWords);
   const ready = look?.ready;
   const tone = ready === undefined ? "none" : ready ? "good" : "bad";
   const capabilities = capabilityWords(runtime.capabilities);
@@ -91,13 +93,13 @@ function RuntimeCard({ runtime }: { runtime: Runtime }) {
       {problems.map((words) => (
         <p class="card-line bad">
           <Icon name="cross" />
-          {words}
+          {sentence(words)}
         </p>
       ))}
       {warnings.map((words) => (
         <p class="card-line warn">
           <Icon name="warning" />
-          {words}
+          {sentence(words)}
         </p>
       ))}
       {capabilities.length > 0 && (

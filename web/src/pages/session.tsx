@@ -5,7 +5,7 @@ import { useEffect, useMemo, useState } from "preact/hooks";
 import { api } from "../api/client";
 import { type Problem, asProblem } from "../api/problem";
 import type { Session } from "../api/resources";
-import { dollars, moment, sessionTitle, shortPath, tokens } from "../format";
+import { dollars, moment, sentence, sessionTitle, shortPath, tokens } from "../format";
 import { useShortcuts } from "../keyboard";
 import { openApprovals } from "../live/store";
 import { go, paths } from "../router";
@@ -13,6 +13,7 @@ import { AskCard, pressAnswer } from "../session/askCard";
 import { Composer } from "../session/composer";
 import { SessionFeed } from "../session/feed";
 import { TranscriptView } from "../session/transcript";
+import { Folder } from "../text/diffView";
 import { Icon } from "../ui/icons";
 import { Action, Age, Confirm, Dialog, Empty, Loading, StateMark, Trouble } from "../ui/parts";
 
@@ -58,27 +59,29 @@ function SessionView({ feed, session }: { feed: SessionFeed; session: Session })
     <div class="session-page" data-connection={feed.connection.value}>
       <SessionHead feed={feed} session={session} title={title} onFail={setProblem} />
       <div class="session-columns">
-        <div class="session-main">
-          {problem && <Trouble problem={problem} />}
-          {feed.problem.value && <Trouble problem={feed.problem.value} />}
-          {session.error !== undefined && session.state === "failed" && (
-            <div class="trouble" role="status">
-              <Icon name="warning" />
-              <p>{session.error}</p>
-            </div>
-          )}
-          <TranscriptView feed={feed} session={session} />
-          <div class="session-foot">
-            {asks.length > 0 && (
-              <div class="asks">
-                {asks.map((approval, index) => (
-                  <AskCard key={approval.id} approval={approval} keys={index === 0} />
-                ))}
+        <Folder.Provider value={session.workspace}>
+          <div class="session-main">
+            {problem && <Trouble problem={problem} />}
+            {feed.problem.value && <Trouble problem={feed.problem.value} />}
+            {session.error !== undefined && session.state === "failed" && (
+              <div class="trouble" role="status">
+                <Icon name="warning" />
+                <p>{sentence(session.error)}</p>
               </div>
             )}
-            <Composer feed={feed} session={session} />
+            <TranscriptView feed={feed} session={session} />
+            <div class="session-foot">
+              {asks.length > 0 && (
+                <div class="asks">
+                  {asks.map((approval, index) => (
+                    <AskCard key={approval.id} approval={approval} keys={index === 0} />
+                  ))}
+                </div>
+              )}
+              <Composer feed={feed} session={session} />
+            </div>
           </div>
-        </div>
+        </Folder.Provider>
         <Facts feed={feed} session={session} />
       </div>
     </div>

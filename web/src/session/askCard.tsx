@@ -184,7 +184,7 @@ function Decision({ approval, title, detail, session, reply, keys, children }: D
             ref={feedback}
             class="field"
             aria-label="What the agent should do instead, if you deny"
-            placeholder="Say what to do instead (optional)"
+            placeholder="What to do instead?"
             onKeyDown={(event) => {
               if (event.key === "Enter") deny();
             }}

@@ -14,6 +14,8 @@ import type { Json } from "./wire";
 
 interface RowProps {
   readonly row: TranscriptRow;
+  /** Who the prompts are from. */
+  readonly speaker: string;
   /** Whether anything is being done; a call that was begun and not ended is interrupted otherwise. */
   readonly alive: boolean;
   readonly toggle: (key: string, open: boolean) => void;
@@ -28,13 +30,13 @@ export class Row extends Component<RowProps> {
     return row.block !== next.row.block || row.open !== next.row.open || row.depth !== next.row.depth || alive !== next.alive;
   }
 
-  override render({ row, alive, toggle }: RowProps) {
+  override render({ row, alive, speaker, toggle }: RowProps) {
     const { block, open } = row;
     const flip = () => toggle(row.key, !open);
     const classes = ["row", `row-${block.kind}`, DEPTH_CLASSES[Math.min(row.depth, 3)], block.rewound ? "rewound" : ""];
     return (
       <div class={classes.filter((name) => name !== "").join(" ")}>
-        {block.kind === "user" && <User block={block} nested={row.depth > 0} />}
+        {block.kind === "user" && <User block={block} speaker={row.depth > 0 ? "Task" : speaker} />}
         {block.kind === "text" && <Text block={block} alive={alive} />}
         {block.kind === "reasoning" && <Reasoning block={block} open={open} alive={alive} flip={flip} />}
         {block.kind === "tool" && <Tool block={block} open={open} alive={alive} flip={flip} />}
@@ -45,8 +47,10 @@ export class Row extends Component<RowProps> {
   }
 }
 
-function User({ block, nested }: { block: UserBlock; nested: boolean }) {
-  const who = nested ? "Task" : block.source === null || block.source === "user" ? "You" : block.source;
+function User({ block, speaker }: { block: UserBlock; speaker: string }) {
+  // An agent's prompt has the id of the one that started it as its source, which tells a reader nothing.
+  const named = block.source !== null && block.source !== "user" && !block.source.startsWith("agent-");
+  const who = named ? block.source : speaker;
   return (
     <article class="user" data-focus tabIndex={-1} aria-label={`${who} said`}>
       <header class="said">

@@ -26,6 +26,7 @@ export function TranscriptView({ feed, session }: Props) {
     return rows(feed.transcript, opened.value);
   });
   const alive = session.state === "working" || session.state === "waiting";
+  const speaker = session.run === undefined ? "You" : "Job";
   const toggle = useCallback((key: string, open: boolean) => {
     opened.value = new Map(opened.peek()).set(key, open);
   }, []);
@@ -83,7 +84,7 @@ export function TranscriptView({ feed, session }: Props) {
           atEnd.value = value;
         }}
         before={<Older feed={feed} />}
-        render={(row) => <Row row={row} alive={alive} toggle={toggle} />}
+        render={(row) => <Row row={row} alive={alive} speaker={speaker} toggle={toggle} />}
       />
       {unsent.length > 0 && (
         <ul class="unsent" aria-label="Waiting to be taken up">

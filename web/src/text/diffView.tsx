@@ -1,7 +1,17 @@
 // A unified diff, drawn: one file after the other, with numbers, and within a line what changed.
 
-import { useState } from "preact/hooks";
+import { createContext } from "preact";
+import { useContext, useState } from "preact/hooks";
 import { type DiffFile, type DiffLine, parseDiff } from "./diff";
+
+/** The folder that paths are shown below of. */
+export const Folder = createContext("");
+
+/** Diffs of agents name files by their whole path, without the slash that it begins with. */
+function within(folder: string, path: string): string {
+  const start = `${folder.replace(/^\//, "")}/`;
+  return folder !== "" && path.startsWith(start) ? path.slice(start.length) : path;
+}
 
 /** More lines than that are shown when asked for. */
 const FIRST_LINES = 300;
@@ -31,16 +41,19 @@ function Line({ line }: { line: DiffLine }) {
 }
 
 function File({ file, limit }: { file: DiffFile; limit: number }) {
+  const path = within(useContext(Folder), file.path);
   let left = limit;
   return (
-    <section class="diff-file" aria-label={`Changes in ${file.path}`}>
+    <section class="diff-file" aria-label={`Changes in ${path}`}>
       <header class="diff-head">
-        <span class="diff-path">{file.path}</span>
+        <span class="diff-path" title={file.path}>
+          {path}
+        </span>
         {file.change !== "changed" && <span class="diff-change">{file.change}</span>}
         <span class="diff-count added">+{file.added}</span>
         <span class="diff-count removed">−{file.removed}</span>
       </header>
-      <div class="diff-lines" tabIndex={0} role="group" aria-label={`Lines of ${file.path}`}>
+      <div class="diff-lines" tabIndex={0} role="group" aria-label={`Lines of ${path}`}>
         <div class="diff-table">
           {file.hunks.map((hunk, index) => {
             const shown = hunk.lines.slice(0, Math.max(0, left));

@@ -4,7 +4,7 @@ import type { ComponentChildren } from "preact";
 import { useEffect, useId, useRef, useState } from "preact/hooks";
 import { type Problem, asProblem } from "../api/problem";
 import type { RunState, SessionState, WorkState } from "../api/resources";
-import { age, moment } from "../format";
+import { age, moment, sentence } from "../format";
 import { now } from "../live/store";
 import { Icon, type IconName } from "./icons";
 
@@ -72,7 +72,7 @@ export function Trouble({ problem, retry }: { problem: Problem; retry?: () => vo
   return (
     <div class="trouble" role="alert">
       <Icon name="warning" />
-      <p>{problem.message}</p>
+      <p>{sentence(problem.message)}</p>
       {retry && (
         <button type="button" class="button small" onClick={retry}>
           Try again
