@@ -133,3 +133,16 @@ test("the very first event can be reached", async () => {
   await page.getByText("Prompt number 8332").waitFor();
   assert.deepEqual(page.mistakes, []);
 });
+
+test("words are found where they are, drawn or not", async () => {
+  const page = await openPage(browser, portal);
+  await page.goto(`/sessions/${ID}`);
+  await page.getByText("Prompt number 8332").waitFor();
+  await page.keyboard.press("/");
+  await page.getByLabel("Find in the transcript").fill("prompt number 8270");
+  await page.keyboard.press("Enter");
+  await page.locator(".found", { hasText: "Prompt number 8270" }).waitFor();
+  await page.keyboard.press("Escape");
+  await page.getByLabel("Find in the transcript").waitFor({ state: "detached" });
+  assert.deepEqual(page.mistakes, []);
+});

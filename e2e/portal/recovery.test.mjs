@@ -128,3 +128,27 @@ test("a token is asked for, kept, and forgotten on demand", async () => {
   await page.getByRole("button", { name: "Log out" }).click();
   await page.getByLabel("Token").waitFor();
 });
+
+test("tabs share one connection, and the next one takes over when the first is closed", async () => {
+  portal = await new Portal().start();
+  const first = await openPage(browser, portal);
+  const second = await first.context().newPage();
+  const streams = { first: 0, second: 0 };
+  const counts = (page, name) =>
+    page.on("request", (request) => {
+      if (request.url().endsWith("/api/v1/stream")) streams[name] += 1;
+    });
+  counts(first, "first");
+  counts(second, "second");
+  await first.goto("/sessions");
+  await first.locator('[data-connection="open"]').waitFor();
+  await second.goto("/sessions");
+  await second.locator('[data-connection="open"]').waitFor();
+  await portal.session("SAY:one", { name: "Heard through the first" });
+  await see(second, "Heard through the first");
+  assert.deepEqual(streams, { first: 1, second: 0 });
+  await first.close();
+  await until("the second listens itself", () => streams.second === 1);
+  await portal.session("SAY:two", { name: "Heard by the second" });
+  await see(second, "Heard by the second");
+});

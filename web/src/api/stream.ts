@@ -25,6 +25,8 @@ export interface StreamHandlers {
   readonly state?: (state: StreamState) => void;
   /** The server does not know what is asked for; there is no point in trying again. */
   readonly gone?: (detail: string) => void;
+  /** Stays connected while nobody sees the tab. */
+  readonly alsoHidden?: boolean;
 }
 
 /** Starts to listen; the function that comes back ends it. */
@@ -72,7 +74,7 @@ export function listen(handlers: StreamHandlers): () => void {
     handlers.state?.("lost");
     // A server that ends every connection at once is not to be asked three times a second.
     if (Date.now() - opened > STEADY_MS) delay = FIRST_RETRY_MS;
-    if (document.visibilityState === "hidden" && hide === undefined) return;
+    if (!handlers.alsoHidden && document.visibilityState === "hidden" && hide === undefined) return;
     // Many pages come back to a server that was restarted: not all in the same moment.
     retry = setTimeout(connect, delay * (0.75 + Math.random() / 2));
     delay = Math.min(delay * 2, LAST_RETRY_MS);
@@ -82,6 +84,7 @@ export function listen(handlers: StreamHandlers): () => void {
     clearTimeout(hide);
     hide = undefined;
     if (document.visibilityState === "hidden") {
+      if (handlers.alsoHidden) return;
       hide = setTimeout(() => {
         hide = undefined;
         current?.abort();

@@ -17,6 +17,8 @@ export interface ListControl {
   toBeginning(): void;
   /** Brings a row into view and gives it the focus. */
   show(key: string): void;
+  /** Brings a row into view, and leaves the focus where it is. */
+  reveal(key: string): void;
   /** The row that has the focus, or the first one in view. */
   current(): string | null;
 }
@@ -122,8 +124,22 @@ export function VirtualList<R extends Row>({ rows, render, label, control, onBeg
     if (element !== null) observer.current?.observe(element);
   }, []);
 
+  const reveal = (key: string) => {
+    const at = geometry.current.indexOf(key);
+    const element = scroller.current;
+    if (at === null || element === null) return;
+    const top = geometry.current.top(at);
+    const bottom = geometry.current.top(at + 1);
+    if (top < element.scrollTop || bottom > element.scrollTop + element.clientHeight) {
+      setFollowing(false);
+      anchor.current = { key, below: -element.clientHeight / 3 };
+    }
+    redraw();
+  };
+
   if (control) {
     control.current = {
+      reveal,
       toEnd: () => {
         setFollowing(true);
         redraw();
@@ -134,17 +150,8 @@ export function VirtualList<R extends Row>({ rows, render, label, control, onBeg
         redraw();
       },
       show: (key) => {
-        const at = geometry.current.indexOf(key);
-        const element = scroller.current;
-        if (at === null || element === null) return;
-        const top = geometry.current.top(at);
-        const bottom = geometry.current.top(at + 1);
         wanted.current = key;
-        if (top < element.scrollTop || bottom > element.scrollTop + element.clientHeight) {
-          setFollowing(false);
-          anchor.current = { key, below: -element.clientHeight / 3 };
-        }
-        redraw();
+        reveal(key);
       },
       current: () => {
         const focused = document.activeElement?.closest<HTMLElement>("[data-row]")?.dataset["row"];

@@ -1,10 +1,11 @@
 // What every page may need and the server tells of by itself: who is connected, what waits for an answer, what changed.
 
-import { computed, signal } from "@preact/signals";
+import { computed, effect, signal } from "@preact/signals";
 import { api, loginNeeded, streams } from "../api/client";
 import { type Problem, asProblem } from "../api/problem";
 import type { Approval, Meta, Run, Runtime, Session } from "../api/resources";
-import { type StreamState, listen } from "../api/stream";
+import { listenTogether } from "../api/shared";
+import type { StreamState } from "../api/stream";
 
 export const meta = signal<Meta | null>(null);
 export const metaProblem = signal<Problem | null>(null);
@@ -61,7 +62,8 @@ let stop: (() => void) | null = null;
 /** Begins with the stream; after a login it begins again. */
 export function startLive(): void {
   stop?.();
-  stop = listen({
+  if (loginNeeded.peek()) return;
+  stop = listenTogether("hangar.resources", {
     url: streams.resources,
     state: (state) => {
       connection.value = state;
@@ -81,6 +83,13 @@ export function startLive(): void {
     },
   });
 }
+
+// A tab that may not listen lets another one do it.
+effect(() => {
+  if (!loginNeeded.value) return;
+  stop?.();
+  stop = null;
+});
 
 export function startClock(): void {
   setInterval(() => {

@@ -14,6 +14,8 @@ import type { Json } from "./wire";
 
 interface RowProps {
   readonly row: TranscriptRow;
+  /** Whether somebody looked for something that is here. */
+  readonly found: boolean;
   /** Who the prompts are from. */
   readonly speaker: string;
   /** Whether anything is being done; a call that was begun and not ended is interrupted otherwise. */
@@ -26,14 +28,15 @@ const DEPTH_CLASSES = ["", "depth-1", "depth-2", "depth-3"];
 /** Drawn again only if its block is another one: blocks are values. */
 export class Row extends Component<RowProps> {
   override shouldComponentUpdate(next: RowProps): boolean {
-    const { row, alive } = this.props;
+    const { row, alive, found } = this.props;
+    if (found !== next.found) return true;
     return row.block !== next.row.block || row.open !== next.row.open || row.depth !== next.row.depth || alive !== next.alive;
   }
 
-  override render({ row, alive, speaker, toggle }: RowProps) {
+  override render({ row, alive, found, speaker, toggle }: RowProps) {
     const { block, open } = row;
     const flip = () => toggle(row.key, !open);
-    const classes = ["row", `row-${block.kind}`, DEPTH_CLASSES[Math.min(row.depth, 3)], block.rewound ? "rewound" : ""];
+    const classes = ["row", `row-${block.kind}`, DEPTH_CLASSES[Math.min(row.depth, 3)], block.rewound ? "rewound" : "", found ? "found" : ""];
     return (
       <div class={classes.filter((name) => name !== "").join(" ")}>
         {block.kind === "user" && <User block={block} speaker={row.depth > 0 ? "Task" : speaker} />}

@@ -9,6 +9,7 @@ import { Icon } from "../ui/icons";
 import { Empty } from "../ui/parts";
 import { Row } from "./blocks";
 import type { SessionFeed } from "./feed";
+import { find, step } from "./find";
 import { type TranscriptRow, rows } from "./rows";
 
 interface Props {
@@ -53,7 +54,14 @@ export function TranscriptView({ feed, session }: Props) {
     const open = !tools.some((row) => row.open);
     opened.value = new Map([...opened.peek(), ...tools.map((row): [string, boolean] => [row.key, open])]);
   };
+  const sought = useSignal<{ words: string; at: string | null } | null>(null);
+  const findField = useRef<HTMLInputElement>(null);
+  const seek = () => {
+    sought.value ??= { words: "", at: null };
+    requestAnimationFrame(() => findField.current?.focus());
+  };
   useShortcuts("Transcript", [
+    { keys: "/", does: "Find in what is loaded", run: seek },
     { keys: "j", does: "Next block", run: () => move(1) },
     { keys: "k", does: "Previous block", run: () => move(-1) },
     { keys: "n", does: "Next prompt", run: () => nextPrompt(1) },
@@ -63,6 +71,13 @@ export function TranscriptView({ feed, session }: Props) {
     { keys: "G", does: "To the end, and follow", run: () => control.current?.toEnd() },
   ]);
 
+  const matches = sought.value === null ? [] : find(shown.value, sought.value.words);
+  const toMatch = (by: 1 | -1) => {
+    if (sought.value === null) return;
+    const at = step(matches, sought.value.at, by);
+    sought.value = { ...sought.value, at };
+    if (at !== null) control.current?.reveal(at);
+  };
   const unsent = feed.unsent.value;
   if (shown.value.length === 0 && unsent.length === 0) {
     return (
@@ -75,6 +90,30 @@ export function TranscriptView({ feed, session }: Props) {
   }
   return (
     <div class="transcript">
+      {sought.value !== null && (
+        <div class="find" role="search">
+          <input
+            ref={findField}
+            class="field"
+            aria-label="Find in the transcript"
+            placeholder="Find"
+            value={sought.value.words}
+            onInput={(event) => {
+              sought.value = { words: event.currentTarget.value, at: null };
+            }}
+            onKeyDown={(event) => {
+              if (event.key === "Enter") toMatch(event.shiftKey ? -1 : 1);
+              if (event.key === "Escape") sought.value = null;
+            }}
+          />
+          <span role="status">
+            {matches.length === 0 ? (sought.value.words.trim() === "" ? "" : "nothing") : `${matches.indexOf(sought.value.at ?? "") + 1} of ${matches.length}`}
+          </span>
+          <button type="button" class="button icon-only quiet" aria-label="Close" onClick={() => (sought.value = null)}>
+            <Icon name="cross" />
+          </button>
+        </div>
+      )}
       <VirtualList<TranscriptRow>
         rows={shown.value}
         label="Transcript"
@@ -84,7 +123,7 @@ export function TranscriptView({ feed, session }: Props) {
           atEnd.value = value;
         }}
         before={<Older feed={feed} />}
-        render={(row) => <Row row={row} alive={alive} speaker={speaker} toggle={toggle} />}
+        render={(row) => <Row found={sought.value?.at === row.key} row={row} alive={alive} speaker={speaker} toggle={toggle} />}
       />
       {unsent.length > 0 && (
         <ul class="unsent" aria-label="Waiting to be taken up">
