@@ -34,6 +34,7 @@ test("a permission is given in the session, by a key", async () => {
   await see(page, "Wants to run a command");
   await page.locator(".nav .count", { hasText: "1" }).waitFor();
   await until("the title tells", async () => (await page.title()).startsWith("(1) "));
+  await page.locator('.ask[data-readable="true"]').waitFor();
   await page.keyboard.press("a");
   await page.locator(".markdown", { hasText: "went on" }).waitFor();
   await page.locator(".mark-allowed").waitFor();
@@ -63,6 +64,7 @@ test("the inbox holds the questions of all sessions", async () => {
   const page = await openPage(browser, portal);
   await page.goto("/approvals");
   await until("both are there", async () => (await page.locator(".ask").count()) === 2);
+  await until("both can be read", async () => (await page.locator('.ask[data-readable="true"]').count()) === 2);
   await page.keyboard.press("j");
   await page.keyboard.press("a");
   await until("one is left", async () => (await page.locator(".ask").count()) === 1);

@@ -14,8 +14,8 @@ function titleOf({ sessionId, sessionName }: Approval): string {
 }
 
 /** The card that has the focus, or the first one. */
-function current(): Element | null {
-  return document.activeElement?.closest(".ask") ?? document.querySelector(".ask");
+function current(): HTMLElement | null {
+  return document.activeElement?.closest<HTMLElement>(".ask") ?? document.querySelector<HTMLElement>(".ask");
 }
 
 export function ApprovalsPage() {

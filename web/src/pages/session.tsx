@@ -47,13 +47,13 @@ function SessionView({ feed, session }: { feed: SessionFeed; session: Session })
   useEffect(() => {
     document.title = `${title} · Hangar`;
   }, [title]);
-  const answer = (how: "approve" | "session" | "deny") => pressAnswer(document.querySelector(".asks .ask"), how);
+  const answer = (how: "approve" | "session" | "deny") => pressAnswer(document.querySelector<HTMLElement>(".asks .ask"), how);
   useShortcuts("Session", [
     { keys: "i", does: "Write a message", run: () => document.getElementById("composer")?.focus() },
     { keys: "a", does: "Allow what is asked", run: () => answer("approve") },
     { keys: "s", does: "Allow it for this session", run: () => answer("session") },
     { keys: "d", does: "Deny what is asked", run: () => answer("deny") },
-    { keys: "x", does: "Abort what is being done", run: () => void api.abort(session.id).catch((error: unknown) => setProblem(asProblem(error))) },
+    { keys: "X", does: "Abort what is being done", run: () => void api.abort(session.id).catch((error: unknown) => setProblem(asProblem(error))) },
   ]);
   return (
     <div class="session-page" data-connection={feed.connection.value}>
@@ -125,7 +125,7 @@ function SessionHead({ feed, session, title, onFail }: HeadProps) {
         </div>
       </div>
       <div class="page-actions">
-        {working && <Action label="Abort" icon="stop" title="Abort what is being done (x)" act={() => api.abort(session.id)} onFail={onFail} />}
+        {working && <Action label="Abort" icon="stop" title="Abort what is being done (X)" act={() => api.abort(session.id)} onFail={onFail} />}
         {session.state !== "closed" && <Action label="Stop" icon="exit" title="End the agent; the log stays" act={() => api.stopSession(session.id)} onFail={onFail} />}
         <button type="button" class="button icon-only" aria-label="Rename" title="Rename" onClick={() => setDialog("rename")}>
           <Icon name="pencil" />

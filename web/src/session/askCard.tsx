@@ -1,7 +1,7 @@
 // A question of an agent, with all that is needed to answer it, in the session and in the inbox alike.
 
 import type { ComponentChildren } from "preact";
-import { useRef, useState } from "preact/hooks";
+import { useEffect, useRef, useState } from "preact/hooks";
 import { api } from "../api/client";
 import { type Problem, asProblem } from "../api/problem";
 import type { Answer, Approval } from "../api/resources";
@@ -21,8 +21,16 @@ interface Props {
   readonly keys: boolean;
 }
 
+/** A key that was pressed for something else must not answer a question that has just come up. */
+const READABLE_MS = 800;
+
 export function AskCard({ approval, keys }: Props) {
   const [busy, setBusy] = useState(false);
+  const [readable, setReadable] = useState(false);
+  useEffect(() => {
+    const timer = setTimeout(() => setReadable(true), READABLE_MS);
+    return () => clearTimeout(timer);
+  }, []);
   const [problem, setProblem] = useState<Problem | null>(null);
   const reply: Reply = async (answer) => {
     if (busy) return;
@@ -40,7 +48,7 @@ export function AskCard({ approval, keys }: Props) {
     }
   };
   return (
-    <section class="ask" data-approval={approval.id} aria-label="A question that waits for an answer" tabIndex={-1}>
+    <section class="ask" data-approval={approval.id} data-readable={readable} aria-label="A question that waits for an answer" tabIndex={-1}>
       <fieldset disabled={busy}>
         <AskBody approval={approval} reply={reply} keys={keys} />
       </fieldset>
@@ -328,7 +336,7 @@ function FormField({ name, property, required, value, set }: FormFieldProps) {
   );
 }
 
-/** Presses a button of a card, as a key does. */
-export function pressAnswer(card: Element | null | undefined, answer: "approve" | "session" | "deny"): void {
-  card?.querySelector<HTMLButtonElement>(`[data-answer="${answer}"]`)?.click();
+/** Presses a button of a card, as a key does; not before somebody can have read it. */
+export function pressAnswer(card: HTMLElement | null | undefined, answer: "approve" | "session" | "deny"): void {
+  if (card?.dataset["readable"] === "true") card.querySelector<HTMLButtonElement>(`[data-answer="${answer}"]`)?.click();
 }

@@ -77,6 +77,13 @@ export function Composer({ feed, session }: Props) {
     void send(event.shiftKey && working ? "immediate" : "enqueue");
   };
 
+  if (session.resumable === false && session.state === "closed") {
+    return (
+      <p class="composer-closed">
+        This session can be read, and its agent cannot go on with it. <a href="/new">Start a new one</a>
+      </p>
+    );
+  }
   const empty = text.trim() === "";
   const hint = working ? "The agent is at work. Send queues your message, Steer gives it at once." : session.state === "closed" ? "Send a message to go on with this session." : "";
   return (
