@@ -115,6 +115,8 @@ test("a token is asked for, kept, and forgotten on demand", async () => {
   await portal.start();
   const page = await openPage(browser, portal);
   await page.goto("/settings");
+  await page.getByLabel("Token").waitFor();
+  assert.deepEqual(page.mistakes, []);
   await page.getByLabel("Token").fill("wrong");
   await page.getByRole("button", { name: "Log in" }).click();
   await page.getByRole("alert").waitFor();

@@ -2,8 +2,9 @@
 
 import { useEffect } from "preact/hooks";
 import { loginNeeded } from "./api/client";
+import type { Problem } from "./api/problem";
 import { helpOpen, useShortcuts } from "./keyboard";
-import { connection, meta, openApprovals } from "./live/store";
+import { connection, loadMeta, meta, metaProblem, openApprovals, startLive } from "./live/store";
 import { ApprovalsPage } from "./pages/approvals";
 import { JobsPage } from "./pages/jobs";
 import { LoginPage } from "./pages/login";
@@ -18,7 +19,9 @@ import { type Page, go, route } from "./router";
 import { nextTheme, theme } from "./theme";
 import { Help } from "./ui/help";
 import { Icon, type IconName } from "./ui/icons";
-import { Empty } from "./ui/parts";
+import { Empty, Trouble } from "./ui/parts";
+
+const AWAY_AGAIN_MS = 2_000;
 
 interface Place {
   readonly page: Page;
@@ -75,7 +78,23 @@ function PageOf() {
 }
 
 export function App() {
-  return loginNeeded.value ? <LoginPage /> : <Frame />;
+  if (loginNeeded.value) return <LoginPage />;
+  // What is asked for before it is known whether a token is needed would be refused.
+  if (meta.value !== null) return <Frame />;
+  return metaProblem.value === null ? null : <Away problem={metaProblem.value} />;
+}
+
+/** The page came out of a cache, or the server went while it loaded. */
+function Away({ problem }: { problem: Problem }) {
+  useEffect(() => {
+    const timer = setTimeout(() => void loadMeta().then(startLive), AWAY_AGAIN_MS);
+    return () => clearTimeout(timer);
+  }, [problem]);
+  return (
+    <main class="login">
+      <Trouble problem={problem} />
+    </main>
+  );
 }
 
 function Frame() {

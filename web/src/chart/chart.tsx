@@ -40,7 +40,7 @@ export function Chart({ chart, works, selected, onSelect }: Props) {
     <div class="chart" tabIndex={0} role="group" aria-label="Chart of the job">
       <svg
         viewBox={`0 0 ${placed.width} ${placed.height}`}
-        style={{ width: `${placed.width}px`, minWidth: `${placed.width * SMALLEST}px` }}
+        style={{ "--chart-width": `${placed.width}px`, minWidth: `${placed.width * SMALLEST}px` }}
         role="group"
         aria-label="Tasks"
       >

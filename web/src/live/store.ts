@@ -62,7 +62,7 @@ let stop: (() => void) | null = null;
 /** Begins with the stream; after a login it begins again. */
 export function startLive(): void {
   stop?.();
-  if (loginNeeded.peek()) return;
+  if (loginNeeded.peek() || meta.peek() === null) return;
   stop = listenTogether("hangar.resources", {
     url: streams.resources,
     state: (state) => {

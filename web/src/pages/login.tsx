@@ -29,7 +29,7 @@ export function LoginPage() {
       <form class="card" onSubmit={submit}>
         <img src="/favicon.svg" alt="" width="40" height="40" />
         <h1>Hangar</h1>
-        <p>This portal needs a token. It was printed where <code>hangar up</code> was started.</p>
+        <p>This portal needs a token: the one that <code>hangar up</code> was started with.</p>
         <label class="form-field">
           <span>Token</span>
           <input class="field code" type="password" autocomplete="current-password" autoFocus value={token} onInput={(event) => setToken(event.currentTarget.value)} />

@@ -73,6 +73,7 @@ export function RunsPage() {
 }
 
 function RunRow({ run }: { run: Run }) {
+  const end = run.endedAt ?? (run.state === "running" ? Math.max(now.value, Date.parse(run.startedAt)) : undefined);
   const done = run.works.filter((work) => work.state === "succeeded").length;
   return (
     <li>
@@ -90,7 +91,7 @@ function RunRow({ run }: { run: Run }) {
           <span>
             {done} of {run.works.length} tasks
           </span>
-          <span class="row-sub">{between(run.startedAt, run.endedAt ?? Math.max(now.value, Date.parse(run.startedAt)))}</span>
+          {end !== undefined && <span class="row-sub">{between(run.startedAt, end)}</span>}
         </span>
         <span class="cell-cost">{run.tokens ? `${tokens(run.tokens)} tok` : ""}</span>
         <span class="cell-age">

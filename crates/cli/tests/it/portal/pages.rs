@@ -29,7 +29,7 @@ fn the_pages_do_what_they_promise_in_a_browser() {
         .run("node")
         .env("HANGAR_E2E_PROGRAM", HANGAR)
         .args(["--test", AT_ONCE])
-        .arg(&tests.join("portal").to_string_lossy())
+        .arg(tests.join("portal"))
         .within(LIMIT)
         .finish();
     assert!(run.exit == 0, "{}\n{}", run.stdout, run.stderr);
