@@ -45,7 +45,7 @@ test("a session is started by its form, and answers", async () => {
   await page.locator(".diff-line.added", { hasText: "alpha" }).waitFor();
   // A command that failed says how, and shows its output when opened.
   const command = page.locator('.tool[data-progress="failed"]');
-  await command.getByText("exit 4").waitFor();
+  await command.locator(".mark-denied", { hasText: "exit 4" }).waitFor();
   await command.locator(".fold").click();
   await command.locator(".output", { hasText: "shell says hello" }).waitFor();
 

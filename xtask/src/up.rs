@@ -33,7 +33,9 @@ pub(crate) fn run_demo() -> Result<()> {
     let mut server = start(&hangar, &target.join("demo").join("home"), &project)?;
     let shown = address(&mut server).and_then(|address| fill(&address, &project).map(|()| address));
     match shown {
-        Ok(address) => println!("\n  {address}\n\nCtrl+C ends it. Your own model: `{} doctor`\n", hangar.display()),
+        Ok(address) => {
+            println!("\n  {address}\n\nCtrl+C ends it. Your own model: `{} doctor`\n", hangar.display())
+        }
         Err(error) => {
             let _ = server.kill();
             return Err(error);
