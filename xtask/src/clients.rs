@@ -55,13 +55,17 @@ fn apt_install(package: &str, why: &str) -> Result<()> {
     if !shell::is_installed("apt-get", &["--version"]) {
         bail!("{package} is not installed, nor is apt-get: {why}");
     }
-    let install = ["install", "--yes", "--no-install-recommends", package];
     let superuser = shell::is_installed("sh", &["-c", "test \"$(id -u)\" = 0"]);
-    let mut command = shell::program(if superuser { "apt-get" } else { "sudo" });
-    if !superuser {
-        command.arg("apt-get");
-    }
-    shell::run(command.args(install).env("DEBIAN_FRONTEND", "noninteractive"))
+    let apt = |args: &[&str]| {
+        let mut command = shell::program(if superuser { "apt-get" } else { "sudo" });
+        if !superuser {
+            command.arg("apt-get");
+        }
+        shell::run(command.args(args).env("DEBIAN_FRONTEND", "noninteractive"))
+    };
+    let install = ["install", "--yes", "--no-install-recommends", package];
+    // A fresh machine has no list of packages, and an old one names versions that are gone.
+    apt(&install).or_else(|_| apt(&["update"]).and_then(|()| apt(&install)))
 }
 
 /// A virtual environment with what `requirements.txt` pins, unless it is there already.
