@@ -7,7 +7,7 @@ import { type Problem, asProblem } from "../api/problem";
 import type { Session } from "../api/resources";
 import { dollars, moment, sentence, sessionTitle, shortPath, tokens } from "../format";
 import { useShortcuts } from "../keyboard";
-import { openApprovals } from "../live/store";
+import { epoch, openApprovals } from "../live/store";
 import { go, paths } from "../router";
 import { AskCard, pressAnswer } from "../session/askCard";
 import { Composer } from "../session/composer";
@@ -23,6 +23,10 @@ export function SessionPage({ id }: { id: string }) {
     void feed.start();
     return () => feed.close();
   }, [feed]);
+  useEffect(() => {
+    // The server was away when this page was opened, and is back.
+    if (feed.problem.peek() !== null && !feed.ready.peek()) void feed.start();
+  }, [epoch.value]);
   const session = feed.session.value;
   const problem = feed.problem.value;
   if (feed.deleted.value) {
