@@ -8,6 +8,7 @@ mod shell;
 mod test;
 mod tidy;
 mod up;
+mod web;
 
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
@@ -16,6 +17,7 @@ const HELP: &str = "\
 cargo xtask <task>
 
   up                   a first look without a key: builds the program and runs it on the scripted model
+  web                  builds the pages of the portal into web/dist, if they changed
   test                 everything that CI checks: format, lints, what tests need, all tests, tidy
   tidy                 the rules of the repository that no compiler knows
   bench [server]       time and memory against other agents, as a table: of a prompt, or of the server of the SDKs;
@@ -31,6 +33,7 @@ fn main() -> ExitCode {
     let done = match args.as_slice() {
         ["up"] => up::run_demo(),
         ["test"] => test::run(),
+        ["web"] => web::build(),
         ["tidy"] => tidy::run(),
         ["bench", "runtimes"] => bench::runtimes::run(),
         ["bench", rest @ ..] => bench::run(rest),
