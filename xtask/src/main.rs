@@ -31,7 +31,8 @@ fn main() -> ExitCode {
         ["up"] => up::run_demo(),
         ["test"] => test::run(),
         ["tidy"] => tidy::run(),
-        ["bench", "runtimes"] => bench::runtimes::run(),
+        ["bench", "runtimes"] => bench::runtimes::run(false),
+        ["bench", "runtimes", "debug"] => bench::runtimes::run(true),
         ["bench", rest @ ..] => bench::run(rest),
         ["measure", rest @ ..] => bench::measure::run_inside(rest),
         [] | ["help" | "--help" | "-h"] => {
