@@ -70,6 +70,7 @@ fn find(name: &str, program: &str) -> Arc<dyn Runtime> {
         home: std::env::temp_dir(),
         programs: BTreeMap::from([(name.to_owned(), program.to_owned())]),
         now: jiff::Timestamp::now,
+        cache: None,
         catalogue: Default::default(),
     };
     agents::all(&Arc::new(surroundings)).into_iter().find(|runtime| runtime.card().name == name).unwrap()

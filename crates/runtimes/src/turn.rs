@@ -14,7 +14,7 @@ use tokio::sync::oneshot;
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
-use crate::host::Host;
+use crate::host::{Host, Input};
 use crate::lines::{Excerpt, Lines};
 use crate::outcome::{Exit, Stopped, TurnFacts};
 use crate::runtime::Limits;
@@ -182,8 +182,8 @@ impl Process {
             }
             Host::Ssh(ssh) => {
                 let mut command = command_in_own_session("ssh");
-                let bytes = stdin.as_ref().map(String::len);
-                command.args(ssh.arguments(&turn.workspace, program, args, env, bytes));
+                let input = stdin.as_ref().map_or(Input::Nothing, |stdin| Input::Bytes(stdin.len()));
+                command.args(ssh.arguments(&turn.workspace, program, args, env, input));
                 command
             }
         };

@@ -2,6 +2,7 @@
 //! message per line, any number of sessions.
 
 use std::collections::HashMap;
+use std::ffi::OsString;
 use std::io;
 use std::process::Stdio;
 use std::sync::atomic::{AtomicI64, Ordering};
@@ -17,12 +18,15 @@ use tokio::process::{Child, ChildStdin};
 use tokio::sync::{mpsc, oneshot};
 use tokio_util::sync::{CancellationToken, DropGuard};
 
+use crate::host::{Host, Input};
 use crate::lines::{Excerpt, Lines};
 
 /// Messages that may wait for the agent.
 const OUTGOING: usize = 256;
 /// News that may wait for a session before the agent has to.
 pub(super) const INCOMING: usize = 1024;
+/// How long an agent that closed its output may take to end before it is told to.
+const EXIT_GRACE: Duration = Duration::from_millis(200);
 /// How long an agent that was asked to end may take to do so.
 const TERM_GRACE: Duration = Duration::from_secs(5);
 
@@ -53,6 +57,8 @@ struct Shared {
     sessions: Mutex<HashMap<String, mpsc::Sender<Incoming>>>,
     closed: CancellationToken,
     stderr: Mutex<String>,
+    /// The code that it ended with, if it ended by itself.
+    exit: Mutex<Option<i32>>,
 }
 
 fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
@@ -68,6 +74,7 @@ pub(super) enum RequestError {
 
 /// How the agent is started.
 pub(super) struct Launch<'a> {
+    pub(super) host: &'a Host,
     pub(super) program: &'a str,
     pub(super) args: &'a [String],
     pub(super) env: &'a [(String, String)],
@@ -77,11 +84,20 @@ pub(super) struct Launch<'a> {
 impl Connection {
     pub(super) fn start(launch: &Launch<'_>) -> io::Result<Self> {
         let mark = format!("{}.", uuid::Uuid::new_v4());
-        let mut command = command_in_own_session(launch.program);
-        command
-            .args(launch.args)
-            .current_dir(launch.cwd)
-            .envs(launch.env.iter().map(|(name, value)| (name, value)));
+        let mut command = match launch.host {
+            Host::Local => {
+                let mut command = command_in_own_session(launch.program);
+                command.args(launch.args).current_dir(launch.cwd);
+                command.envs(launch.env.iter().map(|(name, value)| (name, value)));
+                command
+            }
+            Host::Ssh(ssh) => {
+                let args: Vec<OsString> = launch.args.iter().map(Into::into).collect();
+                let mut command = command_in_own_session("ssh");
+                command.args(ssh.arguments(launch.cwd, launch.program, &args, launch.env, Input::Link));
+                command
+            }
+        };
         command.env(MARK, &mark).stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
         let mut child = command.kill_on_drop(true).spawn()?;
         let group = Group::guarded(&child, mark).ok_or_else(|| io::Error::other("the process has no id"))?;
@@ -98,6 +114,7 @@ impl Connection {
             sessions: Mutex::default(),
             closed: CancellationToken::new(),
             stderr: Mutex::default(),
+            exit: Mutex::default(),
         });
         let owner = Owner { child, group, shared: Arc::clone(&shared) };
         tokio::spawn(owner.run(stdin, Lines::new(stdout), stderr, lines, stop.clone()));
@@ -111,6 +128,10 @@ impl Connection {
     /// The last that it wrote on stderr, once it has ended.
     pub(super) fn stderr(&self) -> String {
         locked(&self.shared.stderr).clone()
+    }
+
+    pub(super) fn exit(&self) -> Option<i32> {
+        *locked(&self.shared.exit)
     }
 
     /// From now on, what the agent says of this session goes there.
@@ -269,6 +290,10 @@ impl Owner {
             () = read => {}
             () = complain => {}
             () = stop.cancelled() => {}
+        }
+        // An agent that ended by itself has said all, and its code says why.
+        if let Ok(Ok(status)) = tokio::time::timeout(EXIT_GRACE, self.child.wait()).await {
+            *locked(&self.shared.exit) = status.code();
         }
         self.shared.closed.cancel();
         self.group.terminate();

@@ -66,8 +66,7 @@ impl Adapter for Claude {
     }
 
     fn locate(&self, surroundings: &Surroundings) -> Option<Located> {
-        let program = surroundings.program(&self.0.name, "claude")?;
-        Some(Located { program: program.display().to_string(), leading: Vec::new(), doubt: None })
+        surroundings.program(&self.0.name, "claude").as_deref().map(Located::program)
     }
 
     fn invocation(&self, order: &Order, turn: &Turn<'_>) -> Invocation {
@@ -84,7 +83,7 @@ impl Adapter for Claude {
         if let Some(model) = &order.model {
             flag("--model", model);
         }
-        if let Some(effort) = order.effort.as_deref().and_then(|wanted| self.0.capabilities.effort(wanted)) {
+        if let Some(effort) = &order.effort {
             flag("--effort", effort);
         }
         if let Some(system) = &order.system {

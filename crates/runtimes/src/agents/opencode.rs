@@ -49,8 +49,7 @@ impl Adapter for Opencode {
     }
 
     fn locate(&self, surroundings: &Surroundings) -> Option<Located> {
-        let program = surroundings.program(&self.0.name, "opencode")?;
-        Some(Located { program: program.display().to_string(), leading: Vec::new(), doubt: None })
+        surroundings.program(&self.0.name, "opencode").as_deref().map(Located::program)
     }
 
     fn invocation(&self, order: &Order, turn: &Turn<'_>) -> Invocation {
