@@ -9,6 +9,7 @@ use std::sync::{Arc, Weak};
 use std::time::Duration;
 
 use futures_util::future::BoxFuture;
+use hangar_peer::PeerError;
 use serde_json::{Value, json};
 use tokio::sync::{Mutex, mpsc};
 
@@ -21,7 +22,7 @@ use crate::resolution::{Located, Questions, Resolution};
 use crate::runtime::{Auth, Card, Live, Model, Order, Preflight, Runtime, Stage};
 use crate::surroundings::Surroundings;
 use crate::teller::Teller;
-use connection::{Connection, Launch, RequestError};
+use connection::{Connection, Launch};
 use session::Session;
 
 /// How long an agent may take to answer what needs no model. Some start slowly.
@@ -255,9 +256,9 @@ fn complaint(error: &hangar_protocol::rpc::ErrorObject) -> Complaint {
     }
 }
 
-fn failure(connection: &Connection, error: RequestError, what: &str) -> Failure {
+fn failure(connection: &Connection, error: PeerError, what: &str) -> Failure {
     match error {
-        RequestError::Refused(error) => {
+        PeerError::Refused(error) => {
             let complaint = complaint(&error);
             Failure {
                 kind: complaint.kind().unwrap_or(ErrorKind::TurnFailed),
@@ -269,12 +270,15 @@ fn failure(connection: &Connection, error: RequestError, what: &str) -> Failure 
                 },
             }
         }
-        RequestError::Gone if connection.exit() == Some(NO_SUCH_PROGRAM) => Failure {
+        PeerError::Gone if connection.exit() == Some(NO_SUCH_PROGRAM) => Failure {
             kind: ErrorKind::AgentNotFound,
             message: format!("{what}: the agent's program was not found"),
             evidence: Evidence { stderr: connection.stderr(), ..Evidence::default() },
         },
-        RequestError::Gone => Failure {
+        PeerError::Unexpected(error) => {
+            refusal(ErrorKind::ResponseError, format!("{what}: the answer is not as expected: {error}"))
+        }
+        PeerError::Gone => Failure {
             kind: ErrorKind::PortExit,
             message: format!("{what}: the agent ended"),
             evidence: Evidence { stderr: connection.stderr(), ..Evidence::default() },
