@@ -188,10 +188,15 @@ mod tests {
         let command = remote_command(&workspace, program, &args, &env, input);
         let mut shell = in_own_group(&command).stdout(std::process::Stdio::piped()).spawn().unwrap();
         let mut link = shell.stdin.take().unwrap();
-        link.write_all(stdin.unwrap_or_default().as_bytes()).unwrap();
+        let prompt = stdin.unwrap_or_default().to_owned();
+        // Beside the reading: a prompt may be longer than all pipes together can hold.
+        let written = std::thread::spawn(move || {
+            link.write_all(prompt.as_bytes()).unwrap();
+            link
+        });
         // The link stays open, as ssh keeps it: the end of the input must come by its length.
         let output = shell.wait_with_output().unwrap();
-        drop(link);
+        drop(written.join());
         assert_eq!(String::from_utf8_lossy(&output.stdout), expected);
         assert!(output.status.success());
     }
