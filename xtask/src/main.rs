@@ -21,7 +21,8 @@ cargo xtask <task>
   bench [server]       time and memory against other agents, as a table: of a prompt, or of the server of the SDKs;
                        with --peers DIR it takes what npm installed in DIR instead of installing it again, with
                        --program FILE it measures that instead of building
-  bench runtimes       what Hangar costs beside the agents that it looks after
+  bench runtimes       what Hangar costs beside the agents that it looks after; `bench runtimes debug` finds faults
+                       without the long build, and its figures are no measure
 ";
 
 fn main() -> ExitCode {

@@ -38,6 +38,34 @@ pub struct Capabilities {
     pub own_log: bool,
 }
 
+impl Capabilities {
+    /// What agents that are a process per turn have in common: they go on with a session by its name, say that name early,
+    /// count what goes in, tell of their tools, and can be anywhere that a process can.
+    pub fn process_per_turn() -> Self {
+        Self {
+            streaming: false,
+            resume: true,
+            session_id_given: false,
+            session_id_early: true,
+            cost: false,
+            input_tokens: true,
+            effort_levels: Vec::new(),
+            budget_cap: false,
+            system_prompt: false,
+            model_discovery: false,
+            permission_callbacks: false,
+            steering: false,
+            tool_events: true,
+            prompt_by_stdin: true,
+            mcp_config: false,
+            tool_rules: false,
+            shared_process: false,
+            remote: true,
+            own_log: false,
+        }
+    }
+}
+
 /// All levels of effort that agents know, weakest first.
 pub const EFFORT_LEVELS: [&str; 7] = ["none", "minimal", "low", "medium", "high", "xhigh", "max"];
 

@@ -39,6 +39,19 @@ pub struct Invocation {
     pub stdin: Option<String>,
 }
 
+impl Invocation {
+    /// Arguments and what goes in. The program is found by whoever starts it.
+    pub(crate) fn new(args: Vec<String>, stdin: String) -> Self {
+        Self {
+            program: String::new(),
+            args: args.into_iter().map(Into::into).collect(),
+            env: Vec::new(),
+            without: Vec::new(),
+            stdin: Some(stdin),
+        }
+    }
+}
+
 /// Who hears what the agent says.
 pub(crate) trait Listener: Send {
     fn hear(&mut self, spoken: Vec<Spoken>) -> impl Future<Output = ()> + Send;

@@ -36,27 +36,17 @@ impl Default for Claude {
     }
 }
 
-pub(crate) fn capabilities() -> Capabilities {
+fn capabilities() -> Capabilities {
     Capabilities {
         streaming: true,
-        resume: true,
         session_id_given: true,
-        session_id_early: true,
         cost: true,
-        input_tokens: true,
         effort_levels: levels(&["low", "medium", "high", "xhigh", "max"]),
         budget_cap: true,
         system_prompt: true,
-        model_discovery: false,
-        permission_callbacks: false,
-        steering: false,
-        tool_events: true,
-        prompt_by_stdin: true,
         mcp_config: true,
         tool_rules: true,
-        shared_process: false,
-        remote: true,
-        own_log: false,
+        ..Capabilities::process_per_turn()
     }
 }
 
@@ -117,11 +107,8 @@ impl Adapter for Claude {
         }
         args.extend(order.extra.iter().cloned());
         Invocation {
-            program: String::new(),
-            args: args.into_iter().map(Into::into).collect(),
-            env: Vec::new(),
             without: SURROUNDING.map(str::to_owned).into(),
-            stdin: Some(turn.prompt.to_owned()),
+            ..Invocation::new(args, turn.prompt.to_owned())
         }
     }
 

@@ -23,25 +23,9 @@ impl Default for Codex {
             name: "codex".into(),
             label: "OpenAI Codex".into(),
             capabilities: Capabilities {
-                streaming: false,
-                resume: true,
-                session_id_given: false,
-                session_id_early: true,
-                cost: false,
-                input_tokens: true,
                 effort_levels: levels(&["minimal", "low", "medium", "high", "xhigh"]),
-                budget_cap: false,
-                system_prompt: false,
-                model_discovery: false,
-                permission_callbacks: false,
-                steering: false,
-                tool_events: true,
-                prompt_by_stdin: true,
                 mcp_config: true,
-                tool_rules: false,
-                shared_process: false,
-                remote: true,
-                own_log: false,
+                ..Capabilities::process_per_turn()
             },
             install: "npm install -g @openai/codex".into(),
             shell_tool: Some(ShellTool::new("exec_command", "cmd")),
@@ -84,13 +68,7 @@ impl Adapter for Codex {
             args.extend(["resume".to_owned(), id.to_owned()]);
         }
         args.push("-".to_owned());
-        Invocation {
-            program: String::new(),
-            args: args.into_iter().map(Into::into).collect(),
-            env: Vec::new(),
-            without: Vec::new(),
-            stdin: Some(with_system(turn.prompt, order, turn.agent_session.is_some())),
-        }
+        Invocation::new(args, with_system(turn.prompt, order, turn.agent_session.is_some()))
     }
 
     fn help(&self) -> &'static [&'static str] {

@@ -5,8 +5,8 @@ use std::path::PathBuf;
 use futures_util::future::BoxFuture;
 
 use super::copilot_usage as usage;
-use super::{levels, uuid_of, with_system};
-use crate::capabilities::Capabilities;
+use super::{uuid_of, with_system};
+use crate::capabilities::{Capabilities, EFFORT_LEVELS};
 use crate::cli_runtime::{Adapter, Keeper, Located, StandIn, Turn};
 use crate::host::Host;
 use crate::runtime::{Auth, Card, Model, Order, ShellTool, Stage};
@@ -41,24 +41,13 @@ impl Default for Copilot {
 fn capabilities() -> Capabilities {
     Capabilities {
         streaming: true,
-        resume: true,
         session_id_given: true,
         session_id_early: false,
-        cost: false,
-        input_tokens: true,
-        effort_levels: levels(&["none", "minimal", "low", "medium", "high", "xhigh", "max"]),
-        budget_cap: false,
-        system_prompt: false,
+        effort_levels: EFFORT_LEVELS.map(str::to_owned).into(),
         model_discovery: true,
-        permission_callbacks: false,
-        steering: false,
-        tool_events: true,
-        prompt_by_stdin: true,
         mcp_config: true,
         tool_rules: true,
-        shared_process: false,
-        remote: true,
-        own_log: false,
+        ..Capabilities::process_per_turn()
     }
 }
 
@@ -135,13 +124,7 @@ impl Adapter for Copilot {
             args.push("--allow-all".to_owned());
         }
         args.extend(order.extra.iter().cloned());
-        Invocation {
-            program: String::new(),
-            args: args.into_iter().map(Into::into).collect(),
-            env: Vec::new(),
-            without: Vec::new(),
-            stdin: Some(with_system(turn.prompt, order, turn.agent_session.is_some())),
-        }
+        Invocation::new(args, with_system(turn.prompt, order, turn.agent_session.is_some()))
     }
 
     fn translator(&self) -> Box<dyn Translator> {
