@@ -39,9 +39,9 @@ pub struct Capabilities {
 }
 
 impl Capabilities {
-    /// What agents that are a process per turn have in common: they go on with a session by its name, say that name early,
+    /// What agents in a process of their own have in common: they go on with a session by its name, say that name early,
     /// count what goes in, tell of their tools, and can be anywhere that a process can.
-    pub fn process_per_turn() -> Self {
+    pub fn in_a_process() -> Self {
         Self {
             streaming: false,
             resume: true,

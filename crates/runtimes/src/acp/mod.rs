@@ -62,24 +62,9 @@ impl AcpRuntime {
     pub fn new(name: &str, program: &str, args: Vec<String>, surroundings: Arc<Surroundings>) -> Self {
         let capabilities = Capabilities {
             streaming: true,
-            resume: true,
-            session_id_given: false,
-            session_id_early: true,
-            cost: false,
-            input_tokens: true,
-            effort_levels: Vec::new(),
-            budget_cap: false,
-            system_prompt: false,
-            model_discovery: false,
             permission_callbacks: true,
-            steering: false,
-            tool_events: true,
-            prompt_by_stdin: true,
-            mcp_config: false,
-            tool_rules: false,
             shared_process: true,
-            remote: true,
-            own_log: false,
+            ..Capabilities::in_a_process()
         };
         let card = Card {
             name: name.to_owned().into(),

@@ -46,7 +46,7 @@ fn capabilities() -> Capabilities {
         system_prompt: true,
         mcp_config: true,
         tool_rules: true,
-        ..Capabilities::process_per_turn()
+        ..Capabilities::in_a_process()
     }
 }
 

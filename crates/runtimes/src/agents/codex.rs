@@ -25,7 +25,7 @@ impl Default for Codex {
             capabilities: Capabilities {
                 effort_levels: levels(&["minimal", "low", "medium", "high", "xhigh"]),
                 mcp_config: true,
-                ..Capabilities::process_per_turn()
+                ..Capabilities::in_a_process()
             },
             install: "npm install -g @openai/codex".into(),
             shell_tool: Some(ShellTool::new("exec_command", "cmd")),

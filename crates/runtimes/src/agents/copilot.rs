@@ -47,7 +47,7 @@ fn capabilities() -> Capabilities {
         model_discovery: true,
         mcp_config: true,
         tool_rules: true,
-        ..Capabilities::process_per_turn()
+        ..Capabilities::in_a_process()
     }
 }
 

@@ -16,7 +16,7 @@ impl Default for Opencode {
         Self(Card {
             name: "opencode".into(),
             label: "opencode".into(),
-            capabilities: Capabilities { cost: true, ..Capabilities::process_per_turn() },
+            capabilities: Capabilities { cost: true, ..Capabilities::in_a_process() },
             install: "npm install -g opencode-ai".into(),
             shell_tool: Some(ShellTool::new("bash", "command")),
         })
