@@ -24,7 +24,8 @@ cargo xtask <task>
                        with --peers DIR it takes what npm installed in DIR instead of installing it again, with
                        --program FILE it measures that instead of building
   bench portal         the portal at rest, with a thousand sessions, and with two hundred readers
-  bench runtimes       what Hangar costs beside the agents that it looks after
+  bench runtimes       what Hangar costs beside the agents that it looks after; `bench runtimes debug` finds faults
+                       without the long build, and its figures are no measure
 ";
 
 fn main() -> ExitCode {
@@ -35,7 +36,8 @@ fn main() -> ExitCode {
         ["test"] => test::run(),
         ["web"] => web::build(),
         ["tidy"] => tidy::run(),
-        ["bench", "runtimes"] => bench::runtimes::run(),
+        ["bench", "runtimes"] => bench::runtimes::run(false),
+        ["bench", "runtimes", "debug"] => bench::runtimes::run(true),
         ["bench", rest @ ..] => bench::run(rest),
         ["measure", rest @ ..] => bench::measure::run_inside(rest),
         [] | ["help" | "--help" | "-h"] => {
