@@ -303,6 +303,9 @@ impl Driver {
     /// Waits for the next thing to happen and takes it. Returns false when the command channel is closed and nothing is
     /// under way.
     pub async fn turn(&mut self) -> Result<bool, LogError> {
+        if let Some(kept) = self.host.log.settle() {
+            kept.await?;
+        }
         let next = tokio::select! {
             // Commands first: an abort must not wait behind a flood of pieces.
             biased;
@@ -373,7 +376,11 @@ impl Driver {
         };
         // A tool that does not stop in time loses its future here, and with it its children.
         let _ = tokio::time::timeout(CLOSING_GRACE, stopped).await;
-        self.host.log.sync()
+        self.host.log.sync()?;
+        match self.host.log.settle() {
+            Some(kept) => kept.await,
+            None => Ok(()),
+        }
     }
 
     fn record(&mut self, lane: LaneId, bodies: Vec<Body>) -> Result<(), LogError> {
@@ -460,7 +467,15 @@ impl Driver {
                 };
                 self.calls.push(stream::once(wait).take_until(stop.cancelled_owned()).boxed());
             }
-            Effect::Inspect(calls) => return here(Input::Inspected(self.inspect(calls))),
+            Effect::Inspect(calls) => {
+                let stop = lane.tools.clone();
+                match self.inspect(calls) {
+                    Inspected::Now(inspections) => return here(Input::Inspected(inspections)),
+                    Inspected::Later(inspections) => self.work.push(Box::pin(async move {
+                        (id, stop.run_until_cancelled(inspections).await.map(Input::Inspected))
+                    })),
+                }
+            }
             Effect::RunTool(name, input) => self.run_tool(id, &name, input),
             Effect::CancelTools => {
                 renew(&mut lane.tools);
@@ -518,17 +533,29 @@ impl Driver {
         Ok(Vec::new())
     }
 
-    fn inspect(&self, calls: Vec<(String, ToolInput)>) -> Vec<Inspection> {
-        calls
-            .into_iter()
-            .map(|(name, input)| Inspection {
-                access: match self.host.tools.find(&name) {
-                    Some(tool) => tool.inspect(&input),
-                    None => Err(ToolOutcome::failure(format!("Tool '{name}' is not there."))),
-                },
-                call_id: input.call_id,
-            })
-            .collect()
+    fn inspect(&self, calls: Vec<(String, ToolInput)>) -> Inspected {
+        let mut now = Vec::with_capacity(calls.len());
+        let mut later: Vec<BoxFuture<'static, Inspection>> = Vec::new();
+        for (name, input) in calls {
+            let call_id = input.call_id.clone();
+            let tool = self.host.tools.find(&name);
+            if let Some(access) = tool.and_then(|tool| tool.inspect_apart(&input)) {
+                later.push(Box::pin(async move { Inspection { access: access.await, call_id } }));
+                continue;
+            }
+            let access = match tool {
+                Some(tool) => tool.inspect(&input),
+                None => Err(ToolOutcome::failure(format!("Tool '{name}' is not there."))),
+            };
+            now.push(Inspection { access, call_id });
+        }
+        if later.is_empty() {
+            return Inspected::Now(now);
+        }
+        Inspected::Later(Box::pin(async move {
+            now.extend(futures_util::future::join_all(later).await);
+            now
+        }))
     }
 
     fn run_tool(&mut self, id: LaneId, name: &str, input: ToolInput) {
@@ -547,6 +574,12 @@ impl Driver {
         };
         self.work.push(Box::pin(async move { (id, Some(Input::ToolDone { call_id, outcome: run.await })) }));
     }
+}
+
+/// What calls would touch: known, or found out by waiting.
+enum Inspected {
+    Now(Vec<Inspection>),
+    Later(BoxFuture<'static, Vec<Inspection>>),
 }
 
 /// What the driver takes next.

@@ -8,6 +8,7 @@ mod compose;
 mod custom;
 mod exit;
 mod headless;
+mod home;
 mod jobs;
 mod just_in_time;
 mod logging;

@@ -77,6 +77,8 @@ pub(crate) fn of_run<'a>(
         },
         customs: customs(args),
         mcp: Some(servers(args)),
+        away: None,
+        large_output: None,
     })
 }
 

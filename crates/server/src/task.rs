@@ -24,7 +24,7 @@ use tokio::time::Instant;
 
 use crate::audience::Audience;
 use crate::commands::CommandQueue;
-use crate::opener::{Background, Mcp, Opened, Todos};
+use crate::opener::{Background, Mcp, Opened, Todos, ToolGuard};
 use crate::spec::SessionSpec;
 use crate::system;
 
@@ -47,6 +47,7 @@ pub(crate) struct SessionTask {
     client_commands: Vec<ClientCommand>,
     background: Box<dyn Background>,
     todos: Arc<dyn Todos>,
+    guard: ToolGuard,
     /// How long the session may rest before it is closed.
     idle_timeout: Option<Duration>,
     /// Set when the session is to end, with what went wrong if something did.
@@ -89,6 +90,7 @@ impl SessionTask {
             client_commands: Vec::new(),
             background: opened.background,
             todos: opened.todos,
+            guard: opened.guard,
             idle_timeout,
             ending: None,
             clashes: Vec::new(),
@@ -162,6 +164,7 @@ impl SessionTask {
         self.driver = opened.driver;
         self.builtin = opened.tools;
         self.todos = opened.todos;
+        self.guard = opened.guard;
         self.environment = opened.environment;
         self.instructions = opened.instructions;
         self.skills = opened.skills;
@@ -291,7 +294,7 @@ impl SessionTask {
                 }
                 let known = external.iter().any(|known| known.spec().name == name);
                 if !known && filter.admits(ToolSource::Custom, &name) {
-                    external.push(Arc::clone(&tool.tool));
+                    external.push((self.guard)(Arc::clone(&tool.tool)));
                 }
             }
         }

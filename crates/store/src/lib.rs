@@ -32,6 +32,7 @@
 //! database beside the files would buy little and could disagree with them.
 
 mod append;
+pub mod away;
 mod backwards;
 pub mod checkpoints;
 mod disk;

@@ -21,6 +21,7 @@ use serde_json::{Map, Value};
 use tokio::sync::mpsc;
 
 pub(crate) use github::GitHubServer;
+pub(crate) use guard::fitted;
 pub(crate) use sampler::ProviderSampler;
 
 use crate::output::remark;

@@ -11,6 +11,7 @@ use serde_json::{Value, json};
 use super::history::take_back;
 use super::sessions::events;
 use super::{Call, Failure, Method, Reply};
+use crate::place::Place;
 
 pub(super) const METHODS: &[Method] = &[
     Method { name: "session.history.listRewindPoints", run: |call| Box::pin(list(call)) },
@@ -23,7 +24,7 @@ struct Past {
     tracked: bool,
     idle: bool,
     events: Vec<Event>,
-    snapshots: Snapshots,
+    snapshots: Option<Snapshots>,
     changes: Vec<FileChange>,
 }
 
@@ -33,14 +34,18 @@ impl Past {
         let (idle, wanted) = live
             .ask(|task| (task.session().is_idle(), task.spec.enable_file_change_tracking.unwrap_or(false)))
             .await?;
-        let snapshots = Snapshots::new(&live.dir);
-        let changes = snapshots.changes().map_err(|error| {
+        let snapshots = match &live.place {
+            Place::Here(dir) => Some(Snapshots::new(dir)),
+            // What a client keeps is not for us to restore.
+            Place::Client(_) => None,
+        };
+        let changes = snapshots.as_ref().map_or(Ok(Vec::new()), Snapshots::changes).map_err(|error| {
             Failure::new(format!("reading the snapshots of session {}: {error}", live.id))
         })?;
         Ok(Self {
-            tracked: wanted || snapshots.exist(),
+            tracked: snapshots.as_ref().is_some_and(|snapshots| wanted || snapshots.exist()),
             idle,
-            events: events(call, &live.id)?,
+            events: events(call, &live.id).await?,
             snapshots,
             changes,
         })
@@ -174,9 +179,9 @@ async fn rewind(call: Call) -> Result<Reply, Failure> {
         return Reply::of(json!({ "outcome": outcome, "restoredFiles": [], "skippedFiles": [] }));
     }
     let mut result = json!({ "outcome": "success", "restoredFiles": [], "skippedFiles": [] });
-    if files {
+    if let Some(snapshots) = past.snapshots.as_ref().filter(|_| files) {
         let changes = past.changes_between(at, past.events.len());
-        match restore(&past.snapshots, &changes) {
+        match restore(snapshots, &changes) {
             Ok(restored) => {
                 let skipped = restored.skipped.iter();
                 let skipped: Vec<Value> =

@@ -1,9 +1,10 @@
 //! All sessions: lists, facts about one, the latest, the one in the foreground.
 
-use hangar_agent::log::{Seq, SessionLog};
+use hangar_agent::log::{LogError, Seq, SessionLog};
 use hangar_agent::session::state::project;
 use hangar_protocol::Event;
 use hangar_protocol::data::WorkingDirectory;
+use hangar_store::away::{self, AwaySession};
 use hangar_store::{Filter, SessionId, SessionMeta, SessionName, SessionSummary};
 use serde::Deserialize;
 use serde_json::{Value, json};
@@ -90,9 +91,16 @@ async fn set_foreground() -> Result<Reply, Failure> {
 }
 
 /// The events of a session that still count.
-pub(super) fn events(call: &Call, id: &SessionId) -> Result<Vec<Event>, Failure> {
-    let events: Result<Vec<Event>, _> = call.hub.config().store.read(id)?.collect();
-    Ok(project(events?))
+pub(super) async fn events(call: &Call, id: &SessionId) -> Result<Vec<Event>, Failure> {
+    let home = match call.hub.live(id.as_str()) {
+        Ok(live) => live.place.home(),
+        Err(_) => call.client.home(id),
+    };
+    let events = match home {
+        Some(home) => away::events(&home).await.map_err(Failure::from_files)?,
+        None => call.hub.config().store.read(id)?.collect::<Result<_, _>>()?,
+    };
+    Ok(project(events))
 }
 
 /// A new session with the history of another, up to an event that is not part of it any more.
@@ -114,7 +122,7 @@ async fn fork(call: Call) -> Result<Reply, Failure> {
         // What is under way is on record before the record is copied.
         live.ask(|_| ()).await?;
     }
-    let mut kept = events(&call, &source).map_err(|_| missing())?;
+    let mut kept = events(&call, &source).await.map_err(|_| missing())?;
     if let Some(boundary) = &params.to_event_id {
         let at = kept.iter().position(|event| event.id().0 == *boundary);
         kept.truncate(at.ok_or_else(|| Failure::new(format!("Event {boundary} not found in the session")))?);
@@ -135,8 +143,17 @@ async fn fork(call: Call) -> Result<Reply, Failure> {
     meta.name =
         params.name.clone().map(SessionName::Given).or_else(|| known.and_then(|session| session.meta.name));
     let name = meta.name.as_ref().map(|name| name.as_str().to_owned());
-    let mut log = store.create(&id, meta)?;
-    log.append(Seq(0), &kept).map_err(|error| Failure::new(error.to_string()))?;
+    let unwritten = |error: LogError| Failure::new(error.to_string());
+    match call.client.home(&id) {
+        None => drop(store.create(&id, meta)?.append(Seq(0), &kept).map_err(unwritten)?),
+        Some(home) => {
+            let mut log = AwaySession::create(id.clone(), home, meta).map_err(unwritten)?;
+            log.append(Seq(0), &kept).map_err(unwritten)?;
+            if let Some(written) = log.settle() {
+                written.await.map_err(unwritten)?;
+            }
+        }
+    }
     let mut result = json!({ "sessionId": id.as_str() });
     if let Some(name) = name {
         result["name"] = json!(name);
