@@ -4,6 +4,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use anyhow::{Context, Result, bail};
+use hangar_agent::agents::AgentSource;
 use hangar_agent::driver::{Discovery, Driver, EventSink, Hooks, Host};
 use hangar_agent::entropy::Entropy;
 use hangar_agent::features::Features;
@@ -209,6 +210,11 @@ pub(crate) fn session(settings: &Settings, mut plan: Plan<'_>) -> Result<Compose
     let (tools, disabled_tools) = visible(&builtin, &plan.filter);
 
     let fitting = spill(settings, &log, plan.large_output.as_ref(), &redactor)?;
+    if let Some(wanted) = &mut plan.mcp {
+        wanted.for_agents = plan.agents.custom.iter().any(|agent| !agent.mcp_servers.is_empty());
+        // The session has what the agent has whose role it plays.
+        wanted.client.extend(cast.iter().flat_map(|agent| agent.mcp_servers.clone()));
+    }
     let mcp = match &plan.mcp {
         None => None,
         Some(wanted) => mcp::open(
@@ -239,6 +245,7 @@ pub(crate) fn session(settings: &Settings, mut plan: Plan<'_>) -> Result<Compose
         tools: tools.names().map(str::to_owned).collect(),
     };
     let custom = instructions.as_ref().map(Instructions::render).unwrap_or_default();
+    plan.agents.custom.iter_mut().for_each(|agent| skills.brief(agent));
     let crew = plan.agents.crew(settings, &environment, &custom)?;
     let confinement =
         sandbox.map(|ready| Confinement { writable: ready.policy.writable, denied: ready.policy.denied });
@@ -318,7 +325,10 @@ pub(crate) fn session(settings: &Settings, mut plan: Plan<'_>) -> Result<Compose
         entropy: Entropy::seeded(uuid::Uuid::new_v4().as_u128()),
         retry_scale,
     };
-    let driver = Driver::new(Session::new(state, config), host, commands);
+    let mut driver = Driver::new(Session::new(state, config), host, commands);
+    if let Some((servers, _)) = &mcp {
+        driver.set_outfitter(Some(Arc::new(servers.clone())));
+    }
     let instructions = custom;
     Ok(Composed {
         driver,
@@ -344,7 +354,19 @@ fn add_file_agents(
     cwd: &Path,
     repository: Option<&Repository>,
 ) -> Vec<String> {
-    let (mut found, warnings) = custom::agents(settings, &plan.customs, cwd, repository);
+    let (mut found, mut warnings) = custom::agents(settings, &plan.customs, cwd, repository);
+    let project = repository.map_or(cwd, |repository| repository.root.as_path());
+    let trusted = |wanted: &Servers| mcp::may_configure(settings, wanted.trust, project);
+    for agent in found.iter_mut().filter(|agent| !agent.mcp_servers.is_empty()) {
+        let theirs = matches!(&agent.source, AgentSource::File(path) if path.starts_with(project));
+        if theirs && !plan.mcp.as_ref().is_some_and(trusted) {
+            agent.mcp_servers.clear();
+            warnings.push(format!(
+                "The MCP servers of the agent `{}` are not started: the project is not trusted.",
+                agent.name
+            ));
+        }
+    }
     // Of two with one name the first that was found counts, and here the last.
     found.reverse();
     plan.agents.custom.splice(0..0, found);

@@ -115,6 +115,7 @@ pub(crate) fn servers(args: &RunArgs) -> Servers {
         disabled: silent.disable_mcp_server.clone(),
         enabled: named.enable_mcp_server.clone(),
         github: Some(github).filter(|_| wants_github && !silent.disable_builtin_mcps),
+        for_agents: false,
     }
 }
 

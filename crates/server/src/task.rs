@@ -6,7 +6,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use hangar_agent::agents::crew::Crew;
-use hangar_agent::agents::{AgentSource, builtin};
+use hangar_agent::agents::outfit::Outfitter;
+use hangar_agent::agents::{AgentDefinition, AgentSource, builtin};
 use hangar_agent::driver::Driver;
 use hangar_agent::log::LogError;
 use hangar_agent::permissions::Policy;
@@ -185,6 +186,7 @@ impl SessionTask {
     pub(crate) fn set_mcp(&mut self, mcp: Option<Mcp>) {
         let (host, news) = mcp.unzip();
         self.news = news;
+        self.driver.set_outfitter(host.clone().map(|host| Arc::new(host) as Arc<dyn Outfitter>));
         if let Some(old) = std::mem::replace(&mut self.mcp, host) {
             tokio::spawn(async move { old.shutdown().await });
         }
@@ -341,7 +343,12 @@ impl SessionTask {
         let excluded = self.spec.excluded_builtin_agents.as_deref().unwrap_or_default();
         let builtin = builtin::definitions().into_iter().filter(|agent| !excluded.contains(&agent.name));
         let files = crew.definitions.iter().filter(|agent| matches!(agent.source, AgentSource::File(_)));
-        let definitions = builtin.chain(files.cloned()).chain(self.spec.agents()).collect();
+        let skills = Arc::clone(&self.skills);
+        let brief = |mut agent: AgentDefinition| {
+            skills.brief(&mut agent);
+            agent
+        };
+        let definitions = builtin.chain(files.cloned()).chain(self.spec.agents()).map(brief).collect();
         let crew = Crew { definitions, instructions: self.instructions.clone(), ..crew.clone() };
         self.driver.session_mut().set_crew(Some(Arc::new(crew)));
     }

@@ -87,7 +87,7 @@ impl Spill {
         if let Files::Client(files) = &self.files {
             // Whether a name is free cannot be known without waiting; this one is no other process's and used once.
             let (number, process) = (NEXT.fetch_add(1, Ordering::Relaxed), std::process::id());
-            let path = self.dir.join(format!("{number}-{process:x}-copilot-tool-output-{stem}.txt"));
+            let path = self.dir.join(format!("{process}{number:06}-copilot-tool-output-{stem}.txt"));
             let write = FileRequest::Write {
                 path: path.to_string_lossy().into_owned(),
                 content: text.to_owned(),

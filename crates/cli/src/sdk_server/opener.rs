@@ -329,6 +329,7 @@ fn servers(args: &RunArgs, spec: &SessionSpec) -> Servers {
         plugin_dirs: spec.plugin_directories.clone().unwrap_or_default(),
         disabled,
         github: github.map(|config| serde_json::from_value(config).unwrap_or_default()),
+        for_agents: spec.agents().iter().any(|agent| !agent.mcp_servers.is_empty()),
         ..flags
     }
 }

@@ -99,8 +99,8 @@ async fn select(call: Call) -> Result<Reply, Failure> {
         name: String,
     }
     let params: Params = call.params()?;
-    let selected = call
-        .live()?
+    let live = call.live()?;
+    let (selected, agent, servers) = live
         .ask(move |task| {
             let found =
                 crew(task).and_then(|crew| crew.find(&params.name)).filter(|agent| agent.user_invocable);
@@ -108,9 +108,13 @@ async fn select(call: Call) -> Result<Reply, Failure> {
                 return Err(Failure::new(format!("Agent not found: {}", params.name)));
             };
             task.command(Command::SelectAgent(Some(agent.name.clone())));
-            Ok(describe(&agent))
+            Ok((describe(&agent), agent, task.mcp().cloned()))
         })
         .await??;
+    if let Some(servers) = servers {
+        // The session has what the agent has whose role it plays. A server that fails says so by its status.
+        servers.adopt(&agent).await;
+    }
     Reply::of(json!({ "agent": selected }))
 }
 
