@@ -39,6 +39,7 @@ mod disk;
 mod error;
 mod export;
 mod follow;
+pub mod fork;
 mod id;
 mod lines;
 mod list;

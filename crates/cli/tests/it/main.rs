@@ -21,6 +21,7 @@ mod sdk;
 mod sdk_discovery;
 mod sdk_methods;
 mod secrets;
+mod session_fs;
 mod sessions;
 mod telemetry;
 

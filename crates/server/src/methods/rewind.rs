@@ -1,9 +1,7 @@
 //! Going back: to which prompts a session can be rewound, what that would do to files, and doing it.
 
-use std::collections::HashSet;
-
 use hangar_protocol::{Body, Event};
-use hangar_store::rewind::{NetChange, net_changes, restore};
+use hangar_store::rewind::{NetChange, changes_of, points, restore};
 use hangar_store::snapshots::{FileChange, Snapshots, Version};
 use serde::Deserialize;
 use serde_json::{Value, json};
@@ -53,30 +51,12 @@ impl Past {
 
     /// What was done to files from an event on; with an end, up to there.
     fn changes_between(&self, from: usize, to: usize) -> Vec<NetChange> {
-        let calls: HashSet<&str> = self.events[from..to]
-            .iter()
-            .filter_map(|event| match event.body() {
-                Body::ToolStart(start) => Some(start.tool_call_id.as_str()),
-                _ => None,
-            })
-            .collect();
-        net_changes(&self.changes, |call| calls.contains(call))
+        changes_of(&self.changes, &self.events[from..to])
     }
 
     fn position(&self, event_id: &str) -> Result<usize, Failure> {
         let at = self.events.iter().position(|event| event.id().0 == event_id);
         at.ok_or_else(|| Failure::new(format!("Event {event_id} not found")))
-    }
-
-    /// Prompts of the session itself: those that a person could go back to.
-    fn points(&self) -> Vec<usize> {
-        let is_point = |event: &Event| match event.body() {
-            Body::UserMessage(message) if event.agent_id().is_none() => {
-                message.source.is_none() || message.is_autopilot_continuation == Some(true)
-            }
-            _ => false,
-        };
-        (0..self.events.len()).filter(|index| is_point(&self.events[*index])).collect()
     }
 }
 
@@ -93,7 +73,7 @@ async fn list(call: Call) -> Result<Reply, Failure> {
             "points": [],
         }));
     }
-    let positions = past.points();
+    let positions = points(&past.events);
     let points: Vec<Value> = positions
         .iter()
         .enumerate()
