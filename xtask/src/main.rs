@@ -21,6 +21,7 @@ cargo xtask <task>
   bench [server]       time and memory against other agents, as a table: of a prompt, or of the server of the SDKs;
                        with --peers DIR it takes what npm installed in DIR instead of installing it again, with
                        --program FILE it measures that instead of building
+  bench harness        what hooks, unused MCP servers and many sub-agents cost
   bench runtimes       what Hangar costs beside the agents that it looks after
 ";
 

@@ -75,6 +75,8 @@ pub(crate) enum Lifecycle {
 pub(crate) struct Live {
     pub(crate) id: SessionId,
     pub(crate) place: Place,
+    /// Where it is listed: with the others, unless the client named a folder for it.
+    pub(crate) store: Store,
     pub(crate) audience: Arc<Audience>,
     pub(crate) pending: Arc<PendingCalls>,
     /// Commands that a client carries out.
@@ -198,6 +200,11 @@ impl Hub {
         }
     }
 
+    /// Where the sessions of a specification are.
+    pub(crate) fn store_of(&self, spec: &SessionSpec) -> Store {
+        spec.config_dir.as_ref().map_or_else(|| self.config.store.clone(), |dir| Store::new(dir))
+    }
+
     /// The folder that holds everything the server keeps.
     pub(crate) fn home(&self) -> PathBuf {
         let root = self.config.store.root();
@@ -252,9 +259,10 @@ impl Hub {
             return Err(Failure::new(format!("{MAX_SESSIONS} sessions are open already")));
         }
         let away = away(client, &id).await?;
+        let store = self.store_of(&spec);
         let place = match &away {
             Some(away) => Place::Client(away.home.clone()),
-            None => Place::Here(self.config.store.session_dir(&id)),
+            None => Place::Here(store.session_dir(&id)),
         };
         let audience = Arc::new(Audience::new(id.as_str(), self));
         let pending = Arc::new(PendingCalls::default());
@@ -270,6 +278,7 @@ impl Hub {
         let (jobs, queue) = mpsc::channel(JOBS);
         let live = Arc::new(Live {
             place,
+            store,
             id,
             audience: Arc::clone(&audience),
             pending,

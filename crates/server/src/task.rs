@@ -53,6 +53,8 @@ pub(crate) struct SessionTask {
     idle_timeout: Option<Duration>,
     /// Set when the session is to end, with what went wrong if something did.
     ending: Option<Option<String>>,
+    /// What clients have agents say instead of what their descriptions do, by name.
+    agent_prompts: BTreeMap<String, String>,
     /// Tools of clients that may not have the name they have.
     pub(crate) clashes: Vec<String>,
     orphaned: Option<Instant>,
@@ -95,6 +97,7 @@ impl SessionTask {
             idle_timeout,
             ending: None,
             clashes: Vec::new(),
+            agent_prompts: BTreeMap::new(),
             orphaned: None,
             elicitations: false,
             commands: CommandQueue::default(),
@@ -337,6 +340,12 @@ impl SessionTask {
         }
     }
 
+    /// Gives an agent another prompt than its description has.
+    pub(crate) fn set_agent_prompt(&mut self, agent: String, prompt: String) {
+        self.agent_prompts.insert(agent, prompt);
+        self.settle_crew();
+    }
+
     /// Takes over the agents that the specification names now. Those of files stay.
     fn settle_crew(&mut self) {
         let Some(crew) = self.session().config().crew.as_deref() else { return };
@@ -346,6 +355,9 @@ impl SessionTask {
         let skills = Arc::clone(&self.skills);
         let brief = |mut agent: AgentDefinition| {
             skills.brief(&mut agent);
+            if let Some(prompt) = self.agent_prompts.get(&agent.name) {
+                agent.prompt.clone_from(prompt);
+            }
             agent
         };
         let definitions = builtin.chain(files.cloned()).chain(self.spec.agents()).map(brief).collect();

@@ -4,6 +4,7 @@
 
 mod big_log;
 mod contender;
+mod harness;
 pub(crate) mod measure;
 mod rpc;
 pub(crate) mod runtimes;
@@ -38,11 +39,20 @@ struct Subjects {
     program: Option<PathBuf>,
 }
 
-/// `bench [server] [--peers DIR] [--program FILE]`
+/// What is measured.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Subject {
+    Prompts,
+    Server,
+    Harness,
+}
+
+/// `bench [server|harness] [--peers DIR] [--program FILE]`
 pub(crate) fn run(args: &[&str]) -> Result<()> {
-    let (is_server, mut flags) = match args {
-        ["server", flags @ ..] => (true, flags),
-        flags => (false, flags),
+    let (subject, mut flags) = match args {
+        ["server", flags @ ..] => (Subject::Server, flags),
+        ["harness", flags @ ..] => (Subject::Harness, flags),
+        flags => (Subject::Prompts, flags),
     };
     let mut subjects = Subjects::default();
     while let [flag, value, rest @ ..] = flags {
@@ -58,8 +68,11 @@ pub(crate) fn run(args: &[&str]) -> Result<()> {
     }
     let cache = root().join("target/bench");
     let program = subjects.program()?;
-    let peers = subjects.peers(&cache);
-    if is_server { server::run(&program, &peers, &cache) } else { run_prompts(program, &peers, &cache) }
+    match subject {
+        Subject::Harness => harness::run(&program, &cache),
+        Subject::Server => server::run(&program, &subjects.peers(&cache), &cache),
+        Subject::Prompts => run_prompts(program, &subjects.peers(&cache), &cache),
+    }
 }
 
 impl Subjects {

@@ -49,7 +49,7 @@ pub(crate) enum McpCommand {
 pub(crate) struct AddArgs {
     name: String,
     /// The address of a remote server, or the command of a local one
-    #[arg(value_name = "URL-OR-COMMAND", trailing_var_arg = true)]
+    #[arg(value_name = "URL-OR-COMMAND")]
     target: Vec<String>,
     #[arg(long, value_enum, default_value = "stdio")]
     transport: Transport,

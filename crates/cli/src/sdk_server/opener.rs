@@ -70,6 +70,10 @@ impl Opener {
         {
             settings = settings.with_var("COPILOT_GITHUB_TOKEN", &account.token);
         }
+        if let Some(dir) = &spec.config_dir {
+            // What is configured there and what is kept there belong together, as in any other home.
+            settings.home.clone_from(dir);
+        }
         settings
     }
 

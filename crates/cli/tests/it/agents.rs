@@ -157,8 +157,7 @@ fn an_agent_has_its_own_servers_and_skills_while_it_runs_and_nobody_else_does() 
         .collect();
     assert_eq!(statuses, ["pending", "connected", "stopped"]);
     let started = std::fs::read_to_string(scratch.root().join("starts")).expect("it was started");
-    let server = Witness::of(started.trim().parse().expect("a process id"));
-    assert!(server.is_gone_within(Duration::from_secs(10)), "the server lives on");
+    assert!(!std::path::Path::new("/proc").join(started.trim()).exists(), "the server lives on");
 }
 
 #[test]

@@ -114,7 +114,7 @@ fn keeper(files: &Shared) -> Keeper {
 }
 
 fn connect(scratch: &Scratch, model: &ModelServer, files: &Shared, tables: bool) -> Client {
-    let mut client = Client::start(scratch, model);
+    let mut client = Client::start_with(scratch, model, &["--allow-all-tools"]);
     client.keep(keeper(files));
     let provider = json!({
         "initialCwd": scratch.work(), "sessionStatePath": ROOT, "conventions": "posix",

@@ -16,6 +16,7 @@ pub(super) const METHODS: &[Method] = &[
     Method { name: "session.agent.reload", run: |call| Box::pin(reload(call)) },
     Method { name: "session.agent.getCurrent", run: |call| Box::pin(current(call)) },
     Method { name: "session.agent.select", run: |call| Box::pin(select(call)) },
+    Method { name: "session.agent.setPrompt", run: |call| Box::pin(set_prompt(call)) },
     Method { name: "session.agent.deselect", run: |call| Box::pin(deselect(call)) },
     Method { name: "session.fleet.start", run: |call| Box::pin(start_fleet(call)) },
 ];
@@ -116,6 +117,29 @@ async fn select(call: Call) -> Result<Reply, Failure> {
         servers.adopt(&agent).await;
     }
     Reply::of(json!({ "agent": selected }))
+}
+
+/// Gives an agent other words, for as long as the session lives here.
+async fn set_prompt(call: Call) -> Result<Reply, Failure> {
+    #[derive(Deserialize)]
+    struct Params {
+        id: String,
+        prompt: String,
+    }
+    let Params { id, prompt } = call.params()?;
+    call.live()?
+        .ask(move |task| {
+            let Some(agent) = crew(task).and_then(|crew| crew.find(&id)) else {
+                return Err(Failure::new(format!("Agent not found: {id}")));
+            };
+            if !agent.has_role() {
+                return Err(Failure::new(format!("the agent {id} has no prompt of its own to replace")));
+            }
+            task.set_agent_prompt(id, prompt);
+            Ok(())
+        })
+        .await??;
+    Reply::null()
 }
 
 async fn deselect(call: Call) -> Result<Reply, Failure> {

@@ -39,7 +39,7 @@ async fn describe(call: &Call) -> Result<Value, Failure> {
             (task.cwd(), state.mode, state.model.clone(), task.spec.client_name.clone())
         })
         .await?;
-    let sessions = call.hub.config().store.list(&Filter::default())?;
+    let sessions = live.store.list(&Filter::default())?;
     let listed = sessions.into_iter().find(|session| session.id == live.id).map(|session| session.meta);
     let meta = match listed {
         Some(meta) => Some(meta),

@@ -62,7 +62,7 @@ async fn resume(call: Call) -> Result<Reply, Failure> {
         return Err(Failure::Params("missing field `sessionId`".to_owned()));
     };
     let id = parse_id(id).map_err(|_| Failure::new(format!("Session not found: {id}")))?;
-    if call.hub.live(id.as_str()).is_err() && !is_kept(&call, &id).await? {
+    if call.hub.live(id.as_str()).is_err() && !is_kept(&call, &id, &spec).await? {
         return Err(Failure::new(format!("Session not found: {id}")));
     }
     let entered = call.hub.enter(id, spec.clone(), &call.client).await?;
@@ -70,10 +70,10 @@ async fn resume(call: Call) -> Result<Reply, Failure> {
 }
 
 /// Whether the store has a session, or the client if that keeps the files.
-async fn is_kept(call: &Call, id: &SessionId) -> Result<bool, Failure> {
+async fn is_kept(call: &Call, id: &SessionId, spec: &SessionSpec) -> Result<bool, Failure> {
     match call.client.home(id) {
         Some(home) => Ok(Kept::load(&home).await.map_err(Failure::from_files)?.is_some()),
-        None => Ok(call.hub.config().store.contains(id)),
+        None => Ok(call.hub.store_of(spec).contains(id)),
     }
 }
 
@@ -312,7 +312,9 @@ async fn leave(call: Call) -> Result<Reply, Failure> {
 async fn delete(call: Call) -> Result<Reply, Failure> {
     let SessionParams { session_id } = call.params()?;
     let Ok(id) = parse_id(&session_id) else { return Reply::unsuccessful("Session not found") };
+    let mut store = call.hub.config().store.clone();
     if let Ok(live) = call.hub.live(&session_id) {
+        store = live.store.clone();
         live.close().await;
     }
     if let Some(home) = call.client.home(&id) {
@@ -323,7 +325,7 @@ async fn delete(call: Call) -> Result<Reply, Failure> {
         call.hub.announce(Lifecycle::Deleted, &session_id);
         return Reply::success();
     }
-    match call.hub.config().store.delete(&id) {
+    match store.delete(&id) {
         Ok(()) => {
             call.hub.announce(Lifecycle::Deleted, &session_id);
             Reply::success()

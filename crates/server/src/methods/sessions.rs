@@ -92,13 +92,13 @@ async fn set_foreground() -> Result<Reply, Failure> {
 
 /// The events of a session that still count.
 pub(super) async fn events(call: &Call, id: &SessionId) -> Result<Vec<Event>, Failure> {
-    let home = match call.hub.live(id.as_str()) {
-        Ok(live) => live.place.home(),
-        Err(_) => call.client.home(id),
+    let (home, store) = match call.hub.live(id.as_str()) {
+        Ok(live) => (live.place.home(), live.store.clone()),
+        Err(_) => (call.client.home(id), call.hub.config().store.clone()),
     };
     let events = match home {
         Some(home) => away::events(&home).await.map_err(Failure::from_files)?,
-        None => call.hub.config().store.read(id)?.collect::<Result<_, _>>()?,
+        None => store.read(id)?.collect::<Result<_, _>>()?,
     };
     Ok(project(events))
 }
