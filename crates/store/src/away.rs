@@ -288,3 +288,121 @@ impl SessionLog for AwaySession {
         self.save_meta()
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeMap;
+    use std::sync::{Arc, Mutex};
+
+    use hangar_files::{Conventions, FileKeeper, FileReply};
+    use hangar_protocol::Body;
+    use hangar_protocol::data::{SessionInfo, WorkingDirectory};
+
+    use super::*;
+
+    #[derive(Default)]
+    struct Files(Mutex<BTreeMap<String, String>>);
+
+    impl FileKeeper for Files {
+        fn ask(&self, request: FileRequest) -> BoxFuture<'static, Result<FileReply, FileError>> {
+            let mut files = self.0.lock().unwrap();
+            let reply = match request {
+                FileRequest::Read { path } => {
+                    files.get(&path).cloned().map(FileReply::Text).ok_or(FileError::Missing)
+                }
+                FileRequest::Write { path, content, .. } => {
+                    files.insert(path, content);
+                    Ok(FileReply::Done)
+                }
+                FileRequest::Append { path, content } => {
+                    files.entry(path).or_default().push_str(&content);
+                    Ok(FileReply::Done)
+                }
+                FileRequest::Rename { from, to } => {
+                    let content = files.remove(&from).unwrap();
+                    files.insert(to, content);
+                    Ok(FileReply::Done)
+                }
+                FileRequest::Remove { path, .. } => {
+                    files.remove(&path);
+                    Ok(FileReply::Done)
+                }
+                _ => Ok(FileReply::Done),
+            };
+            Box::pin(std::future::ready(reply))
+        }
+    }
+
+    fn home(files: &Arc<Files>) -> ClientHome {
+        let keeper = Arc::clone(files) as Arc<dyn FileKeeper>;
+        ClientHome::new(keeper, "/s", Conventions::Posix, false, "/w")
+    }
+
+    fn id() -> SessionId {
+        "0b5a2a57-6f0a-4b5e-9f0c-0c8f0e4ad001".parse().unwrap()
+    }
+
+    fn event(text: &str) -> Event {
+        let body = Body::from(SessionInfo::new("note", text.to_owned()));
+        Event::new(EventId(text.to_owned()), "2026-01-01T00:00:00.000Z".to_owned(), None, None, body)
+    }
+
+    /// A session with two events, whose log then ends like this; what becomes of it and where it ends.
+    async fn check(tail: &str, end: u64, last: &str) {
+        let files = Arc::new(Files::default());
+        let context =
+            WorkingDirectory { cwd: "/w".to_owned(), git_root: None, repository: None, branch: None };
+        let meta = SessionMeta::new(context, Timestamp::UNIX_EPOCH);
+        let mut session = AwaySession::create(id(), home(&files), meta).unwrap();
+        session.append(Seq(0), &[event("one"), event("two")]).unwrap();
+        session.settle().unwrap().await.unwrap();
+        let log = "/s/events.jsonl".to_owned();
+        files.0.lock().unwrap().entry(log.clone()).or_default().push_str(tail);
+
+        let again = home(&files);
+        let kept = Kept::load(&again).await.unwrap().unwrap();
+        let mut session = AwaySession::resume(id(), again, kept, Timestamp::UNIX_EPOCH).unwrap();
+        assert_eq!((session.end(), session.last_event_id()), (Seq(end), Some(&EventId(last.to_owned()))));
+        session.append(Seq(end), &[event("next")]).unwrap();
+        session.settle().unwrap().await.unwrap();
+        let text = files.0.lock().unwrap()[&log].clone();
+        let whole = text.lines().all(|line| parse_line(line.as_bytes()).is_ok());
+        assert!(whole && text.ends_with('\n') && text.lines().count() as u64 == end + 1, "{text}");
+    }
+
+    #[tokio::test]
+    async fn a_whole_log_is_gone_on_with() {
+        check("", 2, "two").await;
+    }
+
+    #[tokio::test]
+    async fn part_of_an_event_at_the_end_is_cut_off() {
+        check("{\"type\":\"user.mes", 2, "two").await;
+    }
+
+    #[tokio::test]
+    async fn an_event_that_lacks_only_its_newline_is_completed() {
+        let line = serde_json::to_string(&event("three")).unwrap();
+        check(&line, 3, "three").await;
+    }
+
+    #[tokio::test]
+    async fn a_session_that_the_client_does_not_have_is_none() {
+        assert!(Kept::load(&home(&Arc::default())).await.unwrap().is_none());
+    }
+
+    #[tokio::test]
+    async fn checkpoints_are_listed_and_read() {
+        let files = Arc::new(Files::default());
+        let context =
+            WorkingDirectory { cwd: "/w".to_owned(), git_root: None, repository: None, branch: None };
+        let meta = SessionMeta::new(context, Timestamp::UNIX_EPOCH);
+        let home = home(&files);
+        let mut session = AwaySession::create(id(), home.clone(), meta).unwrap();
+        let checkpoint = Checkpoint { number: 1, title: "First".to_owned(), content: "so far".to_owned() };
+        session.note(Fact::Checkpoint(checkpoint)).unwrap();
+        assert_eq!(checkpoints(&home).await.unwrap()[0].file, "001-first.md");
+        assert_eq!(super::checkpoint(&home, 1).await.unwrap().as_deref(), Some("so far"));
+        assert_eq!(facts(&home).await.unwrap().unwrap().summary_count, 1);
+    }
+}
