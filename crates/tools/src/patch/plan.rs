@@ -70,7 +70,7 @@ pub(crate) fn places(workspace: &Workspace, operations: &[Operation]) -> Vec<Pat
         match operation {
             Operation::Add { path, .. } => places.push(workspace.locate(path).real),
             Operation::Delete { path } => {
-                places.push(workspace.files.resolve_entry(&workspace.locate(path).shown))
+                places.push(workspace.files.resolve_entry(&workspace.locate(path).shown));
             }
             Operation::Update { path, move_to, .. } => {
                 let location = workspace.locate(path);
