@@ -24,6 +24,7 @@ cargo xtask <task>
                        with --peers DIR it takes what npm installed in DIR instead of installing it again, with
                        --program FILE it measures that instead of building
   bench portal         the portal at rest, with a thousand sessions, and with two hundred readers
+  bench harness        what hooks, unused MCP servers and many sub-agents cost
   bench runtimes       what Hangar costs beside the agents that it looks after; `bench runtimes debug` finds faults
                        without the long build, and its figures are no measure
 ";

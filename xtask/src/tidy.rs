@@ -28,14 +28,18 @@ const MACHINE_PATHS: &[&str] = &[concat!("/wo", "rk/"), concat!("/ro", "ot/"), c
 /// Which crates of the workspace each crate may use. A new crate gets a line here.
 const MAY_USE: &[(&str, &[&str])] = &[
     ("hangar-protocol", &[]),
+    ("hangar-files", &[]),
     ("hangar-process", &[]),
     ("hangar-peer", &["hangar-protocol"]),
     ("hangar-agent", &["hangar-protocol"]),
     ("hangar-models", &["hangar-agent", "hangar-protocol"]),
     ("hangar-sandbox", &[]),
     ("hangar-mcp", &["hangar-agent", "hangar-process", "hangar-protocol", "hangar-sandbox"]),
-    ("hangar-tools", &["hangar-agent", "hangar-process", "hangar-protocol", "hangar-sandbox"]),
-    ("hangar-store", &["hangar-agent", "hangar-protocol"]),
+    (
+        "hangar-tools",
+        &["hangar-agent", "hangar-files", "hangar-process", "hangar-protocol", "hangar-sandbox"],
+    ),
+    ("hangar-store", &["hangar-agent", "hangar-files", "hangar-protocol"]),
     ("hangar-acp", &["hangar-agent", "hangar-peer", "hangar-protocol", "hangar-store"]),
     ("hangar-custom", &["hangar-agent", "hangar-process", "hangar-protocol"]),
     ("hangar-runtimes", &["hangar-peer", "hangar-process", "hangar-protocol"]),
@@ -49,6 +53,7 @@ const MAY_USE: &[(&str, &[&str])] = &[
         &[
             "hangar-agent",
             "hangar-custom",
+            "hangar-files",
             "hangar-mcp",
             "hangar-peer",
             "hangar-protocol",
@@ -64,6 +69,7 @@ const MAY_USE: &[(&str, &[&str])] = &[
             "hangar-acp",
             "hangar-agent",
             "hangar-custom",
+            "hangar-files",
             "hangar-jobs",
             "hangar-mcp",
             "hangar-models",

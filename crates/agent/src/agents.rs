@@ -4,6 +4,7 @@ pub mod builtin;
 pub mod call;
 pub mod crew;
 pub mod fleet;
+pub mod outfit;
 pub mod roll;
 mod tool_names;
 
@@ -27,6 +28,8 @@ pub struct AgentDefinition {
     pub mcp_servers: Map<String, Value>,
     /// Skills that it is given from the start.
     pub skills: Vec<String>,
+    /// What those skills say, once they have been read.
+    pub briefing: String,
     /// Whether the model may call it. A person always may, unless `user_invocable` says otherwise.
     pub model_invocable: bool,
     pub user_invocable: bool,
@@ -48,4 +51,15 @@ pub enum AgentSource {
     File(std::path::PathBuf),
     /// Brought by a client.
     Client,
+}
+
+impl AgentDefinition {
+    /// The role and what the agent knows from the start.
+    pub fn role(&self) -> String {
+        match (self.prompt.is_empty(), self.briefing.is_empty()) {
+            (_, true) => self.prompt.clone(),
+            (true, false) => self.briefing.clone(),
+            (false, false) => format!("{}\n\n{}", self.prompt, self.briefing),
+        }
+    }
 }

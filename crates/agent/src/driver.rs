@@ -26,6 +26,7 @@ use tokio::time::Instant;
 pub use crew::Refused;
 
 use crate::agents::crew::Models;
+use crate::agents::outfit::{Outfit, Outfitter};
 use crate::entropy::Entropy;
 use crate::hook::{HookAnswer, HookRequest};
 use crate::log::{Fact, LogError, SessionLog};
@@ -35,7 +36,7 @@ use crate::session::{
     Command, Context, Effect, Input, Inspection, Opening, PendingPermission, Reminder, Session, Step, iso,
 };
 use crate::shared;
-use crate::tool::{ToolContext, ToolInput, ToolOutcome, ToolSpec, Toolset};
+use crate::tool::{Tool, ToolContext, ToolInput, ToolOutcome, ToolSpec, Toolset};
 use crew::Reader;
 use lane::{AgentLane, Lane, LaneId, MAIN, renew, whole};
 use pace::Pace;
@@ -103,6 +104,9 @@ pub struct Driver {
     readers: Vec<Reader>,
     patience: FuturesUnordered<BoxFuture<'static, (LaneId, String)>>,
     pace: Pace,
+    /// Gets ready what agents have of their own, and those that are being got ready.
+    outfitter: Option<Arc<dyn Outfitter>>,
+    outfits: FuturesUnordered<BoxFuture<'static, (LaneId, Outfit)>>,
     /// All tools outside the sessions' own; the main agent may be shown fewer.
     offered: Arc<[ToolSpec]>,
     parent: Option<EventId>,
@@ -125,6 +129,8 @@ impl Driver {
             readers: Vec::new(),
             patience: FuturesUnordered::new(),
             pace: Pace::default(),
+            outfitter: None,
+            outfits: FuturesUnordered::new(),
             offered,
             parent,
         };
@@ -208,6 +214,10 @@ impl Driver {
         }
     }
 
+    pub fn set_outfitter(&mut self, outfitter: Option<Arc<dyn Outfitter>>) {
+        self.outfitter = outfitter;
+    }
+
     pub fn set_models(&mut self, models: Option<Arc<dyn Models>>) {
         self.host.models = models;
     }
@@ -264,7 +274,9 @@ impl Driver {
     fn stop_children(&mut self, parent: LaneId, next: &mut VecDeque<(LaneId, Input)>) {
         let abort = || Input::Command(Command::Abort { reason: "user_initiated".to_owned() });
         let children = self.lanes.iter().filter(|(_, lane)| {
-            lane.agent.as_ref().is_some_and(|agent| agent.parent == parent) && lane.session.is_running()
+            let held = |agent: &AgentLane| !agent.held.is_empty();
+            let ours = lane.agent.as_ref().filter(|agent| agent.parent == parent);
+            ours.is_some_and(|agent| held(agent) || lane.session.is_running())
         });
         let children: Vec<LaneId> = children.map(|(id, _)| *id).collect();
         self.readers.retain(|reader| reader.lane != parent);
@@ -272,6 +284,8 @@ impl Driver {
             // Whoever waited for it has been stopped.
             if let Some(agent) = self.lanes.get_mut(&child).and_then(|lane| lane.agent.as_mut()) {
                 agent.awaited_by = None;
+                // One that has not begun begins to be stopped, so that its end is on record.
+                next.extend(std::mem::take(&mut agent.held).into_iter().map(|input| (child, input)));
             }
             next.push_back((child, abort()));
         }
@@ -303,6 +317,9 @@ impl Driver {
     /// Waits for the next thing to happen and takes it. Returns false when the command channel is closed and nothing is
     /// under way.
     pub async fn turn(&mut self) -> Result<bool, LogError> {
+        if let Some(kept) = self.host.log.settle() {
+            kept.await?;
+        }
         let next = tokio::select! {
             // Commands first: an abort must not wait behind a flood of pieces.
             biased;
@@ -311,7 +328,13 @@ impl Driver {
                 None if self.is_quiet() => return Ok(false),
                 None => self.happening().await,
             },
-            next = happening(&mut self.calls, &mut self.work, &mut self.reports, &mut self.patience) => next,
+            next = happening(
+                &mut self.calls,
+                &mut self.work,
+                &mut self.reports,
+                &mut self.patience,
+                &mut self.outfits,
+            ) => next,
         };
         match next {
             Next::Command(input) => self.advance(*input)?,
@@ -321,13 +344,18 @@ impl Driver {
                 let inputs = self.read_anyway(lane, call_id);
                 self.run_inputs(inputs)?;
             }
+            Next::Outfit(lane, outfit) => {
+                let inputs = self.dress(lane, outfit);
+                self.run_inputs(inputs)?;
+            }
             Next::Stopped => {}
         }
         Ok(true)
     }
 
     async fn happening(&mut self) -> Next {
-        happening(&mut self.calls, &mut self.work, &mut self.reports, &mut self.patience).await
+        happening(&mut self.calls, &mut self.work, &mut self.reports, &mut self.patience, &mut self.outfits)
+            .await
     }
 
     fn take(&mut self, lane: LaneId, input: Input) -> Result<(), LogError> {
@@ -346,7 +374,7 @@ impl Driver {
     }
 
     fn is_quiet(&self) -> bool {
-        self.calls.is_empty() && self.work.is_empty() && self.patience.is_empty()
+        self.calls.is_empty() && self.work.is_empty() && self.patience.is_empty() && self.outfits.is_empty()
     }
 
     /// Ends the session: stops what runs, waits for it, and writes the closing event.
@@ -358,6 +386,7 @@ impl Driver {
         self.advance(Input::Command(Command::Shutdown { error }))?;
         self.calls = SelectAll::new();
         self.patience = FuturesUnordered::new();
+        self.outfits = FuturesUnordered::new();
         for lane in self.lanes.values() {
             lane.tools.cancel();
         }
@@ -373,7 +402,11 @@ impl Driver {
         };
         // A tool that does not stop in time loses its future here, and with it its children.
         let _ = tokio::time::timeout(CLOSING_GRACE, stopped).await;
-        self.host.log.sync()
+        self.host.log.sync()?;
+        match self.host.log.settle() {
+            Some(kept) => kept.await,
+            None => Ok(()),
+        }
     }
 
     fn record(&mut self, lane: LaneId, bodies: Vec<Body>) -> Result<(), LogError> {
@@ -460,7 +493,15 @@ impl Driver {
                 };
                 self.calls.push(stream::once(wait).take_until(stop.cancelled_owned()).boxed());
             }
-            Effect::Inspect(calls) => return here(Input::Inspected(self.inspect(calls))),
+            Effect::Inspect(calls) => {
+                let stop = lane.tools.clone();
+                match self.inspect(id, calls) {
+                    Inspected::Now(inspections) => return here(Input::Inspected(inspections)),
+                    Inspected::Later(inspections) => self.work.push(Box::pin(async move {
+                        (id, stop.run_until_cancelled(inspections).await.map(Input::Inspected))
+                    })),
+                }
+            }
             Effect::RunTool(name, input) => self.run_tool(id, &name, input),
             Effect::CancelTools => {
                 renew(&mut lane.tools);
@@ -518,23 +559,42 @@ impl Driver {
         Ok(Vec::new())
     }
 
-    fn inspect(&self, calls: Vec<(String, ToolInput)>) -> Vec<Inspection> {
-        calls
-            .into_iter()
-            .map(|(name, input)| Inspection {
-                access: match self.host.tools.find(&name) {
-                    Some(tool) => tool.inspect(&input),
-                    None => Err(ToolOutcome::failure(format!("Tool '{name}' is not there."))),
-                },
-                call_id: input.call_id,
-            })
-            .collect()
+    /// The tool that a name means to one lane: one of its own, or one that all have.
+    fn tool(&self, id: LaneId, name: &str) -> Option<&Arc<dyn Tool>> {
+        let outfit = self.lanes.get(&id).and_then(|lane| lane.agent.as_ref()?.outfit.as_ref());
+        let own = outfit.and_then(|outfit| outfit.tools.iter().find(|tool| tool.spec().name == name));
+        own.or_else(|| self.host.tools.find(name))
+    }
+
+    fn inspect(&self, id: LaneId, calls: Vec<(String, ToolInput)>) -> Inspected {
+        let mut now = Vec::with_capacity(calls.len());
+        let mut later: Vec<BoxFuture<'static, Inspection>> = Vec::new();
+        for (name, input) in calls {
+            let call_id = input.call_id.clone();
+            let tool = self.tool(id, &name);
+            if let Some(access) = tool.and_then(|tool| tool.inspect_apart(&input)) {
+                later.push(Box::pin(async move { Inspection { access: access.await, call_id } }));
+                continue;
+            }
+            let access = match tool {
+                Some(tool) => tool.inspect(&input),
+                None => Err(ToolOutcome::failure(format!("Tool '{name}' is not there."))),
+            };
+            now.push(Inspection { access, call_id });
+        }
+        if later.is_empty() {
+            return Inspected::Now(now);
+        }
+        Inspected::Later(Box::pin(async move {
+            now.extend(futures_util::future::join_all(later).await);
+            now
+        }))
     }
 
     fn run_tool(&mut self, id: LaneId, name: &str, input: ToolInput) {
         let Some(lane) = self.lanes.get(&id) else { return };
         let call_id = input.call_id.clone();
-        let run = match self.host.tools.find(name) {
+        let run = match self.tool(id, name) {
             Some(tool) => {
                 let context =
                     ToolContext { cancel: lane.tools.child_token(), progress: lane.progress.clone() };
@@ -549,6 +609,12 @@ impl Driver {
     }
 }
 
+/// What calls would touch: known, or found out by waiting.
+enum Inspected {
+    Now(Vec<Inspection>),
+    Later(BoxFuture<'static, Vec<Inspection>>),
+}
+
 /// What the driver takes next.
 enum Next {
     Command(Box<Input>),
@@ -556,6 +622,8 @@ enum Next {
     Report(LaneId, Box<Body>),
     /// A call has waited for an agent as long as it wanted to.
     Waited(LaneId, String),
+    /// An agent has what is its own.
+    Outfit(LaneId, Outfit),
     /// Something that was told to stop has.
     Stopped,
 }
@@ -566,6 +634,7 @@ async fn happening(
     work: &mut FuturesUnordered<BoxFuture<'static, (LaneId, Option<Input>)>>,
     reports: &mut SelectAll<BoxStream<'static, (LaneId, Box<Body>)>>,
     patience: &mut FuturesUnordered<BoxFuture<'static, (LaneId, String)>>,
+    outfits: &mut FuturesUnordered<BoxFuture<'static, (LaneId, Outfit)>>,
 ) -> Next {
     tokio::select! {
         // All of a kind may have been told to stop just now.
@@ -581,6 +650,7 @@ async fn happening(
             Some((lane, call_id)) => Next::Waited(lane, call_id),
             None => Next::Stopped,
         },
+        Some((lane, outfit)) = outfits.next(), if !outfits.is_empty() => Next::Outfit(lane, outfit),
         Some((lane, body)) = reports.next() => Next::Report(lane, body),
     }
 }

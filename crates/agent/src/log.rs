@@ -1,5 +1,6 @@
 //! Where a session's events are kept.
 
+use futures_util::future::BoxFuture;
 use hangar_protocol::Event;
 use hangar_protocol::data::WorkingDirectory;
 
@@ -17,6 +18,13 @@ pub trait SessionLog: Send {
 
     /// Makes everything appended survive a power cut too.
     fn sync(&mut self) -> Result<(), LogError>;
+
+    /// What has been appended and is still on its way to where the log is kept. `None` where nothing is: there an append
+    /// is kept when it returns. The session takes nothing more before this is done, so at most the events of one step
+    /// are on their way.
+    fn settle(&mut self) -> Option<BoxFuture<'static, Result<(), LogError>>> {
+        None
+    }
 
     /// Nothing is under way: another process may take the session over. The next append takes it back, if it can.
     fn rest(&mut self) {}

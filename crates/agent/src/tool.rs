@@ -19,6 +19,12 @@ pub trait Tool: Send + Sync {
     /// `Err` is the answer to bad arguments. It may look at the file system (to resolve links) but changes nothing.
     fn inspect(&self, call: &ToolInput) -> Result<Access, ToolOutcome>;
 
+    /// The same for a tool that has to wait to know: [`inspect`](Self::inspect) is then not asked by the loop.
+    fn inspect_apart(&self, call: &ToolInput) -> Option<BoxFuture<'static, Result<Access, ToolOutcome>>> {
+        let _ = call;
+        None
+    }
+
     /// Runs a call that was inspected and permitted. Must end soon after `cancel`, with its children gone.
     fn run(&self, call: ToolInput, context: ToolContext) -> BoxFuture<'static, ToolOutcome>;
 }

@@ -71,10 +71,15 @@ pub(crate) enum Subcommands {
         #[command(subcommand)]
         command: ModelCommand,
     },
-    /// List, show, export and delete saved sessions
+    /// List, show, export, fork, rewind and delete saved sessions
     Sessions {
         #[command(subcommand)]
         command: Option<SessionsCommand>,
+    },
+    /// Show and change which MCP servers are configured
+    Mcp {
+        #[command(subcommand)]
+        command: crate::commands::mcp::McpCommand,
     },
     /// Run a prompt with any agent: Hangar itself, or one that is installed beside it
     #[command(after_help = EXIT_CODES)]
@@ -158,6 +163,26 @@ pub(crate) enum SessionsCommand {
         /// Where to; standard output if absent
         #[arg(short, long, value_name = "FILE")]
         output: Option<PathBuf>,
+    },
+    /// Begin a new session with the history of another
+    Fork {
+        session: String,
+        /// The first event that the new session does not have; `sessions rewind` lists the prompts
+        #[arg(long, value_name = "EVENT")]
+        before: Option<String>,
+        /// What the new session is called
+        #[arg(long)]
+        name: Option<String>,
+    },
+    /// Take back what was said from a prompt on; without one, list the prompts
+    Rewind {
+        session: String,
+        /// The prompt to go back to, by the id of its event
+        #[arg(long, value_name = "EVENT")]
+        to: Option<String>,
+        /// Put files back that tools have changed since, where the session kept what they were
+        #[arg(long, requires = "to")]
+        files: bool,
     },
     /// Delete a session and its files
     Delete { session: String },

@@ -4,26 +4,25 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use anyhow::{Context, Result, bail};
+use hangar_agent::agents::AgentSource;
 use hangar_agent::driver::{Discovery, Driver, EventSink, Hooks, Host};
 use hangar_agent::entropy::Entropy;
 use hangar_agent::features::Features;
 use hangar_agent::model::{Message, TokenMeter};
 use hangar_agent::permissions::{Confinement, Policy};
 use hangar_agent::prompt::{Environment, SystemPrompt};
-use hangar_agent::session::state::project;
-use hangar_agent::session::{
-    Command, Compaction, Input, Notice, Opening, Role, Session, SessionConfig, State,
-};
+use hangar_agent::session::{Command, Compaction, Input, Notice, Opening, Role, Session, SessionConfig};
 use hangar_agent::tool::{Tool, ToolFilter, ToolSource, ToolSpec, Toolset};
 use hangar_custom::skills::Skills;
 use hangar_mcp::{McpHost, News};
 use hangar_models::known;
 use hangar_models::tokens::Counter;
-use hangar_protocol::Body;
-use hangar_protocol::data::{HistoryTruncated, Mode, NotificationKind};
+use hangar_protocol::data::Mode;
 use hangar_sandbox::{Network, SandboxConfig};
+use hangar_server::{Away, LargeOutput};
 use hangar_store::snapshots::Snapshots;
-use hangar_store::{OpenSession, SessionId, SessionMeta, SessionName, Store, StoreError};
+use hangar_store::{SessionId, SessionMeta, SessionName, Store};
+use hangar_tools::place::Files;
 use hangar_tools::shell::{ShellCompletion, ShellOptions, Shells};
 use hangar_tools::spill::{Cleaner, DEFAULT_THRESHOLD, Spill};
 use hangar_tools::sql::Database;
@@ -33,6 +32,7 @@ use tokio::sync::mpsc;
 
 use crate::agents::AgentPlan;
 use crate::custom::{self, Configured, Customs};
+use crate::home::{Home, Past};
 use crate::just_in_time;
 use crate::mcp::{self, Servers, Surroundings};
 use crate::providers::{Chosen, PROVIDER_SECRETS};
@@ -104,13 +104,16 @@ pub(crate) struct Plan<'a> {
     pub(crate) customs: Customs,
     /// The MCP servers; none where absent.
     pub(crate) mcp: Option<Servers>,
+    /// The session's files, where a client keeps them.
+    pub(crate) away: Option<Away>,
+    pub(crate) large_output: Option<LargeOutput>,
 }
 
 /// A session, ready to be driven.
 pub(crate) struct Composed {
     pub(crate) driver: Driver,
     pub(crate) shells: Shells,
-    pub(crate) database: Arc<Database>,
+    pub(crate) database: Option<Arc<Database>>,
     pub(crate) store: Store,
     pub(crate) id: SessionId,
     pub(crate) cwd: PathBuf,
@@ -124,11 +127,16 @@ pub(crate) struct Composed {
     pub(crate) opening: Vec<Input>,
     /// The MCP servers and their news. None has been started.
     pub(crate) mcp: Option<(McpHost, mpsc::Receiver<News>)>,
+    /// What keeps outputs within what the model is shown.
+    pub(crate) fitting: Spill,
 }
 
 pub(crate) fn session(settings: &Settings, mut plan: Plan<'_>) -> Result<Composed> {
     let store = Store::new(&settings.home);
-    let here = working_dir(plan.directory.as_deref())?;
+    let here = match &plan.away {
+        Some(away) => client_dir(plan.directory.as_deref(), &away.home.initial_cwd)?,
+        None => working_dir(plan.directory.as_deref())?,
+    };
     // A new session that has no model, or not the agent that was asked for, is not begun.
     let ready = match &plan.selection {
         Selection::New { .. } => {
@@ -140,7 +148,9 @@ pub(crate) fn session(settings: &Settings, mut plan: Plan<'_>) -> Result<Compose
     // Nor is one named before it is known what must not be in a name.
     let naming =
         ready.as_ref().map(|(chosen, ..)| redact::of_session(settings, &plan.secrets, &plan.hidden, chosen));
-    let (mut log, mut state, resumed) = open_log(&store, &plan, &here, &naming.unwrap_or_default())?;
+    let (mut log, past) = open_log(&store, &mut plan, &here, &naming.unwrap_or_default())?;
+    let resumed = past.is_some();
+    let (mut state, told_instructions) = past.map(|past| (past.state, past.told)).unwrap_or_default();
     let cwd = if resumed && plan.directory.is_none() { stored_dir(&log, &here)? } else { here };
     let repository = Repository::find(&cwd);
     let (chosen, cast, agent_warnings) = match ready {
@@ -174,17 +184,21 @@ pub(crate) fn session(settings: &Settings, mut plan: Plan<'_>) -> Result<Compose
     let skills = Arc::clone(&configured.skills);
     let mut warnings = std::mem::take(&mut configured.warnings);
     warnings.extend(agent_warnings);
-    let database = Arc::new(Database::new(log.dir().join("session.db")));
+    let database = log.database().map(Arc::new);
     let roots = roots(&plan, &cwd, &log)?;
     let sandbox = confinement(settings, &plan, &cwd, &log, &roots)?;
-    let ground = Ground { database: &database, sandbox: sandbox.as_ref(), redactor: &redactor };
+    let ground = Ground { database: database.clone(), sandbox: sandbox.as_ref(), redactor: &redactor };
     let (shells, mut builtin) = tools(settings, &plan, &cwd, &log, &chosen.model, &inbox, ground)?;
     if configured.offers_skills(&plan.filter) {
         builtin.push(skills.tool());
     }
-    let snapshots = Arc::new(Snapshots::new(log.dir()));
-    let tracks = plan.tracks_files || (resumed && snapshots.exist());
-    let watch = |tool| if tracks { Tracked::watch(tool, &snapshots) } else { tool };
+    // What a client keeps is not for us to restore.
+    let snapshots = log.local_dir().map(|dir| Arc::new(Snapshots::new(dir)));
+    let snapshots = snapshots.filter(|kept| plan.tracks_files || (resumed && kept.exist()));
+    let watch = |tool| match &snapshots {
+        Some(snapshots) => Tracked::watch(tool, snapshots),
+        None => tool,
+    };
     let absent: Vec<&str> = plan.features.absent_tools().collect();
     let builtin: Vec<Arc<dyn Tool>> = builtin
         .into_iter()
@@ -195,6 +209,12 @@ pub(crate) fn session(settings: &Settings, mut plan: Plan<'_>) -> Result<Compose
     own_tools.excluded.extend(absent.iter().map(|&name| name.to_owned()));
     let (tools, disabled_tools) = visible(&builtin, &plan.filter);
 
+    let fitting = spill(settings, &log, plan.large_output.as_ref(), &redactor)?;
+    if let Some(wanted) = &mut plan.mcp {
+        wanted.for_agents = plan.agents.custom.iter().any(|agent| !agent.mcp_servers.is_empty());
+        // The session has what the agent has whose role it plays.
+        wanted.client.extend(cast.iter().flat_map(|agent| agent.mcp_servers.clone()));
+    }
     let mcp = match &plan.mcp {
         None => None,
         Some(wanted) => mcp::open(
@@ -212,7 +232,7 @@ pub(crate) fn session(settings: &Settings, mut plan: Plan<'_>) -> Result<Compose
                     .as_ref()
                     .filter(|_| plan.sandbox.confines_mcp_servers())
                     .map(|ready| ready.sandbox.clone()),
-                spill: spill(settings, log.files_dir(), &redactor)?,
+                spill: fitting.clone(),
                 hooks: plan.hooks.clone(),
             },
         )?,
@@ -225,6 +245,7 @@ pub(crate) fn session(settings: &Settings, mut plan: Plan<'_>) -> Result<Compose
         tools: tools.names().map(str::to_owned).collect(),
     };
     let custom = instructions.as_ref().map(Instructions::render).unwrap_or_default();
+    plan.agents.custom.iter_mut().for_each(|agent| skills.brief(agent));
     let crew = plan.agents.crew(settings, &environment, &custom)?;
     let confinement =
         sandbox.map(|ready| Confinement { writable: ready.policy.writable, denied: ready.policy.denied });
@@ -252,7 +273,7 @@ pub(crate) fn session(settings: &Settings, mut plan: Plan<'_>) -> Result<Compose
         warnings,
         headers: plan.headers,
         own_tools,
-        session_dir: log.dir().to_path_buf(),
+        session_dir: log.dir(),
         disabled_tools,
         discovers_instructions: instructions.is_some(),
         role: Role::Main,
@@ -282,20 +303,19 @@ pub(crate) fn session(settings: &Settings, mut plan: Plan<'_>) -> Result<Compose
     opening.extend(cast.map(|agent| Input::Command(Command::SelectAgent(Some(agent.name)))));
     let retry_scale = settings.number("HANGAR_RETRY_SCALE")?.unwrap_or(1.0);
     let id = log.id().clone();
-    let told: Vec<String> = if resumed { told_instructions(&store, &id)? } else { Vec::new() };
     let discovery = instructions.map(|instructions| {
         let mut discovery = OnDemand::from(instructions);
-        for source in &told {
+        for source in &told_instructions {
             discovery.note_told(source);
         }
         Box::new(discovery) as Box<dyn Discovery>
     });
     let sink = telemetry::tap(settings, plan.sink, id.as_str(), chosen.provider.facts());
-    let surroundings = Place::new(log.dir(), &cwd, repository.as_ref());
+    let surroundings = Place::new(log.plan_reader(), database.clone(), &cwd, repository.as_ref());
     let host = Host {
         provider: redactor.provider(chosen.provider),
         tools,
-        log: redactor.log(Box::new(log)),
+        log: redactor.log(log.into_log()),
         sink: redactor.sink(sink),
         discovery,
         hooks,
@@ -305,7 +325,10 @@ pub(crate) fn session(settings: &Settings, mut plan: Plan<'_>) -> Result<Compose
         entropy: Entropy::seeded(uuid::Uuid::new_v4().as_u128()),
         retry_scale,
     };
-    let driver = Driver::new(Session::new(state, config), host, commands);
+    let mut driver = Driver::new(Session::new(state, config), host, commands);
+    if let Some((servers, _)) = &mcp {
+        driver.set_outfitter(Some(Arc::new(servers.clone())));
+    }
     let instructions = custom;
     Ok(Composed {
         driver,
@@ -320,6 +343,7 @@ pub(crate) fn session(settings: &Settings, mut plan: Plan<'_>) -> Result<Compose
         skills,
         opening,
         mcp,
+        fitting,
     })
 }
 
@@ -330,7 +354,19 @@ fn add_file_agents(
     cwd: &Path,
     repository: Option<&Repository>,
 ) -> Vec<String> {
-    let (mut found, warnings) = custom::agents(settings, &plan.customs, cwd, repository);
+    let (mut found, mut warnings) = custom::agents(settings, &plan.customs, cwd, repository);
+    let project = repository.map_or(cwd, |repository| repository.root.as_path());
+    let trusted = |wanted: &Servers| mcp::may_configure(settings, wanted.trust, project);
+    for agent in found.iter_mut().filter(|agent| !agent.mcp_servers.is_empty()) {
+        let theirs = matches!(&agent.source, AgentSource::File(path) if path.starts_with(project));
+        if theirs && !plan.mcp.as_ref().is_some_and(trusted) {
+            agent.mcp_servers.clear();
+            warnings.push(format!(
+                "The MCP servers of the agent `{}` are not started: the project is not trusted.",
+                agent.name
+            ));
+        }
+    }
     // Of two with one name the first that was found counts, and here the last.
     found.reverse();
     plan.agents.custom.splice(0..0, found);
@@ -346,11 +382,17 @@ pub(crate) fn working_dir(directory: Option<&Path>) -> Result<PathBuf> {
     wanted.canonicalize().with_context(|| format!("cannot change to the directory {}", wanted.display()))
 }
 
+/// Where a session works whose files a client keeps. The place may be the client's alone.
+fn client_dir(directory: Option<&Path>, initial: &str) -> Result<PathBuf> {
+    let wanted = directory.unwrap_or(Path::new(initial));
+    Ok(if wanted.is_dir() { working_dir(Some(wanted))? } else { wanted.to_path_buf() })
+}
+
 /// Where the session was started, which is where it goes on.
-fn stored_dir(log: &OpenSession, here: &Path) -> Result<PathBuf> {
+fn stored_dir(log: &Home, here: &Path) -> Result<PathBuf> {
     let Some(context) = &log.meta().context else { return Ok(here.to_path_buf()) };
     let stored = PathBuf::from(&context.cwd);
-    if !stored.is_dir() {
+    if !stored.is_dir() && log.local_dir().is_some() {
         bail!(
             "session {} worked in {}, which is gone; pass -C to go on elsewhere",
             log.id(),
@@ -360,19 +402,14 @@ fn stored_dir(log: &OpenSession, here: &Path) -> Result<PathBuf> {
     Ok(stored)
 }
 
+/// Opens the session that is wanted. One that is gone on with has a past.
 fn open_log(
     store: &Store,
-    plan: &Plan<'_>,
+    plan: &mut Plan<'_>,
     here: &Path,
     redactor: &Redactor,
-) -> Result<(OpenSession, State, bool)> {
-    let in_use = |error: StoreError| match error {
-        StoreError::InUse { ref id, .. } => {
-            let hint = format!("session {id} is in use; wait for it to end, or start a new one");
-            anyhow::Error::from(error).context(hint)
-        }
-        other => other.into(),
-    };
+) -> Result<(Home, Option<Past>)> {
+    let away = plan.away.take();
     match &plan.selection {
         Selection::New { id, name } => {
             let context = working_directory(here, Repository::find(here).as_ref());
@@ -381,50 +418,13 @@ fn open_log(
             let prompt = plan.prompt.clone().map(|prompt| redactor.text(prompt));
             meta.name = given.or_else(|| prompt.as_deref().and_then(SessionName::from_prompt));
             meta.client_name = Some(plan.client_name.clone().unwrap_or_else(|| "hangar".to_owned()));
-            Ok((store.create(id, meta).map_err(in_use)?, State::default(), false))
+            Ok((Home::create(store, away, id, meta)?, None))
         }
         Selection::Resume(id) => {
-            let log = store.open(id).map_err(in_use)?;
-            let state = fold(store, id, &log)?;
-            Ok((log, state, true))
+            let (home, past) = Home::resume(store, away, id)?;
+            Ok((home, Some(past)))
         }
     }
-}
-
-/// The state that a log tells of, without holding the log.
-fn fold(store: &Store, id: &SessionId, log: &OpenSession) -> Result<State> {
-    let mut state = State::default();
-    let rewound = store.read_where(id, |kind| kind == HistoryTruncated::KIND)?.next().is_some();
-    if rewound {
-        // What was taken back has to be known before anything is taken in.
-        let events = store.read(id)?.collect::<Result<Vec<_>, _>>()?;
-        for event in project(events) {
-            state.apply_event(&event);
-        }
-    } else {
-        for event in store.read_where(id, State::wants)? {
-            state.apply_event(&event?);
-        }
-    }
-    state.end = log.end();
-    state.last_event = log.last_event_id().cloned();
-    if state.session_id.is_empty() {
-        state.session_id = id.to_string();
-    }
-    Ok(state)
-}
-
-/// Instructions that the model was told about in the course of the session already.
-fn told_instructions(store: &Store, id: &SessionId) -> Result<Vec<String>> {
-    let mut told = Vec::new();
-    for event in store.read_where(id, |kind| kind == "system.notification")? {
-        if let Body::SystemNotification(notification) = event?.body()
-            && let NotificationKind::InstructionDiscovered { source_path, .. } = &notification.kind
-        {
-            told.push(source_path.clone());
-        }
-    }
-    Ok(told)
 }
 
 fn instructions(
@@ -475,9 +475,9 @@ fn load_instructions(
 }
 
 /// Where tools may go, links resolved, since that is how paths are compared.
-fn roots(plan: &Plan<'_>, cwd: &Path, log: &OpenSession) -> Result<Vec<PathBuf>> {
+fn roots(plan: &Plan<'_>, cwd: &Path, log: &Home) -> Result<Vec<PathBuf>> {
     let real = |path: &Path| path.canonicalize().unwrap_or_else(|_| path.to_path_buf());
-    let mut roots = vec![real(cwd), real(log.dir())];
+    let mut roots = vec![real(cwd), real(&log.dir())];
     if plan.temp_dir {
         roots.push(real(&std::env::temp_dir()));
     }
@@ -492,11 +492,35 @@ fn roots(plan: &Plan<'_>, cwd: &Path, log: &OpenSession) -> Result<Vec<PathBuf>>
 }
 
 /// Where outputs go that are too large for the model.
-pub(crate) fn spill(settings: &Settings, dir: PathBuf, redactor: &Redactor) -> Result<Spill> {
+fn spill(
+    settings: &Settings,
+    log: &Home,
+    wanted: Option<&LargeOutput>,
+    redactor: &Redactor,
+) -> Result<Spill> {
+    spill_to(settings, log.spill_dir(), log.files(), wanted, redactor)
+}
+
+/// The same for a folder that is known by its place alone.
+pub(crate) fn spill_to(
+    settings: &Settings,
+    dir: PathBuf,
+    files: Files,
+    wanted: Option<&LargeOutput>,
+    redactor: &Redactor,
+) -> Result<Spill> {
     let threshold = settings.number("COPILOT_LARGE_OUTPUT_THRESHOLD_BYTES")?.unwrap_or(DEFAULT_THRESHOLD);
+    let (threshold, dir) = match wanted {
+        None => (threshold, dir),
+        Some(LargeOutput { enabled: Some(false), .. }) => (usize::MAX, dir),
+        Some(wanted) => {
+            let size = wanted.max_size_bytes.and_then(|size| usize::try_from(size).ok());
+            (size.unwrap_or(threshold), wanted.output_dir.clone().unwrap_or(dir))
+        }
+    };
     let redactor = redactor.clone();
     let clean = Cleaner::new(move |text| redactor.text(text));
-    Ok(Spill { dir, threshold, clean: Some(clean) })
+    Ok(Spill { dir, threshold, files, clean: Some(clean) })
 }
 
 /// The sandbox of the session's commands, if they are to have one.
@@ -504,16 +528,21 @@ fn confinement(
     settings: &Settings,
     plan: &Plan<'_>,
     cwd: &Path,
-    log: &OpenSession,
+    log: &Home,
     roots: &[PathBuf],
 ) -> Result<Option<sandbox::Ready>> {
-    let session = sandbox::Session { cwd, roots, temp_dir: plan.temp_dir, protected: vec![log.log_path()] };
+    let protected = log.local_log().into_iter().collect();
+    // The folder that a client keeps is no place on this machine.
+    let away = log.dir();
+    let here: Vec<PathBuf> =
+        roots.iter().filter(|root| log.local_dir().is_some() || **root != away).cloned().collect();
+    let session = sandbox::Session { cwd, roots: &here, temp_dir: plan.temp_dir, protected };
     plan.sandbox.enabled.then(|| sandbox::ready(settings, &plan.sandbox, session)).transpose()
 }
 
 /// What tools stand on, and are held to.
 struct Ground<'a> {
-    database: &'a Arc<Database>,
+    database: Option<Arc<Database>>,
     sandbox: Option<&'a sandbox::Ready>,
     redactor: &'a Redactor,
 }
@@ -523,12 +552,12 @@ fn tools(
     settings: &Settings,
     plan: &Plan<'_>,
     cwd: &Path,
-    log: &OpenSession,
+    log: &Home,
     model: &str,
     inbox: &mpsc::Sender<Box<Input>>,
     Ground { database, sandbox, redactor }: Ground<'_>,
 ) -> Result<(Shells, Vec<Arc<dyn Tool>>)> {
-    let spill = spill(settings, log.files_dir(), redactor)?;
+    let spill = spill(settings, log, plan.large_output.as_ref(), redactor)?;
     let secrets =
         PROVIDER_SECRETS.iter().map(|name| (*name).to_owned()).chain(plan.secrets.iter().cloned()).collect();
     let (completions, completed) = mpsc::channel(INBOX);
@@ -548,9 +577,9 @@ fn tools(
     let online = !settings.flag("COPILOT_OFFLINE") && !closed;
     let dialect = if known::edits_by_patch(model) { Dialect::Patches } else { Dialect::Edits };
     let builtin = hangar_tools::builtin(Builtin {
-        workspace: Arc::new(Workspace { cwd: cwd.to_path_buf(), spill }),
+        workspace: Arc::new(Workspace { cwd: cwd.to_path_buf(), spill, files: log.files() }),
         dialect,
-        database: Arc::clone(database),
+        database,
         web: online.then(|| Reach {
             redirects: if plan.policy.allow_all_urls { Redirects::AnyHost } else { Redirects::SameHost },
             ..Reach::default()
@@ -599,7 +628,7 @@ impl TokenMeter for Meter {
 /// The built-in tools that a session with this model would have. Nothing is started or opened for the answer.
 pub(crate) fn tool_specs(settings: &Settings, model: &str) -> Vec<ToolSpec> {
     let nowhere = PathBuf::from("/");
-    let spill = Spill { dir: nowhere.clone(), threshold: DEFAULT_THRESHOLD, clean: None };
+    let spill = Spill { dir: nowhere.clone(), threshold: DEFAULT_THRESHOLD, files: Files::Here, clean: None };
     let (completions, _) = mpsc::channel(1);
     let shells = Shells::new(ShellOptions {
         program: PathBuf::from(SHELL),
@@ -612,9 +641,9 @@ pub(crate) fn tool_specs(settings: &Settings, model: &str) -> Vec<ToolSpec> {
         sandbox: None,
     });
     let builtin = hangar_tools::builtin(Builtin {
-        workspace: Arc::new(Workspace { cwd: nowhere.clone(), spill }),
+        workspace: Arc::new(Workspace { cwd: nowhere.clone(), spill, files: Files::Here }),
         dialect: if known::edits_by_patch(model) { Dialect::Patches } else { Dialect::Edits },
-        database: Arc::new(Database::new(nowhere)),
+        database: Some(Arc::new(Database::new(nowhere))),
         web: (!settings.flag("COPILOT_OFFLINE")).then(Reach::default),
     });
     shells.tools().into_iter().chain(builtin).map(|tool| tool.spec().clone()).collect()

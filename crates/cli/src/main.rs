@@ -8,6 +8,7 @@ mod compose;
 mod custom;
 mod exit;
 mod headless;
+mod home;
 mod jobs;
 mod just_in_time;
 mod logging;
@@ -96,6 +97,7 @@ fn dispatch(cli: Cli) -> Result<Exit> {
         }
         Some(Subcommands::Run(args)) => runtimes::run::run(&settings, *args),
         Some(Subcommands::Runtimes(args)) => runtimes::commands::run(&settings, args),
+        Some(Subcommands::Mcp { command }) => commands::mcp::run(&settings, command),
         Some(Subcommands::Sessions { command }) => commands::sessions::run(&settings, command),
         Some(Subcommands::Features(args)) => commands::features::run(&settings, &args),
         Some(Subcommands::Job { command }) => jobs::run(&settings, command),

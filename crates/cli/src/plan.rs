@@ -77,6 +77,8 @@ pub(crate) fn of_run<'a>(
         },
         customs: customs(args),
         mcp: Some(servers(args)),
+        away: None,
+        large_output: None,
     })
 }
 
@@ -113,6 +115,7 @@ pub(crate) fn servers(args: &RunArgs) -> Servers {
         disabled: silent.disable_mcp_server.clone(),
         enabled: named.enable_mcp_server.clone(),
         github: Some(github).filter(|_| wants_github && !silent.disable_builtin_mcps),
+        for_agents: false,
     }
 }
 

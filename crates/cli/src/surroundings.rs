@@ -2,13 +2,16 @@
 
 use std::path::{Path, PathBuf};
 use std::process::Stdio;
+use std::sync::Arc;
 use std::time::Duration;
 
 use futures_util::future::BoxFuture;
 use hangar_agent::driver::Surroundings;
 use hangar_protocol::data::Commitments;
+use hangar_tools::sql::Database;
 use tokio::process::Command;
 
+use crate::home::PlanReader;
 use crate::workspace::git::Repository;
 
 /// What of a plan is kept before the model, in bytes.
@@ -17,16 +20,23 @@ const PLAN_LIMIT: usize = 64 << 10;
 const GIT_LIMIT: Duration = Duration::from_secs(20);
 
 pub(crate) struct Place {
-    session_dir: PathBuf,
+    plan: PlanReader,
+    database: Option<Arc<Database>>,
     cwd: PathBuf,
     /// The commit that was checked out when the work began; `None` outside of a repository.
     base: Option<String>,
 }
 
 impl Place {
-    pub(crate) fn new(session_dir: &Path, cwd: &Path, repository: Option<&Repository>) -> Self {
+    pub(crate) fn new(
+        plan: PlanReader,
+        database: Option<Arc<Database>>,
+        cwd: &Path,
+        repository: Option<&Repository>,
+    ) -> Self {
         Self {
-            session_dir: session_dir.to_owned(),
+            plan,
+            database,
             cwd: cwd.to_owned(),
             base: repository.and_then(|repository| repository.head.clone()),
         }
@@ -35,12 +45,12 @@ impl Place {
 
 impl Surroundings for Place {
     fn commitments(&mut self) -> Commitments {
-        let plan = std::fs::read_to_string(self.session_dir.join("plan.md")).ok();
-        let plan = plan.filter(|plan| !plan.trim().is_empty()).map(|mut plan| {
+        let plan = self.plan.read().filter(|plan| !plan.trim().is_empty()).map(|mut plan| {
             plan.truncate(plan.floor_char_boundary(PLAN_LIMIT));
             plan
         });
-        Commitments { plan, todos: hangar_tools::sql::open_todos(&self.session_dir.join("session.db")) }
+        let todos = self.database.as_ref().map(|database| database.open_todos()).unwrap_or_default();
+        Commitments { plan, todos }
     }
 
     fn unchanged(&self) -> BoxFuture<'static, bool> {

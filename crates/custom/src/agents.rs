@@ -124,6 +124,7 @@ fn agent(path: &Path) -> Result<AgentDefinition, String> {
         effort: head.text("reasoning-effort"),
         mcp_servers,
         skills: head.list("skills").unwrap_or_default(),
+        briefing: String::new(),
         model_invocable,
         user_invocable: head.flag("user-invocable").unwrap_or(true),
         source: AgentSource::File(path.to_owned()),

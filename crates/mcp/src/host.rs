@@ -231,8 +231,26 @@ impl McpHost {
     }
 
     /// Servers of an agent's own: another set, whose news go to the same session and which ends with it.
-    pub fn for_agent(&self, servers: Vec<ServerConfig>) -> Self {
+    pub(crate) fn for_agent(&self, servers: Vec<ServerConfig>) -> Self {
         Self::of(Arc::clone(&self.0.common), servers, &[])
+    }
+
+    /// Ends the programs and connections of all servers. What is called again starts again.
+    pub(crate) async fn rest(&self) {
+        let servers: Vec<Arc<Server>> = self.servers().values().cloned().collect();
+        for server in servers {
+            server.rest().await;
+        }
+    }
+
+    /// Says something on the session's stream.
+    pub(crate) async fn tell(&self, body: impl Into<Body>) {
+        self.0.common.tell(body).await;
+    }
+
+    /// A variable of the environment that programs get.
+    pub(crate) fn variable(&self, name: &str) -> Option<String> {
+        self.0.common.launcher.variable(name)
     }
 
     /// Starts what has to be started for the tools to be known, and waits for it within the budget.

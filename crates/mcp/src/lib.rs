@@ -16,6 +16,7 @@ mod login;
 mod naming;
 mod oauth;
 mod outcome;
+mod outfit;
 mod pending;
 mod process;
 mod server;

@@ -71,6 +71,11 @@ impl Launcher {
         }
     }
 
+    pub(crate) fn variable(&self, name: &str) -> Option<String> {
+        let found = self.env.iter().rev().find(|(known, _)| known == name);
+        found.map(|(_, value)| value.to_string_lossy().into_owned())
+    }
+
     /// Starts a program. This is the only place where one is started.
     pub(crate) fn spawn(self: &Arc<Self>, program: &Program) -> io::Result<Running> {
         if self.closing.is_cancelled() {

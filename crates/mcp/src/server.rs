@@ -318,6 +318,24 @@ impl Server {
         self.leave(Phase::Stopped).await;
     }
 
+    /// Ends what runs, until a tool is called again.
+    pub(crate) async fn rest(&self) {
+        let old = {
+            let mut state = self.state();
+            match std::mem::replace(&mut state.phase, Phase::Idle) {
+                Phase::Connected(connection) => connection,
+                // Nothing runs, or what is coming up is on its way and finds its place.
+                other => {
+                    state.phase = other;
+                    return;
+                }
+            }
+        };
+        old.close();
+        let (server_name, status) = (self.config.name.clone(), "stopped".to_owned());
+        self.common.tell(McpServerStatusChanged { server_name, status, error: None }).await;
+    }
+
     /// Lets a server that was stopped, disabled or unlucky be started again.
     pub(crate) async fn reset(&self) {
         if let Some(authority) = &self.authority {

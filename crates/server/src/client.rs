@@ -3,8 +3,10 @@
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, PoisonError, Weak};
 
+use hangar_files::ClientHome;
 use hangar_peer::{Peer, raw};
 use hangar_protocol::rpc::{ErrorObject, Id, codes};
+use hangar_store::SessionId;
 use serde_json::json;
 
 use crate::handshake::{ConnectParams, Gate, PROTOCOL_VERSION};
@@ -12,6 +14,7 @@ use crate::hub::Hub;
 use crate::inference::Exchanges;
 use crate::methods::{self, Call};
 use crate::peer::Request;
+use crate::session_fs::FsProvider;
 
 /// Requests of one client that may be under way at once.
 const MAX_IN_FLIGHT: usize = 1024;
@@ -30,6 +33,8 @@ pub(crate) struct Client {
     in_flight: AtomicUsize,
     /// Whether the client makes the requests to models.
     courier: AtomicBool,
+    /// How the client keeps the files of its sessions, if it does.
+    files: Mutex<Option<FsProvider>>,
     pub(crate) exchanges: Exchanges,
 }
 
@@ -42,6 +47,7 @@ impl Client {
             gate: Mutex::new(Gate::new(hub.config().token.as_ref())),
             in_flight: AtomicUsize::new(0),
             courier: AtomicBool::new(false),
+            files: Mutex::default(),
             exchanges: Exchanges::default(),
         }
     }
@@ -52,6 +58,16 @@ impl Client {
 
     pub(crate) fn become_courier(&self) {
         self.courier.store(true, Ordering::Relaxed);
+    }
+
+    pub(crate) fn keep_files(&self, provider: FsProvider) {
+        *self.files.lock().unwrap_or_else(PoisonError::into_inner) = Some(provider);
+    }
+
+    /// The folder of a session with this client, if it keeps files.
+    pub(crate) fn home(&self, id: &SessionId) -> Option<ClientHome> {
+        let files = self.files.lock().unwrap_or_else(PoisonError::into_inner);
+        files.as_ref().map(|provider| provider.home(&self.peer, id))
     }
 
     /// Takes a request. The handshake is settled here, in order; everything else runs side by side.

@@ -10,6 +10,7 @@ use hangar_agent::features::Features;
 use hangar_agent::session::Command;
 use hangar_protocol::Event;
 use hangar_protocol::data::Mode;
+use hangar_store::away::Kept;
 use hangar_store::{SessionId, Store};
 use jiff::Timestamp;
 use serde_json::json;
@@ -28,6 +29,8 @@ use crate::inference;
 use crate::methods::Failure;
 use crate::opener::{SessionOpener, Wanted};
 use crate::peer::notification;
+use crate::place::Place;
+use crate::session_fs::{Away, FsProvider};
 use crate::shells::ClientShells;
 use crate::spec::SessionSpec;
 use crate::task::{Job, SessionTask};
@@ -71,7 +74,9 @@ pub(crate) enum Lifecycle {
 /// A session that is alive.
 pub(crate) struct Live {
     pub(crate) id: SessionId,
-    pub(crate) dir: PathBuf,
+    pub(crate) place: Place,
+    /// Where it is listed: with the others, unless the client named a folder for it.
+    pub(crate) store: Store,
     pub(crate) audience: Arc<Audience>,
     pub(crate) pending: Arc<PendingCalls>,
     /// Commands that a client carries out.
@@ -195,6 +200,11 @@ impl Hub {
         }
     }
 
+    /// Where the sessions of a specification are.
+    pub(crate) fn store_of(&self, spec: &SessionSpec) -> Store {
+        spec.config_dir.as_ref().map_or_else(|| self.config.store.clone(), |dir| Store::new(dir))
+    }
+
     /// The folder that holds everything the server keeps.
     pub(crate) fn home(&self) -> PathBuf {
         let root = self.config.store.root();
@@ -248,6 +258,12 @@ impl Hub {
         if self.sessions().len() >= MAX_SESSIONS {
             return Err(Failure::new(format!("{MAX_SESSIONS} sessions are open already")));
         }
+        let away = away(client, &id).await?;
+        let store = self.store_of(&spec);
+        let place = match &away {
+            Some(away) => Place::Client(away.home.clone()),
+            None => Place::Here(store.session_dir(&id)),
+        };
         let audience = Arc::new(Audience::new(id.as_str(), self));
         let pending = Arc::new(PendingCalls::default());
         let opened = self.config.opener.open(Wanted {
@@ -256,11 +272,13 @@ impl Hub {
             sink: Box::new(Broadcast(Arc::clone(&audience))),
             hooks: Arc::new(ClientHooks(Arc::clone(&audience))),
             ways: inference::ways(&audience, &spec, client.is_courier()),
+            away,
         })?;
         audience.join(self.member(id.as_str(), &pending, &spec, client));
         let (jobs, queue) = mpsc::channel(JOBS);
         let live = Arc::new(Live {
-            dir: self.config.store.session_dir(&id),
+            place,
+            store,
             id,
             audience: Arc::clone(&audience),
             pending,
@@ -308,8 +326,17 @@ impl Hub {
     ) -> Result<(), Failure> {
         let hub = Arc::clone(self);
         let (audience, id) = (Arc::clone(&live.audience), live.id.clone());
+        let away = match &live.place {
+            Place::Here(_) => None,
+            Place::Client(home) => {
+                let kept = Kept::load(home).await.map_err(Failure::from_files)?;
+                Some(Away { home: home.clone(), kept })
+            }
+        };
         live.ask(move |task| {
-            if !task.driver.is_idle() {
+            let kept = away.as_ref().and_then(|away| away.kept.as_ref());
+            let moved = kept.is_some_and(|kept| kept.last_event_id() != task.session().state().last_event);
+            if !task.driver.is_idle() || moved {
                 return Err(Failure::new("the session is at work; abort it or wait for it to be idle"));
             }
             task.driver.rest();
@@ -322,6 +349,7 @@ impl Hub {
                 sink: Box::new(Broadcast(Arc::clone(&audience))),
                 hooks: Arc::new(ClientHooks(Arc::clone(&audience))),
                 ways: inference::ways(&audience, &spec, audience.courier().is_some()),
+                away,
             })?;
             task.spec = changed;
             task.replace(opened);
@@ -354,6 +382,18 @@ impl Hub {
         live.ask(SessionTask::refresh).await
     }
 
+    /// Says that a client keeps the files of its sessions. That is decided before there are any.
+    pub(crate) fn keep_files(&self, client: &Client, provider: FsProvider) -> Result<(), Failure> {
+        if !self.sessions().is_empty() {
+            return Err(Failure::new(
+                "Cannot set session filesystem provider while sessions are active. Call sessionFs.setProvider before \
+                 creating any sessions.",
+            ));
+        }
+        client.keep_files(provider);
+        Ok(())
+    }
+
     fn sessions(&self) -> MutexGuard<'_, HashMap<String, Arc<Live>>> {
         self.sessions.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -361,6 +401,13 @@ impl Hub {
     fn clients(&self) -> MutexGuard<'_, HashMap<ClientId, Arc<Client>>> {
         self.clients.lock().unwrap_or_else(PoisonError::into_inner)
     }
+}
+
+/// What a client that keeps files has of a session.
+async fn away(client: &Client, id: &SessionId) -> Result<Option<Away>, Failure> {
+    let Some(home) = client.home(id) else { return Ok(None) };
+    let kept = Kept::load(&home).await.map_err(Failure::from_files)?;
+    Ok(Some(Away { home, kept }))
 }
 
 pub(crate) struct Entered {

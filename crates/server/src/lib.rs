@@ -21,6 +21,8 @@ mod locations;
 pub mod methods;
 mod opener;
 mod peer;
+mod place;
+mod session_fs;
 mod shells;
 mod spec;
 mod system;
@@ -34,8 +36,9 @@ pub use handshake::Token;
 pub use hub::{Hub, HubConfig};
 pub use opener::{
     AuthStatus, Background, InstructionKind, InstructionLocation, InstructionSource, Mcp, McpPlace,
-    OpenError, Opened, SessionOpener, Todo, TodoBoard, TodoDependency, Todos, Wanted, Ways,
+    OpenError, Opened, SessionOpener, Todo, TodoBoard, TodoDependency, Todos, ToolGuard, Wanted, Ways,
 };
+pub use session_fs::Away;
 pub use spec::{
     CapabilityOverrides, CustomAgent, DefaultAgent, InfiniteSessions, LargeOutput, ModelLimits, ModelSpec,
     ModelSupports, ProviderSpec, SectionAction, SectionSpec, SessionSpec, SystemMessageSpec, ToolDeclaration,

@@ -11,10 +11,12 @@ use hangar_agent::prompt::Environment;
 use hangar_agent::session::Input;
 use hangar_agent::tool::{Tool, ToolSpec};
 use hangar_custom::skills::Skills;
+use hangar_files::ClientHome;
 use hangar_mcp::{McpHost, News};
 use hangar_store::SessionId;
 use tokio::sync::mpsc;
 
+use crate::session_fs::Away;
 use crate::spec::SessionSpec;
 
 /// Puts sessions together.
@@ -70,6 +72,8 @@ pub type Mcp = (McpHost, mpsc::Receiver<News>);
 /// Where the MCP servers of a session are to work.
 pub struct McpPlace<'a> {
     pub id: &'a SessionId,
+    /// The session's files, where the client keeps them.
+    pub home: Option<ClientHome>,
     pub spec: &'a SessionSpec,
     pub cwd: &'a Path,
     pub model: &'a str,
@@ -122,6 +126,8 @@ pub struct Wanted<'a> {
     pub sink: Box<dyn EventSink>,
     pub hooks: Arc<dyn Hooks>,
     pub ways: Ways,
+    /// The session's files, where the client keeps them.
+    pub away: Option<Away>,
 }
 
 /// How a session's provider reaches the model, where the client has a say in it.
@@ -147,7 +153,12 @@ pub struct Opened {
     pub background: Box<dyn Background>,
     pub todos: Arc<dyn Todos>,
     pub mcp: Option<Mcp>,
+    /// Keeps what tools of clients say within what the model is shown.
+    pub guard: ToolGuard,
 }
+
+/// Puts something around a tool.
+pub type ToolGuard = Arc<dyn Fn(Arc<dyn Tool>) -> Arc<dyn Tool> + Send + Sync>;
 
 /// The todos that a session keeps.
 pub trait Todos: Send + Sync {

@@ -217,6 +217,7 @@ impl From<CustomAgent> for AgentDefinition {
             effort: agent.reasoning_effort,
             mcp_servers: agent.mcp_servers.unwrap_or_default(),
             skills: agent.skills.unwrap_or_default(),
+            briefing: String::new(),
             model_invocable: agent.infer.unwrap_or(true),
             user_invocable: true,
             source: AgentSource::Client,

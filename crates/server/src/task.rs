@@ -6,7 +6,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use hangar_agent::agents::crew::Crew;
-use hangar_agent::agents::{AgentSource, builtin};
+use hangar_agent::agents::outfit::Outfitter;
+use hangar_agent::agents::{AgentDefinition, AgentSource, builtin};
 use hangar_agent::driver::Driver;
 use hangar_agent::log::LogError;
 use hangar_agent::permissions::Policy;
@@ -24,7 +25,7 @@ use tokio::time::Instant;
 
 use crate::audience::Audience;
 use crate::commands::CommandQueue;
-use crate::opener::{Background, Mcp, Opened, Todos};
+use crate::opener::{Background, Mcp, Opened, Todos, ToolGuard};
 use crate::spec::SessionSpec;
 use crate::system;
 
@@ -47,10 +48,13 @@ pub(crate) struct SessionTask {
     client_commands: Vec<ClientCommand>,
     background: Box<dyn Background>,
     todos: Arc<dyn Todos>,
+    guard: ToolGuard,
     /// How long the session may rest before it is closed.
     idle_timeout: Option<Duration>,
     /// Set when the session is to end, with what went wrong if something did.
     ending: Option<Option<String>>,
+    /// What clients have agents say instead of what their descriptions do, by name.
+    agent_prompts: BTreeMap<String, String>,
     /// Tools of clients that may not have the name they have.
     pub(crate) clashes: Vec<String>,
     orphaned: Option<Instant>,
@@ -89,9 +93,11 @@ impl SessionTask {
             client_commands: Vec::new(),
             background: opened.background,
             todos: opened.todos,
+            guard: opened.guard,
             idle_timeout,
             ending: None,
             clashes: Vec::new(),
+            agent_prompts: BTreeMap::new(),
             orphaned: None,
             elicitations: false,
             commands: CommandQueue::default(),
@@ -162,6 +168,7 @@ impl SessionTask {
         self.driver = opened.driver;
         self.builtin = opened.tools;
         self.todos = opened.todos;
+        self.guard = opened.guard;
         self.environment = opened.environment;
         self.instructions = opened.instructions;
         self.skills = opened.skills;
@@ -182,6 +189,7 @@ impl SessionTask {
     pub(crate) fn set_mcp(&mut self, mcp: Option<Mcp>) {
         let (host, news) = mcp.unzip();
         self.news = news;
+        self.driver.set_outfitter(host.clone().map(|host| Arc::new(host) as Arc<dyn Outfitter>));
         if let Some(old) = std::mem::replace(&mut self.mcp, host) {
             tokio::spawn(async move { old.shutdown().await });
         }
@@ -291,7 +299,7 @@ impl SessionTask {
                 }
                 let known = external.iter().any(|known| known.spec().name == name);
                 if !known && filter.admits(ToolSource::Custom, &name) {
-                    external.push(Arc::clone(&tool.tool));
+                    external.push((self.guard)(Arc::clone(&tool.tool)));
                 }
             }
         }
@@ -332,13 +340,27 @@ impl SessionTask {
         }
     }
 
+    /// Gives an agent another prompt than its description has.
+    pub(crate) fn set_agent_prompt(&mut self, agent: String, prompt: String) {
+        self.agent_prompts.insert(agent, prompt);
+        self.settle_crew();
+    }
+
     /// Takes over the agents that the specification names now. Those of files stay.
     fn settle_crew(&mut self) {
         let Some(crew) = self.session().config().crew.as_deref() else { return };
         let excluded = self.spec.excluded_builtin_agents.as_deref().unwrap_or_default();
         let builtin = builtin::definitions().into_iter().filter(|agent| !excluded.contains(&agent.name));
         let files = crew.definitions.iter().filter(|agent| matches!(agent.source, AgentSource::File(_)));
-        let definitions = builtin.chain(files.cloned()).chain(self.spec.agents()).collect();
+        let skills = Arc::clone(&self.skills);
+        let brief = |mut agent: AgentDefinition| {
+            skills.brief(&mut agent);
+            if let Some(prompt) = self.agent_prompts.get(&agent.name) {
+                agent.prompt.clone_from(prompt);
+            }
+            agent
+        };
+        let definitions = builtin.chain(files.cloned()).chain(self.spec.agents()).map(brief).collect();
         let crew = Crew { definitions, instructions: self.instructions.clone(), ..crew.clone() };
         self.driver.session_mut().set_crew(Some(Arc::new(crew)));
     }

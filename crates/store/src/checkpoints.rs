@@ -7,10 +7,10 @@ use hangar_agent::session::Checkpoint;
 
 use crate::disk;
 
-const INDEX: &str = "index.md";
+pub(crate) const INDEX: &str = "index.md";
 /// What of an index or a checkpoint is read.
 const READ_LIMIT: u64 = 16 << 20;
-const HEADER: &str = "# Checkpoint History\n\nCheckpoints are listed in chronological order. Checkpoint 1 is the oldest, \
+pub(crate) const HEADER: &str = "# Checkpoint History\n\nCheckpoints are listed in chronological order. Checkpoint 1 is the oldest, \
                       higher numbers are more recent.\n\n| # | Title | File |\n|---|-------|------|\n";
 
 /// A checkpoint as the index lists it.
@@ -24,29 +24,53 @@ pub struct CheckpointEntry {
 /// Writes a checkpoint. One of the same number, or of a later one, is from a past that was taken back, and goes.
 pub(crate) fn write(dir: &Path, checkpoint: &Checkpoint) -> io::Result<()> {
     disk::ensure_dir(dir)?;
+    let renewed = renew(list(dir), checkpoint);
+    for file in &renewed.stale {
+        // It is in no list any more; whether it goes matters to nobody.
+        let _ = std::fs::remove_file(dir.join(file));
+    }
+    disk::replace(&dir.join(&renewed.file), &checkpoint.content)?;
+    disk::replace(&dir.join(INDEX), &renewed.index)
+}
+
+/// What becomes of a folder with another checkpoint.
+pub(crate) struct Renewed {
+    /// The file of the checkpoint.
+    pub(crate) file: String,
+    /// The text of the index.
+    pub(crate) index: String,
+    /// The files of checkpoints from a past that was taken back.
+    pub(crate) stale: Vec<String>,
+}
+
+pub(crate) fn renew(entries: Vec<CheckpointEntry>, checkpoint: &Checkpoint) -> Renewed {
     let (mut kept, stale): (Vec<_>, Vec<_>) =
-        list(dir).into_iter().partition(|entry| entry.number < checkpoint.number);
-    let entry = CheckpointEntry {
+        entries.into_iter().partition(|entry| entry.number < checkpoint.number);
+    let file = checkpoint.file_name();
+    let stale = stale.into_iter().map(|old| old.file).filter(|old| *old != file && is_plain(old)).collect();
+    kept.push(CheckpointEntry {
         number: checkpoint.number,
         title: checkpoint.title.clone(),
-        file: checkpoint.file_name(),
-    };
-    for old in stale.iter().filter(|old| old.file != entry.file && is_plain(&old.file)) {
-        // It is in no list any more; whether it goes matters to nobody.
-        let _ = std::fs::remove_file(dir.join(&old.file));
-    }
-    disk::replace(&dir.join(&entry.file), &checkpoint.content)?;
-    kept.push(entry);
+        file: file.clone(),
+    });
+    Renewed { file, index: render(&kept), stale }
+}
+
+fn render(entries: &[CheckpointEntry]) -> String {
     let mut index = HEADER.to_owned();
-    for entry in &kept {
+    for entry in entries {
         index.push_str(&format!("| {} | {} | {} |\n", entry.number, entry.title, entry.file));
     }
-    disk::replace(&dir.join(INDEX), &index)
+    index
 }
 
 /// The checkpoints of a folder, oldest first. A folder without an index has none.
 pub fn list(dir: &Path) -> Vec<CheckpointEntry> {
-    let index = disk::read_text(&dir.join(INDEX), READ_LIMIT).unwrap_or_default();
+    parse(&disk::read_text(&dir.join(INDEX), READ_LIMIT).unwrap_or_default())
+}
+
+/// The checkpoints that an index lists.
+pub(crate) fn parse(index: &str) -> Vec<CheckpointEntry> {
     let row = |line: &str| {
         let mut cells = line.strip_prefix('|')?.split('|').map(str::trim);
         let number = cells.next()?.parse().ok()?;
@@ -62,7 +86,7 @@ pub fn read(dir: &Path, number: u64) -> Option<String> {
 }
 
 /// The index is a file that anyone may have edited: what it names must be in its folder.
-fn is_plain(file: &str) -> bool {
+pub(crate) fn is_plain(file: &str) -> bool {
     Path::new(file).file_name().is_some_and(|name| name == file)
 }
 

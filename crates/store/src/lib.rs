@@ -32,12 +32,14 @@
 //! database beside the files would buy little and could disagree with them.
 
 mod append;
+pub mod away;
 mod backwards;
 pub mod checkpoints;
 mod disk;
 mod error;
 mod export;
 mod follow;
+pub mod fork;
 mod id;
 mod lines;
 mod list;

@@ -1,7 +1,8 @@
 //! What is known about a session without reading its log: the content of `workspace.yaml`.
 
-use hangar_protocol::Body;
+use hangar_agent::log::Fact;
 use hangar_protocol::data::WorkingDirectory;
+use hangar_protocol::{Body, Event};
 use jiff::Timestamp;
 
 use crate::yaml::Document;
@@ -61,6 +62,27 @@ impl SessionMeta {
             summary_count: 0,
             created_at: now,
             updated_at: now,
+        }
+    }
+
+    /// Takes in something that lists show.
+    pub(crate) fn note(&mut self, fact: Fact) {
+        match fact {
+            Fact::GivenName(name) => self.name = Some(SessionName::Given(name)),
+            Fact::DerivedName(name) => self.name = Some(SessionName::Derived(name)),
+            Fact::FirstPrompt(_) if self.name.is_some() => {}
+            Fact::FirstPrompt(prompt) => self.name = SessionName::from_prompt(&prompt),
+            Fact::Context(context) => self.context = Some(context),
+            Fact::Checkpoint(checkpoint) => {
+                self.summary_count = u32::try_from(checkpoint.number).unwrap_or(u32::MAX);
+            }
+        }
+    }
+
+    /// The session is as new as its last event.
+    pub(crate) fn note_event(&mut self, event: &Event) {
+        if let Ok(time) = event.timestamp().parse::<Timestamp>() {
+            self.updated_at = self.updated_at.max(time);
         }
     }
 

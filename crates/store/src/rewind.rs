@@ -1,8 +1,10 @@
 //! Taking files back to what they were before some calls, without touching what a person did to them since.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashSet};
 use std::io;
 use std::path::{Path, PathBuf};
+
+use hangar_protocol::{Body, Event};
 
 use crate::snapshots::{FileChange, Snapshots, Version, version};
 
@@ -32,6 +34,29 @@ pub fn net_changes(changes: &[FileChange], is_meant: impl Fn(&str) -> bool) -> V
         net.lines_removed += change.lines_removed;
     }
     files.into_values().filter(|net| net.before != net.after || net.before == Version::Unknown).collect()
+}
+
+/// What the calls among some events did to files.
+pub fn changes_of(changes: &[FileChange], events: &[Event]) -> Vec<NetChange> {
+    let calls: HashSet<&str> = events
+        .iter()
+        .filter_map(|event| match event.body() {
+            Body::ToolStart(start) => Some(start.tool_call_id.as_str()),
+            _ => None,
+        })
+        .collect();
+    net_changes(changes, |call| calls.contains(call))
+}
+
+/// Where the prompts of the session itself are: what a person could go back to.
+pub fn points(events: &[Event]) -> Vec<usize> {
+    let is_point = |event: &Event| match event.body() {
+        Body::UserMessage(message) if event.agent_id().is_none() => {
+            message.source.is_none() || message.is_autopilot_continuation == Some(true)
+        }
+        _ => false,
+    };
+    (0..events.len()).filter(|index| is_point(&events[*index])).collect()
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

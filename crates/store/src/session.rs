@@ -7,7 +7,6 @@ use std::path::{Path, PathBuf};
 use hangar_agent::log::{Fact, LogError, Seq, SessionLog};
 use hangar_protocol::data::WorkingDirectory;
 use hangar_protocol::{Event, EventId};
-use jiff::Timestamp;
 
 use crate::append::{AppendError, AppendOnly};
 use crate::backwards::Backwards;
@@ -186,32 +185,9 @@ impl OpenSession {
         }
     }
 
-    /// Fills the buffer with the lines of all events that are to be kept, and says how many and which was last.
-    fn encode<'a>(&mut self, events: &'a [Event]) -> io::Result<(u64, Option<&'a Event>)> {
-        self.buffer.clear();
-        let mut count = 0;
-        let mut last = None;
-        for event in events.iter().filter(|event| !event.is_ephemeral()) {
-            let start = self.buffer.len();
-            serde_json::to_writer(&mut self.buffer, event)?;
-            let length = self.buffer.len() - start;
-            if length > MAX_LINE {
-                let message =
-                    format!("an event of {length} bytes is longer than the {MAX_LINE} that a log may hold");
-                return Err(io::Error::new(io::ErrorKind::InvalidInput, message));
-            }
-            self.buffer.push(b'\n');
-            count += 1;
-            last = Some(event);
-        }
-        Ok((count, last))
-    }
-
     fn note_last(&mut self, event: &Event) {
         self.last = Some(event.id().clone());
-        if let Ok(time) = event.timestamp().parse::<Timestamp>() {
-            self.meta.updated_at = self.meta.updated_at.max(time);
-        }
+        self.meta.note_event(event);
     }
 }
 
@@ -225,18 +201,11 @@ impl SessionLog for OpenSession {
     }
 
     fn note(&mut self, fact: Fact) -> Result<(), LogError> {
-        match fact {
-            Fact::GivenName(name) => self.meta.name = Some(SessionName::Given(name)),
-            Fact::DerivedName(name) => self.meta.name = Some(SessionName::Derived(name)),
-            Fact::FirstPrompt(_) if self.meta.name.is_some() => return Ok(()),
-            Fact::FirstPrompt(prompt) => self.meta.name = SessionName::from_prompt(&prompt),
-            Fact::Context(context) => self.meta.context = Some(context),
-            Fact::Checkpoint(checkpoint) => {
-                checkpoints::write(&self.checkpoints_dir(), &checkpoint)
-                    .map_err(|error| self.write_error(error))?;
-                self.meta.summary_count = u32::try_from(checkpoint.number).unwrap_or(u32::MAX);
-            }
+        if let Fact::Checkpoint(checkpoint) = &fact {
+            checkpoints::write(&self.checkpoints_dir(), checkpoint)
+                .map_err(|error| self.write_error(error))?;
         }
+        self.meta.note(fact);
         self.save_meta().map_err(|error| self.write_error(io::Error::other(error)))
     }
 
@@ -249,7 +218,7 @@ impl SessionLog for OpenSession {
                 actual: self.end.0,
             });
         }
-        let (count, last) = self.encode(events).map_err(|error| self.write_error(error))?;
+        let (count, last) = encode(&mut self.buffer, events).map_err(|error| self.write_error(error))?;
         let Some(last) = last else { return Ok(self.end) };
         if self.lock.is_none() {
             self.lock = Some(Lock::acquire(&self.dir).map_err(|error| self.taken(error))?);
@@ -277,6 +246,27 @@ impl SessionLog for OpenSession {
         }
         self.save_meta().map_err(|error| self.write_error(io::Error::other(error)))
     }
+}
+
+/// Fills the buffer with the lines of all events that are to be kept, and says how many and which was last.
+pub(crate) fn encode<'a>(buffer: &mut Vec<u8>, events: &'a [Event]) -> io::Result<(u64, Option<&'a Event>)> {
+    buffer.clear();
+    let mut count = 0;
+    let mut last = None;
+    for event in events.iter().filter(|event| !event.is_ephemeral()) {
+        let start = buffer.len();
+        serde_json::to_writer(&mut *buffer, event)?;
+        let length = buffer.len() - start;
+        if length > MAX_LINE {
+            let message =
+                format!("an event of {length} bytes is longer than the {MAX_LINE} that a log may hold");
+            return Err(io::Error::new(io::ErrorKind::InvalidInput, message));
+        }
+        buffer.push(b'\n');
+        count += 1;
+        last = Some(event);
+    }
+    Ok((count, last))
 }
 
 /// Makes a log end with a whole line and says where that is.

@@ -6,6 +6,7 @@ pub mod files;
 mod inspected;
 pub mod patch;
 pub mod paths;
+pub mod place;
 pub mod search;
 pub mod shell;
 pub mod spill;
@@ -35,7 +36,8 @@ pub struct Builtin {
     pub workspace: Arc<Workspace>,
     pub dialect: Dialect,
     /// Shared by everything of a session that keeps or shows todos.
-    pub database: Arc<sql::Database>,
+    /// `None` where there is none to be had: `sql` is then not offered.
+    pub database: Option<Arc<sql::Database>>,
     /// `None` without a network: `web_fetch` is then not offered.
     pub web: Option<web::Reach>,
 }
@@ -45,19 +47,21 @@ pub fn builtin(options: Builtin) -> Vec<Arc<dyn Tool>> {
     let Builtin { workspace, dialect, database, web } = options;
     let mut tools: Vec<Arc<dyn Tool>> = match dialect {
         Dialect::Edits => vec![
-            Arc::new(files::View::new(Arc::clone(&workspace))),
-            Arc::new(files::Create::new(Arc::clone(&workspace))),
-            Arc::new(files::Edit::new(Arc::clone(&workspace))),
+            workspace.files.adapt(Arc::new(files::View::new(Arc::clone(&workspace)))),
+            workspace.files.adapt(Arc::new(files::Create::new(Arc::clone(&workspace)))),
+            workspace.files.adapt(Arc::new(files::Edit::new(Arc::clone(&workspace)))),
         ],
         Dialect::Patches => vec![
-            Arc::new(patch::ApplyPatch::new(Arc::clone(&workspace))),
-            Arc::new(files::View::new(Arc::clone(&workspace))),
+            workspace.files.adapt(Arc::new(patch::ApplyPatch::new(Arc::clone(&workspace)))),
+            workspace.files.adapt(Arc::new(files::View::new(Arc::clone(&workspace)))),
         ],
     };
     if let Some(reach) = web {
         tools.push(Arc::new(web::WebFetch::new(Arc::clone(&workspace), reach)));
     }
-    tools.push(Arc::new(sql::Sql::new(Arc::clone(&workspace), database)));
+    if let Some(database) = database {
+        tools.push(Arc::new(sql::Sql::new(Arc::clone(&workspace), database)));
+    }
     let grep = match dialect {
         Dialect::Edits => "grep",
         Dialect::Patches => "rg",

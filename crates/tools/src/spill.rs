@@ -9,6 +9,10 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
+use hangar_files::{FileRequest, Weight};
+
+use crate::place::Files;
+
 /// Bytes of a text that are still shown whole, unless configured.
 pub const DEFAULT_THRESHOLD: usize = 20 * 1024;
 
@@ -30,6 +34,8 @@ const STEM_CHARS: usize = 40;
 pub struct Spill {
     pub dir: PathBuf,
     pub threshold: usize,
+    /// Who keeps the directory.
+    pub files: Files,
     /// What becomes of a text before it is saved.
     pub clean: Option<Cleaner>,
 }
@@ -71,7 +77,6 @@ impl Spill {
     fn save(&self, text: &str, stem: &str) -> io::Result<PathBuf> {
         static NEXT: AtomicU64 = AtomicU64::new(1);
 
-        fs::create_dir_all(&self.dir)?;
         let stem: String = stem
             .chars()
             .filter(char::is_ascii_alphanumeric)
@@ -79,6 +84,19 @@ impl Spill {
             .take(STEM_CHARS)
             .collect();
         let stem = if stem.is_empty() { "text" } else { &stem };
+        if let Files::Client(files) = &self.files {
+            // Whether a name is free cannot be known without waiting; this one is no other process's and used once.
+            let (number, process) = (NEXT.fetch_add(1, Ordering::Relaxed), std::process::id());
+            let path = self.dir.join(format!("{process}{number:06}-copilot-tool-output-{stem}.txt"));
+            let write = FileRequest::Write {
+                path: path.to_string_lossy().into_owned(),
+                content: text.to_owned(),
+                private: true,
+            };
+            files.put(write, Weight::Aside)?;
+            return Ok(path);
+        }
+        fs::create_dir_all(&self.dir)?;
         for _ in 0..NAME_ATTEMPTS {
             let number = NEXT.fetch_add(1, Ordering::Relaxed);
             let path = self.dir.join(format!("{number}-copilot-tool-output-{stem}.txt"));
@@ -147,7 +165,7 @@ mod tests {
     use super::*;
 
     fn spill(dir: &Path) -> Spill {
-        Spill { dir: dir.to_path_buf(), threshold: 1000, clean: None }
+        Spill { dir: dir.to_path_buf(), threshold: 1000, clean: None, files: Files::Here }
     }
 
     fn saved_path(notice: &str) -> PathBuf {

@@ -3,6 +3,7 @@
 use std::path::{Path, PathBuf};
 
 use crate::paths;
+use crate::place::Files;
 use crate::spill::Spill;
 
 /// The directory that relative paths start from, and what is allowed to reach the model.
@@ -12,11 +13,20 @@ pub struct Workspace {
     pub cwd: PathBuf,
     /// Texts over its threshold go to its directory; it is also the size above which a file is not viewed whole.
     pub spill: Spill,
+    /// Whose files `view`, `create`, `edit` and `apply_patch` are about. Commands and searches run here either way.
+    pub files: Files,
 }
 
 impl Workspace {
     /// A path as the model gave it, as people are shown it and as rules see it.
     pub(crate) fn locate(&self, given: &str) -> Location {
+        let shown = paths::absolute(&self.cwd, given);
+        let real = self.files.resolve(&shown);
+        Location { shown, real }
+    }
+
+    /// The same on this machine, whoever keeps the files.
+    pub(crate) fn locate_here(&self, given: &str) -> Location {
         let shown = paths::absolute(&self.cwd, given);
         let real = paths::resolve(&shown);
         Location { shown, real }
@@ -24,7 +34,7 @@ impl Workspace {
 
     /// Whether a resolved path lies in the session's own directory.
     pub(crate) fn contains(&self, real: &Path) -> bool {
-        real.starts_with(paths::resolve(&self.cwd))
+        real.starts_with(self.files.resolve(&self.cwd))
     }
 }
 

@@ -4,6 +4,7 @@
 
 mod big_log;
 mod contender;
+mod harness;
 pub(crate) mod measure;
 mod portal;
 mod rpc;
@@ -40,18 +41,20 @@ struct Subjects {
 }
 
 /// What is measured.
-#[derive(Clone, Copy, PartialEq)]
+#[derive(Clone, Copy, PartialEq, Eq)]
 enum About {
     Prompts,
     Server,
     Portal,
+    Harness,
 }
 
-/// `bench [server|portal] [--peers DIR] [--program FILE]`
+/// `bench [server|portal|harness] [--peers DIR] [--program FILE]`
 pub(crate) fn run(args: &[&str]) -> Result<()> {
     let (about, mut flags) = match args {
         ["server", flags @ ..] => (About::Server, flags),
         ["portal", flags @ ..] => (About::Portal, flags),
+        ["harness", flags @ ..] => (About::Harness, flags),
         flags => (About::Prompts, flags),
     };
     let mut subjects = Subjects::default();
@@ -72,6 +75,7 @@ pub(crate) fn run(args: &[&str]) -> Result<()> {
         About::Prompts => run_prompts(program, &subjects.peers(&cache), &cache),
         About::Server => server::run(&program, &subjects.peers(&cache), &cache),
         About::Portal => portal::run(&program, &cache),
+        About::Harness => harness::run(&program, &cache),
     }
 }
 

@@ -10,6 +10,7 @@ pub(crate) enum Unit {
     Megabytes,
     /// Things that are counted.
     Pieces,
+    Percent,
 }
 
 /// What the first contender should reach.
@@ -95,6 +96,7 @@ impl Unit {
             Unit::Kilobytes => "KB",
             Unit::Megabytes => "MB",
             Unit::Pieces => return format!("{figure:.0}"),
+            Unit::Percent => return format!("{figure:.0} %"),
         };
         if figure >= 100.0 { format!("{figure:.0} {unit}") } else { format!("{figure:.1} {unit}") }
     }

@@ -38,6 +38,7 @@ fn agent(name: &str, display_name: &str, description: &str, prompt: &str) -> Age
         effort: None,
         mcp_servers: Map::new(),
         skills: Vec::new(),
+        briefing: String::new(),
         model_invocable: true,
         user_invocable: true,
         source: AgentSource::Builtin,

@@ -66,9 +66,10 @@ impl Crew {
     pub fn prompt(&self, agent: &AgentDefinition, tools: Vec<String>) -> Arc<str> {
         let environment = Environment { tools, ..self.environment.clone() };
         let mut prompt = SystemPrompt::new(&environment, &self.instructions);
-        if !agent.prompt.is_empty() {
+        let role = agent.role();
+        if !role.is_empty() {
             // The section is always there.
-            let _ = prompt.set_section("identity", agent.prompt.clone());
+            let _ = prompt.set_section("identity", role);
         }
         prompt.render().into()
     }

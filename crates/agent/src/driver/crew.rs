@@ -12,6 +12,7 @@ use super::{Driver, Happened};
 use crate::agents::AgentDefinition;
 use crate::agents::call::{Addressees, AgentCall, StartAgent};
 use crate::agents::crew::{Crew, Reporting, select_model};
+use crate::agents::outfit::Outfit;
 use crate::agents::roll::{self, Status};
 use crate::conversation::INTERRUPTED;
 use crate::log::LogError;
@@ -19,7 +20,8 @@ use crate::session::{
     AgentEnd, AgentReport, AgentRole, Command, Input, Notice, Opening, Origin, Prompt, ReadForModel, Role,
     Session, SessionConfig, State, Timing,
 };
-use crate::tool::{ToolOutcome, ToolStatus};
+use crate::shared;
+use crate::tool::{ToolOutcome, ToolSpec, ToolStatus};
 
 /// Agents that are idle and can be asked more. Beyond that the one that has waited longest is let go.
 const MAX_IDLE: usize = 64;
@@ -58,13 +60,16 @@ impl Driver {
 
     /// Stops an agent and those that it started. False when it does not run.
     pub fn cancel_agent(&mut self, id: &str) -> Result<bool, LogError> {
-        let Some(lane) = self.lane_of(id).filter(|lane| self.lanes[lane].session.is_running()) else {
-            return Ok(false);
+        let stops = |lane: &LaneId| {
+            let lane = &self.lanes[lane];
+            lane.session.is_running() || lane.agent.as_ref().is_some_and(|agent| !agent.held.is_empty())
         };
-        self.run_inputs(vec![(
-            lane,
-            Input::Command(Command::Abort { reason: "user_initiated".to_owned() }),
-        )])?;
+        let Some(id) = self.lane_of(id).filter(stops) else { return Ok(false) };
+        let agent = self.lanes.get_mut(&id).and_then(|lane| lane.agent.as_mut());
+        // One that has not begun begins to be stopped, so that its end is on record.
+        let held = agent.map(|agent| std::mem::take(&mut agent.held)).unwrap_or_default();
+        let abort = Input::Command(Command::Abort { reason: "user_initiated".to_owned() });
+        self.run_inputs(held.into_iter().chain([abort]).map(|input| (id, input)).collect())?;
         Ok(true)
     }
 
@@ -295,12 +300,53 @@ impl Driver {
             ("x-agent-id".to_owned(), id.clone()),
             ("x-parent-agent-id".to_owned(), sender.clone()),
         ]);
-        let agent_lane = AgentLane { id: AgentId(id), parent, depth, awaited_by };
+        let agent_lane =
+            AgentLane { id: AgentId(id), parent, depth, awaited_by, held: Vec::new(), outfit: None };
         let lane = self.open_lane(Session::new(state, config), provider, Some(agent_lane));
         self.record(lane, vec![Body::from(started)])?;
         let prompt =
             Prompt { origin: Origin::Source(roll::source_of(&sender)), ..Prompt::user(start.prompt) };
-        Ok(vec![(lane, Input::Opened(Opening::Agent)), (lane, Input::Command(Command::Send(prompt)))])
+        let inputs = vec![Input::Opened(Opening::Agent), Input::Command(Command::Send(prompt))];
+        let Some(outfit) = self.outfitter.as_ref().and_then(|outfitter| outfitter.outfit(&agent)) else {
+            return Ok(inputs.into_iter().map(|input| (lane, input)).collect());
+        };
+        if let Some(agent) = self.lanes.get_mut(&lane).and_then(|lane| lane.agent.as_mut()) {
+            agent.held = inputs;
+        }
+        self.outfits.push(Box::pin(async move { (lane, outfit.await) }));
+        Ok(Vec::new())
+    }
+
+    /// Gives an agent what is its own, and lets it begin.
+    pub(super) fn dress(&mut self, id: LaneId, outfit: Outfit) -> Happened {
+        let Some(lane) = self.lanes.get_mut(&id) else { return Vec::new() };
+        let Some(agent) = lane.agent.as_mut() else { return Vec::new() };
+        let held = std::mem::take(&mut agent.held);
+        if held.is_empty() {
+            // It was stopped meanwhile.
+            return Vec::new();
+        }
+        let crew = self.lanes.get(&MAIN).and_then(|main| main.session.config().crew.clone());
+        let Some(lane) = self.lanes.get_mut(&id) else { return Vec::new() };
+        let kind = match &lane.session.config().role {
+            Role::Agent(role) => role.agent_type.clone(),
+            Role::Main => return Vec::new(),
+        };
+        let definition = crew.as_deref().and_then(|crew| crew.find(&kind));
+        let admits = |name: &str| definition.is_none_or(|agent| agent.tools.admits(name));
+        let own = outfit.tools.iter().map(|tool| tool.spec()).filter(|tool| admits(&tool.name));
+        let own: Vec<&ToolSpec> = own.collect();
+        let known = lane.session.config().tools.iter();
+        let known = known.filter(|known| own.iter().all(|tool| tool.name != known.name));
+        let tools = shared::list(known.chain(own.iter().copied()));
+        if let (Some(crew), Some(agent)) = (&crew, definition) {
+            lane.session.set_system(crew.prompt(agent, tools.iter().map(|tool| tool.name.clone()).collect()));
+        }
+        if let Some(agent) = lane.agent.as_mut() {
+            agent.outfit = Some(outfit);
+        }
+        let given = Input::Command(Command::SetTools(tools));
+        std::iter::once(given).chain(held).map(|input| (id, input)).collect()
     }
 
     /// How an agent's session differs from its caller's.
@@ -357,6 +403,9 @@ impl Driver {
             return Vec::new();
         };
         let (id, parent, awaited_by) = (agent.id.0.clone(), agent.parent, agent.awaited_by.take());
+        if let Some(outfit) = &agent.outfit {
+            outfit.source.rest();
+        }
         let mut inputs = Vec::new();
         let now = (self.host.now)();
         let known = self.session().state().roll.find(&id).cloned();

@@ -8,8 +8,9 @@ use hangar_protocol::{AgentId, Body};
 use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
 
+use crate::agents::outfit::Outfit;
 use crate::model::{ModelError, ModelErrorKind, ModelEvent, ModelProvider};
-use crate::session::Session;
+use crate::session::{Input, Session};
 
 /// Events of running tools that may wait for the loop before the tools have to.
 const PROGRESS_BUFFER: usize = 64;
@@ -40,6 +41,10 @@ pub(super) struct AgentLane {
     pub(super) depth: u32,
     /// The call of the parent that waits for the answer.
     pub(super) awaited_by: Option<String>,
+    /// What it waits to be given until its outfit is ready. Empty once it has begun.
+    pub(super) held: Vec<Input>,
+    /// Tools that no other has.
+    pub(super) outfit: Option<Outfit>,
 }
 
 impl Lane {

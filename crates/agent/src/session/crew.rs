@@ -115,10 +115,7 @@ impl Session {
     pub(super) fn recast(&mut self) {
         self.cast = self.cast().map(|agent| {
             let tools = self.visible_tools().iter().map(|tool| tool.name.clone()).collect();
-            self.config
-                .crew
-                .as_deref()
-                .map_or_else(|| agent.prompt.as_str().into(), |crew| crew.prompt(agent, tools))
+            self.config.crew.as_deref().map_or_else(|| agent.role().into(), |crew| crew.prompt(agent, tools))
         });
     }
 

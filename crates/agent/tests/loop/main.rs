@@ -11,6 +11,7 @@ mod compaction;
 mod failures;
 mod hooks;
 mod just_in_time;
+mod outfits;
 mod pending;
 mod permissions;
 mod resume;

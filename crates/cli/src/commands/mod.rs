@@ -2,7 +2,9 @@
 
 pub(crate) mod doctor;
 pub(crate) mod features;
+pub(crate) mod mcp;
 pub(crate) mod models;
+pub(crate) mod rewind;
 pub(crate) mod serve;
 pub(crate) mod sessions;
 

@@ -6,7 +6,7 @@ use anyhow::{Context, Result};
 use hangar_store::{Filter, SessionName, SessionSummary, Store};
 use serde_json::json;
 
-use super::print_line;
+use super::{print_line, rewind};
 use crate::args::SessionsCommand;
 use crate::exit::Exit;
 use crate::selection;
@@ -18,6 +18,11 @@ pub(crate) fn run(settings: &Settings, command: Option<SessionsCommand>) -> Resu
         SessionsCommand::List { json } => list(&store, json)?,
         SessionsCommand::Show { session } => export(&store, &session, None)?,
         SessionsCommand::Export { session, output } => export(&store, &session, output.as_deref())?,
+        SessionsCommand::Fork { session, before, name } => rewind::fork(&store, &session, before, name)?,
+        SessionsCommand::Rewind { session, to: None, .. } => rewind::list(&store, &session)?,
+        SessionsCommand::Rewind { session, to: Some(to), files } => {
+            rewind::rewind(&store, &session, &to, files)?;
+        }
         SessionsCommand::Delete { session } => {
             let id = selection::resolve(&store, &session)?;
             store.delete(&id)?;

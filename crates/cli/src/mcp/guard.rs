@@ -12,7 +12,7 @@ struct Fitted {
 }
 
 /// The tool, with answers that are too large saved to a file.
-pub(super) fn fitted(tool: Arc<dyn Tool>, spill: Spill) -> Arc<dyn Tool> {
+pub(crate) fn fitted(tool: Arc<dyn Tool>, spill: Spill) -> Arc<dyn Tool> {
     Arc::new(Fitted { tool, spill })
 }
 
@@ -23,6 +23,10 @@ impl Tool for Fitted {
 
     fn inspect(&self, call: &ToolInput) -> Result<Access, ToolOutcome> {
         self.tool.inspect(call)
+    }
+
+    fn inspect_apart(&self, call: &ToolInput) -> Option<BoxFuture<'static, Result<Access, ToolOutcome>>> {
+        self.tool.inspect_apart(call)
     }
 
     fn run(&self, call: ToolInput, context: ToolContext) -> BoxFuture<'static, ToolOutcome> {

@@ -21,6 +21,7 @@ use serde_json::{Map, Value};
 use tokio::sync::mpsc;
 
 pub(crate) use github::GitHubServer;
+pub(crate) use guard::fitted;
 pub(crate) use sampler::ProviderSampler;
 
 use crate::output::remark;
@@ -45,6 +46,8 @@ pub(crate) struct Servers {
     /// Servers that the settings switch off and this run wants.
     pub(crate) enabled: Vec<String>,
     pub(crate) github: Option<GitHubServer>,
+    /// Whether there are agents with servers of their own.
+    pub(crate) for_agents: bool,
 }
 
 /// What the servers of a session work with.
@@ -69,7 +72,7 @@ pub(crate) fn open(
     around: Surroundings<'_>,
 ) -> Result<Option<(McpHost, mpsc::Receiver<News>)>> {
     let (configs, disabled) = configured(settings, wanted, around.cwd)?;
-    if configs.is_empty() {
+    if configs.is_empty() && !wanted.for_agents {
         return Ok(None);
     }
     let secrets: Vec<String> = PROVIDER_SECRETS
@@ -150,12 +153,15 @@ pub(crate) fn configured(
 /// What a project configures, if it may.
 fn workspace(settings: &Settings, trust: Trust, cwd: &Path) -> (Vec<Layer>, Vec<hangar_mcp::ConfigError>) {
     let root = Repository::find(cwd).map(|repository| repository.root);
-    let place = root.as_deref().unwrap_or(cwd);
-    let allowed = settings.flag("GITHUB_COPILOT_PROMPT_MODE_WORKSPACE_MCP");
-    if !allowed && !is_trusted(settings, trust, place) {
+    if !may_configure(settings, trust, root.as_deref().unwrap_or(cwd)) {
         return (Vec::new(), Vec::new());
     }
     files::workspace(cwd, root.as_deref())
+}
+
+/// Whether the files of a project may say which servers are started.
+pub(crate) fn may_configure(settings: &Settings, trust: Trust, project: &Path) -> bool {
+    settings.flag("GITHUB_COPILOT_PROMPT_MODE_WORKSPACE_MCP") || is_trusted(settings, trust, project)
 }
 
 fn additional(text: &str, cwd: &Path) -> Result<Layer> {

@@ -136,6 +136,12 @@ impl Tool for GuardedTool {
         self.tool.inspect(call).map_err(|outcome| self.redactor.outcome(outcome))
     }
 
+    fn inspect_apart(&self, call: &ToolInput) -> Option<BoxFuture<'static, Result<Access, ToolOutcome>>> {
+        let access = self.tool.inspect_apart(call)?;
+        let redactor = self.redactor.clone();
+        Some(Box::pin(async move { access.await.map_err(|outcome| redactor.outcome(outcome)) }))
+    }
+
     fn run(&self, call: ToolInput, context: ToolContext) -> BoxFuture<'static, ToolOutcome> {
         let (relay, mut relayed) = tokio::sync::mpsc::channel(RELAY_BUFFER);
         let run = self.tool.run(call, ToolContext { cancel: context.cancel, progress: relay });
@@ -312,6 +318,14 @@ impl SessionLog for GuardedLog {
 
     fn sync(&mut self) -> Result<(), LogError> {
         self.log.sync()
+    }
+
+    fn plan(&mut self) -> Option<String> {
+        self.log.plan().map(|plan| self.redactor.text(plan))
+    }
+
+    fn settle(&mut self) -> Option<BoxFuture<'static, Result<(), LogError>>> {
+        self.log.settle()
     }
 
     fn rest(&mut self) {

@@ -1,6 +1,6 @@
 //! Sessions for clients: the same composition as for a prompt, from what the client asked for.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use anyhow::Result;
@@ -18,6 +18,7 @@ use hangar_server::{
     SessionSpec, Todo, TodoBoard, TodoDependency, Todos, UserSettings, Wanted, Ways,
 };
 use hangar_store::Store;
+use hangar_tools::place::Files;
 use hangar_tools::shell::Shells;
 use hangar_tools::sql::Database;
 
@@ -69,6 +70,10 @@ impl Opener {
         {
             settings = settings.with_var("COPILOT_GITHUB_TOKEN", &account.token);
         }
+        if let Some(dir) = &spec.config_dir {
+            // What is configured there and what is kept there belong together, as in any other home.
+            settings.home.clone_from(dir);
+        }
         settings
     }
 
@@ -96,7 +101,7 @@ impl Opener {
     }
 
     fn compose(&self, wanted: Wanted<'_>) -> Result<Opened> {
-        let Wanted { id, spec, sink, hooks, ways } = wanted;
+        let Wanted { id, spec, sink, hooks, ways, away } = wanted;
         let settings = self.settings(spec);
         let user = UserSettings::of(&settings.home);
         let mut features = settings.features()?;
@@ -104,7 +109,10 @@ impl Opener {
             features.switch_experimental();
         }
         let wanted_model = spec.model.clone().or_else(|| user.text("model"));
-        let stored = Store::new(&settings.home).contains(&id);
+        let stored = match &away {
+            Some(away) => away.kept.is_some(),
+            None => Store::new(&settings.home).contains(&id),
+        };
         let choose = |before: Option<&str>| {
             Ok(choose(&settings, spec, spec.model.as_deref().or(before).or(wanted_model.as_deref()), &ways))
         };
@@ -143,8 +151,11 @@ impl Opener {
             agents: self.agents(&settings, spec, &ways),
             customs: customs(&self.args, spec),
             mcp: Some(servers(&self.args, spec)),
+            away,
+            large_output: spec.large_output.clone(),
         };
         let composed = compose::session(&settings, plan)?;
+        let fitting = composed.fitting;
         Ok(Opened {
             driver: composed.driver,
             opening: composed.opening,
@@ -155,6 +166,7 @@ impl Opener {
             background: Box::new(Commands(composed.shells)),
             todos: Arc::new(SqlTodos(composed.database)),
             mcp: composed.mcp,
+            guard: Arc::new(move |tool| mcp::fitted(tool, fitting.clone())),
         })
     }
 }
@@ -183,15 +195,19 @@ impl SessionOpener for Opener {
     }
 
     fn mcp(&self, place: McpPlace<'_>) -> Result<Option<Mcp>, OpenError> {
-        let McpPlace { id, spec, cwd, model, provider, hooks } = place;
+        let McpPlace { id, home, spec, cwd, model, provider, hooks } = place;
         let settings = self.settings(spec);
         let open = || {
-            let dir = Store::new(&settings.home).session_dir(id).join("files");
+            let (dir, files) = match &home {
+                Some(home) => (PathBuf::from(home.path("temp")), Files::Client(home.files.clone())),
+                None => (Store::new(&settings.home).session_dir(id).join("files"), Files::Here),
+            };
             let chosen = models::choose(&settings, spec, Some(model), &Ways::default())?;
             let hidden = self.hidden().clone();
             let redactor = redact::of_session(&settings, &self.args.secret_env_vars, &hidden, &chosen);
             let config = self.sandbox(spec)?;
-            let roots = [cwd.to_path_buf(), dir.clone()];
+            let own = home.is_none().then(|| dir.clone());
+            let roots: Vec<PathBuf> = own.into_iter().chain([cwd.to_path_buf()]).collect();
             let session = sandbox::Session { cwd, roots: &roots, temp_dir: true, protected: Vec::new() };
             let confined = config.confines_mcp_servers().then(|| sandbox::ready(&settings, &config, session));
             let around = Surroundings {
@@ -201,7 +217,7 @@ impl SessionOpener for Opener {
                 provider,
                 model: model.to_owned(),
                 secrets: &self.args.secret_env_vars,
-                spill: compose::spill(&settings, dir, &redactor)?,
+                spill: compose::spill_to(&settings, dir, files, spec.large_output.as_ref(), &redactor)?,
                 redactor,
                 sandbox: confined.transpose()?.map(|ready| ready.sandbox),
                 hooks: Some(hooks),
@@ -317,6 +333,7 @@ fn servers(args: &RunArgs, spec: &SessionSpec) -> Servers {
         plugin_dirs: spec.plugin_directories.clone().unwrap_or_default(),
         disabled,
         github: github.map(|config| serde_json::from_value(config).unwrap_or_default()),
+        for_agents: spec.agents().iter().any(|agent| !agent.mcp_servers.is_empty()),
         ..flags
     }
 }
@@ -380,12 +397,13 @@ impl Background for Commands {
 }
 
 /// The todos in a session's database.
-struct SqlTodos(Arc<Database>);
+struct SqlTodos(Option<Arc<Database>>);
 
 impl Todos for SqlTodos {
     fn read(&self) -> BoxFuture<'static, Result<TodoBoard, String>> {
-        let database = Arc::clone(&self.0);
+        let database = self.0.clone();
         Box::pin(async move {
+            let Some(database) = database else { return Ok(TodoBoard::default()) };
             let read = tokio::task::spawn_blocking(move || database.todos()).await;
             let list = read.map_err(|error| error.to_string())?.map_err(|error| error.to_string())?;
             let rows = list.rows.into_iter().map(|row| Todo {

@@ -120,6 +120,69 @@ fn an_agent_that_a_killed_process_left_is_closed_and_the_model_is_told() {
     assert!(!asked.contains("never\""), "nothing of the agent is run again: {asked}");
 }
 
+const ODD: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/servers/odd.mjs");
+
+/// An agent file with a server of its own, called `own`.
+fn with_server(scratch: &Scratch) -> String {
+    let starts = scratch.root().join("starts");
+    format!(
+        "---\ndescription: d\nskills: [greeting]\nmcp-servers:\n  own:\n    command: node\n    args: ['{ODD}', fine, '{}']\n\
+         ---\nYou are dressed.\n",
+        starts.display()
+    )
+}
+
+#[test]
+fn an_agent_has_its_own_servers_and_skills_while_it_runs_and_nobody_else_does() {
+    let (scratch, model) = (Scratch::new(), ModelServer::start());
+    let agents = scratch.state().join("agents");
+    std::fs::create_dir_all(&agents).expect("a folder for agents");
+    std::fs::write(agents.join("dressed.agent.md"), with_server(&scratch)).expect("an agent");
+    scratch
+        .file(".github/skills/greeting/SKILL.md", "---\nname: greeting\ndescription: g\n---\nSay PINEAPPLE.");
+    let inner = "TOOL:own-echo:{\"text\": \"heard it\"}\nSAY:told";
+    let prompt = format!("{}\nSAY:end", task("dressed", inner, "sync"));
+    let run = hangar(&scratch, &model).args(["-p", &prompt]).args(JSON).finish().expect_exit(0);
+    let requests = model.requests();
+    let own = |request: &Value| tools(request).contains(&"own-echo");
+    assert!(!own(&requests[0].body) && own(&requests[1].body) && !own(&model.last_request()));
+    assert!(requests[2].body["messages"].to_string().contains("heard it"));
+    let role = requests[1].body["messages"][0].to_string();
+    assert!(role.contains("You are dressed.") && role.contains("Say PINEAPPLE."), "{role}");
+    assert!(!requests[0].body.to_string().contains("PINEAPPLE"));
+    let events = run.events();
+    let statuses: Vec<Value> = Finished::of_type(&events, "session.mcp_server_status_changed")
+        .iter()
+        .map(|event| event["data"]["status"].clone())
+        .collect();
+    assert_eq!(statuses, ["pending", "connected", "stopped"]);
+    let started = std::fs::read_to_string(scratch.root().join("starts")).expect("it was started");
+    assert!(!std::path::Path::new("/proc").join(started.trim()).exists(), "the server lives on");
+}
+
+#[test]
+fn a_project_that_is_not_trusted_starts_no_server_for_its_agents() {
+    let (scratch, model) = (Scratch::new(), ModelServer::start());
+    scratch.file(".github/agents/dressed.agent.md", &with_server(&scratch));
+    let prompt = format!("{}\nSAY:end", task("dressed", "SAY:plain", "sync"));
+    let run = hangar(&scratch, &model).args(["-p", &prompt]).args(JSON).finish().expect_exit(0);
+    assert!(!scratch.root().join("starts").exists());
+    let warnings = run.events();
+    let warnings = Finished::of_type(&warnings, "session.warning");
+    assert!(warnings.iter().any(|event| event.to_string().contains("is not trusted")), "{warnings:?}");
+}
+
+#[test]
+fn the_session_has_the_servers_of_the_agent_whose_role_it_plays() {
+    let (scratch, model) = (Scratch::new(), ModelServer::start());
+    let agents = scratch.state().join("agents");
+    std::fs::create_dir_all(&agents).expect("a folder for agents");
+    std::fs::write(agents.join("dressed.agent.md"), with_server(&scratch)).expect("an agent");
+    let args = ["-p", "TOOL:own-echo:{\"text\": \"hi\"}", "--agent", "dressed"];
+    hangar(&scratch, &model).args(args).args(JSON).finish().expect_exit(0);
+    assert!(tools(&model.last_request()).contains(&"own-echo"));
+}
+
 fn wait_for_pid(scratch: &Scratch) -> i32 {
     let path = scratch.work().join("pid");
     loop {

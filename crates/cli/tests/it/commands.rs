@@ -137,3 +137,55 @@ fn model_serve_offers_the_scripted_model_to_others() {
     server.signal(hangar_test_support::Signal::TERM);
     server.finish().expect_exit(0);
 }
+
+#[test]
+fn mcp_servers_are_added_shown_switched_and_removed() {
+    let scratch = Scratch::new();
+    let added = bare(&scratch, &["mcp", "add", "local", "--env", "KEY=s3cret", "--", "node", "x.js", "-y"])
+        .expect_exit(0);
+    assert!(
+        added.stdout.contains("Command: node x.js -y") && added.stdout.contains("KEY: ***"),
+        "{}",
+        added.stdout
+    );
+    let args = ["mcp", "add", "--transport", "http", "far", "https://x.example/mcp", "--header", "X: y"];
+    bare(&scratch, &args).expect_exit(0);
+    let listed = bare(&scratch, &["mcp", "list"]).expect_exit(0).stdout;
+    assert_eq!(listed.trim(), "User servers:\n  local (local)\n  far (http)");
+    bare(&scratch, &["mcp", "disable", "far"]).expect_exit(0);
+    let shown = bare(&scratch, &["mcp", "get", "far", "--show-secrets"]).expect_exit(0).stdout;
+    assert!(shown.contains("Status: Disabled") && shown.contains("X: y"), "{shown}");
+    let again = bare(&scratch, &["mcp", "add", "local", "--", "x"]).expect_exit(1);
+    assert!(again.stderr.contains("mcp remove local"), "{}", again.stderr);
+    let bad = bare(&scratch, &["mcp", "add", "odd", "--env", "s3cret", "--", "x"]).expect_exit(1);
+    assert!(!bad.stderr.contains("s3cret"), "{}", bad.stderr);
+    bare(&scratch, &["mcp", "remove", "local"]).expect_exit(0);
+    bare(&scratch, &["mcp", "remove", "local"]).expect_exit(1);
+    let json = bare(&scratch, &["mcp", "list", "--json"]).expect_exit(0).stdout;
+    let json: serde_json::Value = serde_json::from_str(&json).expect("JSON");
+    assert_eq!(json["mcpServers"]["far"]["enabled"], false);
+}
+
+#[test]
+fn a_session_is_forked_and_rewound_to_a_prompt() {
+    let (scratch, model) = (Scratch::new(), ModelServer::start());
+    let first =
+        hangar(&scratch, &model).args(["-p", "SAY:one", "--output-format", "json"]).finish().expect_exit(0);
+    let session = first.result()["sessionId"].as_str().expect("an id").to_owned();
+    let resume = format!("--resume={session}");
+    hangar(&scratch, &model).args([&resume, "-p", "SAY:two"]).finish().expect_exit(0);
+    let prompts = bare(&scratch, &["sessions", "rewind", &session]).expect_exit(0).stdout;
+    let second = prompts.lines().nth(1).expect("two prompts").split(' ').next().expect("an id").to_owned();
+    let forked = bare(&scratch, &["sessions", "fork", &session, "--before", &second, "--name", "before two"])
+        .expect_exit(0);
+    assert!(forked.stdout.contains("Forked"), "{}", forked.stdout);
+    hangar(&scratch, &model).args(["--resume=before two", "-p", "SAY:other"]).finish().expect_exit(0);
+    let asked = model.last_request()["messages"].to_string();
+    assert!(asked.contains("SAY:one") && !asked.contains("SAY:two"), "{asked}");
+    bare(&scratch, &["sessions", "rewind", &session, "--to", &second]).expect_exit(0);
+    hangar(&scratch, &model).args([&resume, "-p", "SAY:three"]).finish().expect_exit(0);
+    let asked = model.last_request()["messages"].to_string();
+    assert!(asked.contains("SAY:one") && !asked.contains("SAY:two"), "{asked}");
+    let missing = bare(&scratch, &["sessions", "rewind", &session, "--to", "nothing"]).expect_exit(1);
+    assert!(missing.stderr.contains("lists its prompts"), "{}", missing.stderr);
+}

@@ -1,7 +1,7 @@
 //! What the model is shown: instructions, tools, tool results, history.
 
 use hangar_test_support::{Finished, ModelServer, Scratch};
-use serde_json::Value;
+use serde_json::{Value, json};
 
 use crate::hangar;
 
@@ -98,6 +98,26 @@ fn instructions_of_an_area_come_after_the_first_look_into_it_and_only_then() {
     shown.run("TOOL:view:{\"path\":\"lib/b.txt\"}", &[&format!("--resume={id}")]);
     let told = shown.bodies().last().map(|body| body.to_string().matches("MARK-nested").count());
     assert_eq!(told, Some(1), "told again after a resume");
+}
+
+#[test]
+fn instructions_for_a_kind_of_file_are_told_when_one_is_made_or_changed() {
+    for (name, prompt) in [
+        ("made", json!({ "path": "new.py", "file_text": "x" })),
+        ("changed", json!({ "path": "old.py", "old_str": "a", "new_str": "b" })),
+    ] {
+        let shown = Shown::new();
+        shown
+            .scratch
+            .file(".github/instructions/py.instructions.md", "---\napplyTo: \"*.py\"\n---\nMARK-python");
+        shown.scratch.file("old.py", "a");
+        let tool = if name == "made" { "create" } else { "edit" };
+        shown.run(&format!("TOOL:{tool}:{prompt}\nSAY:done"), &["--allow-all-tools"]);
+        let bodies = shown.bodies();
+        assert!(!bodies[0].to_string().contains("MARK-python"), "{name}: told before anything was touched");
+        let told = bodies[1]["messages"].to_string();
+        assert_eq!(told.matches("MARK-python").count(), 1, "{name}: {told}");
+    }
 }
 
 #[test]

@@ -26,7 +26,11 @@ pub(crate) struct Client {
     /// Notifications and requests of the server that nobody has looked at yet.
     seen: Vec<Value>,
     next_id: i64,
+    keeper: Option<Keeper>,
 }
+
+/// Answers what the server asks of a client that keeps files; `None` is no answer.
+pub(crate) type Keeper = Box<dyn FnMut(&str, &Value) -> Option<Value>>;
 
 impl Client {
     pub(crate) fn start(scratch: &Scratch, model: &ModelServer) -> Self {
@@ -56,7 +60,7 @@ impl Client {
                 }
             }
         });
-        let mut client = Self { child, stdin, messages, seen: Vec::new(), next_id: 0 };
+        let mut client = Self { child, stdin, messages, seen: Vec::new(), next_id: 0, keeper: None };
         let hello = client.call("connect", json!({}));
         assert_eq!((&hello["ok"], &hello["protocolVersion"]), (&json!(true), &json!(3)));
         client
@@ -76,13 +80,29 @@ impl Client {
         let id = self.next_id;
         self.write(&json!({ "jsonrpc": "2.0", "id": id, "method": method, "params": params }));
         loop {
-            let message =
-                self.messages.recv_timeout(PATIENCE).unwrap_or_else(|_| panic!("no answer to {method}"));
+            let Some(message) = self.next(&format!("answer to {method}")) else { continue };
             if message["id"] == id && message.get("method").is_none() {
                 return message;
             }
             self.seen.push(message);
         }
+    }
+
+    /// Answers what is asked of the keeper from here on.
+    pub(crate) fn keep(&mut self, keeper: Keeper) {
+        self.keeper = Some(keeper);
+    }
+
+    /// The next message that is not for the keeper; `None` for one that was.
+    fn next(&mut self, what: &str) -> Option<Value> {
+        let message =
+            self.messages.recv_timeout(PATIENCE).unwrap_or_else(|_| panic!("no {what}: {:?}", self.seen));
+        let method = message["method"].as_str().filter(|method| method.starts_with("sessionFs."));
+        let (Some(method), Some(keeper)) = (method, &mut self.keeper) else { return Some(message) };
+        if let Some(result) = keeper(method, &message["params"]) {
+            self.write(&json!({ "jsonrpc": "2.0", "id": message["id"], "result": result }));
+        }
+        None
     }
 
     #[track_caller]
@@ -108,9 +128,8 @@ impl Client {
             if let Some(at) = self.seen.iter().position(&wanted) {
                 return self.seen.drain(..=at).next_back().unwrap();
             }
-            let message =
-                self.messages.recv_timeout(PATIENCE).unwrap_or_else(|_| panic!("no {what}: {:?}", self.seen));
-            self.seen.push(message);
+            let message = self.next(what);
+            self.seen.extend(message);
         }
     }
 

@@ -349,3 +349,44 @@ fn a_document_is_sent_as_one_with_the_wish_for_citations() {
     assert_eq!((&document["title"], &document["citations"]), (&json!("a.pdf"), &json!({ "enabled": true })));
     client.finish();
 }
+
+#[test]
+fn an_agent_is_given_other_words_until_the_session_is_opened_anew() {
+    let agent = json!({ "name": "poet", "description": "d", "prompt": "You write prose." });
+    let (_scratch, model, mut client) = session(json!({ "customAgents": [agent], "agent": "poet" }));
+    client.send("SAY:one");
+    client.event("session.idle");
+    assert!(model.last_request()["messages"][0].to_string().contains("You write prose."));
+    client.call("session.agent.setPrompt", of_session(json!({ "id": "poet", "prompt": "You write verse." })));
+    client.send("SAY:two");
+    client.event("session.idle");
+    let system = model.last_request()["messages"][0].to_string();
+    assert!(system.contains("You write verse.") && !system.contains("prose"), "{system}");
+    let refused =
+        client.answer("session.agent.setPrompt", of_session(json!({ "id": "nobody", "prompt": "" })));
+    assert!(refused["error"]["message"].as_str().unwrap().contains("Agent not found: nobody"));
+    client.finish();
+}
+
+#[test]
+fn a_session_with_a_folder_of_its_own_is_configured_and_kept_there() {
+    let (scratch, model) = stage();
+    let own = scratch.root().join("own-home");
+    let skill = own.join("skills/greeting");
+    std::fs::create_dir_all(&skill).unwrap();
+    std::fs::write(skill.join("SKILL.md"), "---\nname: greeting\ndescription: g\n---\nhello").unwrap();
+    let mut client = Client::start(&scratch, &model);
+    let created = client.create(json!({ "configDir": own }));
+    assert_eq!(created["workspacePath"], json!(own.join("session-state").join(ID)));
+    client.send("SAY:hi");
+    client.event("session.idle");
+    assert!(model.last_request()["tools"].to_string().contains("greeting"), "its skills are not there");
+    assert!(client.kinds().contains(&"user.message".to_owned()));
+    client.call("session.destroy", of_session(json!({})));
+    assert!(own.join("session-state").join(ID).join("events.jsonl").is_file());
+    assert!(!scratch.state().join("session-state").join(ID).exists());
+    client.call("session.resume", of_session(json!({ "configDir": own })));
+    client.call("session.delete", of_session(json!({})));
+    assert!(!own.join("session-state").join(ID).exists());
+    client.finish();
+}

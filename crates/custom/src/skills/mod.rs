@@ -7,6 +7,7 @@ use std::collections::BTreeSet;
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
+use hangar_agent::agents::AgentDefinition;
 use hangar_agent::tool::Tool;
 use hangar_protocol::Body;
 use hangar_protocol::data::{LoadedSkill, SkillContextDelivered, SkillInvoked, SkillTrigger};
@@ -178,6 +179,14 @@ impl Skills {
         let skill = self.enabled(name).filter(|skill| skill.user_invocable)?;
         self.lock().told.insert(skill.path.clone());
         tell(&skill, SkillTrigger::UserInvoked, Some(arguments.trim())).ok()
+    }
+
+    /// Reads the skills that an agent has from the start. One that is not there, or off, is left out.
+    pub fn brief(&self, agent: &mut AgentDefinition) {
+        let told = agent.skills.iter().filter_map(|name| self.enabled(name));
+        let texts = told.filter_map(|skill| tell(&skill, SkillTrigger::AgentInvoked, None).ok());
+        let texts: Vec<String> = texts.map(|told| told.context.content).collect();
+        agent.briefing = texts.join("\n\n");
     }
 
     fn called_by_model(&self, name: &str) -> Result<Invocation, NotTold> {

@@ -16,6 +16,7 @@ pub(super) const METHODS: &[Method] = &[
     Method { name: "session.agent.reload", run: |call| Box::pin(reload(call)) },
     Method { name: "session.agent.getCurrent", run: |call| Box::pin(current(call)) },
     Method { name: "session.agent.select", run: |call| Box::pin(select(call)) },
+    Method { name: "session.agent.setPrompt", run: |call| Box::pin(set_prompt(call)) },
     Method { name: "session.agent.deselect", run: |call| Box::pin(deselect(call)) },
     Method { name: "session.fleet.start", run: |call| Box::pin(start_fleet(call)) },
 ];
@@ -99,8 +100,8 @@ async fn select(call: Call) -> Result<Reply, Failure> {
         name: String,
     }
     let params: Params = call.params()?;
-    let selected = call
-        .live()?
+    let live = call.live()?;
+    let (selected, agent, servers) = live
         .ask(move |task| {
             let found =
                 crew(task).and_then(|crew| crew.find(&params.name)).filter(|agent| agent.user_invocable);
@@ -108,10 +109,37 @@ async fn select(call: Call) -> Result<Reply, Failure> {
                 return Err(Failure::new(format!("Agent not found: {}", params.name)));
             };
             task.command(Command::SelectAgent(Some(agent.name.clone())));
-            Ok(describe(&agent))
+            Ok((describe(&agent), agent, task.mcp().cloned()))
         })
         .await??;
+    if let Some(servers) = servers {
+        // The session has what the agent has whose role it plays. A server that fails says so by its status.
+        servers.adopt(&agent).await;
+    }
     Reply::of(json!({ "agent": selected }))
+}
+
+/// Gives an agent other words, for as long as the session lives here.
+async fn set_prompt(call: Call) -> Result<Reply, Failure> {
+    #[derive(Deserialize)]
+    struct Params {
+        id: String,
+        prompt: String,
+    }
+    let Params { id, prompt } = call.params()?;
+    call.live()?
+        .ask(move |task| {
+            let Some(agent) = crew(task).and_then(|crew| crew.find(&id)) else {
+                return Err(Failure::new(format!("Agent not found: {id}")));
+            };
+            if !agent.has_role() {
+                return Err(Failure::new(format!("the agent {id} has no prompt of its own to replace")));
+            }
+            task.set_agent_prompt(id, prompt);
+            Ok(())
+        })
+        .await??;
+    Reply::null()
 }
 
 async fn deselect(call: Call) -> Result<Reply, Failure> {

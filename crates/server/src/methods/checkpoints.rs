@@ -5,7 +5,6 @@ use std::process::Stdio;
 use std::time::Duration;
 
 use hangar_protocol::data::{FileOperation, WorkspaceFileChanged};
-use hangar_store::checkpoints;
 use serde::Deserialize;
 use serde_json::{Value, json};
 use tokio::process::Command;
@@ -29,7 +28,7 @@ pub(super) const METHODS: &[Method] = &[
 
 async fn list(call: Call) -> Result<Reply, Failure> {
     let live = call.live()?;
-    let entries = checkpoints::list(&live.dir.join("checkpoints"));
+    let entries = live.place.checkpoints().await?;
     let entries: Vec<Value> = entries
         .iter()
         .map(|entry| json!({ "number": entry.number, "title": entry.title, "filename": entry.file }))
@@ -44,7 +43,7 @@ async fn read(call: Call) -> Result<Reply, Failure> {
     }
     let params: Params = call.params()?;
     let live = call.live()?;
-    Reply::of(json!({ "content": checkpoints::read(&live.dir.join("checkpoints"), params.number) }))
+    Reply::of(json!({ "content": live.place.checkpoint(params.number).await? }))
 }
 
 async fn save_paste(call: Call) -> Result<Reply, Failure> {
@@ -58,15 +57,13 @@ async fn save_paste(call: Call) -> Result<Reply, Failure> {
         return Err(Failure::new(format!("the paste is larger than {} MB", MAX_PASTE >> 20)));
     }
     let filename = format!("paste-{}.txt", (call.hub.config().now)().as_millisecond());
-    let path = live.dir.join("files").join(&filename);
+    let name = format!("files/{filename}");
     let size = params.content.len();
-    std::fs::create_dir_all(live.dir.join("files"))
-        .and_then(|()| std::fs::write(&path, params.content))
-        .map_err(|error| Failure::new(format!("writing {}: {error}", path.display())))?;
+    live.place.write(&name, params.content).await?;
     let changed = WorkspaceFileChanged { path: filename.clone(), operation: FileOperation::Create };
     live.ask(move |task| task.record(changed)).await?;
     Reply::of(json!({
-        "saved": { "filename": filename, "filePath": path.display().to_string(), "sizeBytes": size },
+        "saved": { "filename": filename, "filePath": live.place.path(&name), "sizeBytes": size },
     }))
 }
 

@@ -44,7 +44,7 @@ pub(super) async fn take_back(call: &Call, event_id: &str) -> Result<u64, Failur
     if !live.ask(|task| task.session().is_idle()).await? {
         return Err(Failure::new("the session is at work; abort it or wait for it to be idle"));
     }
-    let kept = events(call, &live.id)?;
+    let kept = events(call, &live.id).await?;
     let Some(at) = kept.iter().position(|event| event.id().0 == event_id) else {
         return Err(Failure::new(format!("Event {event_id} not found")));
     };
@@ -62,7 +62,7 @@ async fn summarize(call: Call) -> Result<Reply, Failure> {
     let live = call.live()?;
     live.ask(|_| ()).await?;
     let mut said: Vec<String> = Vec::new();
-    for event in events(&call, &live.id)? {
+    for event in events(&call, &live.id).await? {
         match event.body() {
             Body::UserMessage(message) if !message.content.is_empty() => {
                 said.push(format!("User: {}", excerpt(&message.content)));
@@ -102,7 +102,7 @@ async fn compact(call: Call) -> Result<Reply, Failure> {
             return Err(Failure::new("the session ended before its summary was there"));
         }
     }
-    let recent = events(&call, &live.id)?;
+    let recent = events(&call, &live.id).await?;
     let complete = recent.iter().rev().find_map(|event| match event.body() {
         Body::CompactionComplete(complete) => Some(complete.clone()),
         _ => None,

@@ -147,6 +147,7 @@ async fn reload(call: Call) -> Result<Reply, Failure> {
     let opener = &call.hub.config().opener;
     let ways = crate::inference::ways(&live.audience, &spec, live.audience.courier().is_some());
     let mcp = opener.mcp(McpPlace {
+        home: live.place.home(),
         id: &live.id,
         spec: &spec,
         cwd: std::path::Path::new(&cwd),

@@ -39,8 +39,12 @@ async fn describe(call: &Call) -> Result<Value, Failure> {
             (task.cwd(), state.mode, state.model.clone(), task.spec.client_name.clone())
         })
         .await?;
-    let sessions = call.hub.config().store.list(&Filter::default())?;
-    let meta = sessions.into_iter().find(|session| session.id == live.id).map(|session| session.meta);
+    let sessions = live.store.list(&Filter::default())?;
+    let listed = sessions.into_iter().find(|session| session.id == live.id).map(|session| session.meta);
+    let meta = match listed {
+        Some(meta) => Some(meta),
+        None => live.place.facts().await?,
+    };
     let now = hangar_agent::session::iso((call.hub.config().now)());
     let time = |time: Option<jiff::Timestamp>| time.map_or_else(|| now.clone(), hangar_agent::session::iso);
     let name = meta.as_ref().and_then(|meta| meta.name.as_ref()).map(|name| name.as_str().to_owned());
@@ -63,7 +67,7 @@ async fn describe(call: &Call) -> Result<Value, Failure> {
         "modifiedTime": modified,
         "isRemote": false,
         "alreadyInUse": false,
-        "workspacePath": live.dir.display().to_string(),
+        "workspacePath": live.place.shown(),
         "workingDirectory": cwd,
         "currentMode": mode,
         "sessionLimits": null,
@@ -98,7 +102,7 @@ async fn snapshot(call: Call) -> Result<Reply, Failure> {
 async fn workspace(call: Call) -> Result<Reply, Failure> {
     let live = call.live()?;
     let mut all = describe(&call).await?;
-    Reply::of(json!({ "workspace": all["workspace"].take(), "path": live.dir.display().to_string() }))
+    Reply::of(json!({ "workspace": all["workspace"].take(), "path": live.place.shown() }))
 }
 
 async fn is_processing(call: Call) -> Result<Reply, Failure> {

@@ -25,6 +25,7 @@ mod rules;
 mod schedule;
 mod server;
 mod session;
+mod session_fs;
 mod sessions;
 mod shell;
 mod skills;
@@ -57,6 +58,7 @@ pub(crate) struct Method {
 const NAMESPACES: &[&[Method]] = &[
     server::METHODS,
     session::METHODS,
+    session_fs::METHODS,
     sessions::METHODS,
     history::METHODS,
     rewind::METHODS,
@@ -187,6 +189,13 @@ impl Failure {
 impl From<OpenError> for Failure {
     fn from(error: OpenError) -> Self {
         Failure::Failed(error.0)
+    }
+}
+
+impl Failure {
+    /// The client that keeps the files does not do what it was asked.
+    pub(crate) fn from_files(error: hangar_files::FileError) -> Self {
+        Self::new(error.to_string())
     }
 }
 

@@ -1,9 +1,7 @@
 //! Going back: to which prompts a session can be rewound, what that would do to files, and doing it.
 
-use std::collections::HashSet;
-
 use hangar_protocol::{Body, Event};
-use hangar_store::rewind::{NetChange, net_changes, restore};
+use hangar_store::rewind::{NetChange, changes_of, points, restore};
 use hangar_store::snapshots::{FileChange, Snapshots, Version};
 use serde::Deserialize;
 use serde_json::{Value, json};
@@ -11,6 +9,7 @@ use serde_json::{Value, json};
 use super::history::take_back;
 use super::sessions::events;
 use super::{Call, Failure, Method, Reply};
+use crate::place::Place;
 
 pub(super) const METHODS: &[Method] = &[
     Method { name: "session.history.listRewindPoints", run: |call| Box::pin(list(call)) },
@@ -23,7 +22,7 @@ struct Past {
     tracked: bool,
     idle: bool,
     events: Vec<Event>,
-    snapshots: Snapshots,
+    snapshots: Option<Snapshots>,
     changes: Vec<FileChange>,
 }
 
@@ -33,14 +32,18 @@ impl Past {
         let (idle, wanted) = live
             .ask(|task| (task.session().is_idle(), task.spec.enable_file_change_tracking.unwrap_or(false)))
             .await?;
-        let snapshots = Snapshots::new(&live.dir);
-        let changes = snapshots.changes().map_err(|error| {
+        let snapshots = match &live.place {
+            Place::Here(dir) => Some(Snapshots::new(dir)),
+            // What a client keeps is not for us to restore.
+            Place::Client(_) => None,
+        };
+        let changes = snapshots.as_ref().map_or(Ok(Vec::new()), Snapshots::changes).map_err(|error| {
             Failure::new(format!("reading the snapshots of session {}: {error}", live.id))
         })?;
         Ok(Self {
-            tracked: wanted || snapshots.exist(),
+            tracked: snapshots.as_ref().is_some_and(|snapshots| wanted || snapshots.exist()),
             idle,
-            events: events(call, &live.id)?,
+            events: events(call, &live.id).await?,
             snapshots,
             changes,
         })
@@ -48,30 +51,12 @@ impl Past {
 
     /// What was done to files from an event on; with an end, up to there.
     fn changes_between(&self, from: usize, to: usize) -> Vec<NetChange> {
-        let calls: HashSet<&str> = self.events[from..to]
-            .iter()
-            .filter_map(|event| match event.body() {
-                Body::ToolStart(start) => Some(start.tool_call_id.as_str()),
-                _ => None,
-            })
-            .collect();
-        net_changes(&self.changes, |call| calls.contains(call))
+        changes_of(&self.changes, &self.events[from..to])
     }
 
     fn position(&self, event_id: &str) -> Result<usize, Failure> {
         let at = self.events.iter().position(|event| event.id().0 == event_id);
         at.ok_or_else(|| Failure::new(format!("Event {event_id} not found")))
-    }
-
-    /// Prompts of the session itself: those that a person could go back to.
-    fn points(&self) -> Vec<usize> {
-        let is_point = |event: &Event| match event.body() {
-            Body::UserMessage(message) if event.agent_id().is_none() => {
-                message.source.is_none() || message.is_autopilot_continuation == Some(true)
-            }
-            _ => false,
-        };
-        (0..self.events.len()).filter(|index| is_point(&self.events[*index])).collect()
     }
 }
 
@@ -88,7 +73,7 @@ async fn list(call: Call) -> Result<Reply, Failure> {
             "points": [],
         }));
     }
-    let positions = past.points();
+    let positions = points(&past.events);
     let points: Vec<Value> = positions
         .iter()
         .enumerate()
@@ -174,9 +159,9 @@ async fn rewind(call: Call) -> Result<Reply, Failure> {
         return Reply::of(json!({ "outcome": outcome, "restoredFiles": [], "skippedFiles": [] }));
     }
     let mut result = json!({ "outcome": "success", "restoredFiles": [], "skippedFiles": [] });
-    if files {
+    if let Some(snapshots) = past.snapshots.as_ref().filter(|_| files) {
         let changes = past.changes_between(at, past.events.len());
-        match restore(&past.snapshots, &changes) {
+        match restore(snapshots, &changes) {
             Ok(restored) => {
                 let skipped = restored.skipped.iter();
                 let skipped: Vec<Value> =

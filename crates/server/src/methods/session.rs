@@ -5,15 +5,16 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use hangar_agent::log::Fact;
-use hangar_agent::session::state::project;
 use hangar_agent::session::{Command, Origin, Prompt, Timing};
 use hangar_custom::skills::Invocation;
 use hangar_protocol::data::{self, Mode};
 use hangar_sandbox::SandboxConfig;
 use hangar_store::SessionId;
+use hangar_store::away::Kept;
 use serde::Deserialize;
 use serde_json::{Value, json};
 
+use super::sessions::events;
 use super::{Call, Failure, Method, Reply, SessionParams};
 use crate::attachments;
 use crate::audience::ClientHooks;
@@ -61,11 +62,19 @@ async fn resume(call: Call) -> Result<Reply, Failure> {
         return Err(Failure::Params("missing field `sessionId`".to_owned()));
     };
     let id = parse_id(id).map_err(|_| Failure::new(format!("Session not found: {id}")))?;
-    if call.hub.live(id.as_str()).is_err() && !call.hub.config().store.contains(&id) {
+    if call.hub.live(id.as_str()).is_err() && !is_kept(&call, &id, &spec).await? {
         return Err(Failure::new(format!("Session not found: {id}")));
     }
     let entered = call.hub.enter(id, spec.clone(), &call.client).await?;
     settle(call, spec, entered).await
+}
+
+/// Whether the store has a session, or the client if that keeps the files.
+async fn is_kept(call: &Call, id: &SessionId, spec: &SessionSpec) -> Result<bool, Failure> {
+    match call.client.home(id) {
+        Some(home) => Ok(Kept::load(&home).await.map_err(Failure::from_files)?.is_some()),
+        None => Ok(call.hub.store_of(spec).contains(id)),
+    }
 }
 
 /// Finishes what both creating and resuming end with: the system prompt, the answer, and then the first events.
@@ -86,7 +95,7 @@ pub(super) async fn settle(call: Call, spec: SessionSpec, entered: Entered) -> R
         "capabilities": { "ui": { "elicitation": live.audience.members().iter().any(|member| member.elicitations) } },
     });
     if spec.is_infinite() {
-        result["workspacePath"] = json!(live.dir.display().to_string());
+        result["workspacePath"] = json!(live.place.shown());
     }
     let continue_pending = spec.continue_pending_work.unwrap_or(false);
     let limits = spec.session_limits;
@@ -121,6 +130,7 @@ async fn reconfigure(call: &Call, live: &Live, spec: SessionSpec) -> Result<(), 
         let cwd = live.ask(|task| task.cwd()).await?;
         Some(opener.mcp(McpPlace {
             id: &live.id,
+            home: live.place.home(),
             spec: &merged,
             cwd: Path::new(&cwd),
             model: &model,
@@ -285,9 +295,10 @@ async fn messages(call: Call) -> Result<Reply, Failure> {
     let id = parse_id(&session_id)?;
     // What the session is doing right now is done before the log is read.
     call.hub.live(&session_id)?.ask(|_| ()).await?;
-    let events: Result<Vec<_>, _> = call.hub.config().store.read(&id)?.collect();
-    let events = events.map_err(|error| Failure::new(format!("Failed to load session events: {error}")))?;
-    Reply::of(json!({ "events": project(events) }))
+    let events = events(&call, &id).await;
+    let events = events
+        .map_err(|error| Failure::new(format!("Failed to load session events: {}", error.message())))?;
+    Reply::of(json!({ "events": events }))
 }
 
 async fn leave(call: Call) -> Result<Reply, Failure> {
@@ -301,10 +312,20 @@ async fn leave(call: Call) -> Result<Reply, Failure> {
 async fn delete(call: Call) -> Result<Reply, Failure> {
     let SessionParams { session_id } = call.params()?;
     let Ok(id) = parse_id(&session_id) else { return Reply::unsuccessful("Session not found") };
+    let mut store = call.hub.config().store.clone();
     if let Ok(live) = call.hub.live(&session_id) {
+        store = live.store.clone();
         live.close().await;
     }
-    match call.hub.config().store.delete(&id) {
+    if let Some(home) = call.client.home(&id) {
+        if Kept::load(&home).await.map_err(Failure::from_files)?.is_none() {
+            return Reply::unsuccessful(&format!("Session not found: {session_id}"));
+        }
+        home.files.remove(home.root(), true).await.map_err(Failure::from_files)?;
+        call.hub.announce(Lifecycle::Deleted, &session_id);
+        return Reply::success();
+    }
+    match store.delete(&id) {
         Ok(()) => {
             call.hub.announce(Lifecycle::Deleted, &session_id);
             Reply::success()

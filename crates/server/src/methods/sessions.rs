@@ -1,10 +1,11 @@
 //! All sessions: lists, facts about one, the latest, the one in the foreground.
 
-use hangar_agent::log::{Seq, SessionLog};
+use hangar_agent::log::{LogError, Seq, SessionLog};
 use hangar_agent::session::state::project;
 use hangar_protocol::Event;
-use hangar_protocol::data::WorkingDirectory;
-use hangar_store::{Filter, SessionId, SessionMeta, SessionName, SessionSummary};
+use hangar_store::away::{self, AwaySession};
+use hangar_store::fork::{self as forks, ForkError};
+use hangar_store::{Filter, SessionId, SessionSummary};
 use serde::Deserialize;
 use serde_json::{Value, json};
 
@@ -90,9 +91,16 @@ async fn set_foreground() -> Result<Reply, Failure> {
 }
 
 /// The events of a session that still count.
-pub(super) fn events(call: &Call, id: &SessionId) -> Result<Vec<Event>, Failure> {
-    let events: Result<Vec<Event>, _> = call.hub.config().store.read(id)?.collect();
-    Ok(project(events?))
+pub(super) async fn events(call: &Call, id: &SessionId) -> Result<Vec<Event>, Failure> {
+    let (home, store) = match call.hub.live(id.as_str()) {
+        Ok(live) => (live.place.home(), live.store.clone()),
+        Err(_) => (call.client.home(id), call.hub.config().store.clone()),
+    };
+    let events = match home {
+        Some(home) => away::events(&home).await.map_err(Failure::from_files)?,
+        None => store.read(id)?.collect::<Result<_, _>>()?,
+    };
+    Ok(project(events))
 }
 
 /// A new session with the history of another, up to an event that is not part of it any more.
@@ -114,43 +122,33 @@ async fn fork(call: Call) -> Result<Reply, Failure> {
         // What is under way is on record before the record is copied.
         live.ask(|_| ()).await?;
     }
-    let mut kept = events(&call, &source).map_err(|_| missing())?;
-    if let Some(boundary) = &params.to_event_id {
-        let at = kept.iter().position(|event| event.id().0 == *boundary);
-        kept.truncate(at.ok_or_else(|| Failure::new(format!("Event {boundary} not found in the session")))?);
-    }
-    if kept.is_empty() {
-        return Err(missing());
-    }
+    let kept = events(&call, &source).await.map_err(|_| missing())?;
     let id: SessionId = uuid::Uuid::new_v4()
         .to_string()
         .parse()
         .map_err(|error: hangar_store::InvalidId| Failure::new(error.to_string()))?;
-    let kept = kept.iter().map(|event| renamed(event, &id)).collect::<Result<Vec<_>, _>>()?;
+    let kept = forks::events(kept, params.to_event_id.as_deref(), &id).map_err(|error| match error {
+        ForkError::NoEvent(event) => Failure::new(format!("Event {event} not found in the session")),
+        ForkError::Empty => missing(),
+        other => Failure::new(other.to_string()),
+    })?;
     let store = &call.hub.config().store;
-    let known = store.list(&Filter::default())?.into_iter().find(|session| session.id == source);
-    let nowhere = WorkingDirectory { cwd: String::new(), git_root: None, repository: None, branch: None };
-    let mut meta = SessionMeta::new(nowhere, (call.hub.config().now)());
-    meta.context = known.as_ref().and_then(|session| session.meta.context.clone());
-    meta.name =
-        params.name.clone().map(SessionName::Given).or_else(|| known.and_then(|session| session.meta.name));
+    let meta = forks::meta(store, &source, params.name.clone(), (call.hub.config().now)())?;
     let name = meta.name.as_ref().map(|name| name.as_str().to_owned());
-    let mut log = store.create(&id, meta)?;
-    log.append(Seq(0), &kept).map_err(|error| Failure::new(error.to_string()))?;
+    match call.client.home(&id) {
+        None => forks::create(store, &id, meta, &kept).map_err(|error| Failure::new(error.to_string()))?,
+        Some(home) => {
+            let unwritten = |error: LogError| Failure::new(error.to_string());
+            let mut log = AwaySession::create(id.clone(), home, meta).map_err(unwritten)?;
+            log.append(Seq(0), &kept).map_err(unwritten)?;
+            if let Some(written) = log.settle() {
+                written.await.map_err(unwritten)?;
+            }
+        }
+    }
     let mut result = json!({ "sessionId": id.as_str() });
     if let Some(name) = name {
         result["name"] = json!(name);
     }
     Reply::of(result)
-}
-
-/// The first event of a log names its session.
-fn renamed(event: &Event, id: &SessionId) -> Result<Event, Failure> {
-    let unreadable = |error: &dyn std::fmt::Display| Failure::new(format!("copying an event: {error}"));
-    if event.kind() != "session.start" {
-        return Ok(event.clone());
-    }
-    let mut value = serde_json::to_value(event).map_err(|error| unreadable(&error))?;
-    value["data"]["sessionId"] = json!(id.as_str());
-    Event::parse(&value.to_string()).map_err(|error| unreadable(&error))
 }

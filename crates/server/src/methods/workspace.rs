@@ -1,15 +1,13 @@
 //! The session's folder: its plan and its files.
 
-use std::path::{Component, Path, PathBuf};
-
 use hangar_protocol::data::{FileOperation, PlanChanged, WorkspaceFileChanged};
 use serde::Deserialize;
 use serde_json::{Value, json};
 
 use super::{Call, Failure, Method, Reply};
 
-/// Largest file that is read or written this way.
-const MAX_FILE: u64 = 16 << 20;
+const PLAN: &str = "plan.md";
+const FILES: &str = "files";
 
 pub(super) const METHODS: &[Method] = &[
     Method { name: "session.plan.read", run: |call| Box::pin(read_plan(call)) },
@@ -20,32 +18,13 @@ pub(super) const METHODS: &[Method] = &[
     Method { name: "session.workspaces.createFile", run: |call| Box::pin(create_file(call)) },
 ];
 
-fn failed(doing: &str, path: &Path) -> impl FnOnce(std::io::Error) -> Failure {
-    let message = format!("{doing} {}", path.display());
-    move |error| Failure::new(format!("{message}: {error}"))
-}
-
-/// A file's text; `None` where there is no file.
-fn read(path: &Path) -> Result<Option<String>, Failure> {
-    match std::fs::metadata(path) {
-        Ok(metadata) if metadata.len() > MAX_FILE => {
-            return Err(Failure::new(format!("{} is larger than {} MB", path.display(), MAX_FILE >> 20)));
-        }
-        Ok(_) => {}
-        Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(None),
-        Err(error) => return Err(failed("reading", path)(error)),
-    }
-    std::fs::read_to_string(path).map(Some).map_err(failed("reading", path))
-}
-
 async fn read_plan(call: Call) -> Result<Reply, Failure> {
     let live = call.live()?;
-    let path = live.dir.join("plan.md");
-    let content = read(&path)?;
+    let content = live.place.read(PLAN).await?;
     Reply::of(json!({
         "exists": content.is_some(),
         "content": content,
-        "path": path.display().to_string(),
+        "path": live.place.path(PLAN),
     }))
 }
 
@@ -56,20 +35,17 @@ async fn update_plan(call: Call) -> Result<Reply, Failure> {
     }
     let params: Params = call.params()?;
     let live = call.live()?;
-    let path = live.dir.join("plan.md");
-    let operation = if path.is_file() { FileOperation::Update } else { FileOperation::Create };
-    std::fs::write(&path, params.content).map_err(failed("writing", &path))?;
+    let operation =
+        if live.place.exists(PLAN).await? { FileOperation::Update } else { FileOperation::Create };
+    live.place.write(PLAN, params.content).await?;
     live.ask(move |task| task.record(PlanChanged { operation })).await?;
     Reply::null()
 }
 
 async fn delete_plan(call: Call) -> Result<Reply, Failure> {
     let live = call.live()?;
-    let path = live.dir.join("plan.md");
-    match std::fs::remove_file(&path) {
-        Ok(()) => live.ask(|task| task.record(PlanChanged { operation: FileOperation::Delete })).await?,
-        Err(error) if error.kind() == std::io::ErrorKind::NotFound => {}
-        Err(error) => return Err(failed("deleting", &path)(error)),
+    if live.place.remove(PLAN).await? {
+        live.ask(|task| task.record(PlanChanged { operation: FileOperation::Delete })).await?;
     }
     Reply::null()
 }
@@ -81,49 +57,15 @@ struct FileParams {
     content: String,
 }
 
-/// A path inside the session's files. Anything that leads out of them is refused.
-fn inside(files: &Path, path: &str) -> Result<PathBuf, Failure> {
-    let path = Path::new(path);
-    let plain = path.components().all(|part| matches!(part, Component::Normal(_) | Component::CurDir));
-    if !plain || path.as_os_str().is_empty() {
-        return Err(Failure::new(format!("{} is outside the workspace files directory", path.display())));
-    }
-    let joined = files.join(path);
-    // A link may lead out where the path itself does not.
-    let real = joined.ancestors().find_map(|ancestor| ancestor.canonicalize().ok());
-    let root = files.canonicalize().map_err(failed("opening", files))?;
-    match real {
-        Some(real) if real.starts_with(&root) || root.starts_with(&real) => Ok(joined),
-        _ => Err(Failure::new(format!("{} is outside the workspace files directory", path.display()))),
-    }
-}
-
 async fn list_files(call: Call) -> Result<Reply, Failure> {
     let live = call.live()?;
-    let files = live.dir.join("files");
-    let mut found = Vec::new();
-    let mut open = vec![files.clone()];
-    while let Some(dir) = open.pop() {
-        for entry in std::fs::read_dir(&dir).into_iter().flatten().flatten() {
-            let path = entry.path();
-            match entry.file_type() {
-                Ok(kind) if kind.is_dir() => open.push(path),
-                Ok(kind) if kind.is_file() => {
-                    found.extend(path.strip_prefix(&files).ok().map(|path| path.display().to_string()));
-                }
-                _ => {}
-            }
-        }
-    }
-    found.sort();
-    Reply::of(json!({ "files": found }))
+    Reply::of(json!({ "files": live.place.list(FILES).await? }))
 }
 
 async fn read_file(call: Call) -> Result<Reply, Failure> {
     let params: FileParams = call.params()?;
     let live = call.live()?;
-    let path = inside(&live.dir.join("files"), &params.path)?;
-    match read(&path)? {
+    match live.place.read(&live.place.inside_files(&params.path)?).await? {
         Some(content) => Reply::of(json!({ "content": content })),
         None => Err(Failure::new(format!("File not found: {}", params.path))),
     }
@@ -132,13 +74,10 @@ async fn read_file(call: Call) -> Result<Reply, Failure> {
 async fn create_file(call: Call) -> Result<Reply, Failure> {
     let params: FileParams = call.params()?;
     let live = call.live()?;
-    let files = live.dir.join("files");
-    let path = inside(&files, &params.path)?;
-    let operation = if path.is_file() { FileOperation::Update } else { FileOperation::Create };
-    if let Some(parent) = path.parent() {
-        std::fs::create_dir_all(parent).map_err(failed("creating", parent))?;
-    }
-    std::fs::write(&path, params.content).map_err(failed("writing", &path))?;
+    let name = live.place.inside_files(&params.path)?;
+    let operation =
+        if live.place.exists(&name).await? { FileOperation::Update } else { FileOperation::Create };
+    live.place.write(&name, params.content).await?;
     live.ask(move |task| task.record(WorkspaceFileChanged { path: params.path, operation })).await?;
     Reply::of(Value::Null)
 }

@@ -6,6 +6,7 @@ use hangar_agent::tool::{ToolContext, ToolInput, ToolOutcome};
 use super::{locate, locks};
 use crate::answer;
 use crate::inspected::Inspected;
+use crate::place::Files;
 use crate::workspace::{Location, Workspace};
 
 /// Arguments that name the file to write.
@@ -17,6 +18,7 @@ pub(super) trait Names {
 pub(super) struct Claim<A> {
     arguments: A,
     location: Location,
+    files: Files,
     guards: locks::Guards,
 }
 
@@ -33,7 +35,9 @@ impl<A: Names + Send + 'static> Claim<A> {
         let location = locate(workspace, arguments.path())?;
         inspected.confirm(&call.call_id, std::slice::from_ref(&location.real))?;
         tokio::select! {
-            guards = locks::lock([location.real.clone()]) => Ok(Self { arguments, location, guards }),
+            guards = locks::lock([location.real.clone()]) => {
+                Ok(Self { arguments, location, files: workspace.files.clone(), guards })
+            },
             () = context.cancel.cancelled() => Err(answer::interrupted()),
         }
     }
@@ -45,11 +49,11 @@ impl<A: Names + Send + 'static> Claim<A> {
     pub(super) async fn write(
         self,
         context: &ToolContext,
-        write: fn(&Location, &A) -> Result<ToolOutcome, ToolOutcome>,
+        write: fn(&Files, &Location, &A) -> Result<ToolOutcome, ToolOutcome>,
     ) -> ToolOutcome {
         answer::writing(&context.cancel, move || {
-            let Self { arguments, location, guards } = self;
-            let outcome = write(&location, &arguments).unwrap_or_else(|answer| answer);
+            let Self { arguments, location, files, guards } = self;
+            let outcome = write(&files, &location, &arguments).unwrap_or_else(|answer| answer);
             drop(guards);
             outcome
         })

@@ -1,6 +1,5 @@
 //! `create`: a new file, and only a new one.
 
-use std::fs;
 use std::io;
 use std::sync::Arc;
 
@@ -13,10 +12,11 @@ use serde_json::json;
 
 use super::claim::{Claim, Names};
 use super::diff::{Change, Report, report};
-use super::{WriteRequest, content, locate, unusable};
+use super::{WriteRequest, locate, unusable};
 use crate::answer;
 use crate::arguments;
 use crate::inspected::Inspected;
+use crate::place::Files;
 use crate::workspace::{Location, Workspace};
 
 pub struct Create {
@@ -71,7 +71,7 @@ impl Tool for Create {
         let location = locate(&self.workspace, &arguments.path)?;
         // What exists outside the workspace is not told before a permission is given.
         if self.workspace.contains(&location.real) {
-            check_vacant(&location)?;
+            check_vacant(&self.workspace.files, &location)?;
         }
         self.inspected.remember(&call.call_id, vec![location.real.clone()]);
         let request = WriteRequest {
@@ -109,9 +109,9 @@ fn parse(call: &ToolInput) -> Result<Arguments, ToolOutcome> {
     arguments::read(call, |a| Arguments { path: a.required_text("path"), text: a.required_text("file_text") })
 }
 
-fn create(location: &Location, arguments: &Arguments) -> Result<ToolOutcome, ToolOutcome> {
-    check_vacant(location)?;
-    content::create(&location.real, arguments.text.as_bytes()).map_err(|error| match error.kind() {
+fn create(files: &Files, location: &Location, arguments: &Arguments) -> Result<ToolOutcome, ToolOutcome> {
+    check_vacant(files, location)?;
+    files.create(&location.real, arguments.text.as_bytes()).map_err(|error| match error.kind() {
         io::ErrorKind::AlreadyExists => occupied(location, "file"),
         _ => unusable(&location.shown, &error),
     })?;
@@ -126,12 +126,12 @@ fn report_creation(location: &Location, arguments: &Arguments) -> Report {
     report(Change::Created { path: &location.shown, new: arguments.text.as_bytes() })
 }
 
-fn check_vacant(location: &Location) -> Result<(), ToolOutcome> {
-    if let Ok(metadata) = fs::symlink_metadata(&location.real) {
-        return Err(occupied(location, if metadata.is_dir() { "directory" } else { "file" }));
+fn check_vacant(files: &Files, location: &Location) -> Result<(), ToolOutcome> {
+    if let Ok(found) = files.find_entry(&location.real) {
+        return Err(occupied(location, if found.is_dir { "directory" } else { "file" }));
     }
     match location.real.parent() {
-        Some(parent) if parent.is_dir() => Ok(()),
+        Some(parent) if files.find(parent).is_ok_and(|found| found.is_dir) => Ok(()),
         _ => {
             let parent = location.shown.parent().unwrap_or(&location.shown).display();
             Err(answer::failed(

@@ -10,10 +10,11 @@ use serde_json::json;
 use super::claim::{Claim, Names};
 use super::diff::{Change, Report, report};
 use super::replacement::{Mismatch, replace_once};
-use super::{WriteRequest, content, locate, unusable};
+use super::{WriteRequest, locate, unusable};
 use crate::answer;
 use crate::arguments;
 use crate::inspected::Inspected;
+use crate::place::Files;
 use crate::workspace::{Location, Workspace};
 
 /// Characters of `old_str` quoted when it is ambiguous.
@@ -93,7 +94,7 @@ impl Tool for Edit {
             reads: Vec::new(),
             writes: vec![location.real.clone()],
         };
-        let plan = match plan(&location, &arguments) {
+        let plan = match plan(&self.workspace.files, &location, &arguments) {
             Ok(plan) => plan,
             Err(answer) if self.workspace.contains(&location.real) => return Err(answer),
             // That a text is not in a file outside the workspace is not told before a permission is given.
@@ -124,20 +125,20 @@ fn parse(call: &ToolInput) -> Result<Arguments, ToolOutcome> {
     })
 }
 
-fn edit(location: &Location, arguments: &Arguments) -> Result<ToolOutcome, ToolOutcome> {
+fn edit(files: &Files, location: &Location, arguments: &Arguments) -> Result<ToolOutcome, ToolOutcome> {
     if arguments.old.is_some() && arguments.old == arguments.new {
         return Ok(ToolOutcome::success("No changes made: old_str and new_str are the same"));
     }
-    let plan = plan(location, arguments)?;
-    content::replace(&location.real, &plan.new).map_err(|error| unusable(&location.shown, &error))?;
+    let plan = plan(files, location, arguments)?;
+    files.replace(&location.real, &plan.new).map_err(|error| unusable(&location.shown, &error))?;
     let Report { diff, changes } = report_edit(location, &plan);
     let text = format!("File {} updated with changes.", location.shown.display());
     Ok(ToolOutcome { detailed: Some(diff), changes, ..ToolOutcome::success(text) })
 }
 
-fn plan(location: &Location, arguments: &Arguments) -> Result<Plan, ToolOutcome> {
+fn plan(files: &Files, location: &Location, arguments: &Arguments) -> Result<Plan, ToolOutcome> {
     let lacking = |name: &str| ToolOutcome::failure(format!("Invalid inputs: {name} is required"));
-    let content = content::read(&location.real).map_err(|error| unusable(&location.shown, &error))?;
+    let content = files.read(&location.real).map_err(|error| unusable(&location.shown, &error))?;
     let old = arguments.old.as_deref().unwrap_or_default();
     // Nothing can be replaced by something in an empty file alone.
     if old.is_empty() && !content.is_empty() {

@@ -1,7 +1,6 @@
 //! `view`: a file with numbered lines, an image, or the names in a directory.
 
 use std::fmt::Write as _;
-use std::fs;
 use std::io::{BufReader, Read};
 use std::sync::Arc;
 
@@ -18,7 +17,7 @@ use serde_json::json;
 use tokio_util::sync::CancellationToken;
 
 use super::lines::{self, Range};
-use super::{content, diff, image, locate, unusable};
+use super::{diff, image, locate, unusable};
 use crate::answer;
 use crate::arguments;
 use crate::inspected::Inspected;
@@ -97,7 +96,7 @@ impl Tool for View {
         let location = locate(&self.workspace, &parse(call)?.path)?;
         self.inspected.remember(&call.call_id, vec![location.real.clone()]);
         let shown = location.shown.display();
-        let is_directory = fs::metadata(&location.real).is_ok_and(|metadata| metadata.is_dir());
+        let is_directory = self.workspace.files.find(&location.real).is_ok_and(|found| found.is_dir);
         let verb = if is_directory { "List directory" } else { "Read file" };
         Ok(Access::Needs(Box::new(AccessRequest {
             request: PermissionRequest::Read {
@@ -140,27 +139,27 @@ fn view(
     location: &Location,
     cancel: &CancellationToken,
 ) -> Result<ToolOutcome, ToolOutcome> {
-    let metadata = fs::metadata(&location.real).map_err(|error| unusable(&location.shown, &error))?;
-    if metadata.is_dir() {
+    let found = workspace.files.find(&location.real).map_err(|error| unusable(&location.shown, &error))?;
+    if found.is_dir {
         return view_directory(workspace, location);
     }
     if image::is_named_as_image(&location.real) {
-        return Ok(view_image(location));
+        return Ok(view_image(workspace, location));
     }
     let range = arguments.range.as_deref().map(parse_range).transpose()?.flatten();
     if range.is_none() {
-        if metadata.len() > WHOLE_FILE_LIMIT {
+        if found.size > WHOLE_FILE_LIMIT {
             return Err(answer::failed(
                 "File too large",
                 format!(
                     "File is too large to view ({}). Maximum file size is {}. Use shell tool with head/tail commands \
                      or specify a line range with view_range parameter to view specific sections.",
-                    megabytes(metadata.len(), 1),
+                    megabytes(found.size, 1),
                     megabytes(WHOLE_FILE_LIMIT, 0)
                 ),
             ));
         }
-        let size = usize::try_from(metadata.len()).unwrap_or(usize::MAX);
+        let size = usize::try_from(found.size).unwrap_or(usize::MAX);
         if size > workspace.spill.threshold && !arguments.force {
             return Ok(ToolOutcome::success(format!(
                 "File too large to read at once ({}). Consider using the grep tool to search within the file, or \
@@ -170,7 +169,7 @@ fn view(
         }
     }
     let limit = if arguments.force { FORCED_LIMIT } else { workspace.spill.threshold };
-    view_lines(location, range, limit, cancel)
+    view_lines(workspace, location, range, limit, cancel)
 }
 
 /// `None` for an empty list, which names no lines.
@@ -193,12 +192,13 @@ fn parse_range(given: &[i64]) -> Result<Option<Range>, ToolOutcome> {
 }
 
 fn view_lines(
+    workspace: &Workspace,
     location: &Location,
     range: Option<Range>,
     limit: usize,
     cancel: &CancellationToken,
 ) -> Result<ToolOutcome, ToolOutcome> {
-    let file = content::open(&location.real).map_err(|error| unusable(&location.shown, &error))?;
+    let file = workspace.files.open(&location.real).map_err(|error| unusable(&location.shown, &error))?;
     let wanted = range.unwrap_or(Range { first: 1, last: None });
     let excerpt = lines::read(BufReader::new(file), wanted, limit, cancel)
         .map_err(|error| unusable(&location.shown, &error))?
@@ -230,12 +230,8 @@ fn view_lines(
 }
 
 fn view_directory(workspace: &Workspace, location: &Location) -> Result<ToolOutcome, ToolOutcome> {
-    let mut names = Vec::new();
-    let entries = fs::read_dir(&location.real).map_err(|error| unusable(&location.shown, &error))?;
-    for entry in entries.take(NAMES_LIMIT) {
-        let entry = entry.map_err(|error| unusable(&location.shown, &error))?;
-        names.push(entry.file_name().to_string_lossy().into_owned());
-    }
+    let names = workspace.files.names(&location.real, NAMES_LIMIT);
+    let mut names = names.map_err(|error| unusable(&location.shown, &error))?;
     names.sort_unstable();
     let mut text = names.join("\n");
     if names.len() == NAMES_LIMIT {
@@ -244,10 +240,12 @@ fn view_directory(workspace: &Workspace, location: &Location) -> Result<ToolOutc
     Ok(ToolOutcome::success(workspace.spill.fit(text, "view")))
 }
 
-fn view_image(location: &Location) -> ToolOutcome {
+fn view_image(workspace: &Workspace, location: &Location) -> ToolOutcome {
     const FAILED: &str = "Failed to view image file.";
     let mut content = Vec::new();
-    let read = content::open(&location.real)
+    let read = workspace
+        .files
+        .open(&location.real)
         .and_then(|file| file.take(image::SIZE_LIMIT + 1).read_to_end(&mut content));
     if let Err(error) = read {
         return answer::failed(FAILED, format!("{FAILED} {error}."));

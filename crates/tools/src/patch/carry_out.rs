@@ -1,11 +1,10 @@
 //! Carrying a plan out: all of it, or after a failure, none of it.
 
-use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
 
 use super::plan::{Entry, Plan};
-use crate::files::content;
+use crate::place::Files;
 
 /// A step that was taken, as it is undone.
 enum Done {
@@ -26,11 +25,11 @@ pub(crate) enum CarryOutError {
     HalfDone { path: PathBuf, source: io::Error, left: Vec<PathBuf> },
 }
 
-pub(crate) fn carry_out(plan: Plan) -> Result<(), CarryOutError> {
+pub(crate) fn carry_out(files: &Files, plan: Plan) -> Result<(), CarryOutError> {
     let mut done = Vec::new();
     for (path, entry) in plan.entries {
-        if let Err(source) = step(&path, entry, &mut done) {
-            let left = undo(done);
+        if let Err(source) = step(files, &path, entry, &mut done) {
+            let left = undo(files, done);
             return Err(match left.is_empty() {
                 true => CarryOutError::Undone { path, source },
                 false => CarryOutError::HalfDone { path, source, left },
@@ -40,18 +39,18 @@ pub(crate) fn carry_out(plan: Plan) -> Result<(), CarryOutError> {
     for step in done {
         if let Done::SetAside { aside, .. } = step {
             // All is done as asked; a left-over under a name of ours is not worth a failure.
-            let _ = content::remove(&aside);
+            let _ = files.remove(&aside);
         }
     }
     Ok(())
 }
 
-fn step(path: &Path, entry: Entry, done: &mut Vec<Done>) -> io::Result<()> {
+fn step(files: &Files, path: &Path, entry: Entry, done: &mut Vec<Done>) -> io::Result<()> {
     match (entry.old, entry.new) {
         (None, None) => {}
         (None, Some(new)) => {
-            make_directories(path, done)?;
-            content::create(path, &new)?;
+            make_directories(files, path, done)?;
+            files.create(path, &new)?;
             done.push(Done::Created(path.to_path_buf()));
             // A moved file keeps its mode. Its source may be gone already, set aside in an earlier step.
             if let Some(like) = entry.like {
@@ -59,54 +58,46 @@ fn step(path: &Path, entry: Entry, done: &mut Vec<Done>) -> io::Result<()> {
                     Done::SetAside { path, aside } if *path == like => Some(aside.clone()),
                     _ => None,
                 });
-                let metadata = fs::metadata(source.unwrap_or(like))?;
-                fs::set_permissions(path, metadata.permissions())?;
+                files.copy_mode(&source.unwrap_or(like), path)?;
             }
         }
         (Some(old), Some(new)) => {
             if old != new {
-                content::replace(path, &new)?;
+                files.replace(path, &new)?;
                 done.push(Done::Replaced { path: path.to_path_buf(), old });
             }
         }
         (Some(_), None) => {
-            let aside = set_aside(path)?;
+            let aside = files.set_aside(path)?;
             done.push(Done::SetAside { path: path.to_path_buf(), aside });
         }
     }
     Ok(())
 }
 
-/// Renames a file to a free name beside it, from where it can come back.
-fn set_aside(path: &Path) -> io::Result<PathBuf> {
-    let directory = path.parent().ok_or(io::ErrorKind::InvalidInput)?;
-    let aside = tempfile::Builder::new().prefix(".hangar-").tempfile_in(directory)?.into_temp_path();
-    fs::rename(path, &aside)?;
-    aside.keep().map_err(|error| error.error)
-}
-
-fn make_directories(path: &Path, done: &mut Vec<Done>) -> io::Result<()> {
-    let missing: Vec<&Path> = path.ancestors().skip(1).take_while(|directory| !directory.exists()).collect();
+fn make_directories(files: &Files, path: &Path, done: &mut Vec<Done>) -> io::Result<()> {
+    let missing: Vec<&Path> =
+        path.ancestors().skip(1).take_while(|directory| files.find(directory).is_err()).collect();
     for directory in missing.into_iter().rev() {
-        fs::create_dir(directory)?;
+        files.make_dir(directory)?;
         done.push(Done::MadeDirectory(directory.to_path_buf()));
     }
     Ok(())
 }
 
 /// Takes the steps back, last first. Gives the paths where that failed.
-fn undo(done: Vec<Done>) -> Vec<PathBuf> {
+fn undo(files: &Files, done: Vec<Done>) -> Vec<PathBuf> {
     let mut left = Vec::new();
     for step in done.into_iter().rev() {
         let (path, undone) = match step {
-            Done::MadeDirectory(path) => (path.clone(), fs::remove_dir(path)),
-            Done::Created(path) => (path.clone(), content::remove(&path)),
+            Done::MadeDirectory(path) => (path.clone(), files.remove_dir(&path)),
+            Done::Created(path) => (path.clone(), files.remove(&path)),
             Done::Replaced { path, old } => {
-                let undone = content::replace(&path, &old);
+                let undone = files.replace(&path, &old);
                 (path, undone)
             }
             Done::SetAside { path, aside } => {
-                let undone = fs::rename(aside, &path);
+                let undone = files.rename(&aside, &path);
                 (path, undone)
             }
         };

@@ -165,7 +165,7 @@ fn apply(workspace: &Workspace, operations: &[Operation]) -> Result<ToolOutcome,
     let mut plan = plan::plan(workspace, operations).map_err(|error| refused(&error))?;
     let text = summary(&plan.outcomes);
     let report = std::mem::take(&mut plan.report);
-    carry_out::carry_out(plan).map_err(|error| refused(&error))?;
+    carry_out::carry_out(&workspace.files, plan).map_err(|error| refused(&error))?;
     Ok(ToolOutcome { detailed: Some(report.diff), changes: report.changes, ..ToolOutcome::success(text) })
 }
 

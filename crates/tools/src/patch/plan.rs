@@ -1,15 +1,12 @@
 //! What a patch would do, worked out completely before anything is touched.
 
 use std::collections::BTreeMap;
-use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
 
 use super::hunks::{self, Misfit, Sought};
 use super::parse::Operation;
-use crate::files::content;
 use crate::files::diff::{self, Change, Report};
-use crate::paths;
 use crate::workspace::Workspace;
 
 /// A patch that fits the files as they are.
@@ -72,12 +69,14 @@ pub(crate) fn places(workspace: &Workspace, operations: &[Operation]) -> Vec<Pat
     for operation in operations {
         match operation {
             Operation::Add { path, .. } => places.push(workspace.locate(path).real),
-            Operation::Delete { path } => places.push(paths::resolve_entry(&workspace.locate(path).shown)),
+            Operation::Delete { path } => {
+                places.push(workspace.files.resolve_entry(&workspace.locate(path).shown));
+            }
             Operation::Update { path, move_to, .. } => {
                 let location = workspace.locate(path);
                 places.push(location.real);
                 if let Some(to) = move_to {
-                    places.push(paths::resolve_entry(&location.shown));
+                    places.push(workspace.files.resolve_entry(&location.shown));
                     places.push(workspace.locate(to).real);
                 }
             }
@@ -159,7 +158,7 @@ impl Planner<'_> {
         like: Option<PathBuf>,
     ) -> Result<(), PlanError> {
         // Whatever is there is in the way, be it a directory or something unreadable.
-        let occupied = !self.entries.contains_key(&real) && fs::symlink_metadata(&real).is_ok();
+        let occupied = !self.entries.contains_key(&real) && self.workspace.files.find_entry(&real).is_ok();
         let entry = self.entries.entry(real).or_insert(Entry { old: None, new: None, like: None });
         if occupied || entry.new.is_some() {
             return Err(PlanError::Exists(shown.to_path_buf()));
@@ -171,10 +170,11 @@ impl Planner<'_> {
 
     /// Removes a directory entry; a link, not what it leads to. Gives the content that is gone from there.
     fn take(&mut self, shown: &Path) -> io::Result<Vec<u8>> {
-        let path = paths::resolve_entry(shown);
-        let target = paths::resolve(shown);
+        let files = &self.workspace.files;
+        let path = files.resolve_entry(shown);
+        let target = files.resolve(shown);
         let is_link = path != target;
-        let entry = self.entry(path, || match content::read(&target) {
+        let entry = self.entry(path, || match files.read(&target) {
             // Of a link, the link is removed, whether it leads anywhere or not.
             Err(_) if is_link => Ok(Vec::new()),
             content => content,
@@ -185,7 +185,7 @@ impl Planner<'_> {
     fn current(&self, real: &Path) -> io::Result<Vec<u8>> {
         match self.entries.get(real) {
             Some(entry) => entry.new.clone().ok_or_else(|| io::ErrorKind::NotFound.into()),
-            None => content::read(real),
+            None => self.workspace.files.read(real),
         }
     }
 

@@ -59,7 +59,7 @@ pub(crate) fn roots(workspace: &Workspace, given: &[String]) -> Vec<Root> {
     let root = |given: &str| {
         // What rules see must be what is searched, so an empty name is not handed on.
         let given = if given.is_empty() { "." } else { given };
-        Root { given: PathBuf::from(given), location: workspace.locate(given) }
+        Root { given: PathBuf::from(given), location: workspace.locate_here(given) }
     };
     match given {
         [] => vec![root(".")],

@@ -14,6 +14,7 @@ use tokio::task::JoinHandle;
 use tokio_util::sync::CancellationToken;
 
 use super::*;
+use crate::place::Files;
 use crate::spill::Spill;
 
 /// The longest wait for something that is bound to happen.
@@ -47,7 +48,12 @@ impl Stage {
             ],
             secrets: vec!["SECRET".to_owned()],
             session_id: dir.path().display().to_string(),
-            spill: Spill { dir: dir.path().join("spill"), threshold: 20 * 1024, clean: None },
+            spill: Spill {
+                dir: dir.path().join("spill"),
+                threshold: 20 * 1024,
+                clean: None,
+                files: Files::Here,
+            },
             completions: sender,
         };
         change(&mut options);

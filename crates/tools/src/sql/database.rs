@@ -6,6 +6,8 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
+use hangar_files::{ClientFiles, FileError};
+use hangar_protocol::data::Todo;
 use rusqlite::config::DbConfig;
 use rusqlite::hooks::{AuthAction, AuthContext, Authorization};
 use rusqlite::limits::Limit;
@@ -13,6 +15,7 @@ use rusqlite::types::ValueRef;
 use rusqlite::{Connection, ErrorCode, Statement};
 use tokio_util::sync::CancellationToken;
 
+use super::client::ClientTables;
 use super::statements;
 use super::todos::{self, TodoError, TodoList};
 
@@ -23,9 +26,9 @@ const TIME_LIMIT: Duration = Duration::from_secs(10);
 const STEPS_PER_CHECK: i32 = 10_000;
 
 /// Rows of one statement that are listed, bytes of one value, and bytes of all results of a call.
-const ROWS_LIMIT: usize = 10_000;
-const CELL_LIMIT: usize = 64 * 1024;
-const TEXT_LIMIT: usize = 1024 * 1024;
+pub(super) const ROWS_LIMIT: usize = 10_000;
+pub(super) const CELL_LIMIT: usize = 64 * 1024;
+pub(super) const TEXT_LIMIT: usize = 1024 * 1024;
 
 /// Pages of the file, 64 MB of them, and bytes of one value.
 const PAGES_LIMIT: u32 = 16 * 1024;
@@ -34,7 +37,7 @@ const VALUE_LIMIT: i32 = 16 * 1024 * 1024;
 /// Waiting for another process that writes to the same file.
 const BUSY_LIMIT: Duration = Duration::from_secs(5);
 
-const SCHEMA: &str = "
+pub(super) const SCHEMA: &str = "
     CREATE TABLE IF NOT EXISTS todos (
         id TEXT PRIMARY KEY,
         title TEXT NOT NULL,
@@ -68,7 +71,16 @@ const PRAGMAS: [&str; 14] = [
 ];
 
 #[derive(Debug)]
-pub struct Database {
+pub struct Database(Source);
+
+#[derive(Debug)]
+enum Source {
+    File(OnDisk),
+    Client(ClientTables),
+}
+
+#[derive(Debug)]
+struct OnDisk {
     path: PathBuf,
     connection: Mutex<Option<Connection>>,
 }
@@ -94,47 +106,77 @@ pub(crate) enum Failure {
 }
 
 #[derive(Debug, thiserror::Error)]
-#[error("cannot open the session database {}: {source}", path.display())]
-pub(crate) struct OpenError {
-    path: PathBuf,
-    source: rusqlite::Error,
+pub(crate) enum OpenError {
+    #[error("cannot open the session database {}: {source}", path.display())]
+    File { path: PathBuf, source: rusqlite::Error },
+    #[error("cannot open the session database: {0}")]
+    Client(#[from] FileError),
 }
 
 impl Database {
     /// A database at `path`, which is created when first used.
     pub fn new(path: PathBuf) -> Self {
-        Self { path, connection: Mutex::new(None) }
+        Self(Source::File(OnDisk { path, connection: Mutex::new(None) }))
     }
 
-    /// The todos as they are now. A database that was never used has none, and stays unmade.
+    /// A database that a client keeps.
+    pub fn of_client(files: ClientFiles) -> Self {
+        Self(Source::Client(ClientTables::new(files)))
+    }
+
+    /// The todos as they are now. A database that was never used has none, and stays unmade. May block.
     pub fn todos(&self) -> Result<TodoList, TodoError> {
-        let mut slot = self.connection.lock().unwrap_or_else(PoisonError::into_inner);
-        let connection = match &mut *slot {
-            Some(connection) => connection,
-            None if !self.path.is_file() => return Ok(TodoList::default()),
-            empty => empty.insert(open(&self.path).map_err(TodoError)?),
-        };
-        todos::read(connection).map_err(TodoError)
+        match &self.0 {
+            Source::File(file) => file.todos(),
+            Source::Client(tables) => tables.todos(),
+        }
     }
 
-    /// Runs statements one after the other, up to the first that fails. What ran before it stays.
+    /// The todos that are not done, oldest first; those that a client keeps as they were last seen.
+    pub fn open_todos(&self) -> Vec<Todo> {
+        match &self.0 {
+            Source::File(file) => todos::open_todos(&file.path),
+            Source::Client(tables) => tables.open_todos(),
+        }
+    }
+
+    /// Runs statements one after the other, up to the first that fails. What ran before it stays. May block.
     pub(crate) fn execute(
         &self,
         statements: &[&str],
         cancel: &CancellationToken,
     ) -> Result<Execution, OpenError> {
+        match &self.0 {
+            Source::File(file) => file.execute(statements, cancel),
+            Source::Client(tables) => Ok(tables.execute(statements, cancel)?),
+        }
+    }
+}
+
+impl OnDisk {
+    fn todos(&self) -> Result<TodoList, TodoError> {
+        let mut slot = self.connection.lock().unwrap_or_else(PoisonError::into_inner);
+        let connection = match &mut *slot {
+            Some(connection) => connection,
+            None if !self.path.is_file() => return Ok(TodoList::default()),
+            empty => empty.insert(open(&self.path).map_err(TodoError::new)?),
+        };
+        todos::read(connection).map_err(TodoError::new)
+    }
+
+    fn execute(&self, statements: &[&str], cancel: &CancellationToken) -> Result<Execution, OpenError> {
         let mut slot = self.connection.lock().unwrap_or_else(PoisonError::into_inner);
         let connection = match &mut *slot {
             Some(connection) => connection,
             empty => {
                 let opened =
-                    open(&self.path).map_err(|source| OpenError { path: self.path.clone(), source })?;
+                    open(&self.path).map_err(|source| OpenError::File { path: self.path.clone(), source })?;
                 empty.insert(opened)
             }
         };
         let touches_todos = Arc::new(AtomicBool::new(false));
         if let Err(source) = guard(connection, &touches_todos, cancel) {
-            return Err(OpenError { path: self.path.clone(), source });
+            return Err(OpenError::File { path: self.path.clone(), source });
         }
         let mut execution = Execution::default();
         let mut room = TEXT_LIMIT;
@@ -234,7 +276,7 @@ fn written_table(action: AuthAction<'_>) -> Option<&str> {
     }
 }
 
-fn is_schema_change(keyword: &str) -> bool {
+pub(super) fn is_schema_change(keyword: &str) -> bool {
     matches!(keyword, "CREATE" | "DROP" | "ALTER")
 }
 
@@ -295,7 +337,7 @@ fn read_rows(statement: &mut Statement<'_>, room: usize) -> rusqlite::Result<Opt
     Ok(Some(text))
 }
 
-fn columns_line<'a>(names: impl Iterator<Item = &'a str>) -> String {
+pub(super) fn columns_line<'a>(names: impl Iterator<Item = &'a str>) -> String {
     names.fold("|".to_owned(), |line, name| format!("{line} {name} |"))
 }
 

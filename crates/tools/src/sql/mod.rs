@@ -1,5 +1,6 @@
 //! `sql`: the session's own database, with tables for its todos.
 
+mod client;
 mod database;
 mod statements;
 mod todos;
@@ -21,7 +22,7 @@ use crate::arguments;
 use crate::workspace::Workspace;
 
 pub use database::Database;
-pub use todos::{TodoError, TodoList, TodoRow, open_todos};
+pub use todos::{TodoError, TodoList, TodoRow};
 
 /// Bytes of a query.
 const QUERY_LIMIT: usize = 1024 * 1024;

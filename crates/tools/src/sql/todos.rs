@@ -9,7 +9,7 @@ use rusqlite::{Connection, OpenFlags};
 const LIMIT: u32 = 200;
 
 /// The todos that are not done, oldest first. A session without a database, or with one that cannot be read, has none.
-pub fn open_todos(database: &Path) -> Vec<Todo> {
+pub(super) fn open_todos(database: &Path) -> Vec<Todo> {
     if !database.is_file() {
         return Vec::new();
     }
@@ -52,7 +52,13 @@ pub struct TodoRow {
 
 #[derive(Debug, thiserror::Error)]
 #[error("the todos cannot be read: {0}")]
-pub struct TodoError(#[source] pub(super) rusqlite::Error);
+pub struct TodoError(pub(super) String);
+
+impl TodoError {
+    pub(super) fn new(error: impl std::fmt::Display) -> Self {
+        Self(error.to_string())
+    }
+}
 
 pub(super) fn read(connection: &Connection) -> rusqlite::Result<TodoList> {
     let mut statement = connection.prepare(

@@ -10,6 +10,7 @@ use hangar_agent::tool::{
 };
 use hangar_protocol::Body;
 use hangar_protocol::data::ToolType;
+use hangar_tools::place::Files;
 use hangar_tools::spill::Spill;
 use hangar_tools::sql::Database;
 use hangar_tools::web::{Addresses, Reach};
@@ -52,9 +53,11 @@ impl Bench {
         fs::create_dir(base.join("w")).unwrap();
         let workspace = Arc::new(Workspace {
             cwd: base.join("w"),
-            spill: Spill { dir: base.join("spill"), threshold: 20 * 1024, clean: None },
+            spill: Spill { dir: base.join("spill"), threshold: 20 * 1024, clean: None, files: Files::Here },
+            files: Files::Here,
         });
         let database = Arc::new(Database::new(base.join("session/session.db")));
+        let database = Some(database);
         let tools = Toolset::new(builtin(Builtin { workspace, dialect, database, web: Some(reach) }));
         let bench = Self { _dir: dir, base, tools };
         for (name, content) in files {

@@ -1,0 +1,90 @@
+//! `hangar sessions fork` and `hangar sessions rewind`: going back, in a new session or in the same one.
+
+use anyhow::{Result, anyhow, bail};
+use hangar_agent::log::SessionLog;
+use hangar_agent::session::iso;
+use hangar_agent::session::state::project;
+use hangar_protocol::data::HistoryTruncated;
+use hangar_protocol::{Body, Event, EventId};
+use hangar_store::fork::{self, ForkError};
+use hangar_store::rewind::{SkipReason, changes_of, points, restore};
+use hangar_store::snapshots::Snapshots;
+use hangar_store::{SessionId, Store};
+
+use super::print_line;
+use crate::selection;
+
+/// Characters of a prompt that a list shows.
+const EXCERPT: usize = 72;
+
+/// The events of a session that still count.
+fn events(store: &Store, id: &SessionId) -> Result<Vec<Event>> {
+    Ok(project(store.read(id)?.collect::<Result<Vec<_>, _>>()?))
+}
+
+fn no_event(session: &str, event: &str) -> anyhow::Error {
+    anyhow!("the session has no event `{event}`; `hangar sessions rewind {session}` lists its prompts")
+}
+
+pub(super) fn fork(store: &Store, session: &str, before: Option<String>, name: Option<String>) -> Result<()> {
+    let from = selection::resolve(store, session)?;
+    let id: SessionId = uuid::Uuid::new_v4().to_string().parse()?;
+    let kept = fork::events(events(store, &from)?, before.as_deref(), &id).map_err(|error| match error {
+        ForkError::NoEvent(event) => no_event(session, &event),
+        other => other.into(),
+    })?;
+    let meta = fork::meta(store, &from, name, jiff::Timestamp::now())?;
+    fork::create(store, &id, meta, &kept)?;
+    print_line(&format!("Forked {from} as {id}. Go on with: hangar --resume={id} -p \"...\""))
+}
+
+/// Lists the prompts that a session can be taken back to.
+pub(super) fn list(store: &Store, session: &str) -> Result<()> {
+    let id = selection::resolve(store, session)?;
+    let events = events(store, &id)?;
+    let changes = Snapshots::new(&store.session_dir(&id)).changes()?;
+    for at in points(&events) {
+        let event = &events[at];
+        let Body::UserMessage(message) = event.body() else { continue };
+        let line: String = message.content.lines().next().unwrap_or_default().chars().take(EXCERPT).collect();
+        let files = changes_of(&changes, &events[at..]).len();
+        let files = if files == 0 { String::new() } else { format!("  ({files} files since)") };
+        print_line(&format!("{}  {}  {line}{files}", event.id().0, event.timestamp()))?;
+    }
+    Ok(())
+}
+
+/// Takes back everything from a prompt on.
+pub(super) fn rewind(store: &Store, session: &str, to: &str, files: bool) -> Result<()> {
+    let id = selection::resolve(store, session)?;
+    // Nobody else may go on with the session meanwhile.
+    let mut log = store.open(&id)?;
+    let events = events(store, &id)?;
+    let Some(at) = events.iter().position(|event| event.id().0 == to) else {
+        return Err(no_event(session, to));
+    };
+    if files {
+        let snapshots = Snapshots::new(log.dir());
+        if !snapshots.exist() {
+            bail!("the session kept no files as they were before tools changed them; leave --files out");
+        }
+        let restored = restore(&snapshots, &changes_of(&snapshots.changes()?, &events[at..]))?;
+        for path in &restored.files {
+            print_line(&format!("Restored {}", path.display()))?;
+        }
+        for (path, reason) in &restored.skipped {
+            let why = match reason {
+                SkipReason::UserModified => "somebody changed it since",
+                SkipReason::SkippedCapture => "what it was is not known",
+            };
+            print_line(&format!("Left {} as it is: {why}", path.display()))?;
+        }
+    }
+    let body = Body::from(HistoryTruncated { up_to_event_id: to.to_owned() });
+    let fresh = EventId(uuid::Uuid::new_v4().to_string());
+    let truncated = Event::new(fresh, iso(jiff::Timestamp::now()), log.last_event_id().cloned(), None, body);
+    let end = log.end();
+    log.append(end, &[truncated])?;
+    log.sync()?;
+    print_line(&format!("Took back {} events of {id}.", events.len() - at))
+}

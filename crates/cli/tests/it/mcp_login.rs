@@ -1,0 +1,115 @@
+//! Logins at a remote MCP server: with a browser once, by the token on disk from then on, and renewed when it is refused.
+
+#![expect(clippy::unwrap_used, reason = "a test that cannot go on should say where")]
+
+use std::io::{BufRead, BufReader, Read, Write};
+use std::net::TcpStream;
+use std::process::{Child, ChildStdout, Command, Stdio};
+
+use serde_json::{Value, json};
+
+use crate::sdk::{Client, ID, stage};
+
+const SERVER: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/servers/oauth.mjs");
+
+/// A server and its authority.
+struct Authority {
+    process: Child,
+    said: BufReader<ChildStdout>,
+    url: String,
+}
+
+impl Authority {
+    fn start() -> Self {
+        let mut process =
+            Command::new("node").arg(SERVER).stdin(Stdio::null()).stdout(Stdio::piped()).spawn().unwrap();
+        let mut said = BufReader::new(process.stdout.take().unwrap());
+        let port = line(&mut said)["port"].as_u64().unwrap();
+        Self { process, said, url: format!("http://127.0.0.1:{port}/mcp") }
+    }
+
+    /// What the authority was asked next.
+    fn asked(&mut self) -> Value {
+        line(&mut self.said)
+    }
+}
+
+impl Drop for Authority {
+    fn drop(&mut self) {
+        let _ = self.process.kill();
+        let _ = self.process.wait();
+    }
+}
+
+fn line(said: &mut impl BufRead) -> Value {
+    let mut line = String::new();
+    said.read_line(&mut line).unwrap();
+    serde_json::from_str(&line).unwrap()
+}
+
+/// Goes to an address as a browser does, and where it is sent from there. Gives the last page.
+fn browse(url: &str) -> String {
+    let rest = url.strip_prefix("http://").unwrap();
+    let (host, path) = rest.split_once('/').unwrap();
+    let mut stream = TcpStream::connect(host).unwrap();
+    write!(stream, "GET /{path} HTTP/1.1\r\nhost: {host}\r\nconnection: close\r\n\r\n").unwrap();
+    let mut page = String::new();
+    stream.read_to_string(&mut page).unwrap();
+    let location = page.lines().find_map(|line| line.strip_prefix("location: "));
+    match location {
+        Some(next) => browse(next.trim()),
+        None => page,
+    }
+}
+
+fn session(url: &str) -> Value {
+    json!({ "mcpServers": { "far": { "type": "http", "url": url, "tools": ["*"] } } })
+}
+
+fn status(client: &mut Client, wanted: &str) {
+    client.until(wanted, |message| {
+        let event = &message["params"]["event"];
+        event["type"] == "session.mcp_server_status_changed" && event["data"]["status"] == wanted
+    });
+}
+
+#[test]
+fn a_person_logs_in_once_and_the_token_is_renewed_when_it_is_refused() {
+    let mut authority = Authority::start();
+    let (scratch, model) = stage();
+    let mut client = Client::start_with(&scratch, &model, &["--allow-all-tools"]);
+    client.create(session(&authority.url));
+    client.send("SAY:hi");
+    status(&mut client, "needs-auth");
+    client.event("session.idle");
+
+    let login = client.call("session.mcp.oauth.login", json!({ "sessionId": ID, "serverName": "far" }));
+    assert_eq!(authority.asked()["register"].as_str().map(str::is_empty), Some(false));
+    let page = browse(login["authorizationUrl"].as_str().unwrap());
+    assert!(page.starts_with("HTTP/1.1 200"), "{page}");
+    assert_eq!(authority.asked()["authorize"], "S256");
+    assert_eq!(authority.asked(), json!({ "token": "authorization_code", "verified": true }));
+    status(&mut client, "connected");
+
+    client.send("TOOL:far-whoami:{}\nTOOL:far-whoami:{}\nSAY:done");
+    client.event("session.idle");
+    let told = model.last_request()["messages"].to_string();
+    assert!(told.contains("called with token-1") && told.contains("called with token-2"), "{told}");
+    assert_eq!(authority.asked()["token"], "refresh_token");
+    assert!(!told.contains("refresh-"), "{told}");
+    client.finish();
+
+    // The next run is logged in already.
+    let mut client = Client::start_with(&scratch, &model, &["--allow-all-tools"]);
+    let mut config = session(&authority.url);
+    config["sessionId"] = json!(ID);
+    client.call("session.resume", config);
+    client.send("TOOL:far-whoami:{}\nSAY:done");
+    client.event("session.idle");
+    assert!(model.last_request()["messages"].to_string().matches("called with token-2").count() > 1);
+    client.finish();
+    let tokens = scratch.state().join("mcp-oauth");
+    let file = std::fs::read_dir(tokens).unwrap().next().unwrap().unwrap();
+    let mode = std::os::unix::fs::PermissionsExt::mode(&file.metadata().unwrap().permissions());
+    assert_eq!(mode & 0o077, 0, "others can read the token");
+}
