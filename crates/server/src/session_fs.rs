@@ -6,13 +6,12 @@ use futures_util::future::BoxFuture;
 use hangar_files::{
     ClientHome, Conventions, Entry, FileError, FileKeeper, FileReply, FileRequest, Rows, SqlKind, Stat,
 };
+use hangar_peer::{Peer, PeerError};
 use hangar_store::SessionId;
 use hangar_store::away::Kept;
 use serde::Deserialize;
 use serde::de::DeserializeOwned;
 use serde_json::{Map, Value, json};
-
-use crate::peer::{Peer, PeerError};
 
 /// What only the owner of a file may read.
 const PRIVATE_FILE: u32 = 0o600;
@@ -90,13 +89,12 @@ impl From<WireError> for FileError {
     }
 }
 
-impl From<PeerError> for FileError {
-    fn from(error: PeerError) -> Self {
-        match error {
-            PeerError::Gone => Self::Gone,
-            PeerError::Refused(error) => Self::Refused(error.message),
-            unexpected @ PeerError::Unexpected(_) => Self::Refused(unexpected.to_string()),
-        }
+/// Why asking a client came to nothing.
+fn unanswered(error: PeerError) -> FileError {
+    match error {
+        PeerError::Gone => FileError::Gone,
+        PeerError::Refused(error) => FileError::Refused(error.message),
+        unexpected @ PeerError::Unexpected(_) => FileError::Refused(unexpected.to_string()),
     }
 }
 
@@ -126,7 +124,7 @@ impl FileKeeper for PeerKeeper {
         let (method, mut params) = wire(&request);
         params["sessionId"] = json!(self.session_id);
         Box::pin(async move {
-            let answer: Value = peer.request(method, &params).await?;
+            let answer: Value = peer.request(method, &params).await.map_err(unanswered)?;
             read(&request, answer)
         })
     }

@@ -3,7 +3,7 @@
 use std::io::Write;
 
 use hangar_jobs::driver::StartError;
-use hangar_jobs::record::{Fact, RunEnd, RunId, SessionId, Subject, TurnReport};
+use hangar_jobs::record::{Fact, RunEnd, RunId, SessionId, Subject};
 use hangar_jobs::state::{State, WorkStatus};
 use hangar_jobs::store::{RunStatus, RunStore, StoreError};
 
