@@ -78,7 +78,7 @@ impl Guard {
     /// Whether a request comes from where it may come from.
     fn admits(&self, method: &Method, uri: &Uri, headers: &HeaderMap) -> Result<(), Problem> {
         let text = |name: header::HeaderName| headers.get(name).and_then(|value| value.to_str().ok());
-        let authority = uri.authority().map(|authority| authority.as_str());
+        let authority = uri.authority().map(axum::http::uri::Authority::as_str);
         let host = text(header::HOST).or(authority).unwrap_or_default();
         if !self.is_our_name(host) {
             return Err(Problem::new(

@@ -22,9 +22,15 @@ const MODELS_GOOD: SignedDuration = SignedDuration::from_secs(300);
 pub(crate) struct Roster {
     hub: Hub,
     looks: Mutex<HashMap<String, Look>>,
-    models: Mutex<HashMap<String, (Timestamp, Option<Vec<Model>>)>>,
+    models: Mutex<HashMap<String, Offer>>,
     /// One look at a time: they start programs.
     looking: tokio::sync::Mutex<()>,
+}
+
+/// What an agent could be asked to use at a time.
+struct Offer {
+    at: Timestamp,
+    models: Option<Vec<Model>>,
 }
 
 #[derive(Clone)]
@@ -115,15 +121,15 @@ impl Roster {
         let runtime = self.hub.runtime(name)?;
         let name = runtime.card().name.to_string();
         let now = self.hub.now();
-        if let Some((at, models)) = lock(&self.models).get(&name)
-            && now.duration_since(*at) < MODELS_GOOD
+        if let Some(offer) = lock(&self.models).get(&name)
+            && now.duration_since(offer.at) < MODELS_GOOD
         {
-            return Ok(models.clone());
+            return Ok(offer.models.clone());
         }
         let models = tokio::time::timeout(MODELS_TIME, runtime.models()).await.unwrap_or(None);
         // What could not be found out is tried again next time.
         if models.is_some() {
-            lock(&self.models).insert(name, (now, models.clone()));
+            lock(&self.models).insert(name, Offer { at: now, models: models.clone() });
         }
         Ok(models)
     }

@@ -98,7 +98,7 @@ impl Hub {
 }
 
 fn mentions(summary: &SessionSummary, words: &str) -> bool {
-    let name = summary.meta.name.as_ref().map(|name| name.as_str());
+    let name = summary.meta.name.as_ref().map(hangar_store::SessionName::as_str);
     let cwd = summary.meta.context.as_ref().map(|context| context.cwd.as_str());
     [name, cwd, Some(summary.id.as_str())]
         .into_iter()

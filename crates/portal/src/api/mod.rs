@@ -144,15 +144,15 @@ impl Endpoint {
     }
 
     fn query<T: schemars::JsonSchema>(self) -> Self {
-        Self { query: Some(|generator| generator.subschema_for::<T>()), ..self }
+        Self { query: Some(schemars::SchemaGenerator::subschema_for::<T>), ..self }
     }
 
     fn body<T: schemars::JsonSchema>(self) -> Self {
-        Self { body: Some(|generator| generator.subschema_for::<T>()), ..self }
+        Self { body: Some(schemars::SchemaGenerator::subschema_for::<T>), ..self }
     }
 
     fn answers<T: schemars::JsonSchema>(self, status: u16) -> Self {
-        Self { answer: Answered::Json(status, |generator| generator.subschema_for::<T>()), ..self }
+        Self { answer: Answered::Json(status, schemars::SchemaGenerator::subschema_for::<T>), ..self }
     }
 
     fn empty(self, status: u16) -> Self {
