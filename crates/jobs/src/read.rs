@@ -47,11 +47,11 @@ pub enum ReadError {
 /// Why a file cannot be used.
 #[derive(Debug, thiserror::Error)]
 pub enum LoadError {
-    #[error("cannot read {}: {source}", path.display())]
+    #[error("reading {}", path.display())]
     Io { path: PathBuf, source: std::io::Error },
     #[error("{} is too long for an entry", path.display())]
     TooLong { path: PathBuf },
-    #[error("{}: {source}", path.display())]
+    #[error("reading {}", path.display())]
     Read { path: PathBuf, source: ReadError },
     #[error(transparent)]
     Invalid(#[from] Invalid),

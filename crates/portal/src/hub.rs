@@ -33,6 +33,8 @@ const BORROWED_QUEUE: usize = 256;
 const FAREWELL: Duration = Duration::from_secs(10);
 /// Names on their way into the log of a session.
 const NAME_QUEUE: usize = 4;
+/// Sessions that are known to work for a run.
+const MOST_LINKS: usize = 20_000;
 /// Longest name of a session.
 const MAX_NAME: usize = 500;
 
@@ -402,11 +404,11 @@ impl Hub {
     /// Whether another process has gone on with a session while it had nothing to do here. What it wrote is not known to the
     /// agent here, which therefore must not go on.
     fn was_taken_over(&self, live: &LiveSession) -> bool {
-        let (working, known) = {
+        let (rested, known) = {
             let state = live.state();
-            (state.is_working(), state.digest.at.offset)
+            (state.has_rested(), state.digest.at.offset)
         };
-        live.own_log && !working && self.0.store.log_bytes(&live.id).is_some_and(|length| length > known)
+        live.own_log && rested && self.0.store.log_bytes(&live.id).is_some_and(|length| length > known)
     }
 
     /// Ends the turn that is under way.
@@ -513,7 +515,15 @@ impl Hub {
 
     /// Says which run a session works for.
     pub(crate) fn link(&self, id: &SessionId, link: RunLink) {
-        lock(&self.0.links).insert(id.clone(), link);
+        {
+            let mut links = lock(&self.0.links);
+            if links.len() >= MOST_LINKS
+                && let Some(any) = links.keys().next().cloned()
+            {
+                links.remove(&any);
+            }
+            links.insert(id.clone(), link);
+        }
         if let Some(live) = self.live(id) {
             self.changed(&live);
         }

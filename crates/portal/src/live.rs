@@ -47,6 +47,8 @@ pub(crate) struct LiveState {
     /// Whose prompts were sent and have turns that have not ended, the one that is under way first.
     prompts: VecDeque<Asker>,
     working: bool,
+    /// Whether a turn has ended here and nothing came after it: all that the agent wrote has been heard then.
+    rested: bool,
     asked: BTreeSet<String>,
     failed: Option<String>,
     /// For those who watch; absent while nobody does.
@@ -178,6 +180,7 @@ impl LiveState {
             model,
             prompts: VecDeque::new(),
             working: false,
+            rested: false,
             asked: BTreeSet::new(),
             watchers: None,
             borrower: None,
@@ -228,6 +231,7 @@ impl LiveState {
     fn note(&mut self, event: &Event) {
         if matches!(event.body(), Body::UserMessage(_)) && event.agent_id().is_none() {
             self.working = true;
+            self.rested = false;
             self.failed = None;
         }
     }
@@ -240,6 +244,7 @@ impl LiveState {
     pub(crate) fn prompted(&mut self, asker: Asker) {
         self.prompts.push_back(asker);
         self.working = true;
+        self.rested = false;
         self.failed = None;
     }
 
@@ -252,9 +257,14 @@ impl LiveState {
         self.working
     }
 
+    pub(crate) fn has_rested(&self) -> bool {
+        self.rested
+    }
+
     pub(crate) fn turn_ended(&mut self, ended: &TurnEnded) {
         self.prompts.pop_front();
         self.working = !self.prompts.is_empty();
+        self.rested = !self.working;
         self.since = ended.outcome.total;
         if ended.model.is_some() {
             self.model.clone_from(&ended.model);

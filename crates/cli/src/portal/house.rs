@@ -32,6 +32,14 @@ impl Machine {
     }
 }
 
+impl Machine {
+    /// Whether it is our own agent, which takes our own flags.
+    fn keeps_log(&self, name: &str) -> bool {
+        let mut runtimes = self.runtimes.iter().map(|runtime| runtime.card());
+        runtimes.any(|card| card.name == name && card.capabilities.own_log)
+    }
+}
+
 impl House for Machine {
     fn runtimes(&self) -> &[Arc<dyn Runtime>] {
         &self.runtimes
@@ -46,6 +54,10 @@ impl House for Machine {
         order.limits = choice::limits_of(&self.config, &wanted.runtime).map_err(|error| error.to_string())?;
         order.host = choice::host_of(&self.config, &wanted.runtime);
         order.extra.clone_from(&agent.args);
+        if self.keeps_log(&wanted.runtime) {
+            // Somebody may look at how full its context is.
+            order.extra.push("--all-events".to_owned());
+        }
         order.env = agent.env.into_iter().collect();
         order.scratch = Some(self.store.session_dir(&wanted.id));
         Ok(order)

@@ -42,8 +42,14 @@ async fn list(State(app): Of, Query(Check { check }): Query<Check>) -> Answer<Li
         app.roster.look().await;
     } else if !app.roster.is_known() {
         // Told on the stream of resources when it is known.
-        let roster = std::sync::Arc::clone(&app.roster);
-        app.hub.spawn(async move { roster.look().await });
+        let (roster, hub) = (std::sync::Arc::clone(&app.roster), app.hub.clone());
+        app.hub.spawn(async move {
+            // A portal that stops does not wait for programs that were only looked at.
+            tokio::select! {
+                () = roster.look() => {}
+                () = hub.stopping().cancelled() => {}
+            }
+        });
     }
     Answer(Listed { runtimes: app.roster.list() })
 }

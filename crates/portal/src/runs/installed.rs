@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use hangar_jobs::chart::{ChartGraph, chart};
 use hangar_jobs::entry::{GridRow, Work};
-use hangar_jobs::read::load;
+use hangar_jobs::read::{LoadError, load};
 use hangar_jobs::validate::ValidEntry;
 use schemars::JsonSchema;
 use serde::Serialize;
@@ -76,7 +76,7 @@ impl Runs {
         if !path.is_absolute() {
             return Err(Trouble::Unprocessable(format!("`{}` is not an absolute path", path.display())));
         }
-        let entry = load(path).map_err(|error| Trouble::Unprocessable(error.to_string()))?;
+        let entry = load(path).map_err(|error| Trouble::Unprocessable(sentence(&error)))?;
         self.install(path, Arc::new(entry));
         Ok(())
     }
@@ -93,7 +93,7 @@ impl Runs {
             };
         };
         // A file that was edited is told about; what it says counts once it is installed again.
-        let problems = load(&path).err().map(|error| error.to_string()).into_iter().collect();
+        let problems = load(&path).err().map(|error| sentence(&error)).into_iter().collect();
         let jobs = entry.jobs.iter().map(|(name, job)| {
             let view =
                 JobView { require_user_input: job.require_user_input == Some(true), work: job.work.clone() };
@@ -113,6 +113,14 @@ impl Runs {
             tasks: tasks.collect(),
             models: models.collect(),
         }
+    }
+}
+
+/// What went wrong, with why.
+fn sentence(error: &LoadError) -> String {
+    match std::error::Error::source(error) {
+        Some(source) => format!("{error}: {source}"),
+        None => error.to_string(),
     }
 }
 
