@@ -40,16 +40,32 @@ pub(crate) fn install_sshd() -> Result<()> {
     if Path::new("/usr/sbin/sshd").exists() {
         return Ok(());
     }
+    apt_install("openssh-server", "the tests of agents on other machines need OpenSSH's server")
+}
+
+/// A browser, for the tests of the portal's pages.
+pub(crate) fn install_chromium() -> Result<()> {
+    if shell::is_installed("chromium", &["--version"]) {
+        return Ok(());
+    }
+    apt_install("chromium", "the tests of the portal's pages need Chromium")
+}
+
+fn apt_install(package: &str, why: &str) -> Result<()> {
     if !shell::is_installed("apt-get", &["--version"]) {
-        bail!("/usr/sbin/sshd is not there; the tests of agents on other machines need OpenSSH's server");
+        bail!("{package} is not installed, nor is apt-get: {why}");
     }
-    let install = ["install", "--yes", "--no-install-recommends", "openssh-server"];
     let superuser = shell::is_installed("sh", &["-c", "test \"$(id -u)\" = 0"]);
-    let mut command = shell::program(if superuser { "apt-get" } else { "sudo" });
-    if !superuser {
-        command.arg("apt-get");
-    }
-    shell::run(command.args(install).env("DEBIAN_FRONTEND", "noninteractive"))
+    let apt = |args: &[&str]| {
+        let mut command = shell::program(if superuser { "apt-get" } else { "sudo" });
+        if !superuser {
+            command.arg("apt-get");
+        }
+        shell::run(command.args(args).env("DEBIAN_FRONTEND", "noninteractive"))
+    };
+    let install = ["install", "--yes", "--no-install-recommends", package];
+    // A fresh machine has no list of packages, and an old one names versions that are gone.
+    apt(&install).or_else(|_| apt(&["update"]).and_then(|()| apt(&install)))
 }
 
 /// A virtual environment with what `requirements.txt` pins, unless it is there already.

@@ -8,6 +8,7 @@ mod shell;
 mod test;
 mod tidy;
 mod up;
+mod web;
 
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
@@ -16,13 +17,15 @@ const HELP: &str = "\
 cargo xtask <task>
 
   up                   a first look without a key: builds the program and runs it on the scripted model
+  web                  builds the pages of the portal into web/dist, if they changed
   test                 everything that CI checks: format, lints, what tests need, all tests, tidy
   tidy                 the rules of the repository that no compiler knows
   bench [server]       time and memory against other agents, as a table: of a prompt, or of the server of the SDKs;
                        with --peers DIR it takes what npm installed in DIR instead of installing it again, with
                        --program FILE it measures that instead of building
   bench portal         the portal at rest, with a thousand sessions, and with two hundred readers
-  bench runtimes       what Hangar costs beside the agents that it looks after
+  bench runtimes       what Hangar costs beside the agents that it looks after; `bench runtimes debug` finds faults
+                       without the long build, and its figures are no measure
 ";
 
 fn main() -> ExitCode {
@@ -31,8 +34,10 @@ fn main() -> ExitCode {
     let done = match args.as_slice() {
         ["up"] => up::run_demo(),
         ["test"] => test::run(),
+        ["web"] => web::build(),
         ["tidy"] => tidy::run(),
-        ["bench", "runtimes"] => bench::runtimes::run(),
+        ["bench", "runtimes"] => bench::runtimes::run(false),
+        ["bench", "runtimes", "debug"] => bench::runtimes::run(true),
         ["bench", rest @ ..] => bench::run(rest),
         ["measure", rest @ ..] => bench::measure::run_inside(rest),
         [] | ["help" | "--help" | "-h"] => {

@@ -4,11 +4,14 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Result, bail};
 
-use crate::{clients, shell, tidy};
+use crate::{clients, shell, tidy, web};
 
 pub(crate) fn run() -> Result<()> {
     let mut totals = Totals::default();
     let mut steps = Steps::default();
+    // The program is built with the pages in it.
+    steps.run("web", web::build);
+    steps.run("web tests", web::test);
     steps.run("format", || shell::run(shell::program("cargo").args(["fmt", "--all", "--check"])));
     steps.run("lints", || {
         let clippy = ["clippy", "--locked", "--workspace", "--all-targets", "--", "-D", "warnings"];
@@ -17,6 +20,7 @@ pub(crate) fn run() -> Result<()> {
     steps.run("Node SDK", clients::install_node);
     steps.run("agents", clients::install_agents);
     steps.run("sshd", clients::install_sshd);
+    steps.run("Chromium", clients::install_chromium);
     steps.run("Python SDK", clients::install_python);
     steps.run("Rust SDK", clients::build_rust);
     steps.run("tests", || run_tests(&mut totals));

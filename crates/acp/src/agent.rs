@@ -7,6 +7,7 @@ use std::sync::Arc;
 use futures_util::future::join_all;
 use hangar_agent::session::iso;
 use hangar_agent::session::state::project;
+use hangar_peer::Peer;
 use hangar_protocol::Event;
 use hangar_protocol::rpc::{ErrorObject, Id, codes};
 use hangar_store::{Filter, SessionId, Store};
@@ -16,8 +17,8 @@ use serde_json::{Value, json};
 use tokio::sync::mpsc;
 use tokio::task::JoinHandle;
 
+use crate::answers::{answer, error, internal};
 use crate::opener::{SessionOpener, Wanted};
-use crate::peer::{Peer, error, internal};
 use crate::schema::{
     ListSessions, LoadSession, NewSession, OfSession, PROTOCOL_VERSION, Prompt, SetConfigOption, SetMode,
     SetModel,
@@ -106,7 +107,7 @@ impl Agent {
                 ..error(codes::METHOD_NOT_FOUND, format!("Method not found: {method}"))
             }),
         };
-        self.peer.respond(id, result);
+        self.peer.respond(id, result.and_then(|value| answer(&value)));
     }
 
     pub(crate) async fn notified(&mut self, method: &str, params: Option<&RawValue>) {
@@ -149,9 +150,9 @@ impl Agent {
             .and_then(|id| self.open(&id, params.cwd, params.mcp_servers));
         match opened {
             Ok(task) => {
-                let mut answer = task.choices();
-                answer["sessionId"] = json!(session_id);
-                self.peer.respond(id, Ok(answer));
+                let mut choices = task.choices();
+                choices["sessionId"] = json!(session_id);
+                self.peer.respond(id, answer(&choices));
                 self.start(session_id, task);
             }
             Err(error) => self.peer.refuse(Some(id), error),
@@ -180,7 +181,7 @@ impl Agent {
         match self.open(&stored, params.cwd, params.mcp_servers) {
             Ok(task) => {
                 self.tell_again(&session_id, events).await;
-                self.peer.respond(id, Ok(task.choices()));
+                self.peer.respond(id, answer(&task.choices()));
                 self.start(session_id, task);
             }
             Err(error) => self.peer.refuse(Some(id), error),

@@ -1,15 +1,16 @@
 //! Hangar as an agent of the Agent Client Protocol: editors and other programs drive it by JSON-RPC, a message per line.
 //!
-//! A [`peer`] carries messages both ways over one connection. An [`agent`] answers the requests of one client and owns
+//! A [`hangar_peer::Peer`] carries messages both ways over one connection. An [`agent`] answers the requests of one client and owns
 //! its sessions, each driven by one task ([`session`]). What happens in a session is the one stream of events;
 //! [`updates`] says it in the protocol's words. How a session is put together is handed in ([`SessionOpener`]).
 
 mod agent;
+mod answers;
 mod commands;
 mod content;
+mod lines;
 mod opener;
 mod options;
-mod peer;
 mod permission;
 mod schema;
 mod session;

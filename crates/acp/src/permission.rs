@@ -1,11 +1,11 @@
 //! Permissions: what the client is asked, and what its answer means.
 
 use hangar_agent::permissions::Approval;
+use hangar_peer::PeerError;
 use hangar_protocol::permission::{PermissionOutcome, PermissionRequest};
 use serde::Serialize;
 use serde_json::{Value, json};
 
-use crate::peer::PeerError;
 use crate::schema::{Location, PermissionAnswer, PermissionDecision, ToolCall, ToolCallStatus, ToolKind};
 
 const ALLOW_ONCE: &str = "allow_once";

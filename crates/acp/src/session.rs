@@ -10,6 +10,7 @@ use futures_util::stream::FuturesUnordered;
 use hangar_agent::driver::Driver;
 use hangar_agent::log::{Fact, LogError};
 use hangar_agent::session::{Command, Input, Prompt, Session};
+use hangar_peer::Peer;
 use hangar_protocol::Body;
 use hangar_protocol::data::{Mode, TitleChanged};
 use hangar_protocol::permission::PermissionOutcome;
@@ -18,11 +19,11 @@ use serde_json::{Value, json};
 use tokio::sync::mpsc;
 
 use crate::agent::AgentConfig;
+use crate::answers::{answer, error, internal};
 use crate::commands::{self, AutopilotSwitch, SlashCommand, Switch};
 use crate::content;
 use crate::opener::{Background, Opened};
 use crate::options;
-use crate::peer::{Peer, error, internal};
 use crate::permission;
 use crate::schema::{ContentBlock, PromptAnswer, StopReason, Update, Usage};
 use crate::updates::{Channel, LastCompaction};
@@ -240,7 +241,7 @@ impl SessionTask {
     fn answer(&mut self, stop_reason: StopReason) {
         if let Some(asked) = self.prompt.take() {
             let usage = self.used().since(self.used_before);
-            self.peer().respond(asked.id, Ok(PromptAnswer { stop_reason, usage }));
+            self.peer().respond(asked.id, answer(&PromptAnswer { stop_reason, usage }));
         }
     }
 
@@ -262,16 +263,16 @@ impl SessionTask {
             Job::Cancel => self.stop(),
             Job::SetMode(id, mode) => {
                 let result = self.set_mode(&mode);
-                self.peer().respond(id, result.map(|()| json!({})).map_err(invalid));
+                self.peer().respond(id, result.map_err(invalid).and_then(|()| answer(&json!({}))));
             }
             Job::SetConfigOption(id, option, value) => {
                 let result = self.set_option(&option, &value);
                 let options = json!({ "configOptions": self.config_options() });
-                self.peer().respond(id, result.map(|()| options).map_err(invalid));
+                self.peer().respond(id, result.map_err(invalid).and_then(|()| answer(&options)));
             }
             Job::SetModel(id, model) => {
                 let result = self.set_model(model);
-                self.peer().respond(id, result.map(|()| json!({})));
+                self.peer().respond(id, result.and_then(|()| answer(&json!({}))));
             }
         }
     }

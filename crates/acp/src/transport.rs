@@ -2,13 +2,15 @@
 
 use std::sync::Arc;
 
+use hangar_peer::{Framing, Peer};
 use hangar_protocol::rpc::{Message, codes};
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::TcpListener;
 use tokio_util::sync::CancellationToken;
 
 use crate::agent::{Agent, AgentConfig};
-use crate::peer::{Line, Lines, Peer, error};
+use crate::answers::error;
+use crate::lines::{Line, Lines};
 
 /// Connections that may be open at once.
 const MAX_CONNECTIONS: usize = 256;
@@ -60,7 +62,7 @@ pub(crate) async fn serve(
     mut writer: impl AsyncWrite + Unpin,
     stop: &CancellationToken,
 ) {
-    let (peer, mut outgoing) = Peer::new();
+    let (peer, mut outgoing) = Peer::new(Framing::Line);
     let mut agent = Agent::new(Arc::clone(config), peer.clone());
     tokio::select! {
         () = read(&peer, &mut agent, reader) => {}

@@ -4,13 +4,13 @@ use std::collections::{HashMap, HashSet};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use hangar_agent::driver::EventSink;
+use hangar_peer::Peer;
 use hangar_protocol::data::{CompactionComplete, ToolStart};
 use hangar_protocol::{Body, Event};
 use serde::Serialize;
 
 use crate::commands;
 use crate::options::mode_id;
-use crate::peer::Peer;
 use crate::schema::{ContentBlock, Update};
 use crate::tool_call;
 

@@ -15,6 +15,7 @@ mod mcp;
 mod output;
 mod plan;
 mod portal;
+mod prose;
 mod providers;
 mod redact;
 mod runtimes;

@@ -11,6 +11,7 @@ use hangar_protocol::{Body, Event};
 
 use crate::args::OutputFormat;
 use crate::exit::Exit;
+use crate::prose::Prose;
 
 /// What the run's caller needs to know of the events that went by.
 #[derive(Debug, Default)]
@@ -36,12 +37,13 @@ pub(crate) struct Printer {
     format: OutputFormat,
     silent: bool,
     all_events: bool,
+    prose: Prose,
     seen: SeenHandle,
 }
 
 impl Printer {
     pub(crate) fn new(format: OutputFormat, silent: bool, all_events: bool, seen: SeenHandle) -> Self {
-        Self { format, silent, all_events, seen }
+        Self { format, silent, all_events, prose: Prose::default(), seen }
     }
 
     fn note(&self, event: &Event) {
@@ -67,6 +69,9 @@ impl Printer {
     }
 
     fn print(&mut self, text: &[u8]) {
+        if text.is_empty() {
+            return;
+        }
         let mut stdout = io::stdout().lock();
         if let Err(error) = stdout.write_all(text).and_then(|()| stdout.flush()) {
             // A reader that went away is a normal end, not a failure of ours.
@@ -82,25 +87,30 @@ impl Printer {
     }
 
     fn print_text(&mut self, event: &Event) {
+        let ours = event.agent_id().is_none();
+        let mut out = String::new();
         match event.body() {
-            Body::AssistantMessage(message) if event.agent_id().is_none() => {
-                if !message.content.is_empty() {
-                    self.print(format!("{}\n\n", message.content.trim_end_matches('\n')).as_bytes());
-                }
+            Body::MessageDelta(delta) if ours => {
+                out = self.prose.piece(&delta.message_id, &delta.delta_content);
+            }
+            Body::AssistantMessage(message) if ours => {
+                out = self.prose.whole(&message.content);
                 if !self.silent {
                     for request in &message.tool_requests {
-                        self.print(format!("\u{25cf} {}\n\n", describe(request)).as_bytes());
+                        out.push_str(&self.prose.aside(&format!("\u{25cf} {}", describe(request))));
                     }
                 }
             }
+            // Only an answer that was given up is still open here: the call failed for good, or was aborted.
+            Body::TurnEnd(_) if ours => out = self.prose.end(),
             Body::ToolComplete(complete) if !self.silent => {
                 if let Some(error) = &complete.error {
                     let first = error.message.lines().next().unwrap_or_default();
-                    self.print(format!("  \u{2514} {first}\n\n").as_bytes());
+                    out = self.prose.aside(&format!("  \u{2514} {first}"));
                 }
             }
-            Body::SessionInfo(info) if !self.silent && info.info_type == "model_retry" => {
-                self.print(format!("\u{25cf} {}\n\n", info.message).as_bytes());
+            Body::SessionInfo(info) if ours && !self.silent && info.info_type == "model_retry" => {
+                out = self.prose.again(&format!("\u{25cf} {}", info.message));
             }
             Body::SessionError(error) => remark(&format!("\n{}\n", error.message)),
             Body::SessionWarning(warning) if !self.silent => remark(&warning.message),
@@ -109,6 +119,7 @@ impl Printer {
             }
             _ => {}
         }
+        self.print(out.as_bytes());
     }
 
     /// The last line of a JSON run.

@@ -45,7 +45,10 @@ fn plugin(root: &Path) -> Result<Plugin, String> {
             jsonc::parse(&text).map_err(|error| format!("{}: {error}", path.display()))?
         }
         // A folder with the usual content needs no description.
-        None if ["skills", "agents", "commands", "hooks"].iter().any(|name| root.join(name).is_dir()) => {
+        None if ["skills", "agents", "commands", "hooks", ".mcp.json"]
+            .iter()
+            .any(|name| root.join(name).exists()) =>
+        {
             Value::Object(Map::new())
         }
         None => return Err("it has no plugin.json".to_owned()),
@@ -173,6 +176,17 @@ mod tests {
                 assert_eq!(plugin.mcp_servers["t"]["url"], "u");
             },
         );
+    }
+
+    #[test]
+    fn servers_are_in_a_file_that_is_named_or_stand_alone() {
+        let servers = r#"{"mcpServers": {"s": {"command": "x"}}}"#;
+        for files in [
+            &[("plugin.json", r#"{"mcpServers": "servers.json"}"#), ("servers.json", servers)][..],
+            &[(".mcp.json", servers)],
+        ] {
+            check(files, |plugin, _| assert_eq!(plugin.mcp_servers["s"]["command"], "x"));
+        }
     }
 
     #[test]

@@ -1,4 +1,4 @@
-//! The files that servers are configured in: the user's own, those of a project and those of plugins.
+//! The files that servers are configured in: the user's own and those of a project.
 
 use std::fs;
 use std::io;
@@ -74,28 +74,6 @@ pub fn workspace(cwd: &Path, root: Option<&Path>) -> (Vec<Layer>, Vec<ConfigErro
     dirs.reverse();
     let paths = dirs.iter().flat_map(|dir| [dir.join(".github/mcp.json"), dir.join(".mcp.json")]);
     collect(paths.map(|path| read(&path, Source::Workspace)))
-}
-
-/// What plugins bring: `.mcp.json` beside `plugin.json`, or what that names.
-pub fn plugins(dirs: &[PathBuf]) -> (Vec<Layer>, Vec<ConfigError>) {
-    collect(dirs.iter().map(|dir| {
-        let manifest = [
-            "plugin.json",
-            ".plugin/plugin.json",
-            ".github/plugin/plugin.json",
-            ".claude-plugin/plugin.json",
-        ]
-        .iter()
-        .find_map(|path| read_json(&dir.join(path)).ok().flatten());
-        let named = manifest.as_ref().map(|manifest| &manifest["mcpServers"]);
-        match named {
-            Some(Value::Object(servers)) => {
-                Ok(Some(Layer { source: Source::Plugin, servers: servers.clone() }))
-            }
-            Some(Value::String(path)) => read(&dir.join(path), Source::Plugin),
-            _ => read(&dir.join(".mcp.json"), Source::Plugin),
-        }
-    }))
 }
 
 fn collect(
@@ -187,21 +165,5 @@ mod tests {
         assert_eq!(names(&layers), [["outer"], ["github"], ["inner"]]);
         assert_eq!(errors.len(), 1);
         assert_eq!(names(&workspace(&deep, None).0), [["github"], ["inner"]]);
-    }
-
-    #[test]
-    fn a_plugin_says_where_its_servers_are() {
-        let dir = tempfile::tempdir().unwrap();
-        let plugin = |name: &str, manifest: &str, file: &str| {
-            let dir = dir.path().join(name);
-            fs::create_dir_all(&dir).unwrap();
-            fs::write(dir.join("plugin.json"), manifest).unwrap();
-            fs::write(dir.join(file), r#"{"mcpServers": {"s": {"command": "x"}}}"#).unwrap();
-            dir
-        };
-        let usual = plugin("usual", r#"{"name": "p"}"#, ".mcp.json");
-        let named = plugin("named", r#"{"name": "p", "mcpServers": "servers.json"}"#, "servers.json");
-        let inline = plugin("inline", r#"{"name": "p", "mcpServers": {"i": {"command": "x"}}}"#, "other");
-        assert_eq!(names(&plugins(&[usual, named, inline]).0), [["s"], ["s"], ["i"]]);
     }
 }

@@ -21,6 +21,8 @@ use serde_json::json;
 
 const EVENTS_PER_SECOND: u64 = 50;
 const SECONDS: &str = "CROWD_SECONDS";
+/// How often memory is looked at while all of them speak.
+const LOOKS: u32 = 8;
 /// Clock ticks of `/proc` in a second.
 const TICKS: f64 = 100.0;
 
@@ -68,6 +70,7 @@ fn find(name: &str, program: &str) -> Arc<dyn Runtime> {
         home: std::env::temp_dir(),
         programs: BTreeMap::from([(name.to_owned(), program.to_owned())]),
         now: jiff::Timestamp::now,
+        cache: None,
         catalogue: Default::default(),
     };
     agents::all(&Arc::new(surroundings)).into_iter().find(|runtime| runtime.card().name == name).unwrap()
@@ -77,18 +80,25 @@ async fn many(sessions: u64, seconds: u64) {
     let program = std::env::current_exe().unwrap();
     let runtime = find("codex", &program.display().to_string());
     let before = resident();
-    let begun = (Instant::now(), cpu().0);
+    let begun = Instant::now();
     let mut running = tokio::task::JoinSet::new();
+    let (begins, mut speaking) = tokio::sync::mpsc::unbounded_channel();
     for _ in 0..sessions {
         let mut order = Order::new(uuid::Uuid::new_v4().to_string(), std::env::temp_dir());
         order.env.push((SECONDS.to_owned(), seconds.to_string()));
         let mut live = runtime.open(order).await.unwrap();
+        let begins = begins.clone();
         running.spawn(async move {
             live.commands.send(Command::Send("go".to_owned())).await.unwrap();
             let mut heard = 0_u64;
             loop {
                 match live.news.recv().await.unwrap() {
-                    News::Event(event) if event.kind() == "assistant.message" => heard += 1,
+                    News::Event(event) if event.kind() == "assistant.message" => {
+                        if heard == 0 {
+                            begins.send(Instant::now()).unwrap();
+                        }
+                        heard += 1;
+                    }
                     News::Event(_) => {}
                     News::TurnEnded(ended) => {
                         assert_eq!(ended.outcome.end, TurnEnd::Completed);
@@ -98,24 +108,32 @@ async fn many(sessions: u64, seconds: u64) {
             }
         });
     }
-    // Memory when all have begun and near the end: the difference is what grows.
-    let at = |share: f64| Duration::from_secs_f64(seconds as f64 * share).saturating_sub(begun.0.elapsed());
-    tokio::time::sleep(at(0.5)).await;
-    let early = resident();
-    tokio::time::sleep(at(0.95)).await;
-    let late = resident();
-    let busy = (cpu().0 - begun.1) / begun.0.elapsed().as_secs_f64();
+    // From when the last has begun to speak until the first ends, memory should stay what it is.
+    let first = speaking.recv().await.unwrap();
+    for _ in 1..sessions {
+        speaking.recv().await.unwrap();
+    }
+    let left = (first + Duration::from_secs(seconds)).saturating_duration_since(Instant::now());
+    let all_speak = (Instant::now(), cpu().0);
+    let mut looks = Vec::new();
+    for _ in 0..LOOKS {
+        tokio::time::sleep(left / (LOOKS + 1)).await;
+        looks.push(resident());
+    }
+    let cores = (cpu().0 - all_speak.1) / all_speak.0.elapsed().as_secs_f64();
     let mut heard = 0;
     while let Some(ended) = running.join_next().await {
         heard += ended.unwrap();
     }
     let said = sessions * seconds * EVENTS_PER_SECOND;
-    let per_session = late.saturating_sub(before) as f64 / sessions as f64 / 1e6;
+    let most = looks.iter().copied().max().unwrap_or_default();
     println!(
         "{}",
         json!({
-            "sessions": sessions, "said": said, "lost": said - heard, "cores": busy, "megabytesPerSession": per_session,
-            "residentEarly": early, "residentLate": late,
+            "sessions": sessions, "said": said, "lost": said - heard, "cores": cores,
+            "startSeconds": (all_speak.0 - begun).as_secs_f64(),
+            "megabytesPerSession": most.saturating_sub(before) as f64 / sessions as f64 / 1e6,
+            "residentMegabytes": looks.iter().map(|bytes| *bytes as f64 / 1e6).collect::<Vec<_>>(),
         })
     );
 }

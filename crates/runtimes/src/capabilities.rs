@@ -39,17 +39,44 @@ pub struct Capabilities {
 }
 
 impl Capabilities {
-    /// The level to ask for when a level is wanted: itself if it is there, else the strongest below it, else the weakest.
-    pub fn effort(&self, wanted: &str) -> Option<&str> {
-        const ORDER: [&str; 7] = ["none", "minimal", "low", "medium", "high", "xhigh", "max"];
-        let rank = |level: &str| ORDER.iter().position(|known| *known == level);
-        let Some(rank_wanted) = rank(wanted) else {
-            return self.effort_levels.iter().find(|level| *level == wanted).map(String::as_str);
-        };
-        let below =
-            self.effort_levels.iter().filter(|level| rank(level).is_some_and(|rank| rank <= rank_wanted));
-        below.max_by_key(|level| rank(level)).or_else(|| self.effort_levels.first()).map(String::as_str)
+    /// What agents in a process of their own have in common: they go on with a session by its name, say that name early,
+    /// count what goes in, tell of their tools, and can be anywhere that a process can.
+    pub fn in_a_process() -> Self {
+        Self {
+            streaming: false,
+            resume: true,
+            session_id_given: false,
+            session_id_early: true,
+            cost: false,
+            input_tokens: true,
+            effort_levels: Vec::new(),
+            budget_cap: false,
+            system_prompt: false,
+            model_discovery: false,
+            permission_callbacks: false,
+            steering: false,
+            tool_events: true,
+            prompt_by_stdin: true,
+            mcp_config: false,
+            tool_rules: false,
+            shared_process: false,
+            remote: true,
+            own_log: false,
+        }
     }
+}
+
+/// All levels of effort that agents know, weakest first.
+pub const EFFORT_LEVELS: [&str; 7] = ["none", "minimal", "low", "medium", "high", "xhigh", "max"];
+
+/// The level to ask for when a level is wanted: itself if it is there, else the strongest below it, else the weakest.
+pub fn nearest_effort<'a>(levels: &'a [String], wanted: &str) -> Option<&'a str> {
+    let rank = |level: &str| EFFORT_LEVELS.iter().position(|known| *known == level);
+    let Some(rank_wanted) = rank(wanted) else {
+        return levels.iter().find(|level| *level == wanted).map(String::as_str);
+    };
+    let below = levels.iter().filter(|level| rank(level).is_some_and(|rank| rank <= rank_wanted));
+    below.max_by_key(|level| rank(level)).or_else(|| levels.first()).map(String::as_str)
 }
 
 #[cfg(test)]
@@ -58,11 +85,8 @@ mod tests {
 
     #[track_caller]
     fn check(levels: &[&str], wanted: &str, expected: Option<&str>) {
-        let capabilities = Capabilities {
-            effort_levels: levels.iter().map(|level| (*level).to_owned()).collect(),
-            ..crate::agents::claude::capabilities()
-        };
-        assert_eq!(capabilities.effort(wanted), expected);
+        let levels: Vec<String> = levels.iter().map(|level| (*level).to_owned()).collect();
+        assert_eq!(nearest_effort(&levels, wanted), expected);
     }
 
     #[test]

@@ -2,14 +2,19 @@
 
 use std::path::Path;
 use std::sync::Arc;
+use std::time::Duration;
 
 use futures_util::future::BoxFuture;
+use hangar_protocol::data::SessionWarning;
 use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
 
+use crate::capabilities::nearest_effort;
 use crate::host::Host;
 use crate::inspect;
 use crate::outcome::{ErrorKind, Evidence, Failure, TurnEnd, TurnOutcome, decide};
+pub use crate::resolution::Located;
+use crate::resolution::{Questions, Resolution};
 use crate::runtime::{Auth, Card, Command, Live, Model, Order, Preflight, Runtime, Stage, TurnEnded};
 use crate::surroundings::Surroundings;
 use crate::teller::{SaidIt, Teller};
@@ -17,6 +22,8 @@ use crate::translate::{Facts, Spoken, Translator};
 use crate::turn::{Invocation, Listener, TurnProcess};
 use crate::usage::{Counting, Meter};
 
+/// How long another program may take to say whether it has a login, or can do the work.
+const KEEPER_PATIENCE: Duration = Duration::from_secs(2);
 /// News that may wait for whoever listens before the agent has to.
 pub(crate) const NEWS_QUEUE: usize = 256;
 /// Prompts and answers that may wait for the agent.
@@ -26,7 +33,6 @@ pub(crate) const COMMAND_QUEUE: usize = 64;
 pub trait Adapter: Send + Sync + 'static {
     fn card(&self) -> &Card;
 
-    /// The program, with arguments that stand before all others.
     fn locate(&self, surroundings: &Surroundings) -> Option<Located>;
 
     /// The command line of one turn, without the program.
@@ -36,8 +42,34 @@ pub trait Adapter: Send + Sync + 'static {
 
     fn counting(&self) -> Counting;
 
-    /// What is known of a login, without using it.
+    /// What is known of a login, without using it, and what is wrong with it.
     fn auth(&self, surroundings: &Surroundings) -> (Auth, Vec<String>);
+
+    /// Who is asked for a login that is not found otherwise.
+    fn keeper(&self) -> Option<Keeper> {
+        None
+    }
+
+    /// What to do where there is no login.
+    fn login(&self) -> &'static str {
+        "log in with it once"
+    }
+
+    /// What is used where the program itself is not installed.
+    fn stand_in(&self, surroundings: &Surroundings) -> Option<StandIn> {
+        let _ = surroundings;
+        None
+    }
+
+    /// Flags without which it is of no use, as its help names them.
+    fn needs(&self) -> &'static [&'static str] {
+        &[]
+    }
+
+    /// What a session of it should know before it begins, each a sentence.
+    fn warnings(&self, order: &Order, surroundings: &Surroundings) -> Vec<String> {
+        self.auth(&surroundings.with(&order.env)).1
+    }
 
     fn models(&self, surroundings: &Surroundings) -> BoxFuture<'static, Option<Vec<Model>>> {
         let _ = surroundings;
@@ -63,12 +95,19 @@ pub trait Adapter: Send + Sync + 'static {
     }
 }
 
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Located {
-    pub program: String,
-    pub leading: Vec<String>,
-    /// Why this may not be the real thing, if so.
-    pub doubt: Option<String>,
+/// A program that may take the place of one that is not installed, if it says so itself.
+pub struct StandIn {
+    pub located: Located,
+    /// What it is asked, and what its answer has to hold.
+    pub question: &'static [&'static str],
+    pub answer: &'static str,
+}
+
+/// Another program that may hold a login for the agent.
+pub struct Keeper {
+    pub program: &'static str,
+    /// Ends with success where there is one.
+    pub question: &'static [&'static str],
 }
 
 /// One turn of a session.
@@ -98,32 +137,8 @@ impl Runtime for CliRuntime {
     }
 
     fn preflight(&self) -> BoxFuture<'static, Preflight> {
-        let adapter = Arc::clone(&self.adapter);
-        let surroundings = Arc::clone(&self.surroundings);
-        Box::pin(async move {
-            let card = adapter.card();
-            let Some(located) = adapter.locate(&surroundings) else {
-                let problem = format!("{} is not installed: {}", card.label, card.install);
-                return Preflight { problems: vec![problem], auth: Auth::Unknown, ..Preflight::default() };
-            };
-            let (auth, warnings) = adapter.auth(&surroundings);
-            let mut preflight = Preflight {
-                program: Some(located.program.clone().into()),
-                auth,
-                warnings,
-                ..Preflight::default()
-            };
-            preflight.warnings.extend(located.doubt.clone());
-            match inspect::version(&located, &surroundings).await {
-                Ok(version) => preflight.version = Some(version),
-                Err(why) => preflight.problems.push(format!("`{} --version` {why}", located.program)),
-            }
-            preflight.help_hash = inspect::help_hash(&located, adapter.help(), &surroundings).await;
-            if preflight.auth == Auth::Missing {
-                preflight.problems.push(format!("no login for {} was found", card.label));
-            }
-            preflight
-        })
+        let look = Look { adapter: Arc::clone(&self.adapter), surroundings: Arc::clone(&self.surroundings) };
+        Box::pin(look.preflight())
     }
 
     fn models(&self) -> BoxFuture<'static, Option<Vec<Model>>> {
@@ -138,16 +153,24 @@ impl Runtime for CliRuntime {
         let adapter = Arc::clone(&self.adapter);
         let surroundings = Arc::clone(&self.surroundings);
         Box::pin(async move {
+            let mut order = order;
+            let look = Look { adapter: Arc::clone(&adapter), surroundings: Arc::clone(&surroundings) };
+            let mut levels = adapter.card().capabilities.effort_levels.clone();
             let located = match &order.host {
                 Host::Local => {
                     check_workspace(&order.workspace)?;
                     let card = adapter.card();
-                    adapter.locate(&surroundings).ok_or_else(|| {
+                    let located = look.locate().await.ok_or_else(|| {
                         refusal(
                             ErrorKind::AgentNotFound,
                             format!("{} is not installed: {}", card.label, card.install),
                         )
-                    })?
+                    })?;
+                    // Versions differ in their levels. Whoever asks for none need not wait for the answer.
+                    if order.effort.is_some() {
+                        levels = look.known(&located).await.effort_levels.unwrap_or(levels);
+                    }
+                    located
                 }
                 // What is over there only the other side knows.
                 Host::Ssh(_) => {
@@ -156,6 +179,12 @@ impl Runtime for CliRuntime {
                     Located { program, leading: Vec::new(), doubt: None }
                 }
             };
+            order.effort =
+                order.effort.take().and_then(|wanted| nearest_effort(&levels, &wanted).map(str::to_owned));
+            let mut warnings: Vec<String> = located.doubt.clone().into_iter().collect();
+            if order.host == Host::Local {
+                warnings.extend(adapter.warnings(&order, &surroundings));
+            }
             let (commands, inbox) = mpsc::channel(COMMAND_QUEUE);
             let (outbox, news) = mpsc::channel(NEWS_QUEUE);
             let known = order.resume.as_ref().is_some_and(|resume| resume.agent_session.is_some());
@@ -169,6 +198,7 @@ impl Runtime for CliRuntime {
                 teller: Teller::new(outbox, surroundings.now, card, &order, given),
                 adapter,
                 located,
+                warnings,
                 order,
                 meter,
                 turns: 0,
@@ -177,6 +207,101 @@ impl Runtime for CliRuntime {
             let owner = tokio::spawn(session.run(inbox)).abort_handle();
             Ok(Live::new(commands, news, owner))
         })
+    }
+}
+
+/// A look at the program of an agent.
+struct Look {
+    adapter: Arc<dyn Adapter>,
+    surroundings: Arc<Surroundings>,
+}
+
+impl Look {
+    /// Where the program is, or what may take its place.
+    async fn locate(&self) -> Option<Located> {
+        if let Some(located) = self.adapter.locate(&self.surroundings) {
+            return Some(located);
+        }
+        let stand_in = self.adapter.stand_in(&self.surroundings)?;
+        let remembered = Resolution::remembered(&self.adapter.card().name, &self.surroundings);
+        if remembered.is_some_and(|known| known.located == stand_in.located) {
+            return Some(stand_in.located);
+        }
+        let asked = Located { leading: Vec::new(), ..stand_in.located.clone() };
+        let output =
+            inspect::ask(&asked, stand_in.question, &self.surroundings, KEEPER_PATIENCE).await.ok()?;
+        let text = String::from_utf8_lossy(&output.stdout);
+        (output.status.success() && text.contains(stand_in.answer)).then_some(stand_in.located)
+    }
+
+    fn questions(&self) -> Questions<'_> {
+        let adapter = &self.adapter;
+        Questions { name: &adapter.card().name, help: adapter.help(), needs: adapter.needs() }
+    }
+
+    /// What is known of a program: remembered if it is still the same, else asked.
+    async fn known(&self, located: &Located) -> Resolution {
+        let questions = self.questions();
+        match Resolution::remembered(questions.name, &self.surroundings) {
+            Some(known) if known.located == *located => known,
+            _ => Resolution::ask(located.clone(), &questions, &self.surroundings).await,
+        }
+    }
+
+    async fn preflight(self) -> Preflight {
+        let card = self.adapter.card();
+        let Some(located) = self.locate().await else {
+            let problem = format!("{} is not installed: {}", card.label, card.install);
+            return Preflight { problems: vec![problem], auth: Auth::Unknown, ..Preflight::default() };
+        };
+        let (auth, warnings) = self.adapter.auth(&self.surroundings);
+        // Always anew: a look is how people find out that something has changed.
+        let known = Resolution::ask(located, &self.questions(), &self.surroundings).await;
+        let program = &known.located.program;
+        let mut preflight = Preflight {
+            program: Some(program.into()),
+            version: known.version,
+            help_hash: known.help_hash,
+            effort_levels: known.effort_levels,
+            best_effort: known.located.doubt.is_some(),
+            auth,
+            warnings,
+            problems: Vec::new(),
+        };
+        preflight.warnings.extend(known.located.doubt.clone());
+        if let Some(why) = known.trouble {
+            preflight.problems.push(format!("`{program} --version` {why}"));
+        }
+        if !known.lacks.is_empty() {
+            let flags = known.lacks.join(", ");
+            preflight
+                .warnings
+                .push(format!("the help of `{program}` does not name {flags}, which are needed"));
+        }
+        if preflight.auth == Auth::Missing {
+            self.ask_keeper(&mut preflight).await;
+        }
+        if preflight.auth == Auth::Missing {
+            let login = self.adapter.login();
+            preflight.problems.push(format!("no login for {} was found: {login}", card.label));
+        }
+        preflight
+    }
+
+    async fn ask_keeper(&self, preflight: &mut Preflight) {
+        let Some(keeper) = self.adapter.keeper() else { return };
+        let Some(program) = self.surroundings.on_path(keeper.program) else { return };
+        let asked = Located::program(&program);
+        let answer = inspect::ask(&asked, keeper.question, &self.surroundings, KEEPER_PATIENCE).await;
+        if answer.is_ok_and(|output| output.status.success()) {
+            let source = format!("{} {}", keeper.program, keeper.question.join(" "));
+            let label = &self.adapter.card().label;
+            preflight.warnings.push(format!(
+                "no token for {label} is set; the login of `{}` is all there is",
+                keeper.program
+            ));
+            preflight.auth = Auth::Found(source);
+        }
     }
 }
 
@@ -201,6 +326,7 @@ pub(crate) fn refusal(kind: ErrorKind, message: String) -> Failure {
 struct Session {
     adapter: Arc<dyn Adapter>,
     located: Located,
+    warnings: Vec<String>,
     order: Order,
     teller: Teller,
     meter: Meter,
@@ -213,6 +339,9 @@ struct Session {
 impl Session {
     async fn run(mut self, mut inbox: mpsc::Receiver<Command>) {
         self.teller.begin(&self.order).await;
+        for warning in std::mem::take(&mut self.warnings) {
+            self.teller.tell(None, SessionWarning::new("agent", warning).into()).await;
+        }
         let mut waiting = std::collections::VecDeque::new();
         loop {
             let prompt = match waiting.pop_front() {

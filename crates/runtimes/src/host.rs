@@ -53,14 +53,14 @@ impl Ssh {
     /// takes literally.
     ///
     /// The remote side watches its stdin: when the link drops, that ends, and the whole group over there is ended with
-    /// it. A prompt that goes in by stdin is sent ahead, with its length.
+    /// it.
     pub(crate) fn arguments(
         &self,
         workspace: &Path,
         program: &str,
         args: &[OsString],
         env: &[(String, String)],
-        stdin_bytes: Option<usize>,
+        input: Input,
     ) -> Vec<OsString> {
         let mut all: Vec<OsString> = Vec::new();
         let mut option = |value: String| all.extend([OsString::from("-o"), value.into()]);
@@ -77,21 +77,32 @@ impl Ssh {
         }
         // Nothing behind it is an option of ssh, whatever a host is called.
         all.extend(["-T".into(), "--".into(), self.target.clone().into()]);
-        all.push(remote_command(workspace, program, args, env, stdin_bytes).into());
+        all.push(remote_command(workspace, program, args, env, input).into());
         all
     }
 }
 
+/// What the program over there reads.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Input {
+    Nothing,
+    /// So many bytes, sent ahead. What remains of the input is the link itself.
+    Bytes(usize),
+    /// All that comes, as long as the link holds.
+    Link,
+}
+
 /// Runs the agent in the background of a shell, beside a watch that waits for the end of the link.
 ///
-/// Whoever hands the prompt over is the watch afterwards: there is one reader of the link at any time, so that no part
-/// of a prompt is taken by the other. The prompt is cut off by its length; what remains of the input is the link itself.
+/// Whoever hands the input over is the watch afterwards: there is one reader of the link at any time, so that no part of a
+/// prompt is taken by the other. It goes through a pipe with a name, which is gone as soon as both ends are open: with
+/// `|` the shell would wait for both sides, and the watch ends last.
 fn remote_command(
     workspace: &Path,
     program: &str,
     args: &[OsString],
     env: &[(String, String)],
-    stdin_bytes: Option<usize>,
+    input: Input,
 ) -> String {
     let mut agent = String::new();
     if !env.is_empty() {
@@ -108,18 +119,23 @@ fn remote_command(
         agent.push(' ');
         agent.push_str(&quoted(&argument.to_string_lossy()));
     }
-    // The watch can be ended by a signal until the link has dropped; from then on it sees that everything else ends.
-    let watch = "cat >/dev/null; trap : TERM; kill -TERM 0; sleep 5; kill -KILL 0";
-    let both = match stdin_bytes {
-        Some(bytes) => {
-            format!("{{ head -c {bytes}; exec >/dev/null 2>&1; {watch}; }} <&3 | {agent} 3<&- & agent=$!")
+    let named = "pipe=$(mktemp -d) && mkfifo \"$pipe/in\" || exit 126; ";
+    let both_open = "rm -r \"$pipe\"; ";
+    let (before, feed, begin, stdin) = match input {
+        Input::Nothing => ("", "cat".to_owned(), "", "/dev/null"),
+        Input::Bytes(bytes) => {
+            (named, format!("head -c {bytes} >\"$pipe/in\"; cat"), both_open, "\"$pipe/in\"")
         }
-        None => format!("{{ {watch}; }} <&3 >/dev/null 2>&1 & {agent} </dev/null 3<&- & agent=$!"),
+        Input::Link => (named, "cat >\"$pipe/in\"".to_owned(), both_open, "\"$pipe/in\""),
     };
+    // The watch can be ended by a signal until the link has dropped; from then on it sees that everything else ends.
+    //
     // ssh gives the command a group of its own, so `kill 0` reaches all that belongs to it and nobody else. A signal
     // that is caught here is not ignored by what is started, as one that is ignored would be.
     let script = format!(
-        "cd -- {dir} || exit 126; exec 3<&0; trap : TERM; {both}; \
+        "cd -- {dir} || exit 126; exec 3<&0; trap : TERM; {before}\
+         {{ {feed}; trap : TERM; kill -TERM 0; sleep 5; kill -KILL 0; }} <&3 >/dev/null 2>&1 & \
+         {{ {begin}{agent}; }} <{stdin} 3<&- & agent=$!; \
          wait \"$agent\"; code=$?; kill -TERM 0; exit \"$code\"",
         dir = quoted(&workspace.to_string_lossy()),
     );
@@ -168,13 +184,19 @@ mod tests {
         let program = r#"sh -c 'pwd | sed "s/.*\///"; printf "<%s>" "$@"; cat' sh"#;
         let args: Vec<OsString> = args.iter().map(OsString::from).collect();
         let env = [("GREETING".to_owned(), "it's $(here)".to_owned())];
-        let command = remote_command(&workspace, program, &args, &env, stdin.map(str::len));
+        let input = stdin.map_or(Input::Nothing, |stdin| Input::Bytes(stdin.len()));
+        let command = remote_command(&workspace, program, &args, &env, input);
         let mut shell = in_own_group(&command).stdout(std::process::Stdio::piped()).spawn().unwrap();
         let mut link = shell.stdin.take().unwrap();
-        link.write_all(stdin.unwrap_or_default().as_bytes()).unwrap();
+        let prompt = stdin.unwrap_or_default().to_owned();
+        // Beside the reading: a prompt may be longer than all pipes together can hold.
+        let written = std::thread::spawn(move || {
+            link.write_all(prompt.as_bytes()).unwrap();
+            link
+        });
         // The link stays open, as ssh keeps it: the end of the input must come by its length.
         let output = shell.wait_with_output().unwrap();
-        drop(link);
+        drop(written.join());
         assert_eq!(String::from_utf8_lossy(&output.stdout), expected);
         assert!(output.status.success());
     }
@@ -206,9 +228,26 @@ mod tests {
     #[test]
     fn an_agent_ends_when_the_link_drops() {
         let place = tempfile::tempdir().unwrap();
-        let command = remote_command(place.path(), "sleep 1000", &[], &[], None);
-        let mut shell = in_own_group(&command).spawn().unwrap();
-        drop(shell.stdin.take());
-        assert!(!shell.wait().unwrap().success());
+        for input in [Input::Nothing, Input::Link] {
+            let command = remote_command(place.path(), "sleep 1000", &[], &[], input);
+            let mut shell = in_own_group(&command).spawn().unwrap();
+            drop(shell.stdin.take());
+            assert!(!shell.wait().unwrap().success());
+        }
+    }
+
+    #[test]
+    fn an_agent_that_talks_over_the_link_is_answered_and_says_how_it_ended() {
+        use std::io::{BufRead, BufReader, Write};
+        let place = tempfile::tempdir().unwrap();
+        let program = r#"sh -c 'read line; echo "heard $line"; exit 7'"#;
+        let command = remote_command(place.path(), program, &[], &[], Input::Link);
+        let mut shell = in_own_group(&command).stdout(std::process::Stdio::piped()).spawn().unwrap();
+        let mut link = shell.stdin.take().unwrap();
+        link.write_all(b"you\n").unwrap();
+        let mut answer = String::new();
+        BufReader::new(shell.stdout.take().unwrap()).read_line(&mut answer).unwrap();
+        assert_eq!(answer, "heard you\n");
+        assert_eq!(shell.wait().unwrap().code(), Some(7));
     }
 }

@@ -11,6 +11,7 @@ pub mod host;
 mod inspect;
 pub mod lines;
 pub mod outcome;
+mod resolution;
 pub mod runtime;
 pub mod surroundings;
 mod teller;

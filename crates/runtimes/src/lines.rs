@@ -7,8 +7,8 @@ use tokio::io::{AsyncRead, AsyncReadExt};
 
 /// The longest line that an agent may write.
 pub const MAX_LINE: usize = 10 << 20;
-/// What is read at once.
-const CHUNK: usize = 64 << 10;
+/// What is read at once. There are as many of these as sessions, and a burst touches all of it for good.
+const CHUNK: usize = 8 << 10;
 /// What is kept of stderr: its beginning and its end.
 const STDERR_HEAD: usize = 8 << 10;
 const STDERR_TAIL: usize = 56 << 10;
@@ -44,6 +44,10 @@ impl LineSplitter {
             let line = text(&self.rest[..end]);
             self.rest.drain(..=end);
             self.searched = 0;
+            if self.rest.is_empty() && self.rest.capacity() > CHUNK {
+                // One long line is no reason to hold on to its room.
+                self.rest = Vec::new();
+            }
             if !line.trim().is_empty() {
                 return Ok(Some(line));
             }

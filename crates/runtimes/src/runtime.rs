@@ -101,6 +101,11 @@ pub struct Preflight {
     /// A mark of what its help says, which changes when that does.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub help_hash: Option<String>,
+    /// The levels of effort that its help names.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub effort_levels: Option<Vec<String>>,
+    /// Whether something else is used in its place, which may not be able to all of it.
+    pub best_effort: bool,
     pub auth: Auth,
     /// What will go wrong, or may; each a sentence with what to do.
     pub problems: Vec<String>,

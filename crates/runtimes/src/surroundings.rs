@@ -17,6 +17,8 @@ pub struct Surroundings {
     /// Programs that configuration names, by runtime.
     pub programs: BTreeMap<String, String>,
     pub now: fn() -> jiff::Timestamp,
+    /// Where to keep what was found out about programs.
+    pub cache: Option<PathBuf>,
     /// Asks for the models that GitHub, or the provider in its place, offers to Copilot.
     pub catalogue: Catalogue,
 }
@@ -40,6 +42,13 @@ impl std::fmt::Debug for Catalogue {
 impl Surroundings {
     pub fn var(&self, name: &str) -> Option<&str> {
         self.vars.get(name).map(String::as_str).filter(|value| !value.is_empty())
+    }
+
+    /// The same with more variables, which win.
+    pub(crate) fn with(&self, env: &[(String, String)]) -> Self {
+        let mut with = self.clone();
+        with.vars.extend(env.iter().cloned());
+        with
     }
 
     /// The first of the variables that is set.

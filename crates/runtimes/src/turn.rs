@@ -14,7 +14,7 @@ use tokio::sync::oneshot;
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
-use crate::host::Host;
+use crate::host::{Host, Input};
 use crate::lines::{Excerpt, Lines};
 use crate::outcome::{Exit, Stopped, TurnFacts};
 use crate::runtime::Limits;
@@ -37,6 +37,19 @@ pub struct Invocation {
     /// Variables that it must not see.
     pub without: Vec<String>,
     pub stdin: Option<String>,
+}
+
+impl Invocation {
+    /// Arguments and what goes in. The program is found by whoever starts it.
+    pub(crate) fn new(args: Vec<String>, stdin: String) -> Self {
+        Self {
+            program: String::new(),
+            args: args.into_iter().map(Into::into).collect(),
+            env: Vec::new(),
+            without: Vec::new(),
+            stdin: Some(stdin),
+        }
+    }
 }
 
 /// Who hears what the agent says.
@@ -182,8 +195,8 @@ impl Process {
             }
             Host::Ssh(ssh) => {
                 let mut command = command_in_own_session("ssh");
-                let bytes = stdin.as_ref().map(String::len);
-                command.args(ssh.arguments(&turn.workspace, program, args, env, bytes));
+                let input = stdin.as_ref().map_or(Input::Nothing, |stdin| Input::Bytes(stdin.len()));
+                command.args(ssh.arguments(&turn.workspace, program, args, env, input));
                 command
             }
         };

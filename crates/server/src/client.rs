@@ -3,6 +3,7 @@
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, PoisonError, Weak};
 
+use hangar_peer::{Peer, raw};
 use hangar_protocol::rpc::{ErrorObject, Id, codes};
 use serde_json::json;
 
@@ -10,7 +11,7 @@ use crate::handshake::{ConnectParams, Gate, PROTOCOL_VERSION};
 use crate::hub::Hub;
 use crate::inference::Exchanges;
 use crate::methods::{self, Call};
-use crate::peer::{Peer, Request, raw};
+use crate::peer::Request;
 
 /// Requests of one client that may be under way at once.
 const MAX_IN_FLIGHT: usize = 1024;

@@ -161,7 +161,7 @@ impl Courier for ClientCourier {
             // A socket stays open for the answer.
             let chunk = json!({ "requestId": request_id, "data": data, "binary": binary, "end": !socket });
             let failed =
-                |error: crate::peer::PeerError| format!("the client did not take the request: {error}");
+                |error: hangar_peer::PeerError| format!("the client did not take the request: {error}");
             client.peer.request::<Value>("llmInference.httpRequestStart", &start).await.map_err(failed)?;
             if !socket {
                 client

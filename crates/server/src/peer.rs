@@ -1,30 +1,12 @@
 //! One connection: requests both ways, side by side, over any pair of byte streams.
-//!
-//! What waits to be written is bounded by bytes. A client that stops reading is cut off: it can come back and resume
-//! its sessions, while memory that grows behind it cannot be had back.
 
-use std::collections::HashMap;
-use std::sync::atomic::{AtomicI64, AtomicUsize, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-
-use hangar_protocol::rpc::{self, ErrorObject, FrameDecoder, Id, Message};
+use hangar_peer::{Frame, Framing, Outgoing, Peer, raw};
+use hangar_protocol::rpc::{ErrorObject, FrameDecoder, Id, Message};
 use serde::Serialize;
 use serde_json::value::RawValue;
-use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
-use tokio::sync::{mpsc, oneshot};
-use tokio_util::sync::CancellationToken;
+use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite};
 
-/// Bytes that may wait for a client. One answer may be larger, if nothing else waits.
-const MAX_QUEUED: usize = 64 << 20;
-/// What a waiting frame costs besides its bytes.
-const FRAME_OVERHEAD: usize = 64;
 const READ_BUFFER: usize = 64 << 10;
-/// From this many bytes on, frames that wait are no longer joined into one write.
-const WRITE_TOGETHER: usize = 32 << 10;
-
-/// A frame may go to many clients; its bytes are made once.
-pub(crate) type Frame = Arc<[u8]>;
-type Answer = Result<Box<RawValue>, ErrorObject>;
 
 /// A request of the other side.
 pub(crate) struct Request {
@@ -33,236 +15,94 @@ pub(crate) struct Request {
     pub(crate) params: Option<Box<RawValue>>,
 }
 
-#[derive(Debug, thiserror::Error)]
-pub(crate) enum PeerError {
-    #[error("the client is gone")]
-    Gone,
-    #[error("{}", .0.message)]
-    Refused(ErrorObject),
-    #[error("the client's answer is not as expected: {0}")]
-    Unexpected(serde_json::Error),
+pub(crate) fn connect() -> (Peer, Outgoing) {
+    Peer::new(Framing::Length)
 }
 
-/// The sending half of a connection.
-#[derive(Clone)]
-pub(crate) struct Peer(Arc<Shared>);
-
-struct Shared {
-    outgoing: mpsc::UnboundedSender<Frame>,
-    queued: AtomicUsize,
-    next_id: AtomicI64,
-    waiting: Mutex<HashMap<i64, oneshot::Sender<Answer>>>,
-    closed: CancellationToken,
+/// A notice that may go to many clients.
+pub(crate) fn notification(method: &str, params: &impl Serialize) -> Frame {
+    Framing::Length.frame(&Message::Notification { method: method.to_owned(), params: raw(params) })
 }
 
-/// What a connection still needs to run.
-pub(crate) struct Outgoing(mpsc::UnboundedReceiver<Frame>);
-
-impl Peer {
-    pub(crate) fn new() -> (Self, Outgoing) {
-        let (outgoing, frames) = mpsc::unbounded_channel();
-        let shared = Shared {
-            outgoing,
-            queued: AtomicUsize::new(0),
-            next_id: AtomicI64::new(0),
-            waiting: Mutex::new(HashMap::new()),
-            closed: CancellationToken::new(),
-        };
-        (Self(Arc::new(shared)), Outgoing(frames))
+/// Reads and writes until either side ends. Each request is handed over as it comes; answering is up to the taker.
+pub(crate) async fn run(
+    peer: &Peer,
+    reader: impl AsyncRead + Unpin,
+    mut writer: impl AsyncWrite + Unpin,
+    mut outgoing: Outgoing,
+    mut take: impl FnMut(Request),
+) {
+    tokio::select! {
+        () = read(peer, reader, &mut take) => {}
+        () = peer.write(&mut writer, &mut outgoing) => {}
+        () = peer.closed() => {}
     }
+    peer.close();
+}
 
-    /// Puts a frame behind those that wait.
-    pub(crate) fn send(&self, frame: Frame) {
-        let cost = frame.len() + FRAME_OVERHEAD;
-        let before = self.0.queued.fetch_add(cost, Ordering::Relaxed);
-        if before > 0 && before + cost > MAX_QUEUED {
-            tracing::warn!(queued = before, "a client does not read what it is sent; closing its connection");
-            self.close();
-            return;
+async fn read(peer: &Peer, mut reader: impl AsyncRead + Unpin, take: &mut impl FnMut(Request)) {
+    let mut decoder = FrameDecoder::default();
+    let mut buffer = vec![0; READ_BUFFER];
+    loop {
+        match reader.read(&mut buffer).await {
+            Ok(0) => return,
+            Ok(count) => decoder.feed(&buffer[..count]),
+            Err(error) => {
+                tracing::debug!(%error, "reading from a client failed");
+                return;
+            }
         }
-        // A connection that is gone loses what is sent to it.
-        let _ = self.0.outgoing.send(frame);
-    }
-
-    pub(crate) fn respond(&self, id: Id, result: Result<Box<RawValue>, ErrorObject>) {
-        self.send(frame(&Message::Response { id: Some(id), result }));
-    }
-
-    /// Asks the other side and waits for its answer or its end.
-    pub(crate) async fn request<T: serde::de::DeserializeOwned>(
-        &self,
-        method: &str,
-        params: &impl Serialize,
-    ) -> Result<T, PeerError> {
-        let id = self.0.next_id.fetch_add(1, Ordering::Relaxed);
-        let (answer, answered) = oneshot::channel();
-        self.waiting().insert(id, answer);
-        // Whoever stops waiting takes the question back.
-        let _forget = Forget { peer: self, id };
-        self.send(frame(&Message::Request {
-            id: Id::Number(id),
-            method: method.to_owned(),
-            params: raw(params),
-        }));
-        let answer = tokio::select! {
-            answer = answered => answer.map_err(|_| PeerError::Gone)?,
-            () = self.0.closed.cancelled() => return Err(PeerError::Gone),
-        };
-        let result = answer.map_err(PeerError::Refused)?;
-        serde_json::from_str(result.get()).map_err(PeerError::Unexpected)
-    }
-
-    pub(crate) fn close(&self) {
-        self.0.closed.cancel();
-    }
-
-    pub(crate) async fn closed(&self) {
-        self.0.closed.cancelled().await;
-    }
-
-    pub(crate) fn is_closed(&self) -> bool {
-        self.0.closed.is_cancelled()
-    }
-
-    fn waiting(&self) -> MutexGuard<'_, HashMap<i64, oneshot::Sender<Answer>>> {
-        self.0.waiting.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    /// Reads and writes until either side ends. Each request is handed over as it comes; answering is up to the taker.
-    pub(crate) async fn run(
-        &self,
-        reader: impl AsyncRead + Unpin,
-        writer: impl AsyncWrite + Unpin,
-        outgoing: Outgoing,
-        mut take: impl FnMut(Request),
-    ) {
-        tokio::select! {
-            () = self.read(reader, &mut take) => {}
-            () = self.write(writer, outgoing) => {}
-            () = self.0.closed.cancelled() => {}
-        }
-        self.close();
-        self.waiting().clear();
-    }
-
-    async fn read(&self, mut reader: impl AsyncRead + Unpin, take: &mut impl FnMut(Request)) {
-        let mut decoder = FrameDecoder::default();
-        let mut buffer = vec![0; READ_BUFFER];
         loop {
-            match reader.read(&mut buffer).await {
-                Ok(0) => return,
-                Ok(count) => decoder.feed(&buffer[..count]),
+            match decoder.next_frame() {
+                Ok(Some(body)) => message(peer, &body, take),
+                Ok(None) => break,
                 Err(error) => {
-                    tracing::debug!(%error, "reading from a client failed");
+                    // There is no telling where the next frame begins.
+                    tracing::warn!(%error, "a client sent bytes that are no frame; closing its connection");
                     return;
                 }
             }
-            loop {
-                match decoder.next_frame() {
-                    Ok(Some(body)) => self.message(&body, take),
-                    Ok(None) => break,
-                    Err(error) => {
-                        // There is no telling where the next frame begins.
-                        tracing::warn!(%error, "a client sent bytes that are no frame; closing its connection");
-                        return;
-                    }
-                }
-            }
-        }
-    }
-
-    fn message(&self, body: &[u8], take: &mut impl FnMut(Request)) {
-        match Message::parse(body) {
-            Ok(Message::Request { id, method, params }) => take(Request { id, method, params }),
-            // Nothing that a client could announce changes anything here.
-            Ok(Message::Notification { .. }) => {}
-            Ok(Message::Response { id: Some(Id::Number(id)), result }) => {
-                if let Some(waiting) = self.waiting().remove(&id) {
-                    let _ = waiting.send(result);
-                }
-            }
-            Ok(Message::Response { .. }) => {}
-            Err(malformed) => {
-                let error = ErrorObject { code: malformed.code, message: malformed.reason, data: None };
-                self.send(frame(&Message::Response { id: malformed.id, result: Err(error) }));
-            }
-        }
-    }
-
-    async fn write(&self, mut writer: impl AsyncWrite + Unpin, Outgoing(mut frames): Outgoing) {
-        let mut together = Vec::new();
-        while let Some(first) = frames.recv().await {
-            // Events come in bursts of small frames, and a write costs more than the copy of a few.
-            together.clear();
-            let mut cost = first.len() + FRAME_OVERHEAD;
-            while together.len() + first.len() < WRITE_TOGETHER
-                && let Ok(next) = frames.try_recv()
-            {
-                if together.is_empty() {
-                    together.extend_from_slice(&first);
-                }
-                cost += next.len() + FRAME_OVERHEAD;
-                together.extend_from_slice(&next);
-            }
-            let bytes = if together.is_empty() { &first[..] } else { &together[..] };
-            if let Err(error) = writer.write_all(bytes).await {
-                tracing::debug!(%error, "writing to a client failed");
-                return;
-            }
-            self.0.queued.fetch_sub(cost, Ordering::Relaxed);
-            together.shrink_to(WRITE_TOGETHER);
-            if frames.is_empty() && writer.flush().await.is_err() {
-                return;
-            }
         }
     }
 }
 
-struct Forget<'a> {
-    peer: &'a Peer,
-    id: i64,
-}
-
-impl Drop for Forget<'_> {
-    fn drop(&mut self) {
-        self.peer.waiting().remove(&self.id);
+fn message(peer: &Peer, body: &[u8], take: &mut impl FnMut(Request)) {
+    match Message::parse(body) {
+        Ok(Message::Request { id, method, params }) => take(Request { id, method, params }),
+        // Nothing that a client could announce changes anything here.
+        Ok(Message::Notification { .. }) => {}
+        Ok(Message::Response { id, result }) => peer.answered(id, result),
+        Err(malformed) => {
+            let error = ErrorObject { code: malformed.code, message: malformed.reason, data: None };
+            peer.refuse(malformed.id, error);
+        }
     }
-}
-
-pub(crate) fn notification(method: &str, params: &impl Serialize) -> Frame {
-    frame(&Message::Notification { method: method.to_owned(), params: raw(params) })
-}
-
-/// Values of ours always have a form in JSON.
-pub(crate) fn raw(value: &impl Serialize) -> Option<Box<RawValue>> {
-    serde_json::value::to_raw_value(value).ok()
-}
-
-fn frame(message: &Message) -> Frame {
-    rpc::encode(&message.to_bytes()).into()
 }
 
 #[cfg(test)]
 mod tests {
+    use std::sync::Arc;
+
+    use hangar_peer::PeerError;
+    use hangar_protocol::rpc;
     use serde_json::{Value, json};
-    use tokio::io::DuplexStream;
+    use tokio::io::{AsyncWriteExt, DuplexStream};
 
     use super::*;
 
     /// A server that answers `echo` with its parameters, and the bytes of its client.
     fn echo() -> (Peer, DuplexStream, tokio::task::JoinHandle<()>) {
         let (ours, theirs) = tokio::io::duplex(1 << 20);
-        let (peer, outgoing) = Peer::new();
+        let (peer, outgoing) = connect();
         let server = peer.clone();
         let running = tokio::spawn(async move {
             let (reader, writer) = tokio::io::split(ours);
             let answering = server.clone();
-            server
-                .run(reader, writer, outgoing, move |request| {
-                    let params = request.params.unwrap_or_else(|| raw(&Value::Null).unwrap());
-                    answering.respond(request.id, Ok(params));
-                })
-                .await;
+            run(&server, reader, writer, outgoing, move |request| {
+                let params = request.params.unwrap_or_else(|| raw(&Value::Null).unwrap());
+                answering.respond(request.id, Ok(params));
+            })
+            .await;
         });
         (peer, theirs, running)
     }
@@ -325,7 +165,6 @@ mod tests {
         }
         running.await.unwrap();
         assert!(peer.is_closed());
-        assert!(peer.0.queued.load(Ordering::Relaxed) <= 65 * (big.len() + FRAME_OVERHEAD));
         drop(client);
     }
 

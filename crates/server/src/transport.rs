@@ -8,7 +8,7 @@ use tokio::net::TcpListener;
 
 use crate::client::Client;
 use crate::hub::Hub;
-use crate::peer::Peer;
+use crate::peer;
 
 /// Connections that may be open at once. Each costs two tasks and its buffers.
 const MAX_CONNECTIONS: usize = 256;
@@ -54,9 +54,9 @@ pub async fn serve_tcp(hub: &Arc<Hub>, listener: TcpListener) {
 
 /// Serves one connection to its end.
 pub(crate) async fn serve(hub: &Arc<Hub>, reader: impl AsyncRead + Unpin, writer: impl AsyncWrite + Unpin) {
-    let (peer, outgoing) = Peer::new();
+    let (peer, outgoing) = peer::connect();
     let client = Arc::new(Client::new(hub, peer.clone()));
     hub.joined(&client);
-    peer.run(reader, writer, outgoing, |request| client.take(request)).await;
+    peer::run(&peer, reader, writer, outgoing, |request| client.take(request)).await;
     hub.left(&client);
 }

@@ -4,6 +4,7 @@
 //! no I/O and cannot fail. The driver logs the events before it performs the effects, so a crash leaves a started call
 //! without an end, never an effect that the log does not know of.
 
+mod access;
 mod agent;
 mod asking;
 mod call;

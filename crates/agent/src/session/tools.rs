@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use hangar_protocol::Body;
 use hangar_protocol::data::{self, Mode, NotificationKind};
-use hangar_protocol::permission::{PermissionOutcome, PermissionRequest};
+use hangar_protocol::permission::PermissionRequest;
 use jiff::Timestamp;
 use serde_json::json;
 
@@ -14,7 +14,6 @@ use super::run::{Ending, Phase, Run, millis_between};
 use super::{Context, Effect, Inspection, Reminder, Session, Step};
 use crate::hook::HookKind;
 use crate::model::{Part, ToolCall};
-use crate::permissions::{Approval, Verdict, texts};
 use crate::prompt::notices;
 use crate::tool::{Access, AccessRequest, ToolInput, ToolOutcome, ToolStatus};
 
@@ -23,7 +22,7 @@ pub(super) struct Running {
     call: ToolCall,
     arguments: serde_json::Value,
     /// Files that the call reads or writes, for instructions about them.
-    touched: Vec<PathBuf>,
+    pub(super) touched: Vec<PathBuf>,
     /// Whether the start of the call is on record.
     started: bool,
     pub(super) stage: Stage,
@@ -268,73 +267,7 @@ impl Session {
         }
     }
 
-    fn decide_access(&mut self, id: &str, access: AccessRequest, step: &mut Step, context: &mut Context<'_>) {
-        if self.state.mode == Mode::Plan && self.changes_something(&access) {
-            let refused = ToolOutcome::of(ToolStatus::Denied, notices::PLAN_REFUSAL);
-            return self.complete(id, refused, step);
-        }
-        // What a rule forbids is forbidden whatever a hook says.
-        let forbidden = matches!(self.config.policy.decide(&access), Verdict::Deny { .. });
-        if !forbidden && self.asks_about(&access.request) {
-            return self.ask_permission_hooks(id, access, step, context);
-        }
-        self.decide_by_policy(id, access, step, context);
-    }
-
-    pub(super) fn decide_by_policy(
-        &mut self,
-        id: &str,
-        access: AccessRequest,
-        step: &mut Step,
-        context: &mut Context<'_>,
-    ) {
-        match self.config.policy.decide(&access) {
-            Verdict::Allow => self.allow_access(id, access, step),
-            Verdict::Deny { rules } => {
-                let denied = ToolOutcome::of(ToolStatus::Denied, texts::denied_by_rules(&rules));
-                self.complete(id, denied, step);
-            }
-            Verdict::Ask { .. } if self.config.user_reachable => {
-                self.notify_of_question(&access.request, step, context);
-                let request_id = context.entropy.uuid();
-                let permission_request = access.request.clone();
-                if let Some(running) = self.running(id) {
-                    let request = Box::new(access.request.clone());
-                    running.stage = Stage::AskingPermission { request_id: request_id.clone(), request };
-                    running.touched = touched(access);
-                }
-                self.emit(step, data::PermissionRequested { request_id, permission_request });
-            }
-            Verdict::Ask { .. } => {
-                self.notify_of_question(&access.request, step, context);
-                let denied = ToolOutcome::of(ToolStatus::Denied, texts::NO_USER);
-                self.complete(id, denied, step);
-            }
-        }
-    }
-
-    pub(super) fn allow_access(&mut self, id: &str, access: AccessRequest, step: &mut Step) {
-        self.run_tool(id, touched(access), step);
-    }
-
-    /// Whether a call would change anything but the session's own folder.
-    fn changes_something(&self, access: &AccessRequest) -> bool {
-        match &access.request {
-            PermissionRequest::Read { .. } | PermissionRequest::Url { .. } => false,
-            PermissionRequest::Write { .. } => {
-                !access.writes.iter().all(|path| path.starts_with(&self.config.session_dir))
-            }
-            PermissionRequest::Shell(shell) => {
-                shell.has_write_file_redirection || shell.commands.iter().any(|command| !command.read_only)
-            }
-            PermissionRequest::Mcp { read_only, .. } => !read_only,
-            PermissionRequest::Memory { .. }
-            | PermissionRequest::CustomTool { .. }
-            | PermissionRequest::Hook { .. } => true,
-        }
-    }
-
-    fn run_tool(&mut self, id: &str, touched: Vec<PathBuf>, step: &mut Step) {
+    pub(super) fn run_tool(&mut self, id: &str, touched: Vec<PathBuf>, step: &mut Step) {
         let Some(running) = self.running(id) else { return };
         running.stage = Stage::Running;
         running.touched.extend(touched);
@@ -403,76 +336,6 @@ impl Session {
         let verb = if was_freeform { "responded" } else { "selected" };
         self.complete(&id, ToolOutcome::success(format!("User {verb}: {answer}")), step);
         self.finish_tools(step, context);
-    }
-
-    pub(super) fn permission_answered(
-        &mut self,
-        request_id: &str,
-        answer: PermissionOutcome,
-        step: &mut Step,
-        context: &mut Context<'_>,
-    ) {
-        let asked = |stage: &Stage| match stage {
-            Stage::AskingPermission { request_id: id, .. }
-            | Stage::AskingConfirmation { request_id: id, .. } => id == request_id,
-            _ => false,
-        };
-        let Some(id) = self.waiting_call(asked) else { return };
-        let completed = data::PermissionCompleted {
-            request_id: request_id.to_owned(),
-            tool_call_id: Some(id.clone()),
-            result: answer.clone(),
-        };
-        self.emit(step, completed);
-        if let PermissionOutcome::ApprovedForSession { approval }
-        | PermissionOutcome::ApprovedForLocation { approval, .. } = &answer
-        {
-            self.config.policy.approvals.extend(Approval::parse(approval));
-        }
-        match answer {
-            PermissionOutcome::Approved {}
-            | PermissionOutcome::ApprovedForSession { .. }
-            | PermissionOutcome::ApprovedForLocation { .. } => self.approved(&id, step, context),
-            refusal => self.refuse_access(&id, refusal, step),
-        }
-        self.finish_tools(step, context);
-    }
-
-    fn approved(&mut self, id: &str, step: &mut Step, context: &mut Context<'_>) {
-        let Some(running) = self.running(id) else { return };
-        match std::mem::replace(&mut running.stage, Stage::Checking) {
-            // The hook is content; what the call needs is another question.
-            Stage::AskingConfirmation { inspection, .. } => {
-                self.admit(id, inspection.map(|inspection| *inspection), step, context);
-            }
-            _ => self.run_tool(id, Vec::new(), step),
-        }
-    }
-
-    pub(super) fn refuse_access(&mut self, id: &str, refusal: PermissionOutcome, step: &mut Step) {
-        let ending = |ends: Option<bool>| {
-            if ends == Some(true) { ToolStatus::Rejected } else { ToolStatus::Denied }
-        };
-        let outcome = match refusal {
-            PermissionOutcome::DeniedInteractivelyByUser { feedback, force_reject } => {
-                ToolOutcome::of(ending(force_reject), texts::rejected_by_user(feedback.as_deref()))
-            }
-            PermissionOutcome::DeniedByPermissionRequestHook { message, interrupt } => {
-                ToolOutcome::of(ending(interrupt), texts::denied_by_hook(message.as_deref()))
-            }
-            PermissionOutcome::DeniedByContentExclusionPolicy { message, .. } => {
-                ToolOutcome::of(ToolStatus::Denied, message)
-            }
-            PermissionOutcome::Approved {}
-            | PermissionOutcome::ApprovedForSession { .. }
-            | PermissionOutcome::ApprovedForLocation { .. }
-            | PermissionOutcome::Cancelled { .. }
-            | PermissionOutcome::DeniedByRules { .. }
-            | PermissionOutcome::DeniedNoApprovalRuleAndCouldNotRequestFromUser {} => {
-                ToolOutcome::of(ToolStatus::Denied, texts::NO_USER)
-            }
-        };
-        self.complete(id, outcome, step);
     }
 
     /// Keeps something to be said once all calls of the turn have their results.
@@ -631,14 +494,6 @@ fn traced(body: Body, headers: &[(String, String)]) -> Body {
             requested.into()
         }
         other => other,
-    }
-}
-
-fn touched(access: AccessRequest) -> Vec<PathBuf> {
-    match access.request {
-        PermissionRequest::Read { .. } => access.reads,
-        PermissionRequest::Write { .. } => access.writes,
-        _ => Vec::new(),
     }
 }
 

@@ -112,9 +112,12 @@ pub(crate) fn configured(
     if let Some(github) = &wanted.github {
         layers.extend(github.layer(settings));
     }
-    let (plugins, problems) = files::plugins(&wanted.plugin_dirs);
-    layers.extend(plugins);
-    errors.extend(problems);
+    // What is wrong with a plugin is said where all of it is loaded.
+    let dirs: Vec<PathBuf> = wanted.plugin_dirs.iter().map(|dir| cwd.join(dir)).collect();
+    let (plugins, _) = hangar_custom::plugins::load(&dirs);
+    layers.extend(
+        plugins.into_iter().map(|plugin| Layer { source: Source::Plugin, servers: plugin.mcp_servers }),
+    );
     if wanted.discover {
         let user = UserFile::new(&settings.home);
         disabled.extend(user.disabled().into_iter().filter(|name| !wanted.enabled.contains(name)));

@@ -113,8 +113,8 @@ impl Choice {
         let from = Sources { name };
         let seconds = |limit: Option<Duration>| limit.map(|limit| limit.as_secs_f64());
         Ok(Self {
-            model: from.pick(("--model", args.model), agent.model, None, None),
-            effort: from.pick(("--effort", args.effort), agent.effort, None, None),
+            model: from.pick(("--model", said(args.model)), said(agent.model), said(all.model), None),
+            effort: from.pick(("--effort", args.effort), said(agent.effort), said(all.effort), None),
             ssh: from.pick(("--ssh", args.ssh), agent.ssh, None, None),
             turn_timeout: from
                 .pick(
@@ -204,6 +204,11 @@ fn ssh_host(target: Option<&str>, port: Option<u16>, config: &RuntimesConfig, na
         port: port.or(agent.ssh_port),
         options: agent.ssh_options,
     })
+}
+
+/// An empty word is how people take back what they said.
+fn said(word: Option<String>) -> Option<String> {
+    word.filter(|word| !word.is_empty())
 }
 
 struct Sources {

@@ -78,6 +78,7 @@ fn show(fleet: &Fleet, looks: &[Look], as_json: bool) -> Result<()> {
                     "installed": look.is_installed(),
                     "program": look.preflight.program,
                     "version": look.preflight.version,
+                    "bestEffort": look.preflight.best_effort,
                     "auth": look.preflight.auth,
                     "capabilities": look.card.capabilities,
                     "shellTool": look.card.shell_tool,

@@ -21,8 +21,10 @@ pub(crate) struct RuntimesConfig {
 }
 
 /// What may be said for all agents at once.
-#[derive(Debug, Clone, Copy, Default, Deserialize)]
+#[derive(Debug, Clone, Default, Deserialize)]
 pub(crate) struct Common {
+    pub(crate) model: Option<String>,
+    pub(crate) effort: Option<String>,
     pub(crate) turn_timeout: Option<f64>,
     pub(crate) stall_timeout: Option<f64>,
     pub(crate) max_steps: Option<u32>,
@@ -77,7 +79,9 @@ impl RuntimesConfig {
         for (name, table) in std::mem::take(&mut config.by_name) {
             if !table.is_table() {
                 // Flattened members appear here too.
-                if ["turn_timeout", "stall_timeout", "max_steps", "budget_usd"].contains(&name.as_str()) {
+                const COMMON: [&str; 6] =
+                    ["model", "effort", "turn_timeout", "stall_timeout", "max_steps", "budget_usd"];
+                if COMMON.contains(&name.as_str()) {
                     continue;
                 }
                 return Err(anyhow!("[runtimes] has no setting `{name}`"));
@@ -90,7 +94,7 @@ impl RuntimesConfig {
     }
 
     pub(crate) fn common(&self) -> Common {
-        self.common
+        self.common.clone()
     }
 
     /// What is said about one agent; nothing is a lot of defaults.
@@ -106,11 +110,12 @@ mod tests {
     #[test]
     fn the_table_says_what_holds_for_all_and_what_for_one() {
         let config = RuntimesConfig::parse(
-            "[runtimes]\ndefault = \"codex\"\nstall_timeout = 9\n[runtimes.codex]\nmodel = \"gpt-5\"\nssh_host_keys = \"yes\"\n",
+            "[runtimes]\ndefault = \"codex\"\neffort = \"low\"\nstall_timeout = 9\n[runtimes.codex]\nmodel = \"gpt-5\"\nssh_host_keys = \"yes\"\n",
         )
         .unwrap();
         assert_eq!(config.default.as_deref(), Some("codex"));
         assert_eq!(config.common().stall_timeout, Some(9.0));
+        assert_eq!(config.common().effort.as_deref(), Some("low"));
         assert_eq!(config.of("codex").model.as_deref(), Some("gpt-5"));
         assert_eq!(config.of("codex").ssh_host_keys, HostKeys::Known);
         assert_eq!(config.of("claude").model, None);

@@ -7,6 +7,7 @@ pub(crate) mod config;
 mod drift;
 mod native;
 mod probe;
+mod proofs;
 pub(crate) mod record;
 mod rehearsal;
 pub(crate) mod run;
@@ -45,6 +46,7 @@ impl Fleet {
             home: settings.var("HOME").unwrap_or("/").into(),
             programs: programs.collect(),
             now: jiff::Timestamp::now,
+            cache: Some(settings.home.join("cache")),
             catalogue: catalogue(settings),
         });
         let mut runtimes: Vec<Arc<dyn Runtime>> = vec![Arc::new(Native::new(settings.clone()))];

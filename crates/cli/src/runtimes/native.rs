@@ -107,10 +107,9 @@ impl Runtime for Native {
         let preflight = Preflight {
             program: std::env::current_exe().ok(),
             version: Some(env!("CARGO_PKG_VERSION").to_owned()),
-            help_hash: None,
             auth: found.0,
             problems: found.1,
-            warnings: Vec::new(),
+            ..Preflight::default()
         };
         Box::pin(std::future::ready(preflight))
     }
@@ -125,7 +124,8 @@ impl Runtime for Native {
             if order.host != Host::Local {
                 return Err(refusal(
                     ErrorKind::AgentNotFound,
-                    "Hangar's own agent runs on this machine only",
+                    "Hangar's own agent works in this process; for one on another machine use the runtime `copilot` with the \
+                     `hangar` over there as its program",
                 ));
             }
             let events = Heard::default();

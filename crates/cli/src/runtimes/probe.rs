@@ -2,29 +2,25 @@
 //! user's own state is left alone.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::time::Duration;
 
 use anyhow::Result;
 use hangar_agent::session::iso;
 use hangar_protocol::{Body, Event};
 use hangar_runtimes::outcome::TurnEnd;
-use hangar_runtimes::runtime::{Card, Command, Live, News, Order, Runtime, TurnEnded};
+use hangar_runtimes::runtime::{Card, Command, Live, News, Preflight, Runtime, TurnEnded};
 use serde_json::{Value, json};
 
 use super::Fleet;
 use super::drift::{Known, Proof};
+use super::proofs::Orders;
 use super::rehearsal::Rehearsal;
 use crate::commands::print_line;
 use crate::exit::Exit;
 use crate::settings::Settings;
 
-/// How long a turn of a probe may take. Some agents need twenty seconds to start.
-const TURN_PATIENCE: Duration = Duration::from_secs(120);
 /// What the agent is told to say, and what its tool prints.
 const ANSWER: &str = "probe-answer";
 const TOOL_OUTPUT: &str = "probe-output";
-/// An agent that could go on by itself does not.
-const STEPS: u32 = 0;
 
 pub(super) async fn run(
     settings: &Settings,
@@ -50,8 +46,8 @@ pub(super) async fn run(
             continue;
         }
         let stage_home = settings.home.join("runtimes").join(format!("probe-{}", uuid::Uuid::new_v4()));
-        let rehearsal = Rehearsal::start(&stage_home).await?.in_passing();
-        let found = probe(runtime.as_ref(), &rehearsal).await;
+        let rehearsal = Rehearsal::watched(&stage_home).await?.in_passing();
+        let found = probe(runtime.as_ref(), &rehearsal, &preflight).await;
         drop(rehearsal);
         let known = Known {
             version: preflight.version.clone(),
@@ -111,10 +107,20 @@ struct Found {
     problem: Option<String>,
 }
 
-async fn probe(runtime: &dyn Runtime, rehearsal: &Rehearsal) -> Found {
+async fn probe(runtime: &dyn Runtime, rehearsal: &Rehearsal, preflight: &Preflight) -> Found {
     let mut found = Found::default();
     if let Err(problem) = turns(runtime, rehearsal, &mut found).await {
         found.problem = Some(problem);
+        return found;
+    }
+    let (claimed, named) = (&runtime.card().capabilities.effort_levels, &preflight.effort_levels);
+    if let Some(named) = named.as_ref().filter(|_| !claimed.is_empty()) {
+        let proof = if named == claimed { Proof::Proved } else { Proof::Missing };
+        found.proofs.insert("effort_levels".to_owned(), proof);
+    }
+    let orders = Orders { runtime, rehearsal };
+    for (name, seen) in orders.obeyed().await {
+        found.proofs.insert(name.to_owned(), Proof::of(true, seen));
     }
     found
 }
@@ -124,17 +130,11 @@ async fn turns(runtime: &dyn Runtime, rehearsal: &Rehearsal, found: &mut Found) 
     let mut claim = |name: &str, claimed: bool, seen: bool| {
         found.proofs.insert(name.to_owned(), Proof::of(claimed, seen));
     };
-    let workspace = rehearsal.stage.home.join("work");
-    std::fs::create_dir_all(&workspace).map_err(|error| error.to_string())?;
-    let mut order = Order::new(uuid::Uuid::new_v4().to_string(), workspace.clone());
-    order.limits.turn = Some(TURN_PATIENCE);
-    order.limits.steps = Some(STEPS);
-    order.scratch = Some(workspace);
-    runtime.rehearse(&mut order, &rehearsal.stage);
+    let order = Orders { runtime, rehearsal }.plain()?;
     let session_id = order.session_id.clone();
     let mut live = runtime.open(order).await.map_err(|failure| failure.message)?;
 
-    let first = turn(&mut live, format!("SAY:{ANSWER}")).await?;
+    let first = completed(&mut live, format!("SAY:{ANSWER}")).await?;
     claim("answer", true, first.says(ANSWER));
     claim("streaming", capabilities.streaming, first.has("assistant.message_delta"));
     claim(
@@ -154,7 +154,7 @@ async fn turns(runtime: &dyn Runtime, rehearsal: &Rehearsal, found: &mut Found) 
         Some(tool) => tool.script(&format!("echo {TOOL_OUTPUT}")),
         None => format!("SAY:{ANSWER}"),
     };
-    let second = turn(&mut live, ask).await?;
+    let second = completed(&mut live, ask).await?;
     if runtime.card().shell_tool.is_some() {
         claim("tool_events", capabilities.tool_events, second.used_tool());
     }
@@ -165,24 +165,28 @@ async fn turns(runtime: &dyn Runtime, rehearsal: &Rehearsal, found: &mut Found) 
 }
 
 /// A turn of a probe, with all that was said in it.
-struct Heard {
+pub(super) struct Heard {
     events: Vec<Event>,
-    ended: TurnEnded,
+    pub(super) ended: TurnEnded,
 }
 
-async fn turn(live: &mut Live, prompt: String) -> Result<Heard, String> {
+/// A turn that has to go well.
+async fn completed(live: &mut Live, prompt: String) -> Result<Heard, String> {
+    let heard = turn(live, prompt).await?;
+    match &heard.ended.outcome.end {
+        TurnEnd::Completed => Ok(heard),
+        TurnEnd::Failed(failure) => Err(format!("a turn failed: {}", failure.message)),
+    }
+}
+
+pub(super) async fn turn(live: &mut Live, prompt: String) -> Result<Heard, String> {
     let gone = || "its session ended by itself".to_owned();
     live.commands.send(Command::Send(prompt)).await.map_err(|_| gone())?;
     let mut events = Vec::new();
     loop {
         match live.news.recv().await.ok_or_else(gone)? {
             News::Event(event) => events.push(*event),
-            News::TurnEnded(ended) => {
-                return match &ended.outcome.end {
-                    TurnEnd::Completed => Ok(Heard { events, ended: *ended }),
-                    TurnEnd::Failed(failure) => Err(format!("a turn failed: {}", failure.message)),
-                };
-            }
+            News::TurnEnded(ended) => return Ok(Heard { events, ended: *ended }),
         }
     }
 }

@@ -1,5 +1,6 @@
 //! A rehearsal: the scripted model on loopback in place of a real one, and a home that is thrown away.
 
+use std::fs::File;
 use std::net::Ipv4Addr;
 use std::path::{Path, PathBuf};
 use std::time::SystemTime;
@@ -7,7 +8,11 @@ use std::time::SystemTime;
 use anyhow::{Context, Result};
 use hangar_models::scripted::{Script, ServeOptions, serve};
 use hangar_runtimes::runtime::Stage;
+use serde_json::Value;
 use tokio_util::sync::CancellationToken;
+
+/// The file in its home that holds what the model was asked.
+const REQUESTS: &str = "requests.jsonl";
 
 /// Ends with whoever holds it.
 pub(super) struct Rehearsal {
@@ -20,12 +25,25 @@ pub(super) struct Rehearsal {
 impl Rehearsal {
     /// With a model of its own.
     pub(super) async fn start(home: &Path) -> Result<Self> {
+        Self::begin(home, None).await
+    }
+
+    /// The same, keeping what the model is asked.
+    pub(super) async fn watched(home: &Path) -> Result<Self> {
+        let path = home.join(REQUESTS);
+        std::fs::create_dir_all(home).with_context(|| format!("cannot make {}", home.display()))?;
+        let file = File::create(&path).with_context(|| format!("cannot write {}", path.display()))?;
+        Self::begin(home, Some(file)).await
+    }
+
+    async fn begin(home: &Path, log: Option<File>) -> Result<Self> {
         let listener = tokio::net::TcpListener::bind((Ipv4Addr::LOCALHOST, 0))
             .await
             .context("cannot listen on loopback for a rehearsal")?;
         let model_url = format!("http://{}", listener.local_addr()?);
         let shutdown = CancellationToken::new();
-        let options = ServeOptions::new(Script::default().with_default("pong".to_owned()), SystemTime::now);
+        let script = Script::default().with_default("pong".to_owned());
+        let options = ServeOptions { log, ..ServeOptions::new(script, SystemTime::now) };
         let stop = shutdown.clone();
         tokio::spawn(async move {
             if let Err(error) = serve(listener, options, stop).await {
@@ -39,6 +57,14 @@ impl Rehearsal {
     pub(super) fn with(model_url: &str, home: &Path) -> Result<Self> {
         let model_url = model_url.trim_end_matches('/').to_owned();
         Ok(Self { stage: stage(model_url, home)?, shutdown: CancellationToken::new(), scratch: None })
+    }
+
+    /// What the model was asked so far, for one that is watched.
+    pub(super) fn requests(&self) -> Vec<Value> {
+        let log = std::fs::read_to_string(self.stage.home.join(REQUESTS)).unwrap_or_default();
+        let request =
+            |line: &str| serde_json::from_str::<Value>(line).ok().map(|mut line| line["body"].take());
+        log.lines().filter_map(request).collect()
     }
 
     /// Leaves nothing behind.

@@ -175,6 +175,11 @@ impl Run<'_> {
             available: args.available_tools.clone(),
             excluded: args.excluded_tools.clone(),
         };
+        if let (Some(file), hangar_runtimes::host::Host::Local) =
+            (args.mcp_config.as_deref().and_then(|config| config.strip_prefix('@')), &host)
+        {
+            std::fs::metadata(file).with_context(|| format!("cannot read the MCP configuration {file}"))?;
+        }
         order.mcp_config.clone_from(&args.mcp_config);
         order.system.clone_from(&args.system);
         order.limits = self.choice.limits()?;

@@ -24,6 +24,7 @@ mod sdk_discovery;
 mod sdk_methods;
 mod secrets;
 mod sessions;
+mod streaming;
 mod telemetry;
 
 use hangar_test_support::{Invocation, ModelServer, Scratch};

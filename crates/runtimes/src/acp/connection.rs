@@ -2,27 +2,29 @@
 //! message per line, any number of sessions.
 
 use std::collections::HashMap;
+use std::ffi::OsString;
 use std::io;
 use std::process::Stdio;
-use std::sync::atomic::{AtomicI64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
+use hangar_peer::{Framing, Outgoing, Peer, PeerError, raw};
 use hangar_process::{Group, MARK, command_in_own_session};
 use hangar_protocol::rpc::{ErrorObject, Id, Message, codes};
-use serde_json::value::{RawValue, to_raw_value};
+use serde_json::value::RawValue;
 use serde_json::{Value, json};
-use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::io::AsyncReadExt;
 use tokio::process::{Child, ChildStdin};
-use tokio::sync::{mpsc, oneshot};
+use tokio::sync::mpsc;
 use tokio_util::sync::{CancellationToken, DropGuard};
 
+use crate::host::{Host, Input};
 use crate::lines::{Excerpt, Lines};
 
-/// Messages that may wait for the agent.
-const OUTGOING: usize = 256;
 /// News that may wait for a session before the agent has to.
 pub(super) const INCOMING: usize = 1024;
+/// How long an agent that closed its output may take to end before it is told to.
+const EXIT_GRACE: Duration = Duration::from_millis(200);
 /// How long an agent that was asked to end may take to do so.
 const TERM_GRACE: Duration = Duration::from_secs(5);
 
@@ -43,31 +45,21 @@ pub(super) struct Connection {
     _stop: DropGuard,
 }
 
-/// Where the answer to a request goes.
-type Waiting = oneshot::Sender<Result<Box<RawValue>, ErrorObject>>;
-
 struct Shared {
-    outgoing: mpsc::Sender<Vec<u8>>,
-    next_id: AtomicI64,
-    waiting: Mutex<HashMap<i64, Waiting>>,
+    peer: Peer,
     sessions: Mutex<HashMap<String, mpsc::Sender<Incoming>>>,
-    closed: CancellationToken,
     stderr: Mutex<String>,
+    /// The code that it ended with, if it ended by itself.
+    exit: Mutex<Option<i32>>,
 }
 
 fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// Why a request has no answer.
-#[derive(Debug)]
-pub(super) enum RequestError {
-    Refused(ErrorObject),
-    Gone,
-}
-
 /// How the agent is started.
 pub(super) struct Launch<'a> {
+    pub(super) host: &'a Host,
     pub(super) program: &'a str,
     pub(super) args: &'a [String],
     pub(super) env: &'a [(String, String)],
@@ -77,11 +69,20 @@ pub(super) struct Launch<'a> {
 impl Connection {
     pub(super) fn start(launch: &Launch<'_>) -> io::Result<Self> {
         let mark = format!("{}.", uuid::Uuid::new_v4());
-        let mut command = command_in_own_session(launch.program);
-        command
-            .args(launch.args)
-            .current_dir(launch.cwd)
-            .envs(launch.env.iter().map(|(name, value)| (name, value)));
+        let mut command = match launch.host {
+            Host::Local => {
+                let mut command = command_in_own_session(launch.program);
+                command.args(launch.args).current_dir(launch.cwd);
+                command.envs(launch.env.iter().map(|(name, value)| (name, value)));
+                command
+            }
+            Host::Ssh(ssh) => {
+                let args: Vec<OsString> = launch.args.iter().map(Into::into).collect();
+                let mut command = command_in_own_session("ssh");
+                command.args(ssh.arguments(launch.cwd, launch.program, &args, launch.env, Input::Link));
+                command
+            }
+        };
         command.env(MARK, &mark).stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
         let mut child = command.kill_on_drop(true).spawn()?;
         let group = Group::guarded(&child, mark).ok_or_else(|| io::Error::other("the process has no id"))?;
@@ -89,28 +90,30 @@ impl Connection {
         let (Some(stdin), Some(stdout), Some(stderr)) = pipes else {
             return Err(io::Error::other("the process has no pipes"));
         };
-        let (outgoing, lines) = mpsc::channel(OUTGOING);
+        let (peer, outgoing) = Peer::new(Framing::Line);
         let stop = CancellationToken::new();
         let shared = Arc::new(Shared {
-            outgoing,
-            next_id: AtomicI64::new(1),
-            waiting: Mutex::default(),
+            peer,
             sessions: Mutex::default(),
-            closed: CancellationToken::new(),
             stderr: Mutex::default(),
+            exit: Mutex::default(),
         });
         let owner = Owner { child, group, shared: Arc::clone(&shared) };
-        tokio::spawn(owner.run(stdin, Lines::new(stdout), stderr, lines, stop.clone()));
+        tokio::spawn(owner.run(stdin, Lines::new(stdout), stderr, outgoing, stop.clone()));
         Ok(Self { shared, _stop: stop.drop_guard() })
     }
 
     pub(super) fn is_open(&self) -> bool {
-        !self.shared.closed.is_cancelled()
+        !self.shared.peer.is_closed()
     }
 
     /// The last that it wrote on stderr, once it has ended.
     pub(super) fn stderr(&self) -> String {
         locked(&self.shared.stderr).clone()
+    }
+
+    pub(super) fn exit(&self) -> Option<i32> {
+        *locked(&self.shared.exit)
     }
 
     /// From now on, what the agent says of this session goes there.
@@ -124,67 +127,29 @@ impl Connection {
         locked(&self.shared.sessions).remove(session);
     }
 
-    pub(super) async fn request(&self, method: &str, params: &Value) -> Result<Value, RequestError> {
-        let id = self.shared.next_id.fetch_add(1, Ordering::Relaxed);
-        let (answer, answered) = oneshot::channel();
-        locked(&self.shared.waiting).insert(id, answer);
-        // Whoever stops waiting takes the question back.
-        let _forget = Forget { shared: &self.shared, id };
-        let message = Message::Request { id: Id::Number(id), method: method.to_owned(), params: raw(params) };
-        self.shared.send(&message).await;
-        let answer = tokio::select! {
-            answer = answered => answer.map_err(|_| RequestError::Gone)?,
-            () = self.shared.closed.cancelled() => return Err(RequestError::Gone),
-        };
-        let answer = answer.map_err(RequestError::Refused)?;
-        Ok(serde_json::from_str(answer.get()).unwrap_or(Value::Null))
+    pub(super) async fn request(&self, method: &str, params: &Value) -> Result<Value, PeerError> {
+        self.shared.peer.request(method, params).await
     }
 
-    pub(super) async fn notify(&self, method: &str, params: &Value) {
-        self.shared.send(&Message::Notification { method: method.to_owned(), params: raw(params) }).await;
+    pub(super) fn notify(&self, method: &str, params: &Value) {
+        self.shared.peer.notify(method, params);
     }
 
-    pub(super) async fn respond(&self, id: Id, result: &Value) {
-        if let Some(result) = raw(result) {
-            self.shared.send(&Message::Response { id: Some(id), result: Ok(result) }).await;
-        }
-    }
-}
-
-fn raw(value: &Value) -> Option<Box<RawValue>> {
-    to_raw_value(value).ok()
-}
-
-struct Forget<'a> {
-    shared: &'a Shared,
-    id: i64,
-}
-
-impl Drop for Forget<'_> {
-    fn drop(&mut self) {
-        locked(&self.shared.waiting).remove(&self.id);
+    pub(super) fn respond(&self, id: Id, result: &Value) {
+        self.shared.respond(id, result);
     }
 }
 
 impl Shared {
-    async fn send(&self, message: &Message) {
-        let mut line = message.to_bytes();
-        line.push(b'\n');
-        tokio::select! {
-            // An agent that is gone loses what is sent to it.
-            _ = self.outgoing.send(line) => {}
-            () = self.closed.cancelled() => {}
+    fn respond(&self, id: Id, result: &Value) {
+        if let Some(result) = raw(result) {
+            self.peer.respond(id, Ok(result));
         }
     }
 
     async fn heard(&self, line: &str) {
         match Message::parse(line.as_bytes()) {
-            Ok(Message::Response { id: Some(Id::Number(id)), result }) => {
-                let asked = locked(&self.waiting).remove(&id);
-                if let Some(asked) = asked {
-                    let _ = asked.send(result);
-                }
-            }
+            Ok(Message::Response { id, result }) => self.peer.answered(id, result),
             Ok(Message::Notification { method, params }) if method == "session/update" => {
                 let params = value(params);
                 self.pass_on(&params, Incoming::Update(params["update"].clone())).await;
@@ -193,19 +158,16 @@ impl Shared {
                 let params = value(params);
                 let asked = Incoming::Permission { id: id.clone(), params: params.clone() };
                 if !self.pass_on(&params, asked).await {
-                    let cancelled = json!({ "outcome": { "outcome": "cancelled" } });
-                    if let Some(result) = raw(&cancelled) {
-                        self.send(&Message::Response { id: Some(id), result: Ok(result) }).await;
-                    }
+                    self.respond(id, &json!({ "outcome": { "outcome": "cancelled" } }));
                 }
             }
             Ok(Message::Request { id, method, .. }) => {
                 let message = format!("this client does not offer `{method}`");
                 let error = ErrorObject { code: codes::METHOD_NOT_FOUND, message, data: None };
-                self.send(&Message::Response { id: Some(id), result: Err(error) }).await;
+                self.peer.refuse(Some(id), error);
             }
-            // Answers that nobody waits for any more, notices of other kinds, and lines that are no messages.
-            Ok(Message::Response { .. } | Message::Notification { .. }) | Err(_) => {}
+            // Notices of other kinds, and lines that are no messages.
+            Ok(Message::Notification { .. }) | Err(_) => {}
         }
     }
 
@@ -237,17 +199,10 @@ impl Owner {
         mut stdin: ChildStdin,
         mut lines: Lines<tokio::process::ChildStdout>,
         mut stderr: tokio::process::ChildStderr,
-        mut outgoing: mpsc::Receiver<Vec<u8>>,
+        mut outgoing: Outgoing,
         stop: CancellationToken,
     ) {
         let shared = Arc::clone(&self.shared);
-        let write = async {
-            while let Some(line) = outgoing.recv().await {
-                if stdin.write_all(&line).await.is_err() {
-                    break;
-                }
-            }
-        };
         let read = async {
             while let Ok(Some(line)) = lines.next().await {
                 shared.heard(&line).await;
@@ -265,12 +220,18 @@ impl Owner {
             std::future::pending::<()>().await;
         };
         tokio::select! {
-            () = write => {}
+            () = shared.peer.write(&mut stdin, &mut outgoing) => {}
+            // It does not read what it is sent.
+            () = shared.peer.closed() => {}
             () = read => {}
             () = complain => {}
             () = stop.cancelled() => {}
         }
-        self.shared.closed.cancel();
+        // An agent that ended by itself has said all, and its code says why.
+        if let Ok(Ok(status)) = tokio::time::timeout(EXIT_GRACE, self.child.wait()).await {
+            *locked(&self.shared.exit) = status.code();
+        }
+        self.shared.peer.close();
         self.group.terminate();
         if tokio::time::timeout(TERM_GRACE, self.child.wait()).await.is_ok() {
             self.group.leader_ended();

@@ -4,27 +4,31 @@ mod connection;
 mod permission;
 mod session;
 
+use std::path::PathBuf;
 use std::sync::{Arc, Weak};
 use std::time::Duration;
 
 use futures_util::future::BoxFuture;
+use hangar_peer::PeerError;
 use serde_json::{Value, json};
 use tokio::sync::{Mutex, mpsc};
 
 use crate::agents::copilot;
 use crate::capabilities::Capabilities;
-use crate::cli_runtime::{COMMAND_QUEUE, Located, NEWS_QUEUE, check_workspace, refusal};
+use crate::cli_runtime::{COMMAND_QUEUE, NEWS_QUEUE, check_workspace, refusal};
 use crate::host::Host;
-use crate::inspect;
 use crate::outcome::{Complaint, ErrorKind, Evidence, Failure};
+use crate::resolution::{Located, Questions, Resolution};
 use crate::runtime::{Auth, Card, Live, Model, Order, Preflight, Runtime, Stage};
 use crate::surroundings::Surroundings;
 use crate::teller::Teller;
-use connection::{Connection, Launch, RequestError};
+use connection::{Connection, Launch};
 use session::Session;
 
 /// How long an agent may take to answer what needs no model. Some start slowly.
 const PATIENCE: Duration = Duration::from_secs(60);
+/// What a shell ends with that did not find the program.
+const NO_SUCH_PROGRAM: i32 = 127;
 /// The version of the protocol that is spoken.
 const PROTOCOL_VERSION: u32 = 1;
 
@@ -44,8 +48,8 @@ struct Shared {
 #[derive(Default)]
 struct Current {
     connection: Weak<Agent>,
-    /// What it was started with: a session that needs other variables needs another process.
-    env: Vec<(String, String)>,
+    /// Where and with what it was started: a session that needs another place or other variables needs another process.
+    made_for: Option<(Host, Vec<(String, String)>)>,
 }
 
 /// A process, and what it said of itself.
@@ -58,24 +62,9 @@ impl AcpRuntime {
     pub fn new(name: &str, program: &str, args: Vec<String>, surroundings: Arc<Surroundings>) -> Self {
         let capabilities = Capabilities {
             streaming: true,
-            resume: true,
-            session_id_given: false,
-            session_id_early: true,
-            cost: false,
-            input_tokens: true,
-            effort_levels: Vec::new(),
-            budget_cap: false,
-            system_prompt: false,
-            model_discovery: false,
             permission_callbacks: true,
-            steering: false,
-            tool_events: true,
-            prompt_by_stdin: true,
-            mcp_config: false,
-            tool_rules: false,
             shared_process: true,
-            remote: false,
-            own_log: false,
+            ..Capabilities::in_a_process()
         };
         let card = Card {
             name: name.to_owned().into(),
@@ -96,19 +85,18 @@ impl Runtime for AcpRuntime {
 
     fn preflight(&self) -> BoxFuture<'static, Preflight> {
         let shared = Arc::clone(&self.shared);
-        let install = self.card.install.clone();
+        let Card { name, install, .. } = self.card.clone();
         Box::pin(async move {
             let Some(program) = shared.locate() else {
                 let problem = format!("`{}` is not installed: {install}", shared.program);
                 return Preflight { problems: vec![problem], ..Preflight::default() };
             };
-            let located = Located { program: program.clone(), leading: Vec::new(), doubt: None };
-            let version = inspect::version(&located, &shared.surroundings).await;
-            let help_hash = inspect::help_hash(&located, &["--help"], &shared.surroundings).await;
+            let questions = Questions { name: &name, help: &["--help"], needs: &[] };
+            let known = Resolution::ask(Located::program(&program), &questions, &shared.surroundings).await;
             Preflight {
-                program: Some(program.into()),
-                version: version.ok(),
-                help_hash,
+                program: Some(program),
+                version: known.version,
+                help_hash: known.help_hash,
                 auth: Auth::Unknown,
                 ..Preflight::default()
             }
@@ -123,11 +111,9 @@ impl Runtime for AcpRuntime {
         let shared = Arc::clone(&self.shared);
         let card = self.card.clone();
         Box::pin(async move {
-            if order.host != Host::Local {
-                let message = format!("{} runs on this machine only", card.name);
-                return Err(refusal(ErrorKind::AgentNotFound, message));
+            if order.host == Host::Local {
+                check_workspace(&order.workspace)?;
             }
-            check_workspace(&order.workspace)?;
             let agent = shared.agent(&order).await?;
             let agent_session = open_session(&agent, &order).await?;
             let incoming = agent.connection.subscribe(&agent_session);
@@ -149,24 +135,34 @@ impl Runtime for AcpRuntime {
 }
 
 impl Shared {
-    fn locate(&self) -> Option<String> {
-        let program = self.surroundings.find(&self.program)?;
-        Some(program.display().to_string())
+    fn locate(&self) -> Option<PathBuf> {
+        self.surroundings.find(&self.program)
     }
 
     /// The process that serves sessions like this one, started if there is none.
     async fn agent(&self, order: &Order) -> Result<Arc<Agent>, Failure> {
         let mut current = self.current.lock().await;
         if let Some(agent) = current.connection.upgrade()
-            && current.env == order.env
+            && current.made_for.as_ref().is_some_and(|(host, env)| *host == order.host && *env == order.env)
             && agent.connection.is_open()
         {
             return Ok(agent);
         }
-        let program = self.locate().ok_or_else(|| {
+        let program = match order.host {
+            Host::Local => self.locate().map(|program| program.display().to_string()),
+            // What is over there only the other side knows.
+            Host::Ssh(_) => Some(self.program.clone()),
+        };
+        let program = program.ok_or_else(|| {
             refusal(ErrorKind::AgentNotFound, format!("`{}` is not installed", self.program))
         })?;
-        let launch = Launch { program: &program, args: &self.args, env: &order.env, cwd: &order.workspace };
+        let launch = Launch {
+            host: &order.host,
+            program: &program,
+            args: &self.args,
+            env: &order.env,
+            cwd: &order.workspace,
+        };
         let connection = Connection::start(&launch).map_err(|error| {
             refusal(ErrorKind::PortExit, format!("`{program}` could not be started: {error}"))
         })?;
@@ -178,7 +174,8 @@ impl Shared {
         let answer = ask(&connection, "initialize", &hello).await?;
         let loads = answer["agentCapabilities"]["loadSession"].as_bool().unwrap_or(false);
         let agent = Arc::new(Agent { connection, loads });
-        *current = Current { connection: Arc::downgrade(&agent), env: order.env.clone() };
+        let made_for = Some((order.host.clone(), order.env.clone()));
+        *current = Current { connection: Arc::downgrade(&agent), made_for };
         Ok(agent)
     }
 }
@@ -244,9 +241,9 @@ fn complaint(error: &hangar_protocol::rpc::ErrorObject) -> Complaint {
     }
 }
 
-fn failure(connection: &Connection, error: RequestError, what: &str) -> Failure {
+fn failure(connection: &Connection, error: PeerError, what: &str) -> Failure {
     match error {
-        RequestError::Refused(error) => {
+        PeerError::Refused(error) => {
             let complaint = complaint(&error);
             Failure {
                 kind: complaint.kind().unwrap_or(ErrorKind::TurnFailed),
@@ -258,7 +255,15 @@ fn failure(connection: &Connection, error: RequestError, what: &str) -> Failure 
                 },
             }
         }
-        RequestError::Gone => Failure {
+        PeerError::Gone if connection.exit() == Some(NO_SUCH_PROGRAM) => Failure {
+            kind: ErrorKind::AgentNotFound,
+            message: format!("{what}: the agent's program was not found"),
+            evidence: Evidence { stderr: connection.stderr(), ..Evidence::default() },
+        },
+        PeerError::Unexpected(error) => {
+            refusal(ErrorKind::ResponseError, format!("{what}: the answer is not as expected: {error}"))
+        }
+        PeerError::Gone => Failure {
             kind: ErrorKind::PortExit,
             message: format!("{what}: the agent ended"),
             evidence: Evidence { stderr: connection.stderr(), ..Evidence::default() },

@@ -4,6 +4,7 @@ use std::collections::{HashMap, VecDeque};
 use std::sync::Arc;
 use std::time::Duration;
 
+use hangar_peer::PeerError;
 use hangar_protocol::data::{PermissionCompleted, PermissionRequested};
 use hangar_protocol::permission::PermissionOutcome;
 use hangar_protocol::rpc::Id;
@@ -11,7 +12,7 @@ use serde_json::{Value, json};
 use tokio::sync::mpsc;
 use tokio::time::Instant;
 
-use super::connection::{Incoming, RequestError};
+use super::connection::Incoming;
 use super::{Agent, complaint, permission};
 use crate::agents::with_system;
 use crate::cli_runtime::COMMAND_QUEUE;
@@ -82,7 +83,7 @@ impl Session {
                     incoming = self.incoming.recv() => match incoming {
                         Some(Incoming::Update(_)) => continue,
                         Some(Incoming::Permission { id, params }) => {
-                            self.agent.connection.respond(id, &permission::answer(&params, false)).await;
+                            self.agent.connection.respond(id, &permission::answer(&params, false));
                             continue;
                         }
                         None => return,
@@ -149,7 +150,7 @@ impl Session {
         self.conclude(turn, answered).await
     }
 
-    async fn conclude(&mut self, mut turn: Turn, answered: Option<Result<Value, RequestError>>) -> bool {
+    async fn conclude(&mut self, mut turn: Turn, answered: Option<Result<Value, PeerError>>) -> bool {
         turn.translator.end(&mut turn.said);
         self.teller.hear(std::mem::take(&mut turn.said.events)).await;
         let facts = &mut turn.facts;
@@ -169,11 +170,11 @@ impl Session {
                     }
                 }
             }
-            Some(Err(RequestError::Refused(error))) => {
+            Some(Err(PeerError::Refused(error))) => {
                 facts.verdict = Some(Verdict::Failure);
                 facts.complaint = Some(complaint(&error));
             }
-            Some(Err(RequestError::Gone)) => {
+            Some(Err(PeerError::Gone | PeerError::Unexpected(_))) => {
                 facts.unreadable = Some("the agent ended".to_owned());
                 facts.stderr = self.agent.connection.stderr();
             }
@@ -206,7 +207,7 @@ impl Session {
             Incoming::Permission { id, params }
                 if self.order.tools == Default::default() && self.order.consent == Consent::Given =>
             {
-                self.agent.connection.respond(id, &permission::answer(&params, true)).await;
+                self.agent.connection.respond(id, &permission::answer(&params, true));
             }
             Incoming::Permission { id, params } => {
                 let request_id = uuid::Uuid::new_v4().to_string();
@@ -235,7 +236,7 @@ impl Session {
             Some(Command::Answer { request_id, answer: Answer::Permission(answer) }) => {
                 if let Some((id, params)) = self.asked.remove(&request_id) {
                     turn.heard = Instant::now();
-                    self.agent.connection.respond(id, &permission::answer(&params, answer.allows())).await;
+                    self.agent.connection.respond(id, &permission::answer(&params, answer.allows()));
                     let tool_call_id = params["toolCall"]["toolCallId"].as_str().map(str::to_owned);
                     let result = match answer {
                         PermissionAnswer::Once | PermissionAnswer::ForSession => {
@@ -264,9 +265,9 @@ impl Session {
         // Whoever cancels has to answer what is still asked.
         for (_, (id, _)) in self.asked.drain() {
             let cancelled = json!({ "outcome": { "outcome": "cancelled" } });
-            self.agent.connection.respond(id, &cancelled).await;
+            self.agent.connection.respond(id, &cancelled);
         }
-        self.agent.connection.notify("session/cancel", &json!({ "sessionId": self.agent_session })).await;
+        self.agent.connection.notify("session/cancel", &json!({ "sessionId": self.agent_session }));
     }
 }
 

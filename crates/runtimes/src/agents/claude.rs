@@ -36,27 +36,17 @@ impl Default for Claude {
     }
 }
 
-pub(crate) fn capabilities() -> Capabilities {
+fn capabilities() -> Capabilities {
     Capabilities {
         streaming: true,
-        resume: true,
         session_id_given: true,
-        session_id_early: true,
         cost: true,
-        input_tokens: true,
         effort_levels: levels(&["low", "medium", "high", "xhigh", "max"]),
         budget_cap: true,
         system_prompt: true,
-        model_discovery: false,
-        permission_callbacks: false,
-        steering: false,
-        tool_events: true,
-        prompt_by_stdin: true,
         mcp_config: true,
         tool_rules: true,
-        shared_process: false,
-        remote: true,
-        own_log: false,
+        ..Capabilities::in_a_process()
     }
 }
 
@@ -66,8 +56,7 @@ impl Adapter for Claude {
     }
 
     fn locate(&self, surroundings: &Surroundings) -> Option<Located> {
-        let program = surroundings.program(&self.0.name, "claude")?;
-        Some(Located { program: program.display().to_string(), leading: Vec::new(), doubt: None })
+        surroundings.program(&self.0.name, "claude").as_deref().map(Located::program)
     }
 
     fn invocation(&self, order: &Order, turn: &Turn<'_>) -> Invocation {
@@ -84,7 +73,7 @@ impl Adapter for Claude {
         if let Some(model) = &order.model {
             flag("--model", model);
         }
-        if let Some(effort) = order.effort.as_deref().and_then(|wanted| self.0.capabilities.effort(wanted)) {
+        if let Some(effort) = &order.effort {
             flag("--effort", effort);
         }
         if let Some(system) = &order.system {
@@ -118,11 +107,8 @@ impl Adapter for Claude {
         }
         args.extend(order.extra.iter().cloned());
         Invocation {
-            program: String::new(),
-            args: args.into_iter().map(Into::into).collect(),
-            env: Vec::new(),
             without: SURROUNDING.map(str::to_owned).into(),
-            stdin: Some(turn.prompt.to_owned()),
+            ..Invocation::new(args, turn.prompt.to_owned())
         }
     }
 

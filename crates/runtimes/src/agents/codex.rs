@@ -1,5 +1,7 @@
 //! OpenAI Codex, `exec --json`.
 
+use serde_json::Value;
+
 use super::{levels, with_system};
 use crate::capabilities::Capabilities;
 use crate::cli_runtime::{Adapter, Located, Turn};
@@ -21,25 +23,9 @@ impl Default for Codex {
             name: "codex".into(),
             label: "OpenAI Codex".into(),
             capabilities: Capabilities {
-                streaming: false,
-                resume: true,
-                session_id_given: false,
-                session_id_early: true,
-                cost: false,
-                input_tokens: true,
                 effort_levels: levels(&["minimal", "low", "medium", "high", "xhigh"]),
-                budget_cap: false,
-                system_prompt: false,
-                model_discovery: false,
-                permission_callbacks: false,
-                steering: false,
-                tool_events: true,
-                prompt_by_stdin: true,
                 mcp_config: true,
-                tool_rules: false,
-                shared_process: false,
-                remote: true,
-                own_log: false,
+                ..Capabilities::in_a_process()
             },
             install: "npm install -g @openai/codex".into(),
             shell_tool: Some(ShellTool::new("exec_command", "cmd")),
@@ -53,8 +39,7 @@ impl Adapter for Codex {
     }
 
     fn locate(&self, surroundings: &Surroundings) -> Option<Located> {
-        let program = surroundings.program(&self.0.name, "codex")?;
-        Some(Located { program: program.display().to_string(), leading: Vec::new(), doubt: None })
+        surroundings.program(&self.0.name, "codex").as_deref().map(Located::program)
     }
 
     fn invocation(&self, order: &Order, turn: &Turn<'_>) -> Invocation {
@@ -63,7 +48,7 @@ impl Adapter for Codex {
         if let Some(model) = &order.model {
             flag("--model", model);
         }
-        if let Some(effort) = order.effort.as_deref().and_then(|wanted| self.0.capabilities.effort(wanted)) {
+        if let Some(effort) = &order.effort {
             flag("-c", &format!("model_reasoning_effort={}", toml_string(effort)));
         }
         for (key, value) in mcp_servers(order.mcp_config.as_deref()) {
@@ -83,13 +68,7 @@ impl Adapter for Codex {
             args.extend(["resume".to_owned(), id.to_owned()]);
         }
         args.push("-".to_owned());
-        Invocation {
-            program: String::new(),
-            args: args.into_iter().map(Into::into).collect(),
-            env: Vec::new(),
-            without: Vec::new(),
-            stdin: Some(with_system(turn.prompt, order, turn.agent_session.is_some())),
-        }
+        Invocation::new(args, with_system(turn.prompt, order, turn.agent_session.is_some()))
     }
 
     fn help(&self) -> &'static [&'static str] {
@@ -138,40 +117,76 @@ impl Adapter for Codex {
 
 /// A string as TOML writes it. JSON's escapes are a subset of TOML's.
 fn toml_string(text: &str) -> String {
-    serde_json::Value::from(text).to_string()
+    Value::from(text).to_string()
 }
 
-/// MCP servers as settings of its configuration. It takes no file, so a file stays unread here.
+/// MCP servers as settings of its configuration. It takes no file, so a file is read here.
 fn mcp_servers(config: Option<&str>) -> Vec<(String, String)> {
-    let Some(config) = config.and_then(|config| serde_json::from_str::<serde_json::Value>(config).ok())
-    else {
-        return Vec::new();
+    let text = match config.map(|config| (config, config.strip_prefix('@'))) {
+        None => return Vec::new(),
+        Some((_, Some(file))) => std::fs::read_to_string(file).unwrap_or_default(),
+        Some((inline, None)) => inline.to_owned(),
     };
+    let config: Value = serde_json::from_str(&text).unwrap_or_default();
     let servers = config.get("mcpServers").unwrap_or(&config).as_object().cloned().unwrap_or_default();
-    let mut settings = Vec::new();
-    for (name, server) in &servers {
-        for member in ["command", "args", "env", "url", "cwd"] {
-            if let Some(value) = server.get(member) {
-                settings.push((format!("mcp_servers.{}.{member}", toml_string(name)), toml_value(value)));
-            }
-        }
-    }
-    settings
+    let setting = |(name, server): (String, Value)| {
+        let members = ["command", "args", "env", "url", "cwd"]
+            .iter()
+            .filter_map(|member| Some(((*member).to_owned(), server.get(member)?.clone())));
+        // The name is a part of a path with dots, which knows no quotes.
+        let name = name.replace(|c: char| !(c.is_ascii_alphanumeric() || matches!(c, '-' | '_')), "_");
+        (format!("mcp_servers.{name}"), toml_value(&Value::Object(members.collect())))
+    };
+    servers.into_iter().map(setting).collect()
 }
 
-fn toml_value(value: &serde_json::Value) -> String {
+fn toml_value(value: &Value) -> String {
     match value {
-        serde_json::Value::Object(members) => {
+        Value::Object(members) => {
             let members: Vec<String> = members
                 .iter()
                 .map(|(name, value)| format!("{}={}", toml_string(name), toml_value(value)))
                 .collect();
             format!("{{{}}}", members.join(","))
         }
-        serde_json::Value::Array(items) => {
+        Value::Array(items) => {
             let items: Vec<String> = items.iter().map(toml_value).collect();
             format!("[{}]", items.join(","))
         }
         other => other.to_string(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[track_caller]
+    fn check(config: &str, expected: &[(&str, &str)]) {
+        let settings = mcp_servers(Some(config));
+        let settings: Vec<(&str, &str)> =
+            settings.iter().map(|(name, value)| (name.as_str(), value.as_str())).collect();
+        assert_eq!(settings, expected);
+    }
+
+    #[test]
+    fn servers_become_settings_of_its_own_form() {
+        check(
+            r#"{"mcpServers":{"my.server":{"type":"stdio","args":["-c","true"],"tools":["*"]},"other":{"env":{"A":"b"}}}}"#,
+            &[
+                ("mcp_servers.my_server", r#"{"args"=["-c","true"]}"#),
+                ("mcp_servers.other", r#"{"env"={"A"="b"}}"#),
+            ],
+        );
+    }
+
+    #[test]
+    fn a_file_is_read() {
+        let file = tempfile::NamedTempFile::new().unwrap();
+        std::fs::write(file.path(), r#"{"mcpServers":{"far":{"url":"http://127.0.0.1:1/mcp"}}}"#).unwrap();
+        check(
+            &format!("@{}", file.path().display()),
+            &[("mcp_servers.far", r#"{"url"="http://127.0.0.1:1/mcp"}"#)],
+        );
     }
 }

@@ -5,9 +5,9 @@ use std::path::PathBuf;
 use futures_util::future::BoxFuture;
 
 use super::copilot_usage as usage;
-use super::{levels, uuid_of, with_system};
-use crate::capabilities::Capabilities;
-use crate::cli_runtime::{Adapter, Located, Turn};
+use super::{uuid_of, with_system};
+use crate::capabilities::{Capabilities, EFFORT_LEVELS};
+use crate::cli_runtime::{Adapter, Keeper, Located, StandIn, Turn};
 use crate::host::Host;
 use crate::runtime::{Auth, Card, Model, Order, ShellTool, Stage};
 use crate::surroundings::Surroundings;
@@ -19,6 +19,8 @@ use crate::usage::{Counting, Figure};
 const AUTOPILOT_STEPS: u32 = 50;
 /// Where it looks for a token, in this order.
 const TOKENS: [&str; 3] = ["COPILOT_GITHUB_TOKEN", "GH_TOKEN", "GITHUB_TOKEN"];
+/// Names of models that another agent understands and this one does not.
+const SHORTHANDS: [&str; 3] = ["sonnet", "opus", "haiku"];
 /// Set where it uses another provider than GitHub, which needs no token of GitHub's.
 const OWN_PROVIDER: &str = "COPILOT_PROVIDER_BASE_URL";
 
@@ -39,24 +41,13 @@ impl Default for Copilot {
 fn capabilities() -> Capabilities {
     Capabilities {
         streaming: true,
-        resume: true,
         session_id_given: true,
         session_id_early: false,
-        cost: false,
-        input_tokens: true,
-        effort_levels: levels(&["none", "minimal", "low", "medium", "high", "xhigh", "max"]),
-        budget_cap: false,
-        system_prompt: false,
+        effort_levels: EFFORT_LEVELS.map(str::to_owned).into(),
         model_discovery: true,
-        permission_callbacks: false,
-        steering: false,
-        tool_events: true,
-        prompt_by_stdin: true,
         mcp_config: true,
         tool_rules: true,
-        shared_process: false,
-        remote: true,
-        own_log: false,
+        ..Capabilities::in_a_process()
     }
 }
 
@@ -66,23 +57,26 @@ impl Adapter for Copilot {
     }
 
     fn locate(&self, surroundings: &Surroundings) -> Option<Located> {
-        if let Some(program) = surroundings.program(&self.0.name, "copilot") {
-            return Some(Located {
-                program: program.display().to_string(),
-                leading: Vec::new(),
-                doubt: None,
-            });
+        surroundings.program(&self.0.name, "copilot").as_deref().map(Located::program)
+    }
+
+    fn stand_in(&self, surroundings: &Surroundings) -> Option<StandIn> {
+        // Whoever configured a program means that one.
+        if surroundings.programs.contains_key(&*self.0.name) {
+            return None;
         }
         let gh = surroundings.on_path("gh")?;
-        let extension = surroundings.home.join(".local/share/gh/extensions/gh-copilot");
-        extension.exists().then(|| Located {
-            program: gh.display().to_string(),
+        let doubt = "`gh copilot` is used in place of `copilot`; it may lack the flags that are needed";
+        let located = Located {
             leading: vec!["copilot".to_owned()],
-            doubt: Some(
-                "`gh copilot` is used in place of `copilot`; it may lack the flags that are needed"
-                    .to_owned(),
-            ),
-        })
+            doubt: Some(doubt.to_owned()),
+            ..Located::program(&gh)
+        };
+        Some(StandIn { located, question: &["extension", "list"], answer: "gh-copilot" })
+    }
+
+    fn needs(&self) -> &'static [&'static str] {
+        &["--output-format", "--session-id", "--resume", "--autopilot", "--no-ask-user", "--allow-all"]
     }
 
     fn invocation(&self, order: &Order, turn: &Turn<'_>) -> Invocation {
@@ -101,7 +95,7 @@ impl Adapter for Copilot {
         if let Some(model) = &order.model {
             flag("--model", model);
         }
-        if let Some(effort) = order.effort.as_deref().and_then(|wanted| self.0.capabilities.effort(wanted)) {
+        if let Some(effort) = &order.effort {
             flag("--effort", effort);
         }
         for tool in &order.tools.allow {
@@ -130,13 +124,7 @@ impl Adapter for Copilot {
             args.push("--allow-all".to_owned());
         }
         args.extend(order.extra.iter().cloned());
-        Invocation {
-            program: String::new(),
-            args: args.into_iter().map(Into::into).collect(),
-            env: Vec::new(),
-            without: Vec::new(),
-            stdin: Some(with_system(turn.prompt, order, turn.agent_session.is_some())),
-        }
+        Invocation::new(args, with_system(turn.prompt, order, turn.agent_session.is_some()))
     }
 
     fn translator(&self) -> Box<dyn Translator> {
@@ -177,14 +165,46 @@ impl Adapter for Copilot {
                 (Auth::Found(name.to_owned()), vec![warning])
             }
             Some((name, _)) => (Auth::Found(name.to_owned()), Vec::new()),
-            // A login by `copilot login` or `gh auth login` lies in a key chain that is not ours to open.
-            None => (Auth::Unknown, Vec::new()),
+            // The token itself may lie in a key chain that is not ours to open; whose it is, is written beside it.
+            None if has_login(surroundings) => (Auth::Found("copilot login".to_owned()), Vec::new()),
+            None => (Auth::Missing, Vec::new()),
         }
+    }
+
+    fn keeper(&self) -> Option<Keeper> {
+        Some(Keeper { program: "gh", question: &["auth", "status"] })
+    }
+
+    fn login(&self) -> &'static str {
+        "set COPILOT_GITHUB_TOKEN, GH_TOKEN or GITHUB_TOKEN, or run `copilot login`"
+    }
+
+    fn warnings(&self, order: &Order, surroundings: &Surroundings) -> Vec<String> {
+        let mut warnings = self.auth(&surroundings.with(&order.env)).1;
+        if let Some(model) = order.model.as_deref().filter(|model| SHORTHANDS.contains(model)) {
+            warnings.push(format!(
+                "`{model}` is a name of Claude Code's; Copilot wants the whole name of a model"
+            ));
+        }
+        warnings
     }
 
     fn models(&self, surroundings: &Surroundings) -> BoxFuture<'static, Option<Vec<Model>>> {
         (surroundings.catalogue.0)()
     }
+}
+
+/// Whether somebody has logged in with it.
+fn has_login(surroundings: &Surroundings) -> bool {
+    let home =
+        surroundings.var("COPILOT_HOME").map_or_else(|| surroundings.home.join(".copilot"), Into::into);
+    let config = std::fs::read_to_string(home.join("config.json")).unwrap_or_default();
+    // It begins with remarks that JSON does not know.
+    let json: String = config.lines().filter(|line| !line.trim_start().starts_with("//")).collect();
+    let config: serde_json::Value = serde_json::from_str(&json).unwrap_or_default();
+    ["loggedInUsers", "logged_in_users"]
+        .iter()
+        .any(|name| config[*name].as_array().is_some_and(|users| !users.is_empty()))
 }
 
 /// Variables that make it, and whatever follows its conventions, use the scripted model.

@@ -16,27 +16,7 @@ impl Default for Opencode {
         Self(Card {
             name: "opencode".into(),
             label: "opencode".into(),
-            capabilities: Capabilities {
-                streaming: false,
-                resume: true,
-                session_id_given: false,
-                session_id_early: true,
-                cost: true,
-                input_tokens: true,
-                effort_levels: Vec::new(),
-                budget_cap: false,
-                system_prompt: false,
-                model_discovery: false,
-                permission_callbacks: false,
-                steering: false,
-                tool_events: true,
-                prompt_by_stdin: true,
-                mcp_config: false,
-                tool_rules: false,
-                shared_process: false,
-                remote: true,
-                own_log: false,
-            },
+            capabilities: Capabilities { cost: true, ..Capabilities::in_a_process() },
             install: "npm install -g opencode-ai".into(),
             shell_tool: Some(ShellTool::new("bash", "command")),
         })
@@ -49,8 +29,7 @@ impl Adapter for Opencode {
     }
 
     fn locate(&self, surroundings: &Surroundings) -> Option<Located> {
-        let program = surroundings.program(&self.0.name, "opencode")?;
-        Some(Located { program: program.display().to_string(), leading: Vec::new(), doubt: None })
+        surroundings.program(&self.0.name, "opencode").as_deref().map(Located::program)
     }
 
     fn invocation(&self, order: &Order, turn: &Turn<'_>) -> Invocation {
@@ -66,14 +45,8 @@ impl Adapter for Opencode {
             args.push("--auto".to_owned());
         }
         args.extend(order.extra.iter().cloned());
-        Invocation {
-            program: String::new(),
-            args: args.into_iter().map(Into::into).collect(),
-            env: Vec::new(),
-            without: Vec::new(),
-            // By stdin: prompts among the arguments reach the model in quotes that nobody wrote.
-            stdin: Some(with_system(turn.prompt, order, turn.agent_session.is_some())),
-        }
+        // By stdin: prompts among the arguments reach the model in quotes that nobody wrote.
+        Invocation::new(args, with_system(turn.prompt, order, turn.agent_session.is_some()))
     }
 
     fn help(&self) -> &'static [&'static str] {

@@ -283,10 +283,10 @@ impl Claude {
             said.facts.session_id = Some(id);
         }
         said.facts.usage = Usage {
-            input_tokens: Figure::reported(count(value, "usage.input_tokens")),
-            output_tokens: Figure::reported(count(value, "usage.output_tokens")),
-            cache_read_tokens: Figure::reported(count(value, "usage.cache_read_input_tokens")),
-            cache_write_tokens: Figure::reported(count(value, "usage.cache_creation_input_tokens")),
+            input_tokens: told(value, "usage.input_tokens", "inputTokens"),
+            output_tokens: told(value, "usage.output_tokens", "outputTokens"),
+            cache_read_tokens: told(value, "usage.cache_read_input_tokens", "cacheReadInputTokens"),
+            cache_write_tokens: told(value, "usage.cache_creation_input_tokens", "cacheCreationInputTokens"),
             reasoning_tokens: Figure::Unknown,
             cost_usd: at(value, "total_cost_usd")
                 .and_then(Value::as_f64)
@@ -295,12 +295,13 @@ impl Claude {
             model_calls: Figure::reported(count(value, "num_turns")),
             api_ms: Figure::reported(count(value, "duration_api_ms")),
         };
+        let usage = said.facts.usage;
         said.push(data::AssistantUsage {
             model: self.account.model().unwrap_or_default().to_owned(),
-            input_tokens: count(value, "usage.input_tokens"),
-            output_tokens: count(value, "usage.output_tokens"),
-            cache_read_tokens: count(value, "usage.cache_read_input_tokens"),
-            cache_write_tokens: count(value, "usage.cache_creation_input_tokens"),
+            input_tokens: usage.input_tokens.count(),
+            output_tokens: usage.output_tokens.count(),
+            cache_read_tokens: usage.cache_read_tokens.count(),
+            cache_write_tokens: usage.cache_write_tokens.count(),
             finish_reason: owned(value, "stop_reason"),
             ..Default::default()
         });
@@ -324,5 +325,18 @@ impl Claude {
         said.push(session_error(&complaint));
         said.facts.complaint = Some(complaint);
         said.facts.verdict = Some(Verdict::Failure);
+    }
+}
+
+/// A count of a turn. One that was cut short is summed up as nothing, though the account by model knows better.
+fn told(value: &Value, turn: &str, model: &str) -> Figure {
+    let cut_short =
+        count(value, "usage.input_tokens") == Some(0) && count(value, "usage.output_tokens") == Some(0);
+    let by_model = at(value, "modelUsage").and_then(Value::as_object).filter(|_| cut_short);
+    match by_model.filter(|models| !models.is_empty()) {
+        Some(models) => {
+            Figure::Derived(models.values().filter_map(|usage| count(usage, model)).sum::<u64>() as f64)
+        }
+        None => Figure::reported(count(value, turn)),
     }
 }

@@ -34,6 +34,7 @@ impl Stage {
             home: dir.path().to_owned(),
             programs: BTreeMap::from([("codex".to_owned(), program.display().to_string())]),
             now: jiff::Timestamp::now,
+            cache: None,
             catalogue: Default::default(),
         };
         let runtime =

@@ -7,6 +7,7 @@ mod client;
 mod guard;
 mod lifecycle;
 mod listing;
+mod pages;
 mod runs;
 mod sessions;
 mod streams;

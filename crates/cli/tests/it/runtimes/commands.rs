@@ -50,6 +50,27 @@ fn every_value_knows_who_said_so() {
 }
 
 #[test]
+fn what_is_said_for_all_agents_holds_until_one_says_otherwise() {
+    let config = "[runtimes]\nmodel = \"one\"\neffort = \"low\"\n[runtimes.codex]\nmodel = \"\"\n[runtimes.claude]\nmodel = \"two\"\n";
+    let all = "[runtimes] of config.toml";
+    check_explained(
+        config,
+        &["--runtime", "codex"],
+        &[("model", json!("one"), all), ("effort", json!("low"), all)],
+    );
+    check_explained(
+        config,
+        &["--runtime", "claude"],
+        &[("model", json!("two"), "[runtimes.claude] of config.toml")],
+    );
+    check_explained(
+        config,
+        &["--runtime", "claude", "--model", "three"],
+        &[("model", json!("three"), "--model")],
+    );
+}
+
+#[test]
 fn without_a_word_our_own_agent_works() {
     check_explained("", &[], &[("runtime", json!("native"), "default")]);
     check_explained(

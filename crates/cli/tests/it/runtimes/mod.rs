@@ -7,6 +7,7 @@ mod commands;
 mod conformance;
 mod kill;
 mod probe;
+mod resolution;
 mod ssh;
 
 use std::path::PathBuf;

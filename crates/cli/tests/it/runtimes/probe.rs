@@ -15,7 +15,9 @@ fn our_own_agent_can_what_it_claims() {
     let scratch = Scratch::new();
     let run = scratch.run(HANGAR).args(["runtimes", "probe", "native", "--json"]).finish().expect_exit(0);
     let probe = &json(&run)[0]["probe"];
-    for ability in ["answer", "streaming", "tool_events", "resume", "input_tokens"] {
+    for ability in
+        ["answer", "streaming", "tool_events", "resume", "input_tokens", "effort", "tool_rules", "mcp_config"]
+    {
         assert_eq!(probe["proofs"][ability], "proved", "{probe}");
     }
     assert_eq!(probe["proofs"]["cost"], "absent");
@@ -39,6 +41,12 @@ fn what_is_claimed_and_not_seen_needs_attention_and_other_help_is_drift() {
     assert_eq!(proofs["resume"], "proved", "{proofs}");
     // The script calls no tool, whatever the model says.
     assert_eq!(proofs["tool_events"], "missing", "{proofs}");
+    // Nor does it ask a model with what it was ordered.
+    assert_eq!(
+        (&proofs["effort"], &proofs["mcp_config"]),
+        (&json!("missing"), &json!("missing")),
+        "{proofs}"
+    );
 
     let drift = || -> Vec<String> {
         let rows = json(&run(&["runtimes", "--json"]).expect_exit(0));

@@ -47,6 +47,10 @@ impl Host {
 
     /// `config.toml` for an agent over there.
     fn configure(&self, runtime: &str, program: &str) {
+        self.configure_with(runtime, &format!("program = {}", json!(program)));
+    }
+
+    fn configure_with(&self, runtime: &str, setting: &str) {
         let dir = self.scratch.root().join("ssh");
         let options = [
             format!("IdentityFile={}", dir.join("user_key").display()),
@@ -56,8 +60,7 @@ impl Host {
         configure(
             &self.scratch,
             &format!(
-                "[runtimes.{runtime}]\nprogram = {}\nssh = \"127.0.0.1\"\nssh_port = {}\nssh_options = {}\n",
-                json!(program),
+                "[runtimes.{runtime}]\n{setting}\nssh = \"127.0.0.1\"\nssh_port = {}\nssh_options = {}\n",
                 self.port,
                 json!(options)
             ),
@@ -191,4 +194,44 @@ fn an_agent_over_there_ends_when_the_link_drops() {
     run.finish();
     assert!(agent.is_gone_within(PATIENCE), "the agent outlived the link");
     assert!(child.is_gone_within(PATIENCE), "what the agent started outlived the link");
+}
+
+/// An agent of the Agent Client Protocol over there: ours, with a home of its own.
+fn configure_acp(host: &Host, program: &str) {
+    let home = host.scratch.root().join("over-there");
+    host.configure_with(
+        "mine",
+        &format!("acp = [{}, \"--acp\"]\nenv = {{ HANGAR_HOME = {} }}", json!(program), json!(home)),
+    );
+}
+
+#[test]
+fn an_agent_of_the_agent_client_protocol_works_over_there_and_goes_on() {
+    let (host, model) = (Host::start(), ModelServer::start());
+    configure_acp(&host, HANGAR);
+    let work = host.scratch.work();
+    let rehearse = format!("--rehearse={}", model.url());
+    let prompt = format!("TOOL:bash:{}", json!({ "command": "echo 'it is' > made", "description": "d" }));
+    let first = host.run("mine", &work, &prompt).arg(&rehearse).finish().expect_exit(0);
+    assert_eq!(std::fs::read_to_string(work.join("made")).expect("a file"), "it is\n");
+    let id = first.session_id();
+    let again = host.run("mine", &work, "SAY:again").arg(&rehearse).arg(format!("--resume={id}"));
+    assert!(again.finish().expect_exit(0).stdout.contains("again"));
+    assert!(host.scratch.log(&id).contains("\"sourceType\":\"remote\""));
+}
+
+#[test]
+fn a_program_of_the_agent_client_protocol_that_is_not_over_there_is_named() {
+    let host = Host::start();
+    configure_acp(&host, "no-such-agent-program");
+    let run = host.run("mine", &host.scratch.work(), "x").finish().expect_exit(1);
+    assert!(run.stderr.contains("program was not found"), "{}", run.stderr);
+}
+
+#[test]
+fn our_own_agent_says_how_it_is_had_over_there() {
+    let host = Host::start();
+    host.configure_with("native", "");
+    let run = host.run("native", &host.scratch.work(), "x").finish().expect_exit(1);
+    assert!(run.stderr.contains("use the runtime `copilot`"), "{}", run.stderr);
 }

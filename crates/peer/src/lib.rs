@@ -1,0 +1,310 @@
+//! The other side of a JSON-RPC connection: what is sent to it, and what it is asked. Reading is up to whoever holds the
+//! connection, because what a message means is.
+//!
+//! What waits to be written is bounded by bytes. A peer that stops reading is cut off: it can come back and take up its
+//! sessions, while memory that grows behind it cannot be had back.
+
+use std::collections::HashMap;
+use std::io;
+use std::sync::atomic::{AtomicI64, AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use hangar_protocol::rpc::{self, ErrorObject, Id, Message};
+use serde::Serialize;
+use serde_json::value::RawValue;
+use tokio::io::{AsyncWrite, AsyncWriteExt};
+use tokio::sync::{Notify, mpsc, oneshot};
+use tokio_util::sync::CancellationToken;
+
+/// Bytes that may wait for a peer. One message may be larger, if nothing else waits.
+const MAX_QUEUED: usize = 64 << 20;
+/// Whoever has much to say waits until no more than this waits for the peer.
+const COMFORTABLE: usize = 4 << 20;
+/// What a waiting frame costs besides its bytes.
+const FRAME_OVERHEAD: usize = 64;
+/// From this many bytes on, frames that wait are no longer joined into one write.
+const WRITE_TOGETHER: usize = 32 << 10;
+/// How long the last frames may take to reach a peer.
+const LAST_WORDS: Duration = Duration::from_secs(2);
+
+/// A message as it goes over the wire. It may go to many peers; its bytes are made once.
+pub type Frame = Arc<[u8]>;
+/// What came of a question.
+pub type Answer = Result<Box<RawValue>, ErrorObject>;
+
+/// How messages are told apart.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Framing {
+    /// By a header that says how long the message is.
+    Length,
+    /// A message per line.
+    Line,
+}
+
+impl Framing {
+    pub fn frame(self, message: &Message) -> Frame {
+        let mut bytes = message.to_bytes();
+        match self {
+            Framing::Length => rpc::encode(&bytes).into(),
+            Framing::Line => {
+                bytes.push(b'\n');
+                bytes.into()
+            }
+        }
+    }
+}
+
+/// Why a question has no answer.
+#[derive(Debug, thiserror::Error)]
+pub enum PeerError {
+    #[error("the client is gone")]
+    Gone,
+    #[error("{}", .0.message)]
+    Refused(ErrorObject),
+    #[error("the client's answer is not as expected: {0}")]
+    Unexpected(serde_json::Error),
+}
+
+/// The sending half of a connection.
+#[derive(Clone)]
+pub struct Peer(Arc<Shared>);
+
+struct Shared {
+    framing: Framing,
+    outgoing: mpsc::UnboundedSender<Frame>,
+    queued: AtomicUsize,
+    written: Notify,
+    next_id: AtomicI64,
+    waiting: Mutex<HashMap<i64, oneshot::Sender<Answer>>>,
+    closed: CancellationToken,
+}
+
+/// The frames that wait to be written.
+pub struct Outgoing(mpsc::UnboundedReceiver<Frame>);
+
+impl Peer {
+    pub fn new(framing: Framing) -> (Self, Outgoing) {
+        let (outgoing, frames) = mpsc::unbounded_channel();
+        let shared = Shared {
+            framing,
+            outgoing,
+            queued: AtomicUsize::new(0),
+            written: Notify::new(),
+            next_id: AtomicI64::new(0),
+            waiting: Mutex::default(),
+            closed: CancellationToken::new(),
+        };
+        (Self(Arc::new(shared)), Outgoing(frames))
+    }
+
+    /// Puts a frame behind those that wait.
+    pub fn send(&self, frame: Frame) {
+        let cost = frame.len() + FRAME_OVERHEAD;
+        let before = self.0.queued.fetch_add(cost, Ordering::Relaxed);
+        if before > 0 && before + cost > MAX_QUEUED {
+            tracing::warn!(queued = before, "a client does not read what it is sent; closing its connection");
+            self.close();
+            return;
+        }
+        // A connection that is gone loses what is sent to it.
+        let _ = self.0.outgoing.send(frame);
+    }
+
+    fn say(&self, message: &Message) {
+        self.send(self.0.framing.frame(message));
+    }
+
+    pub fn notify(&self, method: &str, params: &impl Serialize) {
+        self.say(&Message::Notification { method: method.to_owned(), params: raw(params) });
+    }
+
+    pub fn respond(&self, id: Id, result: Answer) {
+        self.say(&Message::Response { id: Some(id), result });
+    }
+
+    /// Refuses something that may be no proper message, and then has no name.
+    pub fn refuse(&self, id: Option<Id>, error: ErrorObject) {
+        self.say(&Message::Response { id, result: Err(error) });
+    }
+
+    /// Asks the other side and waits for its answer or its end.
+    pub async fn request<T: serde::de::DeserializeOwned>(
+        &self,
+        method: &str,
+        params: &impl Serialize,
+    ) -> Result<T, PeerError> {
+        let id = self.0.next_id.fetch_add(1, Ordering::Relaxed);
+        let (answer, answered) = oneshot::channel();
+        self.waiting().insert(id, answer);
+        // Whoever stops waiting takes the question back.
+        let _forget = Forget { peer: self, id };
+        self.say(&Message::Request { id: Id::Number(id), method: method.to_owned(), params: raw(params) });
+        let answer = tokio::select! {
+            answer = answered => answer.map_err(|_| PeerError::Gone)?,
+            () = self.0.closed.cancelled() => return Err(PeerError::Gone),
+        };
+        let result = answer.map_err(PeerError::Refused)?;
+        serde_json::from_str(result.get()).map_err(PeerError::Unexpected)
+    }
+
+    /// Hands an answer of the other side to whoever asked.
+    pub fn answered(&self, id: Option<Id>, result: Answer) {
+        if let Some(Id::Number(id)) = id
+            && let Some(waiting) = self.waiting().remove(&id)
+        {
+            let _ = waiting.send(result);
+        }
+    }
+
+    /// Waits until the other side has taken most of what it was sent.
+    pub async fn keep_pace(&self) {
+        while self.0.queued.load(Ordering::Relaxed) > COMFORTABLE && !self.is_closed() {
+            tokio::select! {
+                () = self.0.written.notified() => {}
+                () = self.0.closed.cancelled() => {}
+            }
+        }
+    }
+
+    /// Ends the connection. Questions have no answer from now on.
+    pub fn close(&self) {
+        self.0.closed.cancel();
+    }
+
+    pub async fn closed(&self) {
+        self.0.closed.cancelled().await;
+    }
+
+    pub fn is_closed(&self) -> bool {
+        self.0.closed.is_cancelled()
+    }
+
+    fn waiting(&self) -> MutexGuard<'_, HashMap<i64, oneshot::Sender<Answer>>> {
+        self.0.waiting.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Writes until the other side is gone.
+    pub async fn write(&self, writer: &mut (impl AsyncWrite + Unpin), Outgoing(frames): &mut Outgoing) {
+        let mut together = Vec::new();
+        while let Some(first) = frames.recv().await {
+            // Events come in bursts of small frames, and a write costs more than the copy of a few.
+            together.clear();
+            let mut cost = first.len() + FRAME_OVERHEAD;
+            while together.len() + first.len() < WRITE_TOGETHER
+                && let Ok(next) = frames.try_recv()
+            {
+                if together.is_empty() {
+                    together.extend_from_slice(&first);
+                }
+                cost += next.len() + FRAME_OVERHEAD;
+                together.extend_from_slice(&next);
+            }
+            let bytes = if together.is_empty() { &first[..] } else { &together[..] };
+            if let Err(error) = self.put(writer, bytes, cost).await {
+                tracing::debug!(%error, "writing to a client failed");
+                return;
+            }
+            together.shrink_to(WRITE_TOGETHER);
+            if frames.is_empty() && writer.flush().await.is_err() {
+                return;
+            }
+        }
+    }
+
+    /// Writes what is left to say, to a peer that may have stopped listening.
+    pub async fn finish(&self, writer: &mut (impl AsyncWrite + Unpin), Outgoing(frames): &mut Outgoing) {
+        let rest = async {
+            while let Ok(frame) = frames.try_recv() {
+                if self.put(writer, &frame, frame.len() + FRAME_OVERHEAD).await.is_err() {
+                    return;
+                }
+            }
+            // The peer may be gone, which is why this is the end.
+            let _ = writer.flush().await;
+        };
+        let _ = tokio::time::timeout(LAST_WORDS, rest).await;
+    }
+
+    async fn put(&self, writer: &mut (impl AsyncWrite + Unpin), bytes: &[u8], cost: usize) -> io::Result<()> {
+        writer.write_all(bytes).await?;
+        self.0.queued.fetch_sub(cost, Ordering::Relaxed);
+        self.0.written.notify_waiters();
+        Ok(())
+    }
+}
+
+struct Forget<'a> {
+    peer: &'a Peer,
+    id: i64,
+}
+
+impl Drop for Forget<'_> {
+    fn drop(&mut self) {
+        self.peer.waiting().remove(&self.id);
+    }
+}
+
+/// Values of ours always have a form in JSON.
+pub fn raw(value: &impl Serialize) -> Option<Box<RawValue>> {
+    serde_json::value::to_raw_value(value).ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::{Value, json};
+
+    use super::*;
+
+    #[track_caller]
+    fn check(framing: Framing, expected: &str) {
+        let message = Message::Notification { method: "tick".to_owned(), params: raw(&json!({ "n": 1 })) };
+        assert_eq!(String::from_utf8_lossy(&framing.frame(&message)), expected);
+    }
+
+    #[test]
+    fn a_message_is_framed_by_its_length_or_by_the_end_of_its_line() {
+        let body = r#"{"jsonrpc":"2.0","method":"tick","params":{"n":1}}"#;
+        check(Framing::Length, &format!("Content-Length: {}\r\n\r\n{body}", body.len()));
+        check(Framing::Line, &format!("{body}\n"));
+    }
+
+    #[tokio::test]
+    async fn frames_that_wait_are_written_in_their_order_whatever_their_size() {
+        let (peer, mut outgoing) = Peer::new(Framing::Line);
+        let sizes = [1, WRITE_TOGETHER * 2, 3, 4, WRITE_TOGETHER, 5];
+        for size in sizes {
+            peer.send("x".repeat(size).into_bytes().into_iter().chain(*b"\n").collect());
+        }
+        let mut written = Vec::new();
+        peer.finish(&mut written, &mut outgoing).await;
+        let lines: Vec<usize> = written.split(|byte| *byte == b'\n').map(<[u8]>::len).collect();
+        assert_eq!(lines, [&sizes[..], &[0]].concat());
+        assert_eq!(peer.0.queued.load(Ordering::Relaxed), 0);
+    }
+
+    #[tokio::test]
+    async fn an_answer_goes_to_whoever_asked() {
+        let (peer, _outgoing) = Peer::new(Framing::Line);
+        let asking = tokio::spawn({
+            let peer = peer.clone();
+            async move { peer.request::<Value>("ask", &json!({})).await }
+        });
+        tokio::task::yield_now().await;
+        peer.answered(Some(Id::Number(99)), Ok(raw(&"for nobody").unwrap()));
+        peer.answered(Some(Id::Number(0)), Ok(raw(&7).unwrap()));
+        assert_eq!(asking.await.unwrap().unwrap(), json!(7));
+        assert!(peer.waiting().is_empty());
+    }
+
+    #[tokio::test]
+    async fn a_peer_that_stops_reading_is_cut_off() {
+        let (peer, _outgoing) = Peer::new(Framing::Line);
+        let big = "x".repeat(8 << 20);
+        for _ in 0..16 {
+            peer.notify("session/update", &big);
+        }
+        peer.closed().await;
+        assert!(matches!(peer.request::<()>("x", &()).await, Err(PeerError::Gone)));
+    }
+}

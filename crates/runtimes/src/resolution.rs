@@ -1,0 +1,136 @@
+//! Which program an agent is, and what is known of it. Kept between runs, because asking a program for its version takes
+//! longer than many a turn, and good as long as the program is the file that it was.
+
+use std::os::unix::fs::MetadataExt;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use jiff::Timestamp;
+use serde::{Deserialize, Serialize};
+
+use crate::inspect;
+use crate::surroundings::Surroundings;
+
+/// How long it is good. Some programs renew themselves behind a file that stays what it was.
+const TIME_TO_LIVE: Duration = Duration::from_secs(24 * 3600);
+
+/// A program with arguments that stand before all others.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Located {
+    pub program: String,
+    pub leading: Vec<String>,
+    /// Why this may not be the real thing, if so.
+    pub doubt: Option<String>,
+}
+
+impl Located {
+    pub fn program(path: &Path) -> Self {
+        Self { program: path.display().to_string(), leading: Vec::new(), doubt: None }
+    }
+}
+
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub(crate) struct Resolution {
+    #[serde(flatten)]
+    pub(crate) located: Located,
+    stamp: Stamp,
+    pub(crate) version: Option<String>,
+    pub(crate) help_hash: Option<String>,
+    /// The levels of effort that its help names.
+    pub(crate) effort_levels: Option<Vec<String>>,
+    /// Flags that are needed and that its help does not name.
+    pub(crate) lacks: Vec<String>,
+    resolved_at: String,
+    /// Why its version is not known. Such a look is not kept.
+    #[serde(skip)]
+    pub(crate) trouble: Option<String>,
+}
+
+/// Tells a file from the one that was there before.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+struct Stamp {
+    inode: u64,
+    size: u64,
+    /// Nanoseconds of the last change, of which packages cannot give a wrong account as they do of the last writing.
+    changed: i128,
+}
+
+impl Stamp {
+    fn of(program: &str) -> Option<Self> {
+        let meta = std::fs::metadata(program).ok()?;
+        let changed = i128::from(meta.ctime()) * 1_000_000_000 + i128::from(meta.ctime_nsec());
+        Some(Self { inode: meta.ino(), size: meta.len(), changed })
+    }
+}
+
+/// What to ask a program for.
+pub(crate) struct Questions<'a> {
+    /// The agent's name.
+    pub(crate) name: &'a str,
+    /// The arguments with which it tells about its flags.
+    pub(crate) help: &'a [&'a str],
+    pub(crate) needs: &'a [&'a str],
+}
+
+impl Resolution {
+    /// What is remembered of the agent's program, if that is still good.
+    pub(crate) fn remembered(name: &str, surroundings: &Surroundings) -> Option<Self> {
+        let text = std::fs::read(file(surroundings, name)?).ok()?;
+        let known: Self = serde_json::from_slice(&text).ok()?;
+        let since = known.resolved_at.parse::<Timestamp>().ok()?;
+        let age = Duration::try_from((surroundings.now)().duration_since(since)).ok()?;
+        (age < TIME_TO_LIVE && Stamp::of(&known.located.program) == Some(known.stamp)).then_some(known)
+    }
+
+    /// Asks the program itself, and remembers what it said.
+    pub(crate) async fn ask(
+        located: Located,
+        questions: &Questions<'_>,
+        surroundings: &Surroundings,
+    ) -> Self {
+        let version = inspect::version(&located, surroundings).await;
+        let help = inspect::help(&located, questions.help, surroundings).await;
+        let lacks = questions
+            .needs
+            .iter()
+            .filter(|flag| help.as_ref().is_some_and(|help| !help.contains(**flag)))
+            .map(|flag| (*flag).to_owned());
+        let resolution = Self {
+            stamp: Stamp::of(&located.program).unwrap_or_default(),
+            help_hash: help.as_deref().map(inspect::mark),
+            effort_levels: help.as_deref().and_then(inspect::effort_levels),
+            lacks: lacks.collect(),
+            resolved_at: (surroundings.now)().to_string(),
+            trouble: version.as_ref().err().cloned(),
+            version: version.ok(),
+            located,
+        };
+        if resolution.trouble.is_none() {
+            resolution.remember(questions.name, surroundings);
+        }
+        resolution
+    }
+
+    fn remember(&self, name: &str, surroundings: &Surroundings) {
+        let Some(file) = file(surroundings, name) else { return };
+        let write = || -> std::io::Result<()> {
+            if let Some(dir) = file.parent() {
+                std::fs::create_dir_all(dir)?;
+            }
+            // Readers see the old file or the new one, never a part.
+            let unfinished = file.with_extension(format!("{}.tmp", uuid::Uuid::new_v4()));
+            std::fs::write(&unfinished, serde_json::to_vec_pretty(self)?)?;
+            std::fs::rename(&unfinished, &file)
+        };
+        // It is asked again next time.
+        let _ = write();
+    }
+}
+
+fn file(surroundings: &Surroundings, name: &str) -> Option<PathBuf> {
+    let safe = |c: char| if c.is_ascii_alphanumeric() || matches!(c, '-' | '_') { c } else { '_' };
+    let name: String = name.chars().map(safe).collect();
+    Some(surroundings.cache.as_ref()?.join(format!("agent-{name}.json")))
+}

@@ -1,0 +1,163 @@
+// Every page: it says what to do when there is nothing, works by keyboard, fits a phone and is accessible in both themes.
+
+import assert from "node:assert/strict";
+import { after, before, test } from "node:test";
+import { findings } from "./accessible.mjs";
+import { Portal, openBrowser, openPage, see, until } from "./stage.mjs";
+
+const ENTRY = `
+models: { driving: scripted }
+tasks:
+  greet: { model: { category: driving }, prompt: "SAY:hello $user-input", requireUserInput: true }
+  check: { model: { category: driving }, prompt: "SAY:fine", requireUserInput: false }
+jobs:
+  both: { work: { kind: Seq, works: [{ kind: Ref, taskId: greet }, { kind: Ref, taskId: check }] } }
+  check: { work: { kind: Ref, taskId: check } }
+grid:
+  - { keyword: first, jobs: [{ name: both, jobName: both }, null, { name: check, jobName: check }] }
+`;
+
+let portal;
+let browser;
+
+before(async () => {
+  portal = await new Portal().start();
+  browser = await openBrowser();
+});
+
+after(async () => {
+  await browser?.close();
+  await portal?.close();
+});
+
+test("a portal with nothing in it says what to do next", async () => {
+  const page = await openPage(browser, portal);
+  await page.goto("/");
+  await see(page, "No sessions yet");
+  await page.getByRole("link", { name: "Start the first one" }).click();
+  await page.waitForURL("**/new");
+  await page.goto("/jobs");
+  await see(page, "No jobs yet");
+  await page.goto("/runs");
+  await see(page, "Nothing was run yet");
+  await page.goto("/approvals");
+  await see(page, "Nothing waits for you");
+  await page.goto("/no/such/page");
+  await see(page, "There is no such page");
+  await page.goto("/sessions/no-such-session");
+  await page.getByRole("alert").waitFor();
+  // The browser itself notes the 404 that this is about.
+  assert.deepEqual(page.mistakes.filter((mistake) => !mistake.includes("404") && !mistake.includes("400")), []);
+});
+
+test("everything is reached by keys, and the help lists them", async () => {
+  const page = await openPage(browser, portal);
+  await page.goto("/sessions");
+  await see(page, "Connected");
+  for (const [keys, path] of [["ga", "approvals"], ["gj", "jobs"], ["gr", "runs"], ["gt", "runtimes"], ["g,", "settings"], ["gs", "sessions"], ["c", "new"]]) {
+    for (const key of keys) await page.keyboard.press(key);
+    await page.waitForURL(`**/${path}`);
+    await page.locator("body").click({ position: { x: 700, y: 790 } });
+  }
+  await page.keyboard.press("?");
+  await page.getByRole("heading", { name: "Keys" }).waitFor();
+  await see(page, "Change the theme");
+  await page.keyboard.press("Escape");
+  await page.getByRole("heading", { name: "Keys" }).waitFor({ state: "detached" });
+  assert.deepEqual(page.mistakes, []);
+});
+
+test("the theme follows the system until somebody chooses", async () => {
+  const page = await openPage(browser, portal, { colorScheme: "dark" });
+  await page.goto("/settings");
+  const background = () => page.evaluate(() => getComputedStyle(document.body).backgroundColor);
+  const dark = await background();
+  await page.getByText("Light", { exact: true }).click();
+  await until("the page is light", async () => (await background()) !== dark);
+  const light = await background();
+  await page.reload();
+  await see(page, "Appearance");
+  assert.equal(await background(), light);
+  assert.deepEqual(page.mistakes, []);
+});
+
+test("an entry file is chosen in the settings, and a bad one is told", async () => {
+  const page = await openPage(browser, portal);
+  await page.goto("/settings");
+  await page.getByLabel("Entry file").fill("/no/such/file.yaml");
+  await page.getByRole("button", { name: "Use this file" }).click();
+  await page.getByRole("alert").waitFor();
+  page.mistakes.length = 0;
+  await page.getByLabel("Entry file").fill(portal.file("jobs.yaml", ENTRY));
+  await page.getByRole("button", { name: "Use this file" }).click();
+  await see(page, "2 jobs are ready");
+  assert.deepEqual(page.mistakes, []);
+});
+
+test("runtimes say whether they are ready", async () => {
+  const page = await openPage(browser, portal);
+  await page.goto("/runtimes");
+  await page.locator('[data-runtime="native"]').waitFor();
+  await page.getByRole("button", { name: "Look again" }).click();
+  await see(page, "Looked at");
+  assert.deepEqual(page.mistakes, []);
+});
+
+for (const colorScheme of ["light", "dark"]) {
+  test(`no page has a serious fault of accessibility, ${colorScheme}`, async () => {
+    const prompt = 'THINK:so\nSAY:# Title\\n\\n`code` and [a link](https://example.org)\nTOOL:create:{"path":"a.txt","file_text":"one\\ntwo\\n"}\nSAY:done';
+    const session = await portal.session(prompt, { name: "Accessible", policy: "allow-all" });
+    const asking = await portal.session('TOOL:bash:{"command":"touch x"}', { name: "Asking" });
+    const run = await portal.api("POST", "/runs", { job: "check", workspace: portal.workspace });
+    const page = await openPage(browser, portal, { colorScheme });
+    const paths = ["/sessions", `/sessions/${session.id}`, `/sessions/${asking.id}`, "/new", "/jobs", "/runs", `/runs/${run.id}`, "/approvals", "/runtimes", "/settings"];
+    await until("the first session is done", async () => (await portal.api("GET", `/sessions/${session.id}`)).state === "idle");
+    await until("the second one asks", async () => (await portal.api("GET", "/approvals")).approvals.length > 0);
+    for (const path of paths) {
+      await page.goto(path);
+      await page.locator("h1, h2").first().waitFor();
+      if (path.endsWith(session.id)) await see(page, "done");
+      if (path.endsWith(asking.id)) await see(page, "Wants to run a command");
+      if (path === "/jobs") await page.locator('[data-job-name="both"]').click();
+      assert.deepEqual(await findings(page), [], `${path} in ${colorScheme}`);
+    }
+    await page.keyboard.press("?");
+    assert.deepEqual(await findings(page), [], `the help in ${colorScheme}`);
+    assert.deepEqual(page.mistakes, []);
+    await portal.api("POST", `/sessions/${asking.id}/stop`);
+  });
+}
+
+test("no page is wider than a phone", async () => {
+  const page = await openPage(browser, portal, { viewport: { width: 360, height: 740 } });
+  const { sessions } = await portal.api("GET", "/sessions");
+  const { runs } = await portal.api("GET", "/runs");
+  for (const path of ["/sessions", `/sessions/${sessions[0].id}`, "/new", "/jobs", "/runs", `/runs/${runs[0].id}`, "/approvals", "/runtimes", "/settings"]) {
+    await page.goto(path);
+    await page.locator("h1, h2").first().waitFor();
+    const beyond = await page.evaluate(() => document.documentElement.scrollWidth - window.innerWidth);
+    assert.ok(beyond <= 0, `${path} is ${beyond} px too wide`);
+  }
+  assert.deepEqual(page.mistakes, []);
+});
+
+test("sessions are found by words and by state", async () => {
+  const page = await openPage(browser, portal);
+  await page.goto("/sessions");
+  await page.locator(".session-row").first().waitFor();
+  await page.keyboard.press("/");
+  await page.keyboard.type("Accessible");
+  await until("others are gone", async () => (await page.getByText("Asking").count()) === 0);
+  await page.reload();
+  assert.equal(await page.getByLabel("Search sessions").inputValue(), "Accessible");
+  await page.getByLabel("Search sessions").fill("no such words anywhere");
+  await see(page, "No session matches");
+  await page.getByRole("button", { name: "Show all" }).click();
+  await page.locator(".session-row").first().waitFor();
+  await page.keyboard.press("j");
+  await page.keyboard.press("j");
+  await page.keyboard.press("k");
+  await page.keyboard.press("Enter");
+  await page.waitForURL("**/sessions/*");
+  assert.deepEqual(page.mistakes, []);
+});

@@ -1,0 +1,156 @@
+// What is open all day meets reloads, restarts and crashes. Nothing is missed and nothing is shown twice.
+
+import assert from "node:assert/strict";
+import { after, afterEach, before, test } from "node:test";
+import { Portal, openBrowser, openPage, see, until } from "./stage.mjs";
+
+let portal;
+let browser;
+
+before(async () => {
+  browser = await openBrowser();
+});
+
+after(() => browser?.close());
+
+afterEach(async () => {
+  await portal?.close();
+  portal = undefined;
+});
+
+/** A step per tool call, each of which waits until it may go on. */
+function steps(count) {
+  return Array.from({ length: count }, (_, step) => `SAY:step ${step} of many\nTOOL:bash:{"command":"until [ -e go${step} ]; do sleep 0.05; done"}`).join("\n");
+}
+
+function goOn(step) {
+  portal.file(`project/go${step}`, "");
+}
+
+/** Waits until the agent has said something: the prompt, which says the same, does not count. */
+async function said(page, text) {
+  await page.locator(".text .markdown", { hasText: text }).waitFor();
+}
+
+/** The texts of the agent in the order in which they stand on the page. */
+function texts(page) {
+  return page.evaluate(() => [...document.querySelectorAll(".text .markdown")].map((element) => element.textContent.trim()));
+}
+
+function connectionErrors(mistake) {
+  return !/ERR_CONNECTION|ERR_INCOMPLETE|ERR_EMPTY|Failed to load resource|network/i.test(mistake);
+}
+
+test("a reload in the middle of a turn loses nothing", async () => {
+  portal = await new Portal().start();
+  const session = await portal.session(`${steps(3)}\nSAY:the end`, { policy: "allow-all" });
+  const page = await openPage(browser, portal);
+  await page.goto(`/sessions/${session.id}`);
+  await said(page, "step 0 of many");
+  goOn(0);
+  await said(page, "step 1 of many");
+  await page.reload();
+  await said(page, "step 1 of many");
+  goOn(1);
+  goOn(2);
+  await said(page, "the end");
+  assert.deepEqual(await texts(page), ["step 0 of many", "step 1 of many", "step 2 of many", "the end"]);
+  assert.deepEqual(page.mistakes, []);
+});
+
+test("a page that was cut off goes on after the last event that it saw", async () => {
+  portal = await new Portal().start();
+  const session = await portal.session(`${steps(3)}\nSAY:the end`, { policy: "allow-all" });
+  const page = await openPage(browser, portal);
+  const streams = [];
+  page.on("request", (request) => {
+    if (request.url().includes(`${session.id}/stream`)) streams.push(new URL(request.url()).searchParams.get("after"));
+  });
+  await page.goto(`/sessions/${session.id}`);
+  await said(page, "step 0 of many");
+  await page.context().setOffline(true);
+  goOn(0);
+  await until("the session goes on unseen", async () => JSON.stringify(await portal.api("GET", `/sessions/${session.id}/events`)).includes("step 1 of many"));
+  await page.context().setOffline(false);
+  goOn(1);
+  goOn(2);
+  await said(page, "the end");
+  assert.deepEqual(await texts(page), ["step 0 of many", "step 1 of many", "step 2 of many", "the end"]);
+  assert.ok(streams.every((after) => after !== null && Number(after) >= 0), "every stream says where it begins");
+});
+
+for (const signal of ["SIGTERM", "SIGKILL"]) {
+  test(`a server that was ended by ${signal} and started again is picked up without a gap`, async () => {
+    portal = await new Portal().start();
+    const session = await portal.session("SAY:before", { policy: "allow-all", name: "Survivor" });
+    const page = await openPage(browser, portal);
+    await page.goto(`/sessions/${session.id}`);
+    await page.locator(".markdown", { hasText: "before" }).waitFor();
+    await page.getByLabel("Message to the agent").fill(`${steps(2)}\nSAY:never said`);
+    await page.keyboard.press("Control+Enter");
+    await said(page, "step 0 of many");
+    await page.locator('.tool[data-progress="busy"]').waitFor();
+    await portal.stop(signal);
+    await page.locator('[data-connection="lost"]').first().waitFor();
+    await see(page, "Trying again");
+    await portal.start();
+    await page.locator('.session-page[data-connection="open"]').waitFor();
+    // What was being done is interrupted; what was said is all there, once.
+    await page.locator('.tool[data-progress="interrupted"], .tool[data-progress="failed"]').waitFor();
+    await page.getByLabel("Message to the agent").fill("SAY:after");
+    await page.keyboard.press("Control+Enter");
+    await page.locator(".markdown", { hasText: "after" }).waitFor();
+    const live = await texts(page);
+    assert.deepEqual(live, ["before", "step 0 of many", "after"]);
+    await page.reload();
+    await page.locator(".markdown", { hasText: "after" }).waitFor();
+    assert.deepEqual(await texts(page), live);
+    assert.deepEqual(page.mistakes.filter(connectionErrors), []);
+  });
+}
+
+test("a token is asked for, kept, and forgotten on demand", async () => {
+  portal = new Portal(["--token-env", "PORTAL_TOKEN"]);
+  portal.env = { PORTAL_TOKEN: "a-token-that-nobody-would-guess" };
+  await portal.start();
+  const page = await openPage(browser, portal);
+  await page.goto("/settings");
+  await page.getByLabel("Token").waitFor();
+  assert.deepEqual(page.mistakes, []);
+  await page.getByLabel("Token").fill("wrong");
+  await page.getByRole("button", { name: "Log in" }).click();
+  await page.getByRole("alert").waitFor();
+  await page.getByLabel("Token").fill("a-token-that-nobody-would-guess");
+  await page.getByRole("button", { name: "Log in" }).click();
+  await see(page, "Appearance");
+  await page.locator('[data-connection="open"]').waitFor();
+  await page.reload();
+  await see(page, "Appearance");
+  assert.equal(await page.evaluate(() => document.cookie), "");
+  await page.getByRole("button", { name: "Log out" }).click();
+  await page.getByLabel("Token").waitFor();
+});
+
+test("tabs share one connection, and the next one takes over when the first is closed", async () => {
+  portal = await new Portal().start();
+  const first = await openPage(browser, portal);
+  const second = await first.context().newPage();
+  const streams = { first: 0, second: 0 };
+  const counts = (page, name) =>
+    page.on("request", (request) => {
+      if (request.url().endsWith("/api/v1/stream")) streams[name] += 1;
+    });
+  counts(first, "first");
+  counts(second, "second");
+  await first.goto("/sessions");
+  await first.locator('[data-connection="open"]').waitFor();
+  await second.goto("/sessions");
+  await second.locator('[data-connection="open"]').waitFor();
+  await portal.session("SAY:one", { name: "Heard through the first" });
+  await see(second, "Heard through the first");
+  assert.deepEqual(streams, { first: 1, second: 0 });
+  await first.close();
+  await until("the second listens itself", () => streams.second === 1);
+  await portal.session("SAY:two", { name: "Heard by the second" });
+  await see(second, "Heard by the second");
+});

@@ -1,0 +1,33 @@
+import { expect, test } from "vitest";
+import { age, bytes, dollars, duration, shortPath, tokens } from "./format";
+
+const NOW = Date.parse("2026-01-10T12:00:00Z");
+
+test.each([
+  ["2026-01-10T11:59:58Z", "now"],
+  ["2026-01-10T11:59:20Z", "40s"],
+  ["2026-01-10T11:01:00Z", "59m"],
+  ["2026-01-10T00:00:00Z", "12h"],
+  ["2026-01-01T12:00:00Z", "9d"],
+  ["2027-01-01T12:00:00Z", "now"],
+  ["not a time", "now"],
+])("the age of %s is %s", (at, expected) => expect(age(at, NOW)).toBe(expected));
+
+test.each([
+  [0, "0 ms"],
+  [1_500, "1.5 s"],
+  [42_000, "42 s"],
+  [125_000, "2m 5s"],
+  [7_260_000, "2h 1m"],
+])("%d ms are %s", (ms, expected) => expect(duration(ms)).toBe(expected));
+
+test("large numbers are rounded", () => {
+  expect([999, 1_234, 45_600, 2_300_000].map(tokens)).toEqual(["999", "1.2k", "46k", "2.3M"]);
+  expect([10, 2_048, 3_145_728].map(bytes)).toEqual(["10 B", "2 KB", "3.0 MB"]);
+  expect([0, 0.004, 1.239].map(dollars)).toEqual(["$0", "<$0.01", "$1.24"]);
+});
+
+test("a path keeps its end", () => {
+  expect(shortPath("/home/ada/code/engine")).toBe("…/code/engine");
+  expect(shortPath("/srv/x")).toBe("/srv/x");
+});

@@ -1,0 +1,98 @@
+// What every page may need and the server tells of by itself: who is connected, what waits for an answer, what changed.
+
+import { computed, effect, signal } from "@preact/signals";
+import { api, loginNeeded, streams } from "../api/client";
+import { type Problem, asProblem } from "../api/problem";
+import type { Approval, Meta, Run, Runtime, Session } from "../api/resources";
+import { listenTogether } from "../api/shared";
+import type { StreamState } from "../api/stream";
+
+export const meta = signal<Meta | null>(null);
+export const metaProblem = signal<Problem | null>(null);
+export const connection = signal<StreamState>("connecting");
+/** Grows whenever the stream begins anew: what was loaded before may have missed something. */
+export const epoch = signal(0);
+export const approvals = signal<readonly Approval[]>([]);
+export const openApprovals = computed(() => approvals.value.filter((approval) => approval.state === "open"));
+/** The time, for ages and durations; it moves by the second only while something runs. */
+export const now = signal(Date.now());
+
+type Listener = {
+  session?: (session: Session) => void;
+  run?: (run: Run) => void;
+  runtime?: (runtime: Runtime) => void;
+};
+
+const listeners = new Set<Listener>();
+
+/** Hears of resources that change. The function that comes back ends it. */
+export function onChange(listener: Listener): () => void {
+  listeners.add(listener);
+  return () => listeners.delete(listener);
+}
+
+export async function loadMeta(): Promise<void> {
+  try {
+    const known = await api.meta();
+    meta.value = known;
+    metaProblem.value = null;
+    loginNeeded.value = known.tokenRequired && !known.authenticated;
+  } catch (error) {
+    metaProblem.value = asProblem(error);
+  }
+}
+
+export async function loadApprovals(): Promise<void> {
+  try {
+    approvals.value = (await api.approvals()).approvals;
+  } catch {
+    // The stream comes back with the server, and loads them then.
+  }
+}
+
+export function takeApproval(approval: Approval): void {
+  const others = approvals.peek().filter((known) => known.id !== approval.id);
+  approvals.value = approval.state === "open" ? [...others, approval] : others;
+}
+
+const TICK_MS = 1_000;
+
+let stop: (() => void) | null = null;
+
+/** Begins with the stream; after a login it begins again. */
+export function startLive(): void {
+  stop?.();
+  if (loginNeeded.peek() || meta.peek() === null) return;
+  stop = listenTogether("hangar.resources", {
+    url: streams.resources,
+    state: (state) => {
+      connection.value = state;
+      if (state === "open") {
+        epoch.value += 1;
+        void loadMeta();
+        void loadApprovals();
+      }
+    },
+    event: ({ type, data }) => {
+      if (type === "approval") takeApproval(JSON.parse(data) as Approval);
+      for (const listener of listeners) {
+        if (type === "session") listener.session?.(JSON.parse(data) as Session);
+        if (type === "run") listener.run?.(JSON.parse(data) as Run);
+        if (type === "runtime") listener.runtime?.(JSON.parse(data) as Runtime);
+      }
+    },
+  });
+}
+
+// A tab that may not listen lets another one do it.
+effect(() => {
+  if (!loginNeeded.value) return;
+  stop?.();
+  stop = null;
+});
+
+export function startClock(): void {
+  setInterval(() => {
+    if (document.visibilityState === "visible") now.value = Date.now();
+  }, TICK_MS);
+}

@@ -1,0 +1,273 @@
+// One run of a job: its chart as it moves, what was decided, and the sessions behind each task.
+
+import { useEffect, useState } from "preact/hooks";
+import { api, streams } from "../api/client";
+import { type Problem, asProblem } from "../api/problem";
+import type { Decision, Run, RunDetail, RunWork } from "../api/resources";
+import { listen } from "../api/stream";
+import { Chart } from "../chart/chart";
+import { between, clock, moment, sentence, shortPath, tokens } from "../format";
+import { useShortcuts } from "../keyboard";
+import { now } from "../live/store";
+import { go, paths } from "../router";
+import { Icon } from "../ui/icons";
+import { Action, Empty, Loading, StateMark, Trouble, WorkMark } from "../ui/parts";
+
+/** The newest of a run: its chart and decisions from its page, its state from the stream. */
+function useRun(id: string) {
+  const [run, setRun] = useState<RunDetail | null>(null);
+  const [problem, setProblem] = useState<Problem | null>(null);
+  const [lost, setLost] = useState(false);
+  useEffect(() => {
+    let last = 0;
+    let ended = false;
+    let loading = false;
+    let again = false;
+    // Records come in bursts, and each may bring a decision: one request at a time, and one more after the last.
+    const load = async () => {
+      if (loading) {
+        again = true;
+        return;
+      }
+      loading = true;
+      try {
+        const detail = await api.run(id);
+        if (!ended) {
+          setRun(detail);
+          setProblem(null);
+        }
+      } catch (error) {
+        if (!ended) setProblem(asProblem(error));
+      }
+      loading = false;
+      if (again && !ended) {
+        again = false;
+        void load();
+      }
+    };
+    void load();
+    const stop = listen({
+      url: () => streams.run(id, last),
+      state: (state) => setLost(state === "lost"),
+      event: (event) => {
+        if (event.id !== null) last = Number(event.id);
+        if (event.type === "run") {
+          const changed = JSON.parse(event.data) as Run;
+          setRun((known) => (known === null ? known : { ...known, ...changed }));
+        } else {
+          void load();
+        }
+      },
+    });
+    return () => {
+      ended = true;
+      stop();
+    };
+  }, [id]);
+  return { run, problem, lost, setProblem };
+}
+
+export function RunPage({ id }: { id: string }) {
+  const { run, problem, lost, setProblem } = useRun(id);
+  const [selected, setSelected] = useState<number | null>(null);
+  useEffect(() => {
+    document.title = `${run?.job ?? "Run"} · Hangar`;
+  }, [run?.job]);
+  const step = (by: 1 | -1) => {
+    const works = run?.works ?? [];
+    const index = works.findIndex((work) => work.workId === selected);
+    const next = works[Math.max(0, Math.min(works.length - 1, index + by))];
+    if (next !== undefined) setSelected(next.workId);
+  };
+  useShortcuts("Run", [
+    { keys: "j", does: "Next task", run: () => step(1) },
+    { keys: "k", does: "Previous task", run: () => step(-1) },
+    { keys: "Escape", does: "Select no task", run: () => setSelected(null) },
+  ]);
+  if (run === null) {
+    if (problem?.status === 404) {
+      return (
+        <Empty icon="runs" title="There is no such run">
+          <p>{problem.message}</p>
+          <a class="button" href="/runs">
+            All runs
+          </a>
+        </Empty>
+      );
+    }
+    return problem === null ? <Loading what="the run" /> : <Trouble problem={problem} />;
+  }
+  const work = run.works.find((candidate) => candidate.workId === selected);
+  return (
+    <div class="run-page">
+      <RunHead run={run} lost={lost} onFail={setProblem} />
+      {problem && <Trouble problem={problem} />}
+      {run.reason !== undefined && run.state !== "succeeded" && (
+        <div class="trouble" role="status">
+          <Icon name="warning" />
+          <p>{sentence(run.reason)}</p>
+        </div>
+      )}
+      <div class="run-columns">
+        <section class="run-chart" aria-label="Flow">
+          {run.chart ? (
+            <Chart chart={run.chart} works={run.works} selected={selected} onSelect={(workId) => setSelected(workId === selected ? null : workId)} />
+          ) : (
+            <WorkList works={run.works} selected={selected} select={setSelected} />
+          )}
+        </section>
+        <aside class="run-side" aria-label="Details">
+          {work ? <WorkPanel work={work} close={() => setSelected(null)} /> : <Overview run={run} />}
+          <Decisions decisions={run.decisions ?? []} workId={work?.workId ?? null} />
+        </aside>
+      </div>
+    </div>
+  );
+}
+
+function RunHead({ run, lost, onFail }: { run: RunDetail; lost: boolean; onFail: (problem: Problem | null) => void }) {
+  const running = run.state === "running";
+  const end = run.endedAt ?? (running ? Math.max(now.value, Date.parse(run.startedAt)) : undefined);
+  return (
+    <header class="session-head">
+      <div class="session-title">
+        <h1>{run.job}</h1>
+        <div class="session-line">
+          <StateMark state={run.state} />
+          {lost && <span class="state tone-warn">connection lost, trying again</span>}
+          {end !== undefined && <span class="nowrap">{between(run.startedAt, end)}</span>}
+          <span class="hide-narrow" title={run.workspace}>
+            {shortPath(run.workspace)}
+          </span>
+          {run.turns !== undefined && <span class="nowrap hide-narrow">{run.turns} turns</span>}
+          {run.tokens !== undefined && <span class="nowrap">{tokens(run.tokens)} tokens</span>}
+        </div>
+      </div>
+      <div class="page-actions">
+        {running && <Action label="Stop" icon="stop" tone="danger" act={() => api.stopRun(run.id)} onFail={onFail} />}
+        {run.resumable && !running && (
+          <Action label="Resume" icon="play" tone="primary" title="Go on where it was" act={() => api.resumeRun(run.id)} onFail={onFail} />
+        )}
+        {!running && (
+          <Action
+            label="Retry"
+            icon="retry"
+            title="A new run of the same order"
+            act={async () => {
+              const again = await api.retryRun(run.id);
+              go(paths.run(again.id));
+            }}
+            onFail={onFail}
+          />
+        )}
+      </div>
+    </header>
+  );
+}
+
+function Overview({ run }: { run: RunDetail }) {
+  const count = (state: RunWork["state"]) => run.works.filter((work) => work.state === state).length;
+  const facts: [string, string | undefined][] = [
+    ["Input", run.input || undefined],
+    ["Folder", run.workspace],
+    ["Started", moment(run.startedAt)],
+    ["Ended", run.endedAt === undefined ? undefined : moment(run.endedAt)],
+    ["Tasks", `${count("succeeded")} done, ${count("running")} running, ${count("failed")} failed, ${run.works.length} in all`],
+    ["Id", run.id],
+  ];
+  return (
+    <section class="panel" aria-label="Overview">
+      <dl class="facts-list">
+        {facts
+          .filter(([, value]) => value !== undefined)
+          .map(([name, value]) => (
+            <div>
+              <dt>{name}</dt>
+              <dd>{value}</dd>
+            </div>
+          ))}
+      </dl>
+      <p class="hint">Choose a task in the chart to see its sessions.</p>
+    </section>
+  );
+}
+
+function WorkPanel({ work, close }: { work: RunWork; close: () => void }) {
+  return (
+    <section class="panel" aria-label={`Task ${work.task}`}>
+      <header>
+        <h2>{work.task}</h2>
+        <WorkMark state={work.state} />
+        <button type="button" class="button icon-only" aria-label="Close" onClick={close}>
+          <Icon name="cross" />
+        </button>
+      </header>
+      {work.sessions.length === 0 ? (
+        <p class="hint">No session was opened for it {work.state === "waiting" ? "yet" : ""}.</p>
+      ) : (
+        <ul class="work-sessions">
+          {work.sessions.map((session, index) => (
+            <li>
+              <a class="list-row work-session" href={paths.session(session.id)}>
+                <Icon name={session.driving ? "approvals" : "sessions"} />
+                <span class="row-title">
+                  {session.driving ? "Driving session" : "Session"} {session.attempt ?? index + 1}
+                </span>
+                <span class="row-sub">{session.succeeded === undefined ? "open" : session.succeeded ? "succeeded" : "failed"}</span>
+              </a>
+            </li>
+          ))}
+        </ul>
+      )}
+    </section>
+  );
+}
+
+function WorkList({ works, selected, select }: { works: readonly RunWork[]; selected: number | null; select: (id: number) => void }) {
+  return (
+    <ul class="rows">
+      {works.map((work) => (
+        <li>
+          <button type="button" class="list-row" aria-pressed={selected === work.workId} onClick={() => select(work.workId)}>
+            <WorkMark state={work.state} /> {work.task}
+          </button>
+        </li>
+      ))}
+    </ul>
+  );
+}
+
+function Decisions({ decisions, workId }: { decisions: readonly Decision[]; workId: number | null }) {
+  const shown = workId === null ? decisions : decisions.filter((decision) => decision.workId === workId);
+  return (
+    <section class="panel" aria-label="Decisions">
+      <h2>Decisions</h2>
+      {shown.length === 0 ? (
+        <p class="hint">Nothing was decided yet.</p>
+      ) : (
+        <ol class="decisions">
+          {shown.map((decision) => (
+            <li>
+              <time dateTime={decision.at}>{clock(decision.at)}</time>
+              <span class="decision-task">{decision.task}</span>
+              <Reason text={decision.reason} />
+            </li>
+          ))}
+        </ol>
+      )}
+    </section>
+  );
+}
+
+/** `[CRITERIA] Criteria condition passed`: the word in brackets says what kind of decision it is. */
+function Reason({ text }: { text: string }) {
+  const parts = /^\[([^\]]+)\]\s*(.*)$/s.exec(text);
+  const kind = parts?.[1] ?? "";
+  const words = parts === null ? text : (parts[2] ?? "").replace(/^Decision: /, "");
+  const tone = kind.includes("SUCCEEDED") ? "good" : kind.includes("FAILED") || kind.includes("CRASHED") ? "bad" : "none";
+  return (
+    <p class="decision-reason">
+      {kind !== "" && <span class={`chip tone-${tone}`}>{kind.toLowerCase()}</span>} {words.toLowerCase() === kind.toLowerCase() ? "" : words}
+    </p>
+  );
+}

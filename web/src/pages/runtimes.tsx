@@ -1,0 +1,132 @@
+// The agents that can be put to work here, and what keeps one from it.
+
+import { useEffect, useState } from "preact/hooks";
+import { api } from "../api/client";
+import { type Problem, asProblem } from "../api/problem";
+import type { Runtime } from "../api/resources";
+import { sentence } from "../format";
+import { moveFocus, useShortcuts } from "../keyboard";
+import { onChange } from "../live/store";
+import { fields, list, text } from "../session/wire";
+import { Icon } from "../ui/icons";
+import { Action, Age, Loading, PageHead, Trouble } from "../ui/parts";
+
+export function RuntimesPage() {
+  const [runtimes, setRuntimes] = useState<readonly Runtime[] | null>(null);
+  const [problem, setProblem] = useState<Problem | null>(null);
+  const look = async (check: boolean) => setRuntimes((await api.runtimes(check)).runtimes);
+  useEffect(() => {
+    look(false).catch((error: unknown) => setProblem(asProblem(error)));
+    return onChange({
+      runtime: (changed) => setRuntimes((known) => known?.map((runtime) => (runtime.name === changed.name ? changed : runtime)) ?? null),
+    });
+  }, []);
+  useShortcuts("Runtimes", [
+    { keys: "j", does: "Next runtime", run: () => moveFocus(".runtime", 1) },
+    { keys: "k", does: "Previous runtime", run: () => moveFocus(".runtime", -1) },
+  ]);
+  return (
+    <div class="page">
+      <PageHead title="Runtimes" sub="Agents that sessions and jobs can use.">
+        <Action label="Look again" icon="retry" act={() => look(true)} onFail={setProblem} />
+      </PageHead>
+      {problem && <Trouble problem={problem} />}
+      {runtimes === null && problem === null && <Loading what="runtimes" />}
+      <ul class="cards">
+        {runtimes?.map((runtime) => (
+          <RuntimeCard key={runtime.name} runtime={runtime} />
+        ))}
+      </ul>
+    </div>
+  );
+}
+
+/** A problem is a sentence, or an object that has one. */
+function problemWords(value: unknown): string {
+  if (typeof value === "string") return value;
+  const data = fields(value);
+  const found = text(data["message"]) || text(data["detail"]) || text(data["text"]) || text(data["problem"]);
+  const what = text(data["fix"]) || text(data["help"]) || text(data["hint"]);
+  return [found, what].filter((part) => part !== "").join(" ") || JSON.stringify(value);
+}
+
+function authWords(value: unknown): string {
+  if (typeof value === "string") return authWords({ state: value });
+  const data = fields(value);
+  const words = text(data["state"]) || text(data["status"]) || text(data["kind"]) || Object.values(data).filter((part) => typeof part === "string").join(", ");
+  return words === "unknown" ? "" : words;
+}
+
+/** `{steering: true, effortLevels: ["low"], …}` as words: what is true by name, lists with what is in them. */
+function capabilityWords(value: unknown): string[] {
+  return Object.entries(fields(value)).flatMap(([name, what]) => {
+    const words = name.replace(/([A-Z])/g, " $1").replaceAll("_", " ").toLowerCase();
+    if (what === true) return [words];
+    if (Array.isArray(what) && what.length > 0) return [`${words}: ${what.join(", ")}`];
+    return [];
+  });
+}
+
+function RuntimeCard({ runtime }: { runtime: Runtime }) {
+  const look = runtime.preflight;
+  const problems = list(look?.problems).map(problemWords);
+  const warnings = list(look?.warnings).map(problemWords);
+  const ready = look?.ready;
+  const tone = ready === undefined ? "none" : ready ? "good" : "bad";
+  const capabilities = capabilityWords(runtime.capabilities);
+  return (
+    <li class="card runtime" tabIndex={-1} data-runtime={runtime.name}>
+      <header>
+        <h2>{runtime.label || runtime.name}</h2>
+        {runtime.default && <span class="chip">default</span>}
+        <span class={`state tone-${tone}`}>
+          <span class="dot" aria-hidden="true" />
+          {ready === undefined ? "not looked at yet" : ready ? "ready" : "not ready"}
+        </span>
+      </header>
+      <dl class="facts-list">
+        <Fact name="Name" value={runtime.name} code />
+        <Fact name="Program" value={look?.program} code />
+        <Fact name="Version" value={look?.version} />
+        <Fact name="Login" value={look?.auth === undefined ? undefined : authWords(look.auth)} />
+      </dl>
+      {problems.map((words) => (
+        <p class="card-line bad">
+          <Icon name="cross" />
+          {sentence(words)}
+        </p>
+      ))}
+      {warnings.map((words) => (
+        <p class="card-line warn">
+          <Icon name="warning" />
+          {sentence(words)}
+        </p>
+      ))}
+      {capabilities.length > 0 && (
+        <details>
+          <summary>What it can do</summary>
+          <ul class="chips">
+            {capabilities.map((words) => (
+              <li class="chip">{words}</li>
+            ))}
+          </ul>
+        </details>
+      )}
+      {runtime.checkedAt !== undefined && (
+        <p class="card-foot">
+          Looked at <Age at={runtime.checkedAt} /> ago
+        </p>
+      )}
+    </li>
+  );
+}
+
+function Fact({ name, value, code }: { name: string; value: string | undefined; code?: boolean }) {
+  if (value === undefined || value === "") return null;
+  return (
+    <div>
+      <dt>{name}</dt>
+      <dd>{code ? <code>{value}</code> : value}</dd>
+    </div>
+  );
+}

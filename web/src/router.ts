@@ -1,0 +1,93 @@
+// Addresses and pages. An address says all that is needed to see the same again after a reload.
+
+import { signal } from "@preact/signals";
+
+export type Route =
+  | { page: "sessions" }
+  | { page: "session"; id: string }
+  | { page: "new" }
+  | { page: "jobs" }
+  | { page: "runs" }
+  | { page: "run"; id: string }
+  | { page: "approvals" }
+  | { page: "runtimes" }
+  | { page: "settings" }
+  | { page: "unknown"; path: string };
+
+export type Page = Route["page"];
+
+function decoded(segment: string): string {
+  try {
+    return decodeURIComponent(segment);
+  } catch {
+    return segment;
+  }
+}
+
+export function parse(path: string): Route {
+  const [first, second, ...rest] = path.split("/").filter((segment) => segment !== "");
+  if (rest.length > 0) return { page: "unknown", path };
+  if (second !== undefined) {
+    if (first === "sessions") return { page: "session", id: decoded(second) };
+    if (first === "runs") return { page: "run", id: decoded(second) };
+    return { page: "unknown", path };
+  }
+  switch (first) {
+    case undefined:
+    case "index.html":
+    case "sessions":
+      return { page: "sessions" };
+    case "new":
+    case "jobs":
+    case "runs":
+    case "approvals":
+    case "runtimes":
+    case "settings":
+      return { page: first };
+    default:
+      return { page: "unknown", path };
+  }
+}
+
+export const route = signal<Route>(parse(location.pathname));
+export const search = signal(new URLSearchParams(location.search));
+
+function follow(): void {
+  route.value = parse(location.pathname);
+  search.value = new URLSearchParams(location.search);
+}
+
+export function go(path: string): void {
+  if (path !== location.pathname + location.search) history.pushState(null, "", path);
+  follow();
+}
+
+/** Changes the query of this page, without a step in the history: filters are no places to go back to. */
+export function refine(values: Record<string, string>): void {
+  const next = new URLSearchParams(search.peek());
+  for (const [name, value] of Object.entries(values)) {
+    if (value === "") next.delete(name);
+    else next.set(name, value);
+  }
+  const text = next.toString();
+  history.replaceState(null, "", location.pathname + (text === "" ? "" : `?${text}`));
+  search.value = next;
+}
+
+export const paths = {
+  session: (id: string) => `/sessions/${encodeURIComponent(id)}`,
+  run: (id: string) => `/runs/${encodeURIComponent(id)}`,
+};
+
+/** Plain clicks on links of our own stay in the application; all others are the browser's. */
+export function startRouting(): void {
+  window.addEventListener("popstate", follow);
+  document.addEventListener("click", (event) => {
+    if (event.defaultPrevented || event.button !== 0 || event.metaKey || event.ctrlKey || event.shiftKey || event.altKey) return;
+    const link = event.target instanceof Element ? event.target.closest("a") : null;
+    if (link === null || link.target !== "" || link.origin !== location.origin || link.hasAttribute("download")) return;
+    if (link.pathname.startsWith("/api/")) return;
+    event.preventDefault();
+    go(link.pathname + link.search);
+  });
+}

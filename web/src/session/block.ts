@@ -1,0 +1,102 @@
+// What the transcript is made of. Blocks are values: whoever changes one puts a new one in its place, so a view that
+// holds the old one knows by identity that it must be drawn again.
+
+import type { AskKind, Json, NoticeLevel, Outcome, Picture, WireEvent } from "./wire";
+
+/** Where a block stands in the log, and when it began. */
+interface Placed {
+  readonly key: string;
+  readonly eventId: string;
+  readonly at: string;
+  /** Taken back by a rewind: still in the log, no longer in the conversation. */
+  readonly rewound: boolean;
+}
+
+export interface UserBlock extends Placed {
+  readonly kind: "user";
+  readonly text: string;
+  readonly delivery: string | null;
+  readonly attachments: readonly string[];
+  readonly source: string | null;
+}
+
+export interface TextBlock extends Placed {
+  readonly kind: "text";
+  readonly text: string;
+  readonly open: boolean;
+}
+
+export interface ReasoningBlock extends Placed {
+  readonly kind: "reasoning";
+  readonly text: string;
+  readonly open: boolean;
+}
+
+export type ToolState = "writing" | "queued" | "running" | "ok" | "failed";
+
+export interface ToolBlock extends Placed {
+  readonly kind: "tool";
+  readonly call: string;
+  readonly name: string;
+  readonly title: string | null;
+  readonly args: Json;
+  /** The arguments while the model still writes them. */
+  readonly draft: string;
+  readonly state: ToolState;
+  readonly output: string;
+  readonly progress: string | null;
+  readonly diff: string | null;
+  readonly error: string | null;
+  readonly exitCode: number | null;
+  readonly pictures: readonly Picture[];
+  readonly endedAt: string | null;
+  readonly verdict: { readonly outcome: Outcome; readonly detail: string | null } | null;
+  readonly agent: Agent | null;
+}
+
+/** An agent that works for this one, with a lane of blocks of its own. */
+export interface Agent {
+  readonly name: string;
+  readonly description: string;
+  readonly background: boolean;
+  readonly model: string | null;
+  readonly state: "running" | "ok" | "failed";
+  readonly error: string | null;
+  readonly tools: number | null;
+  readonly tokens: number | null;
+  readonly ms: number | null;
+  readonly lane: Lane;
+}
+
+export interface AskBlock extends Placed {
+  readonly kind: "ask";
+  readonly request: string;
+  readonly ask: AskKind;
+  readonly call: string | null;
+  readonly event: WireEvent;
+  readonly outcome: Outcome | null;
+  readonly detail: string | null;
+}
+
+export interface NoticeBlock extends Placed {
+  readonly kind: "notice";
+  readonly level: NoticeLevel;
+  readonly text: string;
+  readonly detail: string | null;
+}
+
+export type Block = UserBlock | TextBlock | ReasoningBlock | ToolBlock | AskBlock | NoticeBlock;
+
+/** The blocks of one agent. It only grows; `calls`, `asks` and `texts` say where the block of an id is. */
+export interface Lane {
+  readonly blocks: Block[];
+  readonly calls: Map<string, number>;
+  readonly asks: Map<string, number>;
+  readonly texts: Map<string, number>;
+  /** Reasoning that has begun and whose message is still to come. */
+  thinking: number | null;
+}
+
+export function emptyLane(): Lane {
+  return { blocks: [], calls: new Map(), asks: new Map(), texts: new Map(), thinking: null };
+}

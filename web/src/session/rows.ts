@@ -1,0 +1,77 @@
+// The transcript as rows of a list: agents' lanes are laid out below the call that started them, unless folded.
+
+import type { Block, Lane, ToolBlock } from "./block";
+import type { Transcript } from "./fold";
+
+export interface TranscriptRow {
+  readonly key: string;
+  readonly guess: number;
+  readonly block: Block;
+  readonly depth: number;
+  readonly open: boolean;
+}
+
+/** What a reader has opened or closed by hand. */
+export type Openness = ReadonlyMap<string, boolean>;
+
+const LINE = 22;
+const CHARACTERS_PER_LINE = 90;
+/** Diffs up to this size are shown without being asked for. */
+const SMALL_DIFF_LINES = 40;
+
+function lines(text: string): number {
+  let count = 1;
+  for (let at = text.indexOf("\n"); at !== -1 && count < 400; at = text.indexOf("\n", at + 1)) count += 1;
+  return Math.min(400, Math.max(count, Math.ceil(text.length / CHARACTERS_PER_LINE)));
+}
+
+function toolStartsOpen(tool: ToolBlock): boolean {
+  if (tool.agent !== null) return tool.agent.state === "running";
+  return tool.diff !== null && lines(tool.diff) <= SMALL_DIFF_LINES;
+}
+
+export function startsOpen(block: Block): boolean {
+  if (block.kind === "tool") return toolStartsOpen(block);
+  return block.kind !== "reasoning" && block.kind !== "notice";
+}
+
+function guess(block: Block, open: boolean): number {
+  switch (block.kind) {
+    case "user":
+      return 40 + lines(block.text) * LINE;
+    case "text":
+      return 16 + lines(block.text) * LINE;
+    case "reasoning":
+      return open ? 40 + lines(block.text) * LINE : 32;
+    case "tool":
+      return open && block.agent === null ? 60 + Math.min(20, lines(block.diff ?? block.output)) * 19 : 32;
+    case "ask":
+      return block.outcome === null ? 180 : 32;
+    case "notice":
+      return 32;
+  }
+}
+
+/** Permissions that were given are a mark on their call; the row would say nothing more. */
+function isShown(block: Block): boolean {
+  if (block.kind === "ask") return block.outcome === null || block.call === null || block.outcome === "denied";
+  return true;
+}
+
+export function rows(transcript: Transcript, opened: Openness): TranscriptRow[] {
+  const out: TranscriptRow[] = [];
+  const seen = new Set<Lane>();
+  const add = (lane: Lane, depth: number, prefix: string) => {
+    if (seen.has(lane)) return;
+    seen.add(lane);
+    for (const block of lane.blocks) {
+      if (!isShown(block)) continue;
+      const key = prefix + block.key;
+      const open = opened.get(key) ?? startsOpen(block);
+      out.push({ key, guess: guess(block, open), block, depth, open });
+      if (block.kind === "tool" && block.agent !== null && open) add(block.agent.lane, depth + 1, `${key}/`);
+    }
+  };
+  add(transcript.main, 0, "");
+  return out;
+}
