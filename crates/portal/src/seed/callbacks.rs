@@ -199,8 +199,6 @@ fn overlap(first: &[u8], second: &[u8]) -> usize {
 
 #[cfg(test)]
 mod tests {
-    #![expect(clippy::unwrap_used, reason = "a test that cannot go on should say where")]
-
     use expect_test::{Expect, expect};
     use serde_json::json;
 

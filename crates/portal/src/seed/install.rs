@@ -80,8 +80,6 @@ fn in_test_folder(path: &Path, roots: &[PathBuf]) -> Result<PathBuf, String> {
 
 #[cfg(test)]
 mod tests {
-    #![expect(clippy::unwrap_used, reason = "a test that cannot go on should say where")]
-
     use super::*;
 
     #[test]

@@ -1,5 +1,3 @@
-#![expect(clippy::unwrap_used, reason = "a test that cannot go on should say where")]
-
 use std::future::Future;
 use std::sync::Arc;
 

@@ -19,6 +19,7 @@ pub(crate) enum SessionResponse {
 
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[serde(tag = "callback", rename_all = "camelCase", rename_all_fields = "camelCase")]
+#[expect(clippy::enum_variant_names, reason = "they are the names on the wire")]
 pub(crate) enum SessionCallback {
     OnStartReasoning {
         reasoning_id: String,
@@ -97,6 +98,7 @@ pub(crate) enum TaskResponse {
 
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[serde(tag = "callback", rename_all = "camelCase", rename_all_fields = "camelCase")]
+#[expect(clippy::enum_variant_names, reason = "they are the names on the wire")]
 pub(crate) enum TaskCallback {
     TaskSucceeded,
     TaskFailed,

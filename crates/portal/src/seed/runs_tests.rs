@@ -1,5 +1,3 @@
-#![expect(clippy::unwrap_used, reason = "a test that cannot go on should say where")]
-
 use expect_test::{Expect, expect};
 use hangar_protocol::Event;
 use serde_json::{Value, json};

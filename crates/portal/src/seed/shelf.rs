@@ -133,8 +133,6 @@ impl<E: Entity> Places<E> {
 
 #[cfg(test)]
 mod tests {
-    #![expect(clippy::unwrap_used, reason = "a test that cannot go on should say where")]
-
     use std::sync::atomic::{AtomicU8, Ordering};
 
     use super::*;
