@@ -34,7 +34,7 @@ pub(crate) fn run_demo() -> Result<()> {
     let shown = address(&mut server).and_then(|address| fill(&address, &project).map(|()| address));
     match shown {
         Ok(address) => {
-            println!("\n  {address}\n\nCtrl+C ends it. Your own model: `{} doctor`\n", hangar.display())
+            println!("\n  {address}\n\nCtrl+C ends it. Your own model: `{} doctor`\n", hangar.display());
         }
         Err(error) => {
             let _ = server.kill();
