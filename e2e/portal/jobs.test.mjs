@@ -2,6 +2,7 @@
 
 import assert from "node:assert/strict";
 import { after, before, test } from "node:test";
+import { fileURLToPath } from "node:url";
 import { Portal, openBrowser, openPage, see, until } from "./stage.mjs";
 
 const ENTRY = `
@@ -124,4 +125,22 @@ test("a run outlives a crash of the server", async () => {
   await page.getByRole("button", { name: "Resume" }).click();
   await page.locator(".session-head .state", { hasText: "succeeded" }).waitFor();
   await page.locator('.node[data-state="succeeded"]').waitFor();
+});
+
+test("the example has a job that is done at once and one that goes on", async () => {
+  const example = await new Portal(["--entry", fileURLToPath(new URL("../../examples/demo.yaml", import.meta.url))]).start();
+  try {
+    const order = (job) => example.api("POST", "/runs", { job, workspace: example.workspace });
+    const [fix, watch] = [await order("fix"), await order("watch")];
+    const page = await openPage(browser, example);
+    await page.goto(`/runs/${fix.id}`);
+    await page.locator(".session-head .state", { hasText: "succeeded" }).waitFor();
+    await page.goto(`/runs/${watch.id}`);
+    await page.locator('.node[data-state="running"]', { hasText: "watch" }).click();
+    await page.locator(".work-session").first().click();
+    await page.locator('.tool[data-progress="ok"]').first().waitFor();
+    assert.deepEqual(page.mistakes, []);
+  } finally {
+    await example.close();
+  }
 });

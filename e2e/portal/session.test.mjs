@@ -47,7 +47,7 @@ test("a session is started by its form, and answers", async () => {
   const command = page.locator('.tool[data-progress="failed"]');
   await command.locator(".mark-denied", { hasText: "exit 4" }).waitFor();
   await command.locator(".fold").click();
-  await command.locator(".output", { hasText: "shell says hello" }).waitFor();
+  await command.getByLabel("Output").getByText("shell says hello").waitFor();
 
   await send(page, "SAY:And a second answer.");
   await page.locator(".markdown", { hasText: "And a second answer." }).waitFor();

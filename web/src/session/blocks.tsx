@@ -243,7 +243,7 @@ function AgentBody({ block }: { block: ToolBlock }) {
   const facts = [
     agent.model,
     agent.background ? "in the background" : null,
-    agent.tools === null ? null : `${agent.tools} tool calls`,
+    agent.tools === null ? null : `${agent.tools} tool call${agent.tools === 1 ? "" : "s"}`,
     agent.tokens === null ? null : `${tokens(agent.tokens)} tokens`,
     agent.ms === null ? null : duration(agent.ms),
   ].filter((fact) => fact !== null);
