@@ -451,10 +451,8 @@ impl Driver {
     }
 
     fn let_idle_go(&mut self) {
-        let idle = |(id, lane): (&LaneId, &Box<Lane>)| {
-            (lane.agent.is_some() && lane.session.is_idle()).then_some(*id)
-        };
-        let idle: Vec<LaneId> = self.lanes.iter().filter_map(idle).collect();
+        let idle = self.lanes.iter().filter(|(_, lane)| lane.agent.is_some() && lane.session.is_idle());
+        let idle: Vec<LaneId> = idle.map(|(id, _)| *id).collect();
         for lane in idle.iter().take(idle.len().saturating_sub(MAX_IDLE)) {
             self.lanes.remove(lane);
         }
