@@ -338,7 +338,7 @@ impl Driver {
         };
         match next {
             Next::Command(input) => self.advance(*input)?,
-            Next::Input(lane, input) => self.take(lane, input)?,
+            Next::Input(lane, input) => self.take(lane, *input)?,
             Next::Report(lane, body) => self.run_inputs(vec![(lane, Input::Progress(*body))])?,
             Next::Waited(lane, call_id) => {
                 let inputs = self.read_anyway(lane, call_id);
@@ -622,7 +622,7 @@ enum Inspected {
 )]
 enum Next {
     Command(Box<Input>),
-    Input(LaneId, Input),
+    Input(LaneId, Box<Input>),
     Report(LaneId, Box<Body>),
     /// A call has waited for an agent as long as it wanted to.
     Waited(LaneId, String),
@@ -643,11 +643,11 @@ async fn happening(
     tokio::select! {
         // All of a kind may have been told to stop just now.
         next = calls.next(), if !calls.is_empty() => match next {
-            Some((lane, input)) => Next::Input(lane, input),
+            Some((lane, input)) => Next::Input(lane, Box::new(input)),
             None => Next::Stopped,
         },
         next = work.next(), if !work.is_empty() => match next {
-            Some((lane, Some(input))) => Next::Input(lane, input),
+            Some((lane, Some(input))) => Next::Input(lane, Box::new(input)),
             Some((_, None)) | None => Next::Stopped,
         },
         next = patience.next(), if !patience.is_empty() => match next {
