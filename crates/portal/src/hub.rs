@@ -1,5 +1,7 @@
 //! All sessions of the home, and those that are open here among them.
 
+mod pump;
+
 use std::collections::{HashMap, HashSet};
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -7,7 +9,7 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use hangar_protocol::Event;
-use hangar_runtimes::runtime::{Answer, Command, Consent, Live, News, Order, PermissionAnswer, Runtime};
+use hangar_runtimes::runtime::{Command, Consent, Live, Order, Runtime};
 use hangar_store::{SessionId, SessionName, Store};
 use jiff::Timestamp;
 use serde::Serialize;
@@ -16,14 +18,15 @@ use tokio::sync::{Notify, broadcast, mpsc, watch};
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
-use crate::approvals::{Approval, ApprovalState, Approvals, Asking, Kind, NotOpen, Reply, asking};
+use crate::approvals::{Approval, ApprovalState, Approvals, Kind, NotOpen, Reply};
 use crate::catalogue::Catalogue;
 use crate::digest::Digest;
 use crate::frame::{self, Item};
 use crate::house::{House, Record, Wanted};
-use crate::live::{self, Asker, Heard, Listener, LiveSession, LiveState};
+use crate::live::{Asker, Listener, LiveSession, LiveState};
 use crate::resource::{Policy, RunLink, Session, SessionState};
 use crate::trouble::Trouble;
+use pump::Pump;
 
 /// News of resources that may wait for a reader. Who falls further behind loads the lists again.
 const FEED_QUEUE: usize = 1024;
@@ -727,120 +730,6 @@ impl Drop for Loan {
 struct Gone {
     id: String,
     deleted: bool,
-}
-
-/// Hears one agent out.
-struct Pump {
-    hub: Hub,
-    live: Arc<LiveSession>,
-    agent: Live,
-    record: Option<Box<dyn Record>>,
-    renamed: mpsc::Receiver<String>,
-}
-
-impl Pump {
-    async fn run(mut self) {
-        let mut failure = None;
-        loop {
-            let news = tokio::select! {
-                news = self.agent.news.recv() => news,
-                Some(name) = self.renamed.recv() => {
-                    // A name that cannot be written is no reason to end the work.
-                    if let Some(record) = &mut self.record
-                        && let Err(error) = record.rename(name)
-                    {
-                        tracing::warn!(session = %self.live.id, %error, "the name could not be written");
-                    }
-                    continue;
-                }
-            };
-            let Some(news) = news else { break };
-            match news {
-                News::Event(event) => {
-                    if let Some(error) = self.hear(&event) {
-                        // What cannot be written down must not go on.
-                        failure = Some(error);
-                        break;
-                    }
-                    self.live.heard(Heard::Event(&event));
-                    if self.live.state().is_for_borrower() {
-                        pass_on(&self.live, News::Event(event)).await;
-                    }
-                }
-                News::TurnEnded(ended) => {
-                    let for_borrower = self.live.state().is_for_borrower();
-                    self.live.state().turn_ended(&ended);
-                    self.hub.settle_all(&self.live);
-                    self.hub.changed(&self.live);
-                    self.live.heard(Heard::TurnEnded(live::failure(&ended)));
-                    if for_borrower {
-                        pass_on(&self.live, News::TurnEnded(ended)).await;
-                    }
-                }
-            }
-        }
-        self.end(failure).await;
-    }
-
-    /// Writes an event down and tells it. An error means that it could not be written.
-    fn hear(&mut self, event: &Event) -> Option<String> {
-        if let Some(record) = &mut self.record
-            && let Err(error) = record.append(event)
-        {
-            return Some(error.to_string());
-        }
-        let live = &self.live;
-        let before = live.state().state();
-        live.publish(&self.hub.0.store, event);
-        match asking(event) {
-            Some(Asking::Asks(Kind::Permission, id)) if live.policy == Policy::AllowAll => {
-                let answer = Answer::Permission(PermissionAnswer::Once);
-                let _ = live.commands.try_send(Command::Answer { request_id: id.to_owned(), answer });
-            }
-            Some(Asking::Asks(kind, id)) => self.hub.asked(live, kind, id, event),
-            Some(Asking::Settles(id)) => self.hub.settled(live, id),
-            None => {}
-        }
-        if live.state().state() != before {
-            self.hub.changed(live);
-        }
-        None
-    }
-
-    async fn end(mut self, failure: Option<String>) {
-        self.live.heard(Heard::Closed(failure.as_deref()));
-        let (usage, model) = {
-            let state = self.live.state();
-            (*state.since(), state.model.clone().or_else(|| state.digest.model.clone()))
-        };
-        // The log says what went wrong, if that much can be written.
-        if let Some(record) = &mut self.record {
-            let _ = record.close(model, &usage, failure);
-        }
-        let Pump { hub, live, agent, record, .. } = self;
-        drop(agent);
-        // The lock is free before anybody is told that the session is closed.
-        drop(record);
-        live.publish_rest(&hub.0.store);
-        hub.settle_all(&live);
-        hub.0.catalogue.keep(&live.id, live.state().digest.clone());
-        {
-            let mut all = lock(&hub.0.live);
-            if all.get(&live.id).is_some_and(|current| Arc::ptr_eq(current, &live)) {
-                all.remove(&live.id);
-            }
-        }
-        hub.changed(&live);
-        live.close();
-        live.over.cancel();
-    }
-}
-
-async fn pass_on(live: &LiveSession, news: News) {
-    if let Some(borrower) = live.borrower() {
-        // Whoever let go of it hears no more.
-        let _ = borrower.send(news).await;
-    }
 }
 
 fn consent(policy: Policy) -> Consent {
