@@ -7,7 +7,7 @@ use hangar_store::{Follow, Position, SessionId};
 use tokio::sync::broadcast::error::{RecvError, TryRecvError};
 use tokio::sync::{broadcast, watch};
 
-use crate::frame::{Item, Said};
+use crate::frame::{self, Item, Said};
 use crate::hub::Hub;
 use crate::trouble::Trouble;
 
@@ -31,6 +31,8 @@ pub struct Subscription {
     quiet: u32,
     /// Whether something was missed.
     behind: bool,
+    /// Whether the reader has been told how the session is, which is due once it knows the past.
+    greeted: bool,
 }
 
 enum Source {
@@ -73,6 +75,7 @@ impl Hub {
             read: 0,
             quiet: 0,
             behind: false,
+            greeted: false,
         })
     }
 }
@@ -98,7 +101,12 @@ impl Subscription {
                                 return Ok(Some(Item::Event(Said::new(Some(seq), line))));
                             }
                         }
-                        None => self.caught_up(),
+                        None => {
+                            self.caught_up();
+                            if let Some(session) = self.greeting() {
+                                return Ok(Some(session));
+                            }
+                        }
                     }
                 }
                 Source::Live(items) => {
@@ -127,7 +135,12 @@ impl Subscription {
                             return Ok(Some(Item::Event(Said::new(Some(seq), line))));
                         }
                     }
-                    None => self.look_again().await?,
+                    None => {
+                        if let Some(session) = self.greeting() {
+                            return Ok(Some(session));
+                        }
+                        self.look_again().await?;
+                    }
                 },
             }
         }
@@ -154,6 +167,15 @@ impl Subscription {
                 Err(TryRecvError::Empty | TryRecvError::Closed) => return None,
             }
         }
+    }
+
+    /// How the session is, once: who has just come cannot know what changed before.
+    fn greeting(&mut self) -> Option<Item> {
+        if std::mem::replace(&mut self.greeted, true) {
+            return None;
+        }
+        let session = self.hub.session(&self.id)?;
+        Some(Item::Session(frame::named("session", &session)))
     }
 
     /// Finds out where to read on.

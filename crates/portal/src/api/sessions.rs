@@ -42,7 +42,7 @@ pub(super) fn endpoints() -> Vec<Endpoint> {
             .answers::<Page>(200),
         get("/api/v1/sessions/{id}/stream", "Hear events, from any on", hear).query::<After>().streams(
             "Each event on record as a message with its number as `id`; passing ones without; `session` with the \
-             session when that changes; `end` when it is deleted",
+             session once the past is told and when that changes; `end` when it is deleted",
         ),
     ]
 }
