@@ -616,10 +616,6 @@ enum Inspected {
 }
 
 /// What the driver takes next.
-#[expect(
-    clippy::large_enum_variant,
-    reason = "it is taken apart at once, and most of them are the large one"
-)]
 enum Next {
     Command(Box<Input>),
     Input(LaneId, Box<Input>),
