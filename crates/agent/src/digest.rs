@@ -92,19 +92,26 @@ impl Digest {
             Record::Instruction(_) | Record::Skill { .. } => None,
         });
         let fits = said.clone().map(String::len).sum::<usize>() <= room;
-        for said in said {
-            if fits || said.len() <= EXCERPT {
-                push(text, format_args!("<user_message>\n{said}\n</user_message>\n"));
-            } else {
-                let head = &said[..said.floor_char_boundary(EXCERPT)];
-                let left_out = said.len() - head.len();
+        let shown: Vec<String> = said.map(|said| shown(said, fits)).collect();
+        // Where even excerpts are too many, there is the first, which the session began with, and the latest.
+        let mut left = room.saturating_sub(shown.first().map_or(0, String::len));
+        let latest = shown.iter().skip(1).rev().take_while(|message| {
+            let fits = message.len() <= left;
+            left = left.saturating_sub(message.len());
+            fits
+        });
+        let between = shown.len().saturating_sub(1 + latest.count());
+        for (index, message) in shown.iter().enumerate() {
+            if index == 1 && between > 0 {
                 push(
                     text,
                     format_args!(
-                        "<user_message>\n{head}\n[{left_out} bytes left out; the whole message is in events.jsonl \
-                         in the session folder]\n</user_message>\n"
+                        "[{between} messages left out; they are in events.jsonl in the session folder]\n"
                     ),
                 );
+            }
+            if index == 0 || index > between {
+                text.push_str(message);
             }
         }
     }
@@ -171,7 +178,56 @@ impl Digest {
     }
 }
 
+/// A message of a person, or the head of it.
+fn shown(said: &str, whole: bool) -> String {
+    if whole || said.len() <= EXCERPT {
+        return format!("<user_message>\n{said}\n</user_message>\n");
+    }
+    let head = &said[..said.floor_char_boundary(EXCERPT)];
+    let left_out = said.len() - head.len();
+    format!(
+        "<user_message>\n{head}\n[{left_out} bytes left out; the whole message is in events.jsonl in the session \
+         folder]\n</user_message>\n"
+    )
+}
+
 fn push(text: &mut String, what: std::fmt::Arguments<'_>) {
     // Writing to a string does not fail.
     let _ = text.write_fmt(what);
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn digest(said: impl IntoIterator<Item = String>, token_limit: u64) -> String {
+        let summary = Summary { text: "sum".to_owned(), checkpoint: None, token_limit: Some(token_limit) };
+        let mut digest = Digest::default();
+        digest.extend(said.into_iter().map(Record::Said), &Commitments::default(), summary);
+        digest.render()
+    }
+
+    #[test]
+    fn what_people_said_is_there_word_by_word() {
+        let text = digest(["first".to_owned(), "second".to_owned()], 1000);
+        assert!(
+            text.contains(
+                "<user_message>\nfirst\n</user_message>\n<user_message>\nsecond\n</user_message>\n"
+            )
+        );
+        assert!(!text.contains("left out"));
+    }
+
+    #[test]
+    fn a_thousand_requests_leave_room_for_work() {
+        let said = (0..1000).map(|index| format!("request {index} {}", "word ".repeat(20)));
+        let text = digest(said, 10_000);
+        assert!(text.len() < 10_000 * BYTES_PER_TOKEN * 6 / 10, "{}", text.len());
+        for there in ["request 0 ", "request 999 ", "messages left out"] {
+            assert!(text.contains(there), "{there}");
+        }
+        assert!(!text.contains("request 1 "));
+        let shown = text.matches("<user_message>").count();
+        assert!(text.contains(&format!("[{} messages left out", 1000 - shown)), "{shown}");
+    }
 }

@@ -8,8 +8,8 @@ use serde_json::{Value, json};
 
 /// Turns between two cuts of what the model is shown, as a session near the limit of its model makes them.
 const TURNS_PER_CUT: u64 = 10;
-/// Messages of one turn: the prompt, the call, its result and the answer.
-const MESSAGES_PER_TURN: u64 = 4;
+/// What the model is shown as a message.
+const MESSAGES: [&str; 3] = ["user.message", "assistant.message", "tool.execution_complete"];
 
 /// Repeats the one turn that `log` holds until the file has `size` bytes.
 pub(crate) fn grow(log: &Path, size: u64) -> Result<()> {
@@ -26,6 +26,8 @@ pub(crate) fn grow(log: &Path, size: u64) -> Result<()> {
         events.iter().find_map(|event| event["data"]["toolCallId"].as_str()).context("no tool was called")?;
     let call = call.to_owned();
 
+    let is_message = |event: &&Value| MESSAGES.iter().any(|kind| event["type"] == *kind);
+    let messages = events[first..=last].iter().filter(is_message).count() as u64;
     let mut file = BufWriter::new(std::fs::File::create(log).context("rewriting the log")?);
     let mut writer = Writer { out: &mut file, bytes: 0, events: 0, parent: Value::Null };
     for event in &events[..first] {
@@ -38,7 +40,7 @@ pub(crate) fn grow(log: &Path, size: u64) -> Result<()> {
         }
         turn += 1;
         if turn % TURNS_PER_CUT == 0 {
-            writer.write(cut(&events[last]), "")?;
+            writer.write(cut(&events[last], messages), "")?;
         }
     }
     for event in &events[last + 1..] {
@@ -47,8 +49,9 @@ pub(crate) fn grow(log: &Path, size: u64) -> Result<()> {
     file.flush().context("writing the log")
 }
 
-fn cut(like: &Value) -> Value {
-    let removed = TURNS_PER_CUT * MESSAGES_PER_TURN - 2;
+/// All but two messages go, of turns with so many each.
+fn cut(like: &Value, messages: u64) -> Value {
+    let removed = TURNS_PER_CUT * messages - 2;
     json!({
         "type": "session.truncation",
         "data": {
