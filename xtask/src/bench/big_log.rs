@@ -49,9 +49,9 @@ pub(crate) fn grow(log: &Path, size: u64) -> Result<()> {
     file.flush().context("writing the log")
 }
 
-/// All but two messages go, of turns with so many each.
+/// As many messages go as came since the last cut, in turns with so many each: what stays does not grow.
 fn cut(like: &Value, messages: u64) -> Value {
-    let removed = TURNS_PER_CUT * messages - 2;
+    let removed = TURNS_PER_CUT * messages;
     json!({
         "type": "session.truncation",
         "data": {
