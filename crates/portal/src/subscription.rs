@@ -146,6 +146,11 @@ impl Subscription {
         }
     }
 
+    /// Whether what it gives has just happened.
+    pub fn is_live(&self) -> bool {
+        matches!(self.source, Source::Live(_))
+    }
+
     /// What is there at once, behind what `next` gave, without waiting.
     pub fn ready(&mut self) -> Option<Item> {
         let Source::Live(items) = &mut self.source else { return None };

@@ -226,7 +226,7 @@ impl Portal {
             .spawn()
             .context("cannot start the portal")?;
         let mut line = String::new();
-        if let Some(stdout) = process.stdout.take() {
+        if let Some(stdout) = &mut process.stdout {
             BufReader::new(stdout).read_line(&mut line).context("reading where the portal listens")?;
         }
         match line.trim().rsplit_once(':').and_then(|(_, port)| port.parse().ok()) {

@@ -3,6 +3,7 @@
 pub(crate) mod args;
 pub(crate) mod house;
 
+use std::io::Write;
 use std::net::{IpAddr, SocketAddr, ToSocketAddrs};
 use std::path::Path;
 use std::process::Stdio;
@@ -130,7 +131,8 @@ async fn up(
     let router = router(app);
     let url = format!("http://{address}");
     print_line(&format!("Hangar portal: {url}"))?;
-    print_line(&format!("To stop it: {url}/api/stop"))?;
+    // Whoever reads the address may read no further; the portal serves all the same.
+    let _ = writeln!(std::io::stdout(), "To stop it: {url}/api/stop");
     if args.open {
         browse(&url);
     }

@@ -7,9 +7,10 @@ use axum::extract::State;
 use axum::http::{HeaderMap, HeaderValue, header};
 use axum::response::Response;
 use bytes::{Bytes, BytesMut};
-use futures_util::Stream;
-use futures_util::stream::unfold;
+use futures_util::stream::{self, unfold};
+use futures_util::{Stream, StreamExt};
 use serde::Serialize;
+use tokio::time::Instant;
 
 use super::Of;
 use crate::frame::{self, Item};
@@ -18,6 +19,9 @@ use crate::subscription::Subscription;
 
 /// How often a stream with nothing to say says so.
 pub(super) const HEARTBEAT_EVERY: Duration = Duration::from_secs(15);
+/// How long what happens right behind something that was told is gathered. What comes after silence is told at once; a
+/// stream of small pieces costs each of many readers a hundred writes a second, not a thousand.
+const GATHER: Duration = Duration::from_millis(10);
 /// How much is handed to a connection at once.
 const CHUNK: usize = 64 << 10;
 
@@ -52,35 +56,51 @@ fn frame_of(item: Item) -> Bytes {
 /// A session, for one reader.
 pub(super) fn session(subscription: Subscription) -> Response {
     // Something is sent at once, so that a reader knows that it is connected.
-    let beginning = Some(frame::HEARTBEAT);
-    response(unfold((Some(subscription), beginning), |(subscription, beginning)| async move {
-        let mut subscription = subscription?;
-        if let Some(beginning) = beginning {
-            return Some((Ok(beginning), (Some(subscription), None)));
+    let beginning = stream::iter([Ok(frame::HEARTBEAT)]);
+    let reading = Reading { subscription: Some(subscription), told: None };
+    response(beginning.chain(unfold(reading, |mut reading| async move {
+        let chunk = reading.next().await?;
+        Some((Ok(chunk), reading))
+    })))
+}
+
+struct Reading {
+    /// Gone once the session is.
+    subscription: Option<Subscription>,
+    /// When the reader was last told something as it happened.
+    told: Option<Instant>,
+}
+
+impl Reading {
+    /// What goes over the wire next. `None` for a reader that fell behind: it comes back with the number of the last event
+    /// that it has.
+    async fn next(&mut self) -> Option<Bytes> {
+        let subscription = self.subscription.as_mut()?;
+        if let Some(told) = self.told {
+            tokio::time::sleep_until(told + GATHER).await;
         }
-        let next = tokio::time::timeout(HEARTBEAT_EVERY, subscription.next()).await;
-        let first = match next {
-            Err(_) => return Some((Ok(frame::HEARTBEAT), (Some(subscription), None))),
+        let first = match tokio::time::timeout(HEARTBEAT_EVERY, subscription.next()).await {
+            Err(_) => return Some(frame::HEARTBEAT),
             Ok(Ok(Some(item))) => frame_of(item),
-            Ok(Ok(None)) => return Some((Ok(frame::END), (None, None))),
-            // It comes back with the number of the last event that it has.
+            Ok(Ok(None)) => {
+                self.subscription = None;
+                return Some(frame::END);
+            }
             Ok(Err(_)) => return None,
         };
+        self.told = subscription.is_live().then(Instant::now);
         // What happened meanwhile goes along.
         let mut chunk = BytesMut::new();
-        while first.len() + chunk.len() < CHUNK
+        while first.len().max(chunk.len()) < CHUNK
             && let Some(item) = subscription.ready()
         {
+            if chunk.is_empty() {
+                chunk.extend_from_slice(&first);
+            }
             chunk.extend_from_slice(&frame_of(item));
         }
-        if chunk.is_empty() {
-            return Some((Ok(first), (Some(subscription), None)));
-        }
-        let mut all = BytesMut::with_capacity(first.len() + chunk.len());
-        all.extend_from_slice(&first);
-        all.extend_from_slice(&chunk);
-        Some((Ok(all.freeze()), (Some(subscription), None)))
-    }))
+        Some(if chunk.is_empty() { first } else { chunk.freeze() })
+    }
 }
 
 #[derive(Serialize)]
