@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 
-use clap::{ArgAction, Args, Parser, Subcommand, ValueEnum};
+use clap::{ArgAction, Args, CommandFactory, Parser, Subcommand, ValueEnum};
 
 const EXIT_CODES: &str = "\
 Exit codes:
@@ -343,6 +343,8 @@ pub(crate) struct RunArgs {
     pub(crate) log_level: Option<LogLevel>,
 
     #[command(flatten)]
+    pub(crate) extensions: ExtensionArgs,
+    #[command(flatten)]
     pub(crate) compatible: CompatibleArgs,
 }
 
@@ -351,6 +353,49 @@ impl RunArgs {
     pub(crate) fn implements_plan(&self) -> bool {
         self.plan && (self.autopilot || self.mode == Some(ModeArg::Autopilot))
     }
+}
+
+/// What is added to the agent for one run.
+#[derive(Debug, Args)]
+#[command(next_help_heading = "Extensions")]
+pub(crate) struct ExtensionArgs {
+    /// MCP servers for this run beside those that are configured: JSON, or @FILE
+    #[arg(long, value_name = "JSON")]
+    pub(crate) additional_mcp_config: Vec<String>,
+    /// Do not start this MCP server
+    #[arg(long, value_name = "SERVER")]
+    pub(crate) disable_mcp_server: Vec<String>,
+    /// Start this MCP server although it is switched off in the configuration
+    #[arg(long, value_name = "SERVER")]
+    pub(crate) enable_mcp_server: Vec<String>,
+    /// Start no MCP server that comes with the program
+    #[arg(long)]
+    pub(crate) disable_builtin_mcps: bool,
+    /// Offer all tools of GitHub's MCP server
+    #[arg(long)]
+    pub(crate) enable_all_github_mcp_tools: bool,
+    /// Offer this set of tools of GitHub's MCP server
+    #[arg(long, value_name = "SET")]
+    pub(crate) add_github_mcp_toolset: Vec<String>,
+    /// Offer this tool of GitHub's MCP server
+    #[arg(long, value_name = "TOOL")]
+    pub(crate) add_github_mcp_tool: Vec<String>,
+    /// Load the plugin in this directory
+    #[arg(long, value_name = "DIR")]
+    pub(crate) plugin_dir: Vec<PathBuf>,
+    /// Let the working directory's own hooks and MCP servers run, this once
+    #[arg(long)]
+    pub(crate) trust_folder: bool,
+}
+
+/// The command that somebody may have meant by a word that is none.
+pub(crate) fn similar_command(word: &str) -> Option<String> {
+    const ALIKE: f64 = 0.8;
+    let command = Cli::command();
+    let names = command.get_subcommands().map(clap::Command::get_name);
+    let scored = names.map(|name| (strsim::jaro_winkler(word, name), name));
+    let best = scored.max_by(|a, b| a.0.total_cmp(&b.0)).filter(|(score, _)| *score > ALIKE)?;
+    Some(best.1.to_owned())
 }
 
 /// Flags of Copilot CLI that change nothing here.
@@ -391,11 +436,6 @@ pub(crate) struct SilentArgs {
     no_experimental: bool,
     #[arg(long, hide = true)]
     disable_client_telemetry: bool,
-    /// Start none of the MCP servers that come with the program
-    #[arg(long, hide = true)]
-    pub(crate) disable_builtin_mcps: bool,
-    #[arg(long, hide = true)]
-    pub(crate) disable_mcp_server: Vec<String>,
     #[arg(long, hide = true)]
     enable_reasoning_summaries: bool,
     #[arg(long, hide = true)]
@@ -405,14 +445,6 @@ pub(crate) struct SilentArgs {
 /// Accepted with one line on stderr each: whoever passes them expects something that does not happen.
 #[derive(Debug, Args)]
 pub(crate) struct NamedArgs {
-    #[arg(long, hide = true)]
-    pub(crate) additional_mcp_config: Vec<String>,
-    #[arg(long, hide = true)]
-    pub(crate) enable_mcp_server: Vec<String>,
-    #[arg(long, hide = true)]
-    pub(crate) trust_folder: bool,
-    #[arg(long, hide = true)]
-    pub(crate) plugin_dir: Vec<PathBuf>,
     #[arg(long, hide = true)]
     context: Option<String>,
     #[arg(long, hide = true)]
@@ -425,12 +457,6 @@ pub(crate) struct NamedArgs {
     enable_memory: bool,
     #[arg(long, hide = true)]
     share_gist: bool,
-    #[arg(long, hide = true)]
-    pub(crate) enable_all_github_mcp_tools: bool,
-    #[arg(long, hide = true)]
-    pub(crate) add_github_mcp_toolset: Vec<String>,
-    #[arg(long, hide = true)]
-    pub(crate) add_github_mcp_tool: Vec<String>,
     #[arg(long, hide = true)]
     mcp_github_auth: Vec<String>,
     #[arg(long, hide = true)]

@@ -109,10 +109,15 @@ fn dispatch(cli: Cli) -> Result<Exit> {
 fn run(settings: &Settings, args: RunArgs) -> Result<Exit> {
     let named = &args.compatible.named;
     if let Some(word) = named.words.first() {
-        bail!(
-            "`{word}` is not a command or a flag; a prompt goes in quotes: {} -p \"...\"",
-            settings.program
-        );
+        let program = &settings.program;
+        match args::similar_command(word) {
+            Some(command) => {
+                bail!("`{word}` is not a command; `{program} {command}` is, and a prompt goes after -p")
+            }
+            None => {
+                bail!("`{word}` is not a command or a flag; a prompt goes in quotes: {program} -p \"...\"")
+            }
+        }
     }
     logging::start(settings, &args)?;
     let ignored = named.given();

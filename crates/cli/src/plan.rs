@@ -84,23 +84,25 @@ pub(crate) fn of_run<'a>(
 
 /// What flags add to what is configured.
 pub(crate) fn customs(args: &RunArgs) -> Customs {
-    let named = &args.compatible.named;
     Customs {
-        trust: if named.trust_folder { Trust::Given } else { Trust::AsDecided },
-        plugin_dirs: named.plugin_dir.clone(),
+        trust: trust(args),
+        plugin_dirs: args.extensions.plugin_dir.clone(),
         skill_dirs: Vec::new(),
         disabled_skills: Vec::new(),
     }
 }
 
+fn trust(args: &RunArgs) -> Trust {
+    if args.extensions.trust_folder { Trust::Given } else { Trust::AsDecided }
+}
+
 /// The MCP servers that flags name, beside those that are configured.
 pub(crate) fn servers(args: &RunArgs) -> Servers {
-    let named = &args.compatible.named;
-    let silent = &args.compatible.silent;
+    let flags = &args.extensions;
     let github = GitHubServer {
-        enable_all_tools: named.enable_all_github_mcp_tools,
-        additional_toolsets: named.add_github_mcp_toolset.clone(),
-        additional_tools: named.add_github_mcp_tool.clone(),
+        enable_all_tools: flags.enable_all_github_mcp_tools,
+        additional_toolsets: flags.add_github_mcp_toolset.clone(),
+        additional_tools: flags.add_github_mcp_tool.clone(),
         enable_insiders_mode: false,
     };
     let wants_github = github.enable_all_tools
@@ -108,13 +110,13 @@ pub(crate) fn servers(args: &RunArgs) -> Servers {
         || !github.additional_tools.is_empty();
     Servers {
         discover: true,
-        trust: if named.trust_folder { Trust::Given } else { Trust::AsDecided },
-        additional: named.additional_mcp_config.clone(),
+        trust: trust(args),
+        additional: flags.additional_mcp_config.clone(),
         client: serde_json::Map::new(),
-        plugin_dirs: named.plugin_dir.clone(),
-        disabled: silent.disable_mcp_server.clone(),
-        enabled: named.enable_mcp_server.clone(),
-        github: Some(github).filter(|_| wants_github && !silent.disable_builtin_mcps),
+        plugin_dirs: flags.plugin_dir.clone(),
+        disabled: flags.disable_mcp_server.clone(),
+        enabled: flags.enable_mcp_server.clone(),
+        github: Some(github).filter(|_| wants_github && !flags.disable_builtin_mcps),
         for_agents: false,
     }
 }

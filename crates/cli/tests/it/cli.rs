@@ -120,6 +120,37 @@ fn every_flag_of_the_reference_is_accepted() {
     assert!(problems.is_empty(), "\n{problems}");
 }
 
+/// Flags that ask for what happens anyway, or for the colours and mice of a program with a screen.
+const NEEDLESS: &[&str] = &[
+    "--no-auto-update",
+    "--no-color",
+    "--plain-diff",
+    "--bash-env",
+    "--screen-reader",
+    "--banner",
+    "--mouse",
+    "--experimental",
+];
+
+#[test]
+fn help_names_every_flag_that_has_an_effect() {
+    let help = hangar(&Scratch::new(), &ModelServer::start()).args(["--help"]).finish().expect_exit(0).stdout;
+    let effective = FLAGS.iter().filter(|(flags, notice)| *notice == Silent && !NEEDLESS.contains(&flags[0]));
+    let names = effective.map(|(flags, _)| flags[0].split('=').next().unwrap());
+    let missing: Vec<&str> = names.filter(|name| !help.contains(name)).collect();
+    assert!(missing.is_empty(), "--help does not know {missing:?}");
+}
+
+#[test]
+fn a_word_that_is_nearly_a_command_is_answered_with_it() {
+    for (word, command) in
+        [("jobs", "hangar job"), ("session", "hangar sessions"), ("docter", "hangar doctor")]
+    {
+        let run = hangar(&Scratch::new(), &ModelServer::start()).args([word]).finish().expect_exit(1);
+        assert!(run.stderr.contains(command), "{word}: {}", run.stderr);
+    }
+}
+
 /// A run that cannot start: exit code 1, one short remark that names the cause, and at most the result on stdout.
 #[track_caller]
 fn check_refused(args: &[&str], stdin: Option<&str>, env: &[(&str, &str)], names: &str) {
