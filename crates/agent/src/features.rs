@@ -2,9 +2,11 @@
 //! the model does not see its tools, and its modes cannot be entered.
 
 use hangar_protocol::data::Mode;
+use serde::Serialize;
 
 /// How far a part has come.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "lowercase")]
 pub enum Stage {
     On,
     /// Off unless somebody asks for it.
@@ -33,7 +35,7 @@ pub struct Feature {
 }
 
 /// Every part that can be switched.
-pub const FEATURES: &[Feature] = &[
+const FEATURES: &[Feature] = &[
     Feature {
         name: "ask-user",
         stage: Stage::On,
@@ -78,6 +80,15 @@ pub const FEATURES: &[Feature] = &[
     },
 ];
 
+/// A part as people are shown it.
+#[derive(Debug, Serialize)]
+pub struct FeatureState {
+    pub name: &'static str,
+    pub stage: Stage,
+    pub enabled: bool,
+    pub about: &'static str,
+}
+
 /// Which parts are on.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Features(Vec<&'static str>);
@@ -105,6 +116,17 @@ impl Default for Features {
 }
 
 impl Features {
+    /// Every part, and whether it is on.
+    pub fn states(&self) -> Vec<FeatureState> {
+        let state = |feature: &Feature| FeatureState {
+            name: feature.name,
+            stage: feature.stage,
+            enabled: self.is_on(feature.name),
+            about: feature.about,
+        };
+        FEATURES.iter().map(state).collect()
+    }
+
     /// Turns every experimental part on.
     pub fn switch_experimental(&mut self) {
         for feature in FEATURES.iter().filter(|feature| feature.stage == Stage::Experimental) {

@@ -1,8 +1,6 @@
 //! `hangar features`: which parts are on.
 
 use anyhow::Result;
-use hangar_agent::features::FEATURES;
-use serde_json::json;
 
 use super::print_line;
 use crate::args::FeaturesArgs;
@@ -10,26 +8,16 @@ use crate::exit::Exit;
 use crate::settings::Settings;
 
 pub(crate) fn run(settings: &Settings, args: &FeaturesArgs) -> Result<Exit> {
-    let on = settings.features()?;
+    let features = settings.features()?.states();
     if args.json {
-        let list: Vec<_> = FEATURES
-            .iter()
-            .map(|feature| {
-                json!({
-                    "name": feature.name,
-                    "stage": feature.stage.as_str(),
-                    "enabled": on.is_on(feature.name),
-                    "about": feature.about,
-                })
-            })
-            .collect();
-        print_line(&serde_json::to_string_pretty(&list)?)?;
+        print_line(&serde_json::to_string_pretty(&features)?)?;
         return Ok(Exit::Done);
     }
-    for feature in FEATURES {
-        let state = if on.is_on(feature.name) { "on" } else { "off" };
+    print_line(&format!("{:<12} {:<4} {:<13} what it is", "name", "now", "by default"))?;
+    for feature in features {
+        let now = if feature.enabled { "on" } else { "off" };
         let stage = feature.stage.as_str();
-        print_line(&format!("{:<12} {state:<4} {stage:<13} {}", feature.name, feature.about))?;
+        print_line(&format!("{:<12} {now:<4} {stage:<13} {}", feature.name, feature.about))?;
     }
     Ok(Exit::Done)
 }
