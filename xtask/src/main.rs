@@ -5,6 +5,7 @@ mod bench;
 mod clients;
 mod npm;
 mod shell;
+mod supply;
 mod test;
 mod tidy;
 mod up;

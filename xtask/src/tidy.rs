@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use anyhow::{Context, Result, bail};
 use serde_json::Value;
 
-use crate::{root, shell};
+use crate::{root, shell, supply};
 
 /// From here on a source file is listed: it may hold a second noun.
 const LONG_FILE: usize = 700;
@@ -102,8 +102,9 @@ pub(crate) fn run() -> Result<()> {
     problems.extend(lengths(&files)?);
     problems.extend(architecture_names_every_crate()?);
     problems.extend(mechanisms_without_tests()?);
-    problems.extend(dependencies(&metadata()?));
-    problems.extend(licences());
+    let metadata = metadata()?;
+    problems.extend(dependencies(&metadata));
+    problems.extend(supply::problems(&metadata));
     if !problems.is_empty() {
         bail!("\n  {}", problems.join("\n  "));
     }
@@ -207,16 +208,19 @@ fn metadata() -> Result<Value> {
         "metadata",
         "--format-version",
         "1",
-        "--no-deps",
         "--locked",
+        "--filter-platform",
+        "x86_64-unknown-linux-gnu",
     ]))?;
     serde_json::from_str(&text).context("reading the output of `cargo metadata`")
 }
 
 fn dependencies(metadata: &Value) -> Vec<String> {
-    let packages = metadata["packages"].as_array().map_or(&[][..], Vec::as_slice);
+    let all = metadata["packages"].as_array().map_or(&[][..], Vec::as_slice);
+    // Only crates of the workspace have no source.
+    let packages: Vec<&Value> = all.iter().filter(|package| package["source"].is_null()).collect();
     let name_of = |value: &Value| value["name"].as_str().unwrap_or_default().to_owned();
-    let members: Vec<String> = packages.iter().map(name_of).collect();
+    let members: Vec<String> = packages.iter().copied().map(name_of).collect();
     let mut problems = Vec::new();
     for package in packages {
         let package_name = name_of(package);
@@ -255,16 +259,6 @@ fn io(package: &str, used: &str, dependency: &Value) -> Vec<String> {
         }
     }
     problems
-}
-
-/// Licences, banned crates and sources. Advisories need the network and are left to who updates dependencies.
-fn licences() -> Option<String> {
-    if !shell::is_installed("cargo", &["deny", "--version"]) {
-        println!("cargo-deny is not installed: licences and sources of dependencies were not checked");
-        return None;
-    }
-    let checks = ["deny", "--locked", "check", "--hide-inclusion-graph", "bans", "licenses", "sources"];
-    shell::run(shell::program("cargo").args(checks)).err().map(|error| format!("{error:#}"))
 }
 
 #[cfg(test)]
