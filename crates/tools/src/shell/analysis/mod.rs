@@ -6,6 +6,7 @@
 
 mod ansi;
 mod git;
+mod links;
 mod paths;
 mod programs;
 mod sed;

@@ -1,7 +1,8 @@
 //! Which arguments are paths, and where they lead.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
+use super::links;
 use super::visitor::Visitor;
 use super::words::Arg;
 use crate::paths::{absolute, resolve};
@@ -18,9 +19,6 @@ const DEVICES: [&str; 8] = [
     "/dev/stderr",
 ];
 
-/// Paths listed at most. A line with more of them is about something else.
-const PATH_LIMIT: usize = 256;
-
 /// Whether all paths of a command are known.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Certainty {
@@ -33,7 +31,7 @@ pub(super) fn note_argument(visitor: &mut Visitor<'_>, arg: &Arg) -> Certainty {
     if !arg.is_known {
         return Certainty::Unknown;
     }
-    if is_path(visitor, &arg.text) { note_path(visitor, arg) } else { Certainty::Known }
+    if is_path(visitor, &arg.text) { note_path(visitor, arg) } else { note_links(visitor, arg) }
 }
 
 /// A path in a flag: `--file=/etc/x`, `-f/etc/x`.
@@ -65,16 +63,18 @@ pub(super) fn note_output(visitor: &mut Visitor<'_>, arg: &Arg) {
         return;
     }
     visitor.facts.has_write_redirection = true;
-    add(&mut visitor.facts.possible_paths, arg.text.clone());
+    visitor.facts.note_possible_path(&arg.text);
     if !arg.is_known || (visitor.places.is_empty() && !Path::new(&arg.text).is_absolute()) {
         visitor.facts.is_tainted = true;
         return;
     }
-    for place in visitor.places.clone().iter().map(|place| absolute(place, literal_part(arg))) {
-        add(&mut visitor.facts.writes, resolve(&place));
-    }
-    if visitor.places.is_empty() {
-        add(&mut visitor.facts.writes, resolve(&absolute(Path::new("/"), literal_part(arg))));
+    let root = vec![PathBuf::from("/")];
+    for place in if visitor.places.is_empty() { root } else { visitor.places.clone() } {
+        visitor.facts.note_write(resolve(&absolute(&place, literal_part(arg))));
+        match behind(&place, arg) {
+            Some(targets) => targets.into_iter().for_each(|target| visitor.facts.note_write(target)),
+            None => visitor.facts.is_opaque = true,
+        }
     }
 }
 
@@ -83,20 +83,50 @@ pub(super) fn note_path(visitor: &mut Visitor<'_>, arg: &Arg) -> Certainty {
     if is_device(&arg.text) {
         return Certainty::Known;
     }
-    add(&mut visitor.facts.possible_paths, arg.text.clone());
+    visitor.facts.note_possible_path(&arg.text);
     let literal = literal_part(arg);
-    if Path::new(literal).is_absolute() {
-        add(&mut visitor.facts.reads, resolve(Path::new(literal)));
-        return Certainty::Known;
+    let places = match (Path::new(literal).is_absolute(), visitor.places.as_slice()) {
+        (true, _) => vec![PathBuf::from("/")],
+        (false, []) => return Certainty::Unknown,
+        (false, places) => places.to_vec(),
+    };
+    for place in places {
+        // Joined and not tidied by name: `link/..` is the parent of where the link leads.
+        visitor.facts.note_read(resolve(&place.join(literal)));
     }
-    if visitor.places.is_empty() {
+    note_links(visitor, arg)
+}
+
+/// The links that a pattern can stand for.
+fn note_links(visitor: &mut Visitor<'_>, arg: &Arg) -> Certainty {
+    for place in visitor.places.clone() {
+        let Some(targets) = behind(&place, arg) else { return Certainty::Unknown };
+        targets.into_iter().for_each(|target| visitor.facts.note_read(target));
+    }
+    Certainty::Known
+}
+
+/// The trees that a program walks through links too.
+pub(super) fn note_tree(visitor: &mut Visitor<'_>, arg: &Arg) -> Certainty {
+    if visitor.places.is_empty() || !arg.is_known {
         return Certainty::Unknown;
     }
     for place in visitor.places.clone() {
-        // Joined and not tidied by name: `link/..` is the parent of where the link leads.
-        add(&mut visitor.facts.reads, resolve(&place.join(literal)));
+        let Some(targets) = links::in_tree(&resolve(&place.join(literal_part(arg)))) else {
+            return Certainty::Unknown;
+        };
+        targets.into_iter().for_each(|target| visitor.facts.note_read(target));
     }
     Certainty::Known
+}
+
+/// Where the names lead that a pattern can stand for, if not to the directory that it is in; `None` if nobody knows.
+fn behind(place: &Path, arg: &Arg) -> Option<Vec<PathBuf>> {
+    let Some(at) = arg.glob_at else { return Some(Vec::new()) };
+    let directory = resolve(&place.join(literal_part(arg)));
+    let names = links::behind_pattern(place, &arg.text, at)?;
+    let targets = names.iter().map(|name| resolve(name));
+    Some(targets.filter(|target| !target.starts_with(&directory)).collect())
 }
 
 /// The directory under which everything lies that a pattern can stand for.
@@ -145,10 +175,4 @@ fn has_extension(text: &str) -> bool {
 fn is_device(text: &str) -> bool {
     DEVICES.contains(&text)
         || text.strip_prefix("/dev/fd/").is_some_and(|fd| fd.bytes().all(|byte| byte.is_ascii_digit()))
-}
-
-fn add<T: PartialEq>(list: &mut Vec<T>, item: T) {
-    if list.len() < PATH_LIMIT && !list.contains(&item) {
-        list.push(item);
-    }
 }

@@ -68,7 +68,7 @@ const PROGRAMS: &[Program] = &[
     entry("echo", Texts, Everything),
     entry("exit", Texts, Everything),
     entry("false", Texts, Everything),
-    entry("jobs", Texts, Everything),
+    entry("jobs", Texts, Except("x", &[])),
     entry("pwd", Texts, Everything),
     entry("return", Texts, Everything),
     entry("set", Texts, Everything),
@@ -92,7 +92,7 @@ const PROGRAMS: &[Program] = &[
     entry("diff", Files, Everything),
     entry("dir", Files, Everything),
     entry("dirname", Texts, Everything),
-    entry("du", Files, Everything),
+    entry("du", Files, Except("", &["files0-from"])),
     entry("egrep", GREP, Everything),
     entry("expand", Files, Everything),
     entry("fd", FD, Except("xX", &["exec", "exec-batch"])),
@@ -106,7 +106,8 @@ const PROGRAMS: &[Program] = &[
     entry("head", Files, Everything),
     entry("hexdump", Files, Everything),
     entry("join", Files, Everything),
-    entry("jq", JQ, Everything),
+    // These flags have two values, of which the second is a file.
+    entry("jq", JQ, Except("", &["rawfile", "slurpfile", "argfile"])),
     entry("ls", Files, Everything),
     entry("md5sum", Files, Everything),
     entry("nl", Files, Everything),
@@ -237,6 +238,42 @@ pub(super) fn is_read_only(name: &str, args: &[Arg]) -> bool {
     }
 }
 
+/// Whether a program goes where links lead in the directories that it walks through.
+pub(super) fn follows_links(name: &str, args: &[Arg]) -> bool {
+    let has = |short: &str, long: &[&str]| {
+        args.iter().any(|arg| arg.text.starts_with('-') && is_among(&arg.text, short, long))
+    };
+    match name {
+        "grep" | "egrep" | "fgrep" => has("R", &["dereference-recursive"]),
+        "rg" | "fd" | "fdfind" => has("L", &["follow"]),
+        "du" => has("L", &["dereference"]),
+        "ls" | "dir" | "vdir" => has("L", &["dereference"]) && has("R", &["recursive"]),
+        "tree" => has("l", &[]),
+        "diff" => has("r", &["recursive"]),
+        "find" => args.iter().any(|arg| matches!(arg.text.as_str(), "-L" | "-follow")),
+        _ => false,
+    }
+}
+
+/// Where a program that follows links sets out: the directories it is given, or the current one.
+pub(super) fn trees(name: &str, args: &[Arg]) -> Vec<Arg> {
+    let is_flag = |arg: &Arg| arg.text.starts_with('-');
+    let named: Vec<Arg> = match name {
+        // Its directories come before what it looks for.
+        "find" => {
+            let is_option = |arg: &&Arg| matches!(arg.text.as_str(), "-L" | "-H" | "-P");
+            let begins_expression = |arg: &Arg| is_flag(arg) || matches!(arg.text.as_str(), "(" | "!");
+            args.iter().skip_while(is_option).take_while(|arg| !begins_expression(arg)).cloned().collect()
+        }
+        _ => file_arguments(name, operands(name), args)
+            .into_iter()
+            .filter(|arg| !is_flag(arg))
+            .cloned()
+            .collect(),
+    };
+    if named.is_empty() { vec![Arg::literal(".")] } else { named }
+}
+
 /// Flags whose value is a text, however much it looks like a path.
 const TEXT_FLAGS: &[(&str, &[&str])] = &[
     ("column", &["-s", "-o", "--separator"]),
@@ -252,10 +289,32 @@ const TEXT_FLAGS: &[(&str, &[&str])] = &[
 const PATTERN_FLAGS: [&str; 9] =
     ["-e", "-f", "--regexp", "--expression", "--file", "--from-file", "--files", "--type-list", "--filter"];
 
+/// Long flags of searching programs whose value is the next argument. Of others it is not known whether they have one.
+const FLAGS_WITH_VALUE: [&str; 16] = [
+    "--after-context",
+    "--before-context",
+    "--context",
+    "--exclude",
+    "--exclude-dir",
+    "--glob",
+    "--iglob",
+    "--include",
+    "--max-columns",
+    "--max-count",
+    "--max-depth",
+    "--replace",
+    "--sort",
+    "--threads",
+    "--type",
+    "--type-not",
+];
+
 /// Long flags of searching programs that have no value.
-const FLAGS_WITHOUT_VALUE: [&str; 18] = [
+const FLAGS_WITHOUT_VALUE: [&str; 20] = [
     "--ignore-case",
     "--recursive",
+    "--dereference-recursive",
+    "--follow",
     "--line-number",
     "--fixed-strings",
     "--word-regexp",
@@ -302,13 +361,23 @@ pub(super) fn file_arguments<'a>(name: &str, operands: Operands, args: &'a [Arg]
             {
                 continue;
             }
-            let may_be_value = behind.is_some_and(|flag| match flag.strip_prefix("--") {
-                Some(_) => !flag.contains('=') && !FLAGS_WITHOUT_VALUE.contains(&flag),
-                None => flag.chars().last().is_some_and(|letter| value_flags.contains(letter)),
-            });
-            if pattern_is_due && !is_flag(arg) && !may_be_value {
+            // Behind a flag of which that is not known, this is a pattern or the next one is, and the other may be a file.
+            let is_value = match behind {
+                Some(flag) if flag.starts_with("--") => match flag {
+                    _ if flag == "--" || flag.contains('=') || FLAGS_WITHOUT_VALUE.contains(&flag) => {
+                        Some(false)
+                    }
+                    _ if FLAGS_WITH_VALUE.contains(&flag) => Some(true),
+                    _ => None,
+                },
+                Some(flag) => Some(flag.chars().last().is_some_and(|letter| value_flags.contains(letter))),
+                None => Some(false),
+            };
+            if pattern_is_due && !is_flag(arg) && is_value != Some(true) {
                 pattern_is_due = false;
-                continue;
+                if is_value == Some(false) {
+                    continue;
+                }
             }
         }
         files.push(arg);

@@ -18,6 +18,9 @@ impl Place {
         std::fs::create_dir_all(cwd.join("sub")).unwrap();
         std::fs::write(cwd.join("a.txt"), "").unwrap();
         symlink("/etc", cwd.join("out")).unwrap();
+        std::fs::create_dir(cwd.with_file_name("far")).unwrap();
+        std::fs::write(cwd.with_file_name("far").join("key.txt"), "").unwrap();
+        symlink("../far", cwd.join("away")).unwrap();
         let home = cwd.join("home").into_os_string();
         let env =
             [("HOME", home), ("EMPTY", OsString::new()), ("LINE", "a b".into()), ("ETC", "/etc".into())];
@@ -92,7 +95,7 @@ fn what_only_reads_is_known() {
         ("rg TODO", "rg+"),
         ("rg -e /x -e y sub", "rg+"),
         ("find . -name '*.rs' -type f", "find+"),
-        ("find . -exec grep -l x {} +", "find+ grep+"),
+        ("find . -type f -exec grep -l x {} +", "find+ grep+"),
         ("sed -n 1,20p a.txt", "sed+"),
         ("sed 's/a/b/g' a.txt", "sed+"),
         ("sort a.txt | uniq -c | sort -rn", "sort+ uniq+"),
@@ -454,6 +457,80 @@ fn nothing_hides_in_expansions_and_nesting() {
 }
 
 #[test]
+fn builtins_that_run_something_are_seen_through() {
+    check(&[
+        ("mapfile -t lines < a.txt", "mapfile+"),
+        ("mapfile -C 'touch x' -c 1 < a.txt", "mapfile- ?"),
+        ("readarray -tC 'touch x' lines < a.txt", "readarray- ?"),
+        ("mapfile \"$@\" < a.txt", "mapfile- ?"),
+        ("jobs -l", "jobs+"),
+        ("jobs -x touch x", "jobs-"),
+    ]);
+}
+
+#[test]
+fn links_are_followed_behind_patterns() {
+    check(&[
+        ("cat *.txt", "cat+"),
+        ("cat o*", "cat+ !/etc"),
+        ("cat a*", "cat+ !../far"),
+        ("cat */passwd", "cat+ !/etc/passwd"),
+        ("cat a?ay/k*", "cat+ !../far/key.txt"),
+        ("cat < a*/key.txt", "cat+ !../far/key.txt"),
+        ("cat > a*/key.txt", "cat+ > >../far/key.txt"),
+        ("echo /etc/passw*", "echo+ !/etc"),
+        ("echo away/*", "echo+ !../far"),
+        ("echo ~somebody/*", "echo-"),
+        ("echo ~somebody/x", "echo+"),
+        ("echo what? a*b", "echo+"),
+        ("ls .*", "ls+ !../"),
+        ("cat sub/*.txt", "cat+"),
+    ]);
+    let place = Place::new();
+    let many: String = (0..300).map(|number| format!(" sub/{number}")).collect();
+    let analysis = place.analyze(&format!("cat{many} /etc/passwd"));
+    assert!(analysis.is_opaque, "a path that found no room in the list is not forgotten");
+}
+
+#[test]
+fn links_are_followed_where_programs_follow_them() {
+    check(&[
+        ("grep -r x .", "grep+"),
+        ("grep -R x .", "grep+ !../far !/etc"),
+        ("grep -R x", "grep+ !../far !/etc"),
+        ("grep -R x sub", "grep+"),
+        ("grep --dereference-recursive x .", "grep+ !../far !/etc"),
+        ("rg --follow x", "rg+ !../far !/etc"),
+        ("rg -nL x .", "rg+ !../far !/etc"),
+        ("find -L . -name x", "find+ !../far !/etc"),
+        ("find -L -name x", "find+ !../far !/etc"),
+        ("find -L sub -name x", "find+"),
+        ("find . -exec cat {} +", "find+ cat+ !../far !/etc"),
+        ("find . -type f -exec cat {} +", "find+ cat+"),
+        ("find sub -exec cat {} +", "find+ cat+"),
+        ("ls -LR", "ls+ !../far !/etc"),
+        ("ls -R", "ls+"),
+        ("du -aL", "du+ !../far !/etc"),
+        ("tree -l", "tree+ !../far !/etc"),
+        ("diff -r sub .", "diff+ !../far !/etc"),
+        ("jq -n --rawfile x /etc/passwd '$x'", "jq- !/etc/passwd"),
+        ("du --files0-from=a.txt", "du-"),
+    ]);
+}
+
+#[test]
+fn a_flag_that_nobody_knows_hides_no_file() {
+    check(&[
+        ("rg --json x /etc/passwd", "rg+ !/etc/passwd"),
+        ("grep --color x /etc/passwd", "grep+ !/etc/passwd"),
+        ("grep --color -- x /etc/passwd", "grep+ !/etc/passwd"),
+        ("rg --glob '*.rs' x sub", "rg+"),
+        ("rg --type rust /api/v1 sub", "rg+"),
+        ("grep --text x a.txt", "grep+"),
+    ]);
+}
+
+#[test]
 fn variables_that_change_programs_are_distrusted() {
     check(&[
         ("PATH=. ls", "ls-"),
@@ -521,8 +598,8 @@ fn files_are_followed_to_where_they_lead() {
         ("read f; cat $f", "read+ cat-"),
         ("cat ~root/x", "cat-"),
         ("cat ~/x", "cat+"),
-        ("cat /etc/*", "cat+ !/etc"),
-        ("cat out/*", "cat+ !/etc"),
+        ("cat /etc/passw*", "cat+ !/etc"),
+        ("cat away/*", "cat+ !../far"),
         ("cat {/etc/passwd,a.txt}", "cat+ !/etc/passwd"),
         ("grep -f/etc/passwd a.txt", "grep+ !/etc/passwd"),
         ("grep --file=/etc/passwd a.txt", "grep+ !/etc/passwd"),

@@ -453,7 +453,23 @@ impl<'a> Visitor<'a> {
     }
 }
 
+/// Paths listed at most. A line with more of them was not read to its end.
+const PATH_LIMIT: usize = 256;
+
 impl Facts {
+    pub(super) fn note_read(&mut self, path: PathBuf) {
+        self.is_opaque |= !add(&mut self.reads, path);
+    }
+
+    pub(super) fn note_write(&mut self, path: PathBuf) {
+        self.is_opaque |= !add(&mut self.writes, path);
+    }
+
+    /// For people to see: what is missing in this list was noted as a path all the same.
+    pub(super) fn note_possible_path(&mut self, text: &str) {
+        add(&mut self.possible_paths, text.to_owned());
+    }
+
     fn into_analysis(self) -> Analysis {
         let is_doubtful = self.is_opaque || self.is_tainted;
         let mut commands = self.commands;
@@ -471,4 +487,16 @@ impl Facts {
             is_opaque: self.is_opaque,
         }
     }
+}
+
+/// Says whether there was room.
+fn add<T: PartialEq>(list: &mut Vec<T>, item: T) -> bool {
+    if list.contains(&item) {
+        return true;
+    }
+    let has_room = list.len() < PATH_LIMIT;
+    if has_room {
+        list.push(item);
+    }
+    has_room
 }

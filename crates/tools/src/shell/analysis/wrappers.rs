@@ -141,7 +141,14 @@ impl Visitor<'_> {
     /// Notes paths and addresses; says whether the command still only reads, now that they are known.
     fn note_arguments(&mut self, program: &str, operands: Operands, rest: &[Arg], read_only: bool) -> bool {
         if operands == Operands::Texts {
-            return read_only;
+            // A pattern lists names, whoever is told them.
+            let lists = |arg: &&Arg| match arg.glob_at {
+                Some(at) => arg.text[..at].contains('/'),
+                None => !arg.is_known && arg.text.contains('/') && arg.text.contains(['*', '?', '[']),
+            };
+            let known =
+                rest.iter().filter(lists).all(|arg| paths::note_argument(self, arg) == Certainty::Known);
+            return read_only && known;
         }
         // In a directory that is not known, every name and even none leads to places that are not.
         let mut certainty = if self.places.is_empty() { Certainty::Unknown } else { Certainty::Known };
@@ -162,11 +169,20 @@ impl Visitor<'_> {
                 certainty = Certainty::Unknown;
             }
         }
+        if read_only && programs::follows_links(program, rest) && !self.knows_trees(program, rest) {
+            certainty = Certainty::Unknown;
+        }
         let read_only = read_only && certainty == Certainty::Known;
         if !read_only {
             rest.iter().for_each(|arg| self.note_urls(&arg.text));
         }
         read_only
+    }
+
+    /// Notes where the links lead that a program goes through; says whether all of them could be found.
+    fn knows_trees(&mut self, program: &str, rest: &[Arg]) -> bool {
+        let trees = programs::trees(program, rest);
+        trees.iter().all(|tree| paths::note_tree(self, tree) == Certainty::Known)
     }
 
     fn note_urls(&mut self, text: &str) {
@@ -398,7 +414,14 @@ impl Visitor<'_> {
             }
         }
         self.note_ordinary("find", &own, programs::is_read_only("find", &own));
+        let before = self.facts.commands.len();
         commands.iter().for_each(|command| self.run(command));
+        // What it runs is given the names of links too, and reads what they lead to.
+        let reads = self.facts.commands[before..].iter().all(|command| command.read_only);
+        let only_files = own.windows(2).any(|pair| pair[0].text == "-type" && pair[1].text == "f");
+        if !commands.is_empty() && reads && !only_files {
+            self.facts.is_opaque |= !self.knows_trees("find", &own);
+        }
     }
 
     fn run_fd(&mut self, program: &str, rest: &[Arg]) {
@@ -436,6 +459,9 @@ impl Visitor<'_> {
         let operands = || rest.iter().filter(|arg| !arg.text.starts_with('-') || !arg.is_known);
         match program {
             "read" | "mapfile" | "readarray" | "getopts" => {
+                // `mapfile -C` runs what it is given.
+                let runs = |arg: &Arg| !arg.is_known || arg.text.starts_with('-') && arg.text.contains('C');
+                self.facts.is_opaque |= matches!(program, "mapfile" | "readarray") && rest.iter().any(runs);
                 for arg in operands() {
                     self.assign_unknown(arg);
                 }
