@@ -124,6 +124,13 @@ fn is_set_by_the_shell(name: &str) -> bool {
     NAMES.contains(&name) || name.starts_with("BASH") || name.starts_with("COMP_") || name == "SHELLOPTS"
 }
 
+/// Whether setting a variable can put another program in the place of any command, whichever that is.
+pub(super) fn replaces_programs(name: &str) -> bool {
+    const NAMES: [&str; 5] = ["PATH", "ENV", "PROMPT_COMMAND", "PS4", "SHELLOPTS"];
+    const STARTS: [&str; 3] = ["LD_", "DYLD_", "BASH"];
+    NAMES.contains(&name) || STARTS.iter().any(|start| name.starts_with(start))
+}
+
 /// Whether setting a variable can change what programs do or which of them run.
 pub(super) fn is_dangerous(name: &str) -> bool {
     const NAMES: [&str; 34] = [

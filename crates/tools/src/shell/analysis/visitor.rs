@@ -47,6 +47,10 @@ pub(super) struct Facts {
     pub(super) is_opaque: bool,
     /// Something makes every command doubtful.
     pub(super) is_tainted: bool,
+    /// A text would run something if it were evaluated.
+    pub(super) has_hidden_commands: bool,
+    /// Something is evaluated that is not known.
+    pub(super) evaluates_anything: bool,
     /// The commands do more than their names say: they come with variables, functions or substitutions.
     pub(super) is_elaborate: bool,
 }
@@ -97,6 +101,15 @@ impl<'a> Visitor<'a> {
     pub(super) fn visit_substitution(&mut self, script: &str) {
         self.facts.is_elaborate = true;
         self.aside(|visitor| visitor.visit_script(script));
+    }
+
+    /// A variable is set, to whatever.
+    pub(super) fn note_variable(&mut self, name: &str) {
+        self.facts.is_tainted |= variables::is_dangerous(name);
+        if variables::replaces_programs(name) {
+            // Whoever allows the commands behind it has not allowed what they become.
+            self.note_command(format!("{name}="), false);
+        }
     }
 
     pub(super) fn note_command(&mut self, identifier: impl Into<String>, read_only: bool) {
@@ -182,7 +195,7 @@ impl<'a> Visitor<'a> {
                 }
             }
             CompoundCommand::ForClause(clause) => {
-                self.facts.is_tainted |= variables::is_dangerous(&clause.variable_name);
+                self.note_variable(&clause.variable_name);
                 match &clause.values {
                     Some(words) => {
                         for word in words {
@@ -302,9 +315,7 @@ impl<'a> Visitor<'a> {
                 name
             }
         };
-        if variables::is_dangerous(name) {
-            self.facts.is_tainted = true;
-        }
+        self.note_variable(name);
         let words: Vec<&str> = match &assignment.value {
             AssignmentValue::Scalar(word) => vec![&word.value],
             AssignmentValue::Array(elements) => elements
@@ -354,7 +365,9 @@ impl<'a> Visitor<'a> {
     /// An operand of `[[ ]]` can be a path, and for some operators it is an expression.
     fn operand(&mut self, word: &str, is_evaluated: bool) {
         for arg in self.expand(word, Splitting::None) {
-            self.facts.is_tainted |= arg.hides_substitution() || is_evaluated && !arg.is_known;
+            self.facts.is_tainted |= arg.hides_substitution();
+            self.facts.is_opaque |= arg.hides_substitution() && is_evaluated;
+            self.facts.evaluates_anything |= is_evaluated && !arg.is_known;
             paths::note_argument(self, &arg);
         }
     }
@@ -471,20 +484,22 @@ impl Facts {
     }
 
     fn into_analysis(self) -> Analysis {
-        let is_doubtful = self.is_opaque || self.is_tainted;
+        // What is hidden in one place may be evaluated in the other.
+        let is_opaque = self.is_opaque || self.has_hidden_commands && self.evaluates_anything;
+        let is_doubtful = is_opaque || self.is_tainted || self.evaluates_anything;
         let mut commands = self.commands;
         for command in &mut commands {
             command.read_only &= !is_doubtful;
         }
         Analysis {
-            can_offer_session_approval: !self.is_opaque && !self.is_elaborate && !commands.is_empty(),
+            can_offer_session_approval: !is_opaque && !self.is_elaborate && !commands.is_empty(),
             commands,
             possible_paths: self.possible_paths,
             possible_urls: self.possible_urls,
             reads: self.reads,
             writes: self.writes,
             has_write_redirection: self.has_write_redirection,
-            is_opaque: self.is_opaque,
+            is_opaque,
         }
     }
 }

@@ -9,7 +9,7 @@ use brush_parser::word::{
 };
 
 use super::ansi;
-use super::variables::{self, Values};
+use super::variables::Values;
 use super::visitor::Visitor;
 
 /// Arguments that one word is followed into.
@@ -91,6 +91,7 @@ impl Visitor<'_> {
                 return vec![Arg::unknown(word)];
             }
         }
+        self.facts.has_hidden_commands |= args.iter().any(Arg::hides_substitution);
         args
     }
 
@@ -143,18 +144,18 @@ impl Visitor<'_> {
                 }) if !matches!(special, SpecialParameter::AllPositionalParameters { .. }) => {}
                 WordPiece::ParameterExpansion(ParameterExpr::ParameterLength { .. }) => {}
                 // What comes of anything else is not known, and would be evaluated.
-                _ => self.facts.is_tainted = true,
+                _ => self.facts.evaluates_anything = true,
             }
         }
         for name in names {
             match self.variables.values(name) {
-                Values::Unknown => self.facts.is_tainted = true,
+                Values::Unknown => self.facts.evaluates_anything = true,
                 Values::Known(values) => {
-                    self.facts.is_tainted |= values.iter().any(|value| hides_substitution(value));
+                    self.facts.is_opaque |= values.iter().any(|value| hides_substitution(value));
                 }
             }
             if assigns {
-                self.facts.is_tainted |= variables::is_dangerous(name);
+                self.note_variable(name);
                 // Some number.
                 self.variables.assign(name, Values::Known(BTreeSet::from(["0".to_owned()])));
             }
@@ -295,7 +296,7 @@ impl Visitor<'_> {
             length.iter().for_each(|length| self.visit_arithmetic(&length.value));
         }
         // `${!name}` reads a variable whose name, with an index that is calculated, is the value of another.
-        self.facts.is_tainted |= is_indirect(expression);
+        self.facts.evaluates_anything |= is_indirect(expression);
         for text in texts.into_iter().flatten() {
             // Visited under either reading of its quotes: what runs in one of them is then known.
             self.expand(text, Splitting::None);

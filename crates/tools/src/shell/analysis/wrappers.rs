@@ -2,7 +2,7 @@
 
 use super::paths::{self, Certainty};
 use super::programs::{self, Operands};
-use super::variables::{self, Values};
+use super::variables::Values;
 use super::visitor::Visitor;
 use super::words::Arg;
 use super::{git, shorten};
@@ -222,7 +222,7 @@ impl Visitor<'_> {
                 at += if takes_value { 2 } else { 1 };
             } else if wrapper.takes_variables && text.contains('=') {
                 let name = text.split('=').next().unwrap_or_default();
-                self.facts.is_tainted |= variables::is_dangerous(name);
+                self.note_variable(name);
                 self.facts.is_elaborate = true;
                 at += 1;
             } else if operands > 0 {
@@ -455,7 +455,10 @@ impl Visitor<'_> {
     /// Builtins that set variables or evaluate their arguments.
     fn run_builtin(&mut self, program: &str, rest: &[Arg]) {
         // An index of an array is evaluated, and what stands in it run.
-        self.facts.is_tainted |= rest.iter().any(Arg::hides_substitution);
+        let hides = rest.iter().any(Arg::hides_substitution);
+        let names_variable = rest.iter().any(|arg| matches!(arg.text.as_bytes(), [b'-', b'v' | b'R', ..]));
+        self.facts.is_tainted |= hides;
+        self.facts.is_opaque |= hides && (names_variable || !matches!(program, "printf" | "test" | "["));
         let operands = || rest.iter().filter(|arg| !arg.text.starts_with('-') || !arg.is_known);
         match program {
             "read" | "mapfile" | "readarray" | "getopts" => {
@@ -479,7 +482,7 @@ impl Visitor<'_> {
                 for arg in operands() {
                     match arg.exact() {
                         Some(expression) => self.visit_arithmetic(expression),
-                        None => self.facts.is_tainted = true,
+                        None => self.facts.evaluates_anything = true,
                     }
                 }
             }
@@ -491,7 +494,7 @@ impl Visitor<'_> {
             "declare" | "typeset" | "local" | "export" | "readonly" => {
                 // With `-i` values are calculated, with `-n` they are names.
                 let attributes = rest.iter().filter(|arg| arg.text.starts_with('-'));
-                self.facts.is_tainted |= attributes.clone().any(|arg| arg.text.contains(['i', 'n']));
+                self.facts.evaluates_anything |= attributes.clone().any(|arg| arg.text.contains(['i', 'n']));
                 // Assignments proper were seen by the parser; `"$name=value"` was not.
                 for arg in operands() {
                     match arg.exact().and_then(|text| text.split_once('=')) {
@@ -502,8 +505,7 @@ impl Visitor<'_> {
                 }
             }
             "test" | "[" => {
-                let names_variable = rest.iter().any(|arg| matches!(arg.exact(), Some("-v" | "-R")));
-                self.facts.is_tainted |= names_variable && rest.iter().any(|arg| !arg.is_known);
+                self.facts.evaluates_anything |= names_variable && rest.iter().any(|arg| !arg.is_known);
             }
             _ => {}
         }
@@ -519,12 +521,12 @@ impl Visitor<'_> {
         match arg.exact() {
             Some(name) => {
                 let name = name.split('[').next().unwrap_or_default();
-                self.facts.is_tainted |= variables::is_dangerous(name);
+                self.note_variable(name);
                 self.variables.assign(name, Values::Unknown);
             }
             None => {
                 // It may be any name, and an index that is calculated.
-                self.facts.is_tainted = true;
+                self.facts.evaluates_anything = true;
                 self.variables.lose_track();
             }
         }
