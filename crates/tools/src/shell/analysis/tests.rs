@@ -432,6 +432,8 @@ fn nothing_hides_in_expansions_and_nesting() {
         ("read 'a[$(rm x)]'", "read- ?"),
         ("x='a[$(rm x)]'; ((x))", "?"),
         ("x=$(echo 'a[$(rm x)]'); ((x))", "echo- ?"),
+        ("x=a; x=\"$x b\"; echo \"$x\"", "echo+"),
+        ("x=a; x=\"$x b\"; cat $x", "cat-"),
         ("x=$(wc -l < a.txt); ((x > 3)) && ls", "wc- ls-"),
         ("echo 'see $(pwd)'", "echo+"),
         ("let 'a[$(rm x)]=1'", "rm- let- ?"),
@@ -494,6 +496,7 @@ fn variables_that_change_programs_are_distrusted() {
         ("PYTHONSTARTUP=x ls", "ls-"),
         ("GIT_EXTERNAL_DIFF=evil git diff", "git diff-"),
         ("FOO=1 ls", "ls+"),
+        ("PATH=bin:$PATH ls", "PATH=- ls-"),
     ]);
 }
 

@@ -23,11 +23,20 @@ pub(super) struct Variables<'a> {
     /// Something ran that can set any of them.
     anything_goes: bool,
     changed: bool,
+    /// A variable that gets yet another value can hold anything.
+    is_widening: bool,
 }
 
 impl<'a> Variables<'a> {
     pub(super) fn new(env: &'a BTreeMap<OsString, OsString>) -> Self {
-        Self { env, assigned: BTreeMap::new(), certain: HashSet::new(), anything_goes: false, changed: false }
+        Self {
+            env,
+            assigned: BTreeMap::new(),
+            certain: HashSet::new(),
+            anything_goes: false,
+            changed: false,
+            is_widening: false,
+        }
     }
 
     /// Begins another reading of the same text; says whether the one before learned anything.
@@ -48,11 +57,18 @@ impl<'a> Variables<'a> {
             Values::Known(values) if values.len() > VALUE_LIMIT => Values::Unknown,
             other => other,
         };
+        let is_news = self.assigned.get(name) != Some(&merged);
+        let merged = if is_news && self.is_widening { Values::Unknown } else { merged };
         if self.assigned.get(name) != Some(&merged) {
             self.assigned.insert(name.to_owned(), merged);
             self.changed = true;
         }
         self.certain.insert(name.to_owned());
+    }
+
+    /// Gives up on variables that hold more with every reading, as in `x="$x y"`.
+    pub(super) fn widen(&mut self) {
+        self.is_widening = true;
     }
 
     /// From here on every variable can hold anything.

@@ -17,7 +17,10 @@ use super::words::{Arg, Splitting, hides_substitution};
 use super::{Analysis, Scope, parse, paths};
 
 /// Readings of a text until nothing new is learned of its variables.
-const READING_LIMIT: usize = 5;
+const READING_LIMIT: usize = 8;
+
+/// From this reading on, variables that hold ever more are given up.
+const WIDENING: usize = 3;
 
 /// Scripts inside of scripts that are read, over all levels.
 const SCRIPT_LIMIT: usize = 500;
@@ -75,6 +78,9 @@ impl<'a> Visitor<'a> {
             let learned = visitor.variables.begin() || known != (visitor.functions.len(), visitor.wanders);
             if !learned {
                 break;
+            }
+            if reading == WIDENING {
+                visitor.variables.widen();
             }
             if reading == READING_LIMIT {
                 visitor.facts.is_opaque = true;
