@@ -81,6 +81,8 @@ events! {
     CommandExecute(CommandExecute) = "command.execute" ephemeral;
     CommandsChanged(CommandsChanged) = "commands.changed" ephemeral;
     ModeChanged(ModeChanged) = "session.mode_changed" logged;
+    PermissionsChanged(PermissionsChanged) = "session.permissions_changed" logged;
+    RunAssigned(RunAssigned) = "hangar.run_assigned" logged;
     ModeNoticeDelivered(ModeNoticeDelivered) = "session.mode_notice_delivered" logged;
     TaskComplete(TaskComplete) = "session.task_complete" logged;
     AutopilotStopped(AutopilotStopped) = "session.autopilot_stopped" ephemeral;

@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use futures_util::future::BoxFuture;
 use hangar_protocol::data::ElicitationAction;
-use hangar_protocol::{Event, EventId};
+use hangar_protocol::{Body, Event, EventId};
 use serde::Serialize;
 use tokio::sync::mpsc;
 use tokio::task::AbortHandle;
@@ -145,6 +145,8 @@ pub struct Order {
     pub system: Option<String>,
     /// For a session that has been going on before.
     pub resume: Option<Resume>,
+    /// What is on record right behind its beginning.
+    pub opening: Vec<Body>,
     pub limits: Limits,
     pub add_dirs: Vec<PathBuf>,
     /// Arguments for this agent alone, behind all others.
@@ -177,6 +179,7 @@ impl Order {
             mcp_config: None,
             system: None,
             resume: None,
+            opening: Vec::new(),
             limits: Limits::default(),
             add_dirs: Vec::new(),
             extra: Vec::new(),

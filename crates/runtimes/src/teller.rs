@@ -86,6 +86,9 @@ impl Teller {
             .into(),
         };
         self.tell(None, body).await;
+        for body in &order.opening {
+            self.tell(None, body.clone()).await;
+        }
     }
 
     /// Puts on record what the agent calls the session, as soon as that is known: without it nobody could go on with the

@@ -337,6 +337,42 @@ pub struct ModeChanged {
     pub new_mode: Mode,
 }
 
+/// Who decides about calls that no rule decides about.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum PermissionMode {
+    /// A person is asked.
+    Manual,
+    /// A person is asked, with the opinion of a model.
+    Assisted,
+    /// They are allowed.
+    AllowAll,
+}
+
+#[derive(Debug, Clone, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct PermissionsChanged {
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub previous_mode: Option<PermissionMode>,
+    pub mode: PermissionMode,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub assisted_approval_model: Option<String>,
+}
+
+/// The session works for a run of a job.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct RunAssigned {
+    pub run: String,
+    /// The name of the job, or of the task if only that was started.
+    pub job: String,
+    /// The place of the task in the job.
+    pub work_id: u32,
+    pub task: String,
+    /// Whether it decides about the work; a session that does both is driving too.
+    pub driving: bool,
+}
+
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct ModeNoticeDelivered {
     pub mode: Mode,
