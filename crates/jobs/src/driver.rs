@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::Arc;
 use std::time::Duration;
 
-use hangar_protocol::Event;
+use hangar_protocol::{Body, Event};
 use hangar_runtimes::runtime::{Live, Order, Runtime};
 use jiff::Timestamp;
 use tokio::sync::mpsc;
@@ -332,8 +332,12 @@ impl Running {
             Effect::Open { task, driving, model, runtime, directory } => {
                 let session = SessionId(uuid::Uuid::new_v4().to_string());
                 let workshop = Arc::clone(&self.workshop);
+                let mut order = Order::new(session.0.clone(), directory);
+                order.model = Some(model.clone()).filter(|model| !model.is_empty());
+                // The session says itself whom it works for, so nobody has to look through runs for it.
+                order.opening.extend(self.state.assignment(task, driving).map(Body::from));
                 self.effects.spawn(async move {
-                    let opened = open(&workshop, runtime.as_deref(), &session, &model, directory).await;
+                    let opened = open(&workshop, runtime.as_deref(), order).await;
                     let live = match opened {
                         Ok(live) => live,
                         Err(error) => return Fact::SessionRefused { task, error }.into(),
@@ -402,19 +406,11 @@ async fn limit(left: Option<Duration>) {
     }
 }
 
-async fn open(
-    workshop: &Workshop,
-    runtime: Option<&str>,
-    session: &SessionId,
-    model: &str,
-    directory: std::path::PathBuf,
-) -> Result<Live, CrashError> {
+async fn open(workshop: &Workshop, runtime: Option<&str>, mut order: Order) -> Result<Live, CrashError> {
     let Some(runtime) = workshop.runtime(runtime) else {
         let name = runtime.unwrap_or("the default");
         return Err(CrashError::new("agent_not_found", format!("there is no agent \"{name}\"")));
     };
-    let mut order = Order::new(session.0.clone(), directory);
-    order.model = (!model.is_empty()).then(|| model.to_owned());
     if runtime.card().capabilities.mcp_config {
         order.mcp_config.clone_from(&workshop.job_tools);
     }

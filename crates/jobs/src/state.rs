@@ -5,6 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::path::PathBuf;
 use std::time::Duration;
 
+use hangar_protocol::data::RunAssigned;
 use jiff::Timestamp;
 use serde::Serialize;
 
@@ -169,6 +170,18 @@ impl State {
 
     pub fn is_running(&self, task: TaskId) -> bool {
         self.tasks.get(&task).is_some_and(|task| task.end().is_none())
+    }
+
+    /// What a session that works on a task works for.
+    pub fn assignment(&self, task: TaskId, driving: bool) -> Option<RunAssigned> {
+        let task = self.tasks.get(&task)?;
+        Some(RunAssigned {
+            run: self.run.0.clone(),
+            job: self.order.subject.name().to_owned(),
+            work_id: task.work().0,
+            task: task.name().to_owned(),
+            driving,
+        })
     }
 
     /// How long it may still work, if that is limited.
