@@ -28,6 +28,8 @@ use crate::record::{Fact, Record, RunEnd, RunId, Subject};
 pub const MAX_RECORD_BYTES: usize = 32 << 20;
 /// How much a run may write down about itself.
 const MAX_LOG_BYTES: u64 = 512 << 20;
+/// How much is read on at once, and the record that goes beyond it.
+const BATCH_BYTES: u64 = 256 << 10;
 /// How much of the end of a log is read to find its last record.
 const TAIL_BYTES: u64 = 64 << 10;
 /// Longest name of a run.
@@ -49,12 +51,28 @@ pub enum StoreError {
     NotFound(RunId),
     #[error("run {0} is being carried out by another process")]
     Busy(RunId),
-    #[error("line {line} of the log of run {run} is no record: {why}")]
-    Corrupt { run: RunId, line: usize, why: String },
+    #[error("{place} of the log of run {run} is no record: {why}")]
+    Corrupt { run: RunId, place: Place, why: String },
     #[error("the log of run {0} has grown to its limit")]
     Full(RunId),
     #[error("{doing} {}", path.display())]
     Io { doing: &'static str, path: PathBuf, source: io::Error },
+}
+
+/// Where a log is broken.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Place {
+    Line(usize),
+    Byte(u64),
+}
+
+impl std::fmt::Display for Place {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            Place::Line(line) => write!(f, "line {line}"),
+            Place::Byte(byte) => write!(f, "the line at byte {byte}"),
+        }
+    }
 }
 
 fn io_error<'a>(doing: &'static str, path: &'a Path) -> impl FnOnce(io::Error) -> StoreError + 'a {
@@ -241,15 +259,47 @@ impl RunStore for FileStore {
     }
 
     fn list(&self, most: usize) -> Result<Vec<RunSummary>, StoreError> {
+        self.page(None, most)
+    }
+}
+
+impl FileStore {
+    /// The newest runs before one of them. Only those that are given are read.
+    pub fn page(&self, before: Option<&str>, most: usize) -> Result<Vec<RunSummary>, StoreError> {
         let entries = match fs::read_dir(&self.root) {
             Ok(entries) => entries,
             Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Vec::new()),
             Err(error) => return Err(io_error("listing", &self.root)(error)),
         };
+        let names = entries.flatten().filter_map(|entry| entry.file_name().into_string().ok());
         let mut runs: Vec<RunId> =
-            entries.flatten().filter_map(|entry| entry.file_name().into_string().ok()).map(RunId).collect();
+            names.filter(|name| before.is_none_or(|before| name.as_str() < before)).map(RunId).collect();
         runs.sort_unstable_by(|a, b| b.cmp(a));
         Ok(runs.into_iter().filter_map(|run| self.summary(run)).take(most).collect())
+    }
+
+    /// Some of the records behind a place in a log, and the place behind them. None if there is nothing new.
+    pub fn read_on(&self, run: &RunId, from: u64) -> Result<(Vec<Record>, u64), StoreError> {
+        let path = self.dir(run)?.join(RECORDS);
+        let mut file = open_records(&path, run)?;
+        file.seek(SeekFrom::Start(from)).map_err(io_error("reading", &path))?;
+        let mut reader = BufReader::new(file.take(MAX_LOG_BYTES.saturating_sub(from)));
+        let (mut records, mut at, mut line) = (Vec::new(), from, Vec::new());
+        while at - from < BATCH_BYTES {
+            line.clear();
+            let read = reader.read_until(b'\n', &mut line).map_err(io_error("reading", &path))?;
+            if !line.ends_with(b"\n") {
+                break;
+            }
+            let record = serde_json::from_slice(&line).map_err(|error| StoreError::Corrupt {
+                run: run.clone(),
+                place: Place::Byte(at),
+                why: error.to_string(),
+            })?;
+            records.push(record);
+            at += read as u64;
+        }
+        Ok((records, at))
     }
 }
 
@@ -324,13 +374,7 @@ fn is_milestone(fact: &Fact) -> bool {
 
 /// The records of a log, and how long the part of it is that holds them.
 fn read_records(path: &Path, run: &RunId) -> Result<(Vec<Record>, u64), StoreError> {
-    let file = match File::open(path) {
-        Ok(file) => file,
-        Err(error) if error.kind() == io::ErrorKind::NotFound => {
-            return Err(StoreError::NotFound(run.clone()));
-        }
-        Err(error) => return Err(io_error("opening", path)(error)),
-    };
+    let file = open_records(path, run)?;
     let mut reader = BufReader::new(file.take(MAX_LOG_BYTES));
     let (mut records, mut length, mut line) = (Vec::new(), 0, Vec::new());
     loop {
@@ -341,12 +385,19 @@ fn read_records(path: &Path, run: &RunId) -> Result<(Vec<Record>, u64), StoreErr
         }
         let record = serde_json::from_slice(&line).map_err(|error| StoreError::Corrupt {
             run: run.clone(),
-            line: records.len() + 1,
+            place: Place::Line(records.len() + 1),
             why: error.to_string(),
         })?;
         records.push(record);
         length += read as u64;
     }
+}
+
+fn open_records(path: &Path, run: &RunId) -> Result<File, StoreError> {
+    File::open(path).map_err(|error| match error.kind() {
+        io::ErrorKind::NotFound => StoreError::NotFound(run.clone()),
+        _ => io_error("opening", path)(error),
+    })
 }
 
 fn last_line(file: &mut File) -> Option<Vec<u8>> {
