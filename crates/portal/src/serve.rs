@@ -7,10 +7,15 @@ use std::task::{Context, Poll};
 use std::time::Duration;
 
 use axum::Router;
+use axum::body::Body;
+use axum::extract::Request;
+use axum::middleware::{self, Next};
+use futures_util::StreamExt;
+use futures_util::stream::unfold;
 use hyper_util::rt::{TokioIo, TokioTimer};
 use hyper_util::service::TowerToHyperService;
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
-use tokio::net::{TcpListener, TcpStream};
+use tokio::net::TcpListener;
 use tokio::sync::Semaphore;
 use tokio::time::{Instant, Sleep};
 use tokio_util::sync::CancellationToken;
@@ -20,6 +25,8 @@ use tokio_util::task::TaskTracker;
 const MOST_CONNECTIONS: usize = 2048;
 /// How long the head of a request may take.
 const HEAD_TIME: Duration = Duration::from_secs(15);
+/// How long a body may take to go on.
+pub(crate) const BODY_TIME: Duration = Duration::from_secs(30);
 /// How large the head of a request may be, and how many headers it may have.
 const HEAD_BYTES: usize = 64 << 10;
 const HEADERS: usize = 100;
@@ -33,6 +40,7 @@ const BREATH: Duration = Duration::from_millis(100);
 /// Serves until told to stop, then lets requests that are under way come to their end.
 pub async fn serve(listener: TcpListener, router: Router, stopping: CancellationToken) {
     hangar_process::allow_many_files();
+    let router = patient(router);
     let room = Arc::new(Semaphore::new(MOST_CONNECTIONS));
     let connections = TaskTracker::new();
     loop {
@@ -61,7 +69,38 @@ pub async fn serve(listener: TcpListener, router: Router, stopping: Cancellation
     let _ = tokio::time::timeout(DRAIN, connections.wait()).await;
 }
 
-async fn connection(stream: TcpStream, router: Router, stopping: CancellationToken) {
+/// A body that stopped coming.
+#[derive(Debug, thiserror::Error)]
+#[error("nothing more of the body came for {} s", BODY_TIME.as_secs())]
+pub(crate) struct Stalled;
+
+impl Stalled {
+    /// Whether a body could not be read for this reason.
+    pub(crate) fn caused(error: &(dyn std::error::Error + 'static)) -> bool {
+        std::iter::successors(Some(error), |error| error.source()).any(|error| error.is::<Stalled>())
+    }
+}
+
+/// Gives bodies up that do not go on.
+fn patient(router: Router) -> Router {
+    router.layer(middleware::from_fn(|request: Request, next: Next| {
+        next.run(request.map(|body| {
+            let pieces = unfold(Some(body.into_data_stream()), |pieces| async {
+                let mut pieces = pieces?;
+                Some(match tokio::time::timeout(BODY_TIME, pieces.next()).await {
+                    Ok(piece) => (piece?.map_err(axum::BoxError::from), Some(pieces)),
+                    Err(_) => (Err(Stalled.into()), None),
+                })
+            });
+            Body::from_stream(pieces)
+        }))
+    }))
+}
+
+async fn connection<S>(stream: S, router: Router, stopping: CancellationToken)
+where
+    S: AsyncRead + AsyncWrite + Send + Unpin + 'static,
+{
     let service = TowerToHyperService::new(router);
     let served = hyper::server::conn::http1::Builder::new()
         .timer(TokioTimer::new())
@@ -148,5 +187,113 @@ impl<S: AsyncWrite + Unpin> AsyncWrite for Patient<S> {
 
     fn poll_shutdown(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
         Pin::new(&mut self.stream).poll_shutdown(context)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use axum::routing::{get, post};
+    use bytes::Bytes;
+    use tokio::io::{AsyncReadExt, AsyncWriteExt, DuplexStream};
+    use tokio::task::JoinHandle;
+
+    use super::*;
+
+    /// What fits into the connection while the other side does nothing.
+    const PIPE: usize = 1024;
+    const LARGE: usize = 64 * PIPE;
+    /// Longer than anything here may take. The clock is the test's.
+    const HOUR: Duration = Duration::from_secs(3600);
+
+    struct Client {
+        stream: DuplexStream,
+        served: JoinHandle<()>,
+        began: Instant,
+    }
+
+    fn client() -> Client {
+        let length = |body: Bytes| async move { body.len().to_string() };
+        let router = Router::new().route("/", get(|| async { "x".repeat(LARGE) })).route("/length", post(length));
+        let (stream, server) = tokio::io::duplex(PIPE);
+        let served = tokio::spawn(connection(server, patient(router), CancellationToken::new()));
+        Client { stream, served, began: Instant::now() }
+    }
+
+    impl Client {
+        async fn say(&mut self, text: &str) {
+            self.stream.write_all(text.as_bytes()).await.unwrap();
+        }
+
+        /// All that is answered until the connection ends, and how long that took.
+        async fn hear(&mut self) -> (String, Duration) {
+            let mut text = String::new();
+            let end = self.stream.read_to_string(&mut text);
+            tokio::time::timeout(HOUR, end).await.expect("it ends").unwrap();
+            (text, self.began.elapsed())
+        }
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn who_does_not_end_a_head_is_given_up() {
+        for begun in ["", "GET / HTTP/1.1\r\nhost: x\r\n"] {
+            let mut client = client();
+            client.say(begun).await;
+            let (_, took) = client.hear().await;
+            assert!(took >= HEAD_TIME && took < HEAD_TIME + WRITE_TIME, "{begun:?}: {took:?}");
+        }
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_connection_that_is_kept_for_later_is_not_kept_for_long() {
+        let mut client = client();
+        client.say("POST /length HTTP/1.1\r\nhost: x\r\ncontent-length: 2\r\n\r\nhi").await;
+        let (text, took) = client.hear().await;
+        assert!(text.ends_with("\r\n\r\n2"), "{text}");
+        assert!(took >= HEAD_TIME && took < HEAD_TIME + WRITE_TIME, "{took:?}");
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn who_stops_in_the_middle_of_a_body_is_given_up() {
+        let mut client = client();
+        client.say("POST /length HTTP/1.1\r\nhost: x\r\ncontent-length: 9\r\n\r\nhal").await;
+        let (text, took) = client.hear().await;
+        assert!(text.starts_with("HTTP/1.1 4"), "{text}");
+        assert!(took >= BODY_TIME && took < BODY_TIME + HEAD_TIME, "{took:?}");
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn who_sends_a_body_slowly_is_heard_out() {
+        let mut client = client();
+        client.say("POST /length HTTP/1.1\r\nhost: x\r\nconnection: close\r\ncontent-length: 9\r\n\r\n").await;
+        for piece in ["hal", "f a", " da"] {
+            tokio::time::sleep(BODY_TIME - Duration::from_secs(1)).await;
+            client.say(piece).await;
+        }
+        let (text, _) = client.hear().await;
+        assert!(text.ends_with("\r\n\r\n9"), "{text}");
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn who_takes_nothing_of_an_answer_is_given_up() {
+        let mut client = client();
+        client.say("GET / HTTP/1.1\r\nhost: x\r\n\r\n").await;
+        tokio::time::timeout(HOUR, &mut client.served).await.expect("it ends").unwrap();
+        assert_eq!(client.began.elapsed(), WRITE_TIME);
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn who_takes_an_answer_slowly_gets_all_of_it() {
+        let mut client = client();
+        client.say("GET / HTTP/1.1\r\nhost: x\r\nconnection: close\r\n\r\n").await;
+        let mut taken = Vec::new();
+        let mut piece = [0; PIPE];
+        loop {
+            tokio::time::sleep(WRITE_TIME - Duration::from_secs(1)).await;
+            match client.stream.read(&mut piece).await.unwrap() {
+                0 => break,
+                length => taken.extend_from_slice(&piece[..length]),
+            }
+        }
+        assert!(taken.ends_with(&[b'x'; LARGE]), "{}", taken.len());
     }
 }

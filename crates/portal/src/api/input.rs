@@ -8,6 +8,7 @@ use serde::de::DeserializeOwned;
 
 use super::App;
 use crate::problem::Problem;
+use crate::serve::Stalled;
 use crate::trouble::Trouble;
 
 /// The body, as JSON. Members that do not exist are named.
@@ -34,6 +35,9 @@ impl<T: DeserializeOwned> FromRequest<App> for Json<T> {
             if rejection.status() == StatusCode::PAYLOAD_TOO_LARGE {
                 let detail = format!("the body is larger than {} MB", super::MAX_BODY >> 20);
                 return Problem::new(StatusCode::PAYLOAD_TOO_LARGE, "too_large", detail);
+            }
+            if Stalled::caused(&rejection) {
+                return Problem::new(StatusCode::REQUEST_TIMEOUT, "too_slow", Stalled.to_string());
             }
             Problem::invalid("the body could not be read")
         })?;

@@ -15,6 +15,7 @@ use serde_json::json;
 use super::Classic;
 use super::answer::{Answer, Refusal};
 use super::live::{self, Item, Log, Reader};
+use crate::serve::Stalled;
 
 /// How long a body may be: a prompt, or a path.
 const MOST_BODY: usize = 4 << 20;
@@ -44,9 +45,12 @@ pub(crate) struct Text(Body);
 
 impl Text {
     pub(crate) async fn read(self) -> Result<String, Answer> {
-        let bytes = to_bytes(self.0, MOST_BODY).await.map_err(|_| {
-            let error = format!("the body could not be read, or has more than {MOST_BODY} bytes");
-            Answer::Unreadable(StatusCode::PAYLOAD_TOO_LARGE, error)
+        let bytes = to_bytes(self.0, MOST_BODY).await.map_err(|error| match Stalled::caused(&error) {
+            true => Answer::Unreadable(StatusCode::REQUEST_TIMEOUT, Stalled.to_string()),
+            false => {
+                let error = format!("the body could not be read, or has more than {MOST_BODY} bytes");
+                Answer::Unreadable(StatusCode::PAYLOAD_TOO_LARGE, error)
+            }
         })?;
         String::from_utf8(bytes.into())
             .map_err(|_| Answer::Unreadable(StatusCode::BAD_REQUEST, "the body is not UTF-8".to_owned()))
