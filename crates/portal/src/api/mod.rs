@@ -74,6 +74,8 @@ pub fn router(app: App) -> Router {
         .fold(Router::new(), |router, endpoint| router.route(endpoint.path, endpoint.route));
     Router::new()
         .merge(api)
+        .route("/api/v1", routing::any(nothing_here))
+        .route("/api/v1/", routing::any(nothing_here))
         .route("/api/v1/{*rest}", routing::any(nothing_here))
         .merge(seed::routes(Arc::clone(&app.classic)))
         .fallback(routing::get(assets::serve))
@@ -123,6 +125,8 @@ struct Endpoint {
     query: Option<SchemaOf>,
     body: Option<SchemaOf>,
     answer: Answered,
+    /// Whether it is there for those who have not shown the token.
+    open: bool,
 }
 
 /// What a route answers when all is well.
@@ -140,7 +144,7 @@ impl Endpoint {
         summary: &'static str,
         route: MethodRouter<App>,
     ) -> Self {
-        Self { method, path, summary, route, query: None, body: None, answer: Answered::Empty(204) }
+        Self { method, path, summary, route, query: None, body: None, answer: Answered::Empty(204), open: false }
     }
 
     fn query<T: schemars::JsonSchema>(self) -> Self {
@@ -157,6 +161,10 @@ impl Endpoint {
 
     fn empty(self, status: u16) -> Self {
         Self { answer: Answered::Empty(status), ..self }
+    }
+
+    fn open(self) -> Self {
+        Self { open: true, ..self }
     }
 
     fn streams(self, what: &'static str) -> Self {
@@ -189,17 +197,13 @@ fn endpoints() -> Vec<Endpoint> {
     all.extend(runtimes::endpoints());
     all.extend(runs::endpoints());
     all.push(get("/api/v1/stream", "Hear what changes", stream::resources).streams(
-        "`hello` with the id of the server's start, then `session`, `run`, `approval` and `runtime` with the resource",
+        "`hello` with the id of the server's start, then `session`, `run`, `approval` and `runtime` with the resource as \
+         it changes; `gone` with the `kind` and the `id` of what was deleted",
     ));
     all.push(
         get("/api/v1/openapi.json", "This description", openapi::document).answers::<serde_json::Value>(200),
     );
     all
-}
-
-/// The description of the API, by OpenAPI 3.1.
-pub fn description() -> serde_json::Value {
-    openapi::describe(&endpoints())
 }
 
 /// The part of the state that a handler wants.

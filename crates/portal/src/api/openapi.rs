@@ -1,17 +1,19 @@
 //! The description of the API, made from the table of routes and the types that they take and give.
 
 use axum::Json;
+use axum::extract::State;
 use schemars::generate::SchemaSettings;
 use serde_json::{Map, Value, json};
 
-use super::{Answered, Endpoint};
+use super::{Answered, Endpoint, Of};
 use crate::problem::Problem;
 
-pub(super) async fn document() -> Json<Value> {
-    Json(super::description())
+pub(super) async fn document(State(app): Of) -> Json<Value> {
+    Json(describe(&super::endpoints(), app.guard.needs_token()))
 }
 
-pub(super) fn describe(endpoints: &[Endpoint]) -> Value {
+/// The description by OpenAPI 3.1, for a portal that wants its token shown or has none.
+fn describe(endpoints: &[Endpoint], needs_token: bool) -> Value {
     let settings = SchemaSettings::draft2020_12().with(|settings| {
         settings.definitions_path = "/components/schemas".into();
     });
@@ -51,6 +53,9 @@ pub(super) fn describe(endpoints: &[Endpoint]) -> Value {
                 json!({ "description": what, "content": { "text/event-stream": { "schema": { "type": "string" } } } }),
             ),
         };
+        if needs_token && endpoint.open {
+            operation["security"] = json!([]);
+        }
         operation["responses"] = json!({ status.to_string(): answer, "default": refusal });
         let path = paths.entry(endpoint.path).or_insert_with(|| json!({}));
         path[endpoint.method] = operation;
@@ -67,7 +72,7 @@ pub(super) fn describe(endpoints: &[Endpoint]) -> Value {
             "schemas": generator.take_definitions(true),
             "securitySchemes": { "token": { "type": "http", "scheme": "bearer" } },
         },
-        "security": [{}, { "token": [] }],
+        "security": if needs_token { json!([{ "token": [] }]) } else { json!([]) },
     })
 }
 
