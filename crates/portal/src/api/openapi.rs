@@ -96,6 +96,7 @@ fn query_parameters(schema: &Value, definitions: &Map<String, Value>) -> Vec<Val
     let members = shape["properties"].as_object().into_iter().flatten();
     members
         .map(|(name, schema)| {
+            let schema = as_typed(schema.clone());
             let mut parameter = json!({ "name": name, "in": "query", "required": false, "schema": schema });
             if let Some(description) = schema["description"].as_str() {
                 parameter["description"] = description.into();
@@ -103,4 +104,20 @@ fn query_parameters(schema: &Value, definitions: &Map<String, Value>) -> Vec<Val
             parameter
         })
         .collect()
+}
+
+/// A member as people type it behind a question mark: it is left out where a body could say `null`, and a number is one
+/// that fits.
+fn as_typed(mut schema: Value) -> Value {
+    if let Some(kinds) = schema["type"].as_array() {
+        let mut kinds: Vec<Value> = kinds.iter().filter(|kind| **kind != "null").cloned().collect();
+        schema["type"] = if kinds.len() == 1 { kinds.remove(0) } else { kinds.into() };
+    }
+    if let Some(choices) = schema.get_mut("anyOf").and_then(Value::as_array_mut) {
+        choices.retain(|choice| choice["type"] != "null");
+    }
+    if schema["format"].as_str().is_some_and(|format| format.starts_with("uint")) {
+        schema["maximum"] = u64::MAX.into();
+    }
+    schema
 }
