@@ -120,17 +120,28 @@ fn real(settings: &Settings, model: Option<&str>, replaying: bool, ways: Ways) -
     let Some((provider, name)) = config::find(&providers, &model) else {
         bail!("no provider offers the model `{model}`");
     };
-    let limit = provider
-        .max_prompt_tokens
-        .or_else(|| known::limits(name).map(|limits| limits.max_prompt_tokens))
-        .unwrap_or(known::DEFAULT_PROMPT_TOKENS);
     Ok(Chosen {
         model: name.to_owned(),
-        max_prompt_tokens: limit,
+        max_prompt_tokens: limit(Some(provider), name),
         provider: hangar_models::build_by(provider.clone(), ways),
         scripted: false,
         secrets: provider.secrets(),
     })
+}
+
+/// How much a model may be shown, whoever of these offers it.
+pub(crate) fn prompt_limit(providers: &[ProviderConfig], model: &str) -> u64 {
+    match config::find(providers, model) {
+        Some((provider, name)) => limit(Some(provider), name),
+        None => limit(None, model),
+    }
+}
+
+fn limit(provider: Option<&ProviderConfig>, name: &str) -> u64 {
+    provider
+        .and_then(|provider| provider.max_prompt_tokens)
+        .or_else(|| known::limits(name).map(|limits| limits.max_prompt_tokens))
+        .unwrap_or(known::DEFAULT_PROMPT_TOKENS)
 }
 
 fn default_model(providers: &[ProviderConfig]) -> Option<String> {

@@ -1,9 +1,12 @@
 //! What lists show of a session: a fold over its log that can be taken up where it was left.
 
 use hangar_protocol::{Body, Event};
+use hangar_runtimes::capabilities::Capabilities;
 use hangar_store::{Follow, Position};
 use schemars::JsonSchema;
 use serde::Serialize;
+
+use crate::resource::{Policy, RunLink};
 
 /// Lines between two places that are remembered, so that a page far behind is found without reading all before it.
 const MARK_EVERY: u64 = 2048;
@@ -77,7 +80,13 @@ pub struct Digest {
     pub model: Option<String>,
     pub effort: Option<String>,
     pub workspace: Option<String>,
-    pub context: Option<Context>,
+    /// What the run of a job it works for is.
+    pub run: Option<RunLink>,
+    /// Who decides what its agent may do, if somebody said so.
+    policy: Option<Policy>,
+    /// How much the model was shown last, and how much it may be shown.
+    tokens: Option<u64>,
+    limit: Option<u64>,
     /// What the last turn failed of.
     pub error: Option<String>,
     turns: u64,
@@ -96,6 +105,10 @@ impl Digest {
                 | "session.resume"
                 | "session.handoff"
                 | "session.model_change"
+                | "session.permissions_changed"
+                | "session.compaction_complete"
+                | "session.truncation"
+                | "hangar.run_assigned"
                 | "session.context_changed"
                 | "session.usage_record"
                 | "session.error"
@@ -151,9 +164,14 @@ impl Digest {
             }
             Body::ContextChanged(context) => self.workspace = Some(context.directory.cwd.clone()),
             Body::Handoff(handoff) if handoff.context.is_some() => self.agent.clone_from(&handoff.context),
-            Body::ModelChange(change) => self.model = Some(change.new_model.clone()),
+            Body::ModelChange(change) => self.chosen(Some(&change.new_model), None),
+            Body::PermissionsChanged(change) => self.policy = Some(change.mode.into()),
+            Body::RunAssigned(assigned) => self.run = Some(assigned.into()),
             Body::UsageRecord(record) => {
                 let usage = &record.usage;
+                if main && usage.parent_tool_call_id.is_none() && usage.input_tokens.is_some() {
+                    self.tokens = usage.input_tokens;
+                }
                 self.calls = self.calls.plus(Used {
                     input_tokens: usage.input_tokens,
                     output_tokens: usage.output_tokens,
@@ -161,9 +179,14 @@ impl Digest {
                     ..Used::default()
                 });
             }
-            Body::UsageInfo(info) => {
-                self.context = Some(Context { tokens: info.current_tokens, limit: info.token_limit });
+            Body::UsageInfo(info) if main => {
+                (self.tokens, self.limit) = (Some(info.current_tokens), Some(info.token_limit));
             }
+            Body::CompactionComplete(done) if main && done.success => {
+                self.tokens = done.post_compaction_tokens.or(self.tokens);
+                self.limit = done.token_limit.or(self.limit);
+            }
+            Body::Truncation(cut) if main => self.limit = Some(cut.token_limit),
             Body::SessionError(error) if main && !event.is_ephemeral() => {
                 self.error = Some(error.message.clone());
             }
@@ -196,12 +219,29 @@ impl Digest {
     }
 
     fn chosen(&mut self, model: Option<&String>, effort: Option<&String>) {
-        if model.is_some() {
+        if model.is_some() && self.model.as_ref() != model {
             self.model = model.cloned();
+            // Another model takes more, or less.
+            self.limit = None;
         }
         if effort.is_some() {
             self.effort = effort.cloned();
         }
+    }
+
+    /// Who decides what its agent may do when it is opened again: as it was, or as its agent can.
+    pub fn policy(&self, capabilities: &Capabilities) -> Policy {
+        match capabilities.permission_callbacks {
+            true => self.policy.unwrap_or(Policy::Ask),
+            false => Policy::AllowAll,
+        }
+    }
+
+    /// How full the model's memory is. `limit` knows how much a model may be shown, where the log does not say.
+    pub fn context(&self, limit: impl FnOnce(&str) -> Option<u64>) -> Option<Context> {
+        let tokens = self.tokens?;
+        let limit = self.limit.or_else(|| limit(self.model.as_deref()?))?;
+        Some(Context { tokens, limit })
     }
 
     /// What the log tells of it.
@@ -262,6 +302,45 @@ mod tests {
             Used { input_tokens: Some(20), output_tokens: Some(4), turns: Some(1), ..Used::default() };
         assert_eq!(digest(&[PROMPT, call, call, closing]).used(), expected);
         assert_eq!(digest(&[PROMPT, closing]).used(), expected);
+    }
+
+    #[track_caller]
+    fn check_context(lines: &[&str], expected: Option<(u64, u64)>) {
+        let context = digest(lines).context(|model| (model == "m").then_some(1000));
+        assert_eq!(context.map(|context| (context.tokens, context.limit)), expected);
+    }
+
+    #[test]
+    fn how_full_a_model_is_is_what_it_was_shown_last() {
+        let start = r#"session.start {"sessionId":"s","version":1,"producer":"p","copilotVersion":"1","startTime":"t","selectedModel":"m"}"#;
+        let call = |tokens: u64| {
+            format!(r#"session.usage_record {{"usage":{{"model":"m","inputTokens":{tokens}}}}}"#)
+        };
+        let of_agent =
+            r#"session.usage_record {"usage":{"model":"m","inputTokens":7,"parentToolCallId":"c"}}"#;
+        check_context(&[start, PROMPT], None);
+        check_context(&[start, &call(10), &call(20), of_agent], Some((20, 1000)));
+        let cut = r#"session.compaction_complete {"success":true,"postCompactionTokens":5,"tokenLimit":500}"#;
+        check_context(&[start, &call(10), cut], Some((5, 500)));
+        let failed = r#"session.compaction_complete {"success":false,"tokenLimit":500}"#;
+        check_context(&[start, &call(10), failed], Some((10, 1000)));
+        let other = r#"session.model_change {"newModel":"n"}"#;
+        check_context(&[start, &call(10), cut, other], None);
+        check_context(&[&call(10)], None);
+    }
+
+    #[test]
+    fn who_decides_is_who_was_said_to_last_and_can() {
+        let mode = |mode: &str| format!(r#"session.permissions_changed {{"mode":"{mode}"}}"#);
+        let check = |lines: &[&str], asks: bool, expected: Policy| {
+            let capabilities = Capabilities { permission_callbacks: asks, ..Capabilities::in_a_process() };
+            assert_eq!(digest(lines).policy(&capabilities), expected, "{lines:?}");
+        };
+        check(&[], true, Policy::Ask);
+        check(&[&mode("allow-all")], true, Policy::AllowAll);
+        check(&[&mode("allow-all"), &mode("manual")], true, Policy::Ask);
+        check(&[&mode("allow-all"), &mode("of another day")], true, Policy::AllowAll);
+        check(&[&mode("manual")], false, Policy::AllowAll);
     }
 
     #[test]

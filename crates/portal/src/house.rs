@@ -22,6 +22,9 @@ pub trait House: Send + Sync {
     /// Takes up the log of such a session again.
     fn take_up(&self, id: &SessionId) -> Result<Box<dyn Record>, RecordError>;
 
+    /// How much our own agent would show a model, in tokens.
+    fn context_limit(&self, model: &str) -> Option<u64>;
+
     /// Who worked on a session so far.
     fn past(&self, id: &SessionId) -> Result<Past, RecordError>;
 }

@@ -8,7 +8,8 @@ use hangar_runtimes::outcome::{ErrorKind, TurnEnd};
 use hangar_runtimes::runtime::{Command, News, TurnEnded};
 use hangar_runtimes::usage::Usage;
 use hangar_store::{SessionId, Store};
-use tokio::sync::{broadcast, mpsc};
+use tokio::sync::mpsc::error::TrySendError;
+use tokio::sync::{Notify, broadcast, mpsc};
 use tokio_util::sync::CancellationToken;
 
 use crate::digest::{Digest, Used};
@@ -31,6 +32,8 @@ pub(crate) struct LiveSession {
     /// For sessions whose log is kept here.
     pub(crate) names: mpsc::Sender<String>,
     pub(crate) state: Mutex<LiveState>,
+    /// Told when somebody comes to watch.
+    pub(crate) joined: Notify,
     /// Done when its agent is gone and its log is closed.
     pub(crate) over: CancellationToken,
 }
@@ -49,6 +52,8 @@ pub(crate) struct LiveState {
     working: bool,
     /// Whether a turn has ended here and nothing came after it: all that the agent wrote has been heard then.
     rested: bool,
+    /// Whether its agent was told to end, which hears nothing more then.
+    ending: bool,
     asked: BTreeSet<String>,
     failed: Option<String>,
     /// For those who watch; absent while nobody does.
@@ -102,7 +107,36 @@ impl LiveSession {
                 items
             }
         };
+        drop(state);
+        self.joined.notify_one();
         Joined { items, published }
+    }
+
+    /// Whether its agent hears what it is told: it is not about to end, and knows all of the log. Another process may go on
+    /// with a session that has nothing to do here, or delete it; what it wrote is not known to the agent, which must not
+    /// go on then. The state is held meanwhile, so nothing is told to the agent that it could write.
+    pub(crate) fn takes_words(&self, state: &LiveState, store: &Store) -> bool {
+        if state.ending {
+            return false;
+        }
+        let known = state.digest.at.offset;
+        !self.own_log || !state.rested || store.log_bytes(&self.id).is_some_and(|length| length <= known)
+    }
+
+    /// Ends the agent. What it is told by then, it still hears.
+    pub(crate) async fn end(&self) {
+        self.state().ending = true;
+        let _ = self.commands.send(Command::Stop).await;
+    }
+
+    /// The same for those who cannot wait.
+    pub(crate) fn end_now(&self) {
+        self.state().ending = true;
+        let full = matches!(self.commands.try_send(Command::Stop), Err(TrySendError::Full(_)));
+        if full && let Ok(runtime) = tokio::runtime::Handle::try_current() {
+            let commands = self.commands.clone();
+            runtime.spawn(async move { commands.send(Command::Stop).await });
+        }
     }
 
     /// Tells watchers what was said. What is logged is told as its line in the log, with all lines before it.
@@ -181,6 +215,7 @@ impl LiveState {
             prompts: VecDeque::new(),
             working: false,
             rested: false,
+            ending: false,
             asked: BTreeSet::new(),
             watchers: None,
             borrower: None,
@@ -257,8 +292,9 @@ impl LiveState {
         self.working
     }
 
-    pub(crate) fn has_rested(&self) -> bool {
-        self.rested
+    /// Whether another process could go on with it.
+    pub(crate) fn rests(&self) -> bool {
+        self.rested && !self.ending
     }
 
     pub(crate) fn turn_ended(&mut self, ended: &TurnEnded) {
@@ -294,6 +330,11 @@ impl LiveState {
         } else {
             SessionState::Idle
         }
+    }
+
+    /// What lists show at once when it changes.
+    pub(crate) fn shown(&self) -> (SessionState, bool) {
+        (self.state(), self.digest.run.is_some())
     }
 
     pub(crate) fn error(&self) -> Option<&String> {

@@ -1,5 +1,6 @@
 //! Sessions as the API shows them.
 
+use hangar_protocol::data::{PermissionMode, RunAssigned};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -61,6 +62,15 @@ pub enum Policy {
     AllowAll,
 }
 
+impl From<PermissionMode> for Policy {
+    fn from(mode: PermissionMode) -> Self {
+        match mode {
+            PermissionMode::Manual | PermissionMode::Assisted => Policy::Ask,
+            PermissionMode::AllowAll => Policy::AllowAll,
+        }
+    }
+}
+
 /// The run of a job that a session works for.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
@@ -71,4 +81,16 @@ pub struct RunLink {
     pub task: String,
     /// Whether it decides about the work; one that does both is driving too.
     pub driving: bool,
+}
+
+impl From<&RunAssigned> for RunLink {
+    fn from(assigned: &RunAssigned) -> Self {
+        Self {
+            id: assigned.run.clone(),
+            job: assigned.job.clone(),
+            work_id: assigned.work_id,
+            task: assigned.task.clone(),
+            driving: assigned.driving,
+        }
+    }
 }

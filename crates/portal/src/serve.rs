@@ -213,7 +213,8 @@ mod tests {
 
     fn client() -> Client {
         let length = |body: Bytes| async move { body.len().to_string() };
-        let router = Router::new().route("/", get(|| async { "x".repeat(LARGE) })).route("/length", post(length));
+        let router =
+            Router::new().route("/", get(|| async { "x".repeat(LARGE) })).route("/length", post(length));
         let (stream, server) = tokio::io::duplex(PIPE);
         let served = tokio::spawn(connection(server, patient(router), CancellationToken::new()));
         Client { stream, served, began: Instant::now() }
@@ -264,7 +265,9 @@ mod tests {
     #[tokio::test(start_paused = true)]
     async fn who_sends_a_body_slowly_is_heard_out() {
         let mut client = client();
-        client.say("POST /length HTTP/1.1\r\nhost: x\r\nconnection: close\r\ncontent-length: 9\r\n\r\n").await;
+        client
+            .say("POST /length HTTP/1.1\r\nhost: x\r\nconnection: close\r\ncontent-length: 9\r\n\r\n")
+            .await;
         for piece in ["hal", "f a", " da"] {
             tokio::time::sleep(BODY_TIME - Duration::from_secs(1)).await;
             client.say(piece).await;

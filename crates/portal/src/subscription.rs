@@ -20,6 +20,11 @@ const PATIENCE: u32 = 120;
 /// Lines after which others get a turn.
 const AT_ONCE: u32 = 64;
 
+/// How long to leave a file alone after so many looks without anything new.
+pub(crate) fn patience(quiet: u32) -> Duration {
+    if quiet < PATIENCE { LOOK_EVERY } else { LOOK_SELDOM }
+}
+
 pub struct Subscription {
     hub: Hub,
     id: SessionId,
@@ -63,8 +68,21 @@ pub enum Cut {
 impl Hub {
     /// What a session says behind an event, and from then on.
     pub fn subscribe(&self, id: &SessionId, after: u64) -> Result<Subscription, Trouble> {
-        if self.live(id).is_none() && !self.store().contains(id) {
+        let live = self.live(id);
+        if live.is_none() && !self.store().contains(id) {
             return Err(Trouble::NoSession(id.to_string()));
+        }
+        if after > 0 {
+            let last = match live {
+                Some(live) => live.state().digest.at.seq,
+                None => self.catalogue().digest(id)?.at.seq,
+            };
+            // Whoever waits behind an event that is not there would miss those that come before it.
+            if after > last {
+                return Err(Trouble::Invalid(format!(
+                    "session {id} has {last} events, none of them with the number {after}"
+                )));
+            }
         }
         Ok(Subscription {
             hub: self.clone(),
@@ -218,7 +236,7 @@ impl Subscription {
 
     /// Waits until the file may have grown, or until the session is opened here.
     async fn look_again(&mut self) -> Result<(), Cut> {
-        let patience = if self.quiet < PATIENCE { LOOK_EVERY } else { LOOK_SELDOM };
+        let patience = patience(self.quiet);
         self.quiet = self.quiet.saturating_add(1);
         tokio::select! {
             () = tokio::time::sleep(patience) => {}

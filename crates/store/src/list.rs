@@ -117,7 +117,7 @@ impl Store {
     }
 
     /// Everything in the directory that can be a session.
-    fn ids(&self) -> Result<Vec<SessionId>, StoreError> {
+    pub fn ids(&self) -> Result<Vec<SessionId>, StoreError> {
         let entries = match std::fs::read_dir(self.root()) {
             Ok(entries) => entries,
             Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Vec::new()),

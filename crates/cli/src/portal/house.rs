@@ -1,14 +1,16 @@
 //! The portal's view of this machine: its agents, how they are configured, and the logs of those that keep none.
 
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
 use anyhow::Result;
+use hangar_models::config::ProviderConfig;
 use hangar_portal::house::{House, Past, Record, RecordError, Wanted};
 use hangar_protocol::Event;
 use hangar_runtimes::runtime::{Order, Resume, Runtime};
 use hangar_runtimes::usage::Usage;
 use hangar_store::{SessionId, Store, StoreError};
 
+use crate::providers;
 use crate::runtimes::config::RuntimesConfig;
 use crate::runtimes::record;
 use crate::runtimes::{Fleet, choice};
@@ -19,6 +21,9 @@ pub(crate) struct Machine {
     config: RuntimesConfig,
     /// The default one first.
     runtimes: Vec<Arc<dyn Runtime>>,
+    settings: Settings,
+    /// Looked up when somebody wants to know what a model takes.
+    providers: OnceLock<Vec<ProviderConfig>>,
 }
 
 impl Machine {
@@ -28,7 +33,16 @@ impl Machine {
         fleet.find(default)?;
         let mut runtimes: Vec<Arc<dyn Runtime>> = fleet.iter().cloned().collect();
         runtimes.sort_by_key(|runtime| runtime.card().name != default);
-        Ok(Self { store: Store::new(&settings.home), config: fleet.config, runtimes })
+        // What a model takes is the same whoever is logged in, and no reason to start a program.
+        let mut quiet = settings.clone();
+        quiet.gh_login = false;
+        Ok(Self {
+            store: Store::new(&settings.home),
+            config: fleet.config,
+            runtimes,
+            settings: quiet,
+            providers: OnceLock::new(),
+        })
     }
 }
 
@@ -72,6 +86,12 @@ impl House for Machine {
     fn take_up(&self, id: &SessionId) -> Result<Box<dyn Record>, RecordError> {
         let log = record::Record::open(&self.store, id).map_err(trouble)?;
         Ok(Box::new(Logged { log, named: true }))
+    }
+
+    fn context_limit(&self, model: &str) -> Option<u64> {
+        let providers =
+            self.providers.get_or_init(|| providers::configured(&self.settings).unwrap_or_default());
+        Some(providers::prompt_limit(providers, model))
     }
 
     fn past(&self, id: &SessionId) -> Result<Past, RecordError> {

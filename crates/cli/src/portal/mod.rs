@@ -4,7 +4,7 @@ pub(crate) mod args;
 pub(crate) mod house;
 
 use std::io::Write;
-use std::net::{IpAddr, SocketAddr, ToSocketAddrs};
+use std::net::{IpAddr, Ipv4Addr, SocketAddr, ToSocketAddrs};
 use std::path::Path;
 use std::process::Stdio;
 use std::sync::Arc;
@@ -116,8 +116,6 @@ async fn up(
         let file = std::path::absolute(file).with_context(|| format!("bad path {}", file.display()))?;
         runs.install_file(&file)?;
     }
-    let past = runs.clone();
-    tokio::task::spawn_blocking(move || past.link_past());
     let repository = Repository::find(workspace);
     let about = About {
         version: env!("CARGO_PKG_VERSION").to_owned(),
@@ -129,7 +127,10 @@ async fn up(
     let guard = Guard::new(address, args.allow_host.clone(), token);
     let app = App::new(runs, guard, about);
     let router = router(app);
-    let url = format!("http://{address}");
+    let url = match address.ip() == IpAddr::V4(Ipv4Addr::LOCALHOST) {
+        true => format!("http://localhost:{}", address.port()),
+        false => format!("http://{address}"),
+    };
     print_line(&format!("Hangar portal: {url}"))?;
     // Whoever reads the address may read no further; the portal serves all the same.
     let _ = writeln!(std::io::stdout(), "To stop it: {url}/api/stop");

@@ -179,7 +179,9 @@ fn compose(settings: &Settings, order: Order, events: Heard) -> Result<Begun> {
         ..usual
     };
     let mut composed = compose::session(&settings, plan)?;
-    composed.opening.extend(order.opening.into_iter().map(|body| Input::Command(session::Command::Record(body))));
+    composed
+        .opening
+        .extend(order.opening.into_iter().map(|body| Input::Command(session::Command::Record(body))));
     let hooks = composed.driver.session().config().client_hooks;
     composed.driver.session_mut().set_reachable(true, true, hooks);
     Ok(Begun { composed, filter: plan::filter(&args) })

@@ -18,7 +18,10 @@ const WRONG_TOKEN_TIME: Duration = Duration::from_millis(500);
 pub(super) fn endpoints() -> Vec<Endpoint> {
     vec![
         get("/api/v1/meta", "What the portal is", meta).answers::<Meta>(200).open(),
-        post("/api/v1/login", "Show the token and get a cookie for it", login).body::<Login>().empty(204).open(),
+        post("/api/v1/login", "Show the token and get a cookie for it", login)
+            .body::<Login>()
+            .empty(204)
+            .open(),
         post("/api/v1/logout", "Give the cookie back", logout).empty(204),
     ]
 }

@@ -144,7 +144,16 @@ impl Endpoint {
         summary: &'static str,
         route: MethodRouter<App>,
     ) -> Self {
-        Self { method, path, summary, route, query: None, body: None, answer: Answered::Empty(204), open: false }
+        Self {
+            method,
+            path,
+            summary,
+            route,
+            query: None,
+            body: None,
+            answer: Answered::Empty(204),
+            open: false,
+        }
     }
 
     fn query<T: schemars::JsonSchema>(self) -> Self {

@@ -58,6 +58,7 @@ async fn jobs(State(app): Of) -> Result<Answer<JobsView>, Problem> {
 #[serde(deny_unknown_fields)]
 struct Entry {
     /// An absolute path.
+    #[schemars(regex(pattern = "^/"))]
     path: PathBuf,
 }
 
@@ -109,6 +110,7 @@ struct Start {
     #[serde(default)]
     input: String,
     /// An absolute path.
+    #[schemars(regex(pattern = "^/"))]
     workspace: PathBuf,
 }
 
@@ -149,7 +151,7 @@ async fn hear(
     headers: HeaderMap,
 ) -> Result<Response, Problem> {
     let after = stream::last_event_id(&headers)?.or(after);
-    let following = app.runs.follow(&RunId(id), after)?;
+    let following = aside(&app, move |runs| runs.follow(&RunId(id), after)).await?;
     Ok(stream::response(unfold((following, true), |(mut following, first)| async move {
         if first {
             return Some((Ok(frame::HEARTBEAT), (following, false)));

@@ -11,7 +11,7 @@ use serde::{Deserialize, Serialize};
 
 use super::input::{Id, Json, Query};
 use super::{Endpoint, Of, delete, get, patch, post, stream};
-use crate::hub::{Delivery, NewSession};
+use crate::hub::{Delivery, MAX_NAME, NewSession};
 use crate::page::{Page, Span};
 use crate::problem::Problem;
 use crate::resource::{Policy, Session, SessionState};
@@ -63,11 +63,13 @@ struct New {
     model: Option<String>,
     effort: Option<String>,
     /// An absolute path.
+    #[schemars(regex(pattern = "^/"))]
     workspace: PathBuf,
     /// Asks where the agent can, unless said otherwise.
     policy: Option<Policy>,
     /// The first message.
     prompt: Option<String>,
+    #[schemars(regex(pattern = r"\S"), length(max = MAX_NAME))]
     name: Option<String>,
 }
 
@@ -95,6 +97,7 @@ async fn look(State(app): Of, Id(id): Id) -> Result<Answer<Session>, Problem> {
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 struct Rename {
+    #[schemars(regex(pattern = r"\S"), length(max = MAX_NAME))]
     name: String,
 }
 
@@ -114,6 +117,7 @@ async fn remove(State(app): Of, Id(id): Id) -> Result<StatusCode, Problem> {
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 struct Message {
+    #[schemars(regex(pattern = r"\S"))]
     text: String,
     #[serde(default)]
     mode: Mode,
@@ -176,6 +180,7 @@ struct Events {
     /// The last events before this one.
     before: Option<u64>,
     /// 500 if absent.
+    #[schemars(range(min = 1))]
     limit: Option<u64>,
 }
 
@@ -209,5 +214,7 @@ async fn hear(
     headers: HeaderMap,
 ) -> Result<Response, Problem> {
     let after = stream::last_event_id(&headers)?.or(after).unwrap_or(0);
-    Ok(stream::session(app.hub.subscribe(&id, after)?))
+    let hub = app.hub.clone();
+    let subscription = tokio::task::spawn_blocking(move || hub.subscribe(&id, after)).await;
+    Ok(stream::session(subscription.map_err(|error| Trouble::Store(error.to_string()))??))
 }

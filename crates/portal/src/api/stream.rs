@@ -110,7 +110,7 @@ struct Hello<'a> {
 
 /// What changes, for those who have loaded the lists.
 pub(super) async fn resources(State(app): Of) -> Response {
-    let feed = app.hub.feed();
+    let feed = app.hub.feed().await;
     let hello = Some(frame::named("hello", &Hello { boot: app.hub.boot() }));
     response(unfold((app.hub, feed, hello), |(hub, mut feed, hello)| async move {
         if let Some(hello) = hello {

@@ -11,6 +11,7 @@ use crate::approvals::{Asking, Kind, asking};
 use crate::house::Record;
 use crate::live::{self, Heard, LiveSession};
 use crate::resource::Policy;
+use crate::subscription;
 
 /// Hears one agent out.
 pub(super) struct Pump {
@@ -24,9 +25,22 @@ pub(super) struct Pump {
 impl Pump {
     pub(super) async fn run(mut self) {
         let mut failure = None;
+        let mut quiet = 0;
         loop {
             let news = tokio::select! {
-                news = self.agent.news.recv() => news,
+                news = self.agent.news.recv() => {
+                    quiet = 0;
+                    news
+                }
+                () = until_look(&self.live, quiet) => {
+                    quiet += 1;
+                    let knows_all = self.live.takes_words(&self.live.state(), &self.hub.0.store);
+                    if !knows_all {
+                        // Those who watch go on with the file.
+                        self.live.end_now();
+                    }
+                    continue;
+                }
                 Some(name) = self.renamed.recv() => {
                     // A name that cannot be written is no reason to end the work.
                     if let Some(record) = &mut self.record
@@ -73,7 +87,7 @@ impl Pump {
             return Some(error.to_string());
         }
         let live = &self.live;
-        let before = live.state().state();
+        let before = live.state().shown();
         live.publish(&self.hub.0.store, event);
         match asking(event) {
             Some(Asking::Asks(Kind::Permission, id)) if live.policy == Policy::AllowAll => {
@@ -84,7 +98,7 @@ impl Pump {
             Some(Asking::Settles(id)) => self.hub.settled(live, id),
             None => {}
         }
-        if live.state().state() != before {
+        if live.state().shown() != before {
             self.hub.changed(live);
         }
         None
@@ -106,7 +120,9 @@ impl Pump {
         drop(record);
         live.publish_rest(&hub.0.store);
         hub.settle_all(&live);
-        hub.0.catalogue.keep(&live.id, live.state().digest.clone());
+        if hub.0.store.contains(&live.id) {
+            hub.0.catalogue.keep(&live.id, live.state().digest.clone());
+        }
         {
             let mut all = lock(&hub.0.live);
             if all.get(&live.id).is_some_and(|current| Arc::ptr_eq(current, &live)) {
@@ -117,6 +133,18 @@ impl Pump {
         live.close();
         live.over.cancel();
     }
+}
+
+/// Waits until it is time to see whether another process has gone on with a session that rests. That is nobody's business
+/// while nobody watches.
+async fn until_look(live: &LiveSession, quiet: u32) {
+    if !live.own_log {
+        return std::future::pending().await;
+    }
+    while !(live.state().rests() && live.is_watched()) {
+        live.joined.notified().await;
+    }
+    tokio::time::sleep(subscription::patience(quiet)).await;
 }
 
 async fn pass_on(live: &LiveSession, news: News) {

@@ -30,8 +30,6 @@ pub use view::{DecisionView, Run, RunDetails, RunState, SessionView, WorkState, 
 const WATCHED_QUEUE: usize = 1024;
 /// Runs that have ended and whose views are kept.
 const KEPT: usize = 256;
-/// Runs whose sessions are known to belong to them when the portal starts.
-const LINKED: usize = 200;
 
 /// What is handed in.
 pub struct RunsConfig {
@@ -110,15 +108,6 @@ impl Runs {
 
     pub fn hub(&self) -> &Hub {
         &self.0.hub
-    }
-
-    /// Finds out which sessions belong to the runs of the last time.
-    pub fn link_past(&self) {
-        for summary in self.0.store.list(LINKED).unwrap_or_default() {
-            if let Ok(view) = self.view(&summary.run) {
-                view.links().into_iter().for_each(|(session, link)| self.0.hub.link(&session, link));
-            }
-        }
     }
 
     // ---- starting and stopping ----
@@ -242,11 +231,8 @@ impl Runs {
     // ---- looking ----
 
     pub fn list(&self, limit: usize, before: Option<&str>) -> Result<Vec<Run>, Trouble> {
-        let most = if before.is_some() { usize::MAX } else { limit };
-        let all = self.0.store.list(most).map_err(|error| Trouble::Store(error.to_string()))?;
-        let wanted =
-            all.into_iter().filter(|summary| before.is_none_or(|before| summary.run.0.as_str() < before));
-        let runs = wanted.take(limit).filter_map(|summary| {
+        let page = self.0.store.page(before, limit).map_err(|error| Trouble::Store(error.to_string()))?;
+        let runs = page.into_iter().filter_map(|summary| {
             let view = self.view(&summary.run).ok()?;
             Some(view.run(summary.status == RunStatus::Running || self.is_active(&summary.run)))
         });
@@ -331,16 +317,7 @@ impl Stage {
             let _ = watchers.send(Told::Record(record.seq, Said::new(Some(record.seq), &json)));
             let _ = watchers.send(Told::Changed(frame::named("run", &shown)));
         }
-        let link = match &record.fact {
-            Fact::SessionStarted { session, .. } => {
-                active.view.links().into_iter().find(|(id, _)| id.as_str() == session.0)
-            }
-            _ => None,
-        };
         drop(all);
-        if let Some((session, link)) = link {
-            self.hub.link(&session, link);
-        }
         self.hub.announce("run", &shown);
     }
 }

@@ -4,12 +4,10 @@ use std::collections::{BTreeMap, VecDeque};
 
 use hangar_jobs::chart::{ChartGraph, chart};
 use hangar_jobs::record::{Fact, Record, RunEnd, TaskId};
-use hangar_store::SessionId;
 use schemars::JsonSchema;
 use serde::Serialize;
 
 use crate::hub::iso;
-use crate::resource::RunLink;
 
 /// Decisions that are shown of a run; of a long one the last.
 const MOST_DECISIONS: usize = 1000;
@@ -281,22 +279,5 @@ impl View {
             chart: self.chart.clone(),
             decisions: self.decisions.iter().cloned().collect(),
         }
-    }
-
-    /// Which sessions work for it, each with its place in it.
-    pub(crate) fn links(&self) -> Vec<(SessionId, RunLink)> {
-        let sessions = self.works.values().flat_map(|work| {
-            work.sessions.iter().filter_map(|session| {
-                let link = RunLink {
-                    id: self.run.id.clone(),
-                    job: self.run.job.clone(),
-                    work_id: work.work_id,
-                    task: work.task.clone(),
-                    driving: session.driving,
-                };
-                Some((session.id.parse().ok()?, link))
-            })
-        });
-        sessions.collect()
     }
 }

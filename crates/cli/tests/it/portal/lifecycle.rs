@@ -2,11 +2,11 @@
 
 use std::time::Duration;
 
-use hangar_test_support::Signal;
 use hangar_test_support::process::Witness;
+use hangar_test_support::{Running, Signal};
 use serde_json::json;
 
-use super::{Portal, up};
+use super::{Ask, Portal, Stream, expect, up};
 
 const WAITS: &str =
     r#"TOOL:bash:{"command":"echo $$ > pid.new; mv pid.new pid; exec sleep 1000","description":"waits"}"#;
@@ -58,19 +58,108 @@ fn two_portals_do_not_share_a_port() {
     assert!(!finished.stderr.is_empty());
 }
 
+/// Another portal on the same home.
+struct Other {
+    _running: Running,
+    port: u16,
+}
+
+impl Other {
+    fn of(portal: &Portal) -> Self {
+        let mut running = up(&portal.scratch, &portal.model, &[]).start();
+        let port = super::port(&mut running);
+        Self { _running: running, port }
+    }
+
+    #[track_caller]
+    fn send(&self, id: &str, text: &str) {
+        let message = Ask::new(self.port, "POST", &format!("/api/v1/sessions/{id}/messages"));
+        expect(message.json(&json!({ "text": text })).send(), 202);
+    }
+
+    #[track_caller]
+    fn hear(&self, id: &str) -> Stream {
+        Ask::new(self.port, "GET", &format!("/api/v1/sessions/{id}/stream")).stream()
+    }
+
+    #[track_caller]
+    fn delete(&self, id: &str) {
+        expect(Ask::new(self.port, "DELETE", &format!("/api/v1/sessions/{id}")).send(), 204);
+    }
+}
+
 #[test]
 fn a_session_that_rests_is_taken_over_and_back() {
     let portal = Portal::start();
     let id = portal.done("SAY:mine");
-    let mut other = up(&portal.scratch, &portal.model, &[]).start();
-    let port = super::port(&mut other);
-    let message = super::Ask::new(port, "POST", &format!("/api/v1/sessions/{id}/messages"));
-    super::expect(message.json(&json!({ "text": "SAY:theirs" })).send(), 202);
-    let theirs = super::Ask::new(port, "GET", &format!("/api/v1/sessions/{id}/stream"));
-    theirs.stream().until_state("idle");
+    let other = Other::of(&portal);
+    other.send(&id, "SAY:theirs");
+    other.hear(&id).until_state("idle");
     portal.send(&id, "SAY:mine again");
     let heard = portal.hear(&id, 0).until(|message| message.data["data"]["content"] == "mine again");
     let numbers: Vec<u64> = heard.iter().filter_map(|message| message.id).collect();
     assert_eq!(numbers, (1..=*numbers.last().unwrap()).collect::<Vec<_>>());
     assert!(heard.iter().any(|message| message.data["data"]["content"] == "theirs"));
+}
+
+#[test]
+fn whoever_reads_a_session_that_rests_hears_what_others_do_with_it() {
+    let portal = Portal::start();
+    let id = portal.done("SAY:mine");
+    let mut stream = portal.hear(&id, 0);
+    let mut heard = stream.until_state("idle");
+    let other = Other::of(&portal);
+    for text in ["theirs", "and theirs again"] {
+        other.send(&id, &format!("SAY:{text}"));
+        heard.extend(stream.until(|message| message.data["data"]["content"] == text));
+    }
+    assert_eq!(portal.session(&id)["state"], "closed", "the agent that has not heard it is gone");
+    other.hear(&id).until_state("idle");
+    portal.send(&id, "SAY:mine again");
+    heard.extend(stream.until(|message| message.data["data"]["content"] == "mine again"));
+    let numbers: Vec<u64> = heard.iter().filter_map(|message| message.id).collect();
+    assert_eq!(numbers, (1..=*numbers.last().unwrap()).collect::<Vec<_>>(), "each once and in order");
+}
+
+#[test]
+fn whoever_reads_a_session_that_rests_hears_that_others_deleted_it() {
+    let portal = Portal::start();
+    let (open, closed) = (portal.done("SAY:open"), portal.done("SAY:closed"));
+    portal.poke(&format!("/api/v1/sessions/{closed}/stop"), 202);
+    portal.hear(&closed, 0).until_kind("session.shutdown");
+    let mut streams = [portal.hear(&open, 0), portal.hear(&closed, 0)];
+    let other = Other::of(&portal);
+    for (id, stream) in [open, closed].iter().zip(&mut streams) {
+        other.delete(id);
+        stream.until(|message| message.event.as_deref() == Some("end"));
+        assert_eq!(portal.ask("GET", &format!("/api/v1/sessions/{id}")).send().status, 404);
+    }
+}
+
+#[test]
+fn lists_are_told_what_comes_and_goes_whoever_does_it() {
+    let portal = Portal::start();
+    let (mine, theirs) = (portal.done("SAY:a"), portal.done("SAY:b"));
+    let mut feed = portal.ask("GET", "/api/v1/stream").stream();
+    feed.next().unwrap();
+    let other = Other::of(&portal);
+    other.delete(&theirs);
+    expect(portal.ask("DELETE", &format!("/api/v1/sessions/{mine}")).send(), 204);
+    let mut gone = Vec::new();
+    while gone.len() < 2 {
+        let message = feed.next().unwrap();
+        if message.event.as_deref() == Some("gone") {
+            assert_eq!(message.data["kind"], "session");
+            gone.push(message.data["id"].as_str().unwrap().to_owned());
+        }
+    }
+    gone.sort();
+    let mut expected = [mine, theirs];
+    expected.sort();
+    assert_eq!(gone, expected);
+    let new = crate::hangar(&portal.scratch, &portal.model).args(["-p", "SAY:hi"]).finish().expect_exit(0);
+    drop(new);
+    let heard =
+        feed.until(|message| message.event.as_deref() == Some("session") && message.data["name"] == "SAY:hi");
+    assert!(!heard.iter().any(|message| message.event.as_deref() == Some("gone")), "each is told once");
 }

@@ -28,6 +28,45 @@ fn a_session_is_opened_stopped_and_gone_on_with() {
 }
 
 #[test]
+fn a_session_keeps_its_policy_and_what_lists_show_over_a_restart() {
+    let portal = Portal::start();
+    let touch = |name: &str| format!(r#"TOOL:bash:{{"command":"touch {name}","description":"x"}}"#);
+    let free = portal.done(&touch("one"));
+    let asking = portal.open("SAY:hi", "ask");
+    portal.hear(&asking, 0).until_state("idle");
+    let before = [portal.session(&free), portal.session(&asking)];
+    let portal = portal.again();
+    for (before, policy) in before.iter().zip(["allow-all", "ask"]) {
+        let after = portal.session(before["id"].as_str().unwrap());
+        assert_eq!((&after["policy"], &after["state"]), (&json!(policy), &json!("closed")));
+        for member in ["usage", "model", "name", "workspace", "createdAt"] {
+            assert_eq!(after[member], before[member], "{member}");
+        }
+        let (was, is) = (&before["context"], &after["context"]);
+        assert!(is["tokens"].as_u64() > Some(0) && is["limit"] == was["limit"], "{was} {is}");
+    }
+    portal.send(&free, &touch("two"));
+    let after = before[0]["events"].as_u64().unwrap();
+    let heard = portal.hear(&free, after).until_state("idle");
+    assert!(portal.scratch.work().join("two").exists());
+    assert!(!heard.iter().any(|message| message.kind() == "permission.requested"));
+    portal.send(&asking, &touch("three"));
+    portal.hear(&asking, 0).until_state("waiting");
+}
+
+#[test]
+fn a_message_right_behind_the_end_is_not_lost() {
+    let portal = Portal::start();
+    let id = portal.done("SAY:one");
+    for round in 0..5 {
+        let text = format!("round {round}");
+        portal.poke(&format!("/api/v1/sessions/{id}/stop"), 202);
+        portal.send(&id, &format!("SAY:{text}"));
+        portal.hear(&id, 0).until(|message| message.data["data"]["content"] == text.as_str());
+    }
+}
+
+#[test]
 fn a_session_of_another_agent_is_kept_like_our_own() {
     let (scratch, model) = (Scratch::new(), ModelServer::start());
     // The other agent is Hangar too, and has to have a home of its own.

@@ -1,0 +1,265 @@
+//! Opening sessions: new ones for people and for runs, and those again that were closed.
+
+use std::path::PathBuf;
+use std::sync::{Arc, Mutex};
+
+use hangar_protocol::data::{PermissionMode, PermissionsChanged};
+use hangar_runtimes::runtime::{Consent, Live, Order, Runtime};
+use hangar_store::SessionId;
+use tokio::sync::{Notify, mpsc};
+use tokio_util::sync::CancellationToken;
+
+use super::loans::Keeper;
+use super::pump::Pump;
+use super::speaking::{Delivery, name_of};
+use super::{FAREWELL, Hub, Inner, lock};
+use crate::digest::Digest;
+use crate::house::{Record, Wanted};
+use crate::live::{LiveSession, LiveState};
+use crate::resource::{Policy, Session};
+use crate::trouble::Trouble;
+
+/// Names on their way into the log of a session.
+const NAME_QUEUE: usize = 4;
+
+/// What a new session is to be.
+#[derive(Debug, Clone, Default)]
+pub struct NewSession {
+    /// The default agent where absent.
+    pub runtime: Option<String>,
+    pub model: Option<String>,
+    pub effort: Option<String>,
+    pub workspace: PathBuf,
+    /// Asks where the agent can, unless somebody says otherwise.
+    pub policy: Option<Policy>,
+    pub name: Option<String>,
+    pub prompt: Option<String>,
+    /// For agents that take MCP servers.
+    pub mcp_config: Option<String>,
+}
+
+/// The log of a session that is about to be opened.
+enum Log {
+    New,
+    Resumed(Option<Box<dyn Record>>),
+}
+
+/// Whoever is being opened is so no longer, however that went.
+struct Opening<'a> {
+    hub: &'a Inner,
+    id: SessionId,
+}
+
+impl Drop for Opening<'_> {
+    fn drop(&mut self) {
+        lock(&self.hub.opening).remove(&self.id);
+        self.hub.opened.notify_waiters();
+    }
+}
+
+impl Hub {
+    pub async fn open(&self, new: NewSession) -> Result<Session, Trouble> {
+        let runtime = Arc::clone(self.runtime(new.runtime.as_deref())?);
+        let workspace = directory(new.workspace)?;
+        let asks = runtime.card().capabilities.permission_callbacks;
+        let policy = new.policy.unwrap_or(if asks { Policy::Ask } else { Policy::AllowAll });
+        if policy == Policy::Ask && !asks {
+            return Err(Trouble::CannotAsk(runtime.card().name.to_string()));
+        }
+        let name = new.name.map(name_of).transpose()?;
+        let id: SessionId = uuid::Uuid::new_v4()
+            .to_string()
+            .parse()
+            .map_err(|error: hangar_store::InvalidId| Trouble::Invalid(error.to_string()))?;
+        let wanted = Wanted {
+            id: id.clone(),
+            runtime: runtime.card().name.to_string(),
+            model: new.model,
+            effort: new.effort,
+            workspace,
+            consent: consent(policy),
+        };
+        let mut order = self.0.house.order(wanted).map_err(Trouble::Unprocessable)?;
+        if runtime.card().capabilities.mcp_config {
+            order.mcp_config = new.mcp_config;
+        }
+        self.start(&runtime, order, policy, Log::New).await?;
+        if let Some(name) = name {
+            self.rename(&id, name).await?;
+        }
+        if let Some(prompt) = new.prompt.filter(|prompt| !prompt.trim().is_empty()) {
+            self.send(&id, prompt, Delivery::Enqueue).await?;
+        }
+        self.session(&id).ok_or_else(|| Trouble::NoSession(id.to_string()))
+    }
+
+    /// Opens a session for a run, which has it until it lets go of it.
+    pub(crate) async fn open_for_run(
+        &self,
+        runtime: &Arc<dyn Runtime>,
+        order: Order,
+    ) -> Result<Live, Trouble> {
+        let wanted = Wanted {
+            id: session_id(&order.session_id)?,
+            runtime: runtime.card().name.to_string(),
+            model: order.model.clone(),
+            effort: order.effort.clone(),
+            workspace: order.workspace.clone(),
+            consent: Consent::Given,
+        };
+        let configured = self.0.house.order(wanted).map_err(Trouble::Unprocessable)?;
+        let order = Order { mcp_config: order.mcp_config, opening: order.opening, ..configured };
+        let live = self.start(runtime, order, Policy::AllowAll, Log::New).await?;
+        Ok(self.lend_out(&live, Keeper::Borrower))
+    }
+
+    /// The session, open and not about to end.
+    pub(super) async fn woken(&self, id: &SessionId) -> Result<Arc<LiveSession>, Trouble> {
+        loop {
+            let opened = self.0.opened.notified();
+            tokio::pin!(opened);
+            opened.as_mut().enable();
+            let ending = match self.live(id) {
+                Some(live) if self.is_of_use(&live) => return Ok(live),
+                ending => ending,
+            };
+            if let Some(ending) = ending {
+                // Its agent is going, or has to; its log is about to be closed.
+                ending.end_now();
+                let _ = tokio::time::timeout(FAREWELL, ending.over.cancelled()).await;
+                lock(&self.0.live).remove(id);
+                continue;
+            }
+            if lock(&self.0.opening).insert(id.clone()) {
+                let _opening = Opening { hub: &self.0, id: id.clone() };
+                return self.reopen(id).await;
+            }
+            opened.await;
+        }
+    }
+
+    fn is_of_use(&self, live: &LiveSession) -> bool {
+        !live.commands.is_closed() && live.takes_words(&live.state(), &self.0.store)
+    }
+
+    /// Opens a session again that was closed.
+    async fn reopen(&self, id: &SessionId) -> Result<Arc<LiveSession>, Trouble> {
+        if !self.0.store.contains(id) {
+            return Err(Trouble::NoSession(id.to_string()));
+        }
+        let past = self.0.house.past(id)?;
+        let runtime = Arc::clone(self.runtime(Some(&past.runtime))?);
+        let capabilities = &runtime.card().capabilities;
+        if !capabilities.resume {
+            return Err(Trouble::NotResumable(past.runtime));
+        }
+        let record = match capabilities.own_log {
+            true if self.0.store.is_in_use(id) => {
+                return Err(Trouble::BusyElsewhere { id: id.clone(), pid: None });
+            }
+            true => None,
+            false => Some(self.0.house.take_up(id)?),
+        };
+        let policy = self.0.catalogue.digest(id)?.policy(capabilities);
+        let workspace = past.workspace.unwrap_or_default();
+        if !workspace.is_dir() {
+            let gone = workspace.display();
+            return Err(Trouble::Unprocessable(format!(
+                "the session worked in {gone}, which is no directory any more; make it again to go on"
+            )));
+        }
+        let wanted = Wanted {
+            id: id.clone(),
+            runtime: past.runtime,
+            model: None,
+            effort: None,
+            workspace,
+            consent: consent(policy),
+        };
+        let mut order = self.0.house.order(wanted).map_err(Trouble::Unprocessable)?;
+        // The session keeps the model that it had.
+        order.model = None;
+        order.resume =
+            Some(record.as_ref().map(|record| record.resume(past.agent_session.clone())).unwrap_or_default());
+        self.start(&runtime, order, policy, Log::Resumed(record)).await
+    }
+
+    async fn start(
+        &self,
+        runtime: &Arc<dyn Runtime>,
+        mut order: Order,
+        policy: Policy,
+        log: Log,
+    ) -> Result<Arc<LiveSession>, Trouble> {
+        if self.0.stopping.is_cancelled() {
+            return Err(Trouble::Stopping);
+        }
+        let id = session_id(&order.session_id)?;
+        let card = runtime.card();
+        let (name, capabilities) = (card.name.to_string(), &card.capabilities);
+        let before = match log {
+            Log::New => Digest::default(),
+            Log::Resumed(_) => self.0.catalogue.digest(&id)?,
+        };
+        // It is on record, so that whoever opens the session again knows. Who cannot ask needs no word about it.
+        if matches!(log, Log::New) && capabilities.permission_callbacks && policy == Policy::AllowAll {
+            let previous_mode = Some(PermissionMode::Manual);
+            let mode = PermissionMode::AllowAll;
+            let changed = PermissionsChanged { previous_mode, mode, assisted_approval_model: None };
+            order.opening.push(changed.into());
+        }
+        let begun = order.clone();
+        let opened = tokio::select! {
+            opened = runtime.open(order) => opened,
+            () = self.0.stopping.cancelled() => return Err(Trouble::Stopping),
+        };
+        let opened = opened.map_err(|failure| Trouble::NotOpened(failure.message))?;
+        let record = match log {
+            Log::New if capabilities.own_log => None,
+            Log::New => Some(self.0.house.begin(&id, &begun, &name)?),
+            Log::Resumed(record) => record,
+        };
+        let (names, renamed) = mpsc::channel(NAME_QUEUE);
+        let live = Arc::new(LiveSession {
+            id: id.clone(),
+            runtime: name,
+            policy,
+            own_log: capabilities.own_log,
+            steers: capabilities.steering,
+            commands: opened.commands.clone(),
+            names,
+            state: Mutex::new(LiveState::new(before, begun.model)),
+            joined: Notify::new(),
+            over: CancellationToken::new(),
+        });
+        lock(&self.0.live).insert(id, Arc::clone(&live));
+        self.0.openings.send_modify(|openings| *openings += 1);
+        let pump = Pump { hub: self.clone(), live: Arc::clone(&live), agent: opened, record, renamed };
+        self.spawn(pump.run());
+        self.changed(&live);
+        Ok(live)
+    }
+}
+
+fn consent(policy: Policy) -> Consent {
+    match policy {
+        Policy::Ask => Consent::Asked,
+        Policy::AllowAll => Consent::Given,
+    }
+}
+
+fn session_id(text: &str) -> Result<SessionId, Trouble> {
+    text.parse().map_err(|_| Trouble::NoSession(text.to_owned()))
+}
+
+/// The directory that somebody typed, if it is one.
+pub(crate) fn directory(typed: PathBuf) -> Result<PathBuf, Trouble> {
+    let shown = typed.display();
+    if !typed.is_absolute() {
+        return Err(Trouble::Unprocessable(format!("the workspace `{shown}` is not an absolute path")));
+    }
+    if !typed.is_dir() {
+        return Err(Trouble::Unprocessable(format!("the workspace {shown} is not a directory")));
+    }
+    Ok(typed)
+}

@@ -1,0 +1,72 @@
+//! What agents ask, and whoever answers.
+
+use hangar_protocol::Event;
+use hangar_runtimes::runtime::Command;
+use serde_json::value::RawValue;
+
+use super::{Hub, lock};
+use crate::approvals::{Approval, ApprovalState, Kind, NotOpen, Reply};
+use crate::live::LiveSession;
+use crate::trouble::Trouble;
+
+impl Hub {
+    pub fn approvals(&self) -> Vec<Approval> {
+        lock(&self.0.approvals).list()
+    }
+
+    /// Answers a question. Whoever comes second is told so.
+    pub async fn answer(&self, id: &str, reply: Reply) -> Result<Approval, Trouble> {
+        let closed = |error: NotOpen| match error {
+            NotOpen::Unknown => Trouble::NoApproval(id.to_owned()),
+            NotOpen::AlreadyAnswered => Trouble::AlreadyAnswered(id.to_owned()),
+        };
+        let (approval, answer) = {
+            let mut approvals = lock(&self.0.approvals);
+            let kind = approvals.get(id).map_err(closed)?.kind;
+            let answer = reply.to(kind).map_err(|missing| Trouble::Invalid(missing.to_owned()))?;
+            (approvals.settle(id).map_err(closed)?, answer)
+        };
+        if let Some(live) = self.live(&approval.session_id) {
+            live.state().settle(id);
+            let _ = live.commands.send(Command::Answer { request_id: id.to_owned(), answer }).await;
+            self.changed(&live);
+        }
+        self.announce("approval", &approval);
+        Ok(approval)
+    }
+
+    pub(super) fn asked(&self, live: &LiveSession, kind: Kind, request_id: &str, event: &Event) {
+        live.state().ask(request_id);
+        let Ok(Ok(event_json)) = serde_json::to_string(event).map(RawValue::from_string) else { return };
+        let name = self.0.store.look(&live.id).and_then(|summary| summary.meta.name);
+        let approval = Approval {
+            id: request_id.to_owned(),
+            session_id: live.id.clone(),
+            session_name: name.map(|name| name.as_str().to_owned()),
+            kind,
+            event: event_json,
+            since: event.timestamp().to_owned(),
+            state: ApprovalState::Open,
+        };
+        // Whoever is told of it may answer it at once.
+        lock(&self.0.approvals).open(approval.clone());
+        self.announce("approval", &approval);
+    }
+
+    pub(super) fn settled(&self, live: &LiveSession, request_id: &str) {
+        live.state().settle(request_id);
+        let settled = lock(&self.0.approvals).settle(request_id);
+        if let Ok(approval) = settled {
+            self.announce("approval", &approval);
+        }
+    }
+
+    /// Nobody waits for answers any more.
+    pub(super) fn settle_all(&self, live: &LiveSession) {
+        let open: Vec<String> = {
+            let approvals = lock(&self.0.approvals);
+            approvals.of(&live.id).map(|approval| approval.id.clone()).collect()
+        };
+        open.iter().for_each(|id| self.settled(live, id));
+    }
+}
