@@ -4,7 +4,7 @@
 use std::net::{IpAddr, SocketAddr};
 
 use axum::extract::{Request, State};
-use axum::http::{HeaderMap, Method, StatusCode, Uri, header};
+use axum::http::{HeaderMap, HeaderValue, Method, StatusCode, Uri, header};
 use axum::middleware::Next;
 use axum::response::{IntoResponse, Response};
 use ring::hmac;
@@ -77,10 +77,11 @@ impl Guard {
 
     /// Whether a request comes from where it may come from.
     fn admits(&self, method: &Method, uri: &Uri, headers: &HeaderMap) -> Result<(), Problem> {
-        let text = |name: header::HeaderName| headers.get(name).and_then(|value| value.to_str().ok());
+        // What cannot be read, or is said twice, is not ours either.
+        let named = headers.get_all(header::HOST).iter().map(|value| value.to_str().unwrap_or_default());
         let authority = uri.authority().map(axum::http::uri::Authority::as_str);
-        let host = text(header::HOST).or(authority).unwrap_or_default();
-        if !self.is_our_name(host) {
+        let hosts: Vec<&str> = named.chain(authority).collect();
+        if hosts.is_empty() || !hosts.iter().all(|host| self.is_our_name(host)) {
             return Err(Problem::new(
                 StatusCode::FORBIDDEN,
                 "wrong_host",
@@ -98,18 +99,18 @@ impl Guard {
                 "requests of other pages are refused; use the page that the portal serves, or a program",
             )
         };
-        if let Some(origin) = text(header::ORIGIN) {
-            let same = origin.split_once("://").is_some_and(|(_, rest)| rest.eq_ignore_ascii_case(host));
-            if !same {
-                return Err(foreign());
-            }
+        let is_own = |origin: &HeaderValue| {
+            let origin = origin.to_str().ok().and_then(|origin| origin.split_once("://"));
+            origin.is_some_and(|(_, origin)| hosts.iter().any(|host| origin.eq_ignore_ascii_case(host)))
+        };
+        if !headers.get_all(header::ORIGIN).iter().all(is_own) {
+            return Err(foreign());
         }
-        let site = headers.get("sec-fetch-site").and_then(|value| value.to_str().ok());
         let reads = matches!(*method, Method::GET | Method::HEAD | Method::OPTIONS);
-        match site {
-            None | Some("same-origin") => Ok(()),
+        match headers.get("sec-fetch-site").map(HeaderValue::as_bytes) {
+            None | Some(b"same-origin") => Ok(()),
             // The address bar.
-            Some("none") if reads => Ok(()),
+            Some(b"none") if reads => Ok(()),
             Some(_) => Err(foreign()),
         }
     }
@@ -194,12 +195,24 @@ mod tests {
 
     #[track_caller]
     fn check(address: &str, method: Method, headers: &[(&'static str, &str)], expected: Result<(), &str>) {
+        check_at("/api/v1/sessions", address, method, headers, expected);
+    }
+
+    #[track_caller]
+    fn check_at(
+        uri: &str,
+        address: &str,
+        method: Method,
+        headers: &[(&'static str, &str)],
+        expected: Result<(), &str>,
+    ) {
         let mut map = HeaderMap::new();
         for (name, value) in headers {
-            map.insert(*name, value.parse().unwrap());
+            // As they come over the wire: a byte for each character.
+            let bytes: Vec<u8> = value.chars().map(|letter| letter as u8).collect();
+            map.append(*name, HeaderValue::from_bytes(&bytes).unwrap());
         }
-        let uri: Uri = "/api/v1/sessions".parse().unwrap();
-        let admitted = guard(address, None).admits(&method, &uri, &map);
+        let admitted = guard(address, None).admits(&method, &uri.parse().unwrap(), &map);
         let code = admitted.map_err(|problem| serde_json::to_value(&problem).unwrap()["code"].clone());
         assert_eq!(code.map_err(|code| code.as_str().unwrap().to_owned()), expected.map_err(str::to_owned));
     }
@@ -240,6 +253,28 @@ mod tests {
         }
         check(LOOPBACK, Method::POST, &[host, ("sec-fetch-site", "none")], Err("cross_origin"));
         check(LOOPBACK, Method::GET, &[host, ("sec-fetch-site", "none")], Ok(()));
+    }
+
+    #[test]
+    fn what_is_said_twice_has_to_be_right_twice() {
+        let (ours, theirs) = (("host", "localhost:8888"), ("host", "evil.example"));
+        check(LOOPBACK, Method::GET, &[ours, theirs], Err("wrong_host"));
+        check(LOOPBACK, Method::GET, &[theirs, ours], Err("wrong_host"));
+        let whole = |host: &str| format!("http://{host}/api/v1/meta");
+        check_at(&whole("evil.example"), LOOPBACK, Method::GET, &[ours], Err("wrong_host"));
+        check_at(&whole("localhost:8888"), LOOPBACK, Method::GET, &[ours], Ok(()));
+        check_at(&whole("localhost:8888"), LOOPBACK, Method::GET, &[], Ok(()));
+        let (own, other) = (("origin", "http://localhost:8888"), ("origin", "http://evil.example"));
+        check(LOOPBACK, Method::POST, &[ours, own, other], Err("cross_origin"));
+        check(LOOPBACK, Method::POST, &[ours, own], Ok(()));
+    }
+
+    #[test]
+    fn what_cannot_be_read_is_not_ours() {
+        let host = ("host", "localhost:8888");
+        check(LOOPBACK, Method::GET, &[("host", "\u{ff}")], Err("wrong_host"));
+        check(LOOPBACK, Method::POST, &[host, ("origin", "http://\u{ff}")], Err("cross_origin"));
+        check(LOOPBACK, Method::POST, &[host, ("sec-fetch-site", "\u{ff}")], Err("cross_origin"));
     }
 
     #[test]
