@@ -18,6 +18,7 @@ pub struct ChartNode {
     #[serde(skip_serializing_if = "Option::is_none")]
     pub label: Option<String>,
     #[serde(skip_serializing_if = "Vec::is_empty")]
+    #[schemars(default)]
     pub arrows: Vec<ChartArrow>,
 }
 

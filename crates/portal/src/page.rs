@@ -44,7 +44,6 @@ impl Hub {
             None => self.catalogue().digest(id)?,
         };
         let last = digest.at.seq;
-        let limit = limit.clamp(1, MOST_EVENTS);
         let (first, end) = match span {
             Span::After(after) => (after.saturating_add(1), after.saturating_add(limit).min(last)),
             Span::Before(before) => {

@@ -53,7 +53,7 @@ impl From<Trouble> for Problem {
             Trouble::CannotAsk(_) => (S::UNPROCESSABLE_ENTITY, "cannot_ask"),
             Trouble::Invalid(_) => (S::BAD_REQUEST, "invalid_request"),
             Trouble::Unprocessable(_) => (S::UNPROCESSABLE_ENTITY, "unprocessable"),
-            Trouble::NotOpened(_) => (S::BAD_GATEWAY, "not_opened"),
+            Trouble::NotOpened(_) => (S::UNPROCESSABLE_ENTITY, "not_opened"),
             Trouble::Stopping => (S::SERVICE_UNAVAILABLE, "stopping"),
             Trouble::NoEntry => (S::CONFLICT, "no_entry"),
             Trouble::RunEnded(_) => (S::CONFLICT, "run_ended"),

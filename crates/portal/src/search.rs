@@ -9,8 +9,8 @@ use crate::hub::Hub;
 use crate::resource::{Session, SessionState};
 use crate::trouble::Trouble;
 
-const DEFAULT_LIMIT: usize = 100;
-const MOST: usize = 500;
+pub(crate) const DEFAULT_LIMIT: u64 = 100;
+pub(crate) const MOST: u64 = 500;
 /// Sessions whose logs are looked into for one answer. What is behind them is for the next page.
 const LOOKED_INTO: usize = 2000;
 
@@ -22,8 +22,10 @@ pub struct Search {
     pub state: Option<SessionState>,
     pub runtime: Option<String>,
     /// 100 if absent.
-    pub limit: Option<usize>,
+    #[schemars(range(min = 1))]
+    pub limit: Option<u64>,
     /// The `next` of the page before.
+    #[schemars(regex(pattern = r"^-?[0-9]{1,14}\..+$"))]
     pub cursor: Option<String>,
 }
 
@@ -59,14 +61,13 @@ impl Cursor {
 }
 
 impl Hub {
-    pub fn search(&self, search: &Search) -> Result<Found, Trouble> {
+    pub fn search(&self, search: &Search, limit: usize) -> Result<Found, Trouble> {
         let cursor = match &search.cursor {
             None => None,
             Some(text) => Some(Cursor::parse(text).ok_or_else(|| {
                 Trouble::Invalid("the `cursor` is none that a page gave as its `next`".to_owned())
             })?),
         };
-        let limit = search.limit.unwrap_or(DEFAULT_LIMIT).clamp(1, MOST);
         let words = search.query.as_deref().map(str::to_lowercase).filter(|query| !query.is_empty());
         let mut all = self.store().list(&Filter::default())?;
         // Sorted by what a cursor can say.

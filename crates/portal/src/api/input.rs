@@ -41,9 +41,21 @@ impl<T: DeserializeOwned> FromRequest<App> for Json<T> {
             }
             Problem::invalid("the body could not be read")
         })?;
+        // A list of values would do for a type with members, too.
+        if bytes.trim_ascii_start().first() != Some(&b'{') {
+            return Err(Problem::invalid("the body has to be a JSON object"));
+        }
         serde_json::from_slice(&bytes)
             .map(Self)
             .map_err(|error| Problem::invalid(format!("the body is not as it should be: {error}")))
+    }
+}
+
+/// How many of a list are wanted.
+pub(super) fn count(limit: Option<u64>, usual: u64, most: u64) -> Result<u64, Problem> {
+    match limit {
+        Some(0) => Err(Problem::invalid("a `limit` of 0 asks for nothing")),
+        limit => Ok(limit.unwrap_or(usual).min(most)),
     }
 }
 

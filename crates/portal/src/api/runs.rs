@@ -12,14 +12,14 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::input::{Json, Name, Query};
-use super::{App, Endpoint, Of, get, post, put, stream};
+use super::{App, Endpoint, Of, get, input, post, put, stream};
 use crate::frame;
 use crate::problem::Problem;
 use crate::runs::{JobsView, Run, RunDetails, Runs};
 use crate::trouble::Trouble;
 
-const DEFAULT_LIMIT: usize = 50;
-const MOST: usize = 200;
+const DEFAULT_LIMIT: u64 = 50;
+const MOST: u64 = 200;
 
 pub(super) fn endpoints() -> Vec<Endpoint> {
     vec![
@@ -74,7 +74,8 @@ async fn install(State(app): Of, Json(Entry { path }): Json<Entry>) -> Result<An
 #[serde(deny_unknown_fields)]
 struct Listing {
     /// 50 if absent.
-    limit: Option<usize>,
+    #[schemars(range(min = 1))]
+    limit: Option<u64>,
     /// The `next` of the page before.
     cursor: Option<String>,
 }
@@ -90,7 +91,7 @@ async fn list(
     State(app): Of,
     Query(Listing { limit, cursor }): Query<Listing>,
 ) -> Result<Answer<Listed>, Problem> {
-    let limit = limit.unwrap_or(DEFAULT_LIMIT).clamp(1, MOST);
+    let limit = input::count(limit, DEFAULT_LIMIT, MOST)? as usize;
     let found = aside(&app, move |runs| {
         // One more than asked for tells whether there are more.
         let mut found = runs.list(limit + 1, cursor.as_deref())?;

@@ -69,6 +69,8 @@ struct ModelShape {
     id: String,
     name: Option<String>,
     provider: Option<String>,
+    /// How many requests of GitHub's offer one request counts for.
+    multiplier: Option<f64>,
 }
 
 async fn models(State(app): Of, Name(name): Name) -> Result<Answer<Models>, Problem> {

@@ -10,12 +10,12 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::input::{Id, Json, Query};
-use super::{Endpoint, Of, delete, get, patch, post, stream};
+use super::{Endpoint, Of, delete, get, input, patch, post, stream};
 use crate::hub::{Delivery, MAX_NAME, NewSession};
-use crate::page::{Page, Span};
+use crate::page::{MOST_EVENTS, Page, Span};
 use crate::problem::Problem;
 use crate::resource::{Policy, Session, SessionState};
-use crate::search::{Found, Search};
+use crate::search::{self, Found, Search};
 use crate::trouble::Trouble;
 
 const DEFAULT_EVENTS: u64 = 500;
@@ -48,9 +48,10 @@ pub(super) fn endpoints() -> Vec<Endpoint> {
 }
 
 async fn list(State(app): Of, Query(search): Query<Search>) -> Result<Answer<Found>, Problem> {
+    let limit = input::count(search.limit, search::DEFAULT_LIMIT, search::MOST)? as usize;
     let hub = app.hub.clone();
     // Thousands of small files are read.
-    let found = tokio::task::spawn_blocking(move || hub.search(&search)).await;
+    let found = tokio::task::spawn_blocking(move || hub.search(&search, limit)).await;
     let found = found.map_err(|error| Trouble::Store(error.to_string()))??;
     Ok(Answer(found))
 }
@@ -175,9 +176,9 @@ fn accepted(
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 struct Events {
-    /// The first events behind this one.
+    /// The first events behind this one. Not together with `before`.
     after: Option<u64>,
-    /// The last events before this one.
+    /// The last events before this one. Not together with `after`.
     before: Option<u64>,
     /// 500 if absent.
     #[schemars(range(min = 1))]
@@ -191,10 +192,7 @@ async fn events(State(app): Of, Id(id): Id, Query(wanted): Query<Events>) -> Res
         (None, Some(before)) => Span::Before(before),
         (None, None) => Span::Last,
     };
-    let limit = wanted.limit.unwrap_or(DEFAULT_EVENTS);
-    if limit == 0 {
-        return Err(Problem::invalid("a `limit` of 0 asks for nothing"));
-    }
+    let limit = input::count(wanted.limit, DEFAULT_EVENTS, MOST_EVENTS)?;
     let hub = app.hub.clone();
     let page = tokio::task::spawn_blocking(move || hub.page(&id, span, limit)).await;
     Ok(Answer(page.map_err(|error| Trouble::Store(error.to_string()))??))

@@ -27,6 +27,10 @@ fn lists_come_in_pages_newest_first() {
     assert_eq!(ids(&portal.get("/api/v1/sessions?runtime=codex")).len(), 0);
     let wrong = portal.ask("GET", "/api/v1/sessions?cursor=x").send();
     refused(&wrong, 400, "invalid_request", "cursor");
+    for list in ["sessions", "runs"] {
+        let nothing = portal.ask("GET", &format!("/api/v1/{list}?limit=0")).send();
+        refused(&nothing, 400, "invalid_request", "limit");
+    }
 }
 
 #[test]
