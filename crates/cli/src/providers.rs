@@ -51,13 +51,7 @@ struct Preferences {
 }
 
 pub(crate) fn choose(settings: &Settings, wanted: Wanted<'_>) -> Result<Chosen> {
-    let preferred = match wanted.model.or(settings.var("COPILOT_MODEL")) {
-        Some(model) => Some(model.to_owned()),
-        None => preferences(settings)?
-            .model
-            .or(settings.var("COPILOT_PROVIDER_MODEL_ID").map(str::to_owned))
-            .or_else(|| hangar_custom::settings::Preferences::of_user(&settings.home).model),
-    };
+    let preferred = preferred(settings, wanted.model)?;
     let mut chosen = match preferred.as_deref() {
         Some(model) if is_scripted(model) => scripted(settings)?,
         preferred => real(settings, preferred, wanted.replay.is_some(), wanted.ways)?,
@@ -73,6 +67,21 @@ pub(crate) fn choose(settings: &Settings, wanted: Wanted<'_>) -> Result<Chosen> 
         chosen.provider = Arc::new(recorder);
     }
     Ok(chosen)
+}
+
+fn preferred(settings: &Settings, wanted: Option<&str>) -> Result<Option<String>> {
+    Ok(match wanted.or(settings.var("COPILOT_MODEL")) {
+        Some(model) => Some(model.to_owned()),
+        None => preferences(settings)?
+            .model
+            .or(settings.var("COPILOT_PROVIDER_MODEL_ID").map(str::to_owned))
+            .or_else(|| hangar_custom::settings::Preferences::of_user(&settings.home).model),
+    })
+}
+
+/// Whether the scripted model is what answers if nobody says otherwise.
+pub(crate) fn prefers_script(settings: &Settings) -> bool {
+    preferred(settings, None).is_ok_and(|model| model.is_some_and(|model| is_scripted(&model)))
 }
 
 fn is_scripted(model: &str) -> bool {

@@ -115,7 +115,21 @@ impl Runtime for Native {
     }
 
     fn models(&self) -> BoxFuture<'static, Option<Vec<Model>>> {
-        Box::pin(super::commands::discover(self.settings.clone(), None))
+        // Where the scripted model is the usual one, it is among those that can be asked for.
+        let scripted = providers::prefers_script(&self.settings).then(|| Model {
+            id: providers::SCRIPTED.to_owned(),
+            name: Some("Scripted model".to_owned()),
+            provider: None,
+            multiplier: Some(0.0),
+        });
+        let offered = super::commands::discover(self.settings.clone(), None);
+        Box::pin(async move {
+            let offered = offered.await;
+            match scripted {
+                Some(scripted) => Some(offered.into_iter().flatten().chain([scripted]).collect()),
+                None => offered,
+            }
+        })
     }
 
     fn open(&self, order: Order) -> BoxFuture<'static, Result<Live, Failure>> {
