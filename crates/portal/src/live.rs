@@ -50,6 +50,9 @@ pub(crate) struct LiveState {
     /// Whose prompts were sent and have turns that have not ended, the one that is under way first.
     prompts: VecDeque<Asker>,
     working: bool,
+    /// Whether it was told anything here. One that was closed is opened to be told something, and is closed to others until
+    /// then.
+    spoken_to: bool,
     /// Whether a turn has ended here and nothing came after it: all that the agent wrote has been heard then.
     rested: bool,
     /// Whether its agent was told to end, which hears nothing more then.
@@ -181,7 +184,9 @@ impl LiveSession {
     }
 
     pub(crate) fn lend(&self, borrower: mpsc::Sender<News>) {
-        self.state().borrower = Some(borrower);
+        let mut state = self.state();
+        state.spoken_to = true;
+        state.borrower = Some(borrower);
     }
 
     pub(crate) fn borrower(&self) -> Option<mpsc::Sender<News>> {
@@ -204,9 +209,10 @@ impl LiveSession {
 }
 
 impl LiveState {
-    /// A session whose log has been taken in so far.
+    /// A session whose log has been taken in so far; nothing of it for a new one.
     pub(crate) fn new(digest: Digest, model: Option<String>) -> Self {
         Self {
+            spoken_to: digest.at.seq == 0,
             before: digest.used(),
             failed: digest.error.clone(),
             digest,
@@ -277,6 +283,7 @@ impl LiveState {
     }
 
     pub(crate) fn prompted(&mut self, asker: Asker) {
+        self.spoken_to = true;
         self.prompts.push_back(asker);
         self.working = true;
         self.rested = false;
@@ -327,8 +334,10 @@ impl LiveState {
             SessionState::Working
         } else if self.failed.is_some() {
             SessionState::Failed
-        } else {
+        } else if self.spoken_to {
             SessionState::Idle
+        } else {
+            SessionState::Closed
         }
     }
 

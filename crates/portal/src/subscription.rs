@@ -36,7 +36,8 @@ pub struct Subscription {
     quiet: u32,
     /// Whether something was missed.
     behind: bool,
-    /// Whether the reader has been told how the session is, which is due once it knows the past.
+    /// Whether the reader has been told how the session is, which is due once it knows the past, and again when the session
+    /// was opened.
     greeted: bool,
 }
 
@@ -245,6 +246,8 @@ impl Subscription {
         }
         if self.hub.live(&self.id).is_some() {
             self.source = Source::Nothing;
+            // Whoever opened it told how it is by then, to those who listened.
+            self.greeted = false;
         } else if !self.hub.store().contains(&self.id) {
             self.source = Source::Over;
         }

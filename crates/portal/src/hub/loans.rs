@@ -48,6 +48,7 @@ impl Hub {
         let (commands, mut orders) = mpsc::channel::<Command>(BORROWED_QUEUE);
         let (news, heard) = mpsc::channel(BORROWED_QUEUE);
         live.lend(news);
+        self.changed(live);
         let loan = Loan { live: Arc::clone(live), keeper };
         let hub = self.clone();
         let passing = async move {

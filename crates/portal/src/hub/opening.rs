@@ -4,7 +4,8 @@ use std::path::PathBuf;
 use std::sync::{Arc, Mutex};
 
 use hangar_protocol::data::{PermissionMode, PermissionsChanged};
-use hangar_runtimes::runtime::{Consent, Live, Order, Runtime};
+use hangar_runtimes::capabilities::EFFORT_LEVELS;
+use hangar_runtimes::runtime::{Card, Consent, Live, Order, Runtime};
 use hangar_store::SessionId;
 use tokio::sync::{Notify, mpsc};
 use tokio_util::sync::CancellationToken;
@@ -66,6 +67,9 @@ impl Hub {
         if policy == Policy::Ask && !asks {
             return Err(Trouble::CannotAsk(runtime.card().name.to_string()));
         }
+        if let Some(effort) = &new.effort {
+            check_effort(effort, runtime.card())?;
+        }
         let name = new.name.map(name_of).transpose()?;
         let id: SessionId = uuid::Uuid::new_v4()
             .to_string()
@@ -83,12 +87,13 @@ impl Hub {
         if runtime.card().capabilities.mcp_config {
             order.mcp_config = new.mcp_config;
         }
-        self.start(&runtime, order, policy, Log::New).await?;
+        let live = self.start(&runtime, order, policy, Log::New).await?;
         if let Some(name) = name {
             self.rename(&id, name).await?;
         }
-        if let Some(prompt) = new.prompt.filter(|prompt| !prompt.trim().is_empty()) {
-            self.send(&id, prompt, Delivery::Enqueue).await?;
+        match new.prompt.filter(|prompt| !prompt.trim().is_empty()) {
+            Some(prompt) => drop(self.send(&id, prompt, Delivery::Enqueue).await?),
+            None => self.changed(&live),
         }
         self.session(&id).ok_or_else(|| Trouble::NoSession(id.to_string()))
     }
@@ -184,6 +189,7 @@ impl Hub {
         self.start(&runtime, order, policy, Log::Resumed(record)).await
     }
 
+    /// Opens a session. Whoever does tells how it is, once it has been told what it is opened for.
     async fn start(
         &self,
         runtime: &Arc<dyn Runtime>,
@@ -236,9 +242,19 @@ impl Hub {
         self.0.openings.send_modify(|openings| *openings += 1);
         let pump = Pump { hub: self.clone(), live: Arc::clone(&live), agent: opened, record, renamed };
         self.spawn(pump.run());
-        self.changed(&live);
         Ok(live)
     }
+}
+
+/// What no agent knows is no matter of the agent's version.
+fn check_effort(effort: &str, card: &Card) -> Result<(), Trouble> {
+    let levels = &card.capabilities.effort_levels;
+    if EFFORT_LEVELS.contains(&effort) || levels.iter().any(|level| level == effort) {
+        return Ok(());
+    }
+    let known = if levels.is_empty() { EFFORT_LEVELS.join(", ") } else { levels.join(", ") };
+    let why = format!("agent `{}` knows no effort `{effort}`; it knows {known}", card.name);
+    Err(Trouble::Unprocessable(why))
 }
 
 fn consent(policy: Policy) -> Consent {

@@ -23,7 +23,7 @@ fn a_session_is_opened_stopped_and_gone_on_with() {
     portal.send(&id, "SAY:two");
     let heard = stream.until_state("idle");
     let said = |text: &str| heard.iter().any(|message| message.data["data"]["content"] == text);
-    assert!(said("two") && !said("one"));
+    assert!(said("two") && !said("one"), "it is not idle before it has answered");
     assert_eq!(portal.session(&id)["usage"]["turns"], 2);
 }
 
@@ -128,6 +128,9 @@ fn bad_input_is_refused_with_a_sentence() {
     let open = |body| portal.ask("POST", "/api/v1/sessions").json(&body).send();
     refused(&open(json!({ "workspace": work, "modle": "x" })), 400, "invalid_request", "`modle`");
     refused(&open(json!({})), 400, "invalid_request", "workspace");
+    refused(&open(json!([work, null, null, null, null, null, null])), 400, "invalid_request", "JSON object");
+    let effort = open(json!({ "workspace": work, "effort": "heroic" }));
+    refused(&effort, 422, "unprocessable", "knows no effort `heroic`; it knows none, ");
     refused(&open(json!({ "workspace": "here" })), 422, "unprocessable", "`here` is not an absolute path");
     refused(&open(json!({ "workspace": "/nowhere" })), 422, "unprocessable", "/nowhere is not a directory");
     refused(&open(json!({ "workspace": work, "runtime": "nope" })), 404, "runtime_not_found", "nope");
@@ -158,8 +161,11 @@ fn bad_input_is_refused_with_a_sentence() {
     let large = vec![b' '; 17 << 20];
     let large = portal.ask("POST", &message).header("content-type", "application/json").text(large);
     refused(&large.send(), 413, "too_large", "16 MB");
-    let stream = portal.ask("GET", &format!("/api/v1/sessions/{id}/stream")).header("last-event-id", "x");
-    refused(&stream.send(), 400, "invalid_request", "Last-Event-ID");
+    for (last, names) in [("x", "Last-Event-ID"), ("-1", "Last-Event-ID"), ("999999", "999999")] {
+        let stream =
+            portal.ask("GET", &format!("/api/v1/sessions/{id}/stream")).header("last-event-id", last);
+        refused(&stream.send(), 400, "invalid_request", names);
+    }
     portal.poke(&format!("/api/v1/sessions/{id}/stop"), 202);
     portal.hear(&id, 0).until_kind("session.shutdown");
 }
