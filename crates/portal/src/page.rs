@@ -19,6 +19,8 @@ pub enum Span {
     After(u64),
     /// The last ones before this one.
     Before(u64),
+    /// The first ones behind one that are before another.
+    Between(u64, u64),
     Last,
 }
 
@@ -46,6 +48,10 @@ impl Hub {
         let last = digest.at.seq;
         let (first, end) = match span {
             Span::After(after) => (after.saturating_add(1), after.saturating_add(limit).min(last)),
+            Span::Between(after, before) => {
+                let end = after.saturating_add(limit).min(before.saturating_sub(1)).min(last);
+                (after.saturating_add(1), end)
+            }
             Span::Before(before) => {
                 let end = before.saturating_sub(1).min(last);
                 ((end + 1).saturating_sub(limit).max(1), end)

@@ -69,6 +69,10 @@ impl IntoResponse for Problem {
         let status = StatusCode::from_u16(self.status).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR);
         let body = serde_json::to_string(&self).unwrap_or_default();
         let kind = HeaderValue::from_static("application/problem+json");
-        (status, [(header::CONTENT_TYPE, kind)], body).into_response()
+        let mut response = (status, [(header::CONTENT_TYPE, kind)], body).into_response();
+        if status == StatusCode::UNAUTHORIZED {
+            response.headers_mut().insert(header::WWW_AUTHENTICATE, HeaderValue::from_static("Bearer"));
+        }
+        response
     }
 }

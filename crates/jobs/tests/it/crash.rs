@@ -174,6 +174,36 @@ async fn a_line_in_the_middle_that_is_no_record_is_named() {
 }
 
 #[tokio::test]
+async fn a_log_is_read_on_from_where_it_was_left() {
+    let yaml = format!("{TASKS}jobs: {{ j: {{ work: {{ kind: Ref, taskId: a }} }} }}");
+    let stage = Stage::new("");
+    let running = stage.start(&yaml, "j");
+    let run = running.run().clone();
+    let store = stage.store();
+    let (mut seen, mut place) = store.read_on(&run, 0).unwrap();
+    assert_eq!(seen.len(), 1, "it has begun");
+    assert!(store.read_on(&run, place).unwrap().0.is_empty());
+    running.to_end().await.unwrap();
+    // A prompt that is longer than what is read at once.
+    let path = stage.place.path().join("runs").join(&run.0).join("run.jsonl");
+    let text = std::fs::read_to_string(&path).unwrap();
+    let long = text.replacen("\"prompt\":\"", &format!("\"prompt\":\"{}", "x".repeat(1 << 20)), 1);
+    assert!(long.len() > text.len());
+    std::fs::write(&path, &long).unwrap();
+    let mut batches = 0;
+    loop {
+        let (more, behind) = store.read_on(&run, place).unwrap();
+        if more.is_empty() {
+            break;
+        }
+        batches += 1;
+        (seen, place) = ([seen, more].concat(), behind);
+    }
+    assert_eq!(seen, store.read(&run).unwrap());
+    assert_eq!((batches, place), (2, long.len() as u64));
+}
+
+#[tokio::test]
 async fn a_task_in_a_borrowed_session_is_reported_as_interrupted() {
     let yaml = format!("{TASKS}jobs: {{}}");
     let script = std::sync::Arc::new(crate::fake::Script::parse("a: hang"));
@@ -216,6 +246,9 @@ async fn runs_are_listed_newest_first_and_names_lead_nowhere_else() {
     }
     let listed = stage.workshop.store.list(2).unwrap();
     assert_eq!(listed.len(), 2);
+    let rest = stage.store().page(Some(&listed[1].run.0), 2).unwrap();
+    assert_eq!(rest.len(), 1);
+    assert!(rest[0].run < listed[1].run);
     assert!(listed[0].run > listed[1].run && listed.iter().all(|run| run.status == RunStatus::Failed));
     for name in ["../runs", "", "a/b", "nope"] {
         let error = stage.store().read(&RunId(name.to_owned())).unwrap_err();

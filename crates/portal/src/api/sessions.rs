@@ -176,9 +176,9 @@ fn accepted(
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 struct Events {
-    /// The first events behind this one. Not together with `before`.
+    /// The first events behind this one.
     after: Option<u64>,
-    /// The last events before this one. Not together with `after`.
+    /// The last events before this one; with `after`, the first behind that which are before this one.
     before: Option<u64>,
     /// 500 if absent.
     #[schemars(range(min = 1))]
@@ -187,7 +187,7 @@ struct Events {
 
 async fn events(State(app): Of, Id(id): Id, Query(wanted): Query<Events>) -> Result<Answer<Page>, Problem> {
     let span = match (wanted.after, wanted.before) {
-        (Some(_), Some(_)) => return Err(Problem::invalid("give `after` or `before`, not both")),
+        (Some(after), Some(before)) => Span::Between(after, before),
         (Some(after), None) => Span::After(after),
         (None, Some(before)) => Span::Before(before),
         (None, None) => Span::Last,

@@ -23,7 +23,7 @@ impl Hub {
         let (approval, answer) = {
             let mut approvals = lock(&self.0.approvals);
             let kind = approvals.get(id).map_err(closed)?.kind;
-            let answer = reply.to(kind).map_err(|missing| Trouble::Invalid(missing.to_owned()))?;
+            let answer = reply.to(kind).map_err(|missing| Trouble::Unprocessable(missing.to_owned()))?;
             (approvals.settle(id).map_err(closed)?, answer)
         };
         if let Some(live) = self.live(&approval.session_id) {

@@ -33,7 +33,7 @@ fn of_many_who_answer_at_once_one_is_heard() {
     assert_eq!(portal.session(&id)["approvals"], 1);
     let path = path(&approval);
     let wrong = portal.ask("POST", &path).json(&json!({ "answer": "yes" })).send();
-    refused(&wrong, 400, "invalid_request", "decision");
+    refused(&wrong, 422, "unprocessable", "decision");
     let answers: Vec<u16> = std::thread::scope(|scope| {
         let all: Vec<_> = (0..8)
             .map(|_| {

@@ -25,7 +25,9 @@ fn with_a_token_nothing_is_told_without_it() {
         json!({ "version": env!("CARGO_PKG_VERSION"), "tokenRequired": true, "authenticated": false })
     );
     for path in ["/api/v1/sessions", "/api/v1/stream", "/api/v1/openapi.json", "/api/v1/nope", "/api/test"] {
-        refused(&portal.ask("GET", path).send(), 401, "token_required", "Bearer");
+        let answer = portal.ask("GET", path).send();
+        refused(&answer, 401, "token_required", "Bearer");
+        assert_eq!(answer.header("www-authenticate"), Some("Bearer"));
     }
     for wrong in ["", "Bearer ", "Bearer wrong", "Basic Y29ycmVjdA==", TOKEN] {
         let ask = portal.ask("GET", "/api/v1/sessions").header("authorization", wrong);

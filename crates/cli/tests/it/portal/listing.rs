@@ -48,6 +48,10 @@ fn a_page_of_events_is_read_from_any_side() {
     assert_eq!(seqs(&page("after=1&limit=2")), [2, 3]);
     assert_eq!(seqs(&page("before=4&limit=2")), [2, 3]);
     assert_eq!(seqs(&page("before=1")), [0_u64; 0]);
+    assert_eq!(seqs(&page("after=1&before=4")), [2, 3]);
+    assert_eq!(seqs(&page("after=1&before=4&limit=1")), [2]);
+    assert_eq!(seqs(&page("after=3&before=2")), [0_u64; 0]);
+    assert_eq!(seqs(&page("after=0&before=0")), [0_u64; 0]);
     assert_eq!(seqs(&page(&format!("after={last}"))), [0_u64; 0]);
     assert_eq!(seqs(&page(&format!("after={}", u64::MAX))), [0_u64; 0]);
     let log = portal.scratch.log(&id);
