@@ -69,11 +69,29 @@ struct Members {
     #[serde(default, deserialize_with = "present")]
     result: Option<Box<RawValue>>,
     #[serde(default)]
-    error: Option<ErrorObject>,
+    error: Option<serde_json::Value>,
 }
 
 fn present<'de, D: serde::Deserializer<'de>>(deserializer: D) -> Result<Option<Box<RawValue>>, D::Error> {
     Box::<RawValue>::deserialize(deserializer).map(Some)
+}
+
+impl ErrorObject {
+    /// Reads what the other side says went wrong, whatever of it is there: some leave out a message that they do not
+    /// have, and whoever asked has to hear of the failure all the same.
+    fn read(value: &serde_json::Value) -> Self {
+        let message = match (&value["message"], value) {
+            (serde_json::Value::String(message), _) | (_, serde_json::Value::String(message)) => message.clone(),
+            _ => "the request failed, and the other side does not say why".to_owned(),
+        };
+        let data = value.get("data").filter(|data| !data.is_null()).cloned();
+        Self { code: value["code"].as_i64().unwrap_or(codes::INTERNAL_ERROR), message, data }
+    }
+
+    fn neither() -> Self {
+        let message = "the response has neither a result nor an error".to_owned();
+        Self { code: codes::INVALID_REQUEST, message, data: None }
+    }
 }
 
 impl Message {
@@ -104,7 +122,13 @@ impl Message {
             }
             (Some(method), None, None, None) => Ok(Message::Notification { method, params: members.params }),
             (None, Some(result), None, id) => Ok(Message::Response { id, result: Ok(result) }),
-            (None, _, Some(error), id) => Ok(Message::Response { id, result: Err(error) }),
+            (None, _, Some(error), id) => {
+                Ok(Message::Response { id, result: Err(ErrorObject::read(&error)) })
+            }
+            // Whoever asked would wait for ever if that were no answer.
+            (None, None, None, Some(id)) if members.params.is_none() => {
+                Ok(Message::Response { id: Some(id), result: Err(ErrorObject::neither()) })
+            }
             (_, _, _, id) => {
                 let reason = "neither a request, a notification nor a response".to_owned();
                 Err(malformed(codes::INVALID_REQUEST, reason, id))
@@ -187,10 +211,30 @@ mod tests {
     }
 
     #[test]
+    fn an_answer_is_one_however_little_it_says() {
+        check(
+            r#"{"id":7}"#,
+            expect![[r#"{"jsonrpc":"2.0","id":7,"error":{"code":-32600,"message":"the response has neither a result nor an error"}}"#]],
+        );
+        check(
+            r#"{"id":7,"error":{"code":-32001,"data":{"a":1}}}"#,
+            expect![[r#"{"jsonrpc":"2.0","id":7,"error":{"code":-32001,"message":"the request failed, and the other side does not say why","data":{"a":1}}}"#]],
+        );
+        check(
+            r#"{"id":"x","error":[]}"#,
+            expect![[r#"{"jsonrpc":"2.0","id":"x","error":{"code":-32603,"message":"the request failed, and the other side does not say why"}}"#]],
+        );
+        check(
+            r#"{"id":7,"error":"no such session"}"#,
+            expect![[r#"{"jsonrpc":"2.0","id":7,"error":{"code":-32603,"message":"no such session"}}"#]],
+        );
+    }
+
+    #[test]
     fn what_is_no_message_says_why_and_to_whom() {
         check("{", expect!["-32700 None"]);
         check("[]", expect!["-32600 None"]);
-        check(r#"{"id":7}"#, expect![[r#"-32600 Some(Number(7))"#]]);
+        check(r#"{"id":7,"params":{}}"#, expect![[r#"-32600 Some(Number(7))"#]]);
         check(r#"{"id":1.5,"method":"x"}"#, expect!["-32600 None"]);
     }
 }
