@@ -8,6 +8,7 @@ use hangar_peer::{Peer, raw};
 use hangar_protocol::rpc::{ErrorObject, Id, codes};
 use hangar_store::SessionId;
 use serde_json::json;
+use tokio::sync::Notify;
 
 use crate::handshake::{ConnectParams, Gate, PROTOCOL_VERSION};
 use crate::hub::Hub;
@@ -31,6 +32,7 @@ pub(crate) struct Client {
     hub: Weak<Hub>,
     gate: Mutex<Gate>,
     in_flight: AtomicUsize,
+    answered: Notify,
     /// Whether the client makes the requests to models.
     courier: AtomicBool,
     /// How the client keeps the files of its sessions, if it does.
@@ -46,6 +48,7 @@ impl Client {
             hub: Arc::downgrade(hub),
             gate: Mutex::new(Gate::new(hub.config().token.as_ref())),
             in_flight: AtomicUsize::new(0),
+            answered: Notify::new(),
             courier: AtomicBool::new(false),
             files: Mutex::default(),
             exchanges: Exchanges::default(),
@@ -97,18 +100,29 @@ impl Client {
         let client = Arc::clone(self);
         tokio::spawn(async move {
             let call = Call { hub, client: Arc::clone(&client), params };
-            let outcome = (method.run)(call).await;
+            let (result, then) = match (method.run)(call).await {
+                Ok(reply) => (Ok(reply.result), reply.then),
+                Err(failure) => (Err(failure.into_error(method.name)), None),
+            };
+            client.answer(id, result);
             client.in_flight.fetch_sub(1, Ordering::Relaxed);
-            match outcome {
-                Ok(reply) => {
-                    client.answer(id, Ok(reply.result));
-                    if let Some(then) = reply.then {
-                        then.await;
-                    }
-                }
-                Err(failure) => client.answer(id, Err(failure.into_error(method.name))),
+            client.answered.notify_waiters();
+            if let Some(then) = then {
+                then.await;
             }
         });
+    }
+
+    /// Waits until every request that was taken is answered.
+    pub(crate) async fn settled(&self) {
+        loop {
+            // Made before the look: what is answered in between counts.
+            let answered = self.answered.notified();
+            if self.in_flight.load(Ordering::Relaxed) == 0 {
+                return;
+            }
+            answered.await;
+        }
     }
 
     fn connect(
