@@ -8,12 +8,13 @@ use hangar_peer::{Peer, raw};
 use hangar_protocol::rpc::{ErrorObject, Id, codes};
 use hangar_store::SessionId;
 use serde_json::json;
+use serde_json::value::RawValue;
 use tokio::sync::Notify;
 
 use crate::handshake::{ConnectParams, Gate, PROTOCOL_VERSION};
 use crate::hub::Hub;
 use crate::inference::Exchanges;
-use crate::methods::{self, Call};
+use crate::methods::{self, Call, Failure};
 use crate::peer::Request;
 use crate::session_fs::FsProvider;
 
@@ -77,6 +78,10 @@ impl Client {
     pub(crate) fn take(self: &Arc<Self>, request: Request) {
         let Some(hub) = self.hub.upgrade() else { return };
         let Request { id, method, params } = request;
+        let params = match by_name(params) {
+            Ok(params) => params,
+            Err(problem) => return self.answer(id, Err(Failure::Params(problem).into_error(&method))),
+        };
         if method == "connect" {
             let result = self.connect(&hub, params.as_deref());
             return self.answer(id, result);
@@ -128,7 +133,7 @@ impl Client {
     fn connect(
         &self,
         hub: &Hub,
-        params: Option<&serde_json::value::RawValue>,
+        params: Option<&RawValue>,
     ) -> Result<serde_json::Value, ErrorObject> {
         let params = params
             .and_then(|params| serde_json::from_str::<ConnectParams>(params.get()).ok())
@@ -152,5 +157,40 @@ impl Client {
             })
         });
         self.peer.respond(id, result);
+    }
+}
+
+/// The parameters as the methods take them: one object. Clients that pass parameters by position put it into a list.
+fn by_name(params: Option<Box<RawValue>>) -> Result<Option<Box<RawValue>>, String> {
+    let Some(list) = params.as_deref().filter(|params| params.get().starts_with('[')) else {
+        return Ok(params);
+    };
+    let list: Vec<Box<RawValue>> = serde_json::from_str(list.get()).map_err(|error| error.to_string())?;
+    let count = list.len();
+    match list.into_iter().next() {
+        None => Ok(None),
+        Some(only) if count == 1 && only.get().starts_with('{') => Ok(Some(only)),
+        Some(_) => Err(format!("the parameters are one object, not a list of {count}")),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn check(params: &str, expected: Result<Option<&str>, &str>) {
+        let params: Option<Box<RawValue>> = serde_json::from_str(params).unwrap();
+        let read = by_name(params).map(|params| params.map(|params| params.get().to_owned()));
+        assert_eq!(read, expected.map(|params| params.map(str::to_owned)).map_err(str::to_owned));
+    }
+
+    #[test]
+    fn an_object_in_a_list_of_one_means_the_object() {
+        check(r#"{"a":1}"#, Ok(Some(r#"{"a":1}"#)));
+        check(r#"[{"a":1}]"#, Ok(Some(r#"{"a":1}"#)));
+        check("[]", Ok(None));
+        check("null", Ok(None));
+        check(r#"["a"]"#, Err("the parameters are one object, not a list of 1"));
+        check(r#"[{}, {}]"#, Err("the parameters are one object, not a list of 2"));
     }
 }
