@@ -2,6 +2,7 @@
 
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on should say where")]
 
+use std::collections::BTreeMap;
 use std::io::{Read, Write};
 use std::process::{Child, ChildStdin};
 use std::sync::mpsc::{Receiver, channel};
@@ -11,7 +12,14 @@ use hangar_protocol::rpc::{FrameDecoder, encode};
 use hangar_test_support::{Invocation, ModelServer, Scratch};
 use serde_json::{Value, json};
 
+use crate::api::Api;
 use crate::hangar;
+use crate::schema::Schema;
+
+thread_local! {
+    /// What is published about the messages of a server. All that these tests are sent is held against it.
+    static PUBLISHED: (Api, Schema) = (Api::load(), Schema::load());
+}
 
 /// Far above what anything needs on a loaded machine; reaching it is a failure, never a measurement.
 const PATIENCE: Duration = Duration::from_secs(60);
@@ -26,6 +34,8 @@ pub(crate) struct Client {
     /// Notifications and requests of the server that nobody has looked at yet.
     seen: Vec<Value>,
     next_id: i64,
+    /// The methods of requests that are not answered yet.
+    asked: BTreeMap<i64, String>,
     keeper: Option<Keeper>,
 }
 
@@ -60,7 +70,8 @@ impl Client {
                 }
             }
         });
-        let mut client = Self { child, stdin, messages, seen: Vec::new(), next_id: 0, keeper: None };
+        let (seen, asked) = (Vec::new(), BTreeMap::new());
+        let mut client = Self { child, stdin, messages, seen, next_id: 0, asked, keeper: None };
         let hello = client.call("connect", json!({}));
         assert_eq!((&hello["ok"], &hello["protocolVersion"]), (&json!(true), &json!(3)));
         client
@@ -78,6 +89,7 @@ impl Client {
     pub(crate) fn answer(&mut self, method: &str, params: Value) -> Value {
         self.next_id += 1;
         let id = self.next_id;
+        self.asked.insert(id, method.to_owned());
         self.write(&json!({ "jsonrpc": "2.0", "id": id, "method": method, "params": params }));
         loop {
             let Some(message) = self.next(&format!("answer to {method}")) else { continue };
@@ -93,10 +105,30 @@ impl Client {
         self.keeper = Some(keeper);
     }
 
+    /// Makes sure that the published SDKs could read a message.
+    fn check(&mut self, message: &Value) {
+        let answered = message["id"].as_i64().filter(|_| message.get("method").is_none());
+        let answered = answered.and_then(|id| self.asked.remove(&id));
+        let kind = message["params"]["event"]["type"].as_str().unwrap_or_default();
+        let problems = PUBLISHED.with(|(api, schema)| match (message["method"].as_str(), answered) {
+            // Clients pass over events of ours that they do not know.
+            (Some("session.event"), _) if kind.starts_with("hangar.") => Vec::new(),
+            (Some("session.event"), _) => schema.problems(&message["params"]["event"]),
+            (Some(question), _) => api.question_problems(question, &message["params"]),
+            (None, Some(method)) => {
+                let result = message.get("result");
+                result.map(|result| api.problems(&method, result)).unwrap_or_default()
+            }
+            (None, None) => Vec::new(),
+        });
+        assert!(problems.is_empty(), "not as published: {problems:#?}\n{message}");
+    }
+
     /// The next message that is not for the keeper; `None` for one that was.
     fn next(&mut self, what: &str) -> Option<Value> {
         let message =
             self.messages.recv_timeout(PATIENCE).unwrap_or_else(|_| panic!("no {what}: {:?}", self.seen));
+        self.check(&message);
         let method = message["method"].as_str().filter(|method| method.starts_with("sessionFs."));
         let (Some(method), Some(keeper)) = (method, &mut self.keeper) else { return Some(message) };
         if let Some(result) = keeper(method, &message["params"]) {
