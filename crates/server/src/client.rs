@@ -1,7 +1,8 @@
 //! A connected client: its requests, each answered by a task of its own.
 
+use std::collections::HashMap;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
-use std::sync::{Arc, Mutex, PoisonError, Weak};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 
 use hangar_files::ClientHome;
 use hangar_peer::{Peer, raw};
@@ -10,16 +11,21 @@ use hangar_store::SessionId;
 use serde_json::json;
 use serde_json::value::RawValue;
 use tokio::sync::Notify;
+use tokio_util::sync::CancellationToken;
 
 use crate::handshake::{ConnectParams, Gate, PROTOCOL_VERSION};
 use crate::hub::Hub;
 use crate::inference::Exchanges;
 use crate::methods::{self, Call, Failure};
-use crate::peer::Request;
+use crate::peer::{Request, Said};
 use crate::session_fs::FsProvider;
 
 /// Requests of one client that may be under way at once.
 const MAX_IN_FLIGHT: usize = 1024;
+
+/// Methods that wait for something to happen and do nothing. Nothing is left half done when one is taken back; whatever
+/// else a client takes back is done all the same.
+const WAITING: [&str; 2] = ["session.eventLog.read", "session.tasks.waitForPending"];
 
 /// A server that was told to end answers nothing else.
 const SHUTTING_DOWN: i64 = -32000;
@@ -33,6 +39,8 @@ pub(crate) struct Client {
     hub: Weak<Hub>,
     gate: Mutex<Gate>,
     in_flight: AtomicUsize,
+    /// Requests that can be taken back.
+    waiting: Mutex<HashMap<Id, CancellationToken>>,
     answered: Notify,
     /// Whether the client makes the requests to models.
     courier: AtomicBool,
@@ -49,6 +57,7 @@ impl Client {
             hub: Arc::downgrade(hub),
             gate: Mutex::new(Gate::new(hub.config().token.as_ref())),
             in_flight: AtomicUsize::new(0),
+            waiting: Mutex::default(),
             answered: Notify::new(),
             courier: AtomicBool::new(false),
             files: Mutex::default(),
@@ -74,8 +83,19 @@ impl Client {
         files.as_ref().map(|provider| provider.home(&self.peer, id))
     }
 
+    pub(crate) fn hear(self: &Arc<Self>, said: Said) {
+        match said {
+            Said::Request(request) => self.take(request),
+            Said::TakenBack(id) => {
+                if let Some(waiting) = self.waiting().get(&id) {
+                    waiting.cancel();
+                }
+            }
+        }
+    }
+
     /// Takes a request. The handshake is settled here, in order; everything else runs side by side.
-    pub(crate) fn take(self: &Arc<Self>, request: Request) {
+    fn take(self: &Arc<Self>, request: Request) {
         let Some(hub) = self.hub.upgrade() else { return };
         let Request { id, method, params } = request;
         let params = match by_name(params) {
@@ -103,12 +123,24 @@ impl Client {
             return self.answer(id, Err(ErrorObject { code: codes::INTERNAL_ERROR, message, data: None }));
         }
         let client = Arc::clone(self);
+        let taken_back = CancellationToken::new();
+        let waits = WAITING.contains(&method.name);
+        if waits {
+            self.waiting().insert(id.clone(), taken_back.clone());
+        }
         tokio::spawn(async move {
             let call = Call { hub, client: Arc::clone(&client), params };
-            let (result, then) = match (method.run)(call).await {
-                Ok(reply) => (Ok(reply.result), reply.then),
-                Err(failure) => (Err(failure.into_error(method.name)), None),
+            let outcome = tokio::select! {
+                outcome = (method.run)(call) => outcome.map_err(|failure| failure.into_error(method.name)),
+                () = taken_back.cancelled() => Err(cancelled(method.name)),
             };
+            let (result, then) = match outcome {
+                Ok(reply) => (Ok(reply.result), reply.then),
+                Err(error) => (Err(error), None),
+            };
+            if waits {
+                client.waiting().remove(&id);
+            }
             client.answer(id, result);
             client.in_flight.fetch_sub(1, Ordering::Relaxed);
             client.answered.notify_waiters();
@@ -116,6 +148,10 @@ impl Client {
                 then.await;
             }
         });
+    }
+
+    fn waiting(&self) -> MutexGuard<'_, HashMap<Id, CancellationToken>> {
+        self.waiting.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Waits until every request that was taken is answered.
@@ -158,6 +194,11 @@ impl Client {
         });
         self.peer.respond(id, result);
     }
+}
+
+fn cancelled(method: &str) -> ErrorObject {
+    let message = format!("Request {method} was cancelled");
+    ErrorObject { code: codes::REQUEST_CANCELLED, message, data: None }
 }
 
 /// The parameters as the methods take them: one object. Clients that pass parameters by position put it into a list.

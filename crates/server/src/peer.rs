@@ -3,10 +3,21 @@
 use hangar_peer::{Frame, Framing, LAST_WORDS, Outgoing, Peer, raw};
 use hangar_protocol::rpc::{ErrorObject, FrameDecoder, Id, Message, codes};
 use serde::Serialize;
+use serde_json::Value;
 use serde_json::value::RawValue;
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite};
 
 const READ_BUFFER: usize = 64 << 10;
+
+/// How clients take a request back.
+const CANCEL: &str = "$/cancelRequest";
+
+/// What the other side says on its own.
+pub(crate) enum Said {
+    Request(Request),
+    /// It does not wait for the answer to this request any more.
+    TakenBack(Id),
+}
 
 /// A request of the other side.
 pub(crate) struct Request {
@@ -31,7 +42,7 @@ pub(crate) async fn run(
     reader: impl AsyncRead + Unpin,
     mut writer: impl AsyncWrite + Unpin,
     mut outgoing: Outgoing,
-    mut take: impl FnMut(Request),
+    mut take: impl FnMut(Said),
     settled: impl Future<Output = ()>,
 ) {
     // One and the same to the end: a frame that was begun is finished before the next.
@@ -55,7 +66,7 @@ pub(crate) async fn run(
     peer.close();
 }
 
-async fn read(peer: &Peer, mut reader: impl AsyncRead + Unpin, take: &mut impl FnMut(Request)) {
+async fn read(peer: &Peer, mut reader: impl AsyncRead + Unpin, take: &mut impl FnMut(Said)) {
     let mut decoder = FrameDecoder::default();
     let mut buffer = vec![0; READ_BUFFER];
     loop {
@@ -83,10 +94,19 @@ async fn read(peer: &Peer, mut reader: impl AsyncRead + Unpin, take: &mut impl F
     }
 }
 
-fn message(peer: &Peer, body: &[u8], take: &mut impl FnMut(Request)) {
+/// The request that is meant, if one is.
+fn take_back(params: Option<&RawValue>) -> Option<Id> {
+    let params: Value = serde_json::from_str(params?.get()).ok()?;
+    Id::read(&params["id"])
+}
+
+fn message(peer: &Peer, body: &[u8], take: &mut impl FnMut(Said)) {
     match Message::parse(body) {
-        Ok(Message::Request { id, method, params }) => take(Request { id, method, params }),
-        // Nothing that a client could announce changes anything here.
+        Ok(Message::Request { id, method, params }) => take(Said::Request(Request { id, method, params })),
+        Ok(Message::Notification { method, params }) if method == CANCEL => {
+            take_back(params.as_deref()).into_iter().for_each(|id| take(Said::TakenBack(id)));
+        }
+        // Nothing else that a client could announce changes anything here.
         Ok(Message::Notification { .. }) => {}
         Ok(Message::Response { id, result }) => peer.answered(id, result),
         Err(malformed) => {
@@ -102,7 +122,7 @@ mod tests {
 
     use hangar_peer::PeerError;
     use hangar_protocol::rpc;
-    use serde_json::{Value, json};
+    use serde_json::json;
     use tokio::io::{AsyncWriteExt, DuplexStream};
 
     use super::*;
@@ -115,7 +135,8 @@ mod tests {
         let running = tokio::spawn(async move {
             let (reader, writer) = tokio::io::split(ours);
             let answering = server.clone();
-            let echo = move |request: Request| {
+            let echo = move |said: Said| {
+                let Said::Request(request) = said else { return };
                 let params = request.params.unwrap_or_else(|| raw(&Value::Null).unwrap());
                 answering.respond(request.id, Ok(params));
             };

@@ -62,6 +62,6 @@ pub(crate) async fn serve(hub: &Arc<Hub>, reader: impl AsyncRead + Unpin, writer
     let client = Arc::new(Client::new(hub, peer.clone()));
     hub.joined(&client);
     let settled = client.settled();
-    peer::run(&peer, reader, writer, outgoing, |request| client.take(request), settled).await;
+    peer::run(&peer, reader, writer, outgoing, |said| client.hear(said), settled).await;
     hub.left(&client);
 }

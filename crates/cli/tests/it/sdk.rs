@@ -517,3 +517,36 @@ fn many_sessions_work_side_by_side_and_none_is_lost() {
         assert!(scratch.log(id).contains("\"session.shutdown\""), "{id}");
     }
 }
+
+/// Begins to wait for an event that does not come, does something about it, and says how the waiting ended.
+fn check_waiting(end: impl FnOnce(&mut Client)) -> Value {
+    let (scratch, model) = stage();
+    let mut client = Client::start(&scratch, &model);
+    client.create(json!({}));
+    let params = json!({ "sessionId": ID, "types": ["no.such.event"], "waitMs": 60_000 });
+    client.write(
+        &json!({ "jsonrpc": "2.0", "id": "wait", "method": "session.eventLog.read", "params": params }),
+    );
+    end(&mut client);
+    let mut answer = client.until("the end of the wait", |message| message["id"] == "wait");
+    client.finish();
+    answer.as_object_mut().unwrap().remove("jsonrpc");
+    answer
+}
+
+#[test]
+fn a_request_that_only_waits_can_be_taken_back() {
+    let answer = check_waiting(|client| {
+        client.write(&json!({ "jsonrpc": "2.0", "method": "$/cancelRequest", "params": { "id": "wait" } }));
+    });
+    let message = "Request session.eventLog.read was cancelled";
+    assert_eq!(answer, json!({ "id": "wait", "error": { "code": -32800, "message": message } }));
+}
+
+#[test]
+fn the_end_of_a_session_ends_the_wait_for_its_events() {
+    let answer = check_waiting(|client| {
+        client.call("session.shutdown", json!({ "sessionId": ID }));
+    });
+    assert_eq!(answer["result"]["events"], json!([]));
+}

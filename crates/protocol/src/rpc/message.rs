@@ -10,6 +10,8 @@ pub mod codes {
     pub const METHOD_NOT_FOUND: i64 = -32601;
     pub const INVALID_PARAMS: i64 = -32602;
     pub const INTERNAL_ERROR: i64 = -32603;
+    /// Whoever asked has taken the request back.
+    pub const REQUEST_CANCELLED: i64 = -32800;
     /// A connection token is needed and none was given.
     pub const AUTHENTICATION_REQUIRED: i64 = -32001;
     pub const AUTHENTICATION_FAILED: i64 = -32002;
@@ -21,6 +23,15 @@ pub mod codes {
 pub enum Id {
     Number(i64),
     Text(String),
+}
+
+impl Id {
+    pub fn read(value: &serde_json::Value) -> Option<Self> {
+        match value {
+            serde_json::Value::String(text) => Some(Id::Text(text.clone())),
+            number => number.as_i64().map(Id::Number),
+        }
+    }
 }
 
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -103,17 +114,12 @@ impl Message {
         })?;
         let id = match members.id {
             None | Some(serde_json::Value::Null) => None,
-            Some(serde_json::Value::String(text)) => Some(Id::Text(text)),
-            Some(serde_json::Value::Number(number)) => match number.as_i64() {
-                Some(number) => Some(Id::Number(number)),
-                None => {
-                    let reason = format!("{number} is not an id: it is no whole number");
-                    return Err(malformed(codes::INVALID_REQUEST, reason, None));
-                }
-            },
-            Some(other) => {
-                let reason = format!("{other} is not an id");
-                return Err(malformed(codes::INVALID_REQUEST, reason, None));
+            Some(value) => {
+                let id = Id::read(&value);
+                Some(id.ok_or_else(|| {
+                    let reason = format!("{value} is not an id: it is neither a text nor a whole number");
+                    malformed(codes::INVALID_REQUEST, reason, None)
+                })?)
             }
         };
         match (members.method, members.result, members.error, id) {
