@@ -144,7 +144,7 @@ impl Peer {
             () = self.0.closed.cancelled() => return Err(PeerError::Gone),
         };
         let result = answer.map_err(PeerError::Refused)?;
-        serde_json::from_str(result.get()).map_err(PeerError::Unexpected)
+        rpc::read(result.get()).map_err(PeerError::Unexpected)
     }
 
     /// Hands an answer of the other side to whoever asked.

@@ -39,7 +39,7 @@ mod workspace;
 use std::sync::Arc;
 
 use futures_util::future::BoxFuture;
-use hangar_protocol::rpc::{ErrorObject, codes};
+use hangar_protocol::rpc::{self, ErrorObject, codes};
 use serde::Deserialize;
 use serde::de::DeserializeOwned;
 use serde_json::value::RawValue;
@@ -113,7 +113,7 @@ pub(crate) struct Call {
 impl Call {
     pub(crate) fn params<T: DeserializeOwned>(&self) -> Result<T, Failure> {
         let text = self.params.as_deref().map_or("{}", RawValue::get);
-        serde_json::from_str(text).map_err(|error| Failure::Params(error.to_string()))
+        rpc::read(text).map_err(|error| Failure::Params(error.to_string()))
     }
 
     /// The live session that the request is about.
