@@ -203,10 +203,12 @@ fn cancelled(method: &str) -> ErrorObject {
 
 /// The parameters as the methods take them: one object. Clients that pass parameters by position put it into a list.
 fn by_name(params: Option<Box<RawValue>>) -> Result<Option<Box<RawValue>>, String> {
-    let Some(list) = params.as_deref().filter(|params| params.get().starts_with('[')) else {
+    let Some(given) = params.as_deref().filter(|params| !params.get().starts_with('{')) else {
         return Ok(params);
     };
-    let list: Vec<Box<RawValue>> = serde_json::from_str(list.get()).map_err(|error| error.to_string())?;
+    let Ok(list) = serde_json::from_str::<Vec<Box<RawValue>>>(given.get()) else {
+        return Err("the parameters are no object".to_owned());
+    };
     let count = list.len();
     match list.into_iter().next() {
         None => Ok(None),
@@ -231,6 +233,7 @@ mod tests {
         check(r#"[{"a":1}]"#, Ok(Some(r#"{"a":1}"#)));
         check("[]", Ok(None));
         check("null", Ok(None));
+        check("\"a\"", Err("the parameters are no object"));
         check(r#"["a"]"#, Err("the parameters are one object, not a list of 1"));
         check(r#"[{}, {}]"#, Err("the parameters are one object, not a list of 2"));
     }

@@ -73,7 +73,7 @@ struct Members {
     #[serde(default)]
     id: Option<serde_json::Value>,
     #[serde(default)]
-    method: Option<String>,
+    method: Option<serde_json::Value>,
     #[serde(default)]
     params: Option<Box<RawValue>>,
     // A `null` result is a result, so presence is what counts.
@@ -108,6 +108,10 @@ impl ErrorObject {
 impl Message {
     pub fn parse(text: &[u8]) -> Result<Self, Malformed> {
         let malformed = |code, reason: String, id| Malformed { code, reason, id };
+        if text.trim_ascii_start().first() == Some(&b'[') {
+            let reason = "a list of messages is not taken: each has a frame of its own".to_owned();
+            return Err(malformed(codes::INVALID_REQUEST, reason, None));
+        }
         let members: Members = serde_json::from_slice(text).map_err(|error| {
             let code = if error.is_data() { codes::INVALID_REQUEST } else { codes::PARSE_ERROR };
             malformed(code, error.to_string(), None)
@@ -122,7 +126,15 @@ impl Message {
                 })?)
             }
         };
-        match (members.method, members.result, members.error, id) {
+        let method = match members.method {
+            None => None,
+            Some(serde_json::Value::String(name)) => Some(name),
+            Some(other) => {
+                let reason = format!("{other} is not the name of a method");
+                return Err(malformed(codes::INVALID_REQUEST, reason, id));
+            }
+        };
+        match (method, members.result, members.error, id) {
             (Some(method), None, None, Some(id)) => {
                 Ok(Message::Request { id, method, params: members.params })
             }
@@ -242,5 +254,7 @@ mod tests {
         check("[]", expect!["-32600 None"]);
         check(r#"{"id":7,"params":{}}"#, expect![[r#"-32600 Some(Number(7))"#]]);
         check(r#"{"id":1.5,"method":"x"}"#, expect!["-32600 None"]);
+        check(r#"{"id":7,"method":[]}"#, expect!["-32600 Some(Number(7))"]);
+        check(r#" [{"id":1,"method":"ping"}]"#, expect!["-32600 None"]);
     }
 }
