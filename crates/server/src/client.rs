@@ -166,11 +166,7 @@ impl Client {
         }
     }
 
-    fn connect(
-        &self,
-        hub: &Hub,
-        params: Option<&RawValue>,
-    ) -> Result<serde_json::Value, ErrorObject> {
+    fn connect(&self, hub: &Hub, params: Option<&RawValue>) -> Result<serde_json::Value, ErrorObject> {
         let params = params
             .and_then(|params| serde_json::from_str::<ConnectParams>(params.get()).ok())
             .unwrap_or_default();

@@ -214,8 +214,7 @@ fn field(answer: &mut Value, name: &str) -> Value {
 }
 
 fn parse<T: DeserializeOwned>(value: Value) -> Result<T, FileError> {
-    rpc::read_value(value)
-        .map_err(|error| FileError::Refused(format!("its answer cannot be read: {error}")))
+    rpc::read_value(value).map_err(|error| FileError::Refused(format!("its answer cannot be read: {error}")))
 }
 
 #[cfg(test)]

@@ -92,7 +92,11 @@ struct Whole;
 
 impl<'i> Keyword<'i> for Whole {
     fn validate(&self, instance: &'i Value) -> Result<(), ValidationError<'i>> {
-        if self.is_valid(instance) { Ok(()) } else { Err(ValidationError::custom("a fraction, not a whole number")) }
+        if self.is_valid(instance) {
+            Ok(())
+        } else {
+            Err(ValidationError::custom("a fraction, not a whole number"))
+        }
     }
 
     fn is_valid(&self, instance: &'i Value) -> bool {

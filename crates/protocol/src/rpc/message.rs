@@ -92,7 +92,9 @@ impl ErrorObject {
     /// have, and whoever asked has to hear of the failure all the same.
     fn read(value: &serde_json::Value) -> Self {
         let message = match (&value["message"], value) {
-            (serde_json::Value::String(message), _) | (_, serde_json::Value::String(message)) => message.clone(),
+            (serde_json::Value::String(message), _) | (_, serde_json::Value::String(message)) => {
+                message.clone()
+            }
             _ => "the request failed, and the other side does not say why".to_owned(),
         };
         let data = value.get("data").filter(|data| !data.is_null()).cloned();
@@ -232,15 +234,21 @@ mod tests {
     fn an_answer_is_one_however_little_it_says() {
         check(
             r#"{"id":7}"#,
-            expect![[r#"{"jsonrpc":"2.0","id":7,"error":{"code":-32600,"message":"the response has neither a result nor an error"}}"#]],
+            expect![[
+                r#"{"jsonrpc":"2.0","id":7,"error":{"code":-32600,"message":"the response has neither a result nor an error"}}"#
+            ]],
         );
         check(
             r#"{"id":7,"error":{"code":-32001,"data":{"a":1}}}"#,
-            expect![[r#"{"jsonrpc":"2.0","id":7,"error":{"code":-32001,"message":"the request failed, and the other side does not say why","data":{"a":1}}}"#]],
+            expect![[
+                r#"{"jsonrpc":"2.0","id":7,"error":{"code":-32001,"message":"the request failed, and the other side does not say why","data":{"a":1}}}"#
+            ]],
         );
         check(
             r#"{"id":"x","error":[]}"#,
-            expect![[r#"{"jsonrpc":"2.0","id":"x","error":{"code":-32603,"message":"the request failed, and the other side does not say why"}}"#]],
+            expect![[
+                r#"{"jsonrpc":"2.0","id":"x","error":{"code":-32603,"message":"the request failed, and the other side does not say why"}}"#
+            ]],
         );
         check(
             r#"{"id":7,"error":"no such session"}"#,
