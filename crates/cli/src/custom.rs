@@ -32,6 +32,8 @@ pub(crate) struct Customs {
     pub(crate) trust: Trust,
     pub(crate) plugin_dirs: Vec<PathBuf>,
     pub(crate) skill_dirs: Vec<PathBuf>,
+    /// Whether the project's own skills count.
+    pub(crate) project_skills: bool,
     pub(crate) disabled_skills: Vec<String>,
 }
 
@@ -63,7 +65,8 @@ impl Configured {
         let extra = skill_dirs(settings, customs, &preferences);
         let disabled: Vec<String> =
             preferences.disabled_skills.iter().chain(&customs.disabled_skills).cloned().collect();
-        let skills = Skills::load(SkillPlaces { places, plugins, extra }, disabled, told);
+        let wanted = SkillPlaces { places, plugins, extra, of_project: customs.project_skills };
+        let skills = Skills::load(wanted, disabled, told);
         warnings.extend(skills.warnings());
         Self { skills, warnings, hooks, preferences }
     }
@@ -131,6 +134,7 @@ pub(crate) fn skill_places(
         places: places(settings, customs, cwd, repository),
         plugins: plugins(customs, cwd).0,
         extra,
+        of_project: customs.project_skills,
     }
 }
 

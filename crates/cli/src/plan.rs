@@ -88,6 +88,7 @@ pub(crate) fn customs(args: &RunArgs) -> Customs {
         trust: trust(args),
         plugin_dirs: args.extensions.plugin_dir.clone(),
         skill_dirs: Vec::new(),
+        project_skills: true,
         disabled_skills: Vec::new(),
     }
 }

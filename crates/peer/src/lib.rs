@@ -5,7 +5,6 @@
 //! sessions, while memory that grows behind it cannot be had back.
 
 use std::collections::HashMap;
-use std::io;
 use std::sync::atomic::{AtomicI64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
@@ -26,7 +25,7 @@ const FRAME_OVERHEAD: usize = 64;
 /// From this many bytes on, frames that wait are no longer joined into one write.
 const WRITE_TOGETHER: usize = 32 << 10;
 /// How long the last frames may take to reach a peer.
-const LAST_WORDS: Duration = Duration::from_secs(2);
+pub const LAST_WORDS: Duration = Duration::from_secs(2);
 
 /// A message as it goes over the wire. It may go to many peers; its bytes are made once.
 pub type Frame = Arc<[u8]>;
@@ -145,7 +144,7 @@ impl Peer {
             () = self.0.closed.cancelled() => return Err(PeerError::Gone),
         };
         let result = answer.map_err(PeerError::Refused)?;
-        serde_json::from_str(result.get()).map_err(PeerError::Unexpected)
+        rpc::read(result.get()).map_err(PeerError::Unexpected)
     }
 
     /// Hands an answer of the other side to whoever asked.
@@ -159,9 +158,23 @@ impl Peer {
 
     /// Waits until the other side has taken most of what it was sent.
     pub async fn keep_pace(&self) {
-        while self.0.queued.load(Ordering::Relaxed) > COMFORTABLE && !self.is_closed() {
+        self.until_queued(COMFORTABLE).await;
+    }
+
+    /// Waits until the other side has taken all that it was sent.
+    pub async fn drained(&self) {
+        self.until_queued(0).await;
+    }
+
+    async fn until_queued(&self, most: usize) {
+        loop {
+            // Made before the look: what is written in between counts.
+            let written = self.0.written.notified();
+            if self.0.queued.load(Ordering::Relaxed) <= most || self.is_closed() {
+                return;
+            }
             tokio::select! {
-                () = self.0.written.notified() => {}
+                () = written => {}
                 () = self.0.closed.cancelled() => {}
             }
         }
@@ -201,14 +214,16 @@ impl Peer {
                 together.extend_from_slice(&next);
             }
             let bytes = if together.is_empty() { &first[..] } else { &together[..] };
-            if let Err(error) = self.put(writer, bytes, cost).await {
+            let mut done = writer.write_all(bytes).await;
+            if done.is_ok() && frames.is_empty() {
+                done = writer.flush().await;
+            }
+            if let Err(error) = done {
                 tracing::debug!(%error, "writing to a client failed");
                 return;
             }
+            self.took(cost);
             together.shrink_to(WRITE_TOGETHER);
-            if frames.is_empty() && writer.flush().await.is_err() {
-                return;
-            }
         }
     }
 
@@ -216,9 +231,10 @@ impl Peer {
     pub async fn finish(&self, writer: &mut (impl AsyncWrite + Unpin), Outgoing(frames): &mut Outgoing) {
         let rest = async {
             while let Ok(frame) = frames.try_recv() {
-                if self.put(writer, &frame, frame.len() + FRAME_OVERHEAD).await.is_err() {
+                if writer.write_all(&frame).await.is_err() {
                     return;
                 }
+                self.took(frame.len() + FRAME_OVERHEAD);
             }
             // The peer may be gone, which is why this is the end.
             let _ = writer.flush().await;
@@ -226,11 +242,10 @@ impl Peer {
         let _ = tokio::time::timeout(LAST_WORDS, rest).await;
     }
 
-    async fn put(&self, writer: &mut (impl AsyncWrite + Unpin), bytes: &[u8], cost: usize) -> io::Result<()> {
-        writer.write_all(bytes).await?;
+    /// Frames that cost so much no longer wait.
+    fn took(&self, cost: usize) {
         self.0.queued.fetch_sub(cost, Ordering::Relaxed);
         self.0.written.notify_waiters();
-        Ok(())
     }
 }
 

@@ -5,6 +5,7 @@ use std::path::Path;
 
 use base64::Engine as _;
 use hangar_protocol::data::Attachment;
+use hangar_protocol::rpc;
 use serde_json::{Value, json};
 
 /// Largest file whose lines are counted.
@@ -24,7 +25,7 @@ pub(crate) fn read(mut value: Value) -> Option<Attachment> {
     if value["type"] == "selection" {
         complete_selection(&mut value);
     }
-    let mut attachment: Attachment = serde_json::from_value(value).ok()?;
+    let mut attachment: Attachment = rpc::read_value(value).ok()?;
     match &mut attachment {
         Attachment::File { path, display_name, line_range, facts, .. } => {
             let path = Path::new(path);
@@ -60,11 +61,15 @@ fn complete_selection(value: &mut Value) {
 }
 
 fn count_lines(path: &Path) -> Option<usize> {
-    let file = std::fs::File::open(path).ok()?;
-    if file.metadata().ok()?.len() > MAX_COUNTED {
+    if !is_file_within(path, MAX_COUNTED) {
         return None;
     }
-    Some(BufReader::new(file).split(b'\n').count())
+    Some(BufReader::new(std::fs::File::open(path).ok()?).split(b'\n').count())
+}
+
+/// Pipes and devices are no files: reading one may never end.
+fn is_file_within(path: &Path, most: u64) -> bool {
+    std::fs::metadata(path).is_ok_and(|metadata| metadata.is_file() && metadata.len() <= most)
 }
 
 /// A file that the model is shown rather than told of.
@@ -77,7 +82,7 @@ fn image(path: &Path, display_name: &str) -> Option<Attachment> {
         "webp" => "image/webp",
         _ => return None,
     };
-    if std::fs::metadata(path).ok()?.len() > MAX_IMAGE {
+    if !is_file_within(path, MAX_IMAGE) {
         return None;
     }
     let data = base64::engine::general_purpose::STANDARD.encode(std::fs::read(path).ok()?);
@@ -99,6 +104,13 @@ mod tests {
             "type": "selection", "filePath": "/a/b.rs", "displayName": "b.rs", "text": "one\ntwo",
             "selection": { "start": { "line": 0, "character": 0 }, "end": { "line": 1, "character": 3 } },
         });
+        assert_eq!(serde_json::to_value(read).unwrap(), expected);
+    }
+
+    #[test]
+    fn a_device_is_named_and_not_read() {
+        let read = read(json!({ "type": "file", "path": "/dev/zero" }));
+        let expected = json!({ "type": "file", "path": "/dev/zero", "displayName": "zero" });
         assert_eq!(serde_json::to_value(read).unwrap(), expected);
     }
 }

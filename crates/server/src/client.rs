@@ -1,23 +1,31 @@
 //! A connected client: its requests, each answered by a task of its own.
 
+use std::collections::HashMap;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
-use std::sync::{Arc, Mutex, PoisonError, Weak};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 
 use hangar_files::ClientHome;
 use hangar_peer::{Peer, raw};
 use hangar_protocol::rpc::{ErrorObject, Id, codes};
 use hangar_store::SessionId;
 use serde_json::json;
+use serde_json::value::RawValue;
+use tokio::sync::Notify;
+use tokio_util::sync::CancellationToken;
 
 use crate::handshake::{ConnectParams, Gate, PROTOCOL_VERSION};
 use crate::hub::Hub;
 use crate::inference::Exchanges;
-use crate::methods::{self, Call};
-use crate::peer::Request;
+use crate::methods::{self, Call, Failure};
+use crate::peer::{Request, Said};
 use crate::session_fs::FsProvider;
 
 /// Requests of one client that may be under way at once.
 const MAX_IN_FLIGHT: usize = 1024;
+
+/// Methods that wait for something to happen and do nothing. Nothing is left half done when one is taken back; whatever
+/// else a client takes back is done all the same.
+const WAITING: [&str; 2] = ["session.eventLog.read", "session.tasks.waitForPending"];
 
 /// A server that was told to end answers nothing else.
 const SHUTTING_DOWN: i64 = -32000;
@@ -31,6 +39,9 @@ pub(crate) struct Client {
     hub: Weak<Hub>,
     gate: Mutex<Gate>,
     in_flight: AtomicUsize,
+    /// Requests that can be taken back.
+    waiting: Mutex<HashMap<Id, CancellationToken>>,
+    answered: Notify,
     /// Whether the client makes the requests to models.
     courier: AtomicBool,
     /// How the client keeps the files of its sessions, if it does.
@@ -46,6 +57,8 @@ impl Client {
             hub: Arc::downgrade(hub),
             gate: Mutex::new(Gate::new(hub.config().token.as_ref())),
             in_flight: AtomicUsize::new(0),
+            waiting: Mutex::default(),
+            answered: Notify::new(),
             courier: AtomicBool::new(false),
             files: Mutex::default(),
             exchanges: Exchanges::default(),
@@ -70,10 +83,25 @@ impl Client {
         files.as_ref().map(|provider| provider.home(&self.peer, id))
     }
 
+    pub(crate) fn hear(self: &Arc<Self>, said: Said) {
+        match said {
+            Said::Request(request) => self.take(request),
+            Said::TakenBack(id) => {
+                if let Some(waiting) = self.waiting().get(&id) {
+                    waiting.cancel();
+                }
+            }
+        }
+    }
+
     /// Takes a request. The handshake is settled here, in order; everything else runs side by side.
-    pub(crate) fn take(self: &Arc<Self>, request: Request) {
+    fn take(self: &Arc<Self>, request: Request) {
         let Some(hub) = self.hub.upgrade() else { return };
         let Request { id, method, params } = request;
+        let params = match by_name(params) {
+            Ok(params) => params,
+            Err(problem) => return self.answer(id, Err(Failure::Params(problem).into_error(&method))),
+        };
         if method == "connect" {
             let result = self.connect(&hub, params.as_deref());
             return self.answer(id, result);
@@ -95,27 +123,50 @@ impl Client {
             return self.answer(id, Err(ErrorObject { code: codes::INTERNAL_ERROR, message, data: None }));
         }
         let client = Arc::clone(self);
+        let taken_back = CancellationToken::new();
+        let waits = WAITING.contains(&method.name);
+        if waits {
+            self.waiting().insert(id.clone(), taken_back.clone());
+        }
         tokio::spawn(async move {
             let call = Call { hub, client: Arc::clone(&client), params };
-            let outcome = (method.run)(call).await;
+            let outcome = tokio::select! {
+                outcome = (method.run)(call) => outcome.map_err(|failure| failure.into_error(method.name)),
+                () = taken_back.cancelled() => Err(cancelled(method.name)),
+            };
+            let (result, then) = match outcome {
+                Ok(reply) => (Ok(reply.result), reply.then),
+                Err(error) => (Err(error), None),
+            };
+            if waits {
+                client.waiting().remove(&id);
+            }
+            client.answer(id, result);
             client.in_flight.fetch_sub(1, Ordering::Relaxed);
-            match outcome {
-                Ok(reply) => {
-                    client.answer(id, Ok(reply.result));
-                    if let Some(then) = reply.then {
-                        then.await;
-                    }
-                }
-                Err(failure) => client.answer(id, Err(failure.into_error(method.name))),
+            client.answered.notify_waiters();
+            if let Some(then) = then {
+                then.await;
             }
         });
     }
 
-    fn connect(
-        &self,
-        hub: &Hub,
-        params: Option<&serde_json::value::RawValue>,
-    ) -> Result<serde_json::Value, ErrorObject> {
+    fn waiting(&self) -> MutexGuard<'_, HashMap<Id, CancellationToken>> {
+        self.waiting.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Waits until every request that was taken is answered.
+    pub(crate) async fn settled(&self) {
+        loop {
+            // Made before the look: what is answered in between counts.
+            let answered = self.answered.notified();
+            if self.in_flight.load(Ordering::Relaxed) == 0 {
+                return;
+            }
+            answered.await;
+        }
+    }
+
+    fn connect(&self, hub: &Hub, params: Option<&RawValue>) -> Result<serde_json::Value, ErrorObject> {
         let params = params
             .and_then(|params| serde_json::from_str::<ConnectParams>(params.get()).ok())
             .unwrap_or_default();
@@ -138,5 +189,48 @@ impl Client {
             })
         });
         self.peer.respond(id, result);
+    }
+}
+
+fn cancelled(method: &str) -> ErrorObject {
+    let message = format!("Request {method} was cancelled");
+    ErrorObject { code: codes::REQUEST_CANCELLED, message, data: None }
+}
+
+/// The parameters as the methods take them: one object. Clients that pass parameters by position put it into a list.
+fn by_name(params: Option<Box<RawValue>>) -> Result<Option<Box<RawValue>>, String> {
+    let Some(given) = params.as_deref().filter(|params| !params.get().starts_with('{')) else {
+        return Ok(params);
+    };
+    let Ok(list) = serde_json::from_str::<Vec<Box<RawValue>>>(given.get()) else {
+        return Err("the parameters are no object".to_owned());
+    };
+    let count = list.len();
+    match list.into_iter().next() {
+        None => Ok(None),
+        Some(only) if count == 1 && only.get().starts_with('{') => Ok(Some(only)),
+        Some(_) => Err(format!("the parameters are one object, not a list of {count}")),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn check(params: &str, expected: Result<Option<&str>, &str>) {
+        let params: Option<Box<RawValue>> = serde_json::from_str(params).unwrap();
+        let read = by_name(params).map(|params| params.map(|params| params.get().to_owned()));
+        assert_eq!(read, expected.map(|params| params.map(str::to_owned)).map_err(str::to_owned));
+    }
+
+    #[test]
+    fn an_object_in_a_list_of_one_means_the_object() {
+        check(r#"{"a":1}"#, Ok(Some(r#"{"a":1}"#)));
+        check(r#"[{"a":1}]"#, Ok(Some(r#"{"a":1}"#)));
+        check("[]", Ok(None));
+        check("null", Ok(None));
+        check("\"a\"", Err("the parameters are no object"));
+        check(r#"["a"]"#, Err("the parameters are one object, not a list of 1"));
+        check(r#"[{}, {}]"#, Err("the parameters are one object, not a list of 2"));
     }
 }

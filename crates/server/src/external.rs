@@ -142,13 +142,15 @@ pub(crate) enum ToolAnswer {
     Error,
 }
 
-#[derive(Debug, Default, Deserialize)]
-#[serde(rename_all = "camelCase", default)]
+/// Without a text it is none, but an object of the tool's own making.
+#[derive(Debug, Deserialize)]
+#[serde(rename_all = "camelCase")]
 pub(crate) struct ToolResult {
     text_result_for_llm: String,
     result_type: Option<String>,
     error: Option<String>,
     session_log: Option<String>,
+    #[serde(default)]
     binary_results_for_llm: Vec<Binary>,
     tool_telemetry: Option<Value>,
 }

@@ -11,7 +11,7 @@ use hangar_agent::session::Command;
 use hangar_protocol::Event;
 use hangar_protocol::data::Mode;
 use hangar_store::away::Kept;
-use hangar_store::{SessionId, Store};
+use hangar_store::{SessionId, SessionMeta, Store};
 use jiff::Timestamp;
 use serde_json::json;
 use tokio::sync::{mpsc, oneshot, watch};
@@ -110,6 +110,14 @@ impl Live {
 
     pub(crate) async fn command(&self, command: Command) -> Result<(), Failure> {
         self.ask(move |task| task.command(command)).await
+    }
+
+    /// What lists show of it, wherever that is kept.
+    pub(crate) async fn meta(&self) -> Result<Option<SessionMeta>, Failure> {
+        match self.store.look(&self.id) {
+            Some(listed) => Ok(Some(listed.meta)),
+            None => self.place.facts().await,
+        }
     }
 
     pub(crate) fn saw(&self, event: &Event) {

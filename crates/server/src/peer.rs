@@ -1,12 +1,23 @@
 //! One connection: requests both ways, side by side, over any pair of byte streams.
 
-use hangar_peer::{Frame, Framing, Outgoing, Peer, raw};
-use hangar_protocol::rpc::{ErrorObject, FrameDecoder, Id, Message};
+use hangar_peer::{Frame, Framing, LAST_WORDS, Outgoing, Peer, raw};
+use hangar_protocol::rpc::{ErrorObject, FrameDecoder, Id, Message, codes};
 use serde::Serialize;
+use serde_json::Value;
 use serde_json::value::RawValue;
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite};
 
 const READ_BUFFER: usize = 64 << 10;
+
+/// How clients take a request back.
+const CANCEL: &str = "$/cancelRequest";
+
+/// What the other side says on its own.
+pub(crate) enum Said {
+    Request(Request),
+    /// It does not wait for the answer to this request any more.
+    TakenBack(Id),
+}
 
 /// A request of the other side.
 pub(crate) struct Request {
@@ -24,23 +35,38 @@ pub(crate) fn notification(method: &str, params: &impl Serialize) -> Frame {
     Framing::Length.frame(&Message::Notification { method: method.to_owned(), params: raw(params) })
 }
 
-/// Reads and writes until either side ends. Each request is handed over as it comes; answering is up to the taker.
+/// Reads and writes until either side ends. Each request is handed over as it comes; answering is up to the taker. A
+/// client that has said all it wants may still be listening: it gets what it asked for, if that is `settled` soon.
 pub(crate) async fn run(
     peer: &Peer,
     reader: impl AsyncRead + Unpin,
     mut writer: impl AsyncWrite + Unpin,
     mut outgoing: Outgoing,
-    mut take: impl FnMut(Request),
+    mut take: impl FnMut(Said),
+    settled: impl Future<Output = ()>,
 ) {
-    tokio::select! {
-        () = read(peer, reader, &mut take) => {}
-        () = peer.write(&mut writer, &mut outgoing) => {}
-        () = peer.closed() => {}
+    // One and the same to the end: a frame that was begun is finished before the next.
+    let mut writing = std::pin::pin!(peer.write(&mut writer, &mut outgoing));
+    let heard_all = tokio::select! {
+        () = read(peer, reader, &mut take) => true,
+        () = &mut writing => false,
+        () = peer.closed() => false,
+    };
+    if heard_all {
+        let last_words = async {
+            settled.await;
+            peer.drained().await;
+        };
+        tokio::select! {
+            // A client that is still not served by then has left.
+            _ = tokio::time::timeout(LAST_WORDS, last_words) => {}
+            () = writing => {}
+        }
     }
     peer.close();
 }
 
-async fn read(peer: &Peer, mut reader: impl AsyncRead + Unpin, take: &mut impl FnMut(Request)) {
+async fn read(peer: &Peer, mut reader: impl AsyncRead + Unpin, take: &mut impl FnMut(Said)) {
     let mut decoder = FrameDecoder::default();
     let mut buffer = vec![0; READ_BUFFER];
     loop {
@@ -59,6 +85,8 @@ async fn read(peer: &Peer, mut reader: impl AsyncRead + Unpin, take: &mut impl F
                 Err(error) => {
                     // There is no telling where the next frame begins.
                     tracing::warn!(%error, "a client sent bytes that are no frame; closing its connection");
+                    let message = format!("{error}; the connection ends here");
+                    peer.refuse(None, ErrorObject { code: codes::PARSE_ERROR, message, data: None });
                     return;
                 }
             }
@@ -66,10 +94,19 @@ async fn read(peer: &Peer, mut reader: impl AsyncRead + Unpin, take: &mut impl F
     }
 }
 
-fn message(peer: &Peer, body: &[u8], take: &mut impl FnMut(Request)) {
+/// The request that is meant, if one is.
+fn take_back(params: Option<&RawValue>) -> Option<Id> {
+    let params: Value = serde_json::from_str(params?.get()).ok()?;
+    Id::read(&params["id"])
+}
+
+fn message(peer: &Peer, body: &[u8], take: &mut impl FnMut(Said)) {
     match Message::parse(body) {
-        Ok(Message::Request { id, method, params }) => take(Request { id, method, params }),
-        // Nothing that a client could announce changes anything here.
+        Ok(Message::Request { id, method, params }) => take(Said::Request(Request { id, method, params })),
+        Ok(Message::Notification { method, params }) if method == CANCEL => {
+            take_back(params.as_deref()).into_iter().for_each(|id| take(Said::TakenBack(id)));
+        }
+        // Nothing else that a client could announce changes anything here.
         Ok(Message::Notification { .. }) => {}
         Ok(Message::Response { id, result }) => peer.answered(id, result),
         Err(malformed) => {
@@ -85,7 +122,7 @@ mod tests {
 
     use hangar_peer::PeerError;
     use hangar_protocol::rpc;
-    use serde_json::{Value, json};
+    use serde_json::json;
     use tokio::io::{AsyncWriteExt, DuplexStream};
 
     use super::*;
@@ -98,11 +135,12 @@ mod tests {
         let running = tokio::spawn(async move {
             let (reader, writer) = tokio::io::split(ours);
             let answering = server.clone();
-            run(&server, reader, writer, outgoing, move |request| {
+            let echo = move |said: Said| {
+                let Said::Request(request) = said else { return };
                 let params = request.params.unwrap_or_else(|| raw(&Value::Null).unwrap());
                 answering.respond(request.id, Ok(params));
-            })
-            .await;
+            };
+            run(&server, reader, writer, outgoing, echo, std::future::ready(())).await;
         });
         (peer, theirs, running)
     }
@@ -169,10 +207,38 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn bytes_that_are_no_frame_end_the_connection() {
+    async fn bytes_that_are_no_frame_end_the_connection_with_a_word_about_them() {
         let (peer, mut client, running) = echo();
         client.write_all(b"GET / HTTP/1.1\r\n\r\n").await.unwrap();
+        let error = receive(&mut client, &mut FrameDecoder::default()).await;
+        assert_eq!((&error["id"], &error["error"]["code"]), (&Value::Null, &json!(-32700)));
+        let message = "a frame without a usable Content-Length; the connection ends here";
+        assert_eq!(error["error"]["message"], message);
         running.await.unwrap();
+        assert!(peer.is_closed());
+    }
+
+    #[tokio::test]
+    async fn a_client_that_has_said_all_is_answered_before_the_connection_ends() {
+        let (_peer, mut client, running) = echo();
+        for number in 0..100 {
+            write(&mut client, &format!(r#"{{"id":{number},"method":"echo","params":{number}}}"#)).await;
+        }
+        client.shutdown().await.unwrap();
+        let mut decoder = FrameDecoder::default();
+        for number in 0..100 {
+            assert_eq!(receive(&mut client, &mut decoder).await["result"], number);
+        }
+        running.await.unwrap();
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn what_is_never_settled_keeps_no_connection_open() {
+        let (ours, client) = tokio::io::duplex(64);
+        let (peer, outgoing) = connect();
+        drop(client);
+        let (reader, writer) = tokio::io::split(ours);
+        run(&peer, reader, writer, outgoing, |_| {}, std::future::pending()).await;
         assert!(peer.is_closed());
     }
 }

@@ -7,6 +7,7 @@ use hangar_files::{
     ClientHome, Conventions, Entry, FileError, FileKeeper, FileReply, FileRequest, Rows, SqlKind, Stat,
 };
 use hangar_peer::{Peer, PeerError};
+use hangar_protocol::rpc;
 use hangar_store::SessionId;
 use hangar_store::away::Kept;
 use serde::Deserialize;
@@ -189,8 +190,8 @@ fn read(request: &FileRequest, mut answer: Value) -> Result<FileReply, FileError
             size: answer.get("size").and_then(Value::as_u64).unwrap_or(0),
         })),
         FileRequest::List { .. } => {
-            let entries: Vec<WireEntry> = parse(field(&mut answer, "entries"))?;
-            let entries = entries.into_iter();
+            let entries: Option<Vec<WireEntry>> = parse(field(&mut answer, "entries"))?;
+            let entries = entries.into_iter().flatten();
             let entries = entries.map(|entry| Entry { is_dir: entry.kind == "directory", name: entry.name });
             Ok(FileReply::Entries(entries.collect()))
         }
@@ -213,8 +214,7 @@ fn field(answer: &mut Value, name: &str) -> Value {
 }
 
 fn parse<T: DeserializeOwned>(value: Value) -> Result<T, FileError> {
-    serde_json::from_value(value)
-        .map_err(|error| FileError::Refused(format!("its answer cannot be read: {error}")))
+    rpc::read_value(value).map_err(|error| FileError::Refused(format!("its answer cannot be read: {error}")))
 }
 
 #[cfg(test)]
@@ -246,9 +246,12 @@ mod tests {
     fn rows_and_names_are_read_with_tolerance() {
         let query = FileRequest::Sql { kind: SqlKind::Exec, query: String::new() };
         check(query.clone(), Value::Null, Ok(FileReply::Done));
-        check(query, json!({}), Ok(FileReply::Rows(Rows::default())));
+        check(query.clone(), json!({}), Ok(FileReply::Rows(Rows::default())));
+        check(query, json!({ "rows": null, "columns": null }), Ok(FileReply::Rows(Rows::default())));
         let entries = json!({ "entries": [{ "name": "d", "type": "directory" }] });
         let expected = vec![Entry { name: "d".to_owned(), is_dir: true }];
-        check(FileRequest::List { path: "/".to_owned() }, entries, Ok(FileReply::Entries(expected)));
+        let list = || FileRequest::List { path: "/".to_owned() };
+        check(list(), entries, Ok(FileReply::Entries(expected)));
+        check(list(), json!({ "entries": null }), Ok(FileReply::Entries(Vec::new())));
     }
 }

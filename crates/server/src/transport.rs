@@ -2,6 +2,7 @@
 
 use std::os::fd::AsFd;
 use std::sync::Arc;
+use std::time::Duration;
 
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::TcpListener;
@@ -12,6 +13,8 @@ use crate::peer;
 
 /// Connections that may be open at once. Each costs two tasks and its buffers.
 const MAX_CONNECTIONS: usize = 256;
+/// How long to wait after a connection could not be accepted.
+const ACCEPT_PAUSE: Duration = Duration::from_millis(100);
 
 /// Serves the one client on standard input and output until it closes its end.
 pub async fn serve_stdio(hub: &Arc<Hub>) {
@@ -43,10 +46,11 @@ pub async fn serve_tcp(hub: &Arc<Hub>, listener: TcpListener) {
                     drop(place);
                 });
             }
-            // Out of descriptors, or a client that left before it was greeted.
+            // Out of descriptors, or a client that left before it was greeted. The first lasts: asking again at once
+            // would only fill the log.
             Err(error) => {
                 tracing::warn!(%error, "accepting a connection failed");
-                tokio::task::yield_now().await;
+                tokio::time::sleep(ACCEPT_PAUSE).await;
             }
         }
     }
@@ -57,6 +61,7 @@ pub(crate) async fn serve(hub: &Arc<Hub>, reader: impl AsyncRead + Unpin, writer
     let (peer, outgoing) = peer::connect();
     let client = Arc::new(Client::new(hub, peer.clone()));
     hub.joined(&client);
-    peer::run(&peer, reader, writer, outgoing, |request| client.take(request)).await;
+    let settled = client.settled();
+    peer::run(&peer, reader, writer, outgoing, |said| client.hear(said), settled).await;
     hub.left(&client);
 }

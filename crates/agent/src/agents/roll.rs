@@ -95,6 +95,14 @@ impl Roll {
         self.agents.len() < before
     }
 
+    /// Has an agent that waits for messages wait no more. False when there is none.
+    pub fn dismiss(&mut self, id: &str) -> bool {
+        let waits = |agent: &&mut Agent| agent.id == id && agent.status == Status::Idle;
+        let Some(agent) = self.agents.iter_mut().find(waits) else { return false };
+        agent.status = Status::Cancelled;
+        true
+    }
+
     /// Takes an event of one of the agents.
     pub(crate) fn apply_agent(&mut self, id: &str, event: &Event) {
         if let Body::SubagentStarted(started) = event.body() {

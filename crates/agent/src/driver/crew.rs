@@ -64,7 +64,10 @@ impl Driver {
             let lane = &self.lanes[lane];
             lane.session.is_running() || lane.agent.as_ref().is_some_and(|agent| !agent.held.is_empty())
         };
-        let Some(id) = self.lane_of(id).filter(stops) else { return Ok(false) };
+        let Some(id) = self.lane_of(id).filter(stops) else {
+            let main = self.lanes.get_mut(&MAIN);
+            return Ok(main.is_some_and(|lane| lane.session.state_mut().roll.dismiss(id)));
+        };
         let agent = self.lanes.get_mut(&id).and_then(|lane| lane.agent.as_mut());
         // One that has not begun begins to be stopped, so that its end is on record.
         let held = agent.map(|agent| std::mem::take(&mut agent.held)).unwrap_or_default();

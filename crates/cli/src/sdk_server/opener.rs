@@ -314,6 +314,8 @@ fn customs(args: &RunArgs, spec: &SessionSpec) -> Customs {
     let mut customs = plan::customs(args);
     customs.plugin_dirs.extend(spec.plugin_directories.iter().flatten().cloned());
     customs.skill_dirs.extend(spec.skill_directories.iter().flatten().cloned());
+    // A client that embeds an agent decides what the folder it works in may add.
+    customs.project_skills = spec.enable_config_discovery.unwrap_or(false);
     customs.disabled_skills.extend(spec.disabled_skills.iter().flatten().cloned());
     customs
 }

@@ -16,6 +16,7 @@ mod mechanisms;
 mod model_view;
 mod portal;
 mod portal_seed;
+mod published;
 mod questions;
 mod runtimes;
 mod sandbox;

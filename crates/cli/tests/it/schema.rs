@@ -1,19 +1,12 @@
 //! Every event that Hangar emits is one that the published SDK can read.
 
-use std::cell::RefCell;
 use std::collections::{BTreeMap, BTreeSet};
-use std::path::Path;
 
-use jsonschema::Validator;
-use serde_json::{Value, json};
+use serde_json::Value;
 
 use crate::captures::case::Captures;
 use crate::captures::run::{Subject, run_all};
-
-const SCHEMA: &str = concat!(
-    env!("CARGO_MANIFEST_DIR"),
-    "/../../e2e/node_modules/@github/copilot-sdk-linux-x64/schemas/session-events.schema.json"
-);
+use crate::published::{Shapes, document};
 
 /// Types that the reference emits and the SDK's schema does not know yet.
 const UNPUBLISHED: [&str; 4] =
@@ -58,30 +51,24 @@ fn every_event_on_stdout_and_on_disk_is_valid() {
     assert!(checked > 1000, "only {checked} events were seen");
 }
 
-/// One validator per event type: an error of the whole schema would only say that none of 150 types fits. Each is made
-/// when the first event of its type comes, because making them takes longer than using them.
+/// The events, each by its type: an error of the whole schema would only say that none of 150 types fits.
 pub(crate) struct Schema {
-    definitions: Value,
+    shapes: Shapes,
     /// The definition of each type.
     names: BTreeMap<String, String>,
-    validators: RefCell<BTreeMap<String, Validator>>,
 }
 
 impl Schema {
     pub(crate) fn load() -> Self {
-        let text = std::fs::read_to_string(Path::new(SCHEMA)).unwrap_or_else(|error| {
-            panic!("the SDK's event schema is not installed ({SCHEMA}: {error}); run `cargo xtask test` once")
-        });
-        let mut schema: Value = serde_json::from_str(&text).expect("the schema is JSON");
-        let definitions = schema["definitions"].take();
+        let shapes = Shapes::of(&mut document("session-events.schema.json"));
         let mut names = BTreeMap::new();
-        for (name, definition) in definitions.as_object().expect("the schema has definitions") {
+        for (name, definition) in &shapes.definitions {
             let kind = &definition["properties"]["type"]["const"];
             if let (Some(kind), true) = (kind.as_str(), definition["properties"]["data"].is_object()) {
                 names.insert(kind.to_owned(), name.clone());
             }
         }
-        Self { definitions, names, validators: RefCell::default() }
+        Self { shapes, names }
     }
 
     pub(crate) fn problems(&self, event: &Value) -> Vec<String> {
@@ -92,16 +79,7 @@ impl Schema {
             }
             None if UNPUBLISHED.contains(&kind) => Vec::new(),
             None => vec!["is not a type of the SDK".to_owned()],
-            Some(name) => {
-                let mut validators = self.validators.borrow_mut();
-                let validator = validators.entry(kind.to_owned()).or_insert_with(|| {
-                    let root =
-                        json!({ "$ref": format!("#/definitions/{name}"), "definitions": self.definitions });
-                    jsonschema::validator_for(&root).expect("the schema is valid")
-                });
-                let problems = validator.iter_errors(event);
-                problems.map(|error| format!("{error} at {}", error.instance_path())).collect()
-            }
+            Some(name) => self.shapes.problems(kind, &self.shapes.definitions[name], event),
         }
     }
 }

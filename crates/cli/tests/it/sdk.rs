@@ -2,6 +2,7 @@
 
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on should say where")]
 
+use std::collections::BTreeMap;
 use std::io::{Read, Write};
 use std::process::{Child, ChildStdin};
 use std::sync::mpsc::{Receiver, channel};
@@ -11,7 +12,14 @@ use hangar_protocol::rpc::{FrameDecoder, encode};
 use hangar_test_support::{Invocation, ModelServer, Scratch};
 use serde_json::{Value, json};
 
+use crate::api::Api;
 use crate::hangar;
+use crate::schema::Schema;
+
+thread_local! {
+    /// What is published about the messages of a server. All that these tests are sent is held against it.
+    static PUBLISHED: (Api, Schema) = (Api::load(), Schema::load());
+}
 
 /// Far above what anything needs on a loaded machine; reaching it is a failure, never a measurement.
 const PATIENCE: Duration = Duration::from_secs(60);
@@ -26,6 +34,8 @@ pub(crate) struct Client {
     /// Notifications and requests of the server that nobody has looked at yet.
     seen: Vec<Value>,
     next_id: i64,
+    /// The methods of requests that are not answered yet.
+    asked: BTreeMap<i64, String>,
     keeper: Option<Keeper>,
 }
 
@@ -60,7 +70,8 @@ impl Client {
                 }
             }
         });
-        let mut client = Self { child, stdin, messages, seen: Vec::new(), next_id: 0, keeper: None };
+        let (seen, asked) = (Vec::new(), BTreeMap::new());
+        let mut client = Self { child, stdin, messages, seen, next_id: 0, asked, keeper: None };
         let hello = client.call("connect", json!({}));
         assert_eq!((&hello["ok"], &hello["protocolVersion"]), (&json!(true), &json!(3)));
         client
@@ -78,6 +89,7 @@ impl Client {
     pub(crate) fn answer(&mut self, method: &str, params: Value) -> Value {
         self.next_id += 1;
         let id = self.next_id;
+        self.asked.insert(id, method.to_owned());
         self.write(&json!({ "jsonrpc": "2.0", "id": id, "method": method, "params": params }));
         loop {
             let Some(message) = self.next(&format!("answer to {method}")) else { continue };
@@ -93,10 +105,30 @@ impl Client {
         self.keeper = Some(keeper);
     }
 
+    /// Makes sure that the published SDKs could read a message.
+    fn check(&mut self, message: &Value) {
+        let answered = message["id"].as_i64().filter(|_| message.get("method").is_none());
+        let answered = answered.and_then(|id| self.asked.remove(&id));
+        let kind = message["params"]["event"]["type"].as_str().unwrap_or_default();
+        let problems = PUBLISHED.with(|(api, schema)| match (message["method"].as_str(), answered) {
+            // Clients pass over events of ours that they do not know.
+            (Some("session.event"), _) if kind.starts_with("hangar.") => Vec::new(),
+            (Some("session.event"), _) => schema.problems(&message["params"]["event"]),
+            (Some(question), _) => api.question_problems(question, &message["params"]),
+            (None, Some(method)) => {
+                let result = message.get("result");
+                result.map(|result| api.problems(&method, result)).unwrap_or_default()
+            }
+            (None, None) => Vec::new(),
+        });
+        assert!(problems.is_empty(), "not as published: {problems:#?}\n{message}");
+    }
+
     /// The next message that is not for the keeper; `None` for one that was.
     fn next(&mut self, what: &str) -> Option<Value> {
         let message =
             self.messages.recv_timeout(PATIENCE).unwrap_or_else(|_| panic!("no {what}: {:?}", self.seen));
+        self.check(&message);
         let method = message["method"].as_str().filter(|method| method.starts_with("sessionFs."));
         let (Some(method), Some(keeper)) = (method, &mut self.keeper) else { return Some(message) };
         if let Some(result) = keeper(method, &message["params"]) {
@@ -484,4 +516,37 @@ fn many_sessions_work_side_by_side_and_none_is_lost() {
     for id in &ids {
         assert!(scratch.log(id).contains("\"session.shutdown\""), "{id}");
     }
+}
+
+/// Begins to wait for an event that does not come, does something about it, and says how the waiting ended.
+fn check_waiting(end: impl FnOnce(&mut Client)) -> Value {
+    let (scratch, model) = stage();
+    let mut client = Client::start(&scratch, &model);
+    client.create(json!({}));
+    let params = json!({ "sessionId": ID, "types": ["no.such.event"], "waitMs": 60_000 });
+    client.write(
+        &json!({ "jsonrpc": "2.0", "id": "wait", "method": "session.eventLog.read", "params": params }),
+    );
+    end(&mut client);
+    let mut answer = client.until("the end of the wait", |message| message["id"] == "wait");
+    client.finish();
+    answer.as_object_mut().unwrap().remove("jsonrpc");
+    answer
+}
+
+#[test]
+fn a_request_that_only_waits_can_be_taken_back() {
+    let answer = check_waiting(|client| {
+        client.write(&json!({ "jsonrpc": "2.0", "method": "$/cancelRequest", "params": { "id": "wait" } }));
+    });
+    let message = "Request session.eventLog.read was cancelled";
+    assert_eq!(answer, json!({ "id": "wait", "error": { "code": -32800, "message": message } }));
+}
+
+#[test]
+fn the_end_of_a_session_ends_the_wait_for_its_events() {
+    let answer = check_waiting(|client| {
+        client.call("session.shutdown", json!({ "sessionId": ID }));
+    });
+    assert_eq!(answer["result"]["events"], json!([]));
 }

@@ -23,6 +23,8 @@ pub struct SkillPlaces {
     pub plugins: Vec<Plugin>,
     /// Directories that the user or a client named.
     pub extra: Vec<PathBuf>,
+    /// Whether those count that the project brings by itself.
+    pub of_project: bool,
 }
 
 /// A directory in which a skill would be found.
@@ -63,11 +65,15 @@ pub fn personal_directories(places: &Places) -> Vec<DiscoveryPath> {
 /// The skills of a session. Of two with the same name the one that is found first counts.
 pub(super) fn find(wanted: &SkillPlaces) -> (Vec<Skill>, Vec<String>) {
     let mut found = Found::default();
-    found.project_skills(&wanted.places);
+    if wanted.of_project {
+        found.project_skills(&wanted.places);
+    }
     found.personal_skills(&wanted.places);
     found.plugin_skills(&wanted.plugins);
     found.named(wanted.extra.iter().map(|dir| wanted.places.cwd.join(dir)));
-    found.project_commands(&wanted.places);
+    if wanted.of_project {
+        found.project_commands(&wanted.places);
+    }
     found.plugin_commands(&wanted.plugins);
     (found.skills, found.warnings)
 }

@@ -28,7 +28,8 @@ impl Fixture {
             git_root: Some(self.path().join("repo")),
             trusted: false,
         };
-        let wanted = SkillPlaces { places, plugins: Vec::new(), extra: vec![self.path().join("extra")] };
+        let extra = vec![self.path().join("extra")];
+        let wanted = SkillPlaces { places, plugins: Vec::new(), extra, of_project: true };
         Skills::load(wanted, ["off".to_owned()], [])
     }
 }

@@ -10,6 +10,8 @@ pub mod codes {
     pub const METHOD_NOT_FOUND: i64 = -32601;
     pub const INVALID_PARAMS: i64 = -32602;
     pub const INTERNAL_ERROR: i64 = -32603;
+    /// Whoever asked has taken the request back.
+    pub const REQUEST_CANCELLED: i64 = -32800;
     /// A connection token is needed and none was given.
     pub const AUTHENTICATION_REQUIRED: i64 = -32001;
     pub const AUTHENTICATION_FAILED: i64 = -32002;
@@ -21,6 +23,15 @@ pub mod codes {
 pub enum Id {
     Number(i64),
     Text(String),
+}
+
+impl Id {
+    pub fn read(value: &serde_json::Value) -> Option<Self> {
+        match value {
+            serde_json::Value::String(text) => Some(Id::Text(text.clone())),
+            number => number.as_i64().map(Id::Number),
+        }
+    }
 }
 
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -62,49 +73,82 @@ struct Members {
     #[serde(default)]
     id: Option<serde_json::Value>,
     #[serde(default)]
-    method: Option<String>,
+    method: Option<serde_json::Value>,
     #[serde(default)]
     params: Option<Box<RawValue>>,
     // A `null` result is a result, so presence is what counts.
     #[serde(default, deserialize_with = "present")]
     result: Option<Box<RawValue>>,
     #[serde(default)]
-    error: Option<ErrorObject>,
+    error: Option<serde_json::Value>,
 }
 
 fn present<'de, D: serde::Deserializer<'de>>(deserializer: D) -> Result<Option<Box<RawValue>>, D::Error> {
     Box::<RawValue>::deserialize(deserializer).map(Some)
 }
 
+impl ErrorObject {
+    /// Reads what the other side says went wrong, whatever of it is there: some leave out a message that they do not
+    /// have, and whoever asked has to hear of the failure all the same.
+    fn read(value: &serde_json::Value) -> Self {
+        let message = match (&value["message"], value) {
+            (serde_json::Value::String(message), _) | (_, serde_json::Value::String(message)) => {
+                message.clone()
+            }
+            _ => "the request failed, and the other side does not say why".to_owned(),
+        };
+        let data = value.get("data").filter(|data| !data.is_null()).cloned();
+        Self { code: value["code"].as_i64().unwrap_or(codes::INTERNAL_ERROR), message, data }
+    }
+
+    fn neither() -> Self {
+        let message = "the response has neither a result nor an error".to_owned();
+        Self { code: codes::INVALID_REQUEST, message, data: None }
+    }
+}
+
 impl Message {
     pub fn parse(text: &[u8]) -> Result<Self, Malformed> {
         let malformed = |code, reason: String, id| Malformed { code, reason, id };
+        if text.trim_ascii_start().first() == Some(&b'[') {
+            let reason = "a list of messages is not taken: each has a frame of its own".to_owned();
+            return Err(malformed(codes::INVALID_REQUEST, reason, None));
+        }
         let members: Members = serde_json::from_slice(text).map_err(|error| {
             let code = if error.is_data() { codes::INVALID_REQUEST } else { codes::PARSE_ERROR };
             malformed(code, error.to_string(), None)
         })?;
         let id = match members.id {
             None | Some(serde_json::Value::Null) => None,
-            Some(serde_json::Value::String(text)) => Some(Id::Text(text)),
-            Some(serde_json::Value::Number(number)) => match number.as_i64() {
-                Some(number) => Some(Id::Number(number)),
-                None => {
-                    let reason = format!("{number} is not an id: it is no whole number");
-                    return Err(malformed(codes::INVALID_REQUEST, reason, None));
-                }
-            },
-            Some(other) => {
-                let reason = format!("{other} is not an id");
-                return Err(malformed(codes::INVALID_REQUEST, reason, None));
+            Some(value) => {
+                let id = Id::read(&value);
+                Some(id.ok_or_else(|| {
+                    let reason = format!("{value} is not an id: it is neither a text nor a whole number");
+                    malformed(codes::INVALID_REQUEST, reason, None)
+                })?)
             }
         };
-        match (members.method, members.result, members.error, id) {
+        let method = match members.method {
+            None => None,
+            Some(serde_json::Value::String(name)) => Some(name),
+            Some(other) => {
+                let reason = format!("{other} is not the name of a method");
+                return Err(malformed(codes::INVALID_REQUEST, reason, id));
+            }
+        };
+        match (method, members.result, members.error, id) {
             (Some(method), None, None, Some(id)) => {
                 Ok(Message::Request { id, method, params: members.params })
             }
             (Some(method), None, None, None) => Ok(Message::Notification { method, params: members.params }),
             (None, Some(result), None, id) => Ok(Message::Response { id, result: Ok(result) }),
-            (None, _, Some(error), id) => Ok(Message::Response { id, result: Err(error) }),
+            (None, _, Some(error), id) => {
+                Ok(Message::Response { id, result: Err(ErrorObject::read(&error)) })
+            }
+            // Whoever asked would wait for ever if that were no answer.
+            (None, None, None, Some(id)) if members.params.is_none() => {
+                Ok(Message::Response { id: Some(id), result: Err(ErrorObject::neither()) })
+            }
             (_, _, _, id) => {
                 let reason = "neither a request, a notification nor a response".to_owned();
                 Err(malformed(codes::INVALID_REQUEST, reason, id))
@@ -187,10 +231,38 @@ mod tests {
     }
 
     #[test]
+    fn an_answer_is_one_however_little_it_says() {
+        check(
+            r#"{"id":7}"#,
+            expect![[
+                r#"{"jsonrpc":"2.0","id":7,"error":{"code":-32600,"message":"the response has neither a result nor an error"}}"#
+            ]],
+        );
+        check(
+            r#"{"id":7,"error":{"code":-32001,"data":{"a":1}}}"#,
+            expect![[
+                r#"{"jsonrpc":"2.0","id":7,"error":{"code":-32001,"message":"the request failed, and the other side does not say why","data":{"a":1}}}"#
+            ]],
+        );
+        check(
+            r#"{"id":"x","error":[]}"#,
+            expect![[
+                r#"{"jsonrpc":"2.0","id":"x","error":{"code":-32603,"message":"the request failed, and the other side does not say why"}}"#
+            ]],
+        );
+        check(
+            r#"{"id":7,"error":"no such session"}"#,
+            expect![[r#"{"jsonrpc":"2.0","id":7,"error":{"code":-32603,"message":"no such session"}}"#]],
+        );
+    }
+
+    #[test]
     fn what_is_no_message_says_why_and_to_whom() {
         check("{", expect!["-32700 None"]);
         check("[]", expect!["-32600 None"]);
-        check(r#"{"id":7}"#, expect![[r#"-32600 Some(Number(7))"#]]);
+        check(r#"{"id":7,"params":{}}"#, expect![[r#"-32600 Some(Number(7))"#]]);
         check(r#"{"id":1.5,"method":"x"}"#, expect!["-32600 None"]);
+        check(r#"{"id":7,"method":[]}"#, expect!["-32600 Some(Number(7))"]);
+        check(r#" [{"id":1,"method":"ping"}]"#, expect!["-32600 None"]);
     }
 }

@@ -2,6 +2,8 @@
 
 mod frame;
 mod message;
+mod tolerant;
 
 pub use frame::{FrameDecoder, FrameError, encode};
 pub use message::{ErrorObject, Id, Malformed, Message, codes};
+pub use tolerant::{read, read_value};

@@ -1,6 +1,7 @@
 //! Parts of the protocol whose things Hangar does not have. The answers say so truthfully: nothing listed, nothing
 //! shared, nothing offered.
 
+use serde::Deserialize;
 use serde_json::json;
 
 use super::{Call, Failure, Method, Reply};
@@ -15,6 +16,8 @@ pub(super) const METHODS: &[Method] = &[
     // Sessions stay on this machine.
     Method { name: "session.visibility.get", run: |call| Box::pin(of(call, json!({ "synced": false }))) },
     Method { name: "session.visibility.set", run: |call| Box::pin(of(call, json!({ "synced": false }))) },
+    Method { name: "session.remote.enable", run: |call| Box::pin(remote(call)) },
+    Method { name: "session.remote.disable", run: |call| Box::pin(of(call, json!(null))) },
     // Nobody counts who uses what.
     Method { name: "session.telemetry.getEngagementId", run: |call| Box::pin(of(call, json!({}))) },
     Method { name: "session.plugins.list", run: |call| Box::pin(of(call, json!({ "plugins": [] }))) },
@@ -49,6 +52,19 @@ pub(super) const METHODS: &[Method] = &[
 async fn of(call: Call, result: serde_json::Value) -> Result<Reply, Failure> {
     call.live()?;
     Reply::of(result)
+}
+
+async fn remote(call: Call) -> Result<Reply, Failure> {
+    #[derive(Deserialize)]
+    struct Params {
+        mode: Option<String>,
+    }
+    let Params { mode } = call.params()?;
+    call.live()?;
+    match mode.as_deref() {
+        Some("off") => Reply::of(json!({ "remoteSteerable": false })),
+        _ => Err(Failure::new("Remote sessions are not available: sessions stay on this machine")),
+    }
 }
 
 async fn connect(call: Call) -> Result<Reply, Failure> {

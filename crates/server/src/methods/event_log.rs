@@ -51,9 +51,13 @@ async fn read(call: Call) -> Result<Reply, Failure> {
     let found = async {
         loop {
             let (events, more) = live.history.read(from, max, wanted);
-            // The session's end is news too.
-            if !events.is_empty() || news.changed().await.is_err() {
+            if !events.is_empty() {
                 return (events, more);
+            }
+            tokio::select! {
+                _ = news.changed() => {}
+                // Nothing comes after the end, and the last events were before it.
+                () = live.ended() => return live.history.read(from, max, wanted),
             }
         }
     };

@@ -5,7 +5,6 @@ use std::path::PathBuf;
 use hangar_agent::log::Fact;
 use hangar_agent::model::TokenCount;
 use hangar_protocol::data::ContextChanged;
-use hangar_store::Filter;
 use serde::Deserialize;
 use serde_json::{Value, json};
 
@@ -39,12 +38,7 @@ async fn describe(call: &Call) -> Result<Value, Failure> {
             (task.cwd(), state.mode, state.model.clone(), task.spec.client_name.clone())
         })
         .await?;
-    let sessions = live.store.list(&Filter::default())?;
-    let listed = sessions.into_iter().find(|session| session.id == live.id).map(|session| session.meta);
-    let meta = match listed {
-        Some(meta) => Some(meta),
-        None => live.place.facts().await?,
-    };
+    let meta = live.meta().await?;
     let now = hangar_agent::session::iso((call.hub.config().now)());
     let time = |time: Option<jiff::Timestamp>| time.map_or_else(|| now.clone(), hangar_agent::session::iso);
     let name = meta.as_ref().and_then(|meta| meta.name.as_ref()).map(|name| name.as_str().to_owned());

@@ -39,7 +39,7 @@ mod workspace;
 use std::sync::Arc;
 
 use futures_util::future::BoxFuture;
-use hangar_protocol::rpc::{ErrorObject, codes};
+use hangar_protocol::rpc::{self, ErrorObject, codes};
 use serde::Deserialize;
 use serde::de::DeserializeOwned;
 use serde_json::value::RawValue;
@@ -113,13 +113,23 @@ pub(crate) struct Call {
 impl Call {
     pub(crate) fn params<T: DeserializeOwned>(&self) -> Result<T, Failure> {
         let text = self.params.as_deref().map_or("{}", RawValue::get);
-        serde_json::from_str(text).map_err(|error| Failure::Params(error.to_string()))
+        rpc::read(text).map_err(|error| Failure::Params(at_its_place::<T>(text, &error)))
     }
 
     /// The live session that the request is about.
     pub(crate) fn live(&self) -> Result<Arc<Live>, Failure> {
         let SessionParams { session_id } = self.params()?;
         self.hub.live(&session_id)
+    }
+}
+
+/// What is wrong with parameters, and with which of them.
+fn at_its_place<T: DeserializeOwned>(text: &str, error: &serde_json::Error) -> String {
+    let told = serde_path_to_error::deserialize::<_, T>(&mut serde_json::Deserializer::from_str(text));
+    let place = told.err().map(|error| error.path().to_string());
+    match place.filter(|place| place != ".") {
+        Some(place) => format!("`{place}`: {error}"),
+        None => error.to_string(),
     }
 }
 
@@ -231,6 +241,22 @@ mod tests {
             let _ = writeln!(table, "| `{name}` | {state} |");
         }
         expect_test::expect_file!["../../../../docs/sdk-methods.md"].assert_eq(&table);
+    }
+
+    #[test]
+    fn an_error_says_which_parameter_is_wrong() {
+        fn check<T: DeserializeOwned>(text: &str, expected: &str) {
+            let error = rpc::read::<T>(text).err().unwrap();
+            assert_eq!(at_its_place::<T>(text, &error), expected);
+        }
+        check::<SessionParams>(
+            r#"{"sessionId":7}"#,
+            "`sessionId`: invalid type: integer `7`, expected a string at line 1 column 14",
+        );
+        check::<SessionParams>("{}", "missing field `sessionId` at line 1 column 2");
+        let spec = r#"{"tools":[{"name":"a"},{"name":[]}]}"#;
+        let wrong = "`tools[1].name`: invalid type: sequence, expected a string at line 1 column 31";
+        check::<crate::spec::SessionSpec>(spec, wrong);
     }
 
     #[test]

@@ -36,9 +36,7 @@ async fn set(call: Call) -> Result<Reply, Failure> {
 
 async fn name(call: Call) -> Result<Reply, Failure> {
     let live = call.live()?;
-    let sessions = call.hub.config().store.list(&hangar_store::Filter::default())?;
-    let found = sessions.into_iter().find(|session| session.id == live.id);
-    let name = found.and_then(|session| session.meta.name).map(|name| name.as_str().to_owned());
+    let name = live.meta().await?.and_then(|meta| meta.name).map(|name| name.as_str().to_owned());
     Reply::of(json!({ "name": name }))
 }
 
@@ -71,9 +69,7 @@ async fn set_auto_name(call: Call) -> Result<Reply, Failure> {
     let params: Params = call.params()?;
     let live = call.live()?;
     let name = params.summary.trim().to_owned();
-    let sessions = call.hub.config().store.list(&hangar_store::Filter::default())?;
-    let known =
-        sessions.into_iter().find(|session| session.id == live.id).and_then(|session| session.meta.name);
+    let known = live.meta().await?.and_then(|meta| meta.name);
     if name.is_empty() || matches!(known, Some(hangar_store::SessionName::Given(_))) {
         return Reply::of(json!({ "applied": false }));
     }

@@ -69,14 +69,14 @@ async fn set_effort(call: Call) -> Result<Reply, Failure> {
     #[derive(Deserialize)]
     #[serde(rename_all = "camelCase")]
     struct Params {
-        reasoning_effort: Option<String>,
+        reasoning_effort: String,
     }
     let params: Params = call.params()?;
     let live = call.live()?;
     let effort = params.reasoning_effort.clone();
     live.ask(move |task| {
         let model = task.session().state().model.clone();
-        task.command(Command::SetModel { model, effort });
+        task.command(Command::SetModel { model, effort: Some(effort) });
     })
     .await?;
     Reply::of(json!({ "reasoningEffort": params.reasoning_effort }))

@@ -73,9 +73,9 @@ pub(super) fn describe(session: &SessionSummary) -> Value {
 
 pub(super) async fn metadata(call: Call) -> Result<Reply, Failure> {
     let SessionParams { session_id } = call.params()?;
-    let sessions = call.hub.config().store.list(&Filter::default())?;
-    match sessions.iter().find(|session| session.id.as_str() == session_id) {
-        Some(session) => Reply::of(json!({ "session": describe(session) })),
+    let found = session_id.parse().ok().and_then(|id: SessionId| call.hub.config().store.look(&id));
+    match found {
+        Some(session) => Reply::of(json!({ "session": describe(&session) })),
         None => Reply::of(json!({})),
     }
 }

@@ -57,6 +57,13 @@ enum OpenParams {
 }
 
 async fn open(call: Call) -> Result<Reply, Failure> {
+    #[derive(Deserialize)]
+    struct Named {
+        kind: Option<Value>,
+    }
+    if call.params::<Named>()?.kind.is_none() {
+        return Reply::of(json!({ "status": "not_found" }));
+    }
     let params: OpenParams = call.params()?;
     let store = &call.hub.config().store;
     let (id, spec) = match params {

@@ -2,6 +2,7 @@
 
 use hangar_agent::session::Command;
 use hangar_agent::tool::{ToolSchema, ToolSpec};
+use hangar_protocol::rpc;
 use serde::Deserialize;
 use serde_json::{Value, json};
 
@@ -34,7 +35,7 @@ async fn handle_pending(call: Call) -> Result<Reply, Failure> {
             ToolAnswer::Error
         }
         (None, Some(Value::String(text))) => ToolAnswer::Text(text),
-        (None, Some(result @ Value::Object(_))) => match serde_json::from_value(result.clone()) {
+        (None, Some(result @ Value::Object(_))) => match rpc::read_value(result.clone()) {
             Ok(result) => ToolAnswer::Result(Box::new(result)),
             // An object of the tool's own making is its text.
             Err(_) => ToolAnswer::Text(result.to_string()),

@@ -4,3 +4,5 @@ mod fuzz;
 mod results;
 mod shapes;
 mod slow_reader;
+
+pub(crate) use shapes::Api;
