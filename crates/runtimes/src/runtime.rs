@@ -16,6 +16,7 @@ use tokio::task::AbortHandle;
 use crate::capabilities::Capabilities;
 use crate::host::Host;
 use crate::outcome::{Failure, TurnOutcome};
+use crate::usage::Usage;
 
 /// An agent that sessions can be opened with. One instance serves any number of them at once.
 pub trait Runtime: Send + Sync {
@@ -163,6 +164,8 @@ pub struct Resume {
     pub agent_session: Option<String>,
     pub last_event: Option<EventId>,
     pub events: u64,
+    /// What it has used so far, as far as that is on record.
+    pub used: Usage,
 }
 
 impl Order {

@@ -106,6 +106,13 @@ impl Teller {
 
     pub(crate) async fn prompted(&mut self, prompt: &str) {
         let message = data::UserMessage {
+    /// Says what whoever gave the order should know, each a sentence.
+    pub(crate) async fn warn(&mut self, warnings: Vec<String>) {
+        for warning in warnings {
+            self.tell(None, data::SessionWarning::new("agent", warning).into()).await;
+        }
+    }
+
             content: prompt.to_owned(),
             message_id: Some(uuid::Uuid::new_v4().to_string()),
             ..Default::default()

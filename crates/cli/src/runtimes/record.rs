@@ -9,7 +9,7 @@ use hangar_agent::session::iso;
 use hangar_protocol::data::{CodeChanges, ModelMetric, RequestMetric, SessionShutdown, UsageMetric};
 use hangar_protocol::{Body, Event, EventId};
 use hangar_runtimes::runtime::Resume;
-use hangar_runtimes::usage::Usage;
+use hangar_runtimes::usage::{Figure, Usage};
 use hangar_store::{OpenSession, SessionId, SessionMeta, SessionName, Store};
 
 use super::choice::NATIVE;
@@ -50,10 +50,52 @@ impl Past {
     }
 }
 
+/// What the log of a session has on record of what it used: its last closing event, if no prompt came after it. What a
+/// process used that was killed is not known.
+fn used(store: &Store, id: &SessionId) -> Result<Usage> {
+    let mut used = Usage::default();
+    let mut told = true;
+    let wanted = |kind: &str| matches!(kind, "session.shutdown" | "user.message");
+    for event in store.read_where(id, wanted)? {
+        match event?.body() {
+            Body::UserMessage(_) => told = false,
+            Body::SessionShutdown(shutdown) if !shutdown.model_metrics.is_empty() => {
+                told = true;
+                used = closing(shutdown);
+            }
+            _ => {}
+        }
+    }
+    Ok(if told { used } else { Usage::default() })
+}
+
+fn closing(shutdown: &SessionShutdown) -> Usage {
+    let metrics = || shutdown.model_metrics.values();
+    let count = |of: fn(&ModelMetric) -> Option<u64>| Figure::reported(metrics().map(of).sum());
+    // The event has a number where nobody told one; no turn takes in or gives out nothing.
+    let told = |of: fn(&ModelMetric) -> u64| {
+        Figure::reported(Some(metrics().map(of).sum()).filter(|tokens: &u64| *tokens > 0))
+    };
+    let cost: Option<f64> = metrics().map(|metric| metric.requests.cost).sum();
+    Usage {
+        input_tokens: told(|metric| metric.usage.input_tokens),
+        output_tokens: told(|metric| metric.usage.output_tokens),
+        cache_read_tokens: count(|metric| Some(metric.usage.cache_read_tokens)),
+        cache_write_tokens: count(|metric| Some(metric.usage.cache_write_tokens)),
+        reasoning_tokens: count(|metric| metric.usage.reasoning_tokens),
+        cost_usd: cost.map_or(Figure::Unknown, Figure::Reported),
+        premium_requests: Figure::Unknown,
+        model_calls: count(|metric| metric.requests.count),
+        api_ms: Figure::Reported(shutdown.total_api_duration_ms as f64),
+    }
+}
+
 /// The log of one session, while its agent works.
 pub(crate) struct Record {
     log: OpenSession,
     started: jiff::Timestamp,
+    /// What the session had used when it was taken up.
+    used: Usage,
 }
 
 impl Record {
@@ -69,15 +111,21 @@ impl Record {
         let mut meta = SessionMeta::new(context, started);
         meta.name = name;
         meta.client_name = Some(runtime.to_owned());
-        Ok(Self { log: store.create(id, meta)?, started })
+        Ok(Self { log: store.create(id, meta)?, started, used: Usage::default() })
     }
 
     pub(crate) fn open(store: &Store, id: &SessionId) -> Result<Self> {
-        Ok(Self { log: store.open(id)?, started: jiff::Timestamp::now() })
+        let log = store.open(id)?;
+        Ok(Self { log, started: jiff::Timestamp::now(), used: used(store, id)? })
     }
 
     pub(crate) fn resume(&self, agent_session: Option<String>) -> Resume {
-        Resume { agent_session, last_event: self.log.last_event_id().cloned(), events: self.log.end().0 }
+        Resume {
+            agent_session,
+            last_event: self.log.last_event_id().cloned(),
+            events: self.log.end().0,
+            used: self.used,
+        }
     }
 
     pub(crate) fn append(&mut self, event: &Event) -> Result<()> {
@@ -98,7 +146,7 @@ impl Record {
         Ok(self.log.rename(SessionName::Given(name))?)
     }
 
-    /// Writes the closing event.
+    /// Writes the closing event. `usage` is what the session has used over all its turns.
     pub(crate) fn close(
         &mut self,
         model: Option<String>,
@@ -112,7 +160,7 @@ impl Record {
                 output_tokens: usage.output_tokens.count().unwrap_or(0),
                 cache_read_tokens: usage.cache_read_tokens.count().unwrap_or(0),
                 cache_write_tokens: usage.cache_write_tokens.count().unwrap_or(0),
-                ..Default::default()
+                reasoning_tokens: usage.reasoning_tokens.count(),
             },
         };
         // What nobody told is left out; a zero would be a claim.

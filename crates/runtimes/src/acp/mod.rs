@@ -14,7 +14,7 @@ use serde_json::{Value, json};
 use tokio::sync::{Mutex, mpsc};
 
 use crate::agents::copilot;
-use crate::capabilities::Capabilities;
+use crate::capabilities::{Capabilities, unmet};
 use crate::cli_runtime::{COMMAND_QUEUE, NEWS_QUEUE, check_workspace, refusal};
 use crate::host::Host;
 use crate::outcome::{Complaint, ErrorKind, Evidence, Failure};
@@ -119,9 +119,10 @@ impl Runtime for AcpRuntime {
             let incoming = agent.connection.subscribe(&agent_session);
             let (commands, inbox) = mpsc::channel(COMMAND_QUEUE);
             let (outbox, news) = mpsc::channel(NEWS_QUEUE);
-            let teller = Teller::new(outbox, shared.surroundings.now, &card, &order, None);
+            let teller = Teller::new(outbox, Arc::clone(&shared.surroundings), &card, &order, None);
+            let warnings = unmet(&card, &order);
             let session = Session::new(agent, agent_session, order, teller, incoming);
-            let owner = tokio::spawn(session.run(inbox)).abort_handle();
+            let owner = tokio::spawn(session.run(inbox, warnings)).abort_handle();
             Ok(Live::new(commands, news, owner))
         })
     }

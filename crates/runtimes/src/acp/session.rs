@@ -59,15 +59,25 @@ impl Session {
         teller: Teller,
         incoming: mpsc::Receiver<Incoming>,
     ) -> Self {
-        // What it reports counts from when it opened the session, not from when the session began.
-        let meter = Meter::new(Counting::PerSession);
-        Self { agent, agent_session, order, teller, incoming, meter, asked: HashMap::new(), turns: 0 }
+        let meter = Meter::new(Counting::SinceOpened, order.resume.as_ref().map(|resume| resume.used));
+        Self {
+            agent,
+            agent_session,
+            order,
+            teller,
+            incoming,
+            meter,
+            asked: HashMap::new(),
+            turns: 0,
+            working: false,
+        }
     }
 
-    pub(super) async fn run(mut self, mut inbox: mpsc::Receiver<Command>) {
+    pub(super) async fn run(mut self, mut inbox: mpsc::Receiver<Command>, warnings: Vec<String>) {
         self.teller.begin(&self.order).await;
         let name = self.agent_session.clone();
         self.teller.named(&name).await;
+        self.teller.warn(warnings).await;
         let mut waiting = VecDeque::new();
         loop {
             let prompt = match waiting.pop_front() {

@@ -99,7 +99,7 @@ impl Adapter for Codex {
     }
 
     fn counting(&self) -> Counting {
-        Counting::PerSession
+        Counting::SinceBegun
     }
 
     fn auth(&self, surroundings: &Surroundings) -> (Auth, Vec<String>) {

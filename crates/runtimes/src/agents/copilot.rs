@@ -133,7 +133,7 @@ impl Adapter for Copilot {
 
     fn counting(&self) -> Counting {
         // On stdout and in the file: since the session began.
-        Counting::PerSession
+        Counting::SinceBegun
     }
 
     fn rehearse(&self, order: &mut Order, stage: &Stage) {

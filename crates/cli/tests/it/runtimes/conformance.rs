@@ -181,7 +181,8 @@ fn a_session_goes_on_by_our_id(bench: &Bench) {
     if !bench.can("resume") {
         return;
     }
-    let first = bench.run("the first question\nSAY:one").finish().expect_exit(0).session_id();
+    let begun = bench.run("the first question\nSAY:one").finish().expect_exit(0);
+    let first = begun.session_id();
     let second = bench.run("SAY:two").arg(format!("--resume={}", &first[..8])).finish().expect_exit(0);
     assert_eq!(second.session_id(), first);
     assert!(said(&second.events()).contains("two"), "{second:#?}");
@@ -189,8 +190,16 @@ fn a_session_goes_on_by_our_id(bench: &Bench) {
     let knows = |request: &String| request.contains("SAY:two") && request.contains("the first question");
     assert!(asked.iter().any(knows), "the model was not told what came before");
     assert_eq!(bench.scratch.sessions(), std::slice::from_ref(&first));
+    if bench.can("inputTokens") {
+        // The second run tells what the session used, not what it used itself; and both are on record.
+        let used = |run: &Finished| run.result()["usage"]["inputTokens"].as_u64().expect("a count");
+        assert!(used(&second) > used(&begun), "{} then {}", used(&begun), used(&second));
+        let third = bench.run("SAY:three").arg(format!("--resume={first}")).finish().expect_exit(0);
+        let growth = used(&third) - used(&second);
+        assert!(growth < 4 * (used(&second) - used(&begun)), "{} tokens more for one turn", growth);
+    }
     let log = bench.log(&first);
-    assert_eq!(Finished::of_type(&log, "session.resume").len(), 1);
+    assert!(!Finished::of_type(&log, "session.resume").is_empty());
     for pair in log.windows(2) {
         assert_eq!(pair[1]["parentId"], pair[0]["id"], "{}", pair[1]);
     }
