@@ -191,7 +191,7 @@ impl Runtime for CliRuntime {
             let card = adapter.card();
             let given = card.capabilities.session_id_given.then(|| order.session_id.clone());
             let session = Session {
-                teller: Teller::new(outbox, surroundings.now, card, &order, given),
+                teller: Teller::new(outbox, surroundings, card, &order, given),
                 adapter,
                 located,
                 warnings,

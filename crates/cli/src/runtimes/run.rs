@@ -19,7 +19,6 @@ use serde_json::json;
 use super::Fleet;
 use super::args::RunWithArgs;
 use super::choice::Choice;
-use super::drift;
 use super::record::{Past, Record};
 use super::rehearsal::Rehearsal;
 use crate::args::OutputFormat;
@@ -234,11 +233,6 @@ impl Run<'_> {
         {
             remark(&format!("{program}: cannot close session {id}: {error:#}"));
             exit = Exit::Failed;
-        }
-        if let Ok(ended) = ended
-            && !ended.unknown.is_empty()
-        {
-            drift::note_unknown(&self.settings.home, &self.choice.runtime.value, &ended.unknown);
         }
         exit
     }

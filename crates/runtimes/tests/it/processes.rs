@@ -36,6 +36,7 @@ impl Stage {
             now: jiff::Timestamp::now,
             cache: None,
             catalogue: Default::default(),
+            drift: Default::default(),
         };
         let runtime =
             agents::all(&Arc::new(surroundings)).into_iter().find(|r| r.card().name == "codex").unwrap();
