@@ -48,6 +48,9 @@ impl HostKeys {
     }
 }
 
+/// What the command over there ends with when its directory is not there: a code that shells and agents have no meaning for.
+pub(crate) const NO_WORKSPACE: i32 = 119;
+
 impl Ssh {
     /// The arguments of `ssh` that run a program over there, in a directory, with variables and arguments that its shell
     /// takes literally.
@@ -133,7 +136,7 @@ fn remote_command(
     // ssh gives the command a group of its own, so `kill 0` reaches all that belongs to it and nobody else. A signal
     // that is caught here is not ignored by what is started, as one that is ignored would be.
     let script = format!(
-        "cd -- {dir} || exit 126; exec 3<&0; trap : TERM; {before}\
+        "cd -- {dir} || exit {NO_WORKSPACE}; exec 3<&0; trap : TERM; {before}\
          {{ {feed}; trap : TERM; kill -TERM 0; sleep 5; kill -KILL 0; }} <&3 >/dev/null 2>&1 & \
          {{ {begin}{agent}; }} <{stdin} 3<&- & agent=$!; \
          wait \"$agent\"; code=$?; kill -TERM 0; exit \"$code\"",

@@ -16,7 +16,7 @@ use tokio::sync::{Mutex, mpsc};
 use crate::agents::copilot;
 use crate::capabilities::{Capabilities, unmet};
 use crate::cli_runtime::{COMMAND_QUEUE, NEWS_QUEUE, check_workspace, refusal};
-use crate::host::Host;
+use crate::host::{Host, NO_WORKSPACE};
 use crate::outcome::{Complaint, ErrorKind, Evidence, Failure};
 use crate::resolution::{Located, Questions, Resolution};
 use crate::runtime::{Auth, Card, Live, Model, Order, Preflight, Runtime, Stage};
@@ -261,6 +261,10 @@ fn failure(connection: &Connection, error: PeerError, what: &str) -> Failure {
             message: format!("{what}: the agent's program was not found"),
             evidence: Evidence { stderr: connection.stderr(), ..Evidence::default() },
         },
+        PeerError::Gone if connection.exit() == Some(NO_WORKSPACE) => refusal(
+            ErrorKind::InvalidWorkspace,
+            format!("{what}: the working directory is not there on the remote host"),
+        ),
         PeerError::Unexpected(error) => {
             refusal(ErrorKind::ResponseError, format!("{what}: the answer is not as expected: {error}"))
         }
