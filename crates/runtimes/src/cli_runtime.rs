@@ -386,7 +386,8 @@ impl Session {
         let mut invocation = self.adapter.invocation(&self.order, &turn);
         invocation.program.clone_from(&self.located.program);
         invocation.args.splice(0..0, self.located.leading.iter().map(Into::into));
-        invocation.env.extend(self.order.env.iter().cloned());
+        // What the adapter itself sets was made of the order's variables, and wins.
+        invocation.env.splice(0..0, self.order.env.iter().cloned());
         self.turns += 1;
         let mut translator = self.adapter.translator();
         let process = TurnProcess {

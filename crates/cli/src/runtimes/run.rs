@@ -8,6 +8,7 @@ use hangar_agent::driver::EventSink;
 use hangar_agent::session::iso;
 use hangar_protocol::result::{ResultKind, RunResult, RunUsage};
 use hangar_protocol::{Body, Event};
+use hangar_runtimes::host::Host;
 use hangar_runtimes::outcome::{ErrorKind, TurnEnd};
 use hangar_runtimes::runtime::{
     Answer, Card, Command, Live, News, Order, PermissionAnswer, ToolPolicy, TurnEnded,
@@ -160,7 +161,7 @@ impl Run<'_> {
         let stored = self.past.as_ref().and_then(|past| past.workspace.clone());
         let workspace = match (&host, &args.directory, stored) {
             // What is over there only the other side knows.
-            (hangar_runtimes::host::Host::Ssh(_), Some(directory), _) => directory.clone(),
+            (Host::Ssh(_), Some(directory), _) => directory.clone(),
             (_, None, Some(stored)) => stored,
             (_, directory, _) => working_dir(directory.as_deref())?,
         };
@@ -174,12 +175,7 @@ impl Run<'_> {
             available: args.available_tools.clone(),
             excluded: args.excluded_tools.clone(),
         };
-        if let (Some(file), hangar_runtimes::host::Host::Local) =
-            (args.mcp_config.as_deref().and_then(|config| config.strip_prefix('@')), &host)
-        {
-            std::fs::metadata(file).with_context(|| format!("cannot read the MCP configuration {file}"))?;
-        }
-        order.mcp_config.clone_from(&args.mcp_config);
+        order.mcp_config = args.mcp_config.as_deref().map(|config| mcp_config(config, &host)).transpose()?;
         order.system.clone_from(&args.system);
         order.limits = self.choice.limits()?;
         order.add_dirs = add_dirs;
@@ -236,6 +232,25 @@ impl Run<'_> {
         }
         exit
     }
+}
+
+/// An MCP configuration as every agent can be given it, wherever it works: JSON, or a file here by its whole path. A file keeps
+/// its secrets out of command lines; what is on another machine cannot read it.
+fn mcp_config(config: &str, host: &Host) -> Result<String> {
+    let is_json = config.trim_start().starts_with('{');
+    let path = std::path::absolute(config.strip_prefix('@').unwrap_or(config))?;
+    let text = match is_json {
+        true => config.to_owned(),
+        false => std::fs::read_to_string(&path)
+            .with_context(|| format!("cannot read the MCP configuration {}", path.display()))?,
+    };
+    let source = if is_json { "the MCP configuration".to_owned() } else { path.display().to_string() };
+    let parsed: serde_json::Value =
+        serde_json::from_str(&text).with_context(|| format!("{source} is not JSON"))?;
+    Ok(match (is_json, host) {
+        (false, Host::Local) => format!("@{}", path.display()),
+        (true, _) | (false, Host::Ssh(_)) => parsed.to_string(),
+    })
 }
 
 /// Hears one turn out.

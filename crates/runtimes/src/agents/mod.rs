@@ -8,6 +8,8 @@ pub mod opencode;
 
 use std::sync::Arc;
 
+use serde_json::Value;
+
 use crate::cli_runtime::CliRuntime;
 use crate::runtime::{Order, Runtime};
 use crate::surroundings::Surroundings;
@@ -18,7 +20,7 @@ pub fn all(surroundings: &Arc<Surroundings>) -> Vec<Arc<dyn Runtime>> {
         Arc::new(CliRuntime::new(copilot::Copilot::default(), Arc::clone(surroundings))),
         Arc::new(CliRuntime::new(claude::Claude::default(), Arc::clone(surroundings))),
         Arc::new(CliRuntime::new(codex::Codex::default(), Arc::clone(surroundings))),
-        Arc::new(CliRuntime::new(opencode::Opencode::default(), Arc::clone(surroundings))),
+        Arc::new(CliRuntime::new(opencode::Opencode::new(surroundings), Arc::clone(surroundings))),
     ]
 }
 
