@@ -106,8 +106,6 @@ impl Teller {
         self.tell(None, handoff.into()).await;
     }
 
-    pub(crate) async fn prompted(&mut self, prompt: &str) {
-        let message = data::UserMessage {
     /// Says what whoever gave the order should know, each a sentence.
     pub(crate) async fn warn(&mut self, warnings: Vec<String>) {
         for warning in warnings {
@@ -115,6 +113,8 @@ impl Teller {
         }
     }
 
+    pub(crate) async fn prompted(&mut self, prompt: &str) {
+        let message = data::UserMessage {
             content: prompt.to_owned(),
             message_id: Some(uuid::Uuid::new_v4().to_string()),
             ..Default::default()
