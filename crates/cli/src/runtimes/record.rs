@@ -16,6 +16,9 @@ use super::choice::NATIVE;
 use crate::workspace::git::Repository;
 use crate::workspace::working_directory;
 
+/// What stands for the model of an agent that does not tell it: what was used is on record all the same.
+const UNTOLD_MODEL: &str = "unknown";
+
 /// What the log of a session says about who worked on it.
 #[derive(Debug)]
 pub(crate) struct Past {
@@ -165,7 +168,7 @@ impl Record {
         };
         // What nobody told is left out; a zero would be a claim.
         let told = usage.input_tokens.count().is_some() || usage.output_tokens.count().is_some();
-        let metrics = model.clone().filter(|_| told).map(|model| (model, metric));
+        let metrics = told.then(|| (model.clone().unwrap_or_else(|| UNTOLD_MODEL.to_owned()), metric));
         let shutdown = SessionShutdown {
             shutdown_type: if error.is_some() { "error" } else { "routine" }.to_owned(),
             error_reason: error,
