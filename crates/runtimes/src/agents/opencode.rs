@@ -1,11 +1,15 @@
 //! opencode, `run --format json`.
 
+use std::time::Duration;
+
+use futures_util::future::BoxFuture;
 use serde_json::{Map, Value, json};
 
-use super::{mcp_servers, with_system};
+use super::{levels, mcp_servers, with_system};
 use crate::capabilities::Capabilities;
 use crate::cli_runtime::{Adapter, Located, Turn};
-use crate::runtime::{Auth, Card, Order, ShellTool, Stage};
+use crate::inspect;
+use crate::runtime::{Auth, Card, Model, Order, ShellTool, Stage};
 use crate::surroundings::Surroundings;
 use crate::translate::Translator;
 use crate::turn::Invocation;
@@ -13,6 +17,9 @@ use crate::usage::Counting;
 
 /// Settings that it lays over those of its files.
 const SETTINGS: &str = "OPENCODE_CONFIG_CONTENT";
+
+/// How long it may take to list its models. It asks a catalogue on the net.
+const MODELS_PATIENCE: Duration = Duration::from_secs(20);
 
 pub struct Opencode {
     card: Card,
@@ -25,7 +32,14 @@ impl Opencode {
         let card = Card {
             name: "opencode".into(),
             label: "opencode".into(),
-            capabilities: Capabilities { cost: true, mcp_config: true, ..Capabilities::in_a_process() },
+            capabilities: Capabilities {
+                cost: true,
+                // It has the variants that the model has, and passes over those that it has not.
+                effort_levels: levels(&["minimal", "low", "medium", "high", "xhigh", "max"]),
+                model_discovery: true,
+                mcp_config: true,
+                ..Capabilities::in_a_process()
+            },
             install: "npm install -g opencode-ai".into(),
             shell_tool: Some(ShellTool::new("bash", "command")),
         };
@@ -50,6 +64,17 @@ impl Opencode {
         settings.insert("mcp".to_owned(), Value::Object(all));
         Some(Value::Object(settings).to_string())
     }
+}
+
+/// A line of its list: `provider/model`.
+fn model(line: &str) -> Option<Model> {
+    let (provider, name) = line.trim().split_once('/')?;
+    Some(Model {
+        id: line.trim().to_owned(),
+        name: Some(name.to_owned()),
+        provider: Some(provider.to_owned()),
+        multiplier: None,
+    })
 }
 
 /// A server of an MCP configuration as its own configuration has them.
@@ -87,6 +112,9 @@ impl Adapter for Opencode {
         if let Some(model) = &order.model {
             flag("-m", model);
         }
+        if let Some(effort) = &order.effort {
+            flag("--variant", effort);
+        }
         if let Some(id) = turn.agent_session {
             flag("-s", id);
         }
@@ -112,7 +140,7 @@ impl Adapter for Opencode {
                 "npm": "@ai-sdk/openai-compatible",
                 "name": "rehearsal",
                 "options": { "baseURL": format!("{}/v1", stage.model_url), "apiKey": "rehearsal" },
-                "models": { "mock-model": { "name": "mock-model" } },
+                "models": { "mock-model": { "name": "mock-model", "reasoning": true } },
             } },
         });
         let home = stage.home.display().to_string();
@@ -130,6 +158,15 @@ impl Adapter for Opencode {
         ];
         order.env.extend(settings.map(|(name, value)| (name.to_owned(), value)));
         order.model.get_or_insert_with(|| "rehearsal/mock-model".to_owned());
+    }
+
+    fn models(&self, surroundings: &Surroundings) -> BoxFuture<'static, Option<Vec<Model>>> {
+        let (located, surroundings) = (self.locate(surroundings), surroundings.clone());
+        Box::pin(async move {
+            let output = inspect::ask(&located?, &["models"], &surroundings, MODELS_PATIENCE).await.ok()?;
+            let names = String::from_utf8_lossy(&output.stdout);
+            output.status.success().then(|| names.lines().filter_map(model).collect())
+        })
     }
 
     fn translator(&self) -> Box<dyn Translator> {
