@@ -1,7 +1,7 @@
 // How soon a page shows certain words: `node first-screen.mjs URL WORDS RUNS` prints the milliseconds of each visit, with a
 // browser that has never seen the page (cold) and with one that has (warm). `cargo xtask bench portal` runs it.
 
-import { openBrowser } from "./stage.mjs";
+import { PATIENCE, openBrowser } from "./stage.mjs";
 
 const [url, words, runs] = process.argv.slice(2);
 
@@ -24,7 +24,7 @@ async function visit(context) {
   const page = await context.newPage();
   await page.addInitScript(watch, words);
   await page.goto(url, { waitUntil: "commit" });
-  await page.waitForFunction(() => window.shownAfter !== undefined);
+  await page.waitForFunction(() => window.shownAfter !== undefined, null, { timeout: PATIENCE });
   const time = await page.evaluate(() => window.shownAfter);
   await page.close();
   return time;

@@ -17,8 +17,8 @@ use super::table::{Table, Unit};
 
 const READERS: usize = 200;
 const EVENTS: usize = 10_000;
-/// A little more than a thousand a second.
-const EVERY_MS: f64 = 0.9;
+/// A quarter more than a thousand a second.
+const EVERY_MS: f64 = 0.8;
 /// The longest silence of all readers together.
 const SILENCE: Duration = Duration::from_secs(30);
 /// Between two looks at all readers, so that looking costs little. It counts as delay.
