@@ -86,7 +86,8 @@ pub fn unmet(card: &Card, order: &Order) -> Vec<String> {
     if order.mcp_config.is_some() && !capabilities.mcp_config {
         unmet.push(format!("{label} takes no MCP servers from outside; those that were given are not used"));
     }
-    if order.tools != ToolPolicy::default() && !capabilities.tool_rules && !capabilities.permission_callbacks {
+    if order.tools != ToolPolicy::default() && !capabilities.tool_rules && !capabilities.permission_callbacks
+    {
         unmet.push(format!(
             "{label} has no rules about single tools; with any it stays in the bounds that it sets itself"
         ));

@@ -29,9 +29,11 @@ pub(crate) fn measure(program: &Path, cache: &Path, table: &mut Table) -> Result
     let mut visits = shell::program("node");
     visits.arg(script).arg(format!("{}/sessions/{ID}", portal.url())).arg(last).arg(RUNS.to_string());
     let told = shell::read(&mut visits)?;
-    let told: Value = serde_json::from_str(told.trim()).with_context(|| format!("the browser told `{told}`"))?;
+    let told: Value =
+        serde_json::from_str(told.trim()).with_context(|| format!("the browser told `{told}`"))?;
     let median = |visits: &str| -> Result<f64> {
-        let mut times: Vec<f64> = told[visits].as_array().into_iter().flatten().filter_map(Value::as_f64).collect();
+        let mut times: Vec<f64> =
+            told[visits].as_array().into_iter().flatten().filter_map(Value::as_f64).collect();
         times.sort_by(f64::total_cmp);
         times.get(times.len() / 2).copied().with_context(|| format!("no {visits} visit was measured"))
     };

@@ -146,7 +146,8 @@ impl Reader {
             self.disordered |= number < self.next;
             self.next = number + 1;
             self.heard += 1;
-            if let Some(said) = find(piece, b"\"timestamp\":\"").and_then(|at| day_millis(&piece[at + 13..])) {
+            if let Some(said) = find(piece, b"\"timestamp\":\"").and_then(|at| day_millis(&piece[at + 13..]))
+            {
                 self.said = Some((self.said.map_or(said, |(first, _)| first), said));
                 // The bench does not run over midnight often enough to matter.
                 let delay = (now % DAY).saturating_sub(said) as usize;

@@ -185,9 +185,9 @@ impl Choice {
     }
 }
 
-/// The limits of an agent that nobody typed any for.
-pub(crate) fn limits_of(config: &RuntimesConfig, name: &str) -> Result<Limits> {
-    Choice::of(Asked::default(), config, Some(name))?.limits()
+/// What is configured for an agent that nobody typed anything for.
+pub(crate) fn configured(config: &RuntimesConfig, name: &str) -> Result<Choice> {
+    Choice::of(Asked::default(), config, Some(name))
 }
 
 /// Where an agent works that nobody typed a host for.

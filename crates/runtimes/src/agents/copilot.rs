@@ -281,10 +281,7 @@ mod tests {
     #[test]
     fn each_rule_about_tools_takes_the_place_of_allowing_all() {
         let rules = || vec!["shell(git:*)".to_owned(), "write".to_owned()];
-        check_more(
-            |order| order.tools.allow = rules(),
-            "--allow-tool=shell(git:*) --allow-tool=write ..",
-        );
+        check_more(|order| order.tools.allow = rules(), "--allow-tool=shell(git:*) --allow-tool=write ..");
         check_more(|order| order.tools.deny = rules(), "--deny-tool=shell(git:*) --deny-tool=write ..");
         check_more(|order| order.tools.available = rules(), "--available-tools=shell(git:*),write ..");
         check_more(|order| order.tools.excluded = rules(), "--excluded-tools=shell(git:*),write ..");

@@ -221,7 +221,8 @@ mod tests {
                     acp.end(&mut said);
                     assert!(said.facts.unknown.is_empty(), "{:?}", said.facts.unknown);
                     let usage = usage(&message["result"]);
-                    let sizes = [usage.input_tokens, usage.output_tokens].map(|figure| figure.count().unwrap());
+                    let sizes =
+                        [usage.input_tokens, usage.output_tokens].map(|figure| figure.count().unwrap());
                     let told = told(&said).join("\n").replace("\n<", " <");
                     report += &format!("{told}\n-- {} {sizes:?}\n", message["result"]["stopReason"]);
                 }

@@ -128,7 +128,8 @@ async fn a_session_that_is_dropped_in_its_turn_is_cancelled_though_the_process_s
     let keeper = stage.open().await;
     let mut dropped = stage.open().await;
     dropped.commands.send(Command::Send("go".to_owned())).await.unwrap();
-    while !matches!(dropped.news.recv().await.unwrap(), News::Event(event) if event.kind() == "user.message") {
+    while !matches!(dropped.news.recv().await.unwrap(), News::Event(event) if event.kind() == "user.message")
+    {
     }
     let prompted = async {
         while !std::fs::read_to_string(stage.file("heard")).unwrap().contains("session/prompt") {

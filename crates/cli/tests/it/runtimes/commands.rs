@@ -169,7 +169,18 @@ fn a_wish_that_an_agent_cannot_meet_is_told() {
     let warnings = |runtime: &str| -> Vec<String> {
         let ran = run(
             &scratch,
-            &["run", "--runtime", runtime, "--rehearse", "-p", "SAY:x", "--output-format", "json", "--budget", "2"],
+            &[
+                "run",
+                "--runtime",
+                runtime,
+                "--rehearse",
+                "-p",
+                "SAY:x",
+                "--output-format",
+                "json",
+                "--budget",
+                "2",
+            ],
         );
         let events = ran.expect_exit(0).events();
         let warnings = Finished::of_type(&events, "session.warning");
@@ -190,6 +201,7 @@ fn an_mcp_configuration_is_found_from_where_it_was_typed() {
         run(&scratch, &["run", "--runtime", "codex", "-C", &there, "-p", "x", "--mcp-config", config])
             .expect_exit(0);
     }
-    let refused = run(&scratch, &["run", "--runtime", "codex", "-p", "x", "--mcp-config", "{oops"]).expect_exit(1);
+    let refused =
+        run(&scratch, &["run", "--runtime", "codex", "-p", "x", "--mcp-config", "{oops"]).expect_exit(1);
     assert!(refused.stderr.contains("the MCP configuration is not JSON"), "{}", refused.stderr);
 }

@@ -190,7 +190,8 @@ fn a_machine_without_ssh_says_so() {
 #[test]
 fn mcp_servers_of_a_file_here_are_known_over_there() {
     let host = Host::start();
-    let program = stand_in(&host.scratch, "agent", &format!("echo \"$@\" > asked\ncat >/dev/null\n{CODEX_PONG}"));
+    let program =
+        stand_in(&host.scratch, "agent", &format!("echo \"$@\" > asked\ncat >/dev/null\n{CODEX_PONG}"));
     host.configure("codex", &program.display().to_string());
     host.scratch.file("servers.json", r#"{"mcpServers":{"far":{"url":"http://127.0.0.1:1/it's"}}}"#);
     let elsewhere = host.scratch.root().join("elsewhere");
