@@ -153,6 +153,10 @@ impl Runtime for CliRuntime {
         let surroundings = Arc::clone(&self.surroundings);
         Box::pin(async move {
             let mut order = order;
+            if let Some(resume) = &order.resume {
+                order.model = order.model.take().or_else(|| resume.model.clone());
+                order.effort = order.effort.take().or_else(|| resume.effort.clone());
+            }
             let look = Look { adapter: Arc::clone(&adapter), surroundings: Arc::clone(&surroundings) };
             let mut levels = adapter.card().capabilities.effort_levels.clone();
             let located = match &order.host {

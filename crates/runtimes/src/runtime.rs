@@ -164,6 +164,9 @@ pub struct Resume {
     pub agent_session: Option<String>,
     pub last_event: Option<EventId>,
     pub events: u64,
+    /// What was asked for before, which holds if nobody asks for anything else: agents that are a process per turn forget it.
+    pub model: Option<String>,
+    pub effort: Option<String>,
     /// What it has used so far, as far as that is on record.
     pub used: Usage,
 }

@@ -27,7 +27,10 @@ pub struct Surroundings {
 
 /// Whoever remembers which types of output of an agent are not known here.
 #[derive(Clone)]
-pub struct Drift(pub Arc<dyn Fn(&str, &BTreeSet<String>) + Send + Sync>);
+pub struct Drift(pub Arc<Remember>);
+
+/// Takes the name of the agent, and the types.
+pub type Remember = dyn Fn(&str, &BTreeSet<String>) + Send + Sync;
 
 impl Default for Drift {
     fn default() -> Self {

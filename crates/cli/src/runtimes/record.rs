@@ -19,26 +19,48 @@ use crate::workspace::working_directory;
 /// What stands for the model of an agent that does not tell it: what was used is on record all the same.
 const UNTOLD_MODEL: &str = "unknown";
 
-/// What the log of a session says about who worked on it.
+/// What the log of a session says about who worked on it, and how.
 #[derive(Debug)]
 pub(crate) struct Past {
     pub(crate) runtime: String,
     pub(crate) agent_session: Option<String>,
     pub(crate) workspace: Option<PathBuf>,
+    /// What was last asked for.
+    pub(crate) model: Option<String>,
+    pub(crate) effort: Option<String>,
+    /// By its last closing event, if no prompt came after it. What a process used that was killed is not known.
+    used: Usage,
 }
 
 impl Past {
     pub(crate) fn read(store: &Store, id: &SessionId, knows: impl Fn(&str) -> bool) -> Result<Self> {
-        let mut past = Past { runtime: NATIVE.to_owned(), agent_session: None, workspace: None };
-        let wanted = |kind: &str| matches!(kind, "session.start" | "session.handoff");
+        let mut past = Past {
+            runtime: NATIVE.to_owned(),
+            agent_session: None,
+            workspace: None,
+            model: None,
+            effort: None,
+            used: Usage::default(),
+        };
+        let mut told = true;
+        let wanted = |kind: &str| {
+            matches!(
+                kind,
+                "session.start" | "session.resume" | "session.handoff" | "session.shutdown" | "user.message"
+            )
+        };
         for event in store.read_where(id, wanted)? {
             match event?.body() {
                 Body::SessionStart(start) => {
                     past.workspace = start.context.as_ref().map(|context| PathBuf::from(&context.cwd));
+                    past.asked_for(start.selected_model.as_ref(), start.reasoning_effort.as_ref());
                     // Logs that other programs wrote are for us to go on with.
                     if knows(&start.producer) {
                         past.runtime.clone_from(&start.producer);
                     }
+                }
+                Body::SessionResume(resume) => {
+                    past.asked_for(resume.selected_model.as_ref(), resume.reasoning_effort.as_ref());
                 }
                 Body::Handoff(handoff) => {
                     past.agent_session.clone_from(&handoff.remote_session_id);
@@ -46,30 +68,24 @@ impl Past {
                         past.runtime.clone_from(runtime);
                     }
                 }
+                Body::UserMessage(_) => told = false,
+                Body::SessionShutdown(shutdown) if !shutdown.model_metrics.is_empty() => {
+                    told = true;
+                    past.used = closing(shutdown);
+                }
                 _ => {}
             }
         }
+        if !told {
+            past.used = Usage::default();
+        }
         Ok(past)
     }
-}
 
-/// What the log of a session has on record of what it used: its last closing event, if no prompt came after it. What a
-/// process used that was killed is not known.
-fn used(store: &Store, id: &SessionId) -> Result<Usage> {
-    let mut used = Usage::default();
-    let mut told = true;
-    let wanted = |kind: &str| matches!(kind, "session.shutdown" | "user.message");
-    for event in store.read_where(id, wanted)? {
-        match event?.body() {
-            Body::UserMessage(_) => told = false,
-            Body::SessionShutdown(shutdown) if !shutdown.model_metrics.is_empty() => {
-                told = true;
-                used = closing(shutdown);
-            }
-            _ => {}
-        }
+    fn asked_for(&mut self, model: Option<&String>, effort: Option<&String>) {
+        self.model = model.cloned().or(self.model.take());
+        self.effort = effort.cloned().or(self.effort.take());
     }
-    Ok(if told { used } else { Usage::default() })
 }
 
 fn closing(shutdown: &SessionShutdown) -> Usage {
@@ -97,8 +113,8 @@ fn closing(shutdown: &SessionShutdown) -> Usage {
 pub(crate) struct Record {
     log: OpenSession,
     started: jiff::Timestamp,
-    /// What the session had used when it was taken up.
-    used: Usage,
+    /// What it was when it was taken up; absent for one that begins.
+    past: Option<Past>,
 }
 
 impl Record {
@@ -114,12 +130,14 @@ impl Record {
         let mut meta = SessionMeta::new(context, started);
         meta.name = name;
         meta.client_name = Some(runtime.to_owned());
-        Ok(Self { log: store.create(id, meta)?, started, used: Usage::default() })
+        Ok(Self { log: store.create(id, meta)?, started, past: None })
     }
 
     pub(crate) fn open(store: &Store, id: &SessionId) -> Result<Self> {
         let log = store.open(id)?;
-        Ok(Self { log, started: jiff::Timestamp::now(), used: used(store, id)? })
+        // Who it worked with, its caller knows.
+        let past = Past::read(store, id, |_| false)?;
+        Ok(Self { log, started: jiff::Timestamp::now(), past: Some(past) })
     }
 
     pub(crate) fn resume(&self, agent_session: Option<String>) -> Resume {
@@ -127,7 +145,9 @@ impl Record {
             agent_session,
             last_event: self.log.last_event_id().cloned(),
             events: self.log.end().0,
-            used: self.used,
+            model: self.past.as_ref().and_then(|past| past.model.clone()),
+            effort: self.past.as_ref().and_then(|past| past.effort.clone()),
+            used: self.past.as_ref().map(|past| past.used).unwrap_or_default(),
         }
     }
 

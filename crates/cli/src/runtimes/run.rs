@@ -19,7 +19,7 @@ use serde_json::json;
 
 use super::Fleet;
 use super::args::RunWithArgs;
-use super::choice::Choice;
+use super::choice::{Before, Choice};
 use super::record::{Past, Record};
 use super::rehearsal::Rehearsal;
 use crate::args::OutputFormat;
@@ -57,7 +57,16 @@ fn begin(settings: &Settings, args: RunWithArgs) -> Result<Exit> {
         Selection::New { .. } => None,
         Selection::Resume(id) => Some(Past::read(&store, id, |name| fleet.find(name).is_ok())?),
     };
-    let choice = Choice::make(&args, &fleet.config, past.as_ref().map(|past| past.runtime.as_str()))?;
+    let before = past.as_ref().map(|past| {
+        // One that keeps the log of the session knows what that says.
+        let forgets = fleet.find(&past.runtime).is_ok_and(|agent| !agent.card().capabilities.own_log);
+        Before {
+            runtime: &past.runtime,
+            model: past.model.as_deref().filter(|_| forgets),
+            effort: past.effort.as_deref().filter(|_| forgets),
+        }
+    });
+    let choice = Choice::make(&args, &fleet.config, before)?;
     let agent = fleet.find(&choice.runtime.value)?;
     if args.explain {
         return explain(&choice, agent.card(), args.output_format);

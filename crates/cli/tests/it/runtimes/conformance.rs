@@ -196,7 +196,7 @@ fn a_session_goes_on_by_our_id(bench: &Bench) {
         assert!(used(&second) > used(&begun), "{} then {}", used(&begun), used(&second));
         let third = bench.run("SAY:three").arg(format!("--resume={first}")).finish().expect_exit(0);
         let growth = used(&third) - used(&second);
-        assert!(growth < 4 * (used(&second) - used(&begun)), "{} tokens more for one turn", growth);
+        assert!(growth < 4 * (used(&second) - used(&begun)), "{growth} tokens more for one turn");
     }
     let log = bench.log(&first);
     assert!(!Finished::of_type(&log, "session.resume").is_empty());
