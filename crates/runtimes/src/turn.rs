@@ -91,6 +91,8 @@ impl TurnProcess<'_> {
         let deadline = self.limits.turn.map(|limit| Instant::now() + limit);
         let mut heard = Instant::now();
         let mut judged: Option<Instant> = None;
+        // One that closed its output is about to leave, and may have its state to write.
+        let mut leaving = false;
         loop {
             let stall = self.limits.stall.map(|limit| heard + limit);
             let leave = judged.map(|at| at + VERDICT_GRACE);
@@ -128,7 +130,10 @@ impl TurnProcess<'_> {
                             judged = Some(heard);
                         }
                     }
-                    Ok(None) => break,
+                    Ok(None) => {
+                        leaving = true;
+                        break;
+                    }
                     Err(error) => {
                         facts.unreadable = Some(error.to_string());
                         break;
@@ -139,8 +144,7 @@ impl TurnProcess<'_> {
                 }
             }
         }
-        let ended = facts.stopped.is_none() && facts.unreadable.is_none() && judged.is_none();
-        facts.exit = if ended { process.wait(self.cancel.clone()).await } else { process.end().await };
+        facts.exit = if leaving { process.wait(self.cancel.clone()).await } else { process.end().await };
         facts.stderr = process.excerpt.text();
         translator.end(&mut said);
         let events = std::mem::take(&mut said.events);
