@@ -18,8 +18,8 @@ use crate::usage::Counting;
 /// Settings that it lays over those of its files.
 const SETTINGS: &str = "OPENCODE_CONFIG_CONTENT";
 
-/// How long it may take to list its models. It asks a catalogue on the net.
-const MODELS_PATIENCE: Duration = Duration::from_secs(20);
+/// How long it may take to list its models: seconds to start, and it may ask a catalogue on the net.
+const MODELS_PATIENCE: Duration = Duration::from_secs(60);
 
 pub struct Opencode {
     card: Card,
