@@ -92,8 +92,8 @@ pub struct Digest {
     turns: u64,
     /// By the calls to models that are on record.
     calls: Used,
-    /// By the closing events of its processes, for agents that tell no calls.
-    closings: Used,
+    /// By the last closing event that tells any, for agents that tell no calls.
+    closing: Used,
 }
 
 impl Digest {
@@ -191,14 +191,14 @@ impl Digest {
                 self.error = Some(error.message.clone());
             }
             Body::SessionShutdown(shutdown) => {
-                for metric in shutdown.model_metrics.values() {
-                    self.closings = self.closings.plus(Used {
-                        input_tokens: Some(metric.usage.input_tokens),
-                        output_tokens: Some(metric.usage.output_tokens),
-                        cost_usd: metric.requests.cost,
-                        ..Used::default()
-                    });
-                }
+                let of_models = shutdown.model_metrics.values().map(|metric| Used {
+                    input_tokens: Some(metric.usage.input_tokens),
+                    output_tokens: Some(metric.usage.output_tokens),
+                    cost_usd: metric.requests.cost,
+                    ..Used::default()
+                });
+                // It tells of the whole session, not of the process that closes.
+                self.closing = of_models.reduce(Used::plus).unwrap_or(self.closing);
                 if shutdown.error_reason.is_some() {
                     self.error.clone_from(&shutdown.error_reason);
                 }
@@ -246,7 +246,7 @@ impl Digest {
 
     /// What the log tells of it.
     pub fn used(&self) -> Used {
-        let told = if self.calls == Used::default() { self.closings } else { self.calls };
+        let told = if self.calls == Used::default() { self.closing } else { self.calls };
         Used { turns: Some(self.turns), ..told }
     }
 
@@ -302,6 +302,8 @@ mod tests {
             Used { input_tokens: Some(20), output_tokens: Some(4), turns: Some(1), ..Used::default() };
         assert_eq!(digest(&[PROMPT, call, call, closing]).used(), expected);
         assert_eq!(digest(&[PROMPT, closing]).used(), expected);
+        let twice = Used { turns: Some(2), ..expected };
+        assert_eq!(digest(&[PROMPT, closing, PROMPT, closing]).used(), twice);
     }
 
     #[track_caller]

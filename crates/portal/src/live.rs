@@ -43,8 +43,8 @@ pub(crate) struct LiveState {
     pub(crate) digest: Digest,
     /// What it had used before it was opened here.
     before: Used,
-    /// What it has used since, as its agent tells.
-    since: Usage,
+    /// What it has used by now over all its turns, as its agent tells.
+    total: Usage,
     /// The model that was asked for, or that answered.
     pub(crate) model: Option<String>,
     /// Whose prompts were sent and have turns that have not ended, the one that is under way first.
@@ -216,7 +216,7 @@ impl LiveState {
             before: digest.used(),
             failed: digest.error.clone(),
             digest,
-            since: Usage::default(),
+            total: Usage::default(),
             model,
             prompts: VecDeque::new(),
             working: false,
@@ -308,7 +308,7 @@ impl LiveState {
         self.prompts.pop_front();
         self.working = !self.prompts.is_empty();
         self.rested = !self.working;
-        self.since = ended.outcome.total;
+        self.total = ended.outcome.total;
         if ended.model.is_some() {
             self.model.clone_from(&ended.model);
         }
@@ -350,15 +350,23 @@ impl LiveState {
         self.failed.as_ref().filter(|_| !self.working)
     }
 
-    pub(crate) fn since(&self) -> &Usage {
-        &self.since
+    pub(crate) fn total(&self) -> &Usage {
+        &self.total
     }
 
     pub(crate) fn used(&self) -> Used {
         if self.digest.counts_calls() {
             return self.digest.used();
         }
-        Used { turns: self.digest.used().turns, ..self.before.plus(Used::from(&self.since)) }
+        let told = Used::from(&self.total);
+        // What the agent does not tell is not known better than from what is on record.
+        let told = Used {
+            input_tokens: told.input_tokens.or(self.before.input_tokens),
+            output_tokens: told.output_tokens.or(self.before.output_tokens),
+            cost_usd: told.cost_usd.or(self.before.cost_usd),
+            ..told
+        };
+        Used { turns: self.digest.used().turns, ..told }
     }
 }
 

@@ -56,10 +56,10 @@ enum GroupState {
 }
 
 impl Group {
-    /// The group of a child that ends with us, however we end. `None` when the child has been waited for already.
+    /// The group of a child that ends with us, however we end. A mark is one word. `None` when the child has been waited for already.
     pub fn guarded(child: &Child, mark: String) -> Option<Self> {
         let mut group = Self::of(child, mark)?;
-        group.guard = Some(watchdog::guard(group.id()));
+        group.guard = Some(watchdog::guard(group.id(), &group.mark));
         Some(group)
     }
 

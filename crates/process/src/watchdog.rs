@@ -8,21 +8,34 @@ use std::io::{self, Write};
 use std::process::{Child, Stdio};
 use std::sync::{Mutex, PoisonError};
 
-use crate::group::std_command_in_own_session;
+use crate::group::{MARK, std_command_in_own_session};
 
-/// Reads `+ group` and `- group`, and kills what is left when nothing more can come. Plain enough for every `sh`.
+/// Reads `+ group mark` and `- group`, and kills what is left when nothing more can come: the groups, and where the system shows
+/// the environment of processes, those that left their group and carry its mark. Twice, because one may be started while
+/// the others are looked for. Plain enough for every `sh`.
 const SCRIPT: &str = r#"
 trap '' HUP INT QUIT TERM
 groups=
-while read -r what group; do
+while read -r what group mark; do
     case $what in
-        +) groups="$groups $group" ;;
+        +) groups="$groups $group=$mark" ;;
         -) kept=
-           for each in $groups; do [ "$each" = "$group" ] || kept="$kept $each"; done
+           for each in $groups; do [ "${each%%=*}" = "$group" ] || kept="$kept $each"; done
            groups=$kept ;;
     esac
 done
-for each in $groups; do kill -s KILL -- "-$each"; done
+[ -n "$groups" ] || exit 0
+set --
+for each in $groups; do
+    kill -s KILL -- "-${each%%=*}"
+    set -- "$@" -e "$MARK=${each#*=}"
+done
+for _ in 1 2; do
+    for file in $(grep -lsF "$@" /proc/[0-9]*/environ); do
+        process=${file#/proc/}
+        kill -s KILL "${process%/environ}"
+    done
+done
 "#;
 
 /// One of them. A process shares one, see [`guard`].
@@ -35,15 +48,15 @@ struct Watchdog {
 /// The one of this process. Started when the first group needs it; a process that starts nothing has none.
 static SHARED: Mutex<Option<Watchdog>> = Mutex::new(None);
 
-/// Has a group killed if this process is killed before the guard is dropped.
-pub(crate) fn guard(group: i32) -> Guard {
+/// Has a group killed, with all that carry its mark, if this process is killed before the guard is dropped.
+pub(crate) fn guard(group: i32, mark: &str) -> Guard {
     let mut shared = SHARED.lock().unwrap_or_else(PoisonError::into_inner);
     // A missing watchdog is no reason not to run: it matters only if we are killed.
     if shared.is_none() {
         *shared = Watchdog::start().ok();
     }
     if let Some(watchdog) = &mut *shared {
-        watchdog.guard(group);
+        watchdog.guard(group, mark);
     }
     Guard { group }
 }
@@ -67,6 +80,7 @@ impl Watchdog {
             .arg("-c")
             .arg(SCRIPT)
             .env_clear()
+            .env("MARK", MARK)
             .current_dir("/")
             .stdin(end)
             .stdout(Stdio::null())
@@ -75,18 +89,18 @@ impl Watchdog {
         Ok(Self { pipe, _process: process })
     }
 
-    fn guard(&mut self, group: i32) {
-        self.tell('+', group);
+    fn guard(&mut self, group: i32, mark: &str) {
+        self.tell(&format!("+ {group} {mark}\n"));
     }
 
     fn release(&mut self, group: i32) {
-        self.tell('-', group);
+        self.tell(&format!("- {group}\n"));
     }
 
     /// Lines are far shorter than what a pipe takes at once, and the other side does nothing but read: this does not
     /// block. If somebody killed the watchdog, commands run without it.
-    fn tell(&mut self, what: char, group: i32) {
-        let _ = self.pipe.write_all(format!("{what} {group}\n").as_bytes());
+    fn tell(&mut self, line: &str) {
+        let _ = self.pipe.write_all(line.as_bytes());
     }
 }
 
@@ -101,13 +115,34 @@ mod tests {
         let mut spared = command_in_own_session("sleep").arg("1000").spawn().unwrap();
         let id = |child: &tokio::process::Child| child.id().unwrap().cast_signed();
         let mut watchdog = Watchdog::start().unwrap();
-        watchdog.guard(id(&spared));
-        watchdog.guard(id(&sleeper));
+        watchdog.guard(id(&spared), "spared.");
+        watchdog.guard(id(&sleeper), "sleeper.");
         watchdog.release(id(&spared));
         // The pipe closes as it would if this process were killed.
         drop(watchdog);
         assert_eq!(exit_code(sleeper.wait().await.unwrap()), 137);
         assert!(spared.try_wait().unwrap().is_none());
         spared.kill().await.unwrap();
+    }
+
+    #[cfg(target_os = "linux")]
+    #[tokio::test]
+    async fn whoever_left_a_group_is_found_by_its_mark() {
+        use tokio::io::{AsyncBufReadExt, BufReader};
+        let mark = format!("test:{}.", std::process::id());
+        let mut leader = command_in_own_session("sh")
+            .args(["-c", "setsid sleep 1000 & echo $!; wait"])
+            .env(MARK, &mark)
+            .stdout(Stdio::piped())
+            .spawn()
+            .unwrap();
+        let mut lines = BufReader::new(leader.stdout.take().unwrap()).lines();
+        lines.next_line().await.unwrap().unwrap();
+        let mut watchdog = Watchdog::start().unwrap();
+        watchdog.guard(leader.id().unwrap().cast_signed(), &mark);
+        drop(watchdog);
+        leader.wait().await.unwrap();
+        // The pipe ends when nobody holds it any more, which is when the one that left is gone too.
+        assert_eq!(lines.next_line().await.unwrap(), None);
     }
 }

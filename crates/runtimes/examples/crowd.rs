@@ -17,6 +17,8 @@ use hangar_runtimes::agents;
 use hangar_runtimes::outcome::TurnEnd;
 use hangar_runtimes::runtime::{Command, News, Order, Runtime, Stage};
 use hangar_runtimes::surroundings::Surroundings;
+use rustix::process::{WaitOptions, set_child_subreaper, wait};
+use rustix::time::{ClockId, clock_gettime};
 use serde_json::json;
 
 const EVENTS_PER_SECOND: u64 = 50;
@@ -25,6 +27,8 @@ const SECONDS: &str = "CROWD_SECONDS";
 const LOOKS: u32 = 8;
 /// Clock ticks of `/proc` in a second.
 const TICKS: f64 = 100.0;
+/// How long processes that an agent left behind may take to be gone once they were killed.
+const LEFTOVERS: Duration = Duration::from_secs(5);
 
 fn main() {
     let args: Vec<String> = std::env::args().skip(1).collect();
@@ -72,6 +76,7 @@ fn find(name: &str, program: &str) -> Arc<dyn Runtime> {
         now: jiff::Timestamp::now,
         cache: None,
         catalogue: Default::default(),
+        drift: Default::default(),
     };
     agents::all(&Arc::new(surroundings)).into_iter().find(|runtime| runtime.card().name == name).unwrap()
 }
@@ -114,13 +119,13 @@ async fn many(sessions: u64, seconds: u64) {
         speaking.recv().await.unwrap();
     }
     let left = (first + Duration::from_secs(seconds)).saturating_duration_since(Instant::now());
-    let all_speak = (Instant::now(), cpu().0);
+    let all_speak = (Instant::now(), own_cpu());
     let mut looks = Vec::new();
     for _ in 0..LOOKS {
         tokio::time::sleep(left / (LOOKS + 1)).await;
         looks.push(resident());
     }
-    let cores = (cpu().0 - all_speak.1) / all_speak.0.elapsed().as_secs_f64();
+    let cores = (own_cpu() - all_speak.1) / all_speak.0.elapsed().as_secs_f64();
     let mut heard = 0;
     while let Some(ended) = running.join_next().await {
         heard += ended.unwrap();
@@ -139,6 +144,8 @@ async fn many(sessions: u64, seconds: u64) {
 }
 
 async fn cost(name: &str, program: &str, url: &str, turns: u64) {
+    // What an agent started and did not wait for becomes ours to wait for, and so a part of its account.
+    set_child_subreaper(Some(rustix::process::getpid())).unwrap();
     let runtime = find(name, program);
     let home = tempfile_dir();
     let mut order = Order::new(uuid::Uuid::new_v4().to_string(), home.clone());
@@ -146,22 +153,46 @@ async fn cost(name: &str, program: &str, url: &str, turns: u64) {
     order.limits.steps = Some(0);
     let before = resident();
     let mut live = runtime.open(order).await.unwrap();
-    let begun = cpu();
+    let begun = (own_cpu(), cpu_of_ended());
     for n in 0..turns {
         live.commands.send(Command::Send(format!("STREAM:100:1\nSAY:turn {n}"))).await.unwrap();
-        while let News::Event(_) = live.news.recv().await.unwrap() {}
+        loop {
+            match live.news.recv().await.unwrap() {
+                News::Event(_) => {}
+                News::TurnEnded(ended) => {
+                    assert_eq!(ended.outcome.end, TurnEnd::Completed);
+                    break;
+                }
+            }
+        }
     }
-    let ended = cpu();
-    let (ours, theirs) = (ended.0 - begun.0, ended.1 - begun.1);
+    let ours = own_cpu() - begun.0;
+    let held = resident().saturating_sub(before);
+    drop(live);
+    wait_for_leftovers().await;
+    let theirs = cpu_of_ended() - begun.1;
     println!(
         "{}",
         json!({
             "runtime": name, "turns": turns, "ourSeconds": ours, "agentSeconds": theirs, "share": ours / theirs,
-            "megabytesPerSession": resident().saturating_sub(before) as f64 / 1e6,
+            "megabytesPerSession": held as f64 / 1e6,
         })
     );
-    drop(live);
     let _ = std::fs::remove_dir_all(home);
+}
+
+/// Waits for what the agent left behind. Our own watchdog is the one child that stays.
+async fn wait_for_leftovers() {
+    let begun = Instant::now();
+    loop {
+        while let Ok(Some(_)) = wait(WaitOptions::NOHANG) {}
+        let children = std::fs::read_to_string("/proc/thread-self/children").unwrap();
+        if children.split_whitespace().count() <= 1 {
+            return;
+        }
+        assert!(begun.elapsed() < LEFTOVERS, "the agent left processes behind: {children}");
+        tokio::time::sleep(Duration::from_millis(10)).await;
+    }
 }
 
 fn tempfile_dir() -> std::path::PathBuf {
@@ -176,10 +207,16 @@ fn resident() -> u64 {
     statm.split(' ').nth(1).unwrap().parse::<u64>().unwrap() * 4096
 }
 
-/// Seconds of processor time: ours, and that of children that have ended.
-fn cpu() -> (f64, f64) {
+/// Seconds of processor time that this process took.
+fn own_cpu() -> f64 {
+    let time = clock_gettime(ClockId::ProcessCPUTime);
+    time.tv_sec as f64 + time.tv_nsec as f64 / 1e9
+}
+
+/// Seconds of processor time that children took which have ended and were waited for, with all that they waited for.
+fn cpu_of_ended() -> f64 {
     let stat = std::fs::read_to_string("/proc/self/stat").unwrap();
     let fields: Vec<f64> =
         stat.rsplit(") ").next().unwrap().split(' ').map(|field| field.parse().unwrap_or(0.0)).collect();
-    ((fields[11] + fields[12]) / TICKS, (fields[13] + fields[14]) / TICKS)
+    (fields[13] + fields[14]) / TICKS
 }

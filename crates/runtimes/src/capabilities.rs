@@ -2,6 +2,8 @@
 
 use serde::{Deserialize, Serialize};
 
+use crate::runtime::{Card, Order, ToolPolicy};
+
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Capabilities {
@@ -66,6 +68,33 @@ impl Capabilities {
     }
 }
 
+/// What an order asks for that an agent does not offer; each a sentence for whoever gave it. Nothing that people wish for is
+/// passed over without a word.
+pub fn unmet(card: &Card, order: &Order) -> Vec<String> {
+    let Card { label, capabilities, .. } = card;
+    let mut unmet = Vec::new();
+    if let Some(effort) = &order.effort
+        && capabilities.effort_levels.is_empty()
+    {
+        unmet.push(format!("{label} knows no levels of effort; `{effort}` is not asked for"));
+    }
+    if let Some(budget) = order.limits.budget_usd
+        && !capabilities.budget_cap
+    {
+        unmet.push(format!("{label} has no cap on cost; nothing ends it at {budget} USD"));
+    }
+    if order.mcp_config.is_some() && !capabilities.mcp_config {
+        unmet.push(format!("{label} takes no MCP servers from outside; those that were given are not used"));
+    }
+    if order.tools != ToolPolicy::default() && !capabilities.tool_rules && !capabilities.permission_callbacks
+    {
+        unmet.push(format!(
+            "{label} has no rules about single tools; with any it stays in the bounds that it sets itself"
+        ));
+    }
+    unmet
+}
+
 /// All levels of effort that agents know, weakest first.
 pub const EFFORT_LEVELS: [&str; 7] = ["none", "minimal", "low", "medium", "high", "xhigh", "max"];
 
@@ -107,5 +136,37 @@ mod tests {
     #[test]
     fn an_agent_without_levels_gets_none() {
         check(&[], "high", None);
+    }
+
+    #[track_caller]
+    fn check_unmet(capabilities: Capabilities, words: &[&str]) {
+        let card = Card {
+            name: "a".into(),
+            label: "Agent".into(),
+            capabilities,
+            install: "".into(),
+            shell_tool: None,
+        };
+        let mut order = Order::new("s".to_owned(), "/".into());
+        order.effort = Some("high".to_owned());
+        order.limits.budget_usd = Some(1.5);
+        order.mcp_config = Some("{}".to_owned());
+        order.tools.deny = vec!["shell".to_owned()];
+        let unmet = unmet(&card, &order);
+        assert_eq!(unmet.len(), words.len(), "{unmet:?}");
+        assert!(unmet.iter().zip(words).all(|(sentence, word)| sentence.contains(word)), "{unmet:?}");
+    }
+
+    #[test]
+    fn wishes_that_cannot_be_met_are_told() {
+        check_unmet(Capabilities::in_a_process(), &["`high`", "1.5 USD", "MCP", "single tools"]);
+        let able = Capabilities {
+            effort_levels: vec!["low".to_owned()],
+            budget_cap: true,
+            mcp_config: true,
+            permission_callbacks: true,
+            ..Capabilities::in_a_process()
+        };
+        check_unmet(able, &[]);
     }
 }

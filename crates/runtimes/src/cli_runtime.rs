@@ -5,11 +5,10 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use futures_util::future::BoxFuture;
-use hangar_protocol::data::SessionWarning;
 use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
 
-use crate::capabilities::nearest_effort;
+use crate::capabilities::{nearest_effort, unmet};
 use crate::host::Host;
 use crate::inspect;
 use crate::outcome::{ErrorKind, Evidence, Failure, TurnEnd, TurnOutcome, decide};
@@ -154,6 +153,10 @@ impl Runtime for CliRuntime {
         let surroundings = Arc::clone(&self.surroundings);
         Box::pin(async move {
             let mut order = order;
+            if let Some(resume) = &order.resume {
+                order.model = order.model.take().or_else(|| resume.model.clone());
+                order.effort = order.effort.take().or_else(|| resume.effort.clone());
+            }
             let look = Look { adapter: Arc::clone(&adapter), surroundings: Arc::clone(&surroundings) };
             let mut levels = adapter.card().capabilities.effort_levels.clone();
             let located = match &order.host {
@@ -179,23 +182,20 @@ impl Runtime for CliRuntime {
                     Located { program, leading: Vec::new(), doubt: None }
                 }
             };
+            let unmet = unmet(adapter.card(), &order);
             order.effort =
                 order.effort.take().and_then(|wanted| nearest_effort(&levels, &wanted).map(str::to_owned));
-            let mut warnings: Vec<String> = located.doubt.clone().into_iter().collect();
+            let mut warnings: Vec<String> = located.doubt.clone().into_iter().chain(unmet).collect();
             if order.host == Host::Local {
                 warnings.extend(adapter.warnings(&order, &surroundings));
             }
             let (commands, inbox) = mpsc::channel(COMMAND_QUEUE);
             let (outbox, news) = mpsc::channel(NEWS_QUEUE);
-            let known = order.resume.as_ref().is_some_and(|resume| resume.agent_session.is_some());
-            let meter = match known {
-                true => Meter::resumed(adapter.counting()),
-                false => Meter::new(adapter.counting()),
-            };
+            let meter = Meter::new(adapter.counting(), order.resume.as_ref().map(|resume| resume.used));
             let card = adapter.card();
             let given = card.capabilities.session_id_given.then(|| order.session_id.clone());
             let session = Session {
-                teller: Teller::new(outbox, surroundings.now, card, &order, given),
+                teller: Teller::new(outbox, surroundings, card, &order, given),
                 adapter,
                 located,
                 warnings,
@@ -339,9 +339,7 @@ struct Session {
 impl Session {
     async fn run(mut self, mut inbox: mpsc::Receiver<Command>) {
         self.teller.begin(&self.order).await;
-        for warning in std::mem::take(&mut self.warnings) {
-            self.teller.tell(None, SessionWarning::new("agent", warning).into()).await;
-        }
+        self.teller.warn(std::mem::take(&mut self.warnings)).await;
         let mut waiting = std::collections::VecDeque::new();
         loop {
             let prompt = match waiting.pop_front() {
@@ -392,7 +390,8 @@ impl Session {
         let mut invocation = self.adapter.invocation(&self.order, &turn);
         invocation.program.clone_from(&self.located.program);
         invocation.args.splice(0..0, self.located.leading.iter().map(Into::into));
-        invocation.env.extend(self.order.env.iter().cloned());
+        // What the adapter itself sets was made of the order's variables, and wins.
+        invocation.env.splice(0..0, self.order.env.iter().cloned());
         self.turns += 1;
         let mut translator = self.adapter.translator();
         let process = TurnProcess {

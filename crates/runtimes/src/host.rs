@@ -3,6 +3,8 @@
 use std::ffi::OsString;
 use std::path::Path;
 
+use hangar_process::MARK;
+
 /// Where an agent's process is.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Host {
@@ -47,6 +49,9 @@ impl HostKeys {
         }
     }
 }
+
+/// What the command over there ends with when its directory is not there: a code that shells and agents have no meaning for.
+pub(crate) const NO_WORKSPACE: i32 = 119;
 
 impl Ssh {
     /// The arguments of `ssh` that run a program over there, in a directory, with variables and arguments that its shell
@@ -131,12 +136,15 @@ fn remote_command(
     // The watch can be ended by a signal until the link has dropped; from then on it sees that everything else ends.
     //
     // ssh gives the command a group of its own, so `kill 0` reaches all that belongs to it and nobody else. A signal
-    // that is caught here is not ignored by what is started, as one that is ignored would be.
+    // that is caught here is not ignored by what is started, as one that is ignored would be. What the agent started in
+    // groups of their own is found by a mark in its environment, where the system shows that.
     let script = format!(
-        "cd -- {dir} || exit 126; exec 3<&0; trap : TERM; {before}\
-         {{ {feed}; trap : TERM; kill -TERM 0; sleep 5; kill -KILL 0; }} <&3 >/dev/null 2>&1 & \
-         {{ {begin}{agent}; }} <{stdin} 3<&- & agent=$!; \
-         wait \"$agent\"; code=$?; kill -TERM 0; exit \"$code\"",
+        "cd -- {dir} || exit {NO_WORKSPACE}; exec 3<&0; trap : TERM; mark=ssh:$$.$(date +%s).; \
+         sweep() {{ for file in $(grep -lsF {MARK}=$mark /proc/[0-9]*/environ); do \
+         process=${{file#/proc/}}; kill -KILL \"${{process%/environ}}\"; done; }}; {before}\
+         {{ {feed}; trap : TERM; kill -TERM 0; sleep 5; sweep; kill -KILL 0; }} <&3 >/dev/null 2>&1 & \
+         {{ {begin}export {MARK}=$mark; {agent}; }} <{stdin} 3<&- & agent=$!; \
+         wait \"$agent\"; code=$?; sweep 2>/dev/null; kill -TERM 0; exit \"$code\"",
         dir = quoted(&workspace.to_string_lossy()),
     );
     format!("exec sh -c {}", quoted(&script))
@@ -233,6 +241,23 @@ mod tests {
             let mut shell = in_own_group(&command).spawn().unwrap();
             drop(shell.stdin.take());
             assert!(!shell.wait().unwrap().success());
+        }
+    }
+
+    #[test]
+    fn what_left_the_group_ends_with_the_agent_and_with_the_link() {
+        use std::io::{BufRead, BufReader, Read};
+        let place = tempfile::tempdir().unwrap();
+        for ending in ["wait", "exit 0"] {
+            // The other one holds the output open as long as it lives.
+            let program = format!("sh -c 'setsid sleep 1000 & echo ready; {ending}'");
+            let command = remote_command(place.path(), &program, &[], &[], Input::Nothing);
+            let mut shell = in_own_group(&command).stdout(std::process::Stdio::piped()).spawn().unwrap();
+            let mut output = BufReader::new(shell.stdout.take().unwrap());
+            output.read_line(&mut String::new()).unwrap();
+            drop(shell.stdin.take());
+            output.read_to_end(&mut Vec::new()).unwrap();
+            shell.wait().unwrap();
         }
     }
 

@@ -2,6 +2,7 @@
 
 use serde::Serialize;
 
+use crate::host::NO_WORKSPACE;
 use crate::usage::Usage;
 
 /// How a turn ended, with what it used.
@@ -202,6 +203,8 @@ fn by_words(message: &str) -> Option<ErrorKind> {
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct TurnFacts {
     pub stopped: Option<Stopped>,
+    /// Why there is no process, if there is none.
+    pub unstarted: Option<Unstarted>,
     /// Why reading its output failed, if it did.
     pub unreadable: Option<String>,
     pub exit: Option<Exit>,
@@ -223,6 +226,13 @@ pub enum Stopped {
     Cancelled,
     Stalled { seconds: u64 },
     TimedOut { seconds: u64 },
+}
+
+/// Why a process could not be started.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Unstarted {
+    pub kind: ErrorKind,
+    pub message: String,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -253,6 +263,9 @@ pub fn decide(facts: &TurnFacts) -> TurnEnd {
         }
         None => {}
     }
+    if let Some(unstarted) = &facts.unstarted {
+        return failed(facts, unstarted.kind, unstarted.message.clone());
+    }
     if let Some(why) = &facts.unreadable {
         return failed(facts, Kind::PortExit, format!("the agent's output could not be read: {why}"));
     }
@@ -262,7 +275,13 @@ pub fn decide(facts: &TurnFacts) -> TurnEnd {
             return failed(facts, Kind::AgentNotFound, format!("the agent's program was not found {place}"));
         }
         Some(Exit::Code(255)) if facts.remote && facts.verdict.is_none() => {
-            return failed(facts, Kind::PortExit, "the connection to the remote host failed".to_owned());
+            let why = telling_line(&facts.stderr).map(|line| format!(": {line}")).unwrap_or_default();
+            let message = format!("the connection to the remote host failed{why}");
+            return failed(facts, Kind::PortExit, message);
+        }
+        Some(Exit::Code(NO_WORKSPACE)) if facts.remote && facts.verdict.is_none() && !facts.worked => {
+            let message = "the working directory is not there on the remote host".to_owned();
+            return failed(facts, Kind::InvalidWorkspace, message);
         }
         Some(Exit::Signal(signal)) if facts.verdict.is_none() => {
             return failed(facts, Kind::TurnCancelled, format!("the agent was ended by signal {signal}"));
@@ -386,6 +405,13 @@ mod tests {
     #[test]
     fn a_lost_link_is_not_the_agents_failure() {
         check(TurnFacts { remote: true, ..ended(255) }, Some(ErrorKind::PortExit));
+    }
+
+    #[test]
+    fn a_directory_that_is_not_over_there_is_named_so() {
+        let facts = TurnFacts { remote: true, worked: false, ..ended(NO_WORKSPACE) };
+        check(facts, Some(ErrorKind::InvalidWorkspace));
+        check(ended(NO_WORKSPACE), Some(ErrorKind::PortExit));
     }
 
     #[test]

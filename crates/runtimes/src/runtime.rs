@@ -16,6 +16,7 @@ use tokio::task::AbortHandle;
 use crate::capabilities::Capabilities;
 use crate::host::Host;
 use crate::outcome::{Failure, TurnOutcome};
+use crate::usage::Usage;
 
 /// An agent that sessions can be opened with. One instance serves any number of them at once.
 pub trait Runtime: Send + Sync {
@@ -165,6 +166,11 @@ pub struct Resume {
     pub agent_session: Option<String>,
     pub last_event: Option<EventId>,
     pub events: u64,
+    /// What was asked for before, which holds if nobody asks for anything else: agents that are a process per turn forget it.
+    pub model: Option<String>,
+    pub effort: Option<String>,
+    /// What it has used so far, as far as that is on record.
+    pub used: Usage,
 }
 
 impl Order {

@@ -1,6 +1,6 @@
 //! What adapters know of the machine. Handed in, so that nothing here reads the environment by itself.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -21,6 +21,27 @@ pub struct Surroundings {
     pub cache: Option<PathBuf>,
     /// Asks for the models that GitHub, or the provider in its place, offers to Copilot.
     pub catalogue: Catalogue,
+    /// Hears of what agents say that no adapter knows.
+    pub drift: Drift,
+}
+
+/// Whoever remembers which types of output of an agent are not known here.
+#[derive(Clone)]
+pub struct Drift(pub Arc<Remember>);
+
+/// Takes the name of the agent, and the types.
+pub type Remember = dyn Fn(&str, &BTreeSet<String>) + Send + Sync;
+
+impl Default for Drift {
+    fn default() -> Self {
+        Self(Arc::new(|_, _| {}))
+    }
+}
+
+impl std::fmt::Debug for Drift {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("Drift")
+    }
 }
 
 /// A list of models that somebody else knows how to get; `None` is "it could not be had".

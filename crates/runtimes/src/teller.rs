@@ -1,19 +1,21 @@
 //! The voice of a session: gives events their place in it and hands them on.
 
+use std::sync::Arc;
+
 use hangar_protocol::data::{self, Handoff, HandoffSource, WorkingDirectory};
 use hangar_protocol::{AgentId, Body, Event, EventId};
-use jiff::Timestamp;
 use tokio::sync::mpsc;
 
 use crate::host::Host;
 use crate::outcome::{ErrorKind, Failure};
 use crate::runtime::{Card, News, Order, TurnEnded};
+use crate::surroundings::Surroundings;
 use crate::translate::Spoken;
 
 pub(crate) struct Teller {
     outbox: mpsc::Sender<News>,
     parent: Option<EventId>,
-    now: fn() -> Timestamp,
+    surroundings: Arc<Surroundings>,
     runtime: String,
     source: HandoffSource,
     /// What the agent is known to call the session.
@@ -25,7 +27,7 @@ pub(crate) struct Teller {
 impl Teller {
     pub(crate) fn new(
         outbox: mpsc::Sender<News>,
-        now: fn() -> Timestamp,
+        surroundings: Arc<Surroundings>,
         card: &Card,
         order: &Order,
         given: Option<String>,
@@ -34,7 +36,7 @@ impl Teller {
         Self {
             outbox,
             parent: resume.and_then(|resume| resume.last_event.clone()),
-            now,
+            surroundings,
             runtime: card.name.clone().into_owned(),
             source: match order.host {
                 Host::Local => HandoffSource::Local,
@@ -50,7 +52,7 @@ impl Teller {
     }
 
     fn now(&self) -> String {
-        format!("{:.3}", (self.now)())
+        format!("{:.3}", (self.surroundings.now)())
     }
 
     /// Says that the session begins, or that it goes on.
@@ -105,6 +107,13 @@ impl Teller {
             context: Some(self.runtime.clone()),
         };
         self.tell(None, handoff.into()).await;
+    }
+
+    /// Says what whoever gave the order should know, each a sentence.
+    pub(crate) async fn warn(&mut self, warnings: Vec<String>) {
+        for warning in warnings {
+            self.tell(None, data::SessionWarning::new("agent", warning).into()).await;
+        }
     }
 
     pub(crate) async fn prompted(&mut self, prompt: &str) {
@@ -170,6 +179,9 @@ impl Teller {
     }
 
     pub(crate) async fn ended(&mut self, ended: TurnEnded) {
+        if !ended.unknown.is_empty() {
+            (self.surroundings.drift.0)(&self.runtime, &ended.unknown);
+        }
         self.tell(None, data::AssistantIdle::default().into()).await;
         let _ = self.outbox.send(News::TurnEnded(Box::new(ended))).await;
     }

@@ -16,7 +16,7 @@ use tokio_util::sync::CancellationToken;
 
 use crate::host::{Host, Input};
 use crate::lines::{Excerpt, Lines};
-use crate::outcome::{Exit, Stopped, TurnFacts};
+use crate::outcome::{ErrorKind, Exit, Stopped, TurnFacts, Unstarted};
 use crate::runtime::Limits;
 use crate::translate::{Said, Spoken, Translator};
 
@@ -84,17 +84,15 @@ impl TurnProcess<'_> {
         let mut process = match Process::start(&self) {
             Ok(process) => process,
             Err(error) => {
-                facts.unreadable = Some(error.to_string());
-                if error.kind() == io::ErrorKind::NotFound {
-                    facts.unreadable = None;
-                    facts.exit = Some(Exit::Code(127));
-                }
+                facts.unstarted = Some(self.unstarted(&error));
                 return (facts, said);
             }
         };
         let deadline = self.limits.turn.map(|limit| Instant::now() + limit);
         let mut heard = Instant::now();
         let mut judged: Option<Instant> = None;
+        // One that closed its output is about to leave, and may have its state to write.
+        let mut leaving = false;
         loop {
             let stall = self.limits.stall.map(|limit| heard + limit);
             let leave = judged.map(|at| at + VERDICT_GRACE);
@@ -132,7 +130,10 @@ impl TurnProcess<'_> {
                             judged = Some(heard);
                         }
                     }
-                    Ok(None) => break,
+                    Ok(None) => {
+                        leaving = true;
+                        break;
+                    }
                     Err(error) => {
                         facts.unreadable = Some(error.to_string());
                         break;
@@ -143,8 +144,7 @@ impl TurnProcess<'_> {
                 }
             }
         }
-        let ended = facts.stopped.is_none() && facts.unreadable.is_none() && judged.is_none();
-        facts.exit = if ended { process.wait(self.cancel.clone()).await } else { process.end().await };
+        facts.exit = if leaving { process.wait(self.cancel.clone()).await } else { process.end().await };
         facts.stderr = process.excerpt.text();
         translator.end(&mut said);
         let events = std::mem::take(&mut said.events);
@@ -156,6 +156,25 @@ impl TurnProcess<'_> {
         facts.worked = said.facts.worked;
         facts.aborted = said.facts.aborted;
         (facts, said)
+    }
+
+    fn unstarted(&self, error: &io::Error) -> Unstarted {
+        let (kind, message) = match self.host {
+            // The system has one word for both.
+            Host::Local if !self.workspace.is_dir() => (
+                ErrorKind::InvalidWorkspace,
+                format!("the working directory {} is gone", self.workspace.display()),
+            ),
+            Host::Local => {
+                let kind = match error.kind() {
+                    io::ErrorKind::NotFound | io::ErrorKind::PermissionDenied => ErrorKind::AgentNotFound,
+                    _ => ErrorKind::PortExit,
+                };
+                (kind, format!("`{}` could not be started: {error}", self.invocation.program))
+            }
+            Host::Ssh(_) => (ErrorKind::AgentNotFound, format!("`ssh` could not be started: {error}")),
+        };
+        Unstarted { kind, message }
     }
 }
 

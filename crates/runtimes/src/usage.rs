@@ -65,6 +65,12 @@ pub struct Usage {
 }
 
 impl Usage {
+    /// Both together. What is not told of one is not known of both.
+    #[must_use]
+    pub fn plus(self, other: Self) -> Self {
+        self.zip(other, Figure::plus)
+    }
+
     fn zip(self, other: Self, join: impl Fn(Figure, Figure) -> Figure) -> Self {
         Self {
             input_tokens: join(self.input_tokens, other.input_tokens),
@@ -84,52 +90,50 @@ impl Usage {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Counting {
     PerTurn,
+    /// Since the agent opened the session, which may have begun before that.
+    SinceOpened,
     /// Since the session began, over all its turns.
-    PerSession,
+    SinceBegun,
 }
 
-/// Keeps the two views, whichever of them the agent reports.
+/// Keeps the two views, whichever of them the agent reports: what a turn used, and what the session has used so far.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Meter {
     counting: Counting,
-    total: Usage,
-    turns: u32,
-    /// Whether the session began before this meter did, so that totals hold what nobody here saw.
-    joined_late: bool,
+    /// What the session had used when it was opened here; absent for one that begins here.
+    before: Option<Usage>,
+    last_report: Option<Usage>,
+    total: Option<Usage>,
 }
 
 impl Meter {
-    pub fn new(counting: Counting) -> Self {
-        Self { counting, total: Usage::default(), turns: 0, joined_late: false }
-    }
-
-    /// For a session that had turns already, of which nothing is known.
-    pub fn resumed(counting: Counting) -> Self {
-        Self { joined_late: true, ..Self::new(counting) }
+    /// `before` is what a session that goes on is known to have used, as far as that is on record.
+    pub fn new(counting: Counting, before: Option<Usage>) -> Self {
+        Self { counting, before, last_report: None, total: before }
     }
 
     pub fn total(&self) -> Usage {
-        self.total
+        self.total.unwrap_or_default()
     }
 
     /// Takes what was reported at the end of a turn and answers what the turn itself used.
     pub fn turn_ended(&mut self, reported: Usage) -> Usage {
-        let first = self.turns == 0;
-        self.turns += 1;
-        match self.counting {
-            Counting::PerTurn => {
-                self.total = if first { reported } else { self.total.zip(reported, Figure::plus) };
-                reported
-            }
-            Counting::PerSession => {
-                let before = std::mem::replace(&mut self.total, reported);
-                match (first, self.joined_late) {
-                    (true, false) => reported,
-                    (true, true) => Usage::default(),
-                    (false, _) => reported.zip(before, Figure::since),
-                }
-            }
-        }
+        let on_top_of = |earlier: Option<Usage>| match earlier {
+            Some(earlier) => earlier.plus(reported),
+            None => reported,
+        };
+        let apart_from = |earlier: Option<Usage>| match earlier {
+            Some(earlier) => reported.zip(earlier, Figure::since),
+            None => reported,
+        };
+        let (turn, total) = match self.counting {
+            Counting::PerTurn => (reported, on_top_of(self.total)),
+            Counting::SinceOpened => (apart_from(self.last_report), on_top_of(self.before)),
+            Counting::SinceBegun => (apart_from(self.last_report.or(self.before)), reported),
+        };
+        self.last_report = Some(reported);
+        self.total = Some(total);
+        turn
     }
 }
 
@@ -150,38 +154,73 @@ mod tests {
 
     use Figure::{Derived, Reported, Unknown};
 
+    fn meter(counting: Counting) -> Meter {
+        Meter::new(counting, None)
+    }
+
+    /// For a session that has used 100 before it was opened here.
+    fn resumed(counting: Counting) -> Meter {
+        Meter::new(counting, Some(input(Reported(100.0))))
+    }
+
     #[test]
     fn turns_that_are_reported_one_by_one_add_up() {
-        let meter = Meter::new(Counting::PerTurn);
-        check(meter, &[Reported(10.0), Reported(5.0)], &[Reported(10.0), Reported(5.0)], Derived(15.0));
+        let turns = [Reported(10.0), Reported(5.0)];
+        check(meter(Counting::PerTurn), &turns, &turns, Derived(15.0));
+        check(resumed(Counting::PerTurn), &turns, &turns, Derived(115.0));
     }
 
     #[test]
     fn totals_that_are_reported_are_taken_apart() {
-        let meter = Meter::new(Counting::PerSession);
-        check(meter, &[Reported(10.0), Reported(15.0)], &[Reported(10.0), Derived(5.0)], Reported(15.0));
+        let totals = [Reported(10.0), Reported(15.0)];
+        for counting in [Counting::SinceOpened, Counting::SinceBegun] {
+            check(meter(counting), &totals, &[Reported(10.0), Derived(5.0)], Reported(15.0));
+        }
     }
 
     #[test]
-    fn the_first_total_of_a_resumed_session_says_nothing_of_its_turn() {
-        let meter = Meter::resumed(Counting::PerSession);
-        check(meter, &[Reported(10.0), Reported(15.0)], &[Unknown, Derived(5.0)], Reported(15.0));
-    }
-
-    #[test]
-    fn one_turn_that_is_not_told_leaves_the_sum_unknown_and_not_smaller() {
-        let meter = Meter::new(Counting::PerTurn);
+    fn totals_of_a_session_that_goes_on_hold_what_came_before_or_not() {
         check(
-            meter,
-            &[Reported(10.0), Unknown, Reported(5.0)],
-            &[Reported(10.0), Unknown, Reported(5.0)],
-            Unknown,
+            resumed(Counting::SinceOpened),
+            &[Reported(10.0), Reported(15.0)],
+            &[Reported(10.0), Derived(5.0)],
+            Derived(115.0),
+        );
+        check(
+            resumed(Counting::SinceBegun),
+            &[Reported(110.0), Reported(115.0)],
+            &[Derived(10.0), Derived(5.0)],
+            Reported(115.0),
         );
     }
 
     #[test]
+    fn a_session_of_which_nothing_is_on_record_has_no_sum() {
+        let unknown = |counting| Meter::new(counting, Some(Usage::default()));
+        check(unknown(Counting::PerTurn), &[Reported(10.0)], &[Reported(10.0)], Unknown);
+        check(unknown(Counting::SinceOpened), &[Reported(10.0)], &[Reported(10.0)], Unknown);
+        check(unknown(Counting::SinceBegun), &[Reported(110.0)], &[Unknown], Reported(110.0));
+    }
+
+    #[test]
+    fn one_turn_that_is_not_told_leaves_the_sum_unknown_and_not_smaller() {
+        let turns = [Reported(10.0), Unknown, Reported(5.0)];
+        check(meter(Counting::PerTurn), &turns, &turns, Unknown);
+    }
+
+    #[test]
     fn a_total_that_shrank_gives_no_negative_turn() {
-        let meter = Meter::new(Counting::PerSession);
-        check(meter, &[Reported(10.0), Reported(4.0)], &[Reported(10.0), Unknown], Reported(4.0));
+        check(
+            meter(Counting::SinceBegun),
+            &[Reported(10.0), Reported(4.0)],
+            &[Reported(10.0), Unknown],
+            Reported(4.0),
+        );
+    }
+
+    #[test]
+    fn a_session_without_turns_has_used_what_it_had() {
+        assert_eq!(resumed(Counting::PerTurn).total().input_tokens, Reported(100.0));
+        assert_eq!(meter(Counting::PerTurn).total().input_tokens, Unknown);
     }
 }

@@ -229,9 +229,33 @@ impl Witness {
         Self(pidfd_open(pid, PidfdFlags::empty()).expect("the process is running"))
     }
 
+    /// Everything that a process has started and that runs, with what that has started.
+    pub fn all_below(pid: Pid) -> Vec<Self> {
+        let (mut found, mut next) = (Vec::new(), vec![pid]);
+        while let Some(parent) = next.pop() {
+            for child in children_of(parent) {
+                // One that has ended meanwhile is no matter.
+                if let Ok(process) = pidfd_open(child, PidfdFlags::empty()) {
+                    found.push(Self(process));
+                    next.push(child);
+                }
+            }
+        }
+        found
+    }
+
     pub fn is_gone_within(&self, limit: Duration) -> bool {
         readable_within(&self.0, limit)
     }
+}
+
+fn children_of(parent: Pid) -> Vec<Pid> {
+    let threads = std::fs::read_dir(format!("/proc/{}/task", parent.as_raw_nonzero()));
+    let children = threads.into_iter().flatten().flatten().flat_map(|thread| {
+        let children = std::fs::read_to_string(thread.path().join("children")).unwrap_or_default();
+        children.split_whitespace().filter_map(|id| Pid::from_raw(id.parse().ok()?)).collect::<Vec<_>>()
+    });
+    children.collect()
 }
 
 fn exited_within(pid: Pid, limit: Duration) -> bool {

@@ -4,9 +4,11 @@
 
 mod big_log;
 mod contender;
+mod first_screen;
 mod harness;
 pub(crate) mod measure;
 mod portal;
+mod readers;
 mod rpc;
 pub(crate) mod runtimes;
 mod server;

@@ -17,6 +17,7 @@ pub(crate) enum Unit {
 #[derive(Clone, Copy)]
 pub(crate) enum Bar {
     Below(f64),
+    AtLeast(f64),
     /// At most this share of the best figure of the others.
     ShareOfBestPeer(f64),
 }
@@ -74,17 +75,18 @@ impl Row {
 
     fn verdict(&self) -> String {
         let (Some(bar), Some(ours)) = (self.bar, self.ours()) else { return String::new() };
-        let (limit, text) = match bar {
+        let (met, text) = match bar {
             Bar::Below(limit) => {
                 let sign = if limit == 0.0 { "=" } else { "<" };
-                (limit, format!("{sign} {}", self.unit.show(limit)))
+                (ours <= limit, format!("{sign} {}", self.unit.show(limit)))
             }
-            Bar::ShareOfBestPeer(share) => match self.best_peer() {
-                Some(best) => (best * share, format!("≤ {} (best × {share})", self.unit.show(best * share))),
+            Bar::AtLeast(limit) => (ours >= limit, format!("≥ {}", self.unit.show(limit))),
+            Bar::ShareOfBestPeer(share) => match self.best_peer().map(|best| best * share) {
+                Some(limit) => (ours <= limit, format!("≤ {} (best × {share})", self.unit.show(limit))),
                 None => return "no peer to compare with".to_owned(),
             },
         };
-        format!("{text}: {}", if ours <= limit { "pass" } else { "**miss**" })
+        format!("{text}: {}", if met { "pass" } else { "**miss**" })
     }
 }
 
@@ -130,12 +132,18 @@ mod tests {
             table.add("cpu", Unit::Milliseconds, contender, figure);
         }
         table.add("size", Unit::Megabytes, "hangar", 31.0);
-        table.set_bars(&[("cpu", Bar::ShareOfBestPeer(0.1)), ("size", Bar::Below(30.0))]);
+        table.add("rate", Unit::Pieces, "hangar", 1000.0);
+        table.set_bars(&[
+            ("cpu", Bar::ShareOfBestPeer(0.1)),
+            ("size", Bar::Below(30.0)),
+            ("rate", Bar::AtLeast(1000.0)),
+        ]);
         let expected = "\
 | | hangar | a | b | best peer ÷ hangar | bar |
 |---|---|---|---|---|---|
 | cpu | 30.0 ms | 400 ms | 1000 ms | 13.3× | ≤ 40.0 ms (best × 0.1): pass |
 | size | 31.0 MB | – | – | – | < 30.0 MB: **miss** |
+| rate | 1000 | – | – | – | ≥ 1000: pass |
 ";
         assert_eq!(table.to_string(), expected);
     }

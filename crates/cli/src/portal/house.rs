@@ -61,11 +61,12 @@ impl House for Machine {
 
     fn order(&self, wanted: Wanted) -> Result<Order, String> {
         let agent = self.config.of(&wanted.runtime);
+        let usual = choice::configured(&self.config, &wanted.runtime).map_err(|error| error.to_string())?;
         let mut order = Order::new(wanted.id.to_string(), wanted.workspace);
-        order.model = wanted.model.or(agent.model.clone());
-        order.effort = wanted.effort.or(agent.effort.clone());
+        order.limits = usual.limits().map_err(|error| error.to_string())?;
+        order.model = wanted.model.or(usual.model.value);
+        order.effort = wanted.effort.or(usual.effort.value);
         order.consent = wanted.consent;
-        order.limits = choice::limits_of(&self.config, &wanted.runtime).map_err(|error| error.to_string())?;
         order.host = choice::host_of(&self.config, &wanted.runtime);
         order.extra.clone_from(&agent.args);
         if self.keeps_log(&wanted.runtime) {

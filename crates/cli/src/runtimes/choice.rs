@@ -78,9 +78,21 @@ struct Asked {
     budget: Option<f64>,
 }
 
+/// What a session that goes on was so far.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Before<'a> {
+    pub(crate) runtime: &'a str,
+    /// What it was asked to use, for agents that do not remember it themselves.
+    pub(crate) model: Option<&'a str>,
+    pub(crate) effort: Option<&'a str>,
+}
+
 impl Choice {
-    /// `before` is the agent that the session has had so far.
-    pub(crate) fn make(args: &RunWithArgs, config: &RuntimesConfig, before: Option<&str>) -> Result<Self> {
+    pub(crate) fn make(
+        args: &RunWithArgs,
+        config: &RuntimesConfig,
+        before: Option<Before<'_>>,
+    ) -> Result<Self> {
         let asked = Asked {
             runtime: args.runtime.clone(),
             model: args.model.clone(),
@@ -94,8 +106,8 @@ impl Choice {
         Self::of(asked, config, before)
     }
 
-    fn of(args: Asked, config: &RuntimesConfig, before: Option<&str>) -> Result<Self> {
-        let runtime = match (&args.runtime, before) {
+    fn of(args: Asked, config: &RuntimesConfig, before: Option<Before<'_>>) -> Result<Self> {
+        let runtime = match (&args.runtime, before.map(|before| before.runtime)) {
             (Some(wanted), Some(before)) if wanted != before => {
                 bail!("the session was begun with {before} and cannot go on with {wanted}")
             }
@@ -113,8 +125,12 @@ impl Choice {
         let from = Sources { name };
         let seconds = |limit: Option<Duration>| limit.map(|limit| limit.as_secs_f64());
         Ok(Self {
-            model: from.pick(("--model", said(args.model)), said(agent.model), said(all.model), None),
-            effort: from.pick(("--effort", args.effort), said(agent.effort), said(all.effort), None),
+            model: from
+                .pick(("--model", said(args.model)), said(agent.model), said(all.model), None)
+                .unless_before(before.and_then(|before| before.model)),
+            effort: from
+                .pick(("--effort", args.effort), said(agent.effort), said(all.effort), None)
+                .unless_before(before.and_then(|before| before.effort)),
             ssh: from.pick(("--ssh", args.ssh), agent.ssh, None, None),
             turn_timeout: from
                 .pick(
@@ -185,9 +201,9 @@ impl Choice {
     }
 }
 
-/// The limits of an agent that nobody typed any for.
-pub(crate) fn limits_of(config: &RuntimesConfig, name: &str) -> Result<Limits> {
-    Choice::of(Asked::default(), config, Some(name))?.limits()
+/// What is configured for an agent that nobody typed anything for.
+pub(crate) fn configured(config: &RuntimesConfig, name: &str) -> Result<Choice> {
+    Choice::of(Asked::default(), config, Some(Before { runtime: name, model: None, effort: None }))
 }
 
 /// Where an agent works that nobody typed a host for.
@@ -233,6 +249,18 @@ impl Sources {
             (usual, Source::Default)
         };
         Said { value, source }
+    }
+}
+
+impl Said<Option<String>> {
+    /// A session keeps what it had, unless somebody types something else.
+    fn unless_before(self, before: Option<&str>) -> Self {
+        match (before, &self.source) {
+            (Some(before), Source::Session | Source::Agent(_) | Source::Fleet | Source::Default) => {
+                Self { value: Some(before.to_owned()), source: Source::Session }
+            }
+            (None, _) | (_, Source::Flag(_)) => self,
+        }
     }
 }
 

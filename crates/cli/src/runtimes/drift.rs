@@ -64,7 +64,7 @@ impl Known {
                 std::fs::create_dir_all(dir)?;
             }
             // Readers see the old file or the new one, never a part.
-            let unfinished = file.with_extension(format!("{}.tmp", std::process::id()));
+            let unfinished = file.with_extension(format!("{}.tmp", uuid::Uuid::new_v4()));
             std::fs::write(&unfinished, serde_json::to_vec_pretty(self)?)?;
             std::fs::rename(&unfinished, &file)
         };

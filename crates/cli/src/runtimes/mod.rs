@@ -18,7 +18,7 @@ use anyhow::{Result, bail};
 use hangar_runtimes::acp::AcpRuntime;
 use hangar_runtimes::agents;
 use hangar_runtimes::runtime::Runtime;
-use hangar_runtimes::surroundings::{Catalogue, Surroundings};
+use hangar_runtimes::surroundings::{Catalogue, Drift, Surroundings};
 
 use crate::settings::Settings;
 use config::RuntimesConfig;
@@ -36,6 +36,12 @@ fn catalogue(settings: &Settings) -> Catalogue {
     Catalogue(Arc::new(move || commands::copilot_models(&settings)))
 }
 
+/// Remembers what agents say that no adapter knows, whoever runs them.
+fn drift(settings: &Settings) -> Drift {
+    let home = settings.home.clone();
+    Drift(Arc::new(move |runtime, types| drift::note_unknown(&home, runtime, types)))
+}
+
 impl Fleet {
     pub(crate) fn assemble(settings: &Settings) -> Result<Self> {
         let config = RuntimesConfig::load(settings)?;
@@ -48,6 +54,7 @@ impl Fleet {
             now: jiff::Timestamp::now,
             cache: Some(settings.home.join("cache")),
             catalogue: catalogue(settings),
+            drift: drift(settings),
         });
         let mut runtimes: Vec<Arc<dyn Runtime>> = vec![Arc::new(Native::new(settings.clone()))];
         runtimes.extend(agents::all(&surroundings));

@@ -14,11 +14,11 @@ use hangar_agent::session::{self, Input, Prompt, Timing};
 use hangar_agent::tool::ToolFilter;
 use hangar_custom::skills::Invocation;
 use hangar_mcp::{ElicitationAnswer, Interest};
-use hangar_protocol::data::{PlanDecision, SessionError};
+use hangar_protocol::data::{PlanDecision, SessionError, SessionWarning};
 use hangar_protocol::permission::PermissionOutcome;
 use hangar_protocol::{Body, Event};
-use hangar_runtimes::agents::copilot;
-use hangar_runtimes::capabilities::Capabilities;
+use hangar_runtimes::agents::{copilot, system_before};
+use hangar_runtimes::capabilities::{Capabilities, unmet};
 use hangar_runtimes::host::Host;
 use hangar_runtimes::outcome::{
     Complaint, ErrorKind, Evidence, Failure, Stopped, TurnEnd, TurnFacts, TurnOutcome, Verdict, decide,
@@ -134,6 +134,7 @@ impl Runtime for Native {
 
     fn open(&self, order: Order) -> BoxFuture<'static, Result<Live, Failure>> {
         let settings = self.settings.clone();
+        let warnings = unmet(&self.card, &order);
         Box::pin(async move {
             if order.host != Host::Local {
                 return Err(refusal(
@@ -146,16 +147,26 @@ impl Runtime for Native {
             let name_is_wanted = order.resume.is_none();
             let limits = order.limits;
             let asks = order.consent == Consent::Asked;
+            let system = order.system.clone().filter(|system| !system.is_empty() && name_is_wanted);
             let Begun { composed, filter } = compose(&settings, order, events.clone())
                 .map_err(|error| refusal(ErrorKind::TurnFailed, format!("{error:#}")))?;
             let (commands, inbox) = mpsc::channel(COMMAND_QUEUE);
             let (outbox, news) = mpsc::channel(NEWS_QUEUE);
-            let meter = match name_is_wanted {
-                true => Meter::new(Counting::PerSession),
-                false => Meter::resumed(Counting::PerSession),
+            let before = (!name_is_wanted).then(|| used(&composed));
+            let meter = Meter::new(Counting::SinceBegun, before);
+            let task = Task {
+                composed,
+                filter,
+                servers: None,
+                events,
+                outbox,
+                limits,
+                meter,
+                asks,
+                name_is_wanted,
+                system,
+                warnings,
             };
-            let task =
-                Task { composed, filter, servers: None, events, outbox, limits, meter, asks, name_is_wanted };
             let owner = tokio::spawn(task.run(inbox)).abort_handle();
             Ok(Live::new(commands, news, owner))
         })
@@ -240,6 +251,25 @@ fn flags(order: &Order) -> Vec<String> {
     flags
 }
 
+/// What the session has used so far, over all its turns.
+fn used(composed: &Composed) -> Usage {
+    let totals = &composed.driver.session().state().totals;
+    let cached = |of: fn(&hangar_protocol::data::UsageMetric) -> u64| -> Figure {
+        Figure::reported(
+            totals.input_tokens.map(|_| totals.models.values().map(|metric| of(&metric.usage)).sum()),
+        )
+    };
+    Usage {
+        input_tokens: Figure::reported(totals.input_tokens),
+        output_tokens: Figure::reported(totals.output_tokens),
+        cache_read_tokens: cached(|usage| usage.cache_read_tokens),
+        cache_write_tokens: cached(|usage| usage.cache_write_tokens),
+        model_calls: Figure::Reported(totals.requests as f64),
+        api_ms: Figure::Reported(totals.api_ms as f64),
+        ..Usage::default()
+    }
+}
+
 /// What the session said since somebody looked.
 #[derive(Clone, Default)]
 struct Heard(Arc<Mutex<Vec<Event>>>);
@@ -271,6 +301,10 @@ struct Task {
     asks: bool,
     /// Whether the first prompt names the session.
     name_is_wanted: bool,
+    /// Instructions of the host, until the first prompt has taken them along.
+    system: Option<String>,
+    /// What whoever gave the order should know, until it is told.
+    warnings: Vec<String>,
 }
 
 /// Why a session does not wait for more.
@@ -300,7 +334,7 @@ impl Task {
                     Some(Command::Send(prompt) | Command::Steer(prompt)) => prompt,
                     Some(Command::Stop) | None => break,
                     Some(Command::Rename(name)) => {
-                        failure = self.rename(name).err().map(|error| error.to_string());
+                        failure = self.rename(name).err().map(|error| format!("{error:#}"));
                         continue;
                     }
                     // Nothing is under way that these could be about.
@@ -310,8 +344,15 @@ impl Task {
             match self.turn(prompt, &mut inbox, &mut waiting).await {
                 Ok(None) => {}
                 Ok(Some(Over)) => break,
-                Err(error) => failure = Some(error.to_string()),
+                Err(error) => failure = Some(format!("{error:#}")),
             }
+        }
+        if let Some(message) = &failure {
+            // Whoever waits for a turn hears why there is none.
+            let end = TurnEnd::Failed(refusal(ErrorKind::TurnFailed, message.clone()));
+            let outcome = TurnOutcome { end, usage: Usage::default(), total: self.meter.total() };
+            let ended = TurnEnded { outcome, model: None, unknown: BTreeSet::new() };
+            let _ = self.outbox.send(News::TurnEnded(Box::new(ended))).await;
         }
         // A session whose log cannot be written has nothing more to say.
         let _ = self.composed.driver.close(failure).await;
@@ -331,6 +372,9 @@ impl Task {
         }
         for input in std::mem::take(&mut self.composed.opening) {
             self.composed.driver.advance(input)?;
+        }
+        for warning in std::mem::take(&mut self.warnings) {
+            self.command(session::Command::Record(SessionWarning::new("agent", warning).into()))?;
         }
         Ok(())
     }
@@ -356,6 +400,10 @@ impl Task {
         let mut over = None;
         let preface =
             self.composed.skills.called_by(&prompt).map(Invocation::into_preface).unwrap_or_default();
+        let prompt = match self.system.take() {
+            Some(system) => system_before(&system, &prompt),
+            None => prompt,
+        };
         self.command(session::Command::Send(Prompt { preface, ..Prompt::user(prompt) }))?;
         loop {
             self.pass_on(Some(&mut turn)).await;
@@ -510,21 +558,7 @@ impl Task {
     fn outcome(&mut self, mut turn: Turn) -> TurnEnded {
         let failed = turn.facts.complaint.is_some();
         turn.facts.verdict = Some(if failed { Verdict::Failure } else { Verdict::Success });
-        let totals = &self.composed.driver.session().state().totals;
-        let cached = |of: fn(&hangar_protocol::data::UsageMetric) -> u64| -> Figure {
-            Figure::reported(
-                totals.input_tokens.map(|_| totals.models.values().map(|metric| of(&metric.usage)).sum()),
-            )
-        };
-        let usage = self.meter.turn_ended(Usage {
-            input_tokens: Figure::reported(totals.input_tokens),
-            output_tokens: Figure::reported(totals.output_tokens),
-            cache_read_tokens: cached(|usage| usage.cache_read_tokens),
-            cache_write_tokens: cached(|usage| usage.cache_write_tokens),
-            model_calls: Figure::Reported(totals.requests as f64),
-            api_ms: Figure::Reported(totals.api_ms as f64),
-            ..Usage::default()
-        });
+        let usage = self.meter.turn_ended(used(&self.composed));
         let outcome = TurnOutcome { end: decide(&turn.facts), usage, total: self.meter.total() };
         TurnEnded { outcome, model: turn.model, unknown: BTreeSet::new() }
     }

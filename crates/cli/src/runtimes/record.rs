@@ -9,33 +9,58 @@ use hangar_agent::session::iso;
 use hangar_protocol::data::{CodeChanges, ModelMetric, RequestMetric, SessionShutdown, UsageMetric};
 use hangar_protocol::{Body, Event, EventId};
 use hangar_runtimes::runtime::Resume;
-use hangar_runtimes::usage::Usage;
+use hangar_runtimes::usage::{Figure, Usage};
 use hangar_store::{OpenSession, SessionId, SessionMeta, SessionName, Store};
 
 use super::choice::NATIVE;
 use crate::workspace::git::Repository;
 use crate::workspace::working_directory;
 
-/// What the log of a session says about who worked on it.
+/// What stands for the model of an agent that does not tell it: what was used is on record all the same.
+const UNTOLD_MODEL: &str = "unknown";
+
+/// What the log of a session says about who worked on it, and how.
 #[derive(Debug)]
 pub(crate) struct Past {
     pub(crate) runtime: String,
     pub(crate) agent_session: Option<String>,
     pub(crate) workspace: Option<PathBuf>,
+    /// What was last asked for.
+    pub(crate) model: Option<String>,
+    pub(crate) effort: Option<String>,
+    /// By its last closing event, if no prompt came after it. What a process used that was killed is not known.
+    used: Usage,
 }
 
 impl Past {
     pub(crate) fn read(store: &Store, id: &SessionId, knows: impl Fn(&str) -> bool) -> Result<Self> {
-        let mut past = Past { runtime: NATIVE.to_owned(), agent_session: None, workspace: None };
-        let wanted = |kind: &str| matches!(kind, "session.start" | "session.handoff");
+        let mut past = Past {
+            runtime: NATIVE.to_owned(),
+            agent_session: None,
+            workspace: None,
+            model: None,
+            effort: None,
+            used: Usage::default(),
+        };
+        let mut told = true;
+        let wanted = |kind: &str| {
+            matches!(
+                kind,
+                "session.start" | "session.resume" | "session.handoff" | "session.shutdown" | "user.message"
+            )
+        };
         for event in store.read_where(id, wanted)? {
             match event?.body() {
                 Body::SessionStart(start) => {
                     past.workspace = start.context.as_ref().map(|context| PathBuf::from(&context.cwd));
+                    past.asked_for(start.selected_model.as_ref(), start.reasoning_effort.as_ref());
                     // Logs that other programs wrote are for us to go on with.
                     if knows(&start.producer) {
                         past.runtime.clone_from(&start.producer);
                     }
+                }
+                Body::SessionResume(resume) => {
+                    past.asked_for(resume.selected_model.as_ref(), resume.reasoning_effort.as_ref());
                 }
                 Body::Handoff(handoff) => {
                     past.agent_session.clone_from(&handoff.remote_session_id);
@@ -43,10 +68,44 @@ impl Past {
                         past.runtime.clone_from(runtime);
                     }
                 }
+                Body::UserMessage(_) => told = false,
+                Body::SessionShutdown(shutdown) if !shutdown.model_metrics.is_empty() => {
+                    told = true;
+                    past.used = closing(shutdown);
+                }
                 _ => {}
             }
         }
+        if !told {
+            past.used = Usage::default();
+        }
         Ok(past)
+    }
+
+    fn asked_for(&mut self, model: Option<&String>, effort: Option<&String>) {
+        self.model = model.cloned().or(self.model.take());
+        self.effort = effort.cloned().or(self.effort.take());
+    }
+}
+
+fn closing(shutdown: &SessionShutdown) -> Usage {
+    let metrics = || shutdown.model_metrics.values();
+    let count = |of: fn(&ModelMetric) -> Option<u64>| Figure::reported(metrics().map(of).sum());
+    // The event has a number where nobody told one; no turn takes in or gives out nothing.
+    let told = |of: fn(&ModelMetric) -> u64| {
+        Figure::reported(Some(metrics().map(of).sum()).filter(|tokens: &u64| *tokens > 0))
+    };
+    let cost: Option<f64> = metrics().map(|metric| metric.requests.cost).sum();
+    Usage {
+        input_tokens: told(|metric| metric.usage.input_tokens),
+        output_tokens: told(|metric| metric.usage.output_tokens),
+        cache_read_tokens: count(|metric| Some(metric.usage.cache_read_tokens)),
+        cache_write_tokens: count(|metric| Some(metric.usage.cache_write_tokens)),
+        reasoning_tokens: count(|metric| metric.usage.reasoning_tokens),
+        cost_usd: cost.map_or(Figure::Unknown, Figure::Reported),
+        premium_requests: Figure::Unknown,
+        model_calls: count(|metric| metric.requests.count),
+        api_ms: Figure::Reported(shutdown.total_api_duration_ms as f64),
     }
 }
 
@@ -54,6 +113,8 @@ impl Past {
 pub(crate) struct Record {
     log: OpenSession,
     started: jiff::Timestamp,
+    /// What it was when it was taken up; absent for one that begins.
+    past: Option<Past>,
 }
 
 impl Record {
@@ -69,15 +130,25 @@ impl Record {
         let mut meta = SessionMeta::new(context, started);
         meta.name = name;
         meta.client_name = Some(runtime.to_owned());
-        Ok(Self { log: store.create(id, meta)?, started })
+        Ok(Self { log: store.create(id, meta)?, started, past: None })
     }
 
     pub(crate) fn open(store: &Store, id: &SessionId) -> Result<Self> {
-        Ok(Self { log: store.open(id)?, started: jiff::Timestamp::now() })
+        let log = store.open(id)?;
+        // Who it worked with, its caller knows.
+        let past = Past::read(store, id, |_| false)?;
+        Ok(Self { log, started: jiff::Timestamp::now(), past: Some(past) })
     }
 
     pub(crate) fn resume(&self, agent_session: Option<String>) -> Resume {
-        Resume { agent_session, last_event: self.log.last_event_id().cloned(), events: self.log.end().0 }
+        Resume {
+            agent_session,
+            last_event: self.log.last_event_id().cloned(),
+            events: self.log.end().0,
+            model: self.past.as_ref().and_then(|past| past.model.clone()),
+            effort: self.past.as_ref().and_then(|past| past.effort.clone()),
+            used: self.past.as_ref().map(|past| past.used).unwrap_or_default(),
+        }
     }
 
     pub(crate) fn append(&mut self, event: &Event) -> Result<()> {
@@ -98,7 +169,7 @@ impl Record {
         Ok(self.log.rename(SessionName::Given(name))?)
     }
 
-    /// Writes the closing event.
+    /// Writes the closing event. `usage` is what the session has used over all its turns.
     pub(crate) fn close(
         &mut self,
         model: Option<String>,
@@ -112,12 +183,12 @@ impl Record {
                 output_tokens: usage.output_tokens.count().unwrap_or(0),
                 cache_read_tokens: usage.cache_read_tokens.count().unwrap_or(0),
                 cache_write_tokens: usage.cache_write_tokens.count().unwrap_or(0),
-                ..Default::default()
+                reasoning_tokens: usage.reasoning_tokens.count(),
             },
         };
         // What nobody told is left out; a zero would be a claim.
         let told = usage.input_tokens.count().is_some() || usage.output_tokens.count().is_some();
-        let metrics = model.clone().filter(|_| told).map(|model| (model, metric));
+        let metrics = told.then(|| (model.clone().unwrap_or_else(|| UNTOLD_MODEL.to_owned()), metric));
         let shutdown = SessionShutdown {
             shutdown_type: if error.is_some() { "error" } else { "routine" }.to_owned(),
             error_reason: error,

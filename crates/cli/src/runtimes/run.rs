@@ -8,6 +8,7 @@ use hangar_agent::driver::EventSink;
 use hangar_agent::session::iso;
 use hangar_protocol::result::{ResultKind, RunResult, RunUsage};
 use hangar_protocol::{Body, Event};
+use hangar_runtimes::host::Host;
 use hangar_runtimes::outcome::{ErrorKind, TurnEnd};
 use hangar_runtimes::runtime::{
     Answer, Card, Command, Live, News, Order, PermissionAnswer, ToolPolicy, TurnEnded,
@@ -18,8 +19,7 @@ use serde_json::json;
 
 use super::Fleet;
 use super::args::RunWithArgs;
-use super::choice::Choice;
-use super::drift;
+use super::choice::{Before, Choice};
 use super::record::{Past, Record};
 use super::rehearsal::Rehearsal;
 use crate::args::OutputFormat;
@@ -57,7 +57,16 @@ fn begin(settings: &Settings, args: RunWithArgs) -> Result<Exit> {
         Selection::New { .. } => None,
         Selection::Resume(id) => Some(Past::read(&store, id, |name| fleet.find(name).is_ok())?),
     };
-    let choice = Choice::make(&args, &fleet.config, past.as_ref().map(|past| past.runtime.as_str()))?;
+    let before = past.as_ref().map(|past| {
+        // One that keeps the log of the session knows what that says.
+        let forgets = fleet.find(&past.runtime).is_ok_and(|agent| !agent.card().capabilities.own_log);
+        Before {
+            runtime: &past.runtime,
+            model: past.model.as_deref().filter(|_| forgets),
+            effort: past.effort.as_deref().filter(|_| forgets),
+        }
+    });
+    let choice = Choice::make(&args, &fleet.config, before)?;
     let agent = fleet.find(&choice.runtime.value)?;
     if args.explain {
         return explain(&choice, agent.card(), args.output_format);
@@ -161,7 +170,7 @@ impl Run<'_> {
         let stored = self.past.as_ref().and_then(|past| past.workspace.clone());
         let workspace = match (&host, &args.directory, stored) {
             // What is over there only the other side knows.
-            (hangar_runtimes::host::Host::Ssh(_), Some(directory), _) => directory.clone(),
+            (Host::Ssh(_), Some(directory), _) => directory.clone(),
             (_, None, Some(stored)) => stored,
             (_, directory, _) => working_dir(directory.as_deref())?,
         };
@@ -175,12 +184,7 @@ impl Run<'_> {
             available: args.available_tools.clone(),
             excluded: args.excluded_tools.clone(),
         };
-        if let (Some(file), hangar_runtimes::host::Host::Local) =
-            (args.mcp_config.as_deref().and_then(|config| config.strip_prefix('@')), &host)
-        {
-            std::fs::metadata(file).with_context(|| format!("cannot read the MCP configuration {file}"))?;
-        }
-        order.mcp_config.clone_from(&args.mcp_config);
+        order.mcp_config = args.mcp_config.as_deref().map(|config| mcp_config(config, &host)).transpose()?;
         order.system.clone_from(&args.system);
         order.limits = self.choice.limits()?;
         order.add_dirs = add_dirs;
@@ -235,13 +239,27 @@ impl Run<'_> {
             remark(&format!("{program}: cannot close session {id}: {error:#}"));
             exit = Exit::Failed;
         }
-        if let Ok(ended) = ended
-            && !ended.unknown.is_empty()
-        {
-            drift::note_unknown(&self.settings.home, &self.choice.runtime.value, &ended.unknown);
-        }
         exit
     }
+}
+
+/// An MCP configuration as every agent can be given it, wherever it works: JSON, or a file here by its whole path. A file keeps
+/// its secrets out of command lines; what is on another machine cannot read it.
+fn mcp_config(config: &str, host: &Host) -> Result<String> {
+    let is_json = config.trim_start().starts_with('{');
+    let path = std::path::absolute(config.strip_prefix('@').unwrap_or(config))?;
+    let text = match is_json {
+        true => config.to_owned(),
+        false => std::fs::read_to_string(&path)
+            .with_context(|| format!("cannot read the MCP configuration {}", path.display()))?,
+    };
+    let source = if is_json { "the MCP configuration".to_owned() } else { path.display().to_string() };
+    let parsed: serde_json::Value =
+        serde_json::from_str(&text).with_context(|| format!("{source} is not JSON"))?;
+    Ok(match (is_json, host) {
+        (false, Host::Local) => format!("@{}", path.display()),
+        (true, _) | (false, Host::Ssh(_)) => parsed.to_string(),
+    })
 }
 
 /// Hears one turn out.

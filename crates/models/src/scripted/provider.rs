@@ -15,7 +15,7 @@ use hyper::header::RETRY_AFTER;
 
 use super::dialect::Dialect;
 use super::script::{Failure, Offer, Script};
-use super::turn::{Asked, Beat, Beats, Call, Playbook, Said, tokens};
+use super::turn::{Asked, Beat, Beats, Call, Pace, Playbook, Said, tokens};
 use crate::error;
 
 /// Answers from a [`Script`].
@@ -45,6 +45,7 @@ impl ModelProvider for ScriptedModel {
             usage: Usage { input_tokens: Some(tokens(input_bytes(&request))), ..Usage::default() },
             finish: turn.finish(),
             beats: turn.beats(&id),
+            pace: Pace::new(),
             id: format!("scripted-{id}"),
             said_bytes: 0,
             turn: AssistantTurn::default(),
@@ -125,6 +126,7 @@ fn refusal(failure: &Failure) -> ModelError {
 struct Performance {
     request: ModelRequest,
     beats: Beats,
+    pace: Pace,
     id: String,
     turn: AssistantTurn,
     said_bytes: usize,
@@ -145,7 +147,7 @@ impl Performance {
             // A script without waits is never pending: without this a reader of it could not be interrupted.
             tokio::task::consume_budget().await;
             match self.beats.next() {
-                Some(Beat::Wait(delay)) => tokio::time::sleep(delay).await,
+                Some(Beat::Wait(delay)) => self.pace.wait(delay).await,
                 Some(Beat::Say(said)) => {
                     if let Some(event) = self.say(said)
                         && self.request.stream

@@ -26,7 +26,7 @@ use tokio_util::sync::CancellationToken;
 use super::dialect::{Answer, Dialect, End, Event, Head, encode};
 use super::request_log::{Entry, Outcome, RequestLog};
 use super::script::{Failure, Script};
-use super::turn::{Beat, Beats, Playbook, tokens};
+use super::turn::{Beat, Beats, Pace, Playbook, tokens};
 
 const MAX_CONNECTIONS: usize = 1024;
 const MAX_BODY: usize = 64 * 1024 * 1024;
@@ -234,6 +234,7 @@ impl ServedModel {
         let performance = Performance {
             finish: turn.finish(),
             beats: turn.beats(&head.id),
+            pace: Pace::new(),
             answer: dialect.answer(head, &body),
             said_bytes: 0,
         };
@@ -260,6 +261,7 @@ enum Answered {
 /// An answer in the making: the turn, and the dialect that spells it.
 struct Performance {
     beats: Beats,
+    pace: Pace,
     answer: Box<dyn Answer>,
     finish: Finish,
     said_bytes: usize,
@@ -276,7 +278,7 @@ impl Performance {
         loop {
             tokio::task::consume_budget().await;
             match self.beats.next() {
-                Some(Beat::Wait(delay)) => tokio::time::sleep(delay).await,
+                Some(Beat::Wait(delay)) => self.pace.wait(delay).await,
                 Some(Beat::Say(said)) => {
                     self.said_bytes += said.bytes();
                     return Ok(Moved::Said(self.answer.say(said)));

@@ -10,6 +10,7 @@ use std::time::Duration;
 
 use hangar_agent::model::Finish;
 use hyper::header::HeaderValue;
+use tokio::time::Instant;
 
 use super::script::{Failure, Offer, Position, Script, Step, plan};
 
@@ -177,6 +178,28 @@ impl Said {
 /// Tokens of so many bytes, as the scripted model counts them. There is no call of nothing.
 pub(super) fn tokens(bytes: usize) -> u64 {
     (bytes as u64 / 4).max(1)
+}
+
+/// How late a wait may be made up for by the next ones. Timers count in milliseconds and wake late, and a stream of small waits
+/// would otherwise be half as fast as it says; a listener that is slow for longer slows the script.
+const LATENESS: Duration = Duration::from_millis(10);
+
+/// Keeps the time of a turn: waits are counted from when the last one should have ended, not from when it did.
+#[derive(Debug)]
+pub(super) struct Pace {
+    due: Instant,
+}
+
+impl Pace {
+    pub(super) fn new() -> Self {
+        Self { due: Instant::now() }
+    }
+
+    pub(super) async fn wait(&mut self, delay: Duration) {
+        let now = Instant::now();
+        self.due = self.due.max(now.checked_sub(LATENESS).unwrap_or(now)) + delay;
+        tokio::time::sleep_until(self.due).await;
+    }
 }
 
 /// Unfolds a turn as it is played: `STREAM` may mean a million pieces.
@@ -351,6 +374,25 @@ mod tests {
         for _ in 0..3 {
             assert_eq!(played(&playbook, &[("user", "SAY:never said\nFAIL:401")]), "mock failure 401");
         }
+    }
+
+    /// When waits of so many milliseconds end, each after the listener has been busy for so long.
+    async fn ends(waits: &[(u64, u64)]) -> Vec<u64> {
+        let begun = Instant::now();
+        let mut pace = Pace::new();
+        let mut ends = Vec::new();
+        for (busy, wait) in waits {
+            tokio::time::advance(Duration::from_millis(*busy)).await;
+            pace.wait(Duration::from_millis(*wait)).await;
+            ends.push(begun.elapsed().as_millis() as u64);
+        }
+        ends
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_little_lateness_is_made_up_for_and_much_is_not() {
+        assert_eq!(ends(&[(0, 5), (2, 5), (0, 5)]).await, [5, 10, 15]);
+        assert_eq!(ends(&[(0, 5), (100, 50), (0, 5)]).await, [5, 145, 150]);
     }
 
     #[test]

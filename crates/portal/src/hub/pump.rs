@@ -108,7 +108,7 @@ impl Pump {
         self.live.heard(Heard::Closed(failure.as_deref()));
         let (usage, model) = {
             let state = self.live.state();
-            (*state.since(), state.model.clone().or_else(|| state.digest.model.clone()))
+            (*state.total(), state.model.clone().or_else(|| state.digest.model.clone()))
         };
         // The log says what went wrong, if that much can be written.
         if let Some(record) = &mut self.record {

@@ -48,7 +48,7 @@ pub(super) struct Connection {
 struct Shared {
     peer: Peer,
     sessions: Mutex<HashMap<String, mpsc::Sender<Incoming>>>,
-    stderr: Mutex<String>,
+    stderr: Mutex<Excerpt>,
     /// The code that it ended with, if it ended by itself.
     exit: Mutex<Option<i32>>,
 }
@@ -107,9 +107,9 @@ impl Connection {
         !self.shared.peer.is_closed()
     }
 
-    /// The last that it wrote on stderr, once it has ended.
+    /// The beginning and the end of what it wrote on stderr.
     pub(super) fn stderr(&self) -> String {
-        locked(&self.shared.stderr).clone()
+        locked(&self.shared.stderr).text()
     }
 
     pub(super) fn exit(&self) -> Option<i32> {
@@ -209,13 +209,11 @@ impl Owner {
             }
         };
         let complain = async {
-            let mut excerpt = Excerpt::default();
             let mut buffer = vec![0; 8 << 10];
             while let Ok(length) = stderr.read(&mut buffer).await
                 && length > 0
             {
-                excerpt.push(&buffer[..length]);
-                *locked(&shared.stderr) = excerpt.text();
+                locked(&shared.stderr).push(&buffer[..length]);
             }
             std::future::pending::<()>().await;
         };

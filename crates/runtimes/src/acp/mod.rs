@@ -14,9 +14,9 @@ use serde_json::{Value, json};
 use tokio::sync::{Mutex, mpsc};
 
 use crate::agents::copilot;
-use crate::capabilities::Capabilities;
+use crate::capabilities::{Capabilities, unmet};
 use crate::cli_runtime::{COMMAND_QUEUE, NEWS_QUEUE, check_workspace, refusal};
-use crate::host::Host;
+use crate::host::{Host, NO_WORKSPACE};
 use crate::outcome::{Complaint, ErrorKind, Evidence, Failure};
 use crate::resolution::{Located, Questions, Resolution};
 use crate::runtime::{Auth, Card, Live, Model, Order, Preflight, Runtime, Stage};
@@ -119,9 +119,10 @@ impl Runtime for AcpRuntime {
             let incoming = agent.connection.subscribe(&agent_session);
             let (commands, inbox) = mpsc::channel(COMMAND_QUEUE);
             let (outbox, news) = mpsc::channel(NEWS_QUEUE);
-            let teller = Teller::new(outbox, shared.surroundings.now, &card, &order, None);
+            let teller = Teller::new(outbox, Arc::clone(&shared.surroundings), &card, &order, None);
+            let warnings = unmet(&card, &order);
             let session = Session::new(agent, agent_session, order, teller, incoming);
-            let owner = tokio::spawn(session.run(inbox)).abort_handle();
+            let owner = tokio::spawn(session.run(inbox, warnings)).abort_handle();
             Ok(Live::new(commands, news, owner))
         })
     }
@@ -260,6 +261,10 @@ fn failure(connection: &Connection, error: PeerError, what: &str) -> Failure {
             message: format!("{what}: the agent's program was not found"),
             evidence: Evidence { stderr: connection.stderr(), ..Evidence::default() },
         },
+        PeerError::Gone if connection.exit() == Some(NO_WORKSPACE) => refusal(
+            ErrorKind::InvalidWorkspace,
+            format!("{what}: the working directory is not there on the remote host"),
+        ),
         PeerError::Unexpected(error) => {
             refusal(ErrorKind::ResponseError, format!("{what}: the answer is not as expected: {error}"))
         }

@@ -37,6 +37,8 @@ pub(super) struct Session {
     /// Permissions that the agent waits for: how to answer, and what was asked.
     asked: HashMap<String, (Id, Value)>,
     turns: u32,
+    /// Whether the agent has a prompt that it has not answered.
+    working: bool,
 }
 
 /// A turn under way.
@@ -59,13 +61,23 @@ impl Session {
         teller: Teller,
         incoming: mpsc::Receiver<Incoming>,
     ) -> Self {
-        // What it reports counts from when it opened the session, not from when the session began.
-        let meter = Meter::new(Counting::PerSession);
-        Self { agent, agent_session, order, teller, incoming, meter, asked: HashMap::new(), turns: 0 }
+        let meter = Meter::new(Counting::SinceOpened, order.resume.as_ref().map(|resume| resume.used));
+        Self {
+            agent,
+            agent_session,
+            order,
+            teller,
+            incoming,
+            meter,
+            asked: HashMap::new(),
+            turns: 0,
+            working: false,
+        }
     }
 
-    pub(super) async fn run(mut self, mut inbox: mpsc::Receiver<Command>) {
+    pub(super) async fn run(mut self, mut inbox: mpsc::Receiver<Command>, warnings: Vec<String>) {
         self.teller.begin(&self.order).await;
+        self.teller.warn(warnings).await;
         let name = self.agent_session.clone();
         self.teller.named(&name).await;
         let mut waiting = VecDeque::new();
@@ -119,6 +131,7 @@ impl Session {
         };
         let deadline = self.order.limits.turn.map(|limit| now + limit);
         let agent = Arc::clone(&self.agent);
+        self.working = true;
         let answer = agent.connection.request("session/prompt", &params);
         tokio::pin!(answer);
         let answered = loop {
@@ -147,6 +160,7 @@ impl Session {
             self.hear(incoming, &mut turn).await;
         }
         self.asked.clear();
+        self.working = answered.is_none();
         self.conclude(turn, answered).await
     }
 
@@ -273,6 +287,10 @@ impl Session {
 
 impl Drop for Session {
     fn drop(&mut self) {
+        // The process may go on for other sessions; what it does for this one must not.
+        if self.working {
+            self.agent.connection.notify("session/cancel", &json!({ "sessionId": self.agent_session }));
+        }
         self.agent.connection.unsubscribe(&self.agent_session);
     }
 }

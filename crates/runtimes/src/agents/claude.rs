@@ -1,6 +1,6 @@
 //! Claude Code.
 
-use super::{levels, uuid_of};
+use super::{levels, mcp_servers, uuid_of};
 use crate::capabilities::Capabilities;
 use crate::cli_runtime::{Adapter, Located, Turn};
 use crate::runtime::{Auth, Card, Order, ShellTool, Stage};
@@ -48,6 +48,11 @@ fn capabilities() -> Capabilities {
         tool_rules: true,
         ..Capabilities::in_a_process()
     }
+}
+
+/// The name of an MCP server as its rules write it.
+fn in_rules(server: &str) -> String {
+    server.replace(|c: char| !(c.is_ascii_alphanumeric() || matches!(c, '-' | '_')), "_")
 }
 
 impl Adapter for Claude {
@@ -101,7 +106,9 @@ impl Adapter for Claude {
             flag("--disallowedTools", &denied.join(","));
         }
         if order.tools.allow.is_empty() {
-            flag("--allowedTools", ALL_TOOLS);
+            let servers = mcp_servers(order.mcp_config.as_deref());
+            let of_servers = servers.keys().map(|name| format!(",mcp__{}", in_rules(name)));
+            flag("--allowedTools", &format!("{ALL_TOOLS}{}", of_servers.collect::<String>()));
         } else {
             flag("--allowedTools", &order.tools.allow.join(","));
         }
@@ -142,5 +149,46 @@ impl Adapter for Claude {
             None => Auth::Unknown,
         };
         (auth, Vec::new())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// What follows a flag in the first turn of an order.
+    #[track_caller]
+    fn check(wish: impl FnOnce(&mut Order), name: &str, expected: Option<&str>) {
+        let mut order = Order::new("0b5a2a57-6f0a-4b5e-9f0c-0c8f0e4ad001".to_owned(), "/work".into());
+        wish(&mut order);
+        let turn = Turn { prompt: "go", agent_session: None, before: 0 };
+        let args = Claude::default().invocation(&order, &turn).args;
+        let value = args.iter().position(|arg| arg == name).and_then(|at| args.get(at + 1));
+        assert_eq!(value.map(|value| value.to_string_lossy()).as_deref(), expected);
+    }
+
+    #[test]
+    fn without_any_rule_the_tools_of_given_servers_may_run_too() {
+        check(|_| {}, "--allowedTools", Some(ALL_TOOLS));
+        let servers = r#"{"mcpServers":{"my.server":{},"other":{}}}"#;
+        let all = format!("{ALL_TOOLS},mcp__my_server,mcp__other");
+        check(|order| order.mcp_config = Some(servers.to_owned()), "--allowedTools", Some(&all));
+    }
+
+    #[test]
+    fn rules_are_its_own() {
+        let tools = || vec!["Bash(git:*)".to_owned(), "Read".to_owned()];
+        check(|order| order.tools.allow = tools(), "--allowedTools", Some("Bash(git:*),Read"));
+        check(|order| order.tools.deny = tools(), "--disallowedTools", Some("Bash(git:*),Read"));
+        check(|order| order.tools.excluded = tools(), "--disallowedTools", Some("Bash(git:*),Read"));
+        check(|order| order.tools.available = tools(), "--tools", Some("Bash(git:*),Read"));
+    }
+
+    #[test]
+    fn no_steps_is_no_limit_and_a_budget_is_one() {
+        check(|order| order.limits.steps = Some(0), "--max-turns", None);
+        check(|order| order.limits.steps = Some(3), "--max-turns", Some("3"));
+        check(|order| order.limits.budget_usd = Some(0.5), "--max-budget-usd", Some("0.5"));
+        check(|order| order.mcp_config = Some("@/mcp.json".to_owned()), "--mcp-config", Some("/mcp.json"));
     }
 }

@@ -2,7 +2,7 @@
 
 use serde_json::Value;
 
-use super::{levels, with_system};
+use super::{levels, mcp_servers, with_system};
 use crate::capabilities::Capabilities;
 use crate::cli_runtime::{Adapter, Located, Turn};
 use crate::runtime::{Auth, Card, Order, ShellTool, Stage};
@@ -51,7 +51,7 @@ impl Adapter for Codex {
         if let Some(effort) = &order.effort {
             flag("-c", &format!("model_reasoning_effort={}", toml_string(effort)));
         }
-        for (key, value) in mcp_servers(order.mcp_config.as_deref()) {
+        for (key, value) in mcp_settings(order.mcp_config.as_deref()) {
             flag("-c", &format!("{key}={value}"));
         }
         for dir in &order.add_dirs {
@@ -99,7 +99,7 @@ impl Adapter for Codex {
     }
 
     fn counting(&self) -> Counting {
-        Counting::PerSession
+        Counting::SinceBegun
     }
 
     fn auth(&self, surroundings: &Surroundings) -> (Auth, Vec<String>) {
@@ -120,15 +120,8 @@ fn toml_string(text: &str) -> String {
     Value::from(text).to_string()
 }
 
-/// MCP servers as settings of its configuration. It takes no file, so a file is read here.
-fn mcp_servers(config: Option<&str>) -> Vec<(String, String)> {
-    let text = match config.map(|config| (config, config.strip_prefix('@'))) {
-        None => return Vec::new(),
-        Some((_, Some(file))) => std::fs::read_to_string(file).unwrap_or_default(),
-        Some((inline, None)) => inline.to_owned(),
-    };
-    let config: Value = serde_json::from_str(&text).unwrap_or_default();
-    let servers = config.get("mcpServers").unwrap_or(&config).as_object().cloned().unwrap_or_default();
+/// MCP servers as settings of its configuration.
+fn mcp_settings(config: Option<&str>) -> Vec<(String, String)> {
     let setting = |(name, server): (String, Value)| {
         let members = ["command", "args", "env", "url", "cwd"]
             .iter()
@@ -137,7 +130,7 @@ fn mcp_servers(config: Option<&str>) -> Vec<(String, String)> {
         let name = name.replace(|c: char| !(c.is_ascii_alphanumeric() || matches!(c, '-' | '_')), "_");
         (format!("mcp_servers.{name}"), toml_value(&Value::Object(members.collect())))
     };
-    servers.into_iter().map(setting).collect()
+    mcp_servers(config).into_iter().map(setting).collect()
 }
 
 fn toml_value(value: &Value) -> String {
@@ -163,7 +156,7 @@ mod tests {
 
     #[track_caller]
     fn check(config: &str, expected: &[(&str, &str)]) {
-        let settings = mcp_servers(Some(config));
+        let settings = mcp_settings(Some(config));
         let settings: Vec<(&str, &str)> =
             settings.iter().map(|(name, value)| (name.as_str(), value.as_str())).collect();
         assert_eq!(settings, expected);
@@ -184,9 +177,9 @@ mod tests {
     fn a_file_is_read() {
         let file = tempfile::NamedTempFile::new().unwrap();
         std::fs::write(file.path(), r#"{"mcpServers":{"far":{"url":"http://127.0.0.1:1/mcp"}}}"#).unwrap();
-        check(
-            &format!("@{}", file.path().display()),
-            &[("mcp_servers.far", r#"{"url"="http://127.0.0.1:1/mcp"}"#)],
-        );
+        let path = file.path().display().to_string();
+        for config in [format!("@{path}"), path] {
+            check(&config, &[("mcp_servers.far", r#"{"url"="http://127.0.0.1:1/mcp"}"#)]);
+        }
     }
 }

@@ -86,10 +86,11 @@ impl Adapter for Copilot {
         flag("--max-autopilot-continues", &order.limits.steps.unwrap_or(AUTOPILOT_STEPS).to_string());
         match (turn.agent_session, uuid_of(order)) {
             (Some(id), _) => flag("--resume", id),
-            (None, Some(id)) if turn.before == 0 => flag("--session-id", id),
+            // Begins it, or goes on with what a turn began that was ended before it said a word.
+            (None, Some(id)) => flag("--session-id", id),
             // The session was begun without an id and never told one. The last one here is most likely it.
-            (None, _) if turn.before > 0 => args.push("--continue".to_owned()),
-            (None, _) => {}
+            (None, None) if turn.before > 0 => args.push("--continue".to_owned()),
+            (None, None) => {}
         }
         let mut flag = |name: &str, value: &str| args.push(format!("{name}={value}"));
         if let Some(model) = &order.model {
@@ -133,7 +134,7 @@ impl Adapter for Copilot {
 
     fn counting(&self) -> Counting {
         // On stdout and in the file: since the session began.
-        Counting::PerSession
+        Counting::SinceBegun
     }
 
     fn rehearse(&self, order: &mut Order, stage: &Stage) {
@@ -156,19 +157,21 @@ impl Adapter for Copilot {
         if surroundings.var(OWN_PROVIDER).is_some() {
             return (Auth::Found(OWN_PROVIDER.to_owned()), Vec::new());
         }
-        match surroundings.first_var(&TOKENS) {
-            Some((name, token)) if token.starts_with("ghp_") => {
-                let warning = format!(
-                    "{name} holds a classic token (ghp_), which Copilot ignores without a word; use a fine-grained one with the \
-                     permission \"Copilot Requests\""
-                );
-                (Auth::Found(name.to_owned()), vec![warning])
-            }
-            Some((name, _)) => (Auth::Found(name.to_owned()), Vec::new()),
+        let is_classic = |name: &&str| surroundings.var(name).is_some_and(|token| token.starts_with("ghp_"));
+        let warn = |name: &&str| {
+            format!(
+                "{name} holds a classic token (ghp_), which Copilot ignores without a word; use a fine-grained one with the \
+                 permission \"Copilot Requests\""
+            )
+        };
+        let (classic, others): (Vec<&str>, Vec<&str>) = TOKENS.into_iter().partition(is_classic);
+        let found = match surroundings.first_var(&others) {
+            Some((name, _)) => Auth::Found(name.to_owned()),
             // The token itself may lie in a key chain that is not ours to open; whose it is, is written beside it.
-            None if has_login(surroundings) => (Auth::Found("copilot login".to_owned()), Vec::new()),
-            None => (Auth::Missing, Vec::new()),
-        }
+            None if has_login(surroundings) => Auth::Found("copilot login".to_owned()),
+            None => classic.first().map_or(Auth::Missing, |name| Auth::Found((*name).to_owned())),
+        };
+        (found, classic.iter().map(warn).collect())
     }
 
     fn keeper(&self) -> Option<Keeper> {
@@ -238,5 +241,103 @@ fn mcp_config(config: &str) -> String {
         config.to_owned()
     } else {
         format!("@{config}")
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const ID: &str = "0b5a2a57-6f0a-4b5e-9f0c-0c8f0e4ad001";
+    const FIRST: Turn<'_> = Turn { prompt: "go", agent_session: None, before: 0 };
+
+    fn order() -> Order {
+        Order::new(ID.to_owned(), "/work".into())
+    }
+
+    /// All flags of a turn, without the one that says where the count of tokens goes.
+    #[track_caller]
+    fn check(order: &Order, turn: &Turn<'_>, expected: &str) {
+        let args = Copilot::default().invocation(order, turn).args;
+        let args: Vec<_> = args.iter().map(|arg| arg.to_string_lossy()).collect();
+        assert_eq!(args.join(" "), expected);
+    }
+
+    /// The flags that an order has on top of those that every turn has.
+    #[track_caller]
+    fn check_more(wish: impl FnOnce(&mut Order), expected: &str) {
+        let mut order = order();
+        wish(&mut order);
+        let always = format!("--output-format=json --max-autopilot-continues=50 --session-id={ID}");
+        let last = "-s --autopilot --no-ask-user --no-auto-update";
+        check(&order, &FIRST, &format!("{always} {expected}").replace("..", last));
+    }
+
+    #[test]
+    fn without_any_rule_everything_is_allowed() {
+        check_more(|_| {}, ".. --allow-all");
+    }
+
+    #[test]
+    fn each_rule_about_tools_takes_the_place_of_allowing_all() {
+        let rules = || vec!["shell(git:*)".to_owned(), "write".to_owned()];
+        check_more(|order| order.tools.allow = rules(), "--allow-tool=shell(git:*) --allow-tool=write ..");
+        check_more(|order| order.tools.deny = rules(), "--deny-tool=shell(git:*) --deny-tool=write ..");
+        check_more(|order| order.tools.available = rules(), "--available-tools=shell(git:*),write ..");
+        check_more(|order| order.tools.excluded = rules(), "--excluded-tools=shell(git:*),write ..");
+    }
+
+    #[test]
+    fn an_mcp_configuration_is_json_or_a_file_with_its_sign() {
+        for (given, passed) in [
+            (r#"{"mcpServers":{}}"#, r#"{"mcpServers":{}}"#),
+            ("@/etc/mcp.json", "@/etc/mcp.json"),
+            ("/etc/mcp.json", "@/etc/mcp.json"),
+        ] {
+            check_more(
+                |order| order.mcp_config = Some(given.to_owned()),
+                &format!("--additional-mcp-config={passed} .. --allow-all"),
+            );
+        }
+    }
+
+    #[test]
+    fn model_effort_and_directories_are_passed() {
+        check_more(
+            |order| {
+                order.model = Some("gpt-5".to_owned());
+                order.effort = Some("xhigh".to_owned());
+                order.add_dirs = vec!["/more".into()];
+                order.extra = vec!["--experimental".to_owned()];
+            },
+            "--model=gpt-5 --effort=xhigh --add-dir=/more .. --allow-all --experimental",
+        );
+    }
+
+    #[test]
+    fn a_session_is_resumed_by_its_name_and_by_the_last_one_only_where_it_has_none() {
+        let steps = "--output-format=json --max-autopilot-continues=7";
+        let last = "-s --autopilot --no-ask-user --no-auto-update --allow-all";
+        let check = |id: &str, agent_session: Option<&str>, before: u32, expected: &str| {
+            let mut order = Order::new(id.to_owned(), "/work".into());
+            order.limits.steps = Some(7);
+            let turn = Turn { prompt: "go", agent_session, before };
+            check(&order, &turn, &format!("{steps} {expected}{last}"));
+        };
+        check(ID, None, 0, &format!("--session-id={ID} "));
+        check(ID, Some("abc"), 1, "--resume=abc ");
+        // It was ended before it said a word: the same name begins the session or goes on with it.
+        check(ID, None, 1, &format!("--session-id={ID} "));
+        check("no-uuid", None, 0, "");
+        check("no-uuid", None, 1, "--continue ");
+    }
+
+    #[test]
+    fn instructions_of_the_host_go_before_the_first_prompt_and_no_other() {
+        let mut order = order();
+        order.system = Some("be brief".to_owned());
+        let stdin = |turn: &Turn<'_>| Copilot::default().invocation(&order, turn).stdin.unwrap();
+        assert_eq!(stdin(&FIRST), "<system>\nbe brief\n</system>\n\ngo");
+        assert_eq!(stdin(&Turn { agent_session: Some(ID), before: 1, ..FIRST }), "go");
     }
 }

@@ -8,6 +8,8 @@ pub mod opencode;
 
 use std::sync::Arc;
 
+use serde_json::Value;
+
 use crate::cli_runtime::CliRuntime;
 use crate::runtime::{Order, Runtime};
 use crate::surroundings::Surroundings;
@@ -18,7 +20,7 @@ pub fn all(surroundings: &Arc<Surroundings>) -> Vec<Arc<dyn Runtime>> {
         Arc::new(CliRuntime::new(copilot::Copilot::default(), Arc::clone(surroundings))),
         Arc::new(CliRuntime::new(claude::Claude::default(), Arc::clone(surroundings))),
         Arc::new(CliRuntime::new(codex::Codex::default(), Arc::clone(surroundings))),
-        Arc::new(CliRuntime::new(opencode::Opencode::default(), Arc::clone(surroundings))),
+        Arc::new(CliRuntime::new(opencode::Opencode::new(surroundings), Arc::clone(surroundings))),
     ]
 }
 
@@ -35,7 +37,27 @@ fn levels(names: &[&str]) -> Vec<String> {
 /// what was said in an earlier turn is still there.
 pub(crate) fn with_system(prompt: &str, order: &Order, resumed: bool) -> String {
     match order.system.as_deref().filter(|system| !system.is_empty() && !resumed) {
-        Some(system) => format!("<system>\n{system}\n</system>\n\n{prompt}"),
+        Some(system) => system_before(system, prompt),
         None => prompt.to_owned(),
     }
+}
+
+/// The MCP servers of a configuration by their names, for agents that take them one by one: it is JSON, or a file here.
+fn mcp_servers(config: Option<&str>) -> serde_json::Map<String, Value> {
+    let text = match config {
+        None => return serde_json::Map::new(),
+        Some(inline) if inline.trim_start().starts_with('{') => inline.to_owned(),
+        Some(file) => std::fs::read_to_string(file.strip_prefix('@').unwrap_or(file)).unwrap_or_default(),
+    };
+    let mut config: Value = serde_json::from_str(&text).unwrap_or_default();
+    let servers = config.get_mut("mcpServers").map(Value::take).unwrap_or(config);
+    match servers {
+        Value::Object(servers) => servers,
+        _ => serde_json::Map::new(),
+    }
+}
+
+/// Instructions of the host and a prompt in one text.
+pub fn system_before(system: &str, prompt: &str) -> String {
+    format!("<system>\n{system}\n</system>\n\n{prompt}")
 }

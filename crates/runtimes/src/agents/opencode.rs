@@ -1,35 +1,109 @@
 //! opencode, `run --format json`.
 
-use super::with_system;
+use std::time::Duration;
+
+use futures_util::future::BoxFuture;
+use serde_json::{Map, Value, json};
+
+use super::{levels, mcp_servers, with_system};
 use crate::capabilities::Capabilities;
 use crate::cli_runtime::{Adapter, Located, Turn};
-use crate::runtime::{Auth, Card, Order, ShellTool, Stage};
+use crate::inspect;
+use crate::runtime::{Auth, Card, Model, Order, ShellTool, Stage};
 use crate::surroundings::Surroundings;
 use crate::translate::Translator;
 use crate::turn::Invocation;
 use crate::usage::Counting;
 
-pub struct Opencode(Card);
+/// Settings that it lays over those of its files.
+const SETTINGS: &str = "OPENCODE_CONFIG_CONTENT";
 
-impl Default for Opencode {
-    fn default() -> Self {
-        Self(Card {
+/// How long it may take to list its models: seconds to start, and it may ask a catalogue on the net.
+const MODELS_PATIENCE: Duration = Duration::from_secs(60);
+
+pub struct Opencode {
+    card: Card,
+    /// Such settings of the user's own.
+    settings: Option<String>,
+}
+
+impl Opencode {
+    pub fn new(surroundings: &Surroundings) -> Self {
+        let card = Card {
             name: "opencode".into(),
             label: "opencode".into(),
-            capabilities: Capabilities { cost: true, ..Capabilities::in_a_process() },
+            capabilities: Capabilities {
+                cost: true,
+                // It has the variants that the model has, and passes over those that it has not.
+                effort_levels: levels(&["minimal", "low", "medium", "high", "xhigh", "max"]),
+                model_discovery: true,
+                mcp_config: true,
+                ..Capabilities::in_a_process()
+            },
             install: "npm install -g opencode-ai".into(),
             shell_tool: Some(ShellTool::new("bash", "command")),
-        })
+        };
+        Self { card, settings: surroundings.var(SETTINGS).map(str::to_owned) }
     }
+
+    /// The settings of an order with its MCP servers among them.
+    fn with_servers(&self, order: &Order) -> Option<String> {
+        let servers = mcp_servers(order.mcp_config.as_deref());
+        if servers.is_empty() {
+            return None;
+        }
+        let ordered = order.env.iter().rev().find(|(name, _)| name == SETTINGS).map(|(_, value)| value);
+        let before = ordered.or(self.settings.as_ref());
+        let mut settings: Map<String, Value> =
+            before.and_then(|text| serde_json::from_str(text).ok()).unwrap_or_default();
+        let mut all = match settings.remove("mcp") {
+            Some(Value::Object(all)) => all,
+            _ => Map::new(),
+        };
+        all.extend(servers.into_iter().map(|(name, server)| (name, as_setting(&server))));
+        settings.insert("mcp".to_owned(), Value::Object(all));
+        Some(Value::Object(settings).to_string())
+    }
+}
+
+/// A line of its list: `provider/model`.
+fn model(line: &str) -> Option<Model> {
+    let (provider, name) = line.trim().split_once('/')?;
+    Some(Model {
+        id: line.trim().to_owned(),
+        name: Some(name.to_owned()),
+        provider: Some(provider.to_owned()),
+        multiplier: None,
+    })
+}
+
+/// A server of an MCP configuration as its own configuration has them.
+fn as_setting(server: &Value) -> Value {
+    match server.get("url") {
+        Some(url) => json!({ "type": "remote", "url": url, "headers": members(server, "headers") }),
+        None => {
+            let command: Vec<&Value> =
+                server.get("command").into_iter().chain(list(server, "args")).collect();
+            json!({ "type": "local", "command": command, "environment": members(server, "env") })
+        }
+    }
+}
+
+fn members(server: &Value, name: &str) -> Value {
+    server.get(name).filter(|members| members.is_object()).cloned().unwrap_or_else(|| json!({}))
+}
+
+fn list<'a>(server: &'a Value, name: &str) -> &'a [Value] {
+    server.get(name).and_then(Value::as_array).map_or(&[], Vec::as_slice)
 }
 
 impl Adapter for Opencode {
     fn card(&self) -> &Card {
-        &self.0
+        &self.card
     }
 
     fn locate(&self, surroundings: &Surroundings) -> Option<Located> {
-        surroundings.program(&self.0.name, "opencode").as_deref().map(Located::program)
+        surroundings.program(&self.card.name, "opencode").as_deref().map(Located::program)
     }
 
     fn invocation(&self, order: &Order, turn: &Turn<'_>) -> Invocation {
@@ -37,6 +111,9 @@ impl Adapter for Opencode {
         let mut flag = |name: &str, value: &str| args.extend([name.to_owned(), value.to_owned()]);
         if let Some(model) = &order.model {
             flag("-m", model);
+        }
+        if let Some(effort) = &order.effort {
+            flag("--variant", effort);
         }
         if let Some(id) = turn.agent_session {
             flag("-s", id);
@@ -46,7 +123,9 @@ impl Adapter for Opencode {
         }
         args.extend(order.extra.iter().cloned());
         // By stdin: prompts among the arguments reach the model in quotes that nobody wrote.
-        Invocation::new(args, with_system(turn.prompt, order, turn.agent_session.is_some()))
+        let prompt = with_system(turn.prompt, order, turn.agent_session.is_some());
+        let settings = self.with_servers(order).map(|settings| (SETTINGS.to_owned(), settings));
+        Invocation { env: settings.into_iter().collect(), ..Invocation::new(args, prompt) }
     }
 
     fn help(&self) -> &'static [&'static str] {
@@ -54,14 +133,14 @@ impl Adapter for Opencode {
     }
 
     fn rehearse(&self, order: &mut Order, stage: &Stage) {
-        let provider = serde_json::json!({
+        let provider = json!({
             "share": "disabled",
             "autoupdate": false,
             "provider": { "rehearsal": {
                 "npm": "@ai-sdk/openai-compatible",
                 "name": "rehearsal",
                 "options": { "baseURL": format!("{}/v1", stage.model_url), "apiKey": "rehearsal" },
-                "models": { "mock-model": { "name": "mock-model" } },
+                "models": { "mock-model": { "name": "mock-model", "reasoning": true } },
             } },
         });
         let home = stage.home.display().to_string();
@@ -71,7 +150,7 @@ impl Adapter for Opencode {
             ("XDG_CONFIG_HOME", format!("{home}/.config")),
             ("XDG_STATE_HOME", format!("{home}/.local/state")),
             ("XDG_CACHE_HOME", format!("{home}/.cache")),
-            ("OPENCODE_CONFIG_CONTENT", provider.to_string()),
+            (SETTINGS, provider.to_string()),
             ("OPENCODE_DISABLE_AUTOUPDATE", "1".to_owned()),
             ("OPENCODE_DISABLE_DEFAULT_PLUGINS", "1".to_owned()),
             ("OPENCODE_DISABLE_LSP_DOWNLOAD", "1".to_owned()),
@@ -79,6 +158,15 @@ impl Adapter for Opencode {
         ];
         order.env.extend(settings.map(|(name, value)| (name.to_owned(), value)));
         order.model.get_or_insert_with(|| "rehearsal/mock-model".to_owned());
+    }
+
+    fn models(&self, surroundings: &Surroundings) -> BoxFuture<'static, Option<Vec<Model>>> {
+        let (located, surroundings) = (self.locate(surroundings), surroundings.clone());
+        Box::pin(async move {
+            let output = inspect::ask(&located?, &["models"], &surroundings, MODELS_PATIENCE).await.ok()?;
+            let names = String::from_utf8_lossy(&output.stdout);
+            output.status.success().then(|| names.lines().filter_map(model).collect())
+        })
     }
 
     fn translator(&self) -> Box<dyn Translator> {
@@ -93,5 +181,38 @@ impl Adapter for Opencode {
         let file = surroundings.home.join(".local/share/opencode/auth.json");
         let auth = if file.exists() { Auth::Found("auth.json".to_owned()) } else { Auth::Unknown };
         (auth, Vec::new())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn servers_are_added_to_the_settings_that_are_there() {
+        let vars = std::collections::BTreeMap::from([(SETTINGS.to_owned(), r#"{"theme":"x"}"#.to_owned())]);
+        let surroundings = Surroundings {
+            vars,
+            home: "/".into(),
+            programs: Default::default(),
+            now: jiff::Timestamp::now,
+            cache: None,
+            catalogue: Default::default(),
+            drift: Default::default(),
+        };
+        let agent = Opencode::new(&surroundings);
+        let mut order = Order::new("s".to_owned(), "/".into());
+        assert_eq!(agent.with_servers(&order), None);
+        let servers = json!({
+            "near": { "type": "stdio", "command": "sh", "args": ["-c", "true"], "env": { "A": "b" }, "tools": ["*"] },
+            "far": { "url": "http://127.0.0.1:1/mcp" },
+        });
+        order.mcp_config = Some(json!({ "mcpServers": servers }).to_string());
+        let settings: Value = serde_json::from_str(&agent.with_servers(&order).unwrap()).unwrap();
+        let expected = json!({
+            "near": { "type": "local", "command": ["sh", "-c", "true"], "environment": { "A": "b" } },
+            "far": { "type": "remote", "url": "http://127.0.0.1:1/mcp", "headers": {} },
+        });
+        assert_eq!(settings, json!({ "theme": "x", "mcp": expected }));
     }
 }

@@ -171,6 +171,7 @@ mod tests {
     use crate::translate::Spoken;
     use proptest::prelude::*;
     use serde_json::json;
+    use std::collections::BTreeMap;
 
     /// The events of a turn, as kinds with what matters of them.
     #[track_caller]
@@ -180,19 +181,55 @@ mod tests {
             acp.update(update, &mut said);
         }
         acp.end(&mut said);
-        let told: Vec<String> = said
-            .events
-            .iter()
-            .map(|spoken| {
-                let Spoken::Body { body, .. } = spoken else { unreachable!("every event is made here") };
-                let data = body.data().unwrap();
-                let words =
-                    ["content", "deltaContent", "toolName"].iter().find_map(|name| data[*name].as_str());
-                let result = data["result"]["content"].as_str().or_else(|| data["error"]["message"].as_str());
-                [body.kind(), words.or(result).unwrap_or_default()].join(" ").trim_end().to_owned()
-            })
-            .collect();
-        assert_eq!(told, expected);
+        assert_eq!(told(&said), expected);
+    }
+
+    fn told(said: &Said) -> Vec<String> {
+        let event = |spoken: &Spoken| {
+            let Spoken::Body { body, .. } = spoken else { unreachable!("every event is made here") };
+            let data = body.data().unwrap();
+            let words = ["content", "deltaContent", "toolName"].iter().find_map(|name| data[*name].as_str());
+            let result = data["result"]["content"].as_str().or_else(|| data["error"]["message"].as_str());
+            [body.kind(), words.or(result).unwrap_or_default()].join(" ").trim_end().to_owned()
+        };
+        said.events.iter().map(event).collect()
+    }
+
+    /// A recorded connection: twenty-seven prompts to eight sessions, some of them at once.
+    #[test]
+    fn the_recorded_run_is_told_as_it_was_reviewed() {
+        let mut prompts = BTreeMap::new();
+        let mut turns: BTreeMap<String, (Acp, Said)> = BTreeMap::new();
+        let mut report = String::new();
+        for line in include_str!("../../tests/captures/copilot-acp.jsonl").lines() {
+            let (from, message) = line.split_at(2);
+            let message: Value = serde_json::from_str(message).unwrap();
+            let (id, params) = (message["id"].as_u64(), &message["params"]);
+            let session = owned(params, "sessionId").unwrap_or_default();
+            match (from, text(&message, "method"), id.and_then(|id| prompts.remove(&id))) {
+                ("> ", Some("session/prompt"), None) => {
+                    prompts.insert(id.unwrap(), session.clone());
+                    turns.insert(session, Default::default());
+                }
+                ("< ", Some("session/update"), None) => {
+                    if let Some((acp, said)) = turns.get_mut(&session) {
+                        acp.update(&params["update"], said);
+                    }
+                }
+                ("< ", None, Some(session)) => {
+                    let (mut acp, mut said) = turns.remove(&session).unwrap();
+                    acp.end(&mut said);
+                    assert!(said.facts.unknown.is_empty(), "{:?}", said.facts.unknown);
+                    let usage = usage(&message["result"]);
+                    let sizes =
+                        [usage.input_tokens, usage.output_tokens].map(|figure| figure.count().unwrap());
+                    let told = told(&said).join("\n").replace("\n<", " <");
+                    report += &format!("{told}\n-- {} {sizes:?}\n", message["result"]["stopReason"]);
+                }
+                _ => {}
+            }
+        }
+        expect_test::expect_file!["../../tests/told/copilot-acp.txt"].assert_eq(&report);
     }
 
     fn piece(kind: &str, text: &str) -> Value {

@@ -18,6 +18,8 @@ use crate::usage::{Figure, Usage};
 
 /// What stands for a model where the agent speaks for itself.
 const SYNTHETIC: &str = "<synthetic>";
+/// Sub-agents that are kept apart. One that never ends must not make this grow without bound.
+const MAX_AGENTS: usize = 1024;
 
 #[derive(Debug, Default)]
 pub struct Claude {
@@ -86,7 +88,7 @@ impl Claude {
                 });
                 said.facts.complaint = Some(complaint);
             }
-            "task_started" => self.agent_started(value, said),
+            "task_started" => self.agent_started(value, line, said),
             "task_notification" => self.agent_ended(value, said),
             "compact_boundary" => {
                 said.push(data::SessionInfo::new("compaction", "the agent summed its history up".to_owned()));
@@ -105,9 +107,12 @@ impl Claude {
         }
     }
 
-    fn agent_started(&mut self, value: &Value, said: &mut Said) {
+    fn agent_started(&mut self, value: &Value, line: &str, said: &mut Said) {
         let Some(call) = owned(value, "tool_use_id") else { return };
         let name = owned(value, "subagent_type").unwrap_or_else(|| "agent".to_owned());
+        if self.agents.len() >= MAX_AGENTS {
+            return said.unknown("system:task_started", line);
+        }
         self.agents.insert(call.clone(), name.clone());
         let started = data::SubagentStarted {
             tool_call_id: call.clone(),
@@ -192,6 +197,9 @@ impl Claude {
         match self.blocks.get(&key) {
             Some((current, _)) if current == id => false,
             _ => {
+                if self.blocks.len() >= MAX_AGENTS {
+                    self.blocks.retain(|agent, _| agent.is_none());
+                }
                 self.blocks.insert(key, (id.to_owned(), 0));
                 true
             }

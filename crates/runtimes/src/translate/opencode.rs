@@ -13,18 +13,8 @@ use crate::usage::{Figure, Usage};
 #[derive(Debug, Default)]
 pub struct Opencode {
     account: Account,
-    steps: u64,
-    used: Tokens,
-}
-
-#[derive(Debug, Default, Clone, Copy)]
-struct Tokens {
-    input: u64,
-    output: u64,
-    reasoning: u64,
-    cache_read: u64,
-    cache_write: u64,
-    cost: f64,
+    /// What the steps so far used; absent before the first.
+    used: Option<Usage>,
 }
 
 impl Translator for Opencode {
@@ -105,25 +95,19 @@ impl Opencode {
             finish_reason: owned(part, "reason"),
             ..Default::default()
         });
-        self.steps += 1;
-        self.used.input += tokens("input").unwrap_or_default();
-        self.used.output += tokens("output").unwrap_or_default();
-        self.used.reasoning += tokens("reasoning").unwrap_or_default();
-        self.used.cache_read += tokens("cache.read").unwrap_or_default();
-        self.used.cache_write += tokens("cache.write").unwrap_or_default();
-        self.used.cost += cost.unwrap_or_default();
-        // Sums of what each step reported.
-        let sum = |value: u64| Figure::Derived(value as f64);
-        said.facts.usage = Usage {
-            input_tokens: sum(self.used.input),
-            output_tokens: sum(self.used.output),
-            cache_read_tokens: sum(self.used.cache_read),
-            cache_write_tokens: sum(self.used.cache_write),
-            reasoning_tokens: sum(self.used.reasoning),
-            cost_usd: Figure::Derived(self.used.cost),
-            model_calls: sum(self.steps),
+        let step = Usage {
+            input_tokens: Figure::reported(tokens("input")),
+            output_tokens: Figure::reported(tokens("output")),
+            cache_read_tokens: Figure::reported(tokens("cache.read")),
+            cache_write_tokens: Figure::reported(tokens("cache.write")),
+            reasoning_tokens: Figure::reported(tokens("reasoning")),
+            cost_usd: cost.map_or(Figure::Unknown, Figure::Reported),
+            model_calls: Figure::Derived(1.0),
             ..Usage::default()
         };
+        let used = self.used.map_or(step, |used| used.plus(step));
+        self.used = Some(used);
+        said.facts.usage = used;
         // A step that ended well got over whatever came before it.
         said.facts.complaint = None;
         self.account.close_turn(said);

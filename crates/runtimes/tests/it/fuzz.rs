@@ -1,5 +1,6 @@
 //! Hostile and broken output: no panic, and no line that leaves no trace.
 
+use hangar_runtimes::lines::LineSplitter;
 use hangar_runtimes::translate::{Said, Translator, claude, codex, copilot, opencode};
 use proptest::prelude::*;
 use serde_json::Value;
@@ -30,6 +31,29 @@ fn real_lines() -> Vec<String> {
         text.lines().map(str::to_owned).collect::<Vec<_>>()
     })
     .collect()
+}
+
+/// A recorded run for each of the translators, in their order.
+const RUNS: [&str; 4] = ["claude-c-tools", "codex-c-tools", "copilot-c-bash", "opencode-c-tools"];
+
+/// What a stream of bytes becomes that comes in pieces: an entry for each event, then the facts.
+fn told(translator: &mut dyn Translator, pieces: &[&[u8]]) -> (Vec<String>, String) {
+    let (mut splitter, mut said) = (LineSplitter::default(), Said::default());
+    for piece in pieces {
+        splitter.push(piece);
+        while let Some(line) = splitter.next_line().unwrap() {
+            translator.line(&line, &mut said);
+        }
+    }
+    if let Some(line) = splitter.finish() {
+        translator.line(&line, &mut said);
+    }
+    (said.events.iter().map(|event| format!("{event:?}")).collect(), format!("{:?}", said.facts))
+}
+
+fn run(name: &str) -> Vec<u8> {
+    let dir = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/captures");
+    std::fs::read(dir.join(format!("{name}.jsonl"))).unwrap()
 }
 
 fn any_json() -> impl Strategy<Value = Value> {
@@ -93,6 +117,31 @@ proptest! {
                 translator.line(&line[..end], &mut said);
             }
             translator.end(&mut said);
+        }
+    }
+
+    #[test]
+    fn where_a_stream_is_cut_into_pieces_makes_no_difference(cuts in prop::collection::vec(any::<prop::sample::Index>(), 0..12)) {
+        for (n, name) in RUNS.iter().enumerate() {
+            let bytes = run(name);
+            let mut cuts: Vec<usize> = cuts.iter().map(|cut| cut.index(bytes.len() + 1)).collect();
+            cuts.extend([0, bytes.len()]);
+            cuts.sort_unstable();
+            let pieces: Vec<&[u8]> = cuts.windows(2).map(|ends| &bytes[ends[0]..ends[1]]).collect();
+            let whole = told(translators()[n].as_mut(), &[&bytes]);
+            prop_assert_eq!(told(translators()[n].as_mut(), &pieces), whole);
+        }
+    }
+
+    #[test]
+    fn a_stream_that_breaks_off_tells_all_of_its_whole_lines(cut in any::<prop::sample::Index>()) {
+        for (n, name) in RUNS.iter().enumerate() {
+            let bytes = run(name);
+            let cut = cut.index(bytes.len());
+            let lines = bytes[..cut].iter().rposition(|byte| *byte == b'\n').map_or(0, |end| end + 1);
+            let (whole, _) = told(translators()[n].as_mut(), &[&bytes[..lines]]);
+            let (broken, _) = told(translators()[n].as_mut(), &[&bytes[..cut]]);
+            prop_assert!(broken.starts_with(&whole));
         }
     }
 }

@@ -36,6 +36,7 @@ impl Stage {
             now: jiff::Timestamp::now,
             cache: None,
             catalogue: Default::default(),
+            drift: Default::default(),
         };
         let runtime =
             agents::all(&Arc::new(surroundings)).into_iter().find(|r| r.card().name == "codex").unwrap();
@@ -210,6 +211,37 @@ async fn a_crash_keeps_what_it_wrote_on_stderr() {
 async fn an_agent_that_does_not_leave_after_its_verdict_has_still_succeeded() {
     let script = format!("cat >/dev/null; {DONE}; exec >/dev/null; sleep 1000");
     ends_as(&script, |_| {}, None).await;
+}
+
+#[tokio::test]
+async fn a_line_of_nine_megabytes_is_told_whole() {
+    let begin = r#"{"type":"item.completed","item":{"id":"a","type":"agent_message","text":""#;
+    let stage = Stage::new(&format!(
+        "cat >/dev/null; printf %s '{begin}'; head -c 9000000 /dev/zero | tr '\\0' x; echo '\"}}}}'; {DONE}"
+    ));
+    let mut live = stage.open(stage.order()).await;
+    live.commands.send(Command::Send("go".to_owned())).await.unwrap();
+    let mut told = 0;
+    loop {
+        match live.news.recv().await.unwrap() {
+            News::Event(event) => {
+                if let hangar_protocol::Body::AssistantMessage(message) = event.body() {
+                    told += message.content.len();
+                }
+            }
+            News::TurnEnded(ended) => break assert_eq!(kind(&ended.outcome), None),
+        }
+    }
+    assert_eq!(told, 9_000_000);
+}
+
+#[tokio::test]
+async fn an_agent_that_closed_its_output_may_write_down_what_it_has() {
+    let stage = Stage::new(&format!("cat >/dev/null; {DONE}; exec >/dev/null; sleep 0.5; touch written"));
+    let mut live = stage.open(stage.order()).await;
+    live.commands.send(Command::Send("go".to_owned())).await.unwrap();
+    assert_eq!(kind(&turn(&mut live).await.1), None);
+    assert!(stage.file("written").exists());
 }
 
 #[tokio::test]

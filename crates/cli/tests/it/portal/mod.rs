@@ -7,6 +7,7 @@ mod client;
 mod guard;
 mod lifecycle;
 mod listing;
+mod others;
 mod pages;
 mod runs;
 mod sessions;

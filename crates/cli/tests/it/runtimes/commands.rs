@@ -162,3 +162,66 @@ fn models_of_an_agent_are_discovered_or_null() {
         "null"
     );
 }
+
+#[test]
+fn a_wish_that_an_agent_cannot_meet_is_told() {
+    let scratch = with_codex(CODEX_PONG, "");
+    let warnings = |runtime: &str| -> Vec<String> {
+        let ran = run(
+            &scratch,
+            &[
+                "run",
+                "--runtime",
+                runtime,
+                "--rehearse",
+                "-p",
+                "SAY:x",
+                "--output-format",
+                "json",
+                "--budget",
+                "2",
+            ],
+        );
+        let events = ran.expect_exit(0).events();
+        let warnings = Finished::of_type(&events, "session.warning");
+        warnings.iter().map(|event| event["data"]["message"].as_str().expect("words").to_owned()).collect()
+    };
+    assert_eq!(warnings("codex"), ["OpenAI Codex has no cap on cost; nothing ends it at 2 USD"]);
+    assert_eq!(warnings("native"), ["Hangar has no cap on cost; nothing ends it at 2 USD"]);
+}
+
+#[test]
+fn an_mcp_configuration_is_found_from_where_it_was_typed() {
+    let scratch = with_codex(CODEX_PONG, "");
+    scratch.file("servers.json", r#"{"mcpServers":{"far":{"url":"http://127.0.0.1:1"}}}"#);
+    let other = scratch.root().join("other");
+    std::fs::create_dir(&other).expect("a directory");
+    let there = other.display().to_string();
+    for config in ["@servers.json", "servers.json"] {
+        run(&scratch, &["run", "--runtime", "codex", "-C", &there, "-p", "x", "--mcp-config", config])
+            .expect_exit(0);
+    }
+    let refused =
+        run(&scratch, &["run", "--runtime", "codex", "-p", "x", "--mcp-config", "{oops"]).expect_exit(1);
+    assert!(refused.stderr.contains("the MCP configuration is not JSON"), "{}", refused.stderr);
+}
+
+#[test]
+fn a_session_keeps_the_model_and_the_effort_that_it_was_begun_with() {
+    let scratch = with_codex(&format!("echo \"$@\" >> asked\n{CODEX_PONG}"), "model = \"usual\"\n");
+    let begin = ["run", "--runtime", "codex", "-p", "x", "--output-format", "json"];
+    let id = run(&scratch, &[&begin[..], &["--model", "first", "--effort", "low"]].concat()).session_id();
+    run(&scratch, &["run", "-p", "y", "--resume", &id]).expect_exit(0);
+    run(&scratch, &["run", "-p", "y", "--resume", &id, "--model", "second"]).expect_exit(0);
+    let explained =
+        run(&scratch, &["run", "--resume", &id, "--explain", "--output-format", "json"]).expect_exit(0);
+    let explained: Value = serde_json::from_str(&explained.stdout).expect("JSON");
+    assert_eq!(explained["choice"]["model"], json!({ "value": "second", "source": "the session" }));
+    run(&scratch, &begin).expect_exit(0);
+    let asked = std::fs::read_to_string(scratch.work().join("asked")).expect("the arguments");
+    let models = ["--model first", "--model first", "--model second", "--model usual"];
+    assert_eq!(asked.lines().count(), models.len(), "{asked}");
+    assert!(asked.lines().zip(models).all(|(line, model)| line.contains(model)), "{asked}");
+    let kept = asked.lines().filter(|line| line.contains("model_reasoning_effort=\"low\"")).count();
+    assert_eq!(kept, 3, "{asked}");
+}

@@ -181,7 +181,8 @@ fn a_session_goes_on_by_our_id(bench: &Bench) {
     if !bench.can("resume") {
         return;
     }
-    let first = bench.run("the first question\nSAY:one").finish().expect_exit(0).session_id();
+    let begun = bench.run("the first question\nSAY:one").finish().expect_exit(0);
+    let first = begun.session_id();
     let second = bench.run("SAY:two").arg(format!("--resume={}", &first[..8])).finish().expect_exit(0);
     assert_eq!(second.session_id(), first);
     assert!(said(&second.events()).contains("two"), "{second:#?}");
@@ -189,8 +190,16 @@ fn a_session_goes_on_by_our_id(bench: &Bench) {
     let knows = |request: &String| request.contains("SAY:two") && request.contains("the first question");
     assert!(asked.iter().any(knows), "the model was not told what came before");
     assert_eq!(bench.scratch.sessions(), std::slice::from_ref(&first));
+    if bench.can("inputTokens") {
+        // The second run tells what the session used, not what it used itself; and both are on record.
+        let used = |run: &Finished| run.result()["usage"]["inputTokens"].as_u64().expect("a count");
+        assert!(used(&second) > used(&begun), "{} then {}", used(&begun), used(&second));
+        let third = bench.run("SAY:three").arg(format!("--resume={first}")).finish().expect_exit(0);
+        let growth = used(&third) - used(&second);
+        assert!(growth < 4 * (used(&second) - used(&begun)), "{growth} tokens more for one turn");
+    }
     let log = bench.log(&first);
-    assert_eq!(Finished::of_type(&log, "session.resume").len(), 1);
+    assert!(!Finished::of_type(&log, "session.resume").is_empty());
     for pair in log.windows(2) {
         assert_eq!(pair[1]["parentId"], pair[0]["id"], "{}", pair[1]);
     }
@@ -204,23 +213,49 @@ fn a_failure_is_a_failure(bench: &Bench) {
 }
 
 fn a_signal_cancels_and_nothing_stays(bench: &Bench) {
-    let run = bench.run(&bench.command("echo $$ > pid.new; mv pid.new pid; exec sleep 1000")).start();
-    let file = bench.scratch.work().join("pid");
-    let begun = Instant::now();
-    // The file is the only sign that all agents give at the right moment.
-    let pid = loop {
-        match std::fs::read_to_string(&file) {
-            Ok(text) => break text.trim().parse().expect("a process id"),
-            Err(_) if begun.elapsed() < PATIENCE => std::thread::sleep(Duration::from_millis(50)),
-            Err(_) => panic!("the command was never run"),
-        }
-    };
-    let command = Witness::of(pid);
+    let run = bench.run(&bench.command(ENDLESS)).start();
+    let command = running_command(bench);
     run.signal(Signal::INT);
     let run = run.finish().expect_exit(0);
     assert_eq!(run.result()["exitCode"], 0);
     assert!(!Finished::of_type(&run.events(), "abort").is_empty(), "{run:#?}");
     assert!(command.is_gone_within(Duration::from_secs(20)), "the command outlived its run");
+}
+
+/// The process of a command that the agent runs, once it runs.
+fn running_command(bench: &Bench) -> Witness {
+    let file = bench.scratch.work().join("pid");
+    let begun = Instant::now();
+    // The file is the only sign that all agents give at the right moment.
+    loop {
+        match std::fs::read_to_string(&file) {
+            Ok(text) => return Witness::of(text.trim().parse().expect("a process id")),
+            Err(_) if begun.elapsed() < PATIENCE => std::thread::sleep(Duration::from_millis(50)),
+            Err(_) => panic!("the command was never run"),
+        }
+    }
+}
+
+/// A command that runs until it is ended.
+const ENDLESS: &str = "echo $$ > pid.new; mv pid.new pid; exec sleep 1000";
+
+fn a_killed_hangar_leaves_nothing(bench: &Bench) {
+    let run = bench.run(&bench.command(ENDLESS)).start();
+    let command = running_command(bench);
+    let others = Witness::all_below(run.pid());
+    assert!(!others.is_empty());
+    run.signal(Signal::KILL);
+    run.finish();
+    assert!(command.is_gone_within(Duration::from_secs(20)), "the command outlived Hangar");
+    for process in others {
+        assert!(process.is_gone_within(Duration::from_secs(20)), "a process outlived Hangar");
+    }
+}
+
+fn what_the_host_says_reaches_the_model(bench: &Bench) {
+    bench.run("SAY:ok").args(["--system", "always-be-brief-please"]).finish().expect_exit(0);
+    let asked = bench.model.requests();
+    assert!(asked.iter().any(|request| request.body.to_string().contains("always-be-brief-please")));
 }
 
 fn silence_ends_the_turn(bench: &Bench) {
@@ -255,7 +290,8 @@ macro_rules! conform {
             use super::Bench;
             conform!(@claims $name:
                 a_prompt_is_answered, a_tool_runs_and_is_told_of, a_session_goes_on_by_our_id, a_failure_is_a_failure,
-                a_signal_cancels_and_nothing_stays, silence_ends_the_turn, many_at_once_keep_apart);
+                a_signal_cancels_and_nothing_stays, a_killed_hangar_leaves_nothing, what_the_host_says_reaches_the_model,
+                silence_ends_the_turn, many_at_once_keep_apart);
         }
     )* };
     (@claims $name:literal: $($claim:ident),*) => { $(

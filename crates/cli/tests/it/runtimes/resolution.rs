@@ -132,7 +132,19 @@ fn a_login_is_looked_for_in_the_order_that_is_documented() {
         &json!({ "state": "missing" }),
         "COPILOT_GITHUB_TOKEN, GH_TOKEN or GITHUB_TOKEN",
     );
-    check_login(&[("GH_TOKEN", "ghp_old")], None, &found("GH_TOKEN"), "classic token (ghp_)");
+    check_login(
+        &[("GH_TOKEN", "ghp_old")],
+        None,
+        &found("GH_TOKEN"),
+        "GH_TOKEN holds a classic token (ghp_)",
+    );
+    // Copilot passes a classic token over and takes the next.
+    check_login(
+        &[("COPILOT_GITHUB_TOKEN", "ghp_old"), github],
+        None,
+        &found("GITHUB_TOKEN"),
+        "classic token",
+    );
 }
 
 #[test]

@@ -167,6 +167,41 @@ fn a_program_that_is_not_over_there_is_not_found() {
 }
 
 #[test]
+fn a_directory_that_is_not_over_there_is_named() {
+    let host = Host::start();
+    host.configure("codex", "true");
+    let run = host.run("codex", &host.scratch.root().join("missing"), "x").finish().expect_exit(1);
+    assert_eq!(error_types(&run), ["invalid_workspace_cwd"]);
+    configure_acp(&host, HANGAR);
+    let run = host.run("mine", &host.scratch.root().join("missing"), "x").finish().expect_exit(1);
+    assert!(run.stderr.contains("directory is not there on the remote host"), "{}", run.stderr);
+}
+
+#[test]
+fn a_machine_without_ssh_says_so() {
+    let scratch = Scratch::new();
+    configure(&scratch, "[runtimes.codex]\nssh = \"elsewhere\"\n");
+    let run = scratch.run(HANGAR).args(["run", "--runtime", "codex", "--output-format", "json", "-p", "x"]);
+    let run = run.env("PATH", "/nowhere").finish().expect_exit(1);
+    assert_eq!(error_types(&run), ["agent_not_found"]);
+    assert!(run.stdout.contains("`ssh` could not be started"), "{}", run.stdout);
+}
+
+#[test]
+fn mcp_servers_of_a_file_here_are_known_over_there() {
+    let host = Host::start();
+    let program =
+        stand_in(&host.scratch, "agent", &format!("echo \"$@\" > asked\ncat >/dev/null\n{CODEX_PONG}"));
+    host.configure("codex", &program.display().to_string());
+    host.scratch.file("servers.json", r#"{"mcpServers":{"far":{"url":"http://127.0.0.1:1/it's"}}}"#);
+    let elsewhere = host.scratch.root().join("elsewhere");
+    std::fs::create_dir(&elsewhere).expect("a workspace");
+    host.run("codex", &elsewhere, "x").args(["--mcp-config", "@servers.json"]).finish().expect_exit(0);
+    let asked = std::fs::read_to_string(elsewhere.join("asked")).expect("the arguments");
+    assert!(asked.contains(r#"mcp_servers.far={"url"="http://127.0.0.1:1/it's"}"#), "{asked}");
+}
+
+#[test]
 fn a_host_that_does_not_answer_is_a_broken_port() {
     let mut host = Host::start();
     host.configure("codex", "true");
