@@ -82,7 +82,7 @@ export const api = {
     ask<{ state: SessionState }>("POST", `/sessions${at(id, "messages")}`, { text, mode }),
   abort: (id: string) => ask<null>("POST", `/sessions${at(id, "abort")}`),
   stopSession: (id: string) => ask<null>("POST", `/sessions${at(id, "stop")}`),
-  events: (id: string, range: { before?: number; limit?: number }, cancel?: AbortSignal) =>
+  events: (id: string, range: { before?: number; after?: number; limit?: number }, cancel?: AbortSignal) =>
     ask<EventPage>("GET", `/sessions${at(id, "events")}${query(range)}`, undefined, cancel),
 
   approvals: () => ask<{ approvals: Approval[] }>("GET", "/approvals"),

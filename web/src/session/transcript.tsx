@@ -24,7 +24,8 @@ export function TranscriptView({ feed, session }: Props) {
   const shown = useComputed(() => {
     // The transcript changes in place; its version says that it did.
     void feed.version.value;
-    return rows(feed.transcript, opened.value);
+    const state = feed.session.value?.state;
+    return rows(feed.transcript, opened.value, state === "working" || state === "waiting");
   });
   const alive = session.state === "working" || session.state === "waiting";
   const speaker = session.run === undefined ? "You" : "Job";
@@ -54,6 +55,10 @@ export function TranscriptView({ feed, session }: Props) {
     const open = !tools.some((row) => row.open);
     opened.value = new Map([...opened.peek(), ...tools.map((row): [string, boolean] => [row.key, open])]);
   };
+  const toEnd = async () => {
+    await feed.toEnd();
+    control.current?.toEnd();
+  };
   const sought = useSignal<{ words: string; at: string | null } | null>(null);
   const findField = useRef<HTMLInputElement>(null);
   const seek = () => {
@@ -68,7 +73,7 @@ export function TranscriptView({ feed, session }: Props) {
     { keys: "p", does: "Previous prompt", run: () => nextPrompt(-1) },
     { keys: "o", does: "Open or fold all tool calls", run: flipAll },
     { keys: "g g", does: "To the beginning of what is loaded", run: () => control.current?.toBeginning() },
-    { keys: "G", does: "To the end, and follow", run: () => control.current?.toEnd() },
+    { keys: "G", does: "To the end, and follow", run: () => void toEnd() },
   ]);
 
   const matches = sought.value === null ? [] : find(shown.value, sought.value.words);
@@ -118,9 +123,11 @@ export function TranscriptView({ feed, session }: Props) {
         rows={shown.value}
         label="Transcript"
         control={control}
-        onBeginning={() => void feed.loadOlder()}
-        onEnd={(value) => {
-          atEnd.value = value;
+        onEdge={(edge) => void (edge === "first" ? feed.loadOlder() : feed.loadNewer())}
+        ends={feed.newer.value === "none"}
+        onFollow={(follows) => {
+          atEnd.value = follows;
+          feed.followed = follows;
         }}
         before={<Older feed={feed} />}
         render={(row) => <Row found={sought.value?.at === row.key} row={row} alive={alive} speaker={speaker} toggle={toggle} />}
@@ -135,7 +142,7 @@ export function TranscriptView({ feed, session }: Props) {
         </ul>
       )}
       {!atEnd.value && (
-        <button type="button" class="button to-end" onClick={() => control.current?.toEnd()}>
+        <button type="button" class="button to-end" onClick={() => void toEnd()}>
           <Icon name="down" /> To the end
         </button>
       )}
