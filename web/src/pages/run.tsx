@@ -6,12 +6,12 @@ import { type Problem, asProblem } from "../api/problem";
 import type { Decision, Run, RunDetail, RunWork } from "../api/resources";
 import { listen } from "../api/stream";
 import { Chart } from "../chart/chart";
-import { between, clock, moment, sentence, shortPath, tokens } from "../format";
+import { between, clock, moment, shortPath, tokens } from "../format";
 import { useShortcuts } from "../keyboard";
 import { now } from "../live/store";
 import { go, paths } from "../router";
 import { Icon } from "../ui/icons";
-import { Action, Empty, Loading, StateMark, Trouble, WorkMark } from "../ui/parts";
+import { Action, Empty, Loading, Sentence, StateMark, Trouble, WorkMark } from "../ui/parts";
 
 /** The newest of a run: its chart and decisions from its page, its state from the stream. */
 function useRun(id: string) {
@@ -105,7 +105,9 @@ export function RunPage({ id }: { id: string }) {
       {run.reason !== undefined && run.state !== "succeeded" && (
         <div class="trouble" role="status">
           <Icon name="warning" />
-          <p>{sentence(run.reason)}</p>
+          <p>
+            <Sentence text={run.reason} />
+          </p>
         </div>
       )}
       <div class="run-columns">
@@ -166,13 +168,17 @@ function RunHead({ run, lost, onFail }: { run: RunDetail; lost: boolean; onFail:
 }
 
 function Overview({ run }: { run: RunDetail }) {
-  const count = (state: RunWork["state"]) => run.works.filter((work) => work.state === state).length;
+  const count = (state: RunWork["state"], word: string) => {
+    const number = run.works.filter((work) => work.state === state).length;
+    return number === 0 ? [] : [`${number} ${word}`];
+  };
+  const tasks = [...count("succeeded", "done"), ...count("running", "running"), ...count("failed", "failed"), ...count("stopped", "stopped"), ...count("waiting", "not started")];
   const facts: [string, string | undefined][] = [
     ["Input", run.input || undefined],
     ["Folder", run.workspace],
     ["Started", moment(run.startedAt)],
     ["Ended", run.endedAt === undefined ? undefined : moment(run.endedAt)],
-    ["Tasks", `${count("succeeded")} done, ${count("running")} running, ${count("failed")} failed, ${run.works.length} in all`],
+    ["Tasks", tasks.join(", ")],
     ["Id", run.id],
   ];
   return (

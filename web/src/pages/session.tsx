@@ -5,17 +5,20 @@ import { useEffect, useMemo, useState } from "preact/hooks";
 import { api } from "../api/client";
 import { type Problem, asProblem } from "../api/problem";
 import type { Session } from "../api/resources";
-import { dollars, moment, sentence, sessionTitle, shortPath, tokens } from "../format";
+import { dollars, moment, sessionTitle, shortPath, tokens } from "../format";
 import { useShortcuts } from "../keyboard";
 import { epoch, openApprovals } from "../live/store";
 import { go, paths } from "../router";
-import { AskCard, pressAnswer } from "../session/askCard";
+import { AskCard, pressAnswer } from "../ask/card";
 import { Composer } from "../session/composer";
 import { SessionFeed } from "../session/feed";
 import { TranscriptView } from "../session/transcript";
 import { Folder } from "../text/diffView";
 import { Icon } from "../ui/icons";
-import { Action, Age, Confirm, Dialog, Empty, Loading, StateMark, Trouble } from "../ui/parts";
+import { Action, Age, Confirm, Dialog, Empty, Loading, Sentence, StateMark, Trouble } from "../ui/parts";
+
+/** Blocks that are on the screen when a session is opened, more or less. */
+const LAST_BLOCKS = 12;
 
 export function SessionPage({ id }: { id: string }) {
   const feed = useMemo(() => new SessionFeed(id), [id]);
@@ -67,10 +70,12 @@ function SessionView({ feed, session }: { feed: SessionFeed; session: Session })
           <div class="session-main">
             {problem && <Trouble problem={problem} />}
             {feed.problem.value && <Trouble problem={feed.problem.value} />}
-            {session.error !== undefined && session.state === "failed" && (
+            {session.error !== undefined && session.state === "failed" && !tells(feed, session.error) && (
               <div class="trouble" role="status">
                 <Icon name="warning" />
-                <p>{sentence(session.error)}</p>
+                <p>
+                  <Sentence text={session.error} />
+                </p>
               </div>
             )}
             <TranscriptView feed={feed} session={session} />
@@ -90,6 +95,12 @@ function SessionView({ feed, session }: { feed: SessionFeed; session: Session })
       </div>
     </div>
   );
+}
+
+/** Whether the end of the transcript says it already. */
+function tells(feed: SessionFeed, error: string): boolean {
+  void feed.version.value;
+  return feed.transcript.main.blocks.slice(-LAST_BLOCKS).some((block) => block.kind === "notice" && block.level === "error" && block.text === error);
 }
 
 interface HeadProps {

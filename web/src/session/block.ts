@@ -50,6 +50,8 @@ export interface ToolBlock extends Placed {
   readonly exitCode: number | null;
   readonly pictures: readonly Picture[];
   readonly endedAt: string | null;
+  /** Whether it waits for somebody to answer a question about it. */
+  readonly asking: boolean;
   readonly verdict: { readonly outcome: Outcome; readonly detail: string | null } | null;
   readonly agent: Agent | null;
 }

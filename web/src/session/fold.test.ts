@@ -70,7 +70,7 @@ describe("real logs", () => {
     const all = events(name);
     for (let from = 0; from < all.length; from += 1) {
       const transcript = fold(all.slice(from));
-      const shown = rows(transcript, new Map());
+      const shown = rows(transcript, new Map(), false);
       expect(new Set(shown.map((row) => row.key)).size).toBe(shown.length);
     }
   });
@@ -158,12 +158,18 @@ describe("questions", () => {
     check(fold([started, asked]), ["tool bash: running: ", "ask permission: open"]);
     const answered = fold([started, asked, event("permission.completed", { requestId: "p", result: { kind: "approved" } })]);
     check(answered, ["tool bash: running [approved]: ", "ask permission: approved"]);
-    expect(rows(answered, new Map()).map((row) => row.block.kind)).toEqual(["tool"]);
+    expect(rows(answered, new Map(), false).map((row) => row.block.kind)).toEqual(["tool"]);
+  });
+
+  test("are a row of their own if nobody can answer them any more", () => {
+    const kinds = (alive: boolean) => rows(fold([started, asked]), new Map(), alive).map((row) => row.block.kind);
+    expect(kinds(true)).toEqual(["tool"]);
+    expect(kinds(false)).toEqual(["tool", "ask"]);
   });
 
   test("that were denied stay visible", () => {
     const denied = event("permission.completed", { requestId: "p", result: { kind: "denied-interactively-by-user", feedback: "no" } });
-    expect(rows(fold([started, asked, denied]), new Map()).map((row) => row.block.kind)).toEqual(["tool", "ask"]);
+    expect(rows(fold([started, asked, denied]), new Map(), false).map((row) => row.block.kind)).toEqual(["tool", "ask"]);
   });
 });
 
@@ -204,7 +210,7 @@ test("events of any shape are borne", () => {
     for (const data of shapes) {
       for (const agentId of [undefined, "a"]) {
         const transcript = fold([event(type, data, agentId === undefined ? {} : { agentId })]);
-        expect(rows(transcript, new Map()).length).toBeLessThan(3);
+        expect(rows(transcript, new Map(), false).length).toBeLessThan(3);
       }
     }
   }

@@ -154,6 +154,7 @@ function newTool(event: WireEvent, request: ToolRequest, key: string): ToolBlock
     exitCode: null,
     pictures: [],
     endedAt: null,
+    asking: false,
     verdict: null,
     agent: null,
   };
@@ -321,6 +322,7 @@ function applyTo(transcript: Transcript, lane: Lane, event: WireEvent, fact: Fac
         detail: null,
       };
       lane.asks.set(request, push(lane, block));
+      if (call !== null) change(lane, call, (tool) => ({ ...tool, asking: true }));
       return;
     }
     case "answered": {
@@ -330,7 +332,7 @@ function applyTo(transcript: Transcript, lane: Lane, event: WireEvent, fact: Fac
       lane.blocks[index] = { ...block, outcome: fact.outcome, detail: fact.detail };
       if (block.call !== null) {
         const verdict = { outcome: fact.outcome, detail: fact.detail };
-        change(lane, block.call, (tool) => ({ ...tool, verdict }));
+        change(lane, block.call, (tool) => ({ ...tool, asking: false, verdict }));
       }
       return;
     }
