@@ -1,6 +1,7 @@
 // Requests to /api/v1. Every failure is a `Problem`.
 
 import { signal } from "@preact/signals";
+import { takeFirst } from "./first";
 import { asProblem, problemOf } from "./problem";
 import type {
   Answer,
@@ -33,7 +34,7 @@ async function ask<T>(method: Method, path: string, body?: unknown, cancel?: Abo
   }
   let response: Response;
   try {
-    response = await fetch(BASE + path, request);
+    response = await ((method === "GET" ? takeFirst(path) : null) ?? fetch(BASE + path, request));
   } catch (error) {
     throw cancel?.aborted ? error : asProblem(error);
   }

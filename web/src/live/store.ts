@@ -2,6 +2,7 @@
 
 import { computed, effect, signal } from "@preact/signals";
 import { api, loginNeeded, streams } from "../api/client";
+import { rememberToken } from "../api/first";
 import { type Problem, asProblem } from "../api/problem";
 import type { Approval, Meta, Run, Runtime, Session } from "../api/resources";
 import { listenTogether } from "../api/shared";
@@ -39,6 +40,7 @@ export async function loadMeta(): Promise<void> {
     meta.value = known;
     metaProblem.value = null;
     loginNeeded.value = known.tokenRequired && !known.authenticated;
+    rememberToken(known.tokenRequired);
   } catch (error) {
     metaProblem.value = asProblem(error);
   }

@@ -250,7 +250,7 @@ function SessionRow({ session }: { session: Session }) {
   const { run } = session;
   const words = sessionTitle(session);
   // Sessions of a job are told apart by their tasks; they all begin with what the job's file says.
-  const title = run === undefined ? words : run.driving ? `${run.task}, driving` : run.task;
+  const title = run === undefined ? words : run.task;
   return (
     <li>
       <a class="session-row list-row" href={paths.session(session.id)}>

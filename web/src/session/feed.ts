@@ -25,6 +25,7 @@ export interface Bounds {
   readonly keptAfterMove: number;
 }
 
+/** `public/first.js` asks for the first page, and has to know how large it is. */
 const BOUNDS: Bounds = { page: 500, largestPage: 4_000, kept: 16_000, keptAfterMove: 12_000 };
 
 /** Redrawing a transcript of so many blocks for every piece of text would take all the time there is. */
@@ -71,7 +72,9 @@ export class SessionFeed {
   async start(): Promise<void> {
     this.problem.value = null;
     try {
-      const [session, page] = await Promise.all([api.session(this.id), api.events(this.id, { limit: this.bounds.page })]);
+      // One after the other: a server that does not know the session yet reads the whole log for either, and once is enough.
+      const page = await api.events(this.id, { limit: this.bounds.page });
+      const session = await api.session(this.id);
       if (this.closed) return;
       this.session.value = session;
       this.last = page.events.at(-1)?.seq ?? page.last;

@@ -100,6 +100,10 @@ export function toolWords(name: string, args: Json): ToolWords {
       return make("info", "Ask", word(known, "question", "message"), false);
     case "report_intent":
       return make("info", "Intends", word(known, "intent"), false);
+    case "exit_plan_mode":
+      return make("plan", "Plan", word(known, "summary"), false);
+    case "task_complete":
+      return make("check", "Done", word(known, "summary"), false);
     case "skill":
       return make("tool", "Skill", word(known, "skill", "name"), false);
     default:

@@ -52,7 +52,7 @@ export function TranscriptView({ feed, session }: Props) {
   const flipAll = () => {
     const list = shown.peek();
     const tools = list.filter((row) => row.block.kind === "tool" || row.block.kind === "reasoning");
-    const open = !tools.some((row) => row.open);
+    const open = tools.some((row) => !row.open);
     opened.value = new Map([...opened.peek(), ...tools.map((row): [string, boolean] => [row.key, open])]);
   };
   const toEnd = async () => {
