@@ -161,7 +161,7 @@ function Navigation({ waiting }: { waiting: number }) {
         <span>Hangar</span>
       </a>
       <a class="button primary new" href="/new" title="New session (c)">
-        <Icon name="plus" /> New session
+        <Icon name="plus" /> <span class="label">New session</span>
       </a>
       <ul>
         {PLACES.map((place) => {
@@ -210,7 +210,7 @@ function ConnectionMark() {
   return (
     <span class={`state tone-${state === "open" ? "good" : state === "lost" ? "bad" : "none"}`} data-connection={state} title={`Hangar ${meta.value?.version ?? ""}`}>
       <span class="dot" aria-hidden="true" />
-      {words}
+      <span class="word">{words}</span>
     </span>
   );
 }

@@ -128,9 +128,11 @@ function SessionHead({ feed, session, title, onFail }: HeadProps) {
               {session.effort !== undefined && ` · ${session.effort}`}
             </span>
           )}
-          <span class="hide-narrow" title={session.workspace}>
-            {shortPath(session.workspace)}
-          </span>
+          {session.workspace !== "" && (
+            <span class="hide-narrow" title={session.workspace}>
+              {shortPath(session.workspace)}
+            </span>
+          )}
           {session.run !== undefined && (
             <a href={paths.run(session.run.id)} class="hide-narrow">
               {session.run.job} · {session.run.task}
@@ -227,7 +229,7 @@ function Facts({ feed, session }: { feed: SessionFeed; session: Session }) {
     ["Model", session.model ?? "chosen by the runtime"],
     ["Effort", session.effort],
     ["Policy", session.policy],
-    ["Folder", <code>{session.workspace}</code>],
+    ["Folder", session.workspace === "" ? undefined : <code>{session.workspace}</code>],
     ["Tokens in", usage.inputTokens === undefined ? undefined : tokens(usage.inputTokens)],
     ["Tokens out", usage.outputTokens === undefined ? undefined : tokens(usage.outputTokens)],
     ["Context", context === null ? undefined : `${tokens(context.tokens)} of ${tokens(context.limit)}`],
@@ -244,7 +246,7 @@ function Facts({ feed, session }: { feed: SessionFeed; session: Session }) {
         {facts
           .filter(([, value]) => value !== undefined)
           .map(([name, value]) => (
-            <div>
+            <div key={name}>
               <dt>{name}</dt>
               <dd>{value}</dd>
             </div>
