@@ -34,7 +34,9 @@ test("a portal with nothing in it says what to do next", async () => {
   await page.goto("/no/such/page");
   await see(page, "There is no such page");
   await page.goto("/sessions/no-such-session");
-  await page.getByRole("alert").waitFor();
+  await see(page, "There is no such session");
+  await page.goto("/runs/no-such-run");
+  await see(page, "There is no such run");
 });
 
 test("everything is reached by keys, and the help lists them", async () => {
@@ -112,13 +114,24 @@ for (const colorScheme of ["light", "dark"]) {
 test("no page is wider than a phone", async () => {
   const page = await stage.page({ viewport: { width: 360, height: 740 } });
   const { sessions } = await stage.portal.api("GET", "/sessions");
+  const asking = await stage.portal.session('TOOL:bash:{"command":"touch a-file-with-a-name-that-is-longer-than-a-phone-is-wide.txt"}', { policy: "ask" });
+  await until("it asks", async () => (await stage.portal.api("GET", "/approvals")).approvals.length > 0);
   const { runs } = await stage.portal.api("GET", "/runs");
-  for (const path of ["/sessions", `/sessions/${sessions[0].id}`, "/new", "/jobs", "/runs", `/runs/${runs[0].id}`, "/approvals", "/runtimes", "/settings"]) {
+  for (const path of ["/sessions", `/sessions/${sessions[0].id}`, `/sessions/${asking.id}`, "/new", "/jobs", "/runs", `/runs/${runs[0].id}`, "/approvals", "/runtimes", "/settings"]) {
     await page.goto(path);
     await page.locator("h1, h2").first().waitFor();
-    const beyond = await page.evaluate(() => document.documentElement.scrollWidth - window.innerWidth);
+    if (path === "/approvals" || path.endsWith(asking.id)) await page.locator(".ask").waitFor();
+    // Parts that scroll up and down would also scroll sideways, unseen.
+    const beyond = await page.evaluate(() =>
+      Math.max(document.documentElement.scrollWidth - window.innerWidth, ...[...document.querySelectorAll("main, .session-foot, .vlist, .run-side")].map((part) => part.scrollWidth - part.clientWidth)),
+    );
     assert.ok(beyond <= 0, `${path} is ${beyond} px too wide`);
   }
+  await page.goto(`/sessions/${asking.id}`);
+  await page.getByRole("button", { name: "Delete" }).click();
+  const fits = await page.evaluate(() => [...document.querySelectorAll("dialog .button")].every((button) => button.scrollWidth <= button.clientWidth));
+  assert.ok(fits, "the words on a button of a dialog are wider than the button");
+  await stage.portal.api("POST", `/sessions/${asking.id}/stop`);
 });
 
 test("sessions are found by words and by state", async () => {

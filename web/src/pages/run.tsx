@@ -88,14 +88,14 @@ export function RunPage({ id }: { id: string }) {
     if (problem?.status === 404) {
       return (
         <Empty icon="runs" title="There is no such run">
-          <p>{problem.message}</p>
+          <p>It may have been made by another portal, or the address is not quite right.</p>
           <a class="button" href="/runs">
             All runs
           </a>
         </Empty>
       );
     }
-    return problem === null ? <Loading what="the run" /> : <Trouble problem={problem} />;
+    return <div class="page">{problem === null ? <Loading what="the run" /> : <Trouble problem={problem} />}</div>;
   }
   const work = run.works.find((candidate) => candidate.workId === selected);
   return (

@@ -41,8 +41,18 @@ export function SessionPage({ id }: { id: string }) {
       </Empty>
     );
   }
+  if (problem?.status === 404) {
+    return (
+      <Empty icon="sessions" title="There is no such session">
+        <p>It may have been deleted, or the address is not quite right.</p>
+        <a class="button" href="/sessions">
+          All sessions
+        </a>
+      </Empty>
+    );
+  }
   if (session === null || !feed.ready.value) {
-    return problem === null ? <Loading what="the session" /> : <Trouble problem={problem} retry={() => void feed.start()} />;
+    return <div class="page">{problem === null ? <Loading what="the session" /> : <Trouble problem={problem} retry={() => void feed.start()} />}</div>;
   }
   return <SessionView feed={feed} session={session} />;
 }
