@@ -92,6 +92,7 @@ test("what a model writes is never a part of the page", async () => {
     "<a href=\"data:text/html,x\">a</a> <svg onload=\"window.broken=4\"></svg>",
     "[data](data:text/html;base64,PHNjcmlwdD4=) [vb](vbscript:x) <javascript:window.broken=5>",
     "```\"><script>window.broken=6</script>\\ncode\\n```",
+    "&lt;img src=x onerror=window.broken=9&gt; &copy; &notit;",
     "<style>body{display:none}</style><iframe src=\"/\"></iframe><form action=\"https://tracker.invalid\"><input></form>",
   ];
   const prompt = `${hostile.map((line) => `SAY:${line}\\n\\n`).join("\n")}\nTOOL:bash:${JSON.stringify({ command: "echo '<img src=x onerror=window.broken=7>'", description: "<b>x</b>" })}\nSAY:The end.`;
@@ -114,6 +115,7 @@ test("what a model writes is never a part of the page", async () => {
     handlers: [...document.querySelectorAll(".transcript *")].some((element) => element.getAttributeNames().some((name) => name.startsWith("on"))),
   }));
   assert.equal(found.broken, null);
+  await see(page, "© &notit;");
   assert.equal(found.elements, 0);
   assert.equal(found.handlers, false);
   assert.deepEqual(found.links.filter((address) => !/^https?:/.test(address)), []);
