@@ -85,7 +85,7 @@ export function Composer({ feed, session }: Props) {
     );
   }
   const empty = text.trim() === "";
-  const hint = working ? "The agent is at work. Send queues your message, Steer gives it at once." : session.state === "closed" ? "Send a message to go on with this session." : "";
+  const hint = working ? "The agent is at work. What you queue waits until it is done; what you steer with reaches it at once." : session.state === "closed" ? "Send a message to go on with this session." : "";
   return (
     <div class="composer">
       {problem && <Trouble problem={problem} />}

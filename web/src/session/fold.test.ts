@@ -173,6 +173,14 @@ describe("questions", () => {
   });
 });
 
+test("a conversation that was summed up is told once", () => {
+  const [start, end] = [event("session.compaction_start", {}), event("session.compaction_complete", { success: true, preCompactionTokens: 118_204, postCompactionTokens: 21_330 })];
+  check(fold([start]), ["info: Summing up the conversation to make room"]);
+  check(fold([start, end]), ["info: Conversation summed up: 118k → 21k tokens"]);
+  check(fold([end]), ["info: Conversation summed up: 118k → 21k tokens"]);
+  check(fold([start, end, start]), ["info: Conversation summed up: 118k → 21k tokens", "info: Summing up the conversation to make room"]);
+});
+
 test("a model may use the id of a call again", () => {
   const call = [
     event("tool.execution_start", { toolCallId: "c", toolName: "bash", arguments: {} }),

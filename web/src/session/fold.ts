@@ -352,7 +352,7 @@ function applyTo(transcript: Transcript, lane: Lane, event: WireEvent, fact: Fac
     case "notice":
       if (fact.text === "") return;
       if (fact.level === "error") closeTexts(lane);
-      push(lane, newNotice(fact.level, fact.text, fact.detail, event));
+      addNotice(lane, fact, event);
       return;
     case "rewound":
       rewind(lane, fact.upTo);
@@ -378,6 +378,13 @@ function applyTo(transcript: Transcript, lane: Lane, event: WireEvent, fact: Fac
       };
       return;
   }
+}
+
+function addNotice(lane: Lane, fact: Extract<Fact, { is: "notice" }>, event: WireEvent): void {
+  const made = newNotice(fact.level, fact.text, fact.detail, event);
+  const last = fact.instead === null ? undefined : lane.blocks.findLast((block) => block.kind === "notice");
+  if (last?.kind === "notice" && last.text === fact.instead) lane.blocks[lane.blocks.lastIndexOf(last)] = { ...made, key: last.key };
+  else push(lane, made);
 }
 
 function change(lane: Lane, call: string, with_: (tool: ToolBlock) => ToolBlock): void {
