@@ -107,6 +107,7 @@ test("a run outlives a crash of the server", async () => {
   stage.portal.file("project/go", "");
   await stage.portal.start();
   await page.locator(".session-head .state", { hasText: "interrupted" }).waitFor();
+  await page.locator('.node[data-state="stopped"]').waitFor();
   await page.getByRole("button", { name: "Resume" }).click();
   await page.locator(".session-head .state", { hasText: "succeeded" }).waitFor();
   await page.locator('.node[data-state="succeeded"]').waitFor();

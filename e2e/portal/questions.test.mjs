@@ -136,6 +136,7 @@ async function planned(name) {
   await see(page, "Hands in a plan");
   await see(page, "Two steps");
   assert.equal(await page.locator(".ask-plan strong").textContent(), "Mend");
+  assert.deepEqual(await findings(page), []);
   return { id, page };
 }
 

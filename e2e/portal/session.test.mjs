@@ -85,6 +85,20 @@ test("what an agent hands on is nested below its call", async () => {
   await page.locator(".depth-1").first().waitFor({ state: "detached" });
 });
 
+test("code is copied as it was written, and scrolled by keys", async () => {
+  const line = "x".repeat(400);
+  const session = await stage.portal.session(`SAY:\`\`\`js\\nconst a = "<b>";\\n${line}\\n\`\`\``, { policy: "allow-all" });
+  const page = await stage.page({ permissions: ["clipboard-read", "clipboard-write"] });
+  await page.goto(`/sessions/${session.id}`);
+  await page.locator(".markdown pre").hover();
+  await page.getByRole("button", { name: "Copy" }).click();
+  await page.getByRole("button", { name: "Copied" }).waitFor();
+  assert.equal(await page.evaluate(() => navigator.clipboard.readText()), `const a = "<b>";\n${line}\n`);
+  await page.locator(".markdown pre").focus();
+  await page.keyboard.press("ArrowRight");
+  await until("it was scrolled", () => page.evaluate(() => document.querySelector(".markdown pre").scrollLeft > 0));
+});
+
 test("what a model writes is never a part of the page", async () => {
   const hostile = [
     "<img src=x onerror=\"window.broken=1\"><script>window.broken=2</script>",

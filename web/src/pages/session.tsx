@@ -7,7 +7,7 @@ import { type Problem, asProblem } from "../api/problem";
 import type { Session } from "../api/resources";
 import { dollars, moment, sessionTitle, shortPath, tokens } from "../format";
 import { useShortcuts } from "../keyboard";
-import { epoch, openApprovals } from "../live/store";
+import { connection, epoch, openApprovals } from "../live/store";
 import { go, paths } from "../router";
 import { AskCard, pressAnswer } from "../ask/card";
 import { Composer } from "../session/composer";
@@ -123,7 +123,8 @@ interface HeadProps {
 function SessionHead({ feed, session, title, onFail }: HeadProps) {
   const [dialog, setDialog] = useState<"rename" | "delete" | null>(null);
   const working = session.state === "working" || session.state === "waiting";
-  const lost = feed.connection.value === "lost";
+  // Without the server at all the bar above says so.
+  const lost = feed.connection.value === "lost" && connection.value !== "lost";
   return (
     <header class="session-head">
       <div class="session-title">

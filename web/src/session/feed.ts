@@ -28,10 +28,10 @@ export interface Bounds {
 /** `public/first.js` asks for the first page, and has to know how large it is. */
 const BOUNDS: Bounds = { page: 500, largestPage: 4_000, kept: 16_000, keptAfterMove: 12_000 };
 
-/** Redrawing a transcript of so many blocks for every piece of text would take all the time there is. */
-const LARGE = 4_000;
-const SLOW_REDRAW_MS = 120;
-const QUICK_REDRAW_MS = 16;
+/** Drawing takes as long as it takes; this many times as long is left for everything else, within bounds. */
+const REST = 3;
+const SHORTEST_REST_MS = 16;
+const LONGEST_REST_MS = 500;
 const AGAIN_MS = 2_000;
 
 /** Whether there is more in the log on one side of the window. */
@@ -62,6 +62,7 @@ export class SessionFeed {
   private closed = false;
   private wasLost = false;
   private redraw: number | null = null;
+  private rest = SHORTEST_REST_MS;
   private nextKey = 0;
 
   constructor(id: string, bounds: Bounds = BOUNDS) {
@@ -229,10 +230,14 @@ export class SessionFeed {
 
   private changed(): void {
     if (this.redraw !== null) return;
-    const wait = this.transcript.main.blocks.length > LARGE ? SLOW_REDRAW_MS : QUICK_REDRAW_MS;
     this.redraw = window.setTimeout(() => {
       this.redraw = null;
+      const began = performance.now();
       this.version.value += 1;
-    }, wait);
+      // Views draw before the next task begins.
+      window.setTimeout(() => {
+        this.rest = Math.min(LONGEST_REST_MS, Math.max(SHORTEST_REST_MS, REST * (performance.now() - began)));
+      });
+    }, this.rest);
   }
 }
