@@ -23,11 +23,13 @@ test("a permission is given in the session, by a key", async () => {
   await see(page, "Wants to run a command");
   await page.locator(".nav .count", { hasText: "1" }).waitFor();
   await until("the title tells", async () => (await page.title()).startsWith("(1) "));
+  await page.locator('link[rel="icon"][href="/favicon-waiting.svg"]').waitFor({ state: "attached" });
   await page.locator('.ask[data-readable="true"]').waitFor();
   await page.keyboard.press("a");
   await page.locator(".markdown", { hasText: "went on" }).waitFor();
   await page.locator(".mark-allowed").waitFor();
   await page.locator(".nav .count").waitFor({ state: "detached" });
+  await page.locator('link[rel="icon"][href="/favicon.svg"]').waitFor({ state: "attached" });
   assert.ok(made("one.txt"));
 });
 

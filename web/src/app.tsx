@@ -128,6 +128,10 @@ function Frame() {
     if (title !== null) watch.observe(title, { childList: true });
     return () => watch.disconnect();
   }, [waiting]);
+  // Of a tab among many only its icon is seen.
+  useEffect(() => {
+    document.querySelector('link[rel="icon"]')?.setAttribute("href", waiting > 0 ? "/favicon-waiting.svg" : "/favicon.svg");
+  }, [waiting > 0]);
   return (
     <div class="frame">
       <a
