@@ -2,7 +2,7 @@
 
 import type { ComponentChildren } from "preact";
 import { useRef } from "preact/hooks";
-import { fields, text, textOrNull } from "../session/wire";
+import { fields, text, textOrNull } from "../json";
 import { DiffView } from "../text/diffView";
 import { Markdown } from "../text/markdownView";
 import { Output } from "../text/output";

@@ -1,7 +1,7 @@
 // A form that an MCP server wants filled in, or an address that it wants visited.
 
 import { useId, useMemo, useRef, useState } from "preact/hooks";
-import { text, textOrNull } from "../session/wire";
+import { text, textOrNull } from "../json";
 import type { AskProps } from "./card";
 import { Head } from "./head";
 import { type Entry, type Item, complaint, contentOf, itemsOf } from "./schema";

@@ -1,7 +1,7 @@
 // A question in words, with choices, a free answer, or both.
 
 import { useState } from "preact/hooks";
-import { list, text } from "../session/wire";
+import { list, text } from "../json";
 import { Markdown } from "../text/markdownView";
 import type { AskProps } from "./card";
 import { Head } from "./head";

@@ -3,7 +3,7 @@
 // The schemas are flat: texts, numbers, switches, one of several, some of several. What is none of these is asked for as
 // text, so that a server with a new kind of question gets an answer at all.
 
-import { count, fields, list, text, textOrNull } from "../session/wire";
+import { count, fields, list, text, textOrNull } from "../json";
 
 /** As it stands in the form, before it is made what the schema wants. */
 export type Entry = string | boolean | readonly string[];

@@ -5,10 +5,10 @@ import { api } from "../api/client";
 import { type Problem, asProblem } from "../api/problem";
 import type { ModelList, NewSession, Policy, Runtime } from "../api/resources";
 import { sentence } from "../format";
+import { fields, list } from "../json";
 import { useShortcuts } from "../keyboard";
 import { meta } from "../live/store";
 import { go, paths } from "../router";
-import { fields, list } from "../session/wire";
 import { Action, Key, PageHead, Trouble } from "../ui/parts";
 
 /** What a runtime that says nothing about it is asked for. */

@@ -5,9 +5,9 @@ import { api } from "../api/client";
 import { type Problem, asProblem } from "../api/problem";
 import type { Runtime } from "../api/resources";
 import { ago, moment } from "../format";
+import { fields, list, text } from "../json";
 import { moveFocus, useShortcuts } from "../keyboard";
 import { now, onChange } from "../live/store";
-import { fields, list, text } from "../session/wire";
 import { Icon } from "../ui/icons";
 import { Action, Loading, PageHead, Sentence, Trouble } from "../ui/parts";
 

@@ -4,7 +4,7 @@ import type { ComponentChildren } from "preact";
 import { useEffect, useMemo, useState } from "preact/hooks";
 import { api } from "../api/client";
 import { type Problem, asProblem } from "../api/problem";
-import type { Session } from "../api/resources";
+import { type Session, isAtWork } from "../api/resources";
 import { dollars, moment, sessionTitle, shortPath, tokens } from "../format";
 import { useShortcuts } from "../keyboard";
 import { connection, epoch, openApprovals } from "../live/store";
@@ -122,7 +122,7 @@ interface HeadProps {
 
 function SessionHead({ feed, session, title, onFail }: HeadProps) {
   const [dialog, setDialog] = useState<"rename" | "delete" | null>(null);
-  const working = session.state === "working" || session.state === "waiting";
+  const working = isAtWork(session.state);
   // Without the server at all the bar above says so.
   const lost = feed.connection.value === "lost" && connection.value !== "lost";
   return (

@@ -1,7 +1,8 @@
 // What the transcript is made of. Blocks are values: whoever changes one puts a new one in its place, so a view that
 // holds the old one knows by identity that it must be drawn again.
 
-import type { AskKind, Json, NoticeLevel, Outcome, Picture, WireEvent } from "./wire";
+import type { Json } from "../json";
+import type { AskKind, NoticeLevel, Outcome, Picture, WireEvent } from "./wire";
 
 /** Where a block stands in the log, and when it began. */
 interface Placed {

@@ -2,6 +2,7 @@
 
 import { Component, type ComponentChildren } from "preact";
 import { between, clock, duration, tokens } from "../format";
+import type { Json } from "../json";
 import { now } from "../live/store";
 import { DiffView } from "../text/diffView";
 import { Markdown, OpenMarkdown } from "../text/markdownView";
@@ -10,7 +11,6 @@ import { Icon, type IconName } from "../ui/icons";
 import type { AskBlock, NoticeBlock, ReasoningBlock, TextBlock, ToolBlock, UserBlock } from "./block";
 import type { TranscriptRow } from "./rows";
 import { toolWords } from "./toolWords";
-import type { Json } from "./wire";
 
 interface RowProps {
   readonly row: TranscriptRow;

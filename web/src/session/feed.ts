@@ -8,7 +8,7 @@
 import { type Signal, signal } from "@preact/signals";
 import { api, streams } from "../api/client";
 import { type Problem, asProblem } from "../api/problem";
-import type { EventPage, LoggedEvent, Session } from "../api/resources";
+import { type EventPage, type LoggedEvent, type Session, isAtWork } from "../api/resources";
 import { type StreamState, listen } from "../api/stream";
 import { type Transcript, apply, breakOff, emptyTranscript, fold } from "./fold";
 import { Passing } from "./passing";
@@ -191,7 +191,7 @@ export class SessionFeed {
           const session = JSON.parse(event.data) as Session;
           this.session.value = session;
           // Nothing is waited for any more: an agent may have taken a message up in other words than it was sent in.
-          if (session.state !== "working" && session.state !== "waiting") this.unsent.value = [];
+          if (!isAtWork(session.state)) this.unsent.value = [];
         } else if (event.type === "end") {
           this.deleted.value = true;
           this.stop?.();

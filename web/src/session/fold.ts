@@ -1,8 +1,9 @@
 // The transcript as a fold over events: the same function reads history and follows a session that is being written.
 // Ephemeral events fill blocks that are open; the event that is logged in the end replaces what they built.
 
+import { fields, textOrNull } from "../json";
 import { type Agent, type Block, type Lane, type ToolBlock, emptyLane } from "./block";
-import { type Fact, type NoticeLevel, type ToolRequest, type WireEvent, fields, read, textOrNull } from "./wire";
+import { type Fact, type NoticeLevel, type ToolRequest, type WireEvent, read } from "./wire";
 
 /** Text that a block keeps while it is written; more is cut at the front, and the final event brings the whole. */
 const OPEN_TEXT_LIMIT = 400_000;

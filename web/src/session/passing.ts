@@ -1,7 +1,8 @@
 // Events that are not in the log and are still of use: the pieces of what is being written and done right now. They are
 // kept so that a transcript that is folded anew shows them too; each goes when the log has what it was a piece of.
 
-import { type WireEvent, fields } from "./wire";
+import { fields } from "../json";
+import type { WireEvent } from "./wire";
 
 /** A text in more pieces than that loses its beginning until its whole is there, and only if it is folded anew. */
 const MOST = 20_000;

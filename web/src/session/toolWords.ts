@@ -1,7 +1,7 @@
 // A tool call in one line: what is done, to what. Of a tool that is not known the first argument that says something.
 
+import type { Json } from "../json";
 import type { IconName } from "../ui/icons";
-import type { Json } from "./wire";
 
 export interface ToolWords {
   readonly icon: IconName;

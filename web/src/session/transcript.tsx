@@ -1,8 +1,8 @@
 // The transcript on the page: rows, what was sent and is not there yet, and the way back to the end.
 
 import { useComputed, useSignal } from "@preact/signals";
-import { useCallback, useRef } from "preact/hooks";
-import type { Session } from "../api/resources";
+import { useCallback, useMemo, useRef } from "preact/hooks";
+import { type Session, isAtWork } from "../api/resources";
 import { useShortcuts } from "../keyboard";
 import { type ListControl, VirtualList } from "../list/virtualList";
 import { Icon } from "../ui/icons";
@@ -21,13 +21,12 @@ export function TranscriptView({ feed, session }: Props) {
   const opened = useSignal<ReadonlyMap<string, boolean>>(new Map());
   const atEnd = useSignal(true);
   const control = useRef<ListControl | null>(null);
+  const alive = useComputed(() => feed.session.value !== null && isAtWork(feed.session.value.state));
   const shown = useComputed(() => {
     // The transcript changes in place; its version says that it did.
     void feed.version.value;
-    const state = feed.session.value?.state;
-    return rows(feed.transcript, opened.value, state === "working" || state === "waiting");
+    return rows(feed.transcript, opened.value, alive.value);
   });
-  const alive = session.state === "working" || session.state === "waiting";
   const speaker = session.run === undefined ? "You" : "Job";
   const toggle = useCallback((key: string, open: boolean) => {
     opened.value = new Map(opened.peek()).set(key, open);
@@ -76,7 +75,8 @@ export function TranscriptView({ feed, session }: Props) {
     { keys: "G", does: "To the end, and follow", run: () => void toEnd() },
   ]);
 
-  const matches = sought.value === null ? [] : find(shown.value, sought.value.words);
+  const words = sought.value?.words ?? "";
+  const matches = useMemo(() => find(shown.value, words), [shown.value, words]);
   const toMatch = (by: 1 | -1) => {
     if (sought.value === null) return;
     const at = step(matches, sought.value.at, by);
@@ -130,7 +130,7 @@ export function TranscriptView({ feed, session }: Props) {
           feed.followed = follows;
         }}
         before={<Older feed={feed} />}
-        render={(row) => <Row found={sought.value?.at === row.key} row={row} alive={alive} speaker={speaker} toggle={toggle} />}
+        render={(row) => <Row found={sought.value?.at === row.key} row={row} alive={alive.value} speaker={speaker} toggle={toggle} />}
       />
       {unsent.length > 0 && (
         <ul class="unsent" aria-label="Waiting to be taken up">

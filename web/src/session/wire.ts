@@ -2,6 +2,7 @@
 // logs, so every field is looked at before it is believed; what has no meaning for a reader of the transcript is `null`.
 
 import { tokens } from "../format";
+import { type Fields, type Json, count, fields, list, text, textOrNull } from "../json";
 
 /** An event as it stands in the log, in the vocabulary of Copilot CLI. */
 export interface WireEvent {
@@ -13,8 +14,6 @@ export interface WireEvent {
   readonly ephemeral?: boolean;
   readonly data?: unknown;
 }
-
-export type Json = null | boolean | number | string | Json[] | { [key: string]: Json };
 
 export interface ToolRequest {
   readonly call: string;
@@ -66,28 +65,6 @@ export type Fact =
   | { is: "modelIs"; model: string; effort: string | null; changed: boolean }
   | { is: "context"; tokens: number; limit: number }
   | { is: "usage"; input: number; output: number; cost: number };
-
-type Fields = { readonly [key: string]: unknown };
-
-export function fields(value: unknown): Fields {
-  return typeof value === "object" && value !== null && !Array.isArray(value) ? (value as Fields) : {};
-}
-
-export function text(value: unknown): string {
-  return typeof value === "string" ? value : "";
-}
-
-export function textOrNull(value: unknown): string | null {
-  return typeof value === "string" && value !== "" ? value : null;
-}
-
-export function count(value: unknown): number | null {
-  return typeof value === "number" && Number.isFinite(value) ? value : null;
-}
-
-export function list(value: unknown): unknown[] {
-  return Array.isArray(value) ? value : [];
-}
 
 function toolRequest(value: unknown): ToolRequest {
   const data = fields(value);
