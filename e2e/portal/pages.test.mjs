@@ -180,3 +180,19 @@ test("who comes back to a long list finds it where it was left", async () => {
   await page.keyboard.press("r");
   await until("another page begins at its top", async () => (await place()) === 0);
 });
+
+test("a session that is deleted elsewhere leaves the list", async () => {
+  await stage.portal.session("SAY:a", { name: "It stays" });
+  const { id } = await stage.portal.session("SAY:b", { name: "It goes" });
+  const page = await stage.page();
+  const streams = [];
+  // The page hears of the deletion and of nothing else; a list that is loaded anew would not show the session in any case.
+  await page.route("**/api/v1/stream", (route) => streams.push(route));
+  await page.goto("/sessions");
+  await see(page, "It goes");
+  const [stream] = await until("the page listens", () => streams.length > 0 && streams);
+  const body = `event: something-newer\ndata: {}\n\nevent: gone\ndata: ${JSON.stringify({ kind: "session", id })}\n\n`;
+  await stream.fulfill({ contentType: "text/event-stream", body });
+  await page.locator(".session-row", { hasText: "It goes" }).waitFor({ state: "detached" });
+  await page.locator(".session-row", { hasText: "It stays" }).waitFor();
+});

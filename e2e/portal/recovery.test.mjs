@@ -120,6 +120,28 @@ test("a token is asked for, kept, and forgotten on demand", async () => {
   await page.getByLabel("Token").waitFor();
 });
 
+test("who was sent to a session finds it behind the login", async () => {
+  const portal = await stage.another((portal) => {
+    portal.args = ["--token-env", "PORTAL_TOKEN"];
+    portal.env = { PORTAL_TOKEN: TOKEN };
+    portal.write("00000000-0000-4000-8000-000000000001", [
+      { type: "user.message", data: { content: "said behind the login" }, id: "00000000-0000-4000-8000-000000000002", timestamp: "2026-01-01T00:00:00.000Z", parentId: null },
+    ], "Behind");
+  });
+  const page = await stage.page({ portal, forgives: REFUSALS });
+  await page.goto("/sessions/00000000-0000-4000-8000-000000000001");
+  await page.getByLabel("Token").fill(TOKEN);
+  await page.getByRole("button", { name: "Log in" }).click();
+  await see(page, "said behind the login");
+  const refused = [];
+  page.on("response", (response) => {
+    if (response.status() === 401) refused.push(response.url());
+  });
+  await page.reload();
+  await see(page, "said behind the login");
+  assert.deepEqual(refused, []);
+});
+
 test("tabs share one connection, and the next one takes over when the first is closed", async () => {
   const portal = await stage.another();
   const first = await stage.page({ portal });

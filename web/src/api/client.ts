@@ -34,7 +34,7 @@ async function ask<T>(method: Method, path: string, body?: unknown, cancel?: Abo
   }
   let response: Response;
   try {
-    response = await ((method === "GET" ? takeFirst(path) : null) ?? fetch(BASE + path, request));
+    response = (method === "GET" ? await takeFirst(path) : null) ?? (await fetch(BASE + path, request));
   } catch (error) {
     throw cancel?.aborted ? error : asProblem(error);
   }

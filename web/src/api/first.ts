@@ -11,11 +11,14 @@ const FRESH_MS = 10_000;
 
 const TOKEN = "hangar.token";
 
-export function takeFirst(path: string): Promise<Response> | null {
+/** The answer to such a request, if there is one that is of use: who was refused may have logged in since. */
+export async function takeFirst(path: string): Promise<Response | null> {
   const begun = window.hangarFirst?.[path];
   if (begun === undefined) return null;
   delete window.hangarFirst?.[path];
-  return performance.now() < FRESH_MS ? begun : null;
+  if (performance.now() > FRESH_MS) return null;
+  const answer = await begun.catch(() => null);
+  return answer?.ok === true ? answer : null;
 }
 
 /** Tells `first.js` of the next visit whether it may ask for more than anybody may know. */
