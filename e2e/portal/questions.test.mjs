@@ -78,6 +78,7 @@ async function form(more = {}) {
   await see(page, "Wants to use a tool of an MCP server");
   await page.getByRole("button", { name: /^Allow/ }).first().click();
   await see(page, "Who are you?");
+  await page.locator('.tool[data-progress="asking"]').waitFor();
   return { page, card: page.locator(".ask"), told: async () => JSON.parse(await told()) };
 }
 

@@ -76,6 +76,8 @@ export interface AskBlock extends Placed {
   readonly request: string;
   readonly ask: AskKind;
   readonly call: string | null;
+  /** The call that waits for the answer: its own, or the one that was running when it was asked. */
+  readonly holds: string | null;
   readonly event: WireEvent;
   readonly outcome: Outcome | null;
   readonly detail: string | null;

@@ -161,6 +161,14 @@ describe("questions", () => {
     expect(rows(answered, new Map(), false).map((row) => row.block.kind)).toEqual(["tool"]);
   });
 
+  test("hold the call that they are about, or that was running", () => {
+    const asking = (...events: WireEvent[]) => fold([started, ...events]).main.blocks.map((block) => block.kind === "tool" && block.asking);
+    const form = event("elicitation.requested", { requestId: "f", message: "Who?" });
+    expect(asking(asked)).toEqual([true, false]);
+    expect(asking(form)).toEqual([true, false]);
+    expect(asking(form, event("elicitation.completed", { requestId: "f", action: "accept" }))).toEqual([false, false]);
+  });
+
   test("are a row of their own if nobody can answer them any more", () => {
     const kinds = (alive: boolean) => rows(fold([started, asked]), new Map(), alive).map((row) => row.block.kind);
     expect(kinds(true)).toEqual(["tool"]);

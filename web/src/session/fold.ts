@@ -309,6 +309,7 @@ function applyTo(transcript: Transcript, lane: Lane, event: WireEvent, fact: Fac
     }
     case "asked": {
       const { request, kind, call } = fact;
+      const holds = call ?? runningCall(lane);
       const block: Block = {
         key: `a:${request}`,
         eventId: event.id,
@@ -318,12 +319,13 @@ function applyTo(transcript: Transcript, lane: Lane, event: WireEvent, fact: Fac
         request,
         ask: kind,
         call,
+        holds,
         event,
         outcome: null,
         detail: null,
       };
       lane.asks.set(request, push(lane, block));
-      if (call !== null) change(lane, call, (tool) => ({ ...tool, asking: true }));
+      if (holds !== null) change(lane, holds, (tool) => ({ ...tool, asking: true }));
       return;
     }
     case "answered": {
@@ -331,9 +333,10 @@ function applyTo(transcript: Transcript, lane: Lane, event: WireEvent, fact: Fac
       const block = index === undefined ? undefined : lane.blocks[index];
       if (index === undefined || block?.kind !== "ask") return;
       lane.blocks[index] = { ...block, outcome: fact.outcome, detail: fact.detail };
+      if (block.holds !== null) change(lane, block.holds, (tool) => ({ ...tool, asking: false }));
       if (block.call !== null) {
         const verdict = { outcome: fact.outcome, detail: fact.detail };
-        change(lane, block.call, (tool) => ({ ...tool, asking: false, verdict }));
+        change(lane, block.call, (tool) => ({ ...tool, verdict }));
       }
       return;
     }
@@ -386,6 +389,11 @@ function addNotice(lane: Lane, fact: Extract<Fact, { is: "notice" }>, event: Wir
   const last = fact.instead === null ? undefined : lane.blocks.findLast((block) => block.kind === "notice");
   if (last?.kind === "notice" && last.text === fact.instead) lane.blocks[lane.blocks.lastIndexOf(last)] = { ...made, key: last.key };
   else push(lane, made);
+}
+
+function runningCall(lane: Lane): string | null {
+  const running = lane.blocks.findLast((block) => block.kind === "tool" && block.state === "running");
+  return running?.kind === "tool" ? running.call : null;
 }
 
 function change(lane: Lane, call: string, with_: (tool: ToolBlock) => ToolBlock): void {
