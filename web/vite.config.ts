@@ -4,6 +4,7 @@ import { defineConfig } from "vitest/config";
 const PORTAL = "http://127.0.0.1:8888";
 
 export default defineConfig({
+  resolve: { alias: { entities: new URL("./src/text/entities.ts", import.meta.url).pathname } },
   oxc: { jsx: { runtime: "automatic", importSource: "preact" } },
   build: {
     target: "es2022",

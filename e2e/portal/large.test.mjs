@@ -1,8 +1,8 @@
 // A session of 50,000 events opens like a short one, and all of it can be reached.
 
 import assert from "node:assert/strict";
-import { after, before, test } from "node:test";
-import { Portal, openBrowser, openPage, until } from "./stage.mjs";
+import { test } from "node:test";
+import { setStage, until } from "./stage.mjs";
 
 const EVENTS = 50_000;
 const ID = "3f0c9a52-0000-4000-8000-000000050000";
@@ -32,20 +32,7 @@ function log() {
   return events.slice(0, EVENTS);
 }
 
-let portal;
-let browser;
-
-before(async () => {
-  portal = new Portal();
-  portal.write(ID, log(), "Fifty thousand");
-  await portal.start();
-  browser = await openBrowser();
-});
-
-after(async () => {
-  await browser?.close();
-  await portal?.close();
-});
+const stage = setStage((portal) => portal.write(ID, log(), "Fifty thousand"));
 
 /** The prompt at the top of the view, and how many rows there are at all. */
 function view(page) {
@@ -64,7 +51,7 @@ function view(page) {
 }
 
 test("its end is on the screen at once, and only what is in view exists", async (context) => {
-  const page = await openPage(browser, portal);
+  const page = await stage.page();
   const started = performance.now();
   await page.goto(`/sessions/${ID}`);
   await page.getByText("Prompt number 8332").waitFor();
@@ -76,11 +63,10 @@ test("its end is on the screen at once, and only what is in view exists", async 
     return list.scrollHeight - list.scrollTop - list.clientHeight;
   });
   assert.ok(below < 60, `the end is ${below} px below the view`);
-  assert.deepEqual(page.mistakes, []);
 });
 
 test("what is older comes when somebody scrolls up, and what is looked at stays where it is", async () => {
-  const page = await openPage(browser, portal);
+  const page = await stage.page();
   let held = null;
   let holding = true;
   await page.goto(`/sessions/${ID}`);
@@ -115,11 +101,10 @@ test("what is older comes when somebody scrolls up, and what is looked at stays 
   const after = await view(page);
   assert.equal(after.prompt, before.prompt);
   assert.ok(Math.abs(after.offset - before.offset) < 3, `it moved by ${after.offset - before.offset} px`);
-  assert.deepEqual(page.mistakes, []);
 });
 
 test("the very first event can be reached", async () => {
-  const page = await openPage(browser, portal);
+  const page = await stage.page();
   await page.goto(`/sessions/${ID}`);
   await page.getByText("Prompt number 8332").waitFor();
   await until("the beginning is on the screen", async () => {
@@ -131,11 +116,10 @@ test("the very first event can be reached", async () => {
   assert.ok(rows < 120, `${rows} rows exist`);
   await page.keyboard.press("Shift+G");
   await page.getByText("Prompt number 8332").waitFor();
-  assert.deepEqual(page.mistakes, []);
 });
 
 test("words are found where they are, drawn or not", async () => {
-  const page = await openPage(browser, portal);
+  const page = await stage.page();
   await page.goto(`/sessions/${ID}`);
   await page.getByText("Prompt number 8332").waitFor();
   await page.keyboard.press("/");
@@ -144,5 +128,4 @@ test("words are found where they are, drawn or not", async () => {
   await page.locator(".found", { hasText: "Prompt number 8270" }).waitFor();
   await page.keyboard.press("Escape");
   await page.getByLabel("Find in the transcript").waitFor({ state: "detached" });
-  assert.deepEqual(page.mistakes, []);
 });

@@ -1,21 +1,10 @@
 // One session from its form to its end, as somebody would use it.
 
 import assert from "node:assert/strict";
-import { after, before, test } from "node:test";
-import { Portal, openBrowser, openPage, see, until } from "./stage.mjs";
+import { test } from "node:test";
+import { REFUSALS, see, setStage, until } from "./stage.mjs";
 
-let portal;
-let browser;
-
-before(async () => {
-  portal = await new Portal().start();
-  browser = await openBrowser();
-});
-
-after(async () => {
-  await browser?.close();
-  await portal?.close();
-});
+const stage = setStage();
 
 async function send(page, text) {
   await page.getByLabel("Message to the agent").fill(text);
@@ -23,13 +12,13 @@ async function send(page, text) {
 }
 
 test("a session is started by its form, and answers", async () => {
-  const page = await openPage(browser, portal);
+  const page = await stage.page();
   await page.goto("/new");
   await page.getByLabel("What should be done?").fill(
     'Make a file.\nTHINK:A file it is.\nSAY:I make **one**.\nTOOL:create:{"path":"made.txt","file_text":"alpha\\nbeta\\n"}\nTOOL:bash:{"command":"echo shell says hello; exit 4"}\nSAY:It is made.',
   );
   await page.getByRole("combobox", { name: /^Model/ }).fill("scripted");
-  assert.equal(await page.getByLabel("Folder").inputValue(), portal.workspace);
+  assert.equal(await page.getByLabel("Folder").inputValue(), stage.portal.workspace);
   await page.getByText("Allow everything").click();
   await page.keyboard.press("Control+Enter");
   await page.waitForURL("**/sessions/*");
@@ -52,26 +41,24 @@ test("a session is started by its form, and answers", async () => {
   await send(page, "SAY:And a second answer.");
   await page.locator(".markdown", { hasText: "And a second answer." }).waitFor();
   assert.equal(await page.getByLabel("Message to the agent").inputValue(), "");
-  assert.deepEqual(page.mistakes, []);
 });
 
 test("text is shown while it is written", async () => {
-  const session = await portal.session("STREAM:400:25", { policy: "allow-all" });
-  const page = await openPage(browser, portal);
+  const session = await stage.portal.session("STREAM:400:25", { policy: "allow-all" });
+  const page = await stage.page();
   await page.goto(`/sessions/${session.id}`);
   await page.locator(".writing").waitFor();
   const first = await page.locator(".writing").textContent();
   await until("there is more text", async () => (await page.locator(".text").textContent()).length > first.length);
   await page.getByRole("button", { name: "Abort" }).click();
   await see(page, "Aborted");
-  await until("it is idle", async () => (await portal.api("GET", `/sessions/${session.id}`)).state !== "working");
+  await until("it is idle", async () => (await stage.portal.api("GET", `/sessions/${session.id}`)).state !== "working");
   assert.equal(await page.locator(".writing").count(), 0);
-  assert.deepEqual(page.mistakes, []);
 });
 
 test("an agent at work is steered, and a queued message waits", async () => {
-  const session = await portal.session('TOOL:bash:{"command":"until [ -e go ]; do sleep 0.05; done"}\nSAY:first is done', { policy: "allow-all" });
-  const page = await openPage(browser, portal);
+  const session = await stage.portal.session('TOOL:bash:{"command":"until [ -e go ]; do sleep 0.05; done"}\nSAY:first is done', { policy: "allow-all" });
+  const page = await stage.page();
   await page.goto(`/sessions/${session.id}`);
   await page.locator('.tool[data-progress="busy"]').waitFor();
   await page.getByLabel("Message to the agent").fill("SAY:queued answer");
@@ -79,17 +66,16 @@ test("an agent at work is steered, and a queued message waits", async () => {
   await page.locator(".unsent", { hasText: "queued answer" }).waitFor();
   await page.getByLabel("Message to the agent").fill("a word in between");
   await page.getByRole("button", { name: "Steer" }).click();
-  portal.file("project/go", "");
+  stage.portal.file("project/go", "");
   await page.locator(".markdown", { hasText: "queued answer" }).waitFor();
   await page.locator(".user", { hasText: "a word in between" }).waitFor();
   await page.locator(".unsent").waitFor({ state: "detached" });
-  assert.deepEqual(page.mistakes, []);
 });
 
 test("what an agent hands on is nested below its call", async () => {
   const prompt = 'TOOL:task:{"agent_type":"explore","description":"look around","prompt":"Look.\\nSAY:Seen by the other one."}\nSAY:Thank you.';
-  const session = await portal.session(prompt, { policy: "allow-all" });
-  const page = await openPage(browser, portal);
+  const session = await stage.portal.session(prompt, { policy: "allow-all" });
+  const page = await stage.page();
   await page.goto(`/sessions/${session.id}`);
   await page.locator(".markdown", { hasText: "Thank you." }).waitFor();
   const agent = page.locator(".fold", { hasText: "look around" });
@@ -97,7 +83,20 @@ test("what an agent hands on is nested below its call", async () => {
   await page.locator(".depth-1 .markdown", { hasText: "Seen by the other one." }).waitFor();
   await agent.click();
   await page.locator(".depth-1").first().waitFor({ state: "detached" });
-  assert.deepEqual(page.mistakes, []);
+});
+
+test("code is copied as it was written, and scrolled by keys", async () => {
+  const line = "x".repeat(400);
+  const session = await stage.portal.session(`SAY:\`\`\`js\\nconst a = "<b>";\\n${line}\\n\`\`\``, { policy: "allow-all" });
+  const page = await stage.page({ permissions: ["clipboard-read", "clipboard-write"] });
+  await page.goto(`/sessions/${session.id}`);
+  await page.locator(".markdown pre").hover();
+  await page.getByRole("button", { name: "Copy" }).click();
+  await page.getByRole("button", { name: "Copied" }).waitFor();
+  assert.equal(await page.evaluate(() => navigator.clipboard.readText()), `const a = "<b>";\n${line}\n`);
+  await page.locator(".markdown pre").focus();
+  await page.keyboard.press("ArrowRight");
+  await until("it was scrolled", () => page.evaluate(() => document.querySelector(".markdown pre").scrollLeft > 0));
 });
 
 test("what a model writes is never a part of the page", async () => {
@@ -107,11 +106,12 @@ test("what a model writes is never a part of the page", async () => {
     "<a href=\"data:text/html,x\">a</a> <svg onload=\"window.broken=4\"></svg>",
     "[data](data:text/html;base64,PHNjcmlwdD4=) [vb](vbscript:x) <javascript:window.broken=5>",
     "```\"><script>window.broken=6</script>\\ncode\\n```",
+    "&lt;img src=x onerror=window.broken=9&gt; &copy; &notit;",
     "<style>body{display:none}</style><iframe src=\"/\"></iframe><form action=\"https://tracker.invalid\"><input></form>",
   ];
   const prompt = `${hostile.map((line) => `SAY:${line}\\n\\n`).join("\n")}\nTOOL:bash:${JSON.stringify({ command: "echo '<img src=x onerror=window.broken=7>'", description: "<b>x</b>" })}\nSAY:The end.`;
-  const session = await portal.session(prompt, { policy: "allow-all", name: "<img src=x onerror=window.broken=8>" });
-  const page = await openPage(browser, portal);
+  const session = await stage.portal.session(prompt, { policy: "allow-all", name: "<img src=x onerror=window.broken=8>" });
+  const page = await stage.page();
   const asked = [];
   page.on("request", (request) => asked.push(request.url()));
   await page.goto(`/sessions/${session.id}`);
@@ -129,16 +129,16 @@ test("what a model writes is never a part of the page", async () => {
     handlers: [...document.querySelectorAll(".transcript *")].some((element) => element.getAttributeNames().some((name) => name.startsWith("on"))),
   }));
   assert.equal(found.broken, null);
+  await see(page, "© &notit;");
   assert.equal(found.elements, 0);
   assert.equal(found.handlers, false);
   assert.deepEqual(found.links.filter((address) => !/^https?:/.test(address)), []);
-  assert.deepEqual(asked.filter((url) => !url.startsWith(portal.url)), []);
-  assert.deepEqual(page.mistakes, []);
+  assert.deepEqual(asked.filter((url) => !url.startsWith(stage.portal.url)), []);
 });
 
 test("a session is renamed, stopped, gone on with and deleted", async () => {
-  const session = await portal.session("SAY:here I am", { policy: "allow-all" });
-  const page = await openPage(browser, portal);
+  const session = await stage.portal.session("SAY:here I am", { policy: "allow-all" });
+  const page = await stage.page();
   await page.goto(`/sessions/${session.id}`);
   await page.locator(".markdown", { hasText: "here I am" }).waitFor();
   await page.getByRole("button", { name: "Rename" }).click();
@@ -153,22 +153,20 @@ test("a session is renamed, stopped, gone on with and deleted", async () => {
   await page.getByRole("dialog").getByRole("button", { name: "Delete" }).click();
   await page.waitForURL("**/sessions");
   await until("it is gone", async () => (await page.getByText("A better name").count()) === 0);
-  assert.deepEqual(page.mistakes, []);
 });
 
 test("an error of the model is told in the transcript, and the session goes on", async () => {
-  const session = await portal.session("FAIL:400", { policy: "allow-all" });
-  const page = await openPage(browser, portal);
+  const session = await stage.portal.session("FAIL:400", { policy: "allow-all" });
+  const page = await stage.page();
   await page.goto(`/sessions/${session.id}`);
   await page.locator(".notice.error").waitFor();
   await page.locator(".session-head .state", { hasText: "failed" }).waitFor();
   await send(page, "SAY:better now");
   await page.locator(".markdown", { hasText: "better now" }).waitFor();
-  assert.deepEqual(page.mistakes, []);
 });
 
 test("a refusal of the server is shown with what to do", async () => {
-  const page = await openPage(browser, portal);
+  const page = await stage.page({ forgives: REFUSALS });
   await page.goto("/new");
   await page.getByLabel("Folder").fill("not/absolute");
   await page.getByRole("button", { name: "Start session" }).click();

@@ -1,113 +1,78 @@
-// What every test of the pages needs: a portal of its own on the scripted model, and a browser that tells what went wrong.
+// What a file of tests plays on: one browser, a portal, and pages whose complaints fail the test that opened them.
 
-import { spawn } from "node:child_process";
-import { once } from "node:events";
-import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
-import { tmpdir } from "node:os";
-import { join } from "node:path";
-import { createInterface } from "node:readline";
+import assert from "node:assert/strict";
+import { after, afterEach, before } from "node:test";
 import { chromium } from "playwright-core";
+import { Portal } from "./portal.mjs";
 
 /** Generous: the machine may be busy with other tests. Nothing waits longer than it has to. */
 export const PATIENCE = 60_000;
 
-const PROGRAM = process.env.HANGAR_E2E_PROGRAM;
 const CHROMIUM = process.env.HANGAR_E2E_CHROMIUM ?? "/usr/bin/chromium";
 
-export class Portal {
-  constructor(args = []) {
-    if (!PROGRAM) throw new Error("HANGAR_E2E_PROGRAM must name the program; run these tests by `cargo xtask test`");
-    this.root = mkdtempSync(join(tmpdir(), "hangar-portal-"));
-    this.home = join(this.root, "home");
-    this.workspace = join(this.root, "project");
-    this.args = args;
-    this.env = {};
-    this.port = 0;
-    mkdirSync(this.home);
-    mkdirSync(this.workspace);
-  }
+/** The browser notes refusals and lost connections by itself. Tests that are about them forgive it that. */
+export const REFUSALS = /status of 4\d\d/;
+export const OUTAGES = /ERR_CONNECTION|ERR_INCOMPLETE|ERR_EMPTY|ERR_FAILED|ERR_INTERNET_DISCONNECTED|ERR_NETWORK/;
 
-  file(name, text) {
-    const path = join(this.root, name);
-    writeFileSync(path, text);
-    return path;
-  }
+class Stage {
+  /** The portal of all tests of the file. */
+  portal;
+  browser;
+  #pages = [];
+  #portals = [];
 
-  /** Starts the server; after the first time on the same port, as somebody would who starts it again. */
-  async start() {
-    const { PATH, HOME, LANG, TMPDIR } = process.env;
-    const env = { PATH, HOME: HOME ?? this.root, LANG, TMPDIR, HANGAR_HOME: this.home, COPILOT_MODEL: "scripted", ...this.env };
-    const args = ["up", "--port", String(this.port), "-C", this.workspace, ...this.args];
-    this.server = spawn(PROGRAM, args, { cwd: this.workspace, env, stdio: ["ignore", "pipe", "pipe"] });
-    let said = "";
-    const address = await new Promise((resolve, reject) => {
-      const look = (line) => {
-        said += `${line}\n`;
-        const found = /http:\/\/[\w.]+:\d+/.exec(line);
-        if (found) resolve(found[0]);
-      };
-      createInterface({ input: this.server.stdout }).on("line", look);
-      createInterface({ input: this.server.stderr }).on("line", look);
-      this.server.once("exit", (code) => reject(new Error(`the server ended with ${code}: ${said}`)));
+  /**
+   * A page in a browser profile of its own. It may not complain of anything, on its console or by an error, but of what
+   * `forgives` matches.
+   */
+  async page({ portal = this.portal, forgives = null, ...options } = {}) {
+    const context = await this.browser.newContext({ baseURL: portal.url, viewport: { width: 1280, height: 800 }, ...options });
+    context.setDefaultTimeout(PATIENCE);
+    const page = await context.newPage();
+    const complaints = [];
+    page.on("pageerror", (error) => complaints.push(`error: ${error.message}`));
+    page.on("console", (message) => {
+      if (message.type() === "error") complaints.push(`console: ${message.text()}`);
     });
-    this.url = address;
-    this.port = Number(new URL(address).port);
-    return this;
+    this.#pages.push({ context, complaints, forgives });
+    return page;
   }
 
-  async stop(signal = "SIGTERM") {
-    if (this.server === undefined || this.server.exitCode !== null || this.server.signalCode !== null) return;
-    const ended = once(this.server, "exit");
-    this.server.kill(signal);
-    await ended;
+  /** A portal for one test alone. */
+  async another(prepare = () => {}) {
+    const portal = new Portal();
+    this.#portals.push(portal);
+    await prepare(portal);
+    return portal.start();
   }
 
-  async close() {
-    await this.stop("SIGKILL");
-    rmSync(this.root, { recursive: true, force: true, maxRetries: 5, retryDelay: 100 });
-  }
-
-  async api(method, path, body) {
-    const request = { method, headers: {} };
-    if (body !== undefined) {
-      request.body = JSON.stringify(body);
-      request.headers["content-type"] = "application/json";
-    }
-    const response = await fetch(`${this.url}/api/v1${path}`, request);
-    const text = await response.text();
-    if (!response.ok) throw new Error(`${method} ${path}: ${response.status} ${text}`);
-    return text === "" ? null : JSON.parse(text);
-  }
-
-  /** A session on the scripted model, which does as the prompt says. */
-  session(prompt, more = {}) {
-    return this.api("POST", "/sessions", { workspace: this.workspace, model: "scripted", prompt, ...more });
-  }
-
-  /** A session whose log is written here, of any length. */
-  write(id, events, name) {
-    const folder = join(this.home, "session-state", id);
-    mkdirSync(folder, { recursive: true });
-    writeFileSync(join(folder, "events.jsonl"), `${events.map((event) => JSON.stringify(event)).join("\n")}\n`);
-    writeFileSync(join(folder, "workspace.yaml"), `id: ${id}\ncwd: ${this.workspace}\nname: ${name}\n`);
+  async clear() {
+    const [pages, portals] = [this.#pages, this.#portals];
+    [this.#pages, this.#portals] = [[], []];
+    // Pages first: what they say of a server that is ended under them is no complaint.
+    await Promise.all(pages.map(({ context }) => context.close()));
+    await Promise.all(portals.map((portal) => portal.close()));
+    const complaints = pages.flatMap(({ complaints, forgives }) => complaints.filter((complaint) => forgives === null || !forgives.test(complaint)));
+    assert.deepEqual(complaints, []);
   }
 }
 
-export async function openBrowser() {
-  return chromium.launch({ executablePath: CHROMIUM, args: ["--no-sandbox", "--disable-gpu", "--disable-dev-shm-usage"] });
-}
-
-/** A page whose mistakes are kept: `page.mistakes` must be empty in the end. */
-export async function openPage(browser, portal, options = {}) {
-  const context = await browser.newContext({ baseURL: portal.url, viewport: { width: 1280, height: 800 }, ...options });
-  context.setDefaultTimeout(PATIENCE);
-  const page = await context.newPage();
-  page.mistakes = [];
-  page.on("pageerror", (error) => page.mistakes.push(`error: ${error.message}`));
-  page.on("console", (message) => {
-    if (message.type() === "error") page.mistakes.push(`console: ${message.text()}`);
+/** `prepare` is given the portal before it starts; `null` for tests that each have one of their own. */
+export function setStage(prepare = () => {}) {
+  const stage = new Stage();
+  before(async () => {
+    stage.browser = await chromium.launch({ executablePath: CHROMIUM, args: ["--no-sandbox", "--disable-gpu", "--disable-dev-shm-usage"] });
+    if (prepare === null) return;
+    stage.portal = new Portal();
+    await prepare(stage.portal);
+    await stage.portal.start();
   });
-  return page;
+  afterEach(() => stage.clear());
+  after(async () => {
+    await stage.browser?.close();
+    await stage.portal?.close();
+  });
+  return stage;
 }
 
 /** Waits until a text is on the page. */

@@ -1,6 +1,6 @@
 // The frame around every page: where one can go, what waits, and whether the server is there.
 
-import { useEffect } from "preact/hooks";
+import { useEffect, useLayoutEffect, useRef } from "preact/hooks";
 import { loginNeeded } from "./api/client";
 import type { Problem } from "./api/problem";
 import { helpOpen, useShortcuts } from "./keyboard";
@@ -15,7 +15,7 @@ import { RuntimesPage } from "./pages/runtimes";
 import { SessionPage } from "./pages/session";
 import { SessionsPage } from "./pages/sessions";
 import { SettingsPage } from "./pages/settings";
-import { type Page, go, route } from "./router";
+import { type Page, arrival, go, route } from "./router";
 import { nextTheme, theme } from "./theme";
 import { Help } from "./ui/help";
 import { Icon, type IconName } from "./ui/icons";
@@ -110,6 +110,10 @@ function Frame() {
       },
     },
   ]);
+  const main = useRef<HTMLElement>(null);
+  useLayoutEffect(() => {
+    main.current?.scrollTo(0, arrival.value.top);
+  }, [arrival.value]);
   const waiting = openApprovals.value.length;
   useEffect(() => {
     const mark = () => {
@@ -124,16 +128,24 @@ function Frame() {
     if (title !== null) watch.observe(title, { childList: true });
     return () => watch.disconnect();
   }, [waiting]);
+  // Of a tab among many only its icon is seen.
+  useEffect(() => {
+    document.querySelector('link[rel="icon"]')?.setAttribute("href", waiting > 0 ? "/favicon-waiting.svg" : "/favicon.svg");
+  }, [waiting > 0]);
   return (
     <div class="frame">
-      <a class="skip" href="#main" onClick={(event) => {
-        event.preventDefault();
-        document.getElementById("main")?.focus();
-      }}>
+      <a
+        class="skip"
+        href="#main"
+        onClick={(event) => {
+          event.preventDefault();
+          main.current?.focus();
+        }}
+      >
         Skip to the page
       </a>
       <Navigation waiting={waiting} />
-      <main id="main" tabIndex={-1}>
+      <main id="main" tabIndex={-1} ref={main}>
         <ConnectionBar />
         <PageOf />
       </main>
@@ -153,7 +165,7 @@ function Navigation({ waiting }: { waiting: number }) {
         <span>Hangar</span>
       </a>
       <a class="button primary new" href="/new" title="New session (c)">
-        <Icon name="plus" /> New session
+        <Icon name="plus" /> <span class="label">New session</span>
       </a>
       <ul>
         {PLACES.map((place) => {
@@ -202,7 +214,7 @@ function ConnectionMark() {
   return (
     <span class={`state tone-${state === "open" ? "good" : state === "lost" ? "bad" : "none"}`} data-connection={state} title={`Hangar ${meta.value?.version ?? ""}`}>
       <span class="dot" aria-hidden="true" />
-      {words}
+      <span class="word">{words}</span>
     </span>
   );
 }

@@ -1,5 +1,5 @@
 import { expect, test } from "vitest";
-import { age, bytes, dollars, duration, shortPath, tokens } from "./format";
+import { age, ago, bytes, day, dollars, duration, shortPath, tokens } from "./format";
 
 const NOW = Date.parse("2026-01-10T12:00:00Z");
 
@@ -31,3 +31,14 @@ test("a path keeps its end", () => {
   expect(shortPath("/home/ada/code/engine")).toBe("…/code/engine");
   expect(shortPath("/srv/x")).toBe("/srv/x");
 });
+
+test.each([
+  ["2026-01-10T01:00:00", "Today"],
+  ["2026-01-11T01:00:00", "Today"],
+  ["2026-01-09T23:00:00", "Yesterday"],
+  ["2026-01-05T23:00:00", "Monday"],
+  ["2025-12-05T23:00:00", "December 2025"],
+  ["not a time", "Some day"],
+])("%s stands under %s", (at, expected) => expect(day(at, new Date("2026-01-10T12:00:00").getTime())).toBe(expected));
+
+test("a moment ago is just now", () => expect([ago("2026-01-10T11:59:58Z", NOW), ago("2026-01-10T11:01:00Z", NOW)]).toEqual(["just now", "59m ago"]));

@@ -18,6 +18,24 @@ export function age(at: string, now: number): string {
   return `${Math.floor(passed / DAY)}d`;
 }
 
+/** In a sentence. */
+export function ago(at: string, now: number): string {
+  const passed = age(at, now);
+  return passed === "now" ? "just now" : `${passed} ago`;
+}
+
+/** Under which heading something of that day stands in a list. */
+export function day(at: string, now: number): string {
+  const time = new Date(at);
+  if (Number.isNaN(time.getTime())) return "Some day";
+  const midnight = new Date(now).setHours(0, 0, 0, 0);
+  const days = Math.round((midnight - new Date(time).setHours(0, 0, 0, 0)) / (DAY * 1_000));
+  if (days <= 0) return "Today";
+  if (days === 1) return "Yesterday";
+  if (days < 7) return time.toLocaleDateString([], { weekday: "long" });
+  return time.toLocaleDateString([], { month: "long", year: "numeric" });
+}
+
 export function duration(milliseconds: number): string {
   if (milliseconds < 1_000) return `${Math.max(0, Math.round(milliseconds))} ms`;
   const whole = milliseconds / 1_000;

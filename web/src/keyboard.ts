@@ -49,7 +49,8 @@ function onKey(event: KeyboardEvent): void {
   if (event.defaultPrevented || event.isComposing) return;
   const key = named(event);
   const writing = isField(event.target);
-  if (document.querySelector("dialog[open]") !== null && !helpOpen.peek()) return;
+  // A dialog has its own keys; the help goes by the key that it came with, too.
+  if (document.querySelector("dialog[open]") !== null && !(helpOpen.peek() && key === "?")) return;
   const now = Date.now();
   const pair = first !== null && now - first.at < PAIR_MS ? `${first.key} ${key}` : null;
   first = null;

@@ -1,6 +1,6 @@
 // Addresses and pages. An address says all that is needed to see the same again after a reload.
 
-import { signal } from "@preact/signals";
+import { batch, signal } from "@preact/signals";
 
 export type Route =
   | { page: "sessions" }
@@ -52,14 +52,44 @@ export function parse(path: string): Route {
 export const route = signal<Route>(parse(location.pathname));
 export const search = signal(new URLSearchParams(location.search));
 
-function follow(): void {
-  route.value = parse(location.pathname);
-  search.value = new URLSearchParams(location.search);
+/** How far down a page is shown when it comes: at its top, or where it was left when somebody goes back to it. */
+export const arrival = signal({ top: 0 });
+
+/** Places that were left, by address; who goes back further than that begins at the top. */
+const MOST_LEFT = 50;
+const left = new Map<string, number>();
+let here = address();
+
+function address(): string {
+  return location.pathname + location.search;
+}
+
+/** Notes how far down the page is that is about to go. */
+function leave(): void {
+  left.delete(here);
+  left.set(here, document.getElementById("main")?.scrollTop ?? 0);
+  const [oldest] = left.keys();
+  if (left.size > MOST_LEFT && oldest !== undefined) left.delete(oldest);
+}
+
+function arrive(top: number): void {
+  here = address();
+  batch(() => {
+    route.value = parse(location.pathname);
+    search.value = new URLSearchParams(location.search);
+    arrival.value = { top };
+  });
 }
 
 export function go(path: string): void {
-  if (path !== location.pathname + location.search) history.pushState(null, "", path);
-  follow();
+  leave();
+  if (path !== address()) history.pushState(null, "", path);
+  arrive(0);
+}
+
+function goBack(): void {
+  leave();
+  arrive(left.get(address()) ?? 0);
 }
 
 /** Changes the query of this page, without a step in the history: filters are no places to go back to. */
@@ -72,6 +102,7 @@ export function refine(values: Record<string, string>): void {
   const text = next.toString();
   history.replaceState(null, "", location.pathname + (text === "" ? "" : `?${text}`));
   search.value = next;
+  here = address();
 }
 
 export const paths = {
@@ -81,7 +112,8 @@ export const paths = {
 
 /** Plain clicks on links of our own stay in the application; all others are the browser's. */
 export function startRouting(): void {
-  window.addEventListener("popstate", follow);
+  history.scrollRestoration = "manual";
+  window.addEventListener("popstate", goBack);
   document.addEventListener("click", (event) => {
     if (event.defaultPrevented || event.button !== 0 || event.metaKey || event.ctrlKey || event.shiftKey || event.altKey) return;
     const link = event.target instanceof Element ? event.target.closest("a") : null;

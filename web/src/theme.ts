@@ -1,4 +1,4 @@
-// Light, dark, or as the system is. `public/theme.js` applies the choice before the first paint.
+// Light, dark, or as the system is. `public/first.js` applies the choice before the first paint.
 
 import { effect, signal } from "@preact/signals";
 

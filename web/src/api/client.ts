@@ -1,6 +1,7 @@
 // Requests to /api/v1. Every failure is a `Problem`.
 
 import { signal } from "@preact/signals";
+import { takeFirst } from "./first";
 import { asProblem, problemOf } from "./problem";
 import type {
   Answer,
@@ -33,7 +34,7 @@ async function ask<T>(method: Method, path: string, body?: unknown, cancel?: Abo
   }
   let response: Response;
   try {
-    response = await fetch(BASE + path, request);
+    response = (method === "GET" ? await takeFirst(path) : null) ?? (await fetch(BASE + path, request));
   } catch (error) {
     throw cancel?.aborted ? error : asProblem(error);
   }
@@ -82,7 +83,7 @@ export const api = {
     ask<{ state: SessionState }>("POST", `/sessions${at(id, "messages")}`, { text, mode }),
   abort: (id: string) => ask<null>("POST", `/sessions${at(id, "abort")}`),
   stopSession: (id: string) => ask<null>("POST", `/sessions${at(id, "stop")}`),
-  events: (id: string, range: { before?: number; limit?: number }, cancel?: AbortSignal) =>
+  events: (id: string, range: { before?: number; after?: number; limit?: number }, cancel?: AbortSignal) =>
     ask<EventPage>("GET", `/sessions${at(id, "events")}${query(range)}`, undefined, cancel),
 
   approvals: () => ask<{ approvals: Approval[] }>("GET", "/approvals"),

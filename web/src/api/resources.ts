@@ -6,6 +6,11 @@ export type SessionState = "working" | "waiting" | "idle" | "closed" | "failed";
 
 export const SESSION_STATES: readonly SessionState[] = ["working", "waiting", "idle", "failed", "closed"];
 
+/** Whether a turn is under way, be it that it waits for an answer. */
+export function isAtWork(state: SessionState): boolean {
+  return state === "working" || state === "waiting";
+}
+
 export interface Usage {
   readonly inputTokens?: number;
   readonly outputTokens?: number;

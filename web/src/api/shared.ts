@@ -16,11 +16,15 @@ export function listenTogether(name: string, handlers: StreamHandlers): () => vo
   const tell = (told: Told) => channel.postMessage(told);
   const waiting = new AbortController();
   let state: StreamState = "connecting";
+  /** What a connection begins with; tabs that come later have not heard it. */
+  let first: ServerEvent | null = null;
   let leads = false;
   let stop = () => {};
   channel.onmessage = ({ data }: MessageEvent<Told>) => {
     if (leads) {
-      if (data.is === "asking") tell({ is: "state", state });
+      if (data.is !== "asking") return;
+      tell({ is: "state", state });
+      if (first !== null) tell({ is: "event", event: first });
     } else if (data.is === "state") {
       handlers.state?.(data.state);
     } else if (data.is === "event") {
@@ -35,10 +39,12 @@ export function listenTogether(name: string, handlers: StreamHandlers): () => vo
         ...all,
         state: (next) => {
           state = next;
+          if (state !== "open") first = null;
           tell({ is: "state", state });
           handlers.state?.(state);
         },
         event: (event) => {
+          first ??= event;
           tell({ is: "event", event });
           handlers.event(event);
         },

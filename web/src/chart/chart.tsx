@@ -6,7 +6,7 @@ import type { Layout, PlacedArrow, PlacedNode } from "./layout";
 import { path } from "./line";
 
 /** A chart that is too wide is drawn smaller, as long as its words can be read; then it scrolls. */
-const SMALLEST = 0.62;
+const SMALLEST = 0.78;
 
 interface Props {
   readonly chart: ChartGraph;

@@ -19,6 +19,9 @@ export interface Window {
   readonly to: number;
 }
 
+/** Heights of rows that are not in the list and may be again. */
+const SPARE_HEIGHTS = 1_000;
+
 export class Geometry {
   private rows: readonly Row[] = [];
   private heights = new Map<string, number>();
@@ -28,6 +31,10 @@ export class Geometry {
   setRows(rows: readonly Row[]): void {
     this.rows = rows;
     this.index = new Map(rows.map((row, at) => [row.key, at]));
+    // Rows that are gone for good leave their heights behind; those that come back would only be measured again.
+    if (this.heights.size > 2 * rows.length + SPARE_HEIGHTS) {
+      for (const key of this.heights.keys()) if (!this.index.has(key)) this.heights.delete(key);
+    }
     this.reckon();
   }
 

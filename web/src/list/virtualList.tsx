@@ -9,8 +9,8 @@ import { type Anchor, Geometry, type Row } from "./geometry";
 const BEYOND = 900;
 /** This close to the end counts as the end. */
 const END = 48;
-/** This close to the beginning, older rows are asked for. */
-const BEGINNING = 2_000;
+/** This close to an edge of what is loaded, what is beyond it is asked for. */
+const EDGE = 2_000;
 
 export interface ListControl {
   toEnd(): void;
@@ -28,13 +28,15 @@ interface Props<R extends Row> {
   readonly render: (row: R) => ComponentChildren;
   readonly label: string;
   readonly control?: RefObject<ListControl | null>;
-  /** The view is near the beginning of what is loaded. */
-  readonly onBeginning?: () => void;
-  readonly onEnd?: (atEnd: boolean) => void;
+  /** The view is near the first or the last row. */
+  readonly onEdge?: (edge: "first" | "last") => void;
+  /** Whether the last row is the last there is, so that the end is followed. */
+  readonly ends?: boolean;
+  readonly onFollow?: (follows: boolean) => void;
   readonly before?: ComponentChildren;
 }
 
-export function VirtualList<R extends Row>({ rows, render, label, control, onBeginning, onEnd, before }: Props<R>) {
+export function VirtualList<R extends Row>({ rows, render, label, control, onEdge, ends = true, onFollow, before }: Props<R>) {
   const scroller = useRef<HTMLDivElement>(null);
   const geometry = useRef(new Geometry());
   const known = useRef<readonly R[] | null>(null);
@@ -81,7 +83,7 @@ export function VirtualList<R extends Row>({ rows, render, label, control, onBeg
   const setFollowing = (value: boolean) => {
     if (following.current === value) return;
     following.current = value;
-    onEnd?.(value);
+    onFollow?.(value);
   };
 
   const onScroll = () => {
@@ -90,7 +92,7 @@ export function VirtualList<R extends Row>({ rows, render, label, control, onBeg
     const top = element.scrollTop;
     const atEnd = element.scrollHeight - top - element.clientHeight < END;
     // Content that grew below is no reason to stop following; a reader who scrolled up is.
-    if (atEnd) setFollowing(true);
+    if (atEnd && ends) setFollowing(true);
     else if (top < lastTop.current - 1) setFollowing(false);
     lastTop.current = top;
     anchor.current = geometry.current.anchor(top);
@@ -116,7 +118,8 @@ export function VirtualList<R extends Row>({ rows, render, label, control, onBeg
         found.scrollIntoView({ block: "nearest" });
       }
     }
-    if (element.scrollTop < BEGINNING) onBeginning?.();
+    if (element.scrollTop < EDGE) onEdge?.("first");
+    if (element.scrollHeight - element.scrollTop - element.clientHeight < EDGE) onEdge?.("last");
   });
 
   useEffect(() => {

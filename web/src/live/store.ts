@@ -2,6 +2,7 @@
 
 import { computed, effect, signal } from "@preact/signals";
 import { api, loginNeeded, streams } from "../api/client";
+import { rememberToken } from "../api/first";
 import { type Problem, asProblem } from "../api/problem";
 import type { Approval, Meta, Run, Runtime, Session } from "../api/resources";
 import { listenTogether } from "../api/shared";
@@ -10,17 +11,19 @@ import type { StreamState } from "../api/stream";
 export const meta = signal<Meta | null>(null);
 export const metaProblem = signal<Problem | null>(null);
 export const connection = signal<StreamState>("connecting");
-/** Grows whenever the stream begins anew: what was loaded before may have missed something. */
+/** Grows whenever the server begins to tell anew: what was loaded before may have missed something. */
 export const epoch = signal(0);
 export const approvals = signal<readonly Approval[]>([]);
 export const openApprovals = computed(() => approvals.value.filter((approval) => approval.state === "open"));
-/** The time, for ages and durations; it moves by the second only while something runs. */
+/** The time, for ages and durations. It stands still while nobody sees the page. */
 export const now = signal(Date.now());
 
 type Listener = {
   session?: (session: Session) => void;
   run?: (run: Run) => void;
   runtime?: (runtime: Runtime) => void;
+  /** A session was deleted, here or elsewhere. */
+  gone?: (session: string) => void;
 };
 
 const listeners = new Set<Listener>();
@@ -37,6 +40,7 @@ export async function loadMeta(): Promise<void> {
     meta.value = known;
     metaProblem.value = null;
     loginNeeded.value = known.tokenRequired && !known.authenticated;
+    rememberToken(known.tokenRequired);
   } catch (error) {
     metaProblem.value = asProblem(error);
   }
@@ -67,21 +71,40 @@ export function startLive(): void {
     url: streams.resources,
     state: (state) => {
       connection.value = state;
-      if (state === "open") {
-        epoch.value += 1;
-        void loadMeta();
-        void loadApprovals();
-      }
     },
-    event: ({ type, data }) => {
-      if (type === "approval") takeApproval(JSON.parse(data) as Approval);
-      for (const listener of listeners) {
-        if (type === "session") listener.session?.(JSON.parse(data) as Session);
-        if (type === "run") listener.run?.(JSON.parse(data) as Run);
-        if (type === "runtime") listener.runtime?.(JSON.parse(data) as Runtime);
-      }
-    },
+    event: ({ type, data }) => hear(type, JSON.parse(data)),
   });
+}
+
+function hear(type: string, data: unknown): void {
+  switch (type) {
+    case "hello":
+      epoch.value += 1;
+      void loadMeta();
+      void loadApprovals();
+      break;
+    case "approval":
+      takeApproval(data as Approval);
+      break;
+    case "session":
+      for (const listener of listeners) listener.session?.(data as Session);
+      break;
+    case "run":
+      for (const listener of listeners) listener.run?.(data as Run);
+      break;
+    case "runtime":
+      for (const listener of listeners) listener.runtime?.(data as Runtime);
+      break;
+    case "gone": {
+      const { kind, id } = data as { kind: string; id: string };
+      if (kind !== "session") break;
+      approvals.value = approvals.peek().filter((approval) => approval.sessionId !== id);
+      for (const listener of listeners) listener.gone?.(id);
+      break;
+    }
+    default:
+    // A newer server tells of more.
+  }
 }
 
 // A tab that may not listen lets another one do it.

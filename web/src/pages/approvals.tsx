@@ -6,7 +6,7 @@ import { sessionTitle } from "../format";
 import { moveFocus, useShortcuts } from "../keyboard";
 import { loadApprovals, openApprovals } from "../live/store";
 import { paths } from "../router";
-import { AskCard, pressAnswer } from "../session/askCard";
+import { AskCard, pressAnswer } from "../ask/card";
 import { Empty, PageHead } from "../ui/parts";
 
 function titleOf({ sessionId, sessionName }: Approval): string {

@@ -5,10 +5,10 @@ import { api } from "../api/client";
 import { type Problem, asProblem } from "../api/problem";
 import type { ModelList, NewSession, Policy, Runtime } from "../api/resources";
 import { sentence } from "../format";
+import { fields, list } from "../json";
 import { useShortcuts } from "../keyboard";
 import { meta } from "../live/store";
 import { go, paths } from "../router";
-import { fields, list } from "../session/wire";
 import { Action, Key, PageHead, Trouble } from "../ui/parts";
 
 /** What a runtime that says nothing about it is asked for. */
@@ -17,6 +17,11 @@ const EFFORTS: readonly string[] = ["low", "medium", "high"];
 function effortsOf(runtime: Runtime | undefined): readonly string[] {
   const levels = list(fields(runtime?.capabilities)["effortLevels"]).filter((level) => typeof level === "string");
   return levels.length > 0 ? levels : EFFORTS;
+}
+
+/** Whether it asks before it does something; one that is not known may. */
+function asks(runtime: Runtime | undefined): boolean {
+  return fields(runtime?.capabilities)["permissionCallbacks"] !== false;
 }
 
 const REMEMBERED = "hangar.newSession";
@@ -91,11 +96,13 @@ export function NewSessionPage() {
     if (folder === "") setFolder(meta.value?.workspace ?? meta.value?.repoRoot ?? "");
   }, [meta.value]);
 
+  const chosen = runtimes.find((candidate) => candidate.name === runtime);
+  const canAsk = asks(chosen);
   const ready = folder.trim() !== "";
   const start = async () => {
     if (!ready) return;
     remember({ runtime, model, effort, policy });
-    const order: NewSession = { workspace: folder.trim(), policy };
+    const order: NewSession = { workspace: folder.trim(), policy: canAsk ? policy : "allow-all" };
     if (runtime !== "") order.runtime = runtime;
     if (model.trim() !== "") order.model = model.trim();
     if (effort !== "") order.effort = effort;
@@ -107,7 +114,11 @@ export function NewSessionPage() {
   useShortcuts("New session", [
     { keys: "Ctrl+Enter", does: "Start the session", inFields: true, run: () => void start().catch((error: unknown) => setProblem(asProblem(error))) },
   ]);
-  const chosen = runtimes.find((candidate) => candidate.name === runtime);
+  // What a model is called differs from agent to agent.
+  const choose = (name: string) => {
+    setRuntime(name);
+    setModel(name === before.runtime ? (before.model ?? "") : "");
+  };
 
   return (
     <div class="page narrow">
@@ -132,7 +143,7 @@ export function NewSessionPage() {
         <div class="form-pair">
           <label class="form-field">
             <span>Runtime</span>
-            <select class="field" value={runtime} onChange={(event) => setRuntime(event.currentTarget.value)}>
+            <select class="field" value={runtime} onChange={(event) => choose(event.currentTarget.value)}>
               {runtimes.map((candidate) => (
                 <option value={candidate.name}>{candidate.label || candidate.name}</option>
               ))}
@@ -163,14 +174,14 @@ export function NewSessionPage() {
         <fieldset class="form-field">
           <legend>What it may do</legend>
           <label class="choice">
-            <input type="radio" name="policy" checked={policy === "ask"} onChange={() => setPolicy("ask")} />
+            <input type="radio" name="policy" disabled={!canAsk} checked={canAsk && policy === "ask"} onChange={() => setPolicy("ask")} />
             <span>
               <strong>Ask me</strong>
-              <span class="hint">Commands and changes wait for your answer, here or in the inbox.</span>
+              <span class="hint">{canAsk ? "Commands and changes wait for your answer, here or in the inbox." : `${chosen?.label || runtime} cannot ask while it works.`}</span>
             </span>
           </label>
           <label class="choice">
-            <input type="radio" name="policy" checked={policy === "allow-all"} onChange={() => setPolicy("allow-all")} />
+            <input type="radio" name="policy" checked={!canAsk || policy === "allow-all"} onChange={() => setPolicy("allow-all")} />
             <span>
               <strong>Allow everything</strong>
               <span class="hint">It runs commands and changes files without asking. For work that you can throw away.</span>

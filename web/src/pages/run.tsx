@@ -6,12 +6,12 @@ import { type Problem, asProblem } from "../api/problem";
 import type { Decision, Run, RunDetail, RunWork } from "../api/resources";
 import { listen } from "../api/stream";
 import { Chart } from "../chart/chart";
-import { between, clock, moment, sentence, shortPath, tokens } from "../format";
+import { between, clock, moment, shortPath, tokens } from "../format";
 import { useShortcuts } from "../keyboard";
-import { now } from "../live/store";
+import { connection, now } from "../live/store";
 import { go, paths } from "../router";
 import { Icon } from "../ui/icons";
-import { Action, Empty, Loading, StateMark, Trouble, WorkMark } from "../ui/parts";
+import { Action, Empty, Loading, Sentence, StateMark, Trouble, WorkMark } from "../ui/parts";
 
 /** The newest of a run: its chart and decisions from its page, its state from the stream. */
 function useRun(id: string) {
@@ -67,6 +67,13 @@ function useRun(id: string) {
   return { run, problem, lost, setProblem };
 }
 
+const INTERRUPTED = "The server ended while this was running. Resume goes on where it was, Retry begins anew.";
+
+/** Of a run that is over nothing runs, whatever its last record says. */
+function standing(run: RunDetail): readonly RunWork[] {
+  return run.state === "running" ? run.works : run.works.map((work) => (work.state === "running" ? { ...work, state: "stopped" } : work));
+}
+
 export function RunPage({ id }: { id: string }) {
   const { run, problem, lost, setProblem } = useRun(id);
   const [selected, setSelected] = useState<number | null>(null);
@@ -88,36 +95,40 @@ export function RunPage({ id }: { id: string }) {
     if (problem?.status === 404) {
       return (
         <Empty icon="runs" title="There is no such run">
-          <p>{problem.message}</p>
+          <p>It may have been made by another portal, or the address is not quite right.</p>
           <a class="button" href="/runs">
             All runs
           </a>
         </Empty>
       );
     }
-    return problem === null ? <Loading what="the run" /> : <Trouble problem={problem} />;
+    return <div class="page">{problem === null ? <Loading what="the run" /> : <Trouble problem={problem} />}</div>;
   }
-  const work = run.works.find((candidate) => candidate.workId === selected);
+  const works = standing(run);
+  const work = works.find((candidate) => candidate.workId === selected);
+  const reason = run.reason ?? (run.state === "interrupted" ? INTERRUPTED : undefined);
   return (
     <div class="run-page">
       <RunHead run={run} lost={lost} onFail={setProblem} />
       {problem && <Trouble problem={problem} />}
-      {run.reason !== undefined && run.state !== "succeeded" && (
-        <div class="trouble" role="status">
+      {reason !== undefined && run.state !== "succeeded" && (
+        <div class={run.state === "failed" ? "trouble" : "trouble warn"} role="status">
           <Icon name="warning" />
-          <p>{sentence(run.reason)}</p>
+          <p>
+            <Sentence text={reason} />
+          </p>
         </div>
       )}
       <div class="run-columns">
         <section class="run-chart" aria-label="Flow">
           {run.chart ? (
-            <Chart chart={run.chart} works={run.works} selected={selected} onSelect={(workId) => setSelected(workId === selected ? null : workId)} />
+            <Chart chart={run.chart} works={works} selected={selected} onSelect={(workId) => setSelected(workId === selected ? null : workId)} />
           ) : (
-            <WorkList works={run.works} selected={selected} select={setSelected} />
+            <WorkList works={works} selected={selected} select={setSelected} />
           )}
         </section>
         <aside class="run-side" aria-label="Details">
-          {work ? <WorkPanel work={work} close={() => setSelected(null)} /> : <Overview run={run} />}
+          {work ? <WorkPanel work={work} close={() => setSelected(null)} /> : <Overview run={run} works={works} />}
           <Decisions decisions={run.decisions ?? []} workId={work?.workId ?? null} />
         </aside>
       </div>
@@ -134,7 +145,7 @@ function RunHead({ run, lost, onFail }: { run: RunDetail; lost: boolean; onFail:
         <h1>{run.job}</h1>
         <div class="session-line">
           <StateMark state={run.state} />
-          {lost && <span class="state tone-warn">connection lost, trying again</span>}
+          {lost && connection.value !== "lost" && <span class="state tone-warn">connection lost, trying again</span>}
           {end !== undefined && <span class="nowrap">{between(run.startedAt, end)}</span>}
           <span class="hide-narrow" title={run.workspace}>
             {shortPath(run.workspace)}
@@ -165,14 +176,18 @@ function RunHead({ run, lost, onFail }: { run: RunDetail; lost: boolean; onFail:
   );
 }
 
-function Overview({ run }: { run: RunDetail }) {
-  const count = (state: RunWork["state"]) => run.works.filter((work) => work.state === state).length;
+function Overview({ run, works }: { run: RunDetail; works: readonly RunWork[] }) {
+  const count = (state: RunWork["state"], word: string) => {
+    const number = works.filter((work) => work.state === state).length;
+    return number === 0 ? [] : [`${number} ${word}`];
+  };
+  const tasks = [...count("succeeded", "done"), ...count("running", "running"), ...count("failed", "failed"), ...count("stopped", "stopped"), ...count("waiting", "not started")];
   const facts: [string, string | undefined][] = [
     ["Input", run.input || undefined],
     ["Folder", run.workspace],
     ["Started", moment(run.startedAt)],
     ["Ended", run.endedAt === undefined ? undefined : moment(run.endedAt)],
-    ["Tasks", `${count("succeeded")} done, ${count("running")} running, ${count("failed")} failed, ${run.works.length} in all`],
+    ["Tasks", tasks.join(", ")],
     ["Id", run.id],
   ];
   return (

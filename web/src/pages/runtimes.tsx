@@ -4,12 +4,12 @@ import { useEffect, useState } from "preact/hooks";
 import { api } from "../api/client";
 import { type Problem, asProblem } from "../api/problem";
 import type { Runtime } from "../api/resources";
-import { sentence } from "../format";
+import { ago, moment } from "../format";
+import { fields, list, text } from "../json";
 import { moveFocus, useShortcuts } from "../keyboard";
-import { onChange } from "../live/store";
-import { fields, list, text } from "../session/wire";
+import { now, onChange } from "../live/store";
 import { Icon } from "../ui/icons";
-import { Action, Age, Loading, PageHead, Trouble } from "../ui/parts";
+import { Action, Loading, PageHead, Sentence, Trouble } from "../ui/parts";
 
 export function RuntimesPage() {
   const [runtimes, setRuntimes] = useState<readonly Runtime[] | null>(null);
@@ -93,13 +93,17 @@ function RuntimeCard({ runtime }: { runtime: Runtime }) {
       {problems.map((words) => (
         <p class="card-line bad">
           <Icon name="cross" />
-          {sentence(words)}
+          <span>
+            <Sentence text={words} />
+          </span>
         </p>
       ))}
       {warnings.map((words) => (
         <p class="card-line warn">
           <Icon name="warning" />
-          {sentence(words)}
+          <span>
+            <Sentence text={words} />
+          </span>
         </p>
       ))}
       {capabilities.length > 0 && (
@@ -113,8 +117,8 @@ function RuntimeCard({ runtime }: { runtime: Runtime }) {
         </details>
       )}
       {runtime.checkedAt !== undefined && (
-        <p class="card-foot">
-          Looked at <Age at={runtime.checkedAt} /> ago
+        <p class="card-foot" title={moment(runtime.checkedAt)}>
+          Looked at {ago(runtime.checkedAt, now.value)}
         </p>
       )}
     </li>

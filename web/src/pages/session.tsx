@@ -4,18 +4,21 @@ import type { ComponentChildren } from "preact";
 import { useEffect, useMemo, useState } from "preact/hooks";
 import { api } from "../api/client";
 import { type Problem, asProblem } from "../api/problem";
-import type { Session } from "../api/resources";
-import { dollars, moment, sentence, sessionTitle, shortPath, tokens } from "../format";
+import { type Session, isAtWork } from "../api/resources";
+import { dollars, moment, sessionTitle, shortPath, tokens } from "../format";
 import { useShortcuts } from "../keyboard";
-import { epoch, openApprovals } from "../live/store";
+import { connection, epoch, openApprovals } from "../live/store";
 import { go, paths } from "../router";
-import { AskCard, pressAnswer } from "../session/askCard";
+import { AskCard, pressAnswer } from "../ask/card";
 import { Composer } from "../session/composer";
 import { SessionFeed } from "../session/feed";
 import { TranscriptView } from "../session/transcript";
 import { Folder } from "../text/diffView";
 import { Icon } from "../ui/icons";
-import { Action, Age, Confirm, Dialog, Empty, Loading, StateMark, Trouble } from "../ui/parts";
+import { Action, Age, Confirm, Dialog, Empty, Loading, Sentence, StateMark, Trouble } from "../ui/parts";
+
+/** Blocks that are on the screen when a session is opened, more or less. */
+const LAST_BLOCKS = 12;
 
 export function SessionPage({ id }: { id: string }) {
   const feed = useMemo(() => new SessionFeed(id), [id]);
@@ -38,8 +41,18 @@ export function SessionPage({ id }: { id: string }) {
       </Empty>
     );
   }
+  if (problem?.status === 404) {
+    return (
+      <Empty icon="sessions" title="There is no such session">
+        <p>It may have been deleted, or the address is not quite right.</p>
+        <a class="button" href="/sessions">
+          All sessions
+        </a>
+      </Empty>
+    );
+  }
   if (session === null || !feed.ready.value) {
-    return problem === null ? <Loading what="the session" /> : <Trouble problem={problem} retry={() => void feed.start()} />;
+    return <div class="page">{problem === null ? <Loading what="the session" /> : <Trouble problem={problem} retry={() => void feed.start()} />}</div>;
   }
   return <SessionView feed={feed} session={session} />;
 }
@@ -67,10 +80,12 @@ function SessionView({ feed, session }: { feed: SessionFeed; session: Session })
           <div class="session-main">
             {problem && <Trouble problem={problem} />}
             {feed.problem.value && <Trouble problem={feed.problem.value} />}
-            {session.error !== undefined && session.state === "failed" && (
+            {session.error !== undefined && session.state === "failed" && !tells(feed, session.error) && (
               <div class="trouble" role="status">
                 <Icon name="warning" />
-                <p>{sentence(session.error)}</p>
+                <p>
+                  <Sentence text={session.error} />
+                </p>
               </div>
             )}
             <TranscriptView feed={feed} session={session} />
@@ -92,6 +107,12 @@ function SessionView({ feed, session }: { feed: SessionFeed; session: Session })
   );
 }
 
+/** Whether the end of the transcript says it already. */
+function tells(feed: SessionFeed, error: string): boolean {
+  void feed.version.value;
+  return feed.transcript.main.blocks.slice(-LAST_BLOCKS).some((block) => block.kind === "notice" && block.level === "error" && block.text === error);
+}
+
 interface HeadProps {
   readonly feed: SessionFeed;
   readonly session: Session;
@@ -101,8 +122,9 @@ interface HeadProps {
 
 function SessionHead({ feed, session, title, onFail }: HeadProps) {
   const [dialog, setDialog] = useState<"rename" | "delete" | null>(null);
-  const working = session.state === "working" || session.state === "waiting";
-  const lost = feed.connection.value === "lost";
+  const working = isAtWork(session.state);
+  // Without the server at all the bar above says so.
+  const lost = feed.connection.value === "lost" && connection.value !== "lost";
   return (
     <header class="session-head">
       <div class="session-title">
@@ -117,9 +139,11 @@ function SessionHead({ feed, session, title, onFail }: HeadProps) {
               {session.effort !== undefined && ` · ${session.effort}`}
             </span>
           )}
-          <span class="hide-narrow" title={session.workspace}>
-            {shortPath(session.workspace)}
-          </span>
+          {session.workspace !== "" && (
+            <span class="hide-narrow" title={session.workspace}>
+              {shortPath(session.workspace)}
+            </span>
+          )}
           {session.run !== undefined && (
             <a href={paths.run(session.run.id)} class="hide-narrow">
               {session.run.job} · {session.run.task}
@@ -216,7 +240,7 @@ function Facts({ feed, session }: { feed: SessionFeed; session: Session }) {
     ["Model", session.model ?? "chosen by the runtime"],
     ["Effort", session.effort],
     ["Policy", session.policy],
-    ["Folder", <code>{session.workspace}</code>],
+    ["Folder", session.workspace === "" ? undefined : <code>{session.workspace}</code>],
     ["Tokens in", usage.inputTokens === undefined ? undefined : tokens(usage.inputTokens)],
     ["Tokens out", usage.outputTokens === undefined ? undefined : tokens(usage.outputTokens)],
     ["Context", context === null ? undefined : `${tokens(context.tokens)} of ${tokens(context.limit)}`],
@@ -233,7 +257,7 @@ function Facts({ feed, session }: { feed: SessionFeed; session: Session }) {
         {facts
           .filter(([, value]) => value !== undefined)
           .map(([name, value]) => (
-            <div>
+            <div key={name}>
               <dt>{name}</dt>
               <dd>{value}</dd>
             </div>

@@ -4,7 +4,7 @@ import { useEffect, useRef, useState } from "preact/hooks";
 import { api } from "../api/client";
 import { type Problem, asProblem } from "../api/problem";
 import { SESSION_STATES, type Session, type SessionState } from "../api/resources";
-import { dollars, sessionTitle, shortPath, tokens } from "../format";
+import { day, dollars, sessionTitle, shortPath, tokens } from "../format";
 import { moveFocus, useShortcuts } from "../keyboard";
 import { epoch, onChange } from "../live/store";
 import { paths, refine, search } from "../router";
@@ -36,41 +36,71 @@ function matches(session: Session, filter: Filter): boolean {
   return (filter.state === "" || session.state === filter.state) && (filter.runtime === "" || session.runtime === filter.runtime) && filter.query === "";
 }
 
+interface Seen {
+  /** What was asked for, of which server: a list of another one is no help. */
+  readonly key: string;
+  readonly sessions: readonly Session[];
+  readonly next: string | undefined;
+}
+
+/** The list as it was last seen: who comes back to it finds it there at once, and then what changed. */
+let seen: Seen | null = null;
+
+onChange({
+  gone: (id) => {
+    if (seen !== null) seen = { ...seen, sessions: seen.sessions.filter((session) => session.id !== id) };
+  },
+});
+
+/** The newest page before what is known already: who has asked for more keeps it. */
+function renewed(known: Seen | null, key: string, page: { readonly sessions: readonly Session[]; readonly next?: string }): Seen {
+  if (known === null || known.key !== key || known.sessions.length <= page.sessions.length) return { key, sessions: page.sessions, next: page.next };
+  const fresh = new Set(page.sessions.map((session) => session.id));
+  return { ...known, sessions: [...page.sessions, ...known.sessions.filter((session) => !fresh.has(session.id))] };
+}
+
 export function SessionsPage() {
   const filter: Filter = {
     query: search.value.get("query") ?? "",
     state: search.value.get("state") ?? "",
     runtime: search.value.get("runtime") ?? "",
   };
-  const [sessions, setSessions] = useState<readonly Session[] | null>(null);
-  const [next, setNext] = useState<string | undefined>();
+  const asked = JSON.stringify(filter);
+  const key = `${asked} ${epoch.value}`;
+  const [list, setList] = useState(() => (seen?.key === key ? seen : null));
   const [runtimes, setRuntimes] = useState<readonly string[]>([]);
   const [problem, setProblem] = useState<Problem | null>(null);
   const searchField = useRef<HTMLInputElement>(null);
-  const key = JSON.stringify(filter);
+  useEffect(() => {
+    if (list !== null) seen = list;
+  }, [list]);
 
+  const load = (cancel: AbortSignal) =>
+    api.sessions(asQuery(filter), cancel).then(
+      (page) => {
+        setList((known) => renewed(known, key, page));
+        setProblem(null);
+      },
+      (error: unknown) => {
+        if (!cancel.aborted) setProblem(asProblem(error));
+      },
+    );
   useEffect(() => {
     const cancel = new AbortController();
-    const timer = setTimeout(
-      () => {
-        api.sessions(asQuery(filter), cancel.signal).then(
-          (page) => {
-            setSessions(page.sessions);
-            setNext(page.next);
-            setProblem(null);
-          },
-          (error: unknown) => {
-            if (!cancel.signal.aborted) setProblem(asProblem(error));
-          },
-        );
-      },
-      sessions === null ? 0 : TYPING_MS,
-    );
+    const timer = setTimeout(() => void load(cancel.signal), list === null ? 0 : TYPING_MS);
     return () => {
       clearTimeout(timer);
       cancel.abort();
     };
-  }, [key, epoch.value]);
+  }, [asked]);
+  const loadedIn = useRef(epoch.value);
+  useEffect(() => {
+    if (loadedIn.current === epoch.value) return;
+    loadedIn.current = epoch.value;
+    const cancel = new AbortController();
+    void load(cancel.signal);
+    return () => cancel.abort();
+  }, [epoch.value]);
 
   useEffect(() => {
     api.runtimes(false).then(
@@ -79,18 +109,19 @@ export function SessionsPage() {
     );
   }, []);
 
+  const update = (change: (sessions: readonly Session[]) => readonly Session[]) =>
+    setList((known) => (known === null ? known : { ...known, sessions: change(known.sessions) }));
   useEffect(
     () =>
       onChange({
         session: (changed) =>
-          setSessions((known) => {
-            if (known === null) return known;
-            const others = known.filter((session) => session.id !== changed.id);
-            if (others.length < known.length) {
+          update((known) => {
+            if (known.some((session) => session.id === changed.id)) {
               return known.map((session) => (session.id === changed.id ? changed : session));
             }
             return matches(changed, filter) ? [changed, ...known] : known;
           }),
+        gone: (id) => update((known) => known.filter((session) => session.id !== id)),
       }),
     [key],
   );
@@ -102,11 +133,11 @@ export function SessionsPage() {
   ]);
 
   const more = async () => {
-    if (next === undefined) return;
-    const page = await api.sessions({ ...asQuery(filter), cursor: next });
-    setSessions((known) => [...(known ?? []), ...page.sessions]);
-    setNext(page.next);
+    if (list?.next === undefined) return;
+    const page = await api.sessions({ ...asQuery(filter), cursor: list.next });
+    setList((known) => (known === null ? known : { ...known, sessions: [...known.sessions, ...page.sessions], next: page.next }));
   };
+  const sessions = list?.sessions ?? null;
   const filtered = filter.query !== "" || filter.state !== "" || filter.runtime !== "";
 
   return (
@@ -115,53 +146,72 @@ export function SessionsPage() {
         <a class="button primary only-narrow" href="/new">
           <Icon name="plus" /> New session
         </a>
+        <div class="filters" role="search">
+          <label class="search-field">
+            <Icon name="search" />
+            <input
+              ref={searchField}
+              type="search"
+              value={filter.query}
+              placeholder="Search sessions"
+              aria-label="Search sessions"
+              onInput={(event) => refine({ query: event.currentTarget.value })}
+              onKeyDown={(event) => {
+                if (event.key === "Escape") event.currentTarget.blur();
+              }}
+            />
+            <Key keys="/" />
+          </label>
+          <select class="field" aria-label="State" value={filter.state} onChange={(event) => refine({ state: event.currentTarget.value })}>
+            <option value="">Any state</option>
+            {SESSION_STATES.map((state) => (
+              <option value={state}>{state}</option>
+            ))}
+          </select>
+          <select class="field" aria-label="Runtime" value={filter.runtime} onChange={(event) => refine({ runtime: event.currentTarget.value })}>
+            <option value="">Any runtime</option>
+            {[...new Set([...runtimes, ...(filter.runtime === "" ? [] : [filter.runtime])])].map((name) => (
+              <option value={name}>{name}</option>
+            ))}
+          </select>
+        </div>
       </PageHead>
-      <div class="filters">
-        <label class="search-field">
-          <Icon name="search" />
-          <input
-            ref={searchField}
-            type="search"
-            value={filter.query}
-            placeholder="Search sessions"
-            aria-label="Search sessions"
-            onInput={(event) => refine({ query: event.currentTarget.value })}
-            onKeyDown={(event) => {
-              if (event.key === "Escape") event.currentTarget.blur();
-            }}
-          />
-          <Key keys="/" />
-        </label>
-        <select class="field" aria-label="State" value={filter.state} onChange={(event) => refine({ state: event.currentTarget.value })}>
-          <option value="">Any state</option>
-          {SESSION_STATES.map((state) => (
-            <option value={state}>{state}</option>
-          ))}
-        </select>
-        <select class="field" aria-label="Runtime" value={filter.runtime} onChange={(event) => refine({ runtime: event.currentTarget.value })}>
-          <option value="">Any runtime</option>
-          {[...new Set([...runtimes, ...(filter.runtime === "" ? [] : [filter.runtime])])].map((name) => (
-            <option value={name}>{name}</option>
-          ))}
-        </select>
-      </div>
       {problem && <Trouble problem={problem} />}
       {sessions === null && problem === null && <Loading what="sessions" />}
       {sessions !== null && sessions.length === 0 && (filtered ? <NothingFound /> : <NoSessions />)}
       {sessions !== null && sessions.length > 0 && (
-        <ul class="rows" aria-label="Sessions">
-          {sessions.map((session) => (
-            <SessionRow key={session.id} session={session} />
+        <div class="days">
+          {byDay(sessions).map(([heading, those]) => (
+            <section aria-label={heading} key={heading}>
+              <h2>{heading}</h2>
+              <ul class="rows">
+                {those.map((session) => (
+                  <SessionRow key={session.id} session={session} />
+                ))}
+              </ul>
+            </section>
           ))}
-        </ul>
+        </div>
       )}
-      {next !== undefined && (
+      {list?.next !== undefined && (
         <button type="button" class="button" onClick={() => void more().catch((error: unknown) => setProblem(asProblem(error)))}>
           Show more
         </button>
       )}
     </div>
   );
+}
+
+function byDay(sessions: readonly Session[]): [string, Session[]][] {
+  const days = new Map<string, Session[]>();
+  const today = Date.now();
+  for (const session of sessions) {
+    const heading = day(session.updatedAt, today);
+    const those = days.get(heading);
+    if (those === undefined) days.set(heading, [session]);
+    else those.push(session);
+  }
+  return [...days];
 }
 
 function NothingFound() {
@@ -197,6 +247,10 @@ function cost(session: Session): string {
 }
 
 function SessionRow({ session }: { session: Session }) {
+  const { run } = session;
+  const words = sessionTitle(session);
+  // Sessions of a job are told apart by their tasks; they all begin with what the job's file says.
+  const title = run === undefined ? words : run.task;
   return (
     <li>
       <a class="session-row list-row" href={paths.session(session.id)}>
@@ -204,14 +258,14 @@ function SessionRow({ session }: { session: Session }) {
           <StateMark state={session.state} />
         </span>
         <span class="cell-name">
-          <span class="row-title">{sessionTitle(session)}</span>
+          <span class="row-title">{title}</span>
           <span class="row-sub" title={session.workspace}>
-            {session.run === undefined ? shortPath(session.workspace) : `${session.run.job} · ${session.run.task}`}
+            {run === undefined ? shortPath(session.workspace) : `${run.job} · ${words}`}
           </span>
         </span>
         <span class="cell-model">
-          <span>{session.runtime}</span>
-          {session.model !== undefined && <span class="row-sub">{session.model}</span>}
+          {session.model !== undefined && <span>{session.model}</span>}
+          <span class="row-sub">{session.runtime}</span>
         </span>
         <span class="cell-cost">{cost(session)}</span>
         <span class="cell-age">

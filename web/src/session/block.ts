@@ -1,7 +1,8 @@
 // What the transcript is made of. Blocks are values: whoever changes one puts a new one in its place, so a view that
 // holds the old one knows by identity that it must be drawn again.
 
-import type { AskKind, Json, NoticeLevel, Outcome, Picture, WireEvent } from "./wire";
+import type { Json } from "../json";
+import type { AskKind, NoticeLevel, Outcome, Picture, WireEvent } from "./wire";
 
 /** Where a block stands in the log, and when it began. */
 interface Placed {
@@ -50,6 +51,8 @@ export interface ToolBlock extends Placed {
   readonly exitCode: number | null;
   readonly pictures: readonly Picture[];
   readonly endedAt: string | null;
+  /** Whether it waits for somebody to answer a question about it. */
+  readonly asking: boolean;
   readonly verdict: { readonly outcome: Outcome; readonly detail: string | null } | null;
   readonly agent: Agent | null;
 }
@@ -73,6 +76,8 @@ export interface AskBlock extends Placed {
   readonly request: string;
   readonly ask: AskKind;
   readonly call: string | null;
+  /** The call that waits for the answer: its own, or the one that was running when it was asked. */
+  readonly holds: string | null;
   readonly event: WireEvent;
   readonly outcome: Outcome | null;
   readonly detail: string | null;

@@ -2,15 +2,15 @@
 
 import { Component, type ComponentChildren } from "preact";
 import { between, clock, duration, tokens } from "../format";
+import type { Json } from "../json";
 import { now } from "../live/store";
 import { DiffView } from "../text/diffView";
-import { markdown, markdownOnce } from "../text/markdown";
+import { Markdown, OpenMarkdown } from "../text/markdownView";
 import { Output } from "../text/output";
 import { Icon, type IconName } from "../ui/icons";
 import type { AskBlock, NoticeBlock, ReasoningBlock, TextBlock, ToolBlock, UserBlock } from "./block";
 import type { TranscriptRow } from "./rows";
 import { toolWords } from "./toolWords";
-import type { Json } from "./wire";
 
 interface RowProps {
   readonly row: TranscriptRow;
@@ -75,11 +75,9 @@ function User({ block, speaker }: { block: UserBlock; speaker: string }) {
 
 function Text({ block, alive }: { block: TextBlock; alive: boolean }) {
   const writing = block.open && alive;
-  const html = writing ? markdownOnce(block.text) : markdown(block.text);
   return (
     <article class={`text${writing ? " writing" : ""}`} data-focus tabIndex={-1} aria-label="The agent said">
-      {/* Sanitised by `markdown`. */}
-      <div class="markdown" dangerouslySetInnerHTML={{ __html: html }} />
+      {writing ? <OpenMarkdown text={block.text} /> : <Markdown text={block.text} />}
     </article>
   );
 }
@@ -119,7 +117,7 @@ function Reasoning({ block, open, alive, flip }: { block: ReasoningBlock; open: 
   );
 }
 
-type Progress = "busy" | "ok" | "failed" | "interrupted" | "waiting";
+type Progress = "busy" | "ok" | "failed" | "interrupted" | "waiting" | "asking";
 
 function progressOf(block: ToolBlock, alive: boolean): Progress {
   if (block.agent?.background === true && block.agent.state === "running") return alive ? "busy" : "interrupted";
@@ -130,9 +128,9 @@ function progressOf(block: ToolBlock, alive: boolean): Progress {
       return "failed";
     case "running":
     case "writing":
-      return alive ? "busy" : "interrupted";
+      return !alive ? "interrupted" : block.asking ? "asking" : "busy";
     case "queued":
-      return alive ? "waiting" : "interrupted";
+      return !alive ? "interrupted" : block.asking ? "asking" : "waiting";
   }
 }
 
@@ -142,6 +140,7 @@ const PROGRESS_WORDS: { readonly [progress in Progress]: string } = {
   failed: "failed",
   interrupted: "interrupted",
   waiting: "waiting",
+  asking: "waits for you",
 };
 
 function Tool({ block, open, alive, flip }: { block: ToolBlock; open: boolean; alive: boolean; flip: () => void }) {
@@ -153,7 +152,9 @@ function Tool({ block, open, alive, flip }: { block: ToolBlock; open: boolean; a
     <div class={`tool ${progress}`} data-call={block.call} data-progress={progress}>
       <FoldHead open={open} flip={flip} icon={block.agent === null ? words.icon : "agent"}>
         <span class="fold-verb">{verb}</span>
-        <span class={`fold-object${words.code && block.agent === null ? " code" : ""}`}>{object || block.draft.slice(0, 160)}</span>
+        <span class={`fold-object${words.code && block.agent === null ? " code" : ""}`} title={block.title ?? undefined}>
+          {object || block.draft.slice(0, 160)}
+        </span>
         <span class="fold-end">
           {block.verdict?.outcome === "approved" && <span class="mark-allowed">allowed</span>}
           {block.verdict?.outcome === "denied" && <span class="mark-denied">denied</span>}
@@ -177,7 +178,7 @@ function Took({ block, progress }: { block: ToolBlock; progress: Progress }) {
 function ProgressMark({ progress }: { progress: Progress }) {
   return (
     <span class={`progress-mark ${progress}`}>
-      <span class="sr-only">{PROGRESS_WORDS[progress]}</span>
+      <span class={progress === "asking" ? undefined : "sr-only"}>{PROGRESS_WORDS[progress]}</span>
       {progress === "ok" && <Icon name="check" />}
       {progress === "failed" && <Icon name="cross" />}
       {progress === "interrupted" && <Icon name="pause" />}

@@ -3,7 +3,7 @@
 import { useEffect, useRef, useState } from "preact/hooks";
 import { api } from "../api/client";
 import { type Problem, asProblem } from "../api/problem";
-import type { Session } from "../api/resources";
+import { type Session, isAtWork } from "../api/resources";
 import { Icon } from "../ui/icons";
 import { Key, Trouble } from "../ui/parts";
 import type { SessionFeed } from "./feed";
@@ -41,7 +41,7 @@ export function Composer({ feed, session }: Props) {
   const [busy, setBusy] = useState(false);
   const [problem, setProblem] = useState<Problem | null>(null);
   const field = useRef<HTMLTextAreaElement>(null);
-  const working = session.state === "working" || session.state === "waiting";
+  const working = isAtWork(session.state);
 
   useEffect(() => saveDraft(feed.id, text), [text]);
   useEffect(() => {
@@ -85,7 +85,7 @@ export function Composer({ feed, session }: Props) {
     );
   }
   const empty = text.trim() === "";
-  const hint = working ? "The agent is at work. Send queues your message, Steer gives it at once." : session.state === "closed" ? "Send a message to go on with this session." : "";
+  const hint = working ? "The agent is at work. What you queue waits until it is done; what you steer with reaches it at once." : session.state === "closed" ? "Send a message to go on with this session." : "";
   return (
     <div class="composer">
       {problem && <Trouble problem={problem} />}

@@ -1,22 +1,41 @@
 // A session as it is known to this page: its newest events, then whatever happens, and older ones when somebody looks.
 // Nothing is missed and nothing comes twice: every event has a number, and the stream goes on after the last one seen.
+//
+// What is kept is a window on the log, of at most `Bounds.kept` events. It lies at the end of the log and moves with it,
+// until somebody reads so far back that the end falls out of it; then what happens is not kept, and is loaded like
+// anything else when the reader comes back.
 
 import { type Signal, signal } from "@preact/signals";
 import { api, streams } from "../api/client";
 import { type Problem, asProblem } from "../api/problem";
-import type { LoggedEvent, Session } from "../api/resources";
+import { type EventPage, type LoggedEvent, type Session, isAtWork } from "../api/resources";
 import { type StreamState, listen } from "../api/stream";
 import { type Transcript, apply, breakOff, emptyTranscript, fold } from "./fold";
+import { Passing } from "./passing";
 import type { WireEvent } from "./wire";
 
-const PAGE = 500;
-/** Who reads far back gets larger and larger pages: the whole of a long session is some fifteen requests away. */
-const LARGEST_PAGE = 4_000;
-/** Redrawing a transcript of so many blocks for every piece of text would take all the time there is. */
-const LARGE = 4_000;
-const SLOW_REDRAW_MS = 120;
-const QUICK_REDRAW_MS = 16;
-const OLDER_AGAIN_MS = 2_000;
+/** Numbers of events. */
+export interface Bounds {
+  readonly page: number;
+  /** Who reads far back gets larger and larger pages: the whole of a long session is some fifteen requests away. */
+  readonly largestPage: number;
+  /** Memory is the same for a session of an hour and of a month. */
+  readonly kept: number;
+  /** How many are left when the window moves; not every event may move it. */
+  readonly keptAfterMove: number;
+}
+
+/** `public/first.js` asks for the first page, and has to know how large it is. */
+const BOUNDS: Bounds = { page: 500, largestPage: 4_000, kept: 16_000, keptAfterMove: 12_000 };
+
+/** Drawing takes as long as it takes; this many times as long is left for everything else, within bounds. */
+const REST = 3;
+const SHORTEST_REST_MS = 16;
+const LONGEST_REST_MS = 500;
+const AGAIN_MS = 2_000;
+
+/** Whether there is more in the log on one side of the window. */
+export type Beyond = "none" | "more" | "loading";
 
 export class SessionFeed {
   readonly id: string;
@@ -26,35 +45,41 @@ export class SessionFeed {
   readonly connection: Signal<StreamState> = signal("connecting");
   readonly ready = signal(false);
   readonly deleted = signal(false);
-  readonly older: Signal<"none" | "more" | "loading"> = signal("none");
+  readonly older: Signal<Beyond> = signal("none");
+  readonly newer: Signal<Beyond> = signal("none");
   /** Sent from here and not yet in the log. */
   readonly unsent: Signal<readonly { key: number; text: string }[]> = signal([]);
 
   transcript: Transcript = emptyTranscript();
-  /** What the log has, and the pieces of what is being written; those go when their turn is over. */
+  /** Whether somebody looks at the end, and not at what would fall out of the window when it moves. */
+  followed = true;
+  private readonly bounds: Bounds;
   private logged: LoggedEvent[] = [];
+  private readonly passing = new Passing();
+  /** The last event that the stream told of, whether it is kept or not. */
   private last = 0;
   private stop: (() => void) | null = null;
   private closed = false;
   private wasLost = false;
   private redraw: number | null = null;
+  private rest = SHORTEST_REST_MS;
   private nextKey = 0;
 
-  constructor(id: string) {
+  constructor(id: string, bounds: Bounds = BOUNDS) {
     this.id = id;
+    this.bounds = bounds;
   }
 
   async start(): Promise<void> {
     this.problem.value = null;
     try {
-      const [session, page] = await Promise.all([api.session(this.id), api.events(this.id, { limit: PAGE })]);
+      // One after the other: a server that does not know the session yet reads the whole log for either, and once is enough.
+      const page = await api.events(this.id, { limit: this.bounds.page });
+      const session = await api.session(this.id);
       if (this.closed) return;
       this.session.value = session;
-      this.logged = page.events;
       this.last = page.events.at(-1)?.seq ?? page.last;
-      this.transcript = fold(page.events.map((logged) => logged.event));
-      this.older.value = this.firstSeq() > 1 ? "more" : "none";
-      this.version.value += 1;
+      this.show(page.events);
       this.ready.value = true;
       this.follow();
     } catch (error) {
@@ -68,26 +93,22 @@ export class SessionFeed {
     if (this.redraw !== null) clearTimeout(this.redraw);
   }
 
-  async loadOlder(): Promise<void> {
-    if (this.older.peek() !== "more") return;
-    this.older.value = "loading";
-    try {
-      const limit = Math.min(LARGEST_PAGE, Math.max(PAGE, this.logged.length));
-      const page = await api.events(this.id, { before: this.firstSeq(), limit });
-      if (this.closed) return;
-      this.logged = [...page.events, ...this.logged];
-      // What is older may be the beginning of calls and agents that are shown already: all is folded anew.
-      this.transcript = fold(this.logged.map((logged) => logged.event));
-      this.older.value = page.events.length > 0 && this.firstSeq() > 1 ? "more" : "none";
-      this.version.value += 1;
-      this.problem.value = null;
-    } catch (error) {
-      this.problem.value = asProblem(error);
-      // The list asks again as long as its beginning is in view; a server that is away is not asked without a pause.
-      setTimeout(() => {
-        this.older.value = "more";
-      }, OLDER_AGAIN_MS);
-    }
+  loadOlder(): Promise<void> {
+    return this.load(this.older, { before: this.firstSeq(), limit: this.nextPage() }, (page) => {
+      // The reader is at the beginning of the window: what falls out of it is at the other end.
+      this.show([...page.events, ...this.logged].slice(0, this.bounds.kept));
+    });
+  }
+
+  loadNewer(): Promise<void> {
+    return this.load(this.newer, { after: this.lastSeq(), limit: this.nextPage() }, (page) => {
+      this.show([...this.logged, ...page.events].slice(-this.bounds.kept));
+    });
+  }
+
+  /** Puts the window back to the end of the log, if it is elsewhere. */
+  toEnd(): Promise<void> {
+    return this.load(this.newer, { limit: this.bounds.page }, (page) => this.show(page.events));
   }
 
   /** Text that was handed in, shown until the log has it. */
@@ -97,6 +118,38 @@ export class SessionFeed {
     return () => {
       this.unsent.value = this.unsent.peek().filter((entry) => entry.key !== key);
     };
+  }
+
+  private nextPage(): number {
+    return Math.min(this.bounds.largestPage, Math.max(this.bounds.page, this.logged.length));
+  }
+
+  private async load(side: Signal<Beyond>, range: { before?: number; after?: number; limit: number }, take: (page: EventPage) => void): Promise<void> {
+    if (side.peek() !== "more") return;
+    side.value = "loading";
+    try {
+      const page = await api.events(this.id, range);
+      if (this.closed) return;
+      take(page);
+      this.problem.value = null;
+    } catch (error) {
+      this.problem.value = asProblem(error);
+      // The list asks again as long as its edge is in view; a server that is away is not asked without a pause.
+      setTimeout(() => {
+        side.value = "more";
+      }, AGAIN_MS);
+    }
+  }
+
+  /** Makes these events the window. What was before them may have begun what is in them, so all is folded anew. */
+  private show(events: LoggedEvent[]): void {
+    this.logged = events;
+    this.transcript = fold(events.map(({ event }) => event));
+    const atEnd = this.lastSeq() >= this.last;
+    if (atEnd) for (const event of this.passing) apply(this.transcript, event);
+    this.older.value = this.firstSeq() > 1 ? "more" : "none";
+    this.newer.value = atEnd ? "none" : "more";
+    this.version.value += 1;
   }
 
   private async refresh(): Promise<void> {
@@ -112,12 +165,17 @@ export class SessionFeed {
     return this.logged[0]?.seq ?? 1;
   }
 
+  private lastSeq(): number {
+    return this.logged.at(-1)?.seq ?? this.last;
+  }
+
   private follow(): void {
     this.stop = listen({
       url: () => streams.session(this.id, this.last),
       state: (state) => {
         if (state === "lost") {
           breakOff(this.transcript);
+          this.passing.clear();
           this.changed();
         }
         // The stream tells of changes; what changed while nobody listened has to be asked for.
@@ -130,7 +188,10 @@ export class SessionFeed {
       },
       event: (event) => {
         if (event.type === "session") {
-          this.session.value = JSON.parse(event.data) as Session;
+          const session = JSON.parse(event.data) as Session;
+          this.session.value = session;
+          // Nothing is waited for any more: an agent may have taken a message up in other words than it was sent in.
+          if (!isAtWork(session.state)) this.unsent.value = [];
         } else if (event.type === "end") {
           this.deleted.value = true;
           this.stop?.();
@@ -142,16 +203,20 @@ export class SessionFeed {
   }
 
   private take(seq: number | null, event: WireEvent): void {
+    this.passing.take(event, seq === null);
+    const atEnd = this.newer.peek() === "none";
     if (seq !== null) {
       if (seq <= this.last) return;
       this.last = seq;
+      if (atEnd) this.logged.push({ seq, event });
+      if (event.type === "user.message") this.arrived(event);
     }
-    this.logged.push({ seq: this.last, event });
-    if (event.type === "assistant.turn_end" && event.agentId === undefined) {
-      this.logged = this.logged.filter((logged) => logged.event.ephemeral !== true);
-    }
+    if (!atEnd) return;
     apply(this.transcript, event);
-    if (event.type === "user.message") this.arrived(event);
+    if (this.logged.length > this.bounds.kept) {
+      if (this.followed) this.show(this.logged.slice(-this.bounds.keptAfterMove));
+      else this.newer.value = "more";
+    }
     this.changed();
   }
 
@@ -165,10 +230,14 @@ export class SessionFeed {
 
   private changed(): void {
     if (this.redraw !== null) return;
-    const wait = this.transcript.main.blocks.length > LARGE ? SLOW_REDRAW_MS : QUICK_REDRAW_MS;
     this.redraw = window.setTimeout(() => {
       this.redraw = null;
+      const began = performance.now();
       this.version.value += 1;
-    }, wait);
+      // Views draw before the next task begins.
+      window.setTimeout(() => {
+        this.rest = Math.min(LONGEST_REST_MS, Math.max(SHORTEST_REST_MS, REST * (performance.now() - began)));
+      });
+    }, this.rest);
   }
 }

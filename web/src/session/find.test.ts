@@ -10,7 +10,7 @@ const TRANSCRIPT = fold([
 ]);
 
 function check(words: string, expected: string[]) {
-  expect(find(rows(TRANSCRIPT, new Map()), words)).toEqual(expected);
+  expect(find(rows(TRANSCRIPT, new Map(), false), words)).toEqual(expected);
 }
 
 test("words are found in prompts and arguments, whatever their case", () => check("PARSER", ["u:1", "t:c"]));

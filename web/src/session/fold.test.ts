@@ -70,7 +70,7 @@ describe("real logs", () => {
     const all = events(name);
     for (let from = 0; from < all.length; from += 1) {
       const transcript = fold(all.slice(from));
-      const shown = rows(transcript, new Map());
+      const shown = rows(transcript, new Map(), false);
       expect(new Set(shown.map((row) => row.key)).size).toBe(shown.length);
     }
   });
@@ -158,13 +158,35 @@ describe("questions", () => {
     check(fold([started, asked]), ["tool bash: running: ", "ask permission: open"]);
     const answered = fold([started, asked, event("permission.completed", { requestId: "p", result: { kind: "approved" } })]);
     check(answered, ["tool bash: running [approved]: ", "ask permission: approved"]);
-    expect(rows(answered, new Map()).map((row) => row.block.kind)).toEqual(["tool"]);
+    expect(rows(answered, new Map(), false).map((row) => row.block.kind)).toEqual(["tool"]);
+  });
+
+  test("hold the call that they are about, or that was running", () => {
+    const asking = (...events: WireEvent[]) => fold([started, ...events]).main.blocks.map((block) => block.kind === "tool" && block.asking);
+    const form = event("elicitation.requested", { requestId: "f", message: "Who?" });
+    expect(asking(asked)).toEqual([true, false]);
+    expect(asking(form)).toEqual([true, false]);
+    expect(asking(form, event("elicitation.completed", { requestId: "f", action: "accept" }))).toEqual([false, false]);
+  });
+
+  test("are a row of their own if nobody can answer them any more", () => {
+    const kinds = (alive: boolean) => rows(fold([started, asked]), new Map(), alive).map((row) => row.block.kind);
+    expect(kinds(true)).toEqual(["tool"]);
+    expect(kinds(false)).toEqual(["tool", "ask"]);
   });
 
   test("that were denied stay visible", () => {
     const denied = event("permission.completed", { requestId: "p", result: { kind: "denied-interactively-by-user", feedback: "no" } });
-    expect(rows(fold([started, asked, denied]), new Map()).map((row) => row.block.kind)).toEqual(["tool", "ask"]);
+    expect(rows(fold([started, asked, denied]), new Map(), false).map((row) => row.block.kind)).toEqual(["tool", "ask"]);
   });
+});
+
+test("a conversation that was summed up is told once", () => {
+  const [start, end] = [event("session.compaction_start", {}), event("session.compaction_complete", { success: true, preCompactionTokens: 118_204, postCompactionTokens: 21_330 })];
+  check(fold([start]), ["info: Summing up the conversation to make room"]);
+  check(fold([start, end]), ["info: Conversation summed up: 118k → 21k tokens"]);
+  check(fold([end]), ["info: Conversation summed up: 118k → 21k tokens"]);
+  check(fold([start, end, start]), ["info: Conversation summed up: 118k → 21k tokens", "info: Summing up the conversation to make room"]);
 });
 
 test("a model may use the id of a call again", () => {
@@ -204,7 +226,7 @@ test("events of any shape are borne", () => {
     for (const data of shapes) {
       for (const agentId of [undefined, "a"]) {
         const transcript = fold([event(type, data, agentId === undefined ? {} : { agentId })]);
-        expect(rows(transcript, new Map()).length).toBeLessThan(3);
+        expect(rows(transcript, new Map(), false).length).toBeLessThan(3);
       }
     }
   }

@@ -1,8 +1,9 @@
 // The transcript as a fold over events: the same function reads history and follows a session that is being written.
 // Ephemeral events fill blocks that are open; the event that is logged in the end replaces what they built.
 
+import { fields, textOrNull } from "../json";
 import { type Agent, type Block, type Lane, type ToolBlock, emptyLane } from "./block";
-import { type Fact, type NoticeLevel, type ToolRequest, type WireEvent, fields, read, textOrNull } from "./wire";
+import { type Fact, type NoticeLevel, type ToolRequest, type WireEvent, read } from "./wire";
 
 /** Text that a block keeps while it is written; more is cut at the front, and the final event brings the whole. */
 const OPEN_TEXT_LIMIT = 400_000;
@@ -154,6 +155,7 @@ function newTool(event: WireEvent, request: ToolRequest, key: string): ToolBlock
     exitCode: null,
     pictures: [],
     endedAt: null,
+    asking: false,
     verdict: null,
     agent: null,
   };
@@ -307,6 +309,7 @@ function applyTo(transcript: Transcript, lane: Lane, event: WireEvent, fact: Fac
     }
     case "asked": {
       const { request, kind, call } = fact;
+      const holds = call ?? runningCall(lane);
       const block: Block = {
         key: `a:${request}`,
         eventId: event.id,
@@ -316,11 +319,13 @@ function applyTo(transcript: Transcript, lane: Lane, event: WireEvent, fact: Fac
         request,
         ask: kind,
         call,
+        holds,
         event,
         outcome: null,
         detail: null,
       };
       lane.asks.set(request, push(lane, block));
+      if (holds !== null) change(lane, holds, (tool) => ({ ...tool, asking: true }));
       return;
     }
     case "answered": {
@@ -328,6 +333,7 @@ function applyTo(transcript: Transcript, lane: Lane, event: WireEvent, fact: Fac
       const block = index === undefined ? undefined : lane.blocks[index];
       if (index === undefined || block?.kind !== "ask") return;
       lane.blocks[index] = { ...block, outcome: fact.outcome, detail: fact.detail };
+      if (block.holds !== null) change(lane, block.holds, (tool) => ({ ...tool, asking: false }));
       if (block.call !== null) {
         const verdict = { outcome: fact.outcome, detail: fact.detail };
         change(lane, block.call, (tool) => ({ ...tool, verdict }));
@@ -350,7 +356,7 @@ function applyTo(transcript: Transcript, lane: Lane, event: WireEvent, fact: Fac
     case "notice":
       if (fact.text === "") return;
       if (fact.level === "error") closeTexts(lane);
-      push(lane, newNotice(fact.level, fact.text, fact.detail, event));
+      addNotice(lane, fact, event);
       return;
     case "rewound":
       rewind(lane, fact.upTo);
@@ -376,6 +382,18 @@ function applyTo(transcript: Transcript, lane: Lane, event: WireEvent, fact: Fac
       };
       return;
   }
+}
+
+function addNotice(lane: Lane, fact: Extract<Fact, { is: "notice" }>, event: WireEvent): void {
+  const made = newNotice(fact.level, fact.text, fact.detail, event);
+  const last = fact.instead === null ? undefined : lane.blocks.findLast((block) => block.kind === "notice");
+  if (last?.kind === "notice" && last.text === fact.instead) lane.blocks[lane.blocks.lastIndexOf(last)] = { ...made, key: last.key };
+  else push(lane, made);
+}
+
+function runningCall(lane: Lane): string | null {
+  const running = lane.blocks.findLast((block) => block.kind === "tool" && block.state === "running");
+  return running?.kind === "tool" ? running.call : null;
 }
 
 function change(lane: Lane, call: string, with_: (tool: ToolBlock) => ToolBlock): void {

@@ -35,7 +35,19 @@ export function startsOpen(block: Block): boolean {
   return block.kind !== "reasoning" && block.kind !== "notice";
 }
 
+/** Blocks are values, so what was guessed of one holds for as long as it exists. */
+const guesses = new WeakMap<Block, { readonly open: number; readonly folded: number }>();
+
 function guess(block: Block, open: boolean): number {
+  let known = guesses.get(block);
+  if (known === undefined) {
+    known = { open: guessOf(block, true), folded: guessOf(block, false) };
+    guesses.set(block, known);
+  }
+  return open ? known.open : known.folded;
+}
+
+function guessOf(block: Block, open: boolean): number {
   switch (block.kind) {
     case "user":
       return 40 + lines(block.text) * LINE;
@@ -46,26 +58,29 @@ function guess(block: Block, open: boolean): number {
     case "tool":
       return open && block.agent === null ? 60 + Math.min(20, lines(block.diff ?? block.output)) * 19 : 32;
     case "ask":
-      return block.outcome === null ? 180 : 32;
     case "notice":
       return 32;
   }
 }
 
-/** Permissions that were given are a mark on their call; the row would say nothing more. */
-function isShown(block: Block): boolean {
-  if (block.kind === "ask") return block.outcome === null || block.call === null || block.outcome === "denied";
-  return true;
+/**
+ * Permissions that were given are a mark on their call, and what waits for an answer stands where it can be answered; a row
+ * would say nothing more.
+ */
+function isShown(block: Block, alive: boolean): boolean {
+  if (block.kind !== "ask") return true;
+  return block.outcome === null ? !alive : block.call === null || block.outcome === "denied";
 }
 
-export function rows(transcript: Transcript, opened: Openness): TranscriptRow[] {
+/** `alive`: somebody works on the session. */
+export function rows(transcript: Transcript, opened: Openness, alive: boolean): TranscriptRow[] {
   const out: TranscriptRow[] = [];
   const seen = new Set<Lane>();
   const add = (lane: Lane, depth: number, prefix: string) => {
     if (seen.has(lane)) return;
     seen.add(lane);
     for (const block of lane.blocks) {
-      if (!isShown(block)) continue;
+      if (!isShown(block, alive)) continue;
       const key = prefix + block.key;
       const open = opened.get(key) ?? startsOpen(block);
       out.push({ key, guess: guess(block, open), block, depth, open });

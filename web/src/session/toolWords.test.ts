@@ -1,6 +1,6 @@
 import { expect, test } from "vitest";
+import type { Json } from "../json";
 import { toolWords } from "./toolWords";
-import type { Json } from "./wire";
 
 test.each<[string, Json, string]>([
   ["bash", { command: "cargo test\necho done" }, "Run cargo test"],

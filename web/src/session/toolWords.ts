@@ -1,7 +1,7 @@
 // A tool call in one line: what is done, to what. Of a tool that is not known the first argument that says something.
 
+import type { Json } from "../json";
 import type { IconName } from "../ui/icons";
-import type { Json } from "./wire";
 
 export interface ToolWords {
   readonly icon: IconName;
@@ -100,6 +100,10 @@ export function toolWords(name: string, args: Json): ToolWords {
       return make("info", "Ask", word(known, "question", "message"), false);
     case "report_intent":
       return make("info", "Intends", word(known, "intent"), false);
+    case "exit_plan_mode":
+      return make("plan", "Plan", word(known, "summary"), false);
+    case "task_complete":
+      return make("check", "Done", word(known, "summary"), false);
     case "skill":
       return make("tool", "Skill", word(known, "skill", "name"), false);
     default:

@@ -1,8 +1,8 @@
 // The transcript on the page: rows, what was sent and is not there yet, and the way back to the end.
 
 import { useComputed, useSignal } from "@preact/signals";
-import { useCallback, useRef } from "preact/hooks";
-import type { Session } from "../api/resources";
+import { useCallback, useMemo, useRef } from "preact/hooks";
+import { type Session, isAtWork } from "../api/resources";
 import { useShortcuts } from "../keyboard";
 import { type ListControl, VirtualList } from "../list/virtualList";
 import { Icon } from "../ui/icons";
@@ -21,12 +21,12 @@ export function TranscriptView({ feed, session }: Props) {
   const opened = useSignal<ReadonlyMap<string, boolean>>(new Map());
   const atEnd = useSignal(true);
   const control = useRef<ListControl | null>(null);
+  const alive = useComputed(() => feed.session.value !== null && isAtWork(feed.session.value.state));
   const shown = useComputed(() => {
     // The transcript changes in place; its version says that it did.
     void feed.version.value;
-    return rows(feed.transcript, opened.value);
+    return rows(feed.transcript, opened.value, alive.value);
   });
-  const alive = session.state === "working" || session.state === "waiting";
   const speaker = session.run === undefined ? "You" : "Job";
   const toggle = useCallback((key: string, open: boolean) => {
     opened.value = new Map(opened.peek()).set(key, open);
@@ -51,8 +51,12 @@ export function TranscriptView({ feed, session }: Props) {
   const flipAll = () => {
     const list = shown.peek();
     const tools = list.filter((row) => row.block.kind === "tool" || row.block.kind === "reasoning");
-    const open = !tools.some((row) => row.open);
+    const open = tools.some((row) => !row.open);
     opened.value = new Map([...opened.peek(), ...tools.map((row): [string, boolean] => [row.key, open])]);
+  };
+  const toEnd = async () => {
+    await feed.toEnd();
+    control.current?.toEnd();
   };
   const sought = useSignal<{ words: string; at: string | null } | null>(null);
   const findField = useRef<HTMLInputElement>(null);
@@ -68,10 +72,11 @@ export function TranscriptView({ feed, session }: Props) {
     { keys: "p", does: "Previous prompt", run: () => nextPrompt(-1) },
     { keys: "o", does: "Open or fold all tool calls", run: flipAll },
     { keys: "g g", does: "To the beginning of what is loaded", run: () => control.current?.toBeginning() },
-    { keys: "G", does: "To the end, and follow", run: () => control.current?.toEnd() },
+    { keys: "G", does: "To the end, and follow", run: () => void toEnd() },
   ]);
 
-  const matches = sought.value === null ? [] : find(shown.value, sought.value.words);
+  const words = sought.value?.words ?? "";
+  const matches = useMemo(() => find(shown.value, words), [shown.value, words]);
   const toMatch = (by: 1 | -1) => {
     if (sought.value === null) return;
     const at = step(matches, sought.value.at, by);
@@ -118,12 +123,14 @@ export function TranscriptView({ feed, session }: Props) {
         rows={shown.value}
         label="Transcript"
         control={control}
-        onBeginning={() => void feed.loadOlder()}
-        onEnd={(value) => {
-          atEnd.value = value;
+        onEdge={(edge) => void (edge === "first" ? feed.loadOlder() : feed.loadNewer())}
+        ends={feed.newer.value === "none"}
+        onFollow={(follows) => {
+          atEnd.value = follows;
+          feed.followed = follows;
         }}
         before={<Older feed={feed} />}
-        render={(row) => <Row found={sought.value?.at === row.key} row={row} alive={alive} speaker={speaker} toggle={toggle} />}
+        render={(row) => <Row found={sought.value?.at === row.key} row={row} alive={alive.value} speaker={speaker} toggle={toggle} />}
       />
       {unsent.length > 0 && (
         <ul class="unsent" aria-label="Waiting to be taken up">
@@ -135,7 +142,7 @@ export function TranscriptView({ feed, session }: Props) {
         </ul>
       )}
       {!atEnd.value && (
-        <button type="button" class="button to-end" onClick={() => control.current?.toEnd()}>
+        <button type="button" class="button to-end" onClick={() => void toEnd()}>
           <Icon name="down" /> To the end
         </button>
       )}

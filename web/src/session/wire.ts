@@ -1,6 +1,9 @@
 // The edge between what the server sends and what the transcript understands. Events come from models, agents and old
 // logs, so every field is looked at before it is believed; what has no meaning for a reader of the transcript is `null`.
 
+import { tokens } from "../format";
+import { type Fields, type Json, count, fields, list, text, textOrNull } from "../json";
+
 /** An event as it stands in the log, in the vocabulary of Copilot CLI. */
 export interface WireEvent {
   readonly id: string;
@@ -11,8 +14,6 @@ export interface WireEvent {
   readonly ephemeral?: boolean;
   readonly data?: unknown;
 }
-
-export type Json = null | boolean | number | string | Json[] | { [key: string]: Json };
 
 export interface ToolRequest {
   readonly call: string;
@@ -58,33 +59,12 @@ export type Fact =
   | { is: "answered"; request: string; outcome: Outcome; detail: string | null }
   | { is: "agentStarted"; call: string; name: string; description: string; background: boolean; model: string | null }
   | { is: "agentEnded"; call: string; error: string | null; tools: number | null; tokens: number | null; ms: number | null }
-  | { is: "notice"; level: NoticeLevel; text: string; detail: string | null }
+  /** `instead`: of an earlier notice with that text, which was about the beginning of the same. */
+  | { is: "notice"; level: NoticeLevel; text: string; detail: string | null; instead: string | null }
   | { is: "rewound"; upTo: string }
   | { is: "modelIs"; model: string; effort: string | null; changed: boolean }
   | { is: "context"; tokens: number; limit: number }
   | { is: "usage"; input: number; output: number; cost: number };
-
-type Fields = { readonly [key: string]: unknown };
-
-export function fields(value: unknown): Fields {
-  return typeof value === "object" && value !== null && !Array.isArray(value) ? (value as Fields) : {};
-}
-
-export function text(value: unknown): string {
-  return typeof value === "string" ? value : "";
-}
-
-export function textOrNull(value: unknown): string | null {
-  return typeof value === "string" && value !== "" ? value : null;
-}
-
-export function count(value: unknown): number | null {
-  return typeof value === "number" && Number.isFinite(value) ? value : null;
-}
-
-export function list(value: unknown): unknown[] {
-  return Array.isArray(value) ? value : [];
-}
 
 function toolRequest(value: unknown): ToolRequest {
   const data = fields(value);
@@ -140,9 +120,11 @@ const DENIALS: { readonly [kind: string]: string } = {
   "denied-by-content-exclusion-policy": "a policy excludes this content",
 };
 
-function notice(level: NoticeLevel, words: string, detail: string | null = null): Fact {
-  return { is: "notice", level, text: words, detail };
+function notice(level: NoticeLevel, words: string, detail: string | null = null, instead: string | null = null): Fact {
+  return { is: "notice", level, text: words, detail, instead };
 }
+
+const COMPACTING = "Summing up the conversation to make room";
 
 function usage(value: unknown): Fact {
   const data = fields(value);
@@ -278,15 +260,15 @@ export function read(event: WireEvent): Fact | null {
     case "session.task_complete":
       return notice("good", "Task complete", textOrNull(data["summary"]));
     case "session.compaction_start":
-      return notice("info", "Summing up the conversation to make room");
+      return notice("info", COMPACTING);
     case "session.compaction_complete": {
       if (data["success"] !== true) {
-        return notice("warning", "The conversation could not be summed up", textOrNull(data["error"]));
+        return notice("warning", "The conversation could not be summed up", textOrNull(data["error"]), COMPACTING);
       }
       const before = count(data["preCompactionTokens"]);
       const after = count(data["postCompactionTokens"]);
-      const change = before === null || after === null ? "" : `: ${before} → ${after} tokens`;
-      return notice("info", `Conversation summed up${change}`, textOrNull(data["summaryContent"]));
+      const change = before === null || after === null ? "" : `: ${tokens(before)} → ${tokens(after)} tokens`;
+      return notice("info", `Conversation summed up${change}`, textOrNull(data["summaryContent"]), COMPACTING);
     }
     case "session.truncation":
       return notice("info", "Old messages left out of the model's view");

@@ -5,9 +5,10 @@
 import DOMPurify from "dompurify";
 import MarkdownIt from "markdown-it";
 
-/** Rendering more than that at once would stop the page; the rest is shown as it is. */
-const RENDER_LIMIT = 200_000;
-const CACHE_ENTRIES = 300;
+/** Rendering more than that at once would stop the page; `MarkdownView` shows the rest as it is. */
+export const RENDER_LIMIT = 200_000;
+/** Characters of text and HTML that are kept. */
+const CACHE_LIMIT = 4_000_000;
 
 const parser = new MarkdownIt({ html: false, linkify: true, breaks: false, typographer: false });
 
@@ -17,6 +18,10 @@ parser.renderer.rules["image"] = (tokens, index) => {
   const label = parser.utils.escapeHtml(token?.content || address);
   return `<a href="${parser.utils.escapeHtml(address)}">${label}</a>`;
 };
+for (const kind of ["fence", "code_block"]) {
+  const plain = parser.renderer.rules[kind];
+  parser.renderer.rules[kind] = (...given) => `<div class="code">${plain?.(...given) ?? ""}</div>`;
+}
 parser.renderer.rules["table_open"] = () => '<div class="table"><table>';
 parser.renderer.rules["table_close"] = () => "</table></div>";
 
@@ -34,9 +39,7 @@ DOMPurify.addHook("afterSanitizeAttributes", (node) => {
 });
 
 function render(text: string): string {
-  const shown = text.length > RENDER_LIMIT ? text.slice(0, RENDER_LIMIT) : text;
-  const html = parser.render(shown);
-  return DOMPurify.sanitize(html, {
+  return DOMPurify.sanitize(parser.render(text.slice(0, RENDER_LIMIT)), {
     ALLOWED_TAGS,
     ALLOWED_ATTR: ["href", "start", "class"],
     ALLOW_DATA_ATTR: false,
@@ -45,17 +48,20 @@ function render(text: string): string {
 }
 
 const cache = new Map<string, string>();
+let cached = 0;
 
 /** Safe HTML. Blocks scroll in and out of view, so what was rendered lately is kept. */
 export function markdown(text: string): string {
   const known = cache.get(text);
   if (known !== undefined) return known;
   const html = render(text);
-  if (cache.size >= CACHE_ENTRIES) {
-    const oldest = cache.keys().next();
-    if (!oldest.done) cache.delete(oldest.value);
-  }
   cache.set(text, html);
+  cached += text.length + html.length;
+  for (const [oldest, its] of cache) {
+    if (cached <= CACHE_LIMIT) break;
+    cache.delete(oldest);
+    cached -= oldest.length + its.length;
+  }
   return html;
 }
 

@@ -1,7 +1,8 @@
 // The small parts that all pages are put together from.
 
+import { computed } from "@preact/signals";
 import type { ComponentChildren } from "preact";
-import { useEffect, useId, useRef, useState } from "preact/hooks";
+import { useEffect, useId, useMemo, useRef, useState } from "preact/hooks";
 import { type Problem, asProblem } from "../api/problem";
 import type { RunState, SessionState, WorkState } from "../api/resources";
 import { age, moment, sentence } from "../format";
@@ -26,24 +27,31 @@ const TONES: { readonly [state in AnyState]: string } = {
 
 export function StateMark({ state, label }: { state: AnyState; label?: string }) {
   return (
-    <span class={`state tone-${TONES[state]}`}>
+    <span class={`state tone-${TONES[state]}`} data-state={state}>
       <span class="dot" aria-hidden="true" />
-      {label ?? state}
+      <span class="word">{label ?? state}</span>
     </span>
   );
 }
 
 /** A node of a job waits for its turn; a session that waits wants an answer. */
 export function WorkMark({ state }: { state: WorkState }) {
-  return state === "waiting" ? <span class="state tone-none"><span class="dot" aria-hidden="true" />not started</span> : <StateMark state={state} />;
+  return state === "waiting" ? <StateMark state="closed" label="not started" /> : <StateMark state={state} />;
 }
 
 export function Age({ at }: { at: string }) {
+  // A signal of its own: a list of three hundred is not drawn again every second, and few ages change in one.
+  const words = useMemo(() => computed(() => age(at, now.value)), [at]);
   return (
     <time dateTime={at} title={moment(at)}>
-      {age(at, now.value)}
+      {words}
     </time>
   );
+}
+
+/** A sentence of the server's: what stands in backticks is code. */
+export function Sentence({ text }: { text: string }) {
+  return <>{sentence(text).split("`").map((part, at) => (at % 2 === 1 ? <code>{part}</code> : part))}</>;
 }
 
 export function Key({ keys }: { keys: string }) {
@@ -72,7 +80,9 @@ export function Trouble({ problem, retry }: { problem: Problem; retry?: () => vo
   return (
     <div class="trouble" role="alert">
       <Icon name="warning" />
-      <p>{sentence(problem.message)}</p>
+      <p>
+        <Sentence text={problem.message} />
+      </p>
       {retry && (
         <button type="button" class="button small" onClick={retry}>
           Try again

@@ -10,11 +10,11 @@ use futures_util::future::BoxFuture;
 use hangar_agent::driver::EventSink;
 use hangar_agent::log::Fact;
 use hangar_agent::permissions::Approval;
-use hangar_agent::session::{self, Input, Prompt, Timing};
+use hangar_agent::session::{self, Input, Prompt, Reviewers, Timing};
 use hangar_agent::tool::ToolFilter;
 use hangar_custom::skills::Invocation;
 use hangar_mcp::{ElicitationAnswer, Interest};
-use hangar_protocol::data::{PlanDecision, SessionError, SessionWarning};
+use hangar_protocol::data::{Mode, PlanDecision, SessionError, SessionWarning};
 use hangar_protocol::permission::PermissionOutcome;
 use hangar_protocol::{Body, Event};
 use hangar_runtimes::agents::{copilot, system_before};
@@ -201,14 +201,18 @@ fn compose(settings: &Settings, order: Order, events: Heard) -> Result<Begun> {
         },
         directory: Some(order.workspace.clone()),
         prompt: None,
+        // A session that is gone on with stays in the mode that it was left in, unless the flags name another.
+        mode: usual.mode.filter(|mode| order.resume.is_none() || *mode != Mode::Interactive),
         ..usual
     };
     let mut composed = compose::session(&settings, plan)?;
     composed
         .opening
         .extend(order.opening.into_iter().map(|body| Input::Command(session::Command::Record(body))));
-    let hooks = composed.driver.session().config().client_hooks;
-    composed.driver.session_mut().set_reachable(true, true, hooks);
+    let session = composed.driver.session_mut();
+    let hooks = session.config().client_hooks;
+    session.set_reachable(true, true, hooks);
+    session.set_reviewers(Reviewers { plans: order.consent == Consent::Asked, switches: false });
     Ok(Begun { composed, filter: plan::filter(&args) })
 }
 
