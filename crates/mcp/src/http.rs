@@ -67,6 +67,21 @@ impl Authorized {
         self.post_message(url.into(), message, None, None, listed(headers)).await.map(drop)
     }
 
+    /// Makes a request with the token of the moment, and again with another one as long as that is what is wrong.
+    async fn with_token<T, F>(&self, request: impl Fn(Option<String>) -> F + Send) -> Result<T, Failure>
+    where
+        F: Future<Output = Result<T, Failure>> + Send,
+    {
+        for _ in 1..ATTEMPTS {
+            let token = self.authority.bearer().await;
+            match request(token.clone()).await {
+                Err(failure) => self.renew(token.as_deref(), failure).await?,
+                answer => return answer,
+            }
+        }
+        request(self.authority.bearer().await).await
+    }
+
     /// Gets another token if the failure is a refusal of the one there is.
     async fn renew(&self, token: Option<&str>, failure: Failure) -> Result<(), Failure> {
         let rejection = match &failure {
@@ -93,25 +108,17 @@ impl StreamableHttpClient for Authorized {
         _auth_header: Option<String>,
         custom_headers: HashMap<HeaderName, HeaderValue>,
     ) -> Result<StreamableHttpPostResponse, Failure> {
-        for attempt in 1.. {
-            let token = self.authority.bearer().await;
-            let answer = self
-                .http
-                .post_message_with_max_sse_event_size(
-                    Arc::clone(&uri),
-                    message.clone(),
-                    session_id.clone(),
-                    token.clone(),
-                    custom_headers.clone(),
-                    MAX_EVENT,
-                )
-                .await;
-            match answer {
-                Err(failure) if attempt < ATTEMPTS => self.renew(token.as_deref(), failure).await?,
-                answer => return answer,
-            }
-        }
-        Err(StreamableHttpError::UnexpectedEndOfStream)
+        self.with_token(|token| {
+            self.http.post_message_with_max_sse_event_size(
+                Arc::clone(&uri),
+                message.clone(),
+                session_id.clone(),
+                token,
+                custom_headers.clone(),
+                MAX_EVENT,
+            )
+        })
+        .await
     }
 
     async fn delete_session(
@@ -133,24 +140,16 @@ impl StreamableHttpClient for Authorized {
         _auth_header: Option<String>,
         custom_headers: HashMap<HeaderName, HeaderValue>,
     ) -> Result<BoxStream<'static, Result<Sse, SseError>>, Failure> {
-        for attempt in 1.. {
-            let token = self.authority.bearer().await;
-            let answer = self
-                .http
-                .get_stream_with_max_sse_event_size(
-                    Arc::clone(&uri),
-                    session_id.clone(),
-                    last_event_id.clone(),
-                    token.clone(),
-                    custom_headers.clone(),
-                    MAX_EVENT,
-                )
-                .await;
-            match answer {
-                Err(failure) if attempt < ATTEMPTS => self.renew(token.as_deref(), failure).await?,
-                answer => return answer,
-            }
-        }
-        Err(StreamableHttpError::UnexpectedEndOfStream)
+        self.with_token(|token| {
+            self.http.get_stream_with_max_sse_event_size(
+                Arc::clone(&uri),
+                session_id.clone(),
+                last_event_id.clone(),
+                token,
+                custom_headers.clone(),
+                MAX_EVENT,
+            )
+        })
+        .await
     }
 }
