@@ -4,6 +4,7 @@ use std::fs;
 use std::hash::{DefaultHasher, Hash, Hasher};
 use std::io::Write;
 use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, SystemTime};
 
 use serde::{Deserialize, Serialize};
@@ -88,9 +89,13 @@ impl Cache {
 pub(crate) fn write_private(path: &Path, text: &[u8]) -> std::io::Result<()> {
     use std::os::unix::fs::OpenOptionsExt;
 
+    /// Tells apart what the sessions of this process write to one file at the same time.
+    static NEXT: AtomicU64 = AtomicU64::new(0);
+
     let dir = path.parent().unwrap_or(Path::new("."));
     fs::create_dir_all(dir)?;
-    let draft = path.with_extension(format!("{}.new", std::process::id()));
+    let number = NEXT.fetch_add(1, Ordering::Relaxed);
+    let draft = path.with_extension(format!("{}-{number}.new", std::process::id()));
     let mut file = fs::OpenOptions::new().write(true).create(true).truncate(true).mode(0o600).open(&draft)?;
     file.write_all(text)?;
     drop(file);

@@ -1,6 +1,8 @@
 //! Logins of people at remote servers: OAuth with a browser, once, and a token on disk that is renewed from then on.
 
+use std::fs::{File, TryLockError};
 use std::hash::{DefaultHasher, Hash, Hasher};
+use std::os::unix::fs::OpenOptionsExt;
 use std::path::PathBuf;
 use std::time::Duration;
 
@@ -18,6 +20,8 @@ use crate::cache::write_private;
 const LOGIN_PATIENCE: Duration = Duration::from_secs(600);
 /// How long servers may take to say how a login works, and to renew a token.
 const EXCHANGE_PATIENCE: Duration = Duration::from_secs(30);
+/// How often whoever waits for its turn to renew a token looks whether it has come.
+const TURN_STEP: Duration = Duration::from_millis(20);
 /// The longest request of a browser that comes back.
 const MAX_CALLBACK: usize = 16 << 10;
 
@@ -52,16 +56,24 @@ impl Logins {
         if !self.file.0.is_file() {
             return None;
         }
-        let found = async { self.restored().await?.get_access_token().await };
+        let found = async {
+            let _turn = self.file.turn().await;
+            self.restored().await?.get_access_token().await
+        };
         tokio::time::timeout(EXCHANGE_PATIENCE, found).await.ok()?.ok()
     }
 
     /// Another token than the one that was refused.
-    pub(crate) async fn refreshed(&self) -> Option<String> {
+    pub(crate) async fn refreshed(&self, refused: &str) -> Option<String> {
         if !self.file.0.is_file() {
             return None;
         }
         let found = async {
+            let _turn = self.file.turn().await;
+            // Somebody else may have renewed it meanwhile.
+            if let Some(token) = self.file.access_token().filter(|token| token != refused) {
+                return Ok(token);
+            }
             let manager = self.restored().await?;
             manager.refresh_token().await?;
             manager.get_access_token().await
@@ -149,6 +161,39 @@ impl Started {
             }
         };
         tokio::time::timeout(LOGIN_PATIENCE, wait).await.map_err(|_| "nobody logged in".to_owned())?
+    }
+}
+
+/// The right to renew a login, until it is dropped.
+struct Turn(File);
+
+impl Drop for Turn {
+    fn drop(&mut self) {
+        // Closing would do, were it not for a child that is just being started and still shares the file.
+        let _ = self.0.unlock();
+    }
+}
+
+impl TokenFile {
+    /// Waits for its turn among all sessions that share the login, of this process and of others: a server may take a
+    /// refresh token only once. `None` where files cannot be locked.
+    async fn turn(&self) -> Option<Turn> {
+        let mut options = File::options();
+        let file = options.create(true).truncate(false).write(true).mode(0o600);
+        let file = file.open(self.0.with_extension("lock")).ok()?;
+        loop {
+            match file.try_lock() {
+                Ok(()) => return Some(Turn(file)),
+                Err(TryLockError::WouldBlock) => tokio::time::sleep(TURN_STEP).await,
+                Err(TryLockError::Error(_)) => return None,
+            }
+        }
+    }
+
+    /// The token as it is stored, good or not.
+    fn access_token(&self) -> Option<String> {
+        let stored: serde_json::Value = serde_json::from_slice(&std::fs::read(&self.0).ok()?).ok()?;
+        stored["token_response"]["access_token"].as_str().map(str::to_owned)
     }
 }
 

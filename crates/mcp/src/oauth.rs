@@ -157,10 +157,13 @@ impl Authority {
         }
         let next = if self.common.pending.is_answered(Interest::OAuth) {
             self.ask_host(rejected.is_some(), rejection).await
-        } else if rejected.is_some() && rejection.kind == RejectionKind::Unauthorized {
-            self.logins.refreshed().await
         } else {
-            None
+            match (rejection.kind, rejected) {
+                (RejectionKind::Unauthorized, Some(rejected)) => self.logins.refreshed(rejected).await,
+                // Another session may have logged in since this one looked.
+                (RejectionKind::Unauthorized, None) => self.logins.token().await,
+                (RejectionKind::Forbidden, _) => None,
+            }
         };
         self.refused.store(next.is_none(), Ordering::Relaxed);
         current.token = next;
@@ -212,8 +215,15 @@ impl Authority {
         let Some(url) = url else { return remembered() };
         let fetched = async {
             let response = self.common.http().ok()?.get(url).send().await.ok()?;
-            let text = response.error_for_status().ok()?.text().await.ok()?;
-            (text.len() <= MAX_METADATA).then_some(text)
+            let mut response = response.error_for_status().ok()?;
+            let mut text = Vec::new();
+            while let Some(piece) = response.chunk().await.ok()? {
+                text.extend_from_slice(&piece);
+                if text.len() > MAX_METADATA {
+                    return None;
+                }
+            }
+            String::from_utf8(text).ok()
         };
         let text = tokio::time::timeout(METADATA_PATIENCE, fetched).await.ok().flatten();
         if text.is_some() {

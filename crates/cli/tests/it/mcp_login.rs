@@ -6,6 +6,7 @@ use std::io::{BufRead, BufReader, Read, Write};
 use std::net::TcpStream;
 use std::process::{Child, ChildStdout, Command, Stdio};
 
+use hangar_test_support::{ModelServer, Scratch};
 use serde_json::{Value, json};
 
 use crate::sdk::{Client, ID, stage};
@@ -31,6 +32,14 @@ impl Authority {
     /// What the authority was asked next.
     fn asked(&mut self) -> Value {
         line(&mut self.said)
+    }
+
+    /// What else it was asked, until its end.
+    fn rest(&mut self) -> Vec<Value> {
+        let _ = self.process.kill();
+        let mut text = String::new();
+        self.said.read_to_string(&mut text).unwrap();
+        text.lines().map(|line| serde_json::from_str(line).unwrap()).collect()
     }
 }
 
@@ -73,11 +82,9 @@ fn status(client: &mut Client, wanted: &str) {
     });
 }
 
-#[test]
-fn a_person_logs_in_once_and_the_token_is_renewed_when_it_is_refused() {
-    let mut authority = Authority::start();
-    let (scratch, model) = stage();
-    let mut client = Client::start_with(&scratch, &model, &["--allow-all-tools"]);
+/// A client whose session has logged in, as a person does.
+fn logged_in(scratch: &Scratch, model: &ModelServer, authority: &mut Authority) -> Client {
+    let mut client = Client::start_with(scratch, model, &["--allow-all-tools"]);
     client.create(session(&authority.url));
     client.send("SAY:hi");
     status(&mut client, "needs-auth");
@@ -90,7 +97,14 @@ fn a_person_logs_in_once_and_the_token_is_renewed_when_it_is_refused() {
     assert_eq!(authority.asked()["authorize"], "S256");
     assert_eq!(authority.asked(), json!({ "token": "authorization_code", "verified": true }));
     status(&mut client, "connected");
+    client
+}
 
+#[test]
+fn a_person_logs_in_once_and_the_token_is_renewed_when_it_is_refused() {
+    let mut authority = Authority::start();
+    let (scratch, model) = stage();
+    let mut client = logged_in(&scratch, &model, &mut authority);
     client.send("TOOL:far-whoami:{}\nTOOL:far-whoami:{}\nSAY:done");
     client.event("session.idle");
     let told = model.last_request()["messages"].to_string();
@@ -112,4 +126,33 @@ fn a_person_logs_in_once_and_the_token_is_renewed_when_it_is_refused() {
     let file = std::fs::read_dir(tokens).unwrap().next().unwrap().unwrap();
     let mode = std::os::unix::fs::PermissionsExt::mode(&file.metadata().unwrap().permissions());
     assert_eq!(mode & 0o077, 0, "others can read the token");
+}
+
+#[test]
+fn sessions_that_share_a_login_renew_it_once() {
+    const OTHER: &str = "0b5a2a57-6f0a-4b5e-9f0c-0c8f0e4ad002";
+    let mut authority = Authority::start();
+    let (scratch, model) = stage();
+    let mut first = logged_in(&scratch, &model, &mut authority);
+    let mut second = Client::start_with(&scratch, &model, &["--allow-all-tools"]);
+    let mut config = session(&authority.url);
+    config["sessionId"] = json!(OTHER);
+    // A list that is remembered would keep the second one from asking for its token now.
+    config["mcpServers"]["far"]["disableToolCache"] = json!(true);
+    second.call("session.create", config);
+    let send = |client: &mut Client, id: &str, prompt: &str| {
+        client.call("session.send", json!({ "sessionId": id, "prompt": prompt }));
+        client.event("session.idle");
+        model.last_request()["messages"].to_string()
+    };
+    send(&mut second, OTHER, "SAY:connected with the first token");
+    // The first token is good for one call.
+    let told = send(&mut first, ID, "TOOL:far-whoami:{}\nTOOL:far-whoami:{}\nSAY:done");
+    assert!(told.contains("called with token-2"), "{told}");
+    assert_eq!(authority.asked()["token"], "refresh_token");
+    let told = send(&mut second, OTHER, "TOOL:far-whoami:{}\nSAY:done");
+    assert!(told.contains("called with token-2"), "{told}");
+    first.finish();
+    second.finish();
+    assert_eq!(authority.rest(), [Value::Null; 0], "the token was renewed twice");
 }
