@@ -20,6 +20,8 @@ const MAX_WAITING: usize = 4096;
 const MAX_BATCH: usize = 512;
 /// How long a span may wait for others.
 const BATCH_PATIENCE: Duration = Duration::from_secs(5);
+/// How often the figures are written while there are new ones. Whoever is never asked to end tells them too.
+const METRICS_EVERY: Duration = Duration::from_secs(60);
 /// How long a collector may take for a batch.
 const COLLECTOR_PATIENCE: Duration = Duration::from_secs(5);
 /// How long the end of the program may wait for the last batch.
@@ -118,6 +120,8 @@ impl Worker {
     fn run(mut self, waiting: &Receiver<Span>) {
         let mut batch: Vec<Span> = Vec::new();
         let mut due = Instant::now() + BATCH_PATIENCE;
+        let mut told = Instant::now();
+        let mut news = false;
         loop {
             if batch.is_empty() {
                 due = Instant::now() + BATCH_PATIENCE;
@@ -127,14 +131,18 @@ impl Worker {
             let late = matches!(received, Err(RecvTimeoutError::Timeout));
             if let Ok(span) = received {
                 self.metrics.add(&span);
+                news = true;
                 batch.push(span);
             }
             if !batch.is_empty() && (ended || late || batch.len() >= MAX_BATCH) {
                 self.way.spans(&batch, &self.source);
                 batch.clear();
             }
-            if ended {
+            if ended || (news && told.elapsed() >= METRICS_EVERY) {
                 self.way.metrics(&self.metrics, &self.source, self.since, (self.now)());
+                (told, news) = (Instant::now(), false);
+            }
+            if ended {
                 return;
             }
         }

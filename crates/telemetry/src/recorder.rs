@@ -29,8 +29,18 @@ pub(crate) struct Recorder {
     subject: Subject,
     invocation: Option<Invocation>,
     /// Calls to the model under way, by the agent that makes them.
-    chats: HashMap<Option<String>, Chat>,
-    tools: HashMap<String, (Open, ToolStart)>,
+    chats: HashMap<Agent, Chat>,
+    /// Calls of tools under way, with the agent that made them.
+    tools: HashMap<String, (Agent, Open, ToolStart)>,
+    /// What is said to each agent, where spans carry it.
+    said: HashMap<Agent, Said>,
+}
+
+/// An agent by its id; the session's own has none.
+type Agent = Option<String>;
+
+#[derive(Default)]
+struct Said {
     system: Option<String>,
     /// What the model has not been shown yet.
     input: Vec<Value>,
@@ -67,14 +77,7 @@ struct Chat {
 
 impl Recorder {
     pub(crate) fn new(subject: Subject) -> Self {
-        Self {
-            subject,
-            invocation: None,
-            chats: HashMap::new(),
-            tools: HashMap::new(),
-            system: None,
-            input: Vec::new(),
-        }
+        Self { subject, invocation: None, chats: HashMap::new(), tools: HashMap::new(), said: HashMap::new() }
     }
 
     /// The spans that end with an event.
@@ -82,9 +85,9 @@ impl Recorder {
         let Ok(now) = event.timestamp().parse::<Timestamp>() else { return Vec::new() };
         let agent = event.agent_id().map(|agent| agent.0.clone());
         match event.body() {
-            Body::UserMessage(message) if agent.is_none() => self.prompted(event, message, now),
+            Body::UserMessage(message) => self.prompted(event, &agent, message, now),
             Body::SystemMessage(message) if self.subject.content => {
-                self.system = Some(message.content.clone());
+                self.said.entry(agent).or_default().system = Some(message.content.clone());
             }
             Body::ModelCallStart(call) => {
                 let Some(open) = self.child(event, now) else { return Vec::new() };
@@ -95,11 +98,15 @@ impl Recorder {
                     usage: None,
                     outcome: None,
                     interaction: None,
-                    input: std::mem::take(&mut self.input),
+                    input: self
+                        .said
+                        .get_mut(&agent)
+                        .map(|said| std::mem::take(&mut said.input))
+                        .unwrap_or_default(),
                 };
                 // A call that never ended was given up.
-                let old = self.chats.insert(agent, chat);
-                return old.into_iter().map(|chat| self.chat(chat, None, now)).collect();
+                let old = self.chats.insert(agent.clone(), chat);
+                return old.into_iter().map(|chat| self.chat(&agent, chat, None, now)).collect();
             }
             Body::AssistantUsage(usage) => {
                 if let Some(chat) = self.chats.get_mut(&agent) {
@@ -113,23 +120,23 @@ impl Recorder {
                     if finished.outcome != CallOutcome::Success
                         && let Some(chat) = self.chats.remove(&agent)
                     {
-                        return vec![self.chat(chat, None, now)];
+                        return vec![self.chat(&agent, chat, None, now)];
                     }
                 }
             }
             Body::AssistantMessage(message) => {
                 if let Some(chat) = self.chats.remove(&agent) {
-                    return vec![self.chat(chat, Some(message), now)];
+                    return vec![self.chat(&agent, chat, Some(message), now)];
                 }
             }
             Body::ToolStart(start) => {
                 if let Some(open) = self.child(event, now) {
-                    self.tools.insert(start.tool_call_id.clone(), (open, start.clone()));
+                    self.tools.insert(start.tool_call_id.clone(), (agent, open, start.clone()));
                 }
             }
             Body::ToolComplete(complete) => {
-                if let Some((open, start)) = self.tools.remove(&complete.tool_call_id) {
-                    return vec![self.tool(open, &start, complete, now)];
+                if let Some((agent, open, start)) = self.tools.remove(&complete.tool_call_id) {
+                    return vec![self.tool(agent, open, &start, complete, now)];
                 }
             }
             Body::SessionError(error) => {
@@ -187,14 +194,19 @@ impl Recorder {
         })
     }
 
-    fn prompted(&mut self, event: &Event, message: &UserMessage, now: Timestamp) {
+    fn prompted(&mut self, event: &Event, agent: &Agent, message: &UserMessage, now: Timestamp) {
         let said = if self.subject.content {
             let text = message.transformed_content.as_ref().unwrap_or(&message.content);
             vec![json!({ "role": "user", "parts": [{ "type": "text", "content": text }] })]
         } else {
             Vec::new()
         };
-        self.input.extend(said.iter().cloned());
+        if self.subject.content {
+            self.said.entry(agent.clone()).or_default().input.extend(said.iter().cloned());
+        }
+        if agent.is_some() {
+            return;
+        }
         let invocation = self.invocation.get_or_insert_with(|| Invocation {
             open: Open { trace: trace_id(event.id()), id: span_id(event.id()), parent: None, start: now },
             events: Vec::new(),
@@ -230,7 +242,13 @@ impl Recorder {
         }
     }
 
-    fn chat(&mut self, chat: Chat, message: Option<&AssistantMessage>, now: Timestamp) -> Span {
+    fn chat(
+        &mut self,
+        agent: &Agent,
+        chat: Chat,
+        message: Option<&AssistantMessage>,
+        now: Timestamp,
+    ) -> Span {
         let mut attributes = self.common("chat");
         attributes.insert("gen_ai.request.model".to_owned(), json!(chat.model));
         self.server(&mut attributes);
@@ -265,7 +283,7 @@ impl Recorder {
             if let Some(said) = &said {
                 attributes.insert("gen_ai.output.messages".to_owned(), text(std::slice::from_ref(said)));
             }
-            if let Some(system) = &self.system {
+            if let Some(system) = self.said.get(agent).and_then(|said| said.system.as_ref()) {
                 let parts = [json!({ "type": "text", "content": system })];
                 attributes.insert("gen_ai.system_instructions".to_owned(), text(&parts));
             }
@@ -280,14 +298,24 @@ impl Recorder {
             invocation.calls += 1;
             invocation.figures.0 += figures.input;
             invocation.figures.1 += figures.output;
-            invocation.finish = usage.finish_reason;
-            invocation.last_output = said;
+            // The last word is the session's own, whatever its agents say after it.
+            if agent.is_none() {
+                invocation.finish = usage.finish_reason;
+                invocation.last_output = said;
+            }
         }
         let work = Work::Chat(Box::new(figures));
         span(chat.open, format!("chat {}", chat.model), Kind::Client, now, attributes, error, work)
     }
 
-    fn tool(&mut self, open: Open, start: &ToolStart, complete: &ToolComplete, now: Timestamp) -> Span {
+    fn tool(
+        &mut self,
+        agent: Agent,
+        open: Open,
+        start: &ToolStart,
+        complete: &ToolComplete,
+        now: Timestamp,
+    ) -> Span {
         let mut attributes = self.common("execute_tool");
         attributes.insert("gen_ai.tool.name".to_owned(), json!(start.tool_name));
         attributes.insert("gen_ai.tool.call.id".to_owned(), json!(start.tool_call_id));
@@ -304,7 +332,8 @@ impl Recorder {
             attributes.insert("gen_ai.tool.call.arguments".to_owned(), json!(arguments));
             insert(&mut attributes, "gen_ai.tool.call.result", result.clone());
             let part = json!({ "type": "tool_call_response", "id": start.tool_call_id, "response": result });
-            self.input.push(json!({ "role": "tool", "parts": [part] }));
+            let input = &mut self.said.entry(agent).or_default().input;
+            input.push(json!({ "role": "tool", "parts": [part] }));
         }
         let error = (!complete.success).then_some("ToolError");
         insert(&mut attributes, "error.type", error);
@@ -327,12 +356,12 @@ impl Recorder {
     /// The agent rests: what was under way ends here.
     fn ended(&mut self, now: Timestamp) -> Vec<Span> {
         let mut spans = Vec::new();
-        for (_, chat) in std::mem::take(&mut self.chats) {
-            spans.push(self.chat(chat, None, now));
+        for (agent, chat) in std::mem::take(&mut self.chats) {
+            spans.push(self.chat(&agent, chat, None, now));
         }
-        for (_, (open, start)) in std::mem::take(&mut self.tools) {
+        for (agent, open, start) in std::mem::take(&mut self.tools).into_values() {
             let given_up = ToolComplete { tool_call_id: start.tool_call_id.clone(), ..Default::default() };
-            spans.push(self.tool(open, &start, &given_up, now));
+            spans.push(self.tool(agent, open, &start, &given_up, now));
         }
         let Some(invocation) = self.invocation.take() else { return spans };
         let mut attributes = self.common("invoke_agent");

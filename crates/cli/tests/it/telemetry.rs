@@ -87,6 +87,30 @@ fn what_was_said_is_there_only_when_asked_for() {
 }
 
 #[test]
+fn what_is_said_to_an_agent_is_in_the_spans_of_its_own_calls() {
+    let (scratch, model) = (Scratch::new(), ModelServer::start());
+    let task = json!({ "description": "d", "prompt": "SAY:found it", "agent_type": "general-purpose", "name": "n", "mode": "sync" });
+    hangar(&scratch, &model)
+        .args(["--allow-all-tools", "-p", &format!("TOOL:task:{task}\nSAY:the last word")])
+        .env("COPILOT_OTEL_FILE_EXPORTER_PATH", "otel.jsonl")
+        .env("OTEL_INSTRUMENTATION_GENAI_CAPTURE_MESSAGE_CONTENT", "true")
+        .finish();
+    let (spans, _) = read(&scratch);
+    let chats = named(&spans, "chat mock-model");
+    let roles = |at: usize| -> Vec<String> {
+        let text = chats[at]["attributes"]["gen_ai.input.messages"].as_str().unwrap();
+        let messages: Vec<Value> = serde_json::from_str(text).unwrap();
+        messages.iter().map(|message| message["role"].as_str().unwrap().to_owned()).collect()
+    };
+    assert_eq!([roles(0), roles(1), roles(2)], [["user"], ["user"], ["tool"]]);
+    let system = |at: usize| chats[at]["attributes"]["gen_ai.system_instructions"].as_str().unwrap();
+    assert_eq!(system(0), system(2));
+    assert_ne!(system(0), system(1));
+    let said = named(&spans, "invoke_agent")[0]["attributes"]["gen_ai.output.messages"].as_str().unwrap();
+    assert!(said.contains("the last word"), "{said}");
+}
+
+#[test]
 fn a_model_that_fails_marks_its_spans() {
     let (scratch, model) = (Scratch::new(), ModelServer::start());
     let file = hangar(&scratch, &model).env("COPILOT_OTEL_FILE_EXPORTER_PATH", "otel.jsonl");
