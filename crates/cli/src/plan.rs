@@ -114,6 +114,7 @@ pub(crate) fn servers(args: &RunArgs) -> Servers {
         trust: trust(args),
         additional: flags.additional_mcp_config.clone(),
         client: serde_json::Map::new(),
+        role: serde_json::Map::new(),
         plugin_dirs: flags.plugin_dir.clone(),
         disabled: flags.disable_mcp_server.clone(),
         enabled: flags.enable_mcp_server.clone(),

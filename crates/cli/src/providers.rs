@@ -22,7 +22,15 @@ pub(crate) const COPILOT_URL: &str = "https://api.githubcopilot.com";
 pub(crate) const GITHUB_TOKENS: [&str; 3] = ["COPILOT_GITHUB_TOKEN", "GH_TOKEN", "GITHUB_TOKEN"];
 /// Variables that hold a model provider's credentials. Tools do not need them.
 pub(crate) const PROVIDER_SECRETS: [&str; 2] = ["COPILOT_PROVIDER_API_KEY", "COPILOT_PROVIDER_BEARER_TOKEN"];
+/// What Hangar logs in with besides.
+const LOGIN_TOKENS: [&str; 2] = ["COPILOT_GITHUB_TOKEN", "GITHUB_TOKEN"];
 const GH_PATIENCE: Duration = Duration::from_secs(2);
+
+/// Whether a variable says how Hangar reaches its model and logs in. Programs that it starts for itself, hooks and MCP
+/// servers, have no use for that; one that does is configured with it.
+pub(crate) fn is_ours(variable: &str) -> bool {
+    variable.starts_with("COPILOT_PROVIDER_") || LOGIN_TOKENS.contains(&variable)
+}
 
 pub(crate) struct Chosen {
     pub(crate) provider: Arc<dyn ModelProvider>,

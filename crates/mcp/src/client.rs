@@ -101,7 +101,7 @@ impl ClientHandler for Client {
         let server = self.server()?;
         let common = server.common();
         if !common.pending.is_answered(Interest::Elicitation) {
-            return Ok(ElicitResult::new(ElicitationAction::Cancel));
+            return Ok(ElicitResult::new(ElicitationAction::Decline));
         }
         let request_id = common.fresh_id();
         let question = common.pending.elicitations.open(&request_id);

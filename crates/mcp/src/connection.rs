@@ -24,6 +24,8 @@ use crate::{http, sse, stdio};
 
 /// Tools of one server that are shown. More would drown the model.
 const MAX_TOOLS: usize = 512;
+/// Pages of a list of tools that are asked for. A server whose pages are empty would be asked for ever.
+const MAX_PAGES: usize = 64;
 /// How long a list or a resource may take.
 const LIST_PATIENCE: Duration = Duration::from_secs(30);
 /// How long a call may take without a word of progress, unless configured.
@@ -110,13 +112,14 @@ impl Connection {
 
     /// Asks what the server offers.
     pub(crate) async fn offer(&self) -> Result<Offer, String> {
-        let has_tools = self.peer.peer_info().is_some_and(|info| info.capabilities.tools.is_some());
+        let instructions = self.instructions.clone();
+        if self.peer.peer_info().is_none_or(|info| info.capabilities.tools.is_none()) {
+            return Ok(Offer { tools: Vec::new(), instructions });
+        }
         let mut tools = Vec::new();
         let mut cursor = None;
-        while has_tools && tools.len() < MAX_TOOLS {
-            let mut page = PaginatedRequestParams::default();
-            page.cursor = cursor;
-            let listed = tokio::time::timeout(LIST_PATIENCE, self.peer.list_tools(Some(page)))
+        for _ in 0..MAX_PAGES {
+            let listed = tokio::time::timeout(LIST_PATIENCE, self.peer.list_tools(Some(page(cursor))))
                 .await
                 .map_err(|_| "it does not list its tools".to_owned())?
                 .map_err(|error| format!("it does not list its tools: {error}"))?;
@@ -125,12 +128,12 @@ impl Connection {
                 tools.push(offered(tool));
             }
             cursor = listed.next_cursor;
-            if cursor.is_none() {
+            if cursor.is_none() || tools.len() >= MAX_TOOLS {
                 break;
             }
         }
         tools.truncate(MAX_TOOLS);
-        Ok(Offer { tools, instructions: self.instructions.clone() })
+        Ok(Offer { tools, instructions })
     }
 
     /// Calls a tool and waits for its result, which is that of `tools/call`.

@@ -1,24 +1,25 @@
 //! The servers of one session.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashMap};
 use std::ffi::OsString;
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, RwLock};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::time::{Duration, SystemTime};
 
 use futures_util::StreamExt;
 use futures_util::stream::FuturesUnordered;
 use hangar_agent::driver::Hooks;
+use hangar_agent::model::ModelProvider;
 use hangar_agent::tool::{Tool, ToolContext};
 use hangar_protocol::Body;
 use hangar_sandbox::Sandbox;
 use jiff::Timestamp;
 use serde_json::{Map, Value, json};
+use tokio::sync::mpsc::error::TrySendError;
 use tokio::sync::{Semaphore, mpsc};
 use tokio_util::sync::CancellationToken;
 
-use crate::Sampler;
 use crate::cache::Cache;
 use crate::client::{Listener, check_sampling};
 use crate::config::ServerConfig;
@@ -27,6 +28,7 @@ use crate::naming::Names;
 use crate::oauth::Token;
 use crate::pending::{ElicitationAnswer, Interest, Pending};
 use crate::process::Launcher;
+use crate::sampler::{Sampled, Sampler};
 use crate::server::{Server, ServerReport};
 use crate::tool::McpTool;
 
@@ -57,7 +59,7 @@ pub struct HostOptions {
     /// Where logins are kept.
     pub tokens_dir: PathBuf,
     pub now: fn() -> Timestamp,
-    pub sampler: Option<Arc<dyn Sampler>>,
+    pub sampler: Option<Sampler>,
     /// What confines the programs of servers, if anything does.
     pub sandbox: Option<Sandbox>,
     /// Whether a server may ask the model.
@@ -120,13 +122,17 @@ pub(crate) struct Common {
     pub(crate) launcher: Arc<Launcher>,
     pub(crate) pending: Pending,
     pub(crate) sampling: Arc<dyn Fn(&str) -> SamplingPermit + Send + Sync>,
-    sampler: RwLock<Option<Arc<dyn Sampler>>>,
+    sampler: Mutex<Option<Sampler>>,
+    /// What ends the requests to the model that clients have made for servers, by the ids that they gave them.
+    samplings: Mutex<HashMap<String, CancellationToken>>,
     hooks: Option<Arc<dyn Hooks>>,
     hooked: AtomicBool,
     fresh_id: fn() -> String,
     guard: ToolGuard,
     news: mpsc::Sender<News>,
     generation: AtomicU64,
+    /// Whether the word of other tools waits for room among the news.
+    untold: AtomicBool,
     http: OnceLock<reqwest::Client>,
 }
 
@@ -146,10 +152,22 @@ impl Common {
         let _ = self.news.try_send(News::Event(Box::new(body.into())));
     }
 
-    pub(crate) fn tools_changed(&self) {
+    pub(crate) fn tools_changed(self: &Arc<Self>) {
         self.generation.fetch_add(1, Ordering::Relaxed);
-        // One word of it is enough, and one is waiting if there is no room for another.
-        let _ = self.news.try_send(News::Tools);
+        let full = matches!(self.news.try_send(News::Tools), Err(TrySendError::Full(_)));
+        // A session that is behind hears of it when there is room; one word that waits for that is enough.
+        if !full || self.untold.swap(true, Ordering::AcqRel) {
+            return;
+        }
+        let common = Arc::clone(self);
+        tokio::spawn(async move {
+            let room = common.news.reserve().await;
+            // What changes from here on is news again.
+            common.untold.store(false, Ordering::Release);
+            if let Ok(room) = room {
+                room.send(News::Tools);
+            }
+        });
     }
 
     pub(crate) fn hooks(&self) -> Option<&Arc<dyn Hooks>> {
@@ -158,9 +176,9 @@ impl Common {
 
     pub(crate) async fn sample(&self, request: Value) -> Result<Value, String> {
         check_sampling(&request)?;
-        let sampler = self.sampler.read().unwrap_or_else(PoisonError::into_inner).clone();
+        let sampler = self.sampler.lock().unwrap_or_else(PoisonError::into_inner).clone();
         match sampler {
-            Some(sampler) => sampler.sample(request).await,
+            Some(sampler) => sampler.sample(&request).await,
             None => Err("no model is there for sampling".to_owned()),
         }
     }
@@ -203,13 +221,15 @@ impl McpHost {
             launcher: Arc::new(launcher),
             pending: Pending::default(),
             sampling: options.sampling,
-            sampler: RwLock::new(options.sampler),
+            sampler: Mutex::new(options.sampler),
+            samplings: Mutex::default(),
             hooks: options.hooks,
             hooked: AtomicBool::new(false),
             fresh_id: options.fresh_id,
             guard: options.guard,
             news,
             generation: AtomicU64::new(0),
+            untold: AtomicBool::new(false),
             http: OnceLock::new(),
         });
         (Self::of(common, options.servers, &options.disabled), heard)
@@ -339,8 +359,11 @@ impl McpHost {
         self.0.common.hooked.store(hooked, Ordering::Relaxed);
     }
 
-    pub fn set_sampler(&self, sampler: Arc<dyn Sampler>) {
-        *self.0.common.sampler.write().unwrap_or_else(PoisonError::into_inner) = Some(sampler);
+    /// Has servers ask another model from now on.
+    pub fn set_model(&self, provider: Arc<dyn ModelProvider>, model: String) {
+        if let Some(sampler) = &mut *self.0.common.sampler.lock().unwrap_or_else(PoisonError::into_inner) {
+            *sampler = Sampler { provider, model, session_id: sampler.session_id.clone() };
+        }
     }
 
     pub fn is_running(&self, name: &str) -> bool {
@@ -469,9 +492,29 @@ impl McpHost {
         connection.resource_templates(cursor).await.map_err(HostError::Failed)
     }
 
-    /// Asks the model as a server would. `Err` is why there is no answer.
-    pub async fn sample(&self, request: Value) -> Result<Value, String> {
-        self.0.common.sample(request).await
+    /// Asks the model as a server would, until it is cancelled under the same id.
+    pub async fn sample(&self, id: &str, request: Value) -> Sampled {
+        let cancel = CancellationToken::new();
+        if self.samplings().contains_key(id) {
+            return Sampled::Failed(format!("a request {id} is under way already"));
+        }
+        self.samplings().insert(id.to_owned(), cancel.clone());
+        let answer = cancel.run_until_cancelled(self.0.common.sample(request)).await;
+        self.samplings().remove(id);
+        match answer {
+            Some(Ok(answer)) => Sampled::Answer(answer),
+            Some(Err(error)) => Sampled::Failed(error),
+            None => Sampled::Cancelled,
+        }
+    }
+
+    /// Whether a request to the model was under way under this id.
+    pub fn cancel_sampling(&self, id: &str) -> bool {
+        self.samplings().get(id).inspect(|cancel| cancel.cancel()).is_some()
+    }
+
+    fn samplings(&self) -> MutexGuard<'_, HashMap<String, CancellationToken>> {
+        self.0.common.samplings.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Begins a login at a remote server. The address is where a person goes on; the rest happens by itself.

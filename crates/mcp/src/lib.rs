@@ -19,6 +19,7 @@ mod outcome;
 mod outfit;
 mod pending;
 mod process;
+mod sampler;
 mod server;
 mod sse;
 mod stdio;
@@ -29,11 +30,5 @@ pub use expand::expand;
 pub use host::{HostError, HostOptions, Login, McpHost, News, SamplingPermit, ToolGuard};
 pub use oauth::Token;
 pub use pending::{ElicitationAnswer, Interest};
+pub use sampler::{Sampled, Sampler};
 pub use server::ServerReport;
-
-use futures_util::future::BoxFuture;
-
-/// Asks the session's model on behalf of a server. The request and the answer are those of `sampling/createMessage`.
-pub trait Sampler: Send + Sync {
-    fn sample(&self, request: serde_json::Value) -> BoxFuture<'static, Result<serde_json::Value, String>>;
-}

@@ -1,6 +1,5 @@
 //! One server of a session: whether it runs, what it offers, and how it comes back after it died.
 
-use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
@@ -23,6 +22,8 @@ const START_LIMIT: Duration = Duration::from_secs(60);
 /// The first wait before a server that failed is tried again; each failure in a row doubles it.
 const FIRST_BACKOFF: Duration = Duration::from_secs(1);
 const LONGEST_BACKOFF: Duration = Duration::from_secs(60);
+/// The least time between two questions for the tools of a server that says they change all the time.
+const RELIST_PAUSE: Duration = Duration::from_secs(1);
 
 pub(crate) struct Server {
     config: ServerConfig,
@@ -31,14 +32,22 @@ pub(crate) struct Server {
     state: Mutex<State>,
     /// Held by whoever connects, so that all others wait for that connection.
     connecting: tokio::sync::Mutex<()>,
-    /// Whether a change of the tools is being looked into.
-    relisting: AtomicBool,
 }
 
 struct State {
     phase: Phase,
     offer: Option<Arc<Offer>>,
     failures: u32,
+    relisting: Relisting,
+}
+
+/// Whether a change of the tools is being looked into.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Relisting {
+    No,
+    Yes,
+    /// And there has been another change since.
+    Again,
 }
 
 enum Phase {
@@ -89,9 +98,9 @@ impl Server {
                 phase: if disabled { Phase::Disabled } else { Phase::Idle },
                 offer,
                 failures: 0,
+                relisting: Relisting::No,
             }),
             connecting: tokio::sync::Mutex::new(()),
-            relisting: AtomicBool::new(false),
         })
     }
 
@@ -163,8 +172,7 @@ impl Server {
         let _one_at_a_time = self.connecting.lock().await;
         match &self.state().phase {
             Phase::Connected(connection) if !connection.is_closed() => return Ok(Arc::clone(connection)),
-            Phase::Disabled => return Err("it is disabled".to_owned()),
-            Phase::Stopped => return Err("it was stopped".to_owned()),
+            off @ (Phase::Disabled | Phase::Stopped) => return Err(off.refusal()),
             Phase::Failed { error, retry_at } if Instant::now() < *retry_at => return Err(error.clone()),
             Phase::Idle
             | Phase::Connecting
@@ -191,12 +199,12 @@ impl Server {
                     self.common.cache.save(&self.config, &offer);
                 }
                 let connection = Arc::new(connection);
-                {
-                    let mut state = self.state();
+                let connected = Phase::Connected(Arc::clone(&connection));
+                self.arrive(connected, |state| {
                     state.failures = 0;
                     state.offer = Some(Arc::new(offer));
-                }
-                self.enter(Phase::Connected(Arc::clone(&connection))).await;
+                })
+                .await?;
                 self.common.tools_changed();
                 let (server, mine) = (Arc::downgrade(self), Arc::downgrade(&connection));
                 tokio::spawn(async move {
@@ -210,10 +218,10 @@ impl Server {
             Err(error) => {
                 let refused = self.authority.as_ref().is_some_and(|authority| authority.is_refused());
                 if refused {
-                    self.enter(Phase::NeedsAuth).await;
+                    self.arrive(Phase::NeedsAuth, |_| {}).await?;
                     return Err("it wants a login".to_owned());
                 }
-                self.fail(error.clone()).await;
+                self.fail(error.clone()).await?;
                 Err(error)
             }
         }
@@ -232,31 +240,53 @@ impl Server {
         }
     }
 
-    async fn fail(&self, error: String) {
-        let retry_at = {
-            let mut state = self.state();
-            let wait = FIRST_BACKOFF.saturating_mul(1 << state.failures.min(6)).min(LONGEST_BACKOFF);
-            state.failures += 1;
-            Instant::now() + wait
-        };
+    async fn fail(&self, error: String) -> Result<(), String> {
+        let failures = self.state().failures;
+        let wait = FIRST_BACKOFF.saturating_mul(1 << failures.min(6)).min(LONGEST_BACKOFF);
+        let failed = Phase::Failed { error, retry_at: Instant::now() + wait };
         self.common.cache.forget(&self.config);
-        self.enter(Phase::Failed { error, retry_at }).await;
+        self.arrive(failed, |state| state.failures = failures + 1).await?;
         self.common.tools_changed();
+        Ok(())
+    }
+
+    /// What an attempt to connect came to, with what is known from then on. One that was switched off meanwhile stays
+    /// off, and what was connected ends.
+    async fn arrive(&self, phase: Phase, learn: impl FnOnce(&mut State)) -> Result<(), String> {
+        let news = {
+            let mut state = self.state();
+            if matches!(state.phase, Phase::Disabled | Phase::Stopped) {
+                return Err(state.phase.refusal());
+            }
+            learn(&mut state);
+            self.change(&mut state, phase).1
+        };
+        self.announce(news).await;
+        Ok(())
     }
 
     /// Enters a phase and says so if that can be seen from outside.
     async fn enter(&self, phase: Phase) {
+        let news = self.change(&mut self.state(), phase).1;
+        self.announce(news).await;
+    }
+
+    /// Puts a phase in the place of another. Gives the other, and the news if that can be seen from outside.
+    fn change(&self, state: &mut State, phase: Phase) -> (Phase, Option<McpServerStatusChanged>) {
         let (status, error) = phase.status();
-        let before = {
-            let mut state = self.state();
-            let quiet = matches!(state.phase, Phase::Idle);
-            let before = (!quiet).then(|| state.phase.status());
-            state.phase = phase;
-            before
+        let before = std::mem::replace(&mut state.phase, phase);
+        let same = !matches!(before, Phase::Idle) && before.status() == (status, error.clone());
+        let news = || McpServerStatusChanged {
+            server_name: self.config.name.clone(),
+            status: status.to_owned(),
+            error,
         };
-        if before != Some((status, error.clone())) {
-            let server_name = self.config.name.clone();
-            self.common.tell(McpServerStatusChanged { server_name, status: status.to_owned(), error }).await;
+        (before, (!same).then(news))
+    }
+
+    async fn announce(&self, news: Option<McpServerStatusChanged>) {
+        if let Some(news) = news {
+            self.common.tell(news).await;
         }
     }
 
@@ -286,28 +316,44 @@ impl Server {
         }
     }
 
-    /// The server says that its tools are others now. A flood of such news is one question.
+    /// The server says that its tools are others now. However often it does, one question is under way, and one more
+    /// follows for all that it said meanwhile.
     pub(crate) fn tools_changed(self: &Arc<Self>) {
-        if self.relisting.swap(true, Ordering::Relaxed) {
-            return;
+        {
+            let mut state = self.state();
+            if state.relisting != Relisting::No {
+                state.relisting = Relisting::Again;
+                return;
+            }
+            state.relisting = Relisting::Yes;
         }
         let server = Arc::clone(self);
         tokio::spawn(async move {
-            let Ok(connection) = server.connection().await else {
-                server.relisting.store(false, Ordering::Relaxed);
-                return;
-            };
-            // What changes from here on is news again.
-            server.relisting.store(false, Ordering::Relaxed);
-            if let Ok(offer) = connection.offer().await {
-                if server.config.cached {
-                    server.common.cache.save(&server.config, &offer);
+            loop {
+                server.relist().await;
+                {
+                    let mut state = server.state();
+                    if state.relisting != Relisting::Again {
+                        state.relisting = Relisting::No;
+                        return;
+                    }
+                    state.relisting = Relisting::Yes;
                 }
-                server.state().offer = Some(Arc::new(offer));
-                server.common.tell(McpToolsListChanged { server_name: server.name().to_owned() }).await;
-                server.common.tools_changed();
+                tokio::time::sleep(RELIST_PAUSE).await;
             }
         });
+    }
+
+    async fn relist(self: &Arc<Self>) {
+        // Without an answer what was known stays.
+        let Ok(connection) = self.connection().await else { return };
+        let Ok(offer) = connection.offer().await else { return };
+        if self.config.cached {
+            self.common.cache.save(&self.config, &offer);
+        }
+        self.state().offer = Some(Arc::new(offer));
+        self.common.tell(McpToolsListChanged { server_name: self.name().to_owned() }).await;
+        self.common.tools_changed();
     }
 
     pub(crate) async fn disable(&self) {
@@ -349,17 +395,11 @@ impl Server {
     }
 
     async fn leave(&self, phase: Phase) {
-        let old = {
-            let mut state = self.state();
-            match std::mem::replace(&mut state.phase, Phase::Connecting) {
-                Phase::Connected(connection) => Some(connection),
-                _ => None,
-            }
-        };
-        self.enter(phase).await;
-        if let Some(connection) = old {
+        let (before, news) = self.change(&mut self.state(), phase);
+        if let Phase::Connected(connection) = before {
             connection.close();
         }
+        self.announce(news).await;
         self.common.tools_changed();
     }
 
@@ -378,6 +418,17 @@ impl Phase {
             Phase::Disabled => ("disabled", None),
             Phase::Stopped => ("stopped", None),
         }
+    }
+}
+
+impl Phase {
+    /// Why a server that is switched off is not started.
+    fn refusal(&self) -> String {
+        match self {
+            Phase::Disabled => "it is disabled",
+            _ => "it was stopped",
+        }
+        .to_owned()
     }
 }
 

@@ -10,6 +10,7 @@ use hangar_agent::agents::outfit::Outfitter;
 use hangar_agent::agents::{AgentDefinition, AgentSource, builtin};
 use hangar_agent::driver::Driver;
 use hangar_agent::log::LogError;
+use hangar_agent::model::ModelProvider;
 use hangar_agent::permissions::Policy;
 use hangar_agent::prompt::{Environment, SystemPrompt};
 use hangar_agent::session::{Command, Input, Reviewers, Session};
@@ -179,6 +180,14 @@ impl SessionTask {
         self.refresh();
         self.settle_system(&BTreeMap::new());
         self.begin();
+    }
+
+    /// Has another model answer, the agent and the MCP servers that ask it.
+    pub(crate) fn set_provider(&mut self, provider: Arc<dyn ModelProvider>, model: &str) {
+        if let Some(mcp) = &self.mcp {
+            mcp.set_model(Arc::clone(&provider), model.to_owned());
+        }
+        self.driver.set_provider(provider);
     }
 
     pub(crate) fn mcp(&self) -> Option<&McpHost> {

@@ -3,7 +3,6 @@
 mod github;
 mod guard;
 pub(crate) mod running;
-mod sampler;
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -14,7 +13,7 @@ use hangar_agent::model::ModelProvider;
 use hangar_agent::permissions::Policy;
 use hangar_mcp::config::merge;
 use hangar_mcp::files::{self, UserFile};
-use hangar_mcp::{HostOptions, Layer, McpHost, News, SamplingPermit, Source};
+use hangar_mcp::{HostOptions, Layer, McpHost, News, Sampler, SamplingPermit, Source};
 use hangar_sandbox::Sandbox;
 use hangar_tools::spill::Spill;
 use serde_json::{Map, Value};
@@ -22,10 +21,9 @@ use tokio::sync::mpsc;
 
 pub(crate) use github::GitHubServer;
 pub(crate) use guard::fitted;
-pub(crate) use sampler::ProviderSampler;
 
 use crate::output::remark;
-use crate::providers::PROVIDER_SECRETS;
+use crate::providers::is_ours;
 use crate::redact::Redactor;
 use crate::settings::Settings;
 use crate::workspace::git::Repository;
@@ -41,6 +39,8 @@ pub(crate) struct Servers {
     pub(crate) additional: Vec<String>,
     /// What a client brings; its values are meant as they are written.
     pub(crate) client: Map<String, Value>,
+    /// Those of the agent whose role the session plays, from its file.
+    pub(crate) role: Map<String, Value>,
     pub(crate) plugin_dirs: Vec<PathBuf>,
     pub(crate) disabled: Vec<String>,
     /// Servers that the settings switch off and this run wants.
@@ -75,18 +75,14 @@ pub(crate) fn open(
     if configs.is_empty() && !wanted.for_agents {
         return Ok(None);
     }
-    let secrets: Vec<String> = PROVIDER_SECRETS
-        .iter()
-        .map(|name| (*name).to_owned())
-        .chain(around.secrets.iter().cloned())
-        .collect();
+    let secrets = around.secrets.to_vec();
     let Surroundings { session_id, cwd, policy, provider, model, redactor, sandbox, spill, hooks, .. } =
         around;
-    let sampler = ProviderSampler { provider, model, session_id: session_id.clone() };
+    let sampler = Sampler { provider, model, session_id: session_id.clone() };
     let options = HostOptions {
         servers: configs,
         disabled,
-        env: std::env::vars_os().collect(),
+        env: std::env::vars_os().filter(|(name, _)| !is_ours(&name.to_string_lossy())).collect(),
         secrets,
         cwd: cwd.to_path_buf(),
         session_id,
@@ -94,7 +90,7 @@ pub(crate) fn open(
         tokens_dir: settings.home.join("mcp-oauth"),
         now: jiff::Timestamp::now,
         sandbox,
-        sampler: Some(Arc::new(sampler)),
+        sampler: Some(sampler),
         sampling: Arc::new(move |server| sampling_permit(&policy, server)),
         hooks,
         fresh_id: || uuid::Uuid::new_v4().to_string(),
@@ -132,10 +128,16 @@ pub(crate) fn configured(
         layers.extend(workspace);
         errors.extend(problems);
     }
-    for text in &wanted.additional {
-        layers.push(additional(text, cwd)?);
-    }
     let lookup = |name: &str| settings.var(name).map(str::to_owned);
+    for text in &wanted.additional {
+        let layer = additional(text, cwd)?;
+        // What somebody asks for in so many words is not left out with a note.
+        if let Some(problem) = merge(std::slice::from_ref(&layer), &lookup).1.into_iter().next() {
+            return Err(anyhow!(problem).context("cannot use --additional-mcp-config"));
+        }
+        layers.push(layer);
+    }
+    layers.push(Layer { source: Source::User, servers: wanted.role.clone() });
     let (mut servers, problems) = merge(&layers, &lookup);
     errors.extend(problems);
     let client = Layer { source: Source::User, servers: wanted.client.clone() };

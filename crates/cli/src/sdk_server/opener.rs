@@ -182,7 +182,11 @@ impl SessionOpener for Opener {
         model: &str,
         ways: Ways,
     ) -> Result<Arc<dyn ModelProvider>, OpenError> {
-        Ok(choose(&self.settings(spec), spec, Some(model), &ways).provider)
+        let settings = self.settings(spec);
+        let chosen = choose(&settings, spec, Some(model), &ways);
+        let hidden = self.hidden().clone();
+        let redactor = redact::of_session(&settings, &self.args.secret_env_vars, &hidden, &chosen);
+        Ok(redactor.provider(chosen.provider))
     }
 
     fn instructions(&self, spec: &SessionSpec) -> Result<String, OpenError> {

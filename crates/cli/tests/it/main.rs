@@ -11,6 +11,7 @@ mod context;
 mod custom;
 mod jobs;
 mod mcp;
+mod mcp_live;
 mod mcp_login;
 mod mechanisms;
 mod model_view;

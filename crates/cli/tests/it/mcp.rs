@@ -58,6 +58,11 @@ impl Stage {
         names.filter(|name| name.starts_with("s-")).collect()
     }
 
+    /// How often the server was asked for its tools.
+    fn lists(&self) -> usize {
+        std::fs::read_to_string(self.scratch.root().join("starts.lists")).unwrap_or_default().lines().count()
+    }
+
     fn starts(&self) -> Vec<i32> {
         let text = std::fs::read_to_string(self.scratch.root().join("starts")).unwrap_or_default();
         text.lines().map(|line| line.parse().expect("a process id")).collect()
@@ -121,7 +126,16 @@ fn a_server_that_never_answers_costs_only_its_tools() {
 
 #[test]
 fn a_server_that_talks_all_the_time_can_still_be_used() {
-    check(&Stage::odd("flood"), "TOOL:s-echo:{\"text\": \"through the noise\"}", "through the noise");
+    let stage = Stage::odd("flood");
+    check(&stage, "TOOL:s-echo:{\"text\": \"through the noise\"}", "through the noise");
+    assert!(stage.lists() < 60, "it was asked for its tools {} times", stage.lists());
+}
+
+#[test]
+fn a_list_of_tools_without_an_end_is_cut() {
+    let stage = Stage::odd("endless");
+    check(&stage, "TOOL:s-echo:{\"text\": \"after all\"}", "after all");
+    assert_eq!(stage.lists(), 64);
 }
 
 #[test]
@@ -159,21 +173,29 @@ fn a_server_may_ask_the_model_when_its_tools_may_run() {
 }
 
 #[test]
-fn a_form_that_nobody_can_see_is_cancelled() {
-    check(&Stage::odd("fine"), "TOOL:s-ask:{}", "cancel");
+fn a_form_that_nobody_can_see_is_declined() {
+    check(&Stage::odd("fine"), "TOOL:s-ask:{}", "decline");
 }
 
 #[test]
 fn secrets_do_not_reach_a_server() {
     let stage = Stage::odd("fine");
-    let prompt =
-        "TOOL:s-env:{\"name\": \"COPILOT_PROVIDER_API_KEY\"}\nTOOL:s-env:{\"name\": \"MINE\"}\nSAY:ok";
-    let run =
-        stage.args(prompt, &["--allow-all-tools", "--secret-env-vars=MINE"]).env("MINE", "hunter2hunter2");
+    let prompt = "TOOL:s-env:{\"name\": \"COPILOT_PROVIDER_API_KEY\"}\nTOOL:s-env:{\"name\": \"GITHUB_TOKEN\"}\nTOOL:s-env:{\"name\": \"MINE\"}\nSAY:ok";
+    let run = stage
+        .args(prompt, &["--allow-all-tools", "--secret-env-vars=MINE"])
+        .env("MINE", "hunter2hunter2")
+        .env("GITHUB_TOKEN", "hunter3hunter3");
     let events = run.finish().expect_exit(0).events();
     for complete in Finished::of_type(&events, "tool.execution_complete") {
         assert_eq!(complete["data"]["result"]["content"], "unset");
     }
+}
+
+#[test]
+fn a_server_that_was_asked_for_and_makes_no_sense_is_an_error() {
+    let stage = Stage::new(|_| json!({ "type": "weird", "command": "x" }));
+    let run = stage.args("SAY:ok", &[]).finish().expect_exit(1);
+    assert!(run.stderr.contains("MCP server `s`: `weird` is not a type of server"), "{}", run.stderr);
 }
 
 #[test]

@@ -87,16 +87,27 @@ impl Client {
 
     /// The answer to a request, with its `result` or `error`.
     pub(crate) fn answer(&mut self, method: &str, params: Value) -> Value {
+        let id = self.begin(method, params);
+        self.answer_to(id)
+    }
+
+    /// Makes a request and does not wait for its answer.
+    pub(crate) fn begin(&mut self, method: &str, params: Value) -> i64 {
         self.next_id += 1;
         let id = self.next_id;
         self.asked.insert(id, method.to_owned());
         self.write(&json!({ "jsonrpc": "2.0", "id": id, "method": method, "params": params }));
+        id
+    }
+
+    pub(crate) fn answer_to(&mut self, id: i64) -> Value {
+        let is_it = |message: &Value| message["id"] == id && message.get("method").is_none();
         loop {
-            let Some(message) = self.next(&format!("answer to {method}")) else { continue };
-            if message["id"] == id && message.get("method").is_none() {
-                return message;
+            if let Some(at) = self.seen.iter().position(is_it) {
+                return self.seen.remove(at);
             }
-            self.seen.push(message);
+            let message = self.next(&format!("answer to request {id}"));
+            self.seen.extend(message);
         }
     }
 

@@ -1,6 +1,7 @@
 // A small MCP server over standard input and output that can misbehave: `node odd.mjs [how] [file]`.
-// `how`: fine, hang (never answers), flood (talks all the time), banner (prints what is no message).
-// `file` is written one line for every start: the process id.
+// `how`: fine, hang (never answers), flood (talks all the time), banner (prints what is no message), slow (answers when
+// the file `<file>.go` is there), endless (has one more empty page of tools, always).
+// `file` is written one line for every start: the process id; `<file>.lists` one for every question for the tools.
 import { appendFileSync, existsSync, writeFileSync } from "node:fs";
 import { createInterface } from "node:readline";
 
@@ -64,12 +65,20 @@ createInterface({ input: process.stdin }).on("line", (line) => {
       capabilities: { tools: { listChanged: true } },
       serverInfo: { name: "odd", version: "1" },
     };
-    return send({ id, result });
+    if (how !== "slow") return send({ id, result });
+    const wait = setInterval(() => {
+      if (!existsSync(`${file}.go`)) return;
+      clearInterval(wait);
+      send({ id, result });
+    }, 5);
+    return;
   }
   if (method === "tools/list") {
+    if (file) appendFileSync(`${file}.lists`, "asked\n");
+    if (how === "endless" && params?.cursor) return send({ id, result: { tools: [], nextCursor: "more" } });
     const names = [...Object.keys(calls), ...(grown ? ["extra"] : [])];
     const tools = names.map((name) => tool(name, name === "echo" ? { annotations: { readOnlyHint: true } } : {}));
-    return send({ id, result: { tools } });
+    return send({ id, result: { tools, ...(how === "endless" ? { nextCursor: "more" } : {}) } });
   }
   if (method === "tools/call") {
     const token = params._meta?.progressToken;

@@ -57,7 +57,7 @@ async fn switch(call: Call) -> Result<Reply, Failure> {
     let provider = call.hub.config().opener.provider(&spec, &params.model_id, ways)?;
     let model = params.model_id.clone();
     live.ask(move |task| {
-        task.driver.set_provider(provider);
+        task.set_provider(provider, &model);
         task.driver.session_mut().set_vision(vision);
         task.command(Command::SetModel { model, effort: params.reasoning_effort });
     })

@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use hangar_agent::log::Fact;
 use hangar_agent::session::{Command, Origin, Prompt, Timing};
-use hangar_custom::skills::Invocation;
+use hangar_agent::tool::Lesson;
 use hangar_protocol::data::{self, Mode};
 use hangar_sandbox::SandboxConfig;
 use hangar_store::SessionId;
@@ -144,7 +144,7 @@ async fn reconfigure(call: &Call, live: &Live, spec: SessionSpec) -> Result<(), 
     live.ask(move |task| {
         task.spec = merged;
         task.set_instructions(instructions);
-        task.driver.set_provider(provider);
+        task.set_provider(provider, &model);
         if let Some(mcp) = mcp {
             task.set_mcp(mcp);
         }
@@ -248,7 +248,7 @@ async fn send(call: Call) -> Result<Reply, Failure> {
                 let text = prompt.text.clone();
                 let trace = if trace.traceparent.is_some() { &trace } else { &task.spec.trace };
                 prompt.headers.extend(trace.headers());
-                let called = task.skills.called_by(&text).map(Invocation::into_preface);
+                let called = task.skills.called_by(&text).map(Lesson::into_preface);
                 let prompt = Prompt { preface: called.unwrap_or_default(), ..prompt };
                 task.record(data::PendingMessagesModified {});
                 task.command(Command::Send(prompt));

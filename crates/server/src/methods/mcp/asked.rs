@@ -1,7 +1,6 @@
 //! Answers to what MCP servers ask: tokens, forms, and the model's words.
 
-use hangar_mcp::{ElicitationAnswer, Token};
-
+use hangar_mcp::{ElicitationAnswer, Sampled, Token};
 use serde::Deserialize;
 use serde_json::{Value, json};
 
@@ -62,18 +61,25 @@ pub(super) async fn sample(call: Call) -> Result<Reply, Failure> {
     #[derive(Deserialize)]
     #[serde(rename_all = "camelCase")]
     struct Params {
+        request_id: String,
         request: Value,
     }
-    let Params { request } = call.params()?;
+    let Params { request_id, request } = call.params()?;
     let Some(host) = host(&call).await? else { return Err(Failure::new(super::NO_HOST)) };
-    match host.sample(request).await {
-        Ok(result) => Reply::of(json!({ "action": "success", "result": result })),
-        Err(error) => Reply::of(json!({ "action": "failure", "error": error })),
+    match host.sample(&request_id, request).await {
+        Sampled::Answer(result) => Reply::of(json!({ "action": "success", "result": result })),
+        Sampled::Failed(error) => Reply::of(json!({ "action": "failure", "error": error })),
+        Sampled::Cancelled => Reply::of(json!({ "action": "cancelled" })),
     }
 }
 
-/// Sampling ends with the request that asked for it; none can be found by its id.
 pub(super) async fn cancel_sampling(call: Call) -> Result<Reply, Failure> {
-    call.live()?;
-    Reply::of(json!({ "cancelled": false }))
+    #[derive(Deserialize)]
+    #[serde(rename_all = "camelCase")]
+    struct Params {
+        request_id: String,
+    }
+    let Params { request_id } = call.params()?;
+    let cancelled = host(&call).await?.is_some_and(|host| host.cancel_sampling(&request_id));
+    Reply::of(json!({ "cancelled": cancelled }))
 }

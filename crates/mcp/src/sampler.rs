@@ -1,4 +1,4 @@
-//! Lets MCP servers ask the session's model.
+//! Asks the session's model on behalf of a server. The request and the answer are those of `sampling/createMessage`.
 
 use std::sync::Arc;
 
@@ -7,17 +7,26 @@ use futures_util::future::BoxFuture;
 use hangar_agent::model::{
     AssistantTurn, Finish, Initiator, Message, ModelEvent, ModelProvider, ModelRequest, Part, ToolChoice,
 };
-use hangar_mcp::Sampler;
 use serde_json::{Value, json};
 
-pub(crate) struct ProviderSampler {
-    pub(crate) provider: Arc<dyn ModelProvider>,
-    pub(crate) model: String,
-    pub(crate) session_id: String,
+/// The model that is asked, and for which session.
+#[derive(Clone)]
+pub struct Sampler {
+    pub provider: Arc<dyn ModelProvider>,
+    pub model: String,
+    pub session_id: String,
 }
 
-impl Sampler for ProviderSampler {
-    fn sample(&self, request: Value) -> BoxFuture<'static, Result<Value, String>> {
+/// What became of a request that a client had made for a server.
+#[derive(Debug, PartialEq)]
+pub enum Sampled {
+    Answer(Value),
+    Failed(String),
+    Cancelled,
+}
+
+impl Sampler {
+    pub(crate) fn sample(&self, request: &Value) -> BoxFuture<'static, Result<Value, String>> {
         let model = self.model.clone();
         let request = ModelRequest {
             model: self.model.clone(),
