@@ -97,8 +97,10 @@ pub struct Driver {
     next_lane: u64,
     /// Answers of models on their way, and waits before they are asked again.
     calls: SelectAll<BoxStream<'static, (LaneId, Input)>>,
-    /// Tools and hooks. `None` is one that was told to stop.
+    /// Tools, and questions about the place. `None` is one that was told to stop.
     work: FuturesUnordered<BoxFuture<'static, (LaneId, Option<Input>)>>,
+    /// Hooks that were asked something.
+    asked: FuturesUnordered<BoxFuture<'static, (LaneId, Option<Input>)>>,
     reports: SelectAll<BoxStream<'static, (LaneId, Box<Body>)>>,
     /// Calls that wait for agents, and how long they do.
     readers: Vec<Reader>,
@@ -125,6 +127,7 @@ impl Driver {
             next_lane: MAIN.0,
             calls: SelectAll::new(),
             work: FuturesUnordered::new(),
+            asked: FuturesUnordered::new(),
             reports: SelectAll::new(),
             readers: Vec::new(),
             patience: FuturesUnordered::new(),
@@ -253,6 +256,12 @@ impl Driver {
             let Some(lane) = self.lanes.get_mut(&id) else { continue };
             let mut context = Context { now: (self.host.now)(), entropy: &mut self.host.entropy };
             let Step { events, effects } = lane.session.step(input, &mut context);
+            if id != MAIN {
+                // The rules are the session's: what a skill of an agent may use is allowed there.
+                for skill in events.iter().filter_map(skill_of) {
+                    self.session_mut().trust_skill(skill);
+                }
+            }
             self.record(id, events)?;
             for effect in effects {
                 next.extend(self.perform(id, effect)?);
@@ -301,9 +310,11 @@ impl Driver {
         let policy = main.policy.clone();
         let (permissions, questions, hooks) =
             (main.user_reachable, main.questions_answered, main.client_hooks);
+        let only_plans = self.session().state().mode == data::Mode::Plan;
         if let Some(lane) = self.lanes.get_mut(&id) {
             *lane.session.policy_mut() = policy;
             lane.session.set_reachable(permissions, questions, hooks);
+            lane.session.set_only_plans(only_plans);
         }
     }
 
@@ -331,6 +342,7 @@ impl Driver {
             next = happening(
                 &mut self.calls,
                 &mut self.work,
+                &mut self.asked,
                 &mut self.reports,
                 &mut self.patience,
                 &mut self.outfits,
@@ -354,8 +366,15 @@ impl Driver {
     }
 
     async fn happening(&mut self) -> Next {
-        happening(&mut self.calls, &mut self.work, &mut self.reports, &mut self.patience, &mut self.outfits)
-            .await
+        happening(
+            &mut self.calls,
+            &mut self.work,
+            &mut self.asked,
+            &mut self.reports,
+            &mut self.patience,
+            &mut self.outfits,
+        )
+        .await
     }
 
     fn take(&mut self, lane: LaneId, input: Input) -> Result<(), LogError> {
@@ -374,7 +393,11 @@ impl Driver {
     }
 
     fn is_quiet(&self) -> bool {
-        self.calls.is_empty() && self.work.is_empty() && self.patience.is_empty() && self.outfits.is_empty()
+        self.calls.is_empty()
+            && self.work.is_empty()
+            && self.asked.is_empty()
+            && self.patience.is_empty()
+            && self.outfits.is_empty()
     }
 
     /// Ends the session: stops what runs, waits for it, and writes the closing event.
@@ -383,6 +406,7 @@ impl Driver {
         let mut running = VecDeque::new();
         self.stop_children(MAIN, &mut running);
         self.run_inputs(running.into())?;
+        self.finish_hooks().await?;
         self.advance(Input::Command(Command::Shutdown { error }))?;
         self.calls = SelectAll::new();
         self.patience = FuturesUnordered::new();
@@ -400,13 +424,28 @@ impl Driver {
                 }
             }
         };
-        // A tool that does not stop in time loses its future here, and with it its children.
-        let _ = tokio::time::timeout(CLOSING_GRACE, stopped).await;
+        // A tool that does not stop in time loses its future here, and with it its children. Hooks take the time that
+        // they were given.
+        let asked = std::mem::take(&mut self.asked).for_each(|_| std::future::ready(()));
+        let _ = tokio::join!(tokio::time::timeout(CLOSING_GRACE, stopped), asked);
         self.host.log.sync()?;
         match self.host.log.settle() {
             Some(kept) => kept.await,
             None => Ok(()),
         }
+    }
+
+    /// Hears out the hooks that were told something in passing: what they were told of came before the end. A session
+    /// that is at work is stopped instead, and they with it.
+    async fn finish_hooks(&mut self) -> Result<(), LogError> {
+        while self.session().is_idle()
+            && let Some((lane, input)) = self.asked.next().await
+        {
+            if let Some(input) = input {
+                self.take(lane, input)?;
+            }
+        }
+        Ok(())
     }
 
     fn record(&mut self, lane: LaneId, bodies: Vec<Body>) -> Result<(), LogError> {
@@ -511,7 +550,7 @@ impl Driver {
                 let stop = lane.hooks.clone();
                 let Some(hooks) = &self.host.hooks else { return here(request.done(Ok(None))) };
                 let answer = hooks.ask(&request);
-                self.work.push(Box::pin(async move {
+                self.asked.push(Box::pin(async move {
                     let answer = stop.run_until_cancelled(answer).await;
                     (id, answer.map(|answer| request.done(answer)))
                 }));
@@ -609,6 +648,13 @@ impl Driver {
     }
 }
 
+fn skill_of(body: &Body) -> Option<&data::SkillInvoked> {
+    match body {
+        Body::SkillInvoked(skill) => Some(skill),
+        _ => None,
+    }
+}
+
 /// What calls would touch: known, or found out by waiting.
 enum Inspected {
     Now(Vec<Inspection>),
@@ -632,6 +678,7 @@ enum Next {
 async fn happening(
     calls: &mut SelectAll<BoxStream<'static, (LaneId, Input)>>,
     work: &mut FuturesUnordered<BoxFuture<'static, (LaneId, Option<Input>)>>,
+    asked: &mut FuturesUnordered<BoxFuture<'static, (LaneId, Option<Input>)>>,
     reports: &mut SelectAll<BoxStream<'static, (LaneId, Box<Body>)>>,
     patience: &mut FuturesUnordered<BoxFuture<'static, (LaneId, String)>>,
     outfits: &mut FuturesUnordered<BoxFuture<'static, (LaneId, Outfit)>>,
@@ -643,6 +690,10 @@ async fn happening(
             None => Next::Stopped,
         },
         next = work.next(), if !work.is_empty() => match next {
+            Some((lane, Some(input))) => Next::Input(lane, Box::new(input)),
+            Some((_, None)) | None => Next::Stopped,
+        },
+        next = asked.next(), if !asked.is_empty() => match next {
             Some((lane, Some(input))) => Next::Input(lane, Box::new(input)),
             Some((_, None)) | None => Next::Stopped,
         },

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use futures_util::future::BoxFuture;
 use hangar_protocol::Body;
-use hangar_protocol::data::{CodeChanges, SkillContextDelivered, ToolType};
+use hangar_protocol::data::{CodeChanges, SkillContextDelivered, SkillInvoked, ToolType};
 use hangar_protocol::permission::PermissionRequest;
 use tokio_util::sync::CancellationToken;
 
@@ -83,6 +83,20 @@ pub struct ToolContext {
     pub progress: tokio::sync::mpsc::Sender<Box<Body>>,
 }
 
+/// A skill for a conversation: the record of it, and what the model is told.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Lesson {
+    pub invoked: SkillInvoked,
+    pub context: SkillContextDelivered,
+}
+
+impl Lesson {
+    /// What goes before the prompt that invoked it.
+    pub fn into_preface(self) -> Vec<Body> {
+        vec![self.invoked.into(), self.context.into()]
+    }
+}
+
 #[derive(Debug, Clone, PartialEq)]
 pub struct ToolOutcome {
     pub status: ToolStatus,
@@ -101,8 +115,9 @@ pub struct ToolOutcome {
     pub sandboxed: bool,
     pub changes: CodeChanges,
     pub telemetry: Option<serde_json::Value>,
-    /// A skill that the call brought. The model is told it once all calls of the turn have their results.
-    pub skill: Option<Box<SkillContextDelivered>>,
+    /// A skill that the call brought. The model is told it once all calls of the turn have their results, and only once
+    /// in a conversation.
+    pub skill: Option<Box<Lesson>>,
 }
 
 /// What an MCP server answered a call with, for people and their programs.

@@ -179,8 +179,7 @@ pub(crate) fn session(settings: &Settings, mut plan: Plan<'_>) -> Result<Compose
     let instructions = instructions(settings, &plan, &cwd, repository.as_ref());
     let (inbox, commands) = mpsc::channel(INBOX);
     let redactor = redact::of_session(settings, &plan.secrets, &plan.hidden, &chosen);
-    let told = state.skills.iter().map(|skill| PathBuf::from(&skill.path)).collect();
-    let mut configured = Configured::load(settings, &plan.customs, &cwd, repository.as_ref(), told);
+    let mut configured = Configured::load(settings, &plan.customs, &cwd, repository.as_ref());
     let skills = Arc::clone(&configured.skills);
     let mut warnings = std::mem::take(&mut configured.warnings);
     warnings.extend(agent_warnings);
@@ -213,7 +212,13 @@ pub(crate) fn session(settings: &Settings, mut plan: Plan<'_>) -> Result<Compose
     if let Some(wanted) = &mut plan.mcp {
         wanted.for_agents = plan.agents.custom.iter().any(|agent| !agent.mcp_servers.is_empty());
         // The session has what the agent has whose role it plays.
-        wanted.client.extend(cast.iter().flat_map(|agent| agent.mcp_servers.clone()));
+        if let Some(agent) = &cast {
+            let servers = match agent.source {
+                AgentSource::File(_) => &mut wanted.role,
+                AgentSource::Client | AgentSource::Builtin => &mut wanted.client,
+            };
+            servers.extend(agent.mcp_servers.clone());
+        }
     }
     let mcp = match &plan.mcp {
         None => None,
@@ -224,7 +229,7 @@ pub(crate) fn session(settings: &Settings, mut plan: Plan<'_>) -> Result<Compose
                 session_id: log.id().to_string(),
                 cwd: &cwd,
                 policy: plan.policy.clone(),
-                provider: Arc::clone(&chosen.provider),
+                provider: redactor.provider(Arc::clone(&chosen.provider)),
                 model: chosen.model.clone(),
                 secrets: &plan.secrets,
                 redactor: redactor.clone(),

@@ -16,7 +16,7 @@ use hangar_custom::settings::Preferences;
 use hangar_custom::skills::{SkillPlaces, Skills};
 use tokio::sync::mpsc;
 
-use crate::providers::PROVIDER_SECRETS;
+use crate::providers::is_ours;
 use crate::settings::Settings;
 use crate::workspace::git::Repository;
 use crate::workspace::trust::{Trust, is_trusted};
@@ -46,13 +46,11 @@ pub(crate) struct Configured {
 }
 
 impl Configured {
-    /// `told` are the skills that a resumed session has been told.
     pub(crate) fn load(
         settings: &Settings,
         customs: &Customs,
         cwd: &Path,
         repository: Option<&Repository>,
-        told: Vec<PathBuf>,
     ) -> Self {
         let places = places(settings, customs, cwd, repository);
         let mut preferences = Preferences::of_user(&settings.home).with_project(&places);
@@ -66,7 +64,7 @@ impl Configured {
         let disabled: Vec<String> =
             preferences.disabled_skills.iter().chain(&customs.disabled_skills).cloned().collect();
         let wanted = SkillPlaces { places, plugins, extra, of_project: customs.project_skills };
-        let skills = Skills::load(wanted, disabled, told);
+        let skills = Skills::load(wanted, disabled);
         warnings.extend(skills.warnings());
         Self { skills, warnings, hooks, preferences }
     }
@@ -99,8 +97,7 @@ impl Configured {
         if self.hooks.is_empty() {
             return (client, HookSet::NONE);
         }
-        let secret =
-            |name: &str| PROVIDER_SECRETS.contains(&name) || secrets.iter().any(|known| known == name);
+        let secret = |name: &str| is_ours(name) || secrets.iter().any(|known| known == name);
         let surroundings = Surroundings {
             shell: PathBuf::from(SHELL),
             env: settings

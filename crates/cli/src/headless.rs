@@ -8,7 +8,7 @@ use anyhow::{Context, Result, bail};
 use hangar_agent::agents::fleet;
 use hangar_agent::prompt::notices;
 use hangar_agent::session::{Command, Input, Origin, Prompt, iso};
-use hangar_custom::skills::Invocation;
+use hangar_agent::tool::Lesson;
 use hangar_protocol::data::{Attachment, Mode};
 use hangar_protocol::result::{ResultKind, RunResult};
 use tokio::signal::unix::{Signal, SignalKind, signal};
@@ -103,7 +103,7 @@ async fn drive(settings: &Settings, args: RunArgs, text: String) -> Result<Exit>
     for input in std::mem::take(&mut composed.opening) {
         composed.driver.advance(input)?;
     }
-    let preface = composed.skills.called_by(&text).map(Invocation::into_preface).unwrap_or_default();
+    let preface = composed.skills.called_by(&text).map(Lesson::into_preface).unwrap_or_default();
     let text = if args.fleet { fleet::orchestrate(Some(&text)) } else { text };
     let prompt = Prompt { attachments, preface, ..Prompt::user(text) };
     composed.driver.advance(Input::Command(Command::Send(prompt)))?;
@@ -121,7 +121,11 @@ async fn drive(settings: &Settings, args: RunArgs, text: String) -> Result<Exit>
     let failure = ended.err();
     let error =
         failure.as_ref().map(|error| format!("{error:#}")).or_else(|| seen.with(|seen| seen.error.clone()));
-    let closing = composed.driver.close(error.clone()).await;
+    let closing = tokio::select! {
+        closed = composed.driver.close(error.clone()) => closed,
+        // Whoever asks again does not wait for what is left: everything that happened is on record.
+        () = interrupts.next() => Ok(()),
+    };
     if let Some(servers) = &servers {
         servers.shutdown().await;
     }

@@ -8,8 +8,8 @@ use serde_json::Map;
 use crate::plugins::Plugin;
 use crate::{Places, files_in, frontmatter, read};
 
-/// How much an agent may be told.
-const PROMPT_LIMIT: usize = 30_000;
+/// How much an agent may be told, in characters.
+const PROMPT_LIMIT: usize = 128 << 10;
 /// Agents of one session.
 const MAX_AGENTS: usize = 200;
 /// Where a project keeps agents, in order.

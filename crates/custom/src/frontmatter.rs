@@ -136,6 +136,10 @@ fn plain_lines(yaml: &str) -> Option<Value> {
             return None;
         }
         let value = value.trim();
+        if value.starts_with(['[', '{', '}', ']']) {
+            // Was meant to be more than words.
+            return None;
+        }
         let value = value.strip_prefix('"').and_then(|value| value.strip_suffix('"')).unwrap_or(value);
         members.insert(name.to_owned(), value.into());
     }

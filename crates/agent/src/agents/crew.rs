@@ -45,8 +45,9 @@ pub struct Crew {
 
 impl Crew {
     pub fn find(&self, name: &str) -> Option<&AgentDefinition> {
-        // What people bring goes before what is built in.
-        self.definitions.iter().rev().find(|agent| agent.name == name)
+        // What people bring goes before what is built in, and what something is before what it is called.
+        let named = self.definitions.iter().rev().find(|agent| agent.name == name);
+        named.or_else(|| self.custom().find(|agent| agent.display_name == name))
     }
 
     /// The agents that the model may call.

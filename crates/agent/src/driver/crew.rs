@@ -9,11 +9,11 @@ use tokio::time::Instant;
 
 use super::lane::{AgentLane, Lane, LaneId, MAIN};
 use super::{Driver, Happened};
-use crate::agents::AgentDefinition;
 use crate::agents::call::{Addressees, AgentCall, StartAgent};
 use crate::agents::crew::{Crew, Reporting, select_model};
 use crate::agents::outfit::Outfit;
 use crate::agents::roll::{self, Status};
+use crate::agents::{AgentDefinition, AgentSource};
 use crate::conversation::INTERRUPTED;
 use crate::log::LogError;
 use crate::session::{
@@ -260,11 +260,18 @@ impl Driver {
             Some(choice) => (Arc::clone(&choice.provider), choice.model.clone(), choice.max_prompt_tokens),
             None => (Arc::clone(&caller.provider), caller_model, caller.session.config().max_prompt_tokens),
         };
+        // An agent that somebody described is shown as that; one of ours as what it was started for.
+        let (name, description) = match agent.source {
+            AgentSource::Builtin => (start.name, start.description),
+            AgentSource::File(_) | AgentSource::Client => {
+                (agent.display_name.clone(), agent.description.clone())
+            }
+        };
         let started = SubagentStarted {
             tool_call_id: call_id.clone(),
             agent_name: agent.name.clone(),
-            agent_display_name: start.name.clone(),
-            agent_description: start.description,
+            agent_display_name: name.clone(),
+            agent_description: description,
             model: Some(model.clone()),
             task_model_source: Some(chosen.source),
             model_selection_source: Some(chosen.selection),
@@ -287,7 +294,7 @@ impl Driver {
             tool_call_id: call_id,
             agent_type: agent.name.clone(),
             title: agent.display_name.clone(),
-            name: start.name,
+            name,
             tools: agent.tools.clone(),
             has_role: agent.has_role(),
             selection: chosen.selection,

@@ -106,3 +106,8 @@ pub fn plan_refused(feedback: Option<&str>) -> String {
             .to_owned(),
     }
 }
+
+/// The answer to a call for a skill that the conversation has already.
+pub(crate) fn skill_is_loaded(name: &str) -> String {
+    format!("Skill \"{name}\" is loaded already. Follow the instructions in its skill context.")
+}

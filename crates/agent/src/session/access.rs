@@ -20,12 +20,16 @@ impl Session {
         step: &mut Step,
         context: &mut Context<'_>,
     ) {
-        if self.state.mode == Mode::Plan && self.changes_something(&access) {
+        let only_plans = self.only_plans || self.state.mode == Mode::Plan;
+        if only_plans && self.changes_something(&access) {
             let refused = ToolOutcome::of(ToolStatus::Denied, notices::PLAN_REFUSAL);
             return self.complete(id, refused, step);
         }
         // What a rule forbids is forbidden whatever a hook says.
         let forbidden = matches!(self.config.policy.decide(&access), Verdict::Deny { .. });
+        if !forbidden && self.running(id).is_some_and(|running| running.allowed) {
+            return self.allow_access(id, access, step);
+        }
         if !forbidden && self.asks_about(&access.request) {
             return self.ask_permission_hooks(id, access, step, context);
         }

@@ -29,7 +29,7 @@ pub struct AgentRole {
     /// What whoever started it calls it.
     pub name: String,
     pub tools: AgentTools,
-    /// Whether it plays a role of its own. Hooks are asked about those.
+    /// Whether it plays a role of its own, rather than that of whoever started it.
     pub has_role: bool,
     pub selection: ModelSelection,
     /// The agent that started it, or the session.

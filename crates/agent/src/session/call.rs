@@ -243,6 +243,7 @@ impl Session {
                 Finish::ContentFilter => "The provider's content filter withheld the answer.",
                 _ => "The model returned an empty answer. Send the message again to retry.",
             };
+            self.announce_error(message, step, context);
             self.fail_run("query", message.to_owned(), None, None, step, context);
         } else if cut {
             self.emit(
@@ -256,7 +257,7 @@ impl Session {
             );
             self.begin_turn(step, context);
         } else if self.steering.is_empty() {
-            self.about_to_stop(step, context);
+            self.about_to_stop(Ending::Answered, step, context);
         } else {
             // Someone spoke while the model was giving what would have been its last word.
             self.begin_turn(step, context);
@@ -303,6 +304,7 @@ impl Session {
         };
         self.emit(step, failure);
         self.finish_call_event(&call, CallOutcome::Error, None, step, context);
+        self.announce_error(&error.message, step, context);
         if error.kind == ModelErrorKind::ContextLength && self.make_room(error, step, context) {
             return;
         }
@@ -375,7 +377,6 @@ impl Session {
         step: &mut Step,
         context: &mut Context<'_>,
     ) {
-        self.announce_error(&message, step, context);
         self.failure = Some(message.clone());
         let error_type = error_type.to_owned();
         self.emit(

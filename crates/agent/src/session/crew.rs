@@ -121,10 +121,10 @@ impl Session {
 
     /// Whether hooks are asked about a prompt before it is taken.
     pub(super) fn has_prompt_hooks(&self) -> bool {
-        // An agent's first prompt is the one that hooks are asked about, and only where it plays a role of its own.
+        // Of the prompts of an agent it is the first that hooks are asked about.
         match self.agent() {
             None => self.asks_about_prompts(),
-            Some(role) => role.has_role && !self.greeted && self.asks(HookKind::SubagentStart),
+            Some(_) => !self.greeted && self.asks(HookKind::SubagentStart),
         }
     }
 }

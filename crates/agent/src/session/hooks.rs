@@ -7,14 +7,12 @@ use hangar_protocol::data::{self, Delivery, NotificationKind};
 use hangar_protocol::permission::{PermissionOutcome, PermissionRequest};
 use serde_json::{Value, json};
 
-use super::run::{Ending, Phase, Run};
+use super::run::{Phase, Run};
 use super::tools::Stage;
 use super::{Context, Effect, Input, Inspection, Origin, Prompt, Session, Step, Timing};
 use crate::hook::{HookAnswer, HookFailure, HookKind, HookRequest};
 use crate::tool::{AccessRequest, ToolOutcome, ToolStatus};
 
-/// How often in a row hooks may send a run on that was about to end.
-const MAX_BLOCKED_STOPS: u32 = 8;
 /// The most that a hook may add to a tool's result.
 const MAX_GUIDANCE: usize = 10 << 10;
 
@@ -44,7 +42,7 @@ impl Session {
     }
 
     /// Asks the hooks something, on the record.
-    fn ask_hooks(
+    pub(super) fn ask_hooks(
         &mut self,
         kind: HookKind,
         fields: Value,
@@ -72,6 +70,11 @@ impl Session {
         });
         if let (Value::Object(input), Value::Object(fields)) = (&mut input, fields) {
             input.extend(fields);
+        }
+        if let Some(role) = self.agent() {
+            input["agentId"] = json!(role.id);
+            input["agentType"] = json!(role.agent_type);
+            input["parentAgentId"] = json!(role.parent);
         }
         HookRequest { id: context.entropy.uuid(), kind, input }
     }
@@ -121,7 +124,7 @@ impl Session {
         self.set_phase(Phase::Preparing(preparing));
     }
 
-    fn set_phase(&mut self, phase: Phase) {
+    pub(super) fn set_phase(&mut self, phase: Phase) {
         if let Some(run) = &mut self.run {
             run.phase = phase;
         }
@@ -159,7 +162,7 @@ impl Session {
                 self.after_tool_done(id, kind, output.ok().flatten(), step, context);
             }
             HookKind::AgentStop | HookKind::SubagentStop => {
-                self.stop_decided(id, output.ok().flatten(), step, context);
+                self.stop_decided(id, kind, output.ok().flatten(), step, context);
             }
             HookKind::Notification => self.notification_answered(output.ok().flatten(), step, context),
             HookKind::PreMcpToolCall
@@ -212,9 +215,22 @@ impl Session {
                 if let Some(modified) = said("modifiedPrompt") {
                     preparing.text = modified;
                 }
-                let mut wording = self.wording(&preparing.text, &preparing.prompt.attachments, context.now);
+                let is_news = preparing.prompt.origin.is_news();
+                // News are told as they are, without the time.
+                let mut wording = match is_news {
+                    true => preparing.text,
+                    false => self.wording(&preparing.text, &preparing.prompt.attachments, context.now),
+                };
                 if let Some(reminder) = said("additionalContext") {
                     wording.push_str(&format!("\n\n<system_reminder>\n{reminder}\n</system_reminder>"));
+                }
+                if is_news {
+                    if let Some(opening) = preparing.opening {
+                        self.emit(step, said_by_hook(opening, "session-start-hook"));
+                    }
+                    preparing.prompt.text = wording;
+                    self.deliver(preparing.prompt, None, preparing.delivery, step, context);
+                    return self.begin_turn(step, context);
                 }
                 preparing.text = wording;
                 preparing.stage = HookKind::UserPromptTransformed;
@@ -276,8 +292,20 @@ impl Session {
             let text = format!("Additional context from preToolUse hook:\n{added}");
             self.after_tools(said_by_hook(text, "pre-tool-use-hook").into());
         }
-        let reason = output["permissionDecisionReason"].as_str();
-        match output["permissionDecision"].as_str() {
+        let reason = match &output["permissionDecisionReason"] {
+            Value::Null => None,
+            Value::String(reason) => Some(reason.clone()),
+            other => Some(other.to_string()),
+        };
+        let reason = reason.as_deref();
+        let changed = changed_arguments(&output["modifiedArgs"]);
+        let decision = output["permissionDecision"].as_str();
+        if decision == Some("allow")
+            && let Some(running) = self.running(&id)
+        {
+            running.allowed = true;
+        }
+        match decision {
             Some("deny") => {
                 let text = format!("Denied by preToolUse hook: {}", reason.unwrap_or("No reason provided"));
                 self.complete(&id, ToolOutcome::of(ToolStatus::Denied, text), step);
@@ -290,10 +318,10 @@ impl Session {
                 );
                 self.complete(&id, ToolOutcome::of(ToolStatus::Denied, text), step);
             }
-            _ if output["modifiedArgs"].is_object() => {
-                self.rewrite_arguments(&id, output["modifiedArgs"].clone(), step, context);
-            }
-            _ => self.admit(&id, inspection.map(|inspection| *inspection), step, context),
+            _ => match changed {
+                Some(arguments) => self.rewrite_arguments(&id, arguments, step, context),
+                None => self.admit(&id, inspection.map(|inspection| *inspection), step, context),
+            },
         }
         self.finish_tools(step, context);
     }
@@ -397,10 +425,13 @@ impl Session {
                     "toolResult": { "textResultForLlm": outcome.text, "resultType": "success" },
                 }),
             ),
-            _ => (
-                HookKind::PostToolUseFailure,
-                json!({ "toolName": tool, "toolArgs": arguments, "error": outcome.text }),
-            ),
+            _ => {
+                let error = outcome.error.as_ref().unwrap_or(&outcome.text);
+                (
+                    HookKind::PostToolUseFailure,
+                    json!({ "toolName": tool, "toolArgs": arguments, "error": error }),
+                )
+            }
         };
         let hook = self.ask_hooks(kind, fields, step, context);
         if let Some(running) = self.running(id) {
@@ -425,83 +456,32 @@ impl Session {
         };
         let mut outcome = *outcome;
         let output = output.unwrap_or_default();
-        if let Some(text) = output["modifiedResult"]["textResultForLlm"].as_str() {
+        // People see what the tool said; the model sees what hooks made of it.
+        outcome.detailed.get_or_insert_with(|| outcome.text.clone());
+        let modified = &output["modifiedResult"];
+        if let Some(text) = modified["textResultForLlm"].as_str() {
             outcome.text = text.to_owned();
-            outcome.detailed = None;
+        }
+        if kind == HookKind::PostToolUse && modified["resultType"] == "failure" {
+            outcome.status = ToolStatus::Failure;
         }
         if let Some(guidance) = output["additionalContext"].as_str() {
             let guidance = &guidance[..guidance.floor_char_boundary(MAX_GUIDANCE)];
-            let lead = match kind {
-                HookKind::PostToolUseFailure => format!("Tool \"{name}\" failed. "),
-                _ => String::new(),
+            let (verb, hooks) = match kind {
+                HookKind::PostToolUseFailure => ("failed", kind.as_str()),
+                _ => ("succeeded", HookKind::PostToolUse.as_str()),
             };
-            outcome.text.push_str(&format!(
-                "\n\n{lead}Additional guidance from {} hooks:\n{guidance}",
-                kind.as_str()
-            ));
+            let text = format!("Tool \"{name}\" {verb}. Additional guidance from {hooks} hooks:\n{guidance}");
+            match kind {
+                // After a failure it is a message of its own.
+                HookKind::PostToolUseFailure => {
+                    self.after_tools(said_by_hook(text, "post-tool-use-failure-hook").into());
+                }
+                _ => outcome.text.push_str(&format!("\n\n{text}")),
+            }
         }
         self.complete(&id, outcome, step);
         self.finish_tools(step, context);
-    }
-
-    /// The model has had its last word; hooks may send it on.
-    pub(super) fn about_to_stop(&mut self, step: &mut Step, context: &mut Context<'_>) {
-        let blocked = self.run.as_ref().map_or(0, |run| run.blocked_stops);
-        let of_interest = self.agent().is_none_or(|role| role.has_role);
-        let kind = if self.agent().is_some() { HookKind::SubagentStop } else { HookKind::AgentStop };
-        if !self.asks(kind) || !of_interest || blocked >= MAX_BLOCKED_STOPS {
-            return self.end_run(Ending::Answered, step, context);
-        }
-        let transcript = self.config.session_dir.join("events.jsonl");
-        let fields = json!({
-            "transcriptPath": transcript.display().to_string(),
-            "stopReason": "end_turn",
-            "stop_hook_active": blocked > 0,
-            "stopHookActive": blocked > 0,
-        });
-        let hook = match self.agent() {
-            None => self.ask_hooks(HookKind::AgentStop, fields, step, context),
-            Some(_) => {
-                let mut facts = self.agent_facts();
-                facts["response"] = json!(self.run.as_ref().map(|run| run.answer.as_str()));
-                if let (Value::Object(facts), Value::Object(fields)) = (&mut facts, fields) {
-                    facts.extend(fields);
-                }
-                self.ask_hooks(HookKind::SubagentStop, facts, step, context)
-            }
-        };
-        self.set_phase(Phase::Stopping { hook });
-    }
-
-    fn stop_decided(&mut self, id: &str, output: Option<Value>, step: &mut Step, context: &mut Context<'_>) {
-        if !matches!(&self.run, Some(Run { phase: Phase::Stopping { hook }, .. }) if hook == id) {
-            return;
-        }
-        let output = output.unwrap_or_default();
-        let reason = output["reason"].as_str().unwrap_or_default();
-        if output["decision"] != "block" || reason.is_empty() {
-            if let (Some(run), Some(text)) = (&mut self.run, output["modifiedResponse"].as_str()) {
-                text.clone_into(&mut run.answer);
-            }
-            return self.end_run(Ending::Answered, step, context);
-        }
-        if let Some(run) = &mut self.run {
-            run.blocked_stops += 1;
-            run.phase = Phase::Between;
-        }
-        let prompt = Prompt {
-            text: reason.to_owned(),
-            attachments: Vec::new(),
-            timing: Timing::Queue,
-            origin: Origin::Source(
-                if self.agent().is_some() { "subagent-stop-hook" } else { "agent-stop-hook" }.to_owned(),
-            ),
-            message_id: Some(context.entropy.uuid()),
-            headers: self.run.as_ref().map(|run| run.headers.clone()).unwrap_or_default(),
-            preface: Vec::new(),
-        };
-        self.deliver(prompt, None, Delivery::Steering, step, context);
-        self.begin_turn(step, context);
     }
 
     /// Tells the hooks that the conversation is about to be summed up. The transcript stays, so nothing waits for them.
@@ -580,14 +560,16 @@ impl Session {
         step: &mut Step,
         context: &mut Context<'_>,
     ) {
-        let kind = match kind {
-            NotificationKind::AgentCompleted { .. } => "agent_completed",
-            NotificationKind::AgentIdle { .. } => "agent_idle",
-            NotificationKind::ShellCompleted { .. } => "shell_completed",
-            NotificationKind::ShellDetachedCompleted { .. } => "shell_detached_completed",
+        let (kind, title) = match kind {
+            NotificationKind::AgentCompleted { .. } => ("agent_completed", &None),
+            NotificationKind::AgentIdle { .. } => ("agent_idle", &None),
+            NotificationKind::ShellCompleted { description, .. } => ("shell_completed", description),
+            NotificationKind::ShellDetachedCompleted { description, .. } => {
+                ("shell_detached_completed", description)
+            }
             NotificationKind::InstructionDiscovered { .. } | NotificationKind::Unclassified {} => return,
         };
-        self.notify(kind, None, text, step, context);
+        self.notify(kind, title.as_deref(), text, step, context);
     }
 
     fn notify(
@@ -618,7 +600,7 @@ impl Session {
             return;
         };
         if self.run.is_some() {
-            let origin = Origin::Source("notification-hook".to_owned());
+            let origin = Origin::Source("system".to_owned());
             let prompt = Prompt { timing: Timing::Steer, origin, ..Prompt::user(text) };
             self.send(prompt, step, context);
         }
@@ -640,6 +622,15 @@ impl HookRequest {
     /// The answer of a hook as the session takes it.
     pub fn done(&self, output: HookAnswer) -> Input {
         Input::HookDone { id: self.id.clone(), output }
+    }
+}
+
+/// Arguments that a hook gives instead of the model's: an object, or the text of one.
+pub(super) fn changed_arguments(given: &Value) -> Option<Value> {
+    match given {
+        Value::Object(_) => Some(given.clone()),
+        Value::String(text) => serde_json::from_str(text).ok().filter(Value::is_object),
+        _ => None,
     }
 }
 

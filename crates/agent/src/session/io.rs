@@ -180,6 +180,16 @@ pub enum Origin {
     },
 }
 
+impl Origin {
+    /// Whether nobody sent it: something in the background has happened.
+    pub(super) fn is_news(&self) -> bool {
+        match self {
+            Origin::Notification(_) | Origin::AgentReport { .. } => true,
+            Origin::User | Origin::Source(_) | Origin::AutopilotNudge => false,
+        }
+    }
+}
+
 impl Prompt {
     pub fn user(text: impl Into<String>) -> Self {
         Self {

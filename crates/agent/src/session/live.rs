@@ -75,6 +75,11 @@ impl Session {
         self.config.client_hooks = hooks;
     }
 
+    /// An agent of a session that only plans changes as little as that does.
+    pub(crate) fn set_only_plans(&mut self, only_plans: bool) {
+        self.only_plans = only_plans;
+    }
+
     /// Which of the session's own tools may be shown, from the next model call on.
     pub fn set_own_tools(&mut self, filter: crate::tool::ToolFilter) {
         self.config.own_tools = filter;

@@ -21,6 +21,7 @@ mod pending;
 mod room;
 mod run;
 pub mod state;
+mod stopping;
 mod tally;
 mod tools;
 
@@ -29,7 +30,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use hangar_protocol::Body;
-use hangar_protocol::data::{self, Mode};
+use hangar_protocol::data::{self, Mode, SkillInvoked};
 
 pub use agent::{AgentEnd, AgentRole, Role};
 pub use asking::Reviewers;
@@ -144,14 +145,15 @@ pub struct Session {
     cast: Option<Arc<str>>,
     /// Whether the last run was aborted.
     aborted: bool,
+    /// Whether nothing may be changed, because whoever it works for only plans.
+    only_plans: bool,
     /// Who can be asked beside those in the configuration.
     reviewers: Reviewers,
 }
 
 impl Session {
     pub fn new(state: State, config: SessionConfig) -> Self {
-        let trusted: Vec<String> =
-            state.skills.iter().flat_map(|skill| skill.allowed_tools.iter().flatten().cloned()).collect();
+        let invoked = state.skills.clone();
         let mut session = Self {
             state,
             config,
@@ -175,15 +177,17 @@ impl Session {
             deeds: agent::Deeds::default(),
             cast: None,
             aborted: false,
+            only_plans: false,
             reviewers: Reviewers::default(),
         };
-        session.trust_skill(&trusted);
+        invoked.iter().for_each(|skill| session.trust_skill(skill));
         session
     }
 
     /// Tools that an invoked skill names need no further approval.
-    fn trust_skill(&mut self, allowed_tools: &[String]) {
-        self.config.policy.allow.extend(allowed_tools.iter().flat_map(|tool| Rule::of_tool(tool)));
+    pub(crate) fn trust_skill(&mut self, skill: &SkillInvoked) {
+        let tools = skill.allowed_tools.iter().flatten();
+        self.config.policy.allow.extend(tools.flat_map(|tool| Rule::of_tool(tool)));
     }
 
     pub fn state(&self) -> &State {

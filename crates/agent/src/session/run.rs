@@ -87,6 +87,8 @@ pub(super) enum Phase {
     /// Asking hooks whether the run may end.
     Stopping {
         hook: String,
+        /// How the run ends if they let it.
+        ending: Ending,
     },
 }
 
@@ -151,7 +153,7 @@ impl Session {
         for owed in std::mem::take(&mut self.owed) {
             self.deliver(owed, None, Delivery::Idle, step, context);
         }
-        if self.has_prompt_hooks() && matches!(prompt.origin, Origin::User | Origin::Source(_)) {
+        if self.has_prompt_hooks() {
             self.prepare(prompt, delivery, step, context);
             return;
         }
@@ -170,7 +172,7 @@ impl Session {
     ) {
         for body in prompt.preface {
             if let Body::SkillInvoked(skill) = &body {
-                self.trust_skill(&skill.allowed_tools.clone().unwrap_or_default());
+                self.trust_skill(skill);
             }
             self.emit(step, body);
         }

@@ -10,6 +10,7 @@ use hangar_protocol::data::{
 };
 use hangar_protocol::{Body, Event};
 
+use super::hooks::changed_arguments;
 use super::just_in_time::SOURCE as JUST_IN_TIME;
 use super::pending::{OpenTurn, Pending};
 use crate::agents::roll::Roll;
@@ -246,10 +247,10 @@ impl State {
             }
             Body::HookEnd(end) => {
                 if let Some(call) = self.hooked_calls.remove(&end.hook_invocation_id)
-                    && let Some(arguments) = end.output.as_ref().map(|output| &output["modifiedArgs"])
-                    && arguments.is_object()
+                    && let Some(output) = &end.output
+                    && let Some(arguments) = changed_arguments(&output["modifiedArgs"])
                 {
-                    self.conversation.rewrite_call(&call, arguments);
+                    self.conversation.rewrite_call(&call, &arguments);
                 }
             }
             Body::SkillInvoked(skill) => {

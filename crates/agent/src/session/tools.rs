@@ -15,7 +15,7 @@ use super::{Context, Effect, Inspection, Reminder, Session, Step};
 use crate::hook::HookKind;
 use crate::model::{Part, ToolCall};
 use crate::prompt::notices;
-use crate::tool::{Access, AccessRequest, ToolInput, ToolOutcome, ToolStatus};
+use crate::tool::{Access, AccessRequest, Lesson, ToolInput, ToolOutcome, ToolStatus};
 
 /// One call of the current answer.
 pub(super) struct Running {
@@ -25,6 +25,8 @@ pub(super) struct Running {
     pub(super) touched: Vec<PathBuf>,
     /// Whether the start of the call is on record.
     started: bool,
+    /// Whether a hook said that it may have what it needs.
+    pub(super) allowed: bool,
     pub(super) stage: Stage,
 }
 
@@ -73,7 +75,7 @@ pub(super) enum Stage {
 impl Running {
     /// A call that was under way before the session was resumed.
     pub(super) fn resumed(arguments: serde_json::Value, call: ToolCall, stage: Stage) -> Self {
-        Self { call, arguments, touched: Vec::new(), started: true, stage }
+        Self { call, arguments, touched: Vec::new(), started: true, allowed: false, stage }
     }
 
     pub(super) fn is_done(&self) -> bool {
@@ -117,6 +119,7 @@ impl Session {
                 stage: Stage::Checking,
                 touched: Vec::new(),
                 started: false,
+                allowed: false,
             })
             .collect();
         let inspect = calls
@@ -240,7 +243,7 @@ impl Session {
         let Some(running) = self.running(id) else { return };
         let (call, arguments) = (running.call.clone(), running.arguments.clone());
         if let Some(outcome) = self.refusal(&call, &arguments) {
-            return self.complete(id, outcome, step);
+            return self.not_run(id, outcome, step, context);
         }
         let name = call.name;
         let own = OwnTool::named(&name).filter(|_| self.config.tools.iter().all(|tool| tool.name != name));
@@ -256,15 +259,24 @@ impl Session {
         }
         let access = match inspection.map(|inspection| inspection.access) {
             Some(Ok(access)) => access,
-            Some(Err(outcome)) => return self.complete(id, outcome, step),
+            Some(Err(outcome)) => return self.not_run(id, outcome, step, context),
             None => {
-                return self.complete(id, ToolOutcome::failure(format!("Tool '{name}' is not there.")), step);
+                let outcome = ToolOutcome::failure(format!("Tool '{name}' is not there."));
+                return self.not_run(id, outcome, step, context);
             }
         };
         match access {
             Access::None => self.run_tool(id, Vec::new(), step),
             Access::Needs(request) => self.decide_access(id, *request, step, context),
         }
+    }
+
+    /// A call that came to nothing before it ran. For hooks that is a failure like any other.
+    fn not_run(&mut self, id: &str, outcome: ToolOutcome, step: &mut Step, context: &mut Context<'_>) {
+        if outcome.status == ToolStatus::Failure && self.asks(HookKind::PostToolUseFailure) {
+            return self.after_tool(id, outcome, step, context);
+        }
+        self.complete(id, outcome, step);
     }
 
     pub(super) fn run_tool(&mut self, id: &str, touched: Vec<PathBuf>, step: &mut Step) {
@@ -358,9 +370,6 @@ impl Session {
         // What a cancelled call still says comes after the end of its run and is no longer news.
         if let Some(Run { phase: Phase::Tools { .. }, headers, .. }) = &self.run {
             let body = traced(body, headers);
-            if let Body::SkillInvoked(skill) = &body {
-                self.trust_skill(&skill.allowed_tools.clone().unwrap_or_default());
-            }
             self.emit(step, body);
         }
     }
@@ -401,7 +410,9 @@ impl Session {
         let (interaction_id, turn_id) = (run.interaction_id.clone(), run.turn.to_string());
         run.rejected |= outcome.status == ToolStatus::Rejected;
         let succeeded = outcome.status == ToolStatus::Success;
-        run.afterwards.extend(outcome.skill.take().map(|skill| Body::from(*skill)));
+        if let Some(lesson) = outcome.skill.take() {
+            self.learn(*lesson, &mut outcome, step);
+        }
         let Some(running) = self.running(id) else { return };
         running.stage = Stage::Done;
         if !succeeded {
@@ -427,6 +438,19 @@ impl Session {
         self.emit(step, complete);
     }
 
+    /// A call brings a skill. One that this conversation has already is not told again.
+    fn learn(&mut self, lesson: Lesson, outcome: &mut ToolOutcome, step: &mut Step) {
+        let Lesson { invoked, context } = lesson;
+        if self.state.skills.iter().any(|known| known.path == invoked.path) {
+            outcome.text = notices::skill_is_loaded(&invoked.name);
+            outcome.detailed = None;
+            return;
+        }
+        self.trust_skill(&invoked);
+        self.emit(step, invoked);
+        self.after_tools(context.into());
+    }
+
     /// When the last call of the answer is done: the next turn, or the end of the run.
     pub(super) fn finish_tools(&mut self, step: &mut Step, context: &mut Context<'_>) {
         let Some(Run { phase: Phase::Tools { calls, .. }, completed, rejected, .. }) = &self.run else {
@@ -446,7 +470,7 @@ impl Session {
             self.emit(step, body);
         }
         if completed {
-            self.end_run(Ending::TaskComplete, step, context);
+            self.about_to_stop(Ending::TaskComplete, step, context);
         } else if rejected {
             self.end_run(Ending::Rejected, step, context);
         } else if self.config.discovers_instructions && !touched.is_empty() {
@@ -469,13 +493,15 @@ impl Session {
             return;
         }
         for reminder in reminders {
+            let (dir, file) = reminder.source.rsplit_once('/').unwrap_or(("", &reminder.source));
+            let description = Some(format!("{file} from {}/", if dir.is_empty() { "." } else { dir }));
             let notification = data::SystemNotification {
                 content: format!("<system_reminder>\n{}\n</system_reminder>", reminder.text),
                 kind: NotificationKind::InstructionDiscovered {
                     source_path: reminder.source,
                     trigger_file: reminder.trigger_file,
                     trigger_tool: reminder.trigger_tool,
-                    description: None,
+                    description,
                 },
             };
             self.emit(step, notification);
@@ -521,7 +547,16 @@ pub(super) fn result_of(outcome: ToolOutcome) -> (Option<data::ToolResult>, Opti
     };
     let code = Some(code.to_owned());
     match outcome.error {
-        None => (None, Some(data::ToolError { message: outcome.text, code })),
+        None => {
+            // What a server sent along is not lost because it is about a failure.
+            let result = outcome.content.map(|content| data::ToolResult {
+                content: outcome.text.clone(),
+                contents: content.blocks,
+                structured_content: content.structured,
+                ..Default::default()
+            });
+            (result, Some(data::ToolError { message: outcome.text, code }))
+        }
         // People are told the short form; what the model was told stays in the log beside it.
         Some(message) => {
             let told = data::ToolResult { content: outcome.text, ..Default::default() };

@@ -11,8 +11,7 @@ use hangar_agent::driver::EventSink;
 use hangar_agent::log::Fact;
 use hangar_agent::permissions::Approval;
 use hangar_agent::session::{self, Input, Prompt, Reviewers, Timing};
-use hangar_agent::tool::ToolFilter;
-use hangar_custom::skills::Invocation;
+use hangar_agent::tool::{Lesson, ToolFilter};
 use hangar_mcp::{ElicitationAnswer, Interest};
 use hangar_protocol::data::{Mode, PlanDecision, SessionError, SessionWarning};
 use hangar_protocol::permission::PermissionOutcome;
@@ -402,8 +401,7 @@ impl Task {
             news_until: None,
         };
         let mut over = None;
-        let preface =
-            self.composed.skills.called_by(&prompt).map(Invocation::into_preface).unwrap_or_default();
+        let preface = self.composed.skills.called_by(&prompt).map(Lesson::into_preface).unwrap_or_default();
         let prompt = match self.system.take() {
             Some(system) => system_before(&system, &prompt),
             None => prompt,

@@ -178,9 +178,12 @@ fn the_session_has_the_servers_of_the_agent_whose_role_it_plays() {
     let agents = scratch.state().join("agents");
     std::fs::create_dir_all(&agents).expect("a folder for agents");
     std::fs::write(agents.join("dressed.agent.md"), with_server(&scratch)).expect("an agent");
-    let args = ["-p", "TOOL:own-echo:{\"text\": \"hi\"}", "--agent", "dressed"];
-    hangar(&scratch, &model).args(args).args(JSON).finish().expect_exit(0);
+    let agent = with_server(&scratch).replacen("own:\n", "own:\n    env:\n      GIVEN: ${WANTED}\n", 1);
+    std::fs::write(agents.join("dressed.agent.md"), agent).expect("an agent");
+    let args = ["-p", "TOOL:own-env:{\"name\": \"GIVEN\"}", "--agent", "dressed"];
+    hangar(&scratch, &model).args(args).args(JSON).env("WANTED", "expanded").finish().expect_exit(0);
     assert!(tools(&model.last_request()).contains(&"own-echo"));
+    assert!(model.last_request()["messages"].to_string().contains("expanded"));
 }
 
 fn wait_for_pid(scratch: &Scratch) -> i32 {

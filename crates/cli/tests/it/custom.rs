@@ -266,6 +266,17 @@ fn a_skill_is_listed_told_once_and_its_tools_are_approved() {
     let contexts = place.told().iter().filter(|(_, text)| text.starts_with("<skill-context")).count();
     assert_eq!(contexts, 1, "{:?}", place.told());
     assert!(std::path::Path::new(&path).exists(), "the skill's tools are approved: {:?}", place.told());
+    // An agent has a conversation of its own, which the skill is no part of yet.
+    let inner = format!("TOOL:skill:{call}");
+    let task = json!({ "description": "d", "prompt": inner, "agent_type": "general-purpose", "name": "n", "mode": "sync" });
+    let before = place.model.requests().len();
+    place.run(
+        &format!("TOOL:task:{task}\nSAY:ok"),
+        &["--resume", "5cc89b4c-8c67-482e-9a9c-ffdf79a002d8", "--allow-tool", "skill"],
+    );
+    let requests = place.model.requests().split_off(before);
+    let agents = requests.iter().filter(|request| !request.body.to_string().contains("TOOL:task"));
+    assert!(agents.into_iter().any(|request| request.body.to_string().contains("<skill-context")));
 }
 
 #[test]

@@ -9,6 +9,7 @@ mod clients;
 mod commands;
 mod context;
 mod custom;
+mod hooks;
 mod jobs;
 mod mcp;
 mod mcp_live;

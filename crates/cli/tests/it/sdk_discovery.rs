@@ -11,7 +11,7 @@ use crate::sdk::{Client, ID, stage};
 const FILES: &[(&str, &str)] = &[
     ("p/.git/HEAD", "ref: refs/heads/main\n"),
     ("p/.github/skills/a/SKILL.md", "---\nname: a\ndescription: in p\nargument-hint: x\n---\nA"),
-    ("p/.github/skills/broken/SKILL.md", "---\nname: two words\n---\n"),
+    ("p/.github/skills/broken/SKILL.md", "---\nname: two/words\n---\n"),
     ("p/.github/agents/r.agent.md", "---\nname: Rev\ndescription: reviews\ntools: [view]\n---\nReview."),
     ("p/.github/copilot-instructions.md", "of p"),
     ("p/.github/instructions/z.instructions.md", "---\napplyTo: '**/*.rs'\n---\nof a part"),

@@ -63,6 +63,9 @@ pub enum Origin {
 pub struct HookFiles {
     pub(super) entries: Vec<Entry>,
     pub warnings: Vec<String>,
+    /// The top of the project.
+    pub(super) root: PathBuf,
+    home: PathBuf,
 }
 
 /// What a file must have besides hooks.
@@ -77,7 +80,7 @@ enum Shape {
 impl HookFiles {
     /// Looks at every documented place. `disabled` switches off all but the machine's own.
     pub fn find(policy_dir: Option<&Path>, places: &Places, plugins: &[Plugin], disabled: bool) -> Self {
-        let mut found = Self::default();
+        let mut found = Self { root: places.root().to_owned(), home: places.home.clone(), ..Self::default() };
         for path in policy_dir.map(|dir| files_in(dir, &[".json"])).unwrap_or_default() {
             found.file(&path, Shape::Hooks, None);
         }
@@ -115,8 +118,16 @@ impl HookFiles {
         self.entries.is_empty()
     }
 
+    /// What a file is called before people: files of a project by where they are in it.
+    fn name(&self, path: &Path) -> String {
+        if path == self.home.join("settings.json") {
+            return "global settings".to_owned();
+        }
+        path.strip_prefix(&self.root).unwrap_or(path).display().to_string()
+    }
+
     fn file(&mut self, path: &Path, shape: Shape, plugin: Option<&Path>) {
-        let name = path.display().to_string();
+        let name = self.name(path);
         let text = match read(path) {
             Ok(Some(text)) => text,
             Ok(None) => return,
@@ -131,10 +142,11 @@ impl HookFiles {
             }
         };
         if shape == Shape::Hooks {
-            match document.get("version").and_then(Value::as_u64) {
-                Some(1) => {}
-                _ => {
-                    let problem = "it has no `\"version\": 1`";
+            match document.get("version") {
+                None => {}
+                Some(version) if version.as_u64() == Some(1) => {}
+                Some(version) => {
+                    let problem = format!("its version is {version}, and only 1 is known here");
                     return self.warnings.push(format!("The hooks of {name} are not loaded: {problem}."));
                 }
             }
@@ -142,7 +154,14 @@ impl HookFiles {
                 return;
             }
         }
+        let before = self.entries.len();
         self.document(&document, &name, plugin);
+        for entry in &mut self.entries[before..] {
+            if let Action::Command(command) = &mut entry.action {
+                let dir = path.parent().unwrap_or(path).display().to_string();
+                command.env.entry("COPILOT_HOOK_DIR".to_owned()).or_insert(dir);
+            }
+        }
     }
 
     fn document(&mut self, document: &Value, name: &str, plugin: Option<&Path>) {

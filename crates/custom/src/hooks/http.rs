@@ -55,7 +55,7 @@ impl HttpHook {
             }
             Ok(String::from_utf8_lossy(&body).into_owned())
         };
-        let late = || format!("took longer than {} s and was not waited for", timeout.as_secs());
+        let late = || format!("took longer than {} s and was not waited for", timeout.as_secs_f64());
         tokio::time::timeout(timeout, ask).await.unwrap_or_else(|_| Err(late()))
     }
 

@@ -43,7 +43,16 @@ pub struct ConfiguredHooks {
 
 impl ConfiguredHooks {
     /// `None` if nothing is configured.
-    pub fn new(files: HookFiles, surroundings: Surroundings, news: mpsc::Sender<Box<Input>>) -> Option<Self> {
+    pub fn new(
+        files: HookFiles,
+        mut surroundings: Surroundings,
+        news: mpsc::Sender<Box<Input>>,
+    ) -> Option<Self> {
+        let project = files.root.display().to_string();
+        for name in ["COPILOT_PROJECT_DIR", "CLAUDE_PROJECT_DIR"] {
+            surroundings.env.insert(name.to_owned(), project.clone());
+        }
+        surroundings.env.insert("COPILOT_CLI".to_owned(), "1".to_owned());
         let entries: Vec<Arc<Entry>> = files.entries.into_iter().map(Arc::new).collect();
         (!entries.is_empty()).then(|| Self { entries, surroundings: Arc::new(surroundings), news })
     }
@@ -137,7 +146,10 @@ impl Entry {
             Ended::Exited { code: None, .. } => failed("hook was ended by a signal".to_owned()),
             Ended::NotStarted(problem) => failed(format!("hook could not be started: {problem}")),
             Ended::TimedOut => {
-                self.warn(&format!("took longer than {} s and was stopped", self.timeout.as_secs()), news);
+                self.warn(
+                    &format!("took longer than {} s and was stopped", self.timeout.as_secs_f64()),
+                    news,
+                );
                 Ok(None)
             }
             Ended::TooLoud => {
@@ -157,7 +169,7 @@ impl Entry {
 
 /// The one document on a hook's output. Anything else is not an answer.
 fn document(text: &str) -> Option<Value> {
-    let said: Value = serde_json::from_str(text.trim()).ok()?;
+    let said: Value = serde_json::from_str(text.trim_start_matches('\u{feff}').trim()).ok()?;
     Some(payload::plain_answer(said)).filter(Value::is_object)
 }
 

@@ -186,10 +186,11 @@ impl Found {
                 return self.warnings.push(format!("The skill {} is not loaded: {problem}.", path.display()));
             }
         };
-        let name = head.text("name").unwrap_or(fallback);
-        let odd = |character: char| character.is_whitespace() || character.is_control() || character == '/';
+        // A name is one word, since it is called by `/name`.
+        let name = head.text("name").unwrap_or(fallback).split_whitespace().collect::<Vec<_>>().join("-");
+        let odd = |character: char| character.is_control() || character == '/';
         if name.is_empty() || name.chars().count() > NAME_LIMIT || name.contains(odd) {
-            let problem = format!("its name must be at most {NAME_LIMIT} letters without blanks or slashes");
+            let problem = format!("its name must be at most {NAME_LIMIT} letters without slashes");
             return self.warnings.push(format!("The skill {} is not loaded: {problem}.", path.display()));
         }
         if self.skills.iter().any(|known| known.name == name) {

@@ -8,8 +8,7 @@ use std::path::PathBuf;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use hangar_agent::agents::AgentDefinition;
-use hangar_agent::tool::Tool;
-use hangar_protocol::Body;
+use hangar_agent::tool::{Lesson, Tool};
 use hangar_protocol::data::{LoadedSkill, SkillContextDelivered, SkillInvoked, SkillTrigger};
 
 pub use find::{
@@ -69,47 +68,20 @@ pub struct Skills {
 struct Shelf {
     skills: Vec<Skill>,
     disabled: BTreeSet<String>,
-    /// Told already, in this session.
-    told: BTreeSet<PathBuf>,
     warnings: Vec<String>,
-}
-
-/// A skill that became part of a conversation.
-#[derive(Debug)]
-pub struct Invocation {
-    pub invoked: SkillInvoked,
-    pub context: SkillContextDelivered,
-}
-
-impl Invocation {
-    /// What goes before the prompt that invoked it.
-    pub fn into_preface(self) -> Vec<Body> {
-        vec![self.invoked.into(), self.context.into()]
-    }
 }
 
 /// Why a skill was not told.
 #[derive(Debug, PartialEq, Eq)]
 enum NotTold {
     Unknown,
-    Already,
     Unreadable(String),
 }
 
 impl Skills {
-    /// `told` are the files of the skills that the session was told before it was resumed.
-    pub fn load(
-        places: SkillPlaces,
-        disabled: impl IntoIterator<Item = String>,
-        told: impl IntoIterator<Item = PathBuf>,
-    ) -> Arc<Self> {
+    pub fn load(places: SkillPlaces, disabled: impl IntoIterator<Item = String>) -> Arc<Self> {
         let (skills, warnings) = find::find(&places);
-        let shelf = Shelf {
-            skills,
-            warnings,
-            disabled: disabled.into_iter().collect(),
-            told: told.into_iter().collect(),
-        };
+        let shelf = Shelf { skills, warnings, disabled: disabled.into_iter().collect() };
         Arc::new(Self { places, shelf: Mutex::new(shelf) })
     }
 
@@ -173,11 +145,10 @@ impl Skills {
     }
 
     /// The skill that a prompt like `/name arguments` calls, if it does.
-    pub fn called_by(&self, prompt: &str) -> Option<Invocation> {
+    pub fn called_by(&self, prompt: &str) -> Option<Lesson> {
         let call = prompt.strip_prefix('/')?;
         let (name, arguments) = call.split_once(char::is_whitespace).unwrap_or((call, ""));
         let skill = self.enabled(name).filter(|skill| skill.user_invocable)?;
-        self.lock().told.insert(skill.path.clone());
         tell(&skill, SkillTrigger::UserInvoked, Some(arguments.trim())).ok()
     }
 
@@ -189,14 +160,9 @@ impl Skills {
         agent.briefing = texts.join("\n\n");
     }
 
-    fn called_by_model(&self, name: &str) -> Result<Invocation, NotTold> {
-        let skill = self.enabled(name).ok_or(NotTold::Unknown)?;
-        if self.lock().told.contains(&skill.path) {
-            return Err(NotTold::Already);
-        }
-        let invocation = tell(&skill, SkillTrigger::AgentInvoked, None).map_err(NotTold::Unreadable)?;
-        self.lock().told.insert(skill.path);
-        Ok(invocation)
+    fn called_by_model(&self, name: &str) -> Result<Lesson, NotTold> {
+        let skill = self.enabled(name).filter(|skill| skill.model_invocable).ok_or(NotTold::Unknown)?;
+        tell(&skill, SkillTrigger::AgentInvoked, None).map_err(NotTold::Unreadable)
     }
 
     fn enabled(&self, name: &str) -> Option<Skill> {
@@ -204,9 +170,11 @@ impl Skills {
         shelf.skills.iter().find(|skill| skill.name == name && !shelf.disabled.contains(name)).cloned()
     }
 
+    /// Those that the model may call.
     fn names(&self) -> Vec<String> {
         let shelf = self.lock();
-        let enabled = shelf.skills.iter().filter(|skill| !shelf.disabled.contains(&skill.name));
+        let callable = |skill: &&Skill| skill.model_invocable && !shelf.disabled.contains(&skill.name);
+        let enabled = shelf.skills.iter().filter(callable);
         enabled.map(|skill| skill.name.clone()).collect()
     }
 
@@ -215,7 +183,7 @@ impl Skills {
     }
 }
 
-fn tell(skill: &Skill, trigger: SkillTrigger, arguments: Option<&str>) -> Result<Invocation, String> {
+fn tell(skill: &Skill, trigger: SkillTrigger, arguments: Option<&str>) -> Result<Lesson, String> {
     let text = read(&skill.path)?.ok_or_else(|| format!("{} is gone", skill.path.display()))?;
     let body = frontmatter::split(&text)?.body;
     let content = match arguments {
@@ -227,7 +195,7 @@ fn tell(skill: &Skill, trigger: SkillTrigger, arguments: Option<&str>) -> Result
     let context = format!(
         "<skill-context name=\"{name}\">\nBase directory for this skill: {base}\n\n{content}\n</skill-context>"
     );
-    Ok(Invocation {
+    Ok(Lesson {
         invoked: SkillInvoked {
             name: name.clone(),
             path: skill.path.display().to_string(),

@@ -78,34 +78,27 @@ impl Tool for SkillTool {
         }
     }
 
-    fn run(&self, call: ToolInput, context: ToolContext) -> BoxFuture<'static, ToolOutcome> {
+    fn run(&self, call: ToolInput, _: ToolContext) -> BoxFuture<'static, ToolOutcome> {
         let skills = Arc::clone(&self.skills);
         Box::pin(async move {
             let name = call.arguments["skill"].as_str().unwrap_or_default().trim_start_matches('/');
-            let invocation = match skills.called_by_model(name) {
-                Ok(invocation) => invocation,
-                Err(NotTold::Already) => {
-                    return ToolOutcome::success(format!(
-                        "Skill \"{name}\" is loaded already. Follow the instructions in its skill context."
-                    ));
-                }
+            let lesson = match skills.called_by_model(name) {
+                Ok(lesson) => lesson,
                 Err(NotTold::Unknown) => {
                     let known = skills.names();
                     let known = if known.is_empty() { "none".to_owned() } else { known.join(", ") };
-                    return ToolOutcome::failure(format!(
-                        "Skill not found: {name}. Available skills: {known}"
-                    ));
+                    let text = format!("Skill \"{name}\" not found. Available skills: {known}");
+                    let short = format!("Skill not found: {name}");
+                    return ToolOutcome { error: Some(short), ..ToolOutcome::failure(text) };
                 }
                 Err(NotTold::Unreadable(problem)) => {
                     return ToolOutcome::failure(format!("Skill \"{name}\" cannot be loaded: {problem}"));
                 }
             };
-            // A session that is over needs no record of it.
-            let _ = context.progress.send(Box::new(invocation.invoked.into())).await;
             let told = format!(
                 "Skill \"{name}\" loaded successfully. Follow the instructions in the skill context."
             );
-            ToolOutcome { skill: Some(Box::new(invocation.context)), ..ToolOutcome::success(told) }
+            ToolOutcome { skill: Some(Box::new(lesson)), ..ToolOutcome::success(told) }
         })
     }
 }

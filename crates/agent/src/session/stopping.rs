@@ -1,0 +1,102 @@
+//! When a run is about to end: hooks may send it on, a few times.
+
+use hangar_protocol::data::Delivery;
+use serde_json::{Value, json};
+
+use super::run::{Ending, Phase, Run};
+use super::{Context, Origin, Prompt, Session, Step, Timing};
+use crate::hook::HookKind;
+
+/// How often in a row hooks may send a run on that was about to end.
+const MAX_BLOCKED_STOPS: u32 = 8;
+impl Session {
+    /// The model has had its last word, or says that all is done; hooks may send it on.
+    pub(super) fn about_to_stop(&mut self, ending: Ending, step: &mut Step, context: &mut Context<'_>) {
+        self.ask_about_stop(HookKind::AgentStop, ending, step, context);
+    }
+
+    /// All ends of work are told to the same hooks; those of agents that work for another one to hooks of their own too.
+    fn ask_about_stop(&mut self, kind: HookKind, ending: Ending, step: &mut Step, context: &mut Context<'_>) {
+        let blocked = self.run.as_ref().map_or(0, |run| run.blocked_stops);
+        if blocked >= MAX_BLOCKED_STOPS {
+            return self.end_run(ending, step, context);
+        }
+        if !self.asks(kind) {
+            return self.stop_allowed(kind, ending, step, context);
+        }
+        let transcript = self.config.session_dir.join("events.jsonl");
+        let fields = json!({
+            "transcriptPath": transcript.display().to_string(),
+            "stopReason": "end_turn",
+            "stop_hook_active": blocked > 0,
+            "stopHookActive": blocked > 0,
+        });
+        let fields = match kind {
+            HookKind::SubagentStop => {
+                let mut facts = self.agent_facts();
+                facts["response"] = json!(self.run.as_ref().map(|run| run.answer.as_str()));
+                if let (Value::Object(facts), Value::Object(fields)) = (&mut facts, fields) {
+                    facts.extend(fields);
+                }
+                facts
+            }
+            _ => fields,
+        };
+        let hook = self.ask_hooks(kind, fields, step, context);
+        self.set_phase(Phase::Stopping { hook, ending });
+    }
+
+    /// Nobody who was asked objects to the end of the run.
+    fn stop_allowed(&mut self, by: HookKind, ending: Ending, step: &mut Step, context: &mut Context<'_>) {
+        if by == HookKind::AgentStop && self.agent().is_some() {
+            return self.ask_about_stop(HookKind::SubagentStop, ending, step, context);
+        }
+        self.end_run(ending, step, context);
+    }
+
+    pub(super) fn stop_decided(
+        &mut self,
+        id: &str,
+        kind: HookKind,
+        output: Option<Value>,
+        step: &mut Step,
+        context: &mut Context<'_>,
+    ) {
+        let ending = match &self.run {
+            Some(Run { phase: Phase::Stopping { hook, ending }, .. }) if hook == id => *ending,
+            _ => return,
+        };
+        let output = output.unwrap_or_default();
+        let reason = output["reason"].as_str().unwrap_or_default();
+        // Whether one that works for another goes on is up to the hooks about such agents alone.
+        let decides = (kind == HookKind::SubagentStop) == self.agent().is_some();
+        if !decides || output["decision"] != "block" || reason.is_empty() {
+            if let (Some(run), Some(text)) = (&mut self.run, output["modifiedResponse"].as_str()) {
+                text.clone_into(&mut run.answer);
+            }
+            return self.stop_allowed(kind, ending, step, context);
+        }
+        if let Some(run) = &mut self.run {
+            run.blocked_stops += 1;
+            run.completed = false;
+            run.phase = Phase::Between;
+        }
+        let prompt = Prompt {
+            text: reason.to_owned(),
+            attachments: Vec::new(),
+            timing: Timing::Queue,
+            origin: Origin::Source(
+                if kind == HookKind::SubagentStop { "subagent-stop-hook" } else { "agent-stop-hook" }
+                    .to_owned(),
+            ),
+            message_id: Some(context.entropy.uuid()),
+            headers: self.run.as_ref().map(|run| run.headers.clone()).unwrap_or_default(),
+            preface: Vec::new(),
+        };
+        if self.agent().is_none() && self.asks_about_prompts() {
+            return self.prepare(prompt, Delivery::Steering, step, context);
+        }
+        self.deliver(prompt, None, Delivery::Steering, step, context);
+        self.begin_turn(step, context);
+    }
+}

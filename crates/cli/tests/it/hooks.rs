@@ -1,0 +1,186 @@
+//! Hooks at the edges of a session, on the real binary: how it ends, in plans, in agents, and what they are given.
+
+use std::path::Path;
+
+use hangar_test_support::{Finished, Invocation, ModelServer, Scratch, Signal};
+use serde_json::{Value, json};
+
+use crate::hangar;
+
+struct Place {
+    scratch: Scratch,
+    model: ModelServer,
+}
+
+impl Place {
+    /// A project with these hooks.
+    fn new(hooks: Value) -> Self {
+        let place = Self { scratch: Scratch::new(), model: ModelServer::start() };
+        std::fs::create_dir_all(place.scratch.work().join(".git")).expect("a repository");
+        place.scratch.file(".github/hooks/h.json", &json!({ "hooks": hooks }).to_string());
+        place
+    }
+
+    /// One in which hooks of these events write down what they are told.
+    fn watched(events: &[&str]) -> Self {
+        let note = |event: &str| json!([{ "bash": format!("echo \"{event} $(cat)\" >> notes") }]);
+        let hooks = events.iter().map(|event| ((*event).to_owned(), note(event))).collect();
+        Self::new(Value::Object(hooks))
+    }
+
+    fn invocation(&self, prompt: &str, args: &[&str]) -> Invocation {
+        hangar(&self.scratch, &self.model)
+            .args(["--trust-folder", "-p", prompt, "--output-format", "json"])
+            .args(args)
+    }
+
+    fn run(&self, prompt: &str, args: &[&str]) -> Finished {
+        self.invocation(prompt, args).finish()
+    }
+
+    fn notes(&self) -> Vec<(String, Value)> {
+        let text = std::fs::read_to_string(self.scratch.work().join("notes")).expect("notes");
+        let note = |line: &str| {
+            let (event, payload) = line.split_once(' ').expect("a note");
+            (event.to_owned(), serde_json::from_str(payload).expect("JSON"))
+        };
+        text.lines().map(note).collect()
+    }
+
+    fn has(&self, file: &str) -> bool {
+        self.scratch.work().join(file).exists()
+    }
+
+    /// What the model was last told by a tool.
+    fn answered(&self) -> String {
+        let request = self.model.last_request();
+        let messages = request["messages"].as_array().expect("messages").clone();
+        let last = messages.iter().rfind(|message| message["role"] == "tool").expect("an answer of a tool");
+        last["content"].as_str().expect("text").to_owned()
+    }
+}
+
+/// Runs a prompt and looks at the order of what was told, and why it ended.
+fn check_end(prompt: &str, args: &[&str], told: &[&str], reason: &str) {
+    let place = Place::watched(&["agentStop", "errorOccurred", "sessionEnd"]);
+    place.run(prompt, args);
+    let notes = place.notes();
+    let events: Vec<&str> = notes.iter().map(|(event, _)| event.as_str()).collect();
+    assert_eq!(events, told, "{prompt} {args:?}");
+    assert_eq!(notes.last().expect("a note").1["reason"], reason, "{prompt} {args:?}");
+}
+
+#[test]
+fn the_end_of_a_session_is_told_once_and_last_however_it_ends() {
+    check_end("SAY:ok", &[], &["agentStop", "sessionEnd"], "complete");
+    check_end("SAY:ok", &["--plan"], &["agentStop", "sessionEnd"], "complete");
+    check_end("FAIL:400", &[], &["errorOccurred", "sessionEnd"], "error");
+    let autopilot = ["--autopilot", "--allow-all-tools", "--max-autopilot-continues", "1"];
+    check_end("SAY:ok", &autopilot, &["agentStop", "agentStop", "sessionEnd"], "complete");
+    let done = "TOOL:task_complete:{\"summary\": \"all\"}";
+    check_end(done, &autopilot, &["agentStop", "sessionEnd"], "complete");
+}
+
+#[test]
+fn the_end_of_a_session_that_a_signal_stopped_is_told_once() {
+    for signal in [Signal::INT, Signal::TERM] {
+        let place = Place::watched(&["agentStop", "sessionEnd"]);
+        let sleep = json!({ "command": "sleep 300", "description": "d" });
+        let mut run = place.invocation(&format!("TOOL:bash:{sleep}"), &["--allow-all-tools"]).start();
+        run.wait_for_event("tool.execution_start");
+        run.signal(signal);
+        let _ = run.finish();
+        let notes = place.notes();
+        assert_eq!(notes.len(), 1, "{notes:?}");
+        assert_eq!((notes[0].0.as_str(), &notes[0].1["reason"]), ("sessionEnd", &json!("abort")));
+    }
+}
+
+fn create(place: &Place, file: &str) -> String {
+    let path = place.scratch.work().join(file);
+    format!("TOOL:create:{}", json!({ "path": path, "file_text": "x" }))
+}
+
+fn task(prompt: &str) -> String {
+    let call = json!({ "description": "d", "prompt": prompt, "agent_type": "general-purpose", "name": "n", "mode": "sync" });
+    format!("TOOL:task:{call}\nSAY:ok")
+}
+
+#[test]
+fn an_agent_of_a_session_that_plans_changes_nothing() {
+    let place = Place::new(json!({}));
+    let prompt = task(&create(&place, "a.txt"));
+    place.run(&prompt, &["--plan", "--allow-all-tools"]);
+    assert!(!place.has("a.txt"));
+    assert!(place.answered().contains("Plan mode changes nothing"), "{}", place.answered());
+    place.run(&prompt, &["--allow-all-tools"]);
+    assert!(place.has("a.txt"), "without a plan it does");
+}
+
+#[test]
+fn a_hook_that_allows_a_call_spares_the_question_but_not_the_rules() {
+    let allow = "echo '{\"permissionDecision\":\"allow\"}'";
+    let check = |args: &[&str], runs: bool| {
+        let place = Place::new(json!({ "preToolUse": [{ "bash": allow }] }));
+        place.run(&create(&place, "a.txt"), args);
+        assert_eq!(place.has("a.txt"), runs, "{args:?}");
+    };
+    check(&[], true);
+    check(&["--deny-tool", "write"], false);
+    check(&["--plan"], false);
+}
+
+#[test]
+fn hooks_know_which_agent_they_are_asked_about() {
+    let place = Place::watched(&["preToolUse", "subagentStart", "subagentStop", "agentStop"]);
+    place.run(&task(&create(&place, "a.txt")), &["--allow-all-tools"]);
+    let notes = place.notes();
+    let about = |agent: bool| -> Vec<&str> {
+        let ours = notes.iter().filter(|(_, told)| told["agentId"].is_string() == agent);
+        ours.map(|(event, _)| event.as_str()).collect()
+    };
+    assert_eq!(about(true), ["subagentStart", "preToolUse", "agentStop", "subagentStop"]);
+    assert_eq!(about(false), ["preToolUse", "agentStop"]);
+    let first = &notes.iter().find(|(_, told)| told["agentId"].is_string()).expect("an agent").1;
+    assert_eq!(first["agentType"], "general-purpose");
+    assert!(first["parentAgentId"].is_string() && first["parentAgentId"] != first["agentId"], "{first}");
+}
+
+#[test]
+fn hooks_are_given_where_they_are_and_no_credentials() {
+    let names =
+        "CLAUDE_PROJECT_DIR COPILOT_PROJECT_DIR COPILOT_HOOK_DIR COPILOT_PROVIDER_BASE_URL GITHUB_TOKEN MINE";
+    let script = format!("for name in {names}; do echo \"$name=${{!name-none}}\" >> given; done");
+    let place = Place::new(json!({ "sessionStart": [{ "bash": script }] }));
+    let run = place.invocation("SAY:ok", &["--secret-env-vars", "MINE"]);
+    run.env("GITHUB_TOKEN", "gh-token-value").env("MINE", "my-secret-value").finish();
+    let given = std::fs::read_to_string(place.scratch.work().join("given")).expect("what was given");
+    let of = |name: &str| {
+        let value = given.lines().find_map(|line| line.strip_prefix(&format!("{name}=")));
+        Path::new(value.expect("a variable")).to_owned()
+    };
+    let root = place.scratch.work().canonicalize().expect("the project");
+    assert_eq!([of("CLAUDE_PROJECT_DIR"), of("COPILOT_PROJECT_DIR")], [root.clone(), root.clone()]);
+    assert_eq!(of("COPILOT_HOOK_DIR"), root.join(".github/hooks"));
+    for hidden in ["COPILOT_PROVIDER_BASE_URL", "GITHUB_TOKEN", "MINE"] {
+        assert_eq!(of(hidden), Path::new("none"), "{hidden}");
+    }
+}
+
+#[test]
+fn a_hook_of_a_project_is_named_by_its_place_there() {
+    let place = Place::new(json!({ "preToolUse": [{ "bash": "exit 1" }] }));
+    place.run(&create(&place, "a.txt"), &["--allow-all-tools"]);
+    assert_eq!(place.answered(), "Denied by preToolUse hook from \".github/hooks/h.json\" (hook errored)");
+}
+
+#[test]
+fn changed_arguments_may_come_as_text() {
+    let place = Place::new(json!({}));
+    let other = json!({ "path": place.scratch.work().join("b.txt"), "file_text": "y" }).to_string();
+    let answer = json!({ "modifiedArgs": other }).to_string();
+    let hooks = json!({ "hooks": { "preToolUse": [{ "bash": format!("printf %s '{answer}'") }] } });
+    place.scratch.file(".github/hooks/h.json", &hooks.to_string());
+    place.run(&create(&place, "a.txt"), &["--allow-all-tools"]);
+    assert!(place.has("b.txt") && !place.has("a.txt"));
+}
