@@ -77,7 +77,7 @@ pub(crate) struct Stalled;
 impl Stalled {
     /// Whether a body could not be read for this reason.
     pub(crate) fn caused(error: &(dyn std::error::Error + 'static)) -> bool {
-        std::iter::successors(Some(error), |error| error.source()).any(|error| error.is::<Stalled>())
+        error.is::<Stalled>() || error.source().is_some_and(Self::caused)
     }
 }
 
