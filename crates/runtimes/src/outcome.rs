@@ -215,6 +215,8 @@ pub struct TurnFacts {
     pub worked: bool,
     /// Whether it said that somebody made it stop.
     pub aborted: bool,
+    /// Why it stopped in the middle of its work, if it did.
+    pub halted: Option<Halt>,
     pub stderr: String,
     /// Whether the process ran on another host, where exit codes are those of the link.
     pub remote: bool,
@@ -226,6 +228,15 @@ pub enum Stopped {
     Cancelled,
     Stalled { seconds: u64 },
     TimedOut { seconds: u64 },
+}
+
+/// Why an agent stopped in the middle of its work, with no error to show for it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Halt {
+    /// It asked for something that nobody could give.
+    Asked,
+    /// It ran tools and did not go on with what came of them.
+    Midway,
 }
 
 /// Why a process could not be started.
@@ -295,10 +306,19 @@ pub fn decide(facts: &TurnFacts) -> TurnEnd {
     match (facts.verdict, facts.exit) {
         (Some(Verdict::Success), _) => TurnEnd::Completed,
         (Some(Verdict::Failure), _) => complained(facts, Kind::TurnFailed),
-        (None, Some(Exit::Code(0)) | None) => match &facts.complaint {
-            Some(_) => complained(facts, Kind::TurnFailed),
-            None if facts.worked => TurnEnd::Completed,
-            None => {
+        (None, Some(Exit::Code(0)) | None) => match (&facts.complaint, facts.halted) {
+            (Some(_), _) => complained(facts, Kind::TurnFailed),
+            (None, Some(Halt::Asked)) => {
+                let message =
+                    "the agent asked for a permission that nobody could give, and stopped".to_owned();
+                failed(facts, Kind::InputRequired, message)
+            }
+            (None, Some(Halt::Midway)) => {
+                let message = "the agent stopped in the middle of its work, without an answer".to_owned();
+                failed(facts, Kind::TurnIncomplete, message)
+            }
+            (None, None) if facts.worked => TurnEnd::Completed,
+            (None, None) => {
                 let message = "the agent ended without an error and without having done anything".to_owned();
                 failed(facts, Kind::TurnIncomplete, message)
             }
@@ -423,6 +443,12 @@ mod tests {
     fn an_agent_that_says_it_was_stopped_was_stopped() {
         let facts = TurnFacts { aborted: true, verdict: Some(Verdict::Success), ..ended(0) };
         check(facts, Some(ErrorKind::TurnCancelled));
+    }
+
+    #[test]
+    fn an_agent_that_stopped_midway_has_not_completed_its_turn() {
+        check(TurnFacts { halted: Some(Halt::Asked), ..ended(0) }, Some(ErrorKind::InputRequired));
+        check(TurnFacts { halted: Some(Halt::Midway), ..ended(0) }, Some(ErrorKind::TurnIncomplete));
     }
 
     #[test]

@@ -155,6 +155,7 @@ impl TurnProcess<'_> {
         facts.complaint = said.facts.complaint.clone();
         facts.worked = said.facts.worked;
         facts.aborted = said.facts.aborted;
+        facts.halted = said.facts.halted;
         (facts, said)
     }
 

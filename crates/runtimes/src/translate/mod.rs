@@ -16,7 +16,7 @@ use hangar_protocol::{AgentId, Body, Event, data};
 
 pub use account::Account;
 
-use crate::outcome::{Complaint, Verdict};
+use crate::outcome::{Complaint, Halt, Verdict};
 use crate::usage::Usage;
 
 /// How many types of line that nobody knows are remembered for the report of drift.
@@ -61,6 +61,8 @@ pub struct Facts {
     pub worked: bool,
     /// Whether it said that somebody made it stop.
     pub aborted: bool,
+    /// Why it stopped in the middle of its work, if nothing more comes.
+    pub halted: Option<Halt>,
     pub usage: Usage,
     /// Lines that were not in the agent's format.
     pub malformed: u64,

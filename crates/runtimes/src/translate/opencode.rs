@@ -7,14 +7,19 @@ use super::account::{Account, ToolEnd};
 use super::codex::session_error;
 use super::json::{at, count, owned, text};
 use super::{Said, Translator};
-use crate::outcome::Complaint;
+use crate::outcome::{Complaint, Halt};
 use crate::usage::{Figure, Usage};
+
+/// How the error of a tool begins that would have had to ask.
+const REFUSED: &str = "The user rejected permission";
 
 #[derive(Debug, Default)]
 pub struct Opencode {
     account: Account,
     /// What the steps so far used; absent before the first.
     used: Option<Usage>,
+    /// Whether a tool of the step was not run because it would have had to ask.
+    refused: bool,
 }
 
 impl Translator for Opencode {
@@ -26,7 +31,10 @@ impl Translator for Opencode {
         let part = &value["part"];
         let id = text(part, "id").unwrap_or_default();
         match text(&value, "type").unwrap_or_default() {
-            "step_start" => self.account.open_turn(said),
+            "step_start" => {
+                (self.refused, said.facts.halted) = (false, None);
+                self.account.open_turn(said);
+            }
             "text" => {
                 let words = owned(part, "text").unwrap_or_default();
                 self.account.message(None, id.to_owned(), words, said);
@@ -68,6 +76,7 @@ impl Opencode {
         if !matches!(status, "completed" | "error") {
             return;
         }
+        self.refused |= text(part, "state.error").is_some_and(|error| error.starts_with(REFUSED));
         let exit_code = at(part, "state.metadata.exit").and_then(Value::as_i64);
         let words = owned(part, "state.output").or_else(|| owned(part, "state.error")).unwrap_or_default();
         let end = ToolEnd {
@@ -108,6 +117,12 @@ impl Opencode {
         let used = self.used.map_or(step, |used| used.plus(step));
         self.used = Some(used);
         said.facts.usage = used;
+        // Behind a step with tools there is another, unless it asked for a permission and gave up.
+        said.facts.halted = match (text(part, "reason"), self.refused) {
+            (Some("tool-calls"), true) => Some(Halt::Asked),
+            (Some("tool-calls"), false) => Some(Halt::Midway),
+            _ => None,
+        };
         // A step that ended well got over whatever came before it.
         said.facts.complaint = None;
         self.account.close_turn(said);

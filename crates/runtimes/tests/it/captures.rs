@@ -49,6 +49,7 @@ fn told(name: &str, lines: &str, end: &Value) -> String {
         complaint: said.facts.complaint.clone(),
         worked: said.facts.worked,
         aborted: said.facts.aborted,
+        halted: said.facts.halted,
         stderr: end["stderr"].as_str().unwrap_or_default().to_owned(),
         ..TurnFacts::default()
     };
