@@ -24,7 +24,12 @@ async function visit(context) {
   const page = await context.newPage();
   await page.addInitScript(watch, words);
   await page.goto(url, { waitUntil: "commit" });
-  await page.waitForFunction(() => window.shownAfter !== undefined, null, { timeout: PATIENCE });
+  try {
+    await page.waitForFunction(() => window.shownAfter !== undefined, null, { timeout: PATIENCE });
+  } catch {
+    const instead = await page.evaluate(() => document.body.innerText.slice(0, 300));
+    throw new Error(`"${words}" never came; the page says: ${instead}`);
+  }
   const time = await page.evaluate(() => window.shownAfter);
   await page.close();
   return time;

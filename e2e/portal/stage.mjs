@@ -57,11 +57,15 @@ class Stage {
   }
 }
 
+export function openBrowser() {
+  return chromium.launch({ executablePath: CHROMIUM, args: ["--no-sandbox", "--disable-gpu", "--disable-dev-shm-usage"] });
+}
+
 /** `prepare` is given the portal before it starts; `null` for tests that each have one of their own. */
 export function setStage(prepare = () => {}) {
   const stage = new Stage();
   before(async () => {
-    stage.browser = await chromium.launch({ executablePath: CHROMIUM, args: ["--no-sandbox", "--disable-gpu", "--disable-dev-shm-usage"] });
+    stage.browser = await openBrowser();
     if (prepare === null) return;
     stage.portal = new Portal();
     await prepare(stage.portal);
