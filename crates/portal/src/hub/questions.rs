@@ -36,7 +36,6 @@ impl Hub {
     }
 
     pub(super) fn asked(&self, live: &LiveSession, kind: Kind, request_id: &str, event: &Event) {
-        live.state().ask(request_id);
         let Ok(Ok(event_json)) = serde_json::to_string(event).map(RawValue::from_string) else { return };
         let name = self.0.store.look(&live.id).and_then(|summary| summary.meta.name);
         let approval = Approval {
@@ -48,8 +47,9 @@ impl Hub {
             since: event.timestamp().to_owned(),
             state: ApprovalState::Open,
         };
-        // Whoever is told of it may answer it at once.
+        // Whoever sees that the session waits, or is told of the question, may answer it at once.
         lock(&self.0.approvals).open(approval.clone());
+        live.state().ask(request_id);
         self.announce("approval", &approval);
     }
 
