@@ -209,6 +209,8 @@ fn by_name(params: Option<Box<RawValue>>) -> Result<Option<Box<RawValue>>, Strin
     match list.into_iter().next() {
         None => Ok(None),
         Some(only) if count == 1 && only.get().starts_with('{') => Ok(Some(only)),
+        // What Node's client library sends for no parameters at all.
+        Some(only) if count == 1 && only.get() == "null" => Ok(None),
         Some(_) => Err(format!("the parameters are one object, not a list of {count}")),
     }
 }
@@ -228,6 +230,7 @@ mod tests {
         check(r#"{"a":1}"#, Ok(Some(r#"{"a":1}"#)));
         check(r#"[{"a":1}]"#, Ok(Some(r#"{"a":1}"#)));
         check("[]", Ok(None));
+        check("[null]", Ok(None));
         check("null", Ok(None));
         check("\"a\"", Err("the parameters are no object"));
         check(r#"["a"]"#, Err("the parameters are one object, not a list of 1"));
