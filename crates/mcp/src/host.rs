@@ -205,13 +205,7 @@ impl McpHost {
     /// A host and its news. Nothing is started yet.
     pub fn new(options: HostOptions) -> (Self, mpsc::Receiver<News>) {
         let (news, heard) = mpsc::channel(NEWS);
-        let launcher = Launcher::new(
-            options.env,
-            &options.secrets,
-            options.cwd.clone(),
-            &options.session_id,
-            options.sandbox,
-        );
+        let launcher = Launcher::new(options.env, &options.secrets, options.cwd.clone(), options.sandbox);
         let common = Arc::new(Common {
             session_id: options.session_id,
             cwd: options.cwd,

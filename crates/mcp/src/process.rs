@@ -8,7 +8,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
-use hangar_process::{Group, MARK, command_in_own_session};
+use hangar_process::{Group, MARK, command_in_own_session, unique_mark};
 use hangar_sandbox::Sandbox;
 use tokio::io::{AsyncRead, AsyncReadExt};
 use tokio::process::{Child, ChildStdin, ChildStdout};
@@ -56,7 +56,6 @@ impl Launcher {
         env: Vec<(OsString, OsString)>,
         secrets: &[String],
         cwd: PathBuf,
-        session_id: &str,
         sandbox: Option<Sandbox>,
     ) -> Self {
         let is_secret = |name: &OsString| secrets.iter().any(|secret| name == secret.as_str());
@@ -64,7 +63,7 @@ impl Launcher {
             env: env.into_iter().filter(|(name, _)| !is_secret(name)).collect(),
             sandbox,
             cwd,
-            mark: format!("mcp:{session_id}:"),
+            mark: unique_mark("mcp"),
             next: AtomicU64::new(1),
             keepers: TaskTracker::new(),
             closing: CancellationToken::new(),

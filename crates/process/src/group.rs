@@ -3,6 +3,7 @@
 use std::ffi::OsStr;
 use std::io;
 use std::process::ExitStatus;
+use std::sync::atomic::{AtomicU64, Ordering};
 
 use rustix::process::{Pid, Signal};
 use tokio::process::{Child, Command};
@@ -11,6 +12,12 @@ use crate::watchdog::{self, Guard};
 
 /// Marks the processes of a command in their environment, so that those which left its group can still be found.
 pub const MARK: &str = "HANGAR_SHELL";
+
+/// The beginning of marks that nobody else uses: two servers may have a session of the same id, and each ends its own.
+pub fn unique_mark(name: &str) -> String {
+    static NEXT: AtomicU64 = AtomicU64::new(1);
+    format!("{name}:{}-{}:", std::process::id(), NEXT.fetch_add(1, Ordering::Relaxed))
+}
 
 /// The code of a command that was ended by signal 0 or whose end is not known.
 const UNKNOWN_EXIT: i32 = 1;
@@ -56,7 +63,8 @@ enum GroupState {
 }
 
 impl Group {
-    /// The group of a child that ends with us, however we end. A mark is one word. `None` when the child has been waited for already.
+    /// The group of a child that ends with us, however we end. A mark is one word, see [`unique_mark`]. `None` when the child
+    /// has been waited for already.
     pub fn guarded(child: &Child, mark: String) -> Option<Self> {
         let mut group = Self::of(child, mark)?;
         group.guard = Some(watchdog::guard(group.id(), &group.mark));

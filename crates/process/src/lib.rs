@@ -5,4 +5,4 @@ mod group;
 mod watchdog;
 
 pub use files::allow_many_files;
-pub use group::{Group, MARK, command_in_own_session, exit_code, kill_marked};
+pub use group::{Group, MARK, command_in_own_session, exit_code, kill_marked, unique_mark};

@@ -21,7 +21,7 @@ use super::progress::Progress;
 use super::supervisor::{self, Supervisor};
 use super::tracked::{Mode, Tracked};
 use crate::spill::Spill;
-use hangar_process::{Group, MARK, command_in_own_session, kill_marked};
+use hangar_process::{Group, MARK, command_in_own_session, kill_marked, unique_mark};
 
 /// Commands that can run at once.
 const RUNNING_LIMIT: usize = 64;
@@ -49,8 +49,6 @@ pub struct ShellOptions {
     pub env: Vec<(OsString, OsString)>,
     /// Names of variables that commands do not get.
     pub secrets: Vec<String>,
-    /// Tells the processes of this session from those of others.
-    pub session_id: String,
     /// What commands run in; `None` for all that the user may do.
     pub sandbox: Option<Sandbox>,
     pub spill: Spill,
@@ -96,6 +94,8 @@ pub(super) struct Registry {
     pub(super) options: ShellOptions,
     /// What every command gets: the options' environment, without secrets and with what keeps programs from asking.
     env: BTreeMap<OsString, OsString>,
+    /// What the marks of its processes begin with.
+    marks: String,
     table: Mutex<Table>,
     supervisors: TaskTracker,
     /// Ends every command that is not detached.
@@ -141,6 +141,7 @@ impl Shells {
         Self(Arc::new(Registry {
             options,
             env,
+            marks: unique_mark("shell"),
             table: Mutex::default(),
             supervisors: TaskTracker::new(),
             closing: CancellationToken::new(),
@@ -158,7 +159,7 @@ impl Shells {
         self.0.supervisors.close();
         // A process that the kernel cannot end (a dead network file system) must not keep us from ending.
         let _ = tokio::time::timeout(CLOSING_LIMIT, self.0.supervisors.wait()).await;
-        kill_marked(&self.0.mark_prefix());
+        kill_marked(&self.0.marks);
     }
 }
 
@@ -179,12 +180,12 @@ impl Registry {
         let number = table.next_mark;
         let shell = match order.mode {
             Mode::Sync | Mode::Async => {
-                let mark = format!("{}{number}.", self.mark_prefix());
+                let mark = format!("{}{number}.", self.marks);
                 self.start_attached(order, &id, commands, mark, progress)
             }
             Mode::Detached => {
                 // Not found by the prefix of the session's own commands, which end with it.
-                let mark = format!("detached:{}{number}.", self.mark_prefix());
+                let mark = format!("detached:{}{number}.", self.marks);
                 self.start_detached(order, &id, commands, mark)
             }
         }
@@ -331,10 +332,6 @@ impl Registry {
     /// The environment that commands see.
     pub(super) fn env(&self) -> &BTreeMap<OsString, OsString> {
         &self.env
-    }
-
-    fn mark_prefix(&self) -> String {
-        format!("{}:", self.options.session_id)
     }
 
     fn table(&self) -> MutexGuard<'_, Table> {

@@ -47,7 +47,6 @@ impl Stage {
                 ("SHOWN".into(), "yes".into()),
             ],
             secrets: vec!["SECRET".to_owned()],
-            session_id: dir.path().display().to_string(),
             spill: Spill {
                 dir: dir.path().join("spill"),
                 threshold: 20 * 1024,
@@ -286,6 +285,18 @@ async fn much_output_costs_listeners_no_more_than_its_size() {
     let (printed, largest_summary) = reader.await.unwrap();
     assert_eq!(printed, 2_000_000);
     assert!(largest_summary <= 8 * 1024);
+}
+
+#[tokio::test]
+async fn a_session_that_ends_takes_only_its_own_commands_with_it() {
+    let (ended, other) = (Stage::new(), Stage::new());
+    let fifo = other.fifo();
+    let waiting =
+        other.begin(&CancellationToken::new(), "bash", json!({"command": "cat fifo", "description": "d"}));
+    ended.bash("true").await;
+    ended.shells.shutdown().await;
+    fifo.write("still there").await;
+    assert!(waiting.await.unwrap().text.starts_with("still there"));
 }
 
 #[tokio::test]
