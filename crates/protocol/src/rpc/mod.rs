@@ -2,8 +2,10 @@
 
 mod frame;
 mod message;
+mod place;
 mod tolerant;
 
 pub use frame::{FrameDecoder, FrameError, encode};
 pub use message::{ErrorObject, Id, Malformed, Message, codes};
+pub use place::place;
 pub use tolerant::{read, read_value};

@@ -7,18 +7,26 @@ use serde_json::{Error, Value};
 /// Reads a value, and where it cannot be read as it is, as if nothing had been said where it says `null`. The error is
 /// that of the value as it is.
 pub fn read<T: DeserializeOwned>(text: &str) -> Result<T, Error> {
-    serde_json::from_str(text).or_else(|error| retry(serde_json::from_str(text), error))
+    // Read from a text again: to read it from a value would be another reader of every type.
+    serde_json::from_str(text).or_else(|error| match without_nulls(text) {
+        Some(text) => serde_json::from_str(&text).map_err(|_| error),
+        None => Err(error),
+    })
 }
 
 /// The same, of what is parsed already.
 pub fn read_value<T: DeserializeOwned>(value: Value) -> Result<T, Error> {
-    T::deserialize(&value).or_else(|error| retry(Ok(value), error))
+    T::deserialize(&value).or_else(|error| {
+        let mut value = value;
+        leave_out(&mut value);
+        T::deserialize(&value).map_err(|_| error)
+    })
 }
 
-fn retry<T: DeserializeOwned>(value: Result<Value, Error>, error: Error) -> Result<T, Error> {
-    let Ok(mut value) = value else { return Err(error) };
+fn without_nulls(text: &str) -> Option<String> {
+    let mut value: Value = serde_json::from_str(text).ok()?;
     leave_out(&mut value);
-    T::deserialize(value).map_err(|_| error)
+    Some(value.to_string())
 }
 
 fn leave_out(value: &mut Value) {

@@ -113,7 +113,7 @@ pub(crate) struct Call {
 impl Call {
     pub(crate) fn params<T: DeserializeOwned>(&self) -> Result<T, Failure> {
         let text = self.params.as_deref().map_or("{}", RawValue::get);
-        rpc::read(text).map_err(|error| Failure::Params(at_its_place::<T>(text, &error)))
+        rpc::read(text).map_err(|error| Failure::Params(at_its_place(text, &error)))
     }
 
     /// The live session that the request is about.
@@ -124,10 +124,8 @@ impl Call {
 }
 
 /// What is wrong with parameters, and with which of them.
-fn at_its_place<T: DeserializeOwned>(text: &str, error: &serde_json::Error) -> String {
-    let told = serde_path_to_error::deserialize::<_, T>(&mut serde_json::Deserializer::from_str(text));
-    let place = told.err().map(|error| error.path().to_string());
-    match place.filter(|place| place != ".") {
+fn at_its_place(text: &str, error: &serde_json::Error) -> String {
+    match rpc::place(text, error) {
         Some(place) => format!("`{place}`: {error}"),
         None => error.to_string(),
     }
@@ -247,7 +245,7 @@ mod tests {
     fn an_error_says_which_parameter_is_wrong() {
         fn check<T: DeserializeOwned>(text: &str, expected: &str) {
             let error = rpc::read::<T>(text).err().unwrap();
-            assert_eq!(at_its_place::<T>(text, &error), expected);
+            assert_eq!(at_its_place(text, &error), expected);
         }
         check::<SessionParams>(
             r#"{"sessionId":7}"#,
