@@ -5,12 +5,16 @@ use std::collections::BinaryHeap;
 
 use super::vocabulary::Vocabulary;
 
+/// A piece that is longer is counted in stretches of this length, each a token or two wrong: ten megabytes without a
+/// blank would otherwise take seconds and hundreds of megabytes.
+const LONGEST: usize = 16 << 10;
+
 /// Into how many tokens `piece` is encoded.
 pub(super) fn count(piece: &[u8], vocabulary: &Vocabulary) -> usize {
     if piece.len() == 1 || vocabulary.rank(piece).is_some() {
         return 1;
     }
-    Parts::new(piece).merge(vocabulary)
+    piece.chunks(LONGEST).map(|stretch| Parts::new(stretch).merge(vocabulary)).sum()
 }
 
 /// The piece as a list of parts that grow together. A heap of candidate pairs keeps long pieces (base64, minified code)

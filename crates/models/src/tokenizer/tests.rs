@@ -57,6 +57,14 @@ fn a_long_piece_without_a_break_counts_like_the_reference() {
 }
 
 #[test]
+fn a_piece_that_is_counted_in_stretches_is_nearly_right() {
+    for text in ["QUJDREVGR0hJSktMTU5PUA".repeat(2000), "x".repeat(40_001)] {
+        let (counted, exact) = (Encoding::O200k.count(&text), O200K.encode_ordinary(&text).len());
+        assert!(counted.abs_diff(exact) <= 4, "{counted} instead of {exact}");
+    }
+}
+
+#[test]
 fn models_without_a_published_vocabulary_use_the_newest() {
     assert_eq!(Encoding::of_model("gpt-4"), Encoding::Cl100k);
     assert_eq!(Encoding::of_model("openai/gpt-4-turbo"), Encoding::Cl100k);
