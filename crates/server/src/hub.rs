@@ -51,6 +51,8 @@ pub struct HubConfig {
     pub features: Features,
     /// How long a session may rest before it is closed; for ever where absent.
     pub idle_timeout: Option<Duration>,
+    /// Writes what is left, telemetry say, before the end is answered: clients may kill the server right behind that.
+    pub farewell: fn(),
 }
 
 pub struct Hub {

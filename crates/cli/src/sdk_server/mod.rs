@@ -48,6 +48,7 @@ pub(crate) fn run(settings: &Settings, server: &ServerArgs, args: RunArgs) -> Re
         features: settings.features()?,
         // Zero is how SDKs say "never".
         idle_timeout: server.session_idle_timeout.filter(|seconds| *seconds > 0).map(Duration::from_secs),
+        farewell: crate::telemetry::finish,
         finder: Box::new(ConfiguredPlaces::new(settings.clone(), &args)),
         opener: Box::new(Opener::new(settings.clone(), given, plan::policy(&args, &settings)?, args)),
     });

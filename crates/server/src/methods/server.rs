@@ -67,6 +67,8 @@ async fn list_tools(call: Call) -> Result<Reply, Failure> {
 /// Ends all sessions. The connection stays until the client closes it.
 async fn shutdown(call: Call) -> Result<Reply, Failure> {
     call.hub.close().await;
+    // If it cannot be written, the server ends all the same.
+    let _ = tokio::task::spawn_blocking(call.hub.config().farewell).await;
     call.hub.stop();
     Reply::null()
 }
