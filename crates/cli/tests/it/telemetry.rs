@@ -173,6 +173,21 @@ fn take(listener: &TcpListener) -> (String, Value) {
 }
 
 #[test]
+fn a_server_that_is_killed_behind_its_last_answer_has_written_its_spans() {
+    let (scratch, model) = crate::sdk::stage();
+    let file = scratch.work().join("otel.jsonl");
+    let server = hangar(&scratch, &model).env("COPILOT_OTEL_FILE_EXPORTER_PATH", &file);
+    let mut client = crate::sdk::Client::of(server);
+    client.create(json!({}));
+    client.send("SAY:done");
+    client.event("session.idle");
+    client.call("runtime.shutdown", json!({}));
+    client.kill();
+    let (spans, _) = read(&scratch);
+    assert!(!spans.is_empty());
+}
+
+#[test]
 fn a_collector_that_is_not_there_changes_nothing_about_the_run() {
     let (scratch, model) = (Scratch::new(), ModelServer::start());
     let finished = run(&scratch, &model).env("OTEL_EXPORTER_OTLP_ENDPOINT", "http://127.0.0.1:9").finish();
