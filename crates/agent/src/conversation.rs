@@ -84,7 +84,9 @@ impl Conversation {
         }
         self.push(Message::User(parts));
         if !message.content.is_empty() {
-            self.keep(Record::Said(message.content.clone()));
+            // Words that were meant for people alone, or that a hook took back, are not for the model after a summary either.
+            let said = if text.contains(&message.content) { &message.content } else { text };
+            self.keep(Record::Said(said.clone()));
         }
     }
 

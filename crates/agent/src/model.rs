@@ -66,6 +66,19 @@ pub struct ModelRequest {
     pub session_id: String,
     /// Headers that whoever sent the prompt wants on the wire.
     pub headers: Vec<(String, String)>,
+    pub answer: Option<Arc<AnswerSchema>>,
+}
+
+/// The form that whoever sent the prompt wants answers to have. Holding the model to it is the provider's work.
+#[derive(Debug, Clone, PartialEq, serde::Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct AnswerSchema {
+    pub name: String,
+    pub schema: serde_json::Value,
+    #[serde(default)]
+    pub description: Option<String>,
+    #[serde(default)]
+    pub strict: Option<bool>,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -104,8 +104,8 @@ async fn drive(settings: &Settings, args: RunArgs, text: String) -> Result<Exit>
         composed.driver.advance(input)?;
     }
     let preface = composed.skills.called_by(&text).map(Lesson::into_preface).unwrap_or_default();
-    let text = if args.fleet { fleet::orchestrate(Some(&text)) } else { text };
-    let prompt = Prompt { attachments, preface, ..Prompt::user(text) };
+    let prompt = if args.fleet { fleet::prompt(Some(&text)) } else { Prompt::user(text) };
+    let prompt = Prompt { attachments, preface, ..prompt };
     composed.driver.advance(Input::Command(Command::Send(prompt)))?;
 
     let task_wait = Duration::from_secs(task_wait);

@@ -39,6 +39,7 @@ impl Sampler {
             initiator: Initiator::Agent,
             session_id: self.session_id.clone(),
             headers: Vec::new(),
+            answer: None,
         };
         let mut answer = self.provider.stream(request);
         Box::pin(async move {

@@ -7,9 +7,9 @@ pub(crate) mod responses;
 #[cfg(test)]
 pub(crate) mod testing;
 
-use hangar_agent::model::{Message, ModelError, ModelEvent, ModelRequest, Part, Reply};
+use hangar_agent::model::{AnswerSchema, Message, ModelError, ModelEvent, ModelRequest, Part, Reply};
 use hangar_protocol::data::ToolType;
-use serde_json::{Value, json};
+use serde_json::{Map, Value, json};
 
 use crate::known::Family;
 
@@ -103,6 +103,20 @@ fn input_schema() -> Value {
         "properties": { INPUT: { "type": "string", "description": "The whole input of the tool, as plain text." } },
         "required": [INPUT],
     })
+}
+
+/// The form of an answer as OpenAI's wires name it.
+fn answer_schema(answer: &AnswerSchema) -> Map<String, Value> {
+    let mut format = Map::new();
+    format.insert("name".to_owned(), json!(answer.name));
+    format.insert("schema".to_owned(), answer.schema.clone());
+    if let Some(description) = &answer.description {
+        format.insert("description".to_owned(), json!(description));
+    }
+    if let Some(strict) = answer.strict {
+        format.insert("strict".to_owned(), json!(strict));
+    }
+    format
 }
 
 /// The arguments of a call of a disguised custom tool.

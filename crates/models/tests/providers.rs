@@ -38,6 +38,7 @@ fn request() -> ModelRequest {
         initiator: Initiator::User,
         session_id: "s1".into(),
         headers: Vec::new(),
+        answer: None,
     }
 }
 

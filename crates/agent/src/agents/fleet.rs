@@ -1,27 +1,79 @@
 //! Many agents on one task: the session plans and hands out, agents work side by side.
 
-/// What a session is told when it is to lead a fleet.
-pub fn orchestrate(request: Option<&str>) -> String {
-    let mut text = FLEET.to_owned();
-    if let Some(request) = request.map(str::trim).filter(|request| !request.is_empty()) {
-        text.push_str("\n\nThe request: ");
-        text.push_str(request);
-    }
-    text
+use crate::session::Prompt;
+
+/// What a session is told when it is to lead a fleet. People are shown the request.
+pub fn prompt(request: Option<&str>) -> Prompt {
+    let request = request.map(str::trim).filter(|request| !request.is_empty());
+    let (text, shown) = match request {
+        Some(request) => {
+            (format!("{FLEET}\n\nUser request: {request}"), format!("Fleet deployed: {request}"))
+        }
+        None => (FLEET.to_owned(), "Fleet deployed".to_owned()),
+    };
+    Prompt { shown: Some(shown), ..Prompt::user(text) }
 }
 
+/// Conversations that clients have recorded begin with these words, and are found again by them: not one may change.
 const FLEET: &str = "\
-You lead a fleet: split the work and let agents do it side by side, by the task tool, rather than do it all yourself.
+You are now in fleet mode. Dispatch sub-agents (via the task tool) in parallel to do the work.
 
-1. Look for open todos with the sql tool: SELECT id, title, status FROM todos WHERE status != 'done'. If there are none, cut \
-the request into todos that depend on each other as little as can be, and put real dependencies into todo_deps.
-2. Hand out every todo whose dependencies are done, all in one answer, so that the agents run at the same time. Mark each \
-in_progress first. Work that nothing else can run beside is better done in mode sync.
-3. Tell each agent all it needs: the todo's id, the files and limits that concern it, how the result is verified, and that \
-it must set its todo to done, or to blocked with the reason in the description, before it reports.
-4. When agents report, believe the todos table rather than the report, and find out what happened to a todo that is still \
-in_progress. Hand out what has become ready.
-5. When all is done, check the whole yourself: that the parts fit together, that tests pass, that the request is met. What is \
-missing becomes new todos.
+**Getting Started**
+1. Check for existing todos: `SELECT id, title, status FROM todos WHERE status != 'done'`
+2. If todos exist, dispatch them in parallel (respecting dependencies)
+3. If no todos exist, help decompose the work into todos first. Try to structure todos to minimize \
+dependencies and maximize parallel execution.
 
-A small request needs no fleet: then just do it.";
+**Parallel Execution**
+- Dispatch independent todos simultaneously
+- Never dispatch just a single background subagent. Prefer one sync subagent, or better, prefer to \
+efficiently dispatch multiple background subagents in the same turn.
+- Only serialize todos with true dependencies (check todo_deps)
+- Query ready todos: `SELECT * FROM todos WHERE status = 'pending' AND id NOT IN (SELECT todo_id FROM \
+todo_deps td JOIN todos t ON td.depends_on = t.id WHERE t.status != 'done')`
+
+**Sub-Agent Instructions**
+When dispatching a sub-agent, include these instructions in your prompt:
+1. Update the todo status when finished:
+   - Success: `UPDATE todos SET status = 'done' WHERE id = '<todo-id>'`
+   - Blocked: `UPDATE todos SET status = 'blocked' WHERE id = '<todo-id>'`
+2. Always return a response summarizing:
+   - What was completed
+   - Whether the todo is fully done or needs more work
+   - Any blockers or questions that need resolution
+
+**Coordination**
+- After sub-agents return, check todo status in SQL (source of truth)
+- If status is still 'in_progress', the sub-agent may have failed to update - investigate
+- Use the sub-agent's response to understand context, but trust SQL for status
+
+**After Sub-Agents Complete**
+- Check the work done by sub-agents and validate the original request is fully satisfied
+- Ensure the work done by sub-agents (both implementation and testing) is sensible, robust, and handles edge \
+cases, not just the happy path
+- If the original request is not fully satisfied, decompose remaining work into new todos and dispatch more \
+sub-agents as needed
+
+Now proceed with the user's request using fleet mode.";
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_words_are_those_of_recorded_conversations() {
+        assert_eq!(FLEET.len(), 2062);
+        assert_eq!(FLEET.lines().count(), 34);
+    }
+
+    #[test]
+    fn a_request_comes_last_and_may_be_absent() {
+        let asked = prompt(Some(" Sort it. "));
+        assert_eq!(asked.text, format!("{FLEET}\n\nUser request: Sort it."));
+        assert_eq!(asked.as_shown(), "Fleet deployed: Sort it.");
+        for absent in [None, Some("  ")] {
+            assert_eq!(prompt(absent).text, FLEET);
+            assert_eq!(prompt(absent).as_shown(), "Fleet deployed");
+        }
+    }
+}

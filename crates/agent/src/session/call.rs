@@ -8,7 +8,7 @@ use jiff::Timestamp;
 use super::own_tools::Circumstances;
 use super::run::{Ending, Phase, Run, millis_between};
 use super::tools::is_file_edit;
-use super::{CallSeq, Context, Effect, Session, Step, own_tools};
+use super::{CallSeq, Context, Effect, Session, Step, Wishes, own_tools};
 use crate::model::{
     Finish, Initiator, ModelError, ModelErrorKind, ModelEvent, ModelRequest, Reply, ToolCall, ToolChoice,
 };
@@ -58,9 +58,9 @@ impl Session {
         });
         let initiator = if run.turn == 0 { Initiator::User } else { Initiator::Agent };
         let turn_id = run.turn.to_string();
-        let run_headers = run.headers.clone();
+        let wishes = run.wishes.clone();
         let model = Some(self.state.model.clone());
-        let request = ModelRequest { initiator, ..self.next_request(run_headers) };
+        let request = ModelRequest { initiator, ..self.next_request(wishes) };
         if retries == 0 {
             self.report_context(&request, step);
         }
@@ -69,7 +69,7 @@ impl Session {
     }
 
     /// What the model would be asked now.
-    pub(super) fn next_request(&self, headers: Vec<(String, String)>) -> ModelRequest {
+    pub(super) fn next_request(&self, wishes: Wishes) -> ModelRequest {
         ModelRequest {
             model: self.state.model.clone(),
             system: self.system(),
@@ -83,7 +83,8 @@ impl Session {
             stream: self.config.streaming,
             initiator: Initiator::User,
             session_id: self.state.session_id.clone(),
-            headers: self.config.headers.iter().cloned().chain(headers).collect(),
+            headers: self.config.headers.iter().cloned().chain(wishes.headers).collect(),
+            answer: wishes.answer,
         }
     }
 

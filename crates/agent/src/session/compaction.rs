@@ -11,7 +11,7 @@ use jiff::Timestamp;
 
 use super::checkpoint::Checkpoint;
 use super::run::{Phase, Run, millis_between};
-use super::{CallSeq, Context, Effect, Session, Step};
+use super::{CallSeq, Context, Effect, Session, Step, Wishes};
 use crate::model::{Message, ModelError, ModelEvent, ModelRequest, Part, Reply, TokenCount, ToolChoice};
 use crate::prompt::notices;
 
@@ -146,7 +146,7 @@ impl Session {
         self.emit(step, start);
         self.calls += 1;
         let seq = CallSeq(self.calls);
-        let mut request: ModelRequest = self.next_request(Vec::new());
+        let mut request: ModelRequest = self.next_request(Wishes::default());
         let covers = request.messages.len();
         if material == Material::Excerpts {
             request.messages = request.messages.iter().map(excerpt).collect();
@@ -290,7 +290,7 @@ impl Session {
         after.apply(&complete.clone().into());
         let request = ModelRequest {
             messages: after.conversation.messages().cloned().collect(),
-            ..self.next_request(Vec::new())
+            ..self.next_request(Wishes::default())
         };
         if let Some(meter) = &self.config.meter {
             let count = self.tally.measure(&**meter, &request);

@@ -131,12 +131,8 @@ impl Session {
 
 fn prompt_of(report: AgentReport) -> Prompt {
     Prompt {
-        text: report.notice.text,
-        attachments: Vec::new(),
         timing: Timing::Steer,
         origin: Origin::AgentReport { kind: report.notice.kind, read: report.read.map(Box::new) },
-        message_id: None,
-        headers: Vec::new(),
-        preface: Vec::new(),
+        ..Prompt::user(report.notice.text)
     }
 }

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use hangar_protocol::Body;
 use hangar_protocol::data::{
-    Attachment, Commitments, Mode, NotificationKind, PlanDecision, SessionLimits, SwitchAnswer,
+    AgentMode, Attachment, Commitments, Mode, NotificationKind, PlanDecision, SessionLimits, SwitchAnswer,
     WorkingDirectory,
 };
 use hangar_protocol::permission::PermissionOutcome;
@@ -17,7 +17,7 @@ use super::checkpoint::Checkpoint;
 use crate::agents::call::AgentCall;
 use crate::entropy::Entropy;
 use crate::hook::{HookAnswer, HookRequest};
-use crate::model::{ModelError, ModelEvent, ModelRequest};
+use crate::model::{AnswerSchema, ModelError, ModelEvent, ModelRequest};
 use crate::retry::Reason;
 use crate::tool::{Access, ToolInput, ToolOutcome, ToolSpec};
 
@@ -139,16 +139,27 @@ pub enum Command {
 
 #[derive(Debug, Clone)]
 pub struct Prompt {
+    /// What the model is to read.
     pub text: String,
+    /// What people are shown in its place.
+    pub shown: Option<String>,
     pub attachments: Vec<Attachment>,
     pub timing: Timing,
     pub origin: Origin,
     /// The id that the sender was told, if it was told one.
     pub message_id: Option<String>,
-    /// Headers that the calls to the model for this prompt shall have.
-    pub headers: Vec<(String, String)>,
+    /// What the sender's own display was in; the session's mode where it does not say.
+    pub agent_mode: Option<AgentMode>,
+    pub wishes: Wishes,
     /// What goes before it in the conversation: skills that it invokes by name.
     pub preface: Vec<Body>,
+}
+
+/// What the sender of a prompt wants of the calls to the model that it leads to.
+#[derive(Debug, Clone, Default)]
+pub struct Wishes {
+    pub headers: Vec<(String, String)>,
+    pub answer: Option<Arc<AnswerSchema>>,
 }
 
 /// Which waiting prompts are taken back.
@@ -162,6 +173,8 @@ pub enum Unqueue {
 pub enum Timing {
     /// After everything that is already waiting.
     Queue,
+    /// Before everything that is already waiting.
+    Next,
     /// Into the run that is under way; like `Queue` when there is none.
     Steer,
 }
@@ -194,13 +207,20 @@ impl Prompt {
     pub fn user(text: impl Into<String>) -> Self {
         Self {
             text: text.into(),
+            shown: None,
             attachments: Vec::new(),
             timing: Timing::Queue,
             origin: Origin::User,
             message_id: None,
-            headers: Vec::new(),
+            agent_mode: None,
+            wishes: Wishes::default(),
             preface: Vec::new(),
         }
+    }
+
+    /// As people are shown it.
+    pub fn as_shown(&self) -> &str {
+        self.shown.as_deref().unwrap_or(&self.text)
     }
 }
 

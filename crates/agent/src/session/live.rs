@@ -8,7 +8,7 @@ use hangar_protocol::permission::PermissionRequest;
 
 use super::run::{Phase, Run};
 use super::tools::Stage;
-use super::{Context, Prompt, Session, SessionConfig, Step, Unqueue};
+use super::{Context, Prompt, Session, SessionConfig, Step, Unqueue, Wishes};
 use crate::model::{Message, ModelRequest, Part, TokenCount, ToolChoice};
 use crate::permissions::Policy;
 use crate::tool::ToolSpec;
@@ -24,7 +24,7 @@ pub struct PendingPermission {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct QueuedPrompt {
     pub message_id: Option<String>,
-    pub text: String,
+    pub shown: String,
 }
 
 /// Tools that came and went since the model was last told.
@@ -102,18 +102,18 @@ impl Session {
 
     /// What the next request would cost, where someone counts.
     pub fn measure(&self) -> Option<TokenCount> {
-        let request = self.next_request(Vec::new());
+        let request = self.next_request(Wishes::default());
         self.config.meter.as_ref().map(|meter| self.tally.measure(&**meter, &request))
     }
 
     /// What the model would be asked now.
     pub fn request(&self) -> ModelRequest {
-        self.next_request(Vec::new())
+        self.next_request(Wishes::default())
     }
 
     /// A question beside the conversation: the model sees all of it, calls nothing, and nothing of it stays.
     pub fn aside(&self, question: String) -> ModelRequest {
-        let mut request = self.next_request(Vec::new());
+        let mut request = self.next_request(Wishes::default());
         request.messages.push(Arc::new(Message::User(vec![Part::Text(question)])));
         request.tool_choice = ToolChoice::None;
         request.stream = false;
@@ -207,5 +207,5 @@ impl Session {
 }
 
 fn queued(prompt: &Prompt) -> QueuedPrompt {
-    QueuedPrompt { message_id: prompt.message_id.clone(), text: prompt.text.clone() }
+    QueuedPrompt { message_id: prompt.message_id.clone(), shown: prompt.as_shown().to_owned() }
 }

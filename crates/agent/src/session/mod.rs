@@ -38,7 +38,7 @@ pub use checkpoint::Checkpoint;
 pub use compaction::Compaction;
 pub use io::{
     AgentReport, CallSeq, Command, Context, Effect, Input, Inspection, Notice, Opening, Origin, Prompt,
-    ReadForModel, Reminder, Step, Timing, Unqueue, iso,
+    ReadForModel, Reminder, Step, Timing, Unqueue, Wishes, iso,
 };
 pub use just_in_time::{Due, JustInTime, SOURCE as JUST_IN_TIME};
 pub use live::{PendingPermission, QueuedPrompt};

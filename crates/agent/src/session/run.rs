@@ -10,7 +10,7 @@ use super::hooks::Preparing;
 use super::live::ToolsChanged;
 use super::room::Room;
 use super::tools::Running;
-use super::{Context, Effect, Notice, Origin, Prompt, QUEUE_LIMIT, Session, Step, Timing, iso};
+use super::{Context, Effect, Notice, Origin, Prompt, QUEUE_LIMIT, Session, Step, Timing, Wishes, iso};
 use crate::model::ModelError;
 use crate::prompt::{attached, notices};
 
@@ -29,8 +29,7 @@ pub(super) struct Run {
     pub(super) completed: bool,
     /// Set by a refusal that ends the run.
     pub(super) rejected: bool,
-    /// Headers that the sender of the prompt wants on the wire.
-    pub(super) headers: Vec<(String, String)>,
+    pub(super) wishes: Wishes,
     /// How often hooks sent the run on when it was about to end.
     pub(super) blocked_stops: u32,
     /// What was done in this turn to make a request fit.
@@ -52,7 +51,7 @@ impl Run {
             cut_answers: 0,
             completed: false,
             rejected: false,
-            headers: Vec::new(),
+            wishes: Wishes::default(),
             blocked_stops: 0,
             room: Room::default(),
             answer: String::new(),
@@ -116,6 +115,7 @@ impl Session {
         }
         match prompt.timing {
             Timing::Queue => self.queue.push_back(prompt),
+            Timing::Next => self.queue.push_front(prompt),
             Timing::Steer => self.steering.push(prompt),
         }
         self.emit(step, data::PendingMessagesModified {});
@@ -123,15 +123,8 @@ impl Session {
 
     pub(super) fn background(&mut self, notice: Notice, step: &mut Step, context: &mut Context<'_>) {
         self.notify_of_news(&notice.kind, &notice.text, step, context);
-        let prompt = Prompt {
-            text: notice.text,
-            attachments: Vec::new(),
-            timing: Timing::Steer,
-            origin: Origin::Notification(notice.kind),
-            message_id: None,
-            headers: Vec::new(),
-            preface: Vec::new(),
-        };
+        let origin = Origin::Notification(notice.kind);
+        let prompt = Prompt { timing: Timing::Steer, origin, ..Prompt::user(notice.text) };
         self.send(prompt, step, context);
     }
 
@@ -145,7 +138,7 @@ impl Session {
         let interaction_id = context.entropy.uuid();
         let message_id = prompt.message_id.clone().unwrap_or_else(|| context.entropy.uuid());
         let mut run = Run::new(interaction_id, message_id, context.entropy.uuid());
-        run.headers.clone_from(&prompt.headers);
+        run.wishes.clone_from(&prompt.wishes);
         if matches!(prompt.origin, Origin::User | Origin::Source(_)) {
             self.nudges = 0;
         }
@@ -208,13 +201,13 @@ impl Session {
             wording.unwrap_or_else(|| self.wording(&prompt.text, &prompt.attachments, context.now));
         self.tools_changed.clear();
         let message = data::UserMessage {
-            content: if nudge { String::new() } else { prompt.text },
+            content: if nudge { String::new() } else { prompt.shown.unwrap_or(prompt.text) },
             transformed_content: Some(transformed),
             message_id: Some(message_id),
             attachments: prompt.attachments,
             source,
             delivery: Some(delivery),
-            agent_mode: (mode != Mode::Interactive).then_some(mode),
+            agent_mode: prompt.agent_mode.or((mode != Mode::Interactive).then(|| mode.into())),
             is_autopilot_continuation: nudge.then_some(true),
             interaction_id: Some(interaction_id),
             turn_id: Some(turn.to_string()),
@@ -308,15 +301,7 @@ impl Session {
         if autopilot && ending == Ending::Answered {
             if self.nudges < self.config.autopilot_cap {
                 self.nudges += 1;
-                let nudge = Prompt {
-                    text: notices::CONTINUATION.to_owned(),
-                    attachments: Vec::new(),
-                    timing: Timing::Queue,
-                    origin: Origin::AutopilotNudge,
-                    message_id: None,
-                    headers: Vec::new(),
-                    preface: Vec::new(),
-                };
+                let nudge = Prompt { origin: Origin::AutopilotNudge, ..Prompt::user(notices::CONTINUATION) };
                 self.start_run(nudge, Delivery::Idle, step, context);
                 return;
             }

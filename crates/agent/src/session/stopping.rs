@@ -4,7 +4,7 @@ use hangar_protocol::data::Delivery;
 use serde_json::{Value, json};
 
 use super::run::{Ending, Phase, Run};
-use super::{Context, Origin, Prompt, Session, Step, Timing};
+use super::{Context, Origin, Prompt, Session, Step};
 use crate::hook::HookKind;
 
 /// How often in a row hooks may send a run on that was about to end.
@@ -82,16 +82,12 @@ impl Session {
             run.phase = Phase::Between;
         }
         let prompt = Prompt {
-            text: reason.to_owned(),
-            attachments: Vec::new(),
-            timing: Timing::Queue,
             origin: Origin::Source(
                 if kind == HookKind::SubagentStop { "subagent-stop-hook" } else { "agent-stop-hook" }
                     .to_owned(),
             ),
             message_id: Some(context.entropy.uuid()),
-            headers: self.run.as_ref().map(|run| run.headers.clone()).unwrap_or_default(),
-            preface: Vec::new(),
+            ..Prompt::user(reason)
         };
         if self.agent().is_none() && self.asks_about_prompts() {
             return self.prepare(prompt, Delivery::Steering, step, context);

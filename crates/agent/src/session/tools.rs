@@ -368,8 +368,8 @@ impl Session {
 
     pub(super) fn progress(&mut self, body: Body, step: &mut Step) {
         // What a cancelled call still says comes after the end of its run and is no longer news.
-        if let Some(Run { phase: Phase::Tools { .. }, headers, .. }) = &self.run {
-            let body = traced(body, headers);
+        if let Some(Run { phase: Phase::Tools { .. }, wishes, .. }) = &self.run {
+            let body = traced(body, &wishes.headers);
             self.emit(step, body);
         }
     }

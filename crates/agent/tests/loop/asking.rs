@@ -1,7 +1,7 @@
 //! Questions that only some watchers can answer: about plans and about other models; and limits that the model is told.
 
 use hangar_agent::model::ModelErrorKind;
-use hangar_agent::session::{Command, Prompt, Reviewers};
+use hangar_agent::session::{Command, Prompt, Reviewers, Wishes};
 use hangar_protocol::Body;
 use hangar_protocol::data::{Mode, PlanAction, PlanDecision, SessionLimits, SwitchAnswer};
 use serde_json::json;
@@ -122,7 +122,8 @@ async fn limits_are_told_once_and_survive_a_resume() {
 async fn the_trace_of_a_prompt_is_on_the_wire() {
     let mut stage = Stage::new(vec![]);
     let headers = vec![("traceparent".to_owned(), "00-a-b-01".to_owned())];
-    stage.command(Command::Send(Prompt { headers: headers.clone(), ..Prompt::user("go") }));
+    let wishes = Wishes { headers: headers.clone(), ..Wishes::default() };
+    stage.command(Command::Send(Prompt { wishes, ..Prompt::user("go") }));
     stage.until_idle().await;
     assert_eq!(stage.requests()[0].headers, headers);
 }

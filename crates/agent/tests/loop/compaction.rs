@@ -415,3 +415,21 @@ async fn twenty_summaries_in_a_row_lose_nothing_that_is_owed_and_cost_the_same_e
     let digest = format!("{digest:?}");
     assert!(digest.contains("checkpoints/001-round-0.md") && !digest.contains("round 0."), "{digest}");
 }
+
+#[tokio::test(start_paused = true)]
+async fn after_a_summary_the_model_is_told_what_it_was_told_before_and_not_what_people_were_shown() {
+    let compaction = Some(Compaction { start: 9.0, wait: 9.0 });
+    let mut stage = Stage::set(
+        Setting { compaction, ..Default::default() },
+        vec![Line::Say("one"), Line::Say("two"), Line::Say("summed up")],
+    );
+    let shown = Some("/tidy".to_owned());
+    stage.command(Command::Send(Prompt { shown, ..Prompt::user("Tidy the whole tree.") }));
+    stage.until_idle().await;
+    say(&mut stage, "And then?").await;
+    stage.command(Command::Compact { instructions: None });
+    stage.until("session.compaction_complete").await;
+    let digest = stage.driver.session().state().conversation.messages().next().cloned();
+    let digest = format!("{digest:?}");
+    assert!(digest.contains("Tidy the whole tree.") && !digest.contains("/tidy"), "{digest}");
+}

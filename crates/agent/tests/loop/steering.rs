@@ -1,7 +1,10 @@
 //! The outer loop: queueing, steering, aborting, being idle.
 
+use std::sync::Arc;
+
 use expect_test::expect;
-use hangar_agent::session::{Command, Input, Notice, Prompt, Timing};
+use hangar_agent::model::AnswerSchema;
+use hangar_agent::session::{Command, Input, Notice, Prompt, Timing, Wishes};
 use hangar_protocol::Body;
 use hangar_protocol::data::{Delivery, NotificationKind};
 
@@ -129,4 +132,52 @@ async fn news_from_the_background_wakes_an_idle_session() {
     stage.until("system.notification").await;
     stage.until_idle().await;
     assert!(stage.last_request().ends_with("user: shell s1 ended"), "{}", stage.last_request());
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_prompt_may_go_before_those_that_wait() {
+    let mut stage =
+        Stage::new(vec![call("a", "slow"), Line::Say("one"), Line::Say("two"), Line::Say("three")]);
+    stage.send("first");
+    stage.send("last");
+    stage.command(Command::Send(Prompt { timing: Timing::Next, ..Prompt::user("next") }));
+    stage.until_idle().await;
+    let said = stage.bodies().into_iter().filter_map(|body| match body {
+        Body::UserMessage(message) => Some(message.content),
+        _ => None,
+    });
+    assert_eq!(said.collect::<Vec<_>>(), ["first", "next", "last"]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn people_are_shown_one_text_and_the_model_another() {
+    let mut stage = Stage::new(vec![Line::Say("one")]);
+    let shown = Some("/tidy".to_owned());
+    stage.command(Command::Send(Prompt { shown, ..Prompt::user("Tidy the whole tree.") }));
+    stage.until_idle().await;
+    assert_eq!(stage.last_request(), "user: Tidy the whole tree.");
+    let Some(Body::UserMessage(message)) =
+        stage.bodies().into_iter().find(|body| matches!(body, Body::UserMessage(_)))
+    else {
+        panic!("no message")
+    };
+    assert_eq!(message.content, "/tidy");
+}
+
+#[tokio::test(start_paused = true)]
+async fn the_form_of_an_answer_holds_for_the_run_that_asked_for_it_and_no_other() {
+    let mut stage = Stage::new(vec![call("a", "slow"), Line::Say("{}"), Line::Say("two")]);
+    let schema = AnswerSchema {
+        name: "verdict".to_owned(),
+        schema: serde_json::json!({ "type": "object" }),
+        description: None,
+        strict: None,
+    };
+    let wishes = Wishes { answer: Some(Arc::new(schema)), ..Wishes::default() };
+    stage.command(Command::Send(Prompt { wishes, ..Prompt::user("first") }));
+    stage.until_idle().await;
+    stage.send("second");
+    stage.until_idle().await;
+    let formed: Vec<bool> = stage.requests().iter().map(|request| request.answer.is_some()).collect();
+    assert_eq!(formed, [true, true, false]);
 }

@@ -390,3 +390,40 @@ fn a_session_with_a_folder_of_its_own_is_configured_and_kept_there() {
     assert!(!own.join("session-state").join(ID).exists());
     client.finish();
 }
+
+#[test]
+fn a_message_may_be_shown_waited_for_and_answered_in_a_form() {
+    let (_scratch, model, mut client) = session(json!({}));
+    let schema = json!({ "type": "object", "properties": { "ok": { "type": "boolean" } } });
+    let message = json!({
+        "prompt": "SAY:{}", "displayPrompt": "Is it right?", "wait": true, "agentMode": "shell",
+        "responseFormat": { "type": "json_schema", "jsonSchema": { "name": "verdict", "schema": schema } },
+    });
+    client.call("session.send", of_session(message.clone()));
+    // It has been waited for, so all is there to be read.
+    let told = client.event("user.message");
+    assert_eq!((&told["content"], &told["agentMode"]), (&json!("Is it right?"), &json!("shell")));
+    client.event("session.idle");
+    let request = model.last_request();
+    assert_eq!(request["response_format"]["json_schema"], json!({ "name": "verdict", "schema": schema }));
+    assert!(request["messages"].to_string().contains("SAY:{}"));
+    assert_eq!(client.call("session.mode.get", of_session(json!({}))), "interactive");
+
+    let mut steering = message;
+    steering["mode"] = json!("immediate");
+    let refused = client.answer("session.send", of_session(steering));
+    let refused = refused["error"]["message"].as_str().unwrap();
+    assert!(refused.contains("responseFormat cannot be specified with mode: immediate"), "{refused}");
+    client.finish();
+}
+
+#[test]
+fn people_are_shown_the_request_of_a_fleet_and_the_model_how_to_lead_it() {
+    let (_scratch, model, mut client) = session(json!({}));
+    client.call("session.fleet.start", of_session(json!({ "prompt": "SAY:led", "wait": true })));
+    assert_eq!(client.event("user.message")["content"], "Fleet deployed: SAY:led");
+    let messages = model.last_request()["messages"].to_string();
+    assert!(messages.contains("Dispatch sub-agents (via the task tool) in parallel"), "{messages}");
+    assert!(messages.contains("User request: SAY:led"), "{messages}");
+    client.finish();
+}

@@ -33,6 +33,7 @@ pub(super) fn request(messages: Vec<Message>) -> ModelRequest {
         initiator: Initiator::User,
         session_id: "s".to_owned(),
         headers: Vec::new(),
+        answer: None,
     }
 }
 

@@ -5,7 +5,8 @@ use std::sync::Arc;
 
 use expect_test::Expect;
 use hangar_agent::model::{
-    AssistantTurn, Initiator, Message, ModelEvent, ModelRequest, Part, Reasoning, Reply, ToolCall, ToolChoice,
+    AnswerSchema, AssistantTurn, Initiator, Message, ModelEvent, ModelRequest, Part, Reasoning, Reply,
+    ToolCall, ToolChoice,
 };
 use hangar_agent::tool::{ToolSchema, ToolSpec};
 use hangar_protocol::data::ToolType;
@@ -26,6 +27,7 @@ pub(crate) fn request(model: &str, messages: Vec<Message>) -> ModelRequest {
         initiator: Initiator::User,
         session_id: "session-1".into(),
         headers: Vec::new(),
+        answer: None,
     }
 }
 
@@ -225,4 +227,15 @@ fn assert_pieces_make_the_reply(events: &[ModelEvent], reply: &Reply) {
             call.input
         );
     }
+}
+
+/// A request for an answer of some form.
+pub(crate) fn formed(model: &str) -> ModelRequest {
+    let answer = AnswerSchema {
+        name: "verdict".to_owned(),
+        schema: json!({ "type": "object", "properties": { "ok": { "type": "boolean" } } }),
+        description: Some("Whether it is right.".to_owned()),
+        strict: Some(true),
+    };
+    ModelRequest { answer: Some(Arc::new(answer)), ..request(model, vec![user("hi")]) }
 }

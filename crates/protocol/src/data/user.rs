@@ -15,6 +15,39 @@ pub enum Delivery {
     Queued,
 }
 
+/// What the display was in from which a message came.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum AgentMode {
+    Interactive,
+    Plan,
+    Autopilot,
+    /// A line for commands. The session itself has no such mode.
+    Shell,
+}
+
+impl AgentMode {
+    /// The mode of the session that it stands for.
+    pub fn of_session(self) -> Option<Mode> {
+        match self {
+            AgentMode::Interactive => Some(Mode::Interactive),
+            AgentMode::Plan => Some(Mode::Plan),
+            AgentMode::Autopilot => Some(Mode::Autopilot),
+            AgentMode::Shell => None,
+        }
+    }
+}
+
+impl From<Mode> for AgentMode {
+    fn from(mode: Mode) -> Self {
+        match mode {
+            Mode::Interactive => AgentMode::Interactive,
+            Mode::Plan => AgentMode::Plan,
+            Mode::Autopilot => AgentMode::Autopilot,
+        }
+    }
+}
+
 #[derive(Debug, Clone, Default, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct UserMessage {
@@ -31,7 +64,7 @@ pub struct UserMessage {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub delivery: Option<Delivery>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub agent_mode: Option<Mode>,
+    pub agent_mode: Option<AgentMode>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub is_autopilot_continuation: Option<bool>,
     #[serde(default, skip_serializing_if = "Option::is_none")]

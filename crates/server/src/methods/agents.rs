@@ -162,7 +162,7 @@ async fn start_fleet(call: Call) -> Result<Reply, Failure> {
     let prompt = Prompt {
         attachments: params.attachments.into_iter().filter_map(attachments::read).collect(),
         message_id: Some(uuid::Uuid::new_v4().to_string()),
-        ..Prompt::user(fleet::orchestrate(params.prompt.as_deref()))
+        ..fleet::prompt(params.prompt.as_deref())
     };
     live.command(Command::Send(prompt)).await?;
     if params.wait {

@@ -35,7 +35,7 @@ async fn pending(call: Call) -> Result<Reply, Failure> {
     let messages = queued.iter().map(|prompt| {
         let id = &prompt.message_id;
         json!({
-            "id": id, "messageId": id, "kind": "message", "displayText": prompt.text, "agentMode": UNSTAMPED_MODE,
+            "id": id, "messageId": id, "kind": "message", "displayText": prompt.shown, "agentMode": UNSTAMPED_MODE,
         })
     });
     let commands = commands.iter().map(|queued| {
@@ -44,7 +44,7 @@ async fn pending(call: Call) -> Result<Reply, Failure> {
         })
     });
     let items: Vec<Value> = messages.chain(commands).collect();
-    let steering: Vec<&str> = steering.iter().map(|prompt| prompt.text.as_str()).collect();
+    let steering: Vec<&str> = steering.iter().map(|prompt| prompt.shown.as_str()).collect();
     Reply::of(json!({ "items": items, "steeringMessages": steering }))
 }
 

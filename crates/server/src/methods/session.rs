@@ -5,9 +5,10 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use hangar_agent::log::Fact;
-use hangar_agent::session::{Command, Origin, Prompt, Timing};
+use hangar_agent::model::AnswerSchema;
+use hangar_agent::session::{Command, Origin, Prompt, Timing, Wishes};
 use hangar_agent::tool::Lesson;
-use hangar_protocol::data::{self, Mode};
+use hangar_protocol::data::{self, AgentMode};
 use hangar_sandbox::SandboxConfig;
 use hangar_store::SessionId;
 use hangar_store::away::Kept;
@@ -15,6 +16,7 @@ use serde::Deserialize;
 use serde_json::{Value, json};
 
 use super::sessions::events;
+use super::tasks::until_settled;
 use super::{Call, Failure, Method, Reply, SessionParams};
 use crate::attachments;
 use crate::audience::ClientHooks;
@@ -193,43 +195,69 @@ pub(super) fn parse_id(id: &str) -> Result<SessionId, Failure> {
 struct SendParams {
     prompt: String,
     #[serde(default)]
+    display_prompt: Option<String>,
+    #[serde(default)]
     attachments: Vec<Value>,
     #[serde(default)]
     mode: Option<String>,
     #[serde(default)]
-    agent_mode: Option<String>,
+    prepend: bool,
+    #[serde(default)]
+    agent_mode: Option<AgentMode>,
     #[serde(default)]
     source: Option<String>,
     #[serde(default)]
     request_headers: Option<BTreeMap<String, String>>,
+    #[serde(default)]
+    response_format: Option<ResponseFormat>,
+    /// Whether the answer comes when the work is done, not when it is begun.
+    #[serde(default)]
+    wait: bool,
     #[serde(flatten)]
     trace: TraceContext,
+}
+
+#[derive(Deserialize)]
+#[serde(tag = "type", rename_all = "snake_case", rename_all_fields = "camelCase", deny_unknown_fields)]
+enum ResponseFormat {
+    JsonSchema { json_schema: Arc<AnswerSchema> },
 }
 
 async fn send(call: Call) -> Result<Reply, Failure> {
     let params: SendParams = call.params()?;
     let live = call.live()?;
     let message_id = uuid::Uuid::new_v4().to_string();
-    let mode = match params.agent_mode.as_deref() {
-        None => None,
-        Some("interactive") => Some(Mode::Interactive),
-        Some("plan") => Some(Mode::Plan),
-        Some("autopilot") => Some(Mode::Autopilot),
-        Some(other) => return Err(Failure::new(format!("`{other}` is not a mode"))),
-    };
+    let mode = params.agent_mode.and_then(AgentMode::of_session);
     if let Some(mode) = mode {
         call.hub.admits(mode)?;
     }
+    let timing = match params.mode.as_deref() {
+        Some("immediate") if params.response_format.is_some() => {
+            return Err(Failure::new(
+                "responseFormat cannot be specified with mode: immediate; a message that joins a turn is answered in the \
+                 turn's own format. Use mode: enqueue",
+            ));
+        }
+        Some("immediate") => Timing::Steer,
+        _ if params.prepend => Timing::Next,
+        _ => Timing::Queue,
+    };
     let trace = params.trace;
     let mut prompt = Prompt {
         attachments: params.attachments.into_iter().filter_map(attachments::read).collect(),
-        timing: if params.mode.as_deref() == Some("immediate") { Timing::Steer } else { Timing::Queue },
+        timing,
         origin: params.source.map_or(Origin::User, Origin::Source),
         message_id: Some(message_id.clone()),
         preface: Vec::new(),
-        headers: params.request_headers.unwrap_or_default().into_iter().collect(),
+        agent_mode: params.agent_mode.filter(|mode| *mode == AgentMode::Shell),
+        wishes: Wishes {
+            headers: params.request_headers.unwrap_or_default().into_iter().collect(),
+            answer: params.response_format.map(|ResponseFormat::JsonSchema { json_schema }| json_schema),
+        },
+        shown: params.display_prompt,
         text: params.prompt,
     };
+    let waited = Arc::clone(&live);
     let then = Box::pin(async move {
         // The servers start with the first message, and the model is to know their tools.
         if let Ok(Some(mcp)) = live.ask(|task| task.mcp().cloned()).await {
@@ -245,19 +273,25 @@ async fn send(call: Call) -> Result<Reply, Failure> {
                     return refuse_clash(task);
                 }
                 task.catch_up();
-                let text = prompt.text.clone();
+                let shown = prompt.as_shown().to_owned();
                 let trace = if trace.traceparent.is_some() { &trace } else { &task.spec.trace };
-                prompt.headers.extend(trace.headers());
-                let called = task.skills.called_by(&text).map(Lesson::into_preface);
+                prompt.wishes.headers.extend(trace.headers());
+                let called = task.skills.called_by(&prompt.text).map(Lesson::into_preface);
                 let prompt = Prompt { preface: called.unwrap_or_default(), ..prompt };
                 task.record(data::PendingMessagesModified {});
                 task.command(Command::Send(prompt));
                 // A list without the name is a poorer list, not a failure.
-                let _ = task.driver.note(Fact::FirstPrompt(text));
+                let _ = task.driver.note(Fact::FirstPrompt(shown));
             })
             .await;
     });
-    Ok(Reply { result: json!({ "messageId": message_id }), then: Some(then) })
+    let result = json!({ "messageId": message_id });
+    if params.wait {
+        then.await;
+        until_settled(&waited).await?;
+        return Reply::of(result);
+    }
+    Ok(Reply { result, then: Some(then) })
 }
 
 fn refuse_clash(task: &mut SessionTask) {

@@ -35,6 +35,10 @@ pub(crate) fn body(ask: &Ask<'_>) -> Value {
         }
     }
     think(ask, max_tokens, &mut body);
+    if let Some(answer) = &request.answer {
+        let config = body.entry("output_config").or_insert_with(|| json!({}));
+        config["format"] = json!({ "type": "json_schema", "schema": answer.schema });
+    }
     if request.stream {
         body.insert("stream".into(), json!(true));
     }

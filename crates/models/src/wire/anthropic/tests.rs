@@ -333,3 +333,14 @@ fn an_answer_in_one_piece_is_read() {
     "#]],
     );
 }
+
+#[test]
+fn an_answer_of_a_wanted_form_is_asked_for() {
+    check_parameters(
+        Wire::Messages,
+        &formed("claude-sonnet-4.6"),
+        expect![[
+            r#"{"model":"claude-sonnet-4.6","max_tokens":64000,"thinking":{"type":"adaptive","display":"summarized"},"output_config":{"effort":"medium","format":{"type":"json_schema","schema":{"type":"object","properties":{"ok":{"type":"boolean"}}}}},"stream":true}"#
+        ]],
+    );
+}

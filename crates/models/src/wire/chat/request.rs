@@ -6,7 +6,9 @@ use hangar_protocol::data::ToolType;
 use serde_json::{Map, Value, json};
 
 use crate::known::Family;
-use crate::wire::{Ask, Dialect, arguments, data_url, has_images, has_media, input_schema, text_of};
+use crate::wire::{
+    Ask, Dialect, answer_schema, arguments, data_url, has_images, has_media, input_schema, text_of,
+};
 
 pub(crate) fn body(ask: &Ask<'_>) -> Value {
     let request = ask.request;
@@ -27,6 +29,10 @@ pub(crate) fn body(ask: &Ask<'_>) -> Value {
         if request.tool_choice == ToolChoice::None {
             body.insert("tool_choice".into(), json!("none"));
         }
+    }
+    if let Some(answer) = &request.answer {
+        let format = json!({ "type": "json_schema", "json_schema": answer_schema(answer) });
+        body.insert("response_format".into(), format);
     }
     if request.stream {
         body.insert("stream".into(), json!(true));

@@ -487,3 +487,14 @@ fn an_answer_without_choices_is_none() {
         "#]],
     );
 }
+
+#[test]
+fn an_answer_of_a_wanted_form_is_asked_for() {
+    check_parameters(
+        Wire::Chat,
+        &formed("mock-model"),
+        expect![[
+            r#"{"model":"mock-model","temperature":0,"top_p":0.95,"frequency_penalty":0,"presence_penalty":0,"response_format":{"type":"json_schema","json_schema":{"name":"verdict","schema":{"type":"object","properties":{"ok":{"type":"boolean"}}},"description":"Whether it is right.","strict":true}},"stream":true,"stream_options":{"include_usage":true}}"#
+        ]],
+    );
+}

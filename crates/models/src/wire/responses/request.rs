@@ -7,7 +7,7 @@ use hangar_protocol::data::ToolType;
 use serde_json::{Map, Value, json};
 
 use crate::known::Family;
-use crate::wire::{Ask, Dialect, data_url, has_images, text_of};
+use crate::wire::{Ask, Dialect, answer_schema, data_url, has_images, text_of};
 
 /// Longer cache keys are refused.
 const CACHE_KEY: usize = 64;
@@ -33,6 +33,11 @@ pub(crate) fn body(ask: &Ask<'_>) -> Value {
             None => json!({ "summary": "auto" }),
         };
         body.insert("reasoning".into(), reasoning);
+    }
+    if let Some(answer) = &request.answer {
+        let mut format = answer_schema(answer);
+        format.insert("type".into(), json!("json_schema"));
+        body.insert("text".into(), json!({ "format": format }));
     }
     if ask.dialect == Dialect::Vendor && (1..=CACHE_KEY).contains(&request.session_id.len()) {
         body.insert("prompt_cache_key".into(), json!(request.session_id));

@@ -303,3 +303,14 @@ fn an_answer_in_one_piece_is_read() {
     "#]],
     );
 }
+
+#[test]
+fn an_answer_of_a_wanted_form_is_asked_for() {
+    check_parameters(
+        Wire::Responses,
+        &formed("gpt-4.1"),
+        expect![[
+            r#"{"model":"gpt-4.1","text":{"format":{"name":"verdict","schema":{"type":"object","properties":{"ok":{"type":"boolean"}}},"description":"Whether it is right.","strict":true,"type":"json_schema"}},"prompt_cache_key":"session-1","store":false,"stream":true,"parallel_tool_calls":true}"#
+        ]],
+    );
+}
