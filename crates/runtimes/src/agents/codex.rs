@@ -123,9 +123,16 @@ fn toml_string(text: &str) -> String {
 /// MCP servers as settings of its configuration.
 fn mcp_settings(config: Option<&str>) -> Vec<(String, String)> {
     let setting = |(name, server): (String, Value)| {
-        let members = ["command", "args", "env", "url", "cwd"]
-            .iter()
-            .filter_map(|member| Some(((*member).to_owned(), server.get(member)?.clone())));
+        let members = [
+            ("command", "command"),
+            ("args", "args"),
+            ("env", "env"),
+            ("cwd", "cwd"),
+            ("url", "url"),
+            ("headers", "http_headers"),
+        ];
+        let members =
+            members.iter().filter_map(|(member, its)| Some(((*its).to_owned(), server.get(member)?.clone())));
         // The name is a part of a path with dots, which knows no quotes.
         let name = name.replace(|c: char| !(c.is_ascii_alphanumeric() || matches!(c, '-' | '_')), "_");
         (format!("mcp_servers.{name}"), toml_value(&Value::Object(members.collect())))
@@ -176,10 +183,12 @@ mod tests {
     #[test]
     fn a_file_is_read() {
         let file = tempfile::NamedTempFile::new().unwrap();
-        std::fs::write(file.path(), r#"{"mcpServers":{"far":{"url":"http://127.0.0.1:1/mcp"}}}"#).unwrap();
+        let far = r#"{"mcpServers":{"far":{"url":"http://127.0.0.1:1/mcp","headers":{"A":"b"}}}}"#;
+        std::fs::write(file.path(), far).unwrap();
         let path = file.path().display().to_string();
         for config in [format!("@{path}"), path] {
-            check(&config, &[("mcp_servers.far", r#"{"url"="http://127.0.0.1:1/mcp"}"#)]);
+            let setting = r#"{"url"="http://127.0.0.1:1/mcp","http_headers"={"A"="b"}}"#;
+            check(&config, &[("mcp_servers.far", setting)]);
         }
     }
 }
