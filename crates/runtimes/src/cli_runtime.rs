@@ -20,6 +20,7 @@ use crate::teller::{SaidIt, Teller};
 use crate::translate::{Facts, Spoken, Translator};
 use crate::turn::{Invocation, Listener, TurnProcess};
 use crate::usage::{Counting, Meter};
+use crate::waiting::Waiting;
 
 /// How long another program may take to say whether it has a login, or can do the work.
 const KEEPER_PATIENCE: Duration = Duration::from_secs(2);
@@ -340,9 +341,9 @@ impl Session {
     async fn run(mut self, mut inbox: mpsc::Receiver<Command>) {
         self.teller.begin(&self.order).await;
         self.teller.warn(std::mem::take(&mut self.warnings)).await;
-        let mut waiting = std::collections::VecDeque::new();
+        let mut waiting = Waiting::default();
         loop {
-            let prompt = match waiting.pop_front() {
+            let prompt = match waiting.next() {
                 Some(prompt) => prompt,
                 None => match inbox.recv().await {
                     Some(Command::Send(prompt) | Command::Steer(prompt)) => prompt,
@@ -353,6 +354,7 @@ impl Session {
             };
             let cancel = CancellationToken::new();
             let mut stop = false;
+            let mut refused = Vec::new();
             {
                 let turn = self.turn(prompt, cancel.clone());
                 tokio::pin!(turn);
@@ -360,13 +362,12 @@ impl Session {
                     tokio::select! {
                         () = &mut turn => break,
                         command = inbox.recv(), if !stop => match command {
-                            Some(Command::Send(prompt) | Command::Steer(prompt)) if waiting.len() < COMMAND_QUEUE => {
-                                waiting.push_back(prompt);
+                            Some(Command::Send(prompt) | Command::Steer(prompt)) => {
+                                refused.extend(waiting.push(prompt).err().map(|error| error.to_string()));
+                                refused.truncate(COMMAND_QUEUE);
                             }
                             Some(Command::Abort) => cancel.cancel(),
-                            Some(
-                                Command::Send(_) | Command::Steer(_) | Command::Answer { .. } | Command::Rename(_),
-                            ) => {}
+                            Some(Command::Answer { .. } | Command::Rename(_)) => {}
                             Some(Command::Stop) | None => {
                                 stop = true;
                                 cancel.cancel();
@@ -375,6 +376,7 @@ impl Session {
                     }
                 }
             }
+            self.teller.warn(refused).await;
             if stop {
                 return;
             }

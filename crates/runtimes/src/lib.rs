@@ -18,3 +18,4 @@ mod teller;
 pub mod translate;
 pub mod turn;
 pub mod usage;
+pub mod waiting;

@@ -27,6 +27,7 @@ use hangar_runtimes::runtime::{
     Runtime, ShellTool, Stage, TurnEnded,
 };
 use hangar_runtimes::usage::{Counting, Figure, Meter, Usage};
+use hangar_runtimes::waiting::Waiting;
 use hangar_store::SessionId;
 use tokio::sync::mpsc;
 use tokio::time::Instant;
@@ -327,11 +328,11 @@ struct Turn {
 
 impl Task {
     async fn run(mut self, mut inbox: mpsc::Receiver<Command>) {
-        let mut waiting = std::collections::VecDeque::new();
+        let mut waiting = Waiting::default();
         let mut failure = self.begin().await.err().map(|error| format!("{error:#}"));
         self.pass_on(None).await;
         while failure.is_none() {
-            let prompt = match waiting.pop_front() {
+            let prompt = match waiting.next() {
                 Some(prompt) => prompt,
                 None => match inbox.recv().await {
                     Some(Command::Send(prompt) | Command::Steer(prompt)) => prompt,
@@ -386,7 +387,7 @@ impl Task {
         &mut self,
         prompt: String,
         inbox: &mut mpsc::Receiver<Command>,
-        waiting: &mut std::collections::VecDeque<String>,
+        waiting: &mut Waiting,
     ) -> Result<Option<Over>> {
         if std::mem::replace(&mut self.name_is_wanted, false) {
             self.composed.driver.note(Fact::FirstPrompt(prompt.clone()))?;
@@ -426,8 +427,10 @@ impl Task {
                     servers.take(news, &mut self.composed.driver)?;
                 },
                 command = inbox.recv(), if over.is_none() => match command {
-                    Some(Command::Send(prompt)) if waiting.len() < COMMAND_QUEUE => waiting.push_back(prompt),
-                    Some(Command::Send(_)) => {}
+                    Some(Command::Send(prompt)) => if let Err(error) = waiting.push(prompt) {
+                        let warning = SessionWarning::new("queue_full", error.to_string());
+                        self.command(session::Command::Record(warning.into()))?;
+                    },
                     Some(Command::Abort) => self.stop(&mut turn, Stopped::Cancelled)?,
                     Some(Command::Stop) | None => {
                         over = Some(Over);

@@ -1,6 +1,6 @@
 //! One session of an agent of the Agent Client Protocol, owned by one task.
 
-use std::collections::{HashMap, VecDeque};
+use std::collections::HashMap;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -15,7 +15,6 @@ use tokio::time::Instant;
 use super::connection::Incoming;
 use super::{Agent, complaint, permission};
 use crate::agents::with_system;
-use crate::cli_runtime::COMMAND_QUEUE;
 use crate::outcome::{Complaint, Stopped, TurnEnd, TurnFacts, TurnOutcome, Verdict, decide};
 use crate::runtime::{Answer, Command, Consent, Order, PermissionAnswer, TurnEnded};
 use crate::teller::{SaidIt, Teller};
@@ -23,6 +22,7 @@ use crate::translate::Said;
 use crate::translate::acp::{self, Acp};
 use crate::turn::until;
 use crate::usage::{Counting, Meter};
+use crate::waiting::Waiting;
 
 /// How long an agent that was told to stop may take to say that it did.
 const CANCEL_GRACE: Duration = Duration::from_secs(5);
@@ -80,9 +80,9 @@ impl Session {
         self.teller.warn(warnings).await;
         let name = self.agent_session.clone();
         self.teller.named(&name).await;
-        let mut waiting = VecDeque::new();
+        let mut waiting = Waiting::default();
         loop {
-            let prompt = match waiting.pop_front() {
+            let prompt = match waiting.next() {
                 Some(prompt) => prompt,
                 None => tokio::select! {
                     command = inbox.recv() => match command {
@@ -113,7 +113,7 @@ impl Session {
         &mut self,
         prompt: String,
         inbox: &mut mpsc::Receiver<Command>,
-        waiting: &mut VecDeque<String>,
+        waiting: &mut Waiting,
     ) -> bool {
         self.teller.prompted(&prompt).await;
         let known = self.turns > 0 || self.order.resume.is_some();
@@ -236,12 +236,14 @@ impl Session {
         turn.heard = Instant::now();
     }
 
-    async fn command(&mut self, command: Option<Command>, turn: &mut Turn, waiting: &mut VecDeque<String>) {
+    async fn command(&mut self, command: Option<Command>, turn: &mut Turn, waiting: &mut Waiting) {
         match command {
-            Some(Command::Send(prompt) | Command::Steer(prompt)) if waiting.len() < COMMAND_QUEUE => {
-                waiting.push_back(prompt);
+            Some(Command::Send(prompt) | Command::Steer(prompt)) => {
+                if let Err(error) = waiting.push(prompt) {
+                    self.teller.warn(vec![error.to_string()]).await;
+                }
             }
-            Some(Command::Send(_) | Command::Steer(_) | Command::Rename(_)) => {}
+            Some(Command::Rename(_)) => {}
             Some(Command::Abort) => self.stop(turn, Stopped::Cancelled).await,
             Some(Command::Stop) | None => {
                 turn.last = true;

@@ -1,0 +1,55 @@
+//! Prompts that wait for the turn under way to end.
+
+use std::collections::VecDeque;
+
+/// More than anybody writes while an agent works.
+const LIMIT: usize = 64;
+
+#[derive(Debug, Default)]
+pub struct Waiting {
+    prompts: VecDeque<String>,
+}
+
+/// A prompt that was one too many, as its sender is told.
+#[derive(Debug, PartialEq, Eq, thiserror::Error)]
+#[error("{LIMIT} messages are waiting already; this one was not taken: {0:?}")]
+pub struct TooMany(String);
+
+/// What a warning says of a prompt that is lost otherwise.
+const REMINDER: usize = 80;
+
+impl Waiting {
+    pub fn push(&mut self, prompt: String) -> Result<(), TooMany> {
+        if self.prompts.len() == LIMIT {
+            return Err(TooMany(prompt.chars().take(REMINDER).collect()));
+        }
+        self.prompts.push_back(prompt);
+        Ok(())
+    }
+
+    pub fn next(&mut self) -> Option<String> {
+        self.prompts.pop_front()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn prompts_come_in_order_and_one_too_many_is_named() {
+        let mut waiting = Waiting::default();
+        for number in 0..LIMIT {
+            waiting.push(number.to_string()).unwrap();
+        }
+        let refused = waiting.push("x".repeat(1_000)).unwrap_err().to_string();
+        let reminder = "x".repeat(REMINDER);
+        assert_eq!(
+            refused,
+            format!("64 messages are waiting already; this one was not taken: \"{reminder}\"")
+        );
+        let all: Vec<String> = std::iter::from_fn(|| waiting.next()).collect();
+        assert_eq!(all, (0..LIMIT).map(|number| number.to_string()).collect::<Vec<_>>());
+        assert_eq!(waiting.push("again".to_owned()), Ok(()));
+    }
+}
