@@ -7,6 +7,8 @@
 mod crew;
 mod lane;
 mod pace;
+mod tools;
+mod under_way;
 
 use std::collections::{BTreeMap, VecDeque};
 use std::path::PathBuf;
@@ -14,8 +16,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use futures_core::stream::BoxStream;
-use futures_util::future::{BoxFuture, FutureExt};
-use futures_util::stream::{FuturesUnordered, SelectAll};
+use futures_util::future::BoxFuture;
 use futures_util::{StreamExt, stream};
 use hangar_protocol::data::{self, Commitments};
 use hangar_protocol::{AgentId, Body, Event, EventId};
@@ -26,20 +27,22 @@ use tokio::time::Instant;
 pub use crew::Refused;
 
 use crate::agents::crew::Models;
-use crate::agents::outfit::{Outfit, Outfitter};
+use crate::agents::outfit::Outfitter;
 use crate::entropy::Entropy;
 use crate::hook::{HookAnswer, HookRequest};
 use crate::log::{Fact, LogError, SessionLog};
 use crate::model::{ModelError, ModelEvent, ModelProvider, ModelRequest};
 use crate::retry::Reason;
 use crate::session::{
-    Command, Context, Effect, Input, Inspection, Opening, PendingPermission, Reminder, Session, Step, iso,
+    Command, Context, Effect, Input, Opening, PendingPermission, Reminder, Session, Step, iso,
 };
 use crate::shared;
-use crate::tool::{Tool, ToolContext, ToolInput, ToolOutcome, ToolSpec, Toolset};
+use crate::tool::{ToolSpec, Toolset};
 use crew::Reader;
 use lane::{AgentLane, Lane, LaneId, MAIN, renew, whole};
 use pace::Pace;
+use tools::Inspected;
+use under_way::{Next, UnderWay};
 
 /// How long tools that were told to stop may take to do so when the session closes.
 const CLOSING_GRACE: Duration = Duration::from_secs(5);
@@ -95,20 +98,12 @@ pub struct Driver {
     /// Boxed: a node of the map has room for many, and most sessions have one.
     lanes: BTreeMap<LaneId, Box<Lane>>,
     next_lane: u64,
-    /// Answers of models on their way, and waits before they are asked again.
-    calls: SelectAll<BoxStream<'static, (LaneId, Input)>>,
-    /// Tools, and questions about the place. `None` is one that was told to stop.
-    work: FuturesUnordered<BoxFuture<'static, (LaneId, Option<Input>)>>,
-    /// Hooks that were asked something.
-    asked: FuturesUnordered<BoxFuture<'static, (LaneId, Option<Input>)>>,
-    reports: SelectAll<BoxStream<'static, (LaneId, Box<Body>)>>,
-    /// Calls that wait for agents, and how long they do.
+    under_way: UnderWay,
+    /// Calls that wait for agents.
     readers: Vec<Reader>,
-    patience: FuturesUnordered<BoxFuture<'static, (LaneId, String)>>,
     pace: Pace,
-    /// Gets ready what agents have of their own, and those that are being got ready.
+    /// Gets ready what agents have of their own.
     outfitter: Option<Arc<dyn Outfitter>>,
-    outfits: FuturesUnordered<BoxFuture<'static, (LaneId, Outfit)>>,
     /// All tools outside the sessions' own; the main agent may be shown fewer.
     offered: Arc<[ToolSpec]>,
     parent: Option<EventId>,
@@ -125,15 +120,10 @@ impl Driver {
             commands,
             lanes: BTreeMap::new(),
             next_lane: MAIN.0,
-            calls: SelectAll::new(),
-            work: FuturesUnordered::new(),
-            asked: FuturesUnordered::new(),
-            reports: SelectAll::new(),
+            under_way: UnderWay::default(),
             readers: Vec::new(),
-            patience: FuturesUnordered::new(),
             pace: Pace::default(),
             outfitter: None,
-            outfits: FuturesUnordered::new(),
             offered,
             parent,
         };
@@ -151,7 +141,7 @@ impl Driver {
         self.next_lane += 1;
         let (lane, mut reports) = Lane::new(session, provider, agent);
         let reports = stream::poll_fn(move |context| reports.poll_recv(context));
-        self.reports.push(reports.map(move |body| (id, body)).boxed());
+        self.under_way.reports.push(reports.map(move |body| (id, body)).boxed());
         self.lanes.insert(id, Box::new(lane));
         id
     }
@@ -336,17 +326,10 @@ impl Driver {
             biased;
             command = self.commands.recv() => match command {
                 Some(input) => Next::Command(input),
-                None if self.is_quiet() => return Ok(false),
-                None => self.happening().await,
+                None if self.under_way.is_empty() => return Ok(false),
+                None => self.under_way.next().await,
             },
-            next = happening(
-                &mut self.calls,
-                &mut self.work,
-                &mut self.asked,
-                &mut self.reports,
-                &mut self.patience,
-                &mut self.outfits,
-            ) => next,
+            next = self.under_way.next() => next,
         };
         match next {
             Next::Command(input) => self.advance(*input)?,
@@ -365,24 +348,10 @@ impl Driver {
         Ok(true)
     }
 
-    async fn happening(&mut self) -> Next {
-        happening(
-            &mut self.calls,
-            &mut self.work,
-            &mut self.asked,
-            &mut self.reports,
-            &mut self.patience,
-            &mut self.outfits,
-        )
-        .await
-    }
-
     fn take(&mut self, lane: LaneId, input: Input) -> Result<(), LogError> {
         if let Input::ToolDone { outcome, .. } = &input {
             // What a tool said before it ended belongs before its end.
-            while let Some(Some((lane, body))) =
-                tokio::task::unconstrained(self.reports.next()).now_or_never()
-            {
+            while let Some((lane, body)) = self.under_way.reported() {
                 self.run_inputs(vec![(lane, Input::Progress(*body))])?;
             }
             if lane != MAIN {
@@ -390,14 +359,6 @@ impl Driver {
             }
         }
         self.run_inputs(vec![(lane, input)])
-    }
-
-    fn is_quiet(&self) -> bool {
-        self.calls.is_empty()
-            && self.work.is_empty()
-            && self.asked.is_empty()
-            && self.patience.is_empty()
-            && self.outfits.is_empty()
     }
 
     /// Ends the session: stops what runs, waits for it, and writes the closing event.
@@ -408,25 +369,14 @@ impl Driver {
         self.run_inputs(running.into())?;
         self.finish_hooks().await?;
         self.advance(Input::Command(Command::Shutdown { error }))?;
-        self.calls = SelectAll::new();
-        self.patience = FuturesUnordered::new();
-        self.outfits = FuturesUnordered::new();
+        self.under_way.drop_what_waits();
         for lane in self.lanes.values() {
             lane.tools.cancel();
         }
-        let reports = &mut self.reports;
-        let work = &mut self.work;
-        let stopped = async {
-            while !work.is_empty() {
-                tokio::select! {
-                    _ = work.next() => {}
-                    _ = reports.next() => {}
-                }
-            }
-        };
         // A tool that does not stop in time loses its future here, and with it its children. Hooks take the time that
         // they were given.
-        let asked = std::mem::take(&mut self.asked).for_each(|_| std::future::ready(()));
+        let asked = std::mem::take(&mut self.under_way.asked).for_each(|_| std::future::ready(()));
+        let stopped = self.under_way.work_ended();
         let _ = tokio::join!(tokio::time::timeout(CLOSING_GRACE, stopped), asked);
         self.host.log.sync()?;
         match self.host.log.settle() {
@@ -439,7 +389,7 @@ impl Driver {
     /// that is at work is stopped instead, and they with it.
     async fn finish_hooks(&mut self) -> Result<(), LogError> {
         while self.session().is_idle()
-            && let Some((lane, input)) = self.asked.next().await
+            && let Some((lane, input)) = self.under_way.asked.next().await
         {
             if let Some(input) = input {
                 self.take(lane, input)?;
@@ -508,13 +458,13 @@ impl Driver {
                     .boxed(),
                 };
                 let pieces = pieces.map(move |piece| (id, Input::Model(seq, piece)));
-                self.calls.push(pieces.take_until(stop.cancelled_owned()).boxed());
+                self.under_way.calls.push(pieces.take_until(stop.cancelled_owned()).boxed());
             }
             Effect::Summarize(seq, request) => {
                 let stop = renew(&mut lane.summary);
                 let pieces =
                     whole(lane.provider.stream(*request)).map(move |piece| (id, Input::Summary(seq, piece)));
-                self.calls.push(pieces.take_until(stop.cancelled_owned()).boxed());
+                self.under_way.calls.push(pieces.take_until(stop.cancelled_owned()).boxed());
             }
             Effect::CancelModel => {
                 renew(&mut lane.call);
@@ -530,13 +480,13 @@ impl Driver {
                     tokio::time::sleep_until(now + delay).await;
                     (id, Input::RetryDue(seq))
                 };
-                self.calls.push(stream::once(wait).take_until(stop.cancelled_owned()).boxed());
+                self.under_way.calls.push(stream::once(wait).take_until(stop.cancelled_owned()).boxed());
             }
             Effect::Inspect(calls) => {
                 let stop = lane.tools.clone();
                 match self.inspect(id, calls) {
                     Inspected::Now(inspections) => return here(Input::Inspected(inspections)),
-                    Inspected::Later(inspections) => self.work.push(Box::pin(async move {
+                    Inspected::Later(inspections) => self.under_way.work.push(Box::pin(async move {
                         (id, stop.run_until_cancelled(inspections).await.map(Input::Inspected))
                     })),
                 }
@@ -550,7 +500,7 @@ impl Driver {
                 let stop = lane.hooks.clone();
                 let Some(hooks) = &self.host.hooks else { return here(request.done(Ok(None))) };
                 let answer = hooks.ask(&request);
-                self.asked.push(Box::pin(async move {
+                self.under_way.asked.push(Box::pin(async move {
                     let answer = stop.run_until_cancelled(answer).await;
                     (id, answer.map(|answer| request.done(answer)))
                 }));
@@ -577,7 +527,7 @@ impl Driver {
                 let stop = lane.hooks.clone();
                 let Some(place) = &self.host.surroundings else { return here(Input::Unchanged(false)) };
                 let answer = place.unchanged();
-                self.work.push(Box::pin(async move {
+                self.under_way.work.push(Box::pin(async move {
                     (id, stop.run_until_cancelled(answer).await.map(Input::Unchanged))
                 }));
             }
@@ -597,111 +547,11 @@ impl Driver {
         }
         Ok(Vec::new())
     }
-
-    /// The tool that a name means to one lane: one of its own, or one that all have.
-    fn tool(&self, id: LaneId, name: &str) -> Option<&Arc<dyn Tool>> {
-        let outfit = self.lanes.get(&id).and_then(|lane| lane.agent.as_ref()?.outfit.as_ref());
-        let own = outfit.and_then(|outfit| outfit.tools.iter().find(|tool| tool.spec().name == name));
-        own.or_else(|| self.host.tools.find(name))
-    }
-
-    fn inspect(&self, id: LaneId, calls: Vec<(String, ToolInput)>) -> Inspected {
-        let mut now = Vec::with_capacity(calls.len());
-        let mut later: Vec<BoxFuture<'static, Inspection>> = Vec::new();
-        for (name, input) in calls {
-            let call_id = input.call_id.clone();
-            let tool = self.tool(id, &name);
-            if let Some(access) = tool.and_then(|tool| tool.inspect_apart(&input)) {
-                later.push(Box::pin(async move { Inspection { access: access.await, call_id } }));
-                continue;
-            }
-            let access = match tool {
-                Some(tool) => tool.inspect(&input),
-                None => Err(ToolOutcome::failure(format!("Tool '{name}' is not there."))),
-            };
-            now.push(Inspection { access, call_id });
-        }
-        if later.is_empty() {
-            return Inspected::Now(now);
-        }
-        Inspected::Later(Box::pin(async move {
-            now.extend(futures_util::future::join_all(later).await);
-            now
-        }))
-    }
-
-    fn run_tool(&mut self, id: LaneId, name: &str, input: ToolInput) {
-        let Some(lane) = self.lanes.get(&id) else { return };
-        let call_id = input.call_id.clone();
-        let run = match self.tool(id, name) {
-            Some(tool) => {
-                let context =
-                    ToolContext { cancel: lane.tools.child_token(), progress: lane.progress.clone() };
-                tool.run(input, context)
-            }
-            None => {
-                let outcome = ToolOutcome::failure(format!("Tool '{name}' is not there."));
-                std::future::ready(outcome).boxed()
-            }
-        };
-        self.work.push(Box::pin(async move { (id, Some(Input::ToolDone { call_id, outcome: run.await })) }));
-    }
 }
 
 fn skill_of(body: &Body) -> Option<&data::SkillInvoked> {
     match body {
         Body::SkillInvoked(skill) => Some(skill),
         _ => None,
-    }
-}
-
-/// What calls would touch: known, or found out by waiting.
-enum Inspected {
-    Now(Vec<Inspection>),
-    Later(BoxFuture<'static, Vec<Inspection>>),
-}
-
-/// What the driver takes next.
-enum Next {
-    Command(Box<Input>),
-    Input(LaneId, Box<Input>),
-    Report(LaneId, Box<Body>),
-    /// A call has waited for an agent as long as it wanted to.
-    Waited(LaneId, String),
-    /// An agent has what is its own.
-    Outfit(LaneId, Outfit),
-    /// Something that was told to stop has.
-    Stopped,
-}
-
-/// The next piece of an answer, end of a wait, or word from a tool. Pending for ever when nothing is under way.
-async fn happening(
-    calls: &mut SelectAll<BoxStream<'static, (LaneId, Input)>>,
-    work: &mut FuturesUnordered<BoxFuture<'static, (LaneId, Option<Input>)>>,
-    asked: &mut FuturesUnordered<BoxFuture<'static, (LaneId, Option<Input>)>>,
-    reports: &mut SelectAll<BoxStream<'static, (LaneId, Box<Body>)>>,
-    patience: &mut FuturesUnordered<BoxFuture<'static, (LaneId, String)>>,
-    outfits: &mut FuturesUnordered<BoxFuture<'static, (LaneId, Outfit)>>,
-) -> Next {
-    tokio::select! {
-        // All of a kind may have been told to stop just now.
-        next = calls.next(), if !calls.is_empty() => match next {
-            Some((lane, input)) => Next::Input(lane, Box::new(input)),
-            None => Next::Stopped,
-        },
-        next = work.next(), if !work.is_empty() => match next {
-            Some((lane, Some(input))) => Next::Input(lane, Box::new(input)),
-            Some((_, None)) | None => Next::Stopped,
-        },
-        next = asked.next(), if !asked.is_empty() => match next {
-            Some((lane, Some(input))) => Next::Input(lane, Box::new(input)),
-            Some((_, None)) | None => Next::Stopped,
-        },
-        next = patience.next(), if !patience.is_empty() => match next {
-            Some((lane, call_id)) => Next::Waited(lane, call_id),
-            None => Next::Stopped,
-        },
-        Some((lane, outfit)) = outfits.next(), if !outfits.is_empty() => Next::Outfit(lane, outfit),
-        Some((lane, body)) = reports.next() => Next::Report(lane, body),
     }
 }

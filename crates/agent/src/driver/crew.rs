@@ -323,7 +323,7 @@ impl Driver {
         if let Some(agent) = self.lanes.get_mut(&lane).and_then(|lane| lane.agent.as_mut()) {
             agent.held = inputs;
         }
-        self.outfits.push(Box::pin(async move { (lane, outfit.await) }));
+        self.under_way.outfits.push(Box::pin(async move { (lane, outfit.await) }));
         Ok(Vec::new())
     }
 
@@ -497,7 +497,7 @@ impl Driver {
         let Some(token) = self.lanes.get(&lane).map(|lane| lane.tools.clone()) else { return };
         self.readers.push(reader);
         let due = Instant::now() + wait;
-        self.patience.push(Box::pin(async move {
+        self.under_way.patience.push(Box::pin(async move {
             token.run_until_cancelled(tokio::time::sleep_until(due)).await;
             (lane, call_id)
         }));

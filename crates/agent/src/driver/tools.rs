@@ -1,0 +1,69 @@
+//! Calls of tools as the driver makes them: which tool a name means to a lane, what its call would touch, and running it.
+
+use std::sync::Arc;
+
+use futures_util::future::{BoxFuture, FutureExt};
+
+use super::Driver;
+use super::lane::LaneId;
+use crate::session::{Input, Inspection};
+use crate::tool::{Tool, ToolContext, ToolInput, ToolOutcome};
+
+/// What calls would touch: known, or found out by waiting.
+pub(super) enum Inspected {
+    Now(Vec<Inspection>),
+    Later(BoxFuture<'static, Vec<Inspection>>),
+}
+
+impl Driver {
+    /// The tool that a name means to one lane: one of its own, or one that all have.
+    fn tool(&self, id: LaneId, name: &str) -> Option<&Arc<dyn Tool>> {
+        let outfit = self.lanes.get(&id).and_then(|lane| lane.agent.as_ref()?.outfit.as_ref());
+        let own = outfit.and_then(|outfit| outfit.tools.iter().find(|tool| tool.spec().name == name));
+        own.or_else(|| self.host.tools.find(name))
+    }
+
+    pub(super) fn inspect(&self, id: LaneId, calls: Vec<(String, ToolInput)>) -> Inspected {
+        let mut now = Vec::with_capacity(calls.len());
+        let mut later: Vec<BoxFuture<'static, Inspection>> = Vec::new();
+        for (name, input) in calls {
+            let call_id = input.call_id.clone();
+            let tool = self.tool(id, &name);
+            if let Some(access) = tool.and_then(|tool| tool.inspect_apart(&input)) {
+                later.push(Box::pin(async move { Inspection { access: access.await, call_id } }));
+                continue;
+            }
+            let access = match tool {
+                Some(tool) => tool.inspect(&input),
+                None => Err(ToolOutcome::failure(format!("Tool '{name}' is not there."))),
+            };
+            now.push(Inspection { access, call_id });
+        }
+        if later.is_empty() {
+            return Inspected::Now(now);
+        }
+        Inspected::Later(Box::pin(async move {
+            now.extend(futures_util::future::join_all(later).await);
+            now
+        }))
+    }
+
+    pub(super) fn run_tool(&mut self, id: LaneId, name: &str, input: ToolInput) {
+        let Some(lane) = self.lanes.get(&id) else { return };
+        let call_id = input.call_id.clone();
+        let run = match self.tool(id, name) {
+            Some(tool) => {
+                let context =
+                    ToolContext { cancel: lane.tools.child_token(), progress: lane.progress.clone() };
+                tool.run(input, context)
+            }
+            None => {
+                let outcome = ToolOutcome::failure(format!("Tool '{name}' is not there."));
+                std::future::ready(outcome).boxed()
+            }
+        };
+        self.under_way
+            .work
+            .push(Box::pin(async move { (id, Some(Input::ToolDone { call_id, outcome: run.await })) }));
+    }
+}
