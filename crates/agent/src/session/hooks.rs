@@ -3,42 +3,23 @@
 //! The session decides when to ask and what an answer means; the driver asks. An answer that does not come, or that
 //! makes no sense, changes nothing, except before a tool: a hook that failed there might have said no.
 
-use hangar_protocol::data::{self, Delivery, NotificationKind};
+use hangar_protocol::data;
 use hangar_protocol::permission::{PermissionOutcome, PermissionRequest};
 use serde_json::{Value, json};
 
-use super::run::{Phase, Run};
+use super::run::Phase;
 use super::tools::Stage;
-use super::{Context, Effect, Input, Inspection, Origin, Prompt, Session, Step, Timing};
+use super::{Context, Effect, Input, Inspection, Session, Step};
 use crate::hook::{HookAnswer, HookFailure, HookKind, HookRequest};
 use crate::tool::{AccessRequest, ToolOutcome, ToolStatus};
 
 /// The most that a hook may add to a tool's result.
 const MAX_GUIDANCE: usize = 10 << 10;
 
-/// A prompt on its way through the hooks.
-pub(super) struct Preparing {
-    prompt: Prompt,
-    delivery: Delivery,
-    /// The question that is open.
-    hook: String,
-    stage: HookKind,
-    /// Said by the hooks of the session's start, before the prompt.
-    opening: Option<String>,
-    /// What stands for the prompt before the model.
-    text: String,
-}
-
 impl Session {
     /// Whether there is someone to ask.
     pub(super) fn asks(&self, kind: HookKind) -> bool {
         self.config.client_hooks || self.config.hooks.contains(kind)
-    }
-
-    pub(super) fn asks_about_prompts(&self) -> bool {
-        [HookKind::SessionStart, HookKind::UserPromptSubmitted, HookKind::UserPromptTransformed]
-            .into_iter()
-            .any(|kind| self.asks(kind))
     }
 
     /// Asks the hooks something, on the record.
@@ -62,7 +43,12 @@ impl Session {
         id
     }
 
-    fn hook_request(&self, kind: HookKind, fields: Value, context: &mut Context<'_>) -> HookRequest {
+    pub(super) fn hook_request(
+        &self,
+        kind: HookKind,
+        fields: Value,
+        context: &mut Context<'_>,
+    ) -> HookRequest {
         let mut input = json!({
             "sessionId": self.state.session_id,
             "timestamp": context.now.as_millisecond(),
@@ -77,51 +63,6 @@ impl Session {
             input["parentAgentId"] = json!(role.parent);
         }
         HookRequest { id: context.entropy.uuid(), kind, input }
-    }
-
-    /// Takes a prompt through the hooks before it becomes part of the conversation.
-    pub(super) fn prepare(
-        &mut self,
-        prompt: Prompt,
-        delivery: Delivery,
-        step: &mut Step,
-        context: &mut Context<'_>,
-    ) {
-        let first = !std::mem::replace(&mut self.greeted, true);
-        let stage = if self.agent().is_some() {
-            HookKind::SubagentStart
-        } else if first {
-            HookKind::SessionStart
-        } else {
-            HookKind::UserPromptSubmitted
-        };
-        let text = prompt.text.clone();
-        let preparing = Preparing { prompt, delivery, hook: String::new(), stage, opening: None, text };
-        self.ask_about_prompt(Box::new(preparing), step, context);
-    }
-
-    /// Asks the hooks of the prompt's stage, or goes on with the next if there are none.
-    fn ask_about_prompt(
-        &mut self,
-        mut preparing: Box<Preparing>,
-        step: &mut Step,
-        context: &mut Context<'_>,
-    ) {
-        if !self.asks(preparing.stage) {
-            return self.prompt_answered(preparing, None, step, context);
-        }
-        let prompt = &preparing.prompt.text;
-        let fields = match preparing.stage {
-            HookKind::SubagentStart => self.agent_facts(),
-            HookKind::SessionStart => {
-                let source = if self.resumed { "resume" } else { "new" };
-                json!({ "source": source, "initialPrompt": prompt })
-            }
-            HookKind::UserPromptSubmitted => json!({ "prompt": prompt }),
-            _ => json!({ "prompt": prompt, "transformedPrompt": preparing.text }),
-        };
-        preparing.hook = self.ask_hooks(preparing.stage, fields, step, context);
-        self.set_phase(Phase::Preparing(preparing));
     }
 
     pub(super) fn set_phase(&mut self, phase: Phase) {
@@ -169,81 +110,6 @@ impl Session {
             | HookKind::PreCompact
             | HookKind::ErrorOccurred
             | HookKind::SessionEnd => {}
-        }
-    }
-
-    fn prompt_hook_done(
-        &mut self,
-        id: &str,
-        output: Option<Value>,
-        step: &mut Step,
-        context: &mut Context<'_>,
-    ) {
-        let Some(Run { phase, .. }) = &mut self.run else { return };
-        match std::mem::replace(phase, Phase::Between) {
-            Phase::Preparing(preparing) if preparing.hook == id => {
-                self.prompt_answered(preparing, output, step, context);
-            }
-            other => *phase = other,
-        }
-    }
-
-    fn prompt_answered(
-        &mut self,
-        mut preparing: Box<Preparing>,
-        output: Option<Value>,
-        step: &mut Step,
-        context: &mut Context<'_>,
-    ) {
-        let said = |key: &str| output.as_ref().and_then(|output| output[key].as_str()).map(str::to_owned);
-        match preparing.stage {
-            HookKind::SubagentStart => {
-                let text = match said("additionalContext") {
-                    Some(told) => format!("{told}\n\n{}", preparing.text),
-                    None => preparing.text,
-                };
-                let wording = self.wording(&text, &preparing.prompt.attachments, context.now);
-                self.deliver(preparing.prompt, Some(wording), preparing.delivery, step, context);
-                self.begin_turn(step, context);
-            }
-            HookKind::SessionStart => {
-                preparing.opening = said("additionalContext");
-                preparing.stage = HookKind::UserPromptSubmitted;
-                self.ask_about_prompt(preparing, step, context);
-            }
-            HookKind::UserPromptSubmitted => {
-                if let Some(modified) = said("modifiedPrompt") {
-                    preparing.text = modified;
-                }
-                let is_news = preparing.prompt.origin.is_news();
-                // News are told as they are, without the time.
-                let mut wording = match is_news {
-                    true => preparing.text,
-                    false => self.wording(&preparing.text, &preparing.prompt.attachments, context.now),
-                };
-                if let Some(reminder) = said("additionalContext") {
-                    wording.push_str(&format!("\n\n<system_reminder>\n{reminder}\n</system_reminder>"));
-                }
-                if is_news {
-                    if let Some(opening) = preparing.opening {
-                        self.emit(step, said_by_hook(opening, "session-start-hook"));
-                    }
-                    preparing.prompt.text = wording;
-                    self.deliver(preparing.prompt, None, preparing.delivery, step, context);
-                    return self.begin_turn(step, context);
-                }
-                preparing.text = wording;
-                preparing.stage = HookKind::UserPromptTransformed;
-                self.ask_about_prompt(preparing, step, context);
-            }
-            _ => {
-                let wording = said("modifiedTransformedPrompt").unwrap_or(preparing.text);
-                if let Some(opening) = preparing.opening {
-                    self.emit(step, said_by_hook(opening, "session-start-hook"));
-                }
-                self.deliver(preparing.prompt, Some(wording), preparing.delivery, step, context);
-                self.begin_turn(step, context);
-            }
         }
     }
 
@@ -484,128 +350,6 @@ impl Session {
         self.finish_tools(step, context);
     }
 
-    /// Tells the hooks that the conversation is about to be summed up. The transcript stays, so nothing waits for them.
-    pub(super) fn announce_compaction(
-        &mut self,
-        trigger: data::CompactionTrigger,
-        instructions: Option<&str>,
-        step: &mut Step,
-        context: &mut Context<'_>,
-    ) {
-        if self.asks(HookKind::PreCompact) {
-            let manual = trigger == data::CompactionTrigger::Manual;
-            let transcript = self.config.session_dir.join("events.jsonl");
-            let fields = json!({
-                "transcriptPath": transcript.display().to_string(),
-                "trigger": if manual { "manual" } else { "auto" },
-                "customInstructions": instructions.unwrap_or_default(),
-            });
-            self.ask_hooks(HookKind::PreCompact, fields, step, context);
-        }
-    }
-
-    /// Tells the hooks of a failure. Nothing they say changes it.
-    pub(super) fn announce_error(&mut self, message: &str, step: &mut Step, context: &mut Context<'_>) {
-        if self.asks(HookKind::ErrorOccurred) {
-            let fields = json!({
-                "error": { "message": message, "name": "Error" },
-                "errorContext": "model_call",
-                "recoverable": true,
-            });
-            self.ask_hooks(HookKind::ErrorOccurred, fields, step, context);
-        }
-    }
-
-    /// Tells the hooks that the session ends. The log is about to close, so this is not on the record.
-    pub(super) fn announce_end(&mut self, failed: bool, step: &mut Step, context: &mut Context<'_>) {
-        if self.asks(HookKind::SessionEnd) {
-            let reason = match failed {
-                true => "error",
-                false if self.aborted => "abort",
-                false => "complete",
-            };
-            let request = self.hook_request(HookKind::SessionEnd, json!({ "reason": reason }), context);
-            step.effects.push(Effect::Hook(request));
-        }
-    }
-
-    /// Tells the hooks that someone is needed.
-    pub(super) fn notify_of_question(
-        &mut self,
-        request: &PermissionRequest,
-        step: &mut Step,
-        context: &mut Context<'_>,
-    ) {
-        let message = match request {
-            PermissionRequest::Shell(shell) => format!("Run command: {}", shell.full_command_text),
-            PermissionRequest::Write { file_name, .. } => format!("Edit file: {file_name}"),
-            PermissionRequest::Read { path, .. } => format!("Read: {path}"),
-            PermissionRequest::Url { url, .. } => format!("Fetch URL: {url}"),
-            PermissionRequest::Mcp { server_name, tool_name, .. } => {
-                format!("Use tool: {tool_name} of {server_name}")
-            }
-            PermissionRequest::Memory { fact, .. } => format!("Remember: {fact}"),
-            PermissionRequest::CustomTool { tool_name, .. } | PermissionRequest::Hook { tool_name, .. } => {
-                format!("Use tool: {tool_name}")
-            }
-        };
-        self.notify("permission_prompt", Some("Permission needed"), &message, step, context);
-    }
-
-    /// Tells the hooks of news from the background.
-    pub(super) fn notify_of_news(
-        &mut self,
-        kind: &NotificationKind,
-        text: &str,
-        step: &mut Step,
-        context: &mut Context<'_>,
-    ) {
-        let (kind, title) = match kind {
-            NotificationKind::AgentCompleted { .. } => ("agent_completed", &None),
-            NotificationKind::AgentIdle { .. } => ("agent_idle", &None),
-            NotificationKind::ShellCompleted { description, .. } => ("shell_completed", description),
-            NotificationKind::ShellDetachedCompleted { description, .. } => {
-                ("shell_detached_completed", description)
-            }
-            NotificationKind::InstructionDiscovered { .. } | NotificationKind::Unclassified {} => return,
-        };
-        self.notify(kind, title.as_deref(), text, step, context);
-    }
-
-    fn notify(
-        &mut self,
-        kind: &str,
-        title: Option<&str>,
-        message: &str,
-        step: &mut Step,
-        context: &mut Context<'_>,
-    ) {
-        if !self.asks(HookKind::Notification) {
-            return;
-        }
-        let mut fields = json!({
-            "message": message,
-            "hook_event_name": "Notification",
-            "notification_type": kind,
-        });
-        if let Some(title) = title {
-            fields["title"] = title.into();
-        }
-        self.ask_hooks(HookKind::Notification, fields, step, context);
-    }
-
-    /// What a hook says to news joins the run that is under way.
-    fn notification_answered(&mut self, output: Option<Value>, step: &mut Step, context: &mut Context<'_>) {
-        let Some(text) = output.as_ref().and_then(|output| output["additionalContext"].as_str()) else {
-            return;
-        };
-        if self.run.is_some() {
-            let origin = Origin::Source("system".to_owned());
-            let prompt = Prompt { timing: Timing::Steer, origin, ..Prompt::user(text) };
-            self.send(prompt, step, context);
-        }
-    }
-
     /// Lets a call run with other arguments: what it would touch has to be asked again.
     fn rewrite_arguments(&mut self, id: &str, arguments: Value, step: &mut Step, context: &mut Context<'_>) {
         let Some(running) = self.running(id) else { return };
@@ -635,7 +379,7 @@ pub(super) fn changed_arguments(given: &Value) -> Option<Value> {
 }
 
 /// A message to the model that no person sent.
-fn said_by_hook(text: String, source: &str) -> data::UserMessage {
+pub(super) fn said_by_hook(text: String, source: &str) -> data::UserMessage {
     data::UserMessage {
         content: String::new(),
         transformed_content: Some(text),

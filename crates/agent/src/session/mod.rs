@@ -6,6 +6,7 @@
 
 mod access;
 mod agent;
+mod announcing;
 mod asking;
 mod call;
 mod checkpoint;
@@ -18,6 +19,7 @@ mod limits;
 mod live;
 mod own_tools;
 mod pending;
+mod preparing;
 mod room;
 mod run;
 pub mod state;

@@ -6,8 +6,8 @@ use jiff::Timestamp;
 
 use super::asking::Switching;
 use super::call::Call;
-use super::hooks::Preparing;
 use super::live::ToolsChanged;
+use super::preparing::Preparing;
 use super::room::Room;
 use super::tools::Running;
 use super::{Context, Effect, Notice, Origin, Prompt, QUEUE_LIMIT, Session, Step, Timing, Wishes, iso};

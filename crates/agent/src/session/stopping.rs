@@ -9,6 +9,7 @@ use crate::hook::HookKind;
 
 /// How often in a row hooks may send a run on that was about to end.
 const MAX_BLOCKED_STOPS: u32 = 8;
+
 impl Session {
     /// The model has had its last word, or says that all is done; hooks may send it on.
     pub(super) fn about_to_stop(&mut self, ending: Ending, step: &mut Step, context: &mut Context<'_>) {

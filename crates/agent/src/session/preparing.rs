@@ -1,0 +1,150 @@
+//! A prompt on its way into the conversation: hooks may reword it and speak before it.
+
+use hangar_protocol::data::Delivery;
+use serde_json::{Value, json};
+
+use super::hooks::said_by_hook;
+use super::run::{Phase, Run};
+use super::{Context, Prompt, Session, Step};
+use crate::hook::HookKind;
+
+/// A prompt on its way through the hooks.
+pub(super) struct Preparing {
+    prompt: Prompt,
+    delivery: Delivery,
+    /// The question that is open.
+    hook: String,
+    stage: HookKind,
+    /// Said by the hooks of the session's start, before the prompt.
+    opening: Option<String>,
+    /// What stands for the prompt before the model.
+    text: String,
+}
+
+impl Session {
+    pub(super) fn asks_about_prompts(&self) -> bool {
+        [HookKind::SessionStart, HookKind::UserPromptSubmitted, HookKind::UserPromptTransformed]
+            .into_iter()
+            .any(|kind| self.asks(kind))
+    }
+
+    /// Takes a prompt through the hooks before it becomes part of the conversation.
+    pub(super) fn prepare(
+        &mut self,
+        prompt: Prompt,
+        delivery: Delivery,
+        step: &mut Step,
+        context: &mut Context<'_>,
+    ) {
+        let first = !std::mem::replace(&mut self.greeted, true);
+        let stage = if self.agent().is_some() {
+            HookKind::SubagentStart
+        } else if first {
+            HookKind::SessionStart
+        } else {
+            HookKind::UserPromptSubmitted
+        };
+        let text = prompt.text.clone();
+        let preparing = Preparing { prompt, delivery, hook: String::new(), stage, opening: None, text };
+        self.ask_about_prompt(Box::new(preparing), step, context);
+    }
+
+    /// Asks the hooks of the prompt's stage, or goes on with the next if there are none.
+    fn ask_about_prompt(
+        &mut self,
+        mut preparing: Box<Preparing>,
+        step: &mut Step,
+        context: &mut Context<'_>,
+    ) {
+        if !self.asks(preparing.stage) {
+            return self.prompt_answered(preparing, None, step, context);
+        }
+        let prompt = &preparing.prompt.text;
+        let fields = match preparing.stage {
+            HookKind::SubagentStart => self.agent_facts(),
+            HookKind::SessionStart => {
+                let source = if self.resumed { "resume" } else { "new" };
+                json!({ "source": source, "initialPrompt": prompt })
+            }
+            HookKind::UserPromptSubmitted => json!({ "prompt": prompt }),
+            _ => json!({ "prompt": prompt, "transformedPrompt": preparing.text }),
+        };
+        preparing.hook = self.ask_hooks(preparing.stage, fields, step, context);
+        self.set_phase(Phase::Preparing(preparing));
+    }
+
+    pub(super) fn prompt_hook_done(
+        &mut self,
+        id: &str,
+        output: Option<Value>,
+        step: &mut Step,
+        context: &mut Context<'_>,
+    ) {
+        let Some(Run { phase, .. }) = &mut self.run else { return };
+        match std::mem::replace(phase, Phase::Between) {
+            Phase::Preparing(preparing) if preparing.hook == id => {
+                self.prompt_answered(preparing, output, step, context);
+            }
+            other => *phase = other,
+        }
+    }
+
+    fn prompt_answered(
+        &mut self,
+        mut preparing: Box<Preparing>,
+        output: Option<Value>,
+        step: &mut Step,
+        context: &mut Context<'_>,
+    ) {
+        let said = |key: &str| output.as_ref().and_then(|output| output[key].as_str()).map(str::to_owned);
+        match preparing.stage {
+            HookKind::SubagentStart => {
+                let text = match said("additionalContext") {
+                    Some(told) => format!("{told}\n\n{}", preparing.text),
+                    None => preparing.text,
+                };
+                let wording = self.wording(&text, &preparing.prompt.attachments, context.now);
+                self.deliver(preparing.prompt, Some(wording), preparing.delivery, step, context);
+                self.begin_turn(step, context);
+            }
+            HookKind::SessionStart => {
+                preparing.opening = said("additionalContext");
+                preparing.stage = HookKind::UserPromptSubmitted;
+                self.ask_about_prompt(preparing, step, context);
+            }
+            HookKind::UserPromptSubmitted => {
+                if let Some(modified) = said("modifiedPrompt") {
+                    preparing.text = modified;
+                }
+                let is_news = preparing.prompt.origin.is_news();
+                // News are told as they are, without the time.
+                let mut wording = match is_news {
+                    true => preparing.text,
+                    false => self.wording(&preparing.text, &preparing.prompt.attachments, context.now),
+                };
+                if let Some(reminder) = said("additionalContext") {
+                    wording.push_str(&format!("\n\n<system_reminder>\n{reminder}\n</system_reminder>"));
+                }
+                if is_news {
+                    if let Some(opening) = preparing.opening {
+                        self.emit(step, said_by_hook(opening, "session-start-hook"));
+                    }
+                    preparing.prompt.text = wording;
+                    self.deliver(preparing.prompt, None, preparing.delivery, step, context);
+                    return self.begin_turn(step, context);
+                }
+                preparing.text = wording;
+                preparing.stage = HookKind::UserPromptTransformed;
+                self.ask_about_prompt(preparing, step, context);
+            }
+            _ => {
+                let wording = said("modifiedTransformedPrompt").unwrap_or(preparing.text);
+                if let Some(opening) = preparing.opening {
+                    self.emit(step, said_by_hook(opening, "session-start-hook"));
+                }
+                self.deliver(preparing.prompt, Some(wording), preparing.delivery, step, context);
+                self.begin_turn(step, context);
+            }
+        }
+    }
+}
