@@ -39,7 +39,7 @@ use crate::session::{
 use crate::shared;
 use crate::tool::{ToolSpec, Toolset};
 use crew::Reader;
-use lane::{AgentLane, Lane, LaneId, MAIN, renew, whole};
+use lane::{AgentLane, Lane, LaneId, MAIN, renew};
 use pace::Pace;
 use tools::Inspected;
 use under_way::{Next, UnderWay};
@@ -447,23 +447,14 @@ impl Driver {
         match effect {
             Effect::CallModel(seq, request) => {
                 let stop = renew(&mut lane.call);
-                let provider = Arc::clone(&lane.provider);
-                let pieces = match self.pace.slot(&provider, Instant::now()) {
-                    None => whole(provider.stream(*request)).boxed(),
-                    Some(slot) => stream::once(async move {
-                        tokio::time::sleep_until(slot).await;
-                        whole(provider.stream(*request))
-                    })
-                    .flatten()
-                    .boxed(),
-                };
+                let pieces = self.pace.ask(&lane.provider, *request);
                 let pieces = pieces.map(move |piece| (id, Input::Model(seq, piece)));
                 self.under_way.calls.push(pieces.take_until(stop.cancelled_owned()).boxed());
             }
             Effect::Summarize(seq, request) => {
                 let stop = renew(&mut lane.summary);
-                let pieces =
-                    whole(lane.provider.stream(*request)).map(move |piece| (id, Input::Summary(seq, piece)));
+                let pieces = self.pace.ask(&lane.provider, *request);
+                let pieces = pieces.map(move |piece| (id, Input::Summary(seq, piece)));
                 self.under_way.calls.push(pieces.take_until(stop.cancelled_owned()).boxed());
             }
             Effect::CancelModel => {

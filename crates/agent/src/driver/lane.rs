@@ -2,14 +2,12 @@
 
 use std::sync::Arc;
 
-use futures_core::stream::BoxStream;
-use futures_util::{StreamExt, stream};
 use hangar_protocol::{AgentId, Body};
 use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
 
 use crate::agents::outfit::Outfit;
-use crate::model::{ModelError, ModelErrorKind, ModelEvent, ModelProvider};
+use crate::model::ModelProvider;
 use crate::session::{Input, Session};
 
 /// Events of running tools that may wait for the loop before the tools have to.
@@ -73,25 +71,4 @@ pub(super) fn renew(token: &mut CancellationToken) -> CancellationToken {
     token.cancel();
     *token = CancellationToken::new();
     token.clone()
-}
-
-/// The pieces of an answer up to the one that ends it. A provider's stream that just stops is a broken one.
-pub(super) fn whole(
-    pieces: BoxStream<'static, Result<ModelEvent, ModelError>>,
-) -> impl futures_util::Stream<Item = Result<ModelEvent, ModelError>> + Send {
-    stream::unfold(Some(pieces), |pieces| async move {
-        let mut pieces = pieces?;
-        let piece = pieces.next().await.unwrap_or_else(|| {
-            Err(ModelError {
-                kind: ModelErrorKind::Cut,
-                status: None,
-                message: "the answer broke off before its end".to_owned(),
-                body: None,
-                code: None,
-                retry_after: None,
-            })
-        });
-        let goes_on = matches!(&piece, Ok(piece) if !matches!(piece, ModelEvent::Finished(_)));
-        Some((piece, goes_on.then_some(pieces)))
-    })
 }
