@@ -213,7 +213,9 @@ impl Session {
         let complete = self.completed(&compacting, &checkpoint, reply, context);
         self.failed_at = None;
         self.emit(step, complete);
-        step.effects.push(Effect::Checkpoint(checkpoint));
+        if self.agent().is_none() {
+            step.effects.push(Effect::Checkpoint(checkpoint));
+        }
         self.go_on_after_summary(true, step, context);
     }
 
@@ -258,7 +260,9 @@ impl Session {
         context: &Context<'_>,
     ) -> data::CompactionComplete {
         let mut after = self.state.clone();
-        let path = self.config.session_dir.join("checkpoints").join(checkpoint.file_name());
+        // The session's folder has the summaries of the session; those of an agent are in the log alone.
+        let kept = self.agent().is_none().then_some(checkpoint);
+        let path = |kept: &Checkpoint| self.config.session_dir.join("checkpoints").join(kept.file_name());
         let mut complete = data::CompactionComplete {
             success: true,
             summary_content: Some(reply.turn.text),
@@ -270,8 +274,8 @@ impl Session {
             token_limit: Some(self.config.max_prompt_tokens),
             trigger: Some(compacting.trigger),
             custom_instructions: compacting.instructions.clone(),
-            checkpoint_number: Some(checkpoint.number),
-            checkpoint_path: Some(path.display().to_string()),
+            checkpoint_number: kept.map(|kept| kept.number),
+            checkpoint_path: kept.map(|kept| path(kept).display().to_string()),
             compaction_tokens_used: Some(data::CompactionTokens {
                 // A provider that does not say, or says nothing was read, is not believed.
                 input_tokens: reply

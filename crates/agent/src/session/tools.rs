@@ -252,7 +252,7 @@ impl Session {
             Some(OwnTool::AskUser) => return self.ask_user(id, &arguments, step, context),
             Some(OwnTool::Agents(tool)) => match tool.parse(&arguments) {
                 Ok(call) => return self.deal_with_agents(id, call, step),
-                Err(outcome) => return self.complete(id, outcome, step),
+                Err(outcome) => return self.not_run(id, outcome, step, context),
             },
             Some(OwnTool::ExitPlanMode) => return self.hand_in_plan(id, &arguments, step),
             None => {}
