@@ -503,12 +503,16 @@ impl Driver {
                 return here(Input::Plan { call_id, content });
             }
             Effect::Discover(touched) => {
-                let reminders = self.host.discovery.as_mut().map(|d| d.discover(touched)).unwrap_or_default();
-                return here(Input::Discovered(reminders));
+                // What one has been told, another has not.
+                if id != MAIN && lane.discovery.is_none() {
+                    lane.discovery = self.host.discovery.as_ref().map(|discovery| discovery.anew());
+                }
+                let discovery = if id == MAIN { &mut self.host.discovery } else { &mut lane.discovery };
+                let reminders = discovery.as_mut().map(|discovery| discovery.discover(touched));
+                return here(Input::Discovered(reminders.unwrap_or_default()));
             }
-            // The plan, the todos and the checkpoints are the session's, not those of an agent that it started.
+            // The plan and the todos are the session's, not those of an agent that it started.
             Effect::Gather if id != MAIN => return here(Input::Gathered(Commitments::default())),
-            Effect::Checkpoint(_) if id != MAIN => {}
             Effect::Gather => {
                 let surroundings = self.host.surroundings.as_mut();
                 let commitments = surroundings.map(|place| place.commitments()).unwrap_or_default();

@@ -201,7 +201,9 @@ impl Past {
 
     fn take(&mut self, events: impl IntoIterator<Item = Event>) {
         for event in events {
-            if let Body::SystemNotification(notification) = event.body()
+            // What an agent was told, the session was not.
+            if event.agent_id().is_none()
+                && let Body::SystemNotification(notification) = event.body()
                 && let NotificationKind::InstructionDiscovered { source_path, .. } = &notification.kind
             {
                 self.told.push(source_path.clone());

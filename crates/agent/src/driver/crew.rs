@@ -400,7 +400,7 @@ impl Driver {
             own_tools: main.own_tools.clone(),
             session_dir: main.session_dir.clone(),
             disabled_tools: Vec::new(),
-            discovers_instructions: false,
+            discovers_instructions: main.discovers_instructions,
             // At the last level nobody is shown a tool that would be refused.
             crew: (role.depth < crew.limits.depth).then(|| Arc::clone(crew)),
             role: Role::Agent(Box::new(role)),

@@ -6,6 +6,7 @@ use hangar_protocol::{AgentId, Body};
 use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
 
+use super::Discovery;
 use crate::agents::outfit::Outfit;
 use crate::model::ModelProvider;
 use crate::session::{Input, Session};
@@ -23,6 +24,8 @@ pub(super) struct Lane {
     pub(super) session: Session,
     pub(super) provider: Arc<dyn ModelProvider>,
     pub(super) agent: Option<AgentLane>,
+    /// What an agent looks instructions up with, once it has touched a file.
+    pub(super) discovery: Option<Box<dyn Discovery>>,
     /// What running tools report through.
     pub(super) progress: mpsc::Sender<Box<Body>>,
     /// Each ends one kind of work of the lane; dropping the work is what ends it.
@@ -56,6 +59,7 @@ impl Lane {
             session,
             provider,
             agent,
+            discovery: None,
             progress,
             call: CancellationToken::new(),
             summary: CancellationToken::new(),

@@ -21,4 +21,8 @@ impl Discovery for OnDemand {
         }
         reminders
     }
+
+    fn anew(&self) -> Box<dyn Discovery> {
+        Box::new(OnDemand::anew(self))
+    }
 }

@@ -2,6 +2,7 @@
 
 use std::collections::HashSet;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 use globset::{GlobBuilder, GlobSet, GlobSetBuilder};
 
@@ -23,8 +24,16 @@ pub(crate) struct Found {
     pub(crate) text: String,
 }
 
+/// What a conversation has been told of the instructions of a place, and what it can still be told.
 #[derive(Debug)]
 pub(crate) struct OnDemand {
+    /// As it was at the beginning. Copied once something is told.
+    start: Arc<Known>,
+    known: Arc<Known>,
+}
+
+#[derive(Debug, Clone)]
+struct Known {
     root: PathBuf,
     told: Told,
     /// Not told yet.
@@ -33,14 +42,14 @@ pub(crate) struct OnDemand {
     visited: HashSet<PathBuf>,
 }
 
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 struct Pending {
     scoped: Scoped,
     /// Made when first needed, since most runs touch few files.
     matcher: Option<Matcher>,
 }
 
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 enum Matcher {
     Everything,
     Globs(GlobSet),
@@ -51,23 +60,36 @@ impl From<Instructions> for OnDemand {
         let Instructions { scoped, dirs, told, .. } = instructions;
         let dirs: Vec<PathBuf> = dirs.into_iter().map(real_or_given).collect();
         let pending = scoped.into_iter().map(Pending::new).collect();
-        Self {
+        let start = Arc::new(Known {
             root: dirs.first().cloned().unwrap_or_default(),
             told,
             pending,
             visited: dirs.into_iter().collect(),
-        }
+        });
+        Self { known: Arc::clone(&start), start }
     }
 }
 
 impl OnDemand {
+    /// The same for a conversation that has been told nothing beyond what is told at the start.
+    pub(crate) fn anew(&self) -> Self {
+        Self { start: Arc::clone(&self.start), known: Arc::clone(&self.start) }
+    }
+
     /// Takes note of what an earlier run of the session has told, by the sources that it reported.
     pub(crate) fn note_told(&mut self, source: &str) {
-        self.told.note_file(&self.root.join(source));
+        let known = Arc::make_mut(&mut self.known);
+        known.told.note_file(&known.root.join(source));
     }
 
     /// What is to be told because a file is touched; each only once.
     pub(crate) fn touch(&mut self, file: &Path) -> Vec<Found> {
+        Arc::make_mut(&mut self.known).touch(file)
+    }
+}
+
+impl Known {
+    fn touch(&mut self, file: &Path) -> Vec<Found> {
         // A file that is about to be created has no real path yet, but its directory may have one.
         let real =
             file.canonicalize().or_else(|_| Ok::<_, std::io::Error>(real_parent(file)?.join(name_of(file))));

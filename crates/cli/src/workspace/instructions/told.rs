@@ -17,7 +17,7 @@ pub(super) struct Source {
 }
 
 /// Files and texts that are in the model's context, so that nothing enters it twice.
-#[derive(Debug, Default)]
+#[derive(Debug, Clone, Default)]
 pub(super) struct Told {
     files: HashSet<PathBuf>,
     texts: HashSet<String>,
