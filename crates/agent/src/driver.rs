@@ -246,12 +246,6 @@ impl Driver {
             let Some(lane) = self.lanes.get_mut(&id) else { continue };
             let mut context = Context { now: (self.host.now)(), entropy: &mut self.host.entropy };
             let Step { events, effects } = lane.session.step(input, &mut context);
-            if id != MAIN {
-                // The rules are the session's: what a skill of an agent may use is allowed there.
-                for skill in events.iter().filter_map(skill_of) {
-                    self.session_mut().trust_skill(skill);
-                }
-            }
             self.record(id, events)?;
             for effect in effects {
                 next.extend(self.perform(id, effect)?);
@@ -302,7 +296,7 @@ impl Driver {
             (main.user_reachable, main.questions_answered, main.client_hooks);
         let only_plans = self.session().state().mode == data::Mode::Plan;
         if let Some(lane) = self.lanes.get_mut(&id) {
-            *lane.session.policy_mut() = policy;
+            lane.session.adopt(policy);
             lane.session.set_reachable(permissions, questions, hooks);
             lane.session.set_only_plans(only_plans);
         }
@@ -541,12 +535,5 @@ impl Driver {
             }
         }
         Ok(Vec::new())
-    }
-}
-
-fn skill_of(body: &Body) -> Option<&data::SkillInvoked> {
-    match body {
-        Body::SkillInvoked(skill) => Some(skill),
-        _ => None,
     }
 }

@@ -187,9 +187,16 @@ impl Session {
     }
 
     /// Tools that an invoked skill names need no further approval.
-    pub(crate) fn trust_skill(&mut self, skill: &SkillInvoked) {
+    fn trust_skill(&mut self, skill: &SkillInvoked) {
         let tools = skill.allowed_tools.iter().flatten();
         self.config.policy.allow.extend(tools.flat_map(|tool| Rule::of_tool(tool)));
+    }
+
+    /// Takes over the rules of the session that it works for, and keeps what its own skills may use.
+    pub(crate) fn adopt(&mut self, policy: Policy) {
+        self.config.policy = policy;
+        let invoked = self.state.skills.clone();
+        invoked.iter().for_each(|skill| self.trust_skill(skill));
     }
 
     pub fn state(&self) -> &State {
