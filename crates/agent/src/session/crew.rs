@@ -118,15 +118,6 @@ impl Session {
             self.config.crew.as_deref().map_or_else(|| agent.role().into(), |crew| crew.prompt(agent, tools))
         });
     }
-
-    /// Whether hooks are asked about a prompt before it is taken.
-    pub(super) fn has_prompt_hooks(&self) -> bool {
-        // Of the prompts of an agent it is the first that hooks are asked about.
-        match self.agent() {
-            None => self.asks_about_prompts(),
-            Some(_) => !self.greeted && self.asks(HookKind::SubagentStart),
-        }
-    }
 }
 
 fn prompt_of(report: AgentReport) -> Prompt {

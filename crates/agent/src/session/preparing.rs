@@ -15,17 +15,22 @@ pub(super) struct Preparing {
     /// The question that is open.
     hook: String,
     stage: HookKind,
-    /// Said by the hooks of the session's start, before the prompt.
+    /// Said by the hooks of the beginning, before the prompt.
     opening: Option<String>,
     /// What stands for the prompt before the model.
     text: String,
 }
 
 impl Session {
+    /// Whether hooks are asked about the next prompt before it is taken.
     pub(super) fn asks_about_prompts(&self) -> bool {
-        [HookKind::SessionStart, HookKind::UserPromptSubmitted, HookKind::UserPromptTransformed]
-            .into_iter()
-            .any(|kind| self.asks(kind))
+        let beginning = match self.agent() {
+            None => HookKind::SessionStart,
+            Some(_) => HookKind::SubagentStart,
+        };
+        (!self.greeted && self.asks(beginning))
+            || self.asks(HookKind::UserPromptSubmitted)
+            || self.asks(HookKind::UserPromptTransformed)
     }
 
     /// Takes a prompt through the hooks before it becomes part of the conversation.
@@ -37,12 +42,10 @@ impl Session {
         context: &mut Context<'_>,
     ) {
         let first = !std::mem::replace(&mut self.greeted, true);
-        let stage = if self.agent().is_some() {
-            HookKind::SubagentStart
-        } else if first {
-            HookKind::SessionStart
-        } else {
-            HookKind::UserPromptSubmitted
+        let stage = match (first, self.agent()) {
+            (true, None) => HookKind::SessionStart,
+            (true, Some(_)) => HookKind::SubagentStart,
+            (false, _) => HookKind::UserPromptSubmitted,
         };
         let text = prompt.text.clone();
         let preparing = Preparing { prompt, delivery, hook: String::new(), stage, opening: None, text };
@@ -98,16 +101,7 @@ impl Session {
     ) {
         let said = |key: &str| output.as_ref().and_then(|output| output[key].as_str()).map(str::to_owned);
         match preparing.stage {
-            HookKind::SubagentStart => {
-                let text = match said("additionalContext") {
-                    Some(told) => format!("{told}\n\n{}", preparing.text),
-                    None => preparing.text,
-                };
-                let wording = self.wording(&text, &preparing.prompt.attachments, context.now);
-                self.deliver(preparing.prompt, Some(wording), preparing.delivery, step, context);
-                self.begin_turn(step, context);
-            }
-            HookKind::SessionStart => {
+            HookKind::SessionStart | HookKind::SubagentStart => {
                 preparing.opening = said("additionalContext");
                 preparing.stage = HookKind::UserPromptSubmitted;
                 self.ask_about_prompt(preparing, step, context);
@@ -115,6 +109,10 @@ impl Session {
             HookKind::UserPromptSubmitted => {
                 if let Some(modified) = said("modifiedPrompt") {
                     preparing.text = modified;
+                }
+                // An agent is told it in one breath with its task.
+                if let Some(told) = preparing.opening.take_if(|_| self.agent().is_some()) {
+                    preparing.text = format!("{told}\n\n{}", preparing.text);
                 }
                 let is_news = preparing.prompt.origin.is_news();
                 // News are told as they are, without the time.

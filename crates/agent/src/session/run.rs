@@ -146,7 +146,7 @@ impl Session {
         for owed in std::mem::take(&mut self.owed) {
             self.deliver(owed, None, Delivery::Idle, step, context);
         }
-        if self.has_prompt_hooks() {
+        if self.asks_about_prompts() {
             self.prepare(prompt, delivery, step, context);
             return;
         }
