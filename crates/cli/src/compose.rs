@@ -575,7 +575,7 @@ fn tools(
         spill: spill.clone(),
         completions,
     });
-    tokio::spawn(report_completions(completed, inbox.clone()));
+    tokio::spawn(report_completions(completed, inbox.clone(), redactor.clone()));
     // A network that is closed to commands is not open to the model by another tool.
     let closed = sandbox.is_some_and(|ready| ready.policy.network == Network::Closed);
     let online = !settings.flag("COPILOT_OFFLINE") && !closed;
@@ -595,8 +595,13 @@ fn tools(
 }
 
 /// Tells the session when a command that it left in the background ends.
-async fn report_completions(mut completed: mpsc::Receiver<ShellCompletion>, inbox: mpsc::Sender<Box<Input>>) {
-    while let Some(completion) = completed.recv().await {
+async fn report_completions(
+    mut completed: mpsc::Receiver<ShellCompletion>,
+    inbox: mpsc::Sender<Box<Input>>,
+    redactor: Redactor,
+) {
+    while let Some(mut completion) = completed.recv().await {
+        completion.read = redactor.outcome(completion.read);
         if inbox.send(Box::new(Input::Background(Notice::from(completion)))).await.is_err() {
             return;
         }

@@ -373,10 +373,7 @@ impl Agent {
                 self.id
             ),
         };
-        let text = format!(
-            "<system_notification>\nAgent \"{}\" ({}) {what}\n</system_notification>",
-            self.name, self.agent_type
-        );
+        let text = format!("Agent \"{}\" ({}) {what}", self.name, self.agent_type);
         let (agent_id, agent_type) = (self.id.clone(), self.agent_type.clone());
         let (display_name, description) = (Some(self.name.clone()), Some(self.description.clone()));
         let kind = match &self.status {

@@ -17,8 +17,8 @@ use crate::agents::{AgentDefinition, AgentSource};
 use crate::conversation::INTERRUPTED;
 use crate::log::LogError;
 use crate::session::{
-    AgentEnd, AgentReport, AgentRole, Command, Input, Notice, Opening, Origin, Prompt, ReadForModel, Role,
-    Session, SessionConfig, State, Timing,
+    AgentEnd, AgentRole, Command, Input, Notice, Opening, Origin, Prompt, ReadForModel, Role, Session,
+    SessionConfig, State, Timing,
 };
 use crate::shared;
 use crate::tool::{ToolOutcome, ToolSpec, ToolStatus};
@@ -442,10 +442,8 @@ impl Driver {
                 let alive = self.lanes.get(&parent).is_some_and(|lane| lane.session.is_running());
                 let addressee = if alive { parent } else { MAIN };
                 let reporting = self.session().config().crew.as_ref().map(|crew| crew.reporting);
-                inputs.push((
-                    addressee,
-                    Input::AgentReport(report(&agent, reporting.unwrap_or_default(), now)),
-                ));
+                inputs
+                    .push((addressee, Input::Background(report(&agent, reporting.unwrap_or_default(), now))));
             }
             (None, _) => {}
         }
@@ -476,7 +474,7 @@ impl Driver {
         }
         let now = (self.host.now)();
         let reporting = self.session().config().crew.as_ref().map(|crew| crew.reporting).unwrap_or_default();
-        let owed: Vec<AgentReport> =
+        let owed: Vec<Notice> =
             self.session().state().roll.unreported().map(|agent| report(agent, reporting, now)).collect();
         for report in owed {
             self.session_mut().owe(report);
@@ -533,14 +531,17 @@ fn message_input(sender: &str, message: String) -> Input {
     Input::Command(Command::Send(Prompt { origin, timing: Timing::Steer, ..Prompt::user(message) }))
 }
 
-fn report(agent: &roll::Agent, reporting: Reporting, now: jiff::Timestamp) -> AgentReport {
+fn report(agent: &roll::Agent, reporting: Reporting, now: jiff::Timestamp) -> Notice {
     let delivered = reporting == Reporting::Delivered;
     let (text, kind) = agent.news(!delivered);
-    // Only the last answer is news.
-    let since_turn = agent.answers.len().saturating_sub(1);
-    let read = delivered.then(|| ReadForModel {
-        arguments: json!({ "agent_id": agent.id, "since_turn": since_turn }),
-        outcome: agent.read(Some(since_turn), now),
+    // Only the last answer is news, where there is one.
+    let since_turn = agent.answers.len().checked_sub(1);
+    let read = delivered.then(|| {
+        let mut arguments = json!({ "agent_id": agent.id });
+        if let Some(turn) = since_turn {
+            arguments["since_turn"] = json!(turn);
+        }
+        ReadForModel { tool: "read_agent", arguments, outcome: agent.read(since_turn, now) }
     });
-    AgentReport { notice: Notice { text, kind }, read }
+    Notice { text, kind, read: read.map(Box::new) }
 }

@@ -84,12 +84,16 @@ impl Session {
         step: &mut Step,
         context: &mut Context<'_>,
     ) {
+        let agent =
+            |name: &Option<String>, how: &str| name.as_ref().map(|name| format!("Agent {name} {how}"));
         let (kind, title) = match kind {
-            NotificationKind::AgentCompleted { .. } => ("agent_completed", &None),
-            NotificationKind::AgentIdle { .. } => ("agent_idle", &None),
-            NotificationKind::ShellCompleted { description, .. } => ("shell_completed", description),
+            NotificationKind::AgentCompleted { display_name, status, .. } => {
+                ("agent_completed", agent(display_name, status))
+            }
+            NotificationKind::AgentIdle { display_name, .. } => ("agent_idle", agent(display_name, "idle")),
+            NotificationKind::ShellCompleted { description, .. } => ("shell_completed", description.clone()),
             NotificationKind::ShellDetachedCompleted { description, .. } => {
-                ("shell_detached_completed", description)
+                ("shell_detached_completed", description.clone())
             }
             NotificationKind::InstructionDiscovered { .. } | NotificationKind::Unclassified {} => return,
         };
@@ -129,8 +133,8 @@ impl Session {
             return;
         };
         if self.run.is_some() {
-            let origin = Origin::Source("system".to_owned());
-            let prompt = Prompt { timing: Timing::Steer, origin, ..Prompt::user(text) };
+            let prompt =
+                Prompt { timing: Timing::Steer, origin: Origin::Hook("system"), ..Prompt::user(text) };
             self.send(prompt, step, context);
         }
     }

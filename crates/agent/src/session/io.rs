@@ -54,10 +54,8 @@ pub enum Input {
         call_id: String,
         content: String,
     },
-    /// Work that outlived its tool call has news.
+    /// Work that outlived its tool call has news: a command in the background, or an agent that nobody waits for.
     Background(Notice),
-    /// An agent that nobody waits for is done.
-    AgentReport(AgentReport),
     /// No agent of the session runs any more, and none has news.
     AgentsSettled,
 }
@@ -185,20 +183,20 @@ pub enum Origin {
     /// A person's message that came through something with a name.
     Source(String),
     AutopilotNudge,
-    Notification(NotificationKind),
-    /// An agent's news, with what the model would read if it asked.
-    AgentReport {
+    /// What a hook says, with the source that it is on record under.
+    Hook(&'static str),
+    /// Nobody sent it: something in the background has happened.
+    News {
         kind: NotificationKind,
         read: Option<Box<ReadForModel>>,
     },
 }
 
 impl Origin {
-    /// Whether nobody sent it: something in the background has happened.
     pub(super) fn is_news(&self) -> bool {
         match self {
-            Origin::Notification(_) | Origin::AgentReport { .. } => true,
-            Origin::User | Origin::Source(_) | Origin::AutopilotNudge => false,
+            Origin::News { .. } => true,
+            Origin::User | Origin::Source(_) | Origin::AutopilotNudge | Origin::Hook(_) => false,
         }
     }
 }
@@ -239,22 +237,19 @@ pub struct Reminder {
     pub text: String,
 }
 
+/// What has become of work in the background.
 #[derive(Debug, Clone)]
 pub struct Notice {
     pub text: String,
     pub kind: NotificationKind,
+    /// What the model would read if it asked.
+    pub read: Option<Box<ReadForModel>>,
 }
 
-/// An agent is done.
-#[derive(Debug, Clone)]
-pub struct AgentReport {
-    pub notice: Notice,
-    pub read: Option<ReadForModel>,
-}
-
-/// A call of `read_agent` that the model is spared.
+/// A call that the model is spared, because it would make it next.
 #[derive(Debug, Clone)]
 pub struct ReadForModel {
+    pub tool: &'static str,
     pub arguments: serde_json::Value,
     pub outcome: ToolOutcome,
 }

@@ -17,6 +17,7 @@ mod io;
 mod just_in_time;
 mod limits;
 mod live;
+mod news;
 mod own_tools;
 mod pending;
 mod preparing;
@@ -39,8 +40,8 @@ pub use asking::Reviewers;
 pub use checkpoint::Checkpoint;
 pub use compaction::Compaction;
 pub use io::{
-    AgentReport, CallSeq, Command, Context, Effect, Input, Inspection, Notice, Opening, Origin, Prompt,
-    ReadForModel, Reminder, Step, Timing, Unqueue, Wishes, iso,
+    CallSeq, Command, Context, Effect, Input, Inspection, Notice, Opening, Origin, Prompt, ReadForModel,
+    Reminder, Step, Timing, Unqueue, Wishes, iso,
 };
 pub use just_in_time::{Due, JustInTime, SOURCE as JUST_IN_TIME};
 pub use live::{PendingPermission, QueuedPrompt};
@@ -136,7 +137,8 @@ pub struct Session {
     mcp_servers: Vec<serde_json::Value>,
     /// Hooks that were asked and have not answered.
     open_hooks: Vec<(String, HookKind)>,
-    /// What agents found that the model has not been told, from before the session was resumed.
+    /// News that the model has not been told and is not woken for: from before the session was resumed, or from a run
+    /// that was aborted.
     owed: Vec<Prompt>,
     /// Whether the session is idle but for its agents, so that nobody was told that it is.
     idle_owed: bool,
@@ -259,7 +261,6 @@ impl Session {
             Input::ToolDone { call_id, outcome } => self.tool_done(&call_id, outcome, &mut step, context),
             Input::Discovered(reminders) => self.discovered(reminders, &mut step, context),
             Input::Background(notice) => self.background(notice, &mut step, context),
-            Input::AgentReport(report) => self.agent_report(report, &mut step, context),
             Input::AgentsSettled => self.agents_settled(&mut step),
         }
         step

@@ -10,7 +10,7 @@ use super::live::ToolsChanged;
 use super::preparing::Preparing;
 use super::room::Room;
 use super::tools::Running;
-use super::{Context, Effect, Notice, Origin, Prompt, QUEUE_LIMIT, Session, Step, Timing, Wishes, iso};
+use super::{Context, Effect, Origin, Prompt, QUEUE_LIMIT, Session, Step, Timing, Wishes, iso};
 use crate::model::ModelError;
 use crate::prompt::{attached, notices};
 
@@ -121,14 +121,13 @@ impl Session {
         self.emit(step, data::PendingMessagesModified {});
     }
 
-    pub(super) fn background(&mut self, notice: Notice, step: &mut Step, context: &mut Context<'_>) {
-        self.notify_of_news(&notice.kind, &notice.text, step, context);
-        let origin = Origin::Notification(notice.kind);
-        let prompt = Prompt { timing: Timing::Steer, origin, ..Prompt::user(notice.text) };
-        self.send(prompt, step, context);
-    }
-
-    fn start_run(&mut self, prompt: Prompt, delivery: Delivery, step: &mut Step, context: &mut Context<'_>) {
+    pub(super) fn start_run(
+        &mut self,
+        prompt: Prompt,
+        delivery: Delivery,
+        step: &mut Step,
+        context: &mut Context<'_>,
+    ) {
         let model = self.state.model.clone();
         if self.agent().is_none() {
             self.emit(step, data::McpServersLoaded { servers: self.mcp_servers.clone() });
@@ -180,12 +179,7 @@ impl Session {
             (Delivery::Idle | Delivery::Queued, None) => run.message_id.clone(),
         };
         let (source, nudge) = match prompt.origin {
-            Origin::Notification(kind) => {
-                self.emit(step, data::SystemNotification { content: prompt.text, kind });
-                self.settle_system_prompt(step);
-                return;
-            }
-            Origin::AgentReport { kind, read } => {
+            Origin::News { kind, read } => {
                 self.emit(step, data::SystemNotification { content: prompt.text, kind });
                 self.settle_system_prompt(step);
                 if let Some(read) = read {
@@ -195,6 +189,7 @@ impl Session {
             }
             Origin::User => (None, false),
             Origin::Source(source) => (Some(source), false),
+            Origin::Hook(source) => (Some(source.to_owned()), false),
             Origin::AutopilotNudge => (Some("autopilot".to_owned()), true),
         };
         let transformed =
@@ -319,8 +314,7 @@ impl Session {
     /// The same for a session that works for another one: messages that came too late are a run of their own.
     fn end_agent_run(&mut self, ending: Ending, answer: String, step: &mut Step, context: &mut Context<'_>) {
         if ending == Ending::Aborted {
-            self.queue.clear();
-            self.steering.clear();
+            self.drop_prompts();
         }
         for prompt in std::mem::take(&mut self.steering).into_iter().rev() {
             self.queue.push_front(prompt);

@@ -50,7 +50,8 @@ impl Redactor {
         if self.0.is_none() { sink } else { Box::new(GuardedSink { sink, redactor: self.clone() }) }
     }
 
-    fn outcome(&self, mut outcome: ToolOutcome) -> ToolOutcome {
+    /// What a tool said.
+    pub(crate) fn outcome(&self, mut outcome: ToolOutcome) -> ToolOutcome {
         outcome.text = self.text(outcome.text);
         outcome.detailed = outcome.detailed.map(|text| self.text(text));
         outcome.error = outcome.error.map(|text| self.text(text));

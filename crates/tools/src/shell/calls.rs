@@ -11,6 +11,7 @@ use super::registry::{Found, Order, Refusal, Registry};
 use super::texts;
 use super::tracked::{Input, Mode, Phase, Reading, Tracked};
 use crate::answer;
+use crate::spill::Spill;
 
 pub(super) async fn bash(
     registry: Arc<Registry>,
@@ -46,7 +47,7 @@ pub(super) async fn bash(
                 shell.left_alone.cancel();
             }
             leash.release();
-            tell(&registry, &shell, limit)
+            tell(&registry.options.spill, &shell, limit)
         }
     };
     ToolOutcome { telemetry: Some(telemetry), ..outcome }
@@ -141,17 +142,22 @@ async fn wait_and_tell(
 ) -> ToolOutcome {
     tokio::select! {
         biased;
-        _ = shell.ended_within(delay) => tell(registry, shell, delay),
+        _ = shell.ended_within(delay) => tell(&registry.options.spill, shell, delay),
         // The command is not this call's: it goes on.
         () = context.cancel.cancelled() => answer::interrupted(),
     }
 }
 
+/// What a call of `read_bash` that does not wait would be told.
+pub(super) fn told(spill: &Spill, shell: &Tracked) -> ToolOutcome {
+    tell(spill, shell, Duration::ZERO)
+}
+
 /// The output and where the command stands, after having waited for it.
-fn tell(registry: &Registry, shell: &Tracked, waited: Duration) -> ToolOutcome {
+fn tell(spill: &Spill, shell: &Tracked, waited: Duration) -> ToolOutcome {
     let Reading { text, phase } = shell.read();
     let has_output = !text.trim().is_empty();
-    let output = registry.options.spill.fit(text, "bash");
+    let output = spill.fit(text, "bash");
     match phase {
         Phase::Ended { code, .. } => ToolOutcome {
             exit_code: Some(code),

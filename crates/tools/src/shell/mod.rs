@@ -13,6 +13,7 @@ mod output;
 mod pipes;
 mod progress;
 mod registry;
+mod reporter;
 mod supervisor;
 mod texts;
 mod tracked;

@@ -8,16 +8,19 @@ use std::process::Stdio;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use hangar_agent::session::Notice;
+use hangar_agent::session::{Notice, ReadForModel};
+use hangar_agent::tool::ToolOutcome;
 use hangar_protocol::Body;
 use hangar_protocol::data::NotificationKind;
 use hangar_sandbox::Sandbox;
+use serde_json::json;
 use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
 use super::pipes::Pipes;
 use super::progress::Progress;
+use super::reporter::Reporter;
 use super::supervisor::{self, Supervisor};
 use super::tracked::{Mode, Tracked};
 use crate::spill::Spill;
@@ -57,32 +60,33 @@ pub struct ShellOptions {
 }
 
 /// A command in the background has ended.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq)]
 pub struct ShellCompletion {
     pub shell_id: String,
     pub description: String,
     pub exit_code: i32,
     pub detached: bool,
+    /// What `read_bash` says of it. The model is spared the call, which it would make next.
+    pub read: ToolOutcome,
 }
 
 impl From<ShellCompletion> for Notice {
     fn from(completion: ShellCompletion) -> Self {
-        let ShellCompletion { shell_id, description, exit_code, detached } = completion;
+        let ShellCompletion { shell_id, description, exit_code, detached, read } = completion;
         let end = match exit_code {
             0 => "has completed successfully".to_owned(),
             code => format!("has exited with exit code {code}"),
         };
-        let text = format!(
-            "Shell command \"{description}\" (shellId: {shell_id}) {end}. \
-             Use read_bash with shellId \"{shell_id}\" to retrieve the output."
-        );
+        let text = format!("Shell command \"{description}\" (shellId: {shell_id}) {end}.");
+        let arguments = json!({ "shellId": shell_id, "delay": 0 });
+        let read = Some(Box::new(ReadForModel { tool: "read_bash", arguments, outcome: read }));
         let description = Some(description);
         let kind = if detached {
             NotificationKind::ShellDetachedCompleted { shell_id, description }
         } else {
             NotificationKind::ShellCompleted { shell_id, exit_code: Some(exit_code), description }
         };
-        Notice { text, kind }
+        Notice { text, kind, read }
     }
 }
 
@@ -235,14 +239,8 @@ impl Registry {
             input,
             self.closing.child_token(),
         ));
-        let supervisor = Supervisor::new(
-            Arc::clone(&shell),
-            child,
-            group,
-            pipes,
-            progress,
-            self.options.completions.clone(),
-        );
+        let supervisor =
+            Supervisor::new(Arc::clone(&shell), child, group, pipes, progress, Reporter::new(&self.options));
         self.supervisors.spawn(supervisor.run());
         Ok(shell)
     }
@@ -278,7 +276,7 @@ impl Registry {
             child,
             mark,
             self.closing.child_token(),
-            self.options.completions.clone(),
+            Reporter::new(&self.options),
         ));
         Ok(shell)
     }

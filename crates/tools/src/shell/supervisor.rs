@@ -12,8 +12,8 @@ use tokio_util::sync::CancellationToken;
 use super::output::{Decoder, Plain};
 use super::pipes::{Pipes, Stream};
 use super::progress::Progress;
-use super::registry::ShellCompletion;
-use super::tracked::{Input, Mode, Tracked, Witness};
+use super::reporter::Reporter;
+use super::tracked::{Input, Tracked, Witness};
 
 /// Bytes taken from a stream at once, and so the most that one event of output carries.
 const CHUNK: usize = 8 * 1024;
@@ -31,7 +31,7 @@ pub(super) struct Supervisor {
     group: Group,
     pipes: Pipes,
     printing: Printing,
-    completions: mpsc::Sender<ShellCompletion>,
+    reporter: Reporter,
 }
 
 /// From bytes to kept text and events.
@@ -50,7 +50,7 @@ impl Supervisor {
         group: Group,
         pipes: Pipes,
         progress: Progress,
-        completions: mpsc::Sender<ShellCompletion>,
+        reporter: Reporter,
     ) -> Self {
         let printing = Printing {
             shell: Arc::clone(&shell),
@@ -59,7 +59,7 @@ impl Supervisor {
             stderr: Default::default(),
             progress,
         };
-        Self { shell, child, group, pipes, printing, completions }
+        Self { shell, child, group, pipes, printing, reporter }
     }
 
     pub(super) async fn run(mut self) {
@@ -123,10 +123,8 @@ impl Supervisor {
         if witness == Witness::Call {
             return;
         }
-        let completion = completion(&self.shell, exit_code);
         tokio::select! {
-            // A session that is gone need not know.
-            _ = self.completions.send(completion) => {}
+            () = self.reporter.tell(&self.shell, exit_code) => {}
             () = self.shell.stop.cancelled() => {}
         }
     }
@@ -223,15 +221,6 @@ impl Printing {
     }
 }
 
-fn completion(shell: &Tracked, exit_code: i32) -> ShellCompletion {
-    ShellCompletion {
-        shell_id: shell.id.clone(),
-        description: shell.description.clone(),
-        exit_code,
-        detached: shell.mode == Mode::Detached,
-    }
-}
-
 /// Writes to a command what calls give it.
 pub(super) async fn feed(mut stdin: ChildStdin, mut inputs: mpsc::Receiver<Input>) {
     while let Some(Input::Text(text)) = inputs.recv().await {
@@ -248,7 +237,7 @@ pub(super) async fn watch_detached(
     mut child: Child,
     mark: String,
     closing: CancellationToken,
-    completions: mpsc::Sender<ShellCompletion>,
+    reporter: Reporter,
 ) {
     let status = tokio::select! {
         status = child.wait() => status,
@@ -266,6 +255,6 @@ pub(super) async fn watch_detached(
     };
     let code = status.map_or(1, exit_code);
     if shell.end(code) == Witness::Nobody {
-        let _ = completions.send(completion(&shell, code)).await;
+        reporter.tell(&shell, code).await;
     }
 }

@@ -396,17 +396,20 @@ async fn a_command_that_takes_too_long_goes_on_in_the_background() {
     tokio::time::resume();
     fifo.write("one\n").await;
     let completion = stage.completions.recv().await.unwrap();
-    let expected =
-        ShellCompletion { shell_id: "s".into(), description: "slow".into(), exit_code: 0, detached: false };
-    assert_eq!(completion, expected);
+    let said = (
+        completion.shell_id.as_str(),
+        completion.description.as_str(),
+        completion.exit_code,
+        completion.detached,
+    );
+    assert_eq!(said, ("s", "slow", 0, false));
+    assert_eq!(completion.read.text, "one\ntwo\n<exited with exit code 0>");
     assert_eq!(
         Notice::from(completion).text,
-        "Shell command \"slow\" (shellId: s) has completed successfully. Use read_bash with shellId \"s\" to retrieve \
-         the output."
+        "Shell command \"slow\" (shellId: s) has completed successfully."
     );
     let read = |delay: f64| stage.call("read_bash", json!({"shellId": "s", "delay": delay}));
-    assert_eq!(read(0.5).await.text, "one\ntwo\n<exited with exit code 0>");
-    assert_eq!(read(0.0).await.text, "\n<exited with exit code 0>");
+    assert_eq!(read(0.5).await.text, "\n<exited with exit code 0>", "it was read with the news");
 }
 
 #[tokio::test]
@@ -434,8 +437,13 @@ async fn a_command_in_the_background_is_read_while_it_runs_and_told_of_when_it_e
     fifo.write("two\n").await;
     let completion = stage.completions.recv().await.unwrap();
     assert_eq!((completion.shell_id.as_str(), completion.exit_code), ("s", 5));
+    assert_eq!(completion.read.text, "one\ntwo\n<exited with exit code 5>");
     let read = stage.call("read_bash", json!({"shellId": "s", "delay": 60})).await;
-    assert_eq!((read.text.as_str(), read.exit_code), ("one\ntwo\n<exited with exit code 5>", Some(5)));
+    assert_eq!(
+        (read.text.as_str(), read.exit_code),
+        ("\n<exited with exit code 5>", Some(5)),
+        "read with the news"
+    );
     let list = stage.call("list_bash", json!({})).await.text;
     assert!(
         list.contains("status: completed (exit code: 5)") && list.contains("unread output: no"),
@@ -638,4 +646,22 @@ fn the_family_is_complete() {
     let tools = Stage::new().shells.tools();
     let names: Vec<&str> = tools.iter().map(|tool| tool.spec().name.as_str()).collect();
     assert_eq!(names, ["bash", "read_bash", "write_bash", "stop_bash", "list_bash"]);
+}
+
+#[tokio::test]
+async fn what_a_command_in_the_background_printed_comes_with_the_news() {
+    let mut stage = Stage::new();
+    for detach in [false, true] {
+        let id = if detach { "d" } else { "a" };
+        let command = json!({"command": "echo out; exit 3", "description": "bg", "mode": "async", "detach": detach, "shellId": id});
+        stage.call("bash", command).await;
+        let notice = Notice::from(stage.completions.recv().await.unwrap());
+        assert_eq!(notice.text, format!("Shell command \"bg\" (shellId: {id}) has exited with exit code 3."));
+        let read = notice.read.unwrap();
+        assert_eq!((read.tool, read.arguments), ("read_bash", json!({"shellId": id, "delay": 0})));
+        assert_eq!(
+            (read.outcome.text.as_str(), read.outcome.exit_code),
+            ("out\n<exited with exit code 3>", Some(3))
+        );
+    }
 }

@@ -1,0 +1,32 @@
+//! Tells whoever started commands of those that ended while no call waited for them.
+
+use tokio::sync::mpsc;
+
+use super::calls;
+use super::registry::{ShellCompletion, ShellOptions};
+use super::tracked::{Mode, Tracked};
+use crate::spill::Spill;
+
+pub(super) struct Reporter {
+    completions: mpsc::Sender<ShellCompletion>,
+    spill: Spill,
+}
+
+impl Reporter {
+    pub(super) fn new(options: &ShellOptions) -> Self {
+        Self { completions: options.completions.clone(), spill: options.spill.clone() }
+    }
+
+    /// Waits where many have ended at once and nobody has heard of them yet.
+    pub(super) async fn tell(&self, shell: &Tracked, exit_code: i32) {
+        let completion = ShellCompletion {
+            shell_id: shell.id.clone(),
+            description: shell.description.clone(),
+            exit_code,
+            detached: shell.mode == Mode::Detached,
+            read: calls::told(&self.spill, shell),
+        };
+        // A session that is gone need not know.
+        let _ = self.completions.send(completion).await;
+    }
+}
