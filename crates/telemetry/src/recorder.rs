@@ -5,7 +5,7 @@ use std::collections::HashMap;
 
 use hangar_agent::model::ProviderFacts;
 use hangar_protocol::data::{
-    AssistantMessage, AssistantUsage, CallOutcome, ToolComplete, ToolStart, UserMessage,
+    AssistantMessage, AssistantUsage, CallOutcome, Delivery, ToolComplete, ToolStart, UserMessage,
 };
 use hangar_protocol::{Body, Event};
 use jiff::Timestamp;
@@ -85,7 +85,13 @@ impl Recorder {
         let Ok(now) = event.timestamp().parse::<Timestamp>() else { return Vec::new() };
         let agent = event.agent_id().map(|agent| agent.0.clone());
         match event.body() {
-            Body::UserMessage(message) => self.prompted(event, &agent, message, now),
+            Body::UserMessage(message) => {
+                // A prompt that waited begins where the run before it ends.
+                let begins = agent.is_none() && message.delivery == Some(Delivery::Queued);
+                let ended = if begins { self.ended(now) } else { Vec::new() };
+                self.prompted(event, &agent, message, now);
+                return ended;
+            }
             Body::SystemMessage(message) if self.subject.content => {
                 self.said.entry(agent).or_default().system = Some(message.content.clone());
             }

@@ -257,11 +257,8 @@ impl Session {
                 },
             );
             self.begin_turn(step, context);
-        } else if self.steering.is_empty() {
-            self.about_to_stop(Ending::Answered, step, context);
         } else {
-            // Someone spoke while the model was giving what would have been its last word.
-            self.begin_turn(step, context);
+            self.about_to_stop(Ending::Answered, step, context);
         }
     }
 

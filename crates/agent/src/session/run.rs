@@ -279,11 +279,8 @@ impl Session {
         if autopilot && ending == Ending::TaskComplete {
             self.emit(step, data::AutopilotStopped { reason: AutopilotStop::TaskComplete });
         }
-        let aborted = (ending == Ending::Aborted).then_some(true);
-        self.emit(step, data::AssistantIdle { aborted });
         if ending == Ending::Aborted {
-            self.queue.clear();
-            self.steering.clear();
+            self.drop_prompts();
         }
         // Steering that came too late for its run is a prompt like any other.
         for prompt in std::mem::take(&mut self.steering).into_iter().rev() {
@@ -293,6 +290,8 @@ impl Session {
             self.start_run(prompt, Delivery::Queued, step, context);
             return;
         }
+        let aborted = (ending == Ending::Aborted).then_some(true);
+        self.emit(step, data::AssistantIdle { aborted });
         if autopilot && ending == Ending::Answered {
             if self.nudges < self.config.autopilot_cap {
                 self.nudges += 1;

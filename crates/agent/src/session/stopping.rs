@@ -77,23 +77,29 @@ impl Session {
             }
             return self.stop_allowed(kind, ending, step, context);
         }
-        if let Some(run) = &mut self.run {
-            run.blocked_stops += 1;
-            run.completed = false;
-            run.phase = Phase::Between;
-        }
+        let blocked = self.run.as_ref().map_or(0, |run| run.blocked_stops) + 1;
+        let source = if kind == HookKind::SubagentStop { "subagent-stop-hook" } else { "agent-stop-hook" };
         let prompt = Prompt {
-            origin: Origin::Source(
-                if kind == HookKind::SubagentStop { "subagent-stop-hook" } else { "agent-stop-hook" }
-                    .to_owned(),
-            ),
+            origin: Origin::Hook(source),
             message_id: Some(context.entropy.uuid()),
+            wishes: self.run.as_ref().map(|run| run.wishes.clone()).unwrap_or_default(),
             ..Prompt::user(reason)
         };
-        if self.agent().is_none() && self.asks_about_prompts() {
-            return self.prepare(prompt, Delivery::Steering, step, context);
+        if self.agent().is_some() {
+            if let Some(run) = &mut self.run {
+                run.blocked_stops = blocked;
+                run.completed = false;
+                run.phase = Phase::Between;
+            }
+            self.deliver(prompt, None, Delivery::Steering, step, context);
+            return self.begin_turn(step, context);
         }
-        self.deliver(prompt, None, Delivery::Steering, step, context);
-        self.begin_turn(step, context);
+        // What hooks want done is a run of its own. What is said in it is still said to whoever spoke first.
+        let asked_by = self.run.take().map(|run| run.message_id);
+        self.start_run(prompt, Delivery::Queued, step, context);
+        if let Some(run) = &mut self.run {
+            run.blocked_stops = blocked;
+            run.message_id = asked_by.unwrap_or_else(|| run.message_id.clone());
+        }
     }
 }
