@@ -1,10 +1,13 @@
 //! A new session with the history of another.
 
+use std::io;
+use std::path::Path;
+
 use hangar_agent::log::{LogError, Seq, SessionLog};
 use hangar_protocol::{Event, ParseError};
 use jiff::Timestamp;
 
-use crate::{Filter, SessionId, SessionMeta, SessionName, Store, StoreError};
+use crate::{Filter, SessionId, SessionMeta, SessionName, Store, StoreError, disk};
 
 #[derive(Debug, thiserror::Error)]
 pub enum ForkError {
@@ -51,11 +54,47 @@ pub fn meta(
     })
 }
 
-/// Writes the fork.
-pub fn create(store: &Store, id: &SessionId, meta: SessionMeta, events: &[Event]) -> Result<(), ForkError> {
+/// Writes the fork, with what its history speaks of.
+pub fn create(
+    store: &Store,
+    from: &SessionId,
+    id: &SessionId,
+    meta: SessionMeta,
+    events: &[Event],
+) -> Result<(), ForkError> {
     let mut log = store.create(id, meta)?;
+    for name in BESIDE_THE_LOG {
+        let (theirs, ours) = (store.session_dir(from).join(name), log.dir().join(name));
+        copy(&theirs, &ours).map_err(StoreError::io("copying", &theirs))?;
+    }
     log.append(Seq(0), events)?;
     log.sync()?;
+    Ok(())
+}
+
+/// The plan, summaries as files, and what files were before tools changed them.
+const BESIDE_THE_LOG: [&str; 3] = ["plan.md", "checkpoints", "rewind-file-snapshots"];
+
+/// Copies a file or a folder, if it is there. Links are not followed: what belongs to a session is in its folder.
+fn copy(from: &Path, to: &Path) -> io::Result<()> {
+    let kind = match std::fs::symlink_metadata(from) {
+        Ok(metadata) => metadata.file_type(),
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(()),
+        Err(error) => return Err(error),
+    };
+    if kind.is_dir() {
+        disk::ensure_dir(to)?;
+        for entry in std::fs::read_dir(from)? {
+            let name = entry?.file_name();
+            copy(&from.join(&name), &to.join(&name))?;
+        }
+    } else if kind.is_file() {
+        // Contents that are kept by their hash never change, so both sessions may have the same ones.
+        let shared = from.parent().is_some_and(|dir| dir.ends_with("backups"));
+        if !shared || std::fs::hard_link(from, to).is_err() {
+            std::fs::copy(from, to)?;
+        }
+    }
     Ok(())
 }
 

@@ -34,7 +34,7 @@ pub(super) fn fork(store: &Store, session: &str, before: Option<String>, name: O
         other => other.into(),
     })?;
     let meta = fork::meta(store, &from, name, jiff::Timestamp::now())?;
-    fork::create(store, &id, meta, &kept)?;
+    fork::create(store, &from, &id, meta, &kept)?;
     print_line(&format!("Forked {from} as {id}. Go on with: hangar --resume={id} -p \"...\""))
 }
 

@@ -136,7 +136,8 @@ async fn fork(call: Call) -> Result<Reply, Failure> {
     let meta = forks::meta(store, &source, params.name.clone(), (call.hub.config().now)())?;
     let name = meta.name.as_ref().map(|name| name.as_str().to_owned());
     match call.client.home(&id) {
-        None => forks::create(store, &id, meta, &kept).map_err(|error| Failure::new(error.to_string()))?,
+        None => forks::create(store, &source, &id, meta, &kept)
+            .map_err(|error| Failure::new(error.to_string()))?,
         Some(home) => {
             let unwritten = |error: LogError| Failure::new(error.to_string());
             let mut log = AwaySession::create(id.clone(), home, meta).map_err(unwritten)?;
