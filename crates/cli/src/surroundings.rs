@@ -1,5 +1,6 @@
 //! What a session asks about the place where it works: its plan, its todos, and whether anything has changed.
 
+use std::io;
 use std::path::{Path, PathBuf};
 use std::process::Stdio;
 use std::sync::Arc;
@@ -9,6 +10,7 @@ use futures_util::future::BoxFuture;
 use hangar_agent::driver::Surroundings;
 use hangar_protocol::data::Commitments;
 use hangar_tools::sql::Database;
+use tokio::io::AsyncReadExt;
 use tokio::process::Command;
 
 use crate::home::PlanReader;
@@ -46,7 +48,13 @@ impl Place {
 impl Surroundings for Place {
     fn commitments(&mut self) -> Commitments {
         let plan = self.plan.read().filter(|plan| !plan.trim().is_empty()).map(|mut plan| {
-            plan.truncate(plan.floor_char_boundary(PLAN_LIMIT));
+            let left_out = plan.len().saturating_sub(PLAN_LIMIT);
+            if left_out > 0 {
+                plan.truncate(plan.floor_char_boundary(PLAN_LIMIT));
+                plan.push_str(&format!(
+                    "\n[{left_out} bytes left out; plan.md in the session folder has them]"
+                ));
+            }
             plan
         });
         let todos = self.database.as_ref().map(|database| database.open_todos()).unwrap_or_default();
@@ -61,19 +69,27 @@ impl Surroundings for Place {
             if moved {
                 return false;
             }
-            let status = Command::new("git")
-                .args(["--no-optional-locks", "status", "--porcelain"])
-                .current_dir(&cwd)
-                .stdin(Stdio::null())
-                .stderr(Stdio::null())
-                .process_group(0)
-                .kill_on_drop(true)
-                .output();
-            match tokio::time::timeout(GIT_LIMIT, status).await {
-                Ok(Ok(output)) => output.status.success() && output.stdout.is_empty(),
-                // Without Git nothing is known.
-                Ok(Err(_)) | Err(_) => false,
-            }
+            // Without Git, or with one that takes too long, nothing is known.
+            matches!(tokio::time::timeout(GIT_LIMIT, is_clean(&cwd)).await, Ok(Ok(true)))
         })
     }
+}
+
+/// Whether the working tree is as it was checked out. The first change that is told is enough to know that it is not.
+async fn is_clean(cwd: &Path) -> io::Result<bool> {
+    let mut child = Command::new("git")
+        .args(["--no-optional-locks", "status", "--porcelain"])
+        .current_dir(cwd)
+        .stdin(Stdio::null())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::null())
+        .process_group(0)
+        .kill_on_drop(true)
+        .spawn()?;
+    if let Some(mut changes) = child.stdout.take()
+        && changes.read(&mut [0]).await? > 0
+    {
+        return Ok(false);
+    }
+    Ok(child.wait().await?.success())
 }
