@@ -52,9 +52,12 @@ pub trait EventSink: Send {
     fn publish(&mut self, event: &Event);
 }
 
-/// Finds instructions about files that tools touched. Each is reported once per session.
+/// Finds instructions about files that tools touched. Each is reported once per conversation.
 pub trait Discovery: Send {
     fn discover(&mut self, touched: Vec<(PathBuf, String)>) -> Vec<Reminder>;
+
+    /// The same for a conversation that has been told nothing yet.
+    fn anew(&self) -> Box<dyn Discovery>;
 }
 
 /// What a session asks about the place where it works.

@@ -185,6 +185,24 @@ mod tests {
     }
 
     #[test]
+    fn changing_a_section_changes_no_other() {
+        let usual = SystemPrompt::new(&environment(&["bash", "sql"]), "Use tabs.");
+        for name in ORDER {
+            let mut changed = usual.clone();
+            changed.set_section(name, "MARK".to_owned()).unwrap();
+            for other in ORDER {
+                let expected = if other == name { "MARK" } else { usual.section(other) };
+                assert_eq!(changed.section(other), expected, "{other} after {name} was changed");
+            }
+            let text = changed.render();
+            let there = ORDER.into_iter().map(|name| changed.section(name)).filter(|text| !text.is_empty());
+            let places: Vec<usize> = there.map(|section| text.find(section).unwrap()).collect();
+            assert!(places.is_sorted(), "{name}: {places:?}\n{text}");
+        }
+        assert!(usual.clone().set_section("nosuch", "MARK".to_owned()).is_err());
+    }
+
+    #[test]
     fn a_tool_that_is_not_offered_is_not_explained() {
         let prompt = SystemPrompt::new(&environment(&["view"]), "").render();
         assert!(!prompt.contains("<todos>") && !prompt.contains("<shell>"), "{prompt}");

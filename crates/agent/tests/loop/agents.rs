@@ -7,8 +7,8 @@ use expect_test::expect;
 use hangar_agent::agents::crew::{Crew, Limits, Reporting};
 use hangar_agent::agents::roll::Status;
 use hangar_agent::agents::{AgentDefinition, AgentTools, builtin};
-use hangar_agent::model::ModelErrorKind;
-use hangar_agent::session::Command;
+use hangar_agent::model::{ModelErrorKind, ToolChoice};
+use hangar_agent::session::{Command, Compaction};
 use hangar_protocol::Body;
 use hangar_protocol::permission::PermissionOutcome;
 use serde_json::{Value, json};
@@ -101,6 +101,9 @@ async fn the_model_is_the_one_asked_for_or_the_definitions_or_the_callers() {
         let started =
             stage.bodies().into_iter().find(|body| matches!(body, Body::SubagentStarted(_))).unwrap();
         assert_eq!(started.data().unwrap()["modelSelectionSource"], why);
+        let configured =
+            stage.bodies().into_iter().find(|body| matches!(body, Body::SubagentConfigured(_))).unwrap();
+        assert_eq!(configured.data().unwrap()["model"], expected);
     };
     check("explore", None, "m", "session_inheritance").await;
     check("explore", Some("other"), "other", "explicit_override").await;
@@ -272,10 +275,34 @@ async fn hooks_may_instruct_an_agent_and_rewrite_its_answer() {
         "Be kind.\\n\\nDO:nothing",
     )
     .await;
+    check(
+        vec![
+            ("subagentStart", json!({ "additionalContext": "Be kind." })),
+            ("userPromptSubmitted", json!({ "additionalContext": "Be quick." })),
+        ],
+        3,
+        "done",
+        "Be kind.\\n\\nDO:nothing\\n\\n<system_reminder>\\nBe quick.",
+    )
+    .await;
     check(vec![("subagentStop", json!({ "modifiedResponse": "better" }))], 3, "better", "DO:nothing").await;
     // Two of the session, one of the agent, and eight more that the hook wanted.
     check(vec![("subagentStop", json!({ "decision": "block", "reason": "more" }))], 11, "done", "DO:nothing")
         .await;
+    // One that is sent on has not answered yet, so there is nothing to rewrite.
+    let both = json!({ "decision": "block", "reason": "more", "modifiedResponse": "better" });
+    check(vec![("subagentStop", both)], 11, "done", "DO:nothing").await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_agent_that_is_sent_on_is_told_why() {
+    let lines = vec![Line::Call(vec![task("t", "explore", "DO:nothing", "sync")]), Line::Say("thanks")];
+    let block = vec![("subagentStop", json!({ "decision": "block", "reason": "what of the tests?" }))];
+    let hooks = Some(Arc::new(Scripted(block)) as Arc<dyn hangar_agent::driver::Hooks>);
+    let mut stage = Stage::set(Setting { hooks, ..setting(crew()) }, lines);
+    stage.play("go").await;
+    let second = format!("{:?}", stage.requests()[2].messages);
+    assert!(second.contains("done") && second.contains("what of the tests?"), "{second}");
 }
 
 #[tokio::test(start_paused = true)]
@@ -333,27 +360,137 @@ async fn whoever_answers_for_the_session_answers_for_its_agents() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_rate_limit_holds_all_lanes_back() {
+async fn a_rate_limit_holds_all_lanes_back_and_lets_them_go_in_turn() {
+    let mut agents = ["a", "b", "c"].map(|id| task(id, "general-purpose", "DO:slow", "background"));
+    // Another model of the same provider is under the same limit.
+    agents[1].2["model"] = json!("other");
     let wait = Duration::from_secs(30);
     let lines = vec![
-        Line::Call(vec![
-            task("a", "explore", "x", "background"),
-            task("b", "explore", "DO:slow", "background"),
-        ]),
-        Line::Say("waiting"),
+        Line::Call(agents.to_vec()),
+        // The session itself is sent away; its agents come back with the results of their tools meanwhile.
         Line::FailAfter(ModelErrorKind::RateLimit, wait),
-        Line::Say("a is done"),
+        Line::Say("here again"),
     ];
     let mut stage = Stage::set(setting(crew()), lines);
     let before = tokio::time::Instant::now();
     stage.send("go");
-    stage.until_settled().await;
-    assert!(before.elapsed() >= wait, "{:?}", before.elapsed());
-    let answers =
-        stage.driver.session().state().roll.iter().map(|agent| agent.answers.len()).collect::<Vec<_>>();
-    assert_eq!(answers, [1, 1]);
-    // While the provider was not to be asked, nobody did: each lane made its calls before or after.
-    assert_eq!(stage.count("model.call_failure"), 1);
+    while stage.requests().len() < 9 {
+        assert!(stage.driver.turn().await.unwrap());
+    }
+    let asked = stage.asked_since(before);
+    let (first, later) = asked.split_at(5);
+    assert!(first.iter().all(|(at, _)| *at < 1.0), "everybody asked at once: {asked:?}");
+    assert!(later[0].0 >= wait.as_secs_f64(), "nobody asks before the time is up: {asked:?}");
+    let gaps = later.windows(2).map(|pair| ((pair[1].0 - pair[0].0) * 1000.0).round());
+    assert_eq!(gaps.collect::<Vec<_>>(), [50.0; 3], "and then not all at the same moment: {asked:?}");
+    let roll = &stage.driver.session().state().roll;
+    let name = |id: &str| roll.find(id).map_or("main".to_owned(), |agent| agent.name.clone());
+    let order: Vec<String> = later.iter().map(|(_, id)| name(id)).collect();
+    assert_eq!(order, ["a", "b", "c", "main"], "who came first goes first");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_summary_keeps_to_the_rate_limit_too() {
+    let compaction = Some(Compaction { start: 0.0001, wait: 9.0 });
+    let lines = vec![
+        Line::Call(vec![task("a", "explore", "look", "background"), ("s", "slow", json!({}))]),
+        Line::FailAfter(ModelErrorKind::RateLimit, Duration::from_secs(30)),
+    ];
+    let mut stage = Stage::set(Setting { compaction, ..setting(crew()) }, lines);
+    let before = tokio::time::Instant::now();
+    stage.send("go");
+    stage.until("session.compaction_complete").await;
+    let summary =
+        stage.requests().iter().position(|request| request.tool_choice == ToolChoice::None).unwrap();
+    let asked = stage.asked_since(before);
+    assert!(asked[summary].0 >= 30.0, "the agent was sent away for that long: {asked:?}");
+}
+
+#[tokio::test(start_paused = true)]
+async fn everything_that_an_agent_does_is_marked_as_its_own() {
+    let play = async |call| {
+        let mut stage = Stage::set(setting(crew()), vec![Line::Call(vec![call]), Line::Say("thanks")]);
+        stage.play("go").await;
+        stage
+    };
+    let with_agent = play(task("t", "explore", "DO:echo", "sync")).await;
+    let without = play(("t", "echo", json!({}))).await;
+    // To those who leave out what agents do, an agent is a call like any other.
+    assert_eq!(with_agent.main_story(), without.main_story());
+    let roll = &with_agent.driver.session().state().roll;
+    let id = &roll.iter().next().unwrap().id;
+    for event in with_agent.log().iter().filter(|event| event.agent_id().is_some()) {
+        assert_eq!(event.agent_id().unwrap().0, *id);
+        let data = event.body().data().unwrap();
+        let call = match event.kind() {
+            "assistant.message" | "tool.execution_start" | "tool.execution_complete" => {
+                &data["parentToolCallId"]
+            }
+            kind if kind.starts_with("subagent.") && data.get("toolCallId").is_some() => &data["toolCallId"],
+            _ => continue,
+        };
+        assert_eq!(call, "t", "{}: {data}", event.kind());
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn abort_reaches_the_agents_of_agents() {
+    let lines = vec![
+        Line::Call(vec![task("child", "general-purpose", "hand it on", "sync")]),
+        Line::Call(vec![task("grandchild", "general-purpose", "DO:hang", "background")]),
+        Line::Hang("thinking"),
+    ];
+    let mut stage = Stage::set(setting(crew()), lines);
+    stage.send("go");
+    while stage.requests().len() < 4 || stage.count("tool.execution_start") < 3 {
+        stage.driver.turn().await.unwrap();
+    }
+    stage.command(Command::Abort { reason: "user_initiated".to_owned() });
+    assert!(stage.driver.is_idle());
+    let ended: Vec<(String, Status)> = stage
+        .driver
+        .session()
+        .state()
+        .roll
+        .iter()
+        .map(|agent| (agent.name.clone(), agent.status.clone()))
+        .collect();
+    let cancelled = |name: &str| (name.to_owned(), Status::Cancelled);
+    assert_eq!(ended, [cancelled("child"), cancelled("grandchild")]);
+    stage.driver.close(None).await.unwrap();
+    assert_eq!(*stage.cancelled.lock().unwrap(), ["inner"], "the tool of the last one was told to stop");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_runner_has_the_tools_of_its_caller() {
+    let lines = vec![Line::Call(vec![task("t", "task", "DO:nothing", "sync")]), Line::Say("thanks")];
+    let mut stage = Stage::set(setting(crew()), lines);
+    stage.play("go").await;
+    let names = |index: usize| -> Vec<String> {
+        stage.requests()[index].tools.iter().map(|tool| tool.name.clone()).collect()
+    };
+    assert_eq!(names(1), names(0));
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_agent_that_was_summed_up_names_no_file_that_is_not_there() {
+    let compaction = Some(Compaction { start: 0.01, wait: 0.02 });
+    let lines = vec![
+        Line::Call(vec![task("t", "general-purpose", "a long story", "sync")]),
+        Line::Call(vec![("e", "echo", json!({}))]),
+        Line::Say("THE SUMMARY <checkpoint_title>Of an agent</checkpoint_title>"),
+        Line::Say("told"),
+    ];
+    let mut stage = Stage::set(Setting { compaction, max_prompt_tokens: 1000, ..setting(crew()) }, lines);
+    stage.send("go");
+    stage.until("session.compaction_complete").await;
+    let complete = stage.log().into_iter().find_map(|event| match event.body() {
+        Body::CompactionComplete(complete) => Some((event.agent_id().is_some(), complete.clone())),
+        _ => None,
+    });
+    let (is_agents, complete) = complete.unwrap();
+    assert!(is_agents && complete.success);
+    assert_eq!((complete.checkpoint_number, complete.checkpoint_path), (None, None));
 }
 
 #[tokio::test(start_paused = true)]

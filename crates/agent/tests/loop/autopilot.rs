@@ -40,6 +40,11 @@ async fn task_complete_ends_the_run_without_another_call() {
     stage.play("go").await;
     assert_eq!(stage.requests().len(), 1);
     assert_eq!(stops(&stage), [AutopilotStop::TaskComplete]);
+    let complete = stage.bodies().into_iter().find_map(|body| match body {
+        Body::TaskComplete(complete) => Some((complete.summary, complete.success)),
+        _ => None,
+    });
+    assert_eq!(complete, Some((Some("did it".to_owned()), Some(true))));
     expect![[r#"
         user.message
         session.mode_notice_delivered

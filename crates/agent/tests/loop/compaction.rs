@@ -41,6 +41,119 @@ async fn below_the_threshold_nothing_is_summed_up() {
     assert_eq!(stage.count("session.compaction_start"), 0);
 }
 
+/// Fills the context of a session with the usual thresholds with so many letters, each of them a token, of 10 000: how
+/// many summaries were begun, and whether the answer waits for one.
+async fn at_share(letters: usize) -> (usize, bool) {
+    let setting =
+        Setting { compaction: Some(Compaction::default()), max_prompt_tokens: 10_000, ..Default::default() };
+    let lines = vec![Line::Say("one"), Line::SayAfter(Duration::from_secs(60), "slow"), Line::Say("two")];
+    let mut stage = Stage::set(setting, lines);
+    say(&mut stage, "first").await;
+    let told = |stage: &Stage| stage.driver.session().measure().unwrap().total();
+    // A prompt is shown with the time, which has letters too.
+    let decoration = told(&stage) - "first".len() as u64 - "one".len() as u64;
+    let prompt = letters - usize::try_from(told(&stage) + decoration).unwrap();
+    stage.send(&"x".repeat(prompt));
+    assert_eq!(told(&stage), letters as u64);
+    let asked =
+        stage.requests().into_iter().filter(|request| request.tool_choice == ToolChoice::Auto).count();
+    (stage.count("session.compaction_start"), asked == 1)
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_summary_begins_at_four_fifths_and_work_waits_when_the_context_is_full() {
+    assert_eq!(at_share(7_999).await, (0, false));
+    assert_eq!(at_share(8_000).await, (1, false));
+    assert_eq!(
+        at_share(9_999).await,
+        (1, false),
+        "the first that is too long begins the summary and goes on"
+    );
+    assert_eq!(at_share(10_000).await, (1, true), "what does not fit is not sent");
+}
+
+#[tokio::test(start_paused = true)]
+async fn work_waits_for_a_summary_from_nineteen_twentieths_on() {
+    let check = async |letters: usize, waits: bool| {
+        let setting = Setting {
+            compaction: Some(Compaction::default()),
+            max_prompt_tokens: 10_000,
+            ..Default::default()
+        };
+        let never = Duration::from_secs(86_400);
+        let lines =
+            vec![Line::Say("one"), Line::SayAfter(never, "slow"), Line::Say("two"), Line::Say("three")];
+        let mut stage = Stage::set(setting, lines);
+        let told =
+            |stage: &Stage| usize::try_from(stage.driver.session().measure().unwrap().total()).unwrap();
+        say(&mut stage, "first").await;
+        let decoration = told(&stage) - "first".len() - "one".len();
+        let room = 8_000 - told(&stage) - decoration;
+        say(&mut stage, &"x".repeat(room)).await;
+        let room = letters - told(&stage) - decoration;
+        stage.send(&"y".repeat(room));
+        assert_eq!(told(&stage), letters);
+        let asked = stage.requests().iter().filter(|request| request.tool_choice == ToolChoice::Auto).count();
+        assert_eq!(asked == 2, waits, "{letters}");
+    };
+    check(9_499, false).await;
+    check(9_500, true).await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_was_said_since_a_summary_began_stays_as_it_was() {
+    let lines = vec![
+        Line::Say("one"),
+        Line::SayAfter(Duration::from_secs(1), "THE SUMMARY"),
+        call("a", "slow"),
+        Line::Say("done"),
+    ];
+    let mut stage = stage(0.05, lines);
+    say(&mut stage, "first").await;
+    say(&mut stage, "second").await;
+    let (requests, shown) = (stage.requests(), stage.last_request());
+    assert_eq!(requests.last().unwrap().system, requests[0].system);
+    let (digest, since) = shown.split_once("</summary>\n").unwrap();
+    assert!(
+        digest.contains("THE SUMMARY") && digest.contains("first") && digest.contains("second"),
+        "{digest}"
+    );
+    assert_eq!(since, "assistant: [\"a\"]\ntool a: a done");
+}
+
+#[tokio::test(start_paused = true)]
+async fn the_events_of_a_summary_say_what_it_was_about() {
+    let mut stage = stage(9.0, vec![Line::Say("one"), Line::Say("S <checkpoint_title>T</checkpoint_title>")]);
+    say(&mut stage, "first").await;
+    let before = stage.driver.session().measure().unwrap();
+    stage.command(Command::Compact { instructions: Some("the tests".to_owned()) });
+    stage.until("session.compaction_complete").await;
+    let data = |kind: &str| {
+        let event = stage.log().into_iter().find(|event| event.kind() == kind).unwrap();
+        event.body().data().unwrap()
+    };
+    let start = data("session.compaction_start");
+    assert_eq!(start["trigger"], "manual");
+    assert_eq!(
+        (start["currentTokens"].as_u64(), start["tokenLimit"].as_u64()),
+        (Some(before.total()), Some(1000))
+    );
+    let complete = data("session.compaction_complete");
+    let after = stage.driver.session().measure().unwrap().total();
+    let number = |name: &str| complete[name].as_u64();
+    assert_eq!(
+        (number("preCompactionTokens"), number("postCompactionTokens")),
+        (Some(before.total()), Some(after))
+    );
+    assert_eq!((number("messagesRemoved"), number("preCompactionMessagesLength")), (Some(2), Some(2)));
+    assert_eq!(
+        (number("checkpointNumber"), complete["checkpointPath"].as_str()),
+        (Some(1), Some("/s/checkpoints/001-t.md"))
+    );
+    assert_eq!((&complete["success"], &complete["customInstructions"]), (&true.into(), &"the tests".into()));
+    assert!(complete["summaryContent"].as_str().unwrap().starts_with("S "));
+}
+
 #[tokio::test(start_paused = true)]
 async fn a_summary_takes_the_place_of_what_it_covers_and_people_s_words_stay() {
     let mut stage = stage(9.0, vec![Line::Say("one"), Line::Say("THE SUMMARY"), Line::Say("two")]);

@@ -9,7 +9,7 @@ use hangar_agent::driver::Hooks;
 use hangar_agent::hook::{HookAnswer, HookKind, HookRequest};
 use hangar_agent::model::ModelErrorKind;
 use hangar_protocol::Body;
-use hangar_protocol::data::Mode;
+use hangar_protocol::data::{Delivery, Mode};
 use serde_json::{Value, json};
 
 use crate::stage::{Line, Setting, Stage, call};
@@ -223,6 +223,46 @@ async fn hooks_that_never_let_a_run_end_are_overruled() {
     stage.send("go");
     stage.until_idle().await;
     assert_eq!(stage.requests().len(), 9);
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_a_stop_hook_wants_is_a_run_of_its_own_that_answers_the_first_prompt() {
+    let block = vec![("agentStop", json!({ "decision": "block", "reason": "go on" }))];
+    let setting = Setting { hooks: Some(Arc::new(Scripted(block))), ..Default::default() };
+    let mut stage = Stage::set(setting, vec![]);
+    stage.send("go");
+    stage.until_idle().await;
+    let mut said = Vec::new();
+    let mut answered = std::collections::BTreeSet::new();
+    for body in stage.bodies() {
+        match body {
+            Body::UserMessage(message) => {
+                said.push((message.content, message.delivery, message.turn_id, message.interaction_id));
+            }
+            Body::AssistantMessage(message) => answered.extend(message.originating_message_id),
+            _ => {}
+        }
+    }
+    let runs: std::collections::BTreeSet<_> = said.iter().map(|(.., run)| run.clone()).collect();
+    assert_eq!((said.len(), runs.len(), answered.len()), (9, 9, 1));
+    for (content, delivery, turn, _) in &said[1..] {
+        assert_eq!(
+            (content.as_str(), *delivery, turn.as_deref()),
+            ("go on", Some(Delivery::Queued), Some("0"))
+        );
+    }
+    assert_eq!((stage.count("assistant.idle"), stage.count("session.idle")), (1, 1));
+}
+
+#[tokio::test(start_paused = true)]
+async fn hooks_and_nudges_together_come_to_an_end() {
+    let block = vec![("agentStop", json!({ "decision": "block", "reason": "go on" }))];
+    let hooks = Some(Arc::new(Scripted(block)) as Arc<dyn Hooks>);
+    let setting = Setting { hooks, mode: Mode::Autopilot, cap: 2, ..Default::default() };
+    let mut stage = Stage::set(setting, vec![]);
+    stage.send("go");
+    stage.until_idle().await;
+    assert_eq!(stage.requests().len(), 27, "nine for the prompt and for each of the two nudges");
 }
 
 #[tokio::test(start_paused = true)]

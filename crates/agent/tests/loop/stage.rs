@@ -88,7 +88,7 @@ impl Surroundings for Place {
 
 struct Actor {
     lines: Mutex<VecDeque<Line>>,
-    requests: Arc<Mutex<Vec<ModelRequest>>>,
+    requests: Arc<Mutex<Vec<(tokio::time::Instant, ModelRequest)>>>,
 }
 
 fn reply(text: &str, calls: Vec<ToolCall>, finish: Finish) -> ModelEvent {
@@ -107,7 +107,7 @@ fn error(kind: ModelErrorKind, status: Option<u16>) -> ModelError {
 impl ModelProvider for Actor {
     fn stream(&self, request: ModelRequest) -> BoxStream<'static, Result<ModelEvent, ModelError>> {
         let line = agent_line(&request);
-        self.requests.lock().unwrap().push(request);
+        self.requests.lock().unwrap().push((tokio::time::Instant::now(), request));
         let line =
             line.unwrap_or_else(|| self.lines.lock().unwrap().pop_front().unwrap_or(Line::Say("pong")));
         let text = |text: &str| Ok(ModelEvent::Text(text.to_owned()));
@@ -250,12 +250,25 @@ impl EventSink for Audience {
     }
 }
 
-/// There is one model besides the session's own.
+/// There is one model besides the session's own, of the same provider. Whoever asks for it has a way there of their own.
 struct Shelf(ModelChoice);
 
 impl Models for Shelf {
     fn find(&self, name: &str) -> Option<ModelChoice> {
-        (name == self.0.model).then(|| self.0.clone())
+        let provider = || Arc::new(SameProvider(Arc::clone(&self.0.provider)));
+        (name == self.0.model).then(|| ModelChoice { provider: provider(), ..self.0.clone() })
+    }
+}
+
+struct SameProvider(Arc<dyn ModelProvider>);
+
+impl ModelProvider for SameProvider {
+    fn stream(&self, request: ModelRequest) -> BoxStream<'static, Result<ModelEvent, ModelError>> {
+        self.0.stream(request)
+    }
+
+    fn facts(&self) -> ProviderFacts {
+        self.0.facts()
     }
 }
 
@@ -282,7 +295,7 @@ pub(crate) struct Stage {
     pub(crate) cancelled: Arc<Mutex<Vec<String>>>,
     /// How often a message was counted.
     pub(crate) counted: Arc<std::sync::atomic::AtomicUsize>,
-    requests: Arc<Mutex<Vec<ModelRequest>>>,
+    requests: Arc<Mutex<Vec<(tokio::time::Instant, ModelRequest)>>>,
     audience: Audience,
     memory: Memory,
 }
@@ -487,7 +500,24 @@ impl Stage {
     }
 
     pub(crate) fn requests(&self) -> Vec<ModelRequest> {
-        self.requests.lock().unwrap().clone()
+        self.requests.lock().unwrap().iter().map(|(_, request)| request.clone()).collect()
+    }
+
+    /// When each session asked the model, from some moment on: seconds with what it is called.
+    pub(crate) fn asked_since(&self, start: tokio::time::Instant) -> Vec<(f64, String)> {
+        let requests = self.requests.lock().unwrap();
+        let since = |at: tokio::time::Instant| at.duration_since(start).as_secs_f64();
+        requests.iter().map(|(at, request)| (since(*at), request.session_id.clone())).collect()
+    }
+
+    /// The types of the main agent's events, in order.
+    pub(crate) fn main_story(&self) -> Vec<String> {
+        let events = self.audience.0.lock().unwrap();
+        events
+            .iter()
+            .filter(|event| event.agent_id().is_none())
+            .map(|event| event.kind().to_owned())
+            .collect()
     }
 
     /// What the model saw in its last request, a line per message.

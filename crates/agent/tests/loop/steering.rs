@@ -4,9 +4,11 @@ use std::sync::Arc;
 
 use expect_test::expect;
 use hangar_agent::model::AnswerSchema;
-use hangar_agent::session::{Command, Input, Notice, Prompt, Timing, Wishes};
+use hangar_agent::session::{Command, Input, Notice, Prompt, ReadForModel, Timing, Wishes};
+use hangar_agent::tool::ToolOutcome;
 use hangar_protocol::Body;
 use hangar_protocol::data::{Delivery, NotificationKind};
+use serde_json::json;
 
 use crate::stage::{Line, Stage, call};
 
@@ -63,6 +65,8 @@ async fn steering_during_the_last_answer_is_still_answered() {
     stage.until_idle().await;
     assert_eq!(stage.requests().len(), 2);
     assert!(stage.last_request().ends_with("user: and this"));
+    assert_eq!(deliveries(&stage), [Delivery::Idle, Delivery::Queued], "its run was over");
+    assert_eq!((stage.count("assistant.idle"), stage.count("session.idle")), (1, 1));
 }
 
 #[tokio::test(start_paused = true)]
@@ -126,12 +130,71 @@ async fn news_from_the_background_wakes_an_idle_session() {
         NotificationKind::ShellCompleted { shell_id: "s1".to_owned(), exit_code: Some(0), description: None };
     stage
         .inbox
-        .send(Box::new(Input::Background(Notice { text: "shell s1 ended".to_owned(), kind })))
+        .send(Box::new(Input::Background(Notice { text: "shell s1 ended".to_owned(), kind, read: None })))
         .await
         .unwrap();
     stage.until("system.notification").await;
     stage.until_idle().await;
-    assert!(stage.last_request().ends_with("user: shell s1 ended"), "{}", stage.last_request());
+    let told = "user: <system_notification>\nshell s1 ended\n</system_notification>";
+    assert!(stage.last_request().ends_with(told), "{}", stage.last_request());
+}
+
+fn news() -> Notice {
+    let kind =
+        NotificationKind::ShellCompleted { shell_id: "s1".to_owned(), exit_code: Some(0), description: None };
+    let outcome = ToolOutcome::success("out\n<exited with exit code 0>");
+    let arguments = json!({ "shellId": "s1", "delay": 0 });
+    let read = ReadForModel { tool: "read_bash", arguments, outcome };
+    Notice { text: "shell s1 ended".to_owned(), kind, read: Some(Box::new(read)) }
+}
+
+/// What the model is shown of the news, without ids.
+fn told(stage: &Stage) -> String {
+    let shown = stage.last_request();
+    let (_, told) = shown.split_once("user: <system_notification>").unwrap_or_default();
+    let call = told.split('"').nth(1).unwrap_or("nothing").to_owned();
+    told.replace(&call, "CALL")
+}
+
+const TOLD: &str = "\nshell s1 ended\n</system_notification>\nassistant: [\"CALL\"]\ntool CALL: out\n<exited with exit code 0>";
+
+#[tokio::test(start_paused = true)]
+async fn what_the_model_would_read_next_is_read_for_it() {
+    let mut stage = Stage::new(vec![Line::Say("started"), Line::Say("noted")]);
+    stage.play("go").await;
+    stage.driver.advance(Input::Background(news())).unwrap();
+    stage.until_idle().await;
+    assert_eq!(told(&stage), TOLD);
+    let reads = stage.bodies().into_iter().filter_map(|body| match body {
+        Body::ToolStart(start) => Some((start.tool_name, start.arguments)),
+        _ => None,
+    });
+    assert_eq!(reads.collect::<Vec<_>>(), [("read_bash".to_owned(), json!({ "shellId": "s1", "delay": 0 }))]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn news_joins_the_run_that_is_under_way() {
+    let mut stage = Stage::new(vec![call("a", "slow"), Line::Say("noted")]);
+    stage.send("go");
+    stage.until("tool.execution_start").await;
+    stage.driver.advance(Input::Background(news())).unwrap();
+    stage.until_idle().await;
+    assert_eq!((stage.requests().len(), stage.count("assistant.idle")), (2, 1));
+    assert_eq!(told(&stage), TOLD);
+}
+
+#[tokio::test(start_paused = true)]
+async fn news_outlives_an_abort_and_comes_with_the_next_prompt() {
+    let mut stage = Stage::new(vec![Line::Hang("..."), Line::Say("noted")]);
+    stage.send("go");
+    stage.until("assistant.message_delta").await;
+    stage.driver.advance(Input::Background(news())).unwrap();
+    stage.send("never mind this");
+    stage.command(Command::Abort { reason: "user_initiated".to_owned() });
+    assert!(stage.driver.is_idle(), "nothing wakes it");
+    stage.play("go on").await;
+    assert_eq!(told(&stage), format!("{TOLD}\nuser: go on"));
+    assert!(!stage.last_request().contains("never mind"));
 }
 
 #[tokio::test(start_paused = true)]

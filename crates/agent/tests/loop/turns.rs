@@ -102,6 +102,11 @@ async fn unknown_tools_and_bad_arguments_are_answered_and_the_loop_goes_on() {
         tool d: The arguments of 'echo' are not a JSON object."#]]
     .assert_eq(&stage.last_request());
     assert_eq!(stage.count("session.error"), 0);
+    let codes = stage.bodies().into_iter().filter_map(|body| match body {
+        hangar_protocol::Body::ToolComplete(complete) => Some((complete.success, complete.error?.code?)),
+        _ => None,
+    });
+    assert_eq!(codes.collect::<Vec<_>>(), vec![(false, "failure".to_owned()); 4]);
 }
 
 #[tokio::test(start_paused = true)]

@@ -79,12 +79,84 @@ fn the_depth_of_agents_is_limited_by_a_variable() {
         .finish()
         .expect_exit(0);
     assert_eq!(Finished::of_type(&run.events(), "subagent.started").len(), 1);
+    let offered: Vec<bool> =
+        model.requests().iter().map(|request| tools(&request.body).contains(&"task")).collect();
+    assert_eq!(offered, [true, false, false, true], "nobody is offered what would be refused");
+    let refused = model.requests()[2].body["messages"].to_string();
+    assert!(refused.contains("Tool 'task' does not exist."), "{refused}");
     let run = hangar(&scratch, &model)
         .env("COPILOT_SUBAGENT_MAX_DEPTH", "0")
         .args(["-p", "SAY:x"])
         .args(JSON)
         .finish();
     run.expect_exit(1);
+}
+
+#[test]
+fn the_number_of_agents_is_limited_by_a_variable() {
+    let (scratch, model) = (Scratch::new(), ModelServer::start());
+    let slow = task("explore", "DELAY:500\nSAY:found", "background");
+    let prompt = format!("P{slow}\n{slow}\nSAY:ok");
+    let run = hangar(&scratch, &model)
+        .env("COPILOT_SUBAGENT_MAX_CONCURRENT", "1")
+        .args(["-p", &prompt])
+        .args(JSON)
+        .finish()
+        .expect_exit(0);
+    assert_eq!(Finished::of_type(&run.events(), "subagent.started").len(), 1);
+    assert!(model.requests().iter().any(|request| request.body.to_string().contains("which is the limit")));
+}
+
+#[test]
+fn a_prompt_is_over_when_its_agents_are_and_what_they_found_is_read() {
+    let (scratch, model) = (Scratch::new(), ModelServer::start());
+    let prompt = format!("{}\nSAY:waiting", task("explore", "DELAY:300\nSAY:a pineapple", "background"));
+    let run = hangar(&scratch, &model).args(["-p", &prompt]).args(JSON).finish().expect_exit(0);
+    let events = run.events();
+    let at =
+        |kind: &str| events.iter().position(|event| event["type"] == kind).expect("an event of that type");
+    assert!(
+        at("assistant.idle") < at("subagent.completed")
+            && at("subagent.completed") < at("system.notification")
+    );
+    let told = model.last_request()["messages"].to_string();
+    assert!(told.contains("is now idle") && told.contains("[Turn 0]\\na pineapple"), "{told}");
+}
+
+#[test]
+fn an_agent_with_an_empty_list_of_tools_has_none() {
+    let (scratch, model) = (Scratch::new(), ModelServer::start());
+    scratch.file(".github/agents/mute.agent.md", "---\ndescription: d\ntools: []\n---\nYou only think.\n");
+    let prompt = format!("{}\nSAY:end", task("mute", "SAY:thought", "sync"));
+    hangar(&scratch, &model).args(["-p", &prompt]).args(JSON).finish().expect_exit(0);
+    let requests = model.requests();
+    assert!(requests[1].body["messages"][0].to_string().contains("You only think."));
+    assert_eq!(tools(&requests[1].body), [""; 0]);
+}
+
+#[test]
+fn of_agents_of_the_same_name_the_nearest_works_and_goes_before_what_is_built_in() {
+    let (scratch, model) = (Scratch::new(), ModelServer::start());
+    scratch.file(".git/HEAD", "ref: refs/heads/main\n");
+    let agent = |text: &str| format!("---\ndescription: d\n---\n{text}\n");
+    let home = scratch.state().join("agents");
+    std::fs::create_dir_all(&home).expect("a folder for agents");
+    std::fs::write(home.join("explore.md"), agent("MARK-home")).expect("an agent");
+    scratch.file(".claude/agents/explore.md", &agent("MARK-claude"));
+    scratch.file(".github/agents/explore.agent.md", &agent("MARK-github"));
+    scratch.file("sub/.claude/agents/explore.md", &agent("MARK-near"));
+    let check = |cwd: &str, expected: &str| {
+        let prompt = format!("{}\nSAY:end", task("explore", "SAY:found", "sync"));
+        let before = model.requests().len();
+        let run = hangar(&scratch, &model).args(["-p", &prompt]).args(JSON).cwd(scratch.work().join(cwd));
+        run.finish().expect_exit(0);
+        let role = model.requests()[before + 1].body["messages"][0].to_string();
+        let marks: Vec<&str> =
+            role.match_indices("MARK-").map(|(at, _)| &role[at..at + expected.len()]).collect();
+        assert_eq!(marks, [expected]);
+    };
+    check("", "MARK-github");
+    check("sub", "MARK-near");
 }
 
 #[test]

@@ -119,6 +119,44 @@ fn rewinding_restores_files_and_leaves_what_a_person_changed() {
 }
 
 #[test]
+fn a_fork_can_be_rewound_as_the_session_that_it_came_from() {
+    let (scratch, model) = stage();
+    let mut client = Client::start(&scratch, &model);
+    let work = scratch.work();
+    let config =
+        json!({ "enableFileChangeTracking": true, "requestPermission": true, "workingDirectory": work });
+    client.create(config.clone());
+    client.call("session.permissions.setApproveAll", in_session(json!({ "enabled": true })));
+    client.call("session.plan.update", in_session(json!({ "content": "# Plan\n" })));
+    let path = work.join("a.txt");
+    let mut say = |prompt: String| {
+        client.forget();
+        client.send(&prompt);
+        client.event("session.idle");
+    };
+    say(format!("TOOL:create:{}\nSAY:made", json!({ "path": path, "file_text": "one\n" })));
+    say(format!("TOOL:edit:{}\nSAY:changed", json!({ "path": path, "old_str": "one", "new_str": "two" })));
+    let fork = client.call("sessions.fork", in_session(json!({})))["sessionId"].clone();
+    let of_fork = |mut params: Value| {
+        params["sessionId"] = fork.clone();
+        params
+    };
+    client.call("session.resume", of_fork(config));
+    let points = client.call("session.history.listRewindPoints", of_fork(json!({})));
+    let last = points["points"].as_array().unwrap().last().unwrap();
+    let to = json!({ "eventId": last["eventId"], "mode": "conversation-and-files" });
+    let rewound = client.call("session.history.rewind", of_fork(to));
+    assert_eq!(
+        (&rewound["outcome"], &rewound["restoredFiles"]),
+        (&json!("success"), &json!([path])),
+        "{rewound}"
+    );
+    assert_eq!(std::fs::read_to_string(&path).unwrap(), "one\n");
+    assert_eq!(client.call("session.plan.read", of_fork(json!({})))["content"], "# Plan\n");
+    client.finish();
+}
+
+#[test]
 fn a_session_that_changes_no_file_keeps_no_snapshots() {
     let (scratch, model) = stage();
     let done =
@@ -201,4 +239,42 @@ fn an_instruction_comes_at_its_share_of_the_budget_once() {
     assert_eq!(told(&run(&["-p", &format!("{echo}\n{echo}\n{echo}\nSAY:done"), &resume])), 0);
     let log = scratch.log(&first.session_id());
     assert_eq!(log.matches("jit-instruction").count(), 1);
+}
+
+#[test]
+fn an_instruction_for_work_that_has_changed_nothing_since_the_base_commit() {
+    let check = |work: &str, told: bool| {
+        let (scratch, model) = stage();
+        let git = |args: &[&str]| {
+            let me = ["-c", "user.name=t", "-c", "user.email=t@example.com"];
+            let status =
+                std::process::Command::new("git").args(me).args(args).current_dir(scratch.work()).output();
+            assert!(status.unwrap().status.success(), "git {args:?}");
+        };
+        scratch.file("a.txt", "a");
+        git(&["init", "-q"]);
+        git(&["add", "-A"]);
+        git(&["commit", "-qm", "base"]);
+        let config = "[budget]\nturns = 4\n\n[[just_in_time]]\nat = 25\nof = \"turns\"\nunchanged = true\n\
+                      text = \"Begin.\"\n";
+        std::fs::create_dir_all(scratch.state()).unwrap();
+        std::fs::write(scratch.state().join("config.toml"), config).unwrap();
+        let command = json!({ "command": work, "description": "d" });
+        let run = hangar(&scratch, &model)
+            .args([
+                "-p",
+                &format!("TOOL:bash:{command}\nSAY:done"),
+                "--output-format",
+                "json",
+                "--allow-all-tools",
+            ])
+            .finish()
+            .expect_exit(0);
+        assert_eq!(run.stdout.contains("jit-instruction"), told, "{work}");
+    };
+    check("true", true);
+    check("echo b > a.txt", false);
+    check("touch new.txt", false);
+    let commit = "echo b > a.txt; git -c user.name=t -c user.email=t@example.com commit -qam more";
+    check(commit, false);
 }

@@ -13,7 +13,7 @@ struct Place {
 impl Place {
     fn new() -> Self {
         let place = Self { scratch: Scratch::new(), model: ModelServer::start() };
-        std::fs::create_dir_all(place.scratch.work().join(".git")).expect("a repository");
+        place.scratch.file(".git/HEAD", "ref: refs/heads/main\n");
         place
     }
 
@@ -134,7 +134,11 @@ fn prompts_are_reworded_for_the_model_alone() {
     let told = place.told();
     assert_eq!(told[0].1, "one\n\ntwo");
     assert!(told[1].1.ends_with("SAY:other\n\n<system_reminder>\nmore\n</system_reminder>"), "{told:?}");
-    assert!(run.stdout.contains(r#""content":"SAY:mine""#), "{}", run.stdout);
+    let events = run.events();
+    let messages = Finished::of_type(&events, "user.message");
+    let prompt =
+        messages.iter().find(|event| event["data"]["content"] == "SAY:mine").expect("the prompt as it was");
+    assert_eq!(prompt["data"]["transformedContent"], told[1].1.as_str());
 }
 
 #[test]
@@ -144,7 +148,14 @@ fn a_hook_sends_a_run_on_at_most_eight_times() {
     place.hooks(&json!({ "agentStop": [{
         "bash": format!("cat >> {log}; echo >> {log}; echo '{{\"decision\":\"block\",\"reason\":\"SAY:on\"}}'"),
     }] }));
-    place.run("SAY:done", &[]);
+    let run = place.run("SAY:done", &[]);
+    let events = run.events();
+    let said: Vec<&str> = Finished::of_type(&events, "user.message")
+        .iter()
+        .map(|event| event["data"]["content"].as_str().expect("what was said"))
+        .collect();
+    assert_eq!(said, [&["SAY:done"][..], &["SAY:on"; 8]].concat());
+    assert_eq!(place.model.requests().len(), 9);
     let asked = std::fs::read_to_string(log).expect("the hook's notes");
     let active: Vec<bool> = asked
         .lines()
@@ -251,6 +262,8 @@ fn a_skill_is_listed_told_once_and_its_tools_are_approved() {
     let prompt = format!("TOOL:skill:{call}\nSAY:ok");
     let first = place.run(&prompt, &["--session-id", "5cc89b4c-8c67-482e-9a9c-ffdf79a002d8"]);
     assert!(first.stdout.contains("session.skills_loaded") && first.stdout.contains("Greets people"));
+    let asked = place.model.requests()[0].body.to_string();
+    assert!(asked.contains("Greets people") && !asked.contains("Say hello"), "listed by a line: {asked}");
     let told = place.told();
     let base = place.scratch.work().join(".github/skills/greet");
     let tool = "Skill \"greet\" loaded successfully. Follow the instructions in the skill context.";
@@ -277,6 +290,24 @@ fn a_skill_is_listed_told_once_and_its_tools_are_approved() {
     let requests = place.model.requests().split_off(before);
     let agents = requests.iter().filter(|request| !request.body.to_string().contains("TOOL:task"));
     assert!(agents.into_iter().any(|request| request.body.to_string().contains("<skill-context")));
+}
+
+#[test]
+fn a_skill_of_an_agent_opens_its_tools_to_that_agent_alone() {
+    let place = Place::new();
+    place.scratch.file(".github/skills/greet/SKILL.md", SKILL);
+    let (theirs, ours) = (place.work("theirs.txt"), place.work("ours.txt"));
+    let file = |path: &str| format!("TOOL:create:{}", json!({ "path": path, "file_text": "x" }));
+    let inner = format!("TOOL:skill:{}", json!({ "skill": "greet" }));
+    let task = json!({ "description": "d", "prompt": inner, "agent_type": "general-purpose", "name": "n", "mode": "sync" });
+    let more = json!({ "agent_id": "n", "message": file(&theirs) });
+    place.run(&format!("TOOL:task:{task}\nTOOL:write_agent:{more}\n{}\nSAY:ok", file(&ours)), &[]);
+    assert!(std::path::Path::new(&theirs).exists(), "the agent may: {:?}", place.told());
+    assert!(
+        !std::path::Path::new(&ours).exists(),
+        "the session did not invoke the skill: {:?}",
+        place.told()
+    );
 }
 
 #[test]

@@ -16,7 +16,7 @@ impl Place {
     /// A project with these hooks.
     fn new(hooks: Value) -> Self {
         let place = Self { scratch: Scratch::new(), model: ModelServer::start() };
-        std::fs::create_dir_all(place.scratch.work().join(".git")).expect("a repository");
+        place.scratch.file(".git/HEAD", "ref: refs/heads/main\n");
         place.scratch.file(".github/hooks/h.json", &json!({ "hooks": hooks }).to_string());
         place
     }
@@ -183,4 +183,71 @@ fn changed_arguments_may_come_as_text() {
     place.scratch.file(".github/hooks/h.json", &hooks.to_string());
     place.run(&create(&place, "a.txt"), &["--allow-all-tools"]);
     assert!(place.has("b.txt") && !place.has("a.txt"));
+}
+
+#[test]
+fn hooks_apply_to_the_tools_of_agents() {
+    let check = |hooks: Value, agent_is_told: &str| {
+        let place = Place::new(hooks);
+        place.run(&task(&create(&place, "a.txt")), &["--allow-all-tools"]);
+        let told = place.model.requests()[2].body["messages"].to_string();
+        assert!(told.contains(agent_is_told), "{told}");
+        place
+    };
+    let deny = r#"echo '{"permissionDecision":"deny","permissionDecisionReason":"not you"}'"#;
+    let denied = check(
+        json!({ "preToolUse": [{ "matcher": "create", "bash": deny }] }),
+        "Denied by preToolUse hook: not you",
+    );
+    assert!(!denied.has("a.txt"));
+    // The payload says where the project is; the file that is asked for there becomes another one.
+    let other = r#"sed 's/.*"cwd":"\([^"]*\)".*/{"modifiedArgs":{"path":"\1\/b.txt","file_text":"y"}}/'"#;
+    let changed = check(json!({ "preToolUse": [{ "matcher": "create", "bash": other }] }), "b.txt");
+    assert!(changed.has("b.txt") && !changed.has("a.txt"));
+    let reword =
+        r#"echo '{"modifiedResult":{"textResultForLlm":"as you wish"},"additionalContext":"and hurry"}'"#;
+    check(
+        json!({ "postToolUse": [{ "matcher": "create", "bash": reword }] }),
+        "as you wish\\n\\nTool \\\"create\\\" succeeded",
+    );
+    let refuse = r#"echo '{"behavior":"deny","message":"nobody may"}'"#;
+    let refused =
+        check(json!({ "permissionRequest": [{ "matcher": "edit", "bash": refuse }] }), "nobody may");
+    assert!(!refused.has("a.txt"));
+}
+
+#[test]
+fn a_refusal_that_interrupts_ends_the_run_and_nobody_is_asked_whether_it_may() {
+    let refuse = r#"echo '{"behavior":"deny","message":"stop","interrupt":true}'"#;
+    let note = |event: &str| json!([{ "bash": format!("echo \"{event} $(cat)\" >> notes") }]);
+    let place = Place::new(json!({
+        "permissionRequest": [{ "bash": refuse }],
+        "agentStop": note("agentStop"),
+        "sessionEnd": note("sessionEnd"),
+    }));
+    place.run(&create(&place, "a.txt"), &[]);
+    assert_eq!(place.model.requests().len(), 1);
+    let told: Vec<String> = place.notes().into_iter().map(|(event, _)| event).collect();
+    assert_eq!(told, ["sessionEnd"]);
+}
+
+#[test]
+fn hooks_hear_of_what_ends_in_the_background() {
+    let place = Place::watched(&["notification"]);
+    let agent = json!({ "description": "d", "prompt": "SAY:found", "agent_type": "explore", "name": "n", "mode": "background" });
+    let shell = json!({ "command": "echo out", "description": "prints", "mode": "async", "shellId": "s" });
+    place.run(&format!("TOOL:task:{agent}\nTOOL:bash:{shell}\nSAY:ok"), &["--allow-all-tools"]);
+    let mut told: Vec<(String, String)> = place
+        .notes()
+        .into_iter()
+        .map(|(_, told)| {
+            let text = |name: &str| told[name].as_str().unwrap_or_default().to_owned();
+            (text("notification_type"), text("message"))
+        })
+        .collect();
+    told.sort();
+    let agent = "Agent \"n\" (explore) has finished processing and is now idle.";
+    let shell = "Shell command \"prints\" (shellId: s) has completed successfully.";
+    let expected = [("agent_idle", agent), ("shell_completed", shell)];
+    assert_eq!(told, expected.map(|(kind, text)| (kind.to_owned(), text.to_owned())));
 }

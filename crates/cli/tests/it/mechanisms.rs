@@ -84,7 +84,42 @@ fn a_command_in_the_background_wakes_the_session_when_it_ends() {
     let command =
         json!({ "command": "sleep 1; echo woken", "description": "d", "mode": "async", "shellId": "s" });
     client.send(&format!("TOOL:bash:{command}\nSAY:waiting"));
+    client.event("session.idle");
+    let asked = model.requests().len();
     let notification = client.event("system.notification");
     assert_eq!(notification["kind"]["type"], "shell_completed", "{notification}");
+    client.forget();
+    client.event("session.idle");
+    assert_eq!(model.requests().len(), asked + 1, "it is told, and answers");
     client.finish();
+}
+
+#[test]
+fn a_prompt_waits_for_its_commands_and_the_model_sees_what_they_printed() {
+    let check = |output: &str, shown: &str, flags: &[&str]| {
+        let (scratch, model) = (Scratch::new(), ModelServer::start());
+        let command = json!({ "command": format!("sleep 0.3; {output}"), "description": "d", "mode": "async", "shellId": "s" });
+        let prompt = format!("TOOL:bash:{command}\nSAY:waiting");
+        let run = hangar(&scratch, &model)
+            .args(["-p", &prompt, "--allow-all-tools", "--output-format", "json", "--secret-env-vars=MINE"])
+            .args(flags)
+            .env("MINE", "my-secret-value");
+        run.finish().expect_exit(0);
+        let messages = model.last_request()["messages"].as_array().unwrap().clone();
+        let last = messages.last().unwrap()["content"].as_str().unwrap().to_owned();
+        assert!(last.starts_with(shown), "{messages:?}");
+        messages
+    };
+    let messages = check("echo woken", "woken\n<exited with exit code 0>", &[]);
+    let call = &messages[messages.len() - 2]["tool_calls"][0]["function"];
+    assert_eq!(call["name"], "read_bash");
+    let news = messages[messages.len() - 3]["content"].as_str().unwrap().to_owned();
+    assert_eq!(
+        news,
+        "<system_notification>\nShell command \"d\" (shellId: s) has completed successfully.\n</system_notification>"
+    );
+    check("echo my-secret-value", "[redacted]\n", &[]);
+    check("seq 1 20000", "Output too large to read at once", &[]);
+    // It is for the model to know, whether or not it could have asked.
+    check("echo woken", "woken\n", &["--excluded-tools", "read_bash"]);
 }

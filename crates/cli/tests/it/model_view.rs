@@ -55,7 +55,7 @@ fn text(message: &Value) -> String {
 #[test]
 fn instruction_files_come_in_the_documented_order_and_once() {
     let shown = Shown::new();
-    std::fs::create_dir_all(shown.scratch.work().join(".git")).expect("a repository");
+    shown.scratch.file(".git/HEAD", "ref: refs/heads/main\n");
     std::fs::create_dir_all(shown.scratch.state()).expect("a home");
     std::fs::write(shown.scratch.state().join("copilot-instructions.md"), "MARK-user").expect("instructions");
     shown.scratch.file(".github/copilot-instructions.md", "MARK-repo");
@@ -77,19 +77,32 @@ fn instruction_files_come_in_the_documented_order_and_once() {
 fn without_custom_instructions_none_are_shown() {
     let shown = Shown::new();
     shown.scratch.file("AGENTS.md", "MARK-agents");
-    shown.run("hi", &["--no-custom-instructions"]);
-    assert!(!shown.system().contains("MARK-agents"));
+    shown.scratch.file(".github/instructions/all.instructions.md", "MARK-modular");
+    shown
+        .scratch
+        .file(".github/instructions/txt.instructions.md", "---\napplyTo: \"*.txt\"\n---\nMARK-scoped");
+    shown.scratch.file("a.txt", "a");
+    shown.scratch.file(".github/skills/greet/SKILL.md", "---\ndescription: MARK-skill\n---\nHello.");
+    shown.run("TOOL:view:{\"path\":\"a.txt\"}", &["--no-custom-instructions"]);
+    for body in shown.bodies() {
+        let asked = body.to_string();
+        for mark in ["MARK-agents", "MARK-modular", "MARK-scoped", "txt.instructions.md"] {
+            assert!(!asked.contains(mark), "{mark} is shown:\n{asked}");
+        }
+        assert!(asked.contains("MARK-skill"), "skills are no instructions");
+    }
 }
 
 #[test]
 fn instructions_of_an_area_come_after_the_first_look_into_it_and_only_then() {
     let shown = Shown::new();
-    std::fs::create_dir_all(shown.scratch.work().join(".git")).expect("a repository");
+    shown.scratch.file(".git/HEAD", "ref: refs/heads/main\n");
     shown.scratch.file("lib/AGENTS.md", "MARK-nested");
     shown.scratch.file("lib/a.txt", "a");
     shown.scratch.file("lib/b.txt", "b");
     let run = shown.run("TOOL:view:{\"path\":\"lib/a.txt\"}", &[]);
     assert!(!shown.system().contains("MARK-nested"), "told before it mattered");
+    assert!(shown.system().contains("lib/AGENTS.md |"), "listed in a table:\n{}", shown.system());
     let reminder = shown.last();
     assert!(reminder.contains("<system_reminder>") && reminder.contains("MARK-nested"), "{reminder}");
     let events = run.events();
@@ -98,6 +111,24 @@ fn instructions_of_an_area_come_after_the_first_look_into_it_and_only_then() {
     shown.run("TOOL:view:{\"path\":\"lib/b.txt\"}", &[&format!("--resume={id}")]);
     let told = shown.bodies().last().map(|body| body.to_string().matches("MARK-nested").count());
     assert_eq!(told, Some(1), "told again after a resume");
+}
+
+#[test]
+fn an_agent_is_told_the_instructions_of_an_area_and_the_session_is_not() {
+    let shown = Shown::new();
+    shown.scratch.file(".git/HEAD", "ref: refs/heads/main\n");
+    shown.scratch.file("lib/AGENTS.md", "MARK-nested");
+    shown.scratch.file("lib/a.txt", "a");
+    let view = "TOOL:view:{\"path\":\"lib/a.txt\"}";
+    let task =
+        json!({ "description": "d", "agent_type": "explore", "name": "n", "prompt": view, "mode": "sync" });
+    let run = shown.run(&format!("TOOL:task:{task}\nSAY:ok"), &[]);
+    let told: Vec<usize> =
+        shown.bodies().iter().map(|body| body.to_string().matches("MARK-nested").count()).collect();
+    assert_eq!(told, [0, 0, 1, 0], "what the agent was told in its second request is its own");
+    // Whoever looks there next has not been told, also after a resume.
+    shown.run(view, &[&format!("--resume={}", run.session_id())]);
+    assert!(shown.last().contains("MARK-nested"), "{}", shown.last());
 }
 
 #[test]
