@@ -1,8 +1,8 @@
 //! Runs programs that may write in a few directories only and that have no network unless they are given it.
 //!
 //! A sandbox is put on by a launcher: this very program, started again with [`LAUNCH`], confines itself and then becomes
-//! the command. Nothing has to happen between fork and exec, so no code here is unsafe, and a command that is killed
-//! before it is confined has not run yet. On Linux there are three layers, in [`linux`]: a mount namespace where
+//! the command. Nothing has to happen between fork and exec, and a command that is killed before it is confined has not run
+//! yet. On Linux there are three layers, in [`linux`]: a mount namespace where
 //! everything else is read-only, Landlock, and a seccomp filter. The last two are needed; without them nothing runs.
 //!
 //! What is promised and what is not stands in `docs/sandbox.md`.

@@ -10,6 +10,7 @@ use seccompiler::{
     SeccompRule, TargetArch,
 };
 
+use super::mounts::Own;
 use crate::{Network, Unavailable};
 
 type Rules = BTreeMap<i64, Vec<SeccompRule>>;
@@ -95,14 +96,34 @@ const TYPING: [u64; 2] = [0x5412 /* TIOCSTI */, 0x541C /* TIOCLINUX */];
 
 /// Where the type of a socket is, apart from its flags.
 const SOCKET_TYPE: u64 = 0xf;
+/// Types of which a pair is joined at both ends. All others are datagrams to the kernel, whatever they are called, and a
+/// datagram can be sent elsewhere.
+const JOINED: [u64; 2] = [libc::SOCK_STREAM as u64, libc::SOCK_SEQPACKET as u64];
 
-pub(super) fn confine(network: Network) -> Result<(), Unavailable> {
+/// Memory, semaphores and queues that processes of one user share by number or name.
+const SHARED: &[i64] = &[
+    libc::SYS_shmget,
+    libc::SYS_shmat,
+    libc::SYS_shmctl,
+    libc::SYS_semget,
+    libc::SYS_semop,
+    libc::SYS_semtimedop,
+    libc::SYS_semctl,
+    libc::SYS_msgget,
+    libc::SYS_msgsnd,
+    libc::SYS_msgrcv,
+    libc::SYS_msgctl,
+    libc::SYS_mq_open,
+    libc::SYS_mq_unlink,
+];
+
+pub(super) fn confine(network: Network, own: &Own) -> Result<(), Unavailable> {
     let refused = |error: seccompiler::Error| Unavailable::Refused(error.to_string());
     let processor = TargetArch::try_from(std::env::consts::ARCH).map_err(|_| Unavailable::Processor)?;
     let unknown: Rules = UNKNOWN.iter().map(|call| (*call, Vec::new())).collect();
     let filters = [
         compile(unknown, libc::ENOSYS, processor),
-        denials(network).and_then(|rules| compile(rules, libc::EPERM, processor)),
+        denials(network, own).and_then(|rules| compile(rules, libc::EPERM, processor)),
     ];
     for filter in filters {
         seccompiler::apply_filter(&filter.map_err(|error| refused(error.into()))?).map_err(refused)?;
@@ -110,15 +131,19 @@ pub(super) fn confine(network: Network) -> Result<(), Unavailable> {
     Ok(())
 }
 
-fn denials(network: Network) -> Result<Rules, BackendError> {
-    let mut rules: Rules = DENIED.iter().map(|call| (*call, Vec::new())).collect();
+fn denials(network: Network, own: &Own) -> Result<Rules, BackendError> {
+    // What everybody shares is not for a command; what it has to itself is.
+    let shared = if own.ipc { &[][..] } else { SHARED };
+    let mut rules: Rules = DENIED.iter().chain(shared).map(|call| (*call, Vec::new())).collect();
     let namespaces = NAMESPACES.iter().map(|flag| rule(&[(0, SeccompCmpOp::MaskedEq(*flag), *flag)]));
     rules.insert(libc::SYS_clone, namespaces.collect::<Result<_, _>>()?);
     let typing = TYPING.iter().map(|request| rule(&[(1, SeccompCmpOp::Eq, *request)]));
     rules.insert(libc::SYS_ioctl, typing.collect::<Result<_, _>>()?);
-    // A pair is joined at both ends; only datagrams could still be sent elsewhere.
-    let datagrams = rule(&[(1, SeccompCmpOp::MaskedEq(SOCKET_TYPE), libc::SOCK_DGRAM as u64)])?;
-    rules.insert(libc::SYS_socketpair, vec![datagrams]);
+    let datagrams = (0..=SOCKET_TYPE).filter(|kind| !JOINED.contains(kind));
+    let datagrams = datagrams.map(|kind| rule(&[(1, SeccompCmpOp::MaskedEq(SOCKET_TYPE), kind)]));
+    rules.insert(libc::SYS_socketpair, datagrams.collect::<Result<_, _>>()?);
+    // The limits of a process can be set by all processes of its user, and end it.
+    rules.insert(libc::SYS_prlimit64, vec![rule(&[(0, SeccompCmpOp::Ne, 0)])?]);
     // Sockets with a path lead to services that act for the user (containers, agents with keys), so they are no part
     // of an open network either.
     let sockets = match network {

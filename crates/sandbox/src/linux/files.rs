@@ -8,6 +8,7 @@ use landlock::{
     RulesetAttr, RulesetCreated, RulesetCreatedAttr, RulesetError, RulesetStatus, Scope,
 };
 
+use super::mounts::Own;
 use crate::{Feature, Network, Policy, Unavailable};
 
 /// Before this one, files that cannot be written could be truncated.
@@ -18,24 +19,21 @@ const WANTED: ABI = ABI::V7;
 const BEFORE_SCOPES: ABI = ABI::V5;
 const BEFORE_NETWORK: ABI = ABI::V3;
 
+/// Where devices are. What disks hold can be read there past all names, and what people type and say.
+const ALL_DEVICES: &str = "/dev";
 /// Devices that every program may use. None of them keeps anything.
-const DEVICES: [&str; 8] = [
-    "/dev/null",
-    "/dev/zero",
-    "/dev/full",
-    "/dev/random",
-    "/dev/urandom",
-    "/dev/tty",
-    "/dev/ptmx",
-    "/dev/pts",
-];
+const DEVICES: [&str; 6] = ["/dev/null", "/dev/zero", "/dev/full", "/dev/random", "/dev/urandom", "/dev/tty"];
+/// Where terminals are made.
+const TERMINALS: [&str; 2] = ["/dev/ptmx", "/dev/pts"];
+/// Among the devices, but files in memory.
+const MEMORY: &str = "/dev/shm";
 
 pub(super) struct Enforced {
     /// Whether processes outside cannot be signalled.
     pub(super) signals: bool,
 }
 
-pub(super) fn confine(policy: &Policy) -> Result<Enforced, Unavailable> {
+pub(super) fn confine(policy: &Policy, own: &Own) -> Result<Enforced, Unavailable> {
     if !policy.may_use(Feature::Landlock) || !has(NEEDED) {
         return Err(Unavailable::Landlock);
     }
@@ -55,10 +53,14 @@ pub(super) fn confine(policy: &Policy) -> Result<Enforced, Unavailable> {
     for path in existing(&policy.writable) {
         allowed = allowed.and(&path, changing())?;
     }
-    for device in existing(&DEVICES) {
+    let terminals = if own.terminals { &TERMINALS[..] } else { &[] };
+    for device in existing(&DEVICES).into_iter().chain(existing(terminals)) {
         allowed = allowed.and(&device, AccessFs::ReadFile | AccessFs::WriteFile | AccessFs::IoctlDev)?;
     }
-    allowed = allowed.and_reading(&existing(&policy.denied))?;
+    allowed = allowed.and(Path::new(MEMORY), reading())?;
+    let mut unreadable = existing(&policy.denied);
+    unreadable.push(ALL_DEVICES.into());
+    allowed = allowed.and_reading(&unreadable)?;
 
     let status = allowed.rules.restrict_self().map_err(refused)?;
     if status.ruleset == RulesetStatus::NotEnforced || !status.no_new_privs {

@@ -5,24 +5,28 @@
 
 mod calls;
 mod capabilities;
+mod descriptors;
 mod files;
 mod mounts;
 
 use crate::{Feature, Gap, Policy, Unavailable};
+use mounts::Own;
 
 /// Confines the calling thread, and with it all that it starts.
 pub(crate) fn confine(policy: &Policy) -> Result<Vec<Gap>, Unavailable> {
     let mut gaps = Vec::new();
-    if !policy.may_use(Feature::MountNamespace) || mounts::confine(policy).is_err() {
+    let own = if policy.may_use(Feature::MountNamespace) { mounts::confine(policy) } else { Own::default() };
+    if !own.metadata {
         gaps.push(Gap::Metadata);
     }
     capabilities::confine();
-    if !files::confine(policy)?.signals {
+    descriptors::confine()?;
+    if !files::confine(policy, &own)?.signals {
         gaps.push(Gap::Signals);
     }
     if !policy.may_use(Feature::Seccomp) {
         return Err(Unavailable::Calls);
     }
-    calls::confine(policy.network)?;
+    calls::confine(policy.network, &own)?;
     Ok(gaps)
 }

@@ -1,7 +1,9 @@
-//! A mount namespace in which all but the writable directories is mounted read-only.
+//! Namespaces: one of mounts, in which all but the writable directories is mounted read-only and terminals are the
+//! command's own, and one of what processes share by number.
 //!
 //! Landlock knows reading and writing of content. Modes, owners, times and extended attributes are only kept by a
-//! read-only mount. Where namespaces cannot be had the other layers stand alone.
+//! read-only mount. Where namespaces cannot be had the other layers stand alone, and what a command cannot have to itself
+//! they keep from it.
 
 use std::ffi::OsString;
 use std::io;
@@ -17,9 +19,27 @@ use crate::Policy;
 
 const NOTHING: Option<&str> = None;
 
-pub(super) fn confine(policy: &Policy) -> io::Result<()> {
+/// What a command has to itself.
+#[derive(Debug, Default)]
+pub(super) struct Own {
+    /// Mounts, so that nothing about files outside can be changed.
+    pub(super) metadata: bool,
+    /// Shared memory, semaphores and message queues.
+    pub(super) ipc: bool,
+    /// Terminals: what others type cannot be read, and nothing can be shown to them.
+    pub(super) terminals: bool,
+}
+
+pub(super) fn confine(policy: &Policy) -> Own {
+    let mut own = Own::default();
+    own.metadata = mount_apart(policy, &mut own).is_ok();
+    own
+}
+
+fn mount_apart(policy: &Policy, own: &mut Own) -> io::Result<()> {
     let cwd = std::env::current_dir()?;
     enter_namespace()?;
+    own.ipc = unshare(CloneFlags::CLONE_NEWIPC).is_ok();
     // What is mounted here must not show up outside.
     mount(NOTHING, "/", NOTHING, MsFlags::MS_REC | MsFlags::MS_SLAVE, NOTHING)?;
     let real = |paths: &[PathBuf]| -> Vec<PathBuf> {
@@ -42,9 +62,18 @@ pub(super) fn confine(policy: &Policy) -> io::Result<()> {
             Err(error) => refused = Some(error),
         }
     }
+    own.terminals = mount_terminals().is_ok();
     // By its path again: the directory is now reached through the new mounts.
     std::env::set_current_dir(cwd)?;
     refused.map_or(Ok(()), |error| Err(error.into()))
+}
+
+/// New terminals are made in a place of their own, beside those of everybody else.
+fn mount_terminals() -> io::Result<()> {
+    let flags = MsFlags::MS_NOSUID | MsFlags::MS_NOEXEC;
+    let options = Some("newinstance,ptmxmode=0666,mode=0620");
+    mount(Some("devpts"), "/dev/pts", Some("devpts"), flags, options)?;
+    Ok(mount(Some("/dev/pts/ptmx"), "/dev/ptmx", NOTHING, MsFlags::MS_BIND, NOTHING)?)
 }
 
 /// Without privileges, a user namespace brings the right to mount. Whoever has it does not need one.
