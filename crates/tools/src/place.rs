@@ -12,6 +12,7 @@ use futures_util::future::BoxFuture;
 use hangar_agent::tool::{Access, Tool, ToolContext, ToolInput, ToolOutcome, ToolSpec};
 use hangar_files::ClientFiles;
 
+use crate::files::anchor::Anchor;
 use crate::files::content;
 use crate::paths;
 
@@ -134,21 +135,21 @@ impl Files {
 
     pub(crate) fn rename(&self, from: &Path, to: &Path) -> io::Result<()> {
         match self {
-            Self::Here => fs::rename(from, to),
+            Self::Here => fs::rename(Anchor::of(from)?.path(), Anchor::of(to)?.path()),
             Self::Client(files) => Ok(files.block_on(files.rename(text(from), text(to)))?),
         }
     }
 
     pub(crate) fn make_dir(&self, path: &Path) -> io::Result<()> {
         match self {
-            Self::Here => fs::create_dir(path),
+            Self::Here => fs::create_dir(Anchor::of(path)?.path()),
             Self::Client(files) => Ok(files.block_on(files.make_dir(text(path)))?),
         }
     }
 
     pub(crate) fn remove_dir(&self, path: &Path) -> io::Result<()> {
         match self {
-            Self::Here => fs::remove_dir(path),
+            Self::Here => fs::remove_dir(Anchor::of(path)?.path()),
             Self::Client(files) => Ok(files.block_on(files.remove(text(path), true))?),
         }
     }
@@ -158,10 +159,12 @@ impl Files {
         let directory = path.parent().ok_or(io::ErrorKind::InvalidInput)?;
         match self {
             Self::Here => {
-                let aside =
-                    tempfile::Builder::new().prefix(".hangar-").tempfile_in(directory)?.into_temp_path();
-                fs::rename(path, &aside)?;
-                aside.keep().map_err(|error| error.error)
+                let anchor = Anchor::of(path)?;
+                let staged = tempfile::Builder::new().prefix(".hangar-").tempfile_in(anchor.directory()?)?;
+                let aside = staged.into_temp_path();
+                fs::rename(anchor.path(), &aside)?;
+                let kept = aside.keep().map_err(|error| error.error)?;
+                Ok(directory.join(kept.file_name().ok_or(io::ErrorKind::InvalidInput)?))
             }
             Self::Client(_) => {
                 let name = path.file_name().ok_or(io::ErrorKind::InvalidInput)?.to_string_lossy();

@@ -6,6 +6,8 @@ use std::path::Path;
 
 use tempfile::NamedTempFile;
 
+use super::anchor::Anchor;
+
 /// Bytes of a file that can be changed. Text is far smaller; more would only cost memory.
 pub(crate) const SIZE_LIMIT: u64 = 32 * 1024 * 1024;
 
@@ -31,24 +33,26 @@ pub(crate) fn create(path: &Path, content: &[u8]) -> io::Result<()> {
     // As for any new file: what the umask leaves.
     #[cfg(unix)]
     builder.permissions(std::os::unix::fs::PermissionsExt::from_mode(0o666));
-    let mut staged = builder.tempfile_in(directory(path)?)?;
+    let anchor = Anchor::of(path)?;
+    let mut staged = builder.tempfile_in(anchor.directory()?).map_err(nameless)?;
     staged.write_all(content)?;
-    match staged.persist_noclobber(path) {
+    match staged.persist_noclobber(anchor.path()) {
         Ok(_) => Ok(()),
         Err(error) if error.error.kind() == io::ErrorKind::AlreadyExists => Err(error.error),
         // A file system without the means to put a file in place only if there is none.
-        Err(_) => OpenOptions::new().write(true).create_new(true).open(path)?.write_all(content),
+        Err(_) => OpenOptions::new().write(true).create_new(true).open(anchor.path())?.write_all(content),
     }
 }
 
 /// Replaces the content of an existing file, which keeps its mode and owner.
 pub(crate) fn replace(path: &Path, content: &[u8]) -> io::Result<()> {
     // Opened first: a file that may not be written stays as it is, even if its directory allows a rename over it.
-    let mut file = open_with(path, OpenOptions::new().write(true))?;
+    let anchor = Anchor::of(path)?;
+    let mut file = open_anchored(&anchor, OpenOptions::new().write(true))?;
     let metadata = file.metadata()?;
-    let staged = if has_other_names(&metadata) { None } else { stage(path, content, &metadata)? };
+    let staged = if has_other_names(&metadata) { None } else { stage(&anchor, content, &metadata)? };
     if let Some(staged) = staged {
-        match staged.persist(path) {
+        match staged.persist(anchor.path()) {
             Ok(_) => return Ok(()),
             // A mount point, or a directory that lets files be made but not replaced.
             Err(error) if is_in_the_way(&error.error) => {}
@@ -61,8 +65,12 @@ pub(crate) fn replace(path: &Path, content: &[u8]) -> io::Result<()> {
 }
 
 /// The new content beside the file, ready to take its place; `None` where only the file itself can be written.
-fn stage(path: &Path, content: &[u8], like: &Metadata) -> io::Result<Option<NamedTempFile>> {
-    let mut staged = match tempfile::Builder::new().prefix(".hangar-").tempfile_in(directory(path)?) {
+fn stage(anchor: &Anchor, content: &[u8], like: &Metadata) -> io::Result<Option<NamedTempFile>> {
+    let mut staged = match tempfile::Builder::new()
+        .prefix(".hangar-")
+        .tempfile_in(anchor.directory()?)
+        .map_err(nameless)
+    {
         Ok(staged) => staged,
         Err(error) if is_in_the_way(&error) => return Ok(None),
         Err(error) => return Err(error),
@@ -82,11 +90,16 @@ fn is_in_the_way(error: &io::Error) -> bool {
     )
 }
 
-fn directory(path: &Path) -> io::Result<&Path> {
-    path.parent().ok_or_else(|| io::Error::new(io::ErrorKind::InvalidInput, "not a path of a file"))
+/// The error without the path of a file that nobody has heard of.
+fn nameless(error: io::Error) -> io::Error {
+    error.kind().into()
 }
 
 fn open_with(path: &Path, options: &mut OpenOptions) -> io::Result<File> {
+    open_anchored(&Anchor::of(path)?, options)
+}
+
+fn open_anchored(anchor: &Anchor, options: &mut OpenOptions) -> io::Result<File> {
     // The path is resolved: a link in the last place was put there since. Opening a pipe must not wait for its other end.
     #[cfg(unix)]
     {
@@ -94,7 +107,7 @@ fn open_with(path: &Path, options: &mut OpenOptions) -> io::Result<File> {
         use std::os::unix::fs::OpenOptionsExt;
         options.custom_flags((OFlags::NOFOLLOW | OFlags::NONBLOCK).bits().cast_signed());
     }
-    let file = options.open(path)?;
+    let file = options.open(anchor.path())?;
     let metadata = file.metadata()?;
     if metadata.is_dir() {
         return Err(io::Error::new(io::ErrorKind::IsADirectory, "is a directory"));
@@ -132,7 +145,7 @@ fn take_owner(_: &File, _: &Metadata) -> io::Result<bool> {
 
 /// Removes a file by the path of its directory entry.
 pub(crate) fn remove(path: &Path) -> io::Result<()> {
-    fs::remove_file(path)
+    fs::remove_file(Anchor::of(path)?.path())
 }
 
 #[cfg(all(test, unix))]

@@ -1,5 +1,6 @@
 //! Reading and changing files: `view`, `create`, `edit`.
 
+pub(crate) mod anchor;
 mod claim;
 pub(crate) mod content;
 mod create;
