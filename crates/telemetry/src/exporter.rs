@@ -71,13 +71,22 @@ impl Exporter {
         source: Source,
         now: fn() -> Timestamp,
     ) -> Result<Self, StartError> {
+        Self::start_at(Pace::USUAL, destination, source, now)
+    }
+
+    fn start_at(
+        pace: Pace,
+        destination: Destination,
+        source: Source,
+        now: fn() -> Timestamp,
+    ) -> Result<Self, StartError> {
         let way = Way::open(destination)?;
         let (spans, waiting) = sync_channel(MAX_WAITING);
         let (done, ended) = sync_channel(1);
         let thread = std::thread::Builder::new()
             .name("telemetry".to_owned())
             .spawn(move || {
-                Worker { way, source, since: now(), now, metrics: Metrics::default() }.run(&waiting);
+                Worker { way, source, pace, since: now(), now, metrics: Metrics::default() }.run(&waiting);
                 // Nobody may wait any more.
                 let _ = done.send(());
             })
@@ -108,9 +117,35 @@ impl Exporter {
     }
 }
 
+/// How often something is written.
+#[derive(Debug, Clone, Copy)]
+struct Pace {
+    batch: Duration,
+    metrics: Duration,
+}
+
+impl Pace {
+    const USUAL: Self = Self { batch: BATCH_PATIENCE, metrics: METRICS_EVERY };
+}
+
+/// Whether the figures are to be written again.
+#[derive(Debug)]
+struct Figures {
+    told: Instant,
+    /// Whether there are other ones since.
+    news: bool,
+}
+
+impl Figures {
+    fn due(&self, now: Instant, every: Duration) -> bool {
+        self.news && now.saturating_duration_since(self.told) >= every
+    }
+}
+
 struct Worker {
     way: Way,
     source: Source,
+    pace: Pace,
     since: Timestamp,
     now: fn() -> Timestamp,
     metrics: Metrics,
@@ -119,28 +154,27 @@ struct Worker {
 impl Worker {
     fn run(mut self, waiting: &Receiver<Span>) {
         let mut batch: Vec<Span> = Vec::new();
-        let mut due = Instant::now() + BATCH_PATIENCE;
-        let mut told = Instant::now();
-        let mut news = false;
+        let mut due = Instant::now() + self.pace.batch;
+        let mut figures = Figures { told: Instant::now(), news: false };
         loop {
             if batch.is_empty() {
-                due = Instant::now() + BATCH_PATIENCE;
+                due = Instant::now() + self.pace.batch;
             }
             let received = waiting.recv_timeout(due.saturating_duration_since(Instant::now()));
             let ended = matches!(received, Err(RecvTimeoutError::Disconnected));
             let late = matches!(received, Err(RecvTimeoutError::Timeout));
             if let Ok(span) = received {
                 self.metrics.add(&span);
-                news = true;
+                figures.news = true;
                 batch.push(span);
             }
             if !batch.is_empty() && (ended || late || batch.len() >= MAX_BATCH) {
                 self.way.spans(&batch, &self.source);
                 batch.clear();
             }
-            if ended || (news && told.elapsed() >= METRICS_EVERY) {
+            if ended || figures.due(Instant::now(), self.pace.metrics) {
                 self.way.metrics(&self.metrics, &self.source, self.since, (self.now)());
-                (told, news) = (Instant::now(), false);
+                figures = Figures { told: Instant::now(), news: false };
             }
             if ended {
                 return;
@@ -217,5 +251,69 @@ fn write(file: &mut BufWriter<File>, lines: impl Iterator<Item = serde_json::Val
     }
     if let Err(error) = file.flush() {
         tracing::warn!(%error, "writing telemetry failed");
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::span::{Attributes, Kind, Work};
+
+    #[track_caller]
+    fn check(news: bool, seconds: u64, due: bool) {
+        let told = Instant::now();
+        let now = told + Duration::from_secs(seconds);
+        assert_eq!(Figures { told, news }.due(now, Pace::USUAL.metrics), due);
+    }
+
+    #[test]
+    fn figures_are_due_once_a_minute_if_there_are_new_ones() {
+        check(true, 59, false);
+        check(true, 60, true);
+        check(false, 600, false);
+    }
+
+    fn span() -> Span {
+        let now = Timestamp::UNIX_EPOCH;
+        Span {
+            trace: "t".to_owned(),
+            id: "s".to_owned(),
+            parent: None,
+            name: "execute_tool x".to_owned(),
+            kind: Kind::Internal,
+            start: now,
+            end: now,
+            attributes: Attributes::new(),
+            events: Vec::new(),
+            error: None,
+            work: Work::Tool { name: "x".to_owned() },
+        }
+    }
+
+    /// Reads what is written while nothing has ended yet, until a line of figures has come.
+    fn figures(file: &std::path::Path) -> String {
+        let begun = Instant::now();
+        // Far above what it needs on a loaded machine; reaching it is a failure, never a measurement.
+        while begun.elapsed() < Duration::from_secs(60) {
+            let text = std::fs::read_to_string(file).unwrap();
+            if let Some(line) = text.lines().find(|line| line.contains("github.copilot.tool.call.count")) {
+                return line.to_owned();
+            }
+            std::thread::yield_now();
+        }
+        panic!("no figures were written");
+    }
+
+    #[test]
+    fn figures_are_written_while_the_work_goes_on() {
+        let dir = tempfile::tempdir().unwrap();
+        let file = dir.path().join("telemetry.jsonl");
+        let source = Source { scope: "s".to_owned(), service: "s".to_owned(), version: "1".to_owned() };
+        let pace = Pace { batch: Duration::from_millis(1), metrics: Duration::ZERO };
+        let destination = Destination::File(file.clone());
+        let exporter = Exporter::start_at(pace, destination, source, || Timestamp::UNIX_EPOCH).unwrap();
+        exporter.send(span());
+        assert!(!figures(&file).is_empty());
+        exporter.finish();
     }
 }
