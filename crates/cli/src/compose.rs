@@ -18,7 +18,7 @@ use hangar_mcp::{McpHost, News};
 use hangar_models::known;
 use hangar_models::tokens::Counter;
 use hangar_protocol::data::Mode;
-use hangar_sandbox::{Network, SandboxConfig};
+use hangar_sandbox::{Network, Sandbox, SandboxConfig};
 use hangar_server::{Away, LargeOutput};
 use hangar_store::snapshots::Snapshots;
 use hangar_store::{SessionId, SessionMeta, SessionName, Store};
@@ -129,6 +129,8 @@ pub(crate) struct Composed {
     pub(crate) mcp: Option<(McpHost, mpsc::Receiver<News>)>,
     /// What keeps outputs within what the model is shown.
     pub(crate) fitting: Spill,
+    /// What confines the session's commands, if anything does.
+    pub(crate) sandbox: Option<Sandbox>,
 }
 
 pub(crate) fn session(settings: &Settings, mut plan: Plan<'_>) -> Result<Composed> {
@@ -251,6 +253,7 @@ pub(crate) fn session(settings: &Settings, mut plan: Plan<'_>) -> Result<Compose
     };
     let custom = instructions.as_ref().map(Instructions::render).unwrap_or_default();
     plan.agents.custom.iter_mut().for_each(|agent| skills.brief(agent));
+    let keeper = sandbox.as_ref().map(|ready| ready.sandbox.clone());
     let crew = plan.agents.crew(settings, &environment, &custom)?;
     let confinement =
         sandbox.map(|ready| Confinement { writable: ready.policy.writable, denied: ready.policy.denied });
@@ -316,7 +319,8 @@ pub(crate) fn session(settings: &Settings, mut plan: Plan<'_>) -> Result<Compose
         Box::new(discovery) as Box<dyn Discovery>
     });
     let sink = telemetry::tap(settings, plan.sink, id.as_str(), chosen.provider.facts());
-    let surroundings = Place::new(log.plan_reader(), database.clone(), &cwd, repository.as_ref());
+    let surroundings =
+        Place::new(log.plan_reader(), database.clone(), &cwd, repository.as_ref(), keeper.clone());
     let host = Host {
         provider: redactor.provider(chosen.provider),
         tools,
@@ -348,6 +352,7 @@ pub(crate) fn session(settings: &Settings, mut plan: Plan<'_>) -> Result<Compose
         skills,
         opening,
         mcp,
+        sandbox: keeper,
         fitting,
     })
 }

@@ -9,6 +9,7 @@ use std::time::Duration;
 use futures_util::future::BoxFuture;
 use hangar_agent::driver::Surroundings;
 use hangar_protocol::data::Commitments;
+use hangar_sandbox::Sandbox;
 use hangar_tools::sql::Database;
 use tokio::io::AsyncReadExt;
 use tokio::process::Command;
@@ -27,6 +28,8 @@ pub(crate) struct Place {
     cwd: PathBuf,
     /// The commit that was checked out when the work began; `None` outside of a repository.
     base: Option<String>,
+    /// What confines the session's commands: what they left in the repository's settings, Git would run for us.
+    sandbox: Option<Sandbox>,
 }
 
 impl Place {
@@ -35,12 +38,14 @@ impl Place {
         database: Option<Arc<Database>>,
         cwd: &Path,
         repository: Option<&Repository>,
+        sandbox: Option<Sandbox>,
     ) -> Self {
         Self {
             plan,
             database,
             cwd: cwd.to_owned(),
             base: repository.and_then(|repository| repository.head.clone()),
+            sandbox,
         }
     }
 }
@@ -63,6 +68,15 @@ impl Surroundings for Place {
 
     fn unchanged(&self) -> BoxFuture<'static, bool> {
         let (cwd, base) = (self.cwd.clone(), self.base.clone());
+        let git = match &self.sandbox {
+            None => Command::new("git"),
+            Some(sandbox) => {
+                let (launcher, leading) = sandbox.wrap("git".as_ref());
+                let mut command = Command::new(launcher);
+                command.args(leading);
+                command
+            }
+        };
         Box::pin(async move {
             let Some(base) = base else { return false };
             let moved = Repository::find(&cwd).and_then(|repository| repository.head) != Some(base);
@@ -70,15 +84,15 @@ impl Surroundings for Place {
                 return false;
             }
             // Without Git, or with one that takes too long, nothing is known.
-            matches!(tokio::time::timeout(GIT_LIMIT, is_clean(&cwd)).await, Ok(Ok(true)))
+            matches!(tokio::time::timeout(GIT_LIMIT, is_clean(git, &cwd)).await, Ok(Ok(true)))
         })
     }
 }
 
 /// Whether the working tree is as it was checked out. The first change that is told is enough to know that it is not.
-async fn is_clean(cwd: &Path) -> io::Result<bool> {
-    let mut child = Command::new("git")
-        .args(["--no-optional-locks", "status", "--porcelain"])
+async fn is_clean(mut git: Command, cwd: &Path) -> io::Result<bool> {
+    let mut child = git
+        .args(["--no-optional-locks", "-c", "core.fsmonitor=false", "status", "--porcelain"])
         .current_dir(cwd)
         .stdin(Stdio::null())
         .stdout(Stdio::piped())

@@ -13,6 +13,7 @@ use hangar_agent::tool::{Tool, ToolSpec};
 use hangar_custom::skills::Skills;
 use hangar_files::ClientHome;
 use hangar_mcp::{McpHost, News};
+use hangar_sandbox::Sandbox;
 use hangar_store::SessionId;
 use tokio::sync::mpsc;
 
@@ -153,6 +154,8 @@ pub struct Opened {
     pub background: Box<dyn Background>,
     pub todos: Arc<dyn Todos>,
     pub mcp: Option<Mcp>,
+    /// What confines the session's commands, if anything does.
+    pub sandbox: Option<Sandbox>,
     /// Keeps what tools of clients say within what the model is shown.
     pub guard: ToolGuard,
 }

@@ -21,6 +21,7 @@ use hangar_protocol::Body;
 use hangar_protocol::data::{
     CapabilitiesChanged, ClientCommand, CommandsChanged, SkillsLoaded, UiCapabilities,
 };
+use hangar_sandbox::Sandbox;
 use tokio::sync::mpsc;
 use tokio::time::Instant;
 
@@ -64,6 +65,7 @@ pub(crate) struct SessionTask {
     pub(crate) commands: CommandQueue,
     /// Where views of MCP servers are shown, as the client says it.
     pub(crate) host_context: serde_json::Map<String, serde_json::Value>,
+    sandbox: Option<Sandbox>,
     mcp: Option<McpHost>,
     news: Option<mpsc::Receiver<News>>,
     /// The state of the MCP tools that the model is shown.
@@ -95,6 +97,7 @@ impl SessionTask {
             background: opened.background,
             todos: opened.todos,
             guard: opened.guard,
+            sandbox: opened.sandbox,
             idle_timeout,
             ending: None,
             clashes: Vec::new(),
@@ -170,6 +173,7 @@ impl SessionTask {
         self.builtin = opened.tools;
         self.todos = opened.todos;
         self.guard = opened.guard;
+        self.sandbox = opened.sandbox;
         self.environment = opened.environment;
         self.instructions = opened.instructions;
         self.skills = opened.skills;
@@ -255,6 +259,11 @@ impl SessionTask {
     pub(crate) fn cwd(&self) -> String {
         self.environment.cwd.clone()
     }
+    /// What confines the session's commands, and with them what looks at what they left.
+    pub(crate) fn sandbox(&self) -> Option<&Sandbox> {
+        self.sandbox.as_ref()
+    }
+
 
     /// The prompt before the client's changes to it.
     pub(crate) fn prompt(&self) -> SystemPrompt {

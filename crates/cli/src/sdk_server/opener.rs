@@ -166,6 +166,7 @@ impl Opener {
             background: Box::new(Commands(composed.shells)),
             todos: Arc::new(SqlTodos(composed.database)),
             mcp: composed.mcp,
+            sandbox: composed.sandbox,
             guard: Arc::new(move |tool| mcp::fitted(tool, fitting.clone())),
         })
     }

@@ -1,10 +1,11 @@
 //! What a session's folder and its working directory hold beside the log: checkpoints, large pastes, and what has changed.
 
-use std::path::Path;
+use std::path::PathBuf;
 use std::process::Stdio;
 use std::time::Duration;
 
 use hangar_protocol::data::{FileOperation, WorkspaceFileChanged};
+use hangar_sandbox::Sandbox;
 use serde::Deserialize;
 use serde_json::{Value, json};
 use tokio::process::Command;
@@ -95,25 +96,29 @@ async fn diff(call: Call) -> Result<Reply, Failure> {
     }
     let params: Params = call.params()?;
     let live = call.live()?;
-    let (cwd, tracked) =
-        live.ask(|task| (task.cwd(), task.spec.enable_file_change_tracking.unwrap_or(false))).await?;
-    let cwd = Path::new(&cwd);
+    let (git, tracked) = live
+        .ask(|task| {
+            let git = Git { cwd: task.cwd().into(), sandbox: task.sandbox().cloned() };
+            (git, task.spec.enable_file_change_tracking.unwrap_or(false))
+        })
+        .await?;
     let base = match params.mode {
-        DiffMode::Branch => branch_base(cwd).await,
+        DiffMode::Branch => git.branch_base().await,
         DiffMode::Unstaged | DiffMode::Session => None,
     };
     let mode = if base.is_some() { DiffMode::Branch } else { DiffMode::Unstaged };
     let against = base.as_ref().map_or("HEAD", |(_, commit)| commit.as_str());
-    let mut arguments = vec!["diff", "--no-color", "--no-ext-diff", "-M"];
+    let mut arguments = vec!["diff", "--no-color", "--no-ext-diff", "--no-textconv", "-M"];
     if params.ignore_whitespace {
         arguments.push("--ignore-all-space");
     }
     arguments.push(against);
-    let mut changes = split(&git(cwd, &arguments).await.unwrap_or_default());
-    let new = git(cwd, &["ls-files", "--others", "--exclude-standard"]).await.unwrap_or_default();
+    let mut changes = split(&git.says(&arguments).await.unwrap_or_default());
+    let new = git.says(&["ls-files", "--others", "--exclude-standard"]).await.unwrap_or_default();
     for path in new.lines().take(MAX_FILES.saturating_sub(changes.len())) {
         // A file that Git does not know is compared with nothing; then it says so with its exit code.
-        let shown = git(cwd, &["diff", "--no-color", "--no-index", "--", "/dev/null", path]).await;
+        let plain = ["diff", "--no-color", "--no-ext-diff", "--no-textconv", "--no-index"];
+        let shown = git.says(&[&plain[..], &["--", "/dev/null", path]].concat()).await;
         changes.push(change(path, None, "added", shown.unwrap_or_default()));
     }
     let mut result = json!({
@@ -131,32 +136,50 @@ async fn diff(call: Call) -> Result<Reply, Failure> {
     Reply::of(result)
 }
 
-/// The default branch and where the current one left it.
-async fn branch_base(cwd: &Path) -> Option<(String, String)> {
-    let remote = git(cwd, &["symbolic-ref", "--short", "refs/remotes/origin/HEAD"]).await;
-    for branch in remote.as_deref().map(str::trim).into_iter().chain(["main", "master"]) {
-        if let Some(commit) = git(cwd, &["merge-base", branch, "HEAD"]).await {
-            return Some((branch.to_owned(), commit.trim().to_owned()));
-        }
-    }
-    None
+/// Git in a session's directory. It runs what the repository's settings say, which the session's commands may have
+/// written, so it is confined as they are.
+struct Git {
+    cwd: PathBuf,
+    sandbox: Option<Sandbox>,
 }
 
-/// What Git prints. Exit code 1 is an answer too: there are differences.
-async fn git(cwd: &Path, arguments: &[&str]) -> Option<String> {
-    let output = Command::new("git")
-        .arg("--no-optional-locks")
-        .args(arguments)
-        .current_dir(cwd)
-        .stdin(Stdio::null())
-        .stderr(Stdio::null())
-        .process_group(0)
-        .kill_on_drop(true)
-        .output();
-    let output = tokio::time::timeout(GIT_LIMIT, output).await.ok()?.ok()?;
-    let answered = matches!(output.status.code(), Some(0))
-        || (output.status.code() == Some(1) && !output.stdout.is_empty());
-    answered.then(|| String::from_utf8_lossy(&output.stdout).into_owned())
+impl Git {
+    /// The default branch and where the current one left it.
+    async fn branch_base(&self) -> Option<(String, String)> {
+        let remote = self.says(&["symbolic-ref", "--short", "refs/remotes/origin/HEAD"]).await;
+        for branch in remote.as_deref().map(str::trim).into_iter().chain(["main", "master"]) {
+            if let Some(commit) = self.says(&["merge-base", branch, "HEAD"]).await {
+                return Some((branch.to_owned(), commit.trim().to_owned()));
+            }
+        }
+        None
+    }
+
+    /// What Git prints. Exit code 1 is an answer too: there are differences.
+    async fn says(&self, arguments: &[&str]) -> Option<String> {
+        let mut command = match &self.sandbox {
+            None => Command::new("git"),
+            Some(sandbox) => {
+                let (launcher, leading) = sandbox.wrap("git".as_ref());
+                let mut command = Command::new(launcher);
+                command.args(leading);
+                command
+            }
+        };
+        let output = command
+            .args(["--no-optional-locks", "-c", "core.fsmonitor=false"])
+            .args(arguments)
+            .current_dir(&self.cwd)
+            .stdin(Stdio::null())
+            .stderr(Stdio::null())
+            .process_group(0)
+            .kill_on_drop(true)
+            .output();
+        let output = tokio::time::timeout(GIT_LIMIT, output).await.ok()?.ok()?;
+        let answered = matches!(output.status.code(), Some(0))
+            || (output.status.code() == Some(1) && !output.stdout.is_empty());
+        answered.then(|| String::from_utf8_lossy(&output.stdout).into_owned())
+    }
 }
 
 /// One change per file of a difference.
