@@ -148,11 +148,20 @@ impl Complaint {
     async fn listen(self, mut stderr: impl AsyncRead + Unpin) {
         let mut buffer = [0; 4096];
         while let Ok(length @ 1..) = stderr.read(&mut buffer).await {
-            let mut kept = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-            kept.extend_from_slice(&buffer[..length]);
-            let surplus = kept.len().saturating_sub(COMPLAINT);
-            kept.drain(..surplus);
+            self.keep(&buffer[..length]);
         }
+    }
+
+    /// Adds a line of ours.
+    pub(crate) fn add(&self, line: &str) {
+        self.keep(format!("\n{line}\n").as_bytes());
+    }
+
+    fn keep(&self, piece: &[u8]) {
+        let mut kept = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        kept.extend_from_slice(piece);
+        let surplus = kept.len().saturating_sub(COMPLAINT);
+        kept.drain(..surplus);
     }
 
     /// The last line, if there is one.

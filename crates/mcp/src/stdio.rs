@@ -28,9 +28,12 @@ impl Stdio {
         let (outgoing, to_write) = mpsc::channel(QUEUE);
         let (read, incoming) = mpsc::channel(QUEUE);
         tokio::spawn(write(running.stdin, to_write));
+        let complaint = running.complaint;
         tokio::spawn(async move {
             // The connection ends when the sender is dropped, whatever the reason.
-            let _ = self::read(running.stdout, read).await;
+            if let Err(error) = self::read(running.stdout, read).await {
+                complaint.add(&error.to_string());
+            }
         });
         Self { outgoing, incoming, life: Some(running.life) }
     }
@@ -84,7 +87,8 @@ async fn read(stdout: ChildStdout, messages: mpsc::Sender<RxJsonRpcMessage<RoleC
         line.extend_from_slice(&piece[..taken]);
         reader.consume(taken);
         if line.len() > MAX_LINE {
-            return Err(io::Error::new(io::ErrorKind::InvalidData, "a line is too long"));
+            let problem = format!("it sent a message of more than {} MB", MAX_LINE >> 20);
+            return Err(io::Error::new(io::ErrorKind::InvalidData, problem));
         }
         if end.is_some() {
             // Programs print things that are no messages: banners, logs. Those are not for us.
