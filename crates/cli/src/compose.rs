@@ -230,7 +230,6 @@ pub(crate) fn session(settings: &Settings, mut plan: Plan<'_>) -> Result<Compose
             Surroundings {
                 session_id: log.id().to_string(),
                 cwd: &cwd,
-                policy: plan.policy.clone(),
                 provider: redactor.provider(Arc::clone(&chosen.provider)),
                 model: chosen.model.clone(),
                 secrets: &plan.secrets,
@@ -253,8 +252,8 @@ pub(crate) fn session(settings: &Settings, mut plan: Plan<'_>) -> Result<Compose
     };
     let custom = instructions.as_ref().map(Instructions::render).unwrap_or_default();
     plan.agents.custom.iter_mut().for_each(|agent| skills.brief(agent));
-    let keeper = sandbox.as_ref().map(|ready| ready.sandbox.clone());
     let crew = plan.agents.crew(settings, &environment, &custom)?;
+    let keeper = sandbox.as_ref().map(|ready| ready.sandbox.clone());
     let confinement =
         sandbox.map(|ready| Confinement { writable: ready.policy.writable, denied: ready.policy.denied });
     let policy = Policy { roots, confinement, ..configured.extend(plan.policy.clone()) };
@@ -352,8 +351,8 @@ pub(crate) fn session(settings: &Settings, mut plan: Plan<'_>) -> Result<Compose
         skills,
         opening,
         mcp,
-        sandbox: keeper,
         fitting,
+        sandbox: keeper,
     })
 }
 

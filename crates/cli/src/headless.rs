@@ -9,6 +9,7 @@ use hangar_agent::agents::fleet;
 use hangar_agent::prompt::notices;
 use hangar_agent::session::{Command, Input, Origin, Prompt, iso};
 use hangar_agent::tool::Lesson;
+use hangar_mcp::Running;
 use hangar_protocol::data::{Attachment, Mode};
 use hangar_protocol::result::{ResultKind, RunResult};
 use tokio::signal::unix::{Signal, SignalKind, signal};
@@ -16,7 +17,6 @@ use tokio::signal::unix::{Signal, SignalKind, signal};
 use crate::args::{OutputFormat, RunArgs};
 use crate::compose::{self, Composed};
 use crate::exit::Exit;
-use crate::mcp::running::Running;
 use crate::output::{Printer, SeenHandle, remark};
 use crate::plan;
 use crate::providers::{self, Wanted};
@@ -98,7 +98,11 @@ async fn drive(settings: &Settings, args: RunArgs, text: String) -> Result<Exit>
     let filter = plan::filter(&args);
     let mut servers = match composed.mcp.take() {
         None => None,
-        Some((host, news)) => Some(Running::start(host, news, filter, &mut composed.driver).await?),
+        Some((host, news)) => {
+            let mut servers = Running::new(host, news, filter, &composed.driver);
+            servers.start(&mut composed.driver).await?;
+            Some(servers)
+        }
     };
     for input in std::mem::take(&mut composed.opening) {
         composed.driver.advance(input)?;

@@ -4,6 +4,7 @@
 use std::collections::HashMap;
 use std::sync::{Arc, Weak};
 
+use hangar_agent::permissions::Verdict;
 use hangar_agent::tool::ToolContext;
 use hangar_protocol::data::{
     ElicitationAction as Action, ElicitationCompleted, ElicitationRequested, McpPromptsListChanged,
@@ -18,11 +19,13 @@ use rmcp::model::{
 };
 use rmcp::service::{NotificationContext, RequestContext, RoleClient};
 use serde_json::Value;
-use tokio::sync::Mutex;
+use tokio::sync::{Mutex, Semaphore, SemaphorePermit};
 
-use crate::host::SamplingPermit;
 use crate::pending::{ElicitationAnswer, Interest};
 use crate::server::Server;
+
+/// What one server may ask at a time, of people and of the model. Whatever is more is refused.
+const MAX_QUESTIONS: usize = 16;
 
 /// Calls under way that want to hear of their progress. The lock is held while a call is sent, so that no word of
 /// progress comes before its listener is known.
@@ -36,11 +39,19 @@ pub(crate) struct Listener {
 pub(crate) struct Client {
     server: Weak<Server>,
     listeners: Listeners,
+    questions: Semaphore,
 }
 
 impl Client {
     pub(crate) fn new(server: &Arc<Server>, listeners: Listeners) -> Self {
-        Self { server: Arc::downgrade(server), listeners }
+        Self { server: Arc::downgrade(server), listeners, questions: Semaphore::new(MAX_QUESTIONS) }
+    }
+
+    /// Room for one more question, until it is answered.
+    fn room(&self) -> Result<SemaphorePermit<'_>, ErrorData> {
+        let full =
+            |_| refusal(format!("{MAX_QUESTIONS} questions of this server wait for an answer already"));
+        self.questions.try_acquire().map_err(full)
     }
 
     fn server(&self) -> Result<Arc<Server>, ErrorData> {
@@ -96,9 +107,10 @@ impl ClientHandler for Client {
     async fn create_elicitation(
         &self,
         request: ElicitRequestParams,
-        _: RequestContext<RoleClient>,
+        context: RequestContext<RoleClient>,
     ) -> Result<ElicitResult, ErrorData> {
         let server = self.server()?;
+        let _room = self.room()?;
         let common = server.common();
         if !common.pending.is_answered(Interest::Elicitation) {
             return Ok(ElicitResult::new(ElicitationAction::Decline));
@@ -106,8 +118,9 @@ impl ClientHandler for Client {
         let request_id = common.fresh_id();
         let question = common.pending.elicitations.open(&request_id);
         common.tell(elicitation(server.name(), &request_id, &request)).await;
-        let answer =
-            question.answer().await.unwrap_or(ElicitationAnswer { action: Action::Cancel, content: None });
+        // A server that takes its question back, or is gone, hears nothing; the person is told that it is settled.
+        let answer = context.ct.run_until_cancelled(question.answer()).await.flatten();
+        let answer = answer.unwrap_or(ElicitationAnswer { action: Action::Cancel, content: None });
         let content = answer.content.filter(|_| answer.action == Action::Accept);
         common
             .tell(ElicitationCompleted { request_id, action: Some(answer.action), content: content.clone() })
@@ -127,15 +140,21 @@ impl ClientHandler for Client {
         context: RequestContext<RoleClient>,
     ) -> Result<CreateMessageResult, ErrorData> {
         let server = self.server()?;
+        let _room = self.room()?;
         let common = server.common();
         let request = serde_json::to_value(&params).map_err(|error| refusal(error.to_string()))?;
-        let answer = match (common.sampling)(server.name()) {
-            SamplingPermit::Allowed => common.sample(request).await.map_err(refusal)?,
-            SamplingPermit::Denied => return Err(refusal("asking the model is not permitted")),
-            SamplingPermit::Ask if !common.pending.is_answered(Interest::Sampling) => {
+        let verdict = common.may_sample(server.name()).await.ok_or_else(|| refusal("the session is over"))?;
+        let answer = match verdict {
+            Verdict::Deny { .. } => return Err(refusal("asking the model is not permitted")),
+            // Whoever said that they look after this is asked, whatever the rules allow.
+            Verdict::Allow if !common.pending.is_answered(Interest::Sampling) => {
+                let answer = context.ct.run_until_cancelled(common.sample(request)).await;
+                answer.unwrap_or_else(|| Err("the request was taken back".to_owned())).map_err(refusal)?
+            }
+            Verdict::Ask { .. } if !common.pending.is_answered(Interest::Sampling) => {
                 return Err(refusal("asking the model needs a permission that nobody is there to give"));
             }
-            SamplingPermit::Ask => {
+            Verdict::Allow | Verdict::Ask { .. } => {
                 let request_id = common.fresh_id();
                 let question = common.pending.samplings.open(&request_id);
                 let mcp_request_id = serde_json::to_value(&context.id).unwrap_or_default();
@@ -147,7 +166,7 @@ impl ClientHandler for Client {
                         request: Some(request),
                     })
                     .await;
-                let answer = question.answer().await.flatten();
+                let answer = context.ct.run_until_cancelled(question.answer()).await.flatten().flatten();
                 common.tell(SamplingCompleted { request_id }).await;
                 answer.ok_or_else(|| refusal("the user does not want the model to be asked"))?
             }

@@ -26,6 +26,10 @@ use crate::{http, sse, stdio};
 const MAX_TOOLS: usize = 512;
 /// Pages of a list of tools that are asked for. A server whose pages are empty would be asked for ever.
 const MAX_PAGES: usize = 64;
+/// Bytes of a tool's description, and of a server's instructions, that are shown.
+const MAX_TEXT: usize = 16 << 10;
+/// Bytes of the description of a tool's arguments. It cannot be cut: a tool that needs more is left out.
+const MAX_SCHEMA: usize = 128 << 10;
 /// How long a list or a resource may take.
 const LIST_PATIENCE: Duration = Duration::from_secs(30);
 /// How long a call may take without a word of progress, unless configured.
@@ -92,7 +96,7 @@ impl Connection {
             }
         }?;
         let peer = running.peer().clone();
-        let instructions = peer.peer_info().and_then(|info| info.instructions.clone());
+        let instructions = peer.peer_info().and_then(|info| info.instructions.clone()).map(within);
         let connection = Self { peer, listeners, stop, complaint, instructions };
         Ok((connection, ended(running)))
     }
@@ -125,7 +129,7 @@ impl Connection {
                 .map_err(|error| format!("it does not list its tools: {error}"))?;
             for tool in listed.tools {
                 let tool = serde_json::to_value(&tool).map_err(|error| error.to_string())?;
-                tools.push(offered(tool));
+                tools.extend(offered(tool));
             }
             cursor = listed.next_cursor;
             if cursor.is_none() || tools.len() >= MAX_TOOLS {
@@ -269,7 +273,13 @@ fn chain(error: &dyn std::error::Error) -> String {
     text
 }
 
-fn offered(tool: Value) -> OfferedTool {
+/// A text, cut where it is too long to be shown.
+fn within(mut text: String) -> String {
+    text.truncate(text.floor_char_boundary(MAX_TEXT));
+    text
+}
+
+fn offered(tool: Value) -> Option<OfferedTool> {
     let text = |value: &Value| value.as_str().map(str::to_owned);
     let annotations = &tool["annotations"];
     let mut schema = match &tool["inputSchema"] {
@@ -278,12 +288,34 @@ fn offered(tool: Value) -> OfferedTool {
     };
     schema.entry("type").or_insert_with(|| "object".into());
     schema.entry("properties").or_insert_with(|| Value::Object(Map::new()));
-    OfferedTool {
+    let schema = Value::Object(schema);
+    if schema.to_string().len() > MAX_SCHEMA {
+        tracing::warn!(tool = %tool["name"], "a tool of an MCP server is left out: it needs too much to say how it is called");
+        return None;
+    }
+    Some(OfferedTool {
         name: text(&tool["name"]).unwrap_or_default(),
         title: text(&tool["title"]).or_else(|| text(&annotations["title"])),
-        description: text(&tool["description"]).unwrap_or_default(),
-        schema: Value::Object(schema),
+        description: text(&tool["description"]).map(within).unwrap_or_default(),
+        schema,
         read_only: annotations["readOnlyHint"].as_bool().unwrap_or(false),
         meta: tool.get("_meta").filter(|meta| !meta.is_null()).cloned(),
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn a_tool_says_no_more_of_itself_than_the_model_is_shown() {
+        let long = "é".repeat(MAX_TEXT);
+        let tool = offered(json!({ "name": "t", "description": long, "inputSchema": {} })).unwrap();
+        assert_eq!(tool.description.len(), MAX_TEXT);
+        assert_eq!(tool.schema, json!({ "type": "object", "properties": {} }));
+        let wordy = json!({ "properties": { "x": { "description": "x".repeat(MAX_SCHEMA) } } });
+        assert_eq!(offered(json!({ "name": "t", "inputSchema": wordy })), None);
     }
 }

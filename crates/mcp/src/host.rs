@@ -1,5 +1,6 @@
 //! The servers of one session.
 
+use std::collections::hash_map::Entry;
 use std::collections::{BTreeMap, HashMap};
 use std::ffi::OsString;
 use std::path::PathBuf;
@@ -11,13 +12,17 @@ use futures_util::StreamExt;
 use futures_util::stream::FuturesUnordered;
 use hangar_agent::driver::Hooks;
 use hangar_agent::model::ModelProvider;
+use hangar_agent::permissions::Verdict;
 use hangar_agent::tool::{Tool, ToolContext};
 use hangar_protocol::Body;
 use hangar_sandbox::Sandbox;
 use jiff::Timestamp;
+use reqwest::Url;
+use reqwest::redirect::Policy;
 use serde_json::{Map, Value, json};
 use tokio::sync::mpsc::error::TrySendError;
-use tokio::sync::{Semaphore, mpsc};
+use tokio::sync::{Semaphore, mpsc, oneshot};
+use tokio::task::JoinHandle;
 use tokio_util::sync::CancellationToken;
 
 use crate::cache::Cache;
@@ -36,8 +41,12 @@ use crate::tool::McpTool;
 const START_BUDGET: Duration = Duration::from_secs(5);
 /// Servers that start at once.
 const AT_ONCE: usize = 8;
+/// How long one that starts keeps others from starting. One that hangs must not cost the tools of those behind it.
+const HEAD_START: Duration = Duration::from_secs(1);
 /// News that may wait for the session.
 const NEWS: usize = 256;
+/// The most that waits before another attempt are multiplied by.
+const MAX_RETRY_SCALE: f64 = 1000.0;
 /// Progress of calls that no session waits for.
 const UNHEARD: usize = 1;
 /// How long making a connection over the network may take.
@@ -62,8 +71,8 @@ pub struct HostOptions {
     pub sampler: Option<Sampler>,
     /// What confines the programs of servers, if anything does.
     pub sandbox: Option<Sandbox>,
-    /// Whether a server may ask the model.
-    pub sampling: Arc<dyn Fn(&str) -> SamplingPermit + Send + Sync>,
+    /// By what the waits before another attempt are multiplied.
+    pub retry_scale: f64,
     pub hooks: Option<Arc<dyn Hooks>>,
     /// Makes ids that were never used.
     pub fresh_id: fn() -> String,
@@ -73,13 +82,6 @@ pub struct HostOptions {
 
 pub type ToolGuard = Arc<dyn Fn(Arc<dyn Tool>) -> Arc<dyn Tool> + Send + Sync>;
 
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum SamplingPermit {
-    Allowed,
-    Denied,
-    Ask,
-}
-
 /// What happened to the servers.
 #[derive(Debug)]
 pub enum News {
@@ -87,6 +89,8 @@ pub enum News {
     Event(Box<Body>),
     /// [`McpHost::tools`] has other tools than before.
     Tools,
+    /// A server wants to ask the model and waits for what the rules of the session say to that.
+    Sampling { server: String, verdict: oneshot::Sender<Verdict> },
 }
 
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -121,7 +125,7 @@ pub(crate) struct Common {
     pub(crate) tokens_dir: PathBuf,
     pub(crate) launcher: Arc<Launcher>,
     pub(crate) pending: Pending,
-    pub(crate) sampling: Arc<dyn Fn(&str) -> SamplingPermit + Send + Sync>,
+    pub(crate) retry_scale: f64,
     sampler: Mutex<Option<Sampler>>,
     /// What ends the requests to the model that clients have made for servers, by the ids that they gave them.
     samplings: Mutex<HashMap<String, CancellationToken>>,
@@ -174,6 +178,14 @@ impl Common {
         self.hooks.as_ref().filter(|_| self.hooked.load(Ordering::Relaxed))
     }
 
+    /// Whether a server may ask the model, as the session sees it now. `None` when the session is over.
+    pub(crate) async fn may_sample(&self, server: &str) -> Option<Verdict> {
+        let (verdict, heard) = oneshot::channel();
+        let question = News::Sampling { server: server.to_owned(), verdict };
+        self.news.send(question).await.ok()?;
+        heard.await.ok()
+    }
+
     pub(crate) async fn sample(&self, request: Value) -> Result<Value, String> {
         check_sampling(&request)?;
         let sampler = self.sampler.lock().unwrap_or_else(PoisonError::into_inner).clone();
@@ -193,12 +205,25 @@ impl Common {
             let _ = rustls::crypto::ring::default_provider().install_default();
         }
         let client = reqwest::Client::builder()
+            .redirect(same_origin())
             .connect_timeout(CONNECT_PATIENCE)
             .user_agent(concat!("hangar/", env!("CARGO_PKG_VERSION")))
             .build()
             .map_err(|error| format!("no HTTP client: {error}"))?;
         Ok(self.http.get_or_init(|| client).clone())
     }
+}
+
+/// Headers that were configured for a server may be secrets of any name; they go nowhere else.
+fn same_origin() -> Policy {
+    Policy::custom(|attempt| {
+        let from = attempt.previous().last().map(Url::origin);
+        if from.is_some_and(|from| from == attempt.url().origin()) {
+            Policy::default().redirect(attempt)
+        } else {
+            attempt.error("the server sends requests on to another host")
+        }
+    })
 }
 
 impl McpHost {
@@ -214,7 +239,8 @@ impl McpHost {
             tokens_dir: options.tokens_dir,
             launcher: Arc::new(launcher),
             pending: Pending::default(),
-            sampling: options.sampling,
+            // A wait can be neither negative nor without an end.
+            retry_scale: options.retry_scale.max(0.0).min(MAX_RETRY_SCALE),
             sampler: Mutex::new(options.sampler),
             samplings: Mutex::default(),
             hooks: options.hooks,
@@ -267,10 +293,14 @@ impl McpHost {
         self.0.common.launcher.variable(name)
     }
 
-    /// Starts what has to be started for the tools to be known, and waits for it within the budget.
+    /// Starts what has to be started for the tools to be known, and waits for it within the budget. Later, those that
+    /// failed are tried again when it is time, and nobody waits for them.
     pub async fn ready(&self) {
         let mut started = self.0.starting.lock().await;
         if std::mem::replace(&mut *started, true) {
+            let due: Vec<Arc<Server>> =
+                self.servers().values().filter(|server| server.is_due()).cloned().collect();
+            drop(Self::attempts(due));
             return;
         }
         let unknown: Vec<Arc<Server>> =
@@ -288,21 +318,29 @@ impl McpHost {
     }
 
     async fn start(&self, servers: Vec<Arc<Server>>) {
-        let permits = Arc::new(Semaphore::new(AT_ONCE));
-        let mut starts: FuturesUnordered<_> = servers
-            .into_iter()
-            .map(|server| {
-                let permits = Arc::clone(&permits);
-                // A task of its own: a server that is late goes on starting when nobody waits for it any more.
-                tokio::spawn(async move {
-                    let _permit = permits.acquire().await;
-                    // The failure is the server's status and has been told.
-                    let _ = server.connection().await;
-                })
-            })
-            .collect();
+        let mut starts = Self::attempts(servers);
         let all = async { while starts.next().await.is_some() {} };
         let _ = tokio::time::timeout(START_BUDGET, all).await;
+    }
+
+    /// Attempts to connect, under way. Each is a task of its own: a server that is late goes on starting when nobody
+    /// waits for it any more.
+    fn attempts(servers: Vec<Arc<Server>>) -> FuturesUnordered<JoinHandle<()>> {
+        let permits = Arc::new(Semaphore::new(AT_ONCE));
+        let attempt = |server: Arc<Server>| {
+            let permits = Arc::clone(&permits);
+            tokio::spawn(async move {
+                let permit = permits.acquire().await;
+                let connection = server.connection();
+                tokio::pin!(connection);
+                // The failure is the server's status and has been told.
+                if tokio::time::timeout(HEAD_START, &mut connection).await.is_err() {
+                    drop(permit);
+                    let _ = connection.await;
+                }
+            })
+        };
+        servers.into_iter().map(attempt).collect()
     }
 
     /// The tools that are there now, by name.
@@ -374,9 +412,8 @@ impl McpHost {
 
     pub async fn enable(&self, name: &str) -> Result<(), HostError> {
         let server = self.find(name)?;
-        if server.is_disabled() {
-            server.reset().await;
-        }
+        // Whoever wants it now does not wait for the next attempt.
+        server.reset().await;
         self.connect(&server).await
     }
 
@@ -489,13 +526,13 @@ impl McpHost {
     /// Asks the model as a server would, until it is cancelled under the same id.
     pub async fn sample(&self, id: &str, request: Value) -> Sampled {
         let cancel = CancellationToken::new();
-        if self.samplings().contains_key(id) {
-            return Sampled::Failed(format!("a request {id} is under way already"));
-        }
-        self.samplings().insert(id.to_owned(), cancel.clone());
-        let answer = cancel.run_until_cancelled(self.0.common.sample(request)).await;
-        self.samplings().remove(id);
-        match answer {
+        match self.samplings().entry(id.to_owned()) {
+            Entry::Occupied(_) => return Sampled::Failed(format!("a request {id} is under way already")),
+            Entry::Vacant(free) => free.insert(cancel.clone()),
+        };
+        // Also when nobody waits for the answer any more.
+        let _over = UnderWay { host: self, id };
+        match cancel.run_until_cancelled(self.0.common.sample(request)).await {
             Some(Ok(answer)) => Sampled::Answer(answer),
             Some(Err(error)) => Sampled::Failed(error),
             None => Sampled::Cancelled,
@@ -525,16 +562,21 @@ impl McpHost {
         }
         let started = authority.logins().start(&login.client_name).await.map_err(HostError::Failed)?;
         let url = started.authorization_url.clone();
-        tokio::spawn(async move {
-            match started.finish(&login.goodbye).await {
-                Ok(()) => {
+        let waiting = Arc::downgrade(&server);
+        let wait = tokio::spawn(async move {
+            let finished = started.finish(&login.goodbye).await;
+            let Some(server) = waiting.upgrade() else { return };
+            match finished {
+                // A task of its own: the next login ends this one, not the connection that it made.
+                Ok(()) => drop(tokio::spawn(async move {
                     server.reset().await;
                     // The failure is the server's status and has been told.
                     let _ = server.connection().await;
-                }
+                })),
                 Err(error) => tracing::warn!(server = server.name(), %error, "a login failed"),
             }
         });
+        authority.await_login(wait);
         Ok(Some(url))
     }
 
@@ -553,6 +595,9 @@ impl McpHost {
 
     /// Ends all servers and waits until their programs are gone.
     pub async fn shutdown(&self) {
+        for server in self.servers().values() {
+            server.authority().inspect(|authority| authority.forget_login());
+        }
         self.0.common.launcher.shutdown().await;
     }
 
@@ -571,6 +616,18 @@ impl McpHost {
 
     fn servers(&self) -> MutexGuard<'_, BTreeMap<String, Arc<Server>>> {
         self.0.servers.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// A request to the model that a client has made, until it is over.
+struct UnderWay<'a> {
+    host: &'a McpHost,
+    id: &'a str,
+}
+
+impl Drop for UnderWay<'_> {
+    fn drop(&mut self) {
+        self.host.samplings().remove(self.id);
     }
 }
 

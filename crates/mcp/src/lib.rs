@@ -19,6 +19,7 @@ mod outcome;
 mod outfit;
 mod pending;
 mod process;
+mod running;
 mod sampler;
 mod server;
 mod sse;
@@ -27,8 +28,9 @@ mod tool;
 
 pub use config::{ConfigError, Layer, ServerConfig, Source};
 pub use expand::expand;
-pub use host::{HostError, HostOptions, Login, McpHost, News, SamplingPermit, ToolGuard};
+pub use host::{HostError, HostOptions, Login, McpHost, News, ToolGuard};
 pub use oauth::Token;
 pub use pending::{ElicitationAnswer, Interest};
+pub use running::Running;
 pub use sampler::{Sampled, Sampler};
 pub use server::ServerReport;

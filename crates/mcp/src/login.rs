@@ -1,18 +1,20 @@
 //! Logins of people at remote servers: OAuth with a browser, once, and a token on disk that is renewed from then on.
 
 use std::fs::{File, TryLockError};
-use std::hash::{DefaultHasher, Hash, Hasher};
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::PathBuf;
 use std::time::Duration;
 
 use async_trait::async_trait;
+use futures_util::StreamExt;
+use futures_util::stream::FuturesUnordered;
+use ring::digest::{Context, SHA256};
 use rmcp::transport::auth::{
     AuthError, AuthorizationManager, AuthorizationRequest, AuthorizationSession, CredentialStore,
     StoredCredentials,
 };
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
-use tokio::net::TcpListener;
+use tokio::net::{TcpListener, TcpStream};
 
 use crate::cache::write_private;
 
@@ -24,6 +26,10 @@ const EXCHANGE_PATIENCE: Duration = Duration::from_secs(30);
 const TURN_STEP: Duration = Duration::from_millis(20);
 /// The longest request of a browser that comes back.
 const MAX_CALLBACK: usize = 16 << 10;
+/// Connections of browsers that may be open at once. They open some before they know what for.
+const MAX_BROWSERS: usize = 16;
+/// How long a browser may take to say what it wants.
+const BROWSER_PATIENCE: Duration = Duration::from_secs(30);
 
 /// The login at one server, kept in a file of its own.
 #[derive(Debug, Clone)]
@@ -45,9 +51,7 @@ pub(crate) struct Started {
 
 impl Logins {
     pub(crate) fn new(dir: PathBuf, url: &str, client_id: Option<String>) -> Self {
-        let mut hasher = DefaultHasher::new();
-        (url, &client_id).hash(&mut hasher);
-        let file = TokenFile(dir.join(format!("{:016x}.json", hasher.finish())));
+        let file = TokenFile(dir.join(format!("{}.json", fingerprint(url, client_id.as_deref()))));
         Self { url: url.to_owned(), client_id, file }
     }
 
@@ -131,27 +135,18 @@ impl Started {
     pub(crate) async fn finish(self, goodbye: &str) -> Result<(), String> {
         let Started { session, listener, .. } = self;
         let wait = async {
+            let mut browsers = FuturesUnordered::new();
             loop {
-                let (mut browser, _) = listener.accept().await.map_err(|error| error.to_string())?;
-                let mut request = Vec::new();
-                let mut buffer = [0; 2048];
-                while !request.windows(4).any(|end| end == b"\r\n\r\n") && request.len() < MAX_CALLBACK {
-                    match browser.read(&mut buffer).await {
-                        Ok(length @ 1..) => request.extend_from_slice(&buffer[..length]),
-                        _ => break,
+                let target = tokio::select! {
+                    accepted = listener.accept(), if browsers.len() < MAX_BROWSERS => {
+                        let (browser, _) = accepted.map_err(|error| error.to_string())?;
+                        browsers.push(serve(browser, goodbye));
+                        continue;
                     }
-                }
-                let request = String::from_utf8_lossy(&request);
-                let target = request.split_whitespace().nth(1).unwrap_or_default();
-                let answer = format!(
-                    "HTTP/1.1 200 OK\r\ncontent-type: text/plain; charset=utf-8\r\ncontent-length: {}\r\n\
-                     connection: close\r\n\r\n{goodbye}",
-                    goodbye.len()
-                );
+                    Some(target) = browsers.next() => target,
+                };
                 // Browsers also ask for icons; only the callback ends the wait.
-                let is_callback = target.starts_with("/callback");
-                let _ = browser.write_all(answer.as_bytes()).await;
-                if is_callback {
+                if let Some(target) = target.filter(|target| target.starts_with("/callback")) {
                     return session
                         .handle_callback_url(&format!("http://127.0.0.1{target}"))
                         .await
@@ -162,6 +157,40 @@ impl Started {
         };
         tokio::time::timeout(LOGIN_PATIENCE, wait).await.map_err(|_| "nobody logged in".to_owned())?
     }
+}
+
+/// Answers one connection of a browser. What it asked for, if it asked for anything.
+async fn serve(mut browser: TcpStream, goodbye: &str) -> Option<String> {
+    let asked = async {
+        let mut request = Vec::new();
+        let mut buffer = [0; 2048];
+        while !request.windows(4).any(|end| end == b"\r\n\r\n") && request.len() < MAX_CALLBACK {
+            match browser.read(&mut buffer).await {
+                Ok(length @ 1..) => request.extend_from_slice(&buffer[..length]),
+                _ => break,
+            }
+        }
+        let request = String::from_utf8_lossy(&request);
+        let target = request.split_whitespace().nth(1).unwrap_or_default().to_owned();
+        let answer = format!(
+            "HTTP/1.1 200 OK\r\ncontent-type: text/plain; charset=utf-8\r\ncontent-length: {}\r\n\
+             connection: close\r\n\r\n{goodbye}",
+            goodbye.len()
+        );
+        let _ = browser.write_all(answer.as_bytes()).await;
+        target
+    };
+    tokio::time::timeout(BROWSER_PATIENCE, asked).await.ok()
+}
+
+/// The name of a login's file, the same in every version of this program.
+fn fingerprint(url: &str, client_id: Option<&str>) -> String {
+    let mut digest = Context::new(&SHA256);
+    digest.update(url.as_bytes());
+    // No address has a line break in it.
+    digest.update(b"\n");
+    digest.update(client_id.unwrap_or_default().as_bytes());
+    digest.finish().as_ref()[..16].iter().map(|byte| format!("{byte:02x}")).collect()
 }
 
 /// The right to renew a login, until it is dropped.
@@ -220,5 +249,23 @@ impl CredentialStore for TokenFile {
             }
             _ => Ok(()),
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_login_is_found_again_by_every_version_and_belongs_to_its_server_and_client() {
+        assert_eq!(fingerprint("https://a.example/mcp", None), "d20970f618146c9ed9b805ec60fadc62");
+        assert_ne!(
+            fingerprint("https://a.example/mcp", Some("c")),
+            fingerprint("https://a.example/mcp", None)
+        );
+        assert_ne!(
+            fingerprint("https://a.example/mc", Some("p")),
+            fingerprint("https://a.example/mcp", None)
+        );
     }
 }

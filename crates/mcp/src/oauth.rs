@@ -10,6 +10,7 @@ use hangar_protocol::data::{
     McpOauthChallenge, McpOauthCompleted, McpOauthReason, McpOauthRequired, McpOauthStaticClient,
 };
 use tokio::sync::Mutex;
+use tokio::task::JoinHandle;
 
 use crate::config::OAuthClient;
 use crate::host::Common;
@@ -92,6 +93,14 @@ pub(crate) struct Authority {
     /// The description of the resource, as it was last seen.
     metadata: StdMutex<Option<String>>,
     refused: AtomicBool,
+    /// The wait for a person who is to log in.
+    login: StdMutex<Option<JoinHandle<()>>>,
+}
+
+impl Drop for Authority {
+    fn drop(&mut self) {
+        self.forget_login();
+    }
 }
 
 #[derive(Default)]
@@ -118,11 +127,28 @@ impl Authority {
             current: Mutex::default(),
             metadata: StdMutex::default(),
             refused: AtomicBool::new(false),
+            login: StdMutex::default(),
         }
     }
 
     pub(crate) fn logins(&self) -> &Logins {
         &self.logins
+    }
+
+    /// Keeps the wait for a login. There is one at a time: whoever asks for another does not come back to the first.
+    pub(crate) fn await_login(&self, wait: JoinHandle<()>) {
+        let before = self.login.lock().unwrap_or_else(PoisonError::into_inner).replace(wait);
+        before.inspect(JoinHandle::abort);
+    }
+
+    pub(crate) fn forget_login(&self) {
+        let wait = self.login.lock().unwrap_or_else(PoisonError::into_inner).take();
+        wait.inspect(JoinHandle::abort);
+    }
+
+    /// An attempt to connect begins: what was refused before says nothing about it.
+    pub(crate) fn ask_anew(&self) {
+        self.refused.store(false, Ordering::Relaxed);
     }
 
     /// Whether the last request for a token was in vain.

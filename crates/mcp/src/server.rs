@@ -37,6 +37,9 @@ pub(crate) struct Server {
 struct State {
     phase: Phase,
     offer: Option<Arc<Offer>>,
+    /// Whether it has been connected in this session.
+    worked: bool,
+    /// Attempts in a row that failed.
     failures: u32,
     relisting: Relisting,
 }
@@ -97,6 +100,7 @@ impl Server {
             state: Mutex::new(State {
                 phase: if disabled { Phase::Disabled } else { Phase::Idle },
                 offer,
+                worked: false,
                 failures: 0,
                 relisting: Relisting::No,
             }),
@@ -125,8 +129,8 @@ impl Server {
         let state = self.state();
         match state.phase {
             Phase::Disabled | Phase::Stopped | Phase::NeedsAuth => None,
-            // One that died may come back; one that could not be started has no tools.
-            Phase::Failed { .. } if state.failures > 0 => None,
+            // One that died may come back: a call tries it. One that was never there has no tools.
+            Phase::Failed { .. } if !state.worked => None,
             Phase::Idle | Phase::Connecting | Phase::Connected(_) | Phase::Failed { .. } => {
                 state.offer.clone()
             }
@@ -142,6 +146,11 @@ impl Server {
     /// Whether it was never started and may be.
     pub(crate) fn is_idle(&self) -> bool {
         matches!(self.state().phase, Phase::Idle)
+    }
+
+    /// Whether it failed and may be tried again.
+    pub(crate) fn is_due(&self) -> bool {
+        matches!(&self.state().phase, Phase::Failed { retry_at, .. } if *retry_at <= Instant::now())
     }
 
     pub(crate) fn is_running(&self) -> bool {
@@ -173,7 +182,10 @@ impl Server {
         match &self.state().phase {
             Phase::Connected(connection) if !connection.is_closed() => return Ok(Arc::clone(connection)),
             off @ (Phase::Disabled | Phase::Stopped) => return Err(off.refusal()),
-            Phase::Failed { error, retry_at } if Instant::now() < *retry_at => return Err(error.clone()),
+            Phase::Failed { error, retry_at } if Instant::now() < *retry_at => {
+                let wait = retry_at.duration_since(Instant::now()).as_secs_f64().ceil();
+                return Err(format!("{error} (it can be tried again in {wait} s)"));
+            }
             Phase::Idle
             | Phase::Connecting
             | Phase::Connected(_)
@@ -185,6 +197,9 @@ impl Server {
 
     async fn connect(self: &Arc<Self>) -> Result<Arc<Connection>, String> {
         self.enter(Phase::Connecting).await;
+        if let Some(authority) = &self.authority {
+            authority.ask_anew();
+        }
         let opened = async {
             let (connection, ended) = Connection::open(self).await?;
             let offer = connection.offer().await?;
@@ -201,7 +216,7 @@ impl Server {
                 let connection = Arc::new(connection);
                 let connected = Phase::Connected(Arc::clone(&connection));
                 self.arrive(connected, |state| {
-                    state.failures = 0;
+                    (state.failures, state.worked) = (0, true);
                     state.offer = Some(Arc::new(offer));
                 })
                 .await?;
@@ -242,10 +257,10 @@ impl Server {
 
     async fn fail(&self, error: String) -> Result<(), String> {
         let failures = self.state().failures;
-        let wait = FIRST_BACKOFF.saturating_mul(1 << failures.min(6)).min(LONGEST_BACKOFF);
+        let wait = backoff(failures).mul_f64(self.common.retry_scale);
         let failed = Phase::Failed { error, retry_at: Instant::now() + wait };
         self.common.cache.forget(&self.config);
-        self.arrive(failed, |state| state.failures = failures + 1).await?;
+        self.arrive(failed, |state| state.failures = failures.saturating_add(1)).await?;
         self.common.tools_changed();
         Ok(())
     }
@@ -290,7 +305,8 @@ impl Server {
         }
     }
 
-    /// Calls a tool. A connection that turns out to be gone is made again once, before the server has heard of the call.
+    /// Calls a tool, for which a connection is made if there is none. One that is lost on the way is not made again for
+    /// the same call: the server may have done what it was asked.
     pub(crate) async fn call(
         self: &Arc<Self>,
         tool: &str,
@@ -345,8 +361,11 @@ impl Server {
     }
 
     async fn relist(self: &Arc<Self>) {
-        // Without an answer what was known stays.
-        let Ok(connection) = self.connection().await else { return };
+        // One that is gone again is not started for this, and without an answer what was known stays.
+        let connection = match &self.state().phase {
+            Phase::Connected(connection) if !connection.is_closed() => Arc::clone(connection),
+            _ => return,
+        };
         let Ok(offer) = connection.offer().await else { return };
         if self.config.cached {
             self.common.cache.save(&self.config, &offer);
@@ -432,6 +451,24 @@ impl Phase {
     }
 }
 
+/// How long a server that has failed so often in a row is left alone.
+fn backoff(failures: u32) -> Duration {
+    // Six doublings reach the longest wait; a larger shift would overflow before `min` could help.
+    FIRST_BACKOFF.saturating_mul(1 << failures.min(6)).min(LONGEST_BACKOFF)
+}
+
 fn interrupted() -> ToolOutcome {
     ToolOutcome::of(hangar_agent::tool::ToolStatus::Interrupted, hangar_agent::conversation::INTERRUPTED)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn each_failure_in_a_row_doubles_the_wait_up_to_the_longest() {
+        let waits: Vec<u64> = (0..8).map(|failures| backoff(failures).as_secs()).collect();
+        assert_eq!(waits, [1, 2, 4, 8, 16, 32, 60, 60]);
+        assert_eq!(backoff(u32::MAX), LONGEST_BACKOFF);
+    }
 }

@@ -231,6 +231,10 @@ impl SessionTask {
         match news {
             News::Event(body) => self.command(Command::Record(*body)),
             News::Tools => self.refresh_mcp(),
+            News::Sampling { server, verdict } => {
+                // A server that does not wait any more need not know.
+                let _ = verdict.send(self.session().config().policy.decide_sampling(&server));
+            }
         }
     }
 
@@ -255,15 +259,15 @@ impl SessionTask {
         Arc::clone(&self.todos)
     }
 
-    /// Where the session works.
-    pub(crate) fn cwd(&self) -> String {
-        self.environment.cwd.clone()
-    }
     /// What confines the session's commands, and with them what looks at what they left.
     pub(crate) fn sandbox(&self) -> Option<&Sandbox> {
         self.sandbox.as_ref()
     }
 
+    /// Where the session works.
+    pub(crate) fn cwd(&self) -> String {
+        self.environment.cwd.clone()
+    }
 
     /// The prompt before the client's changes to it.
     pub(crate) fn prompt(&self) -> SystemPrompt {

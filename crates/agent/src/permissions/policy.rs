@@ -50,8 +50,17 @@ pub enum Approval {
     Commands(Vec<String>),
     Write,
     Read,
-    Mcp { server: String, tool: Option<String> },
-    Url { domain: String },
+    Mcp {
+        server: String,
+        tool: Option<String>,
+    },
+    /// A server may ask the model.
+    McpSampling {
+        server: String,
+    },
+    Url {
+        domain: String,
+    },
     CustomTool(String),
     Memory,
 }
@@ -88,6 +97,7 @@ impl Approval {
             }
             "write" => Self::Write,
             "read" => Self::Read,
+            "mcp-sampling" => Self::McpSampling { server: text("serverName")? },
             "mcp" => Self::Mcp { server: text("serverName")?, tool: text("toolName") },
             "url" => Self::Url { domain: text("domain")? },
             "custom-tool" => Self::CustomTool(text("toolName")?),
@@ -133,6 +143,24 @@ impl Policy {
             return Verdict::Ask { doubt: Doubt::Url(url.to_owned()) };
         }
         if self.tool_allowed(access) { Verdict::Allow } else { Verdict::Ask { doubt: Doubt::Tool } }
+    }
+
+    /// Whether an MCP server may ask the model. Whoever may call all its tools without being asked may let it.
+    pub fn decide_sampling(&self, server: &str) -> Verdict {
+        const SAMPLING: &str = "sampling";
+        let asks = |rule: &&Rule| rule.matches_mcp(server, SAMPLING);
+        let rules: Vec<Rule> = self.deny.iter().filter(asks).cloned().collect();
+        if !rules.is_empty() {
+            return Verdict::Deny { rules };
+        }
+        let approved = Approval::McpSampling { server: server.to_owned() };
+        if self.allow_all_tools
+            || self.allow.iter().any(|rule| asks(&rule))
+            || self.approvals.contains(&approved)
+        {
+            return Verdict::Allow;
+        }
+        Verdict::Ask { doubt: Doubt::Tool }
     }
 
     fn within_bounds(&self, path: &Path) -> bool {

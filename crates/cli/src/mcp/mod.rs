@@ -2,7 +2,6 @@
 
 mod github;
 mod guard;
-pub(crate) mod running;
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -10,10 +9,9 @@ use std::sync::Arc;
 use anyhow::{Context, Result, anyhow};
 use hangar_agent::driver::Hooks;
 use hangar_agent::model::ModelProvider;
-use hangar_agent::permissions::Policy;
 use hangar_mcp::config::merge;
 use hangar_mcp::files::{self, UserFile};
-use hangar_mcp::{HostOptions, Layer, McpHost, News, Sampler, SamplingPermit, Source};
+use hangar_mcp::{HostOptions, Layer, McpHost, News, Sampler, Source};
 use hangar_sandbox::Sandbox;
 use hangar_tools::spill::Spill;
 use serde_json::{Map, Value};
@@ -54,7 +52,6 @@ pub(crate) struct Servers {
 pub(crate) struct Surroundings<'a> {
     pub(crate) session_id: String,
     pub(crate) cwd: &'a Path,
-    pub(crate) policy: Policy,
     pub(crate) provider: Arc<dyn ModelProvider>,
     pub(crate) model: String,
     pub(crate) secrets: &'a [String],
@@ -76,8 +73,7 @@ pub(crate) fn open(
         return Ok(None);
     }
     let secrets = around.secrets.to_vec();
-    let Surroundings { session_id, cwd, policy, provider, model, redactor, sandbox, spill, hooks, .. } =
-        around;
+    let Surroundings { session_id, cwd, provider, model, redactor, sandbox, spill, hooks, .. } = around;
     let sampler = Sampler { provider, model, session_id: session_id.clone() };
     let options = HostOptions {
         servers: configs,
@@ -91,7 +87,7 @@ pub(crate) fn open(
         now: jiff::Timestamp::now,
         sandbox,
         sampler: Some(sampler),
-        sampling: Arc::new(move |server| sampling_permit(&policy, server)),
+        retry_scale: settings.number("HANGAR_RETRY_SCALE")?.unwrap_or(1.0),
         hooks,
         fresh_id: || uuid::Uuid::new_v4().to_string(),
         guard: Arc::new(move |tool| redactor.tool(guard::fitted(tool, spill.clone()))),
@@ -178,16 +174,4 @@ fn additional(text: &str, cwd: &Path) -> Result<Layer> {
     let content = std::fs::read_to_string(&path)
         .with_context(|| format!("cannot read --additional-mcp-config {}", path.display()))?;
     parse(&content).with_context(|| format!("cannot use --additional-mcp-config {}", path.display()))
-}
-
-/// Whoever may call a server's tools without being asked may also let it ask the model.
-fn sampling_permit(policy: &Policy, server: &str) -> SamplingPermit {
-    const SAMPLING: &str = "sampling";
-    if policy.deny.iter().any(|rule| rule.matches_mcp(server, SAMPLING)) {
-        SamplingPermit::Denied
-    } else if policy.allow_all_tools || policy.allow.iter().any(|rule| rule.matches_mcp(server, SAMPLING)) {
-        SamplingPermit::Allowed
-    } else {
-        SamplingPermit::Ask
-    }
 }

@@ -12,7 +12,7 @@ use hangar_agent::log::Fact;
 use hangar_agent::permissions::Approval;
 use hangar_agent::session::{self, Input, Prompt, Reviewers, Timing};
 use hangar_agent::tool::{Lesson, ToolFilter};
-use hangar_mcp::{ElicitationAnswer, Interest};
+use hangar_mcp::{ElicitationAnswer, Interest, Running};
 use hangar_protocol::data::{Mode, PlanDecision, SessionError, SessionWarning};
 use hangar_protocol::permission::PermissionOutcome;
 use hangar_protocol::{Body, Event};
@@ -35,7 +35,6 @@ use tokio::time::Instant;
 use super::choice::NATIVE;
 use crate::args::Cli;
 use crate::compose::{self, Composed, Plan};
-use crate::mcp::running::Running;
 use crate::plan;
 use crate::providers::{self, Wanted};
 use crate::selection::Selection;
@@ -372,7 +371,9 @@ impl Task {
         if let Some((host, news)) = self.composed.mcp.take() {
             let driver = &mut self.composed.driver;
             host.set_interest(Interest::Elicitation, self.asks);
-            self.servers = Some(Running::start(host, news, self.filter.clone(), driver).await?);
+            let mut servers = Running::new(host, news, self.filter.clone(), driver);
+            servers.start(driver).await?;
+            self.servers = Some(servers);
         }
         for input in std::mem::take(&mut self.composed.opening) {
             self.composed.driver.advance(input)?;

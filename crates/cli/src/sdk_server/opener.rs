@@ -218,7 +218,6 @@ impl SessionOpener for Opener {
             let around = Surroundings {
                 session_id: id.to_string(),
                 cwd,
-                policy: self.policy.clone(),
                 provider,
                 model: model.to_owned(),
                 secrets: &self.args.secret_env_vars,

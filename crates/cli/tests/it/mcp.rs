@@ -115,6 +115,36 @@ fn what_is_no_message_on_standard_output_does_not_matter() {
 }
 
 #[test]
+fn servers_are_configured_by_a_file_that_a_flag_names() {
+    let stage = Stage::odd("fine");
+    let config = json!({ "mcpServers": { "s": stage.config } }).to_string();
+    stage.scratch.file("servers.json", &config);
+    let run = |flag: &str| {
+        hangar(&stage.scratch, &stage.model).args(["-p", "SAY:ok", "--additional-mcp-config", flag]).finish()
+    };
+    run("@servers.json").expect_exit(0);
+    assert!(stage.tools().contains(&"s-echo".to_owned()), "{:?}", stage.tools());
+    let missing = run("@missing.json").expect_exit(1);
+    assert!(missing.stderr.contains("cannot read --additional-mcp-config"), "{}", missing.stderr);
+}
+
+#[test]
+fn servers_start_side_by_side() {
+    let stage = Stage::odd("slow");
+    let config = json!({ "mcpServers": { "s": stage.config, "t": stage.config } }).to_string();
+    let args = ["-p", "SAY:ok", "--additional-mcp-config", &config];
+    let run = hangar(&stage.scratch, &stage.model).args(args).start();
+    // Neither answers before both are there.
+    let begun = std::time::Instant::now();
+    while stage.starts().len() < 2 && begun.elapsed() < Duration::from_secs(4) {
+        std::thread::sleep(Duration::from_millis(5));
+    }
+    std::fs::write(stage.scratch.root().join("starts.go"), "").expect("the scratch machine works");
+    run.finish().expect_exit(0);
+    assert_eq!(stage.starts().len(), 2, "one waited for the other");
+}
+
+#[test]
 fn a_server_that_never_answers_costs_only_its_tools() {
     let stage = Stage::odd("hang");
     let events = stage.run("SAY:done").events();
@@ -146,6 +176,90 @@ fn a_server_that_dies_in_a_call_is_started_again_for_the_next() {
     let first = &Finished::of_type(&events, "tool.execution_complete")[0]["data"];
     let message = first["error"]["message"].as_str().unwrap_or_default();
     assert!(message.starts_with("MCP server 's': the connection was lost"), "{message}");
+}
+
+/// A server that died and cannot be started again: what a call after the failed attempt comes to.
+#[track_caller]
+fn check_restart(scale: &str, starts: usize, told: &str) {
+    let stage = Stage::odd("mortal");
+    let prompt = "TOOL:s-die:{}\nTOOL:s-echo:{\"text\": \"x\"}\nTOOL:s-echo:{\"text\": \"y\"}";
+    let run = stage.args(prompt, &["--allow-all-tools"]).env("HANGAR_RETRY_SCALE", scale);
+    run.finish().expect_exit(0);
+    assert_eq!(stage.starts().len(), starts, "{}", stage.told());
+    assert!(stage.told().contains(told), "{}", stage.told());
+}
+
+#[test]
+fn a_server_that_cannot_be_started_again_is_left_alone_for_a_while_and_then_tried() {
+    // Once at the beginning, once for the second call; the third is not worth a try yet.
+    check_restart("1000", 2, "no will to live (it can be tried again in 1000 s)");
+    check_restart("0", 3, "no will to live");
+}
+
+#[test]
+fn servers_that_hang_do_not_keep_others_from_starting() {
+    let stage = Stage::odd("fine");
+    let hanging = odd("hang", &stage.scratch);
+    let mut servers: serde_json::Map<String, Value> =
+        (0..9).map(|n| (format!("a{n}"), hanging.clone())).collect();
+    // By name the last, so that all others are before it.
+    servers.insert("s".to_owned(), stage.config.clone());
+    let config = json!({ "mcpServers": servers }).to_string();
+    let args = [
+        "-p",
+        "TOOL:s-echo:{\"text\": \"made it\"}",
+        "--allow-all-tools",
+        "--additional-mcp-config",
+        &config,
+    ];
+    hangar(&stage.scratch, &stage.model).args(args).finish().expect_exit(0);
+    assert!(stage.told().contains("made it"), "{}", stage.told());
+}
+
+#[test]
+fn a_server_that_dies_with_its_news_is_not_started_for_them() {
+    let stage = Stage::odd("fickle");
+    // Nothing is called, and a second is what passes between two looks at the tools of a server.
+    stage.run("TOOL:bash:{\"command\": \"sleep 2.5\", \"description\": \"wait\"}\nSAY:ok");
+    assert_eq!(stage.starts().len(), 1, "it was started again for nobody");
+}
+
+#[test]
+fn a_message_that_is_too_large_ends_the_connection_and_is_said() {
+    let told = "MCP server 's': the connection was lost: it sent a message of more than 16 MB";
+    check(&Stage::odd("fine"), "TOOL:s-huge:{}", told);
+}
+
+#[test]
+fn a_server_asks_the_model_so_often_at_once_and_no_more() {
+    let events = Stage::odd("fine").run("TOOL:s-storm:{\"times\": 50}\nSAY:done").events();
+    let complete = &Finished::of_type(&events, "tool.execution_complete")[0]["data"];
+    let told = "refused 34: 16 questions of this server wait for an answer already";
+    assert_eq!(complete["result"]["content"], told, "{complete}");
+}
+
+/// A server that sends every request on to another, which writes down what it is sent.
+#[test]
+fn a_server_cannot_send_its_headers_to_another() {
+    let outside = std::net::TcpListener::bind("127.0.0.1:0").expect("a port");
+    outside.set_nonblocking(true).expect("a port");
+    let elsewhere = outside.local_addr().expect("a port");
+    let server = std::net::TcpListener::bind("127.0.0.1:0").expect("a port");
+    let url = format!("http://{}/mcp", server.local_addr().expect("a port"));
+    std::thread::spawn(move || {
+        for mut stream in server.incoming().map_while(Result::ok) {
+            let _ = stream.read(&mut [0; 4096]);
+            let answer = format!(
+                "HTTP/1.1 307 Temporary Redirect\r\nlocation: http://{elsewhere}/mcp\r\ncontent-length: 0\r\nconnection: close\r\n\r\n"
+            );
+            let _ = std::io::Write::write_all(&mut stream, answer.as_bytes());
+        }
+    });
+    let stage = Stage::new(|_| json!({ "type": "http", "url": url, "headers": { "X-Api-Key": "hunter2" } }));
+    let events = stage.run("SAY:ok").events();
+    let last = Finished::of_type(&events, "session.mcp_server_status_changed").pop().expect("a status");
+    assert_eq!(last["data"]["status"], "failed");
+    assert!(outside.accept().is_err(), "the other host was asked");
 }
 
 #[test]

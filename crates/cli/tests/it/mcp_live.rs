@@ -112,3 +112,89 @@ fn after_a_change_of_the_model_servers_ask_the_new_one_and_nobody_tells_it_secre
         assert!(!request.body.to_string().contains(SECRET), "{}", request.body);
     }
 }
+
+/// A session with a person who is asked, and whose only rule is what they approve.
+fn asking(scratch: &Scratch, model: &ModelServer) -> Client {
+    let mut client = Client::start(scratch, model);
+    let mut config = server("fine", scratch);
+    config["requestPermission"] = json!(true);
+    client.create(config);
+    client
+}
+
+/// Calls the tool with which the server asks the model, and answers the question about the call.
+fn sample(client: &mut Client, model: &ModelServer, answer: Value) -> String {
+    client.call("session.send", json!({ "sessionId": ID, "prompt": "TOOL:s-sample:{}\nSAY:done" }));
+    let asked = client.event("permission.requested");
+    let params = json!({ "sessionId": ID, "requestId": asked["requestId"], "result": answer });
+    client.call("session.permissions.handlePendingPermissionRequest", params);
+    client.event("session.idle");
+    model.last_request()["messages"].to_string()
+}
+
+#[test]
+fn an_approval_of_sampling_holds_from_the_moment_it_is_given() {
+    let (scratch, model) = stage();
+    let mut client = asking(&scratch, &model);
+    let once = json!({ "kind": "approve-once" });
+    let told = sample(&mut client, &model, once.clone());
+    assert!(told.contains("a permission that nobody is there to give"), "{told}");
+    let approval = json!({ "kind": "mcp-sampling", "serverName": "s" });
+    let told = sample(&mut client, &model, json!({ "kind": "approve-for-session", "approval": approval }));
+    assert!(told.contains("sampled words"), "{told}");
+    client.call("session.permissions.resetSessionApprovals", json!({ "sessionId": ID }));
+    let told = sample(&mut client, &model, once);
+    assert_eq!(told.matches("sampled words").count(), 1, "{told}");
+    client.finish();
+}
+
+#[test]
+fn an_approval_of_sampling_is_kept_for_a_place() {
+    let (scratch, model) = stage();
+    let mut client = asking(&scratch, &model);
+    let place = json!({ "sessionId": ID, "workingDirectory": scratch.work() });
+    let key = client.call("session.permissions.locations.resolve", place.clone())["locationKey"].clone();
+    let approval = json!({ "kind": "mcp-sampling", "serverName": "s" });
+    let kept = json!({ "sessionId": ID, "locationKey": key, "approval": approval });
+    client.call("session.permissions.locations.addToolApproval", kept);
+    let applied = client.call("session.permissions.locations.apply", place);
+    assert_eq!(applied["appliedRules"], json!([{ "kind": "mcp-sampling", "argument": "s" }]));
+    let told = sample(&mut client, &model, json!({ "kind": "approve-once" }));
+    assert!(told.contains("sampled words"), "{told}");
+    client.finish();
+}
+
+#[test]
+fn a_client_that_looks_after_sampling_is_asked_whatever_is_allowed() {
+    let (scratch, model) = stage();
+    let mut client = client(&model, &scratch);
+    let interest = json!({ "sessionId": ID, "eventType": "sampling.requested" });
+    client.call("session.eventLog.registerInterest", interest);
+    client.send("TOOL:s-sample:{}\nSAY:done");
+    let asked = client.event("sampling.requested");
+    assert_eq!(asked["serverName"], "s");
+    let answer =
+        json!({ "role": "assistant", "model": "m", "content": { "type": "text", "text": "by hand" } });
+    let params = json!({ "sessionId": ID, "requestId": asked["requestId"], "response": answer });
+    client.call("session.ui.handlePendingSampling", params);
+    client.event("session.idle");
+    let told = model.last_request()["messages"].to_string();
+    assert!(told.contains("by hand") && !told.contains("sampled words"), "{told}");
+    client.finish();
+}
+
+#[test]
+fn a_question_that_a_server_takes_back_is_settled_for_the_person_too() {
+    let (scratch, model) = stage();
+    let mut client = Client::start_with(&scratch, &model, &["--allow-all-tools"]);
+    let mut config = server("fine", &scratch);
+    config["requestElicitation"] = json!(true);
+    client.create(config);
+    client.send("TOOL:s-waver:{}\nSAY:done");
+    let asked = client.event("elicitation.requested");
+    std::fs::write(scratch.root().join("starts.go"), "").unwrap();
+    let settled = client.event("elicitation.completed");
+    assert_eq!((&settled["requestId"], &settled["action"]), (&asked["requestId"], &json!("cancel")));
+    client.event("session.idle");
+    client.finish();
+}

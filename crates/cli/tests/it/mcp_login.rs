@@ -22,8 +22,16 @@ struct Authority {
 
 impl Authority {
     fn start() -> Self {
-        let mut process =
-            Command::new("node").arg(SERVER).stdin(Stdio::null()).stdout(Stdio::piped()).spawn().unwrap();
+        Self::that("gives tokens out")
+    }
+
+    fn that(how: &str) -> Self {
+        let mut process = Command::new("node")
+            .args([SERVER, how])
+            .stdin(Stdio::null())
+            .stdout(Stdio::piped())
+            .spawn()
+            .unwrap();
         let mut said = BufReader::new(process.stdout.take().unwrap());
         let port = line(&mut said)["port"].as_u64().unwrap();
         Self { process, said, url: format!("http://127.0.0.1:{port}/mcp") }
@@ -155,4 +163,78 @@ fn sessions_that_share_a_login_renew_it_once() {
     first.finish();
     second.finish();
     assert_eq!(authority.rest(), [Value::Null; 0], "the token was renewed twice");
+}
+
+/// Whether a process waits for its turn to renew a login, or has it: the file that stands for it is open.
+fn is_in_line(pid: u32) -> bool {
+    let files = std::fs::read_dir(format!("/proc/{pid}/fd")).into_iter().flatten().flatten();
+    files
+        .filter_map(|file| std::fs::read_link(file.path()).ok())
+        .any(|path| path.extension() == Some("lock".as_ref()) && path.to_string_lossy().contains("mcp-oauth"))
+}
+
+#[test]
+fn two_processes_that_are_refused_at_once_renew_their_login_once() {
+    const OTHER: &str = "0b5a2a57-6f0a-4b5e-9f0c-0c8f0e4ad002";
+    let mut authority = Authority::that("race");
+    let (scratch, model) = stage();
+    let mut first = logged_in(&scratch, &model, &mut authority);
+    let mut second = Client::start_with(&scratch, &model, &["--allow-all-tools"]);
+    let mut config = session(&authority.url);
+    config["sessionId"] = json!(OTHER);
+    config["mcpServers"]["far"]["disableToolCache"] = json!(true);
+    second.call("session.create", config);
+    second
+        .call("session.send", json!({ "sessionId": OTHER, "prompt": "SAY:connected with the first token" }));
+    second.event("session.idle");
+
+    for (client, id) in [(&mut first, ID), (&mut second, OTHER)] {
+        client.call("session.send", json!({ "sessionId": id, "prompt": "TOOL:far-whoami:{}\nSAY:done" }));
+    }
+    // One of them renews it, and is not answered yet; the other is refused as well and has come for its turn.
+    assert_eq!(authority.asked()["token"], "refresh_token");
+    let begun = std::time::Instant::now();
+    while !(is_in_line(first.pid()) && is_in_line(second.pid())) {
+        assert!(begun.elapsed().as_secs() < 60, "one of them does not wait for the other");
+        std::thread::sleep(std::time::Duration::from_millis(5));
+    }
+    browse(&authority.url.replace("/mcp", "/go"));
+    first.event("session.idle");
+    second.event("session.idle");
+    let told: String = model.requests().iter().map(|request| request.body["messages"].to_string()).collect();
+    assert_eq!(told.matches("called with token-2").count(), 2, "{told}");
+    first.finish();
+    second.finish();
+    assert_eq!(authority.rest(), [Value::Null; 0], "the token was renewed twice");
+}
+
+#[test]
+fn a_browser_that_connects_and_says_nothing_does_not_hold_up_the_login() {
+    let mut authority = Authority::start();
+    let (scratch, model) = stage();
+    let mut client = Client::start_with(&scratch, &model, &["--allow-all-tools"]);
+    client.create(session(&authority.url));
+    client.send("SAY:hi");
+    status(&mut client, "needs-auth");
+    client.event("session.idle");
+    let begin = |client: &mut Client| {
+        let login = client.call("session.mcp.oauth.login", json!({ "sessionId": ID, "serverName": "far" }));
+        login["authorizationUrl"].as_str().unwrap().to_owned()
+    };
+    let callback = |url: &str| {
+        let encoded = url.split("redirect_uri=").nth(1).unwrap().split('&').next().unwrap();
+        let address = encoded.replace("%3A", ":").replace("%2F", "/");
+        address.strip_prefix("http://").unwrap().split('/').next().unwrap().to_owned()
+    };
+    // Whoever asks for another login does not come back to the first.
+    let given_up = callback(&begin(&mut client));
+    let url = begin(&mut client);
+    let silent = TcpStream::connect(callback(&url)).unwrap();
+    let page = browse(&url);
+    assert!(page.starts_with("HTTP/1.1 200"), "{page}");
+    status(&mut client, "connected");
+    assert!(TcpStream::connect(given_up).is_err(), "the first login is still waited for");
+    drop(silent);
+    client.finish();
+    authority.rest();
 }

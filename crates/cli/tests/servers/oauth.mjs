@@ -1,8 +1,14 @@
 // A remote MCP server that wants a login, and the authority that gives them out: `node oauth.mjs`. Prints its port, then
 // one line of JSON for everything that is asked of the authority. The first token of a login is refused after its first
-// call, so that it has to be renewed.
+// call, so that it has to be renewed. With `race` it is refused at its first call; two of those are refused at the same
+// moment, and a token is not renewed before somebody asks for `/go`. A refresh token is good for one use.
 import { createServer } from "node:http";
 
+const race = process.argv[2] === "race";
+const held = [];
+let go;
+const gone = new Promise((resolve) => (go = resolve));
+let refresh;
 const say = (what) => console.log(JSON.stringify(what));
 let base;
 let issued = 0;
@@ -18,7 +24,8 @@ const body = (request) =>
 
 const grant = () => {
   good = `token-${++issued}`;
-  return { access_token: good, token_type: "Bearer", expires_in: 3600, refresh_token: `refresh-${issued}` };
+  refresh = `refresh-${issued}`;
+  return { access_token: good, token_type: "Bearer", expires_in: 3600, refresh_token: refresh };
 };
 
 const rpc = (message) => {
@@ -78,11 +85,27 @@ const server = createServer(async (request, response) => {
   if (url.pathname === "/token") {
     const asked = new URLSearchParams(await body(request));
     say({ token: asked.get("grant_type"), verified: Boolean(asked.get("code_verifier") ?? challenge) });
+    if (asked.get("grant_type") === "refresh_token") {
+      if (asked.get("refresh_token") !== refresh) return json({ error: "invalid_grant" }, 400);
+      refresh = undefined;
+      if (race) await gone;
+    }
     return json(grant());
+  }
+  if (url.pathname === "/go") {
+    go();
+    return json({});
   }
   if (url.pathname === "/mcp") {
     const text = await body(request);
-    const spent = good === "token-1" && calls > 0;
+    const called = text.includes('"tools/call"');
+    const spent = good === "token-1" && (race ? called : calls > 0);
+    if (race && spent) {
+      await new Promise((resolve) => {
+        held.push(resolve);
+        if (held.length === 2) held.forEach((release) => release());
+      });
+    }
     if (request.headers.authorization !== `Bearer ${good}` || !good || spent) {
       const metadata = `${base}/.well-known/oauth-protected-resource`;
       return json({ error: "unauthorized" }, 401, { "www-authenticate": `Bearer resource_metadata="${metadata}"` });

@@ -1,12 +1,18 @@
 // A small MCP server over standard input and output that can misbehave: `node odd.mjs [how] [file]`.
 // `how`: fine, hang (never answers), flood (talks all the time), banner (prints what is no message), slow (answers when
-// the file `<file>.go` is there), endless (has one more empty page of tools, always).
+// the file `<file>.go` is there), endless (has one more empty page of tools, always), mortal (dies at once if the file
+// `<file>.died` is there), fickle (says that its tools are others now and dies, as soon as they were asked for).
 // `file` is written one line for every start: the process id; `<file>.lists` one for every question for the tools.
 import { appendFileSync, existsSync, writeFileSync } from "node:fs";
 import { createInterface } from "node:readline";
 
 const [how = "fine", file] = process.argv.slice(2);
 if (file) appendFileSync(file, `${process.pid}\n`);
+
+if (how === "mortal" && existsSync(`${file}.died`)) {
+  console.error("no will to live");
+  process.exit(3);
+}
 
 const send = (message) => process.stdout.write(JSON.stringify({ jsonrpc: "2.0", ...message }) + "\n");
 const text = (value) => ({ content: [{ type: "text", text: String(value) }] });
@@ -28,7 +34,35 @@ const calls = {
   picture: (id) =>
     send({ id, result: { content: [{ type: "image", mimeType: "image/png", data: "iVBORw0KGgo=" }] } }),
   large: (id, args) => send({ id, result: text("x".repeat(args.bytes)) }),
+  write: (id, args) => {
+    writeFileSync(args.path, "x");
+    send({ id, result: text("written") });
+  },
   sleep: () => {},
+  // More than fits into a message.
+  huge: () => process.stdout.write("x".repeat(17 << 20) + "\n"),
+  // Asks the model more often than it may at once; says how often it was refused at once.
+  storm: (id, args) => {
+    let refused = 0;
+    for (let n = 0; n < args.times; n++) {
+      waiting.set(`q${n}`, (answer) => {
+        if (answer.error && ++refused === args.times - 16) send({ id, result: text(`refused ${refused}: ${answer.error.message}`) });
+      });
+      const messages = [{ role: "user", content: { type: "text", text: "DELAY:60000" } }];
+      send({ id: `q${n}`, method: "sampling/createMessage", params: { messages, maxTokens: 10 } });
+    }
+  },
+  // Asks a person and takes the question back when the file `<file>.go` is there.
+  waver: (id) => {
+    const requestedSchema = { type: "object", properties: { name: { type: "string" } } };
+    send({ id: "w1", method: "elicitation/create", params: { message: "Who?", requestedSchema } });
+    const wait = setInterval(() => {
+      if (!existsSync(`${file}.go`)) return;
+      clearInterval(wait);
+      send({ method: "notifications/cancelled", params: { requestId: "w1", reason: "never mind" } });
+      send({ id, result: text("taken back") });
+    }, 5);
+  },
   // The first process dies in the middle of the call; the one after it does not.
   die: (id) => {
     if (existsSync(`${file}.died`)) return send({ id, result: text("alive again") });
@@ -78,6 +112,11 @@ createInterface({ input: process.stdin }).on("line", (line) => {
     if (how === "endless" && params?.cursor) return send({ id, result: { tools: [], nextCursor: "more" } });
     const names = [...Object.keys(calls), ...(grown ? ["extra"] : [])];
     const tools = names.map((name) => tool(name, name === "echo" ? { annotations: { readOnlyHint: true } } : {}));
+    if (how === "fickle") {
+      send({ id, result: { tools } });
+      send({ method: "notifications/tools/list_changed" });
+      return setTimeout(() => process.exit(0), 5);
+    }
     return send({ id, result: { tools, ...(how === "endless" ? { nextCursor: "more" } : {}) } });
   }
   if (method === "tools/call") {

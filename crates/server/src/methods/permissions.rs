@@ -38,7 +38,12 @@ async fn handle_pending(call: Call) -> Result<Reply, Failure> {
             let Some(asked) = pending.into_iter().find(|asked| asked.request_id == params.request_id) else {
                 return Ok(false);
             };
-            let answer = outcome(&params.result, &asked.request)?;
+            let mut answer = outcome(&params.result, &asked.request)?;
+            if let Some(approval) = sampling(&answer) {
+                // The published events know no approval of sampling: the call is approved, and the rest is ours to keep.
+                task.driver.session_mut().policy_mut().approvals.push(approval);
+                answer = PermissionOutcome::Approved {};
+            }
             if params.result["kind"] == "approve-permanently"
                 && let Some(domain) = params.result["domain"].as_str()
             {
@@ -51,6 +56,16 @@ async fn handle_pending(call: Call) -> Result<Reply, Failure> {
         .await?
         .map_err(Failure::Params)?;
     Reply::did(answered)
+}
+
+/// The approval of a server's wish to ask the model, if an answer gives one.
+fn sampling(answer: &PermissionOutcome) -> Option<Approval> {
+    let (PermissionOutcome::ApprovedForSession { approval }
+    | PermissionOutcome::ApprovedForLocation { approval, .. }) = answer
+    else {
+        return None;
+    };
+    Approval::parse(approval).filter(|approval| matches!(approval, Approval::McpSampling { .. }))
 }
 
 /// What an answer means for the request it answers.

@@ -285,6 +285,7 @@ fn rules_of(approval: &Approval) -> Vec<Value> {
         Approval::Write => vec![rule("write", None)],
         Approval::Read => vec![rule("read", None)],
         Approval::Mcp { server, tool } => vec![rule(server, tool.as_deref())],
+        Approval::McpSampling { server } => vec![rule("mcp-sampling", Some(server))],
         Approval::Url { domain } => vec![rule("url", Some(domain))],
         Approval::CustomTool(tool) => vec![rule("custom-tool", Some(tool))],
         Approval::Memory => vec![rule("memory", None)],

@@ -246,3 +246,35 @@ fn a_careful_policy_asks_about_what_is_harmless_too() {
     let trusting = Policy { allow_all_tools: true, ..careful };
     assert!(!asks(&trusting, &read("/w/a")) && !asks(&trusting, &shell("!ls")));
 }
+
+#[track_caller]
+fn check_sampling(policy: &Policy, verdict: &str) {
+    let said = match policy.decide_sampling("s") {
+        Verdict::Allow => "allow",
+        Verdict::Deny { .. } => "deny",
+        Verdict::Ask { .. } => "ask",
+    };
+    assert_eq!(said, verdict);
+}
+
+#[test]
+fn a_server_may_ask_the_model_by_rule_or_by_an_approval_of_just_that() {
+    let rule = |text: &str| Rule::parse(text).unwrap();
+    check_sampling(&Policy::default(), "ask");
+    check_sampling(&Policy { allow_all_tools: true, ..Policy::default() }, "allow");
+    check_sampling(&Policy { allow: vec![rule("s")], ..Policy::default() }, "allow");
+    check_sampling(&Policy { allow: vec![rule("s(echo)")], ..Policy::default() }, "ask");
+    let denied = Policy { allow_all_tools: true, deny: vec![rule("s")], ..Policy::default() };
+    check_sampling(&denied, "deny");
+    let approved = |approval: serde_json::Value| Policy {
+        approvals: Approval::parse(&approval).into_iter().collect(),
+        ..Policy::default()
+    };
+    let sampling = |server: &str| serde_json::json!({ "kind": "mcp-sampling", "serverName": server });
+    check_sampling(&approved(sampling("s")), "allow");
+    check_sampling(&approved(sampling("other")), "ask");
+    check_sampling(
+        &approved(serde_json::json!({ "kind": "mcp", "serverName": "s", "toolName": null })),
+        "ask",
+    );
+}
