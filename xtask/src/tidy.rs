@@ -40,7 +40,7 @@ const MAY_USE: &[(&str, &[&str])] = &[
         &["hangar-agent", "hangar-files", "hangar-process", "hangar-protocol", "hangar-sandbox"],
     ),
     ("hangar-store", &["hangar-agent", "hangar-files", "hangar-protocol"]),
-    ("hangar-acp", &["hangar-agent", "hangar-peer", "hangar-protocol", "hangar-store"]),
+    ("hangar-acp", &["hangar-agent", "hangar-mcp", "hangar-peer", "hangar-protocol", "hangar-store"]),
     ("hangar-custom", &["hangar-agent", "hangar-process", "hangar-protocol"]),
     ("hangar-runtimes", &["hangar-peer", "hangar-process", "hangar-protocol"]),
     ("hangar-jobs", &["hangar-process", "hangar-protocol", "hangar-runtimes"]),

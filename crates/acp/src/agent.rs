@@ -23,6 +23,7 @@ use crate::schema::{
     ListSessions, LoadSession, NewSession, OfSession, PROTOCOL_VERSION, Prompt, SetConfigOption, SetMode,
     SetModel,
 };
+use crate::servers;
 use crate::session::{Job, SessionTask};
 use crate::updates::{Channel, LastCompaction, Reporter, Telling, Translator};
 
@@ -124,7 +125,7 @@ impl Agent {
             "protocolVersion": PROTOCOL_VERSION,
             "agentCapabilities": {
                 "loadSession": true,
-                "mcpCapabilities": { "http": false, "sse": false },
+                "mcpCapabilities": { "http": true, "sse": true },
                 "promptCapabilities": { "image": true, "audio": false, "embeddedContext": true },
                 "sessionCapabilities": { "close": {}, "list": {} },
             },
@@ -219,7 +220,8 @@ impl Agent {
         let channel = self.channel(id.as_str());
         let compaction = LastCompaction::default();
         let sink = Box::new(Reporter::new(channel.clone(), compaction.clone()));
-        let wanted = Wanted { id: id.clone(), directory: cwd, mcp_servers, sink };
+        let (mcp_servers, warnings) = servers::configured(mcp_servers);
+        let wanted = Wanted { id: id.clone(), directory: cwd, mcp_servers, warnings, sink };
         let opened = self.config.opener.open(wanted).map_err(|error| internal(error.to_string()))?;
         Ok(SessionTask::new(Arc::clone(&self.config), channel, opened, compaction))
     }

@@ -13,6 +13,7 @@ mod opener;
 mod options;
 mod permission;
 mod schema;
+mod servers;
 mod session;
 mod tool_call;
 mod transport;

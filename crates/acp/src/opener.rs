@@ -7,8 +7,11 @@ use futures_util::future::BoxFuture;
 use hangar_agent::driver::{Driver, EventSink};
 use hangar_agent::model::ModelProvider;
 use hangar_agent::session::Input;
+use hangar_agent::tool::ToolFilter;
+use hangar_mcp::{McpHost, News};
 use hangar_store::SessionId;
-use serde_json::Value;
+use serde_json::{Map, Value};
+use tokio::sync::mpsc;
 
 /// Puts sessions together.
 pub trait SessionOpener: Send + Sync {
@@ -22,8 +25,11 @@ pub trait SessionOpener: Send + Sync {
 pub struct Wanted {
     pub id: SessionId,
     pub directory: PathBuf,
-    /// The servers that the client wants the session to have, as it wrote them.
-    pub mcp_servers: Vec<Value>,
+    /// The MCP servers that the client brings, by their names, as configuration files write them. Their values are
+    /// meant as they are written.
+    pub mcp_servers: Map<String, Value>,
+    /// What the session's log is to say of what was left out.
+    pub warnings: Vec<String>,
     pub sink: Box<dyn EventSink>,
 }
 
@@ -32,6 +38,10 @@ pub struct Opened {
     pub driver: Driver,
     /// The first inputs of the session.
     pub opening: Vec<Input>,
+    /// The MCP servers and their news. None has been started.
+    pub mcp: Option<(McpHost, mpsc::Receiver<News>)>,
+    /// Which of the servers' tools the model is shown.
+    pub filter: ToolFilter,
     pub background: Box<dyn Background>,
 }
 

@@ -25,6 +25,31 @@ pub(crate) struct LoadSession {
     pub(crate) mcp_servers: Vec<Value>,
 }
 
+/// An MCP server that a client brings, beside its name. Which kind it is says `type`, where it is there; all agents have
+/// to know the kind that has none.
+#[derive(Debug, Clone, Deserialize)]
+pub(crate) struct McpServer {
+    #[serde(default, rename = "type")]
+    pub(crate) kind: Option<String>,
+    #[serde(default)]
+    pub(crate) command: Option<String>,
+    #[serde(default)]
+    pub(crate) args: Vec<String>,
+    #[serde(default)]
+    pub(crate) env: Vec<Pair>,
+    #[serde(default)]
+    pub(crate) url: Option<String>,
+    #[serde(default)]
+    pub(crate) headers: Vec<Pair>,
+}
+
+/// A variable or a header.
+#[derive(Debug, Clone, Deserialize)]
+pub(crate) struct Pair {
+    pub(crate) name: String,
+    pub(crate) value: String,
+}
+
 #[derive(Deserialize, Default)]
 #[serde(default)]
 pub(crate) struct ListSessions {

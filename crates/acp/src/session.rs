@@ -10,6 +10,7 @@ use futures_util::stream::FuturesUnordered;
 use hangar_agent::driver::Driver;
 use hangar_agent::log::{Fact, LogError};
 use hangar_agent::session::{Command, Input, Prompt, Session};
+use hangar_mcp::{News, Running};
 use hangar_peer::Peer;
 use hangar_protocol::Body;
 use hangar_protocol::data::{Mode, TitleChanged};
@@ -56,6 +57,10 @@ pub(crate) struct SessionTask {
     /// What the session begins with, until it has begun.
     opening: Vec<Input>,
     background: Box<dyn Background>,
+    servers: Option<Running>,
+    /// The servers are on their way, and the prompt that waits for their tools.
+    starting: Option<BoxFuture<'static, ()>>,
+    held: Option<Prompt>,
     compaction: LastCompaction,
     prompt: Option<Asked>,
     /// Whether the session has had a prompt since it was opened.
@@ -77,9 +82,13 @@ impl SessionTask {
         opened: Opened,
         compaction: LastCompaction,
     ) -> Self {
+        let servers = opened.mcp.map(|(host, news)| Running::new(host, news, opened.filter, &opened.driver));
         let mut task = Self {
             config,
             channel,
+            servers,
+            starting: None,
+            held: None,
             known_mode: opened.driver.session().state().mode,
             driver: opened.driver,
             opening: opened.opening,
@@ -153,6 +162,11 @@ impl SessionTask {
                     Some(job) => self.job(job),
                     None => break,
                 },
+                news = news(&mut self.servers) => if let Some(servers) = &mut self.servers {
+                    let taken = servers.take(news, &mut self.driver);
+                    self.survive(taken);
+                },
+                () = arrival(&mut self.starting) => self.servers_arrived(),
                 Some((request_id, answer)) = self.answers.next() => {
                     self.asked.remove(&request_id);
                     self.command(Command::AnswerPermission { request_id, answer });
@@ -169,6 +183,9 @@ impl SessionTask {
         let failed = self.failed.take();
         if let Err(error) = self.driver.close(failed).await {
             tracing::error!(%error, "closing a session failed");
+        }
+        if let Some(servers) = &self.servers {
+            servers.shutdown().await;
         }
         self.background.shutdown().await;
     }
@@ -194,7 +211,7 @@ impl SessionTask {
             }));
         }
         self.settle_mode();
-        if !self.session().is_idle() || self.session().is_compacting() {
+        if !self.session().is_idle() || self.session().is_compacting() || self.held.is_some() {
             return;
         }
         match self.prompt.as_ref().map(|asked| &asked.until) {
@@ -288,12 +305,35 @@ impl SessionTask {
         self.prompt = Some(Asked { id, until: Until::Idle });
         match commands::parse(&prompt.text) {
             Some(command) => self.carry_out(command),
-            None => self.command(Command::Send(prompt)),
+            None => self.say(prompt),
+        }
+    }
+
+    /// Gives the session a prompt, once it has the tools of its servers or has waited for them long enough. They start
+    /// with the first prompt.
+    fn say(&mut self, prompt: Prompt) {
+        let Some(servers) = &self.servers else { return self.command(Command::Send(prompt)) };
+        self.held = Some(prompt);
+        if self.starting.is_none() {
+            let host = servers.host().clone();
+            self.starting = Some(Box::pin(async move { host.ready().await }));
+        }
+    }
+
+    fn servers_arrived(&mut self) {
+        self.starting = None;
+        if let Some(servers) = &mut self.servers {
+            let taken = servers.catch_up(&mut self.driver);
+            self.survive(taken);
+        }
+        if let Some(prompt) = self.held.take() {
+            self.command(Command::Send(prompt));
         }
     }
 
     /// Stops what is under way, and says so to whoever waits for it.
     fn stop(&mut self) {
+        self.held = None;
         if !self.session().is_idle() {
             self.command(Command::Abort { reason: "user_initiated".to_owned() });
         }
@@ -343,12 +383,12 @@ impl SessionTask {
             }
             SlashCommand::Autopilot(AutopilotSwitch::Objective(objective)) => {
                 self.switch_mode(Mode::Autopilot);
-                return self.command(Command::Send(Prompt::user(objective)));
+                return self.say(Prompt::user(objective));
             }
             SlashCommand::Plan(prompt) => {
                 self.switch_mode(Mode::Plan);
                 if let Some(prompt) = prompt {
-                    self.command(Command::Send(Prompt::user(prompt)));
+                    self.say(Prompt::user(prompt));
                 }
                 return;
             }
@@ -413,6 +453,9 @@ impl SessionTask {
 
     fn set_model(&mut self, model: String) -> Result<(), ErrorObject> {
         let provider = self.config.opener.provider(&model).map_err(|error| internal(error.to_string()))?;
+        if let Some(servers) = &self.servers {
+            servers.host().set_model(Arc::clone(&provider), model.clone());
+        }
         self.driver.set_provider(provider);
         let effort = self.session().state().effort.clone();
         self.command(Command::SetModel { model, effort });
@@ -431,6 +474,22 @@ impl Usage {
             cached_read_tokens: self.cached_read_tokens.saturating_sub(before.cached_read_tokens),
             cached_write_tokens: self.cached_write_tokens.saturating_sub(before.cached_write_tokens),
         }
+    }
+}
+
+/// What happens next to the servers, if there are any.
+async fn news(servers: &mut Option<Running>) -> News {
+    match servers {
+        Some(servers) => servers.next().await,
+        None => std::future::pending().await,
+    }
+}
+
+/// Waits until the servers that are starting are there.
+async fn arrival(starting: &mut Option<BoxFuture<'static, ()>>) {
+    match starting {
+        Some(starting) => starting.await,
+        None => std::future::pending().await,
     }
 }
 

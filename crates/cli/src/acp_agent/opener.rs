@@ -6,7 +6,8 @@ use anyhow::Result;
 use futures_util::future::BoxFuture;
 use hangar_acp::{Background, OpenError, Opened, SessionOpener, Wanted};
 use hangar_agent::model::ModelProvider;
-use hangar_agent::session::Compaction;
+use hangar_agent::session::{Command, Compaction, Input};
+use hangar_protocol::data::SessionWarning;
 use hangar_store::Store;
 use hangar_tools::shell::Shells;
 
@@ -35,12 +36,13 @@ impl Opener {
     }
 
     fn compose(&self, wanted: Wanted) -> Result<Opened> {
-        let Wanted { id, directory, mcp_servers, sink } = wanted;
-        if !mcp_servers.is_empty() {
-            tracing::warn!(count = mcp_servers.len(), "a client brought MCP servers, which are not used");
-        }
+        let Wanted { id, directory, mcp_servers, warnings, sink } = wanted;
         let choose = |before: Option<&str>| self.choose(self.args.model.as_deref().or(before));
         let usual = plan::of_run(&self.settings, &self.args, "", &choose, sink)?;
+        let mut servers = usual.mcp;
+        if let Some(servers) = &mut servers {
+            servers.client.extend(mcp_servers);
+        }
         let stored = Store::new(&self.settings.home).contains(&id);
         let plan = Plan {
             selection: if stored { Selection::Resume(id) } else { Selection::New { id, name: None } },
@@ -50,13 +52,21 @@ impl Opener {
             metered: true,
             compaction: Some(Compaction::default()),
             prompt: None,
+            mcp: servers,
             client_name: Some("acp".to_owned()),
             ..usual
         };
-        let composed = compose::session(&self.settings, plan)?;
+        let mut composed = compose::session(&self.settings, plan)?;
+        composed.opening.extend(
+            warnings
+                .into_iter()
+                .map(|warning| Input::Command(Command::Record(SessionWarning::new("mcp", warning).into()))),
+        );
         Ok(Opened {
             driver: composed.driver,
             opening: composed.opening,
+            mcp: composed.mcp,
+            filter: plan::filter(&self.args),
             background: Box::new(Commands(composed.shells)),
         })
     }
