@@ -2,6 +2,7 @@
 
 mod connection;
 mod permission;
+mod servers;
 mod session;
 
 use std::path::PathBuf;
@@ -13,7 +14,7 @@ use hangar_peer::PeerError;
 use serde_json::{Value, json};
 use tokio::sync::{Mutex, mpsc};
 
-use crate::agents::copilot;
+use crate::agents::{copilot, mcp_servers};
 use crate::capabilities::{Capabilities, unmet};
 use crate::cli_runtime::{COMMAND_QUEUE, NEWS_QUEUE, check_workspace, refusal};
 use crate::host::{Host, NO_WORKSPACE};
@@ -23,6 +24,7 @@ use crate::runtime::{Auth, Card, Live, Model, Order, Preflight, Runtime, Stage};
 use crate::surroundings::Surroundings;
 use crate::teller::Teller;
 use connection::{Connection, Launch};
+use servers::Reach;
 use session::Session;
 
 /// How long an agent may take to answer what needs no model. Some start slowly.
@@ -56,6 +58,7 @@ struct Current {
 struct Agent {
     connection: Connection,
     loads: bool,
+    reach: Reach,
 }
 
 impl AcpRuntime {
@@ -63,6 +66,7 @@ impl AcpRuntime {
         let capabilities = Capabilities {
             streaming: true,
             permission_callbacks: true,
+            mcp_config: true,
             shared_process: true,
             ..Capabilities::in_a_process()
         };
@@ -115,12 +119,14 @@ impl Runtime for AcpRuntime {
                 check_workspace(&order.workspace)?;
             }
             let agent = shared.agent(&order).await?;
-            let agent_session = open_session(&agent, &order).await?;
+            let (servers, lacking) = servers::offered(mcp_servers(order.mcp_config.as_deref()), agent.reach);
+            let agent_session = open_session(&agent, &order, &servers).await?;
             let incoming = agent.connection.subscribe(&agent_session);
             let (commands, inbox) = mpsc::channel(COMMAND_QUEUE);
             let (outbox, news) = mpsc::channel(NEWS_QUEUE);
             let teller = Teller::new(outbox, Arc::clone(&shared.surroundings), &card, &order, None);
-            let warnings = unmet(&card, &order);
+            let mut warnings = unmet(&card, &order);
+            warnings.extend(lacking);
             let session = Session::new(agent, agent_session, order, teller, incoming);
             let owner = tokio::spawn(session.run(inbox, warnings)).abort_handle();
             Ok(Live::new(commands, news, owner))
@@ -174,7 +180,7 @@ impl Shared {
         });
         let answer = ask(&connection, "initialize", &hello).await?;
         let loads = answer["agentCapabilities"]["loadSession"].as_bool().unwrap_or(false);
-        let agent = Arc::new(Agent { connection, loads });
+        let agent = Arc::new(Agent { connection, loads, reach: Reach::of(&answer) });
         let made_for = Some((order.host.clone(), order.env.clone()));
         *current = Current { connection: Arc::downgrade(&agent), made_for };
         Ok(agent)
@@ -182,9 +188,9 @@ impl Shared {
 }
 
 /// A new session of the agent, or the one that goes on; what the agent calls it.
-async fn open_session(agent: &Agent, order: &Order) -> Result<String, Failure> {
+async fn open_session(agent: &Agent, order: &Order, servers: &[Value]) -> Result<String, Failure> {
     let connection = &agent.connection;
-    let mut params = json!({ "cwd": order.workspace, "mcpServers": [] });
+    let mut params = json!({ "cwd": order.workspace, "mcpServers": servers });
     let before = order.resume.as_ref().and_then(|resume| resume.agent_session.clone());
     let id = match before {
         Some(id) if agent.loads => {

@@ -43,7 +43,7 @@ pub(crate) fn with_system(prompt: &str, order: &Order, resumed: bool) -> String 
 }
 
 /// The MCP servers of a configuration by their names, for agents that take them one by one: it is JSON, or a file here.
-fn mcp_servers(config: Option<&str>) -> serde_json::Map<String, Value> {
+pub(crate) fn mcp_servers(config: Option<&str>) -> serde_json::Map<String, Value> {
     let text = match config {
         None => return serde_json::Map::new(),
         Some(inline) if inline.trim_start().starts_with('{') => inline.to_owned(),
