@@ -24,12 +24,12 @@ pub(super) enum Layer {
 }
 use Layer::{Calls, Files, Metadata, Processes};
 
-const fn free(name: &'static str, layer: Layer, script: &'static str) -> Attempt {
+pub(super) const fn free(name: &'static str, layer: Layer, script: &'static str) -> Attempt {
     Attempt { name, layer, script, free: true }
 }
 
 /// Needs a privilege or a feature of the kernel that a machine may lack.
-const fn perhaps(name: &'static str, layer: Layer, script: &'static str) -> Attempt {
+pub(super) const fn perhaps(name: &'static str, layer: Layer, script: &'static str) -> Attempt {
     Attempt { name, layer, script, free: false }
 }
 

@@ -5,12 +5,16 @@
 //! says why.
 
 mod attempts;
+mod more;
+mod neighbours;
+mod session;
 
 use std::collections::BTreeMap;
 use std::io::ErrorKind;
 use std::net::TcpListener;
+use std::os::linux::net::SocketAddrExt;
 use std::os::unix::fs::MetadataExt;
-use std::os::unix::net::{UnixDatagram, UnixListener};
+use std::os::unix::net::{SocketAddr, UnixDatagram, UnixListener};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 
@@ -18,6 +22,8 @@ use hangar_test_support::{Finished, ModelServer, Scratch};
 use serde_json::json;
 
 use self::attempts::{ATTEMPTS, Attempt, Layer};
+use self::more::MORE;
+use self::neighbours::Neighbours;
 use crate::{HANGAR, hangar};
 
 /// What nobody may read; it stands in a file, and in the environment of a process.
@@ -31,6 +37,7 @@ struct Machine {
     tcp: TcpListener,
     stream: UnixListener,
     datagram: UnixDatagram,
+    abstracted: UnixListener,
 }
 
 impl Machine {
@@ -56,10 +63,14 @@ impl Machine {
         let stream = UnixListener::bind(scratch.work().join("stream")).expect("the scratch machine works");
         let datagram =
             UnixDatagram::bind(scratch.work().join("datagram")).expect("the scratch machine works");
+        let name = format!("hangar-{}", scratch.root().display());
+        let address = SocketAddr::from_abstract_name(name).expect("the scratch machine works");
+        let abstracted = UnixListener::bind_addr(&address).expect("the scratch machine works");
+        abstracted.set_nonblocking(true).expect("the scratch machine works");
         tcp.set_nonblocking(true).expect("the scratch machine works");
         stream.set_nonblocking(true).expect("the scratch machine works");
         datagram.set_nonblocking(true).expect("the scratch machine works");
-        Self { scratch, victim, tcp, stream, datagram }
+        Self { scratch, victim, tcp, stream, datagram, abstracted }
     }
 
     fn policy(&self, network: &str, without: &[&str]) -> String {
@@ -85,9 +96,13 @@ impl Machine {
     }
 
     fn bash(&self, program: &str, arguments: &[&str]) -> Finished {
+        let neighbours = Neighbours::wanted_by(arguments);
         self.scratch
             .run(program)
             .args(arguments)
+            .env("ABSTRACT", format!("hangar-{}", self.scratch.root().display()))
+            .env("SHM", neighbours.memory())
+            .env("PTS", neighbours.terminal())
             .env("OUT", self.scratch.root().join("outside"))
             .env("VICTIM", self.victim.id().to_string())
             .env("PORT", self.tcp.local_addr().expect("the scratch machine works").port().to_string())
@@ -113,7 +128,10 @@ impl Machine {
             Some(format!("files changed: {before:#?} {:#?}", self.outside()))
         } else if self.victim.try_wait().expect("the scratch machine works").is_some() {
             Some("a process outside was ended".to_owned())
-        } else if !self.tcp.accept().is_err_and(untouched) || !self.stream.accept().is_err_and(untouched) {
+        } else if !self.tcp.accept().is_err_and(untouched)
+            || !self.stream.accept().is_err_and(untouched)
+            || !self.abstracted.accept().is_err_and(untouched)
+        {
             Some("a service outside was reached".to_owned())
         } else if !self.datagram.recv(&mut [0; 8]).is_err_and(untouched) {
             Some("a service outside was sent something".to_owned())
@@ -177,8 +195,10 @@ fn escapes(without: &[&str], attempts: &[Attempt]) -> Vec<String> {
 
 #[test]
 fn there_are_enough_attempts_and_each_is_its_own() {
-    let names: std::collections::BTreeSet<_> = ATTEMPTS.iter().map(|attempt| attempt.name).collect();
-    assert!(ATTEMPTS.len() >= 40 && names.len() == ATTEMPTS.len(), "{} of {}", names.len(), ATTEMPTS.len());
+    let all = ATTEMPTS.len() + MORE.len();
+    let names: std::collections::BTreeSet<_> =
+        ATTEMPTS.iter().chain(MORE).map(|attempt| attempt.name).collect();
+    assert!(all >= 110 && names.len() == all, "{} of {all}", names.len());
 }
 
 #[test]
@@ -230,7 +250,7 @@ fn no_attempt_to_reach_the_network_or_a_service_succeeds() {
 }
 
 fn of(layer: attempts::Layer) -> Vec<Attempt> {
-    ATTEMPTS.iter().filter(|attempt| attempt.layer == layer).copied().collect()
+    ATTEMPTS.iter().chain(MORE).filter(|attempt| attempt.layer == layer).copied().collect()
 }
 
 /// What a command in the sandbox must still be able to do: each prints `fine` last.
@@ -248,6 +268,11 @@ const WORK: &[&str] = &[
     "perl -e 'my $p = fork // die; if (!$p) { sleep 600 } kill 9, $p; waitpid $p, 0; print \"fine\\n\"'",
     "head -c 8 /dev/urandom > /dev/null && ls / > /dev/null && cat /etc/passwd > /dev/null && echo fine",
     "echo fine > /dev/stdout",
+    "script -qec 'tty > /dev/null && echo fine' /dev/null",
+    "perl -e '$id = shmget(0, 64, 0600) // die; shmwrite($id, \"x\", 0, 1) || die; shmctl($id, 0, 0); print \"fine\n\"'",
+    "echo x > /dev/shm/hangar-$$ && cat /dev/shm/hangar-$$ > /dev/null; echo fine",
+    "ulimit -n 64 && prlimit --nofile > /dev/null && echo fine",
+    "perl -MSocket -e 'socketpair(A, B, AF_UNIX, SOCK_SEQPACKET, 0) or die; print \"fine\n\"'",
 ];
 
 #[test]
