@@ -29,7 +29,7 @@ const MAX_CALLBACK: usize = 16 << 10;
 /// Connections of browsers that may be open at once. They open some before they know what for.
 const MAX_BROWSERS: usize = 16;
 /// How long a browser may take to say what it wants.
-const BROWSER_PATIENCE: Duration = Duration::from_secs(30);
+const BROWSER_PATIENCE: Duration = Duration::from_secs(120);
 
 /// The login at one server, kept in a file of its own.
 #[derive(Debug, Clone)]

@@ -617,6 +617,8 @@ fn a_prompt_that_waits_for_servers_can_be_cancelled_and_the_next_one_has_them() 
     client.write(&cancel.to_string());
     assert_eq!(client.answer_to(first)["result"]["stopReason"], "cancelled");
     std::fs::write(scratch.root().join("starts.go"), "").unwrap();
+    wait_for(&scratch.root().join("starts.lists"));
+    client.allow_all(&session);
     client.prompt(&session, "TOOL:s-echo:{\"text\": \"here now\"}\nSAY:done");
     assert!(told(&model).contains("here now"), "{}", told(&model));
     assert!(!told(&model).contains("never said"), "{}", told(&model));

@@ -1,7 +1,8 @@
 // A small MCP server over standard input and output that can misbehave: `node odd.mjs [how] [file]`.
 // `how`: fine, hang (never answers), flood (talks all the time), banner (prints what is no message), slow (answers when
 // the file `<file>.go` is there), endless (has one more empty page of tools, always), mortal (dies at once if the file
-// `<file>.died` is there), fickle (says that its tools are others now and dies, as soon as they were asked for).
+// `<file>.died` is there), fickle (says that its tools are others now whenever they are asked for, and dies of the second
+// time).
 // `file` is written one line for every start: the process id; `<file>.lists` one for every question for the tools.
 import { appendFileSync, existsSync, writeFileSync } from "node:fs";
 import { createInterface } from "node:readline";
@@ -113,9 +114,11 @@ createInterface({ input: process.stdin }).on("line", (line) => {
     const names = [...Object.keys(calls), ...(grown ? ["extra"] : [])];
     const tools = names.map((name) => tool(name, name === "echo" ? { annotations: { readOnlyHint: true } } : {}));
     if (how === "fickle") {
+      const changed = JSON.stringify({ jsonrpc: "2.0", method: "notifications/tools/list_changed" }) + "\n";
+      if (grown) return process.stdout.write(changed, () => process.exit(0));
+      grown = true;
       send({ id, result: { tools } });
-      send({ method: "notifications/tools/list_changed" });
-      return setTimeout(() => process.exit(0), 5);
+      return process.stdout.write(changed);
     }
     return send({ id, result: { tools, ...(how === "endless" ? { nextCursor: "more" } : {}) } });
   }
