@@ -240,7 +240,10 @@ impl McpHost {
             launcher: Arc::new(launcher),
             pending: Pending::default(),
             // A wait can be neither negative nor without an end.
-            retry_scale: options.retry_scale.max(0.0).min(MAX_RETRY_SCALE),
+            retry_scale: Some(options.retry_scale)
+                .filter(|scale| scale.is_finite())
+                .unwrap_or(1.0)
+                .clamp(0.0, MAX_RETRY_SCALE),
             sampler: Mutex::new(options.sampler),
             samplings: Mutex::default(),
             hooks: options.hooks,

@@ -93,7 +93,7 @@ fn a_command_inherits_its_three_streams_and_nothing_else() {
         let shell =
             stage.scratch.run("/bin/sh").args(["-c", "exec 7>> \"$OUT/kept\"; exec \"$@\"", "sh", HANGAR]);
         shell
-            .provider(&stage.model.url())
+            .provider(stage.model.url())
             .env("OUT", stage.scratch.root().join("outside"))
             .args([sandbox, "--allow-all", "--output-format", "json", "-p", &script])
             .finish()
