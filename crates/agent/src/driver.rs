@@ -484,6 +484,9 @@ impl Driver {
                 renew(&mut lane.tools);
                 renew(&mut lane.hooks);
             }
+            Effect::Hurry => {
+                renew(&mut lane.hurry);
+            }
             Effect::Hook(request) => {
                 let stop = lane.hooks.clone();
                 let Some(hooks) = &self.host.hooks else { return here(request.done(Ok(None))) };

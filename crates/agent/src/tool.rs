@@ -77,6 +77,8 @@ pub struct AccessRequest {
 #[derive(Clone)]
 pub struct ToolContext {
     pub cancel: CancellationToken,
+    /// Cancelled when someone has something to say. A call whose work can go on without it ends then.
+    pub hurry: CancellationToken,
     /// Events of the moment (`tool.shell_output`, `tool.execution_partial_result`, `session.info`, ...). Sending waits
     /// when the loop is behind, which is the bound on what a chatty tool can pile up. Boxed, because a channel has room for
     /// many before the first is sent, and every session has this one.

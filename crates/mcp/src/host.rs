@@ -497,7 +497,8 @@ impl McpHost {
         let server = self.connected(name)?;
         let connection = server.connection().await.map_err(HostError::Failed)?;
         let (progress, _unheard) = mpsc::channel(UNHEARD);
-        let context = ToolContext { cancel: CancellationToken::new(), progress };
+        let context =
+            ToolContext { cancel: CancellationToken::new(), hurry: CancellationToken::new(), progress };
         let listener = Listener { call_id: String::new(), context };
         let answer = connection.call(tool, arguments, None, server.config().timeout, listener).await;
         answer.map_err(|error| match error {

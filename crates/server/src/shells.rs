@@ -79,7 +79,10 @@ impl Place {
             return refused;
         }
         let (progress, mut pieces) = mpsc::channel(PIECES);
-        let running = shell.run(call, ToolContext { cancel: self.cancel.clone(), progress });
+        let running = shell.run(
+            call,
+            ToolContext { cancel: self.cancel.clone(), hurry: CancellationToken::new(), progress },
+        );
         tokio::pin!(running);
         loop {
             tokio::select! {

@@ -32,6 +32,8 @@ pub(super) struct Lane {
     pub(super) call: CancellationToken,
     pub(super) summary: CancellationToken,
     pub(super) tools: CancellationToken,
+    /// Lets tools know that someone has something to say.
+    pub(super) hurry: CancellationToken,
     pub(super) hooks: CancellationToken,
 }
 
@@ -64,6 +66,7 @@ impl Lane {
             call: CancellationToken::new(),
             summary: CancellationToken::new(),
             tools: CancellationToken::new(),
+            hurry: CancellationToken::new(),
             hooks: CancellationToken::new(),
         };
         (lane, reports)

@@ -53,8 +53,11 @@ impl Driver {
         let call_id = input.call_id.clone();
         let run = match self.tool(id, name) {
             Some(tool) => {
-                let context =
-                    ToolContext { cancel: lane.tools.child_token(), progress: lane.progress.clone() };
+                let context = ToolContext {
+                    cancel: lane.tools.child_token(),
+                    hurry: lane.hurry.clone(),
+                    progress: lane.progress.clone(),
+                };
                 tool.run(input, context)
             }
             None => {

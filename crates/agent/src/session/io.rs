@@ -265,6 +265,8 @@ pub enum Effect {
     Inspect(Vec<(String, ToolInput)>),
     RunTool(String, ToolInput),
     CancelTools,
+    /// Let running tools know that someone has something to say.
+    Hurry,
     /// Read the plan that the session wrote.
     ReadPlan(String),
     Hook(HookRequest),

@@ -116,7 +116,13 @@ impl Session {
         match prompt.timing {
             Timing::Queue => self.queue.push_back(prompt),
             Timing::Next => self.queue.push_front(prompt),
-            Timing::Steer => self.steering.push(prompt),
+            Timing::Steer => {
+                // What a person says does not wait for a command that can go on by itself.
+                if matches!(prompt.origin, Origin::User | Origin::Source(_)) {
+                    step.effects.push(Effect::Hurry);
+                }
+                self.steering.push(prompt);
+            }
         }
         self.emit(step, data::PendingMessagesModified {});
     }

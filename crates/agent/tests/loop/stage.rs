@@ -173,7 +173,7 @@ fn agent_line(request: &ModelRequest) -> Option<Line> {
     if tool == "nothing" || called { Some(Line::Say("done")) } else { Some(call("inner", tool)) }
 }
 
-/// `echo` answers at once; `slow` takes two seconds; `hang` waits to be cancelled; `write` needs permission.
+/// `echo` answers at once; `slow` takes two seconds; `hang` waits to be cancelled, or hurried; `write` needs permission.
 struct Prop {
     spec: ToolSpec,
     cancelled: Arc<Mutex<Vec<String>>>,
@@ -215,7 +215,10 @@ impl Tool for Prop {
                     ToolOutcome::success(format!("{} done", call.call_id))
                 }
                 "hang" => {
-                    context.cancel.cancelled().await;
+                    tokio::select! {
+                        () = context.hurry.cancelled() => return ToolOutcome::success("let go"),
+                        () = context.cancel.cancelled() => {}
+                    }
                     cancelled.lock().unwrap().push(call.call_id);
                     ToolOutcome::of(ToolStatus::Interrupted, "stopped")
                 }

@@ -49,6 +49,20 @@ async fn steering_joins_the_next_request_of_the_same_run() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn tools_know_when_a_person_has_something_to_say_and_not_when_there_is_news() {
+    let mut stage = Stage::new(vec![call("a", "hang"), Line::Say("one")]);
+    stage.send("first");
+    stage.until("tool.execution_start").await;
+    stage.driver.advance(Input::Background(news())).unwrap();
+    let hour = std::time::Duration::from_secs(3600);
+    assert!(tokio::time::timeout(hour, stage.until_idle()).await.is_err(), "news can wait");
+    stage.command(Command::Send(Prompt { timing: Timing::Steer, ..Prompt::user("rather this") }));
+    tokio::time::timeout(hour, stage.until_idle()).await.unwrap();
+    let shown = stage.last_request();
+    assert!(shown.contains("tool a: let go") && shown.ends_with("user: rather this"), "{shown}");
+}
+
+#[tokio::test(start_paused = true)]
 async fn steering_during_the_last_answer_is_still_answered() {
     let mut stage = Stage::new(vec![Line::Hang("..."), Line::Say("one")]);
     stage.send("first");

@@ -145,7 +145,7 @@ impl Tool for GuardedTool {
 
     fn run(&self, call: ToolInput, context: ToolContext) -> BoxFuture<'static, ToolOutcome> {
         let (relay, mut relayed) = tokio::sync::mpsc::channel(RELAY_BUFFER);
-        let run = self.tool.run(call, ToolContext { cancel: context.cancel, progress: relay });
+        let run = self.tool.run(call, ToolContext { progress: relay, ..context.clone() });
         let redactor = self.redactor.clone();
         Box::pin(async move {
             let forward = async {

@@ -123,3 +123,25 @@ fn a_prompt_waits_for_its_commands_and_the_model_sees_what_they_printed() {
     // It is for the model to know, whether or not it could have asked.
     check("echo woken", "woken\n", &["--excluded-tools", "read_bash"]);
 }
+
+#[test]
+fn a_command_that_is_waited_for_does_not_keep_a_person_waiting() {
+    let (scratch, model) = stage();
+    let mut client = Client::start_with(&scratch, &model, &["--allow-all-tools"]);
+    client.create(json!({}));
+    let command = json!({ "command": "sleep 600", "description": "d", "initial_wait": 600 });
+    client.send(&format!("TOOL:bash:{command}\nSAY:slept"));
+    client.event("tool.execution_start");
+    client.call(
+        "session.send",
+        json!({ "sessionId": crate::sdk::ID, "prompt": "SAY:rather this", "mode": "immediate" }),
+    );
+    let answered = client.until("the answer", |message| {
+        message["params"]["event"]["data"]["content"] == "rather this"
+            && message["params"]["event"]["type"] == "assistant.message"
+    });
+    assert!(answered.is_object());
+    let told = model.last_request()["messages"].to_string();
+    assert!(told.contains("moved to background by the user"), "{told}");
+    client.finish();
+}

@@ -42,6 +42,12 @@ pub(super) async fn bash(
                     shell.ended().await;
                     return answer::interrupted();
                 }
+                () = context.hurry.cancelled() => {
+                    shell.left_alone.cancel();
+                    leash.release();
+                    let moved = ToolOutcome::success(texts::moved(&shell.id));
+                    return ToolOutcome { telemetry: Some(telemetry), ..moved };
+                }
             };
             if ended == Phase::Running {
                 shell.left_alone.cancel();

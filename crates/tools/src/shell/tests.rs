@@ -25,6 +25,8 @@ struct Stage {
     dir: tempfile::TempDir,
     shells: Shells,
     completions: mpsc::Receiver<ShellCompletion>,
+    /// Cancelled when someone has something to say.
+    hurry: CancellationToken,
     progress: (mpsc::Sender<Box<Body>>, mpsc::Receiver<Box<Body>>),
 }
 
@@ -57,7 +59,7 @@ impl Stage {
         };
         change(&mut options);
         let shells = Shells::new(options);
-        Self { dir, shells, completions, progress: mpsc::channel(1024) }
+        Self { dir, shells, completions, hurry: CancellationToken::new(), progress: mpsc::channel(1024) }
     }
 
     fn tool(&self, name: &str) -> Arc<dyn Tool> {
@@ -69,13 +71,21 @@ impl Stage {
     }
 
     async fn call_until(&self, cancel: &CancellationToken, tool: &str, arguments: Value) -> ToolOutcome {
-        let context = ToolContext { cancel: cancel.clone(), progress: self.progress.0.clone() };
+        let context = ToolContext {
+            cancel: cancel.clone(),
+            hurry: self.hurry.clone(),
+            progress: self.progress.0.clone(),
+        };
         self.tool(tool).run(input(arguments), context).await
     }
 
     /// A call that goes on beside the test.
     fn begin(&self, cancel: &CancellationToken, tool: &str, arguments: Value) -> JoinHandle<ToolOutcome> {
-        let context = ToolContext { cancel: cancel.clone(), progress: self.progress.0.clone() };
+        let context = ToolContext {
+            cancel: cancel.clone(),
+            hurry: self.hurry.clone(),
+            progress: self.progress.0.clone(),
+        };
         tokio::spawn(self.tool(tool).run(input(arguments), context))
     }
 
@@ -664,4 +674,20 @@ async fn what_a_command_in_the_background_printed_comes_with_the_news() {
             ("out\n<exited with exit code 3>", Some(3))
         );
     }
+}
+
+#[tokio::test]
+async fn a_command_does_not_keep_those_waiting_who_have_something_to_say() {
+    let mut stage = Stage::new();
+    let fifo = stage.fifo();
+    stage.hurry.cancel();
+    let command = json!({"command": "cat fifo", "description": "d", "shellId": "s", "initial_wait": 600});
+    let outcome = stage.call("bash", command).await;
+    assert!(
+        outcome.text.starts_with("<command with shellId: s moved to background by the user"),
+        "{}",
+        outcome.text
+    );
+    fifo.write("went on\n").await;
+    assert_eq!(stage.completions.recv().await.unwrap().read.text, "went on\n<exited with exit code 0>");
 }

@@ -30,6 +30,14 @@ pub(super) fn still_running(id: &str, waited: Duration, has_output: bool) -> Str
     )
 }
 
+/// Someone has something to say, and the call does not keep them waiting.
+pub(super) fn moved(id: &str) -> String {
+    format!(
+        "<command with shellId: {id} moved to background by the user, who has something to say. It goes on, and you will \
+         be notified with its output when it ends.>"
+    )
+}
+
 pub(super) fn in_use(id: &str) -> String {
     format!(
         "<command with shellId: {id} is already running, wait for output with read_bash, stop it with stop_bash tool>"
