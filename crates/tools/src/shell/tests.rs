@@ -572,8 +572,13 @@ async fn a_detached_command_can_be_read_and_stopped() {
     detach("runs", "sleep 1000").await;
     let completion = stage.completions.recv().await.unwrap();
     assert!(completion.detached && completion.exit_code == 7);
+    assert_eq!(completion.read.text, "fast\n<exited with exit code 7>");
     let read = stage.call("read_bash", json!({"shellId": "ends", "delay": 60})).await;
-    assert_eq!((read.text.as_str(), read.exit_code), ("fast\n<exited with exit code 7>", Some(7)));
+    assert_eq!(
+        (read.text.as_str(), read.exit_code),
+        ("\n<exited with exit code 7>", Some(7)),
+        "read with the news"
+    );
     let list = stage.call("list_bash", json!({})).await.text;
     let pid = list.split("shellId: runs, pid: ").nth(1).unwrap().split(',').next().unwrap();
     let runs = Process::open(pid);
