@@ -26,6 +26,7 @@ use crate::finder::Finder;
 use crate::handshake::Token;
 use crate::history::History;
 use crate::inference;
+use crate::journals::Journals;
 use crate::methods::Failure;
 use crate::opener::{SessionOpener, Wanted};
 use crate::peer::notification;
@@ -63,6 +64,7 @@ pub struct Hub {
     /// Sessions are opened one at a time, so that two clients that open the same one meet in it.
     opening: tokio::sync::Mutex<()>,
     stopping: CancellationToken,
+    pub(crate) journals: Journals,
 }
 
 /// What happened to a session as a whole.
@@ -89,6 +91,8 @@ pub(crate) struct Live {
     pub(crate) elicitations: Elicitations,
     /// Commands that clients run.
     pub(crate) shells: Arc<ClientShells>,
+    /// Held while what clients say of the session is changed.
+    pub(crate) client_metadata: tokio::sync::Mutex<()>,
     jobs: mpsc::Sender<Job>,
     closing: AtomicBool,
     done: CancellationToken,
@@ -154,6 +158,7 @@ impl Hub {
             next_client: AtomicU64::new(0),
             opening: tokio::sync::Mutex::new(()),
             stopping: CancellationToken::new(),
+            journals: Journals::default(),
         })
     }
 
@@ -297,6 +302,7 @@ impl Hub {
             history: History::default(),
             elicitations: Elicitations::default(),
             shells: Arc::default(),
+            client_metadata: tokio::sync::Mutex::default(),
             jobs,
             closing: AtomicBool::new(false),
             done: CancellationToken::new(),

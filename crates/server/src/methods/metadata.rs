@@ -5,6 +5,7 @@ use std::path::PathBuf;
 use hangar_agent::log::Fact;
 use hangar_agent::model::TokenCount;
 use hangar_protocol::data::ContextChanged;
+use hangar_store::SessionName;
 use serde::Deserialize;
 use serde_json::{Value, json};
 
@@ -30,7 +31,7 @@ pub(super) const METHODS: &[Method] = &[
     Method { name: "session.telemetry.setFeatureOverrides", run: |call| Box::pin(take_note(call)) },
 ];
 
-async fn describe(call: &Call) -> Result<Value, Failure> {
+pub(super) async fn describe(call: &Call) -> Result<Value, Failure> {
     let live = call.live()?;
     let (cwd, mode, model, client) = live
         .ask(|task| {
@@ -52,6 +53,9 @@ async fn describe(call: &Call) -> Result<Value, Failure> {
         "repository": context.as_ref().and_then(|context| context.repository.clone()),
         "branch": context.as_ref().and_then(|context| context.branch.clone()),
         "name": name,
+        "client_name": client,
+        "user_named": meta.as_ref().map(|meta| matches!(meta.name, Some(SessionName::Given(_)))),
+        "summary_count": meta.as_ref().map(|meta| meta.summary_count),
         "created_at": start,
         "updated_at": modified,
     });
