@@ -133,9 +133,14 @@ impl Live {
 
     /// Ends the session and waits until it is closed.
     pub(crate) async fn close(&self) {
+        self.close_by(SessionTask::end).await;
+    }
+
+    /// The same for a session that ends in its own way.
+    pub(crate) async fn close_by(&self, end: impl FnOnce(&mut SessionTask) + Send + 'static) {
         self.closing.store(true, Ordering::Relaxed);
         // A session that has ended already needs no telling.
-        let _ = self.ask(SessionTask::end).await;
+        let _ = self.ask(end).await;
         self.done.cancelled().await;
     }
 
@@ -308,7 +313,9 @@ impl Hub {
             done: CancellationToken::new(),
         });
         audience.watch(&live);
-        let mut task = SessionTask::new(opened, spec, audience, self.config.idle_timeout);
+        // One that cannot be looked up has no name that anyone could see.
+        let named = live.meta().await.ok().flatten().is_some_and(|meta| meta.name.is_some());
+        let mut task = SessionTask::new(opened, spec, audience, self.config.idle_timeout, named);
         task.refresh();
         self.sessions().insert(live.id.to_string(), Arc::clone(&live));
         let (hub, ended) = (Arc::clone(self), Arc::clone(&live));

@@ -44,7 +44,7 @@ pub use session_fs::Away;
 pub use spec::{
     CapabilityOverrides, CustomAgent, DefaultAgent, InfiniteSessions, LargeOutput, ModelLimits, ModelSpec,
     ModelSupports, ProviderSpec, SectionAction, SectionSpec, SessionSpec, SystemMessageSpec, ToolDeclaration,
-    TraceContext,
+    ToolFilterPrecedence, TraceContext,
 };
 pub use transport::{serve_stdio, serve_tcp};
 pub use user_settings::UserSettings;

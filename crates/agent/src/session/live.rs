@@ -27,6 +27,17 @@ pub struct QueuedPrompt {
     pub shown: String,
 }
 
+/// What a living session may be told to do otherwise; absent what stays as it is.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct Habits {
+    /// Whether answers are published in pieces.
+    pub streaming: Option<bool>,
+    /// Whether the model may ask people.
+    pub asks: Option<bool>,
+    /// Whether instructions about a part of the project are looked for.
+    pub discovers: Option<bool>,
+}
+
 /// Tools that came and went since the model was last told.
 #[derive(Debug, Clone, Default)]
 pub(super) struct ToolsChanged {
@@ -93,6 +104,14 @@ impl Session {
     /// Whether the model is shown images, from the next model call on.
     pub fn set_vision(&mut self, vision: bool) {
         self.config.vision = vision;
+    }
+
+    /// Other habits, from the next model call on.
+    pub fn set_habits(&mut self, habits: Habits) {
+        let config = &mut self.config;
+        config.streaming = habits.streaming.unwrap_or(config.streaming);
+        config.may_ask = habits.asks.unwrap_or(config.may_ask);
+        config.discovers_instructions = habits.discovers.unwrap_or(config.discovers_instructions);
     }
 
     /// Another system prompt, from the next model call on.

@@ -44,7 +44,7 @@ pub use io::{
     Reminder, Step, Timing, Unqueue, Wishes, iso,
 };
 pub use just_in_time::{Due, JustInTime, SOURCE as JUST_IN_TIME};
-pub use live::{PendingPermission, QueuedPrompt};
+pub use live::{Habits, PendingPermission, QueuedPrompt};
 pub use pending::{ClientCall, OpenTurn, Pending};
 pub use state::{State, Totals};
 
@@ -379,11 +379,14 @@ impl Session {
         if self.state.model == model && self.state.effort == effort {
             return;
         }
-        let previous_model = Some(self.state.model.clone());
-        self.emit(
-            step,
-            data::ModelChange { previous_model, new_model: model, reasoning_effort: effort, cause: None },
-        );
+        let change = data::ModelChange {
+            previous_model: Some(self.state.model.clone()),
+            previous_reasoning_effort: self.state.effort.clone(),
+            new_model: model,
+            reasoning_effort: effort,
+            ..Default::default()
+        };
+        self.emit(step, change);
     }
 
     fn shutdown(&mut self, error: Option<String>, step: &mut Step, context: &mut Context<'_>) {

@@ -305,7 +305,7 @@ impl Session {
             // Its agents will wake it; until then it is not idle to those who wait for it.
             self.idle_owed = true;
         } else {
-            self.emit(step, data::SessionIdle { aborted, mode: None });
+            self.emit(step, data::SessionIdle { aborted, mode: Some(self.state.mode) });
         }
         step.effects.push(Effect::Sync);
     }

@@ -173,6 +173,8 @@ impl SessionError {
 pub struct SessionWarning {
     pub warning_type: String,
     pub message: String,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub url: Option<String>,
     /// Meant for those who look right now, not for the history.
     #[serde(skip)]
     pub transient: bool,
@@ -180,7 +182,7 @@ pub struct SessionWarning {
 
 impl SessionWarning {
     pub fn new(warning_type: &str, message: String) -> Self {
-        Self { warning_type: warning_type.to_owned(), message, transient: false }
+        Self { warning_type: warning_type.to_owned(), message, url: None, transient: false }
     }
 
     pub(crate) fn is_ephemeral(&self) -> bool {
@@ -195,6 +197,9 @@ pub struct SessionInfo {
     pub message: String,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub url: Option<String>,
+    /// What can be done about it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub tip: Option<String>,
     /// Meant for those who look right now, not for the history.
     #[serde(skip)]
     pub transient: bool,
@@ -202,7 +207,7 @@ pub struct SessionInfo {
 
 impl SessionInfo {
     pub fn new(info_type: &str, message: String) -> Self {
-        Self { info_type: info_type.to_owned(), message, url: None, transient: false }
+        Self { info_type: info_type.to_owned(), message, url: None, tip: None, transient: false }
     }
 
     /// Notices about the moment are not part of the session's history.
@@ -224,14 +229,51 @@ pub struct SessionIdle {
     pub mode: Option<Mode>,
 }
 
-#[derive(Debug, Clone, Serialize, Deserialize)]
+/// How much a model that thinks says about it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum ReasoningSummary {
+    None,
+    Concise,
+    Detailed,
+}
+
+/// How much a model says.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Verbosity {
+    Low,
+    Medium,
+    High,
+}
+
+/// Which context window of a model that has several is meant.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum ContextTier {
+    Default,
+    LongContext,
+}
+
+#[derive(Debug, Clone, Default, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct ModelChange {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub previous_model: Option<String>,
     pub new_model: String,
     #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub previous_reasoning_effort: Option<String>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub reasoning_effort: Option<String>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub reasoning_summary: Option<ReasoningSummary>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub verbosity: Option<Verbosity>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub context_tier: Option<ContextTier>,
+    /// Who chose it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub source: Option<String>,
     /// Why, where nobody chose it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cause: Option<String>,

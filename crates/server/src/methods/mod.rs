@@ -18,6 +18,7 @@ mod mcp_config;
 mod metadata;
 mod mode;
 mod model;
+mod options;
 mod permissions;
 mod persisted;
 mod policy;
@@ -50,6 +51,7 @@ use serde::de::DeserializeOwned;
 use serde_json::value::RawValue;
 use serde_json::{Value, json};
 
+pub(crate) use self::model::AutoTier;
 use crate::client::Client;
 use crate::hub::{Hub, Live};
 use crate::opener::OpenError;
@@ -76,6 +78,7 @@ const NAMESPACES: &[&[Method]] = &[
     mode::METHODS,
     metadata::METHODS,
     model::METHODS,
+    options::METHODS,
     event_log::METHODS,
     queue::METHODS,
     commands::METHODS,

@@ -1,15 +1,13 @@
 //! One session: create, resume, send, abort, read, leave, delete.
 
 use std::collections::BTreeMap;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::sync::Arc;
 
-use hangar_agent::log::Fact;
 use hangar_agent::model::AnswerSchema;
 use hangar_agent::session::{Command, Origin, Prompt, Timing, Wishes};
 use hangar_agent::tool::Lesson;
 use hangar_protocol::data::{self, AgentMode};
-use hangar_sandbox::SandboxConfig;
 use hangar_store::SessionId;
 use hangar_store::away::Kept;
 use serde::Deserialize;
@@ -38,7 +36,6 @@ pub(super) const METHODS: &[Method] = &[
     Method { name: "session.delete", run: |call| Box::pin(delete(call)) },
     Method { name: "session.suspend", run: |call| Box::pin(suspend(call)) },
     Method { name: "session.shutdown", run: |call| Box::pin(shutdown(call)) },
-    Method { name: "session.options.update", run: |call| Box::pin(update_options(call)) },
 ];
 
 async fn create(call: Call) -> Result<Reply, Failure> {
@@ -90,11 +87,26 @@ pub(super) async fn settle(call: Call, spec: SessionSpec, entered: Entered) -> R
         let sections = live.ask(move |task| system::to_transform(shown.as_ref(), &task.prompt())).await?;
         let transformed =
             if sections.is_empty() { BTreeMap::new() } else { transform(&call, &live, sections).await? };
-        live.ask(move |task| task.settle_system(&transformed)).await?;
+        live.ask(move |task| task.settle_system(transformed)).await?;
     }
+    let (mode, model) = live.ask(|task| (task.session().state().mode, super::model::snapshot(task))).await?;
+    let started = live.meta().await?.map_or_else(call.hub.config().now, |meta| meta.created_at);
+    let elicitation = live.audience.members().iter().any(|member| member.elicitations);
     let mut result = json!({
         "sessionId": live.id.as_str(),
-        "capabilities": { "ui": { "elicitation": live.audience.members().iter().any(|member| member.elicitations) } },
+        "nativeSessionId": live.id.as_str(),
+        "startTime": hangar_agent::session::iso(started),
+        "isRemote": false,
+        "mode": mode,
+        "modelState": model,
+        "capabilities": {
+            "ui": {
+                "elicitation": elicitation,
+                "mcpApps": spec.request_mcp_apps.unwrap_or(false),
+                "canvases": false,
+            },
+            "extensions": false,
+        },
     });
     if spec.is_infinite() {
         result["workspacePath"] = json!(live.place.shown());
@@ -155,7 +167,7 @@ async fn reconfigure(call: &Call, live: &Live, spec: SessionSpec) -> Result<(), 
             task.command(Command::SetModel { model, effort });
         }
         task.refresh();
-        task.settle_system(&BTreeMap::new());
+        task.settle_system(BTreeMap::new());
     })
     .await
 }
@@ -279,9 +291,8 @@ async fn send(call: Call) -> Result<Reply, Failure> {
                 let called = task.skills.called_by(&prompt.text).map(Lesson::into_preface);
                 let prompt = Prompt { preface: called.unwrap_or_default(), ..prompt };
                 task.record(data::PendingMessagesModified {});
+                task.name_after(&shown);
                 task.command(Command::Send(prompt));
-                // A list without the name is a poorer list, not a failure.
-                let _ = task.driver.note(Fact::FirstPrompt(shown));
             })
             .await;
     });
@@ -379,35 +390,30 @@ async fn suspend(call: Call) -> Result<Reply, Failure> {
 }
 
 async fn shutdown(call: Call) -> Result<Reply, Failure> {
+    #[derive(Deserialize)]
+    struct Params {
+        #[serde(rename = "type", default)]
+        kind: ShutdownKind,
+        #[serde(default)]
+        reason: Option<String>,
+    }
+    let params: Params = call.params()?;
     let live: Arc<Live> = call.live()?;
-    live.close().await;
+    match params.kind {
+        ShutdownKind::Routine => live.close().await,
+        ShutdownKind::Error => {
+            let reason = params.reason.unwrap_or_else(|| "the client ended the session".to_owned());
+            live.close_by(move |task| task.end_for(reason)).await;
+        }
+    }
     Reply::null()
 }
 
-/// Settings that clients make after the fact. Those that mean nothing here are taken without a word.
-async fn update_options(call: Call) -> Result<Reply, Failure> {
-    #[derive(Deserialize)]
-    #[serde(rename_all = "camelCase")]
-    struct Params {
-        #[serde(default)]
-        working_directory: Option<PathBuf>,
-        #[serde(default)]
-        client_name: Option<String>,
-        #[serde(default)]
-        sandbox_config: Option<SandboxConfig>,
-    }
-    let params: Params = call.params()?;
-    let live = call.live()?;
-    let change = SessionSpec {
-        sandbox_config: params.sandbox_config,
-        working_directory: params.working_directory,
-        client_name: params.client_name,
-        ..SessionSpec::default()
-    };
-    if change.working_directory.is_some() || change.sandbox_config.is_some() {
-        call.hub.reopen(&live, change).await?;
-    } else {
-        live.ask(move |task| task.spec.adopt(change)).await?;
-    }
-    Reply::success()
+/// Why a client ends a session.
+#[derive(Default, Deserialize)]
+#[serde(rename_all = "lowercase")]
+enum ShutdownKind {
+    #[default]
+    Routine,
+    Error,
 }

@@ -171,19 +171,7 @@ async fn start(call: Call) -> Result<Reply, Failure> {
     let params: StartParams = call.params()?;
     let live = call.live()?;
     if let Some(model) = &params.model {
-        let opener = &call.hub.config().opener;
-        let (token, brings_provider) =
-            live.ask(|task| (task.spec.git_hub_token.clone(), task.spec.provider.is_some())).await?;
-        let by_github = !brings_provider && (token.is_some() || opener.given_token().is_some());
-        let known = match opener.models(token).await {
-            Ok(listed) => listed.iter().any(|known| known["id"] == *model),
-            Err(error) if by_github => return Err(error.into()),
-            // A provider that lists nothing may have any model.
-            Err(_) => true,
-        };
-        if !known {
-            return Err(Failure::new(format!("Model \"{model}\" is not available")));
-        }
+        super::model::available(&call, &live, model).await?;
     }
     let start = StartAgent {
         description: params.description.unwrap_or_else(|| params.name.clone()),
