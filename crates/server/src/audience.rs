@@ -112,6 +112,20 @@ impl Audience {
         }
     }
 
+    /// Gives a member other tools than it brought.
+    pub(crate) fn set_tools(&self, client: ClientId, tools: Vec<ClientTool>) {
+        let mut members = self.members();
+        if let Some(member) = members.iter_mut().find(|member| member.client.id == client) {
+            member.tools = tools;
+        }
+    }
+
+    /// A client that is still a member.
+    pub(crate) fn member(&self, id: ClientId) -> Option<Arc<Client>> {
+        let members = self.members();
+        members.iter().find(|member| member.client.id == id).map(|member| Arc::clone(&member.client))
+    }
+
     /// The client that makes the session's requests to the model, if one does.
     pub(crate) fn courier(&self) -> Option<Arc<Client>> {
         let members = self.members();

@@ -33,7 +33,7 @@ use crate::peer::notification;
 use crate::place::Place;
 use crate::session_fs::{Away, FsProvider};
 use crate::shells::ClientShells;
-use crate::spec::SessionSpec;
+use crate::spec::{SessionSpec, ToolDeclaration};
 use crate::task::{Job, SessionTask};
 
 /// Jobs that may wait for a session before those who bring them have to.
@@ -116,6 +116,11 @@ impl Live {
 
     pub(crate) async fn command(&self, command: Command) -> Result<(), Failure> {
         self.ask(move |task| task.command(command)).await
+    }
+
+    /// Tools that a client runs for this session.
+    pub(crate) fn tools(&self, declarations: &[ToolDeclaration]) -> Vec<ClientTool> {
+        client_tools(self.id.as_str(), &self.pending, declarations)
     }
 
     /// What lists show of it, wherever that is kept.
@@ -204,9 +209,10 @@ impl Hub {
         let sessions: Vec<Arc<Live>> = self.sessions().values().cloned().collect();
         for live in sessions {
             if live.audience.leave(client.id) {
+                let now = (self.config.now)();
                 tokio::spawn(async move {
                     // A session that has ended has nothing to refresh.
-                    let _ = live.ask(SessionTask::refresh).await;
+                    let _ = live.ask(move |task| task.bereave(now)).await;
                 });
             }
         }
@@ -333,11 +339,8 @@ impl Hub {
         spec: &SessionSpec,
         client: &Arc<Client>,
     ) -> Member {
-        let tools = spec.tools.iter().flatten().map(|declaration| ClientTool {
-            tool: Arc::new(ExternalTool::new(session_id, declaration, pending)),
-            overrides_builtin: declaration.overrides_built_in_tool.unwrap_or(false),
-        });
-        Member::new(Arc::clone(client), spec, tools.collect())
+        let tools = client_tools(session_id, pending, spec.tools.as_deref().unwrap_or_default());
+        Member::new(Arc::clone(client), spec, tools)
     }
 
     /// Composes a session that is alive anew, for changes that a living one cannot take over. If that fails, it goes on
@@ -402,7 +405,8 @@ impl Hub {
             return Ok(());
         }
         live.audience.leave(client);
-        live.ask(SessionTask::refresh).await
+        let now = (self.config.now)();
+        live.ask(move |task| task.bereave(now)).await
     }
 
     /// Says that a client keeps the files of its sessions. That is decided before there are any.
@@ -424,6 +428,18 @@ impl Hub {
     fn clients(&self) -> MutexGuard<'_, HashMap<ClientId, Arc<Client>>> {
         self.clients.lock().unwrap_or_else(PoisonError::into_inner)
     }
+}
+
+fn client_tools(
+    session_id: &str,
+    pending: &Arc<PendingCalls>,
+    declarations: &[ToolDeclaration],
+) -> Vec<ClientTool> {
+    let tool = |declaration: &ToolDeclaration| ClientTool {
+        tool: Arc::new(ExternalTool::new(session_id, declaration, pending)),
+        overrides_builtin: declaration.overrides_built_in_tool.unwrap_or(false),
+    };
+    declarations.iter().map(tool).collect()
 }
 
 /// What a client that keeps files has of a session.

@@ -5,9 +5,11 @@
 //! How a session is put together is not known here: whoever runs the server brings a [`SessionOpener`].
 
 mod accounts;
+mod asked;
 mod attachments;
 mod audience;
 mod client;
+mod client_tasks;
 mod commands;
 mod document;
 mod elicitations;

@@ -19,13 +19,17 @@ use hangar_custom::skills::Skills;
 use hangar_mcp::{Interest, McpHost, News};
 use hangar_protocol::Body;
 use hangar_protocol::data::{
-    CapabilitiesChanged, ClientCommand, CommandsChanged, SkillsLoaded, TitleChanged, UiCapabilities,
+    BackgroundTasksChanged, CapabilitiesChanged, ClientCommand, CommandsChanged, SkillsLoaded, TitleChanged,
+    UiCapabilities,
 };
 use hangar_store::SessionName;
+use jiff::Timestamp;
 use tokio::sync::mpsc;
 use tokio::time::Instant;
 
+use crate::asked::Asked;
 use crate::audience::Audience;
+use crate::client_tasks::ClientTasks;
 use crate::commands::CommandQueue;
 use crate::methods::AutoTier;
 use crate::opener::{Background, Mcp, Opened, Todos, ToolGuard};
@@ -44,6 +48,8 @@ pub(crate) struct SessionTask {
     /// What the session begins with, until it has begun.
     opening: Option<Vec<Input>>,
     builtin: Vec<Arc<dyn Tool>>,
+    /// What the model is shown beside the session's own tools.
+    offered: Toolset,
     environment: Environment,
     instructions: String,
     /// Sections of the system prompt that the client has rewritten.
@@ -80,6 +86,10 @@ pub(crate) struct SessionTask {
     pub(crate) auto_tier: Option<AutoTier>,
     /// The model and the effort that the session had before it began to plan with others.
     pub(crate) plan_base: Option<(String, Option<String>)>,
+    /// Questions about calls that are part of no turn.
+    pub(crate) asked: Asked,
+    /// Work that clients do elsewhere.
+    pub(crate) client_tasks: ClientTasks,
     /// Whether lists have a name for the session.
     named: bool,
 }
@@ -99,6 +109,7 @@ impl SessionTask {
             audience,
             opening: Some(opened.opening),
             builtin: opened.tools,
+            offered: Toolset::default(),
             environment: opened.environment,
             instructions: opened.instructions,
             transformed: BTreeMap::new(),
@@ -122,6 +133,8 @@ impl SessionTask {
             credentials: None,
             auto_tier: None,
             plan_base: None,
+            asked: Asked::default(),
+            client_tasks: ClientTasks::default(),
             named,
         }
     }
@@ -284,6 +297,16 @@ impl SessionTask {
         self.builtin.iter().find(|tool| tool.spec().name == "bash").cloned()
     }
 
+    /// A tool that the model is shown.
+    pub(crate) fn tool(&self, name: &str) -> Option<Arc<dyn Tool>> {
+        self.offered.find(name).cloned()
+    }
+
+    /// The built-in tools, shown or not.
+    pub(crate) fn builtin(&self) -> &[Arc<dyn Tool>] {
+        &self.builtin
+    }
+
     pub(crate) fn todos(&self) -> Arc<dyn Todos> {
         Arc::clone(&self.todos)
     }
@@ -391,7 +414,8 @@ impl SessionTask {
         self.driver.session_mut().set_own_tools(filter.clone());
         self.driver.session_mut().set_reachable(permissions, questions, hooks);
         self.driver.session_mut().set_reviewers(reviewers);
-        let result = self.driver.set_tools(Toolset::new(tools), self.spec.hidden_tools());
+        self.offered = Toolset::new(tools);
+        let result = self.driver.set_tools(self.offered.clone(), self.spec.hidden_tools());
         self.survive(result);
         self.settle_crew();
         if commands != self.client_commands {
@@ -402,6 +426,18 @@ impl SessionTask {
         }
         if std::mem::replace(&mut self.elicitations, elicitations) != elicitations && self.opening.is_none() {
             self.record(CapabilitiesChanged { ui: UiCapabilities { elicitation: elicitations } });
+        }
+    }
+
+    /// Takes over that a client is gone, with what it brought.
+    pub(crate) fn bereave(&mut self, now: Timestamp) {
+        self.refresh();
+        let audience = Arc::clone(&self.audience);
+        if self
+            .client_tasks
+            .orphan(|client| audience.members().iter().any(|member| member.client.id == client), now)
+        {
+            self.record(BackgroundTasksChanged {});
         }
     }
 

@@ -3,8 +3,8 @@
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
-use hangar_protocol::data;
 use hangar_protocol::permission::PermissionRequest;
+use hangar_protocol::{Body, data};
 
 use super::run::{Phase, Run};
 use super::tools::Stage;
@@ -25,6 +25,8 @@ pub struct PendingPermission {
 pub struct QueuedPrompt {
     pub message_id: Option<String>,
     pub shown: String,
+    /// Messages that were sent with it and go before it.
+    pub before: Vec<(Option<String>, String)>,
 }
 
 /// What a living session may be told to do otherwise; absent what stays as it is.
@@ -226,5 +228,13 @@ impl Session {
 }
 
 fn queued(prompt: &Prompt) -> QueuedPrompt {
-    QueuedPrompt { message_id: prompt.message_id.clone(), shown: prompt.as_shown().to_owned() }
+    let message = |body: &Body| match body {
+        Body::UserMessage(message) => Some((message.message_id.clone(), message.content.clone())),
+        _ => None,
+    };
+    QueuedPrompt {
+        message_id: prompt.message_id.clone(),
+        shown: prompt.as_shown().to_owned(),
+        before: prompt.preface.iter().filter_map(message).collect(),
+    }
 }

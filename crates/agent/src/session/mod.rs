@@ -21,6 +21,7 @@ mod news;
 mod own_tools;
 mod pending;
 mod preparing;
+mod queue;
 mod room;
 mod run;
 pub mod state;
@@ -46,6 +47,7 @@ pub use io::{
 pub use just_in_time::{Due, JustInTime, SOURCE as JUST_IN_TIME};
 pub use live::{Habits, PendingPermission, QueuedPrompt};
 pub use pending::{ClientCall, OpenTurn, Pending};
+pub use queue::QueueEdit;
 pub use state::{State, Totals};
 
 use crate::agents::crew::Crew;
@@ -118,6 +120,8 @@ pub struct Session {
     run: Option<Run>,
     queue: VecDeque<Prompt>,
     steering: Vec<Prompt>,
+    /// Whether what waits is left waiting when nothing is under way.
+    queue_paused: bool,
     calls: u64,
     /// Nudges since a person last said something.
     nudges: u32,
@@ -164,6 +168,7 @@ impl Session {
             run: None,
             queue: VecDeque::new(),
             steering: Vec::new(),
+            queue_paused: false,
             calls: 0,
             nudges: 0,
             greeted: false,
@@ -211,7 +216,7 @@ impl Session {
 
     /// Nothing is under way and nothing waits.
     pub fn is_idle(&self) -> bool {
-        self.run.is_none() && self.queue.is_empty()
+        self.run.is_none() && (self.queue.is_empty() || self.queue_paused)
     }
 
     pub fn step(&mut self, input: Input, context: &mut Context<'_>) -> Step {
@@ -242,6 +247,10 @@ impl Session {
             Input::Command(Command::Record(body)) => self.emit(&mut step, body),
             Input::Command(Command::SetTools(tools)) => self.set_tools_offered(tools),
             Input::Command(Command::Unqueue(which)) => self.unqueue(which, &mut step),
+            Input::Command(Command::EditQueue(edit)) => self.edit_queue(edit, &mut step, context),
+            Input::Command(Command::Interrupt { reason, keep_queue }) => {
+                self.interrupt(reason, keep_queue, &mut step, context);
+            }
             Input::Command(Command::Rejoined { continue_pending }) => {
                 self.rejoined(continue_pending, &mut step, context);
             }

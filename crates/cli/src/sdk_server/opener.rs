@@ -281,6 +281,10 @@ impl SessionOpener for Opener {
         )
     }
 
+    fn known_models(&self) -> &'static [&'static str] {
+        known::CATALOGUE
+    }
+
     fn tools(&self, model: Option<&str>) -> Vec<ToolSpec> {
         let absent: Vec<&str> =
             self.settings.features().map(|features| features.absent_tools().collect()).unwrap_or_default();

@@ -9,12 +9,14 @@ mod commands;
 mod context;
 mod discovery;
 mod event_log;
+mod execute;
 mod features;
 mod history;
 mod inference;
 mod log;
 mod mcp;
 mod mcp_config;
+mod messages;
 mod metadata;
 mod mode;
 mod model;
@@ -24,6 +26,7 @@ mod persisted;
 mod policy;
 mod provider;
 mod queue;
+mod queue_edits;
 mod rewind;
 mod rules;
 mod schedule;
@@ -71,6 +74,7 @@ const NAMESPACES: &[&[Method]] = &[
     rewind::METHODS,
     checkpoints::METHODS,
     tools::METHODS,
+    execute::METHODS,
     agents::METHODS,
     tasks::METHODS,
     permissions::METHODS,
@@ -81,6 +85,8 @@ const NAMESPACES: &[&[Method]] = &[
     options::METHODS,
     event_log::METHODS,
     queue::METHODS,
+    queue_edits::METHODS,
+    messages::METHODS,
     commands::METHODS,
     skills::METHODS,
     log::METHODS,

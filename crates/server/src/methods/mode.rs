@@ -6,7 +6,7 @@ use hangar_protocol::data::{ContextTier, Mode};
 use serde::Deserialize;
 use serde_json::json;
 
-use super::model::{Choice, Chooser, choose};
+use super::model::{Choice, Chooser, Effort, choose};
 use super::{Call, Failure, Method, Reply};
 
 pub(super) const METHODS: &[Method] = &[
@@ -60,7 +60,7 @@ async fn set(call: Call) -> Result<Reply, Failure> {
             let wanted = params.plan_model.filter(|_| params.plan_model_configured);
             let choice = wanted.filter(|wanted| *wanted != model).map(|wanted| Choice {
                 model: wanted,
-                effort: params.plan_reasoning_effort,
+                effort: params.plan_reasoning_effort.into(),
                 tier: params.plan_context_tier,
                 ..Choice::default()
             });
@@ -68,7 +68,7 @@ async fn set(call: Call) -> Result<Reply, Failure> {
             (choice, base)
         }
         (Mode::Interactive | Mode::Autopilot, Some((model, effort))) if params.restore_plan_model => {
-            (Some(Choice { model, effort, ..Choice::default() }), None)
+            (Some(Choice { model, effort: Effort::Set(effort), ..Choice::default() }), None)
         }
         (Mode::Interactive | Mode::Autopilot, base) => (None, base),
     };

@@ -66,12 +66,27 @@ async fn current(call: Call) -> Result<Reply, Failure> {
 #[derive(Default)]
 pub(super) struct Choice {
     pub(super) model: String,
-    /// Without it the effort stays what it was.
-    pub(super) effort: Option<String>,
+    pub(super) effort: Effort,
     pub(super) summary: Option<ReasoningSummary>,
     pub(super) verbosity: Option<Verbosity>,
     pub(super) tier: Option<ContextTier>,
     pub(super) capabilities: Option<CapabilityOverrides>,
+}
+
+/// How hard the model is to think.
+#[derive(Default)]
+pub(super) enum Effort {
+    /// As hard as the one before.
+    #[default]
+    Kept,
+    /// Absent for what the model does by itself.
+    Set(Option<String>),
+}
+
+impl From<Option<String>> for Effort {
+    fn from(wanted: Option<String>) -> Self {
+        wanted.map_or(Self::Kept, |effort| Self::Set(Some(effort)))
+    }
 }
 
 /// Who made a choice.
@@ -124,15 +139,19 @@ pub(super) async fn choose(
         let with_effort = |model: &str, effort: Option<&String>| {
             effort.map_or_else(|| model.to_owned(), |effort| format!("{model} ({effort})"))
         };
+        let (wanted, effort) = match effort {
+            Effort::Kept => (None, effort_before.clone()),
+            Effort::Set(effort) => (effort.clone(), effort),
+        };
         let told = format!(
             "Model changed from {} to {}",
             with_effort(&before, effort_before.as_ref()),
-            with_effort(&model, effort.as_ref())
+            with_effort(&model, wanted.as_ref())
         );
         let change = ModelChange {
             previous_model: Some(before),
             new_model: model.clone(),
-            reasoning_effort: effort.or_else(|| effort_before.clone()),
+            reasoning_effort: effort,
             previous_reasoning_effort: effort_before,
             reasoning_summary: spec.reasoning_summary,
             verbosity,
@@ -176,7 +195,7 @@ async fn switch(call: Call) -> Result<Reply, Failure> {
     }
     let choice = Choice {
         model: params.model_id.clone(),
-        effort: params.reasoning_effort,
+        effort: params.reasoning_effort.into(),
         summary: params.reasoning_summary,
         verbosity: params.verbosity,
         tier: params.context_tier,

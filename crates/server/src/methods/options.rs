@@ -84,7 +84,7 @@ async fn update(call: Call) -> Result<Reply, Failure> {
     let (model, ground, instructions) =
         (options.changes_model(), options.changes_ground(), options.changes_instructions());
     let choice = Choice {
-        effort: options.reasoning_effort,
+        effort: options.reasoning_effort.into(),
         summary: options.reasoning_summary,
         verbosity: options.verbosity,
         tier: options.context_tier,

@@ -4,7 +4,7 @@ use std::path::Path;
 
 use hangar_agent::permissions::Approval;
 use hangar_agent::session::Command;
-use hangar_protocol::data::{PermissionMode, PermissionsChanged};
+use hangar_protocol::data::{PermissionCompleted, PermissionMode, PermissionsChanged};
 use hangar_protocol::permission::{PermissionOutcome, PermissionRequest};
 use serde::Deserialize;
 use serde_json::{Value, json};
@@ -39,10 +39,11 @@ async fn handle_pending(call: Call) -> Result<Reply, Failure> {
     let live = call.live()?;
     let answered = live
         .ask(move |task| {
+            let own = task.asked.pending().find(|asked| asked.request_id == params.request_id).cloned();
             let pending = task.driver.pending_permissions();
-            let Some(asked) = pending.into_iter().find(|asked| asked.request_id == params.request_id) else {
-                return Ok(false);
-            };
+            let of_turn = pending.into_iter().find(|asked| asked.request_id == params.request_id);
+            let outside = own.is_some();
+            let Some(asked) = own.or(of_turn) else { return Ok(false) };
             let answer = outcome(&params.result, &asked.request)?;
             if params.result["kind"] == "approve-permanently"
                 && let Some(domain) = params.result["domain"].as_str()
@@ -50,12 +51,30 @@ async fn handle_pending(call: Call) -> Result<Reply, Failure> {
                 let approval = Approval::Url { domain: domain.to_owned() };
                 task.driver.session_mut().policy_mut().approvals.push(approval);
             }
+            if outside {
+                return Ok(answer_outside(task, asked.request_id, answer));
+            }
             task.command(Command::AnswerPermission { request_id: asked.request_id, answer });
             Ok(true)
         })
         .await?
         .map_err(Failure::Params)?;
     Reply::did(answered)
+}
+
+/// Answers a question about a call that is part of no turn.
+fn answer_outside(task: &mut SessionTask, request_id: String, answer: PermissionOutcome) -> bool {
+    if let PermissionOutcome::ApprovedForSession { approval }
+    | PermissionOutcome::ApprovedForLocation { approval, .. } = &answer
+    {
+        task.driver.session_mut().policy_mut().approvals.extend(Approval::parse(approval));
+    }
+    task.record(PermissionCompleted {
+        request_id: request_id.clone(),
+        tool_call_id: None,
+        result: answer.clone(),
+    });
+    task.asked.answer(&request_id, answer)
 }
 
 /// What an answer means for the request it answers.
@@ -92,7 +111,13 @@ fn outcome(result: &Value, request: &PermissionRequest) -> Result<PermissionOutc
 
 async fn pending(call: Call) -> Result<Reply, Failure> {
     let live = call.live()?;
-    let pending = live.ask(|task| task.driver.pending_permissions()).await?;
+    let pending = live
+        .ask(|task| {
+            let mut pending = task.driver.pending_permissions();
+            pending.extend(task.asked.pending().cloned());
+            pending
+        })
+        .await?;
     let items: Vec<Value> = pending
         .iter()
         .map(|asked| json!({ "requestId": asked.request_id, "request": asked.request }))

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use hangar_agent::model::AnswerSchema;
 use hangar_agent::session::{Command, Origin, Prompt, Timing, Wishes};
 use hangar_agent::tool::Lesson;
-use hangar_protocol::data::{self, AgentMode};
+use hangar_protocol::data::{self, AgentMode, Mode};
 use hangar_store::SessionId;
 use hangar_store::away::Kept;
 use serde::Deserialize;
@@ -202,6 +202,9 @@ pub(super) fn parse_id(id: &str) -> Result<SessionId, Failure> {
     id.parse().map_err(|error: hangar_store::InvalidId| Failure::new(error.to_string()))
 }
 
+pub(super) const FORMAT_TOO_LATE: &str = "responseFormat cannot be specified with mode: immediate; a message that joins \
+                                          a turn is answered in the turn's own format. Use mode: enqueue";
+
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase")]
 struct SendParams {
@@ -231,8 +234,15 @@ struct SendParams {
 
 #[derive(Deserialize)]
 #[serde(tag = "type", rename_all = "snake_case", rename_all_fields = "camelCase", deny_unknown_fields)]
-enum ResponseFormat {
+pub(super) enum ResponseFormat {
     JsonSchema { json_schema: Arc<AnswerSchema> },
+}
+
+impl ResponseFormat {
+    pub(super) fn schema(self) -> Arc<AnswerSchema> {
+        let Self::JsonSchema { json_schema } = self;
+        json_schema
+    }
 }
 
 async fn send(call: Call) -> Result<Reply, Failure> {
@@ -244,18 +254,13 @@ async fn send(call: Call) -> Result<Reply, Failure> {
         call.hub.admits(mode)?;
     }
     let timing = match params.mode.as_deref() {
-        Some("immediate") if params.response_format.is_some() => {
-            return Err(Failure::new(
-                "responseFormat cannot be specified with mode: immediate; a message that joins a turn is answered in the \
-                 turn's own format. Use mode: enqueue",
-            ));
-        }
+        Some("immediate") if params.response_format.is_some() => return Err(Failure::new(FORMAT_TOO_LATE)),
         Some("immediate") => Timing::Steer,
         _ if params.prepend => Timing::Next,
         _ => Timing::Queue,
     };
     let trace = params.trace;
-    let mut prompt = Prompt {
+    let prompt = Prompt {
         attachments: params.attachments.into_iter().filter_map(attachments::read).collect(),
         timing,
         origin: params.source.map_or(Origin::User, Origin::Source),
@@ -264,37 +269,14 @@ async fn send(call: Call) -> Result<Reply, Failure> {
         agent_mode: params.agent_mode.filter(|mode| *mode == AgentMode::Shell),
         wishes: Wishes {
             headers: params.request_headers.unwrap_or_default().into_iter().collect(),
-            answer: params.response_format.map(|ResponseFormat::JsonSchema { json_schema }| json_schema),
+            answer: params.response_format.map(ResponseFormat::schema),
         },
         shown: params.display_prompt,
         text: params.prompt,
     };
     let waited = Arc::clone(&live);
     let then = Box::pin(async move {
-        // The servers start with the first message, and the model is to know their tools.
-        if let Ok(Some(mcp)) = live.ask(|task| task.mcp().cloned()).await {
-            mcp.ready().await;
-        }
-        // A session that ended in between takes no more messages; its end is an event of its own.
-        let _ = live
-            .ask(move |task| {
-                if let Some(mode) = mode {
-                    task.command(Command::SetMode(mode));
-                }
-                if !task.clashes.is_empty() {
-                    return refuse_clash(task);
-                }
-                task.catch_up();
-                let shown = prompt.as_shown().to_owned();
-                let trace = if trace.traceparent.is_some() { &trace } else { &task.spec.trace };
-                prompt.wishes.headers.extend(trace.headers());
-                let called = task.skills.called_by(&prompt.text).map(Lesson::into_preface);
-                let prompt = Prompt { preface: called.unwrap_or_default(), ..prompt };
-                task.record(data::PendingMessagesModified {});
-                task.name_after(&shown);
-                task.command(Command::Send(prompt));
-            })
-            .await;
+        submit(&live, Submission { prompts: vec![prompt], mode, trace }).await;
     });
     let result = json!({ "messageId": message_id });
     if params.wait {
@@ -303,6 +285,48 @@ async fn send(call: Call) -> Result<Reply, Failure> {
         return Reply::of(result);
     }
     Ok(Reply { result, then: Some(then) })
+}
+
+/// Prompts on their way to a session.
+pub(super) struct Submission {
+    pub(super) prompts: Vec<Prompt>,
+    /// The mode that the session is to be in.
+    pub(super) mode: Option<Mode>,
+    pub(super) trace: TraceContext,
+}
+
+pub(super) async fn submit(live: &Live, submission: Submission) {
+    let Submission { prompts, mode, trace } = submission;
+    // The servers start with the first message, and the model is to know their tools.
+    if let Ok(Some(mcp)) = live.ask(|task| task.mcp().cloned()).await {
+        mcp.ready().await;
+    }
+    // A session that ended in between takes no more messages; its end is an event of its own.
+    let _ = live
+        .ask(move |task| {
+            if let Some(mode) = mode {
+                task.command(Command::SetMode(mode));
+            }
+            if !task.clashes.is_empty() {
+                return refuse_clash(task);
+            }
+            task.catch_up();
+            for mut prompt in prompts {
+                complete(task, &mut prompt, &trace);
+                task.record(data::PendingMessagesModified {});
+                task.name_after(prompt.as_shown());
+                task.command(Command::Send(prompt));
+            }
+        })
+        .await;
+}
+
+/// Adds to a prompt what the session has for it: the skill that it calls, and the trace that it belongs to.
+pub(super) fn complete(task: &SessionTask, prompt: &mut Prompt, trace: &TraceContext) {
+    let trace = if trace.traceparent.is_some() { trace } else { &task.spec.trace };
+    prompt.wishes.headers.extend(trace.headers());
+    let called = task.skills.called_by(&prompt.text).map(Lesson::into_preface);
+    prompt.preface.extend(called.unwrap_or_default());
 }
 
 fn refuse_clash(task: &mut SessionTask) {
