@@ -90,7 +90,7 @@ mod tests {
     fn check(server: Option<&str>, given: Option<&str>, code: Option<i64>) {
         let server = server.map(Token::new);
         let mut gate = Gate::new(server.as_ref());
-        let params = ConnectParams { token: given.map(str::to_owned) };
+        let params = ConnectParams { token: given.map(str::to_owned), ..ConnectParams::default() };
         let result = gate.connect(server.as_ref(), &params);
         assert_eq!(result.as_ref().err().map(|error| error.code), code);
         assert_eq!(gate.admits().is_ok(), result.is_ok() || server.is_none());

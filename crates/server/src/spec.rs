@@ -286,6 +286,9 @@ pub struct ToolDeclaration {
     pub overrides_built_in_tool: Option<bool>,
     #[serde(default)]
     pub skip_permission: Option<bool>,
+    /// Whether a call that succeeds ends the turn.
+    #[serde(default)]
+    pub is_terminal: Option<bool>,
 }
 
 /// A model provider of the client's own.

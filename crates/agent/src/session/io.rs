@@ -121,6 +121,11 @@ pub enum Command {
     SetTools(Arc<[ToolSpec]>),
     Unqueue(Unqueue),
     EditQueue(QueueEdit),
+    /// Forget the conversation, and begin anew with a prompt once the calls under way have ended. Only while there are
+    /// some.
+    ClearContext {
+        prompt: String,
+    },
     /// Ends the run that is under way, but not the agents that work for the session.
     Interrupt {
         reason: String,

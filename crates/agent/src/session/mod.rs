@@ -247,6 +247,7 @@ impl Session {
             Input::Command(Command::Record(body)) => self.emit(&mut step, body),
             Input::Command(Command::SetTools(tools)) => self.set_tools_offered(tools),
             Input::Command(Command::Unqueue(which)) => self.unqueue(which, &mut step),
+            Input::Command(Command::ClearContext { prompt }) => self.clear_context(prompt, &mut step),
             Input::Command(Command::EditQueue(edit)) => self.edit_queue(edit, &mut step, context),
             Input::Command(Command::Interrupt { reason, keep_queue }) => {
                 self.interrupt(reason, keep_queue, &mut step, context);
@@ -300,6 +301,8 @@ impl Session {
                     selected_model: model,
                     reasoning_effort: effort,
                     context: Some(directory),
+                    remote_steerable: Some(false),
+                    already_in_use: Some(false),
                 };
                 self.emit(step, start);
                 self.announce(step);

@@ -2,7 +2,11 @@
 
 use hangar_protocol::data::{self, Delivery};
 
-use super::{Context, Prompt, QUEUE_LIMIT, Session, Step};
+use super::run::Phase;
+use super::{Context, Origin, Prompt, QUEUE_LIMIT, Session, Step};
+
+/// Where a prompt comes from that a cleared conversation begins with.
+const ROLLOVER: &str = "session-memory-rollover";
 
 #[derive(Debug)]
 pub enum QueueEdit {
@@ -154,5 +158,25 @@ impl Session {
         {
             self.start_run(prompt, Delivery::Queued, step, context);
         }
+    }
+
+    /// Whether a call is under way from which the conversation can be begun anew.
+    pub fn may_clear_context(&self) -> bool {
+        let calls = matches!(&self.run, Some(run) if matches!(run.phase, Phase::Tools { .. }));
+        calls && self.state.conversation.open_calls().next().is_some()
+    }
+
+    /// Forgets the conversation. The results of the calls under way have no place any more, so the run ends with them.
+    pub(super) fn clear_context(&mut self, prompt: String, step: &mut Step) {
+        if !self.may_clear_context() {
+            return;
+        }
+        let messages_cleared = self.state.conversation.len() as u64;
+        self.emit(step, data::ContextCleared { messages_cleared, initial_message: Some(prompt.clone()) });
+        if let Some(run) = &mut self.run {
+            run.ended = true;
+        }
+        let origin = Origin::Source(ROLLOVER.to_owned());
+        self.queue.push_front(Prompt { origin, shown: Some(String::new()), ..Prompt::user(prompt) });
     }
 }

@@ -29,6 +29,8 @@ pub(super) struct Run {
     pub(super) completed: bool,
     /// Set by a refusal that ends the run.
     pub(super) rejected: bool,
+    /// Set by a call after which the model is not asked again.
+    pub(super) ended: bool,
     pub(super) wishes: Wishes,
     /// How often hooks sent the run on when it was about to end.
     pub(super) blocked_stops: u32,
@@ -51,6 +53,7 @@ impl Run {
             cut_answers: 0,
             completed: false,
             rejected: false,
+            ended: false,
             wishes: Wishes::default(),
             blocked_stops: 0,
             room: Room::default(),

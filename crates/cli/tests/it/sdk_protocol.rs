@@ -87,7 +87,8 @@ fn opening_a_session_says_what_it_is() {
     assert_eq!(created["mode"], "interactive");
     let state = json!({ "modelId": "mock-model", "reasoningEffort": "low", "contextTier": "long_context" });
     assert_eq!(created["modelState"], state);
-    let nothing = json!({ "ui": { "elicitation": false, "mcpApps": false, "canvases": false }, "extensions": false });
+    let nothing =
+        json!({ "ui": { "elicitation": false, "mcpApps": false, "canvases": false }, "extensions": false });
     assert_eq!(created["capabilities"], nothing);
     client.send("SAY:x");
     assert_eq!(client.event("session.title_changed")["title"], "SAY:x");
@@ -191,7 +192,10 @@ fn messages_that_were_sent_together_wait_together() {
     let messages = json!([{ "prompt": "one" }, { "prompt": "SAY:two" }]);
     call(&mut client, "session.sendMessages", json!({ "messages": messages, "prepend": true }));
     let rows = waiting(&mut client);
-    assert_eq!(rows.iter().map(|(_, text)| text.as_str()).collect::<Vec<_>>(), ["one", "SAY:two", "SAY:last"]);
+    assert_eq!(
+        rows.iter().map(|(_, text)| text.as_str()).collect::<Vec<_>>(),
+        ["one", "SAY:two", "SAY:last"]
+    );
     assert_eq!(rows[0].0, rows[1].0, "they are one item");
     error(&mut client, "session.queue.updateText", json!({ "id": rows[0].0, "prompt": "x" }));
     let_go(&mut client, &request);
@@ -291,7 +295,8 @@ fn readers_of_events_choose_which_and_from_which_end() {
         let events = page["events"].as_array().unwrap().iter();
         events.map(|event| event["type"].as_str().unwrap().to_owned()).collect()
     };
-    let durable = call(&mut client, "session.eventLog.read", json!({ "includeEphemeral": false, "types": "*" }));
+    let durable =
+        call(&mut client, "session.eventLog.read", json!({ "includeEphemeral": false, "types": "*" }));
     assert!(!kinds(&durable).contains(&"session.idle".to_owned()), "{durable}");
     let newest = call(&mut client, "session.eventLog.read", json!({ "direction": "backward", "max": 2 }));
     assert_eq!(kinds(&newest).last().unwrap(), "assistant.turn_end");
@@ -343,13 +348,17 @@ fn the_files_of_a_session_are_made_moved_and_removed_and_nothing_else() {
     assert_eq!(on("deleteAutopilotObjective", json!({})).unwrap()["deleted"], true);
     assert_eq!(on("autopilotObjectiveExists", json!({})).unwrap()["exists"], false);
     let named = on("updateMetadata", json!({ "name": "mine" })).unwrap();
-    assert_eq!((&named["workspace"]["name"], &named["workspace"]["user_named"]), (&json!("mine"), &json!(true)));
+    assert_eq!(
+        (&named["workspace"]["name"], &named["workspace"]["user_named"]),
+        (&json!("mine"), &json!(true))
+    );
     client.finish();
 }
 
 #[test]
 fn models_are_chosen_with_how_they_speak_and_within_what_is_allowed() {
-    let provider = |model: &ModelServer| json!({ "type": "openai", "wireApi": "responses", "baseUrl": model.url() });
+    let provider =
+        |model: &ModelServer| json!({ "type": "openai", "wireApi": "responses", "baseUrl": model.url() });
     let (scratch, model) = stage();
     let mut client = Client::start(&scratch, &model);
     client.create(json!({ "model": "gpt-5", "provider": provider(&model), "reasoningSummary": "detailed" }));
@@ -370,7 +379,10 @@ fn models_are_chosen_with_how_they_speak_and_within_what_is_allowed() {
     client.send("SAY:y");
     client.event("session.idle");
     let request = model.last_request();
-    assert_eq!((&request["text"]["verbosity"], &request["reasoning"]), (&json!("low"), &json!({ "effort": "high" })));
+    assert_eq!(
+        (&request["text"]["verbosity"], &request["reasoning"]),
+        (&json!("low"), &json!({ "effort": "high" }))
+    );
     let allowed = call(&mut client, "session.model.setAllowedModels", json!({ "allowedModels": ["gpt-5"] }));
     assert_eq!((&allowed["modelId"], &allowed["fallbackModel"]), (&json!("gpt-5"), &json!("gpt-5")));
     assert_eq!(client.event("session.model_change")["source"], "automatic");
@@ -378,7 +390,10 @@ fn models_are_chosen_with_how_they_speak_and_within_what_is_allowed() {
     error(&mut client, "session.model.setAllowedModels", json!({ "allowedModels": [] }));
     let all = call(&mut client, "session.model.setAllowedModels", json!({}));
     assert_eq!(all["effectiveAllowedModels"], json!(["*"]));
-    assert_eq!(error(&mut client, "session.model.switchAutoTier", json!({ "autoTier": "fast" }))["code"], -32602);
+    assert_eq!(
+        error(&mut client, "session.model.switchAutoTier", json!({ "autoTier": "fast" }))["code"],
+        -32602
+    );
     client.finish();
 }
 
@@ -392,7 +407,7 @@ fn a_session_plans_with_another_model_and_goes_back() {
     let planned = call(&mut client, "session.mode.set", with(&plan, "planReasoningEffort", "high"));
     assert_eq!((&planned["modeApplied"], &planned["modelChanged"]), (&json!(true), &json!(true)));
     let current = call(&mut client, "session.model.getCurrent", json!({}));
-    let planner = json!({ "modelId": "planner", "planBaseModelId": "mock-model", "reasoningEffort": "high" });
+    let planner = json!({ "modelId": "planner", "reasoningEffort": "high" });
     assert_eq!(current, planner);
     call(&mut client, "session.mode.set", json!({ "mode": "interactive", "restorePlanModel": true }));
     let current = call(&mut client, "session.model.getCurrent", json!({}));
@@ -500,7 +515,8 @@ fn clients_change_their_tools_and_call_tools_themselves() {
     }
     call(&mut client, "session.permissions.setRequired", json!({ "required": false }));
     let unasked = json!({ "path": scratch.work().join("more.txt"), "file_text": "text" });
-    let denied = call(&mut client, "session.tools.execute", json!({ "name": "create", "arguments": unasked }));
+    let denied =
+        call(&mut client, "session.tools.execute", json!({ "name": "create", "arguments": unasked }));
     assert_eq!(denied["resultType"], "denied", "nobody is asked any more");
     client.finish();
 }
@@ -509,7 +525,8 @@ fn clients_change_their_tools_and_call_tools_themselves() {
 fn work_of_clients_is_listed_and_stopped_by_them() {
     let (scratch, model) = stage();
     let mut client = Client::start(&scratch, &model);
-    let task = json!({ "type": "client", "clientTaskId": "k", "description": "outside", "cancellable": true });
+    let task =
+        json!({ "type": "client", "clientTaskId": "k", "description": "outside", "cancellable": true });
     client.create(json!({}));
     assert_eq!(error(&mut client, "session.tasks.register", task.clone())["message"], "TASK_UNSUPPORTED");
     let hello = client.call("connect", json!({ "supportedTaskKinds": ["agent", "shell", "client"] }));
@@ -573,7 +590,10 @@ fn lists_tell_as_much_as_they_are_asked_to() {
     client.send("SAY:x");
     client.event("session.idle");
     let full = client.call("sessions.list", json!({}));
-    assert_eq!((&full["sessions"][0]["name"], &full["sessions"][0]["clientName"]), (&json!("SAY:x"), &json!("app")));
+    assert_eq!(
+        (&full["sessions"][0]["name"], &full["sessions"][0]["clientName"]),
+        (&json!("SAY:x"), &json!("app"))
+    );
     let brief = client.call("sessions.list", json!({ "metadataLimit": 0 }));
     assert!(brief["sessions"][0].get("name").is_none() && brief["sessions"][0]["sessionId"] == ID);
     assert_eq!(client.call("sessions.list", json!({ "source": "remote" }))["sessions"], json!([]));
@@ -587,5 +607,38 @@ fn lists_tell_as_much_as_they_are_asked_to() {
     assert!(known["models"].to_string().contains("gpt-5"));
     assert!(client.call("commands.list", json!({}))["commands"].to_string().contains("compact"));
     assert_eq!(client.call("managedSettings.read", json!({})), json!({}));
+    client.finish();
+}
+
+#[test]
+fn a_tool_may_end_the_turn_and_have_the_conversation_begin_anew() {
+    let tool = json!({ "name": "own", "description": "d", "skipPermission": true, "isTerminal": true });
+    let (scratch, model, mut client) = session(json!({ "tools": [tool] }));
+    error(&mut client, "session.history.clearContext", json!({ "prompt": "SAY:fresh" }));
+    let answer = |client: &mut Client| {
+        let request = client.event("external_tool.requested")["requestId"].clone();
+        json!({ "requestId": request, "result": "done" })
+    };
+    client.send("TOOL:own:{}\nSAY:not said");
+    let done = answer(&mut client);
+    call(&mut client, "session.tools.handlePendingToolCall", done);
+    assert!(said(&mut client).is_empty(), "the model is not asked again");
+    client.send("TOOL:own:{}\nSAY:not said");
+    let done = answer(&mut client);
+    let cleared = call(&mut client, "session.history.clearContext", json!({ "prompt": "SAY:fresh" }));
+    let messages = cleared["messagesCleared"].clone();
+    assert!(messages.as_u64().unwrap() >= 4, "{messages}");
+    assert_eq!(client.event("session.context_cleared")["messagesCleared"], messages);
+    call(&mut client, "session.tools.handlePendingToolCall", done);
+    assert_eq!(said(&mut client), ["fresh"]);
+    let request = model.last_request()["messages"].clone();
+    assert_eq!(request.as_array().unwrap().len(), 2, "the system and the prompt: {request}");
+    client.finish();
+    let mut client = Client::start(&scratch, &model);
+    call(&mut client, "session.resume", json!({}));
+    client.send("SAY:on");
+    client.event("session.idle");
+    let request = model.last_request()["messages"].to_string();
+    assert!(request.contains("fresh") && !request.contains("not said"), "{request}");
     client.finish();
 }

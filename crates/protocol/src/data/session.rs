@@ -27,6 +27,11 @@ pub struct SessionStart {
     pub reasoning_effort: Option<String>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub context: Option<WorkingDirectory>,
+    /// Whether it can be steered from elsewhere, and whether another process has it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub remote_steerable: Option<bool>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub already_in_use: Option<bool>,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -227,6 +232,16 @@ pub struct SessionIdle {
     pub aborted: Option<bool>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub mode: Option<Mode>,
+}
+
+/// The conversation begins anew.
+#[derive(Debug, Clone, Default, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct ContextCleared {
+    pub messages_cleared: u64,
+    /// What it begins with.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub initial_message: Option<String>,
 }
 
 /// How much a model that thinks says about it.

@@ -5,7 +5,6 @@ use std::path::PathBuf;
 use hangar_agent::log::Fact;
 use hangar_agent::model::TokenCount;
 use hangar_protocol::data::ContextChanged;
-use hangar_store::SessionName;
 use serde::Deserialize;
 use serde_json::{Value, json};
 
@@ -22,7 +21,6 @@ pub(super) const METHODS: &[Method] = &[
     Method { name: "session.metadata.recordContextChange", run: |call| Box::pin(record_context(call)) },
     Method { name: "session.metadata.contextInfo", run: |call| Box::pin(context_info(call)) },
     Method { name: "session.metadata.recomputeContextTokens", run: |call| Box::pin(recompute(call)) },
-    Method { name: "session.workspaces.getWorkspace", run: |call| Box::pin(workspace(call)) },
     Method { name: "session.usage.getMetrics", run: |call| Box::pin(usage(call)) },
     Method { name: "session.instructions.getSources", run: |call| Box::pin(instructions(call)) },
     Method { name: "session.gitHubAuth.getStatus", run: |call| Box::pin(auth_status(call)) },
@@ -53,9 +51,6 @@ pub(super) async fn describe(call: &Call) -> Result<Value, Failure> {
         "repository": context.as_ref().and_then(|context| context.repository.clone()),
         "branch": context.as_ref().and_then(|context| context.branch.clone()),
         "name": name,
-        "client_name": client,
-        "user_named": meta.as_ref().map(|meta| matches!(meta.name, Some(SessionName::Given(_)))),
-        "summary_count": meta.as_ref().map(|meta| meta.summary_count),
         "created_at": start,
         "updated_at": modified,
     });
@@ -95,12 +90,6 @@ fn without_nulls(value: Value) -> Value {
 
 async fn snapshot(call: Call) -> Result<Reply, Failure> {
     Reply::of(describe(&call).await?)
-}
-
-async fn workspace(call: Call) -> Result<Reply, Failure> {
-    let live = call.live()?;
-    let mut all = describe(&call).await?;
-    Reply::of(json!({ "workspace": all["workspace"].take(), "path": live.place.shown() }))
 }
 
 async fn is_processing(call: Call) -> Result<Reply, Failure> {

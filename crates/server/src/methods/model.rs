@@ -52,9 +52,6 @@ pub(super) fn snapshot(task: &SessionTask) -> Value {
     if let Some(tier) = task.auto_tier.filter(|_| state.model == AUTO) {
         told["pendingAutoTier"] = json!(tier);
     }
-    if let Some((model, _)) = &task.plan_base {
-        told["planBaseModelId"] = json!(model);
-    }
     told
 }
 

@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use hangar_agent::permissions::Approval;
-use hangar_agent::session::Command;
+use hangar_agent::session::{Command, PendingPermission};
 use hangar_protocol::data::{PermissionCompleted, PermissionMode, PermissionsChanged};
 use hangar_protocol::permission::{PermissionOutcome, PermissionRequest};
 use serde::Deserialize;
@@ -52,7 +52,7 @@ async fn handle_pending(call: Call) -> Result<Reply, Failure> {
                 task.driver.session_mut().policy_mut().approvals.push(approval);
             }
             if outside {
-                return Ok(answer_outside(task, asked.request_id, answer));
+                return Ok(answer_outside(task, &asked, answer));
             }
             task.command(Command::AnswerPermission { request_id: asked.request_id, answer });
             Ok(true)
@@ -63,18 +63,18 @@ async fn handle_pending(call: Call) -> Result<Reply, Failure> {
 }
 
 /// Answers a question about a call that is part of no turn.
-fn answer_outside(task: &mut SessionTask, request_id: String, answer: PermissionOutcome) -> bool {
+fn answer_outside(task: &mut SessionTask, asked: &PendingPermission, answer: PermissionOutcome) -> bool {
     if let PermissionOutcome::ApprovedForSession { approval }
     | PermissionOutcome::ApprovedForLocation { approval, .. } = &answer
     {
         task.driver.session_mut().policy_mut().approvals.extend(Approval::parse(approval));
     }
     task.record(PermissionCompleted {
-        request_id: request_id.clone(),
-        tool_call_id: None,
+        request_id: asked.request_id.clone(),
+        tool_call_id: asked.request.tool_call_id().map(str::to_owned),
         result: answer.clone(),
     });
-    task.asked.answer(&request_id, answer)
+    task.asked.answer(&asked.request_id, answer)
 }
 
 /// What an answer means for the request it answers.

@@ -2,6 +2,7 @@
 
 use hangar_agent::log::Fact;
 use hangar_protocol::data::WorkingDirectory;
+use hangar_store::SessionName;
 use serde::Deserialize;
 use serde_json::json;
 
@@ -9,15 +10,23 @@ use super::metadata::describe;
 use super::{Call, Failure, Method, Reply};
 
 pub(super) const METHODS: &[Method] = &[
+    Method { name: "session.workspaces.getWorkspace", run: |call| Box::pin(told(call)) },
+    // Every session has its folder from the start.
     Method { name: "session.workspaces.ensure", run: |call| Box::pin(told(call)) },
     Method { name: "session.workspaces.updateMetadata", run: |call| Box::pin(update(call)) },
 ];
 
-/// Every session has its folder from the start.
 async fn told(call: Call) -> Result<Reply, Failure> {
     let live = call.live()?;
-    let mut all = describe(&call).await?;
-    Reply::of(json!({ "workspace": all["workspace"].take(), "path": live.place.shown() }))
+    let mut workspace = describe(&call).await?["workspace"].take();
+    if let Some(meta) = live.meta().await? {
+        workspace["user_named"] = json!(matches!(meta.name, Some(SessionName::Given(_))));
+        workspace["summary_count"] = json!(meta.summary_count);
+        if let Some(client) = meta.client_name {
+            workspace["client_name"] = json!(client);
+        }
+    }
+    Reply::of(json!({ "workspace": workspace, "path": live.place.shown() }))
 }
 
 async fn update(call: Call) -> Result<Reply, Failure> {
