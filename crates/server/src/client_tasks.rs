@@ -148,7 +148,7 @@ impl ClientTask {
                 self.updated = now;
                 match status {
                     Some(ActiveStatus::Idle) if self.status != Status::Idle => {
-                        self.set_status(Status::Idle, now)
+                        self.set_status(Status::Idle, now);
                     }
                     Some(ActiveStatus::Running) if self.status != Status::Running => {
                         self.set_status(Status::Running, now);
@@ -226,7 +226,7 @@ impl ClientTask {
                 }
             }
             Some(Update::Cancelled { reason: Some(reason), .. }) => {
-                told["cancellationReason"] = json!(reason)
+                told["cancellationReason"] = json!(reason);
             }
             _ => {}
         }

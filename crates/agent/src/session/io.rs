@@ -211,11 +211,9 @@ impl Origin {
     pub(super) fn is_news(&self) -> bool {
         match self {
             Origin::News { .. } => true,
-            Origin::User
-            | Origin::Source(_)
-            | Origin::AutopilotNudge
-            | Origin::Nobody
-            | Origin::Hook(_) => false,
+            Origin::User | Origin::Source(_) | Origin::AutopilotNudge | Origin::Nobody | Origin::Hook(_) => {
+                false
+            }
         }
     }
 }

@@ -306,11 +306,12 @@ impl Session {
         if ending == Ending::Aborted {
             self.drop_prompts();
         }
-        // Steering that came too late for its run is a prompt like any other.
+        // Steering that came too late for its run is a prompt like any other, but it was not meant to wait.
+        let late = !self.steering.is_empty();
         for prompt in std::mem::take(&mut self.steering).into_iter().rev() {
             self.queue.push_front(prompt);
         }
-        if let Some(prompt) = self.next_queued() {
+        if let Some(prompt) = if late { self.queue.pop_front() } else { self.next_queued() } {
             self.start_run(prompt, Delivery::Queued, step, context);
             return;
         }
