@@ -243,6 +243,7 @@ impl Driver {
         let mut next = VecDeque::from(inputs);
         while let Some((id, input)) = next.pop_front() {
             let stops = matches!(&input, Input::Command(Command::Abort { .. } | Command::Shutdown { .. }));
+            let interrupts = matches!(&input, Input::Command(Command::Interrupt { .. }));
             let resumes = matches!(&input, Input::Opened(Opening::Resumed { .. }));
             let answers = matches!(&input, Input::Command(Command::AnswerPermission { .. }));
             self.agree(id, &input);
@@ -259,11 +260,23 @@ impl Driver {
             if stops {
                 self.stop_children(id, &mut next);
             }
+            if interrupts {
+                self.release_children(id);
+            }
             if resumes {
                 self.close_left_behind()?;
             }
         }
         Ok(())
+    }
+
+    /// The calls that waited for agents are gone; the agents report like those that nobody waits for.
+    fn release_children(&mut self, parent: LaneId) {
+        self.readers.retain(|reader| reader.lane != parent);
+        let agents = self.lanes.values_mut().filter_map(|lane| lane.agent.as_mut());
+        for agent in agents.filter(|agent| agent.parent == parent) {
+            agent.awaited_by = None;
+        }
     }
 
     /// Who stops an agent stops those that it started.

@@ -120,6 +120,8 @@ pub struct ToolOutcome {
     /// A skill that the call brought. The model is told it once all calls of the turn have their results, and only once
     /// in a conversation.
     pub skill: Option<Box<Lesson>>,
+    /// Whether the run is over with it: the model is not to answer.
+    pub ends_run: bool,
 }
 
 /// What an MCP server answered a call with, for people and their programs.
@@ -162,6 +164,7 @@ impl ToolOutcome {
             changes: CodeChanges::default(),
             telemetry: None,
             skill: None,
+            ends_run: false,
         }
     }
 }

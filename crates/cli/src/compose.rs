@@ -74,6 +74,12 @@ pub(crate) struct Plan<'a> {
     pub(crate) headers: Vec<(String, String)>,
     pub(crate) custom_instructions: bool,
     pub(crate) instruction_dirs: Vec<PathBuf>,
+    /// Further instructions, of whoever asks for the session.
+    pub(crate) further_instructions: Option<String>,
+    /// Whether instructions about a part of the project are looked for when a file of it is touched.
+    pub(crate) on_demand_instructions: bool,
+    /// Whether the model and the lists are told of the repository.
+    pub(crate) shows_git: bool,
     /// Variables that tools must not see and output must not show.
     pub(crate) secrets: Vec<String>,
     /// Values that output must not show.
@@ -173,7 +179,8 @@ pub(crate) fn session(settings: &Settings, mut plan: Plan<'_>) -> Result<Compose
         },
         None => chosen,
     };
-    let context = working_directory(&cwd, repository.as_ref());
+    let shown_repository = repository.as_ref().filter(|_| plan.shows_git);
+    let context = working_directory(&cwd, shown_repository);
     if resumed {
         log.set_context(context.clone())?;
     }
@@ -245,12 +252,13 @@ pub(crate) fn session(settings: &Settings, mut plan: Plan<'_>) -> Result<Compose
     };
     let environment = Environment {
         cwd: cwd.display().to_string(),
-        git_root: repository.as_ref().map(|repository| repository.root.display().to_string()),
+        git_root: shown_repository.map(|repository| repository.root.display().to_string()),
         os: std::env::consts::OS.to_owned(),
         session_dir: log.dir().display().to_string(),
         tools: tools.names().map(str::to_owned).collect(),
     };
     let custom = instructions.as_ref().map(Instructions::render).unwrap_or_default();
+    let custom = with_further(custom, plan.further_instructions.as_deref());
     plan.agents.custom.iter_mut().for_each(|agent| skills.brief(agent));
     let crew = plan.agents.crew(settings, &environment, &custom)?;
     let keeper = sandbox.as_ref().map(|ready| ready.sandbox.clone());
@@ -282,7 +290,7 @@ pub(crate) fn session(settings: &Settings, mut plan: Plan<'_>) -> Result<Compose
         own_tools,
         session_dir: log.dir(),
         disabled_tools,
-        discovers_instructions: instructions.is_some(),
+        discovers_instructions: instructions.is_some() && plan.on_demand_instructions,
         role: Role::Main,
         crew: Some(Arc::new(crew)),
     };
@@ -310,7 +318,7 @@ pub(crate) fn session(settings: &Settings, mut plan: Plan<'_>) -> Result<Compose
     opening.extend(cast.map(|agent| Input::Command(Command::SelectAgent(Some(agent.name)))));
     let retry_scale = settings.number("HANGAR_RETRY_SCALE")?.unwrap_or(1.0);
     let id = log.id().clone();
-    let discovery = instructions.map(|instructions| {
+    let discovery = instructions.filter(|_| plan.on_demand_instructions).map(|instructions| {
         let mut discovery = OnDemand::from(instructions);
         for source in &told_instructions {
             discovery.note_told(source);
@@ -421,7 +429,8 @@ fn open_log(
     let away = plan.away.take();
     match &plan.selection {
         Selection::New { id, name } => {
-            let context = working_directory(here, Repository::find(here).as_ref());
+            let repository = Repository::find(here).filter(|_| plan.shows_git);
+            let context = working_directory(here, repository.as_ref());
             let mut meta = SessionMeta::new(context, jiff::Timestamp::now());
             let given = name.clone().map(|name| SessionName::Given(redactor.text(name)));
             let prompt = plan.prompt.clone().map(|prompt| redactor.text(prompt));
@@ -443,6 +452,17 @@ fn instructions(
     repository: Option<&Repository>,
 ) -> Option<Instructions> {
     plan.custom_instructions.then(|| load_instructions(settings, &plan.instruction_dirs, cwd, repository))
+}
+
+/// Custom instructions with those that no file has behind them.
+pub(crate) fn with_further(mut instructions: String, further: Option<&str>) -> String {
+    if let Some(further) = further.map(str::trim).filter(|further| !further.is_empty()) {
+        if !instructions.is_empty() {
+            instructions.push_str("\n\n");
+        }
+        instructions.push_str(further);
+    }
+    instructions
 }
 
 /// The custom instructions of a place, as the model is told them.

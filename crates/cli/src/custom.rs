@@ -35,6 +35,10 @@ pub(crate) struct Customs {
     /// Whether the project's own skills count.
     pub(crate) project_skills: bool,
     pub(crate) disabled_skills: Vec<String>,
+    /// Whether there are skills at all.
+    pub(crate) skills: bool,
+    /// Whether the hooks of files are asked.
+    pub(crate) hooks: bool,
 }
 
 /// All of it, loaded.
@@ -57,14 +61,18 @@ impl Configured {
         let mut warnings = std::mem::take(&mut preferences.warnings);
         let (plugins, problems) = plugins(customs, cwd);
         warnings.extend(problems);
-        let mut hooks =
-            HookFiles::find(Some(Path::new(POLICY_DIR)), &places, &plugins, preferences.disable_all_hooks);
+        let mut hooks = HookFiles::find(
+            Some(Path::new(POLICY_DIR)),
+            &places,
+            &plugins,
+            preferences.disable_all_hooks || !customs.hooks,
+        );
         warnings.append(&mut hooks.warnings);
         let extra = skill_dirs(settings, customs, &preferences);
         let disabled: Vec<String> =
             preferences.disabled_skills.iter().chain(&customs.disabled_skills).cloned().collect();
         let wanted = SkillPlaces { places, plugins, extra, of_project: customs.project_skills };
-        let skills = Skills::load(wanted, disabled);
+        let skills = if customs.skills { Skills::load(wanted, disabled) } else { Skills::none() };
         warnings.extend(skills.warnings());
         Self { skills, warnings, hooks, preferences }
     }

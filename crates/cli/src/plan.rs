@@ -48,6 +48,9 @@ pub(crate) fn of_run<'a>(
         headers: Vec::new(),
         custom_instructions: !args.no_custom_instructions,
         instruction_dirs: Vec::new(),
+        further_instructions: None,
+        on_demand_instructions: true,
+        shows_git: true,
         secrets: args.secret_env_vars.clone(),
         hidden: Vec::new(),
         features,
@@ -90,6 +93,8 @@ pub(crate) fn customs(args: &RunArgs) -> Customs {
         skill_dirs: Vec::new(),
         project_skills: true,
         disabled_skills: Vec::new(),
+        skills: true,
+        hooks: true,
     }
 }
 

@@ -8,6 +8,7 @@ pub mod variables;
 
 use std::time::Duration;
 
+use hangar_protocol::data::{ReasoningSummary, Verbosity};
 use reqwest::header::{HeaderMap, HeaderName, HeaderValue};
 
 use crate::base_url::{BadUrl, BaseUrl};
@@ -31,10 +32,18 @@ pub struct ProviderConfig {
     pub max_output_tokens: Option<u64>,
     /// Whether documents are sent with the wish that the model cites them, where the wire has a word for that.
     pub citations: bool,
+    pub style: Style,
     /// Whether a model that also listens on a WebSocket is spoken to there. Only couriers can carry that.
     pub websockets: bool,
     pub proxy: Proxy,
     pub limits: TimeLimits,
+}
+
+/// How the model is to put what it says, where its API has words for that.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Style {
+    pub summary: Option<ReasoningSummary>,
+    pub verbosity: Option<Verbosity>,
 }
 
 impl ProviderConfig {
@@ -146,6 +155,7 @@ impl ProviderConfig {
             max_prompt_tokens: None,
             max_output_tokens: None,
             citations: false,
+            style: Style::default(),
             websockets: false,
             proxy: Proxy::System,
             limits: TimeLimits::default(),

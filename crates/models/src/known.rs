@@ -56,6 +56,60 @@ fn version(name: &str) -> Option<Version> {
     Some((major, numbers.next().and_then(short).unwrap_or(0)))
 }
 
+/// Models whose limits and habits are known here by name, whoever serves them.
+pub const CATALOGUE: &[&str] = &[
+    "claude-fable-5",
+    "claude-fable-5.1",
+    "claude-haiku-4.5",
+    "claude-haiku-5.5",
+    "claude-opus-4.5",
+    "claude-opus-4.6",
+    "claude-opus-4.6-fast",
+    "claude-opus-4.7",
+    "claude-opus-4.8",
+    "claude-opus-4.8-fast",
+    "claude-opus-5",
+    "claude-opus-5.5",
+    "claude-sonnet-4",
+    "claude-sonnet-4.5",
+    "claude-sonnet-4.6",
+    "claude-sonnet-5",
+    "claude-sonnet-5.5",
+    "gemini-2.5-pro",
+    "gemini-3-pro-preview",
+    "gemini-3.1-pro-preview",
+    "gemini-3.5-flash",
+    "gemini-3.6-flash",
+    "gemini-3.7-flash",
+    "gemini-3.8-flash",
+    "gpt-4.1",
+    "gpt-4.1-2025-04-14",
+    "gpt-4o",
+    "gpt-4o-mini",
+    "gpt-5",
+    "gpt-5-codex",
+    "gpt-5-mini",
+    "gpt-5.1",
+    "gpt-5.1-codex",
+    "gpt-5.1-codex-max",
+    "gpt-5.1-codex-mini",
+    "gpt-5.2",
+    "gpt-5.2-codex",
+    "gpt-5.3-codex",
+    "gpt-5.4",
+    "gpt-5.4-mini",
+    "gpt-5.4-nano",
+    "gpt-5.5",
+    "gpt-5.6-luna",
+    "gpt-5.6-sol",
+    "gpt-5.6-sol-fast",
+    "gpt-5.6-terra",
+    "gpt-6-astra",
+    "gpt-6-luna",
+    "gpt-6-sol",
+    "gpt-6.1-sol",
+];
+
 pub fn family(model: &str) -> Family {
     let name = plain(model);
     if let Some(rest) = name.strip_prefix("gpt-").filter(|rest| !rest.starts_with("oss")) {
@@ -133,6 +187,12 @@ pub fn token_percent(model: &str) -> u64 {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn the_limits_of_every_model_of_the_catalogue_are_known() {
+        let unknown: Vec<&&str> = CATALOGUE.iter().filter(|model| limits(model).is_none()).collect();
+        assert!(unknown.is_empty(), "{unknown:?}");
+    }
 
     #[test]
     fn families_are_known_by_name_however_it_is_written() {

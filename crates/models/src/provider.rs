@@ -104,6 +104,7 @@ impl Provider {
                 .filter(|_| inner.config.is_about(&request.model)),
             dialect: if inner.routes.is_some() { Dialect::Copilot } else { Dialect::Vendor },
             citations: inner.config.citations,
+            style: inner.config.style,
         };
         let url = url(&inner.config, wire, ask.model);
         let decoder = wire.decoder(&request);

@@ -11,6 +11,7 @@ use hangar_agent::model::{AnswerSchema, Message, ModelError, ModelEvent, ModelRe
 use hangar_protocol::data::ToolType;
 use serde_json::{Map, Value, json};
 
+use crate::config::Style;
 use crate::known::Family;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -31,6 +32,7 @@ pub(crate) struct Ask<'a> {
     pub(crate) dialect: Dialect,
     /// Whether the model is to say which part of a document it speaks of.
     pub(crate) citations: bool,
+    pub(crate) style: Style,
 }
 
 /// Whose variant of a wire is spoken.

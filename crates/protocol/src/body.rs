@@ -74,6 +74,7 @@ events! {
     WorkspaceFileChanged(WorkspaceFileChanged) = "session.workspace_file_changed" logged;
     ContextChanged(ContextChanged) = "session.context_changed" logged;
     HistoryTruncated(HistoryTruncated) = "hangar.history_truncated" logged;
+    ContextCleared(ContextCleared) = "session.context_cleared" logged;
     SnapshotRewind(SnapshotRewind) = "session.snapshot_rewind" ephemeral;
     CapabilitiesChanged(CapabilitiesChanged) = "capabilities.changed" ephemeral;
     CommandQueued(CommandQueued) = "command.queued" ephemeral;

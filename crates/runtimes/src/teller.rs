@@ -73,6 +73,8 @@ impl Teller {
                 selected_model: order.model.clone(),
                 reasoning_effort: order.effort.clone(),
                 context: Some(context),
+                remote_steerable: None,
+                already_in_use: None,
             }
             .into(),
             Some(resume) => data::SessionResume {

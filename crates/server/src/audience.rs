@@ -41,6 +41,8 @@ pub(crate) struct Member {
     pub(crate) plans: bool,
     pub(crate) switches: bool,
     pub(crate) hooks: bool,
+    /// Whether it is sent the pieces of what agents say.
+    pub(crate) agent_pieces: bool,
     pub(crate) tools: Vec<ClientTool>,
     pub(crate) commands: Vec<ClientCommand>,
 }
@@ -55,6 +57,7 @@ impl Member {
             plans: spec.request_exit_plan_mode.unwrap_or(false),
             switches: spec.request_auto_mode_switch.unwrap_or(false),
             hooks: spec.hooks.unwrap_or(false),
+            agent_pieces: spec.include_sub_agent_streaming_events.unwrap_or(true),
             commands: spec.commands.clone().unwrap_or_default(),
             tools,
         }
@@ -102,6 +105,27 @@ impl Audience {
         members.len() < before
     }
 
+    /// Says whether a member answers questions about permissions.
+    pub(crate) fn ask_for_permissions(&self, client: ClientId, answers: bool) {
+        for member in self.members().iter_mut().filter(|member| member.client.id == client) {
+            member.permissions = answers;
+        }
+    }
+
+    /// Gives a member other tools than it brought.
+    pub(crate) fn set_tools(&self, client: ClientId, tools: Vec<ClientTool>) {
+        let mut members = self.members();
+        if let Some(member) = members.iter_mut().find(|member| member.client.id == client) {
+            member.tools = tools;
+        }
+    }
+
+    /// A client that is still a member.
+    pub(crate) fn member(&self, id: ClientId) -> Option<Arc<Client>> {
+        let members = self.members();
+        members.iter().find(|member| member.client.id == id).map(|member| Arc::clone(&member.client))
+    }
+
     /// The client that makes the session's requests to the model, if one does.
     pub(crate) fn courier(&self) -> Option<Arc<Client>> {
         let members = self.members();
@@ -127,7 +151,8 @@ impl Audience {
 
     pub(crate) fn publish(&self, event: &Event) {
         let frame = notification("session.event", &json!({ "sessionId": self.session_id, "event": event }));
-        for member in self.members().iter() {
+        let piece = is_piece_of_agent(event);
+        for member in self.members().iter().filter(|member| member.agent_pieces || !piece) {
             member.client.peer.send(Arc::clone(&frame));
         }
     }
@@ -259,6 +284,11 @@ impl Audience {
             let _ = live.command(Command::AnswerSwitch { request_id, answer }).await;
         });
     }
+}
+
+/// Whether an event is a piece of what an agent of the session is saying. All of it comes with an event of its own.
+fn is_piece_of_agent(event: &Event) -> bool {
+    event.agent_id().is_some() && event.is_ephemeral() && event.kind().ends_with("_delta")
 }
 
 /// Publishes a session's events.

@@ -47,6 +47,8 @@ pub(crate) struct Client {
     /// How the client keeps the files of its sessions, if it does.
     files: Mutex<Option<FsProvider>>,
     pub(crate) exchanges: Exchanges,
+    /// Whether the client understands tasks that clients do.
+    client_tasks: AtomicBool,
 }
 
 impl Client {
@@ -62,11 +64,16 @@ impl Client {
             courier: AtomicBool::new(false),
             files: Mutex::default(),
             exchanges: Exchanges::default(),
+            client_tasks: AtomicBool::new(false),
         }
     }
 
     pub(crate) fn is_courier(&self) -> bool {
         self.courier.load(Ordering::Relaxed)
+    }
+
+    pub(crate) fn knows_client_tasks(&self) -> bool {
+        self.client_tasks.load(Ordering::Relaxed)
     }
 
     pub(crate) fn become_courier(&self) {
@@ -172,11 +179,15 @@ impl Client {
             .unwrap_or_default();
         let mut gate = self.gate.lock().unwrap_or_else(PoisonError::into_inner);
         gate.connect(hub.config().token.as_ref(), &params)?;
+        let wanted = params.supported_task_kinds.unwrap_or_default();
+        let client_tasks = wanted.iter().any(|kind| kind == "client");
+        self.client_tasks.store(client_tasks, Ordering::Relaxed);
+        let kinds: &[&str] = if client_tasks { &["agent", "shell", "client"] } else { &["agent", "shell"] };
         Ok(json!({
             "ok": true,
             "protocolVersion": PROTOCOL_VERSION,
             "version": hub.config().version,
-            "taskKinds": ["agent", "shell"],
+            "taskKinds": kinds,
         }))
     }
 

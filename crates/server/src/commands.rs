@@ -55,6 +55,12 @@ impl CommandQueue {
         self.waiting.iter()
     }
 
+    pub(crate) fn remove(&mut self, request_id: &str) -> bool {
+        let before = self.waiting.len();
+        self.waiting.retain(|waiting| waiting.request_id != request_id);
+        self.waiting.len() < before
+    }
+
     pub(crate) fn remove_last(&mut self) -> bool {
         self.waiting.pop_back().is_some()
     }

@@ -46,6 +46,7 @@ pub(crate) struct ExternalTool {
     session_id: String,
     spec: Arc<ToolSpec>,
     skip_permission: bool,
+    is_terminal: bool,
     pending: Arc<PendingCalls>,
 }
 
@@ -63,6 +64,7 @@ impl ExternalTool {
                 ),
             }),
             skip_permission: declaration.skip_permission.unwrap_or(false),
+            is_terminal: declaration.is_terminal.unwrap_or(false),
             pending: Arc::clone(pending),
         }
     }
@@ -103,12 +105,13 @@ impl Tool for ExternalTool {
             traceparent: None,
             tracestate: None,
         };
+        let is_terminal = self.is_terminal;
         let taken_back = TakeBack { pending: Arc::clone(&self.pending), request_id: request_id.clone() };
         Box::pin(async move {
             let _taken_back = taken_back;
             // A session that is over hears nothing more.
             let _ = context.progress.send(Box::new(requested.into())).await;
-            let outcome = tokio::select! {
+            let mut outcome = tokio::select! {
                 () = context.cancel.cancelled() => {
                     return ToolOutcome::of(ToolStatus::Interrupted, hangar_agent::conversation::INTERRUPTED);
                 }
@@ -117,6 +120,7 @@ impl Tool for ExternalTool {
                 }),
             };
             let _ = context.progress.send(Box::new(ExternalToolCompleted { request_id }.into())).await;
+            outcome.ends_run = is_terminal;
             outcome
         })
     }

@@ -30,9 +30,13 @@ impl std::fmt::Debug for Token {
 }
 
 #[derive(Debug, Default, Deserialize)]
+#[serde(rename_all = "camelCase")]
 pub(crate) struct ConnectParams {
     #[serde(default)]
     token: Option<String>,
+    /// What the client understands when it is told of tasks.
+    #[serde(default)]
+    pub(crate) supported_task_kinds: Option<Vec<String>>,
 }
 
 /// Whether a connection has shown its token.
@@ -86,7 +90,7 @@ mod tests {
     fn check(server: Option<&str>, given: Option<&str>, code: Option<i64>) {
         let server = server.map(Token::new);
         let mut gate = Gate::new(server.as_ref());
-        let params = ConnectParams { token: given.map(str::to_owned) };
+        let params = ConnectParams { token: given.map(str::to_owned), ..ConnectParams::default() };
         let result = gate.connect(server.as_ref(), &params);
         assert_eq!(result.as_ref().err().map(|error| error.code), code);
         assert_eq!(gate.admits().is_ok(), result.is_ok() || server.is_none());

@@ -24,8 +24,27 @@ struct Kept {
 #[derive(Clone)]
 pub(crate) struct Recent {
     pub(crate) number: u64,
-    pub(crate) kind: String,
+    pub(crate) about: About,
     pub(crate) event: Box<RawValue>,
+}
+
+/// What readers choose events by.
+#[derive(Clone)]
+pub(crate) struct About {
+    pub(crate) kind: String,
+    /// The agent that it is about, if not the main one.
+    pub(crate) agent: Option<String>,
+    pub(crate) is_ephemeral: bool,
+}
+
+impl About {
+    pub(crate) fn of(event: &Event) -> Self {
+        Self {
+            kind: event.kind().to_owned(),
+            agent: event.agent_id().map(|agent| agent.0.clone()),
+            is_ephemeral: event.is_ephemeral(),
+        }
+    }
 }
 
 impl History {
@@ -35,7 +54,7 @@ impl History {
         let number = kept.next;
         kept.next += 1;
         kept.bytes += text.get().len();
-        kept.events.push_back(Recent { number, kind: event.kind().to_owned(), event: text });
+        kept.events.push_back(Recent { number, about: About::of(event), event: text });
         while kept.events.len() > MAX_EVENTS || kept.bytes > MAX_BYTES {
             let Some(oldest) = kept.events.pop_front() else { break };
             kept.bytes -= oldest.event.get().len();
@@ -54,12 +73,12 @@ impl History {
     }
 
     /// Events from a number on that are wanted, and whether there are more.
-    pub(crate) fn read(&self, from: u64, max: usize, wanted: impl Fn(&str) -> bool) -> (Vec<Recent>, bool) {
+    pub(crate) fn read(&self, from: u64, max: usize, wanted: impl Fn(&About) -> bool) -> (Vec<Recent>, bool) {
         let kept = self.lock();
         let mut found: Vec<Recent> = kept
             .events
             .iter()
-            .filter(|recent| recent.number >= from && wanted(&recent.kind))
+            .filter(|recent| recent.number >= from && wanted(&recent.about))
             .take(max + 1)
             .cloned()
             .collect();

@@ -26,13 +26,14 @@ use crate::finder::Finder;
 use crate::handshake::Token;
 use crate::history::History;
 use crate::inference;
+use crate::journals::Journals;
 use crate::methods::Failure;
 use crate::opener::{SessionOpener, Wanted};
 use crate::peer::notification;
 use crate::place::Place;
 use crate::session_fs::{Away, FsProvider};
 use crate::shells::ClientShells;
-use crate::spec::SessionSpec;
+use crate::spec::{SessionSpec, ToolDeclaration};
 use crate::task::{Job, SessionTask};
 
 /// Jobs that may wait for a session before those who bring them have to.
@@ -63,6 +64,7 @@ pub struct Hub {
     /// Sessions are opened one at a time, so that two clients that open the same one meet in it.
     opening: tokio::sync::Mutex<()>,
     stopping: CancellationToken,
+    pub(crate) journals: Journals,
 }
 
 /// What happened to a session as a whole.
@@ -89,6 +91,8 @@ pub(crate) struct Live {
     pub(crate) elicitations: Elicitations,
     /// Commands that clients run.
     pub(crate) shells: Arc<ClientShells>,
+    /// Held while what clients say of the session is changed.
+    pub(crate) client_metadata: tokio::sync::Mutex<()>,
     jobs: mpsc::Sender<Job>,
     closing: AtomicBool,
     done: CancellationToken,
@@ -114,6 +118,11 @@ impl Live {
         self.ask(move |task| task.command(command)).await
     }
 
+    /// Tools that a client runs for this session.
+    pub(crate) fn tools(&self, declarations: &[ToolDeclaration]) -> Vec<ClientTool> {
+        client_tools(self.id.as_str(), &self.pending, declarations)
+    }
+
     /// What lists show of it, wherever that is kept.
     pub(crate) async fn meta(&self) -> Result<Option<SessionMeta>, Failure> {
         match self.store.look(&self.id) {
@@ -129,9 +138,14 @@ impl Live {
 
     /// Ends the session and waits until it is closed.
     pub(crate) async fn close(&self) {
+        self.close_by(SessionTask::end).await;
+    }
+
+    /// The same for a session that ends in its own way.
+    pub(crate) async fn close_by(&self, end: impl FnOnce(&mut SessionTask) + Send + 'static) {
         self.closing.store(true, Ordering::Relaxed);
         // A session that has ended already needs no telling.
-        let _ = self.ask(SessionTask::end).await;
+        let _ = self.ask(end).await;
         self.done.cancelled().await;
     }
 
@@ -154,6 +168,7 @@ impl Hub {
             next_client: AtomicU64::new(0),
             opening: tokio::sync::Mutex::new(()),
             stopping: CancellationToken::new(),
+            journals: Journals::default(),
         })
     }
 
@@ -194,9 +209,10 @@ impl Hub {
         let sessions: Vec<Arc<Live>> = self.sessions().values().cloned().collect();
         for live in sessions {
             if live.audience.leave(client.id) {
+                let now = (self.config.now)();
                 tokio::spawn(async move {
                     // A session that has ended has nothing to refresh.
-                    let _ = live.ask(SessionTask::refresh).await;
+                    let _ = live.ask(move |task| task.bereave(now)).await;
                 });
             }
         }
@@ -297,12 +313,15 @@ impl Hub {
             history: History::default(),
             elicitations: Elicitations::default(),
             shells: Arc::default(),
+            client_metadata: tokio::sync::Mutex::default(),
             jobs,
             closing: AtomicBool::new(false),
             done: CancellationToken::new(),
         });
         audience.watch(&live);
-        let mut task = SessionTask::new(opened, spec, audience, self.config.idle_timeout);
+        // One that cannot be looked up has no name that anyone could see.
+        let named = live.meta().await.ok().flatten().is_some_and(|meta| meta.name.is_some());
+        let mut task = SessionTask::new(opened, spec, audience, self.config.idle_timeout, named);
         task.refresh();
         self.sessions().insert(live.id.to_string(), Arc::clone(&live));
         let (hub, ended) = (Arc::clone(self), Arc::clone(&live));
@@ -320,11 +339,8 @@ impl Hub {
         spec: &SessionSpec,
         client: &Arc<Client>,
     ) -> Member {
-        let tools = spec.tools.iter().flatten().map(|declaration| ClientTool {
-            tool: Arc::new(ExternalTool::new(session_id, declaration, pending)),
-            overrides_builtin: declaration.overrides_built_in_tool.unwrap_or(false),
-        });
-        Member::new(Arc::clone(client), spec, tools.collect())
+        let tools = client_tools(session_id, pending, spec.tools.as_deref().unwrap_or_default());
+        Member::new(Arc::clone(client), spec, tools)
     }
 
     /// Composes a session that is alive anew, for changes that a living one cannot take over. If that fails, it goes on
@@ -389,7 +405,8 @@ impl Hub {
             return Ok(());
         }
         live.audience.leave(client);
-        live.ask(SessionTask::refresh).await
+        let now = (self.config.now)();
+        live.ask(move |task| task.bereave(now)).await
     }
 
     /// Says that a client keeps the files of its sessions. That is decided before there are any.
@@ -411,6 +428,18 @@ impl Hub {
     fn clients(&self) -> MutexGuard<'_, HashMap<ClientId, Arc<Client>>> {
         self.clients.lock().unwrap_or_else(PoisonError::into_inner)
     }
+}
+
+fn client_tools(
+    session_id: &str,
+    pending: &Arc<PendingCalls>,
+    declarations: &[ToolDeclaration],
+) -> Vec<ClientTool> {
+    let tool = |declaration: &ToolDeclaration| ClientTool {
+        tool: Arc::new(ExternalTool::new(session_id, declaration, pending)),
+        overrides_builtin: declaration.overrides_built_in_tool.unwrap_or(false),
+    };
+    declarations.iter().map(tool).collect()
 }
 
 /// What a client that keeps files has of a session.

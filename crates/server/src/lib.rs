@@ -5,9 +5,11 @@
 //! How a session is put together is not known here: whoever runs the server brings a [`SessionOpener`].
 
 mod accounts;
+mod asked;
 mod attachments;
 mod audience;
 mod client;
+mod client_tasks;
 mod commands;
 mod document;
 mod elicitations;
@@ -17,11 +19,13 @@ mod handshake;
 mod history;
 mod hub;
 mod inference;
+mod journals;
 mod locations;
 pub mod methods;
 mod opener;
 mod peer;
 mod place;
+mod place_paths;
 mod session_fs;
 mod shells;
 mod spec;
@@ -42,7 +46,7 @@ pub use session_fs::Away;
 pub use spec::{
     CapabilityOverrides, CustomAgent, DefaultAgent, InfiniteSessions, LargeOutput, ModelLimits, ModelSpec,
     ModelSupports, ProviderSpec, SectionAction, SectionSpec, SessionSpec, SystemMessageSpec, ToolDeclaration,
-    TraceContext,
+    ToolFilterPrecedence, TraceContext,
 };
 pub use transport::{serve_stdio, serve_tcp};
 pub use user_settings::UserSettings;

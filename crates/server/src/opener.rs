@@ -48,6 +48,9 @@ pub trait SessionOpener: Send + Sync {
     /// The models that can be chosen, as clients are told of them.
     fn models(&self, token: Option<String>) -> BoxFuture<'static, Result<Vec<serde_json::Value>, OpenError>>;
 
+    /// The names of models that are known, whoever serves them.
+    fn known_models(&self) -> &'static [&'static str];
+
     /// The built-in tools of a session with this model, as clients are told of them.
     fn tools(&self, model: Option<&str>) -> Vec<ToolSpec>;
 

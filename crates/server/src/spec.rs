@@ -7,7 +7,7 @@ use std::path::PathBuf;
 use hangar_agent::agents::{AgentDefinition, AgentSource, AgentTools};
 use hangar_agent::session::Compaction;
 use hangar_agent::tool::ToolFilter;
-use hangar_protocol::data::{ClientCommand, SessionLimits};
+use hangar_protocol::data::{ClientCommand, ContextTier, ReasoningSummary, SessionLimits, Verbosity};
 use hangar_sandbox::SandboxConfig;
 use serde::Deserialize;
 
@@ -18,6 +18,11 @@ pub struct SessionSpec {
     pub client_name: Option<String>,
     pub model: Option<String>,
     pub reasoning_effort: Option<String>,
+    pub reasoning_summary: Option<ReasoningSummary>,
+    pub verbosity: Option<Verbosity>,
+    pub context_tier: Option<ContextTier>,
+    /// The only models that the session may have.
+    pub allowed_models: Option<Vec<String>>,
     pub model_capabilities: Option<CapabilityOverrides>,
     pub provider: Option<ProviderSpec>,
     pub providers: Option<Vec<ProviderSpec>>,
@@ -26,13 +31,30 @@ pub struct SessionSpec {
     pub tools: Option<Vec<ToolDeclaration>>,
     pub available_tools: Option<Vec<String>>,
     pub excluded_tools: Option<Vec<String>>,
+    pub tool_filter_precedence: Option<ToolFilterPrecedence>,
     pub system_message: Option<SystemMessageSpec>,
     pub working_directory: Option<PathBuf>,
     pub additional_directories: Option<Vec<PathBuf>>,
     pub config_dir: Option<PathBuf>,
     pub instruction_directories: Option<Vec<PathBuf>>,
+    /// Whether the instructions of files are left out.
+    pub skip_custom_instructions: Option<bool>,
+    /// Instructions of the organisation that the client works for.
+    pub organization_custom_instructions: Option<String>,
+    /// Whether instructions about a part of the project are looked for when a file of it is touched.
+    pub enable_on_demand_instruction_discovery: Option<bool>,
+    /// Whether the hooks of files are asked.
+    pub enable_file_hooks: Option<bool>,
+    pub enable_skills: Option<bool>,
+    /// Whether the model and the lists are told of the Git repository that the session works in.
+    pub enable_host_git_operations: Option<bool>,
+    pub is_experimental_mode: Option<bool>,
+    /// Whether the model may not ask people.
+    pub ask_user_disabled: Option<bool>,
     pub large_output: Option<LargeOutput>,
     pub streaming: Option<bool>,
+    /// Whether the client is sent the pieces of what agents of the session say.
+    pub include_sub_agent_streaming_events: Option<bool>,
     pub infinite_sessions: Option<InfiniteSessions>,
     /// Whether files are kept as they were before tools change them, for rewinding.
     pub enable_file_change_tracking: Option<bool>,
@@ -76,10 +98,10 @@ pub struct SessionSpec {
 
 impl SessionSpec {
     pub fn filter(&self) -> ToolFilter {
-        ToolFilter {
-            available: self.available_tools.clone(),
-            excluded: self.excluded_tools.clone().unwrap_or_default(),
-        }
+        // A list of what is there says all there is to say, unless the client means both lists.
+        let both = self.tool_filter_precedence == Some(ToolFilterPrecedence::Excluded);
+        let excluded = self.excluded_tools.clone().filter(|_| both || self.available_tools.is_none());
+        ToolFilter { available: self.available_tools.clone(), excluded: excluded.unwrap_or_default() }
     }
 
     /// When the session is to sum itself up.
@@ -108,6 +130,10 @@ impl SessionSpec {
         take(&mut self.client_name, other.client_name);
         take(&mut self.model, other.model);
         take(&mut self.reasoning_effort, other.reasoning_effort);
+        take(&mut self.reasoning_summary, other.reasoning_summary);
+        take(&mut self.verbosity, other.verbosity);
+        take(&mut self.context_tier, other.context_tier);
+        take(&mut self.allowed_models, other.allowed_models);
         take(&mut self.model_capabilities, other.model_capabilities);
         take(&mut self.provider, other.provider);
         take(&mut self.providers, other.providers);
@@ -115,6 +141,20 @@ impl SessionSpec {
         take(&mut self.git_hub_token, other.git_hub_token);
         take(&mut self.available_tools, other.available_tools);
         take(&mut self.excluded_tools, other.excluded_tools);
+        take(&mut self.tool_filter_precedence, other.tool_filter_precedence);
+        take(&mut self.skip_custom_instructions, other.skip_custom_instructions);
+        take(&mut self.organization_custom_instructions, other.organization_custom_instructions);
+        take(&mut self.enable_on_demand_instruction_discovery, other.enable_on_demand_instruction_discovery);
+        take(&mut self.enable_file_hooks, other.enable_file_hooks);
+        take(&mut self.enable_skills, other.enable_skills);
+        take(&mut self.enable_host_git_operations, other.enable_host_git_operations);
+        take(&mut self.is_experimental_mode, other.is_experimental_mode);
+        take(&mut self.ask_user_disabled, other.ask_user_disabled);
+        take(&mut self.streaming, other.streaming);
+        take(&mut self.large_output, other.large_output);
+        take(&mut self.infinite_sessions, other.infinite_sessions);
+        take(&mut self.additional_directories, other.additional_directories);
+        take(&mut self.enable_file_change_tracking, other.enable_file_change_tracking);
         take(&mut self.system_message, other.system_message);
         take(&mut self.instruction_directories, other.instruction_directories);
         take(&mut self.default_agent, other.default_agent);
@@ -179,6 +219,14 @@ impl TraceContext {
     }
 }
 
+/// Which list counts where a tool is in both.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum ToolFilterPrecedence {
+    Available,
+    Excluded,
+}
+
 /// What the session's main agent is like.
 #[derive(Debug, Clone, Default, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
@@ -238,6 +286,9 @@ pub struct ToolDeclaration {
     pub overrides_built_in_tool: Option<bool>,
     #[serde(default)]
     pub skip_permission: Option<bool>,
+    /// Whether a call that succeeds ends the turn.
+    #[serde(default)]
+    pub is_terminal: Option<bool>,
 }
 
 /// A model provider of the client's own.

@@ -9,24 +9,30 @@ use hangar_agent::agents::crew::Crew;
 use hangar_agent::agents::outfit::Outfitter;
 use hangar_agent::agents::{AgentDefinition, AgentSource, builtin};
 use hangar_agent::driver::Driver;
-use hangar_agent::log::LogError;
+use hangar_agent::log::{Fact, LogError};
 use hangar_agent::model::ModelProvider;
 use hangar_agent::permissions::Policy;
 use hangar_agent::prompt::{Environment, SystemPrompt};
-use hangar_agent::session::{Command, Input, Reviewers, Session};
+use hangar_agent::session::{Command, Habits, Input, Reviewers, Session};
 use hangar_agent::tool::{Tool, ToolSource, Toolset};
 use hangar_custom::skills::Skills;
 use hangar_mcp::{Interest, McpHost, News};
 use hangar_protocol::Body;
 use hangar_protocol::data::{
-    CapabilitiesChanged, ClientCommand, CommandsChanged, SkillsLoaded, UiCapabilities,
+    BackgroundTasksChanged, CapabilitiesChanged, ClientCommand, CommandsChanged, SkillsLoaded, TitleChanged,
+    UiCapabilities,
 };
 use hangar_sandbox::Sandbox;
+use hangar_store::SessionName;
+use jiff::Timestamp;
 use tokio::sync::mpsc;
 use tokio::time::Instant;
 
+use crate::asked::Asked;
 use crate::audience::Audience;
+use crate::client_tasks::ClientTasks;
 use crate::commands::CommandQueue;
+use crate::methods::AutoTier;
 use crate::opener::{Background, Mcp, Opened, Todos, ToolGuard};
 use crate::spec::SessionSpec;
 use crate::system;
@@ -43,8 +49,12 @@ pub(crate) struct SessionTask {
     /// What the session begins with, until it has begun.
     opening: Option<Vec<Input>>,
     builtin: Vec<Arc<dyn Tool>>,
+    /// What the model is shown beside the session's own tools.
+    offered: Toolset,
     environment: Environment,
     instructions: String,
+    /// Sections of the system prompt that the client has rewritten.
+    transformed: BTreeMap<String, String>,
     pub(crate) skills: Arc<Skills>,
     /// Slash commands of clients, as they were last told of.
     client_commands: Vec<ClientCommand>,
@@ -74,6 +84,16 @@ pub(crate) struct SessionTask {
     interests: HashSet<Interest>,
     /// What the client said about its login, instead of the token's own.
     pub(crate) credentials: Option<serde_json::Value>,
+    /// What is to count most where the model is chosen for the session.
+    pub(crate) auto_tier: Option<AutoTier>,
+    /// The model and the effort that the session had before it began to plan with others.
+    pub(crate) plan_base: Option<(String, Option<String>)>,
+    /// Questions about calls that are part of no turn.
+    pub(crate) asked: Asked,
+    /// Work that clients do elsewhere.
+    pub(crate) client_tasks: ClientTasks,
+    /// Whether lists have a name for the session.
+    named: bool,
 }
 
 impl SessionTask {
@@ -82,6 +102,7 @@ impl SessionTask {
         spec: SessionSpec,
         audience: Arc<Audience>,
         idle_timeout: Option<Duration>,
+        named: bool,
     ) -> Self {
         let (mcp, news) = opened.mcp.unzip();
         Self {
@@ -90,8 +111,10 @@ impl SessionTask {
             audience,
             opening: Some(opened.opening),
             builtin: opened.tools,
+            offered: Toolset::default(),
             environment: opened.environment,
             instructions: opened.instructions,
+            transformed: BTreeMap::new(),
             skills: opened.skills,
             client_commands: Vec::new(),
             background: opened.background,
@@ -111,6 +134,11 @@ impl SessionTask {
             mcp_generation: 0,
             interests: HashSet::new(),
             credentials: None,
+            auto_tier: None,
+            plan_base: None,
+            asked: Asked::default(),
+            client_tasks: ClientTasks::default(),
+            named,
         }
     }
 
@@ -182,7 +210,7 @@ impl SessionTask {
         *self.driver.session_mut().policy_mut() = Policy { roots, ..policy };
         self.opening = Some(opened.opening);
         self.refresh();
-        self.settle_system(&BTreeMap::new());
+        self.renew_system();
         self.begin();
     }
 
@@ -250,9 +278,41 @@ impl SessionTask {
         self.ending.get_or_insert(None);
     }
 
+    /// Ends the session because something went wrong where it is used.
+    pub(crate) fn end_for(&mut self, reason: String) {
+        self.ending.get_or_insert(Some(reason));
+    }
+
+    /// Names a session that has no name after a prompt.
+    pub(crate) fn name_after(&mut self, prompt: &str) {
+        let Some(name) = SessionName::from_prompt(prompt).filter(|_| !self.named) else { return };
+        self.named = true;
+        self.record(TitleChanged { title: name.as_str().to_owned() });
+        // A list without the name is a poorer list, not a failure.
+        let _ = self.driver.note(Fact::FirstPrompt(prompt.to_owned()));
+    }
+
+    /// Names a session as somebody wants it.
+    pub(crate) fn set_name(&mut self, name: Fact, title: String) -> Result<(), LogError> {
+        self.driver.note(name)?;
+        self.named = true;
+        self.record(TitleChanged { title });
+        Ok(())
+    }
+
     /// What runs commands here, if anything may.
     pub(crate) fn shell(&self) -> Option<Arc<dyn Tool>> {
         self.builtin.iter().find(|tool| tool.spec().name == "bash").cloned()
+    }
+
+    /// A tool that the model is shown.
+    pub(crate) fn tool(&self, name: &str) -> Option<Arc<dyn Tool>> {
+        self.offered.find(name).cloned()
+    }
+
+    /// The built-in tools, shown or not.
+    pub(crate) fn builtin(&self) -> &[Arc<dyn Tool>] {
+        &self.builtin
     }
 
     pub(crate) fn todos(&self) -> Arc<dyn Todos> {
@@ -280,9 +340,28 @@ impl SessionTask {
         self.instructions = instructions;
     }
 
-    pub(crate) fn settle_system(&mut self, transformed: &BTreeMap<String, String>) {
-        let text = system::render(self.spec.system_message.as_ref(), self.prompt(), transformed);
+    /// Writes the system prompt, with the sections that the client has rewritten.
+    pub(crate) fn settle_system(&mut self, transformed: BTreeMap<String, String>) {
+        self.transformed = transformed;
+        self.renew_system();
+    }
+
+    fn renew_system(&mut self) {
+        let text = system::render(self.spec.system_message.as_ref(), self.prompt(), &self.transformed);
         self.driver.session_mut().set_system(text.into());
+    }
+
+    /// Takes over what the specification says now, as far as a session that is alive can.
+    pub(crate) fn apply_options(&mut self) {
+        let spec = &self.spec;
+        let (streaming, asks) = (spec.streaming, spec.ask_user_disabled.map(|disabled| !disabled));
+        let discovers = match (spec.skip_custom_instructions, spec.enable_on_demand_instruction_discovery) {
+            (Some(true), _) => Some(false),
+            (skips, discovers) => discovers.or(skips.map(|_| true)),
+        };
+        self.driver.session_mut().set_habits(Habits { streaming, asks, discovers });
+        self.refresh();
+        self.renew_system();
     }
 
     /// Takes over what the clients of the session bring and can answer now.
@@ -348,7 +427,8 @@ impl SessionTask {
         self.driver.session_mut().set_own_tools(filter.clone());
         self.driver.session_mut().set_reachable(permissions, questions, hooks);
         self.driver.session_mut().set_reviewers(reviewers);
-        let result = self.driver.set_tools(Toolset::new(tools), self.spec.hidden_tools());
+        self.offered = Toolset::new(tools);
+        let result = self.driver.set_tools(self.offered.clone(), self.spec.hidden_tools());
         self.survive(result);
         self.settle_crew();
         if commands != self.client_commands {
@@ -359,6 +439,18 @@ impl SessionTask {
         }
         if std::mem::replace(&mut self.elicitations, elicitations) != elicitations && self.opening.is_none() {
             self.record(CapabilitiesChanged { ui: UiCapabilities { elicitation: elicitations } });
+        }
+    }
+
+    /// Takes over that a client is gone, with what it brought.
+    pub(crate) fn bereave(&mut self, now: Timestamp) {
+        self.refresh();
+        let audience = Arc::clone(&self.audience);
+        if self
+            .client_tasks
+            .orphan(|client| audience.members().iter().any(|member| member.client.id == client), now)
+        {
+            self.record(BackgroundTasksChanged {});
         }
     }
 

@@ -164,6 +164,7 @@ impl Session {
                     new_model: AUTO.to_owned(),
                     reasoning_effort: self.state.effort.clone(),
                     cause: Some(AUTO_SWITCH.to_owned()),
+                    ..Default::default()
                 };
                 self.emit(step, change);
                 self.call_model(0, step, context);

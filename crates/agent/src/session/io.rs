@@ -14,6 +14,7 @@ use jiff::Timestamp;
 
 use super::agent::AgentEnd;
 use super::checkpoint::Checkpoint;
+use super::queue::QueueEdit;
 use crate::agents::call::AgentCall;
 use crate::entropy::Entropy;
 use crate::hook::{HookAnswer, HookRequest};
@@ -119,6 +120,18 @@ pub enum Command {
     /// Other tools than before, beside the session's own.
     SetTools(Arc<[ToolSpec]>),
     Unqueue(Unqueue),
+    EditQueue(QueueEdit),
+    /// Forget the conversation, and begin anew with a prompt once the calls under way have ended. Only while there are
+    /// some.
+    ClearContext {
+        prompt: String,
+    },
+    /// Ends the run that is under way, but not the agents that work for the session.
+    Interrupt {
+        reason: String,
+        /// Whether what waits is kept, and is next.
+        keep_queue: bool,
+    },
     /// Sum the conversation up now.
     Compact {
         instructions: Option<String>,
@@ -149,7 +162,7 @@ pub struct Prompt {
     /// What the sender's own display was in; the session's mode where it does not say.
     pub agent_mode: Option<AgentMode>,
     pub wishes: Wishes,
-    /// What goes before it in the conversation: skills that it invokes by name.
+    /// What goes before it in the conversation: messages that were sent with it, skills that it invokes by name.
     pub preface: Vec<Body>,
 }
 
@@ -183,6 +196,8 @@ pub enum Origin {
     /// A person's message that came through something with a name.
     Source(String),
     AutopilotNudge,
+    /// Nobody says anything: the model is to go on from what there is.
+    Nobody,
     /// What a hook says, with the source that it is on record under.
     Hook(&'static str),
     /// Nobody sent it: something in the background has happened.
@@ -196,7 +211,9 @@ impl Origin {
     pub(super) fn is_news(&self) -> bool {
         match self {
             Origin::News { .. } => true,
-            Origin::User | Origin::Source(_) | Origin::AutopilotNudge | Origin::Hook(_) => false,
+            Origin::User | Origin::Source(_) | Origin::AutopilotNudge | Origin::Nobody | Origin::Hook(_) => {
+                false
+            }
         }
     }
 }

@@ -3,8 +3,8 @@
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
-use hangar_protocol::data;
 use hangar_protocol::permission::PermissionRequest;
+use hangar_protocol::{Body, data};
 
 use super::run::{Phase, Run};
 use super::tools::Stage;
@@ -25,6 +25,19 @@ pub struct PendingPermission {
 pub struct QueuedPrompt {
     pub message_id: Option<String>,
     pub shown: String,
+    /// Messages that were sent with it and go before it.
+    pub before: Vec<(Option<String>, String)>,
+}
+
+/// What a living session may be told to do otherwise; absent what stays as it is.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct Habits {
+    /// Whether answers are published in pieces.
+    pub streaming: Option<bool>,
+    /// Whether the model may ask people.
+    pub asks: Option<bool>,
+    /// Whether instructions about a part of the project are looked for.
+    pub discovers: Option<bool>,
 }
 
 /// Tools that came and went since the model was last told.
@@ -93,6 +106,14 @@ impl Session {
     /// Whether the model is shown images, from the next model call on.
     pub fn set_vision(&mut self, vision: bool) {
         self.config.vision = vision;
+    }
+
+    /// Other habits, from the next model call on.
+    pub fn set_habits(&mut self, habits: Habits) {
+        let config = &mut self.config;
+        config.streaming = habits.streaming.unwrap_or(config.streaming);
+        config.may_ask = habits.asks.unwrap_or(config.may_ask);
+        config.discovers_instructions = habits.discovers.unwrap_or(config.discovers_instructions);
     }
 
     /// Another system prompt, from the next model call on.
@@ -207,5 +228,13 @@ impl Session {
 }
 
 fn queued(prompt: &Prompt) -> QueuedPrompt {
-    QueuedPrompt { message_id: prompt.message_id.clone(), shown: prompt.as_shown().to_owned() }
+    let message = |body: &Body| match body {
+        Body::UserMessage(message) => Some((message.message_id.clone(), message.content.clone())),
+        _ => None,
+    };
+    QueuedPrompt {
+        message_id: prompt.message_id.clone(),
+        shown: prompt.as_shown().to_owned(),
+        before: prompt.preface.iter().filter_map(message).collect(),
+    }
 }

@@ -21,6 +21,7 @@ mod news;
 mod own_tools;
 mod pending;
 mod preparing;
+mod queue;
 mod room;
 mod run;
 pub mod state;
@@ -44,8 +45,9 @@ pub use io::{
     Reminder, Step, Timing, Unqueue, Wishes, iso,
 };
 pub use just_in_time::{Due, JustInTime, SOURCE as JUST_IN_TIME};
-pub use live::{PendingPermission, QueuedPrompt};
+pub use live::{Habits, PendingPermission, QueuedPrompt};
 pub use pending::{ClientCall, OpenTurn, Pending};
+pub use queue::QueueEdit;
 pub use state::{State, Totals};
 
 use crate::agents::crew::Crew;
@@ -118,6 +120,8 @@ pub struct Session {
     run: Option<Run>,
     queue: VecDeque<Prompt>,
     steering: Vec<Prompt>,
+    /// Whether what waits is left waiting when nothing is under way.
+    queue_paused: bool,
     calls: u64,
     /// Nudges since a person last said something.
     nudges: u32,
@@ -164,6 +168,7 @@ impl Session {
             run: None,
             queue: VecDeque::new(),
             steering: Vec::new(),
+            queue_paused: false,
             calls: 0,
             nudges: 0,
             greeted: false,
@@ -211,7 +216,7 @@ impl Session {
 
     /// Nothing is under way and nothing waits.
     pub fn is_idle(&self) -> bool {
-        self.run.is_none() && self.queue.is_empty()
+        self.run.is_none() && (self.queue.is_empty() || self.queue_paused)
     }
 
     pub fn step(&mut self, input: Input, context: &mut Context<'_>) -> Step {
@@ -242,6 +247,11 @@ impl Session {
             Input::Command(Command::Record(body)) => self.emit(&mut step, body),
             Input::Command(Command::SetTools(tools)) => self.set_tools_offered(tools),
             Input::Command(Command::Unqueue(which)) => self.unqueue(which, &mut step),
+            Input::Command(Command::ClearContext { prompt }) => self.clear_context(prompt, &mut step),
+            Input::Command(Command::EditQueue(edit)) => self.edit_queue(edit, &mut step, context),
+            Input::Command(Command::Interrupt { reason, keep_queue }) => {
+                self.interrupt(reason, keep_queue, &mut step, context);
+            }
             Input::Command(Command::Rejoined { continue_pending }) => {
                 self.rejoined(continue_pending, &mut step, context);
             }
@@ -291,6 +301,8 @@ impl Session {
                     selected_model: model,
                     reasoning_effort: effort,
                     context: Some(directory),
+                    remote_steerable: Some(false),
+                    already_in_use: Some(false),
                 };
                 self.emit(step, start);
                 self.announce(step);
@@ -379,11 +391,14 @@ impl Session {
         if self.state.model == model && self.state.effort == effort {
             return;
         }
-        let previous_model = Some(self.state.model.clone());
-        self.emit(
-            step,
-            data::ModelChange { previous_model, new_model: model, reasoning_effort: effort, cause: None },
-        );
+        let change = data::ModelChange {
+            previous_model: Some(self.state.model.clone()),
+            previous_reasoning_effort: self.state.effort.clone(),
+            new_model: model,
+            reasoning_effort: effort,
+            ..Default::default()
+        };
+        self.emit(step, change);
     }
 
     fn shutdown(&mut self, error: Option<String>, step: &mut Step, context: &mut Context<'_>) {

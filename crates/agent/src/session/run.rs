@@ -29,6 +29,8 @@ pub(super) struct Run {
     pub(super) completed: bool,
     /// Set by a refusal that ends the run.
     pub(super) rejected: bool,
+    /// Set by a call after which the model is not asked again.
+    pub(super) ended: bool,
     pub(super) wishes: Wishes,
     /// How often hooks sent the run on when it was about to end.
     pub(super) blocked_stops: u32,
@@ -51,6 +53,7 @@ impl Run {
             cut_answers: 0,
             completed: false,
             rejected: false,
+            ended: false,
             wishes: Wishes::default(),
             blocked_stops: 0,
             room: Room::default(),
@@ -104,7 +107,7 @@ pub(super) enum Ending {
 
 impl Session {
     pub(super) fn send(&mut self, prompt: Prompt, step: &mut Step, context: &mut Context<'_>) {
-        if self.run.is_none() {
+        if self.run.is_none() && !self.queue_paused {
             self.start_run(prompt, Delivery::Idle, step, context);
             return;
         }
@@ -168,21 +171,38 @@ impl Session {
         step: &mut Step,
         context: &mut Context<'_>,
     ) {
-        for body in prompt.preface {
-            if let Body::SkillInvoked(skill) = &body {
-                self.trust_skill(skill);
-            }
-            self.emit(step, body);
-        }
         let mode = self.state.mode;
         let notice = (mode != self.state.noticed_mode).then_some(mode);
+        let agent_mode = prompt.agent_mode.or((mode != Mode::Interactive).then(|| mode.into()));
         let Some(run) = &self.run else { return };
         let (interaction_id, task_id, turn) = (run.interaction_id.clone(), run.task_id.clone(), run.turn);
+        let run_message = run.message_id.clone();
+        for body in prompt.preface {
+            match body {
+                Body::UserMessage(message) => {
+                    let message = data::UserMessage {
+                        delivery: Some(delivery),
+                        agent_mode,
+                        interaction_id: Some(interaction_id.clone()),
+                        turn_id: Some(turn.to_string()),
+                        parent_agent_task_id: Some(task_id.clone()),
+                        ..message
+                    };
+                    self.emit(step, message);
+                }
+                body => {
+                    if let Body::SkillInvoked(skill) = &body {
+                        self.trust_skill(skill);
+                    }
+                    self.emit(step, body);
+                }
+            }
+        }
         // A message that joins a run has an id of its own; the run keeps the id of the one that began it.
         let message_id = match (delivery, prompt.message_id) {
             (_, Some(given)) => given,
             (Delivery::Steering, None) => context.entropy.uuid(),
-            (Delivery::Idle | Delivery::Queued, None) => run.message_id.clone(),
+            (Delivery::Idle | Delivery::Queued, None) => run_message,
         };
         let (source, nudge) = match prompt.origin {
             Origin::News { kind, read } => {
@@ -191,6 +211,10 @@ impl Session {
                 if let Some(read) = read {
                     self.read_for_model(*read, step, context);
                 }
+                return;
+            }
+            Origin::Nobody => {
+                self.settle_system_prompt(step);
                 return;
             }
             Origin::User => (None, false),
@@ -208,7 +232,7 @@ impl Session {
             attachments: prompt.attachments,
             source,
             delivery: Some(delivery),
-            agent_mode: prompt.agent_mode.or((mode != Mode::Interactive).then(|| mode.into())),
+            agent_mode,
             is_autopilot_continuation: nudge.then_some(true),
             interaction_id: Some(interaction_id),
             turn_id: Some(turn.to_string()),
@@ -288,11 +312,12 @@ impl Session {
         if ending == Ending::Aborted {
             self.drop_prompts();
         }
-        // Steering that came too late for its run is a prompt like any other.
+        // Steering that came too late for its run is a prompt like any other, but it was not meant to wait.
+        let late = !self.steering.is_empty();
         for prompt in std::mem::take(&mut self.steering).into_iter().rev() {
             self.queue.push_front(prompt);
         }
-        if let Some(prompt) = self.queue.pop_front() {
+        if let Some(prompt) = if late { self.queue.pop_front() } else { self.next_queued() } {
             self.start_run(prompt, Delivery::Queued, step, context);
             return;
         }
@@ -311,7 +336,7 @@ impl Session {
             // Its agents will wake it; until then it is not idle to those who wait for it.
             self.idle_owed = true;
         } else {
-            self.emit(step, data::SessionIdle { aborted, mode: None });
+            self.emit(step, data::SessionIdle { aborted, mode: Some(self.state.mode) });
         }
         step.effects.push(Effect::Sync);
     }

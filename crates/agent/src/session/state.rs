@@ -115,6 +115,7 @@ impl State {
                 | "session.mode_changed"
                 | "session.mode_notice_delivered"
                 | "session.truncation"
+                | "session.context_cleared"
                 | "session.compaction_complete"
                 | "session.usage_record"
                 | "hangar.commitments"
@@ -266,6 +267,14 @@ impl State {
             }
             Body::Truncation(truncation) => {
                 self.conversation.drop_oldest(truncation.messages_removed_during_truncation as usize);
+            }
+            Body::ContextCleared(_) => {
+                self.conversation = Conversation::default();
+                // What the model was told of its mode, its limits and its skills is gone with it.
+                self.noticed_mode = Mode::Interactive;
+                self.told_limits = None;
+                self.skills.clear();
+                self.pending.clear();
             }
             Body::CompactionComplete(complete) if complete.success => {
                 if let (Some(count), Some(text)) = (complete.messages_removed, &complete.summary_content) {

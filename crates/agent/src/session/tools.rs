@@ -409,6 +409,7 @@ impl Session {
         let Some(run) = &mut self.run else { return };
         let (interaction_id, turn_id) = (run.interaction_id.clone(), run.turn.to_string());
         run.rejected |= outcome.status == ToolStatus::Rejected;
+        run.ended |= outcome.ends_run && outcome.status == ToolStatus::Success;
         let succeeded = outcome.status == ToolStatus::Success;
         if let Some(lesson) = outcome.skill.take() {
             self.learn(*lesson, &mut outcome, step);
@@ -453,13 +454,14 @@ impl Session {
 
     /// When the last call of the answer is done: the next turn, or the end of the run.
     pub(super) fn finish_tools(&mut self, step: &mut Step, context: &mut Context<'_>) {
-        let Some(Run { phase: Phase::Tools { calls, .. }, completed, rejected, .. }) = &self.run else {
+        let Some(Run { phase: Phase::Tools { calls, .. }, completed, rejected, ended, .. }) = &self.run
+        else {
             return;
         };
         if !calls.iter().all(Running::is_done) {
             return;
         }
-        let (completed, rejected) = (*completed, *rejected);
+        let (completed, rejected, ended) = (*completed, *rejected, *ended);
         let touched: Vec<(PathBuf, String)> = calls
             .iter()
             .flat_map(|running| running.touched.iter().map(|path| (path.clone(), running.call.name.clone())))
@@ -473,6 +475,8 @@ impl Session {
             self.about_to_stop(Ending::TaskComplete, step, context);
         } else if rejected {
             self.end_run(Ending::Rejected, step, context);
+        } else if ended {
+            self.about_to_stop(Ending::Answered, step, context);
         } else if self.config.discovers_instructions && !touched.is_empty() {
             if let Some(run) = &mut self.run {
                 run.phase = Phase::Discovering;

@@ -5,7 +5,7 @@ use std::time::{Duration, SystemTime};
 use anyhow::{Context, Result, anyhow, bail};
 use hangar_models::base_url::BaseUrl;
 use hangar_models::catalogue::{Cache, ModelInfo};
-use hangar_models::config::{Auth, ProviderConfig, ProviderKind, WireApi};
+use hangar_models::config::{Auth, ProviderConfig, ProviderKind, Style, WireApi};
 use hangar_models::{Secret, known};
 use hangar_server::{ModelSpec, ProviderSpec, SessionSpec, Ways};
 use serde_json::{Value, json};
@@ -112,6 +112,7 @@ fn config(spec: &ProviderSpec, model: Option<&ModelSpec>, session: &SessionSpec)
     config.max_prompt_tokens = model.and_then(|model| model.max_prompt_tokens).or(spec.max_prompt_tokens);
     config.max_output_tokens = model.and_then(|model| model.max_output_tokens).or(spec.max_output_tokens);
     config.citations = session.enable_citations.unwrap_or(false);
+    config.style = Style { summary: session.reasoning_summary, verbosity: session.verbosity };
     config.websockets = spec.transport.as_deref() == Some("websockets");
     Ok(config)
 }

@@ -91,6 +91,10 @@ impl Opener {
         }
     }
 
+    fn reads_instructions(&self, spec: &SessionSpec) -> bool {
+        !self.args.no_custom_instructions && !spec.skip_custom_instructions.unwrap_or(false)
+    }
+
     /// What the client wants, unless the server was started with a sandbox: that is not for a client to take off.
     fn sandbox(&self, spec: &SessionSpec) -> Result<SandboxConfig> {
         let own = sandbox::wanted(&self.settings, &self.args)?;
@@ -105,7 +109,7 @@ impl Opener {
         let settings = self.settings(spec);
         let user = UserSettings::of(&settings.home);
         let mut features = settings.features()?;
-        if user.is_on("experimental") {
+        if spec.is_experimental_mode.unwrap_or_else(|| user.is_on("experimental")) {
             features.switch_experimental();
         }
         let wanted_model = spec.model.clone().or_else(|| user.text("model"));
@@ -129,8 +133,11 @@ impl Opener {
             filter: spec.filter(),
             own_tools: spec.filter(),
             headers: headers(spec),
-            custom_instructions: !self.args.no_custom_instructions && user.is_on("customInstructions"),
+            custom_instructions: self.reads_instructions(spec) && user.is_on("customInstructions"),
             instruction_dirs: spec.instruction_directories.clone().unwrap_or_default(),
+            further_instructions: spec.organization_custom_instructions.clone(),
+            on_demand_instructions: spec.enable_on_demand_instruction_discovery.unwrap_or(true),
+            shows_git: spec.enable_host_git_operations.unwrap_or(true),
             secrets: self.args.secret_env_vars.clone(),
             hidden: self.hidden().clone(),
             features,
@@ -141,7 +148,9 @@ impl Opener {
             tracks_files: spec.enable_file_change_tracking.unwrap_or(false),
             vision: spec.has_vision(),
             autopilot_cap: self.args.max_autopilot_continues,
-            may_ask: !self.args.no_ask_user && user.is_on("askUser"),
+            may_ask: !self.args.no_ask_user
+                && user.is_on("askUser")
+                && !spec.ask_user_disabled.unwrap_or(false),
             prompt: None,
             client_name: spec.client_name.clone(),
             silent_resume: spec.disable_resume.unwrap_or(false),
@@ -193,10 +202,9 @@ impl SessionOpener for Opener {
     fn instructions(&self, spec: &SessionSpec) -> Result<String, OpenError> {
         let dirs = spec.instruction_directories.clone().unwrap_or_default();
         let load = || compose::custom_instructions(&self.settings, spec.working_directory.as_deref(), &dirs);
-        if self.args.no_custom_instructions {
-            return Ok(String::new());
-        }
-        load().map_err(|error| OpenError(format!("{error:#}")))
+        let of_files = if self.reads_instructions(spec) { load() } else { Ok(String::new()) };
+        let of_files = of_files.map_err(|error| OpenError(format!("{error:#}")))?;
+        Ok(compose::with_further(of_files, spec.organization_custom_instructions.as_deref()))
     }
 
     fn mcp(&self, place: McpPlace<'_>) -> Result<Option<Mcp>, OpenError> {
@@ -255,7 +263,7 @@ impl SessionOpener for Opener {
     }
 
     fn instruction_sources(&self, spec: &SessionSpec) -> Result<Vec<InstructionSource>, OpenError> {
-        if self.args.no_custom_instructions {
+        if !self.reads_instructions(spec) {
             return Ok(Vec::new());
         }
         let dirs = spec.instruction_directories.clone().unwrap_or_default();
@@ -271,6 +279,10 @@ impl SessionOpener for Opener {
         Box::pin(
             async move { models::list(&settings).await.map_err(|error| OpenError(format!("{error:#}"))) },
         )
+    }
+
+    fn known_models(&self) -> &'static [&'static str] {
+        known::CATALOGUE
     }
 
     fn tools(&self, model: Option<&str>) -> Vec<ToolSpec> {
@@ -321,6 +333,8 @@ fn customs(args: &RunArgs, spec: &SessionSpec) -> Customs {
     // A client that embeds an agent decides what the folder it works in may add.
     customs.project_skills = spec.enable_config_discovery.unwrap_or(false);
     customs.disabled_skills.extend(spec.disabled_skills.iter().flatten().cloned());
+    customs.skills = spec.enable_skills.unwrap_or(true);
+    customs.hooks = spec.enable_file_hooks.unwrap_or(true);
     customs
 }
 

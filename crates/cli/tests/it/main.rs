@@ -26,6 +26,7 @@ mod schema;
 mod sdk;
 mod sdk_discovery;
 mod sdk_methods;
+mod sdk_protocol;
 mod secrets;
 mod session_fs;
 mod sessions;

@@ -60,7 +60,8 @@ pub struct Skill {
 
 /// The skills of a session.
 pub struct Skills {
-    places: SkillPlaces,
+    /// Where they are looked for; nowhere where a session is to have none.
+    places: Option<SkillPlaces>,
     shelf: Mutex<Shelf>,
 }
 
@@ -82,7 +83,12 @@ impl Skills {
     pub fn load(places: SkillPlaces, disabled: impl IntoIterator<Item = String>) -> Arc<Self> {
         let (skills, warnings) = find::find(&places);
         let shelf = Shelf { skills, warnings, disabled: disabled.into_iter().collect() };
-        Arc::new(Self { places, shelf: Mutex::new(shelf) })
+        Arc::new(Self { places: Some(places), shelf: Mutex::new(shelf) })
+    }
+
+    /// No skills, whatever comes to be in their places.
+    pub fn none() -> Arc<Self> {
+        Arc::new(Self { places: None, shelf: Mutex::default() })
     }
 
     pub fn warnings(&self) -> Vec<String> {
@@ -125,7 +131,8 @@ impl Skills {
 
     /// Looks again. Returns what was wrong.
     pub fn reload(&self) -> Vec<String> {
-        let (skills, warnings) = find::find(&self.places);
+        let Some(places) = &self.places else { return Vec::new() };
+        let (skills, warnings) = find::find(places);
         let mut shelf = self.lock();
         shelf.skills = skills;
         shelf.warnings.clone_from(&warnings);

@@ -13,6 +13,7 @@ use hangar_protocol::data::ToolType;
 use serde_json::json;
 
 use super::{Ask, Decode, Dialect, Progress, Wire};
+use crate::config::Style;
 use crate::known;
 
 pub(crate) fn request(model: &str, messages: Vec<Message>) -> ModelRequest {
@@ -92,6 +93,7 @@ pub(crate) fn body(wire: Wire, dialect: Dialect, request: &ModelRequest) -> serd
         max_output_tokens: None,
         dialect,
         citations: true,
+        style: Style::default(),
     })
 }
 

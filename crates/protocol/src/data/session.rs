@@ -27,6 +27,11 @@ pub struct SessionStart {
     pub reasoning_effort: Option<String>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub context: Option<WorkingDirectory>,
+    /// Whether it can be steered from elsewhere, and whether another process has it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub remote_steerable: Option<bool>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub already_in_use: Option<bool>,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -173,6 +178,8 @@ impl SessionError {
 pub struct SessionWarning {
     pub warning_type: String,
     pub message: String,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub url: Option<String>,
     /// Meant for those who look right now, not for the history.
     #[serde(skip)]
     pub transient: bool,
@@ -180,7 +187,7 @@ pub struct SessionWarning {
 
 impl SessionWarning {
     pub fn new(warning_type: &str, message: String) -> Self {
-        Self { warning_type: warning_type.to_owned(), message, transient: false }
+        Self { warning_type: warning_type.to_owned(), message, url: None, transient: false }
     }
 
     pub(crate) fn is_ephemeral(&self) -> bool {
@@ -195,6 +202,9 @@ pub struct SessionInfo {
     pub message: String,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub url: Option<String>,
+    /// What can be done about it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub tip: Option<String>,
     /// Meant for those who look right now, not for the history.
     #[serde(skip)]
     pub transient: bool,
@@ -202,7 +212,7 @@ pub struct SessionInfo {
 
 impl SessionInfo {
     pub fn new(info_type: &str, message: String) -> Self {
-        Self { info_type: info_type.to_owned(), message, url: None, transient: false }
+        Self { info_type: info_type.to_owned(), message, url: None, tip: None, transient: false }
     }
 
     /// Notices about the moment are not part of the session's history.
@@ -224,14 +234,61 @@ pub struct SessionIdle {
     pub mode: Option<Mode>,
 }
 
-#[derive(Debug, Clone, Serialize, Deserialize)]
+/// The conversation begins anew.
+#[derive(Debug, Clone, Default, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct ContextCleared {
+    pub messages_cleared: u64,
+    /// What it begins with.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub initial_message: Option<String>,
+}
+
+/// How much a model that thinks says about it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum ReasoningSummary {
+    None,
+    Concise,
+    Detailed,
+}
+
+/// How much a model says.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Verbosity {
+    Low,
+    Medium,
+    High,
+}
+
+/// Which context window of a model that has several is meant.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum ContextTier {
+    Default,
+    LongContext,
+}
+
+#[derive(Debug, Clone, Default, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct ModelChange {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub previous_model: Option<String>,
     pub new_model: String,
     #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub previous_reasoning_effort: Option<String>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub reasoning_effort: Option<String>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub reasoning_summary: Option<ReasoningSummary>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub verbosity: Option<Verbosity>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub context_tier: Option<ContextTier>,
+    /// Who chose it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub source: Option<String>,
     /// Why, where nobody chose it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cause: Option<String>,

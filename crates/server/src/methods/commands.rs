@@ -21,6 +21,7 @@ const BUILTIN: [(&str, &str); 3] = [
 ];
 
 pub(super) const METHODS: &[Method] = &[
+    Method { name: "commands.list", run: |_| Box::pin(list_builtin()) },
     Method { name: "session.commands.list", run: |call| Box::pin(list(call)) },
     Method { name: "session.commands.invoke", run: |call| Box::pin(invoke(call)) },
     Method { name: "session.commands.execute", run: |call| Box::pin(execute(call)) },
@@ -66,6 +67,13 @@ async fn list(call: Call) -> Result<Reply, Failure> {
             commands
         })
         .await?;
+    Reply::of(json!({ "commands": commands }))
+}
+
+/// The commands that every session has, for clients that ask before there is one.
+async fn list_builtin() -> Result<Reply, Failure> {
+    let commands: Vec<Value> =
+        BUILTIN.iter().map(|(name, description)| entry(name, description, "builtin")).collect();
     Reply::of(json!({ "commands": commands }))
 }
 

@@ -7,9 +7,14 @@ use serde::Deserialize;
 use serde_json::json;
 
 use super::{Call, Failure, Method, Reply};
+use crate::history::About;
+use crate::journals::Direction;
 
-/// The most events of one answer.
+/// The most events of one answer, and how many there are unless the reader says.
 const MAX_EVENTS: usize = 1000;
+const USUAL_EVENTS: usize = 200;
+/// What a cursor begins with that leads towards older events.
+const BACK: &str = "back:";
 /// The longest wait for news.
 const MAX_WAIT: Duration = Duration::from_secs(60);
 
@@ -30,12 +35,84 @@ struct ReadParams {
     #[serde(default)]
     wait_ms: Option<u64>,
     #[serde(default)]
-    types: Option<Vec<String>>,
+    direction: Option<Direction>,
+    #[serde(flatten)]
+    filter: Filter,
+}
+
+/// Which events a reader wants.
+#[derive(Default, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+struct Filter {
+    types: Option<Types>,
+    agent_scope: Option<AgentScope>,
+    agent_ids: Option<Vec<String>>,
+    include_ephemeral: Option<bool>,
+}
+
+/// A list of types, or a word for all of them.
+#[derive(Deserialize)]
+#[serde(from = "serde_json::Value")]
+struct Types(Option<Vec<String>>);
+
+impl From<serde_json::Value> for Types {
+    fn from(value: serde_json::Value) -> Self {
+        Self(serde_json::from_value(value).ok())
+    }
+}
+
+#[derive(Clone, Copy, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "lowercase")]
+enum AgentScope {
+    /// What the main agent does, and that others begin and end.
+    Primary,
+    All,
+}
+
+impl Filter {
+    fn wants(&self, about: &About) -> bool {
+        let of_types = |types: &Types| types.0.as_ref().is_none_or(|types| types.contains(&about.kind));
+        let of_agents = |ids: &Vec<String>| about.agent.as_ref().is_some_and(|agent| ids.contains(agent));
+        let primary = about.agent.is_none() || about.kind.starts_with("subagent.");
+        self.types.as_ref().is_none_or(of_types)
+            && self.agent_ids.as_ref().is_none_or(of_agents)
+            && (self.agent_scope != Some(AgentScope::Primary) || primary)
+            && (self.include_ephemeral.unwrap_or(true) || !about.is_ephemeral)
+    }
+}
+
+/// The page before a position in the log, newest first by pages. It covers what is on record only, and never waits.
+async fn read_back(call: &Call, params: &ReadParams, max: usize) -> Result<Reply, Failure> {
+    let live = call.live()?;
+    // What the session is doing right now is on record first.
+    live.ask(|_| ()).await?;
+    let events = super::sessions::events(call, &live.id).await?;
+    let position = params.cursor.as_deref().map(|cursor| cursor.strip_prefix(BACK)?.parse::<usize>().ok());
+    let (end, status) = match position {
+        None => (events.len(), "ok"),
+        Some(Some(position)) if position <= events.len() => (position, "ok"),
+        Some(_) => (events.len(), "expired"),
+    };
+    let mut wanted = (0..end)
+        .rev()
+        .filter(|at| params.filter.wants(&About::of(&events[*at])))
+        .take(max + 1)
+        .collect::<Vec<_>>();
+    let more = wanted.len() > max;
+    wanted.truncate(max);
+    let cursor = format!("{BACK}{}", wanted.last().copied().unwrap_or(0));
+    let page: Vec<_> = wanted.into_iter().rev().map(|at| &events[at]).collect();
+    Reply::of(json!({ "events": page, "cursor": cursor, "hasMore": more, "cursorStatus": status }))
 }
 
 async fn read(call: Call) -> Result<Reply, Failure> {
     let params: ReadParams = call.params()?;
     let live = call.live()?;
+    let max = params.max.unwrap_or(USUAL_EVENTS).clamp(1, MAX_EVENTS);
+    let goes_back = params.cursor.as_ref().is_some_and(|cursor| cursor.starts_with(BACK));
+    if goes_back || params.direction == Some(Direction::Backward) {
+        return read_back(&call, &params, max).await;
+    }
     let start = live.history.start();
     let (from, status) = match params.cursor.as_deref().map(str::parse::<u64>) {
         None => (start, "ok"),
@@ -43,9 +120,7 @@ async fn read(call: Call) -> Result<Reply, Failure> {
         // The events there are no longer kept, or never were.
         Some(_) => (start, "expired"),
     };
-    let max = params.max.unwrap_or(MAX_EVENTS).clamp(1, MAX_EVENTS);
-    let wanted =
-        |kind: &str| params.types.as_ref().is_none_or(|types| types.iter().any(|wanted| wanted == kind));
+    let wanted = |about: &About| params.filter.wants(about);
     let wait = Duration::from_millis(params.wait_ms.unwrap_or(0)).min(MAX_WAIT);
     let mut news = live.news.subscribe();
     let found = async {

@@ -24,6 +24,7 @@ pub(super) const METHODS: &[Method] = &[
     },
     Method { name: "session.history.abortManualCompaction", run: |call| Box::pin(abort_manual(call)) },
     Method { name: "session.history.compact", run: |call| Box::pin(compact(call)) },
+    Method { name: "session.history.clearContext", run: |call| Box::pin(clear(call)) },
 ];
 
 /// Takes back everything from an event on.
@@ -136,6 +137,33 @@ async fn compact(call: Call) -> Result<Reply, Failure> {
         });
     }
     Reply::of(result)
+}
+
+/// Has the conversation begin anew, from inside a call of a tool.
+async fn clear(call: Call) -> Result<Reply, Failure> {
+    #[derive(Deserialize)]
+    struct Params {
+        prompt: String,
+    }
+    let Params { prompt } = call.params()?;
+    let cleared = call
+        .live()?
+        .ask(move |task| {
+            if !task.session().may_clear_context() {
+                return None;
+            }
+            let messages = task.session().state().conversation.len();
+            task.command(Command::ClearContext { prompt });
+            Some(messages)
+        })
+        .await?;
+    match cleared {
+        Some(messages) => Reply::of(json!({ "messagesCleared": messages })),
+        None => Err(Failure::new(
+            "session.history.clearContext must be called from inside a tool handler: no tool call is in flight, so the \
+             prompt would have no turn to run in",
+        )),
+    }
 }
 
 /// A summary that has begun is let finish: it changes nothing before it is there.

@@ -20,6 +20,8 @@ struct Params {
     ephemeral: bool,
     #[serde(default)]
     url: Option<String>,
+    #[serde(default)]
+    tip: Option<String>,
 }
 
 async fn log(call: Call) -> Result<Reply, Failure> {
@@ -28,11 +30,14 @@ async fn log(call: Call) -> Result<Reply, Failure> {
     let kind = params.kind.unwrap_or_else(|| "notification".to_owned());
     let (message, transient) = (params.message, params.ephemeral);
     let body: Body = match params.level.as_deref() {
-        Some("warning") => SessionWarning { warning_type: kind, message, transient }.into(),
+        Some("warning") => SessionWarning { warning_type: kind, message, url: params.url, transient }.into(),
         Some("error") => {
             SessionError { error_type: kind, message, status_code: None, error_code: None, transient }.into()
         }
-        _ => SessionInfo { info_type: kind, message, url: params.url, transient }.into(),
+        None | Some("info") => {
+            SessionInfo { info_type: kind, message, url: params.url, tip: params.tip, transient }.into()
+        }
+        Some(other) => return Err(Failure::new(format!("unsupported session log level: {other}"))),
     };
     let event_id = live
         .ask(move |task| {

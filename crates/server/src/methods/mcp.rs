@@ -26,6 +26,8 @@ pub(super) const METHODS: &[Method] = &[
     Method { name: "session.mcp.setEnvValueMode", run: |call| Box::pin(env_value_mode(call)) },
     Method { name: "session.mcp.removeGitHub", run: |call| Box::pin(remove_github(call)) },
     Method { name: "session.mcp.oauth.login", run: |call| Box::pin(login(call)) },
+    Method { name: "session.mcp.oauth.probe", run: |call| Box::pin(probe(call)) },
+    Method { name: "session.mcp.oauth.respond", run: |call| Box::pin(respond(call)) },
     Method {
         name: "session.mcp.oauth.authenticationStateChanged",
         run: |call| Box::pin(reauthenticate(call)),
@@ -251,6 +253,46 @@ async fn login(call: Call) -> Result<Reply, Failure> {
         Some(url) => Reply::of(json!({ "authorizationUrl": url })),
         None => Reply::of(json!({})),
     }
+}
+
+/// What is known of a server's login. Nothing is begun for the answer.
+async fn probe(call: Call) -> Result<Reply, Failure> {
+    #[derive(Deserialize)]
+    #[serde(rename_all = "camelCase")]
+    struct Params {
+        server_name: String,
+    }
+    let Params { server_name } = call.params()?;
+    let reports = host(&call).await?.map(|host| host.reports()).unwrap_or_default();
+    let failed = |error: String| json!({ "status": "failed", "error": error });
+    Reply::of(match reports.into_iter().find(|report| report.name == server_name) {
+        Some(report) if !matches!(report.transport, "http" | "sse") => {
+            failed(format!("MCP server \"{server_name}\" is not a remote one"))
+        }
+        Some(report) if report.status == "needs-auth" => {
+            json!({ "status": "needs-auth", "reason": "initial", "httpResponse": null })
+        }
+        Some(report) if report.status == "connected" => {
+            json!({ "status": "no-auth-required", "httpResponse": null })
+        }
+        Some(report) => failed(
+            report.error.unwrap_or_else(|| format!("MCP server \"{server_name}\" has not been reached yet")),
+        ),
+        None => failed(format!("MCP server \"{server_name}\" has no configured connection")),
+    })
+}
+
+/// Requests are answered with a token, by `handlePendingRequest`; none waits for a word without one.
+async fn respond(call: Call) -> Result<Reply, Failure> {
+    #[derive(Deserialize)]
+    #[serde(rename_all = "camelCase")]
+    struct Params {
+        #[serde(rename = "requestId")]
+        _request_id: String,
+    }
+    let _: Params = call.params()?;
+    call.live()?;
+    Reply::did(false)
 }
 
 /// Somebody logged in elsewhere: servers that wanted a login are tried again.

@@ -21,7 +21,6 @@ pub(super) const METHODS: &[Method] = &[
     Method { name: "session.metadata.recordContextChange", run: |call| Box::pin(record_context(call)) },
     Method { name: "session.metadata.contextInfo", run: |call| Box::pin(context_info(call)) },
     Method { name: "session.metadata.recomputeContextTokens", run: |call| Box::pin(recompute(call)) },
-    Method { name: "session.workspaces.getWorkspace", run: |call| Box::pin(workspace(call)) },
     Method { name: "session.usage.getMetrics", run: |call| Box::pin(usage(call)) },
     Method { name: "session.instructions.getSources", run: |call| Box::pin(instructions(call)) },
     Method { name: "session.gitHubAuth.getStatus", run: |call| Box::pin(auth_status(call)) },
@@ -30,7 +29,7 @@ pub(super) const METHODS: &[Method] = &[
     Method { name: "session.telemetry.setFeatureOverrides", run: |call| Box::pin(take_note(call)) },
 ];
 
-async fn describe(call: &Call) -> Result<Value, Failure> {
+pub(super) async fn describe(call: &Call) -> Result<Value, Failure> {
     let live = call.live()?;
     let (cwd, mode, model, client) = live
         .ask(|task| {
@@ -91,12 +90,6 @@ fn without_nulls(value: Value) -> Value {
 
 async fn snapshot(call: Call) -> Result<Reply, Failure> {
     Reply::of(describe(&call).await?)
-}
-
-async fn workspace(call: Call) -> Result<Reply, Failure> {
-    let live = call.live()?;
-    let mut all = describe(&call).await?;
-    Reply::of(json!({ "workspace": all["workspace"].take(), "path": live.place.shown() }))
 }
 
 async fn is_processing(call: Call) -> Result<Reply, Failure> {

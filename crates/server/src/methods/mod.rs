@@ -4,22 +4,29 @@ mod absent;
 mod account;
 mod agents;
 mod checkpoints;
+mod client_metadata;
 mod commands;
 mod context;
 mod discovery;
 mod event_log;
+mod execute;
 mod features;
 mod history;
 mod inference;
 mod log;
 mod mcp;
 mod mcp_config;
+mod messages;
 mod metadata;
 mod mode;
 mod model;
+mod options;
 mod permissions;
+mod persisted;
+mod policy;
 mod provider;
 mod queue;
+mod queue_edits;
 mod rewind;
 mod rules;
 mod schedule;
@@ -35,6 +42,8 @@ mod todos;
 mod tools;
 mod ui;
 mod workspace;
+mod workspace_facts;
+mod workspace_files;
 
 use std::sync::Arc;
 
@@ -45,6 +54,7 @@ use serde::de::DeserializeOwned;
 use serde_json::value::RawValue;
 use serde_json::{Value, json};
 
+pub(crate) use self::model::AutoTier;
 use crate::client::Client;
 use crate::hub::{Hub, Live};
 use crate::opener::OpenError;
@@ -64,6 +74,7 @@ const NAMESPACES: &[&[Method]] = &[
     rewind::METHODS,
     checkpoints::METHODS,
     tools::METHODS,
+    execute::METHODS,
     agents::METHODS,
     tasks::METHODS,
     permissions::METHODS,
@@ -71,14 +82,22 @@ const NAMESPACES: &[&[Method]] = &[
     mode::METHODS,
     metadata::METHODS,
     model::METHODS,
+    options::METHODS,
     event_log::METHODS,
     queue::METHODS,
+    queue_edits::METHODS,
+    messages::METHODS,
     commands::METHODS,
     skills::METHODS,
     log::METHODS,
     mcp::METHODS,
     mcp_config::METHODS,
     workspace::METHODS,
+    workspace_facts::METHODS,
+    workspace_files::METHODS,
+    client_metadata::METHODS,
+    persisted::METHODS,
+    policy::METHODS,
     inference::METHODS,
     absent::METHODS,
     account::METHODS,
@@ -170,6 +189,8 @@ impl Reply {
 pub(crate) enum Failure {
     /// The parameters are not what the method takes.
     Params(String),
+    /// An error that clients tell apart by its code or its data, sent as it is.
+    Told(Box<ErrorObject>),
     Failed(String),
 }
 
@@ -178,18 +199,29 @@ impl Failure {
         Failure::Failed(message.into())
     }
 
+    /// What is asked for cannot be, for a reason that stands for itself.
+    pub(crate) fn refused(message: impl Into<String>) -> Self {
+        Self::coded(codes::INVALID_PARAMS, message, None)
+    }
+
+    pub(crate) fn coded(code: i64, message: impl Into<String>, data: Option<Value>) -> Self {
+        Failure::Told(Box::new(ErrorObject { code, message: message.into(), data }))
+    }
+
     pub(crate) fn message(&self) -> &str {
         match self {
             Failure::Params(message) | Failure::Failed(message) => message,
+            Failure::Told(error) => &error.message,
         }
     }
 
     pub(crate) fn into_error(self, method: &str) -> ErrorObject {
-        let code = match &self {
-            Failure::Params(_) => codes::INVALID_PARAMS,
-            Failure::Failed(_) => codes::INTERNAL_ERROR,
+        let (code, message) = match self {
+            Failure::Params(message) => (codes::INVALID_PARAMS, message),
+            Failure::Failed(message) => (codes::INTERNAL_ERROR, message),
+            Failure::Told(error) => return *error,
         };
-        let message = format!("Request {method} failed with message: {}", self.message());
+        let message = format!("Request {method} failed with message: {message}");
         ErrorObject { code, message, data: None }
     }
 }

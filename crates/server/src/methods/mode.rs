@@ -2,10 +2,11 @@
 
 use hangar_agent::log::Fact;
 use hangar_agent::session::Command;
-use hangar_protocol::data::{Mode, TitleChanged};
+use hangar_protocol::data::{ContextTier, Mode};
 use serde::Deserialize;
 use serde_json::json;
 
+use super::model::{Choice, Chooser, Effort, choose};
 use super::{Call, Failure, Method, Reply};
 
 pub(super) const METHODS: &[Method] = &[
@@ -24,14 +25,72 @@ async fn get(call: Call) -> Result<Reply, Failure> {
 
 async fn set(call: Call) -> Result<Reply, Failure> {
     #[derive(Deserialize)]
+    #[serde(rename_all = "camelCase")]
     struct Params {
         mode: Mode,
+        /// The mode that is to be left; in another one nothing happens.
+        #[serde(default)]
+        expected_mode: Option<Mode>,
+        #[serde(default)]
+        plan_model_configured: bool,
+        #[serde(default)]
+        plan_model: Option<String>,
+        #[serde(default)]
+        plan_reasoning_effort: Option<String>,
+        #[serde(default)]
+        plan_context_tier: Option<ContextTier>,
+        /// Whether a session that stops planning has the model again that it had before.
+        #[serde(default)]
+        restore_plan_model: bool,
     }
     let params: Params = call.params()?;
     let live = call.live()?;
     call.hub.admits(params.mode)?;
-    live.command(Command::SetMode(params.mode)).await?;
-    Reply::of(json!({ "status": "applied", "modelChanged": false, "modeApplied": true }))
+    let (before, model, effort, base) = live
+        .ask(|task| {
+            let state = task.session().state();
+            (state.mode, state.model.clone(), state.effort.clone(), task.plan_base.clone())
+        })
+        .await?;
+    if params.expected_mode.is_some_and(|expected| expected != before) {
+        return Reply::of(json!({ "status": "unchanged", "modelChanged": false, "modeApplied": false }));
+    }
+    let (choice, base) = match (params.mode, base) {
+        (Mode::Plan, base) => {
+            let wanted = params.plan_model.filter(|_| params.plan_model_configured);
+            let choice = wanted.filter(|wanted| *wanted != model).map(|wanted| Choice {
+                model: wanted,
+                effort: params.plan_reasoning_effort.into(),
+                tier: params.plan_context_tier,
+                ..Choice::default()
+            });
+            let base = base.or_else(|| choice.is_some().then_some((model, effort)));
+            (choice, base)
+        }
+        (Mode::Interactive | Mode::Autopilot, Some((model, effort))) if params.restore_plan_model => {
+            (Some(Choice { model, effort: Effort::Set(effort), ..Choice::default() }), None)
+        }
+        (Mode::Interactive | Mode::Autopilot, base) => (None, base),
+    };
+    let message = match choice {
+        Some(choice) => Some(choose(&call, &live, choice, Chooser::Client).await?),
+        None => None,
+    };
+    live.ask(move |task| {
+        task.plan_base = base;
+        task.command(Command::SetMode(params.mode));
+    })
+    .await?;
+    Reply::of(match message {
+        None => json!({ "status": "unchanged", "modelChanged": false, "modeApplied": true }),
+        Some(message) => json!({
+            "status": "applied",
+            "modelChanged": true,
+            "modeApplied": true,
+            "message": message,
+            "deprecationWarnings": [],
+        }),
+    })
 }
 
 async fn name(call: Call) -> Result<Reply, Failure> {
@@ -52,9 +111,7 @@ async fn set_name(call: Call) -> Result<Reply, Failure> {
     }
     let live = call.live()?;
     live.ask(move |task| {
-        task.driver.note(Fact::GivenName(name.clone())).map_err(|error| Failure::new(error.to_string()))?;
-        task.record(TitleChanged { title: name });
-        Ok::<(), Failure>(())
+        task.set_name(Fact::GivenName(name.clone()), name).map_err(|error| Failure::new(error.to_string()))
     })
     .await??;
     Reply::null()
@@ -74,9 +131,7 @@ async fn set_auto_name(call: Call) -> Result<Reply, Failure> {
         return Reply::of(json!({ "applied": false }));
     }
     live.ask(move |task| {
-        task.driver.note(Fact::DerivedName(name.clone())).map_err(|error| Failure::new(error.to_string()))?;
-        task.record(TitleChanged { title: name });
-        Ok::<(), Failure>(())
+        task.set_name(Fact::DerivedName(name.clone()), name).map_err(|error| Failure::new(error.to_string()))
     })
     .await??;
     Reply::of(json!({ "applied": true }))

@@ -1,32 +1,168 @@
 //! The session's model.
 
-use hangar_agent::session::Command;
-use serde::Deserialize;
-use serde_json::json;
+use std::sync::Arc;
+
+use hangar_protocol::data::{ContextTier, ModelChange, ReasoningSummary, Verbosity};
+use serde::{Deserialize, Serialize};
+use serde_json::{Value, json};
 
 use super::{Call, Failure, Method, Reply};
+use crate::hub::Live;
 use crate::inference;
 use crate::spec::{CapabilityOverrides, SessionSpec};
+use crate::task::SessionTask;
+
+/// The model that stands for whichever the provider thinks best.
+const AUTO: &str = "auto";
+/// Models that a client may allow.
+const MAX_ALLOWED: usize = 1000;
 
 pub(super) const METHODS: &[Method] = &[
     Method { name: "session.model.getCurrent", run: |call| Box::pin(current(call)) },
     Method { name: "session.model.switchTo", run: |call| Box::pin(switch(call)) },
     Method { name: "session.model.setReasoningEffort", run: |call| Box::pin(set_effort(call)) },
+    Method { name: "session.model.setAllowedModels", run: |call| Box::pin(set_allowed(call)) },
+    Method { name: "session.model.switchAutoTier", run: |call| Box::pin(switch_tier(call)) },
 ];
 
+/// What is to count most where the model is chosen for the session.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub(crate) enum AutoTier {
+    Efficiency,
+    Balance,
+    Intelligence,
+    Fast,
+}
+
+/// The model of a session and how it is used, as clients are told.
+pub(super) fn snapshot(task: &SessionTask) -> Value {
+    let state = task.session().state();
+    let mut told = json!({});
+    if !state.model.is_empty() {
+        told["modelId"] = json!(state.model);
+    }
+    if let Some(effort) = &state.effort {
+        told["reasoningEffort"] = json!(effort);
+    }
+    if let Some(tier) = task.spec.context_tier {
+        told["contextTier"] = json!(tier);
+    }
+    // Nothing here acts on it, so it never is more than a wish.
+    if let Some(tier) = task.auto_tier.filter(|_| state.model == AUTO) {
+        told["pendingAutoTier"] = json!(tier);
+    }
+    told
+}
+
 async fn current(call: Call) -> Result<Reply, Failure> {
-    let live = call.live()?;
-    let (model, effort) = live
-        .ask(|task| (task.session().state().model.clone(), task.session().state().effort.clone()))
-        .await?;
-    let mut result = json!({});
-    if !model.is_empty() {
-        result["modelId"] = json!(model);
+    Reply::of(call.live()?.ask(|task| snapshot(task)).await?)
+}
+
+/// What a session is to be answered by.
+#[derive(Default)]
+pub(super) struct Choice {
+    pub(super) model: String,
+    pub(super) effort: Effort,
+    pub(super) summary: Option<ReasoningSummary>,
+    pub(super) verbosity: Option<Verbosity>,
+    pub(super) tier: Option<ContextTier>,
+    pub(super) capabilities: Option<CapabilityOverrides>,
+}
+
+/// How hard the model is to think.
+#[derive(Default)]
+pub(super) enum Effort {
+    /// As hard as the one before.
+    #[default]
+    Kept,
+    /// Absent for what the model does by itself.
+    Set(Option<String>),
+}
+
+impl From<Option<String>> for Effort {
+    fn from(wanted: Option<String>) -> Self {
+        wanted.map_or(Self::Kept, |effort| Self::Set(Some(effort)))
     }
-    if let Some(effort) = effort {
-        result["reasoningEffort"] = json!(effort);
+}
+
+/// Who made a choice.
+#[derive(Clone, Copy)]
+pub(super) enum Chooser {
+    Client,
+    /// Nobody: the model before is not allowed any more.
+    Rules,
+}
+
+impl Chooser {
+    fn as_str(self) -> &'static str {
+        match self {
+            Chooser::Client => "sdk",
+            Chooser::Rules => "automatic",
+        }
     }
-    Reply::of(result)
+}
+
+/// Has another model answer from the next call on. Says what changed, in a sentence.
+pub(super) async fn choose(
+    call: &Call,
+    live: &Arc<Live>,
+    choice: Choice,
+    chooser: Chooser,
+) -> Result<String, Failure> {
+    let Choice { model, effort, summary, verbosity, tier, capabilities } = choice;
+    let change = SessionSpec {
+        model: Some(model.clone()),
+        reasoning_summary: summary,
+        verbosity,
+        model_capabilities: capabilities,
+        ..SessionSpec::default()
+    };
+    let mut spec = live.ask(|task| task.spec.clone()).await?;
+    if let Some(allowed) = &spec.allowed_models
+        && !allowed.contains(&model)
+    {
+        return Err(Failure::new(format!("Model \"{model}\" is not among the models that are allowed here")));
+    }
+    spec.adopt(change);
+    // The wider window is asked for with each choice anew.
+    spec.context_tier = tier;
+    let vision = spec.has_vision();
+    let ways = inference::ways(&live.audience, &spec, live.audience.courier().is_some());
+    let provider = call.hub.config().opener.provider(&spec, &model, ways)?;
+    live.ask(move |task| {
+        let state = task.session().state();
+        let (before, effort_before) = (state.model.clone(), state.effort.clone());
+        let with_effort = |model: &str, effort: Option<&String>| {
+            effort.map_or_else(|| model.to_owned(), |effort| format!("{model} ({effort})"))
+        };
+        let (wanted, effort) = match effort {
+            Effort::Kept => (None, effort_before.clone()),
+            Effort::Set(effort) => (effort.clone(), effort),
+        };
+        let told = format!(
+            "Model changed from {} to {}",
+            with_effort(&before, effort_before.as_ref()),
+            with_effort(&model, wanted.as_ref())
+        );
+        let change = ModelChange {
+            previous_model: Some(before),
+            new_model: model.clone(),
+            reasoning_effort: effort,
+            previous_reasoning_effort: effort_before,
+            reasoning_summary: spec.reasoning_summary,
+            verbosity,
+            context_tier: tier,
+            source: Some(chooser.as_str().to_owned()),
+            cause: None,
+        };
+        task.spec = spec;
+        task.set_provider(provider, &model);
+        task.driver.session_mut().set_vision(vision);
+        task.record(change);
+        told
+    })
+    .await
 }
 
 async fn switch(call: Call) -> Result<Reply, Failure> {
@@ -37,32 +173,66 @@ async fn switch(call: Call) -> Result<Reply, Failure> {
         #[serde(default)]
         reasoning_effort: Option<String>,
         #[serde(default)]
+        reasoning_summary: Option<ReasoningSummary>,
+        #[serde(default)]
+        verbosity: Option<Verbosity>,
+        #[serde(default)]
         model_capabilities: Option<CapabilityOverrides>,
+        #[serde(default)]
+        context_tier: Option<ContextTier>,
+        #[serde(default)]
+        auto_tier: Option<AutoTier>,
+        #[serde(default)]
+        require_available: bool,
     }
     let params: Params = call.params()?;
     let live = call.live()?;
-    let change = SessionSpec {
-        model: Some(params.model_id.clone()),
-        model_capabilities: params.model_capabilities,
-        ..SessionSpec::default()
+    if params.require_available {
+        available(&call, &live, &params.model_id).await?;
+    }
+    let choice = Choice {
+        model: params.model_id.clone(),
+        effort: params.reasoning_effort.into(),
+        summary: params.reasoning_summary,
+        verbosity: params.verbosity,
+        tier: params.context_tier,
+        capabilities: params.model_capabilities,
     };
-    let spec = live
+    let message = choose(&call, &live, choice, Chooser::Client).await?;
+    let state = live
         .ask(move |task| {
-            task.spec.adopt(change);
-            task.spec.clone()
+            if params.auto_tier.is_some() {
+                task.auto_tier = params.auto_tier;
+            }
+            snapshot(task)
         })
         .await?;
-    let vision = spec.has_vision();
-    let ways = inference::ways(&live.audience, &spec, live.audience.courier().is_some());
-    let provider = call.hub.config().opener.provider(&spec, &params.model_id, ways)?;
-    let model = params.model_id.clone();
-    live.ask(move |task| {
-        task.set_provider(provider, &model);
-        task.driver.session_mut().set_vision(vision);
-        task.command(Command::SetModel { model, effort: params.reasoning_effort });
-    })
-    .await?;
-    Reply::of(json!({ "modelId": params.model_id }))
+    Reply::of(json!({
+        "status": "applied",
+        "deferred": false,
+        "modelId": params.model_id,
+        "message": message,
+        "deprecationWarnings": [],
+        "modelState": state,
+    }))
+}
+
+/// Refuses a model that the server's providers do not list. One that the client brought is the client's affair.
+pub(super) async fn available(call: &Call, live: &Live, model: &str) -> Result<(), Failure> {
+    let opener = &call.hub.config().opener;
+    let (token, own) = live
+        .ask(|task| {
+            (task.spec.git_hub_token.clone(), task.spec.provider.is_some() || task.spec.models.is_some())
+        })
+        .await?;
+    let by_github = !own && (token.is_some() || opener.given_token().is_some());
+    let known = match opener.models(token).await {
+        Ok(listed) => own || listed.iter().any(|known| known["id"] == *model),
+        Err(error) if by_github => return Err(error.into()),
+        // A provider that lists nothing may have any model.
+        Err(_) => true,
+    };
+    if known { Ok(()) } else { Err(Failure::new(format!("Model \"{model}\" is not available"))) }
 }
 
 async fn set_effort(call: Call) -> Result<Reply, Failure> {
@@ -75,9 +245,81 @@ async fn set_effort(call: Call) -> Result<Reply, Failure> {
     let live = call.live()?;
     let effort = params.reasoning_effort.clone();
     live.ask(move |task| {
-        let model = task.session().state().model.clone();
-        task.command(Command::SetModel { model, effort: Some(effort) });
+        let state = task.session().state();
+        let change = ModelChange {
+            previous_model: Some(state.model.clone()),
+            new_model: state.model.clone(),
+            previous_reasoning_effort: state.effort.clone(),
+            reasoning_effort: Some(effort),
+            source: Some(Chooser::Client.as_str().to_owned()),
+            ..ModelChange::default()
+        };
+        task.record(change);
     })
     .await?;
     Reply::of(json!({ "reasoningEffort": params.reasoning_effort }))
+}
+
+/// Replaces the list of models that the session may have. One that has another gets the first of them.
+async fn set_allowed(call: Call) -> Result<Reply, Failure> {
+    #[derive(Deserialize)]
+    #[serde(rename_all = "camelCase")]
+    struct Params {
+        #[serde(default)]
+        allowed_models: Option<Vec<String>>,
+    }
+    let Params { allowed_models } = call.params()?;
+    let live = call.live()?;
+    match allowed_models.as_deref() {
+        Some([]) => return Err(Failure::new("Host allowedModels must contain at least one model id")),
+        Some(models) if models.len() > MAX_ALLOWED => {
+            return Err(Failure::new(format!(
+                "Host allowedModels must not contain more than {MAX_ALLOWED} ids"
+            )));
+        }
+        _ => {}
+    }
+    let allowed = allowed_models.clone();
+    let model = live
+        .ask(move |task| {
+            task.spec.allowed_models = allowed;
+            task.session().state().model.clone()
+        })
+        .await?;
+    let mut result = json!({ "effectiveAllowedModels": ["*"], "modelId": model });
+    if let Some(allowed) = allowed_models
+        && let Some(first) = allowed.first()
+    {
+        if !allowed.contains(&model) {
+            let choice = Choice { model: first.clone(), ..Choice::default() };
+            choose(&call, &live, choice, Chooser::Rules).await?;
+            result["modelId"] = json!(first);
+        }
+        result["fallbackModel"] = json!(first);
+        result["allowedModels"] = json!(allowed);
+        result["effectiveAllowedModels"] = json!(allowed);
+    }
+    Reply::of(result)
+}
+
+async fn switch_tier(call: Call) -> Result<Reply, Failure> {
+    #[derive(Deserialize)]
+    #[serde(rename_all = "camelCase")]
+    struct Params {
+        auto_tier: Option<AutoTier>,
+    }
+    let live = call.live()?;
+    if live.ask(|task| task.session().state().model != AUTO).await? {
+        return Err(Failure::refused("Auto preference switching requires the selected model to be `auto`"));
+    }
+    let Params { auto_tier } = call.params()?;
+    let before = live.ask(move |task| std::mem::replace(&mut task.auto_tier, auto_tier)).await?;
+    if before == auto_tier {
+        return Reply::of(json!({ "status": "unchanged" }));
+    }
+    let mut result = json!({ "status": "pending", "pendingAutoTier": auto_tier });
+    if let Some(before) = before {
+        result["supersededAutoTier"] = json!(before);
+    }
+    Reply::of(result)
 }

@@ -1,12 +1,17 @@
 //! Permissions: answers to questions, and the rules by which there are questions at all.
 
+use std::path::Path;
+
 use hangar_agent::permissions::Approval;
-use hangar_agent::session::Command;
+use hangar_agent::session::{Command, PendingPermission};
+use hangar_protocol::data::{PermissionCompleted, PermissionMode, PermissionsChanged};
 use hangar_protocol::permission::{PermissionOutcome, PermissionRequest};
 use serde::Deserialize;
 use serde_json::{Value, json};
 
 use super::{Call, Failure, Method, Reply};
+use crate::locations::{self, Location};
+use crate::task::SessionTask;
 
 pub(super) const METHODS: &[Method] = &[
     Method {
@@ -17,7 +22,7 @@ pub(super) const METHODS: &[Method] = &[
     Method { name: "session.permissions.setApproveAll", run: |call| Box::pin(set_approve_all(call)) },
     Method { name: "session.permissions.resetSessionApprovals", run: |call| Box::pin(reset(call)) },
     Method { name: "session.permissions.notifyPromptShown", run: |call| Box::pin(acknowledge(call)) },
-    Method { name: "session.permissions.setRequired", run: |call| Box::pin(acknowledge(call)) },
+    Method { name: "session.permissions.setRequired", run: |call| Box::pin(set_required(call)) },
     Method { name: "session.permissions.getMode", run: |call| Box::pin(get_mode(call)) },
     Method { name: "session.permissions.setMode", run: |call| Box::pin(set_mode(call)) },
 ];
@@ -34,10 +39,11 @@ async fn handle_pending(call: Call) -> Result<Reply, Failure> {
     let live = call.live()?;
     let answered = live
         .ask(move |task| {
+            let own = task.asked.pending().find(|asked| asked.request_id == params.request_id).cloned();
             let pending = task.driver.pending_permissions();
-            let Some(asked) = pending.into_iter().find(|asked| asked.request_id == params.request_id) else {
-                return Ok(false);
-            };
+            let of_turn = pending.into_iter().find(|asked| asked.request_id == params.request_id);
+            let outside = own.is_some();
+            let Some(asked) = own.or(of_turn) else { return Ok(false) };
             let mut answer = outcome(&params.result, &asked.request)?;
             if let Some(approval) = sampling(&answer) {
                 // The published events know no approval of sampling: the call is approved, and the rest is ours to keep.
@@ -49,6 +55,9 @@ async fn handle_pending(call: Call) -> Result<Reply, Failure> {
             {
                 let approval = Approval::Url { domain: domain.to_owned() };
                 task.driver.session_mut().policy_mut().approvals.push(approval);
+            }
+            if outside {
+                return Ok(answer_outside(task, &asked, answer));
             }
             task.command(Command::AnswerPermission { request_id: asked.request_id, answer });
             Ok(true)
@@ -66,6 +75,21 @@ fn sampling(answer: &PermissionOutcome) -> Option<Approval> {
         return None;
     };
     Approval::parse(approval).filter(|approval| matches!(approval, Approval::McpSampling { .. }))
+}
+
+/// Answers a question about a call that is part of no turn.
+fn answer_outside(task: &mut SessionTask, asked: &PendingPermission, answer: PermissionOutcome) -> bool {
+    if let PermissionOutcome::ApprovedForSession { approval }
+    | PermissionOutcome::ApprovedForLocation { approval, .. } = &answer
+    {
+        task.driver.session_mut().policy_mut().approvals.extend(Approval::parse(approval));
+    }
+    task.record(PermissionCompleted {
+        request_id: asked.request_id.clone(),
+        tool_call_id: asked.request.tool_call_id().map(str::to_owned),
+        result: answer.clone(),
+    });
+    task.asked.answer(&asked.request_id, answer)
 }
 
 /// What an answer means for the request it answers.
@@ -102,7 +126,13 @@ fn outcome(result: &Value, request: &PermissionRequest) -> Result<PermissionOutc
 
 async fn pending(call: Call) -> Result<Reply, Failure> {
     let live = call.live()?;
-    let pending = live.ask(|task| task.driver.pending_permissions()).await?;
+    let pending = live
+        .ask(|task| {
+            let mut pending = task.driver.pending_permissions();
+            pending.extend(task.asked.pending().cloned());
+            pending
+        })
+        .await?;
     let items: Vec<Value> = pending
         .iter()
         .map(|asked| json!({ "requestId": asked.request_id, "request": asked.request }))
@@ -122,8 +152,41 @@ async fn set_approve_all(call: Call) -> Result<Reply, Failure> {
 }
 
 async fn reset(call: Call) -> Result<Reply, Failure> {
+    #[derive(Deserialize)]
+    #[serde(rename_all = "camelCase")]
+    struct Params {
+        /// Whether what was approved for the place goes too.
+        #[serde(default)]
+        include_location: Option<bool>,
+    }
+    let params: Params = call.params()?;
     let live = call.live()?;
-    live.ask(|task| task.driver.session_mut().policy_mut().approvals.clear()).await?;
+    let home = call.hub.home();
+    live.ask(move |task| {
+        let kept: Vec<Approval> = match params.include_location {
+            Some(false) => {
+                let location = Location::of(Path::new(&task.cwd()));
+                locations::approvals(&home, &location.key).iter().filter_map(Approval::parse).collect()
+            }
+            Some(true) | None => Vec::new(),
+        };
+        let approvals = &mut task.driver.session_mut().policy_mut().approvals;
+        approvals.retain(|approval| kept.contains(approval));
+    })
+    .await?;
+    Reply::success()
+}
+
+/// Whether this client is to be asked, from now on.
+async fn set_required(call: Call) -> Result<Reply, Failure> {
+    #[derive(Deserialize)]
+    struct Params {
+        required: bool,
+    }
+    let params: Params = call.params()?;
+    let live = call.live()?;
+    live.audience.ask_for_permissions(call.client.id, params.required);
+    live.ask(SessionTask::refresh).await?;
     Reply::success()
 }
 
@@ -133,9 +196,15 @@ async fn acknowledge(call: Call) -> Result<Reply, Failure> {
 }
 
 async fn get_mode(call: Call) -> Result<Reply, Failure> {
-    let live = call.live()?;
-    let all = live.ask(|task| task.session().config().policy.allow_all_tools).await?;
-    Reply::of(json!({ "mode": if all { "allow-all" } else { "manual" } }))
+    Reply::of(json!({ "mode": call.live()?.ask(|task| mode_of(task)).await? }))
+}
+
+fn mode_of(task: &SessionTask) -> PermissionMode {
+    if task.session().config().policy.allow_all_tools {
+        PermissionMode::AllowAll
+    } else {
+        PermissionMode::Manual
+    }
 }
 
 async fn set_mode(call: Call) -> Result<Reply, Failure> {
@@ -144,17 +213,31 @@ async fn set_mode(call: Call) -> Result<Reply, Failure> {
         mode: String,
     }
     let params: Params = call.params()?;
-    let all = match params.mode.as_str() {
-        "allow-all" => true,
-        "manual" => false,
-        other => return Err(Failure::new(format!("`{other}` is not a permission mode that is there"))),
+    let Ok(mode) = serde_json::from_value::<PermissionMode>(json!(params.mode)) else {
+        return Err(Failure::new(format!("Unsupported permission mode `{}`.", params.mode)));
     };
-    let live = call.live()?;
-    live.ask(move |task| approve_all(task, all)).await?;
-    Reply::of(json!({ "success": true, "mode": params.mode }))
+    let (done, mode) = call
+        .live()?
+        .ask(move |task| {
+            let before = mode_of(task);
+            let all = match mode {
+                PermissionMode::AllowAll => true,
+                PermissionMode::Manual => false,
+                // No model has an opinion on permissions here.
+                PermissionMode::Assisted => return (false, before),
+            };
+            approve_all(task, all);
+            if mode != before {
+                let previous_mode = Some(before);
+                task.record(PermissionsChanged { previous_mode, mode, assisted_approval_model: None });
+            }
+            (true, mode)
+        })
+        .await?;
+    Reply::of(json!({ "success": done, "mode": mode }))
 }
 
-fn approve_all(task: &mut crate::task::SessionTask, all: bool) {
+fn approve_all(task: &mut SessionTask, all: bool) {
     let policy = task.driver.session_mut().policy_mut();
     policy.allow_all_tools = all;
     policy.allow_all_paths = all;

@@ -32,11 +32,18 @@ async fn pending(call: Call) -> Result<Reply, Failure> {
             )
         })
         .await?;
-    let messages = queued.iter().map(|prompt| {
-        let id = &prompt.message_id;
-        json!({
-            "id": id, "messageId": id, "kind": "message", "displayText": prompt.shown, "agentMode": UNSTAMPED_MODE,
-        })
+    let messages = queued.iter().flat_map(|prompt| {
+        let row = |message_id: &Option<String>, shown: &str| {
+            json!({
+                "id": prompt.message_id,
+                "messageId": message_id,
+                "kind": "message",
+                "displayText": shown,
+                "agentMode": UNSTAMPED_MODE,
+            })
+        };
+        let before: Vec<Value> = prompt.before.iter().map(|(id, shown)| row(id, shown)).collect();
+        before.into_iter().chain([row(&prompt.message_id, &prompt.shown)]).collect::<Vec<_>>()
     });
     let commands = commands.iter().map(|queued| {
         json!({
@@ -45,7 +52,7 @@ async fn pending(call: Call) -> Result<Reply, Failure> {
     });
     let items: Vec<Value> = messages.chain(commands).collect();
     let steering: Vec<&str> = steering.iter().map(|prompt| prompt.shown.as_str()).collect();
-    Reply::of(json!({ "items": items, "steeringMessages": steering }))
+    Reply::of(json!({ "items": items, "steeringMessages": steering, "inFlightSteeringCount": 0 }))
 }
 
 async fn clear(call: Call) -> Result<Reply, Failure> {

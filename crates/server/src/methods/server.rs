@@ -11,6 +11,7 @@ pub(super) const METHODS: &[Method] = &[
     Method { name: "status.get", run: |call| Box::pin(status(call)) },
     Method { name: "auth.getStatus", run: |call| Box::pin(auth_status(call)) },
     Method { name: "models.list", run: |call| Box::pin(list_models(call)) },
+    Method { name: "models.getBuiltInCatalog", run: |call| Box::pin(catalogue(call)) },
     Method { name: "tools.list", run: |call| Box::pin(list_tools(call)) },
     Method { name: "plugins.builtin.set", run: |_| Box::pin(async { Reply::null() }) },
     Method { name: "runtime.shutdown", run: |call| Box::pin(shutdown(call)) },
@@ -49,6 +50,12 @@ async fn list_models(call: Call) -> Result<Reply, Failure> {
     }
     let params: Params = call.params()?;
     let models = call.hub.config().opener.models(params.git_hub_token).await?;
+    Reply::of(json!({ "models": models }))
+}
+
+async fn catalogue(call: Call) -> Result<Reply, Failure> {
+    let known = call.hub.config().opener.known_models();
+    let models: Vec<Value> = known.iter().map(|id| json!({ "id": id })).collect();
     Reply::of(json!({ "models": models }))
 }
 

@@ -1,15 +1,13 @@
 //! One session: create, resume, send, abort, read, leave, delete.
 
 use std::collections::BTreeMap;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::sync::Arc;
 
-use hangar_agent::log::Fact;
 use hangar_agent::model::AnswerSchema;
 use hangar_agent::session::{Command, Origin, Prompt, Timing, Wishes};
 use hangar_agent::tool::Lesson;
-use hangar_protocol::data::{self, AgentMode};
-use hangar_sandbox::SandboxConfig;
+use hangar_protocol::data::{self, AgentMode, Mode};
 use hangar_store::SessionId;
 use hangar_store::away::Kept;
 use serde::Deserialize;
@@ -38,7 +36,6 @@ pub(super) const METHODS: &[Method] = &[
     Method { name: "session.delete", run: |call| Box::pin(delete(call)) },
     Method { name: "session.suspend", run: |call| Box::pin(suspend(call)) },
     Method { name: "session.shutdown", run: |call| Box::pin(shutdown(call)) },
-    Method { name: "session.options.update", run: |call| Box::pin(update_options(call)) },
 ];
 
 async fn create(call: Call) -> Result<Reply, Failure> {
@@ -90,11 +87,26 @@ pub(super) async fn settle(call: Call, spec: SessionSpec, entered: Entered) -> R
         let sections = live.ask(move |task| system::to_transform(shown.as_ref(), &task.prompt())).await?;
         let transformed =
             if sections.is_empty() { BTreeMap::new() } else { transform(&call, &live, sections).await? };
-        live.ask(move |task| task.settle_system(&transformed)).await?;
+        live.ask(move |task| task.settle_system(transformed)).await?;
     }
+    let (mode, model) = live.ask(|task| (task.session().state().mode, super::model::snapshot(task))).await?;
+    let started = live.meta().await?.map_or_else(call.hub.config().now, |meta| meta.created_at);
+    let elicitation = live.audience.members().iter().any(|member| member.elicitations);
     let mut result = json!({
         "sessionId": live.id.as_str(),
-        "capabilities": { "ui": { "elicitation": live.audience.members().iter().any(|member| member.elicitations) } },
+        "nativeSessionId": live.id.as_str(),
+        "startTime": hangar_agent::session::iso(started),
+        "isRemote": false,
+        "mode": mode,
+        "modelState": model,
+        "capabilities": {
+            "ui": {
+                "elicitation": elicitation,
+                "mcpApps": spec.request_mcp_apps.unwrap_or(false),
+                "canvases": false,
+            },
+            "extensions": false,
+        },
     });
     if spec.is_infinite() {
         result["workspacePath"] = json!(live.place.shown());
@@ -155,7 +167,7 @@ async fn reconfigure(call: &Call, live: &Live, spec: SessionSpec) -> Result<(), 
             task.command(Command::SetModel { model, effort });
         }
         task.refresh();
-        task.settle_system(&BTreeMap::new());
+        task.settle_system(BTreeMap::new());
     })
     .await
 }
@@ -190,6 +202,9 @@ pub(super) fn parse_id(id: &str) -> Result<SessionId, Failure> {
     id.parse().map_err(|error: hangar_store::InvalidId| Failure::new(error.to_string()))
 }
 
+pub(super) const FORMAT_TOO_LATE: &str = "responseFormat cannot be specified with mode: immediate; a message that joins \
+                                          a turn is answered in the turn's own format. Use mode: enqueue";
+
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase")]
 struct SendParams {
@@ -219,8 +234,15 @@ struct SendParams {
 
 #[derive(Deserialize)]
 #[serde(tag = "type", rename_all = "snake_case", rename_all_fields = "camelCase", deny_unknown_fields)]
-enum ResponseFormat {
+pub(super) enum ResponseFormat {
     JsonSchema { json_schema: Arc<AnswerSchema> },
+}
+
+impl ResponseFormat {
+    pub(super) fn schema(self) -> Arc<AnswerSchema> {
+        let Self::JsonSchema { json_schema } = self;
+        json_schema
+    }
 }
 
 async fn send(call: Call) -> Result<Reply, Failure> {
@@ -232,18 +254,13 @@ async fn send(call: Call) -> Result<Reply, Failure> {
         call.hub.admits(mode)?;
     }
     let timing = match params.mode.as_deref() {
-        Some("immediate") if params.response_format.is_some() => {
-            return Err(Failure::new(
-                "responseFormat cannot be specified with mode: immediate; a message that joins a turn is answered in the \
-                 turn's own format. Use mode: enqueue",
-            ));
-        }
+        Some("immediate") if params.response_format.is_some() => return Err(Failure::new(FORMAT_TOO_LATE)),
         Some("immediate") => Timing::Steer,
         _ if params.prepend => Timing::Next,
         _ => Timing::Queue,
     };
     let trace = params.trace;
-    let mut prompt = Prompt {
+    let prompt = Prompt {
         attachments: params.attachments.into_iter().filter_map(attachments::read).collect(),
         timing,
         origin: params.source.map_or(Origin::User, Origin::Source),
@@ -252,38 +269,14 @@ async fn send(call: Call) -> Result<Reply, Failure> {
         agent_mode: params.agent_mode.filter(|mode| *mode == AgentMode::Shell),
         wishes: Wishes {
             headers: params.request_headers.unwrap_or_default().into_iter().collect(),
-            answer: params.response_format.map(|ResponseFormat::JsonSchema { json_schema }| json_schema),
+            answer: params.response_format.map(ResponseFormat::schema),
         },
         shown: params.display_prompt,
         text: params.prompt,
     };
     let waited = Arc::clone(&live);
     let then = Box::pin(async move {
-        // The servers start with the first message, and the model is to know their tools.
-        if let Ok(Some(mcp)) = live.ask(|task| task.mcp().cloned()).await {
-            mcp.ready().await;
-        }
-        // A session that ended in between takes no more messages; its end is an event of its own.
-        let _ = live
-            .ask(move |task| {
-                if let Some(mode) = mode {
-                    task.command(Command::SetMode(mode));
-                }
-                if !task.clashes.is_empty() {
-                    return refuse_clash(task);
-                }
-                task.catch_up();
-                let shown = prompt.as_shown().to_owned();
-                let trace = if trace.traceparent.is_some() { &trace } else { &task.spec.trace };
-                prompt.wishes.headers.extend(trace.headers());
-                let called = task.skills.called_by(&prompt.text).map(Lesson::into_preface);
-                let prompt = Prompt { preface: called.unwrap_or_default(), ..prompt };
-                task.record(data::PendingMessagesModified {});
-                task.command(Command::Send(prompt));
-                // A list without the name is a poorer list, not a failure.
-                let _ = task.driver.note(Fact::FirstPrompt(shown));
-            })
-            .await;
+        submit(&live, Submission { prompts: vec![prompt], mode, trace }).await;
     });
     let result = json!({ "messageId": message_id });
     if params.wait {
@@ -292,6 +285,48 @@ async fn send(call: Call) -> Result<Reply, Failure> {
         return Reply::of(result);
     }
     Ok(Reply { result, then: Some(then) })
+}
+
+/// Prompts on their way to a session.
+pub(super) struct Submission {
+    pub(super) prompts: Vec<Prompt>,
+    /// The mode that the session is to be in.
+    pub(super) mode: Option<Mode>,
+    pub(super) trace: TraceContext,
+}
+
+pub(super) async fn submit(live: &Live, submission: Submission) {
+    let Submission { prompts, mode, trace } = submission;
+    // The servers start with the first message, and the model is to know their tools.
+    if let Ok(Some(mcp)) = live.ask(|task| task.mcp().cloned()).await {
+        mcp.ready().await;
+    }
+    // A session that ended in between takes no more messages; its end is an event of its own.
+    let _ = live
+        .ask(move |task| {
+            if let Some(mode) = mode {
+                task.command(Command::SetMode(mode));
+            }
+            if !task.clashes.is_empty() {
+                return refuse_clash(task);
+            }
+            task.catch_up();
+            for mut prompt in prompts {
+                complete(task, &mut prompt, &trace);
+                task.record(data::PendingMessagesModified {});
+                task.name_after(prompt.as_shown());
+                task.command(Command::Send(prompt));
+            }
+        })
+        .await;
+}
+
+/// Adds to a prompt what the session has for it: the skill that it calls, and the trace that it belongs to.
+pub(super) fn complete(task: &SessionTask, prompt: &mut Prompt, trace: &TraceContext) {
+    let trace = if trace.traceparent.is_some() { trace } else { &task.spec.trace };
+    prompt.wishes.headers.extend(trace.headers());
+    let called = task.skills.called_by(&prompt.text).map(Lesson::into_preface);
+    prompt.preface.extend(called.unwrap_or_default());
 }
 
 fn refuse_clash(task: &mut SessionTask) {
@@ -379,35 +414,30 @@ async fn suspend(call: Call) -> Result<Reply, Failure> {
 }
 
 async fn shutdown(call: Call) -> Result<Reply, Failure> {
+    #[derive(Deserialize)]
+    struct Params {
+        #[serde(rename = "type", default)]
+        kind: ShutdownKind,
+        #[serde(default)]
+        reason: Option<String>,
+    }
+    let params: Params = call.params()?;
     let live: Arc<Live> = call.live()?;
-    live.close().await;
+    match params.kind {
+        ShutdownKind::Routine => live.close().await,
+        ShutdownKind::Error => {
+            let reason = params.reason.unwrap_or_else(|| "the client ended the session".to_owned());
+            live.close_by(move |task| task.end_for(reason)).await;
+        }
+    }
     Reply::null()
 }
 
-/// Settings that clients make after the fact. Those that mean nothing here are taken without a word.
-async fn update_options(call: Call) -> Result<Reply, Failure> {
-    #[derive(Deserialize)]
-    #[serde(rename_all = "camelCase")]
-    struct Params {
-        #[serde(default)]
-        working_directory: Option<PathBuf>,
-        #[serde(default)]
-        client_name: Option<String>,
-        #[serde(default)]
-        sandbox_config: Option<SandboxConfig>,
-    }
-    let params: Params = call.params()?;
-    let live = call.live()?;
-    let change = SessionSpec {
-        sandbox_config: params.sandbox_config,
-        working_directory: params.working_directory,
-        client_name: params.client_name,
-        ..SessionSpec::default()
-    };
-    if change.working_directory.is_some() || change.sandbox_config.is_some() {
-        call.hub.reopen(&live, change).await?;
-    } else {
-        live.ask(move |task| task.spec.adopt(change)).await?;
-    }
-    Reply::success()
+/// Why a client ends a session.
+#[derive(Default, Deserialize)]
+#[serde(rename_all = "lowercase")]
+enum ShutdownKind {
+    #[default]
+    Routine,
+    Error,
 }

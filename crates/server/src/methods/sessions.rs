@@ -24,6 +24,9 @@ pub(super) const METHODS: &[Method] = &[
 #[serde(rename_all = "camelCase", default)]
 struct ListParams {
     filter: Option<FilterParams>,
+    source: Option<String>,
+    /// How many are told with everything that is known of them; the others are told to be there.
+    metadata_limit: Option<usize>,
 }
 
 #[derive(Default, Deserialize)]
@@ -38,6 +41,9 @@ struct FilterParams {
 
 pub(super) async fn list(call: Call) -> Result<Reply, Failure> {
     let params: ListParams = call.params()?;
+    if params.source.as_deref() == Some("remote") {
+        return Reply::of(json!({ "sessions": [] }));
+    }
     let filter = params.filter.unwrap_or_default();
     let filter = Filter {
         cwd: filter.cwd.or(filter.working_directory),
@@ -46,18 +52,26 @@ pub(super) async fn list(call: Call) -> Result<Reply, Failure> {
         branch: filter.branch,
     };
     let sessions = call.hub.config().store.list(&filter)?;
-    let sessions: Vec<Value> =
-        sessions.iter().filter(|session| session.log_bytes > 0).map(describe).collect();
+    let limit = params.metadata_limit.unwrap_or(usize::MAX);
+    let told = |(at, session)| if at < limit { describe(session) } else { mention(session) };
+    let begun = sessions.iter().filter(|session| session.log_bytes > 0);
+    let sessions: Vec<Value> = begun.enumerate().map(told).collect();
     Reply::of(json!({ "sessions": sessions }))
 }
 
-pub(super) fn describe(session: &SessionSummary) -> Value {
-    let mut value = json!({
+/// A session as far as every list tells of it.
+fn mention(session: &SessionSummary) -> Value {
+    json!({
         "sessionId": session.id.as_str(),
         "startTime": hangar_agent::session::iso(session.meta.created_at),
         "modifiedTime": hangar_agent::session::iso(session.meta.updated_at),
         "isRemote": false,
-    });
+        "isDetached": false,
+    })
+}
+
+pub(super) fn describe(session: &SessionSummary) -> Value {
+    let mut value = mention(session);
     if let Some(name) = &session.meta.name {
         value["summary"] = json!(name.as_str());
         value["name"] = json!(name.as_str());

@@ -1,20 +1,23 @@
-//! The agents that a session has at work: looked at, written to, stopped.
+//! What a session has at work: its agents, and what clients do elsewhere. Looked at, written to, stopped.
 
 use std::sync::Arc;
 use std::time::Duration;
 
 use hangar_agent::agents::call::StartAgent;
 use hangar_agent::agents::roll::{Agent, Status};
-use hangar_protocol::data::ExecutionMode;
+use hangar_protocol::data::{BackgroundTasksChanged, ExecutionMode};
 use serde::Deserialize;
 use serde_json::{Value, json};
 
 use super::{Call, Failure, Method, Reply};
+use crate::client_tasks::{Cancellation, Registration, Update, unsupported};
 use crate::hub::Live;
 use crate::task::SessionTask;
 
 /// How long a client may wait for everything to end.
 const PATIENCE: Duration = Duration::from_secs(600);
+/// How long a client may take to stop what it does elsewhere.
+const CANCEL_PATIENCE: Duration = Duration::from_secs(30);
 
 pub(super) const METHODS: &[Method] = &[
     Method { name: "session.tasks.list", run: |call| Box::pin(list(call)) },
@@ -28,6 +31,8 @@ pub(super) const METHODS: &[Method] = &[
     Method { name: "session.tasks.sendMessage", run: |call| Box::pin(send(call)) },
     Method { name: "session.tasks.cancel", run: |call| Box::pin(cancel(call)) },
     Method { name: "session.tasks.remove", run: |call| Box::pin(remove(call)) },
+    Method { name: "session.tasks.register", run: |call| Box::pin(register(call)) },
+    Method { name: "session.tasks.update", run: |call| Box::pin(update(call)) },
     Method { name: "session.cancelAllBackgroundAgents", run: |call| Box::pin(cancel_all(call)) },
 ];
 
@@ -77,7 +82,17 @@ fn described<'a>(
 }
 
 async fn list(call: Call) -> Result<Reply, Failure> {
-    let tasks = call.live()?.ask(|task| described(task, |_| true).collect::<Vec<_>>()).await?;
+    let of_clients = call.client.knows_client_tasks();
+    let tasks = call
+        .live()?
+        .ask(move |task| {
+            let mut tasks: Vec<Value> = described(task, |_| true).collect();
+            if of_clients {
+                tasks.extend(task.client_tasks.describe());
+            }
+            tasks
+        })
+        .await?;
     Reply::of(json!({ "tasks": tasks }))
 }
 
@@ -114,6 +129,9 @@ async fn progress(call: Call) -> Result<Reply, Failure> {
     let progress = call
         .live()?
         .ask(move |task| {
+            if let Some(progress) = task.client_tasks.progress(&id) {
+                return Some(progress);
+            }
             task.session().state().roll.find(&id).map(|agent| {
                 let line = |(message, timestamp): &(String, String)| json!({ "message": message, "timestamp": timestamp });
                 json!({ "type": "agent", "recentActivity": agent.activity.iter().map(line).collect::<Vec<_>>() })
@@ -171,19 +189,7 @@ async fn start(call: Call) -> Result<Reply, Failure> {
     let params: StartParams = call.params()?;
     let live = call.live()?;
     if let Some(model) = &params.model {
-        let opener = &call.hub.config().opener;
-        let (token, brings_provider) =
-            live.ask(|task| (task.spec.git_hub_token.clone(), task.spec.provider.is_some())).await?;
-        let by_github = !brings_provider && (token.is_some() || opener.given_token().is_some());
-        let known = match opener.models(token).await {
-            Ok(listed) => listed.iter().any(|known| known["id"] == *model),
-            Err(error) if by_github => return Err(error.into()),
-            // A provider that lists nothing may have any model.
-            Err(_) => true,
-        };
-        if !known {
-            return Err(Failure::new(format!("Model \"{model}\" is not available")));
-        }
+        super::model::available(&call, &live, model).await?;
     }
     let start = StartAgent {
         description: params.description.unwrap_or_else(|| params.name.clone()),
@@ -224,8 +230,100 @@ async fn send(call: Call) -> Result<Reply, Failure> {
 
 async fn cancel(call: Call) -> Result<Reply, Failure> {
     let TaskParams { id } = call.params()?;
-    let cancelled = call.live()?.ask(move |task| task.attempt(|driver| driver.cancel_agent(&id))).await?;
+    let live = call.live()?;
+    let (named, session_id) = (id.clone(), live.id.to_string());
+    match live.ask(move |task| task.client_tasks.cancellation(&named, &session_id)).await? {
+        Some(Some(cancellation)) => return cancel_at_client(&call, &live, id, cancellation).await,
+        Some(None) => return Reply::of(json!({ "cancelled": false })),
+        None => {}
+    }
+    let cancelled = live.ask(move |task| task.attempt(|driver| driver.cancel_agent(&id))).await?;
     Reply::of(json!({ "cancelled": cancelled.unwrap_or(false) }))
+}
+
+/// Asks the client that does the work to stop it.
+async fn cancel_at_client(
+    call: &Call,
+    live: &Arc<Live>,
+    id: String,
+    cancellation: Cancellation,
+) -> Result<Reply, Failure> {
+    #[derive(Deserialize)]
+    struct Answer {
+        #[serde(default)]
+        cancelled: bool,
+    }
+    let owner = live.audience.member(cancellation.owner);
+    let cancelled = match owner {
+        None => false,
+        Some(owner) => {
+            let asking = owner.peer.request::<Answer>("tasks.cancel", &cancellation.params);
+            // An owner that does not answer has not stopped it.
+            matches!(tokio::time::timeout(CANCEL_PATIENCE, asking).await, Ok(Ok(Answer { cancelled: true })))
+        }
+    };
+    if cancelled {
+        let now = (call.hub.config().now)();
+        live.ask(move |task| {
+            task.client_tasks.cancelled(&id, now);
+            task.record(BackgroundTasksChanged {});
+        })
+        .await?;
+    }
+    Reply::of(json!({ "cancelled": cancelled }))
+}
+
+/// Lists work that the client does elsewhere.
+async fn register(call: Call) -> Result<Reply, Failure> {
+    let registration: Registration = call.params().map_err(plain)?;
+    registration.check()?;
+    if !call.client.knows_client_tasks() {
+        return Err(unsupported());
+    }
+    let (owner, now) = (call.client.id, (call.hub.config().now)());
+    let told = call
+        .live()?
+        .ask(move |task| {
+            let told = task.client_tasks.register(registration, owner, now)?;
+            if told["created"] == true {
+                task.record(BackgroundTasksChanged {});
+            }
+            Ok::<Value, Failure>(told)
+        })
+        .await??;
+    Reply::of(told)
+}
+
+/// Takes what the client that does some work says of it.
+async fn update(call: Call) -> Result<Reply, Failure> {
+    #[derive(Deserialize)]
+    struct Params {
+        id: String,
+        sequence: u64,
+        update: Update,
+    }
+    let params: Params = call.params().map_err(plain)?;
+    if !call.client.knows_client_tasks() {
+        return Err(unsupported());
+    }
+    let (owner, now) = (call.client.id, (call.hub.config().now)());
+    let told = call
+        .live()?
+        .ask(move |task| {
+            let Params { id, sequence, update } = params;
+            let told = task.client_tasks.update(&id, owner, sequence, &update, now)?;
+            if told["applied"] == true {
+                task.record(BackgroundTasksChanged {});
+            }
+            Ok::<Value, Failure>(told)
+        })
+        .await??;
+    Reply::of(told)
+}
+
+/// Wrong parameters of a task stand for themselves.
+fn plain(failure: Failure) -> Failure {
+    Failure::refused(failure.message())
 }
 
 async fn cancel_all(call: Call) -> Result<Reply, Failure> {
@@ -249,6 +347,15 @@ async fn cancel_all(call: Call) -> Result<Reply, Failure> {
 
 async fn remove(call: Call) -> Result<Reply, Failure> {
     let TaskParams { id } = call.params()?;
-    let removed = call.live()?.ask(move |task| task.driver.forget_agent(&id)).await?;
+    let removed = call
+        .live()?
+        .ask(move |task| {
+            let removed = task.client_tasks.remove(&id);
+            if removed {
+                task.record(BackgroundTasksChanged {});
+            }
+            removed || task.driver.forget_agent(&id)
+        })
+        .await?;
     Reply::of(json!({ "removed": removed }))
 }

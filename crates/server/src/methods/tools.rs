@@ -8,12 +8,17 @@ use serde_json::{Value, json};
 
 use super::{Call, Failure, Method, Reply};
 use crate::external::ToolAnswer;
+use crate::spec::ToolDeclaration;
+use crate::task::SessionTask;
 
 pub(super) const METHODS: &[Method] = &[
     Method { name: "session.tools.handlePendingToolCall", run: |call| Box::pin(handle_pending(call)) },
     Method { name: "session.tools.initializeAndValidate", run: |call| Box::pin(validate(call)) },
     Method { name: "session.tools.updateSubagentSettings", run: |call| Box::pin(update_subagents(call)) },
     Method { name: "session.tools.getCurrentMetadata", run: |call| Box::pin(current(call)) },
+    Method { name: "session.tools.getBuiltinDescriptors", run: |call| Box::pin(builtin(call)) },
+    Method { name: "session.tools.set", run: |call| Box::pin(set(call)) },
+    Method { name: "session.tools.taskCompleteEventData", run: |call| Box::pin(task_complete_event(call)) },
 ];
 
 #[derive(Deserialize)]
@@ -81,10 +86,85 @@ async fn current(call: Call) -> Result<Reply, Failure> {
     let tools = live
         .ask(|task| {
             let tools = task.session().config().tools.iter();
-            tools
-                .map(|tool| json!({ "name": tool.name, "description": tool.description }))
-                .collect::<Vec<_>>()
+            tools.map(metadata).collect::<Vec<_>>()
         })
         .await?;
     Reply::of(json!({ "tools": tools }))
+}
+
+fn metadata(tool: &ToolSpec) -> Value {
+    let mut value = json!({ "name": tool.name, "description": tool.description });
+    if let ToolSchema::Function(schema @ Value::Object(_)) = &tool.input {
+        value["input_schema"] = schema.clone();
+    }
+    value
+}
+
+/// The built-in tools as they are defined, whether the model is shown them or not.
+async fn builtin(call: Call) -> Result<Reply, Failure> {
+    let tools = call
+        .live()?
+        .ask(|task| task.builtin().iter().map(|tool| definition(tool.spec())).collect::<Vec<_>>())
+        .await?;
+    Reply::of(json!({ "tools": tools }))
+}
+
+fn definition(tool: &ToolSpec) -> Value {
+    let (schema, kind, format) = match &tool.input {
+        ToolSchema::Function(schema) => (schema.clone(), Value::Null, Value::Null),
+        ToolSchema::Custom { grammar } => {
+            let format = grammar
+                .as_ref()
+                .map(|grammar| json!({ "type": "grammar", "syntax": "lark", "definition": grammar }));
+            (Value::Null, json!("custom"), json!(format))
+        }
+    };
+    json!({
+        "name": tool.name,
+        "title": tool.title,
+        "description": tool.description,
+        "inputSchema": schema,
+        "instructions": null,
+        "type": kind,
+        "format": format,
+        // Nobody is told which tools are used.
+        "safeForTelemetry": false,
+        "isTerminal": false,
+        "hasSummariseIntention": false,
+    })
+}
+
+/// Replaces the tools that this client brought. Those of others stay.
+async fn set(call: Call) -> Result<Reply, Failure> {
+    #[derive(Deserialize)]
+    struct Params {
+        tools: Vec<ToolDeclaration>,
+    }
+    let params: Params = call.params()?;
+    let live = call.live()?;
+    if params.tools.iter().any(|tool| tool.name.is_empty()) {
+        return Err(Failure::refused("a tool has no name"));
+    }
+    live.audience.set_tools(call.client.id, live.tools(&params.tools));
+    live.ask(SessionTask::refresh).await?;
+    Reply::of(json!({}))
+}
+
+/// What the event of a completed task would say.
+async fn task_complete_event(call: Call) -> Result<Reply, Failure> {
+    #[derive(Deserialize)]
+    #[serde(rename_all = "camelCase")]
+    struct Params {
+        #[serde(default)]
+        tool_args: Value,
+        final_result: Value,
+    }
+    let params: Params = call.params()?;
+    call.live()?;
+    let success = params.final_result["resultType"] == "success";
+    let mut data = json!({ "success": success });
+    if let Some(summary) = params.tool_args["summary"].as_str() {
+        data["summary"] = json!(summary);
+    }
+    Reply::of(data)
 }

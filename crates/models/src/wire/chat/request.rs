@@ -48,6 +48,9 @@ fn sampling(ask: &Ask<'_>, body: &mut Map<String, Value>) {
     if let Some(effort) = effort {
         body.insert("reasoning_effort".into(), json!(effort));
     }
+    if let Some(verbosity) = ask.style.verbosity {
+        body.insert("verbosity".into(), json!(verbosity));
+    }
     match (ask.family, effort) {
         (Family::Gpt5 | Family::OSeries | Family::Claude(_), _) => {}
         (Family::OldGpt | Family::Other, Some(_)) => {

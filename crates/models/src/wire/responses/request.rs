@@ -3,7 +3,7 @@
 
 use hangar_agent::model::{AssistantTurn, Message, Part, Reasoning, ToolCall, ToolChoice};
 use hangar_agent::tool::{ToolSchema, ToolSpec};
-use hangar_protocol::data::ToolType;
+use hangar_protocol::data::{ReasoningSummary, ToolType};
 use serde_json::{Map, Value, json};
 
 use crate::known::Family;
@@ -28,11 +28,18 @@ pub(crate) fn body(ask: &Ask<'_>) -> Value {
     }
     let reasons = ask.family != Family::OldGpt;
     if reasons {
-        let reasoning = match &request.effort {
-            Some(effort) => json!({ "effort": effort, "summary": "auto" }),
-            None => json!({ "summary": "auto" }),
-        };
-        body.insert("reasoning".into(), reasoning);
+        let mut reasoning = Map::new();
+        if let Some(effort) = &request.effort {
+            reasoning.insert("effort".into(), json!(effort));
+        }
+        match ask.style.summary {
+            None => drop(reasoning.insert("summary".into(), json!("auto"))),
+            Some(ReasoningSummary::None) => {}
+            Some(wanted) => drop(reasoning.insert("summary".into(), json!(wanted))),
+        }
+        if !reasoning.is_empty() {
+            body.insert("reasoning".into(), reasoning.into());
+        }
     }
     if let Some(answer) = &request.answer {
         let mut format = answer_schema(answer);
@@ -53,6 +60,11 @@ pub(crate) fn body(ask: &Ask<'_>) -> Value {
         body.insert("include".into(), json!(["reasoning.encrypted_content"]));
     }
     body.insert("parallel_tool_calls".into(), json!(true));
+    if let Some(verbosity) = ask.style.verbosity
+        && let Value::Object(text) = body.entry("text").or_insert_with(|| json!({}))
+    {
+        text.insert("verbosity".into(), json!(verbosity));
+    }
     Value::Object(body)
 }
 

@@ -1,0 +1,150 @@
+//! Logs of sessions that clients read page by page, as they were when the first page was read.
+//!
+//! A log only grows, so what it was is a list of positions in it; nothing is copied and no file stays open in between.
+
+use std::collections::VecDeque;
+use std::ops::Range;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use hangar_protocol::Body;
+use hangar_store::{Position, SessionId, Store, StoreError};
+use serde::Deserialize;
+use serde_json::value::RawValue;
+use tokio::time::Instant;
+
+/// Logs that may be under way at once, and how long each may wait for its next page.
+const MAX_OPEN: usize = 8;
+const PATIENCE: Duration = Duration::from_secs(5 * 60);
+/// Bytes of one page. A single event that is larger is a page of its own.
+const PAGE: usize = 1 << 20;
+/// Says that events before it do not count any more.
+const TAKEN_BACK: &str = "hangar.history_truncated";
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub(crate) enum Direction {
+    /// From the oldest event on.
+    Forward,
+    /// From the newest event back.
+    Backward,
+}
+
+/// What is left to be read of a log.
+pub(crate) struct Journal {
+    store: Store,
+    pub(crate) id: SessionId,
+    direction: Direction,
+    /// Where each event begins that still counts.
+    offsets: Arc<[u64]>,
+    left: Range<usize>,
+}
+
+pub(crate) struct Page {
+    /// In the order of the log.
+    pub(crate) events: Vec<Box<RawValue>>,
+    /// What is left after it.
+    pub(crate) rest: Option<Journal>,
+}
+
+impl Journal {
+    /// Looks through a log, once.
+    pub(crate) fn open(store: Store, id: SessionId, direction: Direction) -> Result<Self, StoreError> {
+        #[derive(Deserialize)]
+        struct Named {
+            id: String,
+        }
+        let mut lines = store.lines(&id)?;
+        let mut kept: Vec<(String, u64)> = Vec::new();
+        while let Some(line) = lines.next(|_| true)? {
+            let Ok(Named { id }) = serde_json::from_slice(line.bytes) else { continue };
+            if line.kind != TAKEN_BACK {
+                kept.push((id, line.offset));
+            } else if let Ok(event) = line.parse()
+                && let Body::HistoryTruncated(truncated) = event.body()
+            {
+                let from = kept.iter().position(|(known, _)| *known == truncated.up_to_event_id);
+                kept.truncate(from.unwrap_or(kept.len()));
+            }
+        }
+        let offsets: Arc<[u64]> = kept.into_iter().map(|(_, offset)| offset).collect();
+        let left = 0..offsets.len();
+        Ok(Self { store, id, direction, offsets, left })
+    }
+
+    /// The next page, of at most so many events.
+    pub(crate) fn read(mut self, max: usize) -> Result<Page, StoreError> {
+        let mut events = Vec::new();
+        let mut bytes = 0;
+        while events.len() < max && !self.left.is_empty() {
+            let at = match self.direction {
+                Direction::Forward => self.left.start,
+                Direction::Backward => self.left.end - 1,
+            };
+            if let Some(event) = self.event(at)? {
+                bytes += event.get().len();
+                if bytes > PAGE && !events.is_empty() {
+                    break;
+                }
+                events.push(event);
+            }
+            match self.direction {
+                Direction::Forward => self.left.start += 1,
+                Direction::Backward => self.left.end -= 1,
+            }
+        }
+        if self.direction == Direction::Backward {
+            events.reverse();
+        }
+        let rest = (!self.left.is_empty()).then_some(self);
+        Ok(Page { events, rest })
+    }
+
+    /// An event, unless its writer had not come to its end when the log was looked through.
+    fn event(&self, at: usize) -> Result<Option<Box<RawValue>>, StoreError> {
+        let position = Position { seq: 0, offset: self.offsets[at] };
+        let mut follow = self.store.follow(&self.id, position)?;
+        let line = follow.next_line().map_err(|source| StoreError::Io {
+            doing: "reading",
+            path: self.store.session_dir(&self.id),
+            source,
+        })?;
+        let text = line.and_then(|(_, bytes)| std::str::from_utf8(bytes).ok().map(str::to_owned));
+        Ok(text.and_then(|text| RawValue::from_string(text).ok()))
+    }
+}
+
+/// The logs that are under way, each by the cursor that leads on in it. A cursor leads on once.
+#[derive(Default)]
+pub(crate) struct Journals(Mutex<VecDeque<Waiting>>);
+
+struct Waiting {
+    cursor: String,
+    since: Instant,
+    journal: Journal,
+}
+
+impl Journals {
+    /// Keeps what is left of a log for whoever has this cursor.
+    pub(crate) fn keep(&self, journal: Journal) -> String {
+        let cursor = format!("journal:{}", uuid::Uuid::new_v4());
+        let mut waiting = self.lock();
+        if waiting.len() >= MAX_OPEN {
+            waiting.pop_front();
+        }
+        waiting.push_back(Waiting { cursor: cursor.clone(), since: Instant::now(), journal });
+        cursor
+    }
+
+    pub(crate) fn take(&self, cursor: &str, id: &SessionId) -> Option<Journal> {
+        let mut waiting = self.lock();
+        let now = Instant::now();
+        waiting.retain(|waiting| now.duration_since(waiting.since) < PATIENCE);
+        let at = waiting.iter().position(|known| known.cursor == cursor && known.journal.id == *id)?;
+        waiting.remove(at).map(|waiting| waiting.journal)
+    }
+
+    fn lock(&self) -> MutexGuard<'_, VecDeque<Waiting>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}

@@ -1,0 +1,258 @@
+//! Words of a client's own about a session. They are kept with it and nobody else reads them: no model, no event, no list.
+
+use std::collections::BTreeMap;
+
+use hangar_store::SessionId;
+use serde::{Deserialize, Serialize};
+use serde_json::{Map, Value, json};
+
+use super::session::parse_id;
+use super::{Call, Failure, Method, Reply};
+use crate::place::Place;
+
+const FILE: &str = "client-metadata.json";
+const UNFINISHED: &str = "client-metadata.json.tmp";
+const VERSION: u64 = 1;
+
+/// What a session's words may take up.
+const MAX_ENTRIES: usize = 128;
+const MAX_KEY: usize = 256;
+const MAX_VALUE: usize = 16_384;
+/// Sessions of one request.
+const MAX_SESSIONS: usize = 10_000;
+
+pub(super) const METHODS: &[Method] = &[
+    Method { name: "session.metadata.getClientMetadata", run: |call| Box::pin(get(call)) },
+    Method { name: "session.metadata.updateClientMetadata", run: |call| Box::pin(update(call)) },
+    Method { name: "sessions.getClientMetadata", run: |call| Box::pin(get_many(call)) },
+];
+
+type Words = BTreeMap<String, String>;
+
+#[derive(Serialize)]
+struct Written<'a> {
+    version: u64,
+    metadata: &'a Words,
+}
+
+#[derive(Debug, PartialEq)]
+enum Unreadable {
+    Corrupt,
+    /// A later program wrote them.
+    Version,
+    Unavailable(String),
+}
+
+fn parse(text: Option<&str>) -> Result<Words, Unreadable> {
+    #[derive(Deserialize)]
+    struct Read {
+        version: u64,
+        #[serde(default)]
+        metadata: Value,
+    }
+    let Some(text) = text else { return Ok(Words::new()) };
+    let read: Read = serde_json::from_str(text).map_err(|_| Unreadable::Corrupt)?;
+    if read.version != VERSION {
+        return Err(Unreadable::Version);
+    }
+    serde_json::from_value(read.metadata).map_err(|_| Unreadable::Corrupt)
+}
+
+async fn read(place: &Place) -> Result<Words, Unreadable> {
+    let text =
+        place.read(FILE).await.map_err(|failure| Unreadable::Unavailable(failure.message().to_owned()))?;
+    parse(text.as_deref())
+}
+
+fn told(unreadable: Unreadable) -> Failure {
+    Failure::new(match unreadable {
+        Unreadable::Corrupt => format!("{FILE} of the session is corrupt"),
+        Unreadable::Version => format!("{FILE} of the session is of a later version"),
+        Unreadable::Unavailable(why) => why,
+    })
+}
+
+async fn get(call: Call) -> Result<Reply, Failure> {
+    let words = read(&call.live()?.place).await.map_err(told)?;
+    Reply::of(json!(words))
+}
+
+/// A change of the words: everything goes, then some go, then some come.
+#[derive(Default)]
+struct Patch {
+    clear: bool,
+    remove: Vec<String>,
+    set: Words,
+}
+
+impl Patch {
+    fn parse(params: Map<String, Value>) -> Result<Self, Failure> {
+        let mut patch = Self::default();
+        let wrong = |name: &str, what: &str| {
+            Failure::refused(format!("client metadata update parameter '{name}' {what}"))
+        };
+        for (name, value) in params {
+            match (name.as_str(), value) {
+                ("sessionId", _) | ("clear" | "remove" | "set", Value::Null) => {}
+                ("clear", Value::Bool(clear)) => patch.clear = clear,
+                ("clear", _) => return Err(wrong("clear", "must be a boolean")),
+                ("remove", value) => {
+                    patch.remove = serde_json::from_value(value)
+                        .map_err(|_| wrong("remove", "must be an array of strings"))?;
+                }
+                ("set", Value::Object(set)) => {
+                    for (key, value) in set {
+                        let Value::String(value) = value else {
+                            return Err(wrong("set", "values must be strings"));
+                        };
+                        patch.set.insert(key, value);
+                    }
+                }
+                ("set", _) => return Err(wrong("set", "must be an object")),
+                (name, _) => {
+                    return Err(Failure::refused(format!(
+                        "unknown client metadata update parameter '{name}'"
+                    )));
+                }
+            }
+        }
+        patch.check().map_err(|why| Failure::refused(format!("client metadata is invalid: {why}")))?;
+        Ok(patch)
+    }
+
+    fn check(&self) -> Result<(), String> {
+        if self.set.len() > MAX_ENTRIES {
+            return Err(format!("set exceeds {MAX_ENTRIES} entries"));
+        }
+        for (key, value) in &self.set {
+            match (key.len(), value.len()) {
+                (0, _) => return Err("keys must not be empty".to_owned()),
+                (key, _) if key > MAX_KEY => return Err(format!("key exceeds {MAX_KEY} bytes")),
+                (_, value) if value > MAX_VALUE => {
+                    return Err(format!("value for key '{key}' exceeds {MAX_VALUE} bytes"));
+                }
+                _ => {}
+            }
+        }
+        Ok(())
+    }
+
+    fn apply(self, words: &mut Words) -> Result<(), Failure> {
+        if self.clear {
+            words.clear();
+        }
+        words.retain(|key, _| !self.remove.contains(key));
+        words.extend(self.set);
+        match words.len() {
+            0..=MAX_ENTRIES => Ok(()),
+            _ => {
+                Err(Failure::refused(format!("client metadata is invalid: it exceeds {MAX_ENTRIES} entries")))
+            }
+        }
+    }
+}
+
+async fn update(call: Call) -> Result<Reply, Failure> {
+    let patch = Patch::parse(call.params()?)?;
+    let live = call.live()?;
+    // Two changes at once would each write what it read.
+    let _alone = live.client_metadata.lock().await;
+    let mut words = read(&live.place).await.map_err(told)?;
+    patch.apply(&mut words)?;
+    let text = json!(Written { version: VERSION, metadata: &words }).to_string();
+    // Whoever is killed in between leaves what was there before.
+    live.place.write(UNFINISHED, text).await?;
+    live.place.rename(UNFINISHED, FILE).await?;
+    Reply::of(json!(words))
+}
+
+/// Reads what clients said of sessions, alive or not, in the order in which they were asked for.
+async fn get_many(call: Call) -> Result<Reply, Failure> {
+    #[derive(Deserialize)]
+    #[serde(rename_all = "camelCase")]
+    struct Params {
+        session_ids: Vec<String>,
+        #[serde(default)]
+        keys: Option<Vec<String>>,
+    }
+    let params: Params = call.params()?;
+    if params.session_ids.len() > MAX_SESSIONS {
+        return Err(Failure::new(format!("more than {MAX_SESSIONS} sessions are asked for at once")));
+    }
+    let ids: Vec<SessionId> = params.session_ids.iter().map(|id| parse_id(id)).collect::<Result<_, _>>()?;
+    let mut answers = Vec::with_capacity(ids.len());
+    for id in ids {
+        let place = match call.hub.live(id.as_str()) {
+            Ok(live) => Some(live.place.clone()),
+            Err(_) => {
+                let store = &call.hub.config().store;
+                store.contains(&id).then(|| Place::Here(store.session_dir(&id)))
+            }
+        };
+        let mut answer = match place {
+            None => json!({ "status": "notFound" }),
+            Some(place) => match read(&place).await {
+                Ok(mut words) => {
+                    if let Some(keys) = &params.keys {
+                        words.retain(|key, _| keys.contains(key));
+                    }
+                    json!({ "status": "ok", "metadata": words })
+                }
+                Err(Unreadable::Corrupt) => json!({ "status": "corrupt" }),
+                Err(Unreadable::Version) => json!({ "status": "unsupportedVersion" }),
+                Err(Unreadable::Unavailable(why)) => {
+                    json!({ "status": "unavailable", "code": "EIO", "message": why })
+                }
+            },
+        };
+        answer["sessionId"] = json!(id.as_str());
+        answers.push(answer);
+    }
+    Reply::of(json!(answers))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn check(patch: Value, expected: Value) {
+        let Value::Object(params) = patch else { unreachable!() };
+        let mut words = Words::from([("a".to_owned(), "1".to_owned())]);
+        let done = Patch::parse(params).and_then(|patch| patch.apply(&mut words));
+        let got = match done {
+            Ok(()) => json!(words),
+            Err(failure) => json!(failure.message()),
+        };
+        assert_eq!(got, expected);
+    }
+
+    #[test]
+    fn a_change_clears_then_removes_then_sets() {
+        check(json!({}), json!({ "a": "1" }));
+        check(json!({ "remove": ["a", "z"], "set": { "b": "2" } }), json!({ "b": "2" }));
+        check(json!({ "remove": ["b"], "set": { "b": "2" } }), json!({ "a": "1", "b": "2" }));
+        check(json!({ "clear": true }), json!({}));
+    }
+
+    #[test]
+    fn what_is_no_such_change_is_refused() {
+        let long = "k".repeat(MAX_KEY + 1);
+        check(json!({ "set": { "": "x" } }), json!("client metadata is invalid: keys must not be empty"));
+        check(json!({ "set": { long: "x" } }), json!("client metadata is invalid: key exceeds 256 bytes"));
+        let many: Map<String, Value> = (0..200).map(|n| (n.to_string(), json!("v"))).collect();
+        check(json!({ "set": many }), json!("client metadata is invalid: set exceeds 128 entries"));
+        check(
+            json!({ "set": { "a": 7 } }),
+            json!("client metadata update parameter 'set' values must be strings"),
+        );
+        check(json!({ "values": {} }), json!("unknown client metadata update parameter 'values'"));
+    }
+
+    #[test]
+    fn words_that_cannot_be_read_are_told_apart() {
+        assert_eq!(parse(None), Ok(Words::new()));
+        assert_eq!(parse(Some("{")), Err(Unreadable::Corrupt));
+        assert_eq!(parse(Some(r#"{"version":2,"metadata":{}}"#)), Err(Unreadable::Version));
+        assert_eq!(parse(Some(r#"{"version":1,"metadata":{"a":1}}"#)), Err(Unreadable::Corrupt));
+    }
+}

@@ -1,0 +1,162 @@
+//! Several messages at once, and stopping what the last ones set off.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use hangar_agent::session::{Command, Origin, Prompt, Timing, Wishes};
+use hangar_protocol::Body;
+use hangar_protocol::data::{AgentMode, UserMessage};
+use serde::Deserialize;
+use serde_json::{Value, json};
+
+use super::session::{FORMAT_TOO_LATE, ResponseFormat, Submission, submit};
+use super::tasks::until_settled;
+use super::{Call, Failure, Method, Reply};
+use crate::attachments;
+use crate::spec::TraceContext;
+
+/// Messages of one request.
+const MAX_MESSAGES: usize = 256;
+
+pub(super) const METHODS: &[Method] = &[
+    Method { name: "session.sendMessages", run: |call| Box::pin(send(call)) },
+    Method { name: "session.interruptMainTurn", run: |call| Box::pin(interrupt(call)) },
+];
+
+/// One message, however it comes to the session.
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub(super) struct Message {
+    prompt: String,
+    #[serde(default)]
+    display_prompt: Option<String>,
+    #[serde(default)]
+    attachments: Vec<Value>,
+    #[serde(default)]
+    pub(super) source: Option<String>,
+}
+
+impl Message {
+    /// The message as a prompt, under an id of its own.
+    pub(super) fn into_prompt(self) -> Prompt {
+        Prompt {
+            shown: self.display_prompt,
+            attachments: self.attachments.into_iter().filter_map(attachments::read).collect(),
+            origin: self.source.map_or(Origin::User, Origin::Source),
+            message_id: Some(uuid::Uuid::new_v4().to_string()),
+            ..Prompt::user(self.prompt)
+        }
+    }
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct SendParams {
+    messages: Vec<Message>,
+    #[serde(default)]
+    mode: Option<String>,
+    #[serde(default)]
+    prepend: bool,
+    #[serde(default)]
+    agent_mode: Option<AgentMode>,
+    #[serde(default)]
+    request_headers: Option<BTreeMap<String, String>>,
+    #[serde(default)]
+    response_format: Option<ResponseFormat>,
+    #[serde(default)]
+    wait: bool,
+    #[serde(flatten)]
+    trace: TraceContext,
+}
+
+/// Has the model answer several messages in one turn, or what there is without a message.
+async fn send(call: Call) -> Result<Reply, Failure> {
+    let params: SendParams = call.params()?;
+    let live = call.live()?;
+    if params.messages.len() > MAX_MESSAGES {
+        return Err(Failure::new(format!("more than {MAX_MESSAGES} messages are sent at once")));
+    }
+    let mode = params.agent_mode.and_then(AgentMode::of_session);
+    if let Some(mode) = mode {
+        call.hub.admits(mode)?;
+    }
+    let steers = params.mode.as_deref() == Some("immediate");
+    if steers && params.response_format.is_some() {
+        return Err(Failure::new(FORMAT_TOO_LATE));
+    }
+    let agent_mode = params.agent_mode.filter(|mode| *mode == AgentMode::Shell);
+    let wishes = Wishes {
+        headers: params.request_headers.unwrap_or_default().into_iter().collect(),
+        answer: params.response_format.map(ResponseFormat::schema),
+    };
+    let timing = match (steers, params.prepend) {
+        (true, _) => Timing::Steer,
+        (false, true) => Timing::Next,
+        (false, false) => Timing::Queue,
+    };
+    let prompts: Vec<Prompt> = params.messages.into_iter().map(Message::into_prompt).collect();
+    let ids: Vec<String> = prompts.iter().filter_map(|prompt| prompt.message_id.clone()).collect();
+    let prompts = if steers { prompts } else { vec![in_one_turn(prompts)] };
+    if let [Prompt { origin: Origin::Nobody, .. }] = prompts.as_slice()
+        && live.ask(|task| task.session().state().conversation.is_empty()).await?
+    {
+        return Err(Failure::new("there is nothing to answer yet; the first turn needs a message"));
+    }
+    let prompts = prompts
+        .into_iter()
+        .map(|prompt| Prompt { timing, agent_mode, wishes: wishes.clone(), ..prompt })
+        .collect();
+    let submission = Submission { prompts, mode, trace: params.trace };
+    let waited = Arc::clone(&live);
+    let then = Box::pin(async move { submit(&live, submission).await });
+    let result = json!({ "messageIds": ids });
+    if params.wait {
+        then.await;
+        until_settled(&waited).await?;
+        return Reply::of(result);
+    }
+    Ok(Reply { result, then: Some(then) })
+}
+
+/// The last message begins the turn; the others go before it.
+fn in_one_turn(mut prompts: Vec<Prompt>) -> Prompt {
+    let Some(last) = prompts.pop() else {
+        return Prompt { origin: Origin::Nobody, ..Prompt::user("") };
+    };
+    let before = prompts.into_iter().map(|prompt| {
+        let message = UserMessage {
+            content: prompt.as_shown().to_owned(),
+            transformed_content: Some(prompt.text),
+            message_id: prompt.message_id,
+            attachments: prompt.attachments,
+            source: if let Origin::Source(source) = prompt.origin { Some(source) } else { None },
+            ..UserMessage::default()
+        };
+        Body::from(message)
+    });
+    Prompt { preface: before.collect(), ..last }
+}
+
+/// Stops the turn, and leaves what works in the background alone.
+async fn interrupt(call: Call) -> Result<Reply, Failure> {
+    #[derive(Deserialize)]
+    #[serde(rename_all = "camelCase")]
+    struct Params {
+        /// Whether what waits is next, rather than gone.
+        #[serde(default)]
+        flush_queued: bool,
+    }
+    let Params { flush_queued } = call.params()?;
+    let interrupted = call
+        .live()?
+        .ask(move |task| {
+            let running = task.session().is_running();
+            if !flush_queued {
+                task.commands.clear();
+            }
+            task.command(Command::Interrupt { reason: "user_abort".to_owned(), keep_queue: flush_queued });
+            running
+        })
+        .await?;
+    Reply::of(json!({ "interrupted": interrupted }))
+}

@@ -1,0 +1,48 @@
+//! What whoever runs the machine or the organisation imposes on sessions. Hangar knows no such policies beyond hooks and
+//! settings files, and says so.
+
+use serde::Deserialize;
+use serde_json::json;
+
+use super::{Call, Failure, Method, Reply};
+
+pub(super) const METHODS: &[Method] = &[
+    Method { name: "managedSettings.read", run: |_| Box::pin(async { Reply::of(json!({})) }) },
+    Method { name: "managedSettings.clearCache", run: |_| Box::pin(async { Reply::null() }) },
+    Method { name: "session.contentExclusion.checkPaths", run: |call| Box::pin(check_paths(call)) },
+    Method { name: "session.sandbox.getEnforcementStatus", run: |call| Box::pin(enforcement(call)) },
+    Method { name: "session.sandbox.disableForSession", run: |call| Box::pin(disable_sandbox(call)) },
+];
+
+/// Which content an organisation excludes is not known here, so nobody may take a path for allowed.
+async fn check_paths(call: Call) -> Result<Reply, Failure> {
+    #[derive(Deserialize)]
+    struct Params {
+        #[serde(rename = "paths")]
+        _paths: Vec<String>,
+    }
+    let _: Params = call.params()?;
+    call.live()?;
+    Reply::of(json!({ "available": false, "checks": [] }))
+}
+
+/// A sandbox is asked for by people and clients; where it cannot be had, the session is not opened at all.
+async fn enforcement(call: Call) -> Result<Reply, Failure> {
+    call.live()?;
+    Reply::of(json!({ "required": false, "blocked": false }))
+}
+
+/// Commands never ask to leave the sandbox one by one, so no question can lead to leaving it for good.
+async fn disable_sandbox(call: Call) -> Result<Reply, Failure> {
+    #[derive(Deserialize)]
+    #[serde(rename_all = "camelCase")]
+    struct Params {
+        request_id: String,
+    }
+    let Params { request_id } = call.params()?;
+    let asked = call.live()?.ask(|task| task.driver.pending_permissions()).await?;
+    Err(Failure::new(match asked.iter().any(|asked| asked.request_id == request_id) {
+        true => format!("pending permission request '{request_id}' is not about the sandbox"),
+        false => format!("pending permission request '{request_id}' was not found"),
+    }))
+}

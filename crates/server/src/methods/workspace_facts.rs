@@ -1,0 +1,50 @@
+//! What is written down of a session's folder, for clients that see to it that it is there and say what it is about.
+
+use hangar_agent::log::Fact;
+use hangar_protocol::data::WorkingDirectory;
+use hangar_store::SessionName;
+use serde::Deserialize;
+use serde_json::json;
+
+use super::metadata::describe;
+use super::{Call, Failure, Method, Reply};
+
+pub(super) const METHODS: &[Method] = &[
+    Method { name: "session.workspaces.getWorkspace", run: |call| Box::pin(told(call)) },
+    // Every session has its folder from the start.
+    Method { name: "session.workspaces.ensure", run: |call| Box::pin(told(call)) },
+    Method { name: "session.workspaces.updateMetadata", run: |call| Box::pin(update(call)) },
+];
+
+async fn told(call: Call) -> Result<Reply, Failure> {
+    let live = call.live()?;
+    let mut workspace = describe(&call).await?["workspace"].take();
+    if let Some(meta) = live.meta().await? {
+        workspace["user_named"] = json!(matches!(meta.name, Some(SessionName::Given(_))));
+        workspace["summary_count"] = json!(meta.summary_count);
+        if let Some(client) = meta.client_name {
+            workspace["client_name"] = json!(client);
+        }
+    }
+    Reply::of(json!({ "workspace": workspace, "path": live.place.shown() }))
+}
+
+async fn update(call: Call) -> Result<Reply, Failure> {
+    #[derive(Default, Deserialize)]
+    #[serde(default)]
+    struct Params {
+        context: Option<WorkingDirectory>,
+        name: Option<String>,
+    }
+    let params: Params = call.params()?;
+    let name = params.name.map(|name| name.trim().to_owned());
+    if name.as_deref() == Some("") {
+        return Err(Failure::new("Session name cannot be empty"));
+    }
+    let facts = [name.map(Fact::GivenName), params.context.map(Fact::Context)];
+    call.live()?
+        .ask(move |task| facts.into_iter().flatten().try_for_each(|fact| task.driver.note(fact)))
+        .await?
+        .map_err(|error| Failure::new(error.to_string()))?;
+    told(call).await
+}

@@ -1,0 +1,113 @@
+//! What the folder for a session's files holds, beyond reading and writing one: looked at, made, moved and removed.
+
+use hangar_protocol::data::FileOperation;
+use serde::Deserialize;
+use serde_json::json;
+
+use super::{Call, Failure, Method, Reply};
+use crate::place_paths::Removal;
+
+/// Where what an autopilot is to reach is kept.
+const OBJECTIVE: &str = "autopilot-objective.json";
+
+pub(super) const METHODS: &[Method] = &[
+    Method { name: "session.workspaces.statFile", run: |call| Box::pin(stat(call)) },
+    Method { name: "session.workspaces.createDirectory", run: |call| Box::pin(create_directory(call)) },
+    Method { name: "session.workspaces.removePath", run: |call| Box::pin(remove(call)) },
+    Method { name: "session.workspaces.renamePath", run: |call| Box::pin(rename(call)) },
+    Method { name: "session.workspaces.readAutopilotObjective", run: |call| Box::pin(read_objective(call)) },
+    Method {
+        name: "session.workspaces.writeAutopilotObjective",
+        run: |call| Box::pin(write_objective(call)),
+    },
+    Method {
+        name: "session.workspaces.deleteAutopilotObjective",
+        run: |call| Box::pin(delete_objective(call)),
+    },
+    Method {
+        name: "session.workspaces.autopilotObjectiveExists",
+        run: |call| Box::pin(objective_exists(call)),
+    },
+    // An autopilot here works on what the conversation asks of it; nothing else is written down as its objective.
+    Method { name: "session.autopilotObjective.getState", run: |call| Box::pin(objective_state(call)) },
+];
+
+#[derive(Deserialize)]
+struct PathParams {
+    path: String,
+    #[serde(default)]
+    recursive: bool,
+    /// A path that is not there is no failure.
+    #[serde(default)]
+    force: bool,
+}
+
+async fn stat(call: Call) -> Result<Reply, Failure> {
+    let params: PathParams = call.params()?;
+    let place = &call.live()?.place;
+    let stat = place.stat(&place.artifact(&params.path)?).await?;
+    Reply::of(json!({
+        "isFile": !stat.is_dir,
+        "isDirectory": stat.is_dir,
+        "size": stat.size,
+        "mtimeMs": stat.modified_ms,
+        "birthtimeMs": stat.created_ms,
+    }))
+}
+
+async fn create_directory(call: Call) -> Result<Reply, Failure> {
+    let params: PathParams = call.params()?;
+    let place = &call.live()?.place;
+    place.make_dir(&place.artifact(&params.path)?, params.recursive).await?;
+    Reply::null()
+}
+
+async fn remove(call: Call) -> Result<Reply, Failure> {
+    let params: PathParams = call.params()?;
+    let place = &call.live()?.place;
+    let how = Removal { with_content: params.recursive, may_be_absent: params.force };
+    place.remove_path(&place.artifact(&params.path)?, how).await?;
+    Reply::null()
+}
+
+async fn rename(call: Call) -> Result<Reply, Failure> {
+    #[derive(Deserialize)]
+    struct Params {
+        source: String,
+        destination: String,
+    }
+    let params: Params = call.params()?;
+    let place = &call.live()?.place;
+    place.rename(&place.artifact(&params.source)?, &place.artifact(&params.destination)?).await?;
+    Reply::null()
+}
+
+async fn read_objective(call: Call) -> Result<Reply, Failure> {
+    Reply::of(json!({ "content": call.live()?.place.read(OBJECTIVE).await? }))
+}
+
+async fn write_objective(call: Call) -> Result<Reply, Failure> {
+    #[derive(Deserialize)]
+    struct Params {
+        content: String,
+    }
+    let params: Params = call.params()?;
+    let place = &call.live()?.place;
+    let operation =
+        if place.exists(OBJECTIVE).await? { FileOperation::Update } else { FileOperation::Create };
+    place.write(OBJECTIVE, params.content).await?;
+    Reply::of(json!({ "operation": operation }))
+}
+
+async fn delete_objective(call: Call) -> Result<Reply, Failure> {
+    Reply::of(json!({ "deleted": call.live()?.place.remove(OBJECTIVE).await? }))
+}
+
+async fn objective_exists(call: Call) -> Result<Reply, Failure> {
+    Reply::of(json!({ "exists": call.live()?.place.exists(OBJECTIVE).await? }))
+}
+
+async fn objective_state(call: Call) -> Result<Reply, Failure> {
+    call.live()?;
+    Reply::of(json!({ "state": null }))
+}
