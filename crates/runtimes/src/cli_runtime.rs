@@ -343,7 +343,7 @@ impl Session {
         self.teller.warn(std::mem::take(&mut self.warnings)).await;
         let mut waiting = Waiting::default();
         loop {
-            let prompt = match waiting.next() {
+            let prompt = match waiting.pop() {
                 Some(prompt) => prompt,
                 None => match inbox.recv().await {
                     Some(Command::Send(prompt) | Command::Steer(prompt)) => prompt,

@@ -27,7 +27,7 @@ impl Waiting {
         Ok(())
     }
 
-    pub fn next(&mut self) -> Option<String> {
+    pub fn pop(&mut self) -> Option<String> {
         self.prompts.pop_front()
     }
 }
@@ -48,7 +48,7 @@ mod tests {
             refused,
             format!("64 messages are waiting already; this one was not taken: \"{reminder}\"")
         );
-        let all: Vec<String> = std::iter::from_fn(|| waiting.next()).collect();
+        let all: Vec<String> = std::iter::from_fn(|| waiting.pop()).collect();
         assert_eq!(all, (0..LIMIT).map(|number| number.to_string()).collect::<Vec<_>>());
         assert_eq!(waiting.push("again".to_owned()), Ok(()));
     }

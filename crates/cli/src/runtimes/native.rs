@@ -331,7 +331,7 @@ impl Task {
         let mut failure = self.begin().await.err().map(|error| format!("{error:#}"));
         self.pass_on(None).await;
         while failure.is_none() {
-            let prompt = match waiting.next() {
+            let prompt = match waiting.pop() {
                 Some(prompt) => prompt,
                 None => match inbox.recv().await {
                     Some(Command::Send(prompt) | Command::Steer(prompt)) => prompt,

@@ -82,7 +82,7 @@ impl Session {
         self.teller.named(&name).await;
         let mut waiting = Waiting::default();
         loop {
-            let prompt = match waiting.next() {
+            let prompt = match waiting.pop() {
                 Some(prompt) => prompt,
                 None => tokio::select! {
                     command = inbox.recv() => match command {
