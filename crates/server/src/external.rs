@@ -100,6 +100,7 @@ impl Tool for ExternalTool {
             tool_call_id: call.call_id,
             tool_name: self.spec.name.clone(),
             arguments: call.arguments,
+            working_directory: None,
             traceparent: None,
             tracestate: None,
         };

@@ -377,6 +377,9 @@ impl Session {
                     ..Default::default()
                 };
                 self.emit(step, data::Abort { reason });
+                for withdrawn in calls.iter().filter_map(Running::question_withdrawn) {
+                    self.emit(step, withdrawn);
+                }
                 self.emit(step, interrupted);
             }
             Phase::Between

@@ -105,7 +105,7 @@ async fn pending(call: Call) -> Result<Reply, Failure> {
     let pending = live.ask(|task| task.driver.pending_permissions()).await?;
     let items: Vec<Value> = pending
         .iter()
-        .map(|asked| json!({ "requestId": asked.request_id, "request": asked.request }))
+        .map(|asked| json!({ "requestId": asked.request_id, "request": asked.request.prompt() }))
         .collect();
     Reply::of(json!({ "items": items }))
 }
