@@ -163,6 +163,7 @@ struct Binary {
     mime_type: String,
     #[serde(rename = "type", default)]
     kind: Option<String>,
+    description: Option<String>,
 }
 
 impl ToolAnswer {
@@ -199,7 +200,10 @@ impl ToolResult {
             .filter(|binary| {
                 binary.kind.as_deref() == Some("image") || binary.mime_type.starts_with("image/")
             })
-            .map(|binary| Part::Image { mime_type: binary.mime_type, data: binary.data })
+            .flat_map(|binary| {
+                let image = Part::Image { mime_type: binary.mime_type, data: binary.data };
+                [binary.description.map(Part::Text), Some(image)].into_iter().flatten()
+            })
             .collect();
         outcome
     }
