@@ -298,7 +298,7 @@ impl Hooks for ClientHooks {
             .0
             .members()
             .iter()
-            .filter(|member| member.hooks)
+            .filter(|member| member.hooks && request.kind.is_for_clients())
             .map(|member| Arc::clone(&member.client))
             .collect();
         let params = json!({
