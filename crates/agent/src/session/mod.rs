@@ -379,11 +379,14 @@ impl Session {
         if self.state.model == model && self.state.effort == effort {
             return;
         }
-        let previous_model = Some(self.state.model.clone());
-        self.emit(
-            step,
-            data::ModelChange { previous_model, new_model: model, reasoning_effort: effort, cause: None },
-        );
+        let change = data::ModelChange {
+            previous_model: Some(self.state.model.clone()),
+            new_model: model,
+            previous_reasoning_effort: self.state.effort.clone(),
+            reasoning_effort: effort,
+            cause: None,
+        };
+        self.emit(step, change);
     }
 
     fn shutdown(&mut self, error: Option<String>, step: &mut Step, context: &mut Context<'_>) {

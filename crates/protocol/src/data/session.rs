@@ -231,6 +231,8 @@ pub struct ModelChange {
     pub previous_model: Option<String>,
     pub new_model: String,
     #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub previous_reasoning_effort: Option<String>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub reasoning_effort: Option<String>,
     /// Why, where nobody chose it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
