@@ -22,6 +22,7 @@ pub mod methods;
 mod opener;
 mod peer;
 mod place;
+mod quiet;
 mod session_fs;
 mod shells;
 mod spec;

@@ -39,6 +39,8 @@ pub(crate) type Job = Box<dyn FnOnce(&mut SessionTask) + Send>;
 pub(crate) struct SessionTask {
     pub(crate) driver: Driver,
     pub(crate) spec: SessionSpec,
+    /// Somebody gave the session a name while it was open here; its first prompt is none.
+    pub(crate) titled: bool,
     audience: Arc<Audience>,
     /// What the session begins with, until it has begun.
     opening: Option<Vec<Input>>,
@@ -87,6 +89,7 @@ impl SessionTask {
         Self {
             driver: opened.driver,
             spec,
+            titled: false,
             audience,
             opening: Some(opened.opening),
             builtin: opened.tools,

@@ -53,6 +53,7 @@ async fn set_name(call: Call) -> Result<Reply, Failure> {
     let live = call.live()?;
     live.ask(move |task| {
         task.driver.note(Fact::GivenName(name.clone())).map_err(|error| Failure::new(error.to_string()))?;
+        task.titled = true;
         task.record(TitleChanged { title: name });
         Ok::<(), Failure>(())
     })
@@ -75,6 +76,7 @@ async fn set_auto_name(call: Call) -> Result<Reply, Failure> {
     }
     live.ask(move |task| {
         task.driver.note(Fact::DerivedName(name.clone())).map_err(|error| Failure::new(error.to_string()))?;
+        task.titled = true;
         task.record(TitleChanged { title: name });
         Ok::<(), Failure>(())
     })

@@ -10,8 +10,8 @@ use hangar_agent::session::{Command, Origin, Prompt, Timing, Wishes};
 use hangar_agent::tool::Lesson;
 use hangar_protocol::data::{self, AgentMode};
 use hangar_sandbox::SandboxConfig;
-use hangar_store::SessionId;
 use hangar_store::away::Kept;
+use hangar_store::{SessionId, SessionName};
 use serde::Deserialize;
 use serde_json::{Value, json};
 
@@ -19,7 +19,7 @@ use super::sessions::events;
 use super::tasks::until_settled;
 use super::{Call, Failure, Method, Reply, SessionParams};
 use crate::attachments;
-use crate::audience::ClientHooks;
+use crate::audience::{ClientHooks, is_for_clients};
 use crate::hub::{Entered, How, Lifecycle, Live};
 use crate::inference;
 use crate::opener::McpPlace;
@@ -53,7 +53,7 @@ async fn create(call: Call) -> Result<Reply, Failure> {
     }
     let entered = call.hub.enter(id, spec.clone(), &call.client).await?;
     if entered.how == How::Opened {
-        call.hub.announce(Lifecycle::Created, entered.live.id.as_str());
+        call.hub.announce(Lifecycle::Created, entered.live.id.as_str(), None);
     }
     settle(call, spec, entered).await
 }
@@ -279,6 +279,13 @@ async fn send(call: Call) -> Result<Reply, Failure> {
                 let called = task.skills.called_by(&prompt.text).map(Lesson::into_preface);
                 let prompt = Prompt { preface: called.unwrap_or_default(), ..prompt };
                 task.record(data::PendingMessagesModified {});
+                let first = task.session().state().conversation.is_empty();
+                if first
+                    && !task.titled
+                    && let Some(name) = SessionName::from_prompt(&text)
+                {
+                    task.record(data::TitleChanged { title: name.as_str().to_owned() });
+                }
                 task.command(Command::Send(prompt));
                 // A list without the name is a poorer list, not a failure.
                 let _ = task.driver.note(Fact::FirstPrompt(shown));
@@ -330,8 +337,9 @@ async fn messages(call: Call) -> Result<Reply, Failure> {
     // What the session is doing right now is done before the log is read.
     call.hub.live(&session_id)?.ask(|_| ()).await?;
     let events = events(&call, &id).await;
-    let events = events
+    let mut events = events
         .map_err(|error| Failure::new(format!("Failed to load session events: {}", error.message())))?;
+    events.retain(|event| is_for_clients(event.body()));
     Reply::of(json!({ "events": events }))
 }
 
@@ -356,12 +364,12 @@ async fn delete(call: Call) -> Result<Reply, Failure> {
             return Reply::unsuccessful(&format!("Session not found: {session_id}"));
         }
         home.files.remove(home.root(), true).await.map_err(Failure::from_files)?;
-        call.hub.announce(Lifecycle::Deleted, &session_id);
+        call.hub.announce(Lifecycle::Deleted, &session_id, None);
         return Reply::success();
     }
     match store.delete(&id) {
         Ok(()) => {
-            call.hub.announce(Lifecycle::Deleted, &session_id);
+            call.hub.announce(Lifecycle::Deleted, &session_id, None);
             Reply::success()
         }
         Err(hangar_store::StoreError::NotFound { .. }) => {
