@@ -15,9 +15,10 @@ use crate::task::SessionTask;
 const PATIENCE: Duration = Duration::from_secs(600);
 
 /// Commands that the session itself carries out.
-const BUILTIN: [(&str, &str); 3] = [
+const BUILTIN: [(&str, &str); 4] = [
     ("help", "Lists the commands"),
     ("model", "Says which model answers"),
+    ("context", "Says what the model's context is filled with"),
     ("compact", "Sums the conversation up to make room"),
 ];
 
@@ -118,6 +119,7 @@ fn invoked(task: &mut SessionTask, name: &str, input: &str) -> Option<Value> {
             let model = &task.session().state().model;
             Some(json!({ "kind": "text", "text": format!("Model: {model}") }))
         }
+        "context" => Some(json!({ "kind": "text", "text": context(task) })),
         "compact" => {
             let instructions = Some(input.to_owned()).filter(|input| !input.is_empty());
             task.command(Command::Compact { instructions });
@@ -131,6 +133,18 @@ fn invoked(task: &mut SessionTask, name: &str, input: &str) -> Option<Value> {
             skill.map(|_| json!({ "kind": "agent-prompt", "prompt": prompt, "displayPrompt": prompt }))
         }
     }
+}
+
+fn context(task: &SessionTask) -> String {
+    let session = task.session();
+    let Some(count) = session.measure() else {
+        return format!("Nobody counts the tokens of {}.", session.state().model);
+    };
+    let (system, tools, conversation) = (count.system, count.tools, count.conversation);
+    format!(
+        "{} tokens: {system} of the system prompt, {tools} of the tools, {conversation} of the conversation.",
+        system + tools + conversation
+    )
 }
 
 async fn execute(call: Call) -> Result<Reply, Failure> {

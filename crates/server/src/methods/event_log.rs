@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use hangar_mcp::Interest;
 use serde::Deserialize;
-use serde_json::json;
+use serde_json::{Value, json};
 
 use super::{Call, Failure, Method, Reply};
 
@@ -30,7 +30,39 @@ struct ReadParams {
     #[serde(default)]
     wait_ms: Option<u64>,
     #[serde(default)]
-    types: Option<Vec<String>>,
+    types: Types,
+}
+
+/// Which events are wanted: `"*"`, or the types of a list.
+#[derive(Default, Deserialize)]
+#[serde(try_from = "Value")]
+enum Types {
+    #[default]
+    All,
+    Listed(Vec<String>),
+}
+
+impl TryFrom<Value> for Types {
+    type Error = String;
+
+    fn try_from(types: Value) -> Result<Self, String> {
+        match types {
+            Value::Null => Ok(Self::All),
+            Value::String(all) if all == "*" => Ok(Self::All),
+            listed => serde_json::from_value(listed)
+                .map(Self::Listed)
+                .map_err(|_| "expected `*` or a list of types".to_owned()),
+        }
+    }
+}
+
+impl Types {
+    fn contain(&self, kind: &str) -> bool {
+        match self {
+            Self::All => true,
+            Self::Listed(types) => types.iter().any(|wanted| wanted == kind),
+        }
+    }
 }
 
 async fn read(call: Call) -> Result<Reply, Failure> {
@@ -44,8 +76,7 @@ async fn read(call: Call) -> Result<Reply, Failure> {
         Some(_) => (start, "expired"),
     };
     let max = params.max.unwrap_or(MAX_EVENTS).clamp(1, MAX_EVENTS);
-    let wanted =
-        |kind: &str| params.types.as_ref().is_none_or(|types| types.iter().any(|wanted| wanted == kind));
+    let wanted = |kind: &str| params.types.contain(kind);
     let wait = Duration::from_millis(params.wait_ms.unwrap_or(0)).min(MAX_WAIT);
     let mut news = live.news.subscribe();
     let found = async {
