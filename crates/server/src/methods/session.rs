@@ -282,7 +282,7 @@ async fn send(call: Call) -> Result<Reply, Failure> {
                 let first = task.session().state().conversation.is_empty();
                 if first
                     && !task.titled
-                    && let Some(name) = SessionName::from_prompt(&text)
+                    && let Some(name) = SessionName::from_prompt(&shown)
                 {
                     task.record(data::TitleChanged { title: name.as_str().to_owned() });
                 }
