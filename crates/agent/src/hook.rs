@@ -45,6 +45,14 @@ kinds! {
     Notification = "notification";
 }
 
+impl HookKind {
+    /// Whether clients are asked. They have handlers of their own for permissions, and see events where others need to be
+    /// notified; the SDKs know neither hook.
+    pub fn is_for_clients(self) -> bool {
+        !matches!(self, HookKind::PermissionRequest | HookKind::Notification)
+    }
+}
+
 /// Which hooks there are someone to ask for. Asking nobody would still be on the record, so it is not done.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct HookSet(u16);

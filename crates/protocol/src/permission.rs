@@ -111,6 +111,53 @@ impl PermissionRequest {
         }
     }
 
+    /// What a person is shown of the request.
+    pub fn prompt(&self) -> PermissionPrompt {
+        match self.clone() {
+            PermissionRequest::Shell(shell) => PermissionPrompt::Commands {
+                tool_call_id: shell.tool_call_id,
+                full_command_text: shell.full_command_text,
+                intention: shell.intention,
+                command_identifiers: shell.commands.into_iter().map(|command| command.identifier).collect(),
+                can_offer_session_approval: shell.can_offer_session_approval,
+                warning: shell.warning,
+            },
+            PermissionRequest::Write {
+                tool_call_id,
+                intention,
+                file_name,
+                diff,
+                new_file_contents,
+                can_offer_session_approval,
+            } => PermissionPrompt::Write {
+                tool_call_id,
+                intention,
+                file_name,
+                diff,
+                new_file_contents,
+                can_offer_session_approval,
+            },
+            PermissionRequest::Read { tool_call_id, intention, path } => {
+                PermissionPrompt::Read { tool_call_id, intention, path }
+            }
+            PermissionRequest::Url { tool_call_id, intention, url } => {
+                PermissionPrompt::Url { tool_call_id, intention, url }
+            }
+            PermissionRequest::Mcp { tool_call_id, server_name, tool_name, tool_title, args, .. } => {
+                PermissionPrompt::Mcp { tool_call_id, server_name, tool_name, tool_title, args }
+            }
+            PermissionRequest::Memory { tool_call_id, fact } => {
+                PermissionPrompt::Memory { tool_call_id, fact }
+            }
+            PermissionRequest::CustomTool { tool_call_id, tool_name, tool_description, args } => {
+                PermissionPrompt::CustomTool { tool_call_id, tool_name, tool_description, args }
+            }
+            PermissionRequest::Hook { tool_call_id, tool_name, tool_args, hook_message } => {
+                PermissionPrompt::Hook { tool_call_id, tool_name, tool_args, hook_message }
+            }
+        }
+    }
+
     /// The wire's name of the kind.
     pub fn kind(&self) -> &'static str {
         match self {
@@ -124,6 +171,75 @@ impl PermissionRequest {
             PermissionRequest::Hook { .. } => "hook",
         }
     }
+}
+
+/// A request as a person is shown it. The wire has names of its own for these kinds.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+#[serde(tag = "kind", rename_all = "kebab-case", rename_all_fields = "camelCase")]
+pub enum PermissionPrompt {
+    Commands {
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        tool_call_id: Option<String>,
+        full_command_text: String,
+        intention: String,
+        command_identifiers: Vec<String>,
+        can_offer_session_approval: bool,
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        warning: Option<String>,
+    },
+    Write {
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        tool_call_id: Option<String>,
+        intention: String,
+        file_name: String,
+        diff: String,
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        new_file_contents: Option<String>,
+        can_offer_session_approval: bool,
+    },
+    Read {
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        tool_call_id: Option<String>,
+        intention: String,
+        path: String,
+    },
+    Url {
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        tool_call_id: Option<String>,
+        intention: String,
+        url: String,
+    },
+    Mcp {
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        tool_call_id: Option<String>,
+        server_name: String,
+        tool_name: String,
+        tool_title: String,
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        args: Option<serde_json::Value>,
+    },
+    Memory {
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        tool_call_id: Option<String>,
+        fact: String,
+    },
+    CustomTool {
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        tool_call_id: Option<String>,
+        tool_name: String,
+        tool_description: String,
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        args: Option<serde_json::Value>,
+    },
+    Hook {
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        tool_call_id: Option<String>,
+        tool_name: String,
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        tool_args: Option<serde_json::Value>,
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        hook_message: Option<String>,
+    },
 }
 
 /// How a request for permission ended.

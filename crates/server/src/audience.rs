@@ -22,6 +22,7 @@ use serde_json::{Value, json};
 use crate::client::{Client, ClientId};
 use crate::hub::{Hub, Lifecycle, Live};
 use crate::peer::notification;
+use crate::quiet::{GRACE, Pass, Quiet};
 use crate::spec::SessionSpec;
 
 /// How long a hook may think. What it says later is not heard.
@@ -70,6 +71,9 @@ pub(crate) struct Audience {
     /// Handles of clients that answer questions about other models by themselves.
     direct_switches: Mutex<HashSet<String>>,
     live: OnceLock<Weak<Live>>,
+    /// When the session began, once that is known.
+    began: OnceLock<String>,
+    quiet: Mutex<Quiet>,
     hub: Weak<Hub>,
 }
 
@@ -80,6 +84,8 @@ impl Audience {
             members: Mutex::default(),
             direct_switches: Mutex::default(),
             live: OnceLock::new(),
+            began: OnceLock::new(),
+            quiet: Mutex::default(),
             hub: Arc::downgrade(hub),
         }
     }
@@ -88,6 +94,28 @@ impl Audience {
     pub(crate) fn watch(&self, live: &Arc<Live>) {
         // Set once, right after the session is made.
         let _ = self.live.set(Arc::downgrade(live));
+    }
+
+    /// A session that was opened again knows when it began.
+    pub(crate) fn set_began(&self, time: &str) {
+        if !time.is_empty() {
+            // It began once.
+            let _ = self.began.set(time.to_owned());
+        }
+    }
+
+    fn quiet(&self) -> MutexGuard<'_, Quiet> {
+        self.quiet.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Tells the clients, those who listen and those who read.
+    fn tell(&self, event: &Event) {
+        self.publish(event);
+        if let Some(live) = self.live.get().and_then(Weak::upgrade)
+            && is_for_clients(event.body())
+        {
+            live.saw(event);
+        }
     }
 
     /// A client that joins again replaces what it brought before.
@@ -150,6 +178,9 @@ impl Audience {
     }
 
     pub(crate) fn publish(&self, event: &Event) {
+        if !is_for_clients(event.body()) {
+            return;
+        }
         let frame = notification("session.event", &json!({ "sessionId": self.session_id, "event": event }));
         let piece = is_piece_of_agent(event);
         for member in self.members().iter().filter(|member| member.agent_pieces || !piece) {
@@ -291,25 +322,48 @@ fn is_piece_of_agent(event: &Event) -> bool {
     event.agent_id().is_some() && event.is_ephemeral() && event.kind().ends_with("_delta")
 }
 
+/// Whether clients hear of an event. The log keeps what each call of the model used; clients are told so by
+/// `assistant.usage`, and the SDKs know no other event about it.
+pub(crate) fn is_for_clients(body: &Body) -> bool {
+    !matches!(body, Body::UsageRecord(_))
+}
+
 /// Publishes a session's events.
 pub(crate) struct Broadcast(pub(crate) Arc<Audience>);
 
 impl EventSink for Broadcast {
     fn publish(&mut self, event: &Event) {
-        self.0.publish(event);
+        let pass = self.0.quiet().pass(event);
+        match pass {
+            Pass::Now(before) => {
+                if let Some(before) = before {
+                    self.0.tell(&before);
+                }
+                self.0.tell(event);
+            }
+            Pass::Later(number) => {
+                let audience = Arc::clone(&self.0);
+                tokio::spawn(async move {
+                    tokio::time::sleep(GRACE).await;
+                    // Bound before it is told: a lock is not held meanwhile.
+                    let due = audience.quiet().due(number);
+                    if let Some(event) = due {
+                        audience.tell(&event);
+                    }
+                });
+            }
+        }
         match event.body() {
+            Body::SessionStart(start) => self.0.set_began(&start.start_time),
             Body::UserInputRequested(question) => self.0.ask(question),
             Body::ExitPlanModeRequested(requested) => self.0.show_plan(requested),
             Body::AutoModeSwitchRequested(requested) => self.0.ask_to_switch(requested),
             _ => {}
         }
-        if let Some(live) = self.0.live.get().and_then(Weak::upgrade) {
-            live.saw(event);
-        }
         if !event.is_ephemeral()
             && let Some(hub) = self.0.hub.upgrade()
         {
-            hub.announce(Lifecycle::Updated, &self.0.session_id);
+            hub.announce(Lifecycle::Updated, &self.0.session_id, self.0.began.get().map(String::as_str));
         }
     }
 }
@@ -328,7 +382,7 @@ impl Hooks for ClientHooks {
             .0
             .members()
             .iter()
-            .filter(|member| member.hooks)
+            .filter(|member| member.hooks && request.kind.is_for_clients())
             .map(|member| Arc::clone(&member.client))
             .collect();
         let params = json!({

@@ -102,6 +102,7 @@ impl Tool for ExternalTool {
             tool_call_id: call.call_id,
             tool_name: self.spec.name.clone(),
             arguments: call.arguments,
+            working_directory: None,
             traceparent: None,
             tracestate: None,
         };
@@ -166,6 +167,7 @@ struct Binary {
     mime_type: String,
     #[serde(rename = "type", default)]
     kind: Option<String>,
+    description: Option<String>,
 }
 
 impl ToolAnswer {
@@ -202,7 +204,10 @@ impl ToolResult {
             .filter(|binary| {
                 binary.kind.as_deref() == Some("image") || binary.mime_type.starts_with("image/")
             })
-            .map(|binary| Part::Image { mime_type: binary.mime_type, data: binary.data })
+            .flat_map(|binary| {
+                let image = Part::Image { mime_type: binary.mime_type, data: binary.data };
+                [binary.description.map(Part::Text), Some(image)].into_iter().flatten()
+            })
             .collect();
         outcome
     }

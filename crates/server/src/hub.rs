@@ -237,16 +237,19 @@ impl Hub {
         root.parent().unwrap_or(root).to_path_buf()
     }
 
-    /// Tells every client what became of a session.
-    pub(crate) fn announce(&self, what: Lifecycle, session_id: &str) {
+    /// Tells every client what became of a session. One that just began began now.
+    pub(crate) fn announce(&self, what: Lifecycle, session_id: &str, began: Option<&str>) {
         let kind = match what {
             Lifecycle::Created => "session.created",
             Lifecycle::Updated => "session.updated",
             Lifecycle::Deleted => "session.deleted",
         };
         let now = hangar_agent::session::iso((self.config.now)());
-        let metadata = json!({ "startTime": now, "modifiedTime": now });
-        let params = json!({ "type": kind, "sessionId": session_id, "metadata": metadata });
+        let mut params = json!({ "type": kind, "sessionId": session_id });
+        // Nothing is left to tell of one that is gone.
+        if what != Lifecycle::Deleted {
+            params["metadata"] = json!({ "startTime": began.unwrap_or(&now), "modifiedTime": now });
+        }
         let frame = notification("session.lifecycle", &params);
         for client in self.clients().values() {
             client.peer.send(Arc::clone(&frame));
@@ -321,6 +324,7 @@ impl Hub {
         audience.watch(&live);
         // One that cannot be looked up has no name that anyone could see.
         let named = live.meta().await.ok().flatten().is_some_and(|meta| meta.name.is_some());
+        audience.set_began(&opened.driver.session().state().started);
         let mut task = SessionTask::new(opened, spec, audience, self.config.idle_timeout, named);
         task.refresh();
         self.sessions().insert(live.id.to_string(), Arc::clone(&live));

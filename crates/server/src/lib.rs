@@ -26,6 +26,7 @@ mod opener;
 mod peer;
 mod place;
 mod place_paths;
+mod quiet;
 mod session_fs;
 mod shells;
 mod spec;

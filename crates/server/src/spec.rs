@@ -372,22 +372,45 @@ pub struct LargeOutput {
     pub output_dir: Option<PathBuf>,
 }
 
+/// The mode may be left out, which means that the text is appended.
 #[derive(Debug, Clone, Deserialize)]
-#[serde(tag = "mode", rename_all = "lowercase")]
+#[serde(from = "SystemMessageMembers")]
 pub enum SystemMessageSpec {
-    Append {
-        #[serde(default)]
-        content: Option<String>,
-    },
-    Replace {
-        content: String,
-    },
-    Customize {
-        #[serde(default)]
-        content: Option<String>,
-        #[serde(default)]
-        sections: BTreeMap<String, SectionSpec>,
-    },
+    Append { content: Option<String> },
+    Replace { content: String },
+    Customize { content: Option<String>, sections: BTreeMap<String, SectionSpec> },
+}
+
+#[derive(Deserialize)]
+struct SystemMessageMembers {
+    #[serde(default)]
+    mode: SystemMessageMode,
+    #[serde(default)]
+    content: Option<String>,
+    #[serde(default)]
+    sections: Option<BTreeMap<String, SectionSpec>>,
+}
+
+#[derive(Default, Deserialize)]
+#[serde(rename_all = "lowercase")]
+enum SystemMessageMode {
+    #[default]
+    Append,
+    Replace,
+    Customize,
+}
+
+impl From<SystemMessageMembers> for SystemMessageSpec {
+    fn from(members: SystemMessageMembers) -> Self {
+        let SystemMessageMembers { mode, content, sections } = members;
+        match mode {
+            SystemMessageMode::Append => Self::Append { content },
+            SystemMessageMode::Replace => Self::Replace { content: content.unwrap_or_default() },
+            SystemMessageMode::Customize => {
+                Self::Customize { content, sections: sections.unwrap_or_default() }
+            }
+        }
+    }
 }
 
 #[derive(Debug, Clone, Deserialize)]

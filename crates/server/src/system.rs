@@ -89,6 +89,7 @@ mod tests {
     #[test]
     fn a_prompt_is_extended_replaced_or_changed_by_section() {
         check(json!({"mode":"append","content":"AT THE END"}), &[], |text| text.ends_with("\n\nAT THE END"));
+        check(json!({"content":"AT THE END"}), &[], |text| text.ends_with("\n\nAT THE END"));
         check(json!({"mode":"replace","content":"ALL"}), &[], |text| text == "ALL");
         let sections = |action: &str| json!({"mode":"customize","sections":{"environment_context":{"action":action,"content":"X"}}});
         check(sections("remove"), &[], |text| !text.contains("/repo"));

@@ -58,7 +58,7 @@ impl Session {
                     running.stage = Stage::AskingPermission { request_id: request_id.clone(), request };
                     running.touched = touched(access);
                 }
-                self.emit(step, data::PermissionRequested { request_id, permission_request });
+                self.ask_permission(request_id, permission_request, step);
             }
             Verdict::Ask { .. } => {
                 self.notify_of_question(&access.request, step, context);
@@ -66,6 +66,15 @@ impl Session {
                 self.complete(id, denied, step);
             }
         }
+    }
+
+    /// Puts a request before whoever answers permissions.
+    pub(super) fn ask_permission(&mut self, request_id: String, request: PermissionRequest, step: &mut Step) {
+        let agent_mode = Some(self.state.mode);
+        self.emit(
+            step,
+            data::PermissionRequested { agent_mode, ..data::PermissionRequested::new(request_id, request) },
+        );
     }
 
     pub(super) fn allow_access(&mut self, id: &str, access: AccessRequest, step: &mut Step) {

@@ -46,6 +46,8 @@ impl Session {
             let reason = match failed {
                 true => "error",
                 false if self.aborted => "abort",
+                // A session that clients have ends because they leave it.
+                false if self.config.client_hooks => "user_exit",
                 false => "complete",
             };
             let request = self.hook_request(HookKind::SessionEnd, json!({ "reason": reason }), context);

@@ -162,6 +162,7 @@ impl Session {
                 let change = data::ModelChange {
                     previous_model: Some(self.state.model.clone()),
                     new_model: AUTO.to_owned(),
+                    previous_reasoning_effort: self.state.effort.clone(),
                     reasoning_effort: self.state.effort.clone(),
                     cause: Some(AUTO_SWITCH.to_owned()),
                     ..Default::default()

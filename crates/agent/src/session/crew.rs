@@ -19,7 +19,7 @@ impl Session {
 
     pub(super) fn agents_settled(&mut self, step: &mut Step) {
         if std::mem::take(&mut self.idle_owed) && self.is_idle() {
-            self.emit(step, data::SessionIdle { aborted: None, mode: Some(self.state.mode) });
+            self.emit(step, data::SessionIdle { aborted: None, mode: self.idle_mode() });
             step.effects.push(Effect::Sync);
         }
     }

@@ -19,7 +19,7 @@ const MAX_GUIDANCE: usize = 10 << 10;
 impl Session {
     /// Whether there is someone to ask.
     pub(super) fn asks(&self, kind: HookKind) -> bool {
-        self.config.client_hooks || self.config.hooks.contains(kind)
+        (self.config.client_hooks && kind.is_for_clients()) || self.config.hooks.contains(kind)
     }
 
     /// Asks the hooks something, on the record.
@@ -214,7 +214,7 @@ impl Session {
             request: Box::new(request.clone()),
             inspection,
         };
-        self.emit(step, data::PermissionRequested { request_id, permission_request: request });
+        self.ask_permission(request_id, request, step);
     }
 
     /// Asks whether a call may have what it needs, before rules and people are. Reading is never worth it.

@@ -264,7 +264,11 @@ impl Session {
 
     /// Starts the next turn of the run: what waits to be said comes first, then the model's word.
     pub(super) fn begin_turn(&mut self, step: &mut Step, context: &mut Context<'_>) {
-        for prompt in std::mem::take(&mut self.steering) {
+        let steering = std::mem::take(&mut self.steering);
+        if !steering.is_empty() {
+            self.emit(step, data::PendingMessagesModified {});
+        }
+        for prompt in steering {
             self.deliver(prompt, None, Delivery::Steering, step, context);
         }
         if self.remind(step, context) {
@@ -309,8 +313,9 @@ impl Session {
         if autopilot && ending == Ending::TaskComplete {
             self.emit(step, data::AutopilotStopped { reason: AutopilotStop::TaskComplete });
         }
-        if ending == Ending::Aborted {
+        if ending == Ending::Aborted && !(self.queue.is_empty() && self.steering.is_empty()) {
             self.drop_prompts();
+            self.emit(step, data::PendingMessagesModified {});
         }
         // Steering that came too late for its run is a prompt like any other, but it was not meant to wait.
         let late = !self.steering.is_empty();
@@ -318,6 +323,7 @@ impl Session {
             self.queue.push_front(prompt);
         }
         if let Some(prompt) = if late { self.queue.pop_front() } else { self.next_queued() } {
+            self.emit(step, data::PendingMessagesModified {});
             self.start_run(prompt, Delivery::Queued, step, context);
             return;
         }
@@ -336,9 +342,15 @@ impl Session {
             // Its agents will wake it; until then it is not idle to those who wait for it.
             self.idle_owed = true;
         } else {
-            self.emit(step, data::SessionIdle { aborted, mode: Some(self.state.mode) });
+            self.emit(step, data::SessionIdle { aborted, mode: self.idle_mode() });
         }
         step.effects.push(Effect::Sync);
+    }
+
+    /// The mode that the end of all work is told with. For clients an autopilot that is idle goes on by itself, and they
+    /// wait for the next time; ours has ended, so it does not say so.
+    pub(super) fn idle_mode(&self) -> Option<data::Mode> {
+        Some(self.state.mode).filter(|mode| *mode != data::Mode::Autopilot)
     }
 
     /// The same for a session that works for another one: messages that came too late are a run of their own.
@@ -402,6 +414,9 @@ impl Session {
                     ..Default::default()
                 };
                 self.emit(step, data::Abort { reason });
+                for withdrawn in calls.iter().filter_map(Running::question_withdrawn) {
+                    self.emit(step, withdrawn);
+                }
                 self.emit(step, interrupted);
             }
             Phase::Between

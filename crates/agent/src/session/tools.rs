@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use hangar_protocol::Body;
 use hangar_protocol::data::{self, Mode, NotificationKind};
-use hangar_protocol::permission::PermissionRequest;
+use hangar_protocol::permission::{PermissionOutcome, PermissionRequest};
 use jiff::Timestamp;
 use serde_json::json;
 
@@ -28,6 +28,8 @@ pub(super) struct Running {
     /// Whether a hook said that it may have what it needs.
     pub(super) allowed: bool,
     pub(super) stage: Stage,
+    /// The request by which a client makes the call now.
+    asked_of_client: Option<String>,
 }
 
 pub(super) enum Stage {
@@ -75,11 +77,44 @@ pub(super) enum Stage {
 impl Running {
     /// A call that was under way before the session was resumed.
     pub(super) fn resumed(arguments: serde_json::Value, call: ToolCall, stage: Stage) -> Self {
-        Self { call, arguments, touched: Vec::new(), started: true, allowed: false, stage }
+        Self {
+            call,
+            arguments,
+            touched: Vec::new(),
+            started: true,
+            allowed: false,
+            stage,
+            asked_of_client: None,
+        }
     }
 
     pub(super) fn is_done(&self) -> bool {
         matches!(self.stage, Stage::Done)
+    }
+
+    /// What tells those who were asked about the call that nobody waits for their answer any more.
+    pub(super) fn question_withdrawn(&self) -> Option<Body> {
+        let external =
+            |request_id: &String| Body::from(data::ExternalToolCompleted { request_id: request_id.clone() });
+        match &self.stage {
+            Stage::AskingPermission { request_id, .. } | Stage::AskingConfirmation { request_id, .. } => {
+                let reason = Some("Session aborted".to_owned());
+                Some(Body::from(data::PermissionCompleted {
+                    request_id: request_id.clone(),
+                    tool_call_id: Some(self.call.id.clone()),
+                    result: PermissionOutcome::Cancelled { reason },
+                }))
+            }
+            Stage::AwaitingClient { request_id } => Some(external(request_id)),
+            Stage::Running => self.asked_of_client.as_ref().map(external),
+            Stage::Checking
+            | Stage::BeforeHooks { .. }
+            | Stage::PermissionHooks { .. }
+            | Stage::AskingUser { .. }
+            | Stage::ReviewingPlan { .. }
+            | Stage::AfterHooks { .. }
+            | Stage::Done => None,
+        }
     }
 
     pub(super) fn id(&self) -> &str {
@@ -120,6 +155,7 @@ impl Session {
                 touched: Vec::new(),
                 started: false,
                 allowed: false,
+                asked_of_client: None,
             })
             .collect();
         let inspect = calls
@@ -368,10 +404,29 @@ impl Session {
 
     pub(super) fn progress(&mut self, body: Body, step: &mut Step) {
         // What a cancelled call still says comes after the end of its run and is no longer news.
-        if let Some(Run { phase: Phase::Tools { .. }, wishes, .. }) = &self.run {
-            let body = traced(body, &wishes.headers);
-            self.emit(step, body);
-        }
+        let cwd = &self.state.cwd;
+        let Some(Run { phase: Phase::Tools { calls, .. }, wishes, .. }) = &mut self.run else { return };
+        let body = match body {
+            Body::ExternalToolRequested(mut requested) => {
+                let header = |name: &str| wishes.headers.iter().find(|(known, _)| known == name);
+                // A call to a client belongs to the trace of the prompt that led to it.
+                requested.traceparent = header("traceparent").map(|(_, value)| value.clone());
+                requested.tracestate = header("tracestate").map(|(_, value)| value.clone());
+                requested.working_directory = Some(cwd.clone());
+                if let Some(call) = calls.iter_mut().find(|call| call.id() == requested.tool_call_id) {
+                    call.asked_of_client = Some(requested.request_id.clone());
+                }
+                requested.into()
+            }
+            Body::ExternalToolCompleted(completed) => {
+                for call in calls {
+                    call.asked_of_client.take_if(|asked| *asked == completed.request_id);
+                }
+                completed.into()
+            }
+            other => other,
+        };
+        self.emit(step, body);
     }
 
     pub(super) fn tool_done(
@@ -511,19 +566,6 @@ impl Session {
             self.emit(step, notification);
         }
         self.begin_turn(step, context);
-    }
-}
-
-/// A call to a client belongs to the trace of the prompt that led to it.
-fn traced(body: Body, headers: &[(String, String)]) -> Body {
-    let header = |name: &str| headers.iter().find(|(known, _)| known == name).map(|(_, value)| value.clone());
-    match body {
-        Body::ExternalToolRequested(mut requested) => {
-            requested.traceparent = header("traceparent");
-            requested.tracestate = header("tracestate");
-            requested.into()
-        }
-        other => other,
     }
 }
 

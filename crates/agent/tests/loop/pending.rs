@@ -31,6 +31,7 @@ async fn calling() -> Vec<Event> {
         tool_call_id: "theirs".to_owned(),
         tool_name: "hang".to_owned(),
         arguments: json!({"x": 1}),
+        working_directory: None,
         traceparent: None,
         tracestate: None,
     };

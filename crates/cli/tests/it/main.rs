@@ -25,6 +25,7 @@ mod sandbox;
 mod schema;
 mod sdk;
 mod sdk_discovery;
+mod sdk_events;
 mod sdk_methods;
 mod sdk_protocol;
 mod secrets;

@@ -14,6 +14,11 @@ const FOLDER: &str =
 /// How a document refers to its own definitions.
 pub(crate) const LOCAL: &str = "#/definitions/";
 
+pub(crate) const EVENTS: &str = "session-events.schema.json";
+
+/// Events are held against the schema of their own type, and some types are not published.
+const ANY_EVENT: &str = "SessionEvent";
+
 /// A mark that we put beside `"type": "integer"`.
 const WHOLE: &str = "wholeNumber";
 
@@ -40,6 +45,15 @@ impl Shapes {
         Self { definitions, validators: RefCell::default() }
     }
 
+    /// Adds the definitions of the document about events, which others refer to.
+    pub(crate) fn know_events(&mut self) {
+        let Value::Object(events) = document(EVENTS)["definitions"].take() else { panic!("no definitions") };
+        for (name, mut definition) in events {
+            abroad(&mut definition);
+            self.definitions.insert(of_events(&name), definition);
+        }
+    }
+
     /// Where a value is not as its schema says. A schema is known by its name from the second time on.
     pub(crate) fn problems(&self, name: &str, schema: &Value, value: &Value) -> Vec<String> {
         let mut validators = self.validators.borrow_mut();
@@ -62,19 +76,23 @@ impl Shapes {
     fn gather(&self, schema: &mut Value, needed: &mut BTreeMap<String, Value>) {
         match schema {
             Value::Object(members) => {
-                match members.get("$ref").and_then(Value::as_str).map(str::to_owned) {
-                    Some(name) if name.starts_with(LOCAL) => {
-                        let name = &name[LOCAL.len()..];
-                        if !needed.contains_key(name) {
-                            let mut definition = self.definitions[name].clone();
-                            needed.insert(name.to_owned(), Value::Null);
+                if let Some(reference) = members.get("$ref").and_then(Value::as_str).map(str::to_owned) {
+                    let name = match reference.split_once(LOCAL) {
+                        Some(("", name)) => name.to_owned(),
+                        Some((_, name)) => of_events(name),
+                        None => panic!("{reference} is no definition"),
+                    };
+                    if name == of_events(ANY_EVENT) || !self.definitions.contains_key(&name) {
+                        *members = Map::new();
+                    } else {
+                        members.insert("$ref".to_owned(), json!(format!("{LOCAL}{name}")));
+                        if !needed.contains_key(&name) {
+                            let mut definition = self.definitions[&name].clone();
+                            needed.insert(name.clone(), Value::Null);
                             self.gather(&mut definition, needed);
-                            needed.insert(name.to_owned(), definition);
+                            needed.insert(name, definition);
                         }
                     }
-                    // Events have a schema of their own.
-                    Some(_) => *members = Map::new(),
-                    None => {}
                 }
                 members.values_mut().for_each(|member| self.gather(member, needed));
                 if members.get("type").is_some_and(|kind| kind == "integer") {
@@ -84,6 +102,25 @@ impl Shapes {
             Value::Array(items) => items.iter_mut().for_each(|item| self.gather(item, needed)),
             _ => {}
         }
+    }
+}
+
+/// The name of a definition of the events among those of another document.
+fn of_events(name: &str) -> String {
+    format!("events.{name}")
+}
+
+/// Makes the references of a definition those of a definition in another document.
+fn abroad(schema: &mut Value) {
+    match schema {
+        Value::Object(members) => {
+            if let Some(Value::String(reference)) = members.get_mut("$ref") {
+                *reference = format!("{EVENTS}{reference}");
+            }
+            members.values_mut().for_each(abroad);
+        }
+        Value::Array(items) => items.iter_mut().for_each(abroad),
+        _ => {}
     }
 }
 

@@ -6,7 +6,7 @@ use serde_json::Value;
 
 use crate::captures::case::Captures;
 use crate::captures::run::{Subject, run_all};
-use crate::published::{Shapes, document};
+use crate::published::{EVENTS, Shapes, document};
 
 /// Types that the reference emits and the SDK's schema does not know yet.
 const UNPUBLISHED: [&str; 4] =
@@ -60,7 +60,7 @@ pub(crate) struct Schema {
 
 impl Schema {
     pub(crate) fn load() -> Self {
-        let shapes = Shapes::of(&mut document("session-events.schema.json"));
+        let shapes = Shapes::of(&mut document(EVENTS));
         let mut names = BTreeMap::new();
         for (name, definition) in &shapes.definitions {
             let kind = &definition["properties"]["type"]["const"];

@@ -2,7 +2,8 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::permission::{PermissionOutcome, PermissionRequest};
+use super::session::Mode;
+use crate::permission::{PermissionOutcome, PermissionPrompt, PermissionRequest};
 
 #[derive(Debug, Clone, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
@@ -131,6 +132,18 @@ pub struct ToolError {
 pub struct PermissionRequested {
     pub request_id: String,
     pub permission_request: PermissionRequest,
+    /// The same for people. Logs of older versions have none.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub prompt_request: Option<PermissionPrompt>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub agent_mode: Option<Mode>,
+}
+
+impl PermissionRequested {
+    pub fn new(request_id: String, permission_request: PermissionRequest) -> Self {
+        let prompt_request = Some(permission_request.prompt());
+        Self { request_id, permission_request, prompt_request, agent_mode: None }
+    }
 }
 
 /// A call of a tool that a client runs. The client answers by the request's id.
@@ -143,6 +156,8 @@ pub struct ExternalToolRequested {
     pub tool_name: String,
     #[serde(default)]
     pub arguments: serde_json::Value,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub working_directory: Option<String>,
     /// The trace that the call belongs to, by the W3C's recommendation.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub traceparent: Option<String>,

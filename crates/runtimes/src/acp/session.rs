@@ -225,10 +225,7 @@ impl Session {
             }
             Incoming::Permission { id, params } => {
                 let request_id = uuid::Uuid::new_v4().to_string();
-                let asked = PermissionRequested {
-                    request_id: request_id.clone(),
-                    permission_request: permission::request(&params),
-                };
+                let asked = PermissionRequested::new(request_id.clone(), permission::request(&params));
                 self.asked.insert(request_id, (id, params));
                 self.teller.tell(None, asked.into()).await;
             }

@@ -16,6 +16,10 @@ pub(super) const METHODS: &[Method] = &[
     // Sessions stay on this machine.
     Method { name: "session.visibility.get", run: |call| Box::pin(of(call, json!({ "synced": false }))) },
     Method { name: "session.visibility.set", run: |call| Box::pin(of(call, json!({ "synced": false }))) },
+    Method {
+        name: "sessions.getPersistedRemoteSteerable",
+        run: |_| Box::pin(async { Reply::of(json!({})) }),
+    },
     Method { name: "session.remote.enable", run: |call| Box::pin(remote(call)) },
     Method { name: "session.remote.disable", run: |call| Box::pin(of(call, json!(null))) },
     // Nobody counts who uses what.

@@ -3,20 +3,22 @@
 use std::time::Duration;
 
 use hangar_agent::session::Command;
-use hangar_protocol::data::CommandExecute;
+use hangar_protocol::data::{CommandCompleted, CommandExecute};
 use serde::Deserialize;
 use serde_json::{Value, json};
 
 use super::{Call, Failure, Method, Reply};
+use crate::hub::Live;
 use crate::task::SessionTask;
 
 /// How long a client may take over a command.
 const PATIENCE: Duration = Duration::from_secs(600);
 
 /// Commands that the session itself carries out.
-const BUILTIN: [(&str, &str); 3] = [
+const BUILTIN: [(&str, &str); 4] = [
     ("help", "Lists the commands"),
     ("model", "Says which model answers"),
+    ("context", "Says what the model's context is filled with"),
     ("compact", "Sums the conversation up to make room"),
 ];
 
@@ -94,13 +96,22 @@ async fn invoke(call: Call) -> Result<Reply, Failure> {
         input: Option<String>,
     }
     let Params { name, input } = call.params()?;
-    let name = name.trim_start_matches('/').to_lowercase();
-    let result =
-        call.live()?.ask(move |task| invoked(task, &name, input.as_deref().unwrap_or_default())).await?;
-    result.map_or_else(|name| Err(Failure::new(format!("Unknown command: /{name}"))), Reply::of)
+    let name = name.trim_start_matches('/').to_owned();
+    let input = input.unwrap_or_default();
+    let live = call.live()?;
+    let (own, given) = (name.to_lowercase(), input.clone());
+    if let Some(result) = live.ask(move |task| invoked(task, &own, &given)).await? {
+        return Reply::of(result);
+    }
+    match carry_out(&live, &name, input).await? {
+        Outcome::Done => Reply::of(json!({ "kind": "completed" })),
+        Outcome::Failed(error) => Err(Failure::new(format!("Command /{name} failed: {error}"))),
+        Outcome::NobodyHasIt => Err(Failure::new(format!("Unknown slash command: /{name}"))),
+    }
 }
 
-fn invoked(task: &mut SessionTask, name: &str, input: &str) -> Result<Value, String> {
+/// What the session itself makes of a command. `None` if it is none of its own.
+fn invoked(task: &mut SessionTask, name: &str, input: &str) -> Option<Value> {
     match name {
         "help" => {
             let mut text = String::from("Commands:\n");
@@ -110,27 +121,38 @@ fn invoked(task: &mut SessionTask, name: &str, input: &str) -> Result<Value, Str
             for skill in task.skills.list().iter().filter(|skill| skill.enabled && skill.user_invocable) {
                 text.push_str(&format!("/{}  {}\n", skill.name, skill.description));
             }
-            Ok(json!({ "kind": "text", "text": text }))
+            Some(json!({ "kind": "text", "text": text }))
         }
         "model" => {
             let model = &task.session().state().model;
-            Ok(json!({ "kind": "text", "text": format!("Model: {model}") }))
+            Some(json!({ "kind": "text", "text": format!("Model: {model}") }))
         }
+        "context" => Some(json!({ "kind": "text", "text": context(task) })),
         "compact" => {
             let instructions = Some(input.to_owned()).filter(|input| !input.is_empty());
             task.command(Command::Compact { instructions });
-            Ok(json!({ "kind": "completed" }))
+            Some(json!({ "kind": "completed" }))
         }
         _ => {
             let known = task.skills.list();
             let skill =
                 known.iter().find(|skill| skill.name == name && skill.enabled && skill.user_invocable);
             let prompt = format!("/{name} {input}").trim_end().to_owned();
-            skill
-                .map(|_| json!({ "kind": "agent-prompt", "prompt": prompt, "displayPrompt": prompt }))
-                .ok_or_else(|| name.to_owned())
+            skill.map(|_| json!({ "kind": "agent-prompt", "prompt": prompt, "displayPrompt": prompt }))
         }
     }
+}
+
+fn context(task: &SessionTask) -> String {
+    let session = task.session();
+    let Some(count) = session.measure() else {
+        return format!("Nobody counts the tokens of {}.", session.state().model);
+    };
+    let (system, tools, conversation) = (count.system, count.tools, count.conversation);
+    format!(
+        "{} tokens: {system} of the system prompt, {tools} of the tools, {conversation} of the conversation.",
+        system + tools + conversation
+    )
 }
 
 async fn execute(call: Call) -> Result<Reply, Failure> {
@@ -143,24 +165,44 @@ async fn execute(call: Call) -> Result<Reply, Failure> {
     }
     let Params { command_name, args } = call.params()?;
     let live = call.live()?;
-    let command_name = command_name.trim_start_matches('/').to_owned();
+    let name = command_name.trim_start_matches('/');
+    match carry_out(&live, name, args).await? {
+        Outcome::Done => Reply::of(json!({})),
+        Outcome::Failed(error) => Reply::of(json!({ "error": error })),
+        Outcome::NobodyHasIt => Reply::of(json!({ "error": format!("Unknown command: {name}") })),
+    }
+}
+
+enum Outcome {
+    Done,
+    Failed(String),
+    NobodyHasIt,
+}
+
+/// Has the client that brought a command carry it out.
+async fn carry_out(live: &Live, name: &str, args: String) -> Result<Outcome, Failure> {
     let request_id = uuid::Uuid::new_v4().to_string();
     let answered = live.executing.begin(&request_id);
-    let command = format!("/{command_name} {args}").trim_end().to_owned();
-    let unknown = format!("Unknown command: {command_name}");
-    let execute = CommandExecute { request_id: request_id.clone(), command, command_name, args };
+    let execute = CommandExecute {
+        request_id: request_id.clone(),
+        command: format!("/{name} {args}").trim_end().to_owned(),
+        command_name: name.to_owned(),
+        args,
+    };
     if !live.audience.dispatch(execute) {
         live.executing.finish(&request_id, None);
-        return Reply::of(json!({ "error": unknown }));
+        return Ok(Outcome::NobodyHasIt);
     }
-    match tokio::time::timeout(PATIENCE, answered).await {
-        Ok(Ok(None)) => Reply::of(json!({})),
-        Ok(Ok(Some(error))) => Reply::of(json!({ "error": error })),
+    let outcome = match tokio::time::timeout(PATIENCE, answered).await {
+        Ok(Ok(None)) => Outcome::Done,
+        Ok(Ok(Some(error))) => Outcome::Failed(error),
         Ok(Err(_)) | Err(_) => {
             live.executing.finish(&request_id, None);
-            Reply::of(json!({ "error": "the client did not carry the command out" }))
+            Outcome::Failed("the client did not carry the command out".to_owned())
         }
-    }
+    };
+    live.ask(move |task| task.record(CommandCompleted { request_id })).await?;
+    Ok(outcome)
 }
 
 /// Every client of the session may answer, and only the first one is waited for: the others have done nothing wrong.

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use hangar_mcp::Interest;
 use serde::Deserialize;
-use serde_json::json;
+use serde_json::{Value, json};
 
 use super::{Call, Failure, Method, Reply};
 use crate::history::About;
@@ -44,20 +44,41 @@ struct ReadParams {
 #[derive(Default, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 struct Filter {
-    types: Option<Types>,
+    types: Types,
     agent_scope: Option<AgentScope>,
     agent_ids: Option<Vec<String>>,
     include_ephemeral: Option<bool>,
 }
 
-/// A list of types, or a word for all of them.
-#[derive(Deserialize)]
-#[serde(from = "serde_json::Value")]
-struct Types(Option<Vec<String>>);
+/// Which events are wanted: `"*"`, or the types of a list.
+#[derive(Default, Deserialize)]
+#[serde(try_from = "Value")]
+enum Types {
+    #[default]
+    All,
+    Listed(Vec<String>),
+}
 
-impl From<serde_json::Value> for Types {
-    fn from(value: serde_json::Value) -> Self {
-        Self(serde_json::from_value(value).ok())
+impl TryFrom<Value> for Types {
+    type Error = String;
+
+    fn try_from(types: Value) -> Result<Self, String> {
+        match types {
+            Value::Null => Ok(Self::All),
+            Value::String(all) if all == "*" => Ok(Self::All),
+            listed => serde_json::from_value(listed)
+                .map(Self::Listed)
+                .map_err(|_| "expected `*` or a list of types".to_owned()),
+        }
+    }
+}
+
+impl Types {
+    fn contain(&self, kind: &str) -> bool {
+        match self {
+            Self::All => true,
+            Self::Listed(types) => types.iter().any(|wanted| wanted == kind),
+        }
     }
 }
 
@@ -71,10 +92,9 @@ enum AgentScope {
 
 impl Filter {
     fn wants(&self, about: &About) -> bool {
-        let of_types = |types: &Types| types.0.as_ref().is_none_or(|types| types.contains(&about.kind));
         let of_agents = |ids: &Vec<String>| about.agent.as_ref().is_some_and(|agent| ids.contains(agent));
         let primary = about.agent.is_none() || about.kind.starts_with("subagent.");
-        self.types.as_ref().is_none_or(of_types)
+        self.types.contain(&about.kind)
             && self.agent_ids.as_ref().is_none_or(of_agents)
             && (self.agent_scope != Some(AgentScope::Primary) || primary)
             && (self.include_ephemeral.unwrap_or(true) || !about.is_ephemeral)

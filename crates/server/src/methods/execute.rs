@@ -133,7 +133,7 @@ fn gate(task: &mut SessionTask, inspected: Result<Access, ToolOutcome>) -> Gate 
         Verdict::Ask { .. } => {
             let (answer, answered) = oneshot::channel();
             let request_id = task.asked.begin(access.request.clone(), answer);
-            task.record(PermissionRequested { request_id, permission_request: access.request });
+            task.record(PermissionRequested::new(request_id, access.request));
             Gate::Asked(answered)
         }
     }

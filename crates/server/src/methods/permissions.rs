@@ -135,7 +135,7 @@ async fn pending(call: Call) -> Result<Reply, Failure> {
         .await?;
     let items: Vec<Value> = pending
         .iter()
-        .map(|asked| json!({ "requestId": asked.request_id, "request": asked.request }))
+        .map(|asked| json!({ "requestId": asked.request_id, "request": asked.request.prompt() }))
         .collect();
     Reply::of(json!({ "items": items }))
 }

@@ -17,7 +17,7 @@ use super::sessions::events;
 use super::tasks::until_settled;
 use super::{Call, Failure, Method, Reply, SessionParams};
 use crate::attachments;
-use crate::audience::ClientHooks;
+use crate::audience::{ClientHooks, is_for_clients};
 use crate::hub::{Entered, How, Lifecycle, Live};
 use crate::inference;
 use crate::opener::McpPlace;
@@ -50,7 +50,7 @@ async fn create(call: Call) -> Result<Reply, Failure> {
     }
     let entered = call.hub.enter(id, spec.clone(), &call.client).await?;
     if entered.how == How::Opened {
-        call.hub.announce(Lifecycle::Created, entered.live.id.as_str());
+        call.hub.announce(Lifecycle::Created, entered.live.id.as_str(), None);
     }
     settle(call, spec, entered).await
 }
@@ -365,8 +365,9 @@ async fn messages(call: Call) -> Result<Reply, Failure> {
     // What the session is doing right now is done before the log is read.
     call.hub.live(&session_id)?.ask(|_| ()).await?;
     let events = events(&call, &id).await;
-    let events = events
+    let mut events = events
         .map_err(|error| Failure::new(format!("Failed to load session events: {}", error.message())))?;
+    events.retain(|event| is_for_clients(event.body()));
     Reply::of(json!({ "events": events }))
 }
 
@@ -391,12 +392,12 @@ async fn delete(call: Call) -> Result<Reply, Failure> {
             return Reply::unsuccessful(&format!("Session not found: {session_id}"));
         }
         home.files.remove(home.root(), true).await.map_err(Failure::from_files)?;
-        call.hub.announce(Lifecycle::Deleted, &session_id);
+        call.hub.announce(Lifecycle::Deleted, &session_id, None);
         return Reply::success();
     }
     match store.delete(&id) {
         Ok(()) => {
-            call.hub.announce(Lifecycle::Deleted, &session_id);
+            call.hub.announce(Lifecycle::Deleted, &session_id, None);
             Reply::success()
         }
         Err(hangar_store::StoreError::NotFound { .. }) => {

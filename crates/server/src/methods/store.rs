@@ -86,7 +86,7 @@ async fn open(call: Call) -> Result<Reply, Failure> {
     let entered = call.hub.enter(id.clone(), spec.clone(), &call.client).await?;
     let new = entered.how == How::Opened && !stored;
     if new {
-        call.hub.announce(Lifecycle::Created, id.as_str());
+        call.hub.announce(Lifecycle::Created, id.as_str(), None);
     }
     let mut reply = settle(call, spec, entered).await?;
     reply.result =
@@ -214,7 +214,7 @@ async fn remove(call: &Call, session_id: &str) -> Result<u64, Failure> {
     let store = &call.hub.config().store;
     let freed = store.size(&id);
     store.delete(&id)?;
-    call.hub.announce(Lifecycle::Deleted, session_id);
+    call.hub.announce(Lifecycle::Deleted, session_id, None);
     Ok(freed)
 }
 

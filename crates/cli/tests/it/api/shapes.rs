@@ -28,7 +28,9 @@ impl Api {
         let mut questions = BTreeMap::new();
         collect(&schema["clientSession"], &mut questions);
         collect(&schema["clientGlobal"], &mut questions);
-        Self { shapes: Shapes::of(&mut schema), methods, questions }
+        let mut shapes = Shapes::of(&mut schema);
+        shapes.know_events();
+        Self { shapes, methods, questions }
     }
 
     /// Where a result is not as published; nothing if nothing is published about it.
