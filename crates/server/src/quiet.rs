@@ -21,12 +21,12 @@ pub(crate) struct Quiet {
 
 struct Held {
     number: u64,
-    event: Event,
+    event: Box<Event>,
 }
 
 pub(crate) enum Pass {
     /// To be told, behind the one that was held until now.
-    Now(Option<Event>),
+    Now(Option<Box<Event>>),
     /// To be asked for by this number when its time has come.
     Later(u64),
 }
@@ -37,7 +37,7 @@ impl Quiet {
             Body::SessionIdle(_) if self.failed => {
                 self.failed = false;
                 self.count += 1;
-                self.held = Some(Held { number: self.count, event: event.clone() });
+                self.held = Some(Held { number: self.count, event: Box::new(event.clone()) });
                 Pass::Later(self.count)
             }
             Body::PendingMessagesModified(_) | Body::UserMessage(_) | Body::TurnStart(_) => {
@@ -55,7 +55,7 @@ impl Quiet {
     }
 
     /// The event that was held under a number, if it is still true.
-    pub(crate) fn due(&mut self, number: u64) -> Option<Event> {
+    pub(crate) fn due(&mut self, number: u64) -> Option<Box<Event>> {
         self.held.take_if(|held| held.number == number).map(|held| held.event)
     }
 }
@@ -71,7 +71,7 @@ mod tests {
         let mut waiting = Vec::new();
         for kind in row.split_whitespace() {
             if kind == "time" {
-                heard.extend(waiting.drain(..).filter_map(|number| quiet.due(number)));
+                heard.extend(waiting.drain(..).filter_map(|number| quiet.due(number)).map(|due| *due));
                 continue;
             }
             let data = match kind {
@@ -86,7 +86,7 @@ mod tests {
                 format!(r#"{{"type":"{kind}","data":{data},"id":"i","timestamp":"t","parentId":null}}"#);
             let event = Event::parse(&line).expect("an event");
             match quiet.pass(&event) {
-                Pass::Now(before) => heard.extend(before.into_iter().chain([event])),
+                Pass::Now(before) => heard.extend(before.into_iter().map(|before| *before).chain([event])),
                 Pass::Later(number) => waiting.push(number),
             }
         }
