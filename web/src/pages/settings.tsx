@@ -113,7 +113,8 @@ function EntryFile() {
   const load = async () => {
     const known = await api.jobs();
     setJobs(known);
-    setPath(known.entry?.path ?? "");
+    // An answer that comes late does not take away what was typed meanwhile.
+    setPath((typed) => (typed === "" ? (known.entry?.path ?? "") : typed));
   };
   useEffect(() => void load().catch((error: unknown) => setProblem(asProblem(error))), []);
   const save = async () => {
