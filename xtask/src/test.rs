@@ -87,10 +87,10 @@ struct Totals {
 
 impl Totals {
     fn note(&mut self, line: &str) {
-        let line = line.trim();
-        if let Some(summary) = line.strip_prefix("Summary [") {
+        if let Some(summary) = line.trim().strip_prefix("Summary [") {
             self.nextest = summary.split_once(']').map(|(_, totals)| totals.trim().to_owned());
         }
+        // nextest shows what a failed test printed, moved in; that is no run of cargo's.
         if line.starts_with("test result:") {
             self.passed += count(line, "passed");
             self.failed += count(line, "failed");
@@ -130,6 +130,7 @@ mod tests {
     fn the_totals_of_nextest_are_its_summary() {
         check(
             &[
+                "    test result: FAILED. 0 passed; 1 failed; 0 ignored; 0 measured; 41 filtered out",
                 "     Summary [   1.205s] 42 tests run: 41 passed, 1 failed, 0 skipped",
                 "test result: ok. 2 passed; 0 failed; 0 ignored; 0 measured; 0 filtered out; finished in 0.00s",
             ],

@@ -112,7 +112,7 @@ impl Audience {
     fn tell(&self, event: &Event) {
         self.publish(event);
         if let Some(live) = self.live.get().and_then(Weak::upgrade)
-            && is_for_clients(event.body())
+            && is_for_clients(event.kind())
         {
             live.saw(event);
         }
@@ -178,7 +178,7 @@ impl Audience {
     }
 
     pub(crate) fn publish(&self, event: &Event) {
-        if !is_for_clients(event.body()) {
+        if !is_for_clients(event.kind()) {
             return;
         }
         let frame = notification("session.event", &json!({ "sessionId": self.session_id, "event": event }));
@@ -324,8 +324,8 @@ fn is_piece_of_agent(event: &Event) -> bool {
 
 /// Whether clients hear of an event. The log keeps what each call of the model used; clients are told so by
 /// `assistant.usage`, and the SDKs know no other event about it.
-pub(crate) fn is_for_clients(body: &Body) -> bool {
-    !matches!(body, Body::UsageRecord(_))
+pub(crate) fn is_for_clients(kind: &str) -> bool {
+    kind != "session.usage_record"
 }
 
 /// Publishes a session's events.

@@ -13,6 +13,8 @@ use serde::Deserialize;
 use serde_json::value::RawValue;
 use tokio::time::Instant;
 
+use crate::audience::is_for_clients;
+
 /// Logs that may be under way at once, and how long each may wait for its next page.
 const MAX_OPEN: usize = 8;
 const PATIENCE: Duration = Duration::from_secs(5 * 60);
@@ -58,6 +60,9 @@ impl Journal {
         let mut kept: Vec<(String, u64)> = Vec::new();
         while let Some(line) = lines.next(|_| true)? {
             let Ok(Named { id }) = serde_json::from_slice(line.bytes) else { continue };
+            if !is_for_clients(line.kind) {
+                continue;
+            }
             if line.kind != TAKEN_BACK {
                 kept.push((id, line.offset));
             } else if let Ok(event) = line.parse()

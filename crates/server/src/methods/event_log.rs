@@ -7,6 +7,7 @@ use serde::Deserialize;
 use serde_json::{Value, json};
 
 use super::{Call, Failure, Method, Reply};
+use crate::audience::is_for_clients;
 use crate::history::About;
 use crate::journals::Direction;
 
@@ -106,7 +107,8 @@ async fn read_back(call: &Call, params: &ReadParams, max: usize) -> Result<Reply
     let live = call.live()?;
     // What the session is doing right now is on record first.
     live.ask(|_| ()).await?;
-    let events = super::sessions::events(call, &live.id).await?;
+    let mut events = super::sessions::events(call, &live.id).await?;
+    events.retain(|event| is_for_clients(event.kind()));
     let position = params.cursor.as_deref().map(|cursor| cursor.strip_prefix(BACK)?.parse::<usize>().ok());
     let (end, status) = match position {
         None => (events.len(), "ok"),

@@ -367,7 +367,7 @@ async fn messages(call: Call) -> Result<Reply, Failure> {
     let events = events(&call, &id).await;
     let mut events = events
         .map_err(|error| Failure::new(format!("Failed to load session events: {}", error.message())))?;
-    events.retain(|event| is_for_clients(event.body()));
+    events.retain(|event| is_for_clients(event.kind()));
     Reply::of(json!({ "events": events }))
 }
 
