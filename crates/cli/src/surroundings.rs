@@ -68,15 +68,7 @@ impl Surroundings for Place {
 
     fn unchanged(&self) -> BoxFuture<'static, bool> {
         let (cwd, base) = (self.cwd.clone(), self.base.clone());
-        let git = match &self.sandbox {
-            None => Command::new("git"),
-            Some(sandbox) => {
-                let (launcher, leading) = sandbox.wrap("git".as_ref());
-                let mut command = Command::new(launcher);
-                command.args(leading);
-                command
-            }
-        };
+        let git = Command::from(hangar_sandbox::command(self.sandbox.as_ref(), "git"));
         Box::pin(async move {
             let Some(base) = base else { return false };
             let moved = Repository::find(&cwd).and_then(|repository| repository.head) != Some(base);

@@ -78,6 +78,15 @@ pub struct Sandbox {
     network: Network,
 }
 
+/// A program, in a sandbox if there is one.
+pub fn command(sandbox: Option<&Sandbox>, program: &str) -> Command {
+    let Some(sandbox) = sandbox else { return Command::new(program) };
+    let (launcher, leading) = sandbox.wrap(program.as_ref());
+    let mut command = Command::new(launcher);
+    command.args(leading);
+    command
+}
+
 impl Sandbox {
     /// `launcher` is a program that calls [`launch`] when its first argument is [`LAUNCH`] or [`TRIAL`].
     pub fn new(launcher: PathBuf, policy: &Policy) -> Result<Self, Unavailable> {

@@ -157,16 +157,7 @@ impl Git {
 
     /// What Git prints. Exit code 1 is an answer too: there are differences.
     async fn says(&self, arguments: &[&str]) -> Option<String> {
-        let mut command = match &self.sandbox {
-            None => Command::new("git"),
-            Some(sandbox) => {
-                let (launcher, leading) = sandbox.wrap("git".as_ref());
-                let mut command = Command::new(launcher);
-                command.args(leading);
-                command
-            }
-        };
-        let output = command
+        let output = Command::from(hangar_sandbox::command(self.sandbox.as_ref(), "git"))
             .args(["--no-optional-locks", "-c", "core.fsmonitor=false"])
             .args(arguments)
             .current_dir(&self.cwd)
