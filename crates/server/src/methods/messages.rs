@@ -9,7 +9,7 @@ use hangar_protocol::data::{AgentMode, UserMessage};
 use serde::Deserialize;
 use serde_json::{Value, json};
 
-use super::session::{FORMAT_TOO_LATE, ResponseFormat, Submission, submit};
+use super::session::{ResponseFormat, Submission, submit, timing};
 use super::tasks::until_settled;
 use super::{Call, Failure, Method, Reply};
 use crate::attachments;
@@ -80,23 +80,15 @@ async fn send(call: Call) -> Result<Reply, Failure> {
     if let Some(mode) = mode {
         call.hub.admits(mode)?;
     }
-    let steers = params.mode.as_deref() == Some("immediate");
-    if steers && params.response_format.is_some() {
-        return Err(Failure::new(FORMAT_TOO_LATE));
-    }
+    let timing = timing(params.mode.as_deref(), params.prepend, params.response_format.as_ref())?;
     let agent_mode = params.agent_mode.filter(|mode| *mode == AgentMode::Shell);
     let wishes = Wishes {
         headers: params.request_headers.unwrap_or_default().into_iter().collect(),
         answer: params.response_format.map(ResponseFormat::schema),
     };
-    let timing = match (steers, params.prepend) {
-        (true, _) => Timing::Steer,
-        (false, true) => Timing::Next,
-        (false, false) => Timing::Queue,
-    };
     let prompts: Vec<Prompt> = params.messages.into_iter().map(Message::into_prompt).collect();
     let ids: Vec<String> = prompts.iter().filter_map(|prompt| prompt.message_id.clone()).collect();
-    let prompts = if steers { prompts } else { vec![in_one_turn(prompts)] };
+    let prompts = if timing == Timing::Steer { prompts } else { vec![in_one_turn(prompts)] };
     if let [Prompt { origin: Origin::Nobody, .. }] = prompts.as_slice()
         && live.ask(|task| task.session().state().conversation.is_empty()).await?
     {

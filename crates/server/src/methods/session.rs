@@ -202,9 +202,6 @@ pub(super) fn parse_id(id: &str) -> Result<SessionId, Failure> {
     id.parse().map_err(|error: hangar_store::InvalidId| Failure::new(error.to_string()))
 }
 
-pub(super) const FORMAT_TOO_LATE: &str = "responseFormat cannot be specified with mode: immediate; a message that joins \
-                                          a turn is answered in the turn's own format. Use mode: enqueue";
-
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase")]
 struct SendParams {
@@ -245,6 +242,23 @@ impl ResponseFormat {
     }
 }
 
+/// When messages are to reach the model.
+pub(super) fn timing(
+    mode: Option<&str>,
+    prepend: bool,
+    format: Option<&ResponseFormat>,
+) -> Result<Timing, Failure> {
+    match mode {
+        Some("immediate") if format.is_some() => Err(Failure::new(
+            "responseFormat cannot be specified with mode: immediate; a message that joins a turn is answered in the turn's \
+             own format. Use mode: enqueue",
+        )),
+        Some("immediate") => Ok(Timing::Steer),
+        _ if prepend => Ok(Timing::Next),
+        _ => Ok(Timing::Queue),
+    }
+}
+
 async fn send(call: Call) -> Result<Reply, Failure> {
     let params: SendParams = call.params()?;
     let live = call.live()?;
@@ -253,12 +267,7 @@ async fn send(call: Call) -> Result<Reply, Failure> {
     if let Some(mode) = mode {
         call.hub.admits(mode)?;
     }
-    let timing = match params.mode.as_deref() {
-        Some("immediate") if params.response_format.is_some() => return Err(Failure::new(FORMAT_TOO_LATE)),
-        Some("immediate") => Timing::Steer,
-        _ if params.prepend => Timing::Next,
-        _ => Timing::Queue,
-    };
+    let timing = timing(params.mode.as_deref(), params.prepend, params.response_format.as_ref())?;
     let trace = params.trace;
     let prompt = Prompt {
         attachments: params.attachments.into_iter().filter_map(attachments::read).collect(),
