@@ -224,6 +224,20 @@ pub(crate) fn stage() -> (Scratch, ModelServer) {
     (Scratch::new(), ModelServer::start())
 }
 
+/// A client with a session.
+pub(crate) fn session(config: Value) -> (Scratch, ModelServer, Client) {
+    let (scratch, model) = stage();
+    let mut client = Client::start(&scratch, &model);
+    client.create(config);
+    (scratch, model, client)
+}
+
+/// Parameters of a method of that session.
+pub(crate) fn of_session(mut params: Value) -> Value {
+    params["sessionId"] = json!(ID);
+    params
+}
+
 #[test]
 fn a_session_answers_and_its_end_is_on_record() {
     let (scratch, model) = stage();

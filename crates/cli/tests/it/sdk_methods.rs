@@ -1,22 +1,9 @@
 //! What clients may ask of the server beside sending prompts: plans, forms, commands, logins, todos, kept sessions.
 
-use hangar_test_support::{ModelServer, Scratch};
 use serde_json::{Value, json};
 
 use crate::hangar;
-use crate::sdk::{Client, ID, stage};
-
-fn session(config: Value) -> (Scratch, ModelServer, Client) {
-    let (scratch, model) = stage();
-    let mut client = Client::start(&scratch, &model);
-    client.create(config);
-    (scratch, model, client)
-}
-
-fn of_session(mut params: Value) -> Value {
-    params["sessionId"] = json!(ID);
-    params
-}
+use crate::sdk::{Client, ID, of_session, session, stage};
 
 #[test]
 fn a_plan_is_shown_to_the_client_and_approved() {

@@ -3,23 +3,11 @@
 
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on should say where")]
 
-use hangar_test_support::{ModelServer, Scratch};
+use hangar_test_support::ModelServer;
 use serde_json::{Value, json};
 
 use crate::hangar;
-use crate::sdk::{Client, ID, stage};
-
-fn session(config: Value) -> (Scratch, ModelServer, Client) {
-    let (scratch, model) = stage();
-    let mut client = Client::start(&scratch, &model);
-    client.create(config);
-    (scratch, model, client)
-}
-
-fn of_session(mut params: Value) -> Value {
-    params["sessionId"] = json!(ID);
-    params
-}
+use crate::sdk::{Client, ID, of_session, session, stage};
 
 fn call(client: &mut Client, method: &str, params: Value) -> Value {
     client.call(method, of_session(params))
