@@ -42,9 +42,9 @@ pub(super) fn run(program: &Path, cache: &Path) -> Result<()> {
 
 /// Servers whose tools are known are not started before one is called, so only the first run starts them.
 fn measure_servers(plain: &Contender, servers: &Contender, table: &mut Table) -> Result<()> {
-    let server = root().join("crates/cli/tests/servers/odd.mjs");
+    let server = root().join("xtask/src/bench/tools.mjs");
     let configured: Map<_, _> = (0..SERVERS)
-        .map(|number| (format!("server{number}"), json!({ "command": "node", "args": [server, "fine"] })))
+        .map(|number| (format!("server{number}"), json!({ "command": "node", "args": [server] })))
         .collect();
     std::fs::create_dir_all(servers.state())?;
     let config = json!({ "mcpServers": configured }).to_string();
