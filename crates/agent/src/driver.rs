@@ -108,7 +108,7 @@ pub struct Driver {
     /// Gets ready what agents have of their own.
     outfitter: Option<Arc<dyn Outfitter>>,
     /// All tools outside the sessions' own; the main agent may be shown fewer.
-    offered: Arc<[ToolSpec]>,
+    offered: Arc<[Arc<ToolSpec>]>,
     parent: Option<EventId>,
 }
 

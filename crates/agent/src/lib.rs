@@ -16,6 +16,7 @@ pub mod model;
 pub mod permissions;
 pub mod prompt;
 pub mod retry;
+pub mod schema;
 pub mod session;
 pub mod shared;
 pub mod tool;

@@ -35,7 +35,7 @@ pub struct ProviderFacts {
 pub trait TokenMeter: Send + Sync {
     fn system(&self, text: &str) -> u64;
     fn message(&self, message: &Message) -> u64;
-    fn tools(&self, tools: &[ToolSpec]) -> u64;
+    fn tools(&self, tools: &[Arc<ToolSpec>]) -> u64;
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -56,7 +56,7 @@ pub struct ModelRequest {
     pub model: String,
     pub system: Arc<str>,
     pub messages: Vec<Arc<Message>>,
-    pub tools: Arc<[ToolSpec]>,
+    pub tools: Arc<[Arc<ToolSpec>]>,
     pub tool_choice: ToolChoice,
     pub effort: Option<String>,
     /// False asks for the answer in one piece: no deltas.

@@ -9,7 +9,7 @@ use crate::tool::ToolSpec;
 const MOST: usize = 256;
 
 static SPECS: Mutex<Vec<Weak<ToolSpec>>> = Mutex::new(Vec::new());
-static LISTS: Mutex<Vec<Weak<[ToolSpec]>>> = Mutex::new(Vec::new());
+static LISTS: Mutex<Vec<Weak<[Arc<ToolSpec>]>>> = Mutex::new(Vec::new());
 
 /// The description, shared with everybody who has the same one.
 pub fn spec(spec: ToolSpec) -> Arc<ToolSpec> {
@@ -17,8 +17,8 @@ pub fn spec(spec: ToolSpec) -> Arc<ToolSpec> {
 }
 
 /// The descriptions of these tools, shared with everybody who has the same tools in the same order.
-pub fn list<'a>(specs: impl Iterator<Item = &'a ToolSpec>) -> Arc<[ToolSpec]> {
-    let specs: Vec<&ToolSpec> = specs.collect();
+pub fn list<'a>(specs: impl Iterator<Item = &'a Arc<ToolSpec>>) -> Arc<[Arc<ToolSpec>]> {
+    let specs: Vec<&Arc<ToolSpec>> = specs.collect();
     find(&LISTS, |known| known.iter().eq(specs.iter().copied()))
         .unwrap_or_else(|| keep(&LISTS, specs.into_iter().cloned().collect()))
 }
@@ -49,7 +49,7 @@ mod tests {
     use crate::tool::ToolSchema;
 
     fn tool(name: &str) -> ToolSpec {
-        let input = ToolSchema::Function(json!({ "type": "object" }));
+        let input = ToolSchema::function(json!({ "type": "object" }));
         ToolSpec { name: name.to_owned(), title: None, description: String::new(), input }
     }
 
@@ -57,7 +57,7 @@ mod tests {
     fn what_is_the_same_is_shared_and_what_is_not_is_not() {
         let (one, same, other) = (spec(tool("a")), spec(tool("a")), spec(tool("b")));
         assert!(Arc::ptr_eq(&one, &same) && !Arc::ptr_eq(&one, &other));
-        let lists = [&[&*one, &*other][..], &[&*one, &*other], &[&*other, &*one], &[&*one]]
+        let lists = [&[&one, &other][..], &[&one, &other], &[&other, &one], &[&one]]
             .map(|specs| list(specs.iter().copied()));
         assert!(Arc::ptr_eq(&lists[0], &lists[1]));
         assert!(!Arc::ptr_eq(&lists[0], &lists[2]) && !Arc::ptr_eq(&lists[0], &lists[3]));

@@ -9,10 +9,11 @@ use hangar_protocol::permission::PermissionRequest;
 use tokio_util::sync::CancellationToken;
 
 use crate::model::Part;
+use crate::schema::Schema;
 
 /// A tool. A failing call is an answer for the model, not an `Err`.
 pub trait Tool: Send + Sync {
-    fn spec(&self) -> &ToolSpec;
+    fn spec(&self) -> &Arc<ToolSpec>;
 
     /// Reads the arguments and says what the call would touch, before anything is touched.
     ///
@@ -29,7 +30,7 @@ pub trait Tool: Send + Sync {
     fn run(&self, call: ToolInput, context: ToolContext) -> BoxFuture<'static, ToolOutcome>;
 }
 
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ToolSpec {
     pub name: String,
     /// Short label for people: "Running command".
@@ -38,13 +39,27 @@ pub struct ToolSpec {
     pub input: ToolSchema,
 }
 
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub enum ToolSchema {
     /// JSON Schema of the argument object.
-    Function(serde_json::Value),
+    Function(Schema),
     /// Free text, with a Lark grammar for providers that can enforce one. Providers that cannot take custom tools send
     /// it as a function with one string argument `input`.
     Custom { grammar: Option<String> },
+}
+
+impl ToolSchema {
+    pub fn function(schema: impl Into<Schema>) -> Self {
+        Self::Function(schema.into())
+    }
+
+    /// Bytes of it as text.
+    pub fn size(&self) -> usize {
+        match self {
+            Self::Function(schema) => schema.as_str().len(),
+            Self::Custom { grammar } => grammar.as_ref().map_or(0, String::len),
+        }
+    }
 }
 
 #[derive(Debug, Clone, PartialEq)]

@@ -653,13 +653,13 @@ impl TokenMeter for Meter {
         self.0.message(message)
     }
 
-    fn tools(&self, tools: &[ToolSpec]) -> u64 {
+    fn tools(&self, tools: &[Arc<ToolSpec>]) -> u64 {
         self.0.tools(tools)
     }
 }
 
 /// The built-in tools that a session with this model would have. Nothing is started or opened for the answer.
-pub(crate) fn tool_specs(settings: &Settings, model: &str) -> Vec<ToolSpec> {
+pub(crate) fn tool_specs(settings: &Settings, model: &str) -> Vec<Arc<ToolSpec>> {
     let nowhere = PathBuf::from("/");
     let spill = Spill { dir: nowhere.clone(), threshold: DEFAULT_THRESHOLD, files: Files::Here, clean: None };
     let (completions, _) = mpsc::channel(1);

@@ -36,7 +36,7 @@ impl Tracked {
 }
 
 impl Tool for Tracked {
-    fn spec(&self) -> &ToolSpec {
+    fn spec(&self) -> &Arc<ToolSpec> {
         self.tool.spec()
     }
 

@@ -7,6 +7,7 @@ use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, SystemTime};
 
+use hangar_agent::schema::Schema;
 use serde::{Deserialize, Serialize};
 
 use crate::config::{Reach, ServerConfig};
@@ -31,7 +32,7 @@ pub(crate) struct OfferedTool {
     pub(crate) title: Option<String>,
     #[serde(default)]
     pub(crate) description: String,
-    pub(crate) schema: serde_json::Value,
+    pub(crate) schema: Schema,
     #[serde(default)]
     pub(crate) read_only: bool,
     #[serde(default)]

@@ -3,6 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use hangar_agent::schema::Schema;
 use reqwest::header::{HeaderMap, HeaderName, HeaderValue};
 use rmcp::model::{
     CallToolRequest, CallToolRequestParams, ClientRequest, MetaObject, PaginatedRequestParams,
@@ -288,8 +289,8 @@ fn offered(tool: Value) -> Option<OfferedTool> {
     };
     schema.entry("type").or_insert_with(|| "object".into());
     schema.entry("properties").or_insert_with(|| Value::Object(Map::new()));
-    let schema = Value::Object(schema);
-    if schema.to_string().len() > MAX_SCHEMA {
+    let schema = Schema::from(Value::Object(schema));
+    if schema.as_str().len() > MAX_SCHEMA {
         tracing::warn!(tool = %tool["name"], "a tool of an MCP server is left out: it needs too much to say how it is called");
         return None;
     }
@@ -314,7 +315,7 @@ mod tests {
         let long = "é".repeat(MAX_TEXT);
         let tool = offered(json!({ "name": "t", "description": long, "inputSchema": {} })).unwrap();
         assert_eq!(tool.description.len(), MAX_TEXT);
-        assert_eq!(tool.schema, json!({ "type": "object", "properties": {} }));
+        assert_eq!(tool.schema.to_value(), json!({ "type": "object", "properties": {} }));
         let wordy = json!({ "properties": { "x": { "description": "x".repeat(MAX_SCHEMA) } } });
         assert_eq!(offered(json!({ "name": "t", "inputSchema": wordy })), None);
     }

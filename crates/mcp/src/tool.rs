@@ -16,7 +16,7 @@ use crate::client::Listener;
 use crate::server::Server;
 
 pub(crate) struct McpTool {
-    spec: ToolSpec,
+    spec: Arc<ToolSpec>,
     server: Arc<Server>,
     /// What the server calls it.
     tool: String,
@@ -26,12 +26,12 @@ pub(crate) struct McpTool {
 impl McpTool {
     pub(crate) fn new(server: &Arc<Server>, name: String, offered: &OfferedTool) -> Self {
         Self {
-            spec: ToolSpec {
+            spec: Arc::new(ToolSpec {
                 name,
                 title: Some(offered.title.clone().unwrap_or_else(|| offered.name.clone())),
                 description: offered.description.clone(),
                 input: ToolSchema::Function(offered.schema.clone()),
-            },
+            }),
             server: Arc::clone(server),
             tool: offered.name.clone(),
             read_only: offered.read_only,
@@ -40,7 +40,7 @@ impl McpTool {
 }
 
 impl Tool for McpTool {
-    fn spec(&self) -> &ToolSpec {
+    fn spec(&self) -> &Arc<ToolSpec> {
         &self.spec
     }
 

@@ -18,6 +18,7 @@ use tokio::sync::{Semaphore, SemaphorePermit};
 use crate::base_url::BaseUrl;
 use crate::config::{Proxy, TimeLimits};
 use crate::error;
+use crate::wire::Body;
 
 /// What of the body of an error is read.
 const ERROR_BODY: usize = 64 * 1024;
@@ -108,17 +109,12 @@ impl Http {
         &self,
         mut url: Url,
         headers: HeaderMap,
-        mut body: serde_json::Value,
+        body: Body,
         limit: Duration,
     ) -> Result<Response, ModelError> {
         let Some(courier) = &self.courier else {
-            return self.post(url, headers, body.to_string().into_bytes(), limit).await;
+            return self.post(url, headers, body.into_bytes(), limit).await;
         };
-        body["type"] = serde_json::json!("response.create");
-        if let Some(fields) = body.as_object_mut() {
-            // A socket has no other way to answer.
-            fields.remove("stream");
-        }
         let scheme = if url.scheme() == "https" { "wss" } else { "ws" };
         // Both are schemes of the same kind, so the change is always possible.
         let _ = url.set_scheme(scheme);
@@ -126,7 +122,7 @@ impl Http {
             method: "GET".to_owned(),
             url: url.to_string(),
             headers: pairs(&headers),
-            body: body.to_string().into_bytes(),
+            body: body.for_socket().into_bytes(),
             transport: Transport::WebSocket,
         };
         let carried = tokio::time::timeout(limit, courier.carry(request)).await;

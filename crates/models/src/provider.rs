@@ -150,8 +150,7 @@ impl Provider {
             inner.http.converse(url, headers, wire.body(&ask), limit).await?
         } else {
             // Only the text waits for the answer: what it is made of is several times as large.
-            let body = wire.body(&ask).to_string().into_bytes();
-            inner.http.post(url, headers, body, limit).await?
+            inner.http.post(url, headers, wire.body(&ask).into_bytes(), limit).await?
         };
         Ok(Answer::new(Arc::clone(&inner.http), response, decoder, told, turn))
     }

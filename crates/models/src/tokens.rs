@@ -2,10 +2,12 @@
 
 mod memo;
 
+use std::sync::Arc;
+
 use hangar_agent::model::{AssistantTurn, Message, ModelRequest, Part};
+use hangar_agent::schema::Schema;
 use hangar_agent::tool::{ToolSchema, ToolSpec};
 use serde::Serialize;
-use serde_json::Value;
 
 use crate::known;
 use crate::tokenizer::Encoding;
@@ -57,7 +59,7 @@ impl Counter {
     }
 
     /// The definitions, as compact JSON.
-    pub fn tools(&self, tools: &[ToolSpec]) -> u64 {
+    pub fn tools(&self, tools: &[Arc<ToolSpec>]) -> u64 {
         tools.iter().map(|tool| self.text(&definition(tool))).sum()
     }
 
@@ -82,13 +84,12 @@ impl Counter {
 }
 
 fn definition(tool: &ToolSpec) -> String {
-    /// Borrows, because a schema is large and counted with every call.
     #[derive(Serialize)]
     struct Definition<'a> {
         name: &'a str,
         description: &'a str,
         #[serde(skip_serializing_if = "Option::is_none")]
-        parameters: Option<&'a Value>,
+        parameters: Option<&'a Schema>,
         #[serde(skip_serializing_if = "Option::is_none")]
         format: Option<&'a Option<String>>,
         #[serde(rename = "type")]

@@ -2,15 +2,19 @@
 
 pub(crate) mod anthropic;
 mod assembly;
+mod body;
 pub(crate) mod chat;
 pub(crate) mod responses;
 #[cfg(test)]
 pub(crate) mod testing;
 
 use hangar_agent::model::{AnswerSchema, Message, ModelError, ModelEvent, ModelRequest, Part, Reply};
+use hangar_agent::schema::Schema;
+use hangar_agent::tool::{ToolSchema, ToolSpec};
 use hangar_protocol::data::ToolType;
 use serde_json::{Map, Value, json};
 
+pub(crate) use self::body::Body;
 use crate::config::Style;
 use crate::known::Family;
 
@@ -54,7 +58,7 @@ impl Wire {
 
     /// The body of the request. The same request gives the same bytes, and a longer conversation the same beginning, so
     /// that a provider's prefix cache works.
-    pub(crate) fn body(self, ask: &Ask<'_>) -> Value {
+    pub(crate) fn body(self, ask: &Ask<'_>) -> Body {
         match self {
             Self::Chat => chat::request::body(ask),
             Self::Responses => responses::request::body(ask),
@@ -99,12 +103,17 @@ pub(crate) enum Progress {
 const INPUT: &str = "input";
 
 /// The schema of a custom tool that is disguised as a function.
-fn input_schema() -> Value {
-    json!({
-        "type": "object",
-        "properties": { INPUT: { "type": "string", "description": "The whole input of the tool, as plain text." } },
-        "required": [INPUT],
-    })
+fn input_schema() -> Schema {
+    let text = json!({ "type": "string", "description": "The whole input of the tool, as plain text." });
+    json!({ "type": "object", "properties": { INPUT: text }, "required": [INPUT] }).into()
+}
+
+/// The schema of a tool where all are functions.
+fn function_schema(spec: &ToolSpec) -> Schema {
+    match &spec.input {
+        ToolSchema::Function(schema) => schema.clone(),
+        ToolSchema::Custom { .. } => input_schema(),
+    }
 }
 
 /// The form of an answer as OpenAI's wires name it.

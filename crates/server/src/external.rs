@@ -59,7 +59,7 @@ impl ExternalTool {
                 name: declaration.name.clone(),
                 title: None,
                 description: declaration.description.clone().unwrap_or_default(),
-                input: ToolSchema::Function(
+                input: ToolSchema::function(
                     schema.unwrap_or_else(|| json!({ "type": "object", "properties": {} })),
                 ),
             }),
@@ -71,7 +71,7 @@ impl ExternalTool {
 }
 
 impl Tool for ExternalTool {
-    fn spec(&self) -> &ToolSpec {
+    fn spec(&self) -> &Arc<ToolSpec> {
         &self.spec
     }
 

@@ -52,7 +52,7 @@ pub trait SessionOpener: Send + Sync {
     fn known_models(&self) -> &'static [&'static str];
 
     /// The built-in tools of a session with this model, as clients are told of them.
-    fn tools(&self, model: Option<&str>) -> Vec<ToolSpec>;
+    fn tools(&self, model: Option<&str>) -> Vec<Arc<ToolSpec>>;
 
     /// What is left of the account's allowance, by its parts.
     fn quota(&self, token: Option<String>) -> BoxFuture<'static, Result<serde_json::Value, OpenError>>;

@@ -212,7 +212,7 @@ fn client_write(files: &ClientFiles, path: &Path, content: &[u8]) -> io::Result<
 struct Apart(Arc<dyn Tool>);
 
 impl Tool for Apart {
-    fn spec(&self) -> &ToolSpec {
+    fn spec(&self) -> &Arc<ToolSpec> {
         self.0.spec()
     }
 

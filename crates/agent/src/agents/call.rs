@@ -128,7 +128,7 @@ impl AgentTool {
             name: self.name().to_owned(),
             title: Some(title.to_owned()),
             description,
-            input: ToolSchema::Function(schema),
+            input: ToolSchema::function(schema),
         }
     }
 

@@ -345,7 +345,7 @@ impl Driver {
         let definition = crew.as_deref().and_then(|crew| crew.find(&kind));
         let admits = |name: &str| definition.is_none_or(|agent| agent.tools.admits(name));
         let own = outfit.tools.iter().map(|tool| tool.spec()).filter(|tool| admits(&tool.name));
-        let own: Vec<&ToolSpec> = own.collect();
+        let own: Vec<&Arc<ToolSpec>> = own.collect();
         let known = lane.session.config().tools.iter();
         let known = known.filter(|known| own.iter().all(|tool| tool.name != known.name));
         let tools = shared::list(known.chain(own.iter().copied()));

@@ -105,7 +105,7 @@ impl Session {
     }
 
     /// What the model is shown, the session's own tools included.
-    pub(super) fn visible_tools(&self) -> Arc<[ToolSpec]> {
+    pub(super) fn visible_tools(&self) -> Arc<[Arc<ToolSpec>]> {
         let config = &self.config;
         let circumstances = Circumstances {
             mode: self.state.mode,
@@ -127,7 +127,7 @@ impl Session {
             return Arc::clone(&self.config.tools);
         }
         // Shared, because most sessions show the same, and a call holds on to it.
-        let own: Vec<ToolSpec> = own.collect();
+        let own: Vec<Arc<ToolSpec>> = own.map(shared::spec).collect();
         shared::list(self.config.tools.iter().filter(|tool| plays(&tool.name)).chain(&own))
     }
 

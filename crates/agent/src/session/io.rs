@@ -118,7 +118,7 @@ pub enum Command {
     /// Puts something that happened outside on record.
     Record(Body),
     /// Other tools than before, beside the session's own.
-    SetTools(Arc<[ToolSpec]>),
+    SetTools(Arc<[Arc<ToolSpec>]>),
     Unqueue(Unqueue),
     EditQueue(QueueEdit),
     /// Forget the conversation, and begin anew with a prompt once the calls under way have ended. Only while there are

@@ -178,7 +178,7 @@ impl Session {
         self.steering.iter().map(queued)
     }
 
-    pub(super) fn set_tools_offered(&mut self, tools: Arc<[ToolSpec]>) {
+    pub(super) fn set_tools_offered(&mut self, tools: Arc<[Arc<ToolSpec>]>) {
         let before: BTreeSet<&str> = self.config.tools.iter().map(|tool| tool.name.as_str()).collect();
         let after: BTreeSet<&str> = tools.iter().map(|tool| tool.name.as_str()).collect();
         // Before the first message there is nothing that the model could be confused about.

@@ -70,7 +70,7 @@ pub struct SessionConfig {
     /// The system prompt, assembled once so that it stays the same over all turns.
     pub system: Arc<str>,
     /// The tools outside the session's own, as the model is shown them.
-    pub tools: Arc<[ToolSpec]>,
+    pub tools: Arc<[Arc<ToolSpec>]>,
     pub policy: Policy,
     pub provider: ProviderFacts,
     pub max_prompt_tokens: u64,

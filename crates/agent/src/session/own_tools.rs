@@ -71,7 +71,7 @@ impl OwnTool {
                               was asked for is done and you have checked that it works. Do not call it with errors \
                               unresolved, steps left over, or results unverified: keep working instead."
                     .to_owned(),
-                input: ToolSchema::Function(json!({
+                input: ToolSchema::function(json!({
                     "type": "object",
                     "properties": {
                         "summary": {
@@ -88,7 +88,7 @@ impl OwnTool {
                 description: "Ask the user one question and wait for the answer. Use it when a decision is theirs and \
                               cannot be read from the task or the repository."
                     .to_owned(),
-                input: ToolSchema::Function(json!({
+                input: ToolSchema::function(json!({
                     "type": "object",
                     "properties": {
                         "question": { "type": "string", "description": "One question, with what you need to know." },
@@ -108,7 +108,7 @@ impl OwnTool {
                               is needed to carry the plan out. The user sees the plan and your summary, and decides \
                               whether and how the work begins."
                     .to_owned(),
-                input: ToolSchema::Function(json!({
+                input: ToolSchema::function(json!({
                     "type": "object",
                     "properties": {
                         "summary": {

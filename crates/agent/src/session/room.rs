@@ -6,7 +6,7 @@ use super::compaction::MIN_MESSAGES;
 use super::run::{Phase, Run};
 use super::{Context, Session, Step};
 use crate::model::{ModelError, TokenCount};
-use crate::tool::{ToolSchema, ToolSpec};
+use crate::tool::ToolSpec;
 
 /// Bytes per token of ordinary text and code.
 const BYTES_PER_TOKEN: usize = 4;
@@ -129,19 +129,15 @@ impl Session {
         TokenCount {
             system: tokens(self.config.system.len()),
             conversation: tokens(self.state.conversation.bytes()),
-            tools: tokens(self.config.tools.iter().map(spec_size).sum()),
+            tools: tokens(self.config.tools.iter().map(|tool| spec_size(tool)).sum()),
         }
     }
 
     fn fixed_bytes(&self) -> usize {
-        self.config.system.len() + self.config.tools.iter().map(spec_size).sum::<usize>()
+        self.config.system.len() + self.config.tools.iter().map(|tool| spec_size(tool)).sum::<usize>()
     }
 }
 
 fn spec_size(spec: &ToolSpec) -> usize {
-    let schema = match &spec.input {
-        ToolSchema::Function(schema) => schema.to_string().len(),
-        ToolSchema::Custom { grammar } => grammar.as_ref().map_or(0, String::len),
-    };
-    spec.name.len() + spec.description.len() + schema
+    spec.name.len() + spec.description.len() + spec.input.size()
 }

@@ -13,7 +13,7 @@ pub(super) struct Tally(Mutex<Counted>);
 #[derive(Default)]
 struct Counted {
     system: Option<(Arc<str>, u64)>,
-    tools: Option<(Arc<[ToolSpec]>, u64)>,
+    tools: Option<(Arc<[Arc<ToolSpec>]>, u64)>,
     /// By address. Holding the messages keeps their addresses from being used again.
     messages: HashMap<usize, (Arc<Message>, u64)>,
 }

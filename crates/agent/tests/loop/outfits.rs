@@ -19,10 +19,10 @@ struct Tailor {
     rests: Arc<AtomicUsize>,
 }
 
-struct Own(ToolSpec);
+struct Own(Arc<ToolSpec>);
 
 impl Tool for Own {
-    fn spec(&self) -> &ToolSpec {
+    fn spec(&self) -> &Arc<ToolSpec> {
         &self.0
     }
 
@@ -52,9 +52,9 @@ impl Outfitter for Tailor {
                 name: "own".to_owned(),
                 title: None,
                 description: String::new(),
-                input: ToolSchema::Function(json!({ "type": "object" })),
+                input: ToolSchema::function(json!({ "type": "object" })),
             };
-            Outfit { tools: vec![Arc::new(Own(spec))], source: Box::new(Rests(rests)) }
+            Outfit { tools: vec![Arc::new(Own(Arc::new(spec)))], source: Box::new(Rests(rests)) }
         }))
     }
 }

@@ -64,7 +64,7 @@ impl TokenMeter for Letters {
         }
     }
 
-    fn tools(&self, _: &[ToolSpec]) -> u64 {
+    fn tools(&self, _: &[Arc<ToolSpec>]) -> u64 {
         0
     }
 }
@@ -175,12 +175,12 @@ fn agent_line(request: &ModelRequest) -> Option<Line> {
 
 /// `echo` answers at once; `slow` takes two seconds; `hang` waits to be cancelled, or hurried; `write` needs permission.
 struct Prop {
-    spec: ToolSpec,
+    spec: Arc<ToolSpec>,
     cancelled: Arc<Mutex<Vec<String>>>,
 }
 
 impl Tool for Prop {
-    fn spec(&self) -> &ToolSpec {
+    fn spec(&self) -> &Arc<ToolSpec> {
         &self.spec
     }
 
@@ -356,12 +356,12 @@ impl Stage {
             .into_iter()
             .map(|name| {
                 Arc::new(Prop {
-                    spec: ToolSpec {
+                    spec: Arc::new(ToolSpec {
                         name: name.to_owned(),
                         title: None,
                         description: String::new(),
-                        input: ToolSchema::Function(json!({"type": "object"})),
-                    },
+                        input: ToolSchema::function(json!({"type": "object"})),
+                    }),
                     cancelled: Arc::clone(&cancelled),
                 }) as Arc<dyn Tool>
             })

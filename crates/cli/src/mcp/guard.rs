@@ -8,16 +8,16 @@ use hangar_tools::spill::Spill;
 
 struct Fitted {
     tool: Arc<dyn Tool>,
-    spill: Spill,
+    spill: Arc<Spill>,
 }
 
 /// The tool, with answers that are too large saved to a file.
-pub(crate) fn fitted(tool: Arc<dyn Tool>, spill: Spill) -> Arc<dyn Tool> {
-    Arc::new(Fitted { tool, spill })
+pub(crate) fn fitted(tool: Arc<dyn Tool>, spill: &Arc<Spill>) -> Arc<dyn Tool> {
+    Arc::new(Fitted { tool, spill: Arc::clone(spill) })
 }
 
 impl Tool for Fitted {
-    fn spec(&self) -> &ToolSpec {
+    fn spec(&self) -> &Arc<ToolSpec> {
         self.tool.spec()
     }
 
@@ -31,7 +31,7 @@ impl Tool for Fitted {
 
     fn run(&self, call: ToolInput, context: ToolContext) -> BoxFuture<'static, ToolOutcome> {
         let run = self.tool.run(call, context);
-        let (spill, stem) = (self.spill.clone(), self.tool.spec().name.clone());
+        let (spill, stem) = (Arc::clone(&self.spill), self.tool.spec().name.clone());
         Box::pin(async move {
             let mut outcome = run.await;
             let small = outcome.text.len() <= spill.threshold;

@@ -74,6 +74,7 @@ pub(crate) fn open(
     }
     let secrets = around.secrets.to_vec();
     let Surroundings { session_id, cwd, provider, model, redactor, sandbox, spill, hooks, .. } = around;
+    let spill = Arc::new(spill);
     let sampler = Sampler { provider, model, session_id: session_id.clone() };
     let options = HostOptions {
         servers: configs,
@@ -90,7 +91,7 @@ pub(crate) fn open(
         retry_scale: settings.number("HANGAR_RETRY_SCALE")?.unwrap_or(1.0),
         hooks,
         fresh_id: || uuid::Uuid::new_v4().to_string(),
-        guard: Arc::new(move |tool| redactor.tool(guard::fitted(tool, spill.clone()))),
+        guard: Arc::new(move |tool| redactor.tool(guard::fitted(tool, &spill))),
     };
     Ok(Some(McpHost::new(options)))
 }

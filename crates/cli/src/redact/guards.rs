@@ -129,7 +129,7 @@ struct GuardedTool {
 }
 
 impl Tool for GuardedTool {
-    fn spec(&self) -> &ToolSpec {
+    fn spec(&self) -> &Arc<ToolSpec> {
         self.tool.spec()
     }
 

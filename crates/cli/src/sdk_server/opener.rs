@@ -164,7 +164,7 @@ impl Opener {
             large_output: spec.large_output.clone(),
         };
         let composed = compose::session(&settings, plan)?;
-        let fitting = composed.fitting;
+        let fitting = Arc::new(composed.fitting);
         Ok(Opened {
             driver: composed.driver,
             opening: composed.opening,
@@ -176,7 +176,7 @@ impl Opener {
             todos: Arc::new(SqlTodos(composed.database)),
             mcp: composed.mcp,
             sandbox: composed.sandbox,
-            guard: Arc::new(move |tool| mcp::fitted(tool, fitting.clone())),
+            guard: Arc::new(move |tool| mcp::fitted(tool, &fitting)),
         })
     }
 }
@@ -285,7 +285,7 @@ impl SessionOpener for Opener {
         known::CATALOGUE
     }
 
-    fn tools(&self, model: Option<&str>) -> Vec<ToolSpec> {
+    fn tools(&self, model: Option<&str>) -> Vec<Arc<ToolSpec>> {
         let absent: Vec<&str> =
             self.settings.features().map(|features| features.absent_tools().collect()).unwrap_or_default();
         let mut tools = compose::tool_specs(&self.settings, model.unwrap_or_default());

@@ -13,12 +13,12 @@ const LIST_LIMIT: usize = 15_000;
 
 pub(super) struct SkillTool {
     skills: Arc<Skills>,
-    spec: ToolSpec,
+    spec: Arc<ToolSpec>,
 }
 
 impl SkillTool {
     pub(super) fn new(skills: Arc<Skills>, spec: ToolSpec) -> Self {
-        Self { skills, spec }
+        Self { skills, spec: Arc::new(spec) }
     }
 }
 
@@ -52,7 +52,7 @@ pub(super) fn spec<'a>(skills: impl Iterator<Item = &'a Skill>) -> ToolSpec {
         name: "skill".to_owned(),
         title: Some("Loading skill".to_owned()),
         description,
-        input: ToolSchema::Function(json!({
+        input: ToolSchema::function(json!({
             "type": "object",
             "properties": {
                 "skill": { "type": "string", "description": "The name of the skill." }
@@ -67,7 +67,7 @@ fn escaped(text: &str) -> String {
 }
 
 impl Tool for SkillTool {
-    fn spec(&self) -> &ToolSpec {
+    fn spec(&self) -> &Arc<ToolSpec> {
         &self.spec
     }
 

@@ -12,18 +12,16 @@ use hangar_protocol::data::ToolType;
 
 /// A request that offers `bash` and the custom tool `apply_patch`.
 pub(super) fn request(messages: Vec<Message>) -> ModelRequest {
-    let tool = |name: &str, input| ToolSpec {
-        name: name.to_owned(),
-        title: None,
-        description: format!("The tool {name}."),
-        input,
+    let tool = |name: &str, input| {
+        let description = format!("The tool {name}.");
+        Arc::new(ToolSpec { name: name.to_owned(), title: None, description, input })
     };
     ModelRequest {
         model: "scripted".to_owned(),
         system: "You are a test.".into(),
         messages: messages.into_iter().map(Arc::new).collect(),
         tools: [
-            tool("bash", ToolSchema::Function(serde_json::json!({"type": "object"}))),
+            tool("bash", ToolSchema::function(serde_json::json!({"type": "object"}))),
             tool("apply_patch", ToolSchema::Custom { grammar: None }),
         ]
         .into(),

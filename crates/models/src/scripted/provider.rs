@@ -1,5 +1,6 @@
 //! The scripted model in process: plays a script as a [`ModelProvider`], with no socket in between.
 
+use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use futures_core::stream::BoxStream;
@@ -105,13 +106,7 @@ fn input_bytes(request: &ModelRequest) -> usize {
                 + turn.tool_calls.iter().map(|call| call.name.len() + call.input.len()).sum::<usize>()
         }
     });
-    let tools = request.tools.iter().map(|tool| {
-        let schema = match &tool.input {
-            ToolSchema::Function(schema) => schema.to_string().len(),
-            ToolSchema::Custom { grammar } => grammar.as_ref().map_or(0, String::len),
-        };
-        tool.name.len() + tool.description.len() + schema
-    });
+    let tools = request.tools.iter().map(|tool| tool.name.len() + tool.description.len() + tool.input.size());
     request.system.len() + messages.sum::<usize>() + tools.sum::<usize>()
 }
 
@@ -200,7 +195,7 @@ impl Performance {
     }
 }
 
-fn called(call: &Call, tools: &[ToolSpec]) -> ToolCall {
+fn called(call: &Call, tools: &[Arc<ToolSpec>]) -> ToolCall {
     let custom =
         tools.iter().any(|tool| tool.name == call.tool && matches!(tool.input, ToolSchema::Custom { .. }));
     ToolCall {

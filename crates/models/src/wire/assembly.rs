@@ -17,7 +17,7 @@ pub(super) struct Assembly {
     text: String,
     thoughts: String,
     calls: Vec<Call>,
-    tools: Arc<[ToolSpec]>,
+    tools: Arc<[Arc<ToolSpec>]>,
     history: Vec<Arc<Message>>,
 }
 
@@ -166,7 +166,7 @@ impl Assembly {
 }
 
 impl Call {
-    fn disguise(&mut self, tools: &[ToolSpec]) {
+    fn disguise(&mut self, tools: &[Arc<ToolSpec>]) {
         let is_custom = |tool: &ToolSpec| matches!(tool.input, ToolSchema::Custom { .. });
         if self.call.kind == ToolType::Function
             && tools.iter().any(|tool| tool.name == self.call.name && is_custom(tool))

@@ -44,17 +44,15 @@ pub(crate) fn call(id: &str, name: &str, kind: ToolType, input: &str) -> ToolCal
     ToolCall { id: id.into(), name: name.into(), kind, input: input.into() }
 }
 
-pub(crate) fn tools() -> Arc<[ToolSpec]> {
-    let spec = |name: &str, input| ToolSpec {
-        name: name.into(),
-        title: None,
-        description: format!("The tool {name}."),
-        input,
+pub(crate) fn tools() -> Arc<[Arc<ToolSpec>]> {
+    let spec = |name: &str, input| {
+        let description = format!("The tool {name}.");
+        Arc::new(ToolSpec { name: name.into(), title: None, description, input })
     };
     let schema =
         json!({ "type": "object", "properties": { "path": { "type": "string" } }, "required": ["path"] });
     [
-        spec("view", ToolSchema::Function(schema)),
+        spec("view", ToolSchema::function(schema)),
         spec("apply_patch", ToolSchema::Custom { grammar: Some("start: LINE+".into()) }),
     ]
     .into()
@@ -86,7 +84,7 @@ pub(crate) fn conversation(model: &str, reasoning: Reasoning) -> ModelRequest {
 }
 
 pub(crate) fn body(wire: Wire, dialect: Dialect, request: &ModelRequest) -> serde_json::Value {
-    wire.body(&Ask {
+    let body = wire.body(&Ask {
         request,
         model: &request.model,
         family: known::family(&request.model),
@@ -94,7 +92,8 @@ pub(crate) fn body(wire: Wire, dialect: Dialect, request: &ModelRequest) -> serd
         dialect,
         citations: true,
         style: Style::default(),
-    })
+    });
+    serde_json::to_value(body).unwrap()
 }
 
 /// The body, a line for each value and for each entry of a list.

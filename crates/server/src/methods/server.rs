@@ -67,7 +67,7 @@ async fn list_tools(call: Call) -> Result<Reply, Failure> {
     }
     let params: Params = call.params()?;
     let tools = call.hub.config().opener.tools(params.model.as_deref());
-    let tools: Vec<Value> = tools.iter().map(super::tools::describe).collect();
+    let tools: Vec<Value> = tools.iter().map(|tool| super::tools::describe(tool)).collect();
     Reply::of(json!({ "tools": tools }))
 }
 

@@ -65,7 +65,7 @@ async fn handle_pending(call: Call) -> Result<Reply, Failure> {
 pub(super) fn describe(tool: &ToolSpec) -> Value {
     let mut value = json!({ "name": tool.name, "description": tool.description });
     if let ToolSchema::Function(schema) = &tool.input {
-        value["parameters"] = schema.clone();
+        value["parameters"] = schema.to_value();
     }
     value
 }
@@ -86,7 +86,7 @@ async fn current(call: Call) -> Result<Reply, Failure> {
     let tools = live
         .ask(|task| {
             let tools = task.session().config().tools.iter();
-            tools.map(metadata).collect::<Vec<_>>()
+            tools.map(|tool| metadata(tool)).collect::<Vec<_>>()
         })
         .await?;
     Reply::of(json!({ "tools": tools }))
@@ -94,8 +94,10 @@ async fn current(call: Call) -> Result<Reply, Failure> {
 
 fn metadata(tool: &ToolSpec) -> Value {
     let mut value = json!({ "name": tool.name, "description": tool.description });
-    if let ToolSchema::Function(schema @ Value::Object(_)) = &tool.input {
-        value["input_schema"] = schema.clone();
+    if let ToolSchema::Function(schema) = &tool.input
+        && let schema @ Value::Object(_) = schema.to_value()
+    {
+        value["input_schema"] = schema;
     }
     value
 }
@@ -111,7 +113,7 @@ async fn builtin(call: Call) -> Result<Reply, Failure> {
 
 fn definition(tool: &ToolSpec) -> Value {
     let (schema, kind, format) = match &tool.input {
-        ToolSchema::Function(schema) => (schema.clone(), Value::Null, Value::Null),
+        ToolSchema::Function(schema) => (schema.to_value(), Value::Null, Value::Null),
         ToolSchema::Custom { grammar } => {
             let format = grammar
                 .as_ref()

@@ -46,7 +46,7 @@ impl Create {
                     "Writes a new file. Fails if something exists at the path already (change that with \
                               `edit`) or if the directory does not exist."
                         .to_owned(),
-                input: ToolSchema::Function(json!({
+                input: ToolSchema::function(json!({
                     "type": "object",
                     "properties": {
                         "path": {"type": "string", "description": "Absolute path of the file to create."},
@@ -62,7 +62,7 @@ impl Create {
 }
 
 impl Tool for Create {
-    fn spec(&self) -> &ToolSpec {
+    fn spec(&self) -> &Arc<ToolSpec> {
         &self.spec
     }
 

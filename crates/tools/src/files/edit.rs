@@ -54,7 +54,7 @@ impl Edit {
                               the line numbers that `view` prints, and must occur once: include enough lines around \
                               the change. Several edits in one answer are made in their order."
                     .to_owned(),
-                input: ToolSchema::Function(json!({
+                input: ToolSchema::function(json!({
                     "type": "object",
                     "properties": {
                         "path": {"type": "string", "description": "Absolute path of a file that exists."},
@@ -74,7 +74,7 @@ impl Edit {
 }
 
 impl Tool for Edit {
-    fn spec(&self) -> &ToolSpec {
+    fn spec(&self) -> &Arc<ToolSpec> {
         &self.spec
     }
 

@@ -59,7 +59,7 @@ impl View {
                      - A file over {threshold} is not shown whole: read the part you need with `view_range`.\n\
                      - For a directory, the names in it."
                 ),
-                input: ToolSchema::Function(json!({
+                input: ToolSchema::function(json!({
                     "type": "object",
                     "properties": {
                         "path": {
@@ -88,7 +88,7 @@ impl View {
 }
 
 impl Tool for View {
-    fn spec(&self) -> &ToolSpec {
+    fn spec(&self) -> &Arc<ToolSpec> {
         &self.spec
     }
 

@@ -61,7 +61,7 @@ impl ApplyPatch {
 }
 
 impl Tool for ApplyPatch {
-    fn spec(&self) -> &ToolSpec {
+    fn spec(&self) -> &Arc<ToolSpec> {
         &self.spec
     }
 

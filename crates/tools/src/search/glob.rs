@@ -39,7 +39,7 @@ impl Glob {
                               them; a pattern without a slash matches names at any depth. Files excluded by .gitignore \
                               are not listed."
                     .to_owned(),
-                input: ToolSchema::Function(json!({
+                input: ToolSchema::function(json!({
                     "type": "object",
                     "properties": {
                         "pattern": {
@@ -62,7 +62,7 @@ impl Glob {
 }
 
 impl Tool for Glob {
-    fn spec(&self) -> &ToolSpec {
+    fn spec(&self) -> &Arc<ToolSpec> {
         &self.spec
     }
 

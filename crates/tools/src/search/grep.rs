@@ -62,7 +62,7 @@ impl Grep {
                     "Searches the content of files with a regular expression (Rust syntax: no look-around). \
                               Files excluded by .gitignore are not searched unless named in `paths`."
                         .to_owned(),
-                input: ToolSchema::Function(schema()),
+                input: ToolSchema::function(schema()),
             }),
             workspace,
             inspected: Arc::default(),
@@ -101,7 +101,7 @@ fn schema() -> serde_json::Value {
 }
 
 impl Tool for Grep {
-    fn spec(&self) -> &ToolSpec {
+    fn spec(&self) -> &Arc<ToolSpec> {
         &self.spec
     }
 

@@ -39,7 +39,7 @@ impl Shells {
 }
 
 impl Tool for ShellTool {
-    fn spec(&self) -> &ToolSpec {
+    fn spec(&self) -> &Arc<ToolSpec> {
         &self.spec
     }
 
@@ -177,7 +177,7 @@ fn spec(kind: Kind) -> ToolSpec {
         name: name.to_owned(),
         title: Some(title.to_owned()),
         description: description.to_owned(),
-        input: ToolSchema::Function(
+        input: ToolSchema::function(
             json!({"type": "object", "properties": properties, "required": required}),
         ),
     }

@@ -45,7 +45,7 @@ impl Sql {
                               others for anything else worth keeping in order. Several statements can be sent at \
                               once, separated by semicolons."
                     .to_owned(),
-                input: ToolSchema::Function(json!({
+                input: ToolSchema::function(json!({
                     "type": "object",
                     "properties": {
                         "description": {
@@ -64,7 +64,7 @@ impl Sql {
 }
 
 impl Tool for Sql {
-    fn spec(&self) -> &ToolSpec {
+    fn spec(&self) -> &Arc<ToolSpec> {
         &self.spec
     }
 

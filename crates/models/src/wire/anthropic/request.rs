@@ -1,11 +1,13 @@
 //! An Anthropic messages request.
 
 use hangar_agent::model::{AssistantTurn, Message, ModelRequest, Part, Reasoning, ToolCall, ToolChoice};
-use hangar_agent::tool::{ToolSchema, ToolSpec};
+use hangar_agent::schema::Schema;
+use hangar_agent::tool::ToolSpec;
+use serde::Serialize;
 use serde_json::{Map, Value, json};
 
 use crate::known::{self, Family, Thinking};
-use crate::wire::{Ask, arguments, has_images, input_schema, text_of};
+use crate::wire::{Ask, Body, arguments, function_schema, has_images, text_of};
 
 /// The answer of a model of which nothing is known may be this long. The wire wants a limit.
 const DEFAULT_OUTPUT: u64 = 8192;
@@ -13,7 +15,7 @@ const DEFAULT_OUTPUT: u64 = 8192;
 const LEAST_BUDGET: u64 = 1024;
 const DEFAULT_EFFORT: &str = "medium";
 
-pub(crate) fn body(ask: &Ask<'_>) -> Value {
+pub(crate) fn body(ask: &Ask<'_>) -> Body {
     let request = ask.request;
     let max_tokens = ask
         .max_output_tokens
@@ -28,11 +30,8 @@ pub(crate) fn body(ask: &Ask<'_>) -> Value {
         body.insert("system".into(), json!([block]));
     }
     body.insert("messages".into(), messages(request, ask.citations).into());
-    if !request.tools.is_empty() {
-        body.insert("tools".into(), request.tools.iter().map(tool).collect());
-        if request.tool_choice == ToolChoice::None {
-            body.insert("tool_choice".into(), json!({ "type": "none" }));
-        }
+    if !request.tools.is_empty() && request.tool_choice == ToolChoice::None {
+        body.insert("tool_choice".into(), json!({ "type": "none" }));
     }
     think(ask, max_tokens, &mut body);
     if let Some(answer) = &request.answer {
@@ -42,7 +41,8 @@ pub(crate) fn body(ask: &Ask<'_>) -> Value {
     if request.stream {
         body.insert("stream".into(), json!(true));
     }
-    Value::Object(body)
+    let tools: Vec<Tool> = request.tools.iter().map(|spec| Tool::of(spec)).collect();
+    Body::new(body, &tools)
 }
 
 /// Whether and how the model thinks. A model that thinks takes no temperature.
@@ -199,10 +199,15 @@ fn tool_id(id: &str) -> String {
     id.chars().map(|c| if c.is_ascii_alphanumeric() || c == '_' || c == '-' { c } else { '_' }).collect()
 }
 
-fn tool(spec: &ToolSpec) -> Value {
-    let schema = match &spec.input {
-        ToolSchema::Function(schema) => schema.clone(),
-        ToolSchema::Custom { .. } => input_schema(),
-    };
-    json!({ "name": spec.name, "description": spec.description, "input_schema": schema })
+#[derive(Serialize)]
+struct Tool<'a> {
+    name: &'a str,
+    description: &'a str,
+    input_schema: Schema,
+}
+
+impl<'a> Tool<'a> {
+    fn of(spec: &'a ToolSpec) -> Self {
+        Self { name: &spec.name, description: &spec.description, input_schema: function_schema(spec) }
+    }
 }

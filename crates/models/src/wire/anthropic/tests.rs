@@ -29,11 +29,11 @@ fn a_conversation_is_written() {
               {"role":"user","content":[{"type":"text","text":"What is this?"},{"type":"image","source":{"type":"base64","media_type":"image/png","data":"iVBORw=="}}]}
               {"role":"assistant","content":[{"type":"thinking","thinking":"hmm","signature":"c2ln"},{"type":"text","text":"Looking."},{"type":"tool_use","id":"call_1","name":"view","input":{"path":"/a"}},{"type":"tool_use","id":"call_2","name":"apply_patch","input":{"input":"*** Begin Patch\n"}}]}
               {"role":"user","content":[{"type":"tool_result","tool_use_id":"call_1","content":[{"type":"text","text":"Viewed."},{"type":"image","source":{"type":"base64","media_type":"image/png","data":"iVBORw=="}}]},{"type":"tool_result","tool_use_id":"call_2","content":"Done.","cache_control":{"type":"ephemeral"}}]}
+            thinking: {"type":"enabled","budget_tokens":1024,"display":"summarized"}
+            stream: true
             tools:
               {"name":"view","description":"The tool view.","input_schema":{"type":"object","properties":{"path":{"type":"string"}},"required":["path"]}}
               {"name":"apply_patch","description":"The tool apply_patch.","input_schema":{"type":"object","properties":{"input":{"type":"string","description":"The whole input of the tool, as plain text."}},"required":["input"]}}
-            thinking: {"type":"enabled","budget_tokens":1024,"display":"summarized"}
-            stream: true
         "#]],
     );
 }

@@ -1,16 +1,18 @@
 //! A chat completions request.
 
 use hangar_agent::model::{AssistantTurn, Message, Part, Reasoning, ToolCall, ToolChoice};
+use hangar_agent::schema::Schema;
 use hangar_agent::tool::{ToolSchema, ToolSpec};
 use hangar_protocol::data::ToolType;
+use serde::Serialize;
 use serde_json::{Map, Value, json};
 
 use crate::known::Family;
 use crate::wire::{
-    Ask, Dialect, answer_schema, arguments, data_url, has_images, has_media, input_schema, text_of,
+    Ask, Body, Dialect, answer_schema, arguments, data_url, function_schema, has_images, has_media, text_of,
 };
 
-pub(crate) fn body(ask: &Ask<'_>) -> Value {
+pub(crate) fn body(ask: &Ask<'_>) -> Body {
     let request = ask.request;
     let mut body = Map::new();
     body.insert("model".into(), json!(ask.model));
@@ -24,11 +26,8 @@ pub(crate) fn body(ask: &Ask<'_>) -> Value {
         };
         body.insert(name.into(), json!(limit));
     }
-    if !request.tools.is_empty() {
-        body.insert("tools".into(), request.tools.iter().map(|spec| tool(ask.family, spec)).collect());
-        if request.tool_choice == ToolChoice::None {
-            body.insert("tool_choice".into(), json!("none"));
-        }
+    if !request.tools.is_empty() && request.tool_choice == ToolChoice::None {
+        body.insert("tool_choice".into(), json!("none"));
     }
     if let Some(answer) = &request.answer {
         let format = json!({ "type": "json_schema", "json_schema": answer_schema(answer) });
@@ -38,7 +37,8 @@ pub(crate) fn body(ask: &Ask<'_>) -> Value {
         body.insert("stream".into(), json!(true));
         body.insert("stream_options".into(), json!({ "include_usage": true }));
     }
-    Value::Object(body)
+    let tools: Vec<Tool> = request.tools.iter().map(|spec| Tool::of(spec, ask.family)).collect();
+    Body::new(body, &tools)
 }
 
 /// Models that reason, and Claude behind this wire, refuse parameters for sampling or have opinions on them; the others
@@ -202,26 +202,43 @@ fn call(family: Family, call: &ToolCall) -> Value {
     }
 }
 
-fn tool(family: Family, spec: &ToolSpec) -> Value {
-    match &spec.input {
-        ToolSchema::Custom { grammar } if takes_custom(family) => {
-            let mut custom = json!({ "name": spec.name, "description": spec.description });
-            if let Some(definition) = grammar {
-                custom["format"] =
-                    json!({ "type": "grammar", "grammar": { "syntax": "lark", "definition": definition } });
-            }
-            json!({ "type": "custom", "custom": custom })
-        }
-        ToolSchema::Custom { .. } => function(spec, &input_schema()),
-        ToolSchema::Function(schema) => function(spec, schema),
-    }
+#[derive(Serialize)]
+#[serde(tag = "type", rename_all = "snake_case")]
+enum Tool<'a> {
+    Function { function: Function<'a> },
+    Custom { custom: Custom<'a> },
 }
 
-fn function(spec: &ToolSpec, schema: &Value) -> Value {
-    json!({
-        "type": "function",
-        "function": { "name": spec.name, "description": spec.description, "parameters": schema },
-    })
+#[derive(Serialize)]
+struct Function<'a> {
+    name: &'a str,
+    description: &'a str,
+    parameters: Schema,
+}
+
+#[derive(Serialize)]
+struct Custom<'a> {
+    name: &'a str,
+    description: &'a str,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    format: Option<Value>,
+}
+
+impl<'a> Tool<'a> {
+    fn of(spec: &'a ToolSpec, family: Family) -> Self {
+        let ToolSpec { name, description, .. } = spec;
+        match &spec.input {
+            ToolSchema::Custom { grammar } if takes_custom(family) => {
+                let format = grammar.as_ref().map(|definition| {
+                    json!({ "type": "grammar", "grammar": { "syntax": "lark", "definition": definition } })
+                });
+                Self::Custom { custom: Custom { name, description, format } }
+            }
+            ToolSchema::Custom { .. } | ToolSchema::Function(_) => {
+                Self::Function { function: Function { name, description, parameters: function_schema(spec) } }
+            }
+        }
+    }
 }
 
 /// Only these models have custom tools, and servers that imitate the API do not know them.

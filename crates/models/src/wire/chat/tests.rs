@@ -33,11 +33,11 @@ fn a_conversation_is_written_for_any_server() {
             top_p: 0.95
             frequency_penalty: 0
             presence_penalty: 0
+            stream: true
+            stream_options: {"include_usage":true}
             tools:
               {"type":"function","function":{"name":"view","description":"The tool view.","parameters":{"type":"object","properties":{"path":{"type":"string"}},"required":["path"]}}}
               {"type":"function","function":{"name":"apply_patch","description":"The tool apply_patch.","parameters":{"type":"object","properties":{"input":{"type":"string","description":"The whole input of the tool, as plain text."}},"required":["input"]}}}
-            stream: true
-            stream_options: {"include_usage":true}
         "#]],
     );
 }
@@ -56,11 +56,11 @@ fn a_model_with_custom_tools_gets_them() {
               {"role":"tool","tool_call_id":"call:1","content":"Viewed."}
               {"role":"tool","tool_call_id":"call_2","content":"Done."}
               {"role":"user","content":[{"type":"image_url","image_url":{"url":"data:image/png;base64,iVBORw=="}}]}
+            stream: true
+            stream_options: {"include_usage":true}
             tools:
               {"type":"function","function":{"name":"view","description":"The tool view.","parameters":{"type":"object","properties":{"path":{"type":"string"}},"required":["path"]}}}
               {"type":"custom","custom":{"name":"apply_patch","description":"The tool apply_patch.","format":{"type":"grammar","grammar":{"syntax":"lark","definition":"start: LINE+"}}}}
-            stream: true
-            stream_options: {"include_usage":true}
         "#]],
     );
 }

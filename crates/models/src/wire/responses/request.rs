@@ -2,17 +2,19 @@
 //! encrypted.
 
 use hangar_agent::model::{AssistantTurn, Message, Part, Reasoning, ToolCall, ToolChoice};
+use hangar_agent::schema::Schema;
 use hangar_agent::tool::{ToolSchema, ToolSpec};
 use hangar_protocol::data::{ReasoningSummary, ToolType};
+use serde::Serialize;
 use serde_json::{Map, Value, json};
 
 use crate::known::Family;
-use crate::wire::{Ask, Dialect, answer_schema, data_url, has_images, text_of};
+use crate::wire::{Ask, Body, Dialect, answer_schema, data_url, has_images, text_of};
 
 /// Longer cache keys are refused.
 const CACHE_KEY: usize = 64;
 
-pub(crate) fn body(ask: &Ask<'_>) -> Value {
+pub(crate) fn body(ask: &Ask<'_>) -> Body {
     let request = ask.request;
     let mut body = Map::new();
     body.insert("model".into(), json!(ask.model));
@@ -20,11 +22,8 @@ pub(crate) fn body(ask: &Ask<'_>) -> Value {
         body.insert("instructions".into(), json!(&*request.system));
     }
     body.insert("input".into(), request.messages.iter().flat_map(|message| items(message)).collect());
-    if !request.tools.is_empty() {
-        body.insert("tools".into(), request.tools.iter().map(tool).collect());
-        if request.tool_choice == ToolChoice::None {
-            body.insert("tool_choice".into(), json!("none"));
-        }
+    if !request.tools.is_empty() && request.tool_choice == ToolChoice::None {
+        body.insert("tool_choice".into(), json!("none"));
     }
     let reasons = ask.family != Family::OldGpt;
     if reasons {
@@ -65,7 +64,8 @@ pub(crate) fn body(ask: &Ask<'_>) -> Value {
     {
         text.insert("verbosity".into(), json!(verbosity));
     }
-    Value::Object(body)
+    let tools: Vec<Tool> = request.tools.iter().map(|spec| Tool::of(spec)).collect();
+    Body::new(body, &tools)
 }
 
 fn items(message: &Message) -> Vec<Value> {
@@ -144,21 +144,36 @@ fn call(call: &ToolCall) -> Value {
     }
 }
 
-fn tool(spec: &ToolSpec) -> Value {
-    match &spec.input {
-        ToolSchema::Function(schema) => json!({
-            "name": spec.name,
-            "description": spec.description,
-            "parameters": schema,
-            "strict": false,
-            "type": "function",
-        }),
-        ToolSchema::Custom { grammar } => {
-            let mut tool = json!({ "name": spec.name, "description": spec.description, "type": "custom" });
-            if let Some(definition) = grammar {
-                tool["format"] = json!({ "type": "grammar", "syntax": "lark", "definition": definition });
+#[derive(Serialize)]
+#[serde(tag = "type", rename_all = "snake_case")]
+enum Tool<'a> {
+    Function {
+        name: &'a str,
+        description: &'a str,
+        parameters: &'a Schema,
+        strict: bool,
+    },
+    Custom {
+        name: &'a str,
+        description: &'a str,
+        #[serde(skip_serializing_if = "Option::is_none")]
+        format: Option<Value>,
+    },
+}
+
+impl<'a> Tool<'a> {
+    fn of(spec: &'a ToolSpec) -> Self {
+        let ToolSpec { name, description, .. } = spec;
+        match &spec.input {
+            ToolSchema::Function(parameters) => {
+                Self::Function { name, description, parameters, strict: false }
             }
-            tool
+            ToolSchema::Custom { grammar } => {
+                let format = grammar.as_ref().map(
+                    |definition| json!({ "type": "grammar", "syntax": "lark", "definition": definition }),
+                );
+                Self::Custom { name, description, format }
+            }
         }
     }
 }

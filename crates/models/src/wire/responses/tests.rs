@@ -30,9 +30,6 @@ fn a_conversation_is_written() {
               {"type":"custom_tool_call","name":"apply_patch","input":"*** Begin Patch\n","call_id":"call_2"}
               {"type":"function_call_output","call_id":"call:1","output":[{"type":"input_text","text":"Viewed."},{"type":"input_image","image_url":"data:image/png;base64,iVBORw=="}]}
               {"type":"custom_tool_call_output","call_id":"call_2","output":"Done."}
-            tools:
-              {"name":"view","description":"The tool view.","parameters":{"type":"object","properties":{"path":{"type":"string"}},"required":["path"]},"strict":false,"type":"function"}
-              {"name":"apply_patch","description":"The tool apply_patch.","type":"custom","format":{"type":"grammar","syntax":"lark","definition":"start: LINE+"}}
             reasoning: {"summary":"auto"}
             prompt_cache_key: "session-1"
             store: false
@@ -40,6 +37,9 @@ fn a_conversation_is_written() {
             include:
               "reasoning.encrypted_content"
             parallel_tool_calls: true
+            tools:
+              {"type":"function","name":"view","description":"The tool view.","parameters":{"type":"object","properties":{"path":{"type":"string"}},"required":["path"]},"strict":false}
+              {"type":"custom","name":"apply_patch","description":"The tool apply_patch.","format":{"type":"grammar","syntax":"lark","definition":"start: LINE+"}}
         "#]],
     );
 }

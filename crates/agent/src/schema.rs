@@ -1,0 +1,68 @@
+//! A JSON Schema as text. Nobody here looks into the schema of a tool, and everybody passes it on: as a tree of values
+//! it would be several times as large and made anew for every request.
+
+use std::sync::Arc;
+
+use serde::{Deserialize, Deserializer, Serialize, Serializer};
+use serde_json::Value;
+use serde_json::value::{RawValue, to_raw_value};
+
+/// Clones are the same text.
+#[derive(Debug, Clone)]
+pub struct Schema(Arc<RawValue>);
+
+impl Schema {
+    pub fn as_str(&self) -> &str {
+        self.0.get()
+    }
+
+    /// For those who do look into it.
+    pub fn to_value(&self) -> Value {
+        // What was read or written as JSON can be read again.
+        serde_json::from_str(self.as_str()).unwrap_or_default()
+    }
+}
+
+impl From<Value> for Schema {
+    fn from(value: Value) -> Self {
+        // A value always has a text.
+        Self(to_raw_value(&value).unwrap_or_else(|_| RawValue::NULL.to_owned()).into())
+    }
+}
+
+impl PartialEq for Schema {
+    fn eq(&self, other: &Self) -> bool {
+        Arc::ptr_eq(&self.0, &other.0) || self.as_str() == other.as_str()
+    }
+}
+
+impl Eq for Schema {}
+
+impl Serialize for Schema {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        self.0.as_ref().serialize(serializer)
+    }
+}
+
+impl<'de> Deserialize<'de> for Schema {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        Ok(Self(Box::<RawValue>::deserialize(deserializer)?.into()))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn it_is_written_and_read_as_the_value_that_it_is() {
+        let value = json!({ "type": "object", "properties": { "z": {}, "a": {} } });
+        let schema = Schema::from(value.clone());
+        assert_eq!(serde_json::to_string(&[&schema]).unwrap(), format!("[{value}]"));
+        let read: Schema = serde_json::from_str(&value.to_string()).unwrap();
+        assert_eq!(read, schema);
+        assert_eq!(read.to_value(), value);
+    }
+}
