@@ -71,12 +71,15 @@ impl Session {
         if (self.request_bytes() as f64) < limits.start * limit {
             return false;
         }
+        if self.compacting.is_none() && !self.is_worth_a_summary() {
+            return false;
+        }
         let Some(count) = self.measure() else { return false };
         let share = count.total() as f64 / limit;
         if self.compacting.is_some() {
             return share >= limits.wait;
         }
-        if share < limits.start || !self.is_worth_a_summary() {
+        if share < limits.start {
             return false;
         }
         // What does not fit cannot be sent, neither to be answered nor to be summed up.
