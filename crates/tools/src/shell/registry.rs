@@ -163,7 +163,10 @@ impl Shells {
         self.0.supervisors.close();
         // A process that the kernel cannot end (a dead network file system) must not keep us from ending.
         let _ = tokio::time::timeout(CLOSING_LIMIT, self.0.supervisors.wait()).await;
-        kill_marked(&self.0.marks);
+        // Looking at every process of the machine is for those who have started one.
+        if self.0.table().next_mark > 0 {
+            kill_marked(&self.0.marks);
+        }
     }
 }
 
