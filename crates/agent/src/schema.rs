@@ -9,7 +9,7 @@ use serde_json::value::{RawValue, to_raw_value};
 
 /// Clones are the same text.
 #[derive(Debug, Clone)]
-pub struct Schema(Arc<RawValue>);
+pub struct Schema(Arc<Box<RawValue>>);
 
 impl Schema {
     pub fn as_str(&self) -> &str {
@@ -26,7 +26,7 @@ impl Schema {
 impl From<Value> for Schema {
     fn from(value: Value) -> Self {
         // A value always has a text.
-        Self(to_raw_value(&value).unwrap_or_else(|_| RawValue::NULL.to_owned()).into())
+        Self(Arc::new(to_raw_value(&value).unwrap_or_else(|_| RawValue::NULL.to_owned())))
     }
 }
 
@@ -40,13 +40,13 @@ impl Eq for Schema {}
 
 impl Serialize for Schema {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        self.0.as_ref().serialize(serializer)
+        self.0.serialize(serializer)
     }
 }
 
 impl<'de> Deserialize<'de> for Schema {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        Ok(Self(Box::<RawValue>::deserialize(deserializer)?.into()))
+        Box::deserialize(deserializer).map(|text| Self(Arc::new(text)))
     }
 }
 

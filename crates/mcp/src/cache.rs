@@ -2,7 +2,7 @@
 
 use std::fs;
 use std::hash::{DefaultHasher, Hash, Hasher};
-use std::io::Write;
+use std::io::{Read, Write};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, SystemTime};
@@ -52,13 +52,15 @@ impl Cache {
     }
 
     pub(crate) fn load(&self, config: &ServerConfig) -> Option<Offer> {
-        let path = self.path(config);
-        let facts = fs::metadata(&path).ok()?;
+        let file = fs::File::open(self.path(config)).ok()?;
+        let facts = file.metadata().ok()?;
         let age = (self.now)().duration_since(facts.modified().ok()?).unwrap_or_default();
         if age > LIFETIME || facts.len() > MAX_BYTES {
             return None;
         }
-        serde_json::from_slice(&fs::read(path).ok()?).ok()
+        let mut text = Vec::with_capacity(facts.len() as usize + 1);
+        file.take(MAX_BYTES).read_to_end(&mut text).ok()?;
+        serde_json::from_slice(&text).ok()
     }
 
     /// A cache that cannot be written is one that is not there.

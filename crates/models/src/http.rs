@@ -18,7 +18,6 @@ use tokio::sync::{Semaphore, SemaphorePermit};
 use crate::base_url::BaseUrl;
 use crate::config::{Proxy, TimeLimits};
 use crate::error;
-use crate::wire::Body;
 
 /// What of the body of an error is read.
 const ERROR_BODY: usize = 64 * 1024;
@@ -109,11 +108,11 @@ impl Http {
         &self,
         mut url: Url,
         headers: HeaderMap,
-        body: Body,
+        body: Vec<u8>,
         limit: Duration,
     ) -> Result<Response, ModelError> {
         let Some(courier) = &self.courier else {
-            return self.post(url, headers, body.into_bytes(), limit).await;
+            return Err(error::bare(ModelErrorKind::Connect, "nobody carries a WebSocket".to_owned()));
         };
         let scheme = if url.scheme() == "https" { "wss" } else { "ws" };
         // Both are schemes of the same kind, so the change is always possible.
@@ -122,7 +121,7 @@ impl Http {
             method: "GET".to_owned(),
             url: url.to_string(),
             headers: pairs(&headers),
-            body: body.for_socket().into_bytes(),
+            body: body,
             transport: Transport::WebSocket,
         };
         let carried = tokio::time::timeout(limit, courier.carry(request)).await;

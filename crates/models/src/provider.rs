@@ -18,7 +18,7 @@ use crate::credential::{Credential, Credentials};
 use crate::http::{self, Http};
 use crate::known;
 use crate::secret::{Redactor, Secret};
-use crate::wire::{Ask, Dialect, Wire};
+use crate::wire::{Ask, Carrier, Dialect, Wire};
 
 const ANTHROPIC_VERSION: &str = "2023-06-01";
 /// An answer in one piece sends its first byte only when it is whole.
@@ -94,6 +94,10 @@ impl Provider {
         let inner = &*self.0;
         request.model = inner.config.bare(&request.model).to_owned();
         let wire = self.wire(&request.model).await?;
+        let carrier = match self.speaks_on_socket(wire, &request.model) {
+            true => Carrier::Socket,
+            false => Carrier::Http,
+        };
         let ask = Ask {
             request: &request,
             model: inner.config.wire_name(&request.model),
@@ -103,6 +107,7 @@ impl Provider {
                 .max_output_tokens
                 .filter(|_| inner.config.is_about(&request.model)),
             dialect: if inner.routes.is_some() { Dialect::Copilot } else { Dialect::Vendor },
+            carrier,
             citations: inner.config.citations,
             style: inner.config.style,
         };
@@ -146,11 +151,11 @@ impl Provider {
         let (told, patience) =
             if request.stream { (Told::InPieces, 1) } else { (Told::AtOnce, PATIENCE_FOR_WHOLE) };
         let limit = inner.http.limits().first_byte * patience;
-        let response = if self.speaks_on_socket(wire, &request.model) {
-            inner.http.converse(url, headers, wire.body(&ask), limit).await?
-        } else {
-            // Only the text waits for the answer: what it is made of is several times as large.
-            inner.http.post(url, headers, wire.body(&ask).into_bytes(), limit).await?
+        // Only the text waits for the answer: what it is made of is several times as large.
+        let body = wire.body(&ask);
+        let response = match carrier {
+            Carrier::Socket => inner.http.converse(url, headers, body, limit).await?,
+            Carrier::Http => inner.http.post(url, headers, body, limit).await?,
         };
         Ok(Answer::new(Arc::clone(&inner.http), response, decoder, told, turn))
     }

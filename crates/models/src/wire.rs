@@ -14,7 +14,7 @@ use hangar_agent::tool::{ToolSchema, ToolSpec};
 use hangar_protocol::data::ToolType;
 use serde_json::{Map, Value, json};
 
-pub(crate) use self::body::Body;
+use self::body::write_body;
 use crate::config::Style;
 use crate::known::Family;
 
@@ -34,6 +34,7 @@ pub(crate) struct Ask<'a> {
     /// A limit that somebody set; wires that must have one fall back on what is known of the model.
     pub(crate) max_output_tokens: Option<u64>,
     pub(crate) dialect: Dialect,
+    pub(crate) carrier: Carrier,
     /// Whether the model is to say which part of a document it speaks of.
     pub(crate) citations: bool,
     pub(crate) style: Style,
@@ -47,6 +48,14 @@ pub(crate) enum Dialect {
     Copilot,
 }
 
+/// What a request goes over.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Carrier {
+    Http,
+    /// A WebSocket, which only the responses wire has. It answers in pieces, having no other way.
+    Socket,
+}
+
 impl Wire {
     pub(crate) fn endpoint(self) -> &'static str {
         match self {
@@ -58,7 +67,7 @@ impl Wire {
 
     /// The body of the request. The same request gives the same bytes, and a longer conversation the same beginning, so
     /// that a provider's prefix cache works.
-    pub(crate) fn body(self, ask: &Ask<'_>) -> Body {
+    pub(crate) fn body(self, ask: &Ask<'_>) -> Vec<u8> {
         match self {
             Self::Chat => chat::request::body(ask),
             Self::Responses => responses::request::body(ask),

@@ -1,44 +1,36 @@
-//! The body of a request.
+//! The body of a request, as text.
 
-use serde::ser::SerializeMap;
-use serde::{Serialize, Serializer};
-use serde_json::value::{RawValue, to_raw_value};
+use hangar_agent::model::ModelRequest;
+use hangar_agent::tool::ToolSpec;
+use serde::Serialize;
+use serde::ser::{SerializeMap, Serializer};
 use serde_json::{Map, Value};
 
-pub(crate) struct Body {
-    fields: Map<String, Value>,
-    /// Text already. A session may have hundreds of tools, all of which go with every request.
-    tools: Option<Box<RawValue>>,
-}
+/// What a tool's name, description and schema are wrapped in, at most.
+const PER_TOOL: usize = 128;
+/// What there may be beside tools and system prompt before the text has to move to a larger place.
+const REST: usize = 4 << 10;
 
-impl Body {
-    pub(super) fn new(fields: Map<String, Value>, tools: &[impl Serialize]) -> Self {
-        // What describes a tool always has a text.
-        let tools = if tools.is_empty() { None } else { to_raw_value(tools).ok() };
-        Self { fields, tools }
-    }
-
-    /// What is said instead to a socket, which has no other way to answer than in pieces.
-    pub(crate) fn for_socket(mut self) -> Self {
-        self.fields.remove("stream");
-        self.fields.insert("type".to_owned(), "response.create".into());
-        self
-    }
-
-    pub(crate) fn into_bytes(self) -> Vec<u8> {
-        serde_json::to_vec(&self).unwrap_or_default()
-    }
-}
-
-impl Serialize for Body {
-    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        let mut map = serializer.serialize_map(None)?;
-        for (name, value) in &self.fields {
+/// The text of a request. Tools are written from where they are: a session may have hundreds, and all of them go with
+/// every request.
+pub(super) fn write_body(
+    request: &ModelRequest,
+    fields: &Map<String, Value>,
+    tools: &[impl Serialize],
+) -> Vec<u8> {
+    let size = |tool: &ToolSpec| tool.name.len() + tool.description.len() + tool.input.size() + PER_TOOL;
+    let expected = REST + request.system.len() + request.tools.iter().map(|tool| size(tool)).sum::<usize>();
+    let mut text = Vec::with_capacity(expected);
+    let written = serde_json::Serializer::new(&mut text).serialize_map(None).and_then(|mut map| {
+        for (name, value) in fields {
             map.serialize_entry(name, value)?;
         }
-        if let Some(tools) = &self.tools {
+        if !tools.is_empty() {
             map.serialize_entry("tools", tools)?;
         }
         map.end()
-    }
+    });
+    // Values and descriptions of tools always have a text, and memory takes all of it.
+    debug_assert!(written.is_ok());
+    text
 }

@@ -12,7 +12,7 @@ use hangar_agent::tool::{ToolSchema, ToolSpec};
 use hangar_protocol::data::ToolType;
 use serde_json::json;
 
-use super::{Ask, Decode, Dialect, Progress, Wire};
+use super::{Ask, Carrier, Decode, Dialect, Progress, Wire};
 use crate::config::Style;
 use crate::known;
 
@@ -90,10 +90,11 @@ pub(crate) fn body(wire: Wire, dialect: Dialect, request: &ModelRequest) -> serd
         family: known::family(&request.model),
         max_output_tokens: None,
         dialect,
+        carrier: Carrier::Http,
         citations: true,
         style: Style::default(),
     });
-    serde_json::to_value(body).unwrap()
+    serde_json::from_slice(&body).unwrap()
 }
 
 /// The body, a line for each value and for each entry of a list.

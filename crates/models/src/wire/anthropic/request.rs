@@ -7,7 +7,7 @@ use serde::Serialize;
 use serde_json::{Map, Value, json};
 
 use crate::known::{self, Family, Thinking};
-use crate::wire::{Ask, Body, arguments, function_schema, has_images, text_of};
+use crate::wire::{Ask, arguments, function_schema, has_images, text_of, write_body};
 
 /// The answer of a model of which nothing is known may be this long. The wire wants a limit.
 const DEFAULT_OUTPUT: u64 = 8192;
@@ -15,7 +15,7 @@ const DEFAULT_OUTPUT: u64 = 8192;
 const LEAST_BUDGET: u64 = 1024;
 const DEFAULT_EFFORT: &str = "medium";
 
-pub(crate) fn body(ask: &Ask<'_>) -> Body {
+pub(crate) fn body(ask: &Ask<'_>) -> Vec<u8> {
     let request = ask.request;
     let max_tokens = ask
         .max_output_tokens
@@ -42,7 +42,7 @@ pub(crate) fn body(ask: &Ask<'_>) -> Body {
         body.insert("stream".into(), json!(true));
     }
     let tools: Vec<Tool> = request.tools.iter().map(|spec| Tool::of(spec)).collect();
-    Body::new(body, &tools)
+    write_body(request, &body, &tools)
 }
 
 /// Whether and how the model thinks. A model that thinks takes no temperature.

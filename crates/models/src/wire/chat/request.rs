@@ -9,10 +9,11 @@ use serde_json::{Map, Value, json};
 
 use crate::known::Family;
 use crate::wire::{
-    Ask, Body, Dialect, answer_schema, arguments, data_url, function_schema, has_images, has_media, text_of,
+    Ask, Dialect, answer_schema, arguments, data_url, function_schema, has_images, has_media, text_of,
+    write_body,
 };
 
-pub(crate) fn body(ask: &Ask<'_>) -> Body {
+pub(crate) fn body(ask: &Ask<'_>) -> Vec<u8> {
     let request = ask.request;
     let mut body = Map::new();
     body.insert("model".into(), json!(ask.model));
@@ -38,7 +39,7 @@ pub(crate) fn body(ask: &Ask<'_>) -> Body {
         body.insert("stream_options".into(), json!({ "include_usage": true }));
     }
     let tools: Vec<Tool> = request.tools.iter().map(|spec| Tool::of(spec, ask.family)).collect();
-    Body::new(body, &tools)
+    write_body(request, &body, &tools)
 }
 
 /// Models that reason, and Claude behind this wire, refuse parameters for sampling or have opinions on them; the others

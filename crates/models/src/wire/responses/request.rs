@@ -9,12 +9,12 @@ use serde::Serialize;
 use serde_json::{Map, Value, json};
 
 use crate::known::Family;
-use crate::wire::{Ask, Body, Dialect, answer_schema, data_url, has_images, text_of};
+use crate::wire::{Ask, Carrier, Dialect, answer_schema, data_url, has_images, text_of, write_body};
 
 /// Longer cache keys are refused.
 const CACHE_KEY: usize = 64;
 
-pub(crate) fn body(ask: &Ask<'_>) -> Body {
+pub(crate) fn body(ask: &Ask<'_>) -> Vec<u8> {
     let request = ask.request;
     let mut body = Map::new();
     body.insert("model".into(), json!(ask.model));
@@ -52,8 +52,10 @@ pub(crate) fn body(ask: &Ask<'_>) -> Body {
         body.insert("max_output_tokens".into(), json!(limit));
     }
     body.insert("store".into(), json!(false));
-    if request.stream {
-        body.insert("stream".into(), json!(true));
+    match ask.carrier {
+        Carrier::Http if request.stream => drop(body.insert("stream".into(), json!(true))),
+        Carrier::Http => {}
+        Carrier::Socket => drop(body.insert("type".into(), json!("response.create"))),
     }
     if reasons {
         body.insert("include".into(), json!(["reasoning.encrypted_content"]));
@@ -65,7 +67,7 @@ pub(crate) fn body(ask: &Ask<'_>) -> Body {
         text.insert("verbosity".into(), json!(verbosity));
     }
     let tools: Vec<Tool> = request.tools.iter().map(|spec| Tool::of(spec)).collect();
-    Body::new(body, &tools)
+    write_body(request, &body, &tools)
 }
 
 fn items(message: &Message) -> Vec<Value> {
