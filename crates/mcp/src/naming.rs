@@ -11,8 +11,9 @@ pub(crate) struct Names(HashSet<String>);
 
 impl Names {
     pub(crate) fn name(&mut self, server: &str, tool: &str) -> String {
-        let plain: String = format!("{server}-{tool}")
-            .chars()
+        let plain: String = [server, "-", tool]
+            .into_iter()
+            .flat_map(str::chars)
             .map(|c| if c.is_ascii_alphanumeric() || c == '_' || c == '-' { c } else { '-' })
             .take(MAX_NAME)
             .collect();

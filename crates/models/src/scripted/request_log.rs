@@ -66,8 +66,13 @@ impl Entry {
         Self { log, begin: Instant::now(), fields, outcome: Outcome::Gone }
     }
 
+    /// Whether it will be put on record.
+    pub(super) fn is_kept(&self) -> bool {
+        self.log.is_some()
+    }
+
     pub(super) fn body(&mut self, body: &Value) {
-        if self.log.is_some() {
+        if self.is_kept() {
             self.fields["body"] = body.clone();
         }
     }

@@ -18,7 +18,9 @@ use hyper::header::{CACHE_CONTROL, CONTENT_ENCODING, CONTENT_TYPE, HeaderValue, 
 use hyper::http::request::Parts;
 use hyper::{Method, Request, Response, StatusCode};
 use hyper_util::rt::{TokioIo, TokioTimer};
-use serde_json::{Value, json};
+use serde::{Deserialize, Serialize};
+use serde_json::value::RawValue;
+use serde_json::{Map, Value, json};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
@@ -204,11 +206,8 @@ impl ServedModel {
             self.playbook.reset();
             return Ok(Answered::Now(ok(&json!({"ok": true}))));
         }
-        let body: Value = match serde_json::from_slice(raw) {
-            Ok(body @ Value::Object(_)) => body,
-            Ok(_) | Err(_) => {
-                return Ok(Answered::Now(refuse(400, "the body is not a JSON object").response(path)));
-            }
+        let Some(body) = read_body(raw, entry.is_kept()) else {
+            return Ok(Answered::Now(refuse(400, "the body is not a JSON object").response(path)));
         };
         entry.body(&body);
         if path.ends_with("/count_tokens") {
@@ -244,6 +243,32 @@ impl ServedModel {
             performance.whole().await.map(|whole| Answered::Now(ok(&whole)))
         }
     }
+}
+
+/// The body of a request, if it is an object. How tools are called is left out unless it is read `whole`: there may be
+/// hundreds, and nobody here looks at that.
+fn read_body(raw: &[u8], whole: bool) -> Option<Value> {
+    /// What the answer may depend on.
+    #[derive(Serialize, Deserialize)]
+    struct Tool {
+        #[serde(rename = "type", default)]
+        kind: Value,
+        #[serde(default)]
+        name: Value,
+        #[serde(default, skip_serializing_if = "Vec::is_empty")]
+        tools: Vec<Tool>,
+    }
+
+    if whole {
+        return serde_json::from_slice(raw).ok().map(Value::Object);
+    }
+    let fields: BTreeMap<String, &RawValue> = serde_json::from_slice(raw).ok()?;
+    let fields = fields.into_iter().map(|(name, text)| {
+        let tools = if name == "tools" { serde_json::from_str::<Vec<Tool>>(text.get()).ok() } else { None };
+        let value = tools.map_or_else(|| serde_json::from_str(text.get()), |tools| Ok(json!(tools)));
+        value.ok().map(|value| (name, value))
+    });
+    fields.collect::<Option<Map<_, _>>>().map(Value::Object)
 }
 
 /// When a request came.
