@@ -24,6 +24,8 @@ const COMFORTABLE: usize = 4 << 20;
 const FRAME_OVERHEAD: usize = 64;
 /// From this many bytes on, frames that wait are no longer joined into one write.
 const WRITE_TOGETHER: usize = 32 << 10;
+/// What an error may say. Some quote what they are about, which may be as long as a frame.
+const MAX_ERROR: usize = 4 << 10;
 /// How long the last frames may take to reach a peer.
 pub const LAST_WORDS: Duration = Duration::from_secs(2);
 
@@ -52,6 +54,15 @@ impl Framing {
             }
         }
     }
+}
+
+/// The error, without the end of a text that is too long for one.
+fn short(mut error: ErrorObject) -> ErrorObject {
+    if error.message.len() > MAX_ERROR {
+        error.message.truncate(error.message.floor_char_boundary(MAX_ERROR));
+        error.message.push('…');
+    }
+    error
 }
 
 /// Why a question has no answer.
@@ -119,12 +130,12 @@ impl Peer {
     }
 
     pub fn respond(&self, id: Id, result: Answer) {
-        self.say(&Message::Response { id: Some(id), result });
+        self.say(&Message::Response { id: Some(id), result: result.map_err(short) });
     }
 
     /// Refuses something that may be no proper message, and then has no name.
     pub fn refuse(&self, id: Option<Id>, error: ErrorObject) {
-        self.say(&Message::Response { id, result: Err(error) });
+        self.say(&Message::Response { id, result: Err(short(error)) });
     }
 
     /// Asks the other side and waits for its answer or its end.
@@ -282,6 +293,22 @@ mod tests {
         let body = r#"{"jsonrpc":"2.0","method":"tick","params":{"n":1}}"#;
         check(Framing::Length, &format!("Content-Length: {}\r\n\r\n{body}", body.len()));
         check(Framing::Line, &format!("{body}\n"));
+    }
+
+    #[tokio::test]
+    async fn an_error_does_not_send_back_all_that_it_is_about() {
+        let (peer, mut outgoing) = Peer::new(Framing::Line);
+        let error = |message| ErrorObject { code: 1, message, data: None };
+        peer.refuse(None, error("ä".repeat(MAX_ERROR)));
+        peer.respond(Id::Number(1), Err(error("x".repeat(MAX_ERROR + 1))));
+        let mut written = Vec::new();
+        peer.finish(&mut written, &mut outgoing).await;
+        let messages: Vec<Value> = written
+            .split(|byte| *byte == b'\n')
+            .filter_map(|line| serde_json::from_slice(line).ok())
+            .collect();
+        let texts: Vec<&str> = messages.iter().filter_map(|one| one["error"]["message"].as_str()).collect();
+        assert_eq!(texts, ["ä".repeat(MAX_ERROR / 2) + "…", "x".repeat(MAX_ERROR) + "…"]);
     }
 
     #[tokio::test]

@@ -110,9 +110,19 @@ impl ErrorObject {
 impl Message {
     pub fn parse(text: &[u8]) -> Result<Self, Malformed> {
         let malformed = |code, reason: String, id| Malformed { code, reason, id };
-        if text.trim_ascii_start().first() == Some(&b'[') {
-            let reason = "a list of messages is not taken: each has a frame of its own".to_owned();
-            return Err(malformed(codes::INVALID_REQUEST, reason, None));
+        match text.trim_ascii_start().first() {
+            Some(b'{') => {}
+            Some(b'[') => {
+                let reason = "a list of messages is not taken: each has a frame of its own".to_owned();
+                return Err(malformed(codes::INVALID_REQUEST, reason, None));
+            }
+            // The error of whoever reads members would quote all of it.
+            _ => {
+                return Err(match serde_json::from_slice::<serde::de::IgnoredAny>(text) {
+                    Ok(_) => malformed(codes::INVALID_REQUEST, "a message is an object".to_owned(), None),
+                    Err(error) => malformed(codes::PARSE_ERROR, error.to_string(), None),
+                });
+            }
         }
         let members: Members = serde_json::from_slice(text).map_err(|error| {
             let code = if error.is_data() { codes::INVALID_REQUEST } else { codes::PARSE_ERROR };
@@ -211,7 +221,7 @@ mod tests {
     fn check(text: &str, expect: Expect) {
         let told = match Message::parse(text.as_bytes()) {
             Ok(message) => String::from_utf8(message.to_bytes()).unwrap(),
-            Err(malformed) => format!("{} {:?}", malformed.code, malformed.id),
+            Err(malformed) => format!("{} {:?} {}", malformed.code, malformed.id, malformed.reason),
         };
         expect.assert_eq(&told);
     }
@@ -258,11 +268,24 @@ mod tests {
 
     #[test]
     fn what_is_no_message_says_why_and_to_whom() {
-        check("{", expect!["-32700 None"]);
-        check("[]", expect!["-32600 None"]);
-        check(r#"{"id":7,"params":{}}"#, expect![[r#"-32600 Some(Number(7))"#]]);
-        check(r#"{"id":1.5,"method":"x"}"#, expect!["-32600 None"]);
-        check(r#"{"id":7,"method":[]}"#, expect!["-32600 Some(Number(7))"]);
-        check(r#" [{"id":1,"method":"ping"}]"#, expect!["-32600 None"]);
+        check("{", expect!["-32700 None EOF while parsing an object at line 1 column 1"]);
+        check("nope", expect!["-32700 None expected ident at line 1 column 2"]);
+        check("", expect!["-32700 None EOF while parsing a value at line 1 column 0"]);
+        check("null", expect!["-32600 None a message is an object"]);
+        check(r#" "text""#, expect!["-32600 None a message is an object"]);
+        check("[]", expect!["-32600 None a list of messages is not taken: each has a frame of its own"]);
+        check(
+            r#"{"id":7,"params":{}}"#,
+            expect!["-32600 Some(Number(7)) neither a request, a notification nor a response"],
+        );
+        check(
+            r#"{"id":1.5,"method":"x"}"#,
+            expect!["-32600 None 1.5 is not an id: it is neither a text nor a whole number"],
+        );
+        check(r#"{"id":7,"method":[]}"#, expect!["-32600 Some(Number(7)) [] is not the name of a method"]);
+        check(
+            r#" [{"id":1,"method":"ping"}]"#,
+            expect!["-32600 None a list of messages is not taken: each has a frame of its own"],
+        );
     }
 }
