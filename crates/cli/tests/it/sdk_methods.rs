@@ -414,3 +414,15 @@ fn people_are_shown_the_request_of_a_fleet_and_the_model_how_to_lead_it() {
     assert!(messages.contains("User request: SAY:led"), "{messages}");
     client.finish();
 }
+
+#[test]
+fn a_command_without_a_limit_is_not_ended_at_once() {
+    let (scratch, _model, mut client) = session(json!({}));
+    let run = "while ! test -e go; do sleep 0.01; done; echo went";
+    let params = json!({ "command": run, "cwd": scratch.work(), "timeout": 0 });
+    client.call("session.shell.exec", of_session(params));
+    std::fs::write(scratch.work().join("go"), "").expect("a file");
+    let ended = client.until("shell.exit", |message| message["method"] == "shell.exit");
+    assert_eq!(ended["params"]["output"], "went");
+    client.finish();
+}

@@ -47,7 +47,12 @@ async fn exec(call: Call) -> Result<Reply, Failure> {
         Some(cwd) => format!("cd {} && {{ {}\n}}", quoted(&cwd.display().to_string()), params.command),
         None => params.command,
     };
-    let limit = params.timeout.map_or(DEFAULT_TIMEOUT, Duration::from_millis).min(MAX_TIMEOUT);
+    let limit = match params.timeout {
+        None => DEFAULT_TIMEOUT,
+        // Zero is how SDKs say "none": ours holds all the same.
+        Some(0) => MAX_TIMEOUT,
+        Some(limit) => Duration::from_millis(limit).min(MAX_TIMEOUT),
+    };
     let (client, session_id, id) = (Arc::clone(&call.client), live.id.to_string(), process_id.clone());
     let shells = Arc::clone(&live.shells);
     tokio::spawn(async move {
