@@ -20,7 +20,7 @@ use hangar_mcp::{Interest, McpHost, News};
 use hangar_protocol::Body;
 use hangar_protocol::data::{
     BackgroundTasksChanged, CapabilitiesChanged, ClientCommand, CommandsChanged, SkillsLoaded, TitleChanged,
-    UiCapabilities,
+    ToolsUpdated, UiCapabilities,
 };
 use hangar_sandbox::Sandbox;
 use hangar_store::SessionName;
@@ -427,10 +427,15 @@ impl SessionTask {
         self.driver.session_mut().set_own_tools(filter.clone());
         self.driver.session_mut().set_reachable(permissions, questions, hooks);
         self.driver.session_mut().set_reviewers(reviewers);
-        self.offered = Toolset::new(tools);
+        let before = std::mem::replace(&mut self.offered, Toolset::new(tools));
         let result = self.driver.set_tools(self.offered.clone(), self.spec.hidden_tools());
         self.survive(result);
         self.settle_crew();
+        let same = before.iter().map(|tool| tool.spec()).eq(self.offered.iter().map(|tool| tool.spec()));
+        if !same && self.opening.is_none() {
+            let model = self.session().state().model.clone();
+            self.record(ToolsUpdated { model });
+        }
         if commands != self.client_commands {
             self.client_commands.clone_from(&commands);
             if self.opening.is_none() {

@@ -4,7 +4,8 @@
 
 use std::collections::BTreeMap;
 use std::io::{Read, Write};
-use std::process::{Child, ChildStdin};
+use std::net::{Shutdown, TcpStream};
+use std::process::Child;
 use std::sync::mpsc::{Receiver, channel};
 use std::time::Duration;
 
@@ -26,10 +27,18 @@ const PATIENCE: Duration = Duration::from_secs(60);
 
 pub(crate) const ID: &str = "0b5a2a57-6f0a-4b5e-9f0c-0c8f0e4ad001";
 
-/// A client on the server's standard input and output.
+/// Where a client's server is.
+enum Server {
+    /// A process of its own, on its standard input and output.
+    Own(Child),
+    /// One that others may use as well.
+    Shared(TcpStream),
+}
+
+/// A client of a server.
 pub(crate) struct Client {
-    child: Child,
-    stdin: Option<ChildStdin>,
+    server: Server,
+    output: Option<Box<dyn Write>>,
     messages: Receiver<Value>,
     /// Notifications and requests of the server that nobody has looked at yet.
     seen: Vec<Value>,
@@ -54,34 +63,53 @@ impl Client {
     /// A client of a server with an environment of its own.
     pub(crate) fn of(server: Invocation) -> Self {
         let args = ["--headless", "--no-auto-update", "--log-level", "error", "--stdio", "--no-auto-login"];
-        let mut child = server.args(args).open();
-        let stdin = child.stdin.take();
-        let mut stdout = child.stdout.take().unwrap();
+        Self::with(server.args(args))
+    }
+
+    /// A client of a server that is started with no other flags than it has.
+    pub(crate) fn with(server: Invocation) -> Self {
+        let mut child = server.open();
+        let output = child.stdin.take().unwrap();
+        let input = child.stdout.take().unwrap();
+        Self::over(Server::Own(child), input, output)
+    }
+
+    /// One more client of a server on TCP.
+    pub(crate) fn join(port: u16) -> Self {
+        let stream = TcpStream::connect(("127.0.0.1", port)).unwrap();
+        let (input, output) = (stream.try_clone().unwrap(), stream.try_clone().unwrap());
+        Self::over(Server::Shared(stream), input, output)
+    }
+
+    fn over(server: Server, mut input: impl Read + Send + 'static, output: impl Write + 'static) -> Self {
         let (sender, messages) = channel();
         std::thread::spawn(move || {
             let mut decoder = FrameDecoder::default();
             let mut buffer = [0; 64 << 10];
-            while let Ok(count @ 1..) = stdout.read(&mut buffer) {
+            while let Ok(count @ 1..) = input.read(&mut buffer) {
                 decoder.feed(&buffer[..count]);
-                while let Some(body) = decoder.next_frame().expect("stdout carries frames and nothing else") {
+                while let Some(body) =
+                    decoder.next_frame().expect("the server writes frames and nothing else")
+                {
                     if sender.send(serde_json::from_slice(&body).expect("a frame is JSON")).is_err() {
                         return;
                     }
                 }
             }
         });
-        let (seen, asked) = (Vec::new(), BTreeMap::new());
-        let mut client = Self { child, stdin, messages, seen, next_id: 0, asked, keeper: None };
+        let (output, seen): (Option<Box<dyn Write>>, _) = (Some(Box::new(output)), Vec::new());
+        let mut client =
+            Self { server, output, messages, seen, next_id: 0, asked: BTreeMap::new(), keeper: None };
         let hello = client.call("connect", json!({}));
         assert_eq!((&hello["ok"], &hello["protocolVersion"]), (&json!(true), &json!(3)));
         client
     }
 
     pub(crate) fn write(&mut self, message: &Value) {
-        let stdin = self.stdin.as_mut().expect("the connection is open");
-        stdin
+        let output = self.output.as_mut().expect("the connection is open");
+        output
             .write_all(&encode(message.to_string().as_bytes()))
-            .and_then(|()| stdin.flush())
+            .and_then(|()| output.flush())
             .expect("the server reads");
     }
 
@@ -197,26 +225,44 @@ impl Client {
 
     /// Closes standard input, which ends the server.
     pub(crate) fn finish(mut self) {
-        self.stdin = None;
-        let status = self.child.wait().unwrap();
+        self.output = None;
+        let status = self.process().wait().unwrap();
         assert!(status.success(), "{status}");
     }
 
     pub(crate) fn pid(&self) -> u32 {
-        self.child.id()
+        match &self.server {
+            Server::Own(child) => child.id(),
+            Server::Shared(_) => panic!("the server is not this client's"),
+        }
     }
 
     pub(crate) fn kill(mut self) {
-        self.child.kill().unwrap();
-        self.child.wait().unwrap();
+        let process = self.process();
+        process.kill().unwrap();
+        process.wait().unwrap();
+    }
+
+    fn process(&mut self) -> &mut Child {
+        match &mut self.server {
+            Server::Own(child) => child,
+            Server::Shared(_) => panic!("the server is not this client's"),
+        }
     }
 }
 
 impl Drop for Client {
     fn drop(&mut self) {
-        // A test that failed must not leave its server behind.
-        let _ = self.child.kill();
-        let _ = self.child.wait();
+        // The connection may be closed and the server gone already; a test that failed must not leave its server behind.
+        match &mut self.server {
+            Server::Own(child) => {
+                let _ = child.kill();
+                let _ = child.wait();
+            }
+            Server::Shared(stream) => {
+                let _ = stream.shutdown(Shutdown::Both);
+            }
+        }
     }
 }
 
@@ -461,7 +507,7 @@ fn over_tcp_the_token_comes_first() {
     let line = server.next_line().unwrap().to_owned();
     let port: u16 = line.strip_prefix("CLI server listening on port ").unwrap().parse().unwrap();
     let ask = |requests: &[Value]| -> Vec<Value> {
-        let mut stream = std::net::TcpStream::connect(("127.0.0.1", port)).unwrap();
+        let mut stream = TcpStream::connect(("127.0.0.1", port)).unwrap();
         stream.set_read_timeout(Some(PATIENCE)).unwrap();
         let mut decoder = FrameDecoder::default();
         let mut answers = Vec::new();

@@ -3,6 +3,7 @@
 
 use serde_json::{Value, json};
 
+use crate::hangar;
 use crate::sdk::{Client, ID, stage};
 
 fn lookup() -> Value {
@@ -241,4 +242,31 @@ fn a_command_says_what_fills_the_context() {
     assert_eq!(told["kind"], "text");
     assert!(told["text"].as_str().is_some_and(|text| text.contains("tokens")), "{told}");
     client.finish();
+}
+
+#[test]
+fn clients_hear_that_the_tools_are_others_when_somebody_brings_some_and_leaves() {
+    let (scratch, model) = stage();
+    let mut server = hangar(&scratch, &model).args(["--headless", "--port", "0"]).start();
+    let line = server.next_line().expect("the server says where it listens").to_owned();
+    let port = line.strip_prefix("CLI server listening on port ").and_then(|port| port.parse().ok());
+    let port = port.expect("a port");
+    let mut client = Client::join(port);
+    client.create(json!({}));
+    client.send("SAY:x");
+    client.event("session.idle");
+    client.forget();
+    let mut guest = Client::join(port);
+    guest.call("session.resume", json!({ "sessionId": ID, "tools": [lookup()], "disableResume": true }));
+    assert_eq!(client.event("session.tools_updated")["model"], "mock-model");
+    let mut silent = Client::join(port);
+    silent.call("session.resume", json!({ "sessionId": ID, "disableResume": true }));
+    silent.call("session.detach", json!({ "sessionId": ID }));
+    client.call("session.mode.set", json!({ "sessionId": ID, "mode": "plan" }));
+    let kinds = kinds_until(&mut client, "session.mode_changed");
+    assert!(!kinds.iter().any(|kind| kind == "session.tools_updated"), "{kinds:?}");
+    drop(guest);
+    client.event("session.tools_updated");
+    server.signal(hangar_test_support::Signal::TERM);
+    server.finish().expect_exit(0);
 }
