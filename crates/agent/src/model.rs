@@ -88,10 +88,19 @@ pub enum ToolChoice {
     None,
 }
 
+/// Whose call it is. Some providers bill what people ask for and nothing else.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Initiator {
+    /// It takes up what somebody said.
     User,
+    /// It goes on with that.
     Agent,
+    /// It is an agent's that the session started.
+    Subagent,
+    /// It sums the conversation up.
+    Compaction,
+    /// It is no part of the conversation.
+    Aside,
 }
 
 #[derive(Debug, Clone, PartialEq)]

@@ -120,10 +120,13 @@ impl Provider {
         let accept = if request.stream { "text/event-stream" } else { "application/json" };
         headers.insert(ACCEPT, HeaderValue::from_static(accept));
         let initiator = match request.initiator {
-            Initiator::User => "user",
-            Initiator::Agent => "agent",
+            Initiator::User => Some("user"),
+            Initiator::Agent | Initiator::Subagent | Initiator::Compaction => Some("agent"),
+            Initiator::Aside => None,
         };
-        headers.insert("x-initiator", HeaderValue::from_static(initiator));
+        if let Some(initiator) = initiator {
+            headers.insert("x-initiator", HeaderValue::from_static(initiator));
+        }
         for (name, value) in &request.headers {
             // A header that cannot be sent is left out: its sender cannot be told any more.
             if let (Ok(name), Ok(value)) =
@@ -132,14 +135,15 @@ impl Provider {
                 headers.insert(name, value);
             }
         }
-        match (request.initiator, ask.dialect) {
-            (Initiator::User, _) => {
-                headers.insert("x-interaction-type", HeaderValue::from_static("conversation-user"));
-            }
-            (Initiator::Agent, Dialect::Copilot) => {
-                headers.insert("x-interaction-type", HeaderValue::from_static("conversation-agent"));
-            }
-            (Initiator::Agent, Dialect::Vendor) => {}
+        let interaction = match (request.initiator, ask.dialect) {
+            (Initiator::User, _) => Some("conversation-user"),
+            (Initiator::Agent, Dialect::Copilot) => Some("conversation-agent"),
+            (Initiator::Subagent, _) => Some("conversation-subagent"),
+            (Initiator::Compaction, _) => Some("conversation-compaction"),
+            (Initiator::Agent, Dialect::Vendor) | (Initiator::Aside, _) => None,
+        };
+        if let Some(interaction) = interaction {
+            headers.insert("x-interaction-type", HeaderValue::from_static(interaction));
         }
         if ask.dialect == Dialect::Copilot {
             copilot::add_request_headers(&mut headers, &request);

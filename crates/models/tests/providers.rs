@@ -494,6 +494,26 @@ async fn github_is_told_who_asks() {
 }
 
 #[tokio::test]
+async fn only_what_people_ask_for_is_told_to_be_theirs() {
+    async fn check(initiator: Initiator, expected: &str) {
+        let mut server = serve(vec![json("{}")]).await;
+        let provider = build_with_models(config(ProviderKind::Copilot, &server.url), Vec::new());
+        let _: Vec<_> = provider.stream(ModelRequest { initiator, ..request() }).collect().await;
+        let asked = server.requests.recv().await.unwrap();
+        let told = |wanted: &str| {
+            let header = asked.headers.iter().find(|(name, _)| name.as_str() == wanted);
+            header.map_or("nothing", |(_, value)| value.as_str()).to_owned()
+        };
+        assert_eq!(format!("{} {}", told("x-initiator"), told("x-interaction-type")), expected);
+    }
+    check(Initiator::User, "user conversation-user").await;
+    check(Initiator::Agent, "agent conversation-agent").await;
+    check(Initiator::Subagent, "agent conversation-subagent").await;
+    check(Initiator::Compaction, "agent conversation-compaction").await;
+    check(Initiator::Aside, "nothing nothing").await;
+}
+
+#[tokio::test]
 async fn a_listed_limit_holds_where_none_is_configured() {
     let server = serve(vec![json(r#"{"data":[{"id":"m","max_model_len":32768}]}"#)]).await;
     let mut config = config(CHAT, &server.url);

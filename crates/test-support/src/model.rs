@@ -20,6 +20,8 @@ pub struct ModelServer {
 #[derive(Debug, Clone)]
 pub struct Request {
     pub path: String,
+    /// Those that are no secrets.
+    pub headers: Value,
     pub body: Value,
     /// `None`: there was no answer, or nobody read it to its end.
     pub status: Option<u16>,
@@ -65,6 +67,7 @@ impl ModelServer {
             let status = record["status"].as_i64().and_then(|status| u16::try_from(status).ok());
             Request {
                 path: record["path"].as_str().unwrap_or_default().to_owned(),
+                headers: record["headers"].take(),
                 body: record["body"].take(),
                 status: status.filter(|status| *status > 0),
             }

@@ -56,11 +56,10 @@ impl Session {
             reasoning_id: None,
             retry_reason: None,
         });
-        let initiator = if run.turn == 0 { Initiator::User } else { Initiator::Agent };
         let turn_id = run.turn.to_string();
         let wishes = run.wishes.clone();
         let model = Some(self.state.model.clone());
-        let request = ModelRequest { initiator, ..self.next_request(wishes) };
+        let request = ModelRequest { initiator: self.initiator(), ..self.next_request(wishes) };
         if retries == 0 {
             self.report_context(&request, step);
         }
@@ -262,9 +261,22 @@ impl Session {
         }
     }
 
+    /// Whose the call of this turn is.
+    fn initiator(&self) -> Initiator {
+        match (self.agent(), &self.run) {
+            (Some(_), _) => Initiator::Subagent,
+            (None, Some(run)) if run.turn > 0 => Initiator::Agent,
+            (None, _) => Initiator::User,
+        }
+    }
+
     /// Records what a call cost, for good and for the moment.
     fn account(&mut self, call: &Call, reply: &Reply, step: &mut Step, context: &mut Context<'_>) {
-        let turn = self.run.as_ref().map_or(0, |run| run.turn);
+        let initiator = match self.initiator() {
+            Initiator::User => "user",
+            Initiator::Subagent => "sub-agent",
+            Initiator::Agent | Initiator::Compaction | Initiator::Aside => "agent",
+        };
         let usage = data::AssistantUsage {
             model: self.state.model.clone(),
             input_tokens: reply.usage.input_tokens,
@@ -275,7 +287,7 @@ impl Session {
             cost: None,
             duration: Some(call.elapsed_ms(context.now)),
             time_to_first_token_ms: call.first_token.map(|at| millis_between(call.started, at) as f64),
-            initiator: Some(if turn == 0 { "user" } else { "agent" }.to_owned()),
+            initiator: Some(initiator.to_owned()),
             api_call_id: reply.id.clone(),
             api_endpoint: Some(self.config.provider.endpoint.to_owned()),
             reasoning_effort: self.state.effort.clone(),

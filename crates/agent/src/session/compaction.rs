@@ -12,7 +12,9 @@ use jiff::Timestamp;
 use super::checkpoint::Checkpoint;
 use super::run::{Phase, Run, millis_between};
 use super::{CallSeq, Context, Effect, Session, Step, Wishes};
-use crate::model::{Message, ModelError, ModelEvent, ModelRequest, Part, Reply, TokenCount, ToolChoice};
+use crate::model::{
+    Initiator, Message, ModelError, ModelEvent, ModelRequest, Part, Reply, TokenCount, ToolChoice,
+};
 use crate::prompt::notices;
 
 /// Fewer messages than this, the system prompt among them, are not worth summing up.
@@ -150,6 +152,7 @@ impl Session {
         self.calls += 1;
         let seq = CallSeq(self.calls);
         let mut request: ModelRequest = self.next_request(Wishes::default());
+        request.initiator = Initiator::Compaction;
         let covers = request.messages.len();
         if material == Material::Excerpts {
             request.messages = request.messages.iter().map(excerpt).collect();

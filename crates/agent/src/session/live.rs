@@ -9,7 +9,7 @@ use hangar_protocol::{Body, data};
 use super::run::{Phase, Run};
 use super::tools::Stage;
 use super::{Context, Prompt, Session, SessionConfig, Step, Unqueue, Wishes};
-use crate::model::{Message, ModelRequest, Part, TokenCount, ToolChoice};
+use crate::model::{Initiator, Message, ModelRequest, Part, TokenCount, ToolChoice};
 use crate::permissions::Policy;
 use crate::tool::ToolSpec;
 
@@ -136,6 +136,7 @@ impl Session {
     pub fn aside(&self, question: String) -> ModelRequest {
         let mut request = self.next_request(Wishes::default());
         request.messages.push(Arc::new(Message::User(vec![Part::Text(question)])));
+        request.initiator = Initiator::Aside;
         request.tool_choice = ToolChoice::None;
         request.stream = false;
         request

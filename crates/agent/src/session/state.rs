@@ -65,7 +65,9 @@ pub struct State {
 #[derive(Debug, Clone, Default)]
 pub struct Totals {
     pub api_ms: u64,
+    /// Calls of the model, and those among them that took up what somebody said.
     pub requests: u64,
+    pub user_requests: u64,
     pub input_tokens: Option<u64>,
     pub output_tokens: Option<u64>,
     pub models: BTreeMap<String, ModelMetric>,
@@ -315,6 +317,7 @@ pub fn project(events: Vec<Event>) -> Vec<Event> {
 impl Totals {
     fn add(&mut self, usage: &AssistantUsage) {
         self.requests += 1;
+        self.user_requests += u64::from(usage.initiator.as_deref() == Some("user"));
         self.last = (usage.input_tokens, usage.output_tokens);
         self.api_ms += usage.duration.unwrap_or(0);
         add(&mut self.input_tokens, usage.input_tokens);

@@ -416,6 +416,25 @@ fn people_are_shown_the_request_of_a_fleet_and_the_model_how_to_lead_it() {
 }
 
 #[test]
+fn providers_are_told_whose_a_call_is() {
+    let (_scratch, model, mut client) = session(json!({ "requestPermission": true }));
+    client.call("session.permissions.setApproveAll", of_session(json!({ "enabled": true })));
+    client.send("TOOL:task:{\"agent_type\":\"explore\",\"name\":\"n\",\"description\":\"d\",\"prompt\":\"SAY:sub\",\"mode\":\"sync\"}\nSAY:x");
+    for initiator in ["user", "sub-agent", "agent"] {
+        assert_eq!(client.event("assistant.usage")["initiator"], initiator);
+    }
+    client.event("session.idle");
+    client.call("session.history.compact", of_session(json!({})));
+    client.call("session.ui.ephemeralQuery", of_session(json!({ "question": "what?" })));
+    let requests = model.requests();
+    let told: Vec<_> = requests.iter().map(|request| request.headers["x-initiator"].as_str()).collect();
+    assert_eq!(told, [Some("user"), Some("agent"), Some("agent"), Some("agent"), None]);
+    let kind = |at: usize| &requests[at].headers["x-interaction-type"];
+    assert_eq!((kind(1), kind(3)), (&json!("conversation-subagent"), &json!("conversation-compaction")));
+    client.finish();
+}
+
+#[test]
 fn a_command_without_a_limit_is_not_ended_at_once() {
     let (scratch, _model, mut client) = session(json!({}));
     let run = "while ! test -e go; do sleep 0.01; done; echo went";

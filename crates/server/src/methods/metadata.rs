@@ -197,7 +197,7 @@ async fn usage(call: Call) -> Result<Reply, Failure> {
     }
     Reply::of(json!({
         "totalPremiumRequestCost": 0,
-        "totalUserRequests": totals.requests,
+        "totalUserRequests": totals.user_requests,
         "totalApiDurationMs": totals.api_ms,
         "sessionStartTime": started,
         "codeChanges": {
