@@ -54,7 +54,7 @@ pub(crate) struct ServerArgs {
     /// The variable that holds the GitHub token to use
     #[arg(long, value_name = "NAME", help_heading = "Server")]
     pub(crate) auth_token_env: Option<String>,
-    /// Do not use the login of the GitHub CLI
+    /// Use no login but the one of --auth-token-env and those that clients give
     #[arg(long, help_heading = "Server")]
     pub(crate) no_auto_login: bool,
     /// Close sessions that nothing happened in for so many seconds; they can be resumed

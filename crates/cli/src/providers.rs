@@ -12,7 +12,7 @@ use hangar_models::config::{self, Auth, ProviderConfig, ProviderKind};
 use hangar_models::scripted::{Names, Recorder, Replay, Script, ScriptedModel};
 use hangar_models::{Secret, Ways, known};
 
-use crate::settings::Settings;
+use crate::settings::{Logins, Settings};
 
 /// The model that answers from a script. It is only ever used by this name.
 pub(crate) const SCRIPTED: &str = "scripted";
@@ -180,7 +180,7 @@ pub(crate) fn configured(settings: &Settings) -> Result<Vec<ProviderConfig>> {
     providers.extend(listed);
     // `gh` is only asked when nothing else is there: it costs a process.
     if !settings.flag("COPILOT_OFFLINE")
-        && let Some(token) = github_token(settings, providers.is_empty() && settings.gh_login)
+        && let Some(token) = github_login(settings, providers.is_empty()).map(|login| login.token)
     {
         let url = settings.var("COPILOT_API_URL").unwrap_or(COPILOT_URL);
         let url = BaseUrl::parse(url).with_context(|| format!("COPILOT_API_URL is `{url}`"))?;
@@ -192,9 +192,36 @@ pub(crate) fn configured(settings: &Settings) -> Result<Vec<ProviderConfig>> {
     Ok(providers)
 }
 
-pub(crate) fn github_token(settings: &Settings, ask_gh: bool) -> Option<String> {
-    let given = GITHUB_TOKENS.iter().find_map(|name| settings.var(name)).map(str::to_owned);
-    given.or_else(|| if ask_gh { gh_auth_token() } else { None })
+/// A login to GitHub.
+pub(crate) struct Login {
+    pub(crate) token: String,
+    pub(crate) from: LoginSource,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum LoginSource {
+    /// Somebody gave it to the server or to the session.
+    Given,
+    Variable(&'static str),
+    GhCli,
+}
+
+/// The login that is used, if there is one. `ask_gh` is whether it is worth a process to find out.
+pub(crate) fn github_login(settings: &Settings, ask_gh: bool) -> Option<Login> {
+    if let Some(token) = settings.token.clone() {
+        return Some(Login { token, from: LoginSource::Given });
+    }
+    if settings.logins == Logins::Nowhere {
+        return None;
+    }
+    let variable = GITHUB_TOKENS.into_iter().find_map(|name| {
+        let token = settings.var(name)?.to_owned();
+        Some(Login { token, from: LoginSource::Variable(name) })
+    });
+    variable.or_else(|| {
+        let token = (ask_gh && settings.logins == Logins::Any).then(gh_auth_token)??;
+        Some(Login { token, from: LoginSource::GhCli })
+    })
 }
 
 /// The token of the GitHub CLI's login, if it is installed and answers soon.

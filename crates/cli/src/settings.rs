@@ -13,8 +13,19 @@ pub(crate) struct Settings {
     /// Everything that Hangar keeps.
     pub(crate) home: PathBuf,
     env: BTreeMap<String, String>,
-    /// Whether the login of the GitHub CLI may be used.
-    pub(crate) gh_login: bool,
+    /// A token of GitHub that somebody gave for the purpose. It goes before all others.
+    pub(crate) token: Option<String>,
+    pub(crate) logins: Logins,
+}
+
+/// Where a login to GitHub is looked for if none was given.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Logins {
+    /// In the environment, then that of the GitHub CLI.
+    Any,
+    /// In the environment only: no program is started for it.
+    Variables,
+    Nowhere,
 }
 
 impl Settings {
@@ -32,7 +43,7 @@ impl Settings {
     fn new(program: String, env: BTreeMap<String, String>) -> Result<Self> {
         let program = if program == "copilot" { program } else { "hangar".to_owned() };
         let home = home(&program, &env)?;
-        Ok(Self { program, home, env, gh_login: true })
+        Ok(Self { program, home, env, token: None, logins: Logins::Any })
     }
 
     /// The same settings with one variable set, as if the environment said so.
@@ -40,6 +51,11 @@ impl Settings {
         let mut settings = self.clone();
         settings.env.insert(name.to_owned(), value.to_owned());
         settings
+    }
+
+    /// The same settings with a login of its own.
+    pub(crate) fn with_token(&self, token: &str) -> Self {
+        Self { token: Some(token.to_owned()), ..self.clone() }
     }
 
     /// All variables.

@@ -3,7 +3,7 @@
 use hangar_mcp::{Layer, Source};
 use serde_json::{Map, json};
 
-use crate::providers::{COPILOT_URL, github_token};
+use crate::providers::{COPILOT_URL, github_login};
 use crate::settings::Settings;
 
 const NAME: &str = "github-mcp-server";
@@ -24,7 +24,7 @@ impl GitHubServer {
         if settings.flag("COPILOT_OFFLINE") {
             return None;
         }
-        let token = github_token(settings, settings.gh_login)?;
+        let token = github_login(settings, true)?.token;
         let base = settings.var("COPILOT_API_URL").unwrap_or(COPILOT_URL).trim_end_matches('/');
         let all = self.enable_all_tools || self.additional_toolsets.iter().any(|set| set == "all");
         let some = !self.additional_toolsets.is_empty() || !self.additional_tools.is_empty();

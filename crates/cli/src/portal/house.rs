@@ -14,7 +14,7 @@ use crate::providers;
 use crate::runtimes::config::RuntimesConfig;
 use crate::runtimes::record;
 use crate::runtimes::{Fleet, choice};
-use crate::settings::Settings;
+use crate::settings::{Logins, Settings};
 
 pub(crate) struct Machine {
     store: Store,
@@ -35,7 +35,7 @@ impl Machine {
         runtimes.sort_by_key(|runtime| runtime.card().name != default);
         // What a model takes is the same whoever is logged in, and no reason to start a program.
         let mut quiet = settings.clone();
-        quiet.gh_login = false;
+        quiet.logins = Logins::Variables;
         Ok(Self {
             store: Store::new(&settings.home),
             config: fleet.config,

@@ -7,7 +7,7 @@ use hangar_models::base_url::BaseUrl;
 use hangar_server::AuthStatus;
 use serde_json::{Value, json};
 
-use crate::providers;
+use crate::providers::{Login, LoginSource, github_login};
 use crate::settings::Settings;
 
 const GITHUB_API: &str = "https://api.github.com";
@@ -20,7 +20,7 @@ fn github(settings: &Settings) -> Result<BaseUrl> {
 
 /// What is left of the allowance behind the server's token, or behind another one.
 pub(super) async fn quota(settings: &Settings, token: Option<String>) -> Result<Value> {
-    let Some(token) = token.or_else(|| providers::github_token(settings, settings.gh_login)) else {
+    let Some(token) = token.or_else(|| Some(github_login(settings, true)?.token)) else {
         bail!("Not authenticated: nobody's quota can be asked for");
     };
     let user = copilot_user(github(settings)?, Secret::new(token)).await?;
@@ -46,7 +46,8 @@ pub(super) async fn quota(settings: &Settings, token: Option<String>) -> Result<
 /// The login behind the server's token, or behind another one.
 pub(super) async fn status(settings: &Settings, token: Option<String>) -> Result<AuthStatus> {
     let asked = token.is_some();
-    let Some(token) = token.or_else(|| providers::github_token(settings, settings.gh_login)) else {
+    let given = token.map(|token| Login { token, from: LoginSource::Given });
+    let Some(Login { token, from }) = given.or_else(|| github_login(settings, true)) else {
         return Ok(AuthStatus {
             status_message: Some("Not authenticated".to_owned()),
             ..AuthStatus::default()
@@ -54,13 +55,18 @@ pub(super) async fn status(settings: &Settings, token: Option<String>) -> Result
     };
     let user = copilot_user(github(settings)?, Secret::new(token)).await;
     let user = if asked { user? } else { user.unwrap_or_default() };
+    let (kind, by) = match from {
+        LoginSource::Given => ("token", String::new()),
+        LoginSource::Variable(name) => ("env", format!(" by {name}")),
+        LoginSource::GhCli => ("gh-cli", " by the GitHub CLI".to_owned()),
+    };
     let message = match &user.login {
-        Some(login) => format!("Authenticated as {login}"),
-        None => "Authenticated".to_owned(),
+        Some(login) => format!("Authenticated as {login}{by}"),
+        None => format!("Authenticated{by}"),
     };
     Ok(AuthStatus {
         is_authenticated: true,
-        auth_type: Some("token".to_owned()),
+        auth_type: Some(kind.to_owned()),
         host: Some(GITHUB_HOST.to_owned()),
         login: user.login,
         status_message: Some(message),

@@ -5,7 +5,7 @@ use anyhow::{Result, bail};
 use hangar_server::SessionSpec;
 use serde_json::{Value, json};
 
-use crate::providers;
+use crate::providers::{Login, github_login};
 use crate::settings::Settings;
 
 const ALLOW: &str = "COPILOT_ALLOW_GET_PROVIDER_ENDPOINT";
@@ -41,7 +41,7 @@ pub(super) fn describe(settings: &Settings, spec: &SessionSpec, model: &str) -> 
 }
 
 fn copilot(settings: &Settings) -> Result<Value> {
-    let Some(token) = providers::github_token(settings, settings.gh_login) else {
+    let Some(Login { token, .. }) = github_login(settings, true) else {
         bail!("Not authenticated: there is no endpoint without a login");
     };
     let mut headers: serde_json::Map<String, Value> =

@@ -18,7 +18,7 @@ use tokio::signal::unix::{SignalKind, signal};
 
 use crate::args::{RunArgs, ServerArgs};
 use crate::exit::Exit;
-use crate::settings::Settings;
+use crate::settings::{Logins, Settings};
 use crate::{logging, plan};
 use finder::ConfiguredPlaces;
 use opener::Opener;
@@ -32,14 +32,11 @@ pub(crate) fn run(settings: &Settings, server: &ServerArgs, args: RunArgs) -> Re
     }
     logging::start(settings, &args)?;
     let mut settings = settings.clone();
-    let mut given = None;
-    if let Some(name) = &server.auth_token_env
-        && let Some(token) = settings.var(name).map(str::to_owned)
-    {
-        given = Some(token.clone());
-        settings = settings.with_var("COPILOT_GITHUB_TOKEN", &token);
+    settings.token = server.auth_token_env.as_deref().and_then(|name| settings.var(name)).map(str::to_owned);
+    if server.no_auto_login {
+        settings.logins = Logins::Nowhere;
     }
-    settings.gh_login = !server.no_auto_login;
+    let given = settings.token.clone();
     let hub = Hub::new(HubConfig {
         store: Store::new(&settings.home),
         token: settings.var("COPILOT_CONNECTION_TOKEN").filter(|_| !server.stdio).map(Token::new),

@@ -62,13 +62,13 @@ impl Opener {
     /// The settings of one session: a token of its own goes before the server's.
     fn settings(&self, spec: &SessionSpec) -> Settings {
         let mut settings = match &spec.git_hub_token {
-            Some(token) => self.settings.with_var("COPILOT_GITHUB_TOKEN", token),
+            Some(token) => self.settings.with_token(token),
             None => self.settings.clone(),
         };
-        if providers::github_token(&settings, false).is_none()
+        if providers::github_login(&settings, false).is_none()
             && let Some(account) = Accounts::of(&self.settings.home).current()
         {
-            settings = settings.with_var("COPILOT_GITHUB_TOKEN", &account.token);
+            settings = settings.with_token(&account.token);
         }
         if let Some(dir) = &spec.config_dir {
             // What is configured there and what is kept there belong together, as in any other home.
@@ -273,7 +273,7 @@ impl SessionOpener for Opener {
 
     fn models(&self, token: Option<String>) -> BoxFuture<'static, Result<Vec<serde_json::Value>, OpenError>> {
         let settings = match token {
-            Some(token) => self.settings.with_var("COPILOT_GITHUB_TOKEN", &token),
+            Some(token) => self.settings.with_token(&token),
             None => self.settings.clone(),
         };
         Box::pin(

@@ -156,7 +156,8 @@ fn a_provider_of_the_session_goes_before_the_login_of_the_server() {
     let (scratch, model) = stage();
     let server = scratch
         .run(crate::HANGAR)
-        .env("COPILOT_GITHUB_TOKEN", "gho_of_the_server")
+        .env("TOKEN_OF_THE_SERVER", "gho_of_the_server")
+        .args(["--auth-token-env", "TOKEN_OF_THE_SERVER"])
         // Nobody is there: a request to GitHub would fail.
         .env("COPILOT_DEBUG_GITHUB_API_URL", "http://127.0.0.1:1")
         .env("HANGAR_RETRY_SCALE", "0.01");
@@ -171,6 +172,33 @@ fn a_provider_of_the_session_goes_before_the_login_of_the_server() {
     let other = json!({ "sessionId": "0b5a2a57-6f0a-4b5e-9f0c-0c8f0e4ad002", "gitHubToken": "gho_x" });
     assert!(client.answer("session.create", other).get("error").is_some());
     client.finish();
+}
+
+/// What the server says of its login when the environment has one, with these flags.
+fn login(flags: &[&str]) -> Value {
+    let (scratch, _model) = stage();
+    let server = scratch
+        .run(crate::HANGAR)
+        .env("GH_TOKEN", "gho_of_the_user")
+        .env("TOKEN_OF_THE_SERVER", "gho_of_the_server")
+        // Nobody is there, so nobody has a name.
+        .env("COPILOT_DEBUG_GITHUB_API_URL", "http://127.0.0.1:1")
+        .args(["--headless", "--stdio"])
+        .args(flags);
+    let mut client = Client::with(server);
+    client.create(json!({}));
+    let status = client.call("session.gitHubAuth.getStatus", json!({ "sessionId": ID }));
+    client.finish();
+    status
+}
+
+#[test]
+fn the_login_of_the_environment_is_not_used_when_it_is_not_wanted() {
+    let own = ["--auth-token-env", "TOKEN_OF_THE_SERVER"];
+    assert_eq!(login(&[])["authType"], "env");
+    assert_eq!(login(&["--no-auto-login"])["isAuthenticated"], false);
+    assert_eq!(login(&own)["authType"], "token");
+    assert_eq!(login(&[&own[..], &["--no-auto-login"]].concat())["authType"], "token");
 }
 
 #[test]
