@@ -24,6 +24,7 @@ mod runtimes;
 mod sandbox;
 mod schema;
 mod sdk;
+mod sdk_commands;
 mod sdk_discovery;
 mod sdk_events;
 mod sdk_methods;

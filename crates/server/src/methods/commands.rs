@@ -1,26 +1,24 @@
-//! Slash commands: a few of our own, the skills that people may call, and those that clients bring.
+//! Slash commands: those of the session itself, those that clients bring, and the skills that people may call. A name that
+//! several have is the first one's, in this order.
 
+mod builtin;
+mod change;
+mod parts;
+mod prompts;
+mod tell;
+
+use std::collections::HashSet;
 use std::time::Duration;
 
-use hangar_agent::session::Command;
-use hangar_protocol::data::{CommandCompleted, CommandExecute};
+use hangar_protocol::data::{CommandCompleted, CommandExecute, Mode};
 use serde::Deserialize;
 use serde_json::{Value, json};
 
 use super::{Call, Failure, Method, Reply};
 use crate::hub::Live;
-use crate::task::SessionTask;
 
 /// How long a client may take over a command.
 const PATIENCE: Duration = Duration::from_secs(600);
-
-/// Commands that the session itself carries out.
-const BUILTIN: [(&str, &str); 4] = [
-    ("help", "Lists the commands"),
-    ("model", "Says which model answers"),
-    ("context", "Says what the model's context is filled with"),
-    ("compact", "Sums the conversation up to make room"),
-];
 
 pub(super) const METHODS: &[Method] = &[
     Method { name: "commands.list", run: |_| Box::pin(list_builtin()) },
@@ -29,6 +27,47 @@ pub(super) const METHODS: &[Method] = &[
     Method { name: "session.commands.execute", run: |call| Box::pin(execute(call)) },
     Method { name: "session.commands.handlePendingCommand", run: |call| Box::pin(handled(call)) },
 ];
+
+/// What became of a command.
+enum Answer {
+    Text(String),
+    Markdown(String),
+    /// It is done, and that may be worth a word.
+    Done(Option<String>),
+    /// The client is to change the mode.
+    Mode(Mode),
+    /// The client is to send this, and show people something shorter.
+    Prompt {
+        prompt: String,
+        shown: String,
+        mode: Option<Mode>,
+    },
+}
+
+impl Answer {
+    fn into_value(self) -> Value {
+        match self {
+            Answer::Text(text) => json!({ "kind": "text", "text": text }),
+            Answer::Markdown(text) => json!({ "kind": "text", "text": text, "markdown": true }),
+            Answer::Done(None) => json!({ "kind": "completed" }),
+            Answer::Done(Some(message)) => json!({ "kind": "completed", "message": message }),
+            Answer::Mode(mode) => json!({ "kind": "completed", "mode": mode }),
+            Answer::Prompt { prompt, shown, mode } => {
+                let mut value = json!({ "kind": "agent-prompt", "prompt": prompt, "displayPrompt": shown });
+                if let Some(mode) = mode {
+                    value["mode"] = json!(mode);
+                }
+                value
+            }
+        }
+    }
+}
+
+/// The first word of what is written behind a command, and what follows it.
+fn first_word(input: &str) -> (&str, &str) {
+    let (word, rest) = input.split_once(char::is_whitespace).unwrap_or((input, ""));
+    (word, rest.trim_start())
+}
 
 async fn list(call: Call) -> Result<Reply, Failure> {
     #[derive(Deserialize)]
@@ -47,12 +86,20 @@ async fn list(call: Call) -> Result<Reply, Failure> {
         .ask(move |task| {
             let mut commands: Vec<Value> = Vec::new();
             if params.include_builtins.unwrap_or(true) {
-                let told = |(name, description): &(&str, &str)| entry(name, description, "builtin");
-                commands.extend(BUILTIN.iter().map(told));
+                commands.extend(builtin::TABLE.iter().map(builtin::Builtin::entry));
             }
+            let mut taken = HashSet::new();
+            let mut free = |name: &str| builtin::find(name).is_none() && taken.insert(name.to_lowercase());
+            let brought = task.client_commands().iter().filter(|command| free(&command.name));
+            let brought: Vec<Value> = brought
+                .map(|command| {
+                    entry(&command.name, command.description.as_deref().unwrap_or_default(), "client")
+                })
+                .collect();
             if params.include_skills.unwrap_or(true) {
+                let skills = task.skills.list().into_iter();
                 let skills =
-                    task.skills.list().into_iter().filter(|skill| skill.enabled && skill.user_invocable);
+                    skills.filter(|skill| skill.enabled && skill.user_invocable && free(&skill.name));
                 commands.extend(skills.map(|skill| {
                     let mut command = entry(&skill.name, &skill.description, "skill");
                     if let Some(hint) = skill.argument_hint {
@@ -62,9 +109,7 @@ async fn list(call: Call) -> Result<Reply, Failure> {
                 }));
             }
             if params.include_client_commands.unwrap_or(true) {
-                commands.extend(task.client_commands().iter().map(|command| {
-                    entry(&command.name, command.description.as_deref().unwrap_or_default(), "client")
-                }));
+                commands.extend(brought);
             }
             commands
         })
@@ -74,8 +119,7 @@ async fn list(call: Call) -> Result<Reply, Failure> {
 
 /// The commands that every session has, for clients that ask before there is one.
 async fn list_builtin() -> Result<Reply, Failure> {
-    let commands: Vec<Value> =
-        BUILTIN.iter().map(|(name, description)| entry(name, description, "builtin")).collect();
+    let commands: Vec<Value> = builtin::TABLE.iter().map(builtin::Builtin::entry).collect();
     Reply::of(json!({ "commands": commands }))
 }
 
@@ -99,60 +143,30 @@ async fn invoke(call: Call) -> Result<Reply, Failure> {
     let name = name.trim_start_matches('/').to_owned();
     let input = input.unwrap_or_default();
     let live = call.live()?;
-    let (own, given) = (name.to_lowercase(), input.clone());
-    if let Some(result) = live.ask(move |task| invoked(task, &own, &given)).await? {
-        return Reply::of(result);
+    if let Some(command) = builtin::find(&name) {
+        let answer = (command.run)(call, input.trim().to_owned()).await?;
+        return Reply::of(answer.into_value());
     }
+    let wanted = name.clone();
+    let (brought, skill) = live
+        .ask(move |task| {
+            let brought = task.client_commands().iter().map(|command| command.name.clone());
+            let skills = task.skills.list().into_iter();
+            let skills = skills.filter(|skill| skill.enabled && skill.user_invocable).map(|skill| skill.name);
+            let is = |known: &String| known.eq_ignore_ascii_case(&wanted);
+            (brought.into_iter().find(is), skills.into_iter().find(is))
+        })
+        .await?;
+    if let (None, Some(skill)) = (&brought, skill) {
+        let prompt = format!("/{skill} {input}").trim_end().to_owned();
+        return Reply::of(Answer::Prompt { shown: prompt.clone(), prompt, mode: None }.into_value());
+    }
+    let name = brought.unwrap_or(name);
     match carry_out(&live, &name, input).await? {
-        Outcome::Done => Reply::of(json!({ "kind": "completed" })),
+        Outcome::Done => Reply::of(Answer::Done(None).into_value()),
         Outcome::Failed(error) => Err(Failure::new(format!("Command /{name} failed: {error}"))),
         Outcome::NobodyHasIt => Err(Failure::new(format!("Unknown slash command: /{name}"))),
     }
-}
-
-/// What the session itself makes of a command. `None` if it is none of its own.
-fn invoked(task: &mut SessionTask, name: &str, input: &str) -> Option<Value> {
-    match name {
-        "help" => {
-            let mut text = String::from("Commands:\n");
-            for (name, description) in BUILTIN {
-                text.push_str(&format!("/{name}  {description}\n"));
-            }
-            for skill in task.skills.list().iter().filter(|skill| skill.enabled && skill.user_invocable) {
-                text.push_str(&format!("/{}  {}\n", skill.name, skill.description));
-            }
-            Some(json!({ "kind": "text", "text": text }))
-        }
-        "model" => {
-            let model = &task.session().state().model;
-            Some(json!({ "kind": "text", "text": format!("Model: {model}") }))
-        }
-        "context" => Some(json!({ "kind": "text", "text": context(task) })),
-        "compact" => {
-            let instructions = Some(input.to_owned()).filter(|input| !input.is_empty());
-            task.command(Command::Compact { instructions });
-            Some(json!({ "kind": "completed" }))
-        }
-        _ => {
-            let known = task.skills.list();
-            let skill =
-                known.iter().find(|skill| skill.name == name && skill.enabled && skill.user_invocable);
-            let prompt = format!("/{name} {input}").trim_end().to_owned();
-            skill.map(|_| json!({ "kind": "agent-prompt", "prompt": prompt, "displayPrompt": prompt }))
-        }
-    }
-}
-
-fn context(task: &SessionTask) -> String {
-    let session = task.session();
-    let Some(count) = session.measure() else {
-        return format!("Nobody counts the tokens of {}.", session.state().model);
-    };
-    let (system, tools, conversation) = (count.system, count.tools, count.conversation);
-    format!(
-        "{} tokens: {system} of the system prompt, {tools} of the tools, {conversation} of the conversation.",
-        system + tools + conversation
-    )
 }
 
 async fn execute(call: Call) -> Result<Reply, Failure> {

@@ -2,7 +2,7 @@
 
 use hangar_agent::session::Command;
 use hangar_protocol::Body;
-use hangar_protocol::data::{HistoryTruncated, SnapshotRewind};
+use hangar_protocol::data::{CompactionComplete, HistoryTruncated, SnapshotRewind};
 use serde::Deserialize;
 use serde_json::json;
 
@@ -82,7 +82,6 @@ fn excerpt(text: &str) -> &str {
     &text[..text.floor_char_boundary(EXCERPT)]
 }
 
-/// Sums the conversation up now and waits for the summary.
 async fn compact(call: Call) -> Result<Reply, Failure> {
     #[derive(Deserialize)]
     #[serde(rename_all = "camelCase")]
@@ -92,28 +91,9 @@ async fn compact(call: Call) -> Result<Reply, Failure> {
     }
     let params: Params = call.params()?;
     let live = call.live()?;
-    let mut news = live.news.subscribe();
-    if !live.ask(|task| task.session().is_idle()).await? {
-        return Err(Failure::new("the session is at work; abort it or wait for it to be idle"));
-    }
-    let before = live.ask(|task| task.session().state().conversation.unsummarized()).await?;
-    live.command(Command::Compact { instructions: params.custom_instructions }).await?;
-    while live.ask(|task| task.session().is_compacting()).await? {
-        if news.changed().await.is_err() {
-            return Err(Failure::new("the session ended before its summary was there"));
-        }
-    }
-    let recent = events(&call, &live.id).await?;
-    let complete = recent.iter().rev().find_map(|event| match event.body() {
-        Body::CompactionComplete(complete) => Some(complete.clone()),
-        _ => None,
-    });
-    let Some(complete) = complete.filter(|_| before > 0) else {
+    let Some(complete) = sum_up(&call, params.custom_instructions).await? else {
         return Reply::of(json!({ "success": true, "tokensRemoved": 0, "messagesRemoved": 0 }));
     };
-    if let Some(error) = complete.error {
-        return Err(Failure::new(format!("the summary failed: {error}")));
-    }
     let (length, count, limit) = live
         .ask(|task| {
             let session = task.session();
@@ -137,6 +117,35 @@ async fn compact(call: Call) -> Result<Reply, Failure> {
         });
     }
     Reply::of(result)
+}
+
+/// Sums the conversation up now and waits for the summary. `None` if there was nothing to sum up.
+pub(super) async fn sum_up(
+    call: &Call,
+    instructions: Option<String>,
+) -> Result<Option<CompactionComplete>, Failure> {
+    let live = call.live()?;
+    let mut news = live.news.subscribe();
+    if !live.ask(|task| task.session().is_idle()).await? {
+        return Err(Failure::new("the session is at work; abort it or wait for it to be idle"));
+    }
+    let before = live.ask(|task| task.session().state().conversation.unsummarized()).await?;
+    live.command(Command::Compact { instructions }).await?;
+    while live.ask(|task| task.session().is_compacting()).await? {
+        if news.changed().await.is_err() {
+            return Err(Failure::new("the session ended before its summary was there"));
+        }
+    }
+    let recent = events(call, &live.id).await?;
+    let complete = recent.iter().rev().find_map(|event| match event.body() {
+        Body::CompactionComplete(complete) => Some(complete.clone()),
+        _ => None,
+    });
+    let complete = complete.filter(|_| before > 0);
+    match complete.as_ref().and_then(|complete| complete.error.as_ref()) {
+        Some(error) => Err(Failure::new(format!("the summary failed: {error}"))),
+        None => Ok(complete),
+    }
 }
 
 /// Has the conversation begin anew, from inside a call of a tool.

@@ -69,15 +69,15 @@ struct Server {
 }
 
 /// The session's host, if it has servers.
-async fn host(call: &Call) -> Result<Option<McpHost>, Failure> {
+pub(super) async fn host(call: &Call) -> Result<Option<McpHost>, Failure> {
     call.live()?.ask(|task| task.mcp().cloned()).await
 }
 
-async fn host_or(call: &Call, otherwise: &str) -> Result<McpHost, Failure> {
+pub(super) async fn host_or(call: &Call, otherwise: &str) -> Result<McpHost, Failure> {
     host(call).await?.ok_or_else(|| Failure::new(otherwise))
 }
 
-const NO_HOST: &str = "No MCP host initialized";
+pub(super) const NO_HOST: &str = "No MCP host initialized";
 
 /// Whoever looks at the servers wants them to run.
 async fn list(call: Call) -> Result<Reply, Failure> {
@@ -140,10 +140,15 @@ fn parse(name: &str, config: &Value) -> Result<ServerConfig, Failure> {
     Ok(ServerConfig::parse(name, config, Source::User, &|_| None)?)
 }
 
-/// Reads the configuration again.
 async fn reload(call: Call) -> Result<Reply, Failure> {
+    read_again(&call).await?;
+    Reply::null()
+}
+
+/// Reads the configuration again.
+pub(super) async fn read_again(call: &Call) -> Result<(), Failure> {
     let live = call.live()?;
-    host_or(&call, "MCP config reload not available").await?;
+    host_or(call, "MCP config reload not available").await?;
     let (spec, cwd, model) =
         live.ask(|task| (task.spec.clone(), task.cwd(), task.session().state().model.clone())).await?;
     let opener = &call.hub.config().opener;
@@ -167,7 +172,7 @@ async fn reload(call: Call) -> Result<Reply, Failure> {
     if let Some(host) = host {
         host.connect_all().await;
     }
-    Reply::null()
+    Ok(())
 }
 
 async fn reload_with(call: Call) -> Result<Reply, Failure> {

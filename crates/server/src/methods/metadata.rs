@@ -9,6 +9,7 @@ use serde::Deserialize;
 use serde_json::{Value, json};
 
 use super::{Call, Failure, Method, Reply};
+use crate::opener::InstructionSource;
 use crate::spec::SessionSpec;
 
 pub(super) const METHODS: &[Method] = &[
@@ -214,11 +215,15 @@ async fn usage(call: Call) -> Result<Reply, Failure> {
 }
 
 async fn instructions(call: Call) -> Result<Reply, Failure> {
+    Reply::of(json!({ "sources": instruction_sources(&call).await? }))
+}
+
+/// Where the session's instructions come from.
+pub(super) async fn instruction_sources(call: &Call) -> Result<Vec<InstructionSource>, Failure> {
     let live = call.live()?;
     let mut spec = live.ask(|task| task.spec.clone()).await?;
     spec.working_directory = Some(live.ask(|task| task.cwd()).await?.into());
-    let sources = call.hub.config().opener.instruction_sources(&spec)?;
-    Reply::of(json!({ "sources": sources }))
+    Ok(call.hub.config().opener.instruction_sources(&spec)?)
 }
 
 async fn auth_status(call: Call) -> Result<Reply, Failure> {

@@ -199,7 +199,7 @@ async fn get_mode(call: Call) -> Result<Reply, Failure> {
     Reply::of(json!({ "mode": call.live()?.ask(|task| mode_of(task)).await? }))
 }
 
-fn mode_of(task: &SessionTask) -> PermissionMode {
+pub(super) fn mode_of(task: &SessionTask) -> PermissionMode {
     if task.session().config().policy.allow_all_tools {
         PermissionMode::AllowAll
     } else {
@@ -216,25 +216,25 @@ async fn set_mode(call: Call) -> Result<Reply, Failure> {
     let Ok(mode) = serde_json::from_value::<PermissionMode>(json!(params.mode)) else {
         return Err(Failure::new(format!("Unsupported permission mode `{}`.", params.mode)));
     };
-    let (done, mode) = call
-        .live()?
-        .ask(move |task| {
-            let before = mode_of(task);
-            let all = match mode {
-                PermissionMode::AllowAll => true,
-                PermissionMode::Manual => false,
-                // No model has an opinion on permissions here.
-                PermissionMode::Assisted => return (false, before),
-            };
-            approve_all(task, all);
-            if mode != before {
-                let previous_mode = Some(before);
-                task.record(PermissionsChanged { previous_mode, mode, assisted_approval_model: None });
-            }
-            (true, mode)
-        })
-        .await?;
+    let (done, mode) = call.live()?.ask(move |task| (change_mode(task, mode), mode_of(task))).await?;
     Reply::of(json!({ "success": done, "mode": mode }))
+}
+
+/// Has the session ask as the mode says, and tells everybody. False for a mode that there is not.
+pub(super) fn change_mode(task: &mut SessionTask, mode: PermissionMode) -> bool {
+    let before = mode_of(task);
+    let all = match mode {
+        PermissionMode::AllowAll => true,
+        PermissionMode::Manual => false,
+        // No model has an opinion on permissions here.
+        PermissionMode::Assisted => return false,
+    };
+    approve_all(task, all);
+    if mode != before {
+        let previous_mode = Some(before);
+        task.record(PermissionsChanged { previous_mode, mode, assisted_approval_model: None });
+    }
+    true
 }
 
 fn approve_all(task: &mut SessionTask, all: bool) {

@@ -131,7 +131,7 @@ async fn configure(call: Call) -> Result<Reply, Failure> {
     Reply::success()
 }
 
-fn add_root(policy: &mut Policy, root: PathBuf) {
+pub(super) fn add_root(policy: &mut Policy, root: PathBuf) {
     if !policy.roots.contains(&root) {
         policy.roots.push(root);
     }

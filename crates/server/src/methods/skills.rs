@@ -58,15 +58,18 @@ async fn switch(call: Call, enabled: bool) -> Result<Reply, Failure> {
 }
 
 async fn reload(call: Call) -> Result<Reply, Failure> {
-    let warnings = call
-        .live()?
+    Reply::of(json!({ "warnings": read_again(&call).await?, "errors": [] }))
+}
+
+/// Reads the skills again. Says what is wrong with them.
+pub(super) async fn read_again(call: &Call) -> Result<Vec<String>, Failure> {
+    call.live()?
         .ask(|task| {
             let warnings = task.skills.reload();
             task.renew_skills();
             warnings
         })
-        .await?;
-    Reply::of(json!({ "warnings": warnings, "errors": [] }))
+        .await
 }
 
 /// They are loaded before anybody can ask.

@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 
 use super::{Call, Failure, Method, Reply};
 
-const PLAN: &str = "plan.md";
+pub(super) const PLAN: &str = "plan.md";
 const FILES: &str = "files";
 
 pub(super) const METHODS: &[Method] = &[
