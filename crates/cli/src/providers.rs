@@ -12,7 +12,7 @@ use hangar_models::config::{self, Auth, ProviderConfig, ProviderKind};
 use hangar_models::scripted::{Names, Recorder, Replay, Script, ScriptedModel};
 use hangar_models::{Secret, Ways, known};
 
-use crate::settings::{Logins, Settings};
+use crate::settings::{Login, LoginSource, Logins, Settings};
 
 /// The model that answers from a script. It is only ever used by this name.
 pub(crate) const SCRIPTED: &str = "scripted";
@@ -192,24 +192,10 @@ pub(crate) fn configured(settings: &Settings) -> Result<Vec<ProviderConfig>> {
     Ok(providers)
 }
 
-/// A login to GitHub.
-pub(crate) struct Login {
-    pub(crate) token: String,
-    pub(crate) from: LoginSource,
-}
-
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum LoginSource {
-    /// Somebody gave it to the server or to the session.
-    Given,
-    Variable(&'static str),
-    GhCli,
-}
-
 /// The login that is used, if there is one. `ask_gh` is whether it is worth a process to find out.
 pub(crate) fn github_login(settings: &Settings, ask_gh: bool) -> Option<Login> {
-    if let Some(token) = settings.token.clone() {
-        return Some(Login { token, from: LoginSource::Given });
+    if settings.login.is_some() {
+        return settings.login.clone();
     }
     if settings.logins == Logins::Nowhere {
         return None;

@@ -13,9 +13,26 @@ pub(crate) struct Settings {
     /// Everything that Hangar keeps.
     pub(crate) home: PathBuf,
     env: BTreeMap<String, String>,
-    /// A token of GitHub that somebody gave for the purpose. It goes before all others.
-    pub(crate) token: Option<String>,
+    /// A login to GitHub that was given for the purpose. It goes before all others.
+    pub(crate) login: Option<Login>,
     pub(crate) logins: Logins,
+}
+
+/// A login to GitHub.
+#[derive(Debug, Clone)]
+pub(crate) struct Login {
+    pub(crate) token: String,
+    pub(crate) from: LoginSource,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum LoginSource {
+    /// Somebody gave it to the server or to the session.
+    Given,
+    /// Somebody logged in with it, and it was kept.
+    Account,
+    Variable(&'static str),
+    GhCli,
 }
 
 /// Where a login to GitHub is looked for if none was given.
@@ -43,7 +60,7 @@ impl Settings {
     fn new(program: String, env: BTreeMap<String, String>) -> Result<Self> {
         let program = if program == "copilot" { program } else { "hangar".to_owned() };
         let home = home(&program, &env)?;
-        Ok(Self { program, home, env, token: None, logins: Logins::Any })
+        Ok(Self { program, home, env, login: None, logins: Logins::Any })
     }
 
     /// The same settings with one variable set, as if the environment said so.
@@ -54,8 +71,8 @@ impl Settings {
     }
 
     /// The same settings with a login of its own.
-    pub(crate) fn with_token(&self, token: &str) -> Self {
-        Self { token: Some(token.to_owned()), ..self.clone() }
+    pub(crate) fn with_login(&self, token: &str, from: LoginSource) -> Self {
+        Self { login: Some(Login { token: token.to_owned(), from }), ..self.clone() }
     }
 
     /// All variables.

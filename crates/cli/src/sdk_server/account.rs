@@ -7,8 +7,8 @@ use hangar_models::base_url::BaseUrl;
 use hangar_server::AuthStatus;
 use serde_json::{Value, json};
 
-use crate::providers::{Login, LoginSource, github_login};
-use crate::settings::Settings;
+use crate::providers::github_login;
+use crate::settings::{Login, LoginSource, Settings};
 
 const GITHUB_API: &str = "https://api.github.com";
 const GITHUB_HOST: &str = "https://github.com";
@@ -57,6 +57,7 @@ pub(super) async fn status(settings: &Settings, token: Option<String>) -> Result
     let user = if asked { user? } else { user.unwrap_or_default() };
     let (kind, by) = match from {
         LoginSource::Given => ("token", String::new()),
+        LoginSource::Account => ("user", String::new()),
         LoginSource::Variable(name) => ("env", format!(" by {name}")),
         LoginSource::GhCli => ("gh-cli", " by the GitHub CLI".to_owned()),
     };

@@ -5,8 +5,8 @@ use anyhow::{Result, bail};
 use hangar_server::SessionSpec;
 use serde_json::{Value, json};
 
-use crate::providers::{Login, github_login};
-use crate::settings::Settings;
+use crate::providers::github_login;
+use crate::settings::{Login, Settings};
 
 const ALLOW: &str = "COPILOT_ALLOW_GET_PROVIDER_ENDPOINT";
 const COPILOT_URL: &str = "https://api.githubcopilot.com";

@@ -18,7 +18,7 @@ use tokio::signal::unix::{SignalKind, signal};
 
 use crate::args::{RunArgs, ServerArgs};
 use crate::exit::Exit;
-use crate::settings::{Logins, Settings};
+use crate::settings::{LoginSource, Logins, Settings};
 use crate::{logging, plan};
 use finder::ConfiguredPlaces;
 use opener::Opener;
@@ -32,11 +32,13 @@ pub(crate) fn run(settings: &Settings, server: &ServerArgs, args: RunArgs) -> Re
     }
     logging::start(settings, &args)?;
     let mut settings = settings.clone();
-    settings.token = server.auth_token_env.as_deref().and_then(|name| settings.var(name)).map(str::to_owned);
+    let given = server.auth_token_env.as_deref().and_then(|name| settings.var(name)).map(str::to_owned);
+    if let Some(token) = &given {
+        settings = settings.with_login(token, LoginSource::Given);
+    }
     if server.no_auto_login {
         settings.logins = Logins::Nowhere;
     }
-    let given = settings.token.clone();
     let hub = Hub::new(HubConfig {
         store: Store::new(&settings.home),
         token: settings.var("COPILOT_CONNECTION_TOKEN").filter(|_| !server.stdio).map(Token::new),

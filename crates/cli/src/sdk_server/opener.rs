@@ -33,7 +33,7 @@ use crate::providers::{self, Chosen};
 use crate::redact;
 use crate::sandbox;
 use crate::selection::Selection;
-use crate::settings::Settings;
+use crate::settings::{LoginSource, Settings};
 use crate::workspace::trust::Trust;
 
 /// Values that clients may have hidden.
@@ -62,13 +62,13 @@ impl Opener {
     /// The settings of one session: a token of its own goes before the server's.
     fn settings(&self, spec: &SessionSpec) -> Settings {
         let mut settings = match &spec.git_hub_token {
-            Some(token) => self.settings.with_token(token),
+            Some(token) => self.settings.with_login(token, LoginSource::Given),
             None => self.settings.clone(),
         };
         if providers::github_login(&settings, false).is_none()
             && let Some(account) = Accounts::of(&self.settings.home).current()
         {
-            settings = settings.with_token(&account.token);
+            settings = settings.with_login(&account.token, LoginSource::Account);
         }
         if let Some(dir) = &spec.config_dir {
             // What is configured there and what is kept there belong together, as in any other home.
@@ -272,10 +272,7 @@ impl SessionOpener for Opener {
     }
 
     fn models(&self, token: Option<String>) -> BoxFuture<'static, Result<Vec<serde_json::Value>, OpenError>> {
-        let settings = match token {
-            Some(token) => self.settings.with_token(&token),
-            None => self.settings.clone(),
-        };
+        let settings = self.settings(&SessionSpec { git_hub_token: token, ..SessionSpec::default() });
         Box::pin(
             async move { models::list(&settings).await.map_err(|error| OpenError(format!("{error:#}"))) },
         )
@@ -318,7 +315,7 @@ impl SessionOpener for Opener {
     }
 
     fn auth(&self, token: Option<String>) -> BoxFuture<'static, Result<AuthStatus, OpenError>> {
-        let settings = self.settings.clone();
+        let settings = self.settings(&SessionSpec::default());
         Box::pin(async move {
             account::status(&settings, token).await.map_err(|error| OpenError(format!("{error:#}")))
         })

@@ -202,6 +202,23 @@ fn the_login_of_the_environment_is_not_used_when_it_is_not_wanted() {
 }
 
 #[test]
+fn a_login_that_was_kept_is_told_of_as_it_is_used() {
+    let (scratch, _model) = stage();
+    std::fs::create_dir_all(scratch.state()).expect("a home");
+    let account = json!({ "host": "https://github.com", "login": "somebody", "token": "gho_kept" });
+    let accounts = json!({ "accounts": [account] }).to_string();
+    std::fs::write(scratch.state().join("accounts.json"), accounts).expect("a login");
+    let mut client =
+        Client::of(scratch.run(crate::HANGAR).env("COPILOT_DEBUG_GITHUB_API_URL", "http://127.0.0.1:1"));
+    client.create(json!({}));
+    for method in ["session.gitHubAuth.getStatus", "auth.getStatus"] {
+        let status = client.call(method, json!({ "sessionId": ID }));
+        assert_eq!((&status["isAuthenticated"], &status["authType"]), (&json!(true), &json!("user")));
+    }
+    client.finish();
+}
+
+#[test]
 fn a_session_without_any_provider_says_so_with_its_first_message() {
     let (scratch, _model) = stage();
     let mut client = Client::of(scratch.run(crate::HANGAR).env("COPILOT_OFFLINE", "true"));

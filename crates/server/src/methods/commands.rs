@@ -150,11 +150,11 @@ async fn invoke(call: Call) -> Result<Reply, Failure> {
     let wanted = name.clone();
     let (brought, skill) = live
         .ask(move |task| {
-            let brought = task.client_commands().iter().map(|command| command.name.clone());
-            let skills = task.skills.list().into_iter();
-            let skills = skills.filter(|skill| skill.enabled && skill.user_invocable).map(|skill| skill.name);
-            let is = |known: &String| known.eq_ignore_ascii_case(&wanted);
-            (brought.into_iter().find(is), skills.into_iter().find(is))
+            let mut brought = task.client_commands().iter().map(|command| &command.name);
+            let brought = brought.find(|name| name.eq_ignore_ascii_case(&wanted)).cloned();
+            let mut skills =
+                task.skills.list().into_iter().filter(|skill| skill.enabled && skill.user_invocable);
+            (brought, skills.find(|skill| skill.name.eq_ignore_ascii_case(&wanted)).map(|skill| skill.name))
         })
         .await?;
     if let (None, Some(skill)) = (&brought, skill) {
