@@ -103,8 +103,18 @@ pub(super) fn of(request: &HookRequest, style: Style) -> Value {
             }
             (_, value) => value.clone(),
         };
-        let name = if name == "toolArgs" { "tool_input".to_owned() } else { snake(name) };
+        let name = match name.as_str() {
+            "toolArgs" => "tool_input".to_owned(),
+            "response" => "last_assistant_message".to_owned(),
+            name => snake(name),
+        };
         out.insert(name, value);
+    }
+    if request.kind == HookKind::SubagentStart {
+        // The reference tells these by their other names alone, so its hooks look for those.
+        for name in ["sessionId", "transcriptPath", "agentName", "agentDescription"] {
+            out.extend(request.input.get(name).map(|value| (name.to_owned(), value.clone())));
+        }
     }
     Value::Object(out)
 }
