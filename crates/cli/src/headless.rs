@@ -137,7 +137,8 @@ async fn drive(settings: &Settings, args: RunArgs, text: String) -> Result<Exit>
 
     let state = composed.driver.session().state().clone();
     let duration_ms = u64::try_from(started.elapsed().as_millis()).unwrap_or(u64::MAX);
-    let mut exit = if error.is_some() { Exit::Failed } else { Exit::Done };
+    let refused = seen.with(|seen| seen.refused);
+    let mut exit = if error.is_some() || refused { Exit::Failed } else { Exit::Done };
     let after = [
         failure.map_or(Ok(()), Err),
         closing.map_err(anyhow::Error::from),

@@ -18,6 +18,8 @@ use crate::prose::Prose;
 pub(crate) struct Seen {
     /// The last error; cleared by a later answer.
     pub(crate) error: Option<String>,
+    /// A hook did not let a prompt through.
+    pub(crate) refused: bool,
     /// Nobody reads stdout any more.
     pub(crate) broken_pipe: bool,
     pub(crate) user_requests: u64,
@@ -51,6 +53,11 @@ impl Printer {
             // What an agent fails of is its caller's to deal with.
             Body::SessionError(error) if event.agent_id().is_none() => {
                 seen.error = Some(error.message.clone());
+            }
+            Body::SessionWarning(warning)
+                if event.agent_id().is_none() && warning.warning_type == "policy_blocked" =>
+            {
+                seen.refused = true;
             }
             Body::AssistantMessage(message)
                 if event.agent_id().is_none()
