@@ -316,3 +316,14 @@ fn a_hook_about_permissions_that_fails_refuses_even_what_is_allowed() {
         assert!(!place.has("a.txt"), "{script}");
     }
 }
+
+#[test]
+fn what_a_hook_complains_of_at_the_end_is_on_record_before_it() {
+    let place = Place::new(json!({ "agentStop": [{ "bash": "echo careful >&2; exit 2" }] }));
+    let run = place.run("SAY:ok", &[]).expect_exit(0);
+    let events = run.events();
+    let kinds: Vec<&str> = events.iter().filter_map(|event| event["type"].as_str()).collect();
+    let at =
+        |kind: &str| kinds.iter().position(|known| *known == kind).unwrap_or_else(|| panic!("no {kind}"));
+    assert!(at("session.warning") < at("assistant.idle"), "{kinds:?}");
+}
