@@ -327,3 +327,12 @@ fn what_a_hook_complains_of_at_the_end_is_on_record_before_it() {
         |kind: &str| kinds.iter().position(|known| *known == kind).unwrap_or_else(|| panic!("no {kind}"));
     assert!(at("session.warning") < at("assistant.idle"), "{kinds:?}");
 }
+
+#[test]
+fn hooks_are_not_asked_about_arguments_that_nobody_can_read() {
+    let place = Place::watched(&["preToolUse", "postToolUseFailure"]);
+    place.run("TOOL:bash:{\"command\": broken\nSAY:ok", &["--allow-all-tools"]);
+    let notes = place.notes();
+    assert_eq!(notes.iter().map(|(event, _)| event.as_str()).collect::<Vec<_>>(), ["postToolUseFailure"]);
+    assert!(place.answered().contains("are not a JSON object ("), "{}", place.answered());
+}
