@@ -141,7 +141,7 @@ impl EventSink for Printer {
     fn publish(&mut self, event: &Event) {
         self.note(event);
         match self.format {
-            OutputFormat::Json if self.all_events || is_shown(event.kind()) => self.print_json(event),
+            OutputFormat::Json if self.all_events || is_shown(event) => self.print_json(event),
             OutputFormat::Json => {}
             OutputFormat::Text => self.print_text(event),
         }
@@ -174,36 +174,40 @@ pub(crate) fn remark(text: &str) {
 }
 
 /// Events that drivers of Copilot CLI see on its stdout. The others are in the log only.
-fn is_shown(kind: &str) -> bool {
-    !matches!(
-        kind,
-        "session.start"
-            | "session.resume"
-            | "session.shutdown"
-            | "session.handoff"
-            | "session.idle"
-            | "session.model_change"
-            | "session.mode_changed"
-            | "session.permissions_changed"
-            | "session.usage_record"
-            | "session.usage_info"
-            | "session.truncation"
-            | "session.compaction_start"
-            | "session.compaction_complete"
-            | "hangar.commitments"
-            | "hangar.images_withheld"
-            | "assistant.usage"
-            | "pending_messages.modified"
-            | "permission.requested"
-            | "permission.completed"
-            | "user_input.requested"
-            | "user_input.completed"
-            | "system.message"
-            | "hook.start"
-            | "hook.end"
-            | "skill.invoked"
-            | "skill.context_delivered"
-    )
+fn is_shown(event: &Event) -> bool {
+    let kind = event.kind();
+    // The role of the session itself is chosen before anybody looks.
+    let own_role = kind == "subagent.selected" && event.agent_id().is_none();
+    !own_role
+        && !matches!(
+            kind,
+            "session.start"
+                | "session.resume"
+                | "session.shutdown"
+                | "session.handoff"
+                | "session.idle"
+                | "session.model_change"
+                | "session.mode_changed"
+                | "session.permissions_changed"
+                | "session.usage_record"
+                | "session.usage_info"
+                | "session.truncation"
+                | "session.compaction_start"
+                | "session.compaction_complete"
+                | "hangar.commitments"
+                | "hangar.images_withheld"
+                | "assistant.usage"
+                | "pending_messages.modified"
+                | "permission.requested"
+                | "permission.completed"
+                | "user_input.requested"
+                | "user_input.completed"
+                | "system.message"
+                | "hook.start"
+                | "hook.end"
+                | "skill.invoked"
+                | "skill.context_delivered"
+        )
 }
 
 fn describe(request: &ToolRequest) -> String {
