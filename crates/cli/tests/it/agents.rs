@@ -290,3 +290,16 @@ fn an_agent_is_called_by_the_name_that_its_file_gives_it_or_by_the_file() {
     let types = request["tools"].to_string();
     assert!(types.contains("\"My Agent\"") && !types.contains("\"mine\""), "{types}");
 }
+
+#[test]
+fn whoever_names_a_model_goes_before_the_agent_whose_role_is_played() {
+    let (scratch, model) = (Scratch::new(), ModelServer::start());
+    scratch.file(".github/agents/picky.agent.md", "---\ndescription: d\nmodel: somebody-elses\n---\nx");
+    let asked = |args: &[&str]| {
+        let args = [&["-p", "SAY:ok", "--agent", "picky"], args].concat();
+        hangar(&scratch, &model).args(args).env("COPILOT_MODEL", "mine").args(JSON).finish().expect_exit(0);
+        model.last_request()["model"].clone()
+    };
+    assert_eq!(asked(&[]), "mine");
+    assert_eq!(asked(&["--model", "this-one"]), "this-one");
+}
