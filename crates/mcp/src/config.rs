@@ -37,6 +37,8 @@ pub struct ServerConfig {
     pub timeout: Option<Duration>,
     /// Whether the list of tools may be remembered between runs.
     pub cached: bool,
+    /// Whether it is only started when somebody asks for it.
+    pub off: bool,
     pub source: Source,
 }
 
@@ -211,6 +213,7 @@ impl ServerConfig {
             excluded_tools: list("excludeTools")?.unwrap_or_default(),
             timeout,
             cached: !fields.get("disableToolCache").and_then(Value::as_bool).unwrap_or(false),
+            off: fields.get("disabled").and_then(Value::as_bool).unwrap_or(false),
             source,
         })
     }

@@ -362,6 +362,23 @@ fn a_server_can_be_switched_off() {
     assert!(stage.starts().is_empty() && stage.tools().is_empty());
 }
 
+#[test]
+fn a_server_is_switched_off_by_its_own_configuration_unless_it_is_asked_for() {
+    let off = || {
+        Stage::new(|scratch| {
+            let mut config = odd("fine", scratch);
+            config["disabled"] = json!(true);
+            config
+        })
+    };
+    let stage = off();
+    stage.args("SAY:ok", &[]).finish().expect_exit(0);
+    assert!(stage.starts().is_empty() && stage.tools().is_empty());
+    let stage = off();
+    stage.args("SAY:ok", &["--enable-mcp-server", "s"]).finish().expect_exit(0);
+    assert!(!stage.tools().is_empty());
+}
+
 /// Runs one call of `echo` under rules and says how it ended.
 #[track_caller]
 fn check_rules(rules: &[&str], ended: &str) {
