@@ -5,7 +5,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use hangar_agent::driver::EventSink;
 use hangar_agent::session::iso;
-use hangar_protocol::data::{Mode, ToolRequest};
+use hangar_protocol::data::{CompactionTrigger, Mode, ToolRequest};
 use hangar_protocol::result::{ResultKind, RunResult, RunUsage};
 use hangar_protocol::{Body, Event};
 
@@ -20,6 +20,8 @@ pub(crate) struct Seen {
     pub(crate) error: Option<String>,
     /// A hook did not let a prompt through.
     pub(crate) refused: bool,
+    /// How the last summary of the conversation ended.
+    pub(crate) summary: Option<Result<(), String>>,
     /// Nobody reads stdout any more.
     pub(crate) broken_pipe: bool,
     pub(crate) user_requests: u64,
@@ -53,6 +55,12 @@ impl Printer {
             // What an agent fails of is its caller's to deal with.
             Body::SessionError(error) if event.agent_id().is_none() => {
                 seen.error = Some(error.message.clone());
+            }
+            Body::CompactionComplete(complete) if event.agent_id().is_none() => {
+                seen.summary = Some(match complete.success {
+                    true => Ok(()),
+                    false => Err(complete.error.clone().unwrap_or_default()),
+                });
             }
             Body::SessionWarning(warning)
                 if event.agent_id().is_none() && warning.warning_type == "policy_blocked" =>
@@ -118,6 +126,12 @@ impl Printer {
             }
             Body::SessionInfo(info) if ours && !self.silent && info.info_type == "model_retry" => {
                 out = self.prose.again(&format!("\u{25cf} {}", info.message));
+            }
+            Body::CompactionComplete(complete)
+                if ours && complete.success && complete.trigger == Some(CompactionTrigger::Manual) =>
+            {
+                let messages = complete.messages_removed.unwrap_or_default();
+                out = self.prose.aside(&format!("{messages} messages of the conversation are summed up."));
             }
             Body::SessionError(error) => remark(&format!("\n{}\n", error.message)),
             Body::SessionWarning(warning) if !self.silent => remark(&warning.message),
