@@ -21,6 +21,7 @@ pub use config::{HookFiles, Origin};
 
 use command::Ended;
 use config::{Action, Entry};
+use http::Unanswered;
 
 /// What hooks run in.
 #[derive(Debug, Clone)]
@@ -109,10 +110,15 @@ impl Entry {
             Action::Http(http) => {
                 match http.post(payload, self.timeout, surroundings).await {
                     Ok(body) => Ok(document(&body)),
-                    // A service that cannot be reached must not stop everybody's work.
                     Err(problem) => {
-                        self.warn(&problem, news);
-                        Ok(None)
+                        self.warn(&problem.to_string(), news);
+                        match problem {
+                            // As with a command: who takes too long, or may not be asked, has no say.
+                            Unanswered::Late(_) | Unanswered::NotAsked => Ok(None),
+                            Unanswered::Failed(message) => {
+                                Err(HookFailure { message, file: Some(self.file.clone()) })
+                            }
+                        }
                     }
                 }
             }

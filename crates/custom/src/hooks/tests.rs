@@ -99,6 +99,17 @@ async fn a_hook_about_a_permission_that_cannot_be_understood_has_failed() {
 }
 
 #[tokio::test]
+async fn a_service_that_fails_is_a_failure_and_one_that_may_not_be_asked_has_no_say() {
+    let asked = |url: &str| json!({ "preToolUse": [{ "type": "http", "url": url, "timeoutSec": 5 }] });
+    // Nobody listens there.
+    let fixture = Fixture::new(asked("https://127.0.0.1:9/hook"));
+    let answer = fixture.ask(HookKind::PreToolUse, call()).await;
+    assert_eq!(answer.unwrap_err().file.as_deref(), Some("hooks/h.json"));
+    let fixture = Fixture::new(asked("http://127.0.0.1:9/hook"));
+    assert_eq!(fixture.ask(HookKind::PreToolUse, call()).await, Ok(None));
+}
+
+#[tokio::test]
 async fn a_hook_is_told_what_the_one_before_it_changed() {
     let change = r#"cat > /dev/null; echo '{"modifiedArgs":{"command":"pwd"}}'"#;
     let hooks = json!({ "preToolUse": [{ "bash": change }, { "bash": "cat > told" }] });
