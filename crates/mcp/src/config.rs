@@ -170,8 +170,13 @@ impl ServerConfig {
                 .ok_or_else(|| bad(&format!("`{key}` is not an object of strings")))
         };
         let remote = || -> Result<Remote, ConfigError> {
+            let url = text("url")?.ok_or_else(|| bad("it has no `url`"))?;
+            let address = reqwest::Url::parse(&url).ok();
+            if !address.is_some_and(|address| matches!(address.scheme(), "http" | "https")) {
+                return Err(bad("`url` is not an address of the web"));
+            }
             Ok(Remote {
-                url: text("url")?.ok_or_else(|| bad("it has no `url`"))?,
+                url,
                 headers: table("headers")?,
                 oauth: OAuthClient {
                     id: text("oauthClientId")?,

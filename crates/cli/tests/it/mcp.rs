@@ -379,6 +379,15 @@ fn a_server_is_switched_off_by_its_own_configuration_unless_it_is_asked_for() {
     assert!(!stage.tools().is_empty());
 }
 
+#[test]
+fn a_server_that_cannot_be_reached_is_named_by_its_address_and_not_by_parts_of_ours() {
+    let stage = Stage::new(|_| json!({ "type": "http", "url": "http://127.0.0.1:9/mcp" }));
+    let events = stage.args("SAY:ok", &[]).finish().expect_exit(0).events();
+    let changes = Finished::of_type(&events, "session.mcp_server_status_changed");
+    let error = changes.iter().find_map(|event| event["data"]["error"].as_str()).expect("a reason");
+    assert!(error.contains("127.0.0.1:9") && !error.contains("rmcp"), "{error}");
+}
+
 /// Runs one call of `echo` under rules and says how it ended.
 #[track_caller]
 fn check_rules(rules: &[&str], ended: &str) {
