@@ -411,7 +411,7 @@ fn family(request: &PermissionRequest) -> (String, Value) {
         PermissionRequest::Read { path, .. } => ("view".to_owned(), json!({ "file_path": path })),
         PermissionRequest::Url { url, .. } => ("web_fetch".to_owned(), json!({ "url": url })),
         PermissionRequest::Mcp { server_name, tool_name, args, .. } => {
-            (format!("{server_name}-{tool_name}"), args.clone().unwrap_or_else(|| json!({})))
+            (format!("{server_name}/{tool_name}"), args.clone().unwrap_or_else(|| json!({})))
         }
         PermissionRequest::Memory { fact, .. } => ("store_memory".to_owned(), json!({ "fact": fact })),
         PermissionRequest::CustomTool { tool_name, args, .. } => {

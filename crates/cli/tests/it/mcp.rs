@@ -388,6 +388,18 @@ fn a_server_that_cannot_be_reached_is_named_by_its_address_and_not_by_parts_of_o
     assert!(error.contains("127.0.0.1:9") && !error.contains("rmcp"), "{error}");
 }
 
+#[test]
+fn hooks_about_permissions_are_told_a_tool_with_its_server() {
+    let stage = Stage::odd("fine");
+    let hooks = stage.scratch.state().join("hooks");
+    std::fs::create_dir_all(&hooks).expect("a folder for hooks");
+    let note = json!({ "hooks": { "permissionRequest": [{ "bash": "cat > told", "matcher": "s/echo" }] } });
+    std::fs::write(hooks.join("h.json"), note.to_string()).expect("hooks");
+    stage.run("TOOL:s-echo:{\"text\": \"hi\"}\nSAY:ok");
+    let told = std::fs::read_to_string(stage.scratch.work().join("told")).expect("the hook was asked");
+    assert!(told.contains("\"toolName\":\"s/echo\""), "{told}");
+}
+
 /// Runs one call of `echo` under rules and says how it ended.
 #[track_caller]
 fn check_rules(rules: &[&str], ended: &str) {
