@@ -13,6 +13,8 @@ use serde_json::{Map, Value};
 /// A kind of agent, from wherever it was described.
 #[derive(Debug, Clone, PartialEq)]
 pub struct AgentDefinition {
+    /// What it is among those of its kind: for one from a file, the file's name.
+    pub id: String,
     /// What it is called by.
     pub name: String,
     /// What people are shown.

@@ -359,6 +359,12 @@ impl Driver {
     }
 
     fn take(&mut self, lane: LaneId, input: Input) -> Result<(), LogError> {
+        if matches!(input, Input::HookDone { .. }) {
+            // What came of a hook before it answered belongs before its answer, which may end the session.
+            while let Ok(command) = self.commands.try_recv() {
+                self.advance(*command)?;
+            }
+        }
         if let Input::ToolDone { outcome, .. } = &input {
             // What a tool said before it ended belongs before its end.
             while let Some((lane, body)) = self.under_way.reported() {

@@ -84,6 +84,42 @@ pub struct HookRequest {
     pub input: Value,
 }
 
+impl HookRequest {
+    /// Whoever is asked next is told of the call or the result as the last answer left it.
+    pub fn follow(&mut self, answer: &HookAnswer) {
+        let Ok(Some(said)) = answer else { return };
+        match self.kind {
+            HookKind::PreToolUse => {
+                if let Some(arguments) = changed_arguments(&said["modifiedArgs"]) {
+                    self.input["toolArgs"] = arguments;
+                }
+            }
+            HookKind::PostToolUse => {
+                let result = self.input.get_mut("toolResult").and_then(Value::as_object_mut);
+                if let (Some(result), Some(changed)) = (result, said["modifiedResult"].as_object()) {
+                    result.extend(changed.clone());
+                }
+            }
+            _ => {}
+        }
+    }
+}
+
+/// Arguments that a hook gives instead of the model's: an object, or the text of one.
+pub(crate) fn changed_arguments(given: &Value) -> Option<Value> {
+    match given {
+        Value::Object(_) => Some(given.clone()),
+        Value::String(text) => serde_json::from_str(text).ok().filter(Value::is_object),
+        _ => None,
+    }
+}
+
+/// Why somebody blocks what they were asked about. Without a reason nobody does.
+pub(crate) fn blocked(answer: &Value) -> Option<&str> {
+    let reason = answer["reason"].as_str().filter(|reason| !reason.is_empty())?;
+    (answer["decision"] == "block").then_some(reason)
+}
+
 /// A hook that gave no answer.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct HookFailure {
@@ -107,14 +143,16 @@ pub struct Chain(pub Vec<Arc<dyn Hooks>>);
 impl Hooks for Chain {
     fn ask(&self, request: &HookRequest) -> BoxFuture<'static, HookAnswer> {
         let sources = self.0.clone();
-        let request = request.clone();
+        let mut request = request.clone();
         Box::pin(async move {
             let mut answers = Answers::default();
             for source in sources {
                 if answers.settled(request.kind) {
                     break;
                 }
-                answers.add(source.ask(&request).await);
+                let answer = source.ask(&request).await;
+                request.follow(&answer);
+                answers.add(answer);
             }
             answers.into_answer(request.kind)
         })
@@ -136,17 +174,26 @@ impl Answers {
         }
     }
 
-    /// Whether nobody else need be asked: a call that is refused stays so, and so does one whose hook failed.
+    /// Whether nobody else need be asked: a call that is refused stays so, one whose hook failed does, and so does a
+    /// result that is withheld.
     pub fn settled(&self, kind: HookKind) -> bool {
-        let refused = self.said.as_ref().is_some_and(|said| said["permissionDecision"] == "deny");
-        kind == HookKind::PreToolUse && (refused || self.failure.is_some())
+        let said = self.said.as_ref();
+        match kind {
+            HookKind::PreToolUse => {
+                self.failure.is_some() || said.is_some_and(|said| said["permissionDecision"] == "deny")
+            }
+            HookKind::PermissionRequest => self.failure.is_some(),
+            HookKind::PostToolUse => said.and_then(blocked).is_some(),
+            _ => false,
+        }
     }
 
-    /// Before a tool a failure is a refusal; elsewhere it only counts where nobody else had something to say.
+    /// Where a call may be refused a failure refuses it; elsewhere it only counts where nobody else had something to say.
     pub fn into_answer(self, kind: HookKind) -> HookAnswer {
         let refused = self.said.as_ref().is_some_and(|said| said["permissionDecision"] == "deny");
         match self.failure {
             Some(failure) if kind == HookKind::PreToolUse && !refused => Err(failure),
+            Some(failure) if kind == HookKind::PermissionRequest => Err(failure),
             Some(failure) if self.said.is_none() => Err(failure),
             _ => Ok(self.said),
         }
@@ -225,6 +272,41 @@ mod tests {
             &[json!({ "additionalContext": "a" }), json!({ "additionalContext": "b", "x": 1 })],
             json!({ "additionalContext": "a\n\nb", "x": 1 }),
         );
+    }
+
+    fn check_followed(kind: HookKind, input: Value, answer: Value, expected: Value) {
+        let mut request = HookRequest { id: "h".to_owned(), kind, input };
+        request.follow(&Ok(Some(answer)));
+        assert_eq!(request.input, expected);
+    }
+
+    #[test]
+    fn the_next_hook_is_told_what_the_last_one_made_of_it() {
+        let call = |command: &str| json!({ "toolArgs": { "command": command } });
+        let changed = json!({ "modifiedArgs": { "command": "b" } });
+        check_followed(HookKind::PreToolUse, call("a"), changed.clone(), call("b"));
+        check_followed(HookKind::PreToolUse, call("a"), json!({ "modifiedArgs": "nonsense" }), call("a"));
+        check_followed(HookKind::PostToolUse, call("a"), changed, call("a"));
+        let result =
+            |text: &str| json!({ "toolResult": { "resultType": "success", "textResultForLlm": text } });
+        let changed = json!({ "modifiedResult": { "textResultForLlm": "b" } });
+        check_followed(HookKind::PostToolUse, result("a"), changed, result("b"));
+    }
+
+    #[test]
+    fn a_failed_hook_about_a_permission_refuses_whatever_others_say() {
+        let failure = HookFailure::from("broke".to_owned());
+        for order in [[0, 1], [1, 0]] {
+            let mut answers = Answers::default();
+            for which in order {
+                answers.add(if which == 0 {
+                    Ok(Some(json!({ "behavior": "allow" })))
+                } else {
+                    Err(failure.clone())
+                });
+            }
+            assert_eq!(answers.into_answer(HookKind::PermissionRequest), Err(failure.clone()));
+        }
     }
 
     #[test]

@@ -43,7 +43,9 @@ impl AgentPlan {
     pub(crate) fn cast(&self) -> Result<Option<AgentDefinition>> {
         let Some(name) = &self.selected else { return Ok(None) };
         let definitions = self.definitions();
-        let known = |agent: &&AgentDefinition| agent.name.eq_ignore_ascii_case(name) && agent.user_invocable;
+        let called =
+            |agent: &AgentDefinition| [&agent.name, &agent.id].iter().any(|it| it.eq_ignore_ascii_case(name));
+        let known = |agent: &&AgentDefinition| called(agent) && agent.user_invocable;
         match definitions.iter().rev().find(known) {
             Some(agent) => Ok(Some(agent.clone())),
             None => {

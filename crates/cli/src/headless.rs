@@ -107,15 +107,24 @@ async fn drive(settings: &Settings, args: RunArgs, text: String) -> Result<Exit>
     for input in std::mem::take(&mut composed.opening) {
         composed.driver.advance(input)?;
     }
-    let preface = composed.skills.called_by(&text).map(Lesson::into_preface).unwrap_or_default();
-    let prompt = if args.fleet { fleet::prompt(Some(&text)) } else { Prompt::user(text) };
-    let prompt = Prompt { attachments, preface, ..prompt };
-    composed.driver.advance(Input::Command(Command::Send(prompt)))?;
+    let input = match WantedSummary::of(&text) {
+        Some(summary) => Command::Compact { instructions: summary.focus },
+        None => {
+            let preface = composed.skills.called_by(&text).map(Lesson::into_preface).unwrap_or_default();
+            let prompt = if args.fleet { fleet::prompt(Some(&text)) } else { Prompt::user(text.clone()) };
+            Command::Send(Prompt { attachments, preface, ..prompt })
+        }
+    };
+    let compacts = matches!(input, Command::Compact { .. });
+    composed.driver.advance(Input::Command(input))?;
 
     let task_wait = Duration::from_secs(task_wait);
-    let mut ended = until_idle(&mut composed, &mut servers, &seen, &mut interrupts, task_wait).await;
+    let mut ended = match compacts {
+        true => until_compacted(&mut composed, &seen, &mut interrupts).await,
+        false => until_idle(&mut composed, &mut servers, &seen, &mut interrupts, task_wait).await,
+    };
     let planned = matches!(ended, Ok(Ended::Idle)) && seen.with(|seen| seen.error.is_none());
-    if planned && args.implements_plan() {
+    if planned && args.implements_plan() && !compacts {
         composed.driver.advance(Input::Command(Command::SetMode(Mode::Autopilot)))?;
         let go =
             Prompt { origin: Origin::Source("plan".to_owned()), ..Prompt::user(notices::IMPLEMENT_PLAN) };
@@ -137,7 +146,8 @@ async fn drive(settings: &Settings, args: RunArgs, text: String) -> Result<Exit>
 
     let state = composed.driver.session().state().clone();
     let duration_ms = u64::try_from(started.elapsed().as_millis()).unwrap_or(u64::MAX);
-    let mut exit = if error.is_some() { Exit::Failed } else { Exit::Done };
+    let refused = seen.with(|seen| seen.refused);
+    let mut exit = if error.is_some() || refused { Exit::Failed } else { Exit::Done };
     let after = [
         failure.map_or(Ok(()), Err),
         closing.map_err(anyhow::Error::from),
@@ -160,6 +170,42 @@ async fn drive(settings: &Settings, args: RunArgs, text: String) -> Result<Exit>
     };
     Printer::new(args.output_format, args.silent, args.all_events, seen).result(&result);
     Ok(exit)
+}
+
+/// The prompt is the command that asks for a summary, and no prompt.
+struct WantedSummary {
+    /// What it is to be about most of all.
+    focus: Option<String>,
+}
+
+impl WantedSummary {
+    fn of(text: &str) -> Option<Self> {
+        let rest = text.trim().strip_prefix("/compact")?;
+        if !rest.is_empty() && !rest.starts_with(char::is_whitespace) {
+            return None;
+        }
+        let focus = rest.trim();
+        Some(Self { focus: (!focus.is_empty()).then(|| focus.to_owned()) })
+    }
+}
+
+/// Waits for the summary that was asked for. That there is none is a failure.
+async fn until_compacted(
+    composed: &mut Composed,
+    seen: &SeenHandle,
+    interrupts: &mut Interrupts,
+) -> Result<Ended> {
+    while composed.driver.session().is_compacting() {
+        tokio::select! {
+            going = composed.driver.turn() => if !going? { break },
+            () = interrupts.next() => return Ok(Ended::Stopped),
+        }
+    }
+    match seen.with(|seen| seen.summary.take()) {
+        Some(Ok(())) => Ok(Ended::Idle),
+        Some(Err(problem)) => bail!("the conversation could not be summed up: {problem}"),
+        None => bail!("there is nothing to sum up: no part of the conversation is without a summary"),
+    }
 }
 
 /// How a wait for the session ended.

@@ -5,7 +5,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use hangar_agent::driver::EventSink;
 use hangar_agent::session::iso;
-use hangar_protocol::data::{Mode, ToolRequest};
+use hangar_protocol::data::{CompactionTrigger, Mode, ToolRequest};
 use hangar_protocol::result::{ResultKind, RunResult, RunUsage};
 use hangar_protocol::{Body, Event};
 
@@ -18,6 +18,10 @@ use crate::prose::Prose;
 pub(crate) struct Seen {
     /// The last error; cleared by a later answer.
     pub(crate) error: Option<String>,
+    /// A hook did not let a prompt through.
+    pub(crate) refused: bool,
+    /// How the last summary of the conversation ended.
+    pub(crate) summary: Option<Result<(), String>>,
     /// Nobody reads stdout any more.
     pub(crate) broken_pipe: bool,
     pub(crate) user_requests: u64,
@@ -51,6 +55,17 @@ impl Printer {
             // What an agent fails of is its caller's to deal with.
             Body::SessionError(error) if event.agent_id().is_none() => {
                 seen.error = Some(error.message.clone());
+            }
+            Body::CompactionComplete(complete) if event.agent_id().is_none() => {
+                seen.summary = Some(match complete.success {
+                    true => Ok(()),
+                    false => Err(complete.error.clone().unwrap_or_default()),
+                });
+            }
+            Body::SessionWarning(warning)
+                if event.agent_id().is_none() && warning.warning_type == "policy_blocked" =>
+            {
+                seen.refused = true;
             }
             Body::AssistantMessage(message)
                 if event.agent_id().is_none()
@@ -112,6 +127,12 @@ impl Printer {
             Body::SessionInfo(info) if ours && !self.silent && info.info_type == "model_retry" => {
                 out = self.prose.again(&format!("\u{25cf} {}", info.message));
             }
+            Body::CompactionComplete(complete)
+                if ours && complete.success && complete.trigger == Some(CompactionTrigger::Manual) =>
+            {
+                let messages = complete.messages_removed.unwrap_or_default();
+                out = self.prose.aside(&format!("{messages} messages of the conversation are summed up."));
+            }
             Body::SessionError(error) => remark(&format!("\n{}\n", error.message)),
             Body::SessionWarning(warning) if !self.silent => remark(&warning.message),
             Body::ModeNoticeDelivered(notice) if !self.silent && notice.mode == Mode::Plan => {
@@ -134,7 +155,7 @@ impl EventSink for Printer {
     fn publish(&mut self, event: &Event) {
         self.note(event);
         match self.format {
-            OutputFormat::Json if self.all_events || is_shown(event.kind()) => self.print_json(event),
+            OutputFormat::Json if self.all_events || is_shown(event) => self.print_json(event),
             OutputFormat::Json => {}
             OutputFormat::Text => self.print_text(event),
         }
@@ -167,36 +188,40 @@ pub(crate) fn remark(text: &str) {
 }
 
 /// Events that drivers of Copilot CLI see on its stdout. The others are in the log only.
-fn is_shown(kind: &str) -> bool {
-    !matches!(
-        kind,
-        "session.start"
-            | "session.resume"
-            | "session.shutdown"
-            | "session.handoff"
-            | "session.idle"
-            | "session.model_change"
-            | "session.mode_changed"
-            | "session.permissions_changed"
-            | "session.usage_record"
-            | "session.usage_info"
-            | "session.truncation"
-            | "session.compaction_start"
-            | "session.compaction_complete"
-            | "hangar.commitments"
-            | "hangar.images_withheld"
-            | "assistant.usage"
-            | "pending_messages.modified"
-            | "permission.requested"
-            | "permission.completed"
-            | "user_input.requested"
-            | "user_input.completed"
-            | "system.message"
-            | "hook.start"
-            | "hook.end"
-            | "skill.invoked"
-            | "skill.context_delivered"
-    )
+fn is_shown(event: &Event) -> bool {
+    let kind = event.kind();
+    // The role of the session itself is chosen before anybody looks.
+    let own_role = kind == "subagent.selected" && event.agent_id().is_none();
+    !own_role
+        && !matches!(
+            kind,
+            "session.start"
+                | "session.resume"
+                | "session.shutdown"
+                | "session.handoff"
+                | "session.idle"
+                | "session.model_change"
+                | "session.mode_changed"
+                | "session.permissions_changed"
+                | "session.usage_record"
+                | "session.usage_info"
+                | "session.truncation"
+                | "session.compaction_start"
+                | "session.compaction_complete"
+                | "hangar.commitments"
+                | "hangar.images_withheld"
+                | "assistant.usage"
+                | "pending_messages.modified"
+                | "permission.requested"
+                | "permission.completed"
+                | "user_input.requested"
+                | "user_input.completed"
+                | "system.message"
+                | "hook.start"
+                | "hook.end"
+                | "skill.invoked"
+                | "skill.context_delivered"
+        )
 }
 
 fn describe(request: &ToolRequest) -> String {

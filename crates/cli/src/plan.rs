@@ -73,7 +73,7 @@ pub(crate) fn of_run<'a>(
             custom: Vec::new(),
             excluded: Vec::new(),
             selected: args.agent.clone(),
-            may_choose_model: args.model.is_none(),
+            may_choose_model: args.model.is_none() && settings.var("COPILOT_MODEL").is_none(),
             // Nobody else reads what an agent found, so it is put before the model with the news.
             reporting: Reporting::Delivered,
             models: Some(agents::configured_models(settings)),

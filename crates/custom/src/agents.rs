@@ -6,7 +6,7 @@ use hangar_agent::agents::{AgentDefinition, AgentSource, AgentTools};
 use serde_json::Map;
 
 use crate::plugins::Plugin;
-use crate::{Places, files_in, frontmatter, read};
+use crate::{Places, files_below, frontmatter, read};
 
 /// How much an agent may be told, in characters.
 const PROMPT_LIMIT: usize = 128 << 10;
@@ -70,12 +70,12 @@ impl Found {
     }
 
     fn directory(&mut self, dir: &Path) {
-        for path in files_in(dir, &[".md"]) {
+        for path in files_below(dir, &[".md"]) {
             if self.agents.len() >= MAX_AGENTS {
                 return;
             }
-            match agent(&path) {
-                Ok(agent) if self.agents.iter().any(|known| known.name == agent.name) => {}
+            match agent(&path, id_of(dir, &path)) {
+                Ok(agent) if self.agents.iter().any(|known| known.id == agent.id) => {}
                 Ok(agent) => self.agents.push(agent),
                 Err(problem) => {
                     self.warnings.push(format!("The agent {} is not loaded: {problem}.", path.display()));
@@ -85,12 +85,19 @@ impl Found {
     }
 }
 
-fn agent(path: &Path) -> Result<AgentDefinition, String> {
+/// A file is known by where it is below the directory of agents.
+fn id_of(dir: &Path, path: &Path) -> String {
+    let inside = path.strip_prefix(dir).unwrap_or(path);
+    let names: Vec<_> = inside.iter().map(|name| name.to_string_lossy()).collect();
+    let file = names.join("--");
+    let id = file.strip_suffix(".agent.md").or_else(|| file.strip_suffix(".md"));
+    id.unwrap_or(&file).to_owned()
+}
+
+fn agent(path: &Path, id: String) -> Result<AgentDefinition, String> {
     let text = read(path)?.ok_or("it is gone")?;
     let document = frontmatter::split(&text)?;
     let head = document.head;
-    let file = path.file_name().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default();
-    let id = file.strip_suffix(".agent.md").or_else(|| file.strip_suffix(".md")).unwrap_or(&file);
     let description = head.text("description").ok_or("it has no `description`")?;
     if document.body.chars().count() > PROMPT_LIMIT {
         return Err(format!("its text is longer than {PROMPT_LIMIT} characters"));
@@ -114,9 +121,11 @@ fn agent(path: &Path) -> Result<AgentDefinition, String> {
         (None, Some(infer)) => infer,
         (None, None) => true,
     };
+    let name = head.text("name").unwrap_or_else(|| id.clone());
     Ok(AgentDefinition {
-        name: id.to_owned(),
-        display_name: head.text("name").unwrap_or_else(|| id.to_owned()),
+        id,
+        display_name: name.clone(),
+        name,
         description,
         prompt: document.body.trim().to_owned(),
         tools,
@@ -168,16 +177,23 @@ mod tests {
         assert_eq!(warnings, [""; 0]);
         let told: Vec<(&str, &str, &str)> = agents
             .iter()
-            .map(|agent| (agent.name.as_str(), agent.display_name.as_str(), agent.description.as_str()))
+            .map(|agent| (agent.id.as_str(), agent.name.as_str(), agent.description.as_str()))
             .collect();
         assert_eq!(told, [("a", "a", "near"), ("b", "Bee", "b")]);
+    }
+
+    #[test]
+    fn agents_in_folders_are_known_by_where_they_are() {
+        let dir = tree(&[(".github/agents/team/deep/c.agent.md", "---\ndescription: c\n---\n")]);
+        let (agents, _) = find(&dir, "");
+        assert_eq!((agents[0].id.as_str(), agents[0].name.as_str()), ("team--deep--c", "team--deep--c"));
     }
 
     #[test]
     fn tools_are_a_list_or_text_and_a_star_is_all() {
         let check = |tools: &str, expected: AgentTools| {
             let dir = tree(&[("agents/a.md", &format!("---\ndescription: d\n{tools}\n---\nx"))]);
-            assert_eq!(agent(&dir.path().join("agents/a.md")).unwrap().tools, expected);
+            assert_eq!(agent(&dir.path().join("agents/a.md"), "a".to_owned()).unwrap().tools, expected);
         };
         check("", AgentTools::Inherited);
         check("tools: ['*']", AgentTools::Inherited);

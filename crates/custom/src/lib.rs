@@ -65,21 +65,42 @@ fn read(path: &Path) -> Result<Option<String>, String> {
     Ok(Some(String::from_utf8_lossy(&bytes).into_owned()))
 }
 
+/// Names of one directory that are looked at.
+const MAX_NAMES: usize = 2000;
+/// How deep below a directory files are looked for.
+const MAX_DEPTH: usize = 4;
+
 /// The files of a directory that end in one of these, in the order of their names.
 fn files_in(dir: &Path, endings: &[&str]) -> Vec<PathBuf> {
-    /// Names that are looked at.
-    const LIMIT: usize = 2000;
-    let mut files: Vec<PathBuf> = std::fs::read_dir(dir)
-        .into_iter()
-        .flatten()
-        .flatten()
-        .take(LIMIT)
-        .map(|entry| entry.path())
-        .filter(|path| {
-            let name = path.file_name().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default();
-            !name.starts_with('.') && endings.iter().any(|ending| name.ends_with(ending)) && path.is_file()
-        })
-        .collect();
-    files.sort();
+    let named = |path: &PathBuf| endings.iter().any(|ending| name_of(path).ends_with(ending));
+    entries(dir).into_iter().filter(|path| named(path) && path.is_file()).collect()
+}
+
+/// Those of the directories in it too, after its own.
+fn files_below(dir: &Path, endings: &[&str]) -> Vec<PathBuf> {
+    below(dir, endings, MAX_DEPTH)
+}
+
+fn below(dir: &Path, endings: &[&str], depth: usize) -> Vec<PathBuf> {
+    let mut files = files_in(dir, endings);
+    if depth > 0 {
+        // Links are not followed: one may lead back to where it is.
+        let dirs = entries(dir).into_iter().filter(|path| path.is_dir() && !path.is_symlink());
+        files.extend(dirs.flat_map(|dir| below(&dir, endings, depth - 1)));
+    }
+    files.truncate(MAX_NAMES);
     files
+}
+
+/// What is in a directory and not hidden, in the order of names.
+fn entries(dir: &Path) -> Vec<PathBuf> {
+    let entries = std::fs::read_dir(dir).into_iter().flatten().flatten().take(MAX_NAMES);
+    let mut paths: Vec<PathBuf> =
+        entries.map(|entry| entry.path()).filter(|path| !name_of(path).starts_with('.')).collect();
+    paths.sort();
+    paths
+}
+
+fn name_of(path: &Path) -> String {
+    path.file_name().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default()
 }

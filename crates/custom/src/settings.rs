@@ -6,6 +6,14 @@ use serde_json::Value;
 
 use crate::{Places, jsonc, read};
 
+/// Settings of a project in the order in which they count, with those of Claude Code.
+pub(crate) const PROJECT_SETTINGS: [&str; 4] = [
+    ".claude/settings.json",
+    ".claude/settings.local.json",
+    ".github/copilot/settings.json",
+    ".github/copilot/settings.local.json",
+];
+
 /// What the settings files say that matters here.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Preferences {
@@ -38,12 +46,16 @@ impl Preferences {
     /// The user's settings with those of the project added. A project that is not trusted may restrict, not permit.
     pub fn with_project(mut self, places: &Places) -> Self {
         let root = places.root();
-        for name in [".github/copilot/settings.json", ".github/copilot/settings.local.json"] {
-            let Some(mut settings) = self.read(&root.join(name)) else { continue };
-            if !places.trusted
-                && let Some(members) = settings.as_object_mut()
-            {
-                members.retain(|name, _| matches!(name.as_str(), "deniedUrls" | "disabledSkills"));
+        for file in PROJECT_SETTINGS {
+            let Some(mut settings) = self.read(&root.join(file)) else { continue };
+            // Models and rules of Claude Code have names of their own; that nobody wants hooks is said alike.
+            let foreign = file.starts_with(".claude");
+            if let Some(members) = settings.as_object_mut() {
+                members.retain(|name, _| match name.as_str() {
+                    "disableAllHooks" => places.trusted,
+                    "deniedUrls" | "disabledSkills" => !foreign,
+                    _ => places.trusted && !foreign,
+                });
             }
             self.add(&settings, root);
         }
@@ -125,6 +137,16 @@ mod tests {
         assert_eq!(preferences.denied_urls, ["x.com", "z.com"]);
         assert_eq!(preferences.allowed_urls, ["y.com"]);
         assert!(preferences.disable_all_hooks);
+    }
+
+    #[test]
+    fn hooks_are_switched_off_by_either_programs_settings_and_nothing_else_is_taken_from_the_other() {
+        let off = r#"{"disableAllHooks": true, "model": "opus", "deniedUrls": ["x.com"]}"#;
+        let files = [("p/.claude/settings.json", off)];
+        let preferences = check(&files, true);
+        assert!(preferences.disable_all_hooks);
+        assert_eq!((preferences.model, preferences.denied_urls), (None, vec![]));
+        assert!(!check(&files, false).disable_all_hooks);
     }
 
     #[test]

@@ -37,6 +37,8 @@ pub struct ServerConfig {
     pub timeout: Option<Duration>,
     /// Whether the list of tools may be remembered between runs.
     pub cached: bool,
+    /// Whether it is only started when somebody asks for it.
+    pub off: bool,
     pub source: Source,
 }
 
@@ -168,8 +170,13 @@ impl ServerConfig {
                 .ok_or_else(|| bad(&format!("`{key}` is not an object of strings")))
         };
         let remote = || -> Result<Remote, ConfigError> {
+            let url = text("url")?.ok_or_else(|| bad("it has no `url`"))?;
+            let address = reqwest::Url::parse(&url).ok();
+            if !address.is_some_and(|address| matches!(address.scheme(), "http" | "https")) {
+                return Err(bad("`url` is not an address of the web"));
+            }
             Ok(Remote {
-                url: text("url")?.ok_or_else(|| bad("it has no `url`"))?,
+                url,
                 headers: table("headers")?,
                 oauth: OAuthClient {
                     id: text("oauthClientId")?,
@@ -211,6 +218,7 @@ impl ServerConfig {
             excluded_tools: list("excludeTools")?.unwrap_or_default(),
             timeout,
             cached: !fields.get("disableToolCache").and_then(Value::as_bool).unwrap_or(false),
+            off: fields.get("disabled").and_then(Value::as_bool).unwrap_or(false),
             source,
         })
     }

@@ -10,7 +10,8 @@ use rmcp::model::{
     ReadResourceRequestParams, RequestMetaObject, ServerResult,
 };
 use rmcp::service::{
-    Peer, PeerRequestOptions, QuitReason, RoleClient, RunningService, ServiceError, serve_client_with_ct,
+    ClientInitializeError, Peer, PeerRequestOptions, QuitReason, RoleClient, RunningService, ServiceError,
+    serve_client_with_ct,
 };
 use serde_json::{Map, Value};
 use tokio_util::sync::CancellationToken;
@@ -87,13 +88,17 @@ impl Connection {
                 let authority = server.authority().ok_or("it has no address")?;
                 let http = Authorized::new(server.common().http()?, authority);
                 let transport = http::transport(http, remote, &headers(remote)?);
-                serve_client_with_ct(client, transport, stop.clone()).await.map_err(|error| chain(&error))
+                serve_client_with_ct(client, transport, stop.clone())
+                    .await
+                    .map_err(|error| unanswered(&error))
             }
             Reach::Sse(remote) => {
                 let authority = server.authority().ok_or("it has no address")?;
                 let http = Authorized::new(server.common().http()?, authority);
                 let transport = sse::Sse::open(http, &remote.url, headers(remote)?).await?;
-                serve_client_with_ct(client, transport, stop.clone()).await.map_err(|error| chain(&error))
+                serve_client_with_ct(client, transport, stop.clone())
+                    .await
+                    .map_err(|error| unanswered(&error))
             }
         }?;
         let peer = running.peer().clone();
@@ -261,6 +266,15 @@ fn headers(remote: &Remote) -> Result<HeaderMap, String> {
         headers.insert(name, value);
     }
     Ok(headers)
+}
+
+/// Why a server at an address did not answer as one. The library keeps the cause out of the chain of sources, and names its
+/// own types instead.
+fn unanswered(error: &ClientInitializeError) -> String {
+    match error {
+        ClientInitializeError::TransportError { error, .. } => chain(&*error.error),
+        other => chain(other),
+    }
 }
 
 /// The innermost cause, which says what happened; the layers around it say where in the library.

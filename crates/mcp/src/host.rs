@@ -262,7 +262,7 @@ impl McpHost {
         let servers = servers
             .into_iter()
             .map(|config| {
-                let off = disabled.contains(&config.name);
+                let off = config.off || disabled.contains(&config.name);
                 (config.name.clone(), Server::new(config, &common, off))
             })
             .collect();
@@ -458,7 +458,7 @@ impl McpHost {
         {
             let mut servers = self.servers();
             for config in configs {
-                let off = disabled.contains(&config.name);
+                let off = config.off || disabled.contains(&config.name);
                 let same = servers
                     .get(&config.name)
                     .filter(|server| *server.config() == config && server.is_disabled() == off)

@@ -31,7 +31,7 @@ impl McpHost {
     /// Adds the servers of an agent whose role the session plays from now on, and starts them.
     pub async fn adopt(&self, agent: &AgentDefinition) {
         for config in self.servers_of(agent).0 {
-            if !self.has(&config.name) {
+            if !config.off && !self.has(&config.name) {
                 // The failure is the server's status and has been told.
                 let _ = self.restart(&config.name.clone(), Some(config)).await;
             }

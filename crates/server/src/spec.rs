@@ -257,6 +257,7 @@ impl From<CustomAgent> for AgentDefinition {
     fn from(agent: CustomAgent) -> Self {
         Self {
             display_name: agent.display_name.unwrap_or_else(|| agent.name.clone()),
+            id: agent.name.clone(),
             name: agent.name,
             description: agent.description.unwrap_or_default(),
             prompt: agent.prompt,

@@ -29,6 +29,7 @@ fn only(names: &[&str]) -> AgentTools {
 
 fn agent(name: &str, display_name: &str, description: &str, prompt: &str) -> AgentDefinition {
     AgentDefinition {
+        id: name.to_owned(),
         name: name.to_owned(),
         display_name: display_name.to_owned(),
         description: description.to_owned(),

@@ -45,9 +45,9 @@ pub struct Crew {
 
 impl Crew {
     pub fn find(&self, name: &str) -> Option<&AgentDefinition> {
-        // What people bring goes before what is built in, and what something is before what it is called.
+        // What people bring goes before what is built in, and what something is called by before what else it is known by.
         let named = self.definitions.iter().rev().find(|agent| agent.name == name);
-        named.or_else(|| self.custom().find(|agent| agent.display_name == name))
+        named.or_else(|| self.custom().find(|agent| agent.id == name || agent.display_name == name))
     }
 
     /// The agents that the model may call.

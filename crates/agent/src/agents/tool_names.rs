@@ -34,8 +34,23 @@ const ALIASES: &[(&str, &[&str])] = &[
     ("webfetch", WEB),
     ("websearch", WEB),
     ("todo", TODO),
+    ("todos", TODO),
     ("todowrite", TODO),
+    // What editors call them. With a group in front (`search/codebase`) they mean the same.
+    ("codebase", SEARCH),
+    ("filesearch", &["glob"]),
+    ("textsearch", GREP),
+    ("readfile", READ),
+    ("editfiles", &["edit", "apply_patch"]),
+    ("createfile", &["create", "apply_patch"]),
+    ("createdirectory", &["create", "apply_patch"]),
+    ("runcommands", BASH),
+    ("runinterminal", BASH),
+    ("runsubagent", AGENTS),
 ];
+
+/// What editors put in front of a tool's name. The name of an MCP server is none of these.
+const GROUPS: &[&str] = &["agent", "edit", "execute", "read", "runcommands", "search", "shell", "web"];
 
 impl AgentTools {
     /// Whether an agent with these tools is shown one of this name.
@@ -63,8 +78,14 @@ fn means(name: &str, tool: &str) -> bool {
     if let Some((server, wanted)) = name.split_once('/') {
         // The tools of an MCP server carry its name in front.
         let rest = tool.strip_prefix(server).and_then(|rest| rest.strip_prefix('-'));
-        return rest.is_some_and(|rest| wanted == "*" || rest == wanted);
+        let grouped = GROUPS.contains(&server.to_ascii_lowercase().as_str());
+        return rest.is_some_and(|rest| wanted == "*" || rest == wanted)
+            || (grouped && stands_for(wanted, tool));
     }
+    stands_for(name, tool)
+}
+
+fn stands_for(name: &str, tool: &str) -> bool {
     let lower = name.to_ascii_lowercase();
     ALIASES.iter().any(|(alias, tools)| *alias == lower && tools.contains(&tool))
 }
@@ -89,6 +110,16 @@ mod tests {
         check(&["Read", "SEARCH"], &["view", "grep", "glob"], &["bash", "create"]);
         check(&["edit"], &["create", "edit", "apply_patch"], &["view"]);
         check(&["Task"], &["task", "write_agent"], &["sql"]);
+    }
+
+    #[test]
+    fn the_names_of_editors_are_known_with_and_without_their_groups() {
+        check(&["search/codebase"], &["grep", "glob"], &["view", "bash"]);
+        check(&["runCommands"], &["bash", "read_bash"], &["edit"]);
+        check(&["edit/editFiles", "read/readFile"], &["edit", "view"], &["create"]);
+        check(&["edit/createFile"], &["create"], &["edit"]);
+        check(&["agent/runSubagent"], &["task"], &["bash"]);
+        check(&["elsewhere/codebase", "search/*", "usages"], &[], &["grep", "view"]);
     }
 
     #[test]

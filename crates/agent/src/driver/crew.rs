@@ -294,6 +294,7 @@ impl Driver {
             tool_call_id: call_id,
             agent_type: agent.name.clone(),
             title: agent.display_name.clone(),
+            description: agent.description.clone(),
             name,
             tools: agent.tools.clone(),
             has_role: agent.has_role(),

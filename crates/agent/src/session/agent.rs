@@ -26,6 +26,8 @@ pub struct AgentRole {
     pub agent_type: String,
     /// What its definition is called before people.
     pub title: String,
+    /// What its definition says that it is for.
+    pub description: String,
     /// What whoever started it calls it.
     pub name: String,
     pub tools: AgentTools,
@@ -166,6 +168,7 @@ impl Session {
             "transcriptPath": transcript.display().to_string(),
             "agentName": role.agent_type,
             "agentDisplayName": role.title,
+            "agentDescription": role.description,
             "agentId": role.id,
             "agentType": role.agent_type,
             "parentAgentId": role.parent,

@@ -68,7 +68,7 @@ impl Session {
             PermissionRequest::Read { path, .. } => format!("Read: {path}"),
             PermissionRequest::Url { url, .. } => format!("Fetch URL: {url}"),
             PermissionRequest::Mcp { server_name, tool_name, .. } => {
-                format!("Use tool: {tool_name} of {server_name}")
+                format!("Use MCP tool: {server_name}/{tool_name}")
             }
             PermissionRequest::Memory { fact, .. } => format!("Remember: {fact}"),
             PermissionRequest::CustomTool { tool_name, .. } | PermissionRequest::Hook { tool_name, .. } => {

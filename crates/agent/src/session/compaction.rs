@@ -246,6 +246,19 @@ impl Session {
         self.go_on_after_summary(false, step, context);
     }
 
+    /// Nobody waits for the summary that is on its way any more.
+    pub(super) fn cancel_compaction(&mut self, step: &mut Step) {
+        let Some(compacting) = self.compacting.take() else { return };
+        let complete = data::CompactionComplete {
+            success: false,
+            error: Some("Compaction Cancelled".to_owned()),
+            trigger: Some(compacting.trigger),
+            custom_instructions: compacting.instructions,
+            ..Default::default()
+        };
+        self.emit(step, complete);
+    }
+
     fn go_on_after_summary(&mut self, made: bool, step: &mut Step, context: &mut Context<'_>) {
         let Some(Run { phase, .. }) = &mut self.run else { return };
         match std::mem::replace(phase, Phase::Between) {

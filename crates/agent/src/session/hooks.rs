@@ -1,7 +1,7 @@
 //! When hooks are asked, and what their answers change.
 //!
 //! The session decides when to ask and what an answer means; the driver asks. An answer that does not come, or that
-//! makes no sense, changes nothing, except before a tool: a hook that failed there might have said no.
+//! makes no sense, changes nothing, except where a call may be refused: a hook that failed there might have said no.
 
 use hangar_protocol::data;
 use hangar_protocol::permission::{PermissionOutcome, PermissionRequest};
@@ -10,7 +10,7 @@ use serde_json::{Value, json};
 use super::run::Phase;
 use super::tools::Stage;
 use super::{Context, Effect, Input, Inspection, Session, Step};
-use crate::hook::{HookAnswer, HookFailure, HookKind, HookRequest};
+use crate::hook::{HookAnswer, HookFailure, HookKind, HookRequest, blocked, changed_arguments};
 use crate::tool::{AccessRequest, ToolOutcome, ToolStatus};
 
 /// The most that a hook may add to a tool's result.
@@ -97,7 +97,7 @@ impl Session {
             }
             HookKind::PreToolUse => self.before_tool_done(id, output, step, context),
             HookKind::PermissionRequest => {
-                self.permission_hook_done(id, output.ok().flatten(), step, context);
+                self.permission_hook_done(id, output, step, context);
             }
             HookKind::PostToolUse | HookKind::PostToolUseFailure => {
                 self.after_tool_done(id, kind, output.ok().flatten(), step, context);
@@ -154,7 +154,7 @@ impl Session {
                 return self.finish_tools(step, context);
             }
         };
-        if let Some(added) = output["additionalContext"].as_str() {
+        if let Some(added) = said(&output, "additionalContext") {
             let text = format!("Additional context from preToolUse hook:\n{added}");
             self.after_tools(said_by_hook(text, "pre-tool-use-hook").into());
         }
@@ -246,7 +246,7 @@ impl Session {
     fn permission_hook_done(
         &mut self,
         hook: &str,
-        output: Option<Value>,
+        output: HookAnswer,
         step: &mut Step,
         context: &mut Context<'_>,
     ) {
@@ -257,7 +257,8 @@ impl Session {
         else {
             return;
         };
-        let output = output.unwrap_or_default();
+        let failed = |_| Some(json!({ "behavior": "deny", "message": "Permission request hook failed" }));
+        let output = output.unwrap_or_else(failed).unwrap_or_default();
         match output["behavior"].as_str() {
             Some("allow") => self.allow_access(&id, *access, step),
             Some("deny") => {
@@ -324,6 +325,15 @@ impl Session {
         let output = output.unwrap_or_default();
         // People see what the tool said; the model sees what hooks made of it.
         outcome.detailed.get_or_insert_with(|| outcome.text.clone());
+        if kind == HookKind::PostToolUse
+            && let Some(reason) = blocked(&output)
+        {
+            let text = format!("Tool result blocked: {reason}");
+            let withheld = ToolOutcome::of(ToolStatus::Denied, text);
+            // What the call did stays done, and on record.
+            self.complete(&id, ToolOutcome { changes: outcome.changes, ..withheld }, step);
+            return self.finish_tools(step, context);
+        }
         let modified = &output["modifiedResult"];
         if let Some(text) = modified["textResultForLlm"].as_str() {
             outcome.text = text.to_owned();
@@ -331,7 +341,7 @@ impl Session {
         if kind == HookKind::PostToolUse && modified["resultType"] == "failure" {
             outcome.status = ToolStatus::Failure;
         }
-        if let Some(guidance) = output["additionalContext"].as_str() {
+        if let Some(guidance) = said(&output, "additionalContext") {
             let guidance = &guidance[..guidance.floor_char_boundary(MAX_GUIDANCE)];
             let (verb, hooks) = match kind {
                 HookKind::PostToolUseFailure => ("failed", kind.as_str()),
@@ -369,13 +379,9 @@ impl HookRequest {
     }
 }
 
-/// Arguments that a hook gives instead of the model's: an object, or the text of one.
-pub(super) fn changed_arguments(given: &Value) -> Option<Value> {
-    match given {
-        Value::Object(_) => Some(given.clone()),
-        Value::String(text) => serde_json::from_str(text).ok().filter(Value::is_object),
-        _ => None,
-    }
+/// What a hook says, if it says something.
+pub(super) fn said<'a>(output: &'a Value, key: &str) -> Option<&'a str> {
+    output[key].as_str().filter(|text| !text.is_empty())
 }
 
 /// A message to the model that no person sent.
@@ -405,7 +411,7 @@ fn family(request: &PermissionRequest) -> (String, Value) {
         PermissionRequest::Read { path, .. } => ("view".to_owned(), json!({ "file_path": path })),
         PermissionRequest::Url { url, .. } => ("web_fetch".to_owned(), json!({ "url": url })),
         PermissionRequest::Mcp { server_name, tool_name, args, .. } => {
-            (format!("{server_name}-{tool_name}"), args.clone().unwrap_or_else(|| json!({})))
+            (format!("{server_name}/{tool_name}"), args.clone().unwrap_or_else(|| json!({})))
         }
         PermissionRequest::Memory { fact, .. } => ("store_memory".to_owned(), json!({ "fact": fact })),
         PermissionRequest::CustomTool { tool_name, args, .. } => {

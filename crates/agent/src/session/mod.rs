@@ -405,6 +405,7 @@ impl Session {
         if self.run.is_some() {
             self.abort("user_initiated".to_owned(), step, context);
         }
+        self.cancel_compaction(step);
         self.announce_end(error.is_some(), step, context);
         let started = self.state.started.parse::<jiff::Timestamp>().unwrap_or(context.now);
         let totals = &self.state.totals;

@@ -1,12 +1,12 @@
 //! A prompt on its way into the conversation: hooks may reword it and speak before it.
 
-use hangar_protocol::data::Delivery;
+use hangar_protocol::data::{self, Delivery};
 use serde_json::{Value, json};
 
-use super::hooks::said_by_hook;
-use super::run::{Phase, Run};
+use super::hooks::{said, said_by_hook};
+use super::run::{Ending, Phase, Run};
 use super::{Context, Prompt, Session, Step};
-use crate::hook::HookKind;
+use crate::hook::{HookKind, blocked};
 
 /// A prompt on its way through the hooks.
 pub(super) struct Preparing {
@@ -99,20 +99,30 @@ impl Session {
         step: &mut Step,
         context: &mut Context<'_>,
     ) {
-        let said = |key: &str| output.as_ref().and_then(|output| output[key].as_str()).map(str::to_owned);
+        let output = output.unwrap_or_default();
+        let told = |key: &str| said(&output, key).map(str::to_owned);
         match preparing.stage {
             HookKind::SessionStart | HookKind::SubagentStart => {
-                preparing.opening = said("additionalContext");
+                preparing.opening = told("additionalContext");
                 preparing.stage = HookKind::UserPromptSubmitted;
                 self.ask_about_prompt(preparing, step, context);
             }
             HookKind::UserPromptSubmitted => {
-                if let Some(modified) = said("modifiedPrompt") {
-                    preparing.text = modified;
+                if let Some(reason) = blocked(&output) {
+                    self.tell_opening(preparing.opening, step);
+                    self.emit(step, data::SessionWarning::new("policy_blocked", reason.to_owned()));
+                    self.failure = Some(reason.to_owned());
+                    return self.end_run(Ending::Failed, step, context);
+                }
+                if output["handled"] == true {
+                    return self.answered_by_hook(preparing, told("responseContent"), step, context);
+                }
+                if let Some(modified) = output["modifiedPrompt"].as_str() {
+                    modified.clone_into(&mut preparing.text);
                 }
                 // An agent is told it in one breath with its task.
-                if let Some(told) = preparing.opening.take_if(|_| self.agent().is_some()) {
-                    preparing.text = format!("{told}\n\n{}", preparing.text);
+                if let Some(opening) = preparing.opening.take_if(|_| self.agent().is_some()) {
+                    preparing.text = format!("{opening}\n\n{}", preparing.text);
                 }
                 let is_news = preparing.prompt.origin.is_news();
                 // News are told as they are, without the time.
@@ -120,13 +130,11 @@ impl Session {
                     true => preparing.text,
                     false => self.wording(&preparing.text, &preparing.prompt.attachments, context.now),
                 };
-                if let Some(reminder) = said("additionalContext") {
+                if let Some(reminder) = told("additionalContext") {
                     wording.push_str(&format!("\n\n<system_reminder>\n{reminder}\n</system_reminder>"));
                 }
                 if is_news {
-                    if let Some(opening) = preparing.opening {
-                        self.emit(step, said_by_hook(opening, "session-start-hook"));
-                    }
+                    self.tell_opening(preparing.opening, step);
                     preparing.prompt.text = wording;
                     self.deliver(preparing.prompt, None, preparing.delivery, step, context);
                     return self.begin_turn(step, context);
@@ -136,13 +144,53 @@ impl Session {
                 self.ask_about_prompt(preparing, step, context);
             }
             _ => {
-                let wording = said("modifiedTransformedPrompt").unwrap_or(preparing.text);
-                if let Some(opening) = preparing.opening {
-                    self.emit(step, said_by_hook(opening, "session-start-hook"));
-                }
+                let modified = output["modifiedTransformedPrompt"].as_str();
+                let wording = modified.map_or(preparing.text, str::to_owned);
+                self.tell_opening(preparing.opening, step);
                 self.deliver(preparing.prompt, Some(wording), preparing.delivery, step, context);
                 self.begin_turn(step, context);
             }
         }
+    }
+
+    /// What the hooks of the beginning said is said once, whatever becomes of the first prompt.
+    fn tell_opening(&mut self, opening: Option<String>, step: &mut Step) {
+        if let Some(opening) = opening {
+            self.emit(step, said_by_hook(opening, "session-start-hook"));
+        }
+    }
+
+    /// A hook dealt with the prompt itself; the model is not asked.
+    fn answered_by_hook(
+        &mut self,
+        preparing: Box<Preparing>,
+        content: Option<String>,
+        step: &mut Step,
+        context: &mut Context<'_>,
+    ) {
+        self.tell_opening(preparing.opening, step);
+        self.deliver(preparing.prompt, Some(preparing.text), preparing.delivery, step, context);
+        let Some(run) = &mut self.run else { return };
+        let content = content.unwrap_or_default();
+        content.clone_into(&mut run.answer);
+        let message = data::AssistantMessage {
+            message_id: context.entropy.uuid(),
+            originating_message_id: Some(run.message_id.clone()),
+            model: Some(self.state.model.clone()),
+            content,
+            tool_requests: Vec::new(),
+            interaction_id: Some(run.interaction_id.clone()),
+            turn_id: Some(run.turn.to_string()),
+            reasoning_text: None,
+            reasoning_opaque: None,
+            encrypted_content: None,
+            output_tokens: None,
+            api_call_id: None,
+            parent_tool_call_id: None,
+        };
+        if !message.content.is_empty() {
+            self.emit(step, message);
+        }
+        self.end_run(Ending::Answered, step, context);
     }
 }

@@ -114,7 +114,7 @@ impl Session {
             performed_by: "hangar".to_owned(),
         };
         // A summary on its way covers messages that are gone now.
-        self.compacting = None;
+        self.cancel_compaction(step);
         self.emit(step, truncation);
     }
 

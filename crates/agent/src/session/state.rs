@@ -10,12 +10,12 @@ use hangar_protocol::data::{
 };
 use hangar_protocol::{Body, Event};
 
-use super::hooks::changed_arguments;
 use super::just_in_time::SOURCE as JUST_IN_TIME;
 use super::pending::{OpenTurn, Pending};
 use crate::agents::roll::Roll;
 use crate::conversation::Conversation;
 use crate::digest::Summary;
+use crate::hook::changed_arguments;
 use crate::log::Seq;
 
 /// Beyond this many bytes of context a fold forgets the oldest messages, so that a log of any length can be resumed in

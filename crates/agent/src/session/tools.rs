@@ -138,6 +138,11 @@ impl Running {
     }
 }
 
+/// The arguments of a call as they came, if they are not what a function takes.
+fn unreadable<'a>(call: &ToolCall, arguments: &'a serde_json::Value) -> Option<&'a str> {
+    arguments.as_str().filter(|_| call.kind == data::ToolType::Function)
+}
+
 /// Built-in tools whose purpose is to change files.
 pub(super) fn is_file_edit(name: &str) -> bool {
     matches!(name, "create" | "edit" | "apply_patch")
@@ -186,8 +191,12 @@ impl Session {
             let text = format!("{short} Available tools that can be called are {}.", names.join(", "));
             return Some(ToolOutcome { error: Some(short), ..ToolOutcome::failure(text) });
         }
-        let broken = call.kind == data::ToolType::Function && arguments.is_string();
-        broken.then(|| ToolOutcome::failure(format!("The arguments of '{name}' are not a JSON object.")))
+        let text = unreadable(call, arguments)?;
+        let why = match serde_json::from_str::<serde_json::Value>(text) {
+            Ok(_) => String::new(),
+            Err(error) => format!(" ({error})"),
+        };
+        Some(ToolOutcome::failure(format!("The arguments of '{name}' are not a JSON object{why}.")))
     }
 
     pub(super) fn inspected(
@@ -262,7 +271,9 @@ impl Session {
         step: &mut Step,
         context: &mut Context<'_>,
     ) {
-        if self.asks(HookKind::PreToolUse) {
+        // There is nothing to judge in arguments that nobody can read, and the call does not run.
+        let readable = |running: &mut Running| unreadable(&running.call, &running.arguments).is_none();
+        if self.asks(HookKind::PreToolUse) && self.running(id).is_some_and(readable) {
             return self.before_tool(id, inspection, step, context);
         }
         self.admit(id, inspection, step, context);

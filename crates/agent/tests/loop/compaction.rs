@@ -433,6 +433,22 @@ async fn hooks_are_told_before_a_summary_is_made() {
     );
 }
 
+#[tokio::test(start_paused = true)]
+async fn a_summary_that_nobody_waits_for_any_more_is_told_as_cancelled() {
+    let compaction = Some(Compaction { start: 9.0, wait: 9.0 });
+    let mut stage = Stage::set(Setting { compaction, ..Default::default() }, vec![Line::Say("one")]);
+    say(&mut stage, "first").await;
+    stage.command(Command::Compact { instructions: None });
+    stage.command(Command::Shutdown { error: None });
+    let complete = stage.bodies().into_iter().find_map(|body| match body {
+        Body::CompactionComplete(complete) => Some(complete),
+        _ => None,
+    });
+    let complete = complete.unwrap();
+    assert_eq!((complete.success, complete.error.as_deref()), (false, Some("Compaction Cancelled")));
+    assert!(matches!(stage.bodies().last(), Some(Body::SessionShutdown(_))));
+}
+
 struct Silent;
 
 impl Hooks for Silent {

@@ -98,7 +98,7 @@ async fn unknown_tools_and_bad_arguments_are_answered_and_the_loop_goes_on() {
         assistant: ["a", "b", "c", "d"]
         tool a: Tool 'nosuch' does not exist. Available tools that can be called are echo, slow, hang, write.
         tool b: "path": Required
-        tool c: The arguments of 'echo' are not a JSON object.
+        tool c: The arguments of 'echo' are not a JSON object (key must be a string at line 1 column 2).
         tool d: The arguments of 'echo' are not a JSON object."#]]
     .assert_eq(&stage.last_request());
     assert_eq!(stage.count("session.error"), 0);

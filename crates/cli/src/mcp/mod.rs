@@ -143,6 +143,9 @@ pub(crate) fn configured(
     servers.retain(|server| theirs.iter().all(|their| their.name != server.name));
     servers.extend(theirs);
     errors.extend(problems);
+    for server in &mut servers {
+        server.off &= !wanted.enabled.contains(&server.name);
+    }
     for error in errors {
         remark(&format!("note: {error}"));
     }

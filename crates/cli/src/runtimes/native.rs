@@ -598,6 +598,16 @@ impl Turn {
             Body::UserInputCompleted(done) => self.settle(&done.request_id),
             Body::ElicitationCompleted(done) => self.settle(&done.request_id),
             Body::ExitPlanModeCompleted(done) => self.settle(&done.request_id),
+            // A prompt that hooks do not let through was not dealt with.
+            Body::SessionWarning(warning)
+                if event.agent_id().is_none() && warning.warning_type == "policy_blocked" =>
+            {
+                self.facts.complaint = Some(Complaint {
+                    message: warning.message.clone(),
+                    status_code: None,
+                    code: Some(warning.warning_type.clone()),
+                });
+            }
             Body::SessionError(error) => {
                 self.facts.complaint = Some(Complaint {
                     message: error.message.clone(),

@@ -41,7 +41,7 @@ fn an_explorer_is_shown_what_it_needs_to_look_around() {
 fn a_role_is_played_by_its_name_and_an_unknown_one_is_refused() {
     let (scratch, model) = (Scratch::new(), ModelServer::start());
     let run = hangar(&scratch, &model)
-        .args(["-p", "SAY:hi", "--agent", "explore"])
+        .args(["-p", "SAY:hi", "--agent", "explore", "--all-events"])
         .args(JSON)
         .finish()
         .expect_exit(0);
@@ -266,4 +266,40 @@ fn wait_for_pid(scratch: &Scratch) -> i32 {
         }
         std::thread::yield_now();
     }
+}
+
+#[test]
+fn an_agent_is_called_by_the_name_that_its_file_gives_it_or_by_the_file() {
+    let (scratch, model) = (Scratch::new(), ModelServer::start());
+    scratch.file(".github/agents/mine.agent.md", "---\nname: My Agent\ndescription: d\n---\nBe mine.");
+    for called in ["My Agent", "mine"] {
+        let prompt = format!("{}\nSAY:end", task(called, "SAY:inner", "sync"));
+        let run = hangar(&scratch, &model).args(["-p", &prompt]).args(JSON).finish().expect_exit(0);
+        let events = run.events();
+        let started = &Finished::of_type(&events, "subagent.started")[0]["data"];
+        assert_eq!(started["agentName"], "My Agent", "{called}");
+        let args = ["-p", "SAY:ok", "--agent", called];
+        let run = hangar(&scratch, &model).args(args).args(JSON).finish().expect_exit(0);
+        assert!(model.last_request()["messages"][0].to_string().contains("Be mine."), "{called}");
+        assert!(
+            Finished::of_type(&run.events(), "subagent.selected").is_empty(),
+            "chosen before anybody looks"
+        );
+    }
+    let request = &model.requests()[0].body;
+    let types = request["tools"].to_string();
+    assert!(types.contains("\"My Agent\"") && !types.contains("\"mine\""), "{types}");
+}
+
+#[test]
+fn whoever_names_a_model_goes_before_the_agent_whose_role_is_played() {
+    let (scratch, model) = (Scratch::new(), ModelServer::start());
+    scratch.file(".github/agents/picky.agent.md", "---\ndescription: d\nmodel: somebody-elses\n---\nx");
+    let asked = |args: &[&str]| {
+        let args = [&["-p", "SAY:ok", "--agent", "picky"], args].concat();
+        hangar(&scratch, &model).args(args).env("COPILOT_MODEL", "mine").args(JSON).finish().expect_exit(0);
+        model.last_request()["model"].clone()
+    };
+    assert_eq!(asked(&[]), "mine");
+    assert_eq!(asked(&["--model", "this-one"]), "this-one");
 }

@@ -84,6 +84,32 @@ fn a_refusal_as_too_long_forces_a_summary_in_a_one_shot_session_too() {
     assert_eq!(Finished::of_type(&alone.events(), "session.compaction_start").len(), 0);
 }
 
+const COMPACTED: &str = "0cb916ba-26aa-40f2-86b5-1ba81b225fd2";
+
+#[test]
+fn a_prompt_can_ask_for_a_summary_and_fails_where_there_is_nothing_to_sum_up() {
+    let (scratch, model) = stage();
+    let run = |prompt: &str, session: &str| {
+        let args = ["-p", prompt, session, COMPACTED, "--output-format", "json"];
+        hangar(&scratch, &model).args(args).finish()
+    };
+    run("SAY:one", "--session-id").expect_exit(0);
+    run("SAY:two", "--resume").expect_exit(0);
+    let events = run("/compact the colours", "--resume").expect_exit(0).events();
+    assert_eq!(Finished::of_type(&events, "user.message").len(), 0, "it is no prompt");
+    assert!(shown(&model).contains("the colours"));
+    assert_eq!(model.last_request()["tool_choice"], "none");
+    run("SAY:three", "--resume").expect_exit(0);
+    assert!(!model.last_request()["messages"].to_string().contains("/compact"));
+    let before = model.requests().len();
+    run("/compact", "--resume").expect_exit(0);
+    let again = run("/compact", "--resume").expect_exit(1);
+    assert!(again.stderr.contains("nothing to sum up"), "{}", again.stderr);
+    assert_eq!(model.requests().len(), before + 1);
+    run("/compactor SAY:prompt", "--resume").expect_exit(0);
+    assert!(shown(&model).contains("/compactor"));
+}
+
 #[test]
 fn rewinding_restores_files_and_leaves_what_a_person_changed() {
     let (scratch, model) = stage();

@@ -260,7 +260,8 @@ fn a_skill_is_listed_told_once_and_its_tools_are_approved() {
     let path = place.work("a.txt");
     let call = json!({ "skill": "greet" });
     let prompt = format!("TOOL:skill:{call}\nSAY:ok");
-    let first = place.run(&prompt, &["--session-id", "5cc89b4c-8c67-482e-9a9c-ffdf79a002d8"]);
+    let first =
+        place.run(&prompt, &["--session-id", "5cc89b4c-8c67-482e-9a9c-ffdf79a002d8", "--trust-folder"]);
     assert!(first.stdout.contains("session.skills_loaded") && first.stdout.contains("Greets people"));
     let asked = place.model.requests()[0].body.to_string();
     assert!(asked.contains("Greets people") && !asked.contains("Say hello"), "listed by a line: {asked}");
@@ -275,7 +276,7 @@ fn a_skill_is_listed_told_once_and_its_tools_are_approved() {
     assert_eq!(told[told.len() - 1].1, context);
     let again =
         format!("TOOL:skill:{call}\nTOOL:create:{}\nSAY:ok", json!({ "path": path, "file_text": "x" }));
-    place.run(&again, &["--resume", "5cc89b4c-8c67-482e-9a9c-ffdf79a002d8"]);
+    place.run(&again, &["--resume", "5cc89b4c-8c67-482e-9a9c-ffdf79a002d8", "--trust-folder"]);
     let contexts = place.told().iter().filter(|(_, text)| text.starts_with("<skill-context")).count();
     assert_eq!(contexts, 1, "{:?}", place.told());
     assert!(std::path::Path::new(&path).exists(), "the skill's tools are approved: {:?}", place.told());
@@ -301,7 +302,8 @@ fn a_skill_of_an_agent_opens_its_tools_to_that_agent_alone() {
     let inner = format!("TOOL:skill:{}", json!({ "skill": "greet" }));
     let task = json!({ "description": "d", "prompt": inner, "agent_type": "general-purpose", "name": "n", "mode": "sync" });
     let more = json!({ "agent_id": "n", "message": file(&theirs) });
-    place.run(&format!("TOOL:task:{task}\nTOOL:write_agent:{more}\n{}\nSAY:ok", file(&ours)), &[]);
+    let prompt = format!("TOOL:task:{task}\nTOOL:write_agent:{more}\n{}\nSAY:ok", file(&ours));
+    place.run(&prompt, &["--trust-folder"]);
     assert!(std::path::Path::new(&theirs).exists(), "the agent may: {:?}", place.told());
     assert!(
         !std::path::Path::new(&ours).exists(),

@@ -251,3 +251,88 @@ fn hooks_hear_of_what_ends_in_the_background() {
     let expected = [("agent_idle", agent), ("shell_completed", shell)];
     assert_eq!(told, expected.map(|(kind, text)| (kind.to_owned(), text.to_owned())));
 }
+
+/// A project with one hook, which says this.
+fn saying(event: &str, answer: Value) -> Place {
+    let say = format!("cat > /dev/null; echo '{answer}'");
+    Place::new(Value::Object([(event.to_owned(), json!([{ "bash": say }]))].into_iter().collect()))
+}
+
+#[test]
+fn a_prompt_that_a_hook_blocks_reaches_nobody_and_the_run_has_failed() {
+    let place = saying("userPromptSubmitted", json!({ "decision": "block", "reason": "not today" }));
+    let run = place.run("SAY:ok", &[]).expect_exit(1);
+    let events = run.events();
+    assert_eq!(Finished::of_type(&events, "user.message").len(), 0);
+    let warning = &Finished::of_type(&events, "session.warning")[0]["data"];
+    assert_eq!(
+        (&warning["warningType"], &warning["message"]),
+        (&json!("policy_blocked"), &json!("not today"))
+    );
+    assert!(place.model.requests().is_empty());
+    // Nobody blocks without saying why.
+    saying("userPromptSubmitted", json!({ "decision": "block" })).run("SAY:ok", &[]).expect_exit(0);
+}
+
+#[test]
+fn a_prompt_that_a_hook_answers_is_answered_without_the_model() {
+    let place = saying("userPromptSubmitted", json!({ "handled": true, "responseContent": "by the hook" }));
+    let run = place.run("SAY:ok", &[]).expect_exit(0);
+    let events = run.events();
+    let said = Finished::of_type(&events, "assistant.message");
+    assert_eq!((said.len(), &said[0]["data"]["content"]), (1, &json!("by the hook")));
+    assert_eq!(Finished::of_type(&events, "user.message").len(), 1);
+    assert!(place.model.requests().is_empty());
+}
+
+#[test]
+fn hooks_that_say_nothing_add_nothing() {
+    let place = saying("userPromptSubmitted", json!({ "additionalContext": "" }));
+    place.run("SAY:ok", &[]).expect_exit(0);
+    assert!(!place.model.last_request().to_string().contains("system_reminder"));
+}
+
+#[test]
+fn a_result_that_a_hook_withholds_is_not_shown_to_the_model() {
+    let place = saying("postToolUse", json!({ "decision": "block", "reason": "too private" }));
+    let prompt = format!("{}\nSAY:ok", create(&place, "a.txt"));
+    let run = place.run(&prompt, &["--allow-all-tools"]);
+    assert_eq!(place.answered(), "Tool result blocked: too private");
+    let events = run.events();
+    let complete = &Finished::of_type(&events, "tool.execution_complete")[0]["data"];
+    assert_eq!((&complete["success"], &complete["error"]["code"]), (&json!(false), &json!("denied")));
+    assert!(place.has("a.txt"), "what was done stays done");
+}
+
+#[test]
+fn a_hook_about_permissions_that_fails_refuses_even_what_is_allowed() {
+    for script in ["exit 1", "echo nonsense"] {
+        let place = Place::new(json!({ "permissionRequest": [{ "bash": script }] }));
+        place.run(&format!("{}\nSAY:ok", create(&place, "a.txt")), &["--allow-all-tools"]);
+        assert_eq!(
+            place.answered(),
+            "Permission denied by a PermissionRequest hook: Permission request hook failed"
+        );
+        assert!(!place.has("a.txt"), "{script}");
+    }
+}
+
+#[test]
+fn what_a_hook_complains_of_at_the_end_is_on_record_before_it() {
+    let place = Place::new(json!({ "agentStop": [{ "bash": "echo careful >&2; exit 2" }] }));
+    let run = place.run("SAY:ok", &[]).expect_exit(0);
+    let events = run.events();
+    let kinds: Vec<&str> = events.iter().filter_map(|event| event["type"].as_str()).collect();
+    let at =
+        |kind: &str| kinds.iter().position(|known| *known == kind).unwrap_or_else(|| panic!("no {kind}"));
+    assert!(at("session.warning") < at("assistant.idle"), "{kinds:?}");
+}
+
+#[test]
+fn hooks_are_not_asked_about_arguments_that_nobody_can_read() {
+    let place = Place::watched(&["preToolUse", "postToolUseFailure"]);
+    place.run("TOOL:bash:{\"command\": broken\nSAY:ok", &["--allow-all-tools"]);
+    let notes = place.notes();
+    assert_eq!(notes.iter().map(|(event, _)| event.as_str()).collect::<Vec<_>>(), ["postToolUseFailure"]);
+    assert!(place.answered().contains("are not a JSON object ("), "{}", place.answered());
+}

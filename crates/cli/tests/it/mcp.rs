@@ -362,6 +362,44 @@ fn a_server_can_be_switched_off() {
     assert!(stage.starts().is_empty() && stage.tools().is_empty());
 }
 
+#[test]
+fn a_server_is_switched_off_by_its_own_configuration_unless_it_is_asked_for() {
+    let off = || {
+        Stage::new(|scratch| {
+            let mut config = odd("fine", scratch);
+            config["disabled"] = json!(true);
+            config
+        })
+    };
+    let stage = off();
+    stage.args("SAY:ok", &[]).finish().expect_exit(0);
+    assert!(stage.starts().is_empty() && stage.tools().is_empty());
+    let stage = off();
+    stage.args("SAY:ok", &["--enable-mcp-server", "s"]).finish().expect_exit(0);
+    assert!(!stage.tools().is_empty());
+}
+
+#[test]
+fn a_server_that_cannot_be_reached_is_named_by_its_address_and_not_by_parts_of_ours() {
+    let stage = Stage::new(|_| json!({ "type": "http", "url": "http://127.0.0.1:9/mcp" }));
+    let events = stage.args("SAY:ok", &[]).finish().expect_exit(0).events();
+    let changes = Finished::of_type(&events, "session.mcp_server_status_changed");
+    let error = changes.iter().find_map(|event| event["data"]["error"].as_str()).expect("a reason");
+    assert!(error.contains("127.0.0.1:9") && !error.contains("rmcp"), "{error}");
+}
+
+#[test]
+fn hooks_about_permissions_are_told_a_tool_with_its_server() {
+    let stage = Stage::odd("fine");
+    let hooks = stage.scratch.state().join("hooks");
+    std::fs::create_dir_all(&hooks).expect("a folder for hooks");
+    let note = json!({ "hooks": { "permissionRequest": [{ "bash": "cat > told", "matcher": "s/echo" }] } });
+    std::fs::write(hooks.join("h.json"), note.to_string()).expect("hooks");
+    stage.run("TOOL:s-echo:{\"text\": \"hi\"}\nSAY:ok");
+    let told = std::fs::read_to_string(stage.scratch.work().join("told")).expect("the hook was asked");
+    assert!(told.contains("\"toolName\":\"s/echo\""), "{told}");
+}
+
 /// Runs one call of `echo` under rules and says how it ended.
 #[track_caller]
 fn check_rules(rules: &[&str], ended: &str) {

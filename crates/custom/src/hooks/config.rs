@@ -12,7 +12,8 @@ use super::command::CommandHook;
 use super::http::HttpHook;
 use super::payload::{self, Style};
 use crate::plugins::Plugin;
-use crate::{Places, files_in, jsonc, read};
+use crate::settings::PROJECT_SETTINGS;
+use crate::{Places, files_below, files_in, jsonc, read};
 
 /// How long a hook may take that does not say so itself.
 const DEFAULT_TIMEOUT: Duration = Duration::from_secs(30);
@@ -43,7 +44,8 @@ impl Entry {
     pub(super) fn is_about(&self, request: &HookRequest) -> bool {
         self.kind == request.kind
             && self.matcher.as_ref().is_none_or(|matcher| {
-                payload::matched(request, self.style).iter().any(|subject| matcher.is_match(subject))
+                let subjects = payload::matched(request, self.style);
+                subjects.is_none_or(|subjects| subjects.iter().any(|subject| matcher.is_match(subject)))
             })
     }
 }
@@ -87,19 +89,19 @@ impl HookFiles {
         if disabled {
             return found;
         }
-        for path in files_in(&places.home.join("hooks"), &[".json"]) {
+        for path in files_below(&places.home.join("hooks"), &[".json"]) {
             found.file(&path, Shape::Hooks, None);
         }
         found.file(&places.home.join("settings.json"), Shape::Settings, None);
-        if places.trusted {
-            let root = places.root();
-            for path in files_in(&root.join(".github/hooks"), &[".json"]) {
+        // What holds for the whole project is asked before what a part of it adds.
+        let mut dirs: Vec<&Path> = places.upwards().filter(|_| places.trusted).collect();
+        dirs.reverse();
+        for dir in dirs {
+            for path in files_below(&dir.join(".github/hooks"), &[".json"]) {
                 found.file(&path, Shape::Hooks, None);
             }
-            for dir in [".github/copilot", ".claude"] {
-                for name in ["settings.json", "settings.local.json"] {
-                    found.file(&root.join(dir).join(name), Shape::Settings, None);
-                }
+            for settings in PROJECT_SETTINGS {
+                found.file(&dir.join(settings), Shape::Settings, None);
             }
         }
         for plugin in plugins {

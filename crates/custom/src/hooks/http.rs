@@ -18,16 +18,36 @@ pub(super) struct HttpHook {
     pub(super) allowed_env_vars: Vec<String>,
 }
 
+/// Why there is no answer, as the end of a sentence.
+#[derive(Debug)]
+pub(super) enum Unanswered {
+    NotAsked,
+    Late(Duration),
+    Failed(String),
+}
+
+impl std::fmt::Display for Unanswered {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            Self::NotAsked => f.write_str("is asked over HTTPS only"),
+            Self::Late(after) => {
+                write!(f, "took longer than {} s and was not waited for", after.as_secs_f64())
+            }
+            Self::Failed(why) => f.write_str(why),
+        }
+    }
+}
+
 impl HttpHook {
-    /// The body of the answer, or what was wrong as the end of a sentence.
+    /// The body of the answer.
     pub(super) async fn post(
         &self,
         payload: String,
         timeout: Duration,
         surroundings: &Surroundings,
-    ) -> Result<String, String> {
+    ) -> Result<String, Unanswered> {
         if !self.is_permitted(surroundings) {
-            return Err("is asked over HTTPS only".to_owned());
+            return Err(Unanswered::NotAsked);
         }
         let ask = async {
             // Set already if anything else has spoken TLS before.
@@ -55,8 +75,10 @@ impl HttpHook {
             }
             Ok(String::from_utf8_lossy(&body).into_owned())
         };
-        let late = || format!("took longer than {} s and was not waited for", timeout.as_secs_f64());
-        tokio::time::timeout(timeout, ask).await.unwrap_or_else(|_| Err(late()))
+        match tokio::time::timeout(timeout, ask).await {
+            Ok(answer) => answer.map_err(Unanswered::Failed),
+            Err(_) => Err(Unanswered::Late(timeout)),
+        }
     }
 
     fn is_permitted(&self, surroundings: &Surroundings) -> bool {
@@ -69,15 +91,30 @@ impl HttpHook {
         }
     }
 
-    /// A header with the variables that it may use. Others stay as they are written.
+    /// A header with the variables that it may use. Others are empty.
     fn expand(&self, value: &str, surroundings: &Surroundings) -> String {
-        let mut out = value.to_owned();
-        for name in &self.allowed_env_vars {
-            let content = surroundings.env.get(name).map(String::as_str).unwrap_or_default();
-            out = out.replace(&format!("${{{name}}}"), content).replace(&format!("${name}"), content);
+        let mut out = String::with_capacity(value.len());
+        let mut rest = value;
+        while let Some((before, after)) = rest.split_once('$') {
+            out.push_str(before);
+            let (name, behind) = match after.strip_prefix('{').and_then(|braced| braced.split_once('}')) {
+                Some(parts) => parts,
+                None => after.split_at(after.find(|c: char| !is_of_name(c)).unwrap_or(after.len())),
+            };
+            if name.is_empty() {
+                out.push('$');
+            } else if self.allowed_env_vars.iter().any(|allowed| allowed == name) {
+                out.push_str(surroundings.env.get(name).map(String::as_str).unwrap_or_default());
+            }
+            rest = behind;
         }
+        out.push_str(rest);
         out
     }
+}
+
+fn is_of_name(character: char) -> bool {
+    character.is_ascii_alphanumeric() || character == '_'
 }
 
 fn reason(error: &reqwest::Error) -> String {
@@ -85,5 +122,26 @@ fn reason(error: &reqwest::Error) -> String {
         error if error.is_connect() => "cannot be reached".to_owned(),
         error if error.is_timeout() => "did not answer in time".to_owned(),
         _ => "broke off its answer".to_owned(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn headers_have_the_variables_that_are_allowed_and_no_others() {
+        let hook = HttpHook {
+            url: String::new(),
+            headers: BTreeMap::new(),
+            allowed_env_vars: vec!["KEY".to_owned(), "ABSENT".to_owned()],
+        };
+        let env = [("KEY", "k"), ("SECRET", "s")].map(|(name, value)| (name.to_owned(), value.to_owned()));
+        let surroundings = Surroundings { shell: "".into(), env: env.into(), allow_localhost: false };
+        let check = |value: &str, expected: &str| assert_eq!(hook.expand(value, &surroundings), expected);
+        check("Bearer $KEY", "Bearer k");
+        check("${KEY}-${SECRET}-$SECRET.", "k--.");
+        check("$ABSENT 5$ ${", " 5$ ${");
+        check("$KEYS", "");
     }
 }

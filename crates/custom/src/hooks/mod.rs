@@ -21,6 +21,7 @@ pub use config::{HookFiles, Origin};
 
 use command::Ended;
 use config::{Action, Entry};
+use http::Unanswered;
 
 /// What hooks run in.
 #[derive(Debug, Clone)]
@@ -67,7 +68,7 @@ impl Hooks for ConfiguredHooks {
     fn ask(&self, request: &HookRequest) -> BoxFuture<'static, HookAnswer> {
         let entries: Vec<Arc<Entry>> =
             self.entries.iter().filter(|entry| entry.is_about(request)).cloned().collect();
-        let request = request.clone();
+        let mut request = request.clone();
         let surroundings = Arc::clone(&self.surroundings);
         let news = self.news.clone();
         Box::pin(async move {
@@ -76,7 +77,9 @@ impl Hooks for ConfiguredHooks {
                 if answers.settled(request.kind) {
                     break;
                 }
-                answers.add(entry.ask(&request, &surroundings, &news).await);
+                let answer = entry.ask(&request, &surroundings, &news).await;
+                request.follow(&answer);
+                answers.add(answer);
             }
             answers.into_answer(request.kind)
         })
@@ -107,10 +110,15 @@ impl Entry {
             Action::Http(http) => {
                 match http.post(payload, self.timeout, surroundings).await {
                     Ok(body) => Ok(document(&body)),
-                    // A service that cannot be reached must not stop everybody's work.
                     Err(problem) => {
-                        self.warn(&problem, news);
-                        Ok(None)
+                        self.warn(&problem.to_string(), news);
+                        match problem {
+                            // As with a command: who takes too long, or may not be asked, has no say.
+                            Unanswered::Late(_) | Unanswered::NotAsked => Ok(None),
+                            Unanswered::Failed(message) => {
+                                Err(HookFailure { message, file: Some(self.file.clone()) })
+                            }
+                        }
                     }
                 }
             }
@@ -124,13 +132,27 @@ impl Entry {
             Err(HookFailure { message, file: Some(self.file.clone()) })
         };
         match ended {
-            Ended::Exited { code: Some(0), stdout, .. } => Ok(document(&stdout)),
-            Ended::Exited { code: Some(2), stderr, .. } => match kind {
-                HookKind::PreToolUse => Ok(Some(json!({
-                    "permissionDecision": "deny",
-                    "permissionDecisionReason": "hook exited with code 2",
-                }))),
-                HookKind::PermissionRequest => Ok(Some(json!({ "behavior": "deny" }))),
+            Ended::Exited { code: Some(0), stdout, .. } => match document(&stdout) {
+                // Who may refuse a permission and cannot be understood might have done so.
+                None if kind == HookKind::PermissionRequest && !is_document(&stdout) => {
+                    failed("hook printed something that is not JSON".to_owned())
+                }
+                said => Ok(said),
+            },
+            Ended::Exited { code: Some(2), stdout, stderr } => match kind {
+                HookKind::PreToolUse => {
+                    let refusal = document(&stdout).filter(|said| said["permissionDecision"] == "deny");
+                    Ok(refusal.or_else(|| {
+                        Some(json!({
+                            "permissionDecision": "deny",
+                            "permissionDecisionReason": "hook exited with code 2",
+                        }))
+                    }))
+                }
+                HookKind::PermissionRequest => {
+                    let refusal = document(&stdout).filter(|said| said["behavior"] == "deny");
+                    Ok(refusal.or_else(|| Some(json!({ "behavior": "deny" }))))
+                }
                 HookKind::PostToolUseFailure => {
                     let guidance = stderr.trim();
                     Ok((!guidance.is_empty()).then(|| json!({ "additionalContext": guidance })))
@@ -171,6 +193,12 @@ impl Entry {
 fn document(text: &str) -> Option<Value> {
     let said: Value = serde_json::from_str(text.trim_start_matches('\u{feff}').trim()).ok()?;
     Some(payload::plain_answer(said)).filter(Value::is_object)
+}
+
+/// Whether the output is a document of any kind, or nothing.
+fn is_document(text: &str) -> bool {
+    let text = text.trim_start_matches('\u{feff}').trim();
+    text.is_empty() || serde_json::from_str::<Value>(text).is_ok()
 }
 
 fn first_line(text: &str) -> &str {

@@ -52,21 +52,31 @@ fn pascal_name(kind: HookKind) -> String {
     }
 }
 
-/// What a matcher is held against.
-pub(super) fn matched(request: &HookRequest, style: Style) -> Vec<String> {
+/// What a matcher is held against. `None` where hooks are asked whatever their matcher is: how a session begins, ends and
+/// goes on has other words here than in the program that such matchers are written for.
+pub(super) fn matched(request: &HookRequest, style: Style) -> Option<Vec<String>> {
     let member = match request.kind {
         HookKind::Notification => "notification_type",
-        HookKind::SessionStart => "source",
         HookKind::SubagentStart | HookKind::SubagentStop => "agentName",
         HookKind::PreCompact => "trigger",
-        _ => "toolName",
+        HookKind::PreToolUse
+        | HookKind::PreMcpToolCall
+        | HookKind::PostToolUse
+        | HookKind::PostToolUseFailure
+        | HookKind::PermissionRequest => "toolName",
+        HookKind::SessionStart
+        | HookKind::SessionEnd
+        | HookKind::UserPromptSubmitted
+        | HookKind::UserPromptTransformed
+        | HookKind::AgentStop
+        | HookKind::ErrorOccurred => return None,
     };
-    let Some(subject) = request.input[member].as_str() else { return vec![String::new()] };
+    let Some(subject) = request.input[member].as_str() else { return Some(vec![String::new()]) };
     let mut subjects = vec![subject.to_owned()];
     if style == Style::Pascal {
         subjects.extend(claude_tool(subject).map(str::to_owned));
     }
-    subjects
+    Some(subjects)
 }
 
 fn claude_tool(name: &str) -> Option<&'static str> {
@@ -93,8 +103,18 @@ pub(super) fn of(request: &HookRequest, style: Style) -> Value {
             }
             (_, value) => value.clone(),
         };
-        let name = if name == "toolArgs" { "tool_input".to_owned() } else { snake(name) };
+        let name = match name.as_str() {
+            "toolArgs" => "tool_input".to_owned(),
+            "response" => "last_assistant_message".to_owned(),
+            name => snake(name),
+        };
         out.insert(name, value);
+    }
+    if request.kind == HookKind::SubagentStart {
+        // The reference tells these by their other names alone, so its hooks look for those.
+        for name in ["sessionId", "transcriptPath", "agentName", "agentDescription"] {
+            out.extend(request.input.get(name).map(|value| (name.to_owned(), value.clone())));
+        }
     }
     Value::Object(out)
 }

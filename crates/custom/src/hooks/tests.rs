@@ -77,6 +77,109 @@ async fn exit_2_before_a_tool_refuses() {
 }
 
 #[tokio::test]
+async fn exit_2_refuses_with_the_reason_that_is_given() {
+    let said = r#"echo '{"permissionDecision":"deny","permissionDecisionReason":"mine"}'; exit 2"#;
+    assert_eq!(before(said).await.0.unwrap().unwrap()["permissionDecisionReason"], "mine");
+    let allowed = r#"echo '{"permissionDecision":"allow"}'; exit 2"#;
+    assert_eq!(before(allowed).await.0.unwrap().unwrap()["permissionDecision"], "deny");
+    let said = r#"echo '{"behavior":"deny","message":"mine"}'; exit 2"#;
+    let fixture = Fixture::new(json!({ "permissionRequest": [{ "bash": said }] }));
+    assert_eq!(fixture.ask(HookKind::PermissionRequest, call()).await.unwrap().unwrap()["message"], "mine");
+}
+
+#[tokio::test]
+async fn a_hook_about_a_permission_that_cannot_be_understood_has_failed() {
+    for (script, understood) in
+        [("echo words", false), ("exit 1", false), ("true", true), ("echo '[]'", true), ("exit 2", true)]
+    {
+        let fixture = Fixture::new(json!({ "permissionRequest": [{ "bash": script }] }));
+        let answer = fixture.ask(HookKind::PermissionRequest, call()).await;
+        assert_eq!(answer.is_ok(), understood, "{script}");
+    }
+}
+
+#[tokio::test]
+async fn a_service_that_fails_is_a_failure_and_one_that_may_not_be_asked_has_no_say() {
+    let asked = |url: &str| json!({ "preToolUse": [{ "type": "http", "url": url, "timeoutSec": 5 }] });
+    // Nobody listens there.
+    let fixture = Fixture::new(asked("https://127.0.0.1:9/hook"));
+    let answer = fixture.ask(HookKind::PreToolUse, call()).await;
+    assert_eq!(answer.unwrap_err().file.as_deref(), Some("hooks/h.json"));
+    let fixture = Fixture::new(asked("http://127.0.0.1:9/hook"));
+    assert_eq!(fixture.ask(HookKind::PreToolUse, call()).await, Ok(None));
+}
+
+#[tokio::test]
+async fn a_hook_is_told_what_the_one_before_it_changed() {
+    let change = r#"cat > /dev/null; echo '{"modifiedArgs":{"command":"pwd"}}'"#;
+    let hooks = json!({ "preToolUse": [{ "bash": change }, { "bash": "cat > told" }] });
+    let fixture = Fixture::new(hooks);
+    fixture.ask(HookKind::PreToolUse, call()).await.unwrap();
+    let told = std::fs::read_to_string(fixture.dir.path().join("told")).unwrap();
+    assert_eq!(serde_json::from_str::<Value>(&told).unwrap()["toolArgs"]["command"], "pwd");
+}
+
+/// The hooks of the beginning in a project with these files, by what they are called.
+fn found(files: &[&str], cwd: &str) -> Vec<String> {
+    let dir = tempfile::tempdir().unwrap();
+    for file in files {
+        let path = dir.path().join(file);
+        std::fs::create_dir_all(path.parent().unwrap()).unwrap();
+        std::fs::write(path, r#"{"hooks": {"sessionStart": [{"bash": "true"}]}}"#).unwrap();
+    }
+    let root = dir.path().to_owned();
+    let places = Places {
+        home: root.join("home"),
+        cwd: root.join(cwd),
+        git_root: Some(root),
+        trusted: true,
+        ..Places::default()
+    };
+    HookFiles::find(None, &places, &[], false).entries.into_iter().map(|entry| entry.file).collect()
+}
+
+#[test]
+fn hooks_of_a_project_are_found_below_their_folder_and_from_any_directory() {
+    let files = [
+        "sub/.github/hooks/c.json",
+        ".github/copilot/settings.json",
+        ".claude/settings.json",
+        ".github/hooks/team/b.json",
+        ".github/hooks/a.json",
+    ];
+    let whole = [
+        ".github/hooks/a.json",
+        ".github/hooks/team/b.json",
+        ".claude/settings.json",
+        ".github/copilot/settings.json",
+    ];
+    assert_eq!(found(&files, ""), whole);
+    assert_eq!(found(&files, "sub"), [&whole[..], &["sub/.github/hooks/c.json"]].concat());
+}
+
+#[tokio::test]
+async fn a_matcher_is_about_tools_agents_and_news_and_about_nothing_else() {
+    let touch = |name: &str| json!([{ "bash": format!("touch {name}"), "matcher": "startup" }]);
+    let fixture = Fixture::new(json!({ "SessionStart": touch("began"), "preToolUse": touch("used") }));
+    fixture.ask(HookKind::SessionStart, json!({ "source": "new" })).await.unwrap();
+    fixture.ask(HookKind::PreToolUse, call()).await.unwrap();
+    let there = |name: &str| fixture.dir.path().join(name).exists();
+    assert!(there("began") && !there("used"));
+}
+
+#[test]
+fn agents_are_told_of_by_the_names_that_either_program_uses() {
+    let input = json!({ "sessionId": "s", "timestamp": 0, "agentName": "a", "response": "r" });
+    let told = |kind| {
+        payload::of(&HookRequest { id: "h".into(), kind, input: input.clone() }, payload::Style::Pascal)
+    };
+    let stop = told(HookKind::SubagentStop);
+    assert_eq!((&stop["last_assistant_message"], &stop["response"]), (&json!("r"), &Value::Null));
+    let start = told(HookKind::SubagentStart);
+    assert_eq!((&start["agent_name"], &start["agentName"]), (&json!("a"), &json!("a")));
+}
+
+#[tokio::test]
 async fn any_other_failure_before_a_tool_is_a_failure_of_its_file() {
     for script in ["exit 3", "kill -9 $$", "exec /nowhere/at/all"] {
         let (answer, _) = before(script).await;

@@ -10,6 +10,8 @@ use crate::{Places, files_in, frontmatter};
 const MAX_SKILLS: usize = 500;
 /// Names of a directory that are looked at.
 const MAX_ENTRIES: usize = 2000;
+/// How many directories that only group skills there may be around one.
+const GROUP_DEPTH: usize = 1;
 const NAME_LIMIT: usize = 64;
 const DESCRIPTION_LIMIT: usize = 1024;
 /// Where a project keeps skills, in order.
@@ -75,6 +77,12 @@ pub(super) fn find(wanted: &SkillPlaces) -> (Vec<Skill>, Vec<String>) {
         found.project_commands(&wanted.places);
     }
     found.plugin_commands(&wanted.plugins);
+    if !wanted.places.trusted {
+        // A project that nobody trusts may tell the model what to do, but not what it may do unasked.
+        for skill in found.skills.iter_mut().filter(|skill| skill.source.is_of_project()) {
+            skill.allowed_tools = None;
+        }
+    }
     (found.skills, found.warnings)
 }
 
@@ -158,6 +166,11 @@ impl Found {
         if own.is_file() {
             return self.skill(&own, name_of(dir), source, plugin);
         }
+        self.groups(dir, GROUP_DEPTH, source, plugin);
+    }
+
+    /// The skills of a directory, and those of the directories in it that only hold skills together.
+    fn groups(&mut self, dir: &Path, depth: usize, source: SkillSource, plugin: Option<&str>) {
         let entries = std::fs::read_dir(dir).into_iter().flatten().flatten().take(MAX_ENTRIES);
         let mut dirs: Vec<PathBuf> = entries.map(|entry| entry.path()).collect();
         dirs.sort();
@@ -165,6 +178,8 @@ impl Found {
             let path = dir.join("SKILL.md");
             if path.is_file() {
                 self.skill(&path, name_of(&dir), source, plugin);
+            } else if depth > 0 {
+                self.groups(&dir, depth - 1, source, plugin);
             }
         }
     }

@@ -4,7 +4,7 @@ mod find;
 mod tool;
 
 use std::collections::BTreeSet;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use hangar_agent::agents::AgentDefinition;
@@ -16,7 +16,10 @@ pub use find::{
     project_directories,
 };
 
-use crate::{frontmatter, read};
+use crate::{files_below, frontmatter, read};
+
+/// Files of a skill that are named to the model.
+const MAX_RESOURCES: usize = 50;
 
 /// Where a skill was found, in the wire's words.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -30,6 +33,10 @@ pub enum SkillSource {
 }
 
 impl SkillSource {
+    fn is_of_project(self) -> bool {
+        matches!(self, SkillSource::Project | SkillSource::Inherited)
+    }
+
     pub fn as_str(self) -> &'static str {
         match self {
             SkillSource::Project => "project",
@@ -190,6 +197,24 @@ impl Skills {
     }
 }
 
+/// The files that a skill brings besides its text, by name. A command is one file among others that are not its own.
+fn resources(skill: &Skill, base: &Path) -> String {
+    if skill.path.file_name().is_none_or(|name| name != "SKILL.md") {
+        return String::new();
+    }
+    let files = files_below(base, &[""]).into_iter().filter(|path| *path != skill.path);
+    let mut lines: Vec<String> = files.map(|path| format!("  - {}", path.display())).collect();
+    if lines.is_empty() {
+        return String::new();
+    }
+    let more = lines.len().saturating_sub(MAX_RESOURCES);
+    lines.truncate(MAX_RESOURCES);
+    if more > 0 {
+        lines.push(format!("  - and {more} more"));
+    }
+    format!("Files of this skill, to be viewed when they are needed:\n{}\n\n", lines.join("\n"))
+}
+
 fn tell(skill: &Skill, trigger: SkillTrigger, arguments: Option<&str>) -> Result<Lesson, String> {
     let text = read(&skill.path)?.ok_or_else(|| format!("{} is gone", skill.path.display()))?;
     let body = frontmatter::split(&text)?.body;
@@ -197,10 +222,12 @@ fn tell(skill: &Skill, trigger: SkillTrigger, arguments: Option<&str>) -> Result
         Some(arguments) => body.replace("$ARGUMENTS", arguments),
         None => body.to_owned(),
     };
-    let base = skill.path.parent().unwrap_or(&skill.path).display();
+    let base = skill.path.parent().unwrap_or(&skill.path);
     let name = &skill.name;
     let context = format!(
-        "<skill-context name=\"{name}\">\nBase directory for this skill: {base}\n\n{content}\n</skill-context>"
+        "<skill-context name=\"{name}\">\nBase directory for this skill: {}\n\n{}{content}\n</skill-context>",
+        base.display(),
+        resources(skill, base),
     );
     Ok(Lesson {
         invoked: SkillInvoked {

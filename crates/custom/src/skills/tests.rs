@@ -84,6 +84,46 @@ fn a_skill_is_told_with_its_folder() {
 }
 
 #[test]
+fn a_skill_is_told_with_the_files_that_it_brings() {
+    let fixture = Fixture::new(&[
+        ("home/skills/a/SKILL.md", &skill("x")),
+        ("home/skills/a/scripts/run.py", ""),
+        ("home/skills/a/notes.md", ""),
+        ("repo/sub/.claude/commands/b.md", "Alone."),
+        ("repo/sub/.claude/commands/c.md", "Not a file of b."),
+    ]);
+    let skills = fixture.skills();
+    let told = skills.called_by_model("a").unwrap().context.content;
+    let base = fixture.path().join("home/skills/a");
+    let list = format!("  - {0}/notes.md\n  - {0}/scripts/run.py\n\nDo x.", base.display());
+    assert!(told.contains(&list), "{told}");
+    assert!(!skills.called_by_model("b").unwrap().context.content.contains("c.md"));
+}
+
+#[test]
+fn skills_may_be_grouped_by_one_directory() {
+    let fixture = Fixture::new(&[
+        ("home/skills/team/a/SKILL.md", &skill("grouped")),
+        ("home/skills/team/deep/b/SKILL.md", &skill("too deep")),
+        ("home/skills/c/SKILL.md", &skill("c")),
+        ("home/skills/c/inner/SKILL.md", &skill("part of c")),
+    ]);
+    let names: Vec<String> = fixture.skills().list().into_iter().map(|skill| skill.name).collect();
+    assert_eq!(names, ["c", "a"]);
+}
+
+#[test]
+fn a_project_that_is_not_trusted_approves_no_tools() {
+    let text = "---\ndescription: d\nallowed-tools: shell\n---\nx";
+    let fixture =
+        Fixture::new(&[("repo/.github/skills/theirs/SKILL.md", text), ("home/skills/mine/SKILL.md", text)]);
+    let skills = fixture.skills();
+    let allowed = |name: &str| skills.called_by_model(name).unwrap().invoked.allowed_tools;
+    assert_eq!(allowed("theirs"), None);
+    assert_eq!(allowed("mine"), Some(vec!["shell".to_owned()]));
+}
+
+#[test]
 fn a_person_calls_a_skill_with_arguments() {
     let text = "---\ndescription: d\n---\nDeploy to $ARGUMENTS.\n";
     let fixture = Fixture::new(&[("repo/sub/.claude/commands/deploy.md", text)]);

@@ -58,7 +58,8 @@ fn remote_servers_are_told_by_type_or_url() {
 fn a_server_that_makes_no_sense_is_named_and_the_others_stay() {
     check(
         r#"{"mcpServers": {"a": {}, "b": {"type": "carrier-pigeon"}, "c": {"command": "x", "args": "no"},
-            "d": {"command": "x", "timeout": -1}, "e": {"command": "ok"}, "f": 3, "g": {"type": "http"}}}"#,
+            "d": {"command": "x", "timeout": -1}, "e": {"command": "ok"}, "f": 3, "g": {"type": "http"}, "h": {"url": "not one"},
+            "i": {"type": "sse", "url": "file:///etc"}}}"#,
         expect![[r#"
             e stdio ok [] {} None ["*"] None true
             MCP server `a`: it has no `command`
@@ -67,6 +68,8 @@ fn a_server_that_makes_no_sense_is_named_and_the_others_stay() {
             MCP server `d`: `timeout` is not a number of milliseconds
             MCP server `f`: its configuration is not an object
             MCP server `g`: it has no `url`
+            MCP server `h`: `url` is not an address of the web
+            MCP server `i`: `url` is not an address of the web
         "#]],
     );
 }

@@ -65,7 +65,7 @@ fn describe_all(task: &SessionTask, params: ListParams) -> Vec<Value> {
 pub(super) fn describe(agent: &AgentDefinition) -> Value {
     let mut out = json!({
         "name": agent.name,
-        "id": agent.name,
+        "id": agent.id,
         "displayName": agent.display_name,
         "description": agent.description,
         "userInvocable": agent.user_invocable,
@@ -135,7 +135,8 @@ async fn set_prompt(call: Call) -> Result<Reply, Failure> {
             if !agent.has_role() {
                 return Err(Failure::new(format!("the agent {id} has no prompt of its own to replace")));
             }
-            task.set_agent_prompt(id, prompt);
+            let name = agent.name.clone();
+            task.set_agent_prompt(name, prompt);
             Ok(())
         })
         .await??;

@@ -5,7 +5,12 @@ pub(super) struct Frontmatter {
     /// Patterns of files; empty if the instructions are about everything.
     pub(super) globs: Vec<String>,
     pub(super) description: Option<String>,
+    /// Whether they are for other programs than agents that write code.
+    pub(super) for_others: bool,
 }
+
+/// What agents that write code are called where instructions are kept from them.
+const CODING_AGENTS: [&str; 2] = ["coding-agent", "cloud-agent"];
 
 /// Splits a file into its head and the instructions proper.
 pub(super) fn split(text: &str) -> (Frontmatter, &str) {
@@ -24,6 +29,11 @@ pub(super) fn split(text: &str) -> (Frontmatter, &str) {
                 }
             }
             "applyTo" => add_globs(&mut front.globs, value),
+            "excludeAgent" => {
+                let names = value.trim_matches(['[', ']']);
+                let mut names = names.split(',').map(|name| unquoted(name.trim()));
+                front.for_others = names.any(|name| CODING_AGENTS.contains(&name));
+            }
             "description" => {
                 front.description = Some(unquoted(value).to_owned()).filter(|text| !text.is_empty());
             }
@@ -57,8 +67,8 @@ fn unquoted(value: &str) -> &str {
 
 /// One pattern, several with commas between, or a list in brackets.
 fn add_globs(globs: &mut Vec<String>, value: &str) {
-    let list = value.strip_prefix('[').and_then(|value| value.strip_suffix(']')).unwrap_or(value);
-    for item in split_commas(unquoted(list)) {
+    let list = value.strip_prefix('[').and_then(|value| value.strip_suffix(']'));
+    for item in split_commas(list.unwrap_or_else(|| unquoted(value))) {
         for glob in split_commas(unquoted(item.trim())) {
             let glob = glob.trim();
             if !glob.is_empty() {
@@ -109,6 +119,7 @@ mod tests {
             "x\n",
         );
         check("---\napplyTo: [\"a/*.py\", 'b/{c,d}/*']\n---\nx", &["a/*.py", "b/{c,d}/*"], None, "x");
+        check("---\napplyTo: [\"a/*.py\",\"b/**\"]\n---\nx", &["a/*.py", "b/**"], None, "x");
         check(
             "---\napplyTo:\n  - a/*.py\n  - \"b,c\"\ndescription: d\n---\n",
             &["a/*.py", "b", "c"],
@@ -123,6 +134,18 @@ mod tests {
         for glob in ["**", "*", "'**/*'", "\"**/*.py, **\""] {
             check(&format!("---\napplyTo: {glob}\n---\nx"), &[], None, "x");
         }
+    }
+
+    #[test]
+    fn some_instructions_are_for_others() {
+        let check = |value: &str, expected: bool| {
+            let text = format!("---\napplyTo: '**'\nexcludeAgent: {value}\n---\nx");
+            assert_eq!(split(&text).0.for_others, expected, "{value}");
+        };
+        check("\"coding-agent\"", true);
+        check("cloud-agent", true);
+        check("[\"code-review\", 'coding-agent']", true);
+        check("code-review", false);
     }
 
     #[test]

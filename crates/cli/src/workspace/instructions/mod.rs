@@ -105,13 +105,13 @@ impl Instructions {
         let mut loader =
             Loader { told: Told::within(trees), blocks: Vec::new(), scoped: Vec::new(), left: TOTAL_LIMIT };
 
-        loader.whole(&places.home.join(USER_FILE), places.home);
+        loader.whole(&tree::named(places.home, USER_FILE), places.home);
         for dir in &dirs {
-            loader.whole(&dir.join(REPOSITORY_FILE), root);
+            loader.whole(&tree::named(dir, REPOSITORY_FILE), root);
         }
         for dir in &dirs {
             for name in DIRECTORY_FILES {
-                loader.whole(&dir.join(name), root);
+                loader.whole(&tree::named(dir, name), root);
             }
         }
         loader.modular(&places.home.join(USER_DIR), root);
@@ -177,10 +177,10 @@ fn directories(root: &Path, cwd: &Path) -> Vec<PathBuf> {
 /// Only a repository is searched: any other directory may be the start of a whole disk.
 fn nested(places: Places<'_>, loaded: &[PathBuf]) -> Vec<Nested> {
     let below = places.git_root.map(|root| tree::directories_with("AGENTS.md", root)).unwrap_or_default();
-    let extra = places.extra_dirs.iter().filter(|dir| dir.join("AGENTS.md").is_file()).cloned();
+    let extra = places.extra_dirs.iter().filter(|dir| tree::named(dir, "AGENTS.md").is_file()).cloned();
     let mut dirs: Vec<PathBuf> = below.into_iter().chain(extra).filter(|dir| !loaded.contains(dir)).collect();
     dirs.truncate(ROW_LIMIT);
-    dirs.into_iter().map(|dir| Nested { path: dir.join("AGENTS.md"), dir }).collect()
+    dirs.into_iter().map(|dir| Nested { path: tree::named(&dir, "AGENTS.md"), dir }).collect()
 }
 
 struct Loader {
@@ -203,6 +203,9 @@ impl Loader {
         for path in tree::modular(dir) {
             let Some(source) = self.told.peek(&path) else { continue };
             let (front, body) = frontmatter::split(&source.text);
+            if front.for_others {
+                continue;
+            }
             if front.globs.is_empty() {
                 self.told.note_file(&path);
                 self.block(source.real, body.to_owned());

@@ -106,7 +106,7 @@ impl Known {
         for dir in dirs {
             if self.visited.insert(dir.to_owned()) {
                 for name in [REPOSITORY_FILE].into_iter().chain(DIRECTORY_FILES) {
-                    self.tell(&dir.join(name), &mut found);
+                    self.tell(&tree::named(dir, name), &mut found);
                 }
                 self.collect(dir);
                 self.matching(&file, &mut found);
@@ -128,6 +128,9 @@ impl Known {
         for path in tree::modular(&dir.join(MODULAR_DIR)) {
             let Some(source) = self.told.peek(&path) else { continue };
             let (front, _) = frontmatter::split(&source.text);
+            if front.for_others {
+                continue;
+            }
             let (globs, description) = (front.globs, front.description);
             self.pending.push(Pending::new(Scoped { globs, base: dir.to_owned(), path, description }));
         }

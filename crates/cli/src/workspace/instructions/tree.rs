@@ -18,6 +18,25 @@ const NESTED_NAMES: usize = 8192;
 const MODULAR_DEPTH: usize = 6;
 const MODULAR_NAMES: usize = 2048;
 
+/// Names of a directory among which a file is looked for whose name is written in other letters.
+const CASED_NAMES: usize = 4096;
+
+/// The file of that name in a directory, also if its name is written in small or capital letters. One that is not
+/// there is called by the name.
+pub(super) fn named(dir: &Path, name: &str) -> PathBuf {
+    let path = dir.join(name);
+    if path.exists() {
+        return path;
+    }
+    let (Some(parent), Some(file)) = (path.parent(), path.file_name()) else { return path };
+    let entries = std::fs::read_dir(parent).into_iter().flatten().flatten().take(CASED_NAMES);
+    let mut cased = entries.map(|entry| entry.file_name()).filter(|found| found.eq_ignore_ascii_case(file));
+    match cased.next() {
+        Some(found) => parent.join(found),
+        None => path,
+    }
+}
+
 /// `*.instructions.md` below a directory, sorted by path.
 pub(super) fn modular(dir: &Path) -> Vec<PathBuf> {
     let mut found = Vec::new();
@@ -50,7 +69,7 @@ pub(super) fn directories_with(name: &str, root: &Path) -> Vec<PathBuf> {
             continue;
         }
         dirs -= 1;
-        let wanted = |file: &OsStr| file == name || file == ".git" || file == ".gitignore";
+        let wanted = |file: &OsStr| file.eq_ignore_ascii_case(name) || file == ".git" || file == ".gitignore";
         let listing = Listing::read(&candidate.dir, &mut names, wanted);
         if candidate.depth > 0 {
             if listing.has(".git") {
@@ -100,7 +119,7 @@ impl Listing {
     }
 
     fn has(&self, name: &str) -> bool {
-        self.files.iter().any(|file| file == name)
+        self.files.iter().any(|file| file.eq_ignore_ascii_case(name))
     }
 }
 
@@ -161,6 +180,18 @@ mod tests {
             &["AGENTS.md", "b/c/AGENTS.md", "d/AGENTS.md", "a/AGENTS.md", "e/x"],
             &["a", "d", "b/c"],
         );
+    }
+
+    #[test]
+    fn names_may_be_written_in_any_letters_and_the_usual_ones_go_first() {
+        check_nested(&["a/agents.md", "b/Agents.md"], &["a", "b"]);
+        let check = |files: &[&str], expected: &str| {
+            let dir = tree(files);
+            assert_eq!(named(dir.path(), ".github/AGENTS.md"), dir.path().join(expected));
+        };
+        check(&[".github/agents.md"], ".github/agents.md");
+        check(&[".github/agents.md", ".github/AGENTS.md"], ".github/AGENTS.md");
+        check(&["agents.md"], ".github/AGENTS.md");
     }
 
     #[test]
