@@ -110,6 +110,8 @@ pub struct Driver {
     /// All tools outside the sessions' own; the main agent may be shown fewer.
     offered: Arc<[Arc<ToolSpec>]>,
     parent: Option<EventId>,
+    /// Switches of the model that were made since somebody asked.
+    switched: Vec<String>,
 }
 
 impl Driver {
@@ -129,6 +131,7 @@ impl Driver {
             outfitter: None,
             offered,
             parent,
+            switched: Vec::new(),
         };
         driver.open_lane(session, provider, None);
         driver
@@ -208,6 +211,11 @@ impl Driver {
         if let Some(lane) = self.lanes.get_mut(&MAIN) {
             lane.provider = provider;
         }
+    }
+
+    /// The switches of the model that waited and were made since the last time, by the ids that they waited under.
+    pub fn take_switched(&mut self) -> Vec<String> {
+        std::mem::take(&mut self.switched)
     }
 
     pub fn set_outfitter(&mut self, outfitter: Option<Arc<dyn Outfitter>>) {
@@ -310,7 +318,7 @@ impl Driver {
         let policy = main.policy.clone();
         let (permissions, questions, hooks) =
             (main.user_reachable, main.questions_answered, main.client_hooks);
-        let only_plans = self.session().state().mode == data::Mode::Plan;
+        let only_plans = self.session().mode() == data::Mode::Plan;
         if let Some(lane) = self.lanes.get_mut(&id) {
             lane.session.adopt(policy);
             lane.session.set_reachable(permissions, questions, hooks);
@@ -466,6 +474,10 @@ impl Driver {
                 let pieces = self.pace.ask(&lane.provider, *request);
                 let pieces = pieces.map(move |piece| (id, Input::Summary(seq, piece)));
                 self.under_way.calls.push(pieces.take_until(stop.cancelled_owned()).boxed());
+            }
+            Effect::UseModel(switch, waited) => {
+                self.set_provider(switch.provider);
+                self.switched.extend(waited);
             }
             Effect::CancelModel => {
                 renew(&mut lane.call);

@@ -9,7 +9,7 @@ use std::time::Duration;
 use hangar_agent::features::Features;
 use hangar_agent::session::Command;
 use hangar_protocol::Event;
-use hangar_protocol::data::Mode;
+use hangar_protocol::data::{AgentMode, Mode};
 use hangar_store::away::Kept;
 use hangar_store::{SessionId, SessionMeta, Store};
 use jiff::Timestamp;
@@ -224,6 +224,11 @@ impl Hub {
             Some(feature) => Err(Failure::new(format!("the feature `{feature}` is off on this server"))),
             None => Ok(()),
         }
+    }
+
+    /// The same for the mode that a prompt is sent in.
+    pub(crate) fn admits_prompt(&self, mode: Option<AgentMode>) -> Result<(), Failure> {
+        mode.and_then(AgentMode::of_session).map_or(Ok(()), |mode| self.admits(mode))
     }
 
     /// Where the sessions of a specification are.

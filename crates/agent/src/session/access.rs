@@ -20,7 +20,7 @@ impl Session {
         step: &mut Step,
         context: &mut Context<'_>,
     ) {
-        let only_plans = self.only_plans || self.state.mode == Mode::Plan;
+        let only_plans = self.only_plans || self.mode() == Mode::Plan;
         if only_plans && self.changes_something(&access) {
             let refused = ToolOutcome::of(ToolStatus::Denied, notices::PLAN_REFUSAL);
             return self.complete(id, refused, step);
@@ -70,7 +70,7 @@ impl Session {
 
     /// Puts a request before whoever answers permissions.
     pub(super) fn ask_permission(&mut self, request_id: String, request: PermissionRequest, step: &mut Step) {
-        let agent_mode = Some(self.state.mode);
+        let agent_mode = Some(self.mode());
         self.emit(
             step,
             data::PermissionRequested { agent_mode, ..data::PermissionRequested::new(request_id, request) },

@@ -26,6 +26,7 @@ mod room;
 mod run;
 pub mod state;
 mod stopping;
+mod switch;
 mod tally;
 mod tools;
 
@@ -49,6 +50,7 @@ pub use live::{Habits, PendingPermission, QueuedPrompt};
 pub use pending::{ClientCall, OpenTurn, Pending};
 pub use queue::QueueEdit;
 pub use state::{State, Totals};
+pub use switch::ModelSwitch;
 
 use crate::agents::crew::Crew;
 use crate::conversation::INTERRUPTED;
@@ -227,6 +229,7 @@ impl Session {
             Input::Command(Command::Abort { reason }) => self.abort(reason, &mut step, context),
             Input::Command(Command::SetMode(mode)) => self.set_mode(mode, &mut step),
             Input::Command(Command::SetModel { model, effort }) => self.set_model(model, effort, &mut step),
+            Input::Command(Command::SwitchModel(switch)) => self.switch_model(*switch, None, &mut step),
             Input::Command(Command::AnswerPermission { request_id, answer }) => {
                 self.permission_answered(&request_id, answer, &mut step, context);
             }
@@ -249,6 +252,7 @@ impl Session {
             Input::Command(Command::Unqueue(which)) => self.unqueue(which, &mut step),
             Input::Command(Command::ClearContext { prompt }) => self.clear_context(prompt, &mut step),
             Input::Command(Command::EditQueue(edit)) => self.edit_queue(edit, &mut step, context),
+            Input::Command(Command::SendNow { id }) => self.send_now(&id, &mut step, context),
             Input::Command(Command::Interrupt { reason, keep_queue }) => {
                 self.interrupt(reason, keep_queue, &mut step, context);
             }
@@ -380,7 +384,19 @@ impl Session {
         }
     }
 
+    /// The mode that holds now. One that plans or goes on by itself holds for whatever is sent; else it is the mode that
+    /// the prompt under way was sent in.
+    pub(crate) fn mode(&self) -> Mode {
+        match self.state.mode {
+            Mode::Interactive => self.run.as_ref().and_then(|run| run.mode).unwrap_or(Mode::Interactive),
+            own => own,
+        }
+    }
+
     fn set_mode(&mut self, mode: Mode, step: &mut Step) {
+        if let Some(run) = &mut self.run {
+            run.mode = None;
+        }
         let previous_mode = self.state.mode;
         if previous_mode != mode {
             self.emit(step, data::ModeChanged { previous_mode, new_mode: mode });

@@ -6,7 +6,7 @@ use hangar_protocol::data::{ContextTier, Mode};
 use serde::Deserialize;
 use serde_json::json;
 
-use super::model::{Choice, Chooser, Effort, choose};
+use super::model::{Choice, Chooser, Effort, When, choose};
 use super::{Call, Failure, Method, Reply};
 
 pub(super) const METHODS: &[Method] = &[
@@ -73,7 +73,9 @@ async fn set(call: Call) -> Result<Reply, Failure> {
         (Mode::Interactive | Mode::Autopilot, base) => (None, base),
     };
     let message = match choice {
-        Some(choice) => Some(choose(&call, &live, choice, Chooser::Client).await?),
+        Some(choice) => {
+            Some(choose(&call, &live, choice, Chooser::Client, When::FromNextCall).await?.message)
+        }
         None => None,
     };
     live.ask(move |task| {

@@ -2,15 +2,17 @@
 
 use std::sync::Arc;
 
+use hangar_agent::session::{Command, ModelSwitch, Origin, Prompt, QueueEdit};
 use hangar_protocol::data::{ContextTier, ModelChange, ReasoningSummary, Verbosity};
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
+use super::queue_edits::full;
 use super::{Call, Failure, Method, Reply};
 use crate::hub::Live;
 use crate::inference;
 use crate::spec::{CapabilityOverrides, SessionSpec};
-use crate::task::SessionTask;
+use crate::task::{ModelChoice, SessionTask};
 
 /// The model that stands for whichever the provider thinks best.
 const AUTO: &str = "auto";
@@ -103,13 +105,32 @@ impl Chooser {
     }
 }
 
-/// Has another model answer from the next call on. Says what changed, in a sentence.
+/// When a choice holds.
+#[derive(Clone, Copy)]
+pub(super) enum When {
+    FromNextCall,
+    /// When what was sent before is done.
+    InTurn {
+        /// Whether another choice that waits counts as such.
+        behind_choices: bool,
+    },
+}
+
+pub(super) struct Chosen {
+    /// What changes, in a sentence.
+    pub(super) message: String,
+    /// What the choice waits under, if it waits.
+    pub(super) queued: Option<String>,
+}
+
+/// Has another model answer.
 pub(super) async fn choose(
     call: &Call,
     live: &Arc<Live>,
     choice: Choice,
     chooser: Chooser,
-) -> Result<String, Failure> {
+    when: When,
+) -> Result<Chosen, Failure> {
     let Choice { model, effort, summary, verbosity, tier, capabilities } = choice;
     let change = SessionSpec {
         model: Some(model.clone()),
@@ -124,45 +145,63 @@ pub(super) async fn choose(
     {
         return Err(Failure::new(format!("Model \"{model}\" is not among the models that are allowed here")));
     }
-    spec.adopt(change);
+    spec.adopt(change.clone());
     // The wider window is asked for with each choice anew.
     spec.context_tier = tier;
-    let vision = spec.has_vision();
+    let (vision, summary) = (spec.has_vision(), spec.reasoning_summary);
     let ways = inference::ways(&live.audience, &spec, live.audience.courier().is_some());
     let provider = call.hub.config().opener.provider(&spec, &model, ways)?;
     live.ask(move |task| {
         let state = task.session().state();
-        let (before, effort_before) = (state.model.clone(), state.effort.clone());
         let with_effort = |model: &str, effort: Option<&String>| {
             effort.map_or_else(|| model.to_owned(), |effort| format!("{model} ({effort})"))
         };
-        let (wanted, effort) = match effort {
-            Effort::Kept => (None, effort_before.clone()),
-            Effort::Set(effort) => (effort.clone(), effort),
+        let (keeps_effort, effort) = match effort {
+            Effort::Kept => (true, None),
+            Effort::Set(effort) => (false, effort),
         };
-        let told = format!(
+        let message = format!(
             "Model changed from {} to {}",
-            with_effort(&before, effort_before.as_ref()),
-            with_effort(&model, wanted.as_ref())
+            with_effort(&state.model, state.effort.as_ref()),
+            with_effort(&model, effort.as_ref())
         );
-        let change = ModelChange {
-            previous_model: Some(before),
+        let recorded = ModelChange {
             new_model: model.clone(),
             reasoning_effort: effort,
-            previous_reasoning_effort: effort_before,
-            reasoning_summary: spec.reasoning_summary,
+            reasoning_summary: summary,
             verbosity,
             context_tier: tier,
             source: Some(chooser.as_str().to_owned()),
-            cause: None,
+            ..ModelChange::default()
         };
-        task.spec = spec;
-        task.set_provider(provider, &model);
-        task.driver.session_mut().set_vision(vision);
-        task.record(change);
-        told
+        let switch = ModelSwitch { change: recorded, keeps_effort, provider: Arc::clone(&provider), vision };
+        let choice = ModelChoice { model, provider, change, tier };
+        let waits = match when {
+            When::FromNextCall => false,
+            When::InTurn { behind_choices } => {
+                task.session().is_running()
+                    || behind_choices && task.session().queued().any(|waiting| waiting.is_switch)
+            }
+        };
+        if !waits {
+            task.command(Command::SwitchModel(Box::new(switch)));
+            task.take_choice(choice);
+            return Ok(Chosen { message, queued: None });
+        }
+        if !task.session().has_room_in_queue() {
+            return Err(full());
+        }
+        let id = uuid::Uuid::new_v4().to_string();
+        let prompt = Prompt {
+            origin: Origin::Switch(Box::new(switch)),
+            message_id: Some(id.clone()),
+            ..Prompt::user(format!("/model {}", choice.model))
+        };
+        task.keep_choice(id.clone(), choice);
+        task.command(Command::EditQueue(QueueEdit::Insert { at: usize::MAX, prompt: Box::new(prompt) }));
+        Ok(Chosen { message, queued: Some(id) })
     })
-    .await
+    .await?
 }
 
 async fn switch(call: Call) -> Result<Reply, Failure> {
@@ -184,21 +223,27 @@ async fn switch(call: Call) -> Result<Reply, Failure> {
         auto_tier: Option<AutoTier>,
         #[serde(default)]
         require_available: bool,
+        #[serde(default)]
+        defer_if_model_change_queued: bool,
     }
     let params: Params = call.params()?;
     let live = call.live()?;
+    if params.auto_tier.is_some() && params.model_id != AUTO {
+        return Err(Failure::refused("autoTier is only valid when modelId is `auto`"));
+    }
     if params.require_available {
         available(&call, &live, &params.model_id).await?;
     }
     let choice = Choice {
-        model: params.model_id.clone(),
+        model: params.model_id,
         effort: params.reasoning_effort.into(),
         summary: params.reasoning_summary,
         verbosity: params.verbosity,
         tier: params.context_tier,
         capabilities: params.model_capabilities,
     };
-    let message = choose(&call, &live, choice, Chooser::Client).await?;
+    let when = When::InTurn { behind_choices: params.defer_if_model_change_queued };
+    let Chosen { message, queued } = choose(&call, &live, choice, Chooser::Client, when).await?;
     let state = live
         .ask(move |task| {
             if params.auto_tier.is_some() {
@@ -207,14 +252,18 @@ async fn switch(call: Call) -> Result<Reply, Failure> {
             snapshot(task)
         })
         .await?;
-    Reply::of(json!({
+    let mut result = json!({
         "status": "applied",
-        "deferred": false,
-        "modelId": params.model_id,
+        "deferred": queued.is_some(),
+        "modelId": state["modelId"],
         "message": message,
         "deprecationWarnings": [],
         "modelState": state,
-    }))
+    });
+    if let Some(queued) = queued {
+        result["queueId"] = json!(queued);
+    }
+    Reply::of(result)
 }
 
 /// Refuses a model that the server's providers do not list. One that the client brought is the client's affair.
@@ -292,7 +341,7 @@ async fn set_allowed(call: Call) -> Result<Reply, Failure> {
     {
         if !allowed.contains(&model) {
             let choice = Choice { model: first.clone(), ..Choice::default() };
-            choose(&call, &live, choice, Chooser::Rules).await?;
+            choose(&call, &live, choice, Chooser::Rules, When::FromNextCall).await?;
             result["modelId"] = json!(first);
         }
         result["fallbackModel"] = json!(first);

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use hangar_agent::model::AnswerSchema;
 use hangar_agent::session::{Command, Origin, Prompt, Timing, Wishes};
 use hangar_agent::tool::Lesson;
-use hangar_protocol::data::{self, AgentMode, Mode};
+use hangar_protocol::data::{self, AgentMode};
 use hangar_store::SessionId;
 use hangar_store::away::Kept;
 use serde::Deserialize;
@@ -263,10 +263,7 @@ async fn send(call: Call) -> Result<Reply, Failure> {
     let params: SendParams = call.params()?;
     let live = call.live()?;
     let message_id = uuid::Uuid::new_v4().to_string();
-    let mode = params.agent_mode.and_then(AgentMode::of_session);
-    if let Some(mode) = mode {
-        call.hub.admits(mode)?;
-    }
+    call.hub.admits_prompt(params.agent_mode)?;
     let timing = timing(params.mode.as_deref(), params.prepend, params.response_format.as_ref())?;
     let trace = params.trace;
     let prompt = Prompt {
@@ -275,7 +272,7 @@ async fn send(call: Call) -> Result<Reply, Failure> {
         origin: params.source.map_or(Origin::User, Origin::Source),
         message_id: Some(message_id.clone()),
         preface: Vec::new(),
-        agent_mode: params.agent_mode.filter(|mode| *mode == AgentMode::Shell),
+        agent_mode: params.agent_mode,
         wishes: Wishes {
             headers: params.request_headers.unwrap_or_default().into_iter().collect(),
             answer: params.response_format.map(ResponseFormat::schema),
@@ -285,7 +282,7 @@ async fn send(call: Call) -> Result<Reply, Failure> {
     };
     let waited = Arc::clone(&live);
     let then = Box::pin(async move {
-        submit(&live, Submission { prompts: vec![prompt], mode, trace }).await;
+        submit(&live, vec![prompt], trace).await;
     });
     let result = json!({ "messageId": message_id });
     if params.wait {
@@ -296,16 +293,8 @@ async fn send(call: Call) -> Result<Reply, Failure> {
     Ok(Reply { result, then: Some(then) })
 }
 
-/// Prompts on their way to a session.
-pub(super) struct Submission {
-    pub(super) prompts: Vec<Prompt>,
-    /// The mode that the session is to be in.
-    pub(super) mode: Option<Mode>,
-    pub(super) trace: TraceContext,
-}
-
-pub(super) async fn submit(live: &Live, submission: Submission) {
-    let Submission { prompts, mode, trace } = submission;
+/// Brings prompts to a session.
+pub(super) async fn submit(live: &Live, prompts: Vec<Prompt>, trace: TraceContext) {
     // The servers start with the first message, and the model is to know their tools.
     if let Ok(Some(mcp)) = live.ask(|task| task.mcp().cloned()).await {
         mcp.ready().await;
@@ -313,9 +302,6 @@ pub(super) async fn submit(live: &Live, submission: Submission) {
     // A session that ended in between takes no more messages; its end is an event of its own.
     let _ = live
         .ask(move |task| {
-            if let Some(mode) = mode {
-                task.command(Command::SetMode(mode));
-            }
             if !task.clashes.is_empty() {
                 return refuse_clash(task);
             }
@@ -338,7 +324,7 @@ pub(super) fn complete(task: &SessionTask, prompt: &mut Prompt, trace: &TraceCon
     prompt.preface.extend(called.unwrap_or_default());
 }
 
-fn refuse_clash(task: &mut SessionTask) {
+pub(super) fn refuse_clash(task: &mut SessionTask) {
     let message = format!(
         "External tool \"{}\" conflicts with a built-in tool of the same name. Set overridesBuiltInTool: true to \
          replace it.",
