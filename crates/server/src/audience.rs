@@ -333,8 +333,9 @@ pub(crate) struct Broadcast(pub(crate) Arc<Audience>);
 
 impl EventSink for Broadcast {
     fn publish(&mut self, event: &Event) {
-        let pass = self.0.quiet().pass(event);
-        match pass {
+        // Held while they are told, so that nothing comes between an event and the one that was held before it.
+        let mut quiet = self.0.quiet();
+        match quiet.pass(event) {
             Pass::Now(before) => {
                 if let Some(before) = before {
                     self.0.tell(&before);
@@ -345,14 +346,14 @@ impl EventSink for Broadcast {
                 let audience = Arc::clone(&self.0);
                 tokio::spawn(async move {
                     tokio::time::sleep(GRACE).await;
-                    // Bound before it is told: a lock is not held meanwhile.
-                    let due = audience.quiet().due(number);
-                    if let Some(event) = due {
+                    let mut quiet = audience.quiet();
+                    if let Some(event) = quiet.due(number) {
                         audience.tell(&event);
                     }
                 });
             }
         }
+        drop(quiet);
         match event.body() {
             Body::SessionStart(start) => self.0.set_began(&start.start_time),
             Body::UserInputRequested(question) => self.0.ask(question),

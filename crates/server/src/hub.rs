@@ -149,6 +149,14 @@ impl Live {
         self.done.cancelled().await;
     }
 
+    /// Waits for news of the session. False if it is over, after which there are none.
+    pub(crate) async fn changed(&self, news: &mut watch::Receiver<u64>) -> bool {
+        tokio::select! {
+            changed = news.changed() => changed.is_ok(),
+            () = self.done.cancelled() => false,
+        }
+    }
+
     /// Waits until the session is closed.
     pub(crate) async fn ended(&self) {
         self.done.cancelled().await;

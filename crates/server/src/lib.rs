@@ -19,6 +19,7 @@ mod handshake;
 mod history;
 mod hub;
 mod inference;
+mod interests;
 mod journals;
 mod locations;
 pub mod methods;

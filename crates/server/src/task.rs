@@ -30,8 +30,10 @@ use tokio::time::Instant;
 
 use crate::asked::Asked;
 use crate::audience::Audience;
+use crate::client::ClientId;
 use crate::client_tasks::ClientTasks;
 use crate::commands::CommandQueue;
+use crate::interests::Interests;
 use crate::methods::AutoTier;
 use crate::opener::{Background, Mcp, Opened, Todos, ToolGuard};
 use crate::spec::SessionSpec;
@@ -90,8 +92,8 @@ pub(crate) struct SessionTask {
     news: Option<mpsc::Receiver<News>>,
     /// The state of the MCP tools that the model is shown.
     mcp_generation: u64,
-    /// Which questions of MCP servers some client said it answers.
-    interests: HashSet<Interest>,
+    /// Which questions of MCP servers clients said they answer.
+    interests: Interests,
     /// What the client said about its login, instead of the token's own.
     pub(crate) credentials: Option<serde_json::Value>,
     /// What is to count most where the model is chosen for the session.
@@ -144,7 +146,7 @@ impl SessionTask {
             mcp,
             news,
             mcp_generation: 0,
-            interests: HashSet::new(),
+            interests: Interests::default(),
             credentials: None,
             auto_tier: None,
             plan_base: None,
@@ -284,14 +286,23 @@ impl SessionTask {
         }
     }
 
-    pub(crate) fn set_interest(&mut self, interest: Interest, answered: bool) {
-        if answered {
-            self.interests.insert(interest);
-        } else {
-            self.interests.remove(&interest);
-        }
-        if let Some(mcp) = &self.mcp {
-            mcp.set_interest(interest, answered);
+    /// False where there are too many already.
+    pub(crate) fn add_interest(&mut self, handle: String, client: ClientId, interest: Interest) -> bool {
+        let added = self.interests.add(handle, client, interest);
+        self.settle_interests();
+        added
+    }
+
+    pub(crate) fn release_interest(&mut self, handle: &str) {
+        self.interests.release(handle);
+        self.settle_interests();
+    }
+
+    fn settle_interests(&self) {
+        let Some(mcp) = &self.mcp else { return };
+        mcp.set_interest(Interest::Elicitation, self.elicitations);
+        for interest in [Interest::OAuth, Interest::Sampling] {
+            mcp.set_interest(interest, self.interests.contain(interest));
         }
     }
 
@@ -342,9 +353,15 @@ impl SessionTask {
 
     /// Names a session as somebody wants it.
     pub(crate) fn set_name(&mut self, name: Fact, title: String) -> Result<(), LogError> {
+        self.keep_name(name)?;
+        self.record(TitleChanged { title });
+        Ok(())
+    }
+
+    /// The same without a word to anybody.
+    pub(crate) fn keep_name(&mut self, name: Fact) -> Result<(), LogError> {
         self.driver.note(name)?;
         self.named = true;
-        self.record(TitleChanged { title });
         Ok(())
     }
 
@@ -460,10 +477,6 @@ impl SessionTask {
         if let Some(mcp) = &self.mcp {
             self.mcp_generation = mcp.generation();
             mcp.set_hooked(hooks);
-            mcp.set_interest(Interest::Elicitation, elicitations);
-            for interest in &self.interests {
-                mcp.set_interest(*interest, true);
-            }
             let shown = mcp.tools().into_iter().filter(|tool| {
                 let name = &tool.spec().name;
                 let taken = tools.iter().any(|known| known.spec().name == *name);
@@ -485,19 +498,20 @@ impl SessionTask {
                 self.record(CommandsChanged { commands });
             }
         }
-        if std::mem::replace(&mut self.elicitations, elicitations) != elicitations && self.opening.is_none() {
+        let before = std::mem::replace(&mut self.elicitations, elicitations);
+        self.settle_interests();
+        if before != elicitations && self.opening.is_none() {
             self.record(CapabilitiesChanged { ui: UiCapabilities { elicitation: elicitations } });
         }
     }
 
     /// Takes over that a client is gone, with what it brought.
     pub(crate) fn bereave(&mut self, now: Timestamp) {
-        self.refresh();
         let audience = Arc::clone(&self.audience);
-        if self
-            .client_tasks
-            .orphan(|client| audience.members().iter().any(|member| member.client.id == client), now)
-        {
+        let is_here = |client| audience.member(client).is_some();
+        self.interests.keep_of(is_here);
+        self.refresh();
+        if self.client_tasks.orphan(is_here, now) {
             self.record(BackgroundTasksChanged {});
         }
     }

@@ -6,8 +6,8 @@ use std::time::Duration;
 
 use hangar_protocol::Body;
 use hangar_protocol::data::{
-    AgentMode, Attachment, Commitments, Mode, NotificationKind, PlanDecision, SessionLimits, SwitchAnswer,
-    WorkingDirectory,
+    AgentMode, Attachment, Commitments, CompactionTrigger, Mode, NotificationKind, PlanDecision,
+    SessionLimits, SwitchAnswer, WorkingDirectory,
 };
 use hangar_protocol::permission::PermissionOutcome;
 use jiff::Timestamp;
@@ -142,6 +142,8 @@ pub enum Command {
     /// Sum the conversation up now.
     Compact {
         instructions: Option<String>,
+        /// Why, as it is to be on record.
+        trigger: Option<CompactionTrigger>,
     },
     /// Play the role of this agent from now on, or the usual one.
     SelectAgent(Option<String>),

@@ -41,6 +41,7 @@ pub use agent::{AgentEnd, AgentRole, Role};
 pub use asking::Reviewers;
 pub use checkpoint::Checkpoint;
 pub use compaction::Compaction;
+pub(crate) use hooks::{ended, started};
 pub use io::{
     CallSeq, Command, Context, Effect, Input, Inspection, Notice, Opening, Origin, Prompt, ReadForModel,
     Reminder, Step, Timing, Unqueue, Wishes, iso,
@@ -259,8 +260,8 @@ impl Session {
             Input::Command(Command::Rejoined { continue_pending }) => {
                 self.rejoined(continue_pending, &mut step, context);
             }
-            Input::Command(Command::Compact { instructions }) => {
-                self.compact(instructions.as_deref(), &mut step, context);
+            Input::Command(Command::Compact { instructions, trigger }) => {
+                self.compact(instructions.as_deref(), trigger, &mut step, context);
             }
             Input::Summary(call, event) => self.summarized(call, event, &mut step, context),
             Input::Gathered(commitments) => self.gathered(commitments, &mut step, context),

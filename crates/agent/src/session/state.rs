@@ -10,7 +10,6 @@ use hangar_protocol::data::{
 };
 use hangar_protocol::{Body, Event};
 
-use super::hooks::changed_arguments;
 use super::just_in_time::SOURCE as JUST_IN_TIME;
 use super::pending::{OpenTurn, Pending};
 use crate::agents::roll::Roll;
@@ -249,7 +248,7 @@ impl State {
             Body::HookEnd(end) => {
                 if let Some(call) = self.hooked_calls.remove(&end.hook_invocation_id)
                     && let Some(output) = &end.output
-                    && let Some(arguments) = changed_arguments(&output["modifiedArgs"])
+                    && let Some(arguments) = crate::tool_hooks::changed_arguments(&output["modifiedArgs"])
                 {
                     self.conversation.rewrite_call(&call, &arguments);
                 }

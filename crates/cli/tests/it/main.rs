@@ -27,6 +27,7 @@ mod sdk;
 mod sdk_discovery;
 mod sdk_events;
 mod sdk_methods;
+mod sdk_order;
 mod sdk_protocol;
 mod secrets;
 mod session_fs;

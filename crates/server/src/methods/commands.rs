@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use hangar_agent::session::Command;
-use hangar_protocol::data::{CommandCompleted, CommandExecute};
+use hangar_protocol::data::{CommandCompleted, CommandExecute, CompactionTrigger};
 use serde::Deserialize;
 use serde_json::{Value, json};
 
@@ -130,7 +130,8 @@ fn invoked(task: &mut SessionTask, name: &str, input: &str) -> Option<Value> {
         "context" => Some(json!({ "kind": "text", "text": context(task) })),
         "compact" => {
             let instructions = Some(input.to_owned()).filter(|input| !input.is_empty());
-            task.command(Command::Compact { instructions });
+            let trigger = Some(CompactionTrigger::Manual);
+            task.command(Command::Compact { instructions, trigger });
             Some(json!({ "kind": "completed" }))
         }
         _ => {

@@ -2,7 +2,7 @@
 
 use hangar_agent::session::Command;
 use hangar_protocol::Body;
-use hangar_protocol::data::{HistoryTruncated, SnapshotRewind};
+use hangar_protocol::data::{CompactionTrigger, HistoryTruncated, SnapshotRewind};
 use serde::Deserialize;
 use serde_json::json;
 
@@ -89,17 +89,30 @@ async fn compact(call: Call) -> Result<Reply, Failure> {
     struct Params {
         #[serde(default)]
         custom_instructions: Option<String>,
+        /// Any that is not known is none.
+        #[serde(default)]
+        trigger: Option<String>,
     }
     let params: Params = call.params()?;
     let live = call.live()?;
     let mut news = live.news.subscribe();
-    if !live.ask(|task| task.session().is_idle()).await? {
-        return Err(Failure::new("the session is at work; abort it or wait for it to be idle"));
-    }
-    let before = live.ask(|task| task.session().state().conversation.unsummarized()).await?;
-    live.command(Command::Compact { instructions: params.custom_instructions }).await?;
+    let trigger = match params.trigger.as_deref() {
+        Some("manual") => Some(CompactionTrigger::Manual),
+        Some("model_switch") => Some(CompactionTrigger::ModelSwitch),
+        _ => None,
+    };
+    let before = live
+        .ask(move |task| {
+            if !task.session().is_idle() {
+                return Err(Failure::new("the session is at work; abort it or wait for it to be idle"));
+            }
+            let before = task.session().state().conversation.unsummarized();
+            task.command(Command::Compact { instructions: params.custom_instructions, trigger });
+            Ok(before)
+        })
+        .await??;
     while live.ask(|task| task.session().is_compacting()).await? {
-        if news.changed().await.is_err() {
+        if !live.changed(&mut news).await {
             return Err(Failure::new("the session ended before its summary was there"));
         }
     }

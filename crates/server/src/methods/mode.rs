@@ -78,17 +78,24 @@ async fn set(call: Call) -> Result<Reply, Failure> {
         }
         None => None,
     };
-    live.ask(move |task| {
-        task.plan_base = base;
-        task.command(Command::SetMode(params.mode));
-    })
-    .await?;
+    let applied = live
+        .ask(move |task| {
+            task.plan_base = base;
+            // Somebody else may have changed it meanwhile.
+            let mode = task.session().state().mode;
+            let expected = params.expected_mode.is_none_or(|expected| expected == mode);
+            if expected {
+                task.command(Command::SetMode(params.mode));
+            }
+            expected
+        })
+        .await?;
     Reply::of(match message {
-        None => json!({ "status": "unchanged", "modelChanged": false, "modeApplied": true }),
+        None => json!({ "status": "unchanged", "modelChanged": false, "modeApplied": applied }),
         Some(message) => json!({
             "status": "applied",
             "modelChanged": true,
-            "modeApplied": true,
+            "modeApplied": applied,
             "message": message,
             "deprecationWarnings": [],
         }),

@@ -119,8 +119,8 @@ pub(super) enum When {
 pub(super) struct Chosen {
     /// What changes, in a sentence.
     pub(super) message: String,
-    /// What the choice waits under, if it waits.
-    pub(super) queued: Option<String>,
+    /// Whether that waits for its turn.
+    pub(super) waits: bool,
 }
 
 /// Has another model answer.
@@ -140,7 +140,8 @@ pub(super) async fn choose(
         ..SessionSpec::default()
     };
     let mut spec = live.ask(|task| task.spec.clone()).await?;
-    if let Some(allowed) = &spec.allowed_models
+    if matches!(chooser, Chooser::Client)
+        && let Some(allowed) = &spec.allowed_models
         && !allowed.contains(&model)
     {
         return Err(Failure::new(format!("Model \"{model}\" is not among the models that are allowed here")));
@@ -186,7 +187,7 @@ pub(super) async fn choose(
         if !waits {
             task.command(Command::SwitchModel(Box::new(switch)));
             task.take_choice(choice);
-            return Ok(Chosen { message, queued: None });
+            return Ok(Chosen { message, waits });
         }
         if !task.session().has_room_in_queue() {
             return Err(full());
@@ -197,9 +198,9 @@ pub(super) async fn choose(
             message_id: Some(id.clone()),
             ..Prompt::user(format!("/model {}", choice.model))
         };
-        task.keep_choice(id.clone(), choice);
+        task.keep_choice(id, choice);
         task.command(Command::EditQueue(QueueEdit::Insert { at: usize::MAX, prompt: Box::new(prompt) }));
-        Ok(Chosen { message, queued: Some(id) })
+        Ok(Chosen { message, waits })
     })
     .await?
 }
@@ -235,7 +236,7 @@ async fn switch(call: Call) -> Result<Reply, Failure> {
         available(&call, &live, &params.model_id).await?;
     }
     let choice = Choice {
-        model: params.model_id,
+        model: params.model_id.clone(),
         effort: params.reasoning_effort.into(),
         summary: params.reasoning_summary,
         verbosity: params.verbosity,
@@ -243,7 +244,7 @@ async fn switch(call: Call) -> Result<Reply, Failure> {
         capabilities: params.model_capabilities,
     };
     let when = When::InTurn { behind_choices: params.defer_if_model_change_queued };
-    let Chosen { message, queued } = choose(&call, &live, choice, Chooser::Client, when).await?;
+    let Chosen { message, waits } = choose(&call, &live, choice, Chooser::Client, when).await?;
     let state = live
         .ask(move |task| {
             if params.auto_tier.is_some() {
@@ -252,18 +253,15 @@ async fn switch(call: Call) -> Result<Reply, Failure> {
             snapshot(task)
         })
         .await?;
-    let mut result = json!({
+    let now = state["modelId"].as_str().filter(|_| waits).unwrap_or(&params.model_id);
+    Reply::of(json!({
         "status": "applied",
-        "deferred": queued.is_some(),
-        "modelId": state["modelId"],
+        "deferred": waits,
+        "modelId": now,
         "message": message,
         "deprecationWarnings": [],
         "modelState": state,
-    });
-    if let Some(queued) = queued {
-        result["queueId"] = json!(queued);
-    }
-    Reply::of(result)
+    }))
 }
 
 /// Refuses a model that the server's providers do not list. One that the client brought is the client's affair.
@@ -319,15 +317,9 @@ async fn set_allowed(call: Call) -> Result<Reply, Failure> {
     }
     let Params { allowed_models } = call.params()?;
     let live = call.live()?;
-    match allowed_models.as_deref() {
-        Some([]) => return Err(Failure::new("Host allowedModels must contain at least one model id")),
-        Some(models) if models.len() > MAX_ALLOWED => {
-            return Err(Failure::new(format!(
-                "Host allowedModels must not contain more than {MAX_ALLOWED} ids"
-            )));
-        }
-        _ => {}
-    }
+    check_allowed(allowed_models.as_deref())?;
+    // First the model and then the rule: where there is no such model, nothing has changed.
+    obey(&call, &live, allowed_models.as_deref()).await?;
     let allowed = allowed_models.clone();
     let model = live
         .ask(move |task| {
@@ -339,16 +331,35 @@ async fn set_allowed(call: Call) -> Result<Reply, Failure> {
     if let Some(allowed) = allowed_models
         && let Some(first) = allowed.first()
     {
-        if !allowed.contains(&model) {
-            let choice = Choice { model: first.clone(), ..Choice::default() };
-            choose(&call, &live, choice, Chooser::Rules, When::FromNextCall).await?;
-            result["modelId"] = json!(first);
-        }
         result["fallbackModel"] = json!(first);
         result["allowedModels"] = json!(allowed);
         result["effectiveAllowedModels"] = json!(allowed);
     }
     Reply::of(result)
+}
+
+/// Whether these can be the only models that a session may have.
+pub(super) fn check_allowed(models: Option<&[String]>) -> Result<(), Failure> {
+    match models {
+        Some([]) => Err(Failure::new("Host allowedModels must contain at least one model id")),
+        Some(models) if models.len() > MAX_ALLOWED => {
+            Err(Failure::new(format!("Host allowedModels must not contain more than {MAX_ALLOWED} ids")))
+        }
+        _ => Ok(()),
+    }
+}
+
+/// Gives a session that has another model than these the first of them.
+pub(super) async fn obey(call: &Call, live: &Arc<Live>, allowed: Option<&[String]>) -> Result<(), Failure> {
+    let Some(allowed) = allowed else { return Ok(()) };
+    let model = live.ask(|task| task.session().state().model.clone()).await?;
+    match allowed.first() {
+        Some(first) if !allowed.contains(&model) => {
+            let choice = Choice { model: first.clone(), ..Choice::default() };
+            choose(call, live, choice, Chooser::Rules, When::FromNextCall).await.map(|_| ())
+        }
+        _ => Ok(()),
+    }
 }
 
 async fn switch_tier(call: Call) -> Result<Reply, Failure> {

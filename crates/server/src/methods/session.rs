@@ -13,6 +13,7 @@ use hangar_store::away::Kept;
 use serde::Deserialize;
 use serde_json::{Value, json};
 
+use super::model::{check_allowed, obey};
 use super::sessions::events;
 use super::tasks::until_settled;
 use super::{Call, Failure, Method, Reply, SessionParams};
@@ -38,8 +39,20 @@ pub(super) const METHODS: &[Method] = &[
     Method { name: "session.shutdown", run: |call| Box::pin(shutdown(call)) },
 ];
 
+/// What a client asks for when it opens a session.
+fn wanted(call: &Call) -> Result<SessionSpec, Failure> {
+    let mut spec: SessionSpec = call.params()?;
+    check_allowed(spec.allowed_models.as_deref())?;
+    if let Some(allowed) = &spec.allowed_models
+        && spec.model.as_ref().is_some_and(|model| !allowed.contains(model))
+    {
+        spec.model = allowed.first().cloned();
+    }
+    Ok(spec)
+}
+
 async fn create(call: Call) -> Result<Reply, Failure> {
-    let spec: SessionSpec = call.params()?;
+    let spec = wanted(&call)?;
     let id = match &spec.session_id {
         Some(id) => parse_id(id)?,
         None => parse_id(&uuid::Uuid::new_v4().to_string())?,
@@ -56,7 +69,7 @@ async fn create(call: Call) -> Result<Reply, Failure> {
 }
 
 async fn resume(call: Call) -> Result<Reply, Failure> {
-    let spec: SessionSpec = call.params()?;
+    let spec = wanted(&call)?;
     let Some(id) = &spec.session_id else {
         return Err(Failure::Params("missing field `sessionId`".to_owned()));
     };
@@ -124,6 +137,8 @@ pub(super) async fn settle(call: Call, spec: SessionSpec, entered: Entered) -> R
         if limits.is_some() {
             let _ = live.command(Command::SetLimits(limits)).await;
         }
+        // The model that it has may be from before there were rules.
+        let _ = obey(&call, &live, spec.allowed_models.as_deref()).await;
     });
     Ok(Reply { result, then: Some(then) })
 }
@@ -134,7 +149,7 @@ async fn reconfigure(call: &Call, live: &Live, spec: SessionSpec) -> Result<(), 
     let spec = SessionSpec { working_directory: None, ..spec };
     let mut merged = live.ask(|task| task.spec.clone()).await?;
     let brings_mcp = spec.names_mcp_servers();
-    merged.adopt(spec);
+    merged.adopt(spec.clone());
     let opener = &call.hub.config().opener;
     let model = live.ask(|task| task.session().state().model.clone()).await?;
     let model = merged.model.clone().unwrap_or(model);
@@ -156,7 +171,7 @@ async fn reconfigure(call: &Call, live: &Live, spec: SessionSpec) -> Result<(), 
     };
     let instructions = opener.instructions(&merged)?;
     live.ask(move |task| {
-        task.spec = merged;
+        task.spec.adopt(spec);
         task.set_instructions(instructions);
         task.set_provider(provider, &model);
         if let Some(mcp) = mcp {
