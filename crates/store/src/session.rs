@@ -5,6 +5,7 @@ use std::io;
 use std::path::{Path, PathBuf};
 
 use hangar_agent::log::{Fact, LogError, Seq, SessionLog};
+use hangar_disk as disk;
 use hangar_protocol::data::WorkingDirectory;
 use hangar_protocol::{Event, EventId};
 
@@ -14,7 +15,7 @@ use crate::lines::parse_line;
 use crate::lock::{Lock, LockError};
 use crate::meta::META_FILE;
 use crate::yaml::Document;
-use crate::{MAX_LINE, SessionId, SessionMeta, SessionName, StoreError, checkpoints, disk};
+use crate::{MAX_LINE, SessionId, SessionMeta, SessionName, StoreError, checkpoints};
 
 pub(crate) const LOG_FILE: &str = "events.jsonl";
 
