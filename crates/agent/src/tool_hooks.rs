@@ -138,25 +138,25 @@ impl PermissionSay {
     }
 }
 
-/// The hook that hears of a result before the model is shown it, and what it is told. Calls that did not run, or not to
-/// their end, are no results.
-pub fn after(tool: &str, arguments: &Value, outcome: &ToolOutcome) -> Option<(HookKind, Value)> {
+/// The hook that hears of a result before the model is shown it. Calls that did not run, or not to their end, are no
+/// results.
+pub fn after_kind(outcome: &ToolOutcome) -> Option<HookKind> {
     match outcome.status {
-        ToolStatus::Success => Some((
-            HookKind::PostToolUse,
-            json!({
-                "toolName": tool,
-                "toolArgs": arguments,
-                "toolResult": { "textResultForLlm": outcome.text, "resultType": "success" },
-            }),
-        )),
-        ToolStatus::Failure => {
-            let error = outcome.error.as_ref().unwrap_or(&outcome.text);
-            let fields = json!({ "toolName": tool, "toolArgs": arguments, "error": error });
-            Some((HookKind::PostToolUseFailure, fields))
-        }
+        ToolStatus::Success => Some(HookKind::PostToolUse),
+        ToolStatus::Failure => Some(HookKind::PostToolUseFailure),
         ToolStatus::Denied | ToolStatus::Rejected | ToolStatus::Interrupted | ToolStatus::Timeout => None,
     }
+}
+
+/// What that hook is told.
+pub fn after(kind: HookKind, tool: &str, arguments: &Value, outcome: &ToolOutcome) -> Value {
+    let mut fields = json!({ "toolName": tool, "toolArgs": arguments });
+    if kind == HookKind::PostToolUseFailure {
+        fields["error"] = json!(outcome.error.as_ref().unwrap_or(&outcome.text));
+    } else {
+        fields["toolResult"] = json!({ "textResultForLlm": outcome.text, "resultType": "success" });
+    }
+    fields
 }
 
 /// Changes a result as the hook wants it. What comes back is for the model, as a message of its own.

@@ -37,7 +37,7 @@ mod transport;
 mod user_settings;
 
 pub use accounts::{Account, Accounts};
-pub use finder::{Finder, InstructionTarget, TargetKind};
+pub use finder::{Finder, FoundHooks, InstructionTarget, TargetKind};
 pub use handshake::Token;
 pub use hub::{Hub, HubConfig};
 pub use opener::{

@@ -182,7 +182,7 @@ impl Session {
 
     /// What hooks about permissions are told of a request, if they are asked: before rules and people are.
     pub fn about_permission(&self, request: &PermissionRequest) -> Option<Value> {
-        tool_hooks::permission(request).filter(|_| self.asks(HookKind::PermissionRequest))
+        self.asks(HookKind::PermissionRequest).then(|| tool_hooks::permission(request)).flatten()
     }
 
     pub(super) fn ask_permission_hooks(
@@ -233,9 +233,9 @@ impl Session {
         step: &mut Step,
         context: &mut Context<'_>,
     ) -> Option<ToolOutcome> {
-        let running = self.running(id)?;
-        let told = tool_hooks::after(running.name(), running.arguments(), &outcome);
-        let Some((kind, fields)) = told.filter(|(kind, _)| self.asks(*kind)) else { return Some(outcome) };
+        let kind = tool_hooks::after_kind(&outcome).filter(|kind| self.asks(*kind));
+        let (Some(kind), Some(running)) = (kind, self.running(id)) else { return Some(outcome) };
+        let fields = tool_hooks::after(kind, running.name(), running.arguments(), &outcome);
         let hook = self.ask_hooks(kind, fields, step, context);
         if let Some(running) = self.running(id) {
             running.stage = Stage::AfterHooks { hook, outcome: Box::new(outcome) };

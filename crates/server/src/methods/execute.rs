@@ -105,8 +105,9 @@ async fn execute(call: Call) -> Result<Reply, Failure> {
             None => run(&live, &tool, input).await?,
         },
     };
-    if let Some((kind, fields)) = tool_hooks::after(&name, &arguments, &outcome)
-        && let Some(answer) = ask_hooks(&live, kind, fields).await?
+    if let Some(kind) = tool_hooks::after_kind(&outcome)
+        && let Some(answer) =
+            ask_hooks(&live, kind, tool_hooks::after(kind, &name, &arguments, &outcome)).await?
     {
         // No model is there to be told more than the result.
         tool_hooks::amend(&mut outcome, &name, kind, answer.ok().flatten());
