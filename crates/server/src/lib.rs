@@ -8,6 +8,7 @@ mod accounts;
 mod asked;
 mod attachments;
 mod audience;
+mod choices;
 mod client;
 mod client_tasks;
 mod commands;

@@ -1,7 +1,7 @@
 //! The one task that drives one session. Whoever wants something of the session gives the task a job; jobs and the
 //! session's own happenings take turns, so nothing here needs a lock.
 
-use std::collections::{BTreeMap, HashSet};
+use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -19,8 +19,8 @@ use hangar_custom::skills::Skills;
 use hangar_mcp::{Interest, McpHost, News};
 use hangar_protocol::Body;
 use hangar_protocol::data::{
-    BackgroundTasksChanged, CapabilitiesChanged, ClientCommand, CommandsChanged, ContextTier, SkillsLoaded,
-    TitleChanged, UiCapabilities,
+    BackgroundTasksChanged, CapabilitiesChanged, ClientCommand, CommandsChanged, SkillsLoaded, TitleChanged,
+    UiCapabilities,
 };
 use hangar_sandbox::Sandbox;
 use hangar_store::SessionName;
@@ -30,6 +30,7 @@ use tokio::time::Instant;
 
 use crate::asked::Asked;
 use crate::audience::Audience;
+use crate::choices::ModelChoice;
 use crate::client::ClientId;
 use crate::client_tasks::ClientTasks;
 use crate::commands::CommandQueue;
@@ -43,16 +44,6 @@ use crate::system;
 const ORPHAN_PATIENCE: Duration = Duration::from_secs(600);
 
 pub(crate) type Job = Box<dyn FnOnce(&mut SessionTask) + Send>;
-
-/// What a session is to be answered by.
-#[derive(Clone)]
-pub(crate) struct ModelChoice {
-    pub(crate) model: String,
-    pub(crate) provider: Arc<dyn ModelProvider>,
-    /// What it changes of what the client asked for.
-    pub(crate) change: SessionSpec,
-    pub(crate) tier: Option<ContextTier>,
-}
 
 pub(crate) struct SessionTask {
     pub(crate) driver: Driver,
@@ -101,7 +92,7 @@ pub(crate) struct SessionTask {
     /// The model and the effort that the session had before it began to plan with others.
     pub(crate) plan_base: Option<(String, Option<String>)>,
     /// Models that were chosen and wait among the session's prompts, by the ids that they wait under.
-    choices: Vec<(String, ModelChoice)>,
+    pub(crate) choices: Vec<(String, ModelChoice)>,
     /// Questions about calls that are part of no turn.
     pub(crate) asked: Asked,
     /// Work that clients do elsewhere.
@@ -212,7 +203,9 @@ impl SessionTask {
         let policy = self.session().config().policy.clone();
         let old = std::mem::replace(&mut self.background, opened.background);
         tokio::spawn(old.shutdown());
-        self.driver = opened.driver;
+        let mut before = std::mem::replace(&mut self.driver, opened.driver);
+        self.driver.session_mut().take_queue(before.session_mut());
+        drop(before);
         self.builtin = opened.tools;
         self.todos = opened.todos;
         self.guard = opened.guard;
@@ -235,41 +228,6 @@ impl SessionTask {
             mcp.set_model(Arc::clone(&provider), model.to_owned());
         }
         self.driver.set_provider(provider);
-    }
-
-    /// Takes over a model that the session was told to use.
-    pub(crate) fn take_choice(&mut self, choice: ModelChoice) {
-        let ModelChoice { model, provider, change, tier } = choice;
-        self.spec.adopt(change);
-        // The wider window is asked for with each choice anew.
-        self.spec.context_tier = tier;
-        self.set_provider(provider, &model);
-    }
-
-    /// Keeps a choice until its turn comes.
-    pub(crate) fn keep_choice(&mut self, id: String, choice: ModelChoice) {
-        // Those that somebody took back are never made.
-        let waiting: HashSet<_> = self.session().queued().filter_map(|waiting| waiting.message_id).collect();
-        self.choices.retain(|(id, _)| waiting.contains(id));
-        self.choices.push((id, choice));
-    }
-
-    /// Keeps a choice that waits under another id, too. Messages are no choices.
-    pub(crate) fn copy_choice(&mut self, id: &str, copy: &str) {
-        let choice = self.choices.iter().find(|(known, _)| known == id).map(|(_, choice)| choice.clone());
-        if let Some(choice) = choice {
-            self.keep_choice(copy.to_owned(), choice);
-        }
-    }
-
-    /// Takes over the choices whose turn has come.
-    fn settle_choices(&mut self) {
-        for made in self.driver.take_switched() {
-            if let Some(at) = self.choices.iter().position(|(id, _)| *id == made) {
-                let (_, choice) = self.choices.remove(at);
-                self.take_choice(choice);
-            }
-        }
     }
 
     pub(crate) fn mcp(&self) -> Option<&McpHost> {

@@ -203,12 +203,21 @@ impl Session {
     }
 
     pub(super) fn unqueue(&mut self, which: Unqueue, step: &mut Step) {
+        let is_shown = |prompt: &Prompt| prompt.origin.is_shown();
         let changed = match which {
-            Unqueue::Last => self.steering.pop().or_else(|| self.queue.pop_back()).is_some(),
+            Unqueue::Last => match self.steering.iter().rposition(is_shown) {
+                Some(last) => {
+                    self.steering.remove(last);
+                    true
+                }
+                None => {
+                    let last = self.queue.iter().rposition(is_shown);
+                    last.and_then(|last| self.queue.remove(last)).is_some()
+                }
+            },
             Unqueue::All => {
                 let any = !self.queue.is_empty() || !self.steering.is_empty();
-                self.queue.clear();
-                self.steering.clear();
+                self.drop_prompts();
                 any
             }
         };

@@ -42,6 +42,12 @@ impl Session {
         self.queue_paused
     }
 
+    /// Takes over what waits in a session that it takes the place of.
+    pub fn take_queue(&mut self, before: &mut Session) {
+        self.queue = std::mem::take(&mut before.queue);
+        self.queue_paused = before.queue_paused;
+    }
+
     /// Whether another prompt may wait.
     pub fn has_room_in_queue(&self) -> bool {
         self.queue.len() + self.steering.len() < QUEUE_LIMIT

@@ -9,7 +9,7 @@ use hangar_agent::model::{
     Reply, Usage,
 };
 use hangar_agent::session::{
-    Command, Input, ModelSwitch, Notice, Origin, Prompt, QueueEdit, ReadForModel, Timing, Wishes,
+    Command, Input, ModelSwitch, Notice, Origin, Prompt, QueueEdit, ReadForModel, Timing, Unqueue, Wishes,
 };
 use hangar_agent::tool::ToolOutcome;
 use hangar_protocol::Body;
@@ -438,4 +438,24 @@ async fn positions_are_those_of_what_people_see() {
     stage.command(Command::EditQueue(QueueEdit::Move { id: "b".to_owned(), to: 0 }));
     let shown: Vec<_> = stage.driver.session().queued().map(|waiting| waiting.shown).collect();
     assert_eq!(shown, ["second", "first", "between"]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_is_taken_back_is_what_people_said() {
+    for (which, left) in [(Unqueue::Last, vec!["user: first"]), (Unqueue::All, vec!["user: third"])] {
+        let mut stage = Stage::new(Vec::new());
+        stage.command(Command::EditQueue(QueueEdit::Pause(true)));
+        for text in ["first", "second"] {
+            stage.command(Command::Send(waiting(text, text)));
+        }
+        stage.driver.advance(Input::Background(news())).unwrap();
+        stage.command(Command::Unqueue(which));
+        stage.command(Command::EditQueue(QueueEdit::Pause(false)));
+        if which == Unqueue::All {
+            stage.send("third");
+        }
+        stage.until_idle().await;
+        assert_eq!(said(&stage), left);
+        assert_eq!(stage.count("system.notification"), 1, "news stays true: {which:?}");
+    }
 }

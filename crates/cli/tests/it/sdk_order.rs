@@ -27,10 +27,11 @@ fn a_model_that_is_chosen_during_a_turn_waits_for_its_place() {
     let (_scratch, model, mut client) = session(json!({ "requestPermission": true, "model": "mock-model" }));
     let request = busy(&mut client);
     client.send("SAY:before");
-    let switched = call(&mut client, "session.model.switchTo", json!({ "modelId": "other" }));
+    let other = json!({ "modelId": "other", "contextTier": "long_context" });
+    let switched = call(&mut client, "session.model.switchTo", other.clone());
     assert_eq!(
-        (&switched["deferred"], &switched["modelId"], &switched["modelState"]["modelId"]),
-        (&json!(true), &json!("mock-model"), &json!("mock-model"))
+        (&switched["deferred"], &switched["modelId"], &switched["modelState"]),
+        (&json!(true), &json!("mock-model"), &json!({ "modelId": "mock-model" }))
     );
     client.send("SAY:after");
     assert_eq!(texts(&mut client), ["SAY:before", "/model other", "SAY:after"]);
@@ -41,7 +42,7 @@ fn a_model_that_is_chosen_during_a_turn_waits_for_its_place() {
     assert_eq!(said(&mut client), ["turn", "before", "after"]);
     let models: Vec<Value> = model.requests().iter().map(|request| request.body["model"].clone()).collect();
     assert_eq!(models, ["mock-model", "mock-model", "mock-model", "other"]);
-    assert_eq!(call(&mut client, "session.model.getCurrent", json!({}))["modelId"], "other");
+    assert_eq!(call(&mut client, "session.model.getCurrent", json!({})), other);
     let tier = error(&mut client, "session.model.switchTo", json!({ "modelId": "x", "autoTier": "fast" }));
     assert_eq!(tier["code"], -32602);
     client.finish();
@@ -56,6 +57,10 @@ fn a_model_that_was_taken_back_is_not_taken() {
     }
     let id = waiting(&mut client)[1].0.clone();
     call(&mut client, "session.queue.removeAt", json!({ "id": id }));
+    call(&mut client, "session.model.switchTo", json!({ "modelId": "three" }));
+    let allowed = json!({ "allowedModels": ["mock-model", "one"] });
+    call(&mut client, "session.model.setAllowedModels", allowed);
+    assert_eq!(texts(&mut client), ["/model one"], "what is not allowed any more does not wait");
     let_go(&mut client, &request);
     said(&mut client);
     assert_eq!(call(&mut client, "session.model.getCurrent", json!({}))["modelId"], "one");
@@ -189,5 +194,37 @@ fn a_summary_is_on_record_with_the_reason_that_was_given() {
         call(&mut client, "session.history.compact", params);
         assert_eq!(client.event("session.compaction_start")["trigger"], trigger);
     }
+    client.finish();
+}
+
+#[test]
+fn an_agent_is_told_whom_a_message_is_from() {
+    let (_scratch, model, mut client) = session(json!({}));
+    let work = json!({ "agentType": "general-purpose", "prompt": "SAY:one", "name": "n" });
+    let id = call(&mut client, "session.tasks.startAgent", work)["agentId"].clone();
+    client.event("session.idle");
+    let message = json!({ "id": id, "message": "SAY:two", "fromAgentId": "other" });
+    assert_eq!(call(&mut client, "session.tasks.sendMessage", message)["sent"], true);
+    let heard =
+        client.until("the message", |message| message["params"]["event"]["data"]["source"] == "agent-other");
+    let event = &heard["params"]["event"];
+    assert_eq!((&event["data"]["content"], &event["agentId"]), (&json!("SAY:two"), &id));
+    client.event("session.idle");
+    let told = |request: &hangar_test_support::Request| {
+        request.body["messages"].to_string().contains("[Message from other]\\nSAY:two")
+    };
+    assert!(model.requests().iter().any(told));
+    client.finish();
+}
+
+#[test]
+fn what_waits_outlives_a_change_of_the_ground() {
+    let (_scratch, _model, mut client) = session(json!({}));
+    call(&mut client, "session.queue.setDrainPaused", json!({ "paused": true }));
+    client.send("SAY:a");
+    call(&mut client, "session.options.update", json!({ "enableSkills": false }));
+    assert_eq!(texts(&mut client), ["SAY:a"]);
+    call(&mut client, "session.queue.setDrainPaused", json!({ "paused": false }));
+    assert_eq!(said(&mut client), ["a"]);
     client.finish();
 }

@@ -138,7 +138,7 @@ async fn interrupt(call: Call) -> Result<Reply, Failure> {
         .live()?
         .ask(move |task| {
             let running = task.session().is_running();
-            if !flush_queued {
+            if running && !flush_queued {
                 task.commands.clear();
             }
             task.command(Command::Interrupt { reason: "user_abort".to_owned(), keep_queue: flush_queued });

@@ -9,10 +9,11 @@ use serde_json::{Value, json};
 
 use super::queue_edits::full;
 use super::{Call, Failure, Method, Reply};
+use crate::choices::ModelChoice;
 use crate::hub::Live;
 use crate::inference;
 use crate::spec::{CapabilityOverrides, SessionSpec};
-use crate::task::{ModelChoice, SessionTask};
+use crate::task::SessionTask;
 
 /// The model that stands for whichever the provider thinks best.
 const AUTO: &str = "auto";
@@ -324,6 +325,7 @@ async fn set_allowed(call: Call) -> Result<Reply, Failure> {
     let model = live
         .ask(move |task| {
             task.spec.allowed_models = allowed;
+            task.drop_forbidden_choices();
             task.session().state().model.clone()
         })
         .await?;

@@ -39,9 +39,8 @@ pub(super) const METHODS: &[Method] = &[
     Method { name: "session.shutdown", run: |call| Box::pin(shutdown(call)) },
 ];
 
-/// What a client asks for when it opens a session.
-fn wanted(call: &Call) -> Result<SessionSpec, Failure> {
-    let mut spec: SessionSpec = call.params()?;
+/// What a client asks for when it opens a session, with a model that its own rules allow.
+pub(super) fn within_rules(mut spec: SessionSpec) -> Result<SessionSpec, Failure> {
     check_allowed(spec.allowed_models.as_deref())?;
     if let Some(allowed) = &spec.allowed_models
         && spec.model.as_ref().is_some_and(|model| !allowed.contains(model))
@@ -52,7 +51,7 @@ fn wanted(call: &Call) -> Result<SessionSpec, Failure> {
 }
 
 async fn create(call: Call) -> Result<Reply, Failure> {
-    let spec = wanted(&call)?;
+    let spec = within_rules(call.params()?)?;
     let id = match &spec.session_id {
         Some(id) => parse_id(id)?,
         None => parse_id(&uuid::Uuid::new_v4().to_string())?,
@@ -69,7 +68,7 @@ async fn create(call: Call) -> Result<Reply, Failure> {
 }
 
 async fn resume(call: Call) -> Result<Reply, Failure> {
-    let spec = wanted(&call)?;
+    let spec = within_rules(call.params()?)?;
     let Some(id) = &spec.session_id else {
         return Err(Failure::Params("missing field `sessionId`".to_owned()));
     };
