@@ -10,8 +10,8 @@ use crate::tool::{ToolOutcome, ToolStatus};
 const MAX_GUIDANCE: usize = 10 << 10;
 
 /// What hooks are told of a call before permissions are looked at.
-pub fn before(tool: &str, arguments: &Value, call_id: &str) -> Value {
-    json!({ "toolName": tool, "toolArgs": arguments, "toolCallId": call_id })
+pub fn before(tool: &str, arguments: &Value) -> Value {
+    json!({ "toolName": tool, "toolArgs": arguments })
 }
 
 /// What hooks say about a call before it runs.

@@ -108,7 +108,9 @@ impl Session {
         context: &mut Context<'_>,
     ) {
         let Some(running) = self.running(id) else { return };
-        let fields = tool_hooks::before(running.name(), running.arguments(), id);
+        let mut fields = tool_hooks::before(running.name(), running.arguments());
+        // By this the log knows which call of the conversation has other arguments now.
+        fields["toolCallId"] = json!(id);
         let hook = self.ask_hooks(HookKind::PreToolUse, fields, step, context);
         if let Some(running) = self.running(id) {
             running.stage = Stage::BeforeHooks { hook, inspection: inspection.map(Box::new) };

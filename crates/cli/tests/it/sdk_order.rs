@@ -228,3 +228,19 @@ fn what_waits_outlives_a_change_of_the_ground() {
     assert_eq!(said(&mut client), ["a"]);
     client.finish();
 }
+
+#[test]
+fn what_waits_changes_once_for_each_message() {
+    let (_scratch, _model, mut client) = session(json!({}));
+    let modified = |client: &mut Client| {
+        let read = call(client, "session.eventLog.read", json!({ "types": ["pending_messages.modified"] }));
+        read["events"].as_array().map_or(0, Vec::len)
+    };
+    call(&mut client, "session.queue.setDrainPaused", json!({ "paused": true }));
+    for waiting in 1..=2 {
+        client.send("SAY:a");
+        texts(&mut client);
+        assert_eq!(modified(&mut client), waiting);
+    }
+    client.finish();
+}

@@ -71,7 +71,7 @@ async fn execute(call: Call) -> Result<Reply, Failure> {
     }
     let call_id = tool_call_id.unwrap_or_else(|| uuid::Uuid::new_v4().to_string());
     let arguments = if arguments.is_null() { json!({}) } else { arguments };
-    let fields = tool_hooks::before(&name, &arguments, &call_id);
+    let fields = tool_hooks::before(&name, &arguments);
     let before = match ask_hooks(&live, HookKind::PreToolUse, fields).await? {
         Some(answer) => BeforeTool::read(answer),
         None => BeforeTool::read(Ok(None)),

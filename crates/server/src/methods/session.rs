@@ -309,25 +309,35 @@ async fn send(call: Call) -> Result<Reply, Failure> {
 
 /// Brings prompts to a session.
 pub(super) async fn submit(live: &Live, prompts: Vec<Prompt>, trace: TraceContext) {
-    // The servers start with the first message, and the model is to know their tools.
-    if let Ok(Some(mcp)) = live.ask(|task| task.mcp().cloned()).await {
-        mcp.ready().await;
-    }
+    // Where nothing is waited for this is one job, so that what the client asks for next comes behind it.
+    let waiting = live.ask(move |task| match task.mcp().cloned() {
+        Some(mcp) => Some((mcp, prompts, trace)),
+        None => {
+            take(task, prompts, &trace);
+            None
+        }
+    });
     // A session that ended in between takes no more messages; its end is an event of its own.
-    let _ = live
-        .ask(move |task| {
-            if !task.clashes.is_empty() {
-                return refuse_clash(task);
-            }
-            task.catch_up();
-            for mut prompt in prompts {
-                complete(task, &mut prompt, &trace);
-                task.record(data::PendingMessagesModified {});
-                task.name_after(prompt.as_shown());
-                task.command(Command::Send(prompt));
-            }
-        })
-        .await;
+    let Ok(Some((mcp, prompts, trace))) = waiting.await else { return };
+    // The servers start with the first message, and the model is to know their tools.
+    mcp.ready().await;
+    let _ = live.ask(move |task| take(task, prompts, &trace)).await;
+}
+
+fn take(task: &mut SessionTask, prompts: Vec<Prompt>, trace: &TraceContext) {
+    if !task.clashes.is_empty() {
+        return refuse_clash(task);
+    }
+    task.catch_up();
+    for mut prompt in prompts {
+        complete(task, &mut prompt, trace);
+        // One that has to wait tells of itself.
+        if !task.session().is_running() && !task.session().is_queue_paused() {
+            task.record(data::PendingMessagesModified {});
+        }
+        task.name_after(prompt.as_shown());
+        task.command(Command::Send(prompt));
+    }
 }
 
 /// Adds to a prompt what the session has for it: the skill that it calls, and the trace that it belongs to.
