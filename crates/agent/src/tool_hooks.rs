@@ -33,7 +33,7 @@ pub enum Decision {
     Ask {
         reason: Option<String>,
     },
-    Deny(ToolOutcome),
+    Deny(Box<ToolOutcome>),
 }
 
 impl BeforeTool {
@@ -42,7 +42,8 @@ impl BeforeTool {
         let said = match answer {
             Ok(said) => said.unwrap_or_default(),
             Err(failure) => {
-                let decision = Decision::Deny(ToolOutcome::of(ToolStatus::Denied, errored(&failure)));
+                let decision =
+                    Decision::Deny(Box::new(ToolOutcome::of(ToolStatus::Denied, errored(&failure))));
                 return Self { decision, arguments: None, context: None };
             }
         };
@@ -52,7 +53,7 @@ impl BeforeTool {
             other => Some(other.to_string()),
         };
         let decision = match said["permissionDecision"].as_str() {
-            Some("deny") => Decision::Deny(denied("", reason.as_deref())),
+            Some("deny") => Decision::Deny(Box::new(denied("", reason.as_deref()))),
             Some("ask") => Decision::Ask { reason },
             Some("allow") => Decision::Allow,
             _ => Decision::Open,

@@ -158,7 +158,7 @@ impl OpenSession {
         let path = self.dir.join(META_FILE);
         self.document.set("id", self.id.as_str());
         self.meta.write_to(&mut self.document);
-        disk::replace(&path, &self.document.render()).map_err(StoreError::io("writing", &path))?;
+        disk::replace(&path, self.document.render()).map_err(StoreError::io("writing", &path))?;
         self.saved = Some(self.meta.clone());
         Ok(())
     }

@@ -137,7 +137,7 @@ impl Session {
             self.after_tools(said_by_hook(text, "pre-tool-use-hook").into());
         }
         match decision {
-            Decision::Deny(refused) => self.complete(&id, refused, step),
+            Decision::Deny(refused) => self.complete(&id, *refused, step),
             Decision::Ask { reason } if self.config.user_reachable => {
                 self.confirm(&id, inspection, reason, step, context);
             }

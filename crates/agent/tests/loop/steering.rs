@@ -376,11 +376,11 @@ async fn a_switch_of_the_model_waits_for_what_was_sent_before_it() {
     assert!(changes[2].ends_with(" to b") && changes[3] == "user: third" && changes[4] == "b to c");
     assert_eq!(model, "c");
     assert_eq!(stage.driver.take_switched(), ["s", "t"]);
-    let answers = stage.bodies().into_iter().filter_map(|body| match body {
+    let mut answers = stage.bodies().into_iter().filter_map(|body| match body {
         Body::AssistantMessage(message) => Some(message.content),
         _ => None,
     });
-    assert_eq!(answers.last().as_deref(), Some("b"), "the third message is answered by the next model");
+    assert_eq!(answers.next_back().as_deref(), Some("b"), "the third message is answered by the next model");
 }
 
 #[tokio::test(start_paused = true)]
