@@ -28,21 +28,22 @@ const MACHINE_PATHS: &[&str] = &[concat!("/wo", "rk/"), concat!("/ro", "ot/"), c
 /// Which crates of the workspace each crate may use. A new crate gets a line here.
 const MAY_USE: &[(&str, &[&str])] = &[
     ("hangar-protocol", &[]),
+    ("hangar-disk", &[]),
     ("hangar-files", &[]),
     ("hangar-process", &[]),
     ("hangar-peer", &["hangar-protocol"]),
     ("hangar-agent", &["hangar-protocol"]),
-    ("hangar-models", &["hangar-agent", "hangar-protocol"]),
+    ("hangar-models", &["hangar-agent", "hangar-disk", "hangar-protocol"]),
     ("hangar-sandbox", &[]),
-    ("hangar-mcp", &["hangar-agent", "hangar-process", "hangar-protocol", "hangar-sandbox"]),
+    ("hangar-mcp", &["hangar-agent", "hangar-disk", "hangar-process", "hangar-protocol", "hangar-sandbox"]),
     (
         "hangar-tools",
         &["hangar-agent", "hangar-files", "hangar-process", "hangar-protocol", "hangar-sandbox"],
     ),
-    ("hangar-store", &["hangar-agent", "hangar-files", "hangar-protocol"]),
+    ("hangar-store", &["hangar-agent", "hangar-disk", "hangar-files", "hangar-protocol"]),
     ("hangar-acp", &["hangar-agent", "hangar-mcp", "hangar-peer", "hangar-protocol", "hangar-store"]),
     ("hangar-custom", &["hangar-agent", "hangar-process", "hangar-protocol"]),
-    ("hangar-runtimes", &["hangar-peer", "hangar-process", "hangar-protocol"]),
+    ("hangar-runtimes", &["hangar-disk", "hangar-peer", "hangar-process", "hangar-protocol"]),
     ("hangar-jobs", &["hangar-process", "hangar-protocol", "hangar-runtimes"]),
     (
         "hangar-portal",
@@ -53,6 +54,7 @@ const MAY_USE: &[(&str, &[&str])] = &[
         &[
             "hangar-agent",
             "hangar-custom",
+            "hangar-disk",
             "hangar-files",
             "hangar-mcp",
             "hangar-peer",
@@ -69,6 +71,7 @@ const MAY_USE: &[(&str, &[&str])] = &[
             "hangar-acp",
             "hangar-agent",
             "hangar-custom",
+            "hangar-disk",
             "hangar-files",
             "hangar-jobs",
             "hangar-mcp",

@@ -13,7 +13,7 @@ use hangar_agent::session::{Command, Input, Prompt, Session};
 use hangar_mcp::{News, Running};
 use hangar_peer::Peer;
 use hangar_protocol::Body;
-use hangar_protocol::data::{Mode, TitleChanged};
+use hangar_protocol::data::{CompactionTrigger, Mode, TitleChanged};
 use hangar_protocol::permission::PermissionOutcome;
 use hangar_protocol::rpc::{ErrorObject, Id, codes};
 use serde_json::{Value, json};
@@ -397,7 +397,8 @@ impl SessionTask {
                 if let Some(asked) = &mut self.prompt {
                     asked.until = Until::Compacted;
                 }
-                return self.command(Command::Compact { instructions });
+                return self
+                    .command(Command::Compact { instructions, trigger: Some(CompactionTrigger::Manual) });
             }
             SlashCommand::Model(None) => format!("The model is {}.", self.session().state().model),
             SlashCommand::Model(Some(model)) => match self.set_model(model.clone()) {

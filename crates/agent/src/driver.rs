@@ -29,12 +29,12 @@ pub use crew::Refused;
 use crate::agents::crew::Models;
 use crate::agents::outfit::Outfitter;
 use crate::entropy::Entropy;
-use crate::hook::{HookAnswer, HookRequest};
+use crate::hook::{HookAnswer, HookKind, HookRequest};
 use crate::log::{Fact, LogError, SessionLog};
 use crate::model::{ModelError, ModelEvent, ModelProvider, ModelRequest};
 use crate::retry::Reason;
 use crate::session::{
-    Command, Context, Effect, Input, Opening, PendingPermission, Reminder, Session, Step, iso,
+    Command, Context, Effect, Input, Opening, PendingPermission, Reminder, Session, Step, ended, iso, started,
 };
 use crate::shared;
 use crate::tool::{ToolSpec, Toolset};
@@ -110,6 +110,10 @@ pub struct Driver {
     /// All tools outside the sessions' own; the main agent may be shown fewer.
     offered: Arc<[Arc<ToolSpec>]>,
     parent: Option<EventId>,
+    /// The last event that was published, of the moment or not.
+    latest: Option<EventId>,
+    /// Switches of the model that were made since somebody asked.
+    switched: Vec<String>,
 }
 
 impl Driver {
@@ -129,6 +133,8 @@ impl Driver {
             outfitter: None,
             offered,
             parent,
+            latest: None,
+            switched: Vec::new(),
         };
         driver.open_lane(session, provider, None);
         driver
@@ -174,6 +180,29 @@ impl Driver {
         self.lanes.values().flat_map(|lane| lane.session.pending_permissions()).collect()
     }
 
+    /// Asks the hooks about something that is part of no run, on the record. `None` where there is nobody to ask. What
+    /// they say goes to [`Self::hooks_answered`].
+    pub fn ask_hooks(
+        &mut self,
+        kind: HookKind,
+        fields: serde_json::Value,
+    ) -> Result<Option<(HookRequest, BoxFuture<'static, HookAnswer>)>, LogError> {
+        let Some(hooks) = self.host.hooks.clone().filter(|_| self.session().asks(kind)) else {
+            return Ok(None);
+        };
+        let Some(lane) = self.lanes.get(&MAIN) else { return Ok(None) };
+        let mut context = Context { now: (self.host.now)(), entropy: &mut self.host.entropy };
+        let request = lane.session.hook_request(kind, fields, &mut context);
+        self.advance(Input::Command(Command::Record(started(&request).into())))?;
+        let answer = hooks.ask(&request);
+        Ok(Some((request, answer)))
+    }
+
+    pub fn hooks_answered(&mut self, request: &HookRequest, answer: &HookAnswer) -> Result<(), LogError> {
+        let end = ended(&request.id, request.kind, answer);
+        self.advance(Input::Command(Command::Record(end.into())))
+    }
+
     /// Puts other tools in the place of those outside the session's own. Calls under way keep theirs. What is hidden
     /// is there for agents, but not for the main one.
     pub fn set_tools(&mut self, tools: Toolset, hidden: &[String]) -> Result<(), LogError> {
@@ -208,6 +237,16 @@ impl Driver {
         if let Some(lane) = self.lanes.get_mut(&MAIN) {
             lane.provider = provider;
         }
+    }
+
+    /// The last event of all, whether the log keeps it or not.
+    pub fn latest_event(&self) -> Option<&EventId> {
+        self.latest.as_ref()
+    }
+
+    /// The switches of the model that waited and were made since the last time, by the ids that they waited under.
+    pub fn take_switched(&mut self) -> Vec<String> {
+        std::mem::take(&mut self.switched)
     }
 
     pub fn set_outfitter(&mut self, outfitter: Option<Arc<dyn Outfitter>>) {
@@ -310,7 +349,7 @@ impl Driver {
         let policy = main.policy.clone();
         let (permissions, questions, hooks) =
             (main.user_reachable, main.questions_answered, main.client_hooks);
-        let only_plans = self.session().state().mode == data::Mode::Plan;
+        let only_plans = self.session().mode() == data::Mode::Plan;
         if let Some(lane) = self.lanes.get_mut(&id) {
             lane.session.adopt(policy);
             lane.session.set_reachable(permissions, questions, hooks);
@@ -454,6 +493,7 @@ impl Driver {
         for event in &events {
             self.host.sink.publish(event);
         }
+        self.latest = events.last().map(|event| event.id().clone());
         Ok(())
     }
 
@@ -472,6 +512,10 @@ impl Driver {
                 let pieces = self.pace.ask(&lane.provider, *request);
                 let pieces = pieces.map(move |piece| (id, Input::Summary(seq, piece)));
                 self.under_way.calls.push(pieces.take_until(stop.cancelled_owned()).boxed());
+            }
+            Effect::UseModel(switch, waited) => {
+                self.set_provider(switch.provider);
+                self.switched.extend(waited);
             }
             Effect::CancelModel => {
                 renew(&mut lane.call);

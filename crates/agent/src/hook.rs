@@ -114,6 +114,11 @@ pub(crate) fn changed_arguments(given: &Value) -> Option<Value> {
     }
 }
 
+/// What a hook says, if it says something.
+pub(crate) fn said_text<'a>(answer: &'a Value, key: &str) -> Option<&'a str> {
+    answer[key].as_str().filter(|text| !text.is_empty())
+}
+
 /// Why somebody blocks what they were asked about. Without a reason nobody does.
 pub(crate) fn blocked(answer: &Value) -> Option<&str> {
     let reason = answer["reason"].as_str().filter(|reason| !reason.is_empty())?;

@@ -20,3 +20,4 @@ pub mod schema;
 pub mod session;
 pub mod shared;
 pub mod tool;
+pub mod tool_hooks;

@@ -127,6 +127,20 @@ impl Configured {
     }
 }
 
+/// The hooks of files, and whether all but the machine's own are switched off.
+pub(crate) fn hook_files(
+    settings: &Settings,
+    customs: &Customs,
+    cwd: &Path,
+    repository: Option<&Repository>,
+) -> (HookFiles, bool) {
+    let places = places(settings, customs, cwd, repository);
+    let preferences = Preferences::of_user(&settings.home).with_project(&places);
+    let (plugins, _) = plugins(customs, cwd);
+    let found = HookFiles::find(Some(Path::new(POLICY_DIR)), &places, &plugins, false);
+    (found, preferences.disable_all_hooks || !customs.hooks)
+}
+
 /// Where skills are looked for.
 pub(crate) fn skill_places(
     settings: &Settings,

@@ -10,7 +10,7 @@ use hangar_agent::prompt::notices;
 use hangar_agent::session::{Command, Input, Origin, Prompt, iso};
 use hangar_agent::tool::Lesson;
 use hangar_mcp::Running;
-use hangar_protocol::data::{Attachment, Mode};
+use hangar_protocol::data::{Attachment, CompactionTrigger, Mode};
 use hangar_protocol::result::{ResultKind, RunResult};
 use tokio::signal::unix::{Signal, SignalKind, signal};
 
@@ -108,7 +108,9 @@ async fn drive(settings: &Settings, args: RunArgs, text: String) -> Result<Exit>
         composed.driver.advance(input)?;
     }
     let input = match WantedSummary::of(&text) {
-        Some(summary) => Command::Compact { instructions: summary.focus },
+        Some(summary) => {
+            Command::Compact { instructions: summary.focus, trigger: Some(CompactionTrigger::Manual) }
+        }
         None => {
             let preface = composed.skills.called_by(&text).map(Lesson::into_preface).unwrap_or_default();
             let prompt = if args.fleet { fleet::prompt(Some(&text)) } else { Prompt::user(text.clone()) };

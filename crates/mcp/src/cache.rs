@@ -2,9 +2,8 @@
 
 use std::fs;
 use std::hash::{DefaultHasher, Hash, Hasher};
-use std::io::{Read, Write};
-use std::path::{Path, PathBuf};
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::io::Read;
+use std::path::PathBuf;
 use std::time::{Duration, SystemTime};
 
 use hangar_agent::schema::Schema;
@@ -67,7 +66,7 @@ impl Cache {
     pub(crate) fn save(&self, config: &ServerConfig, offer: &Offer) {
         let path = self.path(config);
         let Ok(text) = serde_json::to_vec(offer) else { return };
-        let _ = write_private(&path, &text);
+        let _ = hangar_disk::keep(&path, &text);
     }
 
     pub(crate) fn forget(&self, config: &ServerConfig) {
@@ -86,23 +85,6 @@ impl Cache {
         }
         self.dir.join(format!("{:016x}.json", hasher.finish()))
     }
-}
-
-/// Writes a file that only its owner can read, as a whole or not at all.
-pub(crate) fn write_private(path: &Path, text: &[u8]) -> std::io::Result<()> {
-    use std::os::unix::fs::OpenOptionsExt;
-
-    /// Tells apart what the sessions of this process write to one file at the same time.
-    static NEXT: AtomicU64 = AtomicU64::new(0);
-
-    let dir = path.parent().unwrap_or(Path::new("."));
-    fs::create_dir_all(dir)?;
-    let number = NEXT.fetch_add(1, Ordering::Relaxed);
-    let draft = path.with_extension(format!("{}-{number}.new", std::process::id()));
-    let mut file = fs::OpenOptions::new().write(true).create(true).truncate(true).mode(0o600).open(&draft)?;
-    file.write_all(text)?;
-    drop(file);
-    fs::rename(&draft, path)
 }
 
 #[cfg(test)]
@@ -135,14 +117,5 @@ mod tests {
         let later = Cache::new(dir.path().to_path_buf(), || SystemTime::now() + 2 * LIFETIME);
         later.save(&config("one"), &offer());
         assert_eq!(later.load(&config("one")), None);
-    }
-
-    #[test]
-    fn only_the_owner_can_read_it() {
-        use std::os::unix::fs::PermissionsExt;
-        let dir = tempfile::tempdir().unwrap();
-        let path = dir.path().join("deep/file");
-        write_private(&path, b"x").unwrap();
-        assert_eq!(fs::metadata(path).unwrap().permissions().mode() & 0o777, 0o600);
     }
 }

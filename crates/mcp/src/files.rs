@@ -6,7 +6,6 @@ use std::path::{Path, PathBuf};
 
 use serde_json::{Map, Value, json};
 
-use crate::cache::write_private;
 use crate::config::{ConfigError, Layer, Source};
 
 /// The key of the settings that names servers which are not to be started.
@@ -117,7 +116,7 @@ fn read_json(path: &Path) -> Result<Option<Value>, ConfigError> {
 fn write(path: &Path, document: &Value) -> Result<(), ConfigError> {
     let failed = |error: String| ConfigError::Document(format!("cannot write {}: {error}", path.display()));
     let text = serde_json::to_string_pretty(document).map_err(|error| failed(error.to_string()))?;
-    write_private(path, (text + "\n").as_bytes()).map_err(|error| failed(error.to_string()))
+    hangar_disk::keep(path, text + "\n").map_err(|error| failed(error.to_string()))
 }
 
 #[cfg(test)]

@@ -16,8 +16,6 @@ use rmcp::transport::auth::{
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpStream};
 
-use crate::cache::write_private;
-
 /// How long a person may take in the browser.
 const LOGIN_PATIENCE: Duration = Duration::from_secs(600);
 /// How long servers may take to say how a login works, and to renew a token.
@@ -239,7 +237,7 @@ impl CredentialStore for TokenFile {
     async fn save(&self, credentials: StoredCredentials) -> Result<(), AuthError> {
         let failed = |error: String| AuthError::CredentialStoreError(error);
         let text = serde_json::to_vec(&credentials).map_err(|error| failed(error.to_string()))?;
-        write_private(&self.0, &text).map_err(|error| failed(error.to_string()))
+        hangar_disk::keep(&self.0, &text).map_err(|error| failed(error.to_string()))
     }
 
     async fn clear(&self) -> Result<(), AuthError> {

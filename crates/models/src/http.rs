@@ -121,7 +121,7 @@ impl Http {
             method: "GET".to_owned(),
             url: url.to_string(),
             headers: pairs(&headers),
-            body: body,
+            body,
             transport: Transport::WebSocket,
         };
         let carried = tokio::time::timeout(limit, courier.carry(request)).await;

@@ -122,39 +122,10 @@ impl PermissionRequest {
                 can_offer_session_approval: shell.can_offer_session_approval,
                 warning: shell.warning,
             },
-            PermissionRequest::Write {
-                tool_call_id,
-                intention,
-                file_name,
-                diff,
-                new_file_contents,
-                can_offer_session_approval,
-            } => PermissionPrompt::Write {
-                tool_call_id,
-                intention,
-                file_name,
-                diff,
-                new_file_contents,
-                can_offer_session_approval,
-            },
-            PermissionRequest::Read { tool_call_id, intention, path } => {
-                PermissionPrompt::Read { tool_call_id, intention, path }
-            }
-            PermissionRequest::Url { tool_call_id, intention, url } => {
-                PermissionPrompt::Url { tool_call_id, intention, url }
-            }
             PermissionRequest::Mcp { tool_call_id, server_name, tool_name, tool_title, args, .. } => {
                 PermissionPrompt::Mcp { tool_call_id, server_name, tool_name, tool_title, args }
             }
-            PermissionRequest::Memory { tool_call_id, fact } => {
-                PermissionPrompt::Memory { tool_call_id, fact }
-            }
-            PermissionRequest::CustomTool { tool_call_id, tool_name, tool_description, args } => {
-                PermissionPrompt::CustomTool { tool_call_id, tool_name, tool_description, args }
-            }
-            PermissionRequest::Hook { tool_call_id, tool_name, tool_args, hook_message } => {
-                PermissionPrompt::Hook { tool_call_id, tool_name, tool_args, hook_message }
-            }
+            same => PermissionPrompt::Same(same),
         }
     }
 
@@ -173,7 +144,7 @@ impl PermissionRequest {
     }
 }
 
-/// A request as a person is shown it. The wire has names of its own for these kinds.
+/// A request as a person is shown it. Commands and MCP tools are shown otherwise than they are asked for.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 #[serde(tag = "kind", rename_all = "kebab-case", rename_all_fields = "camelCase")]
 pub enum PermissionPrompt {
@@ -187,28 +158,6 @@ pub enum PermissionPrompt {
         #[serde(default, skip_serializing_if = "Option::is_none")]
         warning: Option<String>,
     },
-    Write {
-        #[serde(default, skip_serializing_if = "Option::is_none")]
-        tool_call_id: Option<String>,
-        intention: String,
-        file_name: String,
-        diff: String,
-        #[serde(default, skip_serializing_if = "Option::is_none")]
-        new_file_contents: Option<String>,
-        can_offer_session_approval: bool,
-    },
-    Read {
-        #[serde(default, skip_serializing_if = "Option::is_none")]
-        tool_call_id: Option<String>,
-        intention: String,
-        path: String,
-    },
-    Url {
-        #[serde(default, skip_serializing_if = "Option::is_none")]
-        tool_call_id: Option<String>,
-        intention: String,
-        url: String,
-    },
     Mcp {
         #[serde(default, skip_serializing_if = "Option::is_none")]
         tool_call_id: Option<String>,
@@ -218,28 +167,9 @@ pub enum PermissionPrompt {
         #[serde(default, skip_serializing_if = "Option::is_none")]
         args: Option<serde_json::Value>,
     },
-    Memory {
-        #[serde(default, skip_serializing_if = "Option::is_none")]
-        tool_call_id: Option<String>,
-        fact: String,
-    },
-    CustomTool {
-        #[serde(default, skip_serializing_if = "Option::is_none")]
-        tool_call_id: Option<String>,
-        tool_name: String,
-        tool_description: String,
-        #[serde(default, skip_serializing_if = "Option::is_none")]
-        args: Option<serde_json::Value>,
-    },
-    Hook {
-        #[serde(default, skip_serializing_if = "Option::is_none")]
-        tool_call_id: Option<String>,
-        tool_name: String,
-        #[serde(default, skip_serializing_if = "Option::is_none")]
-        tool_args: Option<serde_json::Value>,
-        #[serde(default, skip_serializing_if = "Option::is_none")]
-        hook_message: Option<String>,
-    },
+    /// Any other kind, which has its own tag.
+    #[serde(untagged)]
+    Same(PermissionRequest),
 }
 
 /// How a request for permission ended.
@@ -284,4 +214,47 @@ pub enum PermissionOutcome {
 pub struct DenyingRule {
     pub kind: String,
     pub argument: Option<String>,
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::{Value, json};
+
+    use super::*;
+
+    /// What a person is shown of a request, which is read again as it was written.
+    fn check(request: Value, shown: Value) {
+        let request: PermissionRequest = serde_json::from_value(request).unwrap();
+        let prompt = json!(request.prompt());
+        assert_eq!(prompt, shown);
+        let again: PermissionPrompt = serde_json::from_value(prompt).unwrap();
+        assert_eq!(json!(again), shown);
+    }
+
+    #[test]
+    fn a_person_is_shown_what_a_request_is_about() {
+        let shell = json!({
+            "kind": "shell", "toolCallId": "c", "fullCommandText": "ls", "intention": "i", "possiblePaths": [],
+            "possibleUrls": [], "commands": [{ "identifier": "ls", "readOnly": true }],
+            "hasWriteFileRedirection": false, "canOfferSessionApproval": true,
+        });
+        let commands = json!({
+            "kind": "commands", "toolCallId": "c", "fullCommandText": "ls", "intention": "i",
+            "commandIdentifiers": ["ls"], "canOfferSessionApproval": true,
+        });
+        check(shell, commands);
+        let shown = json!({ "kind": "mcp", "serverName": "s", "toolName": "t", "toolTitle": "T", "args": { "a": 1 } });
+        let mut asked = shown.clone();
+        asked["readOnly"] = json!(true);
+        check(asked, shown);
+        for same in [
+            json!({ "kind": "read", "intention": "i", "path": "/p" }),
+            json!({ "kind": "url", "intention": "i", "url": "u", "toolCallId": "c" }),
+            json!({ "kind": "memory", "fact": "f" }),
+            json!({ "kind": "custom-tool", "toolName": "t", "toolDescription": "d", "args": {} }),
+            json!({ "kind": "hook", "toolName": "t", "hookMessage": "m" }),
+        ] {
+            check(same.clone(), same);
+        }
+    }
 }

@@ -115,17 +115,9 @@ impl Resolution {
 
     fn remember(&self, name: &str, surroundings: &Surroundings) {
         let Some(file) = file(surroundings, name) else { return };
-        let write = || -> std::io::Result<()> {
-            if let Some(dir) = file.parent() {
-                std::fs::create_dir_all(dir)?;
-            }
-            // Readers see the old file or the new one, never a part.
-            let unfinished = file.with_extension(format!("{}.tmp", uuid::Uuid::new_v4()));
-            std::fs::write(&unfinished, serde_json::to_vec_pretty(self)?)?;
-            std::fs::rename(&unfinished, &file)
-        };
+        let text = serde_json::to_vec_pretty(self).map_err(std::io::Error::from);
         // It is asked again next time.
-        let _ = write();
+        let _ = text.and_then(|text| hangar_disk::keep(&file, text));
     }
 }
 

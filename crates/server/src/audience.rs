@@ -1,6 +1,6 @@
 //! Who watches a session. Every client of a session is sent all its events, and is asked what it said it can answer.
 
-use std::collections::HashSet;
+use std::collections::HashMap;
 use std::error::Error as _;
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, Weak};
 use std::time::Duration;
@@ -68,8 +68,8 @@ impl Member {
 pub(crate) struct Audience {
     pub(crate) session_id: String,
     members: Mutex<Vec<Member>>,
-    /// Handles of clients that answer questions about other models by themselves.
-    direct_switches: Mutex<HashSet<String>>,
+    /// Handles of clients that answer questions about other models by themselves, with whose they are.
+    direct_switches: Mutex<HashMap<String, ClientId>>,
     live: OnceLock<Weak<Live>>,
     /// When the session began, once that is known.
     began: OnceLock<String>,
@@ -127,6 +127,7 @@ impl Audience {
 
     /// Whether the client was a member.
     pub(crate) fn leave(&self, client: ClientId) -> bool {
+        self.direct_switches().retain(|_, owner| *owner != client);
         let mut members = self.members();
         let before = members.len();
         members.retain(|member| member.client.id != client);
@@ -160,7 +161,7 @@ impl Audience {
         members.iter().find(|member| member.client.is_courier()).map(|member| Arc::clone(&member.client))
     }
 
-    pub(crate) fn direct_switches(&self) -> MutexGuard<'_, HashSet<String>> {
+    pub(crate) fn direct_switches(&self) -> MutexGuard<'_, HashMap<String, ClientId>> {
         self.direct_switches.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -333,8 +334,9 @@ pub(crate) struct Broadcast(pub(crate) Arc<Audience>);
 
 impl EventSink for Broadcast {
     fn publish(&mut self, event: &Event) {
-        let pass = self.0.quiet().pass(event);
-        match pass {
+        // Held while they are told, so that nothing comes between an event and the one that was held before it.
+        let mut quiet = self.0.quiet();
+        match quiet.pass(event) {
             Pass::Now(before) => {
                 if let Some(before) = before {
                     self.0.tell(&before);
@@ -345,14 +347,14 @@ impl EventSink for Broadcast {
                 let audience = Arc::clone(&self.0);
                 tokio::spawn(async move {
                     tokio::time::sleep(GRACE).await;
-                    // Bound before it is told: a lock is not held meanwhile.
-                    let due = audience.quiet().due(number);
-                    if let Some(event) = due {
+                    let mut quiet = audience.quiet();
+                    if let Some(event) = quiet.due(number) {
                         audience.tell(&event);
                     }
                 });
             }
         }
+        drop(quiet);
         match event.body() {
             Body::SessionStart(start) => self.0.set_began(&start.start_time),
             Body::UserInputRequested(question) => self.0.ask(question),

@@ -14,8 +14,9 @@ use crate::methods::Failure;
 const MAX_TASKS: usize = 256;
 /// What a task was doing lately.
 const MAX_ACTIVITY: usize = 50;
-/// Bytes of a text of a task.
+/// Bytes of a text of a task, and of what came of it.
 const MAX_TEXT: usize = 16 << 10;
+const MAX_RESULT: usize = 1 << 20;
 
 /// Errors that clients tell apart.
 const NOT_FOUND: i64 = -32010;
@@ -274,11 +275,42 @@ impl Registration {
             if text.is_empty() {
                 return Err(Failure::refused(format!("{name} must be a non-empty string")));
             }
-            if text.len() > MAX_TEXT {
-                return Err(Failure::refused(format!("{name} must not be longer than {MAX_TEXT} bytes")));
-            }
+            bounded(name, Some(text))?;
         }
-        Ok(())
+        bounded("displayName", self.display_name.as_ref())
+    }
+}
+
+fn bounded(name: &str, text: Option<&String>) -> Result<(), Failure> {
+    match text {
+        Some(text) if text.len() > MAX_TEXT => {
+            Err(Failure::refused(format!("{name} must not be longer than {MAX_TEXT} bytes")))
+        }
+        _ => Ok(()),
+    }
+}
+
+impl Update {
+    pub(crate) fn check(&self) -> Result<(), Failure> {
+        match self {
+            Update::Progress { phase, percentage, .. } => {
+                if percentage.is_some_and(|percentage| !(0.0..=100.0).contains(&percentage)) {
+                    return Err(Failure::refused("percentage must be finite and between 0 and 100"));
+                }
+                bounded("phase", phase.as_ref())
+            }
+            Update::Completed { result, .. } => match result {
+                Some(result) if result.to_string().len() > MAX_RESULT => {
+                    Err(Failure::refused(format!("result must not be longer than {MAX_RESULT} bytes")))
+                }
+                _ => Ok(()),
+            },
+            Update::Failed { error, code, .. } => {
+                bounded("error", Some(error))?;
+                bounded("code", code.as_ref())
+            }
+            Update::Cancelled { reason, .. } => bounded("reason", reason.as_ref()),
+        }
     }
 }
 
@@ -470,6 +502,29 @@ mod tests {
         assert_eq!(update(3, "progress"), "String(\"sequence_mismatch\")");
         assert_eq!(update(2, "failed"), "true \"failed\"");
         assert_eq!(update(3, "completed"), "String(\"terminal\")");
+    }
+
+    #[test]
+    fn what_is_kept_of_a_task_has_its_bounds() {
+        let check = |update: Value, expected: Option<&str>| {
+            let update: Update = serde_json::from_value(update).unwrap();
+            assert_eq!(update.check().err().map(|failure| failure.message().to_owned()).as_deref(), expected);
+        };
+        let long = "x".repeat(MAX_TEXT + 1);
+        check(json!({ "kind": "progress", "percentage": 100, "phase": "p" }), None);
+        check(
+            json!({ "kind": "progress", "percentage": 250 }),
+            Some("percentage must be finite and between 0 and 100"),
+        );
+        check(
+            json!({ "kind": "progress", "phase": long }),
+            Some("phase must not be longer than 16384 bytes"),
+        );
+        check(json!({ "kind": "failed", "error": long }), Some("error must not be longer than 16384 bytes"));
+        check(
+            json!({ "kind": "completed", "result": long.repeat(64) }),
+            Some("result must not be longer than 1048576 bytes"),
+        );
     }
 
     #[test]

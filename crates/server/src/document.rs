@@ -25,23 +25,12 @@ impl Document {
         Self { path, strange: size > 0 && value.is_none(), value: value.unwrap_or_else(|| json!({})) }
     }
 
-    /// Replaces the file in one step, so that a reader never sees half of it. Only its owner can read it: some hold
-    /// secrets.
+    /// Replaces the file, which only its owner can read: some hold secrets.
     pub(crate) fn save(&self) -> std::io::Result<()> {
         if self.strange {
             let problem = "what is in it is not a JSON object, and is left as it is";
             return Err(std::io::Error::new(std::io::ErrorKind::InvalidData, problem));
         }
-        if let Some(parent) = self.path.parent() {
-            std::fs::create_dir_all(parent)?;
-        }
-        let next = self.path.with_extension(format!("json.{}", std::process::id()));
-        let mut options = std::fs::OpenOptions::new();
-        options.write(true).create(true).truncate(true);
-        #[cfg(unix)]
-        std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
-        let mut file = options.open(&next)?;
-        std::io::Write::write_all(&mut file, format!("{:#}\n", self.value).as_bytes())?;
-        std::fs::rename(&next, &self.path)
+        hangar_disk::keep(&self.path, format!("{:#}\n", self.value))
     }
 }

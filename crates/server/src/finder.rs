@@ -2,6 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
+use hangar_custom::hooks::HookFiles;
 use hangar_custom::skills::SkillPlaces;
 use serde::Serialize;
 
@@ -12,10 +13,19 @@ pub trait Finder: Send + Sync {
     /// Where skills and agents are.
     fn places(&self, project: Option<&Path>) -> SkillPlaces;
 
+    /// The hooks of files.
+    fn hooks(&self, project: Option<&Path>) -> FoundHooks;
+
     fn instructions(&self, project: Option<&Path>) -> Result<Vec<InstructionSource>, OpenError>;
 
     /// Where instructions would be found, those first that count more.
     fn instruction_targets(&self, project: Option<&Path>) -> Vec<InstructionTarget>;
+}
+
+pub struct FoundHooks {
+    pub files: HookFiles,
+    /// Whether all but the machine's own are switched off.
+    pub disabled: bool,
 }
 
 /// A place for instructions, which need not be there yet.

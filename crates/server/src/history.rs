@@ -47,6 +47,17 @@ impl About {
     }
 }
 
+/// What one look at the events has found.
+pub(crate) struct Found {
+    pub(crate) events: Vec<Recent>,
+    /// Whether there are more.
+    pub(crate) more: bool,
+    /// Number of the first event that was not looked at.
+    pub(crate) next: u64,
+    /// Whether the events that were asked for are no longer kept, or never were.
+    pub(crate) expired: bool,
+}
+
 impl History {
     pub(crate) fn push(&self, event: &Event) {
         let Ok(text) = serde_json::value::to_raw_value(event) else { return };
@@ -66,28 +77,57 @@ impl History {
         self.lock().next
     }
 
-    /// Number of the oldest event that is kept.
-    pub(crate) fn start(&self) -> u64 {
+    /// Events from a number on that are wanted, or from the oldest on.
+    pub(crate) fn read(&self, from: Option<u64>, max: usize, wanted: impl Fn(&About) -> bool) -> Found {
         let kept = self.lock();
-        kept.events.front().map_or(kept.next, |oldest| oldest.number)
-    }
-
-    /// Events from a number on that are wanted, and whether there are more.
-    pub(crate) fn read(&self, from: u64, max: usize, wanted: impl Fn(&About) -> bool) -> (Vec<Recent>, bool) {
-        let kept = self.lock();
-        let mut found: Vec<Recent> = kept
+        let start = kept.events.front().map_or(kept.next, |oldest| oldest.number);
+        let expired = from.is_some_and(|from| !(start..=kept.next).contains(&from));
+        let from = from.filter(|_| !expired).unwrap_or(start);
+        let mut events: Vec<Recent> = kept
             .events
             .iter()
             .filter(|recent| recent.number >= from && wanted(&recent.about))
             .take(max + 1)
             .cloned()
             .collect();
-        let more = found.len() > max;
-        found.truncate(max);
-        (found, more)
+        let more = events.len() > max;
+        events.truncate(max);
+        let next = if more { events.last().map_or(kept.next, |last| last.number + 1) } else { kept.next };
+        Found { events, more, next, expired }
     }
 
     fn lock(&self) -> MutexGuard<'_, Kept> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn event(kind: &str) -> Event {
+        let line = format!(r#"{{"type":"{kind}","data":{{}},"id":"i","timestamp":"t","parentId":null}}"#);
+        Event::parse(&line).expect("an event")
+    }
+
+    #[test]
+    fn a_look_goes_on_where_the_last_one_ended() {
+        let history = History::default();
+        ["a", "b", "a", "b"].iter().for_each(|kind| history.push(&event(kind)));
+        let look = |from, max| {
+            let found = history.read(from, max, |about| about.kind == "a");
+            let numbers: Vec<u64> = found.events.iter().map(|recent| recent.number).collect();
+            (numbers, found.more, found.next, found.expired)
+        };
+        assert_eq!(look(None, 1), (vec![0], true, 1, false));
+        assert_eq!(look(Some(1), 1), (vec![2], false, 4, false), "what is not wanted is not looked at again");
+        assert_eq!(look(Some(4), 1), (vec![], false, 4, false));
+        history.push(&event("a"));
+        assert_eq!(
+            look(Some(4), 1),
+            (vec![4], false, 5, false),
+            "what comes after a look is found by the next"
+        );
+        assert_eq!(look(Some(6), 9), (vec![0, 2, 4], false, 5, true));
     }
 }

@@ -9,7 +9,7 @@ use std::time::Duration;
 use hangar_agent::features::Features;
 use hangar_agent::session::Command;
 use hangar_protocol::Event;
-use hangar_protocol::data::Mode;
+use hangar_protocol::data::{AgentMode, Mode};
 use hangar_store::away::Kept;
 use hangar_store::{SessionId, SessionMeta, Store};
 use jiff::Timestamp;
@@ -149,6 +149,14 @@ impl Live {
         self.done.cancelled().await;
     }
 
+    /// Waits for news of the session. False if it is over, after which there are none.
+    pub(crate) async fn changed(&self, news: &mut watch::Receiver<u64>) -> bool {
+        tokio::select! {
+            changed = news.changed() => changed.is_ok(),
+            () = self.done.cancelled() => false,
+        }
+    }
+
     /// Waits until the session is closed.
     pub(crate) async fn ended(&self) {
         self.done.cancelled().await;
@@ -224,6 +232,11 @@ impl Hub {
             Some(feature) => Err(Failure::new(format!("the feature `{feature}` is off on this server"))),
             None => Ok(()),
         }
+    }
+
+    /// The same for the mode that a prompt is sent in.
+    pub(crate) fn admits_prompt(&self, mode: Option<AgentMode>) -> Result<(), Failure> {
+        mode.and_then(AgentMode::of_session).map_or(Ok(()), |mode| self.admits(mode))
     }
 
     /// Where the sessions of a specification are.

@@ -57,14 +57,12 @@ impl Journal {
             id: String,
         }
         let mut lines = store.lines(&id)?;
-        let mut kept: Vec<(String, u64)> = Vec::new();
+        // Clients do not hear of all, but any may be the one from which on all is taken back.
+        let mut kept: Vec<(String, Option<u64>)> = Vec::new();
         while let Some(line) = lines.next(|_| true)? {
             let Ok(Named { id }) = serde_json::from_slice(line.bytes) else { continue };
-            if !is_for_clients(line.kind) {
-                continue;
-            }
             if line.kind != TAKEN_BACK {
-                kept.push((id, line.offset));
+                kept.push((id, is_for_clients(line.kind).then_some(line.offset)));
             } else if let Ok(event) = line.parse()
                 && let Body::HistoryTruncated(truncated) = event.body()
             {
@@ -72,7 +70,7 @@ impl Journal {
                 kept.truncate(from.unwrap_or(kept.len()));
             }
         }
-        let offsets: Arc<[u64]> = kept.into_iter().map(|(_, offset)| offset).collect();
+        let offsets: Arc<[u64]> = kept.into_iter().filter_map(|(_, offset)| offset).collect();
         let left = 0..offsets.len();
         Ok(Self { store, id, direction, offsets, left })
     }

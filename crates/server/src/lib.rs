@@ -8,6 +8,7 @@ mod accounts;
 mod asked;
 mod attachments;
 mod audience;
+mod choices;
 mod client;
 mod client_tasks;
 mod commands;
@@ -19,6 +20,7 @@ mod handshake;
 mod history;
 mod hub;
 mod inference;
+mod interests;
 mod journals;
 mod locations;
 pub mod methods;
@@ -36,7 +38,7 @@ mod transport;
 mod user_settings;
 
 pub use accounts::{Account, Accounts};
-pub use finder::{Finder, InstructionTarget, TargetKind};
+pub use finder::{Finder, FoundHooks, InstructionTarget, TargetKind};
 pub use handshake::Token;
 pub use hub::{Hub, HubConfig};
 pub use opener::{

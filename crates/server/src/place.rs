@@ -173,9 +173,10 @@ impl Place {
         let tidy: PathBuf = parts.filter(|part| matches!(part, Component::Normal(_))).collect();
         let name = format!("files/{}", tidy.display());
         if let Self::Here(dir) = self {
-            // A link may lead out where the path itself does not.
+            // A link may lead out where the path itself does not, also one to something that is yet to be made.
             let (files, joined) = (dir.join("files"), dir.join(&name));
-            let real = joined.ancestors().find_map(|ancestor| ancestor.canonicalize().ok());
+            let there = joined.ancestors().find(|ancestor| ancestor.symlink_metadata().is_ok());
+            let real = there.and_then(|there| there.canonicalize().ok());
             let root = files.canonicalize();
             let root = root.map_err(failed("opening", &files.display().to_string()))?;
             if !real.is_some_and(|real| real.starts_with(&root)) {

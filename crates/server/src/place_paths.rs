@@ -137,13 +137,25 @@ mod tests {
         let dir = tempfile::tempdir().unwrap();
         std::fs::create_dir(dir.path().join("files")).unwrap();
         std::os::unix::fs::symlink("/", dir.path().join("files/out")).unwrap();
+        std::os::unix::fs::symlink("/not-there-yet", dir.path().join("files/soon")).unwrap();
         let place = Place::Here(dir.path().to_path_buf());
         for good in ["a", "a/b.txt", "..a"] {
             assert_eq!(place.artifact(good).unwrap(), format!("files/{good}"));
         }
-        for bad in
-            ["", ".", "..", "../plan.md", "/etc/passwd", "a/../b", "a/./b", "a//b", "a/", "out", "out/etc"]
-        {
+        for bad in [
+            "",
+            ".",
+            "..",
+            "../plan.md",
+            "/etc/passwd",
+            "a/../b",
+            "a/./b",
+            "a//b",
+            "a/",
+            "out",
+            "out/etc",
+            "soon",
+        ] {
             assert!(place.artifact(bad).is_err(), "{bad}");
         }
     }

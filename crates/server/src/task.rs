@@ -1,7 +1,7 @@
 //! The one task that drives one session. Whoever wants something of the session gives the task a job; jobs and the
 //! session's own happenings take turns, so nothing here needs a lock.
 
-use std::collections::{BTreeMap, HashSet};
+use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -30,8 +30,11 @@ use tokio::time::Instant;
 
 use crate::asked::Asked;
 use crate::audience::Audience;
+use crate::choices::ModelChoice;
+use crate::client::ClientId;
 use crate::client_tasks::ClientTasks;
 use crate::commands::CommandQueue;
+use crate::interests::Interests;
 use crate::methods::AutoTier;
 use crate::opener::{Background, Mcp, Opened, Todos, ToolGuard};
 use crate::spec::SessionSpec;
@@ -80,14 +83,16 @@ pub(crate) struct SessionTask {
     news: Option<mpsc::Receiver<News>>,
     /// The state of the MCP tools that the model is shown.
     mcp_generation: u64,
-    /// Which questions of MCP servers some client said it answers.
-    interests: HashSet<Interest>,
+    /// Which questions of MCP servers clients said they answer.
+    interests: Interests,
     /// What the client said about its login, instead of the token's own.
     pub(crate) credentials: Option<serde_json::Value>,
     /// What is to count most where the model is chosen for the session.
     pub(crate) auto_tier: Option<AutoTier>,
     /// The model and the effort that the session had before it began to plan with others.
     pub(crate) plan_base: Option<(String, Option<String>)>,
+    /// Models that were chosen and wait among the session's prompts, by the ids that they wait under.
+    pub(crate) choices: Vec<(String, ModelChoice)>,
     /// Questions about calls that are part of no turn.
     pub(crate) asked: Asked,
     /// Work that clients do elsewhere.
@@ -132,10 +137,11 @@ impl SessionTask {
             mcp,
             news,
             mcp_generation: 0,
-            interests: HashSet::new(),
+            interests: Interests::default(),
             credentials: None,
             auto_tier: None,
             plan_base: None,
+            choices: Vec::new(),
             asked: Asked::default(),
             client_tasks: ClientTasks::default(),
             named,
@@ -197,7 +203,9 @@ impl SessionTask {
         let policy = self.session().config().policy.clone();
         let old = std::mem::replace(&mut self.background, opened.background);
         tokio::spawn(old.shutdown());
-        self.driver = opened.driver;
+        let mut before = std::mem::replace(&mut self.driver, opened.driver);
+        self.driver.session_mut().take_queue(before.session_mut());
+        drop(before);
         self.builtin = opened.tools;
         self.todos = opened.todos;
         self.guard = opened.guard;
@@ -236,14 +244,23 @@ impl SessionTask {
         }
     }
 
-    pub(crate) fn set_interest(&mut self, interest: Interest, answered: bool) {
-        if answered {
-            self.interests.insert(interest);
-        } else {
-            self.interests.remove(&interest);
-        }
-        if let Some(mcp) = &self.mcp {
-            mcp.set_interest(interest, answered);
+    /// False where there are too many already.
+    pub(crate) fn add_interest(&mut self, handle: String, client: ClientId, interest: Interest) -> bool {
+        let added = self.interests.add(handle, client, interest);
+        self.settle_interests();
+        added
+    }
+
+    pub(crate) fn release_interest(&mut self, handle: &str) {
+        self.interests.release(handle);
+        self.settle_interests();
+    }
+
+    fn settle_interests(&self) {
+        let Some(mcp) = &self.mcp else { return };
+        mcp.set_interest(Interest::Elicitation, self.elicitations);
+        for interest in [Interest::OAuth, Interest::Sampling] {
+            mcp.set_interest(interest, self.interests.contain(interest));
         }
     }
 
@@ -294,9 +311,15 @@ impl SessionTask {
 
     /// Names a session as somebody wants it.
     pub(crate) fn set_name(&mut self, name: Fact, title: String) -> Result<(), LogError> {
+        self.keep_name(name)?;
+        self.record(TitleChanged { title });
+        Ok(())
+    }
+
+    /// The same without a word to anybody.
+    pub(crate) fn keep_name(&mut self, name: Fact) -> Result<(), LogError> {
         self.driver.note(name)?;
         self.named = true;
-        self.record(TitleChanged { title });
         Ok(())
     }
 
@@ -412,10 +435,6 @@ impl SessionTask {
         if let Some(mcp) = &self.mcp {
             self.mcp_generation = mcp.generation();
             mcp.set_hooked(hooks);
-            mcp.set_interest(Interest::Elicitation, elicitations);
-            for interest in &self.interests {
-                mcp.set_interest(*interest, true);
-            }
             let shown = mcp.tools().into_iter().filter(|tool| {
                 let name = &tool.spec().name;
                 let taken = tools.iter().any(|known| known.spec().name == *name);
@@ -442,19 +461,20 @@ impl SessionTask {
                 self.record(CommandsChanged { commands });
             }
         }
-        if std::mem::replace(&mut self.elicitations, elicitations) != elicitations && self.opening.is_none() {
+        let before = std::mem::replace(&mut self.elicitations, elicitations);
+        self.settle_interests();
+        if before != elicitations && self.opening.is_none() {
             self.record(CapabilitiesChanged { ui: UiCapabilities { elicitation: elicitations } });
         }
     }
 
     /// Takes over that a client is gone, with what it brought.
     pub(crate) fn bereave(&mut self, now: Timestamp) {
-        self.refresh();
         let audience = Arc::clone(&self.audience);
-        if self
-            .client_tasks
-            .orphan(|client| audience.members().iter().any(|member| member.client.id == client), now)
-        {
+        let is_here = |client| audience.member(client).is_some();
+        self.interests.keep_of(is_here);
+        self.refresh();
+        if self.client_tasks.orphan(is_here, now) {
             self.record(BackgroundTasksChanged {});
         }
     }
@@ -534,6 +554,7 @@ impl SessionTask {
                 () = patience => self.end(),
                 () = rested => self.end(),
             }
+            self.settle_choices();
             if !self.audience.is_empty() {
                 self.orphaned = None;
             } else if self.driver.is_idle() {

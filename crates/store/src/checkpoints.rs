@@ -5,7 +5,7 @@ use std::path::Path;
 
 use hangar_agent::session::Checkpoint;
 
-use crate::disk;
+use hangar_disk as disk;
 
 pub(crate) const INDEX: &str = "index.md";
 /// What of an index or a checkpoint is read.

@@ -4,10 +4,11 @@ use std::io;
 use std::path::Path;
 
 use hangar_agent::log::{LogError, Seq, SessionLog};
+use hangar_disk as disk;
 use hangar_protocol::{Event, ParseError};
 use jiff::Timestamp;
 
-use crate::{Filter, SessionId, SessionMeta, SessionName, Store, StoreError, disk};
+use crate::{Filter, SessionId, SessionMeta, SessionName, Store, StoreError};
 
 #[derive(Debug, thiserror::Error)]
 pub enum ForkError {

@@ -35,7 +35,6 @@ mod append;
 pub mod away;
 mod backwards;
 pub mod checkpoints;
-mod disk;
 mod error;
 mod export;
 mod follow;

@@ -8,7 +8,7 @@ use std::io::{self, Read, Seek, SeekFrom, Write};
 use std::path::Path;
 use std::time::Duration;
 
-use crate::disk;
+use hangar_disk as disk;
 
 pub(crate) const LOCK_FILE: &str = ".lock";
 

@@ -5,6 +5,7 @@ use std::io;
 use std::path::{Path, PathBuf};
 
 use hangar_agent::log::{Fact, LogError, Seq, SessionLog};
+use hangar_disk as disk;
 use hangar_protocol::data::WorkingDirectory;
 use hangar_protocol::{Event, EventId};
 
@@ -14,7 +15,7 @@ use crate::lines::parse_line;
 use crate::lock::{Lock, LockError};
 use crate::meta::META_FILE;
 use crate::yaml::Document;
-use crate::{MAX_LINE, SessionId, SessionMeta, SessionName, StoreError, checkpoints, disk};
+use crate::{MAX_LINE, SessionId, SessionMeta, SessionName, StoreError, checkpoints};
 
 pub(crate) const LOG_FILE: &str = "events.jsonl";
 
@@ -157,7 +158,7 @@ impl OpenSession {
         let path = self.dir.join(META_FILE);
         self.document.set("id", self.id.as_str());
         self.meta.write_to(&mut self.document);
-        disk::replace(&path, &self.document.render()).map_err(StoreError::io("writing", &path))?;
+        disk::replace(&path, self.document.render()).map_err(StoreError::io("writing", &path))?;
         self.saved = Some(self.meta.clone());
         Ok(())
     }

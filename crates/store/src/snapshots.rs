@@ -16,7 +16,7 @@ use std::sync::{Mutex, PoisonError};
 
 use serde::{Deserialize, Serialize};
 
-use crate::disk;
+use hangar_disk as disk;
 
 /// The largest file that is kept.
 const MAX_FILE: u64 = 10 << 20;
@@ -94,9 +94,7 @@ impl Snapshots {
         }
         let backups = self.dir.join("backups");
         disk::ensure_dir(&backups)?;
-        let temporary = backups.join(format!("{hash}.{}.tmp", std::process::id()));
-        disk::private().write(true).create(true).truncate(true).open(&temporary)?.write_all(&bytes)?;
-        std::fs::rename(&temporary, backups.join(&hash))?;
+        disk::replace(&backups.join(&hash), &bytes)?;
         kept.bytes += size;
         kept.hashes.insert(hash.clone());
         Ok(Version::Content(hash))

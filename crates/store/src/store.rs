@@ -4,6 +4,7 @@ use std::fs::{File, OpenOptions};
 use std::io;
 use std::path::{Path, PathBuf};
 
+use hangar_disk as disk;
 use hangar_protocol::Event;
 use jiff::Timestamp;
 
@@ -13,7 +14,7 @@ use crate::lock::{Lock, LockError};
 use crate::meta::{META_BYTES, META_FILE};
 use crate::session::LOG_FILE;
 use crate::yaml::Document;
-use crate::{Events, Lines, OpenSession, SessionId, SessionMeta, SessionName, StoreError, disk};
+use crate::{Events, Lines, OpenSession, SessionId, SessionMeta, SessionName, StoreError};
 
 /// Directories of sessions on their way out start with this; no session id can.
 const DELETED: &str = ".deleted-";

@@ -76,11 +76,24 @@ impl Driver {
         Ok(true)
     }
 
-    /// Sends a message to an agent. False when it cannot take one.
-    pub fn message_agent(&mut self, id: &str, message: String) -> Result<bool, LogError> {
-        let sender = self.session().state().session_id.clone();
+    /// Sends a message to an agent, from the session's main one or for another. False when it cannot take one.
+    pub fn message_agent(
+        &mut self,
+        id: &str,
+        message: String,
+        sender: Option<&str>,
+    ) -> Result<bool, LogError> {
         let Some(lane) = self.lane_of(id) else { return Ok(false) };
-        self.run_inputs(vec![(lane, message_input(&sender, message))])?;
+        let input = match sender {
+            None => message_input(&self.session().state().session_id, message),
+            Some(sender) => {
+                let origin = Origin::Source(roll::source_of(sender));
+                let text = format!("[Message from {sender}]\n{message}");
+                let prompt = Prompt { origin, timing: Timing::Steer, ..Prompt::user(text) };
+                Input::Command(Command::Send(Prompt { shown: Some(message), ..prompt }))
+            }
+        };
+        self.run_inputs(vec![(lane, input)])?;
         Ok(true)
     }
 

@@ -20,9 +20,7 @@ impl Session {
         step: &mut Step,
         context: &mut Context<'_>,
     ) {
-        let only_plans = self.only_plans || self.state.mode == Mode::Plan;
-        if only_plans && self.changes_something(&access) {
-            let refused = ToolOutcome::of(ToolStatus::Denied, notices::PLAN_REFUSAL);
+        if let Some(refused) = self.refused_by_mode(&access) {
             return self.complete(id, refused, step);
         }
         // What a rule forbids is forbidden whatever a hook says.
@@ -30,8 +28,8 @@ impl Session {
         if !forbidden && self.running(id).is_some_and(|running| running.allowed) {
             return self.allow_access(id, access, step);
         }
-        if !forbidden && self.asks_about(&access.request) {
-            return self.ask_permission_hooks(id, access, step, context);
+        if !forbidden && let Some(fields) = self.about_permission(&access.request) {
+            return self.ask_permission_hooks(id, access, fields, step, context);
         }
         self.decide_by_policy(id, access, step, context);
     }
@@ -70,7 +68,7 @@ impl Session {
 
     /// Puts a request before whoever answers permissions.
     pub(super) fn ask_permission(&mut self, request_id: String, request: PermissionRequest, step: &mut Step) {
-        let agent_mode = Some(self.state.mode);
+        let agent_mode = Some(self.mode());
         self.emit(
             step,
             data::PermissionRequested { agent_mode, ..data::PermissionRequested::new(request_id, request) },
@@ -79,6 +77,13 @@ impl Session {
 
     pub(super) fn allow_access(&mut self, id: &str, access: AccessRequest, step: &mut Step) {
         self.run_tool(id, touched(access), step);
+    }
+
+    /// What a call comes to that would change something while nothing may be changed.
+    pub fn refused_by_mode(&self, access: &AccessRequest) -> Option<ToolOutcome> {
+        let only_plans = self.only_plans || self.mode() == Mode::Plan;
+        let refused = only_plans && self.changes_something(access);
+        refused.then(|| ToolOutcome::of(ToolStatus::Denied, notices::PLAN_REFUSAL))
     }
 
     /// Whether a call would change anything but the session's own folder.
@@ -143,29 +148,34 @@ impl Session {
     }
 
     pub(super) fn refuse_access(&mut self, id: &str, refusal: PermissionOutcome, step: &mut Step) {
-        let ending = |ends: Option<bool>| {
-            if ends == Some(true) { ToolStatus::Rejected } else { ToolStatus::Denied }
-        };
-        let outcome = match refusal {
-            PermissionOutcome::DeniedInteractivelyByUser { feedback, force_reject } => {
-                ToolOutcome::of(ending(force_reject), texts::rejected_by_user(feedback.as_deref()))
-            }
-            PermissionOutcome::DeniedByPermissionRequestHook { message, interrupt } => {
-                ToolOutcome::of(ending(interrupt), texts::denied_by_hook(message.as_deref()))
-            }
-            PermissionOutcome::DeniedByContentExclusionPolicy { message, .. } => {
-                ToolOutcome::of(ToolStatus::Denied, message)
-            }
-            PermissionOutcome::Approved {}
-            | PermissionOutcome::ApprovedForSession { .. }
-            | PermissionOutcome::ApprovedForLocation { .. }
-            | PermissionOutcome::Cancelled { .. }
-            | PermissionOutcome::DeniedByRules { .. }
-            | PermissionOutcome::DeniedNoApprovalRuleAndCouldNotRequestFromUser {} => {
-                ToolOutcome::of(ToolStatus::Denied, texts::NO_USER)
-            }
-        };
+        let outcome = refused(refusal);
         self.complete(id, outcome, step);
+    }
+}
+
+/// What a call comes to that somebody, or something, did not allow.
+fn refused(refusal: PermissionOutcome) -> ToolOutcome {
+    let ending = |ends: Option<bool>| {
+        if ends == Some(true) { ToolStatus::Rejected } else { ToolStatus::Denied }
+    };
+    match refusal {
+        PermissionOutcome::DeniedInteractivelyByUser { feedback, force_reject } => {
+            ToolOutcome::of(ending(force_reject), texts::rejected_by_user(feedback.as_deref()))
+        }
+        PermissionOutcome::DeniedByPermissionRequestHook { message, interrupt } => {
+            ToolOutcome::of(ending(interrupt), texts::denied_by_hook(message.as_deref()))
+        }
+        PermissionOutcome::DeniedByContentExclusionPolicy { message, .. } => {
+            ToolOutcome::of(ToolStatus::Denied, message)
+        }
+        PermissionOutcome::Approved {}
+        | PermissionOutcome::ApprovedForSession { .. }
+        | PermissionOutcome::ApprovedForLocation { .. }
+        | PermissionOutcome::Cancelled { .. }
+        | PermissionOutcome::DeniedByRules { .. }
+        | PermissionOutcome::DeniedNoApprovalRuleAndCouldNotRequestFromUser {} => {
+            ToolOutcome::of(ToolStatus::Denied, texts::NO_USER)
+        }
     }
 }
 

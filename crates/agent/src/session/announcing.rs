@@ -11,13 +11,15 @@ impl Session {
     /// Tells the hooks that the conversation is about to be summed up. The transcript stays, so nothing waits for them.
     pub(super) fn announce_compaction(
         &mut self,
-        trigger: data::CompactionTrigger,
+        trigger: Option<data::CompactionTrigger>,
         instructions: Option<&str>,
         step: &mut Step,
         context: &mut Context<'_>,
     ) {
         if self.asks(HookKind::PreCompact) {
-            let manual = trigger == data::CompactionTrigger::Manual;
+            use data::CompactionTrigger::{ContextLimitRetry, MemoryPressure, Threshold};
+            // Who asks for it need not say why.
+            let manual = !matches!(trigger, Some(Threshold | ContextLimitRetry | MemoryPressure));
             let transcript = self.config.session_dir.join("events.jsonl");
             let fields = json!({
                 "transcriptPath": transcript.display().to_string(),

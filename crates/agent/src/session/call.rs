@@ -107,7 +107,7 @@ impl Session {
     pub(super) fn visible_tools(&self) -> Arc<[Arc<ToolSpec>]> {
         let config = &self.config;
         let circumstances = Circumstances {
-            mode: self.state.mode,
+            mode: self.mode(),
             may_ask: config.may_ask,
             questions_answered: config.questions_answered,
             plans_reviewed: self.reviewers.plans,

@@ -43,7 +43,7 @@ pub(super) struct Compacting {
     /// How many messages it covers.
     covers: usize,
     count: TokenCount,
-    trigger: CompactionTrigger,
+    trigger: Option<CompactionTrigger>,
     instructions: Option<String>,
     started: Timestamp,
     /// The summary, while the session looks up what it is bound to.
@@ -87,7 +87,7 @@ impl Session {
         // What does not fit cannot be sent, neither to be answered nor to be summed up.
         let overflows = share >= 1.0;
         let material = if overflows { Material::Excerpts } else { Material::Whole };
-        self.start_compaction(CompactionTrigger::Threshold, material, count, None, step, context);
+        self.start_compaction(Some(CompactionTrigger::Threshold), material, count, None, step, context);
         overflows
     }
 
@@ -103,10 +103,15 @@ impl Session {
 
     /// Someone asks for a summary. Without a conversation there is none to be had, and in the middle of a run a summary
     /// could tear calls from their results.
-    pub(super) fn compact(&mut self, instructions: Option<&str>, step: &mut Step, context: &mut Context<'_>) {
+    pub(super) fn compact(
+        &mut self,
+        instructions: Option<&str>,
+        trigger: Option<CompactionTrigger>,
+        step: &mut Step,
+        context: &mut Context<'_>,
+    ) {
         if self.compacting.is_none() && self.run.is_none() && self.state.conversation.unsummarized() > 0 {
             let count = self.measure().unwrap_or_else(|| self.estimate());
-            let trigger = CompactionTrigger::Manual;
             self.start_compaction(trigger, Material::Whole, count, instructions, step, context);
         }
     }
@@ -124,14 +129,14 @@ impl Session {
             return false;
         }
         let count = self.measure().unwrap_or_else(|| self.estimate());
-        let trigger = CompactionTrigger::ContextLimitRetry;
+        let trigger = Some(CompactionTrigger::ContextLimitRetry);
         self.start_compaction(trigger, Material::Excerpts, count, None, step, context);
         true
     }
 
     fn start_compaction(
         &mut self,
-        trigger: CompactionTrigger,
+        trigger: Option<CompactionTrigger>,
         material: Material,
         count: TokenCount,
         instructions: Option<&str>,
@@ -146,7 +151,7 @@ impl Session {
             tool_definitions_tokens: Some(count.tools),
             current_tokens: Some(count.total()),
             token_limit: Some(self.config.max_prompt_tokens),
-            trigger: Some(trigger),
+            trigger,
         };
         self.emit(step, start);
         self.calls += 1;
@@ -238,7 +243,7 @@ impl Session {
             success: false,
             error: Some(error),
             status_code,
-            trigger: Some(compacting.trigger),
+            trigger: compacting.trigger,
             custom_instructions: compacting.instructions,
             ..Default::default()
         };
@@ -252,7 +257,7 @@ impl Session {
         let complete = data::CompactionComplete {
             success: false,
             error: Some("Compaction Cancelled".to_owned()),
-            trigger: Some(compacting.trigger),
+            trigger: compacting.trigger,
             custom_instructions: compacting.instructions,
             ..Default::default()
         };
@@ -291,7 +296,7 @@ impl Session {
             system_tokens: Some(compacting.count.system),
             tool_definitions_tokens: Some(compacting.count.tools),
             token_limit: Some(self.config.max_prompt_tokens),
-            trigger: Some(compacting.trigger),
+            trigger: compacting.trigger,
             custom_instructions: compacting.instructions.clone(),
             checkpoint_number: kept.map(|kept| kept.number),
             checkpoint_path: kept.map(|kept| path(kept).display().to_string()),

@@ -10,15 +10,13 @@ use serde_json::{Value, json};
 use super::run::Phase;
 use super::tools::Stage;
 use super::{Context, Effect, Input, Inspection, Session, Step};
-use crate::hook::{HookAnswer, HookFailure, HookKind, HookRequest, blocked, changed_arguments};
-use crate::tool::{AccessRequest, ToolOutcome, ToolStatus};
-
-/// The most that a hook may add to a tool's result.
-const MAX_GUIDANCE: usize = 10 << 10;
+use crate::hook::{HookAnswer, HookKind, HookRequest};
+use crate::tool::{AccessRequest, ToolOutcome};
+use crate::tool_hooks::{self, BeforeTool, Decision, PermissionSay};
 
 impl Session {
     /// Whether there is someone to ask.
-    pub(super) fn asks(&self, kind: HookKind) -> bool {
+    pub(crate) fn asks(&self, kind: HookKind) -> bool {
         (self.config.client_hooks && kind.is_for_clients()) || self.config.hooks.contains(kind)
     }
 
@@ -31,19 +29,14 @@ impl Session {
         context: &mut Context<'_>,
     ) -> String {
         let request = self.hook_request(kind, fields, context);
-        let start = data::HookStart {
-            hook_invocation_id: request.id.clone(),
-            hook_type: kind.as_str().to_owned(),
-            input: Some(request.input.clone()),
-        };
-        self.emit(step, start);
+        self.emit(step, started(&request));
         let id = request.id.clone();
         self.open_hooks.push((id.clone(), kind));
         step.effects.push(Effect::Hook(request));
         id
     }
 
-    pub(super) fn hook_request(
+    pub(crate) fn hook_request(
         &self,
         kind: HookKind,
         fields: Value,
@@ -80,14 +73,7 @@ impl Session {
     ) {
         let Some(index) = self.open_hooks.iter().position(|(open, _)| open == id) else { return };
         let (_, kind) = self.open_hooks.swap_remove(index);
-        let end = data::HookEnd {
-            hook_invocation_id: id.to_owned(),
-            hook_type: kind.as_str().to_owned(),
-            output: output.as_ref().ok().cloned().flatten(),
-            success: output.is_ok(),
-            error: output.as_ref().err().map(|failure| data::HookError { message: failure.message.clone() }),
-        };
-        self.emit(step, end);
+        self.emit(step, ended(id, kind, &output));
         match kind {
             HookKind::SessionStart
             | HookKind::SubagentStart
@@ -122,11 +108,9 @@ impl Session {
         context: &mut Context<'_>,
     ) {
         let Some(running) = self.running(id) else { return };
-        let fields = json!({
-            "toolName": running.name(),
-            "toolArgs": running.arguments(),
-            "toolCallId": id,
-        });
+        let mut fields = tool_hooks::before(running.name(), running.arguments());
+        // By this the log knows which call of the conversation has other arguments now.
+        fields["toolCallId"] = json!(id);
         let hook = self.ask_hooks(HookKind::PreToolUse, fields, step, context);
         if let Some(running) = self.running(id) {
             running.stage = Stage::BeforeHooks { hook, inspection: inspection.map(Box::new) };
@@ -147,47 +131,28 @@ impl Session {
         else {
             return;
         };
-        let output = match output {
-            Ok(output) => output.unwrap_or_default(),
-            Err(failure) => {
-                self.complete(&id, ToolOutcome::of(ToolStatus::Denied, hook_errored(&failure)), step);
-                return self.finish_tools(step, context);
-            }
-        };
-        if let Some(added) = said(&output, "additionalContext") {
+        let BeforeTool { decision, arguments, context: added } = BeforeTool::read(output);
+        if let Some(added) = added {
             let text = format!("Additional context from preToolUse hook:\n{added}");
             self.after_tools(said_by_hook(text, "pre-tool-use-hook").into());
         }
-        let reason = match &output["permissionDecisionReason"] {
-            Value::Null => None,
-            Value::String(reason) => Some(reason.clone()),
-            other => Some(other.to_string()),
-        };
-        let reason = reason.as_deref();
-        let changed = changed_arguments(&output["modifiedArgs"]);
-        let decision = output["permissionDecision"].as_str();
-        if decision == Some("allow")
-            && let Some(running) = self.running(&id)
-        {
-            running.allowed = true;
-        }
         match decision {
-            Some("deny") => {
-                let text = format!("Denied by preToolUse hook: {}", reason.unwrap_or("No reason provided"));
-                self.complete(&id, ToolOutcome::of(ToolStatus::Denied, text), step);
+            Decision::Deny(refused) => self.complete(&id, *refused, step),
+            Decision::Ask { reason } if self.config.user_reachable => {
+                self.confirm(&id, inspection, reason, step, context);
             }
-            Some("ask") if self.config.user_reachable => self.confirm(&id, inspection, reason, step, context),
-            Some("ask") => {
-                let text = format!(
-                    "Denied by preToolUse hook (unable to ask user for confirmation): {}",
-                    reason.unwrap_or("No reason provided")
-                );
-                self.complete(&id, ToolOutcome::of(ToolStatus::Denied, text), step);
+            Decision::Ask { reason } => {
+                self.complete(&id, tool_hooks::unconfirmed(reason.as_deref()), step);
             }
-            _ => match changed {
-                Some(arguments) => self.rewrite_arguments(&id, arguments, step, context),
-                None => self.admit(&id, inspection.map(|inspection| *inspection), step, context),
-            },
+            Decision::Allow | Decision::Open => {
+                if let Some(running) = self.running(&id) {
+                    running.allowed |= decision == Decision::Allow;
+                }
+                match arguments {
+                    Some(arguments) => self.rewrite_arguments(&id, arguments, step, context),
+                    None => self.admit(&id, inspection.map(|inspection| *inspection), step, context),
+                }
+            }
         }
         self.finish_tools(step, context);
     }
@@ -197,7 +162,7 @@ impl Session {
         &mut self,
         id: &str,
         inspection: Option<Box<Inspection>>,
-        reason: Option<&str>,
+        reason: Option<String>,
         step: &mut Step,
         context: &mut Context<'_>,
     ) {
@@ -206,7 +171,7 @@ impl Session {
             tool_call_id: Some(id.to_owned()),
             tool_name: running.name().to_owned(),
             tool_args: Some(running.arguments().clone()),
-            hook_message: reason.map(str::to_owned),
+            hook_message: reason,
         };
         let request_id = context.entropy.uuid();
         running.stage = Stage::AskingConfirmation {
@@ -217,26 +182,19 @@ impl Session {
         self.ask_permission(request_id, request, step);
     }
 
-    /// Asks whether a call may have what it needs, before rules and people are. Reading is never worth it.
-    pub(super) fn asks_about(&self, request: &PermissionRequest) -> bool {
-        self.asks(HookKind::PermissionRequest)
-            && !matches!(request, PermissionRequest::Read { .. } | PermissionRequest::Hook { .. })
+    /// What hooks about permissions are told of a request, if they are asked: before rules and people are.
+    pub fn about_permission(&self, request: &PermissionRequest) -> Option<Value> {
+        self.asks(HookKind::PermissionRequest).then(|| tool_hooks::permission(request)).flatten()
     }
 
     pub(super) fn ask_permission_hooks(
         &mut self,
         id: &str,
         access: AccessRequest,
+        fields: Value,
         step: &mut Step,
         context: &mut Context<'_>,
     ) {
-        let (tool, input) = family(&access.request);
-        let fields = json!({
-            "hookName": "permissionRequest",
-            "toolName": tool,
-            "toolInput": input,
-            "permissionSuggestions": [],
-        });
         let hook = self.ask_hooks(HookKind::PermissionRequest, fields, step, context);
         if let Some(running) = self.running(id) {
             running.stage = Stage::PermissionHooks { hook, access: Box::new(access) };
@@ -257,53 +215,34 @@ impl Session {
         else {
             return;
         };
-        let failed = |_| Some(json!({ "behavior": "deny", "message": "Permission request hook failed" }));
-        let output = output.unwrap_or_else(failed).unwrap_or_default();
-        match output["behavior"].as_str() {
-            Some("allow") => self.allow_access(&id, *access, step),
-            Some("deny") => {
-                let message = output["message"].as_str().unwrap_or("Permission denied by hook.").to_owned();
-                let interrupt = output["interrupt"].as_bool();
-                let outcome =
-                    PermissionOutcome::DeniedByPermissionRequestHook { message: Some(message), interrupt };
+        match PermissionSay::read(output) {
+            PermissionSay::Allow => self.allow_access(&id, *access, step),
+            PermissionSay::Deny { message, interrupt } => {
+                let message = Some(message);
+                let outcome = PermissionOutcome::DeniedByPermissionRequestHook { message, interrupt };
                 self.refuse_access(&id, outcome, step);
             }
-            _ => self.decide_by_policy(&id, *access, step, context),
+            PermissionSay::Open => self.decide_by_policy(&id, *access, step, context),
         }
         self.finish_tools(step, context);
     }
 
-    /// Asks about a result before the model is shown it.
+    /// Asks about a result before the model is shown it. What nobody is asked about comes back.
     pub(super) fn after_tool(
         &mut self,
         id: &str,
         outcome: ToolOutcome,
         step: &mut Step,
         context: &mut Context<'_>,
-    ) {
-        let Some(running) = self.running(id) else { return };
-        let (tool, arguments) = (running.name().to_owned(), running.arguments().clone());
-        let (kind, fields) = match outcome.status {
-            ToolStatus::Success => (
-                HookKind::PostToolUse,
-                json!({
-                    "toolName": tool,
-                    "toolArgs": arguments,
-                    "toolResult": { "textResultForLlm": outcome.text, "resultType": "success" },
-                }),
-            ),
-            _ => {
-                let error = outcome.error.as_ref().unwrap_or(&outcome.text);
-                (
-                    HookKind::PostToolUseFailure,
-                    json!({ "toolName": tool, "toolArgs": arguments, "error": error }),
-                )
-            }
-        };
+    ) -> Option<ToolOutcome> {
+        let kind = tool_hooks::after_kind(&outcome).filter(|kind| self.asks(*kind));
+        let (Some(kind), Some(running)) = (kind, self.running(id)) else { return Some(outcome) };
+        let fields = tool_hooks::after(kind, running.name(), running.arguments(), &outcome);
         let hook = self.ask_hooks(kind, fields, step, context);
         if let Some(running) = self.running(id) {
             running.stage = Stage::AfterHooks { hook, outcome: Box::new(outcome) };
         }
+        None
     }
 
     fn after_tool_done(
@@ -322,39 +261,8 @@ impl Session {
             return;
         };
         let mut outcome = *outcome;
-        let output = output.unwrap_or_default();
-        // People see what the tool said; the model sees what hooks made of it.
-        outcome.detailed.get_or_insert_with(|| outcome.text.clone());
-        if kind == HookKind::PostToolUse
-            && let Some(reason) = blocked(&output)
-        {
-            let text = format!("Tool result blocked: {reason}");
-            let withheld = ToolOutcome::of(ToolStatus::Denied, text);
-            // What the call did stays done, and on record.
-            self.complete(&id, ToolOutcome { changes: outcome.changes, ..withheld }, step);
-            return self.finish_tools(step, context);
-        }
-        let modified = &output["modifiedResult"];
-        if let Some(text) = modified["textResultForLlm"].as_str() {
-            outcome.text = text.to_owned();
-        }
-        if kind == HookKind::PostToolUse && modified["resultType"] == "failure" {
-            outcome.status = ToolStatus::Failure;
-        }
-        if let Some(guidance) = said(&output, "additionalContext") {
-            let guidance = &guidance[..guidance.floor_char_boundary(MAX_GUIDANCE)];
-            let (verb, hooks) = match kind {
-                HookKind::PostToolUseFailure => ("failed", kind.as_str()),
-                _ => ("succeeded", HookKind::PostToolUse.as_str()),
-            };
-            let text = format!("Tool \"{name}\" {verb}. Additional guidance from {hooks} hooks:\n{guidance}");
-            match kind {
-                // After a failure it is a message of its own.
-                HookKind::PostToolUseFailure => {
-                    self.after_tools(said_by_hook(text, "post-tool-use-failure-hook").into());
-                }
-                _ => outcome.text.push_str(&format!("\n\n{text}")),
-            }
+        if let Some(message) = tool_hooks::amend(&mut outcome, &name, kind, output) {
+            self.after_tools(said_by_hook(message, "post-tool-use-failure-hook").into());
         }
         self.complete(&id, outcome, step);
         self.finish_tools(step, context);
@@ -379,9 +287,23 @@ impl HookRequest {
     }
 }
 
-/// What a hook says, if it says something.
-pub(super) fn said<'a>(output: &'a Value, key: &str) -> Option<&'a str> {
-    output[key].as_str().filter(|text| !text.is_empty())
+/// The record of a question to the hooks, and of their answer.
+pub(crate) fn started(request: &HookRequest) -> data::HookStart {
+    data::HookStart {
+        hook_invocation_id: request.id.clone(),
+        hook_type: request.kind.as_str().to_owned(),
+        input: Some(request.input.clone()),
+    }
+}
+
+pub(crate) fn ended(id: &str, kind: HookKind, answer: &HookAnswer) -> data::HookEnd {
+    data::HookEnd {
+        hook_invocation_id: id.to_owned(),
+        hook_type: kind.as_str().to_owned(),
+        output: answer.as_ref().ok().cloned().flatten(),
+        success: answer.is_ok(),
+        error: answer.as_ref().err().map(|failure| data::HookError { message: failure.message.clone() }),
+    }
 }
 
 /// A message to the model that no person sent.
@@ -391,34 +313,5 @@ pub(super) fn said_by_hook(text: String, source: &str) -> data::UserMessage {
         transformed_content: Some(text),
         source: Some(source.to_owned()),
         ..Default::default()
-    }
-}
-
-fn hook_errored(failure: &HookFailure) -> String {
-    match &failure.file {
-        Some(file) => format!("Denied by preToolUse hook from \"{file}\" (hook errored)"),
-        None => format!("Denied by preToolUse hook (hook errored): {}", failure.message),
-    }
-}
-
-/// What hooks about permissions are told: the kind of thing that is done, rather than the tool that would do it.
-fn family(request: &PermissionRequest) -> (String, Value) {
-    match request {
-        PermissionRequest::Shell(shell) => ("bash".to_owned(), json!({ "command": shell.full_command_text })),
-        PermissionRequest::Write { file_name, diff, .. } => {
-            ("edit".to_owned(), json!({ "file_path": file_name, "diff": diff }))
-        }
-        PermissionRequest::Read { path, .. } => ("view".to_owned(), json!({ "file_path": path })),
-        PermissionRequest::Url { url, .. } => ("web_fetch".to_owned(), json!({ "url": url })),
-        PermissionRequest::Mcp { server_name, tool_name, args, .. } => {
-            (format!("{server_name}/{tool_name}"), args.clone().unwrap_or_else(|| json!({})))
-        }
-        PermissionRequest::Memory { fact, .. } => ("store_memory".to_owned(), json!({ "fact": fact })),
-        PermissionRequest::CustomTool { tool_name, args, .. } => {
-            (tool_name.clone(), args.clone().unwrap_or_else(|| json!({})))
-        }
-        PermissionRequest::Hook { tool_name, tool_args, .. } => {
-            (tool_name.clone(), tool_args.clone().unwrap_or_else(|| json!({})))
-        }
     }
 }

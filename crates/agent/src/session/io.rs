@@ -6,8 +6,8 @@ use std::time::Duration;
 
 use hangar_protocol::Body;
 use hangar_protocol::data::{
-    AgentMode, Attachment, Commitments, Mode, NotificationKind, PlanDecision, SessionLimits, SwitchAnswer,
-    WorkingDirectory,
+    AgentMode, Attachment, Commitments, CompactionTrigger, Mode, NotificationKind, PlanDecision,
+    SessionLimits, SwitchAnswer, WorkingDirectory,
 };
 use hangar_protocol::permission::PermissionOutcome;
 use jiff::Timestamp;
@@ -15,6 +15,7 @@ use jiff::Timestamp;
 use super::agent::AgentEnd;
 use super::checkpoint::Checkpoint;
 use super::queue::QueueEdit;
+use super::switch::ModelSwitch;
 use crate::agents::call::AgentCall;
 use crate::entropy::Entropy;
 use crate::hook::{HookAnswer, HookRequest};
@@ -90,6 +91,8 @@ pub enum Command {
         model: String,
         effort: Option<String>,
     },
+    /// Has another model answer from the next call on.
+    SwitchModel(Box<ModelSwitch>),
     AnswerPermission {
         request_id: String,
         answer: PermissionOutcome,
@@ -121,6 +124,10 @@ pub enum Command {
     SetTools(Arc<[Arc<ToolSpec>]>),
     Unqueue(Unqueue),
     EditQueue(QueueEdit),
+    /// Has a prompt that waits not wait any longer.
+    SendNow {
+        id: String,
+    },
     /// Forget the conversation, and begin anew with a prompt once the calls under way have ended. Only while there are
     /// some.
     ClearContext {
@@ -135,6 +142,8 @@ pub enum Command {
     /// Sum the conversation up now.
     Compact {
         instructions: Option<String>,
+        /// Why, as it is to be on record.
+        trigger: Option<CompactionTrigger>,
     },
     /// Play the role of this agent from now on, or the usual one.
     SelectAgent(Option<String>),
@@ -159,7 +168,7 @@ pub struct Prompt {
     pub origin: Origin,
     /// The id that the sender was told, if it was told one.
     pub message_id: Option<String>,
-    /// What the sender's own display was in; the session's mode where it does not say.
+    /// The mode that it is sent in, which holds while it is worked on; the session's own where it does not say.
     pub agent_mode: Option<AgentMode>,
     pub wishes: Wishes,
     /// What goes before it in the conversation: messages that were sent with it, skills that it invokes by name.
@@ -200,6 +209,8 @@ pub enum Origin {
     Nobody,
     /// What a hook says, with the source that it is on record under.
     Hook(&'static str),
+    /// Nothing is said: another model is to answer from here on.
+    Switch(Box<ModelSwitch>),
     /// Nobody sent it: something in the background has happened.
     News {
         kind: NotificationKind,
@@ -211,9 +222,21 @@ impl Origin {
     pub(super) fn is_news(&self) -> bool {
         match self {
             Origin::News { .. } => true,
-            Origin::User | Origin::Source(_) | Origin::AutopilotNudge | Origin::Nobody | Origin::Hook(_) => {
-                false
-            }
+            Origin::User
+            | Origin::Source(_)
+            | Origin::AutopilotNudge
+            | Origin::Nobody
+            | Origin::Hook(_)
+            | Origin::Switch(_) => false,
+        }
+    }
+
+    /// Whether people see it wait, and may change their minds about it.
+    pub(super) fn is_shown(&self) -> bool {
+        match self {
+            Origin::User | Origin::Switch(_) => true,
+            Origin::Source(source) => source != "system",
+            Origin::AutopilotNudge | Origin::Nobody | Origin::Hook(_) | Origin::News { .. } => false,
         }
     }
 }
@@ -275,6 +298,8 @@ pub struct ReadForModel {
 pub enum Effect {
     CallModel(CallSeq, Box<ModelRequest>),
     CancelModel,
+    /// Ask another one from now on, which waited under an id if it did.
+    UseModel(Box<ModelSwitch>, Option<String>),
     /// Ask for a summary, beside whatever else is under way.
     Summarize(CallSeq, Box<ModelRequest>),
     RetryAfter(CallSeq, Duration, Reason),

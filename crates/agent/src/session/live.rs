@@ -3,12 +3,13 @@
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
+use hangar_protocol::data::AgentMode;
 use hangar_protocol::permission::PermissionRequest;
 use hangar_protocol::{Body, data};
 
 use super::run::{Phase, Run};
 use super::tools::Stage;
-use super::{Context, Prompt, Session, SessionConfig, Step, Unqueue, Wishes};
+use super::{Context, Origin, Prompt, Session, SessionConfig, Step, Unqueue, Wishes};
 use crate::model::{Initiator, Message, ModelRequest, Part, TokenCount, ToolChoice};
 use crate::permissions::Policy;
 use crate::tool::ToolSpec;
@@ -25,6 +26,10 @@ pub struct PendingPermission {
 pub struct QueuedPrompt {
     pub message_id: Option<String>,
     pub shown: String,
+    /// The mode that it was sent in, if it said.
+    pub mode: Option<AgentMode>,
+    /// Whether it is another model rather than a message.
+    pub is_switch: bool,
     /// Messages that were sent with it and go before it.
     pub before: Vec<(Option<String>, String)>,
 }
@@ -169,14 +174,14 @@ impl Session {
         .is_some()
     }
 
-    /// Prompts that wait, in the order in which they will be taken.
+    /// What people sent that waits, in the order in which it will be taken.
     pub fn queued(&self) -> impl Iterator<Item = QueuedPrompt> {
-        self.queue.iter().map(queued)
+        self.queue.iter().filter(|prompt| prompt.origin.is_shown()).map(queued)
     }
 
-    /// Prompts that wait to join the run under way.
+    /// What people sent that waits to join the run under way.
     pub fn steering(&self) -> impl Iterator<Item = QueuedPrompt> {
-        self.steering.iter().map(queued)
+        self.steering.iter().filter(|prompt| prompt.origin.is_shown()).map(queued)
     }
 
     pub(super) fn set_tools_offered(&mut self, tools: Arc<[Arc<ToolSpec>]>) {
@@ -199,12 +204,21 @@ impl Session {
     }
 
     pub(super) fn unqueue(&mut self, which: Unqueue, step: &mut Step) {
+        let is_shown = |prompt: &Prompt| prompt.origin.is_shown();
         let changed = match which {
-            Unqueue::Last => self.steering.pop().or_else(|| self.queue.pop_back()).is_some(),
+            Unqueue::Last => match self.steering.iter().rposition(is_shown) {
+                Some(last) => {
+                    self.steering.remove(last);
+                    true
+                }
+                None => {
+                    let last = self.queue.iter().rposition(is_shown);
+                    last.and_then(|last| self.queue.remove(last)).is_some()
+                }
+            },
             Unqueue::All => {
                 let any = !self.queue.is_empty() || !self.steering.is_empty();
-                self.queue.clear();
-                self.steering.clear();
+                self.drop_prompts();
                 any
             }
         };
@@ -236,6 +250,8 @@ fn queued(prompt: &Prompt) -> QueuedPrompt {
     QueuedPrompt {
         message_id: prompt.message_id.clone(),
         shown: prompt.as_shown().to_owned(),
+        mode: prompt.agent_mode,
+        is_switch: matches!(prompt.origin, Origin::Switch(_)),
         before: prompt.preface.iter().filter_map(message).collect(),
     }
 }

@@ -26,6 +26,7 @@ mod room;
 mod run;
 pub mod state;
 mod stopping;
+mod switch;
 mod tally;
 mod tools;
 
@@ -40,6 +41,7 @@ pub use agent::{AgentEnd, AgentRole, Role};
 pub use asking::Reviewers;
 pub use checkpoint::Checkpoint;
 pub use compaction::Compaction;
+pub(crate) use hooks::{ended, started};
 pub use io::{
     CallSeq, Command, Context, Effect, Input, Inspection, Notice, Opening, Origin, Prompt, ReadForModel,
     Reminder, Step, Timing, Unqueue, Wishes, iso,
@@ -49,6 +51,7 @@ pub use live::{Habits, PendingPermission, QueuedPrompt};
 pub use pending::{ClientCall, OpenTurn, Pending};
 pub use queue::QueueEdit;
 pub use state::{State, Totals};
+pub use switch::ModelSwitch;
 
 use crate::agents::crew::Crew;
 use crate::conversation::INTERRUPTED;
@@ -227,6 +230,7 @@ impl Session {
             Input::Command(Command::Abort { reason }) => self.abort(reason, &mut step, context),
             Input::Command(Command::SetMode(mode)) => self.set_mode(mode, &mut step),
             Input::Command(Command::SetModel { model, effort }) => self.set_model(model, effort, &mut step),
+            Input::Command(Command::SwitchModel(switch)) => self.switch_model(*switch, None, &mut step),
             Input::Command(Command::AnswerPermission { request_id, answer }) => {
                 self.permission_answered(&request_id, answer, &mut step, context);
             }
@@ -249,14 +253,15 @@ impl Session {
             Input::Command(Command::Unqueue(which)) => self.unqueue(which, &mut step),
             Input::Command(Command::ClearContext { prompt }) => self.clear_context(prompt, &mut step),
             Input::Command(Command::EditQueue(edit)) => self.edit_queue(edit, &mut step, context),
+            Input::Command(Command::SendNow { id }) => self.send_now(&id, &mut step, context),
             Input::Command(Command::Interrupt { reason, keep_queue }) => {
                 self.interrupt(reason, keep_queue, &mut step, context);
             }
             Input::Command(Command::Rejoined { continue_pending }) => {
                 self.rejoined(continue_pending, &mut step, context);
             }
-            Input::Command(Command::Compact { instructions }) => {
-                self.compact(instructions.as_deref(), &mut step, context);
+            Input::Command(Command::Compact { instructions, trigger }) => {
+                self.compact(instructions.as_deref(), trigger, &mut step, context);
             }
             Input::Summary(call, event) => self.summarized(call, event, &mut step, context),
             Input::Gathered(commitments) => self.gathered(commitments, &mut step, context),
@@ -380,7 +385,19 @@ impl Session {
         }
     }
 
+    /// The mode that holds now. One that plans or goes on by itself holds for whatever is sent; else it is the mode that
+    /// the prompt under way was sent in.
+    pub(crate) fn mode(&self) -> Mode {
+        match self.state.mode {
+            Mode::Interactive => self.run.as_ref().and_then(|run| run.mode).unwrap_or(Mode::Interactive),
+            own => own,
+        }
+    }
+
     fn set_mode(&mut self, mode: Mode, step: &mut Step) {
+        if let Some(run) = &mut self.run {
+            run.mode = None;
+        }
         let previous_mode = self.state.mode;
         if previous_mode != mode {
             self.emit(step, data::ModeChanged { previous_mode, new_mode: mode });

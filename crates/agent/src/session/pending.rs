@@ -3,7 +3,7 @@
 //! Only what waited for an answer can be: a permission that was asked for, or a call that a client makes. A call that was
 //! running here died with the process.
 
-use hangar_protocol::data;
+use hangar_protocol::data::{self, Mode};
 use hangar_protocol::permission::PermissionRequest;
 
 use super::call::parse_arguments;
@@ -27,6 +27,8 @@ pub struct OpenTurn {
     pub message_id: Option<String>,
     pub task_id: Option<String>,
     pub turn: u32,
+    /// The mode that its prompt was sent in, if that said and still holds.
+    pub mode: Option<Mode>,
 }
 
 /// A call that a client was asked to make.
@@ -55,6 +57,7 @@ impl Session {
             turn.task_id.unwrap_or_else(|| context.entropy.uuid()),
         );
         run.turn = turn.turn;
+        run.mode = turn.mode;
         run.phase = Phase::Tools { calls, since: context.now };
         self.run = Some(run);
         kept

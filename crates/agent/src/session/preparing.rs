@@ -3,10 +3,10 @@
 use hangar_protocol::data::{self, Delivery};
 use serde_json::{Value, json};
 
-use super::hooks::{said, said_by_hook};
+use super::hooks::said_by_hook;
 use super::run::{Ending, Phase, Run};
 use super::{Context, Prompt, Session, Step};
-use crate::hook::{HookKind, blocked};
+use crate::hook::{HookKind, blocked, said_text};
 
 /// A prompt on its way through the hooks.
 pub(super) struct Preparing {
@@ -100,7 +100,7 @@ impl Session {
         context: &mut Context<'_>,
     ) {
         let output = output.unwrap_or_default();
-        let told = |key: &str| said(&output, key).map(str::to_owned);
+        let told = |key: &str| said_text(&output, key).map(str::to_owned);
         match preparing.stage {
             HookKind::SessionStart | HookKind::SubagentStart => {
                 preparing.opening = told("additionalContext");

@@ -3,7 +3,7 @@
 use hangar_protocol::data::{self, Delivery};
 
 use super::run::Phase;
-use super::{Context, Origin, Prompt, QUEUE_LIMIT, Session, Step};
+use super::{Context, Effect, Origin, Prompt, QUEUE_LIMIT, Session, Step};
 
 /// Where a prompt comes from that a cleared conversation begins with.
 const ROLLOVER: &str = "session-memory-rollover";
@@ -32,10 +32,6 @@ pub enum QueueEdit {
         text: String,
         shown: Option<String>,
     },
-    /// Has it join the run that is under way.
-    Steer {
-        id: String,
-    },
     /// Whether what waits is left waiting when nothing is under way.
     Pause(bool),
 }
@@ -44,6 +40,12 @@ impl Session {
     /// Whether what waits is left waiting.
     pub fn is_queue_paused(&self) -> bool {
         self.queue_paused
+    }
+
+    /// Takes over what waits in a session that it takes the place of.
+    pub fn take_queue(&mut self, before: &mut Session) {
+        self.queue = std::mem::take(&mut before.queue);
+        self.queue_paused = before.queue_paused;
     }
 
     /// Whether another prompt may wait.
@@ -57,8 +59,30 @@ impl Session {
         prompt.is_some_and(|prompt| prompt.text != text || prompt.shown.as_deref() != shown)
     }
 
-    pub(super) fn next_queued(&mut self) -> Option<Prompt> {
-        if self.queue_paused { None } else { self.queue.pop_front() }
+    /// The next prompt whose turn it is. A switch of the model that comes before it is made.
+    pub(super) fn next_queued(&mut self, step: &mut Step) -> Option<Prompt> {
+        while !self.queue_paused {
+            let prompt = self.queue.pop_front()?;
+            let Origin::Switch(switch) = prompt.origin else { return Some(prompt) };
+            self.emit(step, data::PendingMessagesModified {});
+            self.switch_model(*switch, prompt.message_id, step);
+        }
+        None
+    }
+
+    /// Has a prompt join the run that is under way.
+    pub(super) fn steer(&mut self, prompt: Prompt, step: &mut Step) {
+        // What a person says does not wait for a command that can go on by itself.
+        if matches!(prompt.origin, Origin::User | Origin::Source(_)) {
+            step.effects.push(Effect::Hurry);
+        }
+        self.steering.push(prompt);
+    }
+
+    /// Where in the queue a position is among those that people see.
+    fn place_at(&self, position: usize) -> usize {
+        let mut shown = self.queue.iter().enumerate().filter(|(_, prompt)| prompt.origin.is_shown());
+        shown.nth(position).map_or(self.queue.len(), |(place, _)| place)
     }
 
     fn place_of(&self, id: &str) -> Option<usize> {
@@ -75,7 +99,7 @@ impl Session {
         }
         // Whatever may be begun with now is not left waiting.
         if self.run.is_none()
-            && let Some(prompt) = self.next_queued()
+            && let Some(prompt) = self.next_queued(step)
         {
             self.emit(step, data::PendingMessagesModified {});
             self.start_run(prompt, delivery, step, context);
@@ -88,16 +112,15 @@ impl Session {
             QueueEdit::Insert { at, prompt } => {
                 let room = self.has_room_in_queue();
                 if room {
-                    self.queue.insert(at.min(self.queue.len()), *prompt);
+                    self.queue.insert(self.place_at(at), *prompt);
                 }
                 room
             }
             QueueEdit::Move { id, to } => {
                 let Some(from) = self.place_of(&id) else { return false };
-                let to = to.min(self.queue.len() - 1);
-                if let Some(prompt) = self.queue.remove(from) {
-                    self.queue.insert(to, prompt);
-                }
+                let Some(prompt) = self.queue.remove(from) else { return false };
+                let to = self.place_at(to);
+                self.queue.insert(to, prompt);
                 from != to
             }
             QueueEdit::Remove { id } => {
@@ -119,16 +142,20 @@ impl Session {
                 }
                 changed
             }
-            QueueEdit::Steer { id } => {
-                let prompt = self.place_of(&id).filter(|_| self.run.is_some());
-                let prompt = prompt.and_then(|place| self.queue.remove(place));
-                self.steering.extend(prompt);
-                true
-            }
             QueueEdit::Pause(paused) => {
                 self.queue_paused = paused;
                 false
             }
+        }
+    }
+
+    /// Has a prompt that waits join the run that is under way, or be one where there is none.
+    pub(super) fn send_now(&mut self, id: &str, step: &mut Step, context: &mut Context<'_>) {
+        let Some(prompt) = self.place_of(id).and_then(|place| self.queue.remove(place)) else { return };
+        self.emit(step, data::PendingMessagesModified {});
+        match &self.run {
+            Some(_) => self.steer(prompt, step),
+            None => self.start_run(prompt, Delivery::Queued, step, context),
         }
     }
 
@@ -154,7 +181,7 @@ impl Session {
         }
         self.queue.extend(kept);
         if self.run.is_none()
-            && let Some(prompt) = self.next_queued()
+            && let Some(prompt) = self.next_queued(step)
         {
             self.start_run(prompt, Delivery::Queued, step, context);
         }

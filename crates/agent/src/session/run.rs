@@ -1,7 +1,7 @@
 //! The outer loop: a run per prompt, a queue of prompts, steering, autopilot, and being idle.
 
 use hangar_protocol::Body;
-use hangar_protocol::data::{self, Attachment, AutopilotStop, Delivery, Mode};
+use hangar_protocol::data::{self, AgentMode, Attachment, AutopilotStop, Delivery, Mode};
 use jiff::Timestamp;
 
 use super::asking::Switching;
@@ -32,6 +32,8 @@ pub(super) struct Run {
     /// Set by a call after which the model is not asked again.
     pub(super) ended: bool,
     pub(super) wishes: Wishes,
+    /// The mode that its prompt was sent in, if that said.
+    pub(super) mode: Option<Mode>,
     /// How often hooks sent the run on when it was about to end.
     pub(super) blocked_stops: u32,
     /// What was done in this turn to make a request fit.
@@ -55,6 +57,7 @@ impl Run {
             rejected: false,
             ended: false,
             wishes: Wishes::default(),
+            mode: None,
             blocked_stops: 0,
             room: Room::default(),
             answer: String::new(),
@@ -119,13 +122,9 @@ impl Session {
         match prompt.timing {
             Timing::Queue => self.queue.push_back(prompt),
             Timing::Next => self.queue.push_front(prompt),
-            Timing::Steer => {
-                // What a person says does not wait for a command that can go on by itself.
-                if matches!(prompt.origin, Origin::User | Origin::Source(_)) {
-                    step.effects.push(Effect::Hurry);
-                }
-                self.steering.push(prompt);
-            }
+            // There is nothing that it could join.
+            Timing::Steer if self.run.is_none() => self.queue.push_back(prompt),
+            Timing::Steer => self.steer(prompt, step),
         }
         self.emit(step, data::PendingMessagesModified {});
     }
@@ -147,6 +146,7 @@ impl Session {
         let message_id = prompt.message_id.clone().unwrap_or_else(|| context.entropy.uuid());
         let mut run = Run::new(interaction_id, message_id, context.entropy.uuid());
         run.wishes.clone_from(&prompt.wishes);
+        run.mode = prompt.agent_mode.and_then(AgentMode::of_session);
         if matches!(prompt.origin, Origin::User | Origin::Source(_)) {
             self.nudges = 0;
         }
@@ -171,9 +171,15 @@ impl Session {
         step: &mut Step,
         context: &mut Context<'_>,
     ) {
-        let mode = self.state.mode;
+        let Some(run) = &mut self.run else { return };
+        // What joins a run may change its mode, too.
+        run.mode = prompt.agent_mode.and_then(AgentMode::of_session).or(run.mode);
+        let mode = self.mode();
         let notice = (mode != self.state.noticed_mode).then_some(mode);
-        let agent_mode = prompt.agent_mode.or((mode != Mode::Interactive).then(|| mode.into()));
+        let agent_mode = match prompt.agent_mode {
+            Some(AgentMode::Shell) => Some(AgentMode::Shell),
+            said => said.map(|_| mode.into()).or((mode != Mode::Interactive).then(|| mode.into())),
+        };
         let Some(run) = &self.run else { return };
         let (interaction_id, task_id, turn) = (run.interaction_id.clone(), run.task_id.clone(), run.turn);
         let run_message = run.message_id.clone();
@@ -213,7 +219,8 @@ impl Session {
                 }
                 return;
             }
-            Origin::Nobody => {
+            // A switch has been made by now; it never begins a run.
+            Origin::Nobody | Origin::Switch(_) => {
                 self.settle_system_prompt(step);
                 return;
             }
@@ -248,7 +255,7 @@ impl Session {
 
     /// What the model is shown in place of a bare prompt.
     pub(super) fn wording(&self, text: &str, attachments: &[Attachment], now: Timestamp) -> String {
-        let mode = self.state.mode;
+        let mode = self.mode();
         let notice = (mode != self.state.noticed_mode).then_some(mode);
         decorate(text, attachments, notice, &self.tools_changed, now)
     }
@@ -322,7 +329,7 @@ impl Session {
         for prompt in std::mem::take(&mut self.steering).into_iter().rev() {
             self.queue.push_front(prompt);
         }
-        if let Some(prompt) = if late { self.queue.pop_front() } else { self.next_queued() } {
+        if let Some(prompt) = if late { self.queue.pop_front() } else { self.next_queued(step) } {
             self.emit(step, data::PendingMessagesModified {});
             self.start_run(prompt, Delivery::Queued, step, context);
             return;

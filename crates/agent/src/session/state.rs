@@ -5,8 +5,8 @@ use std::path::Path;
 use std::sync::Arc;
 
 use hangar_protocol::data::{
-    AssistantUsage, CodeChanges, Commitments, Mode, ModelMetric, NotificationKind, SessionLimits,
-    SkillInvoked,
+    AgentMode, AssistantUsage, CodeChanges, Commitments, Delivery, Mode, ModelMetric, NotificationKind,
+    SessionLimits, SkillInvoked,
 };
 use hangar_protocol::{Body, Event};
 
@@ -193,8 +193,15 @@ impl State {
                 self.model.clone_from(&change.new_model);
                 self.effort.clone_from(&change.reasoning_effort);
             }
-            Body::ModeChanged(change) => self.mode = change.new_mode,
-            Body::ModeNoticeDelivered(notice) => self.noticed_mode = notice.mode,
+            Body::ModeChanged(change) => {
+                self.mode = change.new_mode;
+                self.open_turn.mode = None;
+            }
+            Body::ModeNoticeDelivered(notice) => {
+                self.noticed_mode = notice.mode;
+                // A plan that was approved ends the mode of its message.
+                self.open_turn.mode = self.open_turn.mode.filter(|mode| *mode == notice.mode);
+            }
             Body::SystemMessage(message) => self.system = Some(message.content.as_str().into()),
             Body::UserMessage(message) => {
                 if message.source.as_deref() == Some(JUST_IN_TIME) {
@@ -204,6 +211,12 @@ impl State {
                     self.told_limits.clone_from(&message.transformed_content);
                 }
                 self.open_turn.task_id.clone_from(&message.parent_agent_task_id);
+                let mode = message.agent_mode.and_then(AgentMode::of_session);
+                match message.delivery {
+                    Some(Delivery::Idle | Delivery::Queued) => self.open_turn.mode = mode,
+                    Some(Delivery::Steering) => self.open_turn.mode = mode.or(self.open_turn.mode),
+                    None => {}
+                }
                 self.conversation.user(message);
             }
             Body::SessionLimitsChanged(changed) => self.limits = changed.session_limits,

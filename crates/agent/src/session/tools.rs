@@ -320,10 +320,11 @@ impl Session {
 
     /// A call that came to nothing before it ran. For hooks that is a failure like any other.
     fn not_run(&mut self, id: &str, outcome: ToolOutcome, step: &mut Step, context: &mut Context<'_>) {
-        if outcome.status == ToolStatus::Failure && self.asks(HookKind::PostToolUseFailure) {
-            return self.after_tool(id, outcome, step, context);
+        let asked = outcome.status == ToolStatus::Failure;
+        let outcome = if asked { self.after_tool(id, outcome, step, context) } else { Some(outcome) };
+        if let Some(outcome) = outcome {
+            self.complete(id, outcome, step);
         }
-        self.complete(id, outcome, step);
     }
 
     pub(super) fn run_tool(&mut self, id: &str, touched: Vec<PathBuf>, step: &mut Step) {
@@ -355,7 +356,7 @@ impl Session {
         let Some(question) = arguments["question"].as_str() else {
             return self.complete(id, ToolOutcome::failure("\"question\": Required"), step);
         };
-        if self.state.mode == Mode::Autopilot || !self.config.questions_answered {
+        if self.mode() == Mode::Autopilot || !self.config.questions_answered {
             let answer = format!("User responded: {}", notices::NOBODY_TO_ASK);
             return self.complete(id, ToolOutcome::success(answer), step);
         }
@@ -450,17 +451,7 @@ impl Session {
         if self.running(id).is_none() {
             return;
         }
-        let asked = match outcome.status {
-            ToolStatus::Success => self.asks(HookKind::PostToolUse),
-            ToolStatus::Failure => self.asks(HookKind::PostToolUseFailure),
-            ToolStatus::Denied | ToolStatus::Rejected | ToolStatus::Interrupted | ToolStatus::Timeout => {
-                false
-            }
-        };
-        if asked {
-            return self.after_tool(id, outcome, step, context);
-        }
-        let mut outcome = outcome;
+        let Some(mut outcome) = self.after_tool(id, outcome, step, context) else { return };
         if let Some(Run { phase: Phase::Tools { since, .. }, .. }) = &self.run {
             let took = millis_between(*since, context.now);
             outcome

@@ -11,7 +11,7 @@ use hangar_agent::model::{Message, ModelErrorKind, ModelRequest, Part, ToolChoic
 use hangar_agent::session::{Command, Compaction, Prompt, State};
 use hangar_protocol::Body;
 use hangar_protocol::data::{
-    Attachment, Commitments, NotificationKind, SkillInvoked, SystemNotification, Todo,
+    Attachment, Commitments, CompactionTrigger, NotificationKind, SkillInvoked, SystemNotification, Todo,
 };
 
 use crate::stage::{Line, Place, Setting, Stage, call};
@@ -126,7 +126,10 @@ async fn the_events_of_a_summary_say_what_it_was_about() {
     let mut stage = stage(9.0, vec![Line::Say("one"), Line::Say("S <checkpoint_title>T</checkpoint_title>")]);
     say(&mut stage, "first").await;
     let before = stage.driver.session().measure().unwrap();
-    stage.command(Command::Compact { instructions: Some("the tests".to_owned()) });
+    stage.command(Command::Compact {
+        instructions: Some("the tests".to_owned()),
+        trigger: Some(CompactionTrigger::Manual),
+    });
     stage.until("session.compaction_complete").await;
     let data = |kind: &str| {
         let event = stage.log().into_iter().find(|event| event.kind() == kind).unwrap();
@@ -158,7 +161,7 @@ async fn the_events_of_a_summary_say_what_it_was_about() {
 async fn a_summary_takes_the_place_of_what_it_covers_and_people_s_words_stay() {
     let mut stage = stage(9.0, vec![Line::Say("one"), Line::Say("THE SUMMARY"), Line::Say("two")]);
     say(&mut stage, "first").await;
-    stage.command(Command::Compact { instructions: None });
+    stage.command(Command::Compact { instructions: None, trigger: None });
     stage.until("session.compaction_complete").await;
     say(&mut stage, "second").await;
     expect![[r#"
@@ -191,7 +194,7 @@ async fn a_summary_that_fails_leaves_everything_as_it_was() {
     let mut stage =
         stage(9.0, vec![Line::Say("one"), Line::Fail(ModelErrorKind::Server, Some(500)), Line::Say("two")]);
     say(&mut stage, "first").await;
-    stage.command(Command::Compact { instructions: None });
+    stage.command(Command::Compact { instructions: None, trigger: None });
     stage.until("session.compaction_complete").await;
     say(&mut stage, "second").await;
     assert_eq!(outcomes(&stage), [false]);
@@ -420,7 +423,10 @@ async fn hooks_are_told_before_a_summary_is_made() {
     let compaction = Some(Compaction { start: 9.0, wait: 9.0 });
     let mut stage = Stage::set(Setting { compaction, hooks, ..Default::default() }, vec![Line::Say("one")]);
     say(&mut stage, "first").await;
-    stage.command(Command::Compact { instructions: Some("the tests".to_owned()) });
+    stage.command(Command::Compact {
+        instructions: Some("the tests".to_owned()),
+        trigger: Some(CompactionTrigger::Manual),
+    });
     stage.until("session.compaction_complete").await;
     let asked = stage.bodies().into_iter().find_map(|body| match body {
         Body::HookStart(start) if start.hook_type == "preCompact" => start.input,
@@ -438,7 +444,7 @@ async fn a_summary_that_nobody_waits_for_any_more_is_told_as_cancelled() {
     let compaction = Some(Compaction { start: 9.0, wait: 9.0 });
     let mut stage = Stage::set(Setting { compaction, ..Default::default() }, vec![Line::Say("one")]);
     say(&mut stage, "first").await;
-    stage.command(Command::Compact { instructions: None });
+    stage.command(Command::Compact { instructions: None, trigger: None });
     stage.command(Command::Shutdown { error: None });
     let complete = stage.bodies().into_iter().find_map(|body| match body {
         Body::CompactionComplete(complete) => Some(complete),
@@ -509,7 +515,7 @@ async fn twenty_summaries_in_a_row_lose_nothing_that_is_owed_and_cost_the_same_e
             };
             stage.command(Command::Record(discovered.into()));
         }
-        stage.command(Command::Compact { instructions: None });
+        stage.command(Command::Compact { instructions: None, trigger: None });
         while stage.driver.session().is_compacting() {
             assert!(stage.driver.turn().await.unwrap());
         }
@@ -557,7 +563,7 @@ async fn after_a_summary_the_model_is_told_what_it_was_told_before_and_not_what_
     stage.command(Command::Send(Prompt { shown, ..Prompt::user("Tidy the whole tree.") }));
     stage.until_idle().await;
     say(&mut stage, "And then?").await;
-    stage.command(Command::Compact { instructions: None });
+    stage.command(Command::Compact { instructions: None, trigger: None });
     stage.until("session.compaction_complete").await;
     let digest = stage.driver.session().state().conversation.messages().next().cloned();
     let digest = format!("{digest:?}");

@@ -1,8 +1,8 @@
 //! Work that waited for someone when the process died, taken up by the next one.
 
-use hangar_agent::session::Command;
+use hangar_agent::session::{Command, Prompt};
 use hangar_agent::tool::ToolOutcome;
-use hangar_protocol::data::ExternalToolRequested;
+use hangar_protocol::data::{AgentMode, ExternalToolRequested};
 use hangar_protocol::permission::PermissionOutcome;
 use hangar_protocol::{Body, Event, EventId};
 use serde_json::json;
@@ -19,10 +19,10 @@ async fn asking() -> Vec<Event> {
 }
 
 /// The log of a session that was killed while a client and the session itself each made a call.
-async fn calling() -> Vec<Event> {
+async fn calling(mode: Option<AgentMode>) -> Vec<Event> {
     let both = Line::Call(vec![("mine", "hang", json!({})), ("theirs", "hang", json!({"x": 1}))]);
     let mut stage = Stage::new(vec![both]);
-    stage.send("go");
+    stage.command(Command::Send(Prompt { agent_mode: mode, ..Prompt::user("go") }));
     stage.until("tool.execution_start").await;
     let mut log = stage.log();
     let requested = ExternalToolRequested {
@@ -66,7 +66,7 @@ async fn a_permission_can_be_given_after_the_process_that_asked_is_gone() {
 
 #[tokio::test(start_paused = true)]
 async fn a_client_can_answer_its_call_after_the_process_that_asked_is_gone() {
-    let mut stage = resumed(calling().await, true);
+    let mut stage = resumed(calling(None).await, true);
     // What ran here died with the process.
     assert_eq!((stage.count("tool.execution_complete"), stage.count("session.warning")), (1, 1));
     let waiting = stage.driver.session().awaits_client("r1").unwrap();
@@ -81,8 +81,26 @@ async fn a_client_can_answer_its_call_after_the_process_that_asked_is_gone() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn what_is_taken_up_is_in_the_mode_that_it_was_sent_in() {
+    for (mode, may_write) in [(None, true), (Some(AgentMode::Plan), false)] {
+        let setting =
+            Setting { log: calling(mode).await, continue_pending: Some(true), ..Setting::default() };
+        let mut stage =
+            Stage::set(Setting { allow_all: true, ..setting }, vec![call("w", "write"), Line::Say("back")]);
+        let outcome = Box::new(ToolOutcome::success("their answer"));
+        stage.command(Command::AnswerClientCall { request_id: "r1".to_owned(), outcome });
+        stage.until_idle().await;
+        let wrote = stage
+            .bodies()
+            .into_iter()
+            .any(|body| matches!(body, Body::ToolComplete(done) if done.tool_call_id == "w" && done.success));
+        assert_eq!(wrote, may_write);
+    }
+}
+
+#[tokio::test(start_paused = true)]
 async fn without_the_wish_to_go_on_pending_work_is_interrupted() {
-    for log in [asking().await, calling().await] {
+    for log in [asking().await, calling(None).await] {
         let stage = resumed(log, false);
         assert!(stage.driver.session().is_idle());
         assert!(stage.driver.session().pending_permissions().is_empty());

@@ -3,14 +3,20 @@
 use std::sync::Arc;
 
 use expect_test::expect;
-use hangar_agent::model::AnswerSchema;
-use hangar_agent::session::{Command, Input, Notice, Prompt, ReadForModel, Timing, Wishes};
+use futures_core::stream::BoxStream;
+use hangar_agent::model::{
+    AnswerSchema, AssistantTurn, Finish, ModelError, ModelEvent, ModelProvider, ModelRequest, ProviderFacts,
+    Reply, Usage,
+};
+use hangar_agent::session::{
+    Command, Input, ModelSwitch, Notice, Origin, Prompt, QueueEdit, ReadForModel, Timing, Unqueue, Wishes,
+};
 use hangar_agent::tool::ToolOutcome;
 use hangar_protocol::Body;
-use hangar_protocol::data::{Delivery, NotificationKind};
+use hangar_protocol::data::{AgentMode, Delivery, Mode, ModelChange, NotificationKind};
 use serde_json::json;
 
-use crate::stage::{Line, Stage, call};
+use crate::stage::{Line, Setting, Stage, call};
 
 fn deliveries(stage: &Stage) -> Vec<Delivery> {
     let messages = stage.bodies().into_iter().filter_map(|body| match body {
@@ -257,4 +263,199 @@ async fn the_form_of_an_answer_holds_for_the_run_that_asked_for_it_and_no_other(
     stage.until_idle().await;
     let formed: Vec<bool> = stage.requests().iter().map(|request| request.answer.is_some()).collect();
     assert_eq!(formed, [true, true, false]);
+}
+
+fn in_mode(mode: AgentMode, text: &str) -> Command {
+    Command::Send(Prompt { agent_mode: Some(mode), ..Prompt::user(text) })
+}
+
+fn waiting(id: &str, text: &str) -> Prompt {
+    Prompt { message_id: Some(id.to_owned()), ..Prompt::user(text) }
+}
+
+fn insert(at: usize, prompt: Prompt) -> Command {
+    Command::EditQueue(QueueEdit::Insert { at, prompt: Box::new(prompt) })
+}
+
+/// What was said, by whom, and which models were switched to, in this order.
+fn said(stage: &Stage) -> Vec<String> {
+    let said = stage.bodies().into_iter().filter_map(|body| match body {
+        Body::UserMessage(message) => {
+            let mode = message.agent_mode.map(|mode| format!(" ({mode:?})")).unwrap_or_default();
+            Some(format!("user: {}{mode}", message.content))
+        }
+        Body::ModelChange(change) => {
+            Some(format!("{} to {}", change.previous_model.unwrap_or_default(), change.new_model))
+        }
+        Body::ModeChanged(change) => Some(format!("mode: {:?}", change.new_mode)),
+        _ => None,
+    });
+    said.collect()
+}
+
+#[tokio::test(start_paused = true)]
+async fn the_mode_of_a_message_holds_while_that_message_is_worked_on() {
+    let refused = Line::Call(vec![("a", "write", json!({}))]);
+    let allowed = Line::Call(vec![("b", "write", json!({}))]);
+    let mut stage = Stage::set(
+        Setting { allow_all: true, ..Setting::default() },
+        vec![Line::Say("one"), refused, Line::Say("two"), allowed, Line::Say("three")],
+    );
+    stage.send("first");
+    stage.command(in_mode(AgentMode::Plan, "second"));
+    stage.send("third");
+    stage.until_idle().await;
+    assert_eq!(said(&stage), ["user: first", "user: second (Plan)", "user: third"]);
+    let done = stage.bodies().into_iter().filter_map(|body| match body {
+        Body::ToolComplete(done) => Some((done.tool_call_id, done.success)),
+        _ => None,
+    });
+    assert_eq!(done.collect::<Vec<_>>(), [("a".to_owned(), false), ("b".to_owned(), true)]);
+    assert_eq!(stage.driver.session().state().mode, Mode::Interactive);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_session_that_plans_does_so_whatever_a_message_says() {
+    let mut stage = Stage::new(vec![Line::Say("one"), Line::Say("two")]);
+    stage.command(Command::SetMode(Mode::Plan));
+    stage.command(in_mode(AgentMode::Interactive, "first"));
+    stage.until_idle().await;
+    assert_eq!(said(&stage), ["mode: Plan", "user: first (Plan)"]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_message_for_an_autopilot_makes_none_of_a_session() {
+    let mut stage = Stage::new(vec![Line::Say("one")]);
+    stage.command(in_mode(AgentMode::Autopilot, "first"));
+    stage.until_idle().await;
+    assert_eq!(said(&stage), ["user: first (Autopilot)"], "nobody tells it to go on");
+}
+
+fn switch(id: &str, model: &str) -> Prompt {
+    let switch = ModelSwitch {
+        change: ModelChange { new_model: model.to_owned(), ..ModelChange::default() },
+        keeps_effort: true,
+        provider: Arc::new(Says(model.to_owned())),
+        vision: true,
+    };
+    Prompt { origin: Origin::Switch(Box::new(switch)), ..waiting(id, "") }
+}
+
+/// A model that says its name.
+struct Says(String);
+
+impl ModelProvider for Says {
+    fn stream(&self, _: ModelRequest) -> BoxStream<'static, Result<ModelEvent, ModelError>> {
+        let turn = AssistantTurn { text: self.0.clone(), reasoning: None, tool_calls: Vec::new() };
+        let reply = Reply { id: None, turn, finish: Finish::Stop, usage: Usage::default() };
+        Box::pin(futures_util::stream::iter([Ok(ModelEvent::Finished(Box::new(reply)))]))
+    }
+
+    fn facts(&self) -> ProviderFacts {
+        ProviderFacts {
+            endpoint: "/chat/completions",
+            is_byok: true,
+            base_url: "test:".to_owned(),
+            max_prompt_tokens: None,
+        }
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_switch_of_the_model_waits_for_what_was_sent_before_it() {
+    let mut stage = Stage::new(vec![call("a", "slow"), Line::Say("one"), Line::Say("two")]);
+    stage.send("first");
+    stage.send("second");
+    stage.command(insert(usize::MAX, switch("s", "b")));
+    stage.send("third");
+    stage.command(insert(usize::MAX, switch("t", "c")));
+    stage.until_idle().await;
+    let changes = said(&stage);
+    let model = &stage.driver.session().state().model;
+    assert_eq!(changes.len(), 5, "{changes:?}");
+    assert!(changes[2].ends_with(" to b") && changes[3] == "user: third" && changes[4] == "b to c");
+    assert_eq!(model, "c");
+    assert_eq!(stage.driver.take_switched(), ["s", "t"]);
+    let mut answers = stage.bodies().into_iter().filter_map(|body| match body {
+        Body::AssistantMessage(message) => Some(message.content),
+        _ => None,
+    });
+    assert_eq!(answers.next_back().as_deref(), Some("b"), "the third message is answered by the next model");
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_abort_takes_back_a_switch_that_waits() {
+    let mut stage = Stage::new(vec![Line::Hang("...")]);
+    stage.send("first");
+    stage.command(insert(usize::MAX, switch("s", "b")));
+    stage.command(Command::Abort { reason: "user_initiated".to_owned() });
+    stage.until_idle().await;
+    assert_eq!(said(&stage), ["user: first"]);
+    assert_eq!(stage.driver.take_switched(), Vec::<String>::new());
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_paused_queue_keeps_what_is_meant_for_now_until_somebody_says_now() {
+    let mut stage = Stage::new(vec![Line::Say("one"), Line::Say("two")]);
+    stage.command(Command::EditQueue(QueueEdit::Pause(true)));
+    stage.command(Command::Send(waiting("a", "first")));
+    stage.command(Command::Send(Prompt { timing: Timing::Steer, ..waiting("b", "second") }));
+    let shown = |stage: &Stage| -> Vec<String> {
+        let waiting = stage.driver.session().queued();
+        waiting.map(|waiting| waiting.shown).collect()
+    };
+    assert_eq!(shown(&stage), ["first", "second"]);
+    stage.command(Command::SendNow { id: "b".to_owned() });
+    stage.until_idle().await;
+    assert_eq!(said(&stage), ["user: second"]);
+    assert_eq!(shown(&stage), ["first"]);
+    stage.command(Command::EditQueue(QueueEdit::Pause(false)));
+    stage.until_idle().await;
+    assert_eq!(said(&stage), ["user: second", "user: first"]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_waiting_message_that_is_sent_now_does_not_wait_for_a_command_either() {
+    let mut stage = Stage::new(vec![call("a", "hang"), Line::Say("one")]);
+    stage.send("first");
+    stage.until("tool.execution_start").await;
+    stage.command(Command::Send(waiting("b", "second")));
+    stage.command(Command::SendNow { id: "b".to_owned() });
+    stage.until_idle().await;
+    let shown = stage.last_request();
+    assert!(shown.contains("tool a: let go") && shown.ends_with("user: second"), "{shown}");
+}
+
+#[tokio::test(start_paused = true)]
+async fn positions_are_those_of_what_people_see() {
+    let mut stage = Stage::new(Vec::new());
+    stage.command(Command::EditQueue(QueueEdit::Pause(true)));
+    stage.driver.advance(Input::Background(news())).unwrap();
+    for (id, text) in [("a", "first"), ("b", "second")] {
+        stage.command(Command::Send(waiting(id, text)));
+    }
+    stage.command(insert(1, waiting("c", "between")));
+    stage.command(Command::EditQueue(QueueEdit::Move { id: "b".to_owned(), to: 0 }));
+    let shown: Vec<_> = stage.driver.session().queued().map(|waiting| waiting.shown).collect();
+    assert_eq!(shown, ["second", "first", "between"]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_is_taken_back_is_what_people_said() {
+    for (which, left) in [(Unqueue::Last, vec!["user: first"]), (Unqueue::All, vec!["user: third"])] {
+        let mut stage = Stage::new(Vec::new());
+        stage.command(Command::EditQueue(QueueEdit::Pause(true)));
+        for text in ["first", "second"] {
+            stage.command(Command::Send(waiting(text, text)));
+        }
+        stage.driver.advance(Input::Background(news())).unwrap();
+        stage.command(Command::Unqueue(which));
+        stage.command(Command::EditQueue(QueueEdit::Pause(false)));
+        if which == Unqueue::All {
+            stage.send("third");
+        }
+        stage.until_idle().await;
+        assert_eq!(said(&stage), left);
+        assert_eq!(stage.count("system.notification"), 1, "news stays true: {which:?}");
+    }
 }

@@ -59,16 +59,8 @@ impl Known {
 
     pub(super) fn save(&self, home: &Path, runtime: &str) -> Result<()> {
         let file = file(home, runtime);
-        let write = || -> std::io::Result<()> {
-            if let Some(dir) = file.parent() {
-                std::fs::create_dir_all(dir)?;
-            }
-            // Readers see the old file or the new one, never a part.
-            let unfinished = file.with_extension(format!("{}.tmp", uuid::Uuid::new_v4()));
-            std::fs::write(&unfinished, serde_json::to_vec_pretty(self)?)?;
-            std::fs::rename(&unfinished, &file)
-        };
-        write().with_context(|| format!("cannot write {}", file.display()))
+        hangar_disk::keep(&file, serde_json::to_vec_pretty(self)?)
+            .with_context(|| format!("cannot write {}", file.display()))
     }
 
     /// What is not as it was when the agent was probed; each a sentence.

@@ -4,7 +4,8 @@ use std::path::{Path, PathBuf};
 
 use hangar_custom::skills::SkillPlaces;
 use hangar_server::{
-    Finder, InstructionKind, InstructionLocation, InstructionSource, InstructionTarget, OpenError, TargetKind,
+    Finder, FoundHooks, InstructionKind, InstructionLocation, InstructionSource, InstructionTarget,
+    OpenError, TargetKind,
 };
 
 use super::instructions;
@@ -40,6 +41,13 @@ impl Finder for ConfiguredPlaces {
         let cwd = self.directory(project);
         let repository = project.and_then(|_| Repository::find(&cwd));
         custom::skill_places(&self.settings, &self.customs, &cwd, repository.as_ref())
+    }
+
+    fn hooks(&self, project: Option<&Path>) -> FoundHooks {
+        let cwd = self.directory(project);
+        let repository = project.and_then(|_| Repository::find(&cwd));
+        let (files, disabled) = custom::hook_files(&self.settings, &self.customs, &cwd, repository.as_ref());
+        FoundHooks { files, disabled }
     }
 
     fn instructions(&self, project: Option<&Path>) -> Result<Vec<InstructionSource>, OpenError> {

@@ -28,6 +28,7 @@ mod sdk_commands;
 mod sdk_discovery;
 mod sdk_events;
 mod sdk_methods;
+mod sdk_order;
 mod sdk_protocol;
 mod secrets;
 mod session_fs;

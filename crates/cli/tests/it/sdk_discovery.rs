@@ -233,3 +233,31 @@ fn there_are_no_extensions_and_commands_that_nobody_waits_for_are_no_failure() {
     assert_eq!(client.call("session.commands.handlePendingCommand", late), json!({ "success": true }));
     client.finish();
 }
+
+#[test]
+fn hooks_are_listed_with_whom_they_come_from() {
+    let (scratch, _model, mut client) = server();
+    let project = scratch.work().join("p");
+    scratch.file("../home/state/config.json", &json!({ "trustedFolders": [project] }).to_string());
+    let twice = r#"{"version":1,"hooks":{"preToolUse":[{"bash":"true"},{"bash":"true"}],"nonsense":[]}}"#;
+    scratch.file("../home/state/hooks/u.json", twice);
+    scratch.file("p/.github/hooks/p.json", r#"{"version":1,"hooks":{"agentStop":[{"bash":"true"}]}}"#);
+    let mut listed = |params: Value| {
+        let found = client.call("hooks.discover", params);
+        let rows = found["hooks"].as_array().unwrap().clone();
+        let ids: std::collections::BTreeSet<String> = rows.iter().map(|row| row["id"].to_string()).collect();
+        assert_eq!(ids.len(), rows.len(), "each has an id of its own");
+        let shown = rows.iter().map(|row| show(row, &["hookType", "origin", "enabled"])).collect::<String>();
+        (shown, found["errors"].as_array().unwrap().len(), ids)
+    };
+    let users = "preToolUse | user | true\n".repeat(2);
+    let (shown, errors, ids) = listed(json!({}));
+    assert_eq!((shown.as_str(), errors), (users.as_str(), 1), "an event that nothing asks is told of");
+    assert_eq!(listed(json!({})).2, ids, "they keep their ids");
+    let of_project = "agentStop | repository | true\n";
+    assert_eq!(listed(json!({ "projectPaths": [project] })).0, format!("{users}{of_project}"));
+    let strangers = json!({ "projectPaths": [project, "/not/there"], "excludeHostHooks": true });
+    let (shown, errors, _) = listed(strangers);
+    assert_eq!((shown.as_str(), errors), (of_project, 1), "only the directory that is none");
+    client.finish();
+}

@@ -9,29 +9,29 @@ use serde_json::{Value, json};
 use crate::hangar;
 use crate::sdk::{Client, ID, of_session, session, stage};
 
-fn call(client: &mut Client, method: &str, params: Value) -> Value {
+pub(crate) fn call(client: &mut Client, method: &str, params: Value) -> Value {
     client.call(method, of_session(params))
 }
 
-fn error(client: &mut Client, method: &str, params: Value) -> Value {
+pub(crate) fn error(client: &mut Client, method: &str, params: Value) -> Value {
     let answer = client.answer(method, of_session(params));
     assert!(answer["error"].is_object(), "{method}: {answer}");
     answer["error"].clone()
 }
 
 /// Has the session begin a turn that goes on until its permission is answered. The answer to it is `turn`.
-fn busy(client: &mut Client) -> Value {
+pub(crate) fn busy(client: &mut Client) -> Value {
     client.send("TOOL:bash:{\"command\":\"touch new\",\"description\":\"d\"}\nSAY:turn");
     client.event("permission.requested")["requestId"].clone()
 }
 
-fn let_go(client: &mut Client, request: &Value) {
+pub(crate) fn let_go(client: &mut Client, request: &Value) {
     let decision = json!({ "requestId": request, "result": { "kind": "approve-once" } });
     let done = call(client, "session.permissions.handlePendingPermissionRequest", decision);
     assert_eq!(done["success"], true);
 }
 
-fn waiting(client: &mut Client) -> Vec<(String, String)> {
+pub(crate) fn waiting(client: &mut Client) -> Vec<(String, String)> {
     let pending = call(client, "session.queue.pendingItems", json!({}));
     let item = |item: &Value| {
         (item["id"].as_str().unwrap().to_owned(), item["displayText"].as_str().unwrap().to_owned())
@@ -39,7 +39,7 @@ fn waiting(client: &mut Client) -> Vec<(String, String)> {
     pending["items"].as_array().unwrap().iter().map(item).collect()
 }
 
-fn texts(client: &mut Client) -> Vec<String> {
+pub(crate) fn texts(client: &mut Client) -> Vec<String> {
     waiting(client).into_iter().map(|(_, text)| text).collect()
 }
 
@@ -50,7 +50,7 @@ fn with(value: &Value, key: &str, member: impl serde::Serialize) -> Value {
 }
 
 /// What the model said from here on until the session is idle.
-fn said(client: &mut Client) -> Vec<String> {
+pub(crate) fn said(client: &mut Client) -> Vec<String> {
     let mut said = Vec::new();
     loop {
         let message = client.until("the end", |message| {

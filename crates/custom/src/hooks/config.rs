@@ -1,6 +1,7 @@
 //! Files that configure hooks. What is wrong in one costs the entry or the file, never the others.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
+use std::hash::{DefaultHasher, Hash, Hasher};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
@@ -32,6 +33,7 @@ pub(super) struct Entry {
     pub(super) action: Action,
     /// Where it is configured, for people.
     pub(super) file: String,
+    origin: Origin,
 }
 
 #[derive(Debug)]
@@ -51,13 +53,36 @@ impl Entry {
 }
 
 /// Where a configuration comes from.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Hash)]
 pub enum Origin {
     /// Of the machine; nobody else can switch it off.
+    #[default]
     Policy,
     User,
     Project,
     Plugin,
+}
+
+impl Origin {
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Origin::Policy => "policy",
+            Origin::User => "user",
+            Origin::Project => "repository",
+            Origin::Plugin => "plugin",
+        }
+    }
+}
+
+/// A hook as lists show it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ListedHook {
+    /// The same as long as the hook is, and where it is configured. Of two that are alike each has its own.
+    pub id: String,
+    pub kind: HookKind,
+    pub origin: Origin,
+    /// Where it is configured, for people.
+    pub source: String,
 }
 
 /// All hooks that were found, in the order in which they are asked, and what was wrong.
@@ -68,6 +93,8 @@ pub struct HookFiles {
     /// The top of the project.
     pub(super) root: PathBuf,
     home: PathBuf,
+    /// Of what is being read.
+    origin: Origin,
 }
 
 /// What a file must have besides hooks.
@@ -89,10 +116,12 @@ impl HookFiles {
         if disabled {
             return found;
         }
+        found.origin = Origin::User;
         for path in files_below(&places.home.join("hooks"), &[".json"]) {
             found.file(&path, Shape::Hooks, None);
         }
         found.file(&places.home.join("settings.json"), Shape::Settings, None);
+        found.origin = Origin::Project;
         // What holds for the whole project is asked before what a part of it adds.
         let mut dirs: Vec<&Path> = places.upwards().filter(|_| places.trusted).collect();
         dirs.reverse();
@@ -104,6 +133,7 @@ impl HookFiles {
                 found.file(&dir.join(settings), Shape::Settings, None);
             }
         }
+        found.origin = Origin::Plugin;
         for plugin in plugins {
             for path in &plugin.hook_files {
                 found.file(path, Shape::Settings, Some(&plugin.root));
@@ -114,6 +144,23 @@ impl HookFiles {
             }
         }
         found
+    }
+
+    /// The hooks, in the order in which they are asked.
+    pub fn list(&self) -> Vec<ListedHook> {
+        let mut ids = BTreeSet::new();
+        let listed = self.entries.iter().map(|entry| {
+            let content = format!("{:?}", (&entry.matcher, entry.timeout, &entry.action));
+            let mut numbered = (0..).map(|ordinal: u32| {
+                let mut hasher = DefaultHasher::new();
+                (&self.root, entry.origin, &entry.file, entry.kind.as_str(), &content, ordinal)
+                    .hash(&mut hasher);
+                format!("{:016x}", hasher.finish())
+            });
+            let id = numbered.find(|id| ids.insert(id.clone())).unwrap_or_default();
+            ListedHook { id, kind: entry.kind, origin: entry.origin, source: entry.file.clone() }
+        });
+        listed.collect()
     }
 
     pub fn is_empty(&self) -> bool {
@@ -198,7 +245,7 @@ impl HookFiles {
             }
             return;
         }
-        match parse(entry, matcher, event, name, plugin) {
+        match parse(entry, matcher, event, (name, self.origin), plugin) {
             Ok(Some(entry)) if self.entries.len() < MAX_ENTRIES => self.entries.push(entry),
             Ok(Some(_)) => {
                 self.warnings.push(format!("{name} has more hooks than the {MAX_ENTRIES} that are asked."));
@@ -216,7 +263,7 @@ fn parse(
     entry: &Value,
     matcher: Option<&Value>,
     (kind, style): (HookKind, Style),
-    name: &str,
+    (name, origin): (&str, Origin),
     plugin: Option<&Path>,
 ) -> Result<Option<Entry>, String> {
     let text = |key: &str| {
@@ -269,7 +316,7 @@ fn parse(
         .filter(|seconds| *seconds > 0.0)
         .and_then(|seconds| Duration::try_from_secs_f64(seconds).ok())
         .map_or(DEFAULT_TIMEOUT, |timeout| timeout.min(MAX_TIMEOUT));
-    Ok(Some(Entry { kind, style, matcher, timeout, action, file: name.to_owned() }))
+    Ok(Some(Entry { kind, style, matcher, timeout, action, file: name.to_owned(), origin }))
 }
 
 /// Text in which a plugin may have named its own folder.

@@ -17,7 +17,7 @@ use hangar_protocol::data::{HookProgress, SessionWarning};
 use serde_json::{Value, json};
 use tokio::sync::mpsc;
 
-pub use config::{HookFiles, Origin};
+pub use config::{HookFiles, ListedHook, Origin};
 
 use command::Ended;
 use config::{Action, Entry};

@@ -1,6 +1,6 @@
 //! The lists of models on disk, each good for a while. A list that cannot be read or written is only slower.
 
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use hangar_agent::model::ModelError;
@@ -75,25 +75,13 @@ impl Cache {
         // Without the copy the next run asks again; that is all.
         let _ = serde_json::to_vec(&entry)
             .map_err(std::io::Error::from)
-            .and_then(|bytes| replace(&self.file(config), &bytes));
+            .and_then(|bytes| hangar_disk::keep(&self.file(config), bytes));
     }
 
     fn file(&self, config: &ProviderConfig) -> PathBuf {
         let safe = |c: char| if c.is_ascii_alphanumeric() || matches!(c, '-' | '_') { c } else { '_' };
         self.dir.join(format!("{}.json", config.name.chars().map(safe).collect::<String>()))
     }
-}
-
-/// Readers see the old file or the new one, never a part.
-fn replace(file: &Path, bytes: &[u8]) -> std::io::Result<()> {
-    if let Some(dir) = file.parent() {
-        std::fs::create_dir_all(dir)?;
-    }
-    let unfinished = file.with_extension(format!("{}.tmp", std::process::id()));
-    std::fs::write(&unfinished, bytes)?;
-    std::fs::rename(&unfinished, file).inspect_err(|_| {
-        let _ = std::fs::remove_file(&unfinished);
-    })
 }
 
 fn seconds(time: SystemTime) -> u64 {

@@ -4,12 +4,14 @@ use std::path::{Path, PathBuf};
 
 use hangar_agent::agents::{AgentDefinition, AgentSource};
 use hangar_custom::agents;
+use hangar_custom::hooks::Origin;
 use hangar_custom::settings::Preferences;
 use hangar_custom::skills::{self, DiscoveryPath, Skill};
 use serde::Deserialize;
 use serde_json::{Value, json};
 
 use super::{Call, Failure, Method, Reply};
+use crate::finder::FoundHooks;
 use crate::user_settings::UserSettings;
 
 /// Projects of one request. Each costs a look at a dozen directories.
@@ -22,6 +24,7 @@ pub(super) const METHODS: &[Method] = &[
     Method { name: "skills.config.setSkillDisabled", run: |call| Box::pin(switch_skill(call)) },
     Method { name: "agents.discover", run: |call| Box::pin(discover_agents(call)) },
     Method { name: "agents.getDiscoveryPaths", run: |call| Box::pin(agent_paths(call)) },
+    Method { name: "hooks.discover", run: |call| Box::pin(discover_hooks(call)) },
     Method { name: "instructions.discover", run: |call| Box::pin(discover_instructions(call)) },
     Method { name: "instructions.getDiscoveryPaths", run: |call| Box::pin(instruction_paths(call)) },
 ];
@@ -34,7 +37,12 @@ struct Scope {
     /// Further directories of skills.
     skill_directories: Vec<PathBuf>,
     /// Leaves out what is not the project's: the client does not speak for the one whose machine this is.
-    #[serde(alias = "excludeHostSkills", alias = "excludeHostAgents", alias = "excludeHostInstructions")]
+    #[serde(
+        alias = "excludeHostSkills",
+        alias = "excludeHostAgents",
+        alias = "excludeHostHooks",
+        alias = "excludeHostInstructions"
+    )]
     exclude_host: bool,
 }
 
@@ -74,6 +82,50 @@ async fn discover_skills(call: Call) -> Result<Reply, Failure> {
         errors.clear();
     }
     Reply::of(json!({ "skills": told, "errors": errors }))
+}
+
+/// Lists the hooks that files configure, for each project with those that hold everywhere.
+async fn discover_hooks(call: Call) -> Result<Reply, Failure> {
+    let scope = scope(&call)?;
+    let (mut told, mut errors) = (Vec::new(), Vec::new());
+    let projects: Vec<Option<&PathBuf>> = match scope.project_paths.as_slice() {
+        [] => vec![None],
+        projects => projects.iter().map(Some).collect(),
+    };
+    for project in projects {
+        let at = project.map(|project| format!("[project: {}] ", project.display())).unwrap_or_default();
+        if project.is_some_and(|project| !project.is_dir()) {
+            errors.push(format!("{at}it is no directory"));
+            continue;
+        }
+        let FoundHooks { files, disabled } = call.hub.config().finder.hooks(project.map(PathBuf::as_path));
+        // Sentences about what is wrong name files of the host.
+        if !scope.exclude_host {
+            errors.extend(files.warnings.iter().map(|problem| format!("{at}{problem}")));
+        }
+        for hook in files.list() {
+            let hidden = match hook.origin {
+                Origin::Policy => false,
+                Origin::User | Origin::Plugin => scope.exclude_host,
+                // The folder of the user's own things is no project.
+                Origin::Project => project.is_none(),
+            };
+            if !hidden {
+                let row = json!({
+                    "id": hook.id,
+                    "hookType": hook.kind.as_str(),
+                    "origin": hook.origin.as_str(),
+                    "source": hook.source,
+                    "enabled": !disabled || hook.origin == Origin::Policy,
+                });
+                told.push(match project {
+                    Some(project) => of_project(row, project),
+                    None => row,
+                });
+            }
+        }
+    }
+    Reply::of(json!({ "hooks": told, "warnings": [], "errors": errors }))
 }
 
 fn tell_skill(skill: &Skill, disabled: &[String]) -> Value {

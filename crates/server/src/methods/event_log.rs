@@ -135,44 +135,31 @@ async fn read(call: Call) -> Result<Reply, Failure> {
     if goes_back || params.direction == Some(Direction::Backward) {
         return read_back(&call, &params, max).await;
     }
-    let start = live.history.start();
-    let (from, status) = match params.cursor.as_deref().map(str::parse::<u64>) {
-        None => (start, "ok"),
-        Some(Ok(from)) if from >= start && from <= live.history.end() => (from, "ok"),
-        // The events there are no longer kept, or never were.
-        Some(_) => (start, "expired"),
-    };
-    let wanted = |about: &About| params.filter.wants(about);
+    // A cursor that none of ours is leads nowhere.
+    let from = params.cursor.as_deref().map(|cursor| cursor.parse::<u64>().unwrap_or(u64::MAX));
+    let look = |from| live.history.read(from, max, |about| params.filter.wants(about));
     let wait = Duration::from_millis(params.wait_ms.unwrap_or(0)).min(MAX_WAIT);
+    // Made before the first look: what comes in between is news.
     let mut news = live.news.subscribe();
-    let found = async {
-        loop {
-            let (events, more) = live.history.read(from, max, wanted);
-            if !events.is_empty() {
-                return (events, more);
-            }
-            tokio::select! {
-                _ = news.changed() => {}
+    let mut found = look(from);
+    let status = if found.expired { "expired" } else { "ok" };
+    if found.events.is_empty() && !wait.is_zero() {
+        let waiting = async {
+            let mut ended = false;
+            while found.events.is_empty() && !ended {
                 // Nothing comes after the end, and the last events were before it.
-                () = live.ended() => return live.history.read(from, max, wanted),
+                ended = !live.changed(&mut news).await;
+                found = look(Some(found.next));
             }
-        }
-    };
-    let (events, more) = match live.history.read(from, max, wanted) {
-        (events, _) if events.is_empty() && !wait.is_zero() => {
-            tokio::time::timeout(wait, found).await.unwrap_or_default()
-        }
-        found => found,
-    };
-    let next = match events.last() {
-        Some(last) => last.number + 1,
-        None => live.history.end().max(from),
-    };
-    let events: Vec<_> = events.into_iter().map(|recent| recent.event).collect();
+        };
+        // Nothing came in time.
+        let _ = tokio::time::timeout(wait, waiting).await;
+    }
+    let events: Vec<_> = found.events.into_iter().map(|recent| recent.event).collect();
     Reply::of(json!({
         "events": events,
-        "cursor": next.to_string(),
-        "hasMore": more,
+        "cursor": found.next.to_string(),
+        "hasMore": found.more,
         "cursorStatus": status,
     }))
 }
@@ -192,10 +179,14 @@ async fn register(call: Call) -> Result<Reply, Failure> {
     }
     let Params { event_type } = call.params()?;
     let live = call.live()?;
+    let handle = format!("{event_type}:{}", uuid::Uuid::new_v4());
     if let Some(interest) = interest(&event_type) {
-        live.ask(move |task| task.set_interest(interest, true)).await?;
+        let (client, handle) = (call.client.id, handle.clone());
+        if !live.ask(move |task| task.add_interest(handle, client, interest)).await? {
+            return Err(Failure::new("too many interests are registered with this session; release some"));
+        }
     }
-    Reply::of(json!({ "handle": format!("{event_type}:{}", uuid::Uuid::new_v4()) }))
+    Reply::of(json!({ "handle": handle }))
 }
 
 async fn release(call: Call) -> Result<Reply, Failure> {
@@ -205,10 +196,7 @@ async fn release(call: Call) -> Result<Reply, Failure> {
         handle: String,
     }
     let Params { handle } = call.params()?;
-    let live = call.live()?;
-    if let Some(interest) = handle.split_once(':').and_then(|(event_type, _)| interest(event_type)) {
-        live.ask(move |task| task.set_interest(interest, false)).await?;
-    }
+    call.live()?.ask(move |task| task.release_interest(&handle)).await?;
     Reply::success()
 }
 

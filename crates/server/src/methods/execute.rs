@@ -1,17 +1,23 @@
 //! One call of a tool for a client, outside of any turn. The same rules hold as for the model's calls.
 
+use std::sync::Arc;
 use std::time::Duration;
 
+use hangar_agent::hook::{HookAnswer, HookKind};
 use hangar_agent::permissions::{Verdict, texts};
-use hangar_agent::tool::{Access, ToolContext, ToolInput, ToolOutcome, ToolSchema, ToolStatus};
+use hangar_agent::tool::{
+    Access, AccessRequest, Tool, ToolContext, ToolInput, ToolOutcome, ToolSchema, ToolStatus,
+};
+use hangar_agent::tool_hooks::{self, BeforeTool, Decision, PermissionSay};
 use hangar_protocol::data::{PermissionRequested, ToolType};
-use hangar_protocol::permission::PermissionOutcome;
+use hangar_protocol::permission::{PermissionOutcome, PermissionRequest};
 use serde::Deserialize;
 use serde_json::{Value, json};
 use tokio::sync::{mpsc, oneshot};
 use tokio_util::sync::CancellationToken;
 
 use super::{Call, Failure, Method, Reply};
+use crate::hub::Live;
 use crate::task::SessionTask;
 
 /// How long somebody may think about a permission, and a tool may take.
@@ -26,8 +32,26 @@ pub(super) const METHODS: &[Method] =
 enum Gate {
     Open,
     Shut(Box<ToolOutcome>),
+    /// The hooks about permissions are asked first.
+    Hooks(Box<AccessRequest>, Value),
     /// Somebody is asked.
     Asked(oneshot::Receiver<PermissionOutcome>),
+}
+
+impl Gate {
+    fn shut(outcome: ToolOutcome) -> Self {
+        Self::Shut(Box::new(outcome))
+    }
+}
+
+/// Who has had a say in a call already.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Heard {
+    Nobody,
+    /// The hooks about permissions, which had no opinion.
+    PermissionHooks,
+    /// Somebody who lets it pass, unless a rule forbids it.
+    Approval,
 }
 
 async fn execute(call: Call) -> Result<Reply, Failure> {
@@ -45,42 +69,143 @@ async fn execute(call: Call) -> Result<Reply, Failure> {
     if let Some(mcp) = live.ask(|task| task.mcp().cloned()).await? {
         mcp.ready().await;
     }
+    let call_id = tool_call_id.unwrap_or_else(|| uuid::Uuid::new_v4().to_string());
+    let arguments = if arguments.is_null() { json!({}) } else { arguments };
+    let fields = tool_hooks::before(&name, &arguments);
+    let before = match ask_hooks(&live, HookKind::PreToolUse, fields).await? {
+        Some(answer) => BeforeTool::read(answer),
+        None => BeforeTool::read(Ok(None)),
+    };
+    let arguments = before.arguments.unwrap_or(arguments);
+    let heard = match before.decision {
+        Decision::Open => Heard::Nobody,
+        Decision::Allow => Heard::Approval,
+        Decision::Deny(outcome) => return Reply::of(told(&outcome)),
+        Decision::Ask { reason } => match confirm(&live, &name, &arguments, &call_id, reason).await? {
+            Some(refused) => return Reply::of(told(&refused)),
+            None => Heard::Nobody,
+        },
+    };
+    let (wanted, given) = (name.clone(), arguments.clone());
     let found = live
         .ask(move |task| {
             task.catch_up();
-            let Some(tool) = task.tool(&name) else { return Err(missing(task, &name)) };
+            let Some(tool) = task.tool(&wanted) else { return Err(missing(task, &wanted)) };
             let kind = match &tool.spec().input {
                 ToolSchema::Function(_) => ToolType::Function,
                 ToolSchema::Custom { .. } => ToolType::Custom,
             };
-            let arguments =
-                if arguments.is_null() && kind == ToolType::Function { json!({}) } else { arguments };
-            let call_id = tool_call_id.unwrap_or_else(|| uuid::Uuid::new_v4().to_string());
-            let input = ToolInput { call_id, kind, arguments };
-            let gate = gate(task, tool.inspect(&input));
-            Ok((tool, input, gate))
+            Ok((tool, ToolInput { call_id, kind, arguments: given }))
         })
         .await?;
-    let (tool, input, gate) = match found {
-        Ok(found) => found,
-        Err(missing) => return Reply::of(told(&missing)),
-    };
-    match gate {
-        Gate::Open => {}
-        Gate::Shut(outcome) => return Reply::of(told(&outcome)),
-        Gate::Asked(answer) => match tokio::time::timeout(PATIENCE, answer).await {
-            Ok(Ok(
-                PermissionOutcome::Approved {}
-                | PermissionOutcome::ApprovedForSession { .. }
-                | PermissionOutcome::ApprovedForLocation { .. },
-            )) => {}
-            Ok(Ok(PermissionOutcome::DeniedInteractivelyByUser { feedback, .. })) => {
-                let text = texts::rejected_by_user(feedback.as_deref());
-                return Reply::of(told(&ToolOutcome::of(ToolStatus::Rejected, text)));
-            }
-            _ => return Reply::of(told(&ToolOutcome::of(ToolStatus::Denied, texts::NO_USER))),
+    let mut outcome = match found {
+        Err(missing) => missing,
+        Ok((tool, input)) => match refused(&live, &tool, &input, heard).await? {
+            Some(refused) => return Reply::of(told(&refused)),
+            None => run(&live, &tool, input).await?,
         },
+    };
+    if let Some(kind) = tool_hooks::after_kind(&outcome)
+        && let Some(answer) =
+            ask_hooks(&live, kind, tool_hooks::after(kind, &name, &arguments, &outcome)).await?
+    {
+        // No model is there to be told more than the result.
+        tool_hooks::amend(&mut outcome, &name, kind, answer.ok().flatten());
     }
+    Reply::of(told(&outcome))
+}
+
+/// Asks the hooks, on the record. `None` where there is nobody to ask.
+async fn ask_hooks(live: &Live, kind: HookKind, fields: Value) -> Result<Option<HookAnswer>, Failure> {
+    let asked = live.ask(move |task| task.attempt(|driver| driver.ask_hooks(kind, fields))).await?;
+    let Some((request, answer)) = asked.flatten() else { return Ok(None) };
+    let answer = tokio::select! {
+        answer = answer => answer,
+        () = live.ended() => return Err(ended()),
+    };
+    let said = answer.clone();
+    live.ask(move |task| task.attempt(|driver| driver.hooks_answered(&request, &said))).await?;
+    Ok(Some(answer))
+}
+
+fn ended() -> Failure {
+    Failure::new("the session ended before the tool did")
+}
+
+/// Asks a person about a call, because a hook wants that. What comes back is the refusal, if it is one.
+async fn confirm(
+    live: &Live,
+    name: &str,
+    arguments: &Value,
+    call_id: &str,
+    reason: Option<String>,
+) -> Result<Option<ToolOutcome>, Failure> {
+    let request = PermissionRequest::Hook {
+        tool_call_id: Some(call_id.to_owned()),
+        tool_name: name.to_owned(),
+        tool_args: Some(arguments.clone()),
+        hook_message: reason.clone(),
+    };
+    let asked = live
+        .ask(move |task| task.session().config().user_reachable.then(|| ask_somebody(task, request)))
+        .await?;
+    match asked {
+        None => Ok(Some(tool_hooks::unconfirmed(reason.as_deref()))),
+        Some(answer) => Ok(answered(answer).await),
+    }
+}
+
+/// Whether a call may not have what it needs, and what it comes to then.
+async fn refused(
+    live: &Live,
+    tool: &Arc<dyn Tool>,
+    input: &ToolInput,
+    mut heard: Heard,
+) -> Result<Option<ToolOutcome>, Failure> {
+    let access = match tool.inspect(input) {
+        Err(outcome) => return Ok(Some(outcome)),
+        Ok(Access::None) => return Ok(None),
+        Ok(Access::Needs(access)) => access,
+    };
+    let mut access = access;
+    loop {
+        match live.ask(move |task| gate(task, access, heard)).await? {
+            Gate::Open => return Ok(None),
+            Gate::Shut(outcome) => return Ok(Some(*outcome)),
+            Gate::Asked(answer) => return Ok(answered(answer).await),
+            Gate::Hooks(asked_for, fields) => {
+                let answer = ask_hooks(live, HookKind::PermissionRequest, fields).await?;
+                heard = match PermissionSay::read(answer.unwrap_or(Ok(None))) {
+                    PermissionSay::Open => Heard::PermissionHooks,
+                    PermissionSay::Allow => Heard::Approval,
+                    PermissionSay::Deny { message, .. } => {
+                        let text = texts::denied_by_hook(Some(&message));
+                        return Ok(Some(ToolOutcome::of(ToolStatus::Denied, text)));
+                    }
+                };
+                access = asked_for;
+            }
+        }
+    }
+}
+
+/// Waits for somebody's word. What comes back is the refusal, if it is one.
+async fn answered(answer: oneshot::Receiver<PermissionOutcome>) -> Option<ToolOutcome> {
+    match tokio::time::timeout(PATIENCE, answer).await {
+        Ok(Ok(
+            PermissionOutcome::Approved {}
+            | PermissionOutcome::ApprovedForSession { .. }
+            | PermissionOutcome::ApprovedForLocation { .. },
+        )) => None,
+        Ok(Ok(PermissionOutcome::DeniedInteractivelyByUser { feedback, .. })) => {
+            let text = texts::rejected_by_user(feedback.as_deref());
+            Some(ToolOutcome::of(ToolStatus::Rejected, text))
+        }
+        _ => Some(ToolOutcome::of(ToolStatus::Denied, texts::NO_USER)),
+    }
+}
+
+async fn run(live: &Live, tool: &Arc<dyn Tool>, input: ToolInput) -> Result<ToolOutcome, Failure> {
     let (progress, mut events) = mpsc::channel(PROGRESS);
     let cancel = CancellationToken::new();
     let _cancelled_when_dropped = cancel.clone().drop_guard();
@@ -94,16 +219,12 @@ async fn execute(call: Call) -> Result<Reply, Failure> {
         }
     };
     let both = async { tokio::join!(running, recording).0 };
-    let outcome = tokio::select! {
-        outcome = tokio::time::timeout(PATIENCE, both) => outcome,
-        () = live.ended() => return Err(Failure::new("the session ended before the tool did")),
-    };
-    Reply::of(match outcome {
-        Ok(outcome) => told(&outcome),
-        Err(_) => {
-            json!({ "textResultForLlm": "The tool took too long and was stopped.", "resultType": "timeout" })
-        }
-    })
+    tokio::select! {
+        outcome = tokio::time::timeout(PATIENCE, both) => Ok(outcome.unwrap_or_else(|_| {
+            ToolOutcome::of(ToolStatus::Timeout, "The tool took too long and was stopped.")
+        })),
+        () = live.ended() => Err(ended()),
+    }
 }
 
 fn missing(task: &SessionTask, name: &str) -> ToolOutcome {
@@ -115,28 +236,38 @@ fn missing(task: &SessionTask, name: &str) -> ToolOutcome {
     outcome
 }
 
-fn gate(task: &mut SessionTask, inspected: Result<Access, ToolOutcome>) -> Gate {
-    let access = match inspected {
-        Err(outcome) => return Gate::Shut(Box::new(outcome)),
-        Ok(Access::None) => return Gate::Open,
-        Ok(Access::Needs(access)) => access,
-    };
+/// The mode, the hooks, the rules and people have a say, in this order, as with the calls of the model.
+fn gate(task: &mut SessionTask, access: Box<AccessRequest>, heard: Heard) -> Gate {
+    if let Some(refused) = task.session().refused_by_mode(&access) {
+        return Gate::shut(refused);
+    }
     let config = task.session().config();
     match config.policy.decide(&access) {
-        Verdict::Allow => Gate::Open,
         Verdict::Deny { rules } => {
-            Gate::Shut(Box::new(ToolOutcome::of(ToolStatus::Denied, texts::denied_by_rules(&rules))))
+            Gate::shut(ToolOutcome::of(ToolStatus::Denied, texts::denied_by_rules(&rules)))
         }
-        Verdict::Ask { .. } if !config.user_reachable => {
-            Gate::Shut(Box::new(ToolOutcome::of(ToolStatus::Denied, texts::NO_USER)))
-        }
-        Verdict::Ask { .. } => {
-            let (answer, answered) = oneshot::channel();
-            let request_id = task.asked.begin(access.request.clone(), answer);
-            task.record(PermissionRequested::new(request_id, access.request));
-            Gate::Asked(answered)
+        _ if heard == Heard::Approval => Gate::Open,
+        verdict => {
+            if heard == Heard::Nobody
+                && let Some(fields) = task.session().about_permission(&access.request)
+            {
+                return Gate::Hooks(access, fields);
+            }
+            match verdict {
+                Verdict::Allow => Gate::Open,
+                _ if config.user_reachable => Gate::Asked(ask_somebody(task, access.request)),
+                _ => Gate::shut(ToolOutcome::of(ToolStatus::Denied, texts::NO_USER)),
+            }
         }
     }
+}
+
+/// Puts a request before whoever answers permissions.
+fn ask_somebody(task: &mut SessionTask, request: PermissionRequest) -> oneshot::Receiver<PermissionOutcome> {
+    let (answer, answered) = oneshot::channel();
+    let request_id = task.asked.begin(request.clone(), answer);
+    task.record(PermissionRequested::new(request_id, request));
+    answered
 }
 
 /// An outcome as clients are told of it.

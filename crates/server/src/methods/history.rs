@@ -2,7 +2,7 @@
 
 use hangar_agent::session::Command;
 use hangar_protocol::Body;
-use hangar_protocol::data::{CompactionComplete, HistoryTruncated, SnapshotRewind};
+use hangar_protocol::data::{CompactionComplete, CompactionTrigger, HistoryTruncated, SnapshotRewind};
 use serde::Deserialize;
 use serde_json::json;
 
@@ -88,10 +88,18 @@ async fn compact(call: Call) -> Result<Reply, Failure> {
     struct Params {
         #[serde(default)]
         custom_instructions: Option<String>,
+        /// Any that is not known is none.
+        #[serde(default)]
+        trigger: Option<String>,
     }
     let params: Params = call.params()?;
     let live = call.live()?;
-    let Some(complete) = sum_up(&call, params.custom_instructions).await? else {
+    let trigger = match params.trigger.as_deref() {
+        Some("manual") => Some(CompactionTrigger::Manual),
+        Some("model_switch") => Some(CompactionTrigger::ModelSwitch),
+        _ => None,
+    };
+    let Some(complete) = sum_up(&call, params.custom_instructions, trigger).await? else {
         return Reply::of(json!({ "success": true, "tokensRemoved": 0, "messagesRemoved": 0 }));
     };
     let (length, count, limit) = live
@@ -123,16 +131,22 @@ async fn compact(call: Call) -> Result<Reply, Failure> {
 pub(super) async fn sum_up(
     call: &Call,
     instructions: Option<String>,
+    trigger: Option<CompactionTrigger>,
 ) -> Result<Option<CompactionComplete>, Failure> {
     let live = call.live()?;
     let mut news = live.news.subscribe();
-    if !live.ask(|task| task.session().is_idle()).await? {
-        return Err(Failure::new("the session is at work; abort it or wait for it to be idle"));
-    }
-    let before = live.ask(|task| task.session().state().conversation.unsummarized()).await?;
-    live.command(Command::Compact { instructions }).await?;
+    let before = live
+        .ask(move |task| {
+            if !task.session().is_idle() {
+                return Err(Failure::new("the session is at work; abort it or wait for it to be idle"));
+            }
+            let before = task.session().state().conversation.unsummarized();
+            task.command(Command::Compact { instructions, trigger });
+            Ok(before)
+        })
+        .await??;
     while live.ask(|task| task.session().is_compacting()).await? {
-        if news.changed().await.is_err() {
+        if !live.changed(&mut news).await {
             return Err(Failure::new("the session ended before its summary was there"));
         }
     }

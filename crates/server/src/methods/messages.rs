@@ -9,7 +9,7 @@ use hangar_protocol::data::{AgentMode, UserMessage};
 use serde::Deserialize;
 use serde_json::{Value, json};
 
-use super::session::{ResponseFormat, Submission, submit, timing};
+use super::session::{ResponseFormat, submit, timing};
 use super::tasks::until_settled;
 use super::{Call, Failure, Method, Reply};
 use crate::attachments;
@@ -76,12 +76,8 @@ async fn send(call: Call) -> Result<Reply, Failure> {
     if params.messages.len() > MAX_MESSAGES {
         return Err(Failure::new(format!("more than {MAX_MESSAGES} messages are sent at once")));
     }
-    let mode = params.agent_mode.and_then(AgentMode::of_session);
-    if let Some(mode) = mode {
-        call.hub.admits(mode)?;
-    }
+    call.hub.admits_prompt(params.agent_mode)?;
     let timing = timing(params.mode.as_deref(), params.prepend, params.response_format.as_ref())?;
-    let agent_mode = params.agent_mode.filter(|mode| *mode == AgentMode::Shell);
     let wishes = Wishes {
         headers: params.request_headers.unwrap_or_default().into_iter().collect(),
         answer: params.response_format.map(ResponseFormat::schema),
@@ -96,11 +92,10 @@ async fn send(call: Call) -> Result<Reply, Failure> {
     }
     let prompts = prompts
         .into_iter()
-        .map(|prompt| Prompt { timing, agent_mode, wishes: wishes.clone(), ..prompt })
+        .map(|prompt| Prompt { timing, agent_mode: params.agent_mode, wishes: wishes.clone(), ..prompt })
         .collect();
-    let submission = Submission { prompts, mode, trace: params.trace };
     let waited = Arc::clone(&live);
-    let then = Box::pin(async move { submit(&live, submission).await });
+    let then = Box::pin(async move { submit(&live, prompts, params.trace).await });
     let result = json!({ "messageIds": ids });
     if params.wait {
         then.await;
@@ -143,7 +138,7 @@ async fn interrupt(call: Call) -> Result<Reply, Failure> {
         .live()?
         .ask(move |task| {
             let running = task.session().is_running();
-            if !flush_queued {
+            if running && !flush_queued {
                 task.commands.clear();
             }
             task.command(Command::Interrupt { reason: "user_abort".to_owned(), keep_queue: flush_queued });

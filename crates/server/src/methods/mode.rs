@@ -6,7 +6,7 @@ use hangar_protocol::data::{ContextTier, Mode};
 use serde::Deserialize;
 use serde_json::json;
 
-use super::model::{Choice, Chooser, Effort, choose};
+use super::model::{Choice, Chooser, Effort, When, choose};
 use super::{Call, Failure, Method, Reply};
 
 pub(super) const METHODS: &[Method] = &[
@@ -73,20 +73,29 @@ async fn set(call: Call) -> Result<Reply, Failure> {
         (Mode::Interactive | Mode::Autopilot, base) => (None, base),
     };
     let message = match choice {
-        Some(choice) => Some(choose(&call, &live, choice, Chooser::Client).await?),
+        Some(choice) => {
+            Some(choose(&call, &live, choice, Chooser::Client, When::FromNextCall).await?.message)
+        }
         None => None,
     };
-    live.ask(move |task| {
-        task.plan_base = base;
-        task.command(Command::SetMode(params.mode));
-    })
-    .await?;
+    let applied = live
+        .ask(move |task| {
+            task.plan_base = base;
+            // Somebody else may have changed it meanwhile.
+            let mode = task.session().state().mode;
+            let expected = params.expected_mode.is_none_or(|expected| expected == mode);
+            if expected {
+                task.command(Command::SetMode(params.mode));
+            }
+            expected
+        })
+        .await?;
     Reply::of(match message {
-        None => json!({ "status": "unchanged", "modelChanged": false, "modeApplied": true }),
+        None => json!({ "status": "unchanged", "modelChanged": false, "modeApplied": applied }),
         Some(message) => json!({
             "status": "applied",
             "modelChanged": true,
-            "modeApplied": true,
+            "modeApplied": applied,
             "message": message,
             "deprecationWarnings": [],
         }),

@@ -2,11 +2,14 @@
 
 use std::sync::Arc;
 
+use hangar_agent::session::{Command, ModelSwitch, Origin, Prompt, QueueEdit};
 use hangar_protocol::data::{ContextTier, ModelChange, ReasoningSummary, Verbosity};
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
+use super::queue_edits::full;
 use super::{Call, Failure, Method, Reply};
+use crate::choices::ModelChoice;
 use crate::hub::Live;
 use crate::inference;
 use crate::spec::{CapabilityOverrides, SessionSpec};
@@ -103,13 +106,32 @@ impl Chooser {
     }
 }
 
-/// Has another model answer from the next call on. Says what changed, in a sentence.
+/// When a choice holds.
+#[derive(Clone, Copy)]
+pub(super) enum When {
+    FromNextCall,
+    /// When what was sent before is done.
+    InTurn {
+        /// Whether another choice that waits counts as such.
+        behind_choices: bool,
+    },
+}
+
+pub(super) struct Chosen {
+    /// What changes, in a sentence.
+    pub(super) message: String,
+    /// Whether that waits for its turn.
+    pub(super) waits: bool,
+}
+
+/// Has another model answer.
 pub(super) async fn choose(
     call: &Call,
     live: &Arc<Live>,
     choice: Choice,
     chooser: Chooser,
-) -> Result<String, Failure> {
+    when: When,
+) -> Result<Chosen, Failure> {
     let Choice { model, effort, summary, verbosity, tier, capabilities } = choice;
     let change = SessionSpec {
         model: Some(model.clone()),
@@ -119,50 +141,69 @@ pub(super) async fn choose(
         ..SessionSpec::default()
     };
     let mut spec = live.ask(|task| task.spec.clone()).await?;
-    if let Some(allowed) = &spec.allowed_models
+    if matches!(chooser, Chooser::Client)
+        && let Some(allowed) = &spec.allowed_models
         && !allowed.contains(&model)
     {
         return Err(Failure::new(format!("Model \"{model}\" is not among the models that are allowed here")));
     }
-    spec.adopt(change);
+    spec.adopt(change.clone());
     // The wider window is asked for with each choice anew.
     spec.context_tier = tier;
-    let vision = spec.has_vision();
+    let (vision, summary) = (spec.has_vision(), spec.reasoning_summary);
     let ways = inference::ways(&live.audience, &spec, live.audience.courier().is_some());
     let provider = call.hub.config().opener.provider(&spec, &model, ways)?;
     live.ask(move |task| {
         let state = task.session().state();
-        let (before, effort_before) = (state.model.clone(), state.effort.clone());
         let with_effort = |model: &str, effort: Option<&String>| {
             effort.map_or_else(|| model.to_owned(), |effort| format!("{model} ({effort})"))
         };
-        let (wanted, effort) = match effort {
-            Effort::Kept => (None, effort_before.clone()),
-            Effort::Set(effort) => (effort.clone(), effort),
+        let (keeps_effort, effort) = match effort {
+            Effort::Kept => (true, None),
+            Effort::Set(effort) => (false, effort),
         };
-        let told = format!(
+        let message = format!(
             "Model changed from {} to {}",
-            with_effort(&before, effort_before.as_ref()),
-            with_effort(&model, wanted.as_ref())
+            with_effort(&state.model, state.effort.as_ref()),
+            with_effort(&model, effort.as_ref())
         );
-        let change = ModelChange {
-            previous_model: Some(before),
+        let recorded = ModelChange {
             new_model: model.clone(),
             reasoning_effort: effort,
-            previous_reasoning_effort: effort_before,
-            reasoning_summary: spec.reasoning_summary,
+            reasoning_summary: summary,
             verbosity,
             context_tier: tier,
             source: Some(chooser.as_str().to_owned()),
-            cause: None,
+            ..ModelChange::default()
         };
-        task.spec = spec;
-        task.set_provider(provider, &model);
-        task.driver.session_mut().set_vision(vision);
-        task.record(change);
-        told
+        let switch = ModelSwitch { change: recorded, keeps_effort, provider: Arc::clone(&provider), vision };
+        let choice = ModelChoice { model, provider, change, tier };
+        let waits = match when {
+            When::FromNextCall => false,
+            When::InTurn { behind_choices } => {
+                task.session().is_running()
+                    || behind_choices && task.session().queued().any(|waiting| waiting.is_switch)
+            }
+        };
+        if !waits {
+            task.command(Command::SwitchModel(Box::new(switch)));
+            task.take_choice(choice);
+            return Ok(Chosen { message, waits });
+        }
+        if !task.session().has_room_in_queue() {
+            return Err(full());
+        }
+        let id = uuid::Uuid::new_v4().to_string();
+        let prompt = Prompt {
+            origin: Origin::Switch(Box::new(switch)),
+            message_id: Some(id.clone()),
+            ..Prompt::user(format!("/model {}", choice.model))
+        };
+        task.keep_choice(id, choice);
+        task.command(Command::EditQueue(QueueEdit::Insert { at: usize::MAX, prompt: Box::new(prompt) }));
+        Ok(Chosen { message, waits })
     })
-    .await
+    .await?
 }
 
 async fn switch(call: Call) -> Result<Reply, Failure> {
@@ -184,9 +225,14 @@ async fn switch(call: Call) -> Result<Reply, Failure> {
         auto_tier: Option<AutoTier>,
         #[serde(default)]
         require_available: bool,
+        #[serde(default)]
+        defer_if_model_change_queued: bool,
     }
     let params: Params = call.params()?;
     let live = call.live()?;
+    if params.auto_tier.is_some() && params.model_id != AUTO {
+        return Err(Failure::refused("autoTier is only valid when modelId is `auto`"));
+    }
     if params.require_available {
         available(&call, &live, &params.model_id).await?;
     }
@@ -198,7 +244,8 @@ async fn switch(call: Call) -> Result<Reply, Failure> {
         tier: params.context_tier,
         capabilities: params.model_capabilities,
     };
-    let message = choose(&call, &live, choice, Chooser::Client).await?;
+    let when = When::InTurn { behind_choices: params.defer_if_model_change_queued };
+    let Chosen { message, waits } = choose(&call, &live, choice, Chooser::Client, when).await?;
     let state = live
         .ask(move |task| {
             if params.auto_tier.is_some() {
@@ -207,10 +254,11 @@ async fn switch(call: Call) -> Result<Reply, Failure> {
             snapshot(task)
         })
         .await?;
+    let now = state["modelId"].as_str().filter(|_| waits).unwrap_or(&params.model_id);
     Reply::of(json!({
         "status": "applied",
-        "deferred": false,
-        "modelId": params.model_id,
+        "deferred": waits,
+        "modelId": now,
         "message": message,
         "deprecationWarnings": [],
         "modelState": state,
@@ -270,19 +318,14 @@ async fn set_allowed(call: Call) -> Result<Reply, Failure> {
     }
     let Params { allowed_models } = call.params()?;
     let live = call.live()?;
-    match allowed_models.as_deref() {
-        Some([]) => return Err(Failure::new("Host allowedModels must contain at least one model id")),
-        Some(models) if models.len() > MAX_ALLOWED => {
-            return Err(Failure::new(format!(
-                "Host allowedModels must not contain more than {MAX_ALLOWED} ids"
-            )));
-        }
-        _ => {}
-    }
+    check_allowed(allowed_models.as_deref())?;
+    // First the model and then the rule: where there is no such model, nothing has changed.
+    obey(&call, &live, allowed_models.as_deref()).await?;
     let allowed = allowed_models.clone();
     let model = live
         .ask(move |task| {
             task.spec.allowed_models = allowed;
+            task.drop_forbidden_choices();
             task.session().state().model.clone()
         })
         .await?;
@@ -290,16 +333,35 @@ async fn set_allowed(call: Call) -> Result<Reply, Failure> {
     if let Some(allowed) = allowed_models
         && let Some(first) = allowed.first()
     {
-        if !allowed.contains(&model) {
-            let choice = Choice { model: first.clone(), ..Choice::default() };
-            choose(&call, &live, choice, Chooser::Rules).await?;
-            result["modelId"] = json!(first);
-        }
         result["fallbackModel"] = json!(first);
         result["allowedModels"] = json!(allowed);
         result["effectiveAllowedModels"] = json!(allowed);
     }
     Reply::of(result)
+}
+
+/// Whether these can be the only models that a session may have.
+pub(super) fn check_allowed(models: Option<&[String]>) -> Result<(), Failure> {
+    match models {
+        Some([]) => Err(Failure::new("Host allowedModels must contain at least one model id")),
+        Some(models) if models.len() > MAX_ALLOWED => {
+            Err(Failure::new(format!("Host allowedModels must not contain more than {MAX_ALLOWED} ids")))
+        }
+        _ => Ok(()),
+    }
+}
+
+/// Gives a session that has another model than these the first of them.
+pub(super) async fn obey(call: &Call, live: &Arc<Live>, allowed: Option<&[String]>) -> Result<(), Failure> {
+    let Some(allowed) = allowed else { return Ok(()) };
+    let model = live.ask(|task| task.session().state().model.clone()).await?;
+    match allowed.first() {
+        Some(first) if !allowed.contains(&model) => {
+            let choice = Choice { model: first.clone(), ..Choice::default() };
+            choose(call, live, choice, Chooser::Rules, When::FromNextCall).await.map(|_| ())
+        }
+        _ => Ok(()),
+    }
 }
 
 async fn switch_tier(call: Call) -> Result<Reply, Failure> {

@@ -6,7 +6,7 @@ use hangar_protocol::data::{ContextTier, ReasoningSummary, Verbosity};
 use hangar_sandbox::SandboxConfig;
 use serde::Deserialize;
 
-use super::model::{Choice, Chooser, choose};
+use super::model::{Choice, Chooser, When, choose};
 use super::{Call, Failure, Method, Reply};
 use crate::spec::{CapabilityOverrides, ProviderSpec, SessionSpec, ToolFilterPrecedence};
 
@@ -136,7 +136,7 @@ async fn update(call: Call) -> Result<Reply, Failure> {
             live.ask(|task| (task.session().state().model.clone(), task.spec.context_tier)).await?;
         let model = if choice.model.is_empty() { now } else { choice.model };
         let choice = Choice { model, tier: choice.tier.or(tier), ..choice };
-        choose(&call, &live, choice, Chooser::Client).await?;
+        choose(&call, &live, choice, Chooser::Client, When::FromNextCall).await?;
     }
     Reply::success()
 }

@@ -1,7 +1,7 @@
 //! Messages and commands that wait for their turn.
 
 use hangar_agent::session::{Command, QueuedPrompt, Unqueue};
-use hangar_protocol::data::{CommandCompleted, CommandQueued};
+use hangar_protocol::data::{AgentMode, CommandCompleted, CommandQueued};
 use serde::Deserialize;
 use serde_json::{Value, json};
 
@@ -18,7 +18,7 @@ pub(super) const METHODS: &[Method] = &[
 ];
 
 /// What an item reports that was queued without a mode of its own.
-const UNSTAMPED_MODE: &str = "interactive";
+const UNSTAMPED_MODE: AgentMode = AgentMode::Interactive;
 
 async fn pending(call: Call) -> Result<Reply, Failure> {
     let live = call.live()?;
@@ -32,27 +32,30 @@ async fn pending(call: Call) -> Result<Reply, Failure> {
             )
         })
         .await?;
-    let messages = queued.iter().flat_map(|prompt| {
+    let items = queued.iter().flat_map(|prompt| {
+        if prompt.is_switch {
+            return vec![command(prompt.message_id.as_deref(), &prompt.shown)];
+        }
         let row = |message_id: &Option<String>, shown: &str| {
             json!({
                 "id": prompt.message_id,
                 "messageId": message_id,
                 "kind": "message",
                 "displayText": shown,
-                "agentMode": UNSTAMPED_MODE,
+                "agentMode": prompt.mode.unwrap_or(UNSTAMPED_MODE),
             })
         };
         let before: Vec<Value> = prompt.before.iter().map(|(id, shown)| row(id, shown)).collect();
         before.into_iter().chain([row(&prompt.message_id, &prompt.shown)]).collect::<Vec<_>>()
     });
-    let commands = commands.iter().map(|queued| {
-        json!({
-            "id": queued.request_id, "kind": "command", "displayText": queued.command, "agentMode": UNSTAMPED_MODE,
-        })
-    });
-    let items: Vec<Value> = messages.chain(commands).collect();
+    let commands = commands.iter().map(|queued| command(Some(&queued.request_id), &queued.command));
+    let items: Vec<Value> = items.chain(commands).collect();
     let steering: Vec<&str> = steering.iter().map(|prompt| prompt.shown.as_str()).collect();
     Reply::of(json!({ "items": items, "steeringMessages": steering, "inFlightSteeringCount": 0 }))
+}
+
+fn command(id: Option<&str>, shown: &str) -> Value {
+    json!({ "id": id, "kind": "command", "displayText": shown, "agentMode": UNSTAMPED_MODE })
 }
 
 async fn clear(call: Call) -> Result<Reply, Failure> {

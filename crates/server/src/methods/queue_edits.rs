@@ -9,7 +9,7 @@ use serde::Deserialize;
 use serde_json::json;
 
 use super::messages::Message;
-use super::session::complete;
+use super::session::{complete, refuse_clash};
 use super::{Call, Failure, Method, Reply};
 use crate::spec::TraceContext;
 use crate::task::SessionTask;
@@ -35,7 +35,18 @@ fn unknown(id: &str) -> Failure {
     Failure::coded(codes::INVALID_PARAMS, message, Some(json!({ "code": "unknown_id" })))
 }
 
-fn full() -> Failure {
+/// The same for a message, which alone can be said otherwise or said now.
+fn find_message(task: &SessionTask, id: &str, operation: &str) -> Result<QueuedPrompt, Failure> {
+    let (_, waiting) = find(task, id)?;
+    if waiting.is_switch {
+        let message = format!("queue operation '{operation}' does not support item kind 'model_change'");
+        let data = json!({ "code": "invalid_target_kind" });
+        return Err(Failure::coded(codes::INVALID_PARAMS, message, Some(data)));
+    }
+    Ok(waiting)
+}
+
+pub(super) fn full() -> Failure {
     Failure::new("too many messages are waiting already")
 }
 
@@ -67,10 +78,7 @@ async fn insert(call: Call) -> Result<Reply, Failure> {
              addressable",
         ));
     }
-    let mode = agent_mode.and_then(AgentMode::of_session);
-    if let Some(mode) = mode {
-        call.hub.admits(mode)?;
-    }
+    call.hub.admits_prompt(agent_mode)?;
     let headers = request_headers.unwrap_or_default().into_iter().collect();
     let prompt = Prompt { wishes: Wishes { headers, answer: None }, agent_mode, ..message.into_prompt() };
     let id = prompt.message_id.clone();
@@ -83,8 +91,9 @@ async fn insert(call: Call) -> Result<Reply, Failure> {
         if !task.session().has_room_in_queue() {
             return Err(full());
         }
-        if let Some(mode) = mode {
-            task.command(Command::SetMode(mode));
+        if !task.clashes.is_empty() {
+            refuse_clash(task);
+            return Ok(());
         }
         task.catch_up();
         let mut prompt = prompt;
@@ -150,6 +159,7 @@ async fn duplicate(call: Call) -> Result<Reply, Failure> {
             if !task.session().has_room_in_queue() {
                 return Err(full());
             }
+            task.copy_choice(&id, &named);
             edit(task, QueueEdit::Duplicate { id, copy: named });
             Ok(())
         })
@@ -170,7 +180,7 @@ async fn update(call: Call) -> Result<Reply, Failure> {
     let updated = call
         .live()?
         .ask(move |task| {
-            let (_, waiting) = find(task, &params.id)?;
+            let waiting = find_message(task, &params.id, "updateText")?;
             if !waiting.before.is_empty() {
                 return Err(Failure::refused(format!("queue item '{}' is several messages", params.id)));
             }
@@ -185,18 +195,14 @@ async fn update(call: Call) -> Result<Reply, Failure> {
 
 async fn send_now(call: Call) -> Result<Reply, Failure> {
     let ItemParams { id } = call.params()?;
-    let steered = call
-        .live()?
+    call.live()?
         .ask(move |task| {
-            find(task, &id)?;
-            let running = task.session().is_running();
-            if running {
-                edit(task, QueueEdit::Steer { id });
-            }
-            Ok::<bool, Failure>(running)
+            find_message(task, &id, "sendNow")?;
+            task.command(Command::SendNow { id });
+            Ok::<(), Failure>(())
         })
         .await??;
-    Reply::of(json!({ "steered": steered }))
+    Reply::of(json!({ "steered": true }))
 }
 
 async fn pause(call: Call) -> Result<Reply, Failure> {
@@ -205,6 +211,16 @@ async fn pause(call: Call) -> Result<Reply, Failure> {
         paused: bool,
     }
     let Params { paused } = call.params()?;
-    call.live()?.ask(move |task| edit(task, QueueEdit::Pause(paused))).await?;
+    call.live()?
+        .ask(move |task| {
+            if paused && task.session().is_queue_paused() {
+                let data = json!({ "code": "queue_already_paused" });
+                let message = "queue draining is already paused";
+                return Err(Failure::coded(codes::INVALID_PARAMS, message, Some(data)));
+            }
+            edit(task, QueueEdit::Pause(paused));
+            Ok(())
+        })
+        .await??;
     Reply::null()
 }

@@ -7,12 +7,13 @@ use std::sync::Arc;
 use hangar_agent::model::AnswerSchema;
 use hangar_agent::session::{Command, Origin, Prompt, Timing, Wishes};
 use hangar_agent::tool::Lesson;
-use hangar_protocol::data::{self, AgentMode, Mode};
+use hangar_protocol::data::{self, AgentMode};
 use hangar_store::SessionId;
 use hangar_store::away::Kept;
 use serde::Deserialize;
 use serde_json::{Value, json};
 
+use super::model::{check_allowed, obey};
 use super::sessions::events;
 use super::tasks::until_settled;
 use super::{Call, Failure, Method, Reply, SessionParams};
@@ -38,8 +39,19 @@ pub(super) const METHODS: &[Method] = &[
     Method { name: "session.shutdown", run: |call| Box::pin(shutdown(call)) },
 ];
 
+/// What a client asks for when it opens a session, with a model that its own rules allow.
+pub(super) fn within_rules(mut spec: SessionSpec) -> Result<SessionSpec, Failure> {
+    check_allowed(spec.allowed_models.as_deref())?;
+    if let Some(allowed) = &spec.allowed_models
+        && spec.model.as_ref().is_some_and(|model| !allowed.contains(model))
+    {
+        spec.model = allowed.first().cloned();
+    }
+    Ok(spec)
+}
+
 async fn create(call: Call) -> Result<Reply, Failure> {
-    let spec: SessionSpec = call.params()?;
+    let spec = within_rules(call.params()?)?;
     let id = match &spec.session_id {
         Some(id) => parse_id(id)?,
         None => parse_id(&uuid::Uuid::new_v4().to_string())?,
@@ -56,7 +68,7 @@ async fn create(call: Call) -> Result<Reply, Failure> {
 }
 
 async fn resume(call: Call) -> Result<Reply, Failure> {
-    let spec: SessionSpec = call.params()?;
+    let spec = within_rules(call.params()?)?;
     let Some(id) = &spec.session_id else {
         return Err(Failure::Params("missing field `sessionId`".to_owned()));
     };
@@ -124,6 +136,8 @@ pub(super) async fn settle(call: Call, spec: SessionSpec, entered: Entered) -> R
         if limits.is_some() {
             let _ = live.command(Command::SetLimits(limits)).await;
         }
+        // The model that it has may be from before there were rules.
+        let _ = obey(&call, &live, spec.allowed_models.as_deref()).await;
     });
     Ok(Reply { result, then: Some(then) })
 }
@@ -134,7 +148,7 @@ async fn reconfigure(call: &Call, live: &Live, spec: SessionSpec) -> Result<(), 
     let spec = SessionSpec { working_directory: None, ..spec };
     let mut merged = live.ask(|task| task.spec.clone()).await?;
     let brings_mcp = spec.names_mcp_servers();
-    merged.adopt(spec);
+    merged.adopt(spec.clone());
     let opener = &call.hub.config().opener;
     let model = live.ask(|task| task.session().state().model.clone()).await?;
     let model = merged.model.clone().unwrap_or(model);
@@ -156,7 +170,7 @@ async fn reconfigure(call: &Call, live: &Live, spec: SessionSpec) -> Result<(), 
     };
     let instructions = opener.instructions(&merged)?;
     live.ask(move |task| {
-        task.spec = merged;
+        task.spec.adopt(spec);
         task.set_instructions(instructions);
         task.set_provider(provider, &model);
         if let Some(mcp) = mcp {
@@ -263,10 +277,7 @@ async fn send(call: Call) -> Result<Reply, Failure> {
     let params: SendParams = call.params()?;
     let live = call.live()?;
     let message_id = uuid::Uuid::new_v4().to_string();
-    let mode = params.agent_mode.and_then(AgentMode::of_session);
-    if let Some(mode) = mode {
-        call.hub.admits(mode)?;
-    }
+    call.hub.admits_prompt(params.agent_mode)?;
     let timing = timing(params.mode.as_deref(), params.prepend, params.response_format.as_ref())?;
     let trace = params.trace;
     let prompt = Prompt {
@@ -275,7 +286,7 @@ async fn send(call: Call) -> Result<Reply, Failure> {
         origin: params.source.map_or(Origin::User, Origin::Source),
         message_id: Some(message_id.clone()),
         preface: Vec::new(),
-        agent_mode: params.agent_mode.filter(|mode| *mode == AgentMode::Shell),
+        agent_mode: params.agent_mode,
         wishes: Wishes {
             headers: params.request_headers.unwrap_or_default().into_iter().collect(),
             answer: params.response_format.map(ResponseFormat::schema),
@@ -285,7 +296,7 @@ async fn send(call: Call) -> Result<Reply, Failure> {
     };
     let waited = Arc::clone(&live);
     let then = Box::pin(async move {
-        submit(&live, Submission { prompts: vec![prompt], mode, trace }).await;
+        submit(&live, vec![prompt], trace).await;
     });
     let result = json!({ "messageId": message_id });
     if params.wait {
@@ -296,38 +307,37 @@ async fn send(call: Call) -> Result<Reply, Failure> {
     Ok(Reply { result, then: Some(then) })
 }
 
-/// Prompts on their way to a session.
-pub(super) struct Submission {
-    pub(super) prompts: Vec<Prompt>,
-    /// The mode that the session is to be in.
-    pub(super) mode: Option<Mode>,
-    pub(super) trace: TraceContext,
+/// Brings prompts to a session.
+pub(super) async fn submit(live: &Live, prompts: Vec<Prompt>, trace: TraceContext) {
+    // Where nothing is waited for this is one job, so that what the client asks for next comes behind it.
+    let waiting = live.ask(move |task| match task.mcp().cloned() {
+        Some(mcp) => Some((mcp, prompts, trace)),
+        None => {
+            take(task, prompts, &trace);
+            None
+        }
+    });
+    // A session that ended in between takes no more messages; its end is an event of its own.
+    let Ok(Some((mcp, prompts, trace))) = waiting.await else { return };
+    // The servers start with the first message, and the model is to know their tools.
+    mcp.ready().await;
+    let _ = live.ask(move |task| take(task, prompts, &trace)).await;
 }
 
-pub(super) async fn submit(live: &Live, submission: Submission) {
-    let Submission { prompts, mode, trace } = submission;
-    // The servers start with the first message, and the model is to know their tools.
-    if let Ok(Some(mcp)) = live.ask(|task| task.mcp().cloned()).await {
-        mcp.ready().await;
+fn take(task: &mut SessionTask, prompts: Vec<Prompt>, trace: &TraceContext) {
+    if !task.clashes.is_empty() {
+        return refuse_clash(task);
     }
-    // A session that ended in between takes no more messages; its end is an event of its own.
-    let _ = live
-        .ask(move |task| {
-            if let Some(mode) = mode {
-                task.command(Command::SetMode(mode));
-            }
-            if !task.clashes.is_empty() {
-                return refuse_clash(task);
-            }
-            task.catch_up();
-            for mut prompt in prompts {
-                complete(task, &mut prompt, &trace);
-                task.record(data::PendingMessagesModified {});
-                task.name_after(prompt.as_shown());
-                task.command(Command::Send(prompt));
-            }
-        })
-        .await;
+    task.catch_up();
+    for mut prompt in prompts {
+        complete(task, &mut prompt, trace);
+        // One that has to wait tells of itself.
+        if !task.session().is_running() && !task.session().is_queue_paused() {
+            task.record(data::PendingMessagesModified {});
+        }
+        task.name_after(prompt.as_shown());
+        task.command(Command::Send(prompt));
+    }
 }
 
 /// Adds to a prompt what the session has for it: the skill that it calls, and the trace that it belongs to.
@@ -338,7 +348,7 @@ pub(super) fn complete(task: &SessionTask, prompt: &mut Prompt, trace: &TraceCon
     prompt.preface.extend(called.unwrap_or_default());
 }
 
-fn refuse_clash(task: &mut SessionTask) {
+pub(super) fn refuse_clash(task: &mut SessionTask) {
     let message = format!(
         "External tool \"{}\" conflicts with a built-in tool of the same name. Set overridesBuiltInTool: true to \
          replace it.",

@@ -4,7 +4,7 @@ use hangar_store::{Filter, SessionId, SessionName, SessionSummary};
 use serde::Deserialize;
 use serde_json::{Map, Value, json};
 
-use super::session::{parse_id, settle};
+use super::session::{parse_id, settle, within_rules};
 use super::sessions::describe;
 use super::{Call, Failure, Method, Reply, SessionParams};
 use crate::hub::{How, Lifecycle};
@@ -82,6 +82,7 @@ async fn open(call: Call) -> Result<Reply, Failure> {
         }
     };
     let Some(id) = id else { return Reply::of(json!({ "status": "not_found" })) };
+    let spec = within_rules(spec)?;
     let stored = store.contains(&id);
     let entered = call.hub.enter(id.clone(), spec.clone(), &call.client).await?;
     let new = entered.how == How::Opened && !stored;

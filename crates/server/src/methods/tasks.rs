@@ -6,11 +6,13 @@ use std::time::Duration;
 use hangar_agent::agents::call::StartAgent;
 use hangar_agent::agents::roll::{Agent, Status};
 use hangar_protocol::data::{BackgroundTasksChanged, ExecutionMode};
+use jiff::Timestamp;
 use serde::Deserialize;
 use serde_json::{Value, json};
 
 use super::{Call, Failure, Method, Reply};
-use crate::client_tasks::{Cancellation, Registration, Update, unsupported};
+use crate::client::ClientId;
+use crate::client_tasks::{Cancellation, ClientTasks, Registration, Update, unsupported};
 use crate::hub::Live;
 use crate::task::SessionTask;
 
@@ -115,7 +117,7 @@ pub(super) async fn until_settled(live: &Arc<Live>) -> Result<(), Failure> {
             if live.ask(|task| task.driver.is_idle()).await? {
                 return Ok(());
             }
-            if news.changed().await.is_err() {
+            if !live.changed(&mut news).await {
                 return Ok(());
             }
         }
@@ -210,15 +212,21 @@ async fn start(call: Call) -> Result<Reply, Failure> {
 
 async fn send(call: Call) -> Result<Reply, Failure> {
     #[derive(Deserialize)]
+    #[serde(rename_all = "camelCase")]
     struct Params {
         id: String,
         message: String,
+        /// The agent that it is sent for; the session's main one where it does not say.
+        #[serde(default)]
+        from_agent_id: Option<String>,
     }
-    let Params { id, message } = call.params()?;
+    let Params { id, message, from_agent_id } = call.params()?;
     let addressee = id.clone();
     let sent = call
         .live()?
-        .ask(move |task| task.attempt(|driver| driver.message_agent(&addressee, message)))
+        .ask(move |task| {
+            task.attempt(|driver| driver.message_agent(&addressee, message, from_agent_id.as_deref()))
+        })
         .await?;
     match sent {
         Some(true) => Reply::of(json!({ "sent": true })),
@@ -277,21 +285,8 @@ async fn cancel_at_client(
 async fn register(call: Call) -> Result<Reply, Failure> {
     let registration: Registration = call.params().map_err(plain)?;
     registration.check()?;
-    if !call.client.knows_client_tasks() {
-        return Err(unsupported());
-    }
-    let (owner, now) = (call.client.id, (call.hub.config().now)());
-    let told = call
-        .live()?
-        .ask(move |task| {
-            let told = task.client_tasks.register(registration, owner, now)?;
-            if told["created"] == true {
-                task.record(BackgroundTasksChanged {});
-            }
-            Ok::<Value, Failure>(told)
-        })
-        .await??;
-    Reply::of(told)
+    let change = |tasks: &mut ClientTasks, owner, now| tasks.register(registration, owner, now);
+    change_tasks(&call, change, "created").await
 }
 
 /// Takes what the client that does some work says of it.
@@ -302,7 +297,18 @@ async fn update(call: Call) -> Result<Reply, Failure> {
         sequence: u64,
         update: Update,
     }
-    let params: Params = call.params().map_err(plain)?;
+    let Params { id, sequence, update } = call.params().map_err(plain)?;
+    update.check()?;
+    let change = move |tasks: &mut ClientTasks, owner, now| tasks.update(&id, owner, sequence, &update, now);
+    change_tasks(&call, change, "applied").await
+}
+
+/// Has a client change its tasks, and tells everybody if what it is told says `news`.
+async fn change_tasks(
+    call: &Call,
+    change: impl FnOnce(&mut ClientTasks, ClientId, Timestamp) -> Result<Value, Failure> + Send + 'static,
+    news: &'static str,
+) -> Result<Reply, Failure> {
     if !call.client.knows_client_tasks() {
         return Err(unsupported());
     }
@@ -310,9 +316,8 @@ async fn update(call: Call) -> Result<Reply, Failure> {
     let told = call
         .live()?
         .ask(move |task| {
-            let Params { id, sequence, update } = params;
-            let told = task.client_tasks.update(&id, owner, sequence, &update, now)?;
-            if told["applied"] == true {
+            let told = change(&mut task.client_tasks, owner, now)?;
+            if told[news] == true {
                 task.record(BackgroundTasksChanged {});
             }
             Ok::<Value, Failure>(told)

@@ -1,5 +1,7 @@
 //! Questions to people: forms that clients show, answers to what the session asks, and questions on the side.
 
+use std::time::Duration;
+
 use futures_util::StreamExt;
 use hangar_agent::model::ModelEvent;
 use hangar_agent::session::Command;
@@ -13,6 +15,11 @@ use serde_json::{Value, json};
 use super::mcp::asked;
 use super::{Call, Failure, Method, Reply};
 use crate::elicitations::ElicitationResult;
+
+/// How long the model may take over a question on the side.
+const PATIENCE: Duration = Duration::from_secs(600);
+/// Clients, or parts of them, that may say that they answer by themselves.
+const MAX_HANDLERS: usize = 256;
 
 pub(super) const METHODS: &[Method] = &[
     Method { name: "session.ui.elicitation", run: |call| Box::pin(elicit(call)) },
@@ -173,8 +180,13 @@ async fn nothing_pending(call: Call) -> Result<Reply, Failure> {
 async fn register_direct(call: Call) -> Result<Reply, Failure> {
     let live = call.live()?;
     let handle = uuid::Uuid::new_v4().to_string();
-    let kept = handle.clone();
-    live.audience.direct_switches().insert(kept);
+    {
+        let mut direct = live.audience.direct_switches();
+        if direct.len() >= MAX_HANDLERS {
+            return Err(Failure::new(format!("{MAX_HANDLERS} handlers are registered already")));
+        }
+        direct.insert(handle.clone(), call.client.id);
+    }
     live.ask(crate::task::SessionTask::refresh).await?;
     Reply::of(json!({ "handle": handle }))
 }
@@ -186,7 +198,7 @@ async fn unregister_direct(call: Call) -> Result<Reply, Failure> {
     }
     let params: Params = call.params()?;
     let live = call.live()?;
-    let known = live.audience.direct_switches().remove(&params.handle);
+    let known = live.audience.direct_switches().remove(&params.handle).is_some();
     live.ask(crate::task::SessionTask::refresh).await?;
     Reply::of(json!({ "unregistered": known }))
 }
@@ -214,13 +226,21 @@ async fn ask_aside(call: Call) -> Result<Reply, Failure> {
             task.driver.ask_model(request)
         })
         .await?;
-    let outcome = loop {
-        match stream.next().await {
-            Some(Ok(ModelEvent::Finished(reply))) => break Ok(reply.turn.text),
-            Some(Ok(_)) => {}
-            Some(Err(error)) => break Err(error.message),
-            None => break Err("the answer broke off before its end".to_owned()),
+    let answer = async {
+        loop {
+            match stream.next().await {
+                Some(Ok(ModelEvent::Finished(reply))) => break Ok(reply.turn.text),
+                Some(Ok(_)) => {}
+                Some(Err(error)) => break Err(error.message),
+                None => break Err("the answer broke off before its end".to_owned()),
+            }
         }
+    };
+    let outcome = tokio::select! {
+        answer = tokio::time::timeout(PATIENCE, answer) => {
+            answer.unwrap_or_else(|_| Err("the model took too long to answer".to_owned()))
+        }
+        () = live.ended() => return Err(Failure::new("the session ended before the answer was there")),
     };
     let told = match &outcome {
         Ok(answer) => note(QueryPhase::Completed, Some(answer.clone()), None),

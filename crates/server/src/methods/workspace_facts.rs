@@ -41,9 +41,11 @@ async fn update(call: Call) -> Result<Reply, Failure> {
     if name.as_deref() == Some("") {
         return Err(Failure::new("Session name cannot be empty"));
     }
-    let facts = [name.map(Fact::GivenName), params.context.map(Fact::Context)];
     call.live()?
-        .ask(move |task| facts.into_iter().flatten().try_for_each(|fact| task.driver.note(fact)))
+        .ask(move |task| {
+            name.map_or(Ok(()), |name| task.keep_name(Fact::GivenName(name)))?;
+            params.context.map_or(Ok(()), |context| task.driver.note(Fact::Context(context)))
+        })
         .await?
         .map_err(|error| Failure::new(error.to_string()))?;
     told(call).await

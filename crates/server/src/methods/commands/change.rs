@@ -5,10 +5,10 @@ use std::path::Path;
 use hangar_agent::agents::fleet;
 use hangar_agent::log::Fact;
 use hangar_agent::session::{Command, Prompt};
-use hangar_protocol::data::{Mode, PermissionMode};
+use hangar_protocol::data::{CompactionTrigger, Mode, PermissionMode};
 
 use super::{Answer, builtin};
-use crate::methods::model::{Choice, Chooser, choose};
+use crate::methods::model::{Choice, Chooser, When, choose};
 use crate::methods::permissions::{change_mode, mode_of};
 use crate::methods::rules::add_root;
 use crate::methods::{Call, Failure, history};
@@ -91,7 +91,7 @@ pub(super) async fn autopilot(call: Call, input: String) -> Result<Answer, Failu
 
 pub(super) async fn compact(call: Call, input: String) -> Result<Answer, Failure> {
     let instructions = Some(input).filter(|input| !input.is_empty());
-    Ok(Answer::Text(match history::sum_up(&call, instructions).await? {
+    Ok(Answer::Text(match history::sum_up(&call, instructions, Some(CompactionTrigger::Manual)).await? {
         Some(done) => format!(
             "The conversation is summed up: {} messages and {} tokens less.",
             done.messages_removed.unwrap_or(0),
@@ -127,7 +127,8 @@ pub(super) async fn model(call: Call, input: String) -> Result<Answer, Failure> 
         return Ok(Answer::Text(format!("Model: {model}")));
     }
     let choice = Choice { model: input, ..Choice::default() };
-    Ok(Answer::Text(choose(&call, &live, choice, Chooser::Client).await?))
+    let chosen = choose(&call, &live, choice, Chooser::Client, When::InTurn { behind_choices: true }).await?;
+    Ok(Answer::Text(chosen.message))
 }
 
 pub(super) async fn rename(call: Call, input: String) -> Result<Answer, Failure> {

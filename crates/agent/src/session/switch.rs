@@ -1,0 +1,46 @@
+//! Another model for the session: at once, or when what was sent before it is done.
+
+use std::fmt;
+use std::sync::Arc;
+
+use hangar_protocol::data::ModelChange;
+
+use super::{Effect, Session, Step};
+use crate::model::ModelProvider;
+
+#[derive(Clone)]
+pub struct ModelSwitch {
+    /// What goes on record. The session adds what there was before.
+    pub change: ModelChange,
+    /// Whether the new model thinks as hard as the one before, whatever that is by then.
+    pub keeps_effort: bool,
+    pub provider: Arc<dyn ModelProvider>,
+    /// Whether the new model is shown images.
+    pub vision: bool,
+}
+
+impl fmt::Debug for ModelSwitch {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_tuple("ModelSwitch").field(&self.change.new_model).finish()
+    }
+}
+
+impl Session {
+    /// `id` is the one that it waited under, if it did.
+    pub(super) fn switch_model(&mut self, switch: ModelSwitch, id: Option<String>, step: &mut Step) {
+        let effort = self.state.effort.clone();
+        let change = ModelChange {
+            previous_model: Some(self.state.model.clone()),
+            previous_reasoning_effort: effort.clone(),
+            reasoning_effort: if switch.keeps_effort {
+                effort
+            } else {
+                switch.change.reasoning_effort.clone()
+            },
+            ..switch.change.clone()
+        };
+        self.set_vision(switch.vision);
+        self.emit(step, change);
+        step.effects.push(Effect::UseModel(Box::new(switch), id));
+    }
+}

@@ -1,0 +1,117 @@
+//! Files and directories of this machine that only their owner may read: they hold prompts, code and sometimes secrets.
+//! Whoever keeps something in a file of its own writes it through here.
+
+use std::fs::{DirBuilder, File, OpenOptions};
+use std::io::{self, Read, Write};
+use std::path::Path;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+/// Options that create a file readable by its owner alone.
+pub fn private() -> OpenOptions {
+    #[cfg_attr(not(unix), expect(unused_mut, reason = "the mode exists on Unix only"))]
+    let mut options = OpenOptions::new();
+    #[cfg(unix)]
+    std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
+    options
+}
+
+fn private_dir() -> DirBuilder {
+    #[cfg_attr(not(unix), expect(unused_mut, reason = "the mode exists on Unix only"))]
+    let mut builder = DirBuilder::new();
+    #[cfg(unix)]
+    std::os::unix::fs::DirBuilderExt::mode(&mut builder, 0o700);
+    builder
+}
+
+/// Makes a directory and what is missing above it; no error if it is there.
+pub fn ensure_dir(path: &Path) -> io::Result<()> {
+    match private_dir().create(path) {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => private_dir().recursive(true).create(path),
+        Err(error) if error.kind() == io::ErrorKind::AlreadyExists && path.is_dir() => Ok(()),
+        done => done,
+    }
+}
+
+/// Replaces a file in one step: a reader sees the old content or the new one, and whoever is killed leaves one of the two.
+/// It need not survive a power cut. The directory is there already.
+pub fn replace(path: &Path, content: impl AsRef<[u8]>) -> io::Result<()> {
+    /// Tells apart what this process writes to one file at the same time.
+    static NEXT: AtomicU64 = AtomicU64::new(0);
+
+    let mut name = path.file_name().unwrap_or_default().to_owned();
+    name.push(format!(".{}-{}.tmp", std::process::id(), NEXT.fetch_add(1, Ordering::Relaxed)));
+    let draft = path.with_file_name(name);
+    let written = private()
+        .write(true)
+        .create(true)
+        .truncate(true)
+        .open(&draft)
+        .and_then(|mut file| file.write_all(content.as_ref()))
+        .and_then(|()| std::fs::rename(&draft, path));
+    if written.is_err() {
+        // The error that is reported is the one that matters; a leftover is harmless.
+        let _ = std::fs::remove_file(&draft);
+    }
+    written
+}
+
+/// The same where the directory may be missing.
+pub fn keep(path: &Path, content: impl AsRef<[u8]>) -> io::Result<()> {
+    if let Some(dir) = path.parent().filter(|dir| !dir.as_os_str().is_empty()) {
+        ensure_dir(dir)?;
+    }
+    replace(path, content)
+}
+
+/// Reads at most `limit` bytes of a text file; what is not UTF-8 becomes replacement characters.
+pub fn read_text(path: &Path, limit: u64) -> io::Result<String> {
+    let mut bytes = Vec::new();
+    File::open(path)?.take(limit).read_to_end(&mut bytes)?;
+    Ok(String::from_utf8(bytes)
+        .unwrap_or_else(|error| String::from_utf8_lossy(error.as_bytes()).into_owned()))
+}
+
+/// Makes the names in a directory survive a power cut.
+pub fn sync_dir(path: &Path) -> io::Result<()> {
+    #[cfg(unix)]
+    File::open(path)?.sync_all()?;
+    #[cfg(not(unix))]
+    let _ = path;
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_file_is_replaced_as_a_whole_and_read_by_its_owner_alone() {
+        let dir = tempfile::tempdir().unwrap();
+        let file = dir.path().join("a/b/file.json");
+        assert!(replace(&file, "x").is_err(), "there is no directory");
+        keep(&file, "one").unwrap();
+        keep(&file, "two").unwrap();
+        assert_eq!(read_text(&file, 99).unwrap(), "two");
+        assert_eq!(std::fs::read_dir(file.parent().unwrap()).unwrap().count(), 1, "nothing is left over");
+        #[cfg(unix)]
+        {
+            use std::os::unix::fs::PermissionsExt;
+            let mode = |path: &Path| std::fs::metadata(path).unwrap().permissions().mode() & 0o777;
+            assert_eq!((mode(&file), mode(file.parent().unwrap())), (0o600, 0o700));
+        }
+    }
+
+    #[test]
+    fn many_may_replace_one_file_at_once() {
+        let dir = tempfile::tempdir().unwrap();
+        let file = dir.path().join("file");
+        std::thread::scope(|scope| {
+            for writer in ["a", "b", "c", "d"] {
+                let (file, text) = (&file, writer.repeat(10_000));
+                scope.spawn(move || (0..50).for_each(|_| replace(file, &text).unwrap()));
+            }
+        });
+        let text = read_text(&file, 99_999).unwrap();
+        assert!(text.len() == 10_000 && text.chars().all(|c| text.starts_with(c)));
+    }
+}

@@ -1,0 +1,68 @@
+//! Models that clients choose: taken over at once, or kept while they wait among a session's prompts.
+
+use std::collections::HashSet;
+use std::sync::Arc;
+
+use hangar_agent::model::ModelProvider;
+use hangar_agent::session::{Command, QueueEdit};
+use hangar_protocol::data::ContextTier;
+
+use crate::spec::SessionSpec;
+use crate::task::SessionTask;
+
+/// What a session is to be answered by.
+#[derive(Clone)]
+pub(crate) struct ModelChoice {
+    pub(crate) model: String,
+    pub(crate) provider: Arc<dyn ModelProvider>,
+    /// What it changes of what the client asked for.
+    pub(crate) change: SessionSpec,
+    pub(crate) tier: Option<ContextTier>,
+}
+
+impl SessionTask {
+    /// Takes over a model that the session was told to use.
+    pub(crate) fn take_choice(&mut self, choice: ModelChoice) {
+        let ModelChoice { model, provider, change, tier } = choice;
+        self.spec.adopt(change);
+        // The wider window is asked for with each choice anew.
+        self.spec.context_tier = tier;
+        self.set_provider(provider, &model);
+    }
+
+    /// Keeps a choice until its turn comes.
+    pub(crate) fn keep_choice(&mut self, id: String, choice: ModelChoice) {
+        // Those that somebody took back are never made.
+        let waiting: HashSet<_> = self.session().queued().filter_map(|waiting| waiting.message_id).collect();
+        self.choices.retain(|(id, _)| waiting.contains(id));
+        self.choices.push((id, choice));
+    }
+
+    /// Keeps a choice that waits under another id, too. Messages are no choices.
+    pub(crate) fn copy_choice(&mut self, id: &str, copy: &str) {
+        let choice = self.choices.iter().find(|(known, _)| known == id).map(|(_, choice)| choice.clone());
+        if let Some(choice) = choice {
+            self.keep_choice(copy.to_owned(), choice);
+        }
+    }
+
+    /// Takes back the choices that wait and are not allowed any more.
+    pub(crate) fn drop_forbidden_choices(&mut self) {
+        let Some(allowed) = self.spec.allowed_models.clone() else { return };
+        let forbidden = self.choices.iter().filter(|(_, choice)| !allowed.contains(&choice.model));
+        let forbidden: Vec<String> = forbidden.map(|(id, _)| id.clone()).collect();
+        for id in forbidden {
+            self.command(Command::EditQueue(QueueEdit::Remove { id }));
+        }
+    }
+
+    /// Takes over the choices whose turn has come.
+    pub(crate) fn settle_choices(&mut self) {
+        for made in self.driver.take_switched() {
+            if let Some(at) = self.choices.iter().position(|(id, _)| *id == made) {
+                let (_, choice) = self.choices.remove(at);
+                self.take_choice(choice);
+            }
+        }
+    }
+}
