@@ -162,12 +162,15 @@ async fn refused(
     input: &ToolInput,
     mut heard: Heard,
 ) -> Result<Option<ToolOutcome>, Failure> {
-    let access = match tool.inspect(input) {
+    let inspected = match tool.inspect_apart(input) {
+        Some(apart) => apart.await,
+        None => tool.inspect(input),
+    };
+    let mut access = match inspected {
         Err(outcome) => return Ok(Some(outcome)),
         Ok(Access::None) => return Ok(None),
         Ok(Access::Needs(access)) => access,
     };
-    let mut access = access;
     loop {
         match live.ask(move |task| gate(task, access, heard)).await? {
             Gate::Open => return Ok(None),
