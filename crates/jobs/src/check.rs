@@ -4,7 +4,7 @@ use std::path::Path;
 use std::process::Stdio;
 use std::time::Duration;
 
-use hangar_process::{Group, MARK, command_in_own_session, exit_code};
+use hangar_process::{Group, command_in_own_session, exit_code};
 use tokio::io::{AsyncRead, AsyncReadExt};
 
 use crate::entry::CommandCheck;
@@ -40,12 +40,9 @@ async fn run(check: &CommandCheck, directory: &Path) -> Result<(), (String, Stri
     let broken = |error: std::io::Error| (format!("could not be run: {error}"), String::new());
     let mark = format!("job:{}", uuid::Uuid::new_v4());
     let mut command = command_in_own_session("sh");
-    command.arg("-c").arg(format!("exec 2>&1\n{}", check.run)).current_dir(directory).env(MARK, &mark);
+    command.arg("-c").arg(format!("exec 2>&1\n{}", check.run)).current_dir(directory);
     command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::null()).kill_on_drop(true);
-    let mut child = command.spawn().map_err(broken)?;
-    let Some(mut group) = Group::guarded(&child, mark) else {
-        return Err(broken(std::io::Error::other("it has no process id")));
-    };
+    let (mut child, mut group) = Group::spawn(&mut command, mark).map_err(broken)?;
     let mut tail = Tail::default();
     let stdout = child.stdout.take();
     let patience =

@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 use std::process::Stdio;
 use std::time::Duration;
 
-use hangar_process::{Group, MARK, command_in_own_session};
+use hangar_process::{Group, command_in_own_session};
 
 use crate::record::{CrashError, RunId, Worktree};
 
@@ -73,17 +73,15 @@ async fn git(directory: &Path, args: &[&str]) -> Result<String, CrashError> {
     let failed = |why: String| CrashError::new("worktree_failed", format!("`git {}` {why}", args.join(" ")));
     let mark = format!("job:{}", uuid::Uuid::new_v4());
     let mut command = command_in_own_session("git");
-    command.args(args).current_dir(directory).env(MARK, &mark).env("GIT_TERMINAL_PROMPT", "0");
+    command.args(args).current_dir(directory).env("GIT_TERMINAL_PROMPT", "0");
     command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped()).kill_on_drop(true);
-    let child = command.spawn().map_err(|error| failed(format!("could not be run: {error}")))?;
-    let mut group = Group::guarded(&child, mark);
+    let (child, mut group) =
+        Group::spawn(&mut command, mark).map_err(|error| failed(format!("could not be run: {error}")))?;
     let output = tokio::time::timeout(PATIENCE, child.wait_with_output())
         .await
         .map_err(|_| failed(format!("was not done after {} s", PATIENCE.as_secs())))?
         .map_err(|error| failed(format!("failed: {error}")))?;
-    if let Some(group) = &mut group {
-        group.leader_ended();
-    }
+    group.leader_ended();
     if !output.status.success() {
         let why = String::from_utf8_lossy(&output.stderr);
         return Err(failed(format!("failed: {}", why.trim())));

@@ -8,7 +8,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
-use hangar_process::{Group, MARK, command_in_own_session, unique_mark};
+use hangar_process::{Group, command_in_own_session, unique_mark};
 use hangar_sandbox::Sandbox;
 use tokio::io::{AsyncRead, AsyncReadExt};
 use tokio::process::{Child, ChildStdin, ChildStdout};
@@ -97,13 +97,11 @@ impl Launcher {
             .env_clear()
             .envs(self.env.iter().map(|(name, value)| (name, value)))
             .envs(&program.env)
-            .env(MARK, &mark)
             .stdin(Stdio::piped())
             .stdout(Stdio::piped())
             .stderr(Stdio::piped());
-        let mut child = command.spawn()?;
+        let (mut child, group) = Group::spawn(&mut command, mark)?;
         let no_pipe = || io::Error::other("the process has no pipes");
-        let group = Group::guarded(&child, mark).ok_or_else(no_pipe)?;
         let stdin = child.stdin.take().ok_or_else(no_pipe)?;
         let stdout = child.stdout.take().ok_or_else(no_pipe)?;
         let complaint = Complaint::default();

@@ -63,12 +63,15 @@ enum GroupState {
 }
 
 impl Group {
-    /// The group of a child that ends with us, however we end. A mark is one word, see [`unique_mark`]. `None` when the child
-    /// has been waited for already.
-    pub fn guarded(child: &Child, mark: String) -> Option<Self> {
-        let mut group = Self::of(child, mark)?;
-        group.guard = Some(watchdog::guard(group.id(), &group.mark));
-        Some(group)
+    /// Starts a command that ends with us, however we end. A mark is one word, see [`unique_mark`].
+    pub fn spawn(command: &mut Command, mark: String) -> io::Result<(Child, Self)> {
+        // Before the command: we may be killed when it is there and nobody knows its number yet.
+        let guard = watchdog::guard(&mark);
+        let child = command.env(MARK, &mark).spawn()?;
+        let mut group = Self::of(&child, mark).ok_or_else(|| io::Error::other("the process has no id"))?;
+        guard.name(group.id());
+        group.guard = Some(guard);
+        Ok((child, group))
     }
 
     /// The group of a child that may outlive us. `None` when the child has been waited for already.

@@ -10,31 +10,32 @@ use std::sync::{Mutex, PoisonError};
 
 use crate::group::{MARK, std_command_in_own_session};
 
-/// Reads `+ group mark` and `- group`, and kills what is left when nothing more can come: the groups, and where the system shows
-/// the environment of processes, those that left their group and carry its mark. Twice, because one may be started while
-/// the others are looked for. Plain enough for every `sh`.
+/// Reads `+ mark` before a command is started, `+ mark group` when it has a group, and `- mark`, and kills what is left
+/// when nothing more can come: the groups, and where the system shows the environment of processes, all that carry the
+/// mark. Twice, because one may be started while the others are looked for, and with a rest between, because one that we
+/// were just starting shows its mark a moment later. Plain enough for every `sh`.
 const SCRIPT: &str = r#"
 trap '' HUP INT QUIT TERM
-groups=
-while read -r what group mark; do
-    case $what in
-        +) groups="$groups $group=$mark" ;;
-        -) kept=
-           for each in $groups; do [ "${each%%=*}" = "$group" ] || kept="$kept $each"; done
-           groups=$kept ;;
-    esac
+guarded=
+while read -r what mark group; do
+    kept=
+    for each in $guarded; do [ "${each%=*}" = "$mark" ] || kept="$kept $each"; done
+    guarded=$kept
+    [ "$what" = + ] && guarded="$guarded $mark=$group"
 done
-[ -n "$groups" ] || exit 0
+[ -n "$guarded" ] || exit 0
 set --
-for each in $groups; do
-    kill -s KILL -- "-${each%%=*}"
-    set -- "$@" -e "$MARK=${each#*=}"
+for each in $guarded; do
+    group=${each##*=}
+    [ -n "$group" ] && kill -s KILL -- "-$group"
+    set -- "$@" -e "$MARK=${each%=*}"
 done
-for _ in 1 2; do
+for rest in 1 0; do
     for file in $(grep -lsF "$@" /proc/[0-9]*/environ); do
         process=${file#/proc/}
         kill -s KILL "${process%/environ}"
     done
+    sleep $rest
 done
 "#;
 
@@ -48,27 +49,36 @@ struct Watchdog {
 /// The one of this process. Started when the first group needs it; a process that starts nothing has none.
 static SHARED: Mutex<Option<Watchdog>> = Mutex::new(None);
 
-/// Has a group killed, with all that carry its mark, if this process is killed before the guard is dropped.
-pub(crate) fn guard(group: i32, mark: &str) -> Guard {
+/// Has everything killed that carries a mark if this process is killed before the guard is dropped.
+pub(crate) fn guard(mark: &str) -> Guard {
     let mut shared = SHARED.lock().unwrap_or_else(PoisonError::into_inner);
     // A missing watchdog is no reason not to run: it matters only if we are killed.
     if shared.is_none() {
         *shared = Watchdog::start().ok();
     }
     if let Some(watchdog) = &mut *shared {
-        watchdog.guard(group, mark);
+        watchdog.guard(mark, None);
     }
-    Guard { group }
+    Guard { mark: mark.to_owned() }
 }
 
 pub(crate) struct Guard {
-    group: i32,
+    mark: String,
+}
+
+impl Guard {
+    /// Has the group of that number killed with it.
+    pub(crate) fn name(&self, group: i32) {
+        if let Some(watchdog) = &mut *SHARED.lock().unwrap_or_else(PoisonError::into_inner) {
+            watchdog.guard(&self.mark, Some(group));
+        }
+    }
 }
 
 impl Drop for Guard {
     fn drop(&mut self) {
         if let Some(watchdog) = &mut *SHARED.lock().unwrap_or_else(PoisonError::into_inner) {
-            watchdog.release(self.group);
+            watchdog.release(&self.mark);
         }
     }
 }
@@ -89,12 +99,13 @@ impl Watchdog {
         Ok(Self { pipe, _process: process })
     }
 
-    fn guard(&mut self, group: i32, mark: &str) {
-        self.tell(&format!("+ {group} {mark}\n"));
+    fn guard(&mut self, mark: &str, group: Option<i32>) {
+        let group = group.map(|group| group.to_string()).unwrap_or_default();
+        self.tell(&format!("+ {mark} {group}\n"));
     }
 
-    fn release(&mut self, group: i32) {
-        self.tell(&format!("- {group}\n"));
+    fn release(&mut self, mark: &str) {
+        self.tell(&format!("- {mark}\n"));
     }
 
     /// Lines are far shorter than what a pipe takes at once, and the other side does nothing but read: this does not
@@ -115,9 +126,9 @@ mod tests {
         let mut spared = command_in_own_session("sleep").arg("1000").spawn().unwrap();
         let id = |child: &tokio::process::Child| child.id().unwrap().cast_signed();
         let mut watchdog = Watchdog::start().unwrap();
-        watchdog.guard(id(&spared), "spared.");
-        watchdog.guard(id(&sleeper), "sleeper.");
-        watchdog.release(id(&spared));
+        watchdog.guard("spared.", Some(id(&spared)));
+        watchdog.guard("sleeper.", Some(id(&sleeper)));
+        watchdog.release("spared.");
         // The pipe closes as it would if this process were killed.
         drop(watchdog);
         assert_eq!(exit_code(sleeper.wait().await.unwrap()), 137);
@@ -139,10 +150,20 @@ mod tests {
         let mut lines = BufReader::new(leader.stdout.take().unwrap()).lines();
         lines.next_line().await.unwrap().unwrap();
         let mut watchdog = Watchdog::start().unwrap();
-        watchdog.guard(leader.id().unwrap().cast_signed(), &mark);
+        watchdog.guard(&mark, leader.id().map(u32::cast_signed));
         drop(watchdog);
         leader.wait().await.unwrap();
         // The pipe ends when nobody holds it any more, which is when the one that left is gone too.
         assert_eq!(lines.next_line().await.unwrap(), None);
+    }
+    #[cfg(target_os = "linux")]
+    #[tokio::test]
+    async fn a_command_is_found_by_its_mark_before_its_number_is_known() {
+        let mark = format!("early:{}.", std::process::id());
+        let mut watchdog = Watchdog::start().unwrap();
+        watchdog.guard(&mark, None);
+        let mut command = command_in_own_session("sleep").arg("1000").env(MARK, &mark).spawn().unwrap();
+        drop(watchdog);
+        assert_eq!(exit_code(command.wait().await.unwrap()), 137);
     }
 }

@@ -3,7 +3,7 @@
 use std::process::{Output, Stdio};
 use std::time::Duration;
 
-use hangar_process::{Group, MARK, command_in_own_session};
+use hangar_process::{Group, command_in_own_session};
 
 use crate::capabilities::EFFORT_LEVELS;
 use crate::resolution::Located;
@@ -72,12 +72,11 @@ pub(crate) async fn ask(
 ) -> Result<Output, String> {
     let mark = format!("{}.", uuid::Uuid::new_v4());
     let mut command = command_in_own_session(&located.program);
-    command.args(&located.leading).args(args).env_clear().envs(&surroundings.vars).env(MARK, &mark);
+    command.args(&located.leading).args(args).env_clear().envs(&surroundings.vars);
     command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped()).kill_on_drop(true);
     let unable = |error: std::io::Error| format!("could not be run: {error}");
-    let child = command.spawn().map_err(unable)?;
-    // Dropped at the end, with whatever the program left behind.
-    let _group = Group::guarded(&child, mark);
+    // The group is dropped at the end, with whatever the program left behind.
+    let (child, _group) = Group::spawn(&mut command, mark).map_err(unable)?;
     match tokio::time::timeout(patience, child.wait_with_output()).await {
         Ok(output) => output.map_err(unable),
         Err(_) => Err(format!("said nothing for {} s", patience.as_secs())),

@@ -7,7 +7,7 @@ use std::path::PathBuf;
 use std::process::Stdio;
 use std::time::Duration;
 
-use hangar_process::{Group, MARK, command_in_own_session};
+use hangar_process::{Group, command_in_own_session};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::process::{Child, ChildStderr};
 use tokio::sync::oneshot;
@@ -220,12 +220,10 @@ impl Process {
                 command
             }
         };
-        command.env(MARK, &turn.mark).stdout(Stdio::piped()).stderr(Stdio::piped()).kill_on_drop(true);
+        command.stdout(Stdio::piped()).stderr(Stdio::piped()).kill_on_drop(true);
         let keeps_link = matches!(turn.host, Host::Ssh(_));
         command.stdin(if stdin.is_some() || keeps_link { Stdio::piped() } else { Stdio::null() });
-        let mut child = command.spawn()?;
-        let group = Group::guarded(&child, turn.mark.clone())
-            .ok_or_else(|| io::Error::other("the process has no id"))?;
+        let (mut child, group) = Group::spawn(&mut command, turn.mark.clone())?;
         let (Some(stdout), Some(stderr)) = (child.stdout.take(), child.stderr.take()) else {
             return Err(io::Error::other("the process has no pipes"));
         };

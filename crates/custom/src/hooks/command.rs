@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use std::process::Stdio;
 use std::time::Duration;
 
-use hangar_process::{Group, MARK, command_in_own_session};
+use hangar_process::{Group, command_in_own_session};
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWriteExt};
 
 use super::Surroundings;
@@ -60,13 +60,11 @@ impl CommandHook {
             .stdin(Stdio::piped())
             .stdout(Stdio::piped())
             .stderr(Stdio::piped())
-            .env(MARK, &mark)
             .kill_on_drop(true);
-        let mut child = match command.spawn() {
-            Ok(child) => child,
+        let (mut child, mut group) = match Group::spawn(&mut command, mark) {
+            Ok(started) => started,
             Err(error) => return Ended::NotStarted(error.to_string()),
         };
-        let mut group = Group::guarded(&child, mark);
         let (stdin, stdout, stderr) = (child.stdin.take(), child.stdout.take(), child.stderr.take());
         let feed = async {
             if let Some(mut stdin) = stdin {
@@ -78,9 +76,7 @@ impl CommandHook {
         let exit = async {
             let status = child.wait().await;
             // What it left running would hold its output open.
-            if let Some(group) = &mut group {
-                group.leader_ended();
-            }
+            group.leader_ended();
             drop(group);
             status.ok().and_then(|status| status.code())
         };

@@ -9,7 +9,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use hangar_peer::{Framing, Outgoing, Peer, PeerError, raw};
-use hangar_process::{Group, MARK, command_in_own_session};
+use hangar_process::{Group, command_in_own_session};
 use hangar_protocol::rpc::{ErrorObject, Id, Message, codes};
 use serde_json::value::RawValue;
 use serde_json::{Value, json};
@@ -83,9 +83,8 @@ impl Connection {
                 command
             }
         };
-        command.env(MARK, &mark).stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
-        let mut child = command.kill_on_drop(true).spawn()?;
-        let group = Group::guarded(&child, mark).ok_or_else(|| io::Error::other("the process has no id"))?;
+        command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
+        let (mut child, group) = Group::spawn(command.kill_on_drop(true), mark)?;
         let pipes = (child.stdin.take(), child.stdout.take(), child.stderr.take());
         let (Some(stdin), Some(stdout), Some(stderr)) = pipes else {
             return Err(io::Error::other("the process has no pipes"));

@@ -211,7 +211,7 @@ impl Registry {
     ) -> io::Result<Arc<Tracked>> {
         let (pipes, ends) = Pipes::open()?;
         let mut command = self.command(&order.command);
-        command.env(MARK, &mark).stdout(ends.stdout).stderr(ends.stderr);
+        command.stdout(ends.stdout).stderr(ends.stderr);
         let progress = match order.mode {
             Mode::Sync => {
                 command.stdin(Stdio::null());
@@ -222,10 +222,9 @@ impl Registry {
                 Progress::passing(order.call_id, &progress)
             }
         };
-        let mut child = command.spawn()?;
+        let (mut child, group) = Group::spawn(&mut command, mark)?;
         // The command holds the writing ends that the pipes went to; ours would keep the pipes open.
         drop(command);
-        let group = Group::guarded(&child, mark).ok_or_else(|| io::Error::other("the process has no id"))?;
         let input = child.stdin.take().map(|stdin| {
             let (sender, receiver) = mpsc::channel(INPUT_QUEUE);
             self.supervisors.spawn(supervisor::feed(stdin, receiver));
