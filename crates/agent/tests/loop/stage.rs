@@ -151,12 +151,17 @@ impl ModelProvider for Actor {
     }
 
     fn facts(&self) -> ProviderFacts {
-        ProviderFacts {
-            endpoint: "/chat/completions",
-            is_byok: true,
-            base_url: "test:".to_owned(),
-            max_prompt_tokens: None,
-        }
+        facts()
+    }
+}
+
+/// What any provider on this stage is like.
+pub(crate) fn facts() -> ProviderFacts {
+    ProviderFacts {
+        endpoint: "/chat/completions",
+        is_byok: true,
+        base_url: "test:".to_owned(),
+        max_prompt_tokens: None,
     }
 }
 

@@ -16,7 +16,7 @@ use hangar_protocol::Body;
 use hangar_protocol::data::{AgentMode, Delivery, Mode, ModelChange, NotificationKind};
 use serde_json::json;
 
-use crate::stage::{Line, Setting, Stage, call};
+use crate::stage::{Line, Setting, Stage, call, facts};
 
 fn deliveries(stage: &Stage) -> Vec<Delivery> {
     let messages = stage.bodies().into_iter().filter_map(|body| match body {
@@ -352,12 +352,7 @@ impl ModelProvider for Says {
     }
 
     fn facts(&self) -> ProviderFacts {
-        ProviderFacts {
-            endpoint: "/chat/completions",
-            is_byok: true,
-            base_url: "test:".to_owned(),
-            max_prompt_tokens: None,
-        }
+        facts()
     }
 }
 
