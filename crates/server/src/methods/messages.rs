@@ -1,16 +1,14 @@
 //! Several messages at once, and stopping what the last ones set off.
 
 use std::collections::BTreeMap;
-use std::sync::Arc;
 
-use hangar_agent::session::{Command, Origin, Prompt, Timing, Wishes};
+use hangar_agent::session::{Command, Origin, Prompt, Timing};
 use hangar_protocol::Body;
 use hangar_protocol::data::{AgentMode, UserMessage};
 use serde::Deserialize;
 use serde_json::{Value, json};
 
-use super::session::{ResponseFormat, submit, timing};
-use super::tasks::until_settled;
+use super::session::{ResponseFormat, deliver, timing, wishes};
 use super::{Call, Failure, Method, Reply};
 use crate::attachments;
 use crate::spec::TraceContext;
@@ -27,11 +25,11 @@ pub(super) const METHODS: &[Method] = &[
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub(super) struct Message {
-    prompt: String,
+    pub(super) prompt: String,
     #[serde(default)]
-    display_prompt: Option<String>,
+    pub(super) display_prompt: Option<String>,
     #[serde(default)]
-    attachments: Vec<Value>,
+    pub(super) attachments: Vec<Value>,
     #[serde(default)]
     pub(super) source: Option<String>,
 }
@@ -78,10 +76,7 @@ async fn send(call: Call) -> Result<Reply, Failure> {
     }
     call.hub.admits_prompt(params.agent_mode)?;
     let timing = timing(params.mode.as_deref(), params.prepend, params.response_format.as_ref())?;
-    let wishes = Wishes {
-        headers: params.request_headers.unwrap_or_default().into_iter().collect(),
-        answer: params.response_format.map(ResponseFormat::schema),
-    };
+    let wishes = wishes(params.request_headers, params.response_format);
     let prompts: Vec<Prompt> = params.messages.into_iter().map(Message::into_prompt).collect();
     let ids: Vec<String> = prompts.iter().filter_map(|prompt| prompt.message_id.clone()).collect();
     let prompts = if timing == Timing::Steer { prompts } else { vec![in_one_turn(prompts)] };
@@ -94,15 +89,7 @@ async fn send(call: Call) -> Result<Reply, Failure> {
         .into_iter()
         .map(|prompt| Prompt { timing, agent_mode: params.agent_mode, wishes: wishes.clone(), ..prompt })
         .collect();
-    let waited = Arc::clone(&live);
-    let then = Box::pin(async move { submit(&live, prompts, params.trace).await });
-    let result = json!({ "messageIds": ids });
-    if params.wait {
-        then.await;
-        until_settled(&waited).await?;
-        return Reply::of(result);
-    }
-    Ok(Reply { result, then: Some(then) })
+    deliver(live, prompts, params.trace, params.wait, json!({ "messageIds": ids })).await
 }
 
 /// The last message begins the turn; the others go before it.

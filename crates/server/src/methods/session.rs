@@ -5,7 +5,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 use hangar_agent::model::AnswerSchema;
-use hangar_agent::session::{Command, Origin, Prompt, Timing, Wishes};
+use hangar_agent::session::{Command, Prompt, Timing, Wishes};
 use hangar_agent::tool::Lesson;
 use hangar_protocol::data::{self, AgentMode};
 use hangar_store::SessionId;
@@ -13,11 +13,11 @@ use hangar_store::away::Kept;
 use serde::Deserialize;
 use serde_json::{Value, json};
 
+use super::messages::Message;
 use super::model::{check_allowed, obey};
 use super::sessions::events;
 use super::tasks::until_settled;
 use super::{Call, Failure, Method, Reply, SessionParams};
-use crate::attachments;
 use crate::audience::{ClientHooks, is_for_clients};
 use crate::hub::{Entered, How, Lifecycle, Live};
 use crate::inference;
@@ -276,39 +276,49 @@ pub(super) fn timing(
 async fn send(call: Call) -> Result<Reply, Failure> {
     let params: SendParams = call.params()?;
     let live = call.live()?;
-    let message_id = uuid::Uuid::new_v4().to_string();
     call.hub.admits_prompt(params.agent_mode)?;
     let timing = timing(params.mode.as_deref(), params.prepend, params.response_format.as_ref())?;
-    let trace = params.trace;
-    let prompt = Prompt {
-        attachments: params.attachments.into_iter().filter_map(attachments::read).collect(),
-        timing,
-        origin: params.source.map_or(Origin::User, Origin::Source),
-        message_id: Some(message_id.clone()),
-        preface: Vec::new(),
-        agent_mode: params.agent_mode,
-        wishes: Wishes {
-            headers: params.request_headers.unwrap_or_default().into_iter().collect(),
-            answer: params.response_format.map(ResponseFormat::schema),
-        },
-        shown: params.display_prompt,
-        text: params.prompt,
+    let message = Message {
+        prompt: params.prompt,
+        display_prompt: params.display_prompt,
+        attachments: params.attachments,
+        source: params.source,
     };
-    let waited = Arc::clone(&live);
-    let then = Box::pin(async move {
-        submit(&live, vec![prompt], trace).await;
-    });
-    let result = json!({ "messageId": message_id });
-    if params.wait {
-        then.await;
-        until_settled(&waited).await?;
-        return Reply::of(result);
-    }
-    Ok(Reply { result, then: Some(then) })
+    let prompt = Prompt {
+        timing,
+        agent_mode: params.agent_mode,
+        wishes: wishes(params.request_headers, params.response_format),
+        ..message.into_prompt()
+    };
+    let result = json!({ "messageId": prompt.message_id });
+    deliver(live, vec![prompt], params.trace, params.wait, result).await
 }
 
-/// Brings prompts to a session.
-pub(super) async fn submit(live: &Live, prompts: Vec<Prompt>, trace: TraceContext) {
+/// What the calls for a message are to be like.
+pub(super) fn wishes(headers: Option<BTreeMap<String, String>>, format: Option<ResponseFormat>) -> Wishes {
+    Wishes {
+        headers: headers.unwrap_or_default().into_iter().collect(),
+        answer: format.map(ResponseFormat::schema),
+    }
+}
+
+/// Brings prompts to a session, and answers at once or, if that is wanted, when the work is done.
+pub(super) async fn deliver(
+    live: Arc<Live>,
+    prompts: Vec<Prompt>,
+    trace: TraceContext,
+    wait: bool,
+    result: Value,
+) -> Result<Reply, Failure> {
+    if wait {
+        submit(&live, prompts, trace).await;
+        until_settled(&live).await?;
+        return Reply::of(result);
+    }
+    Ok(Reply { result, then: Some(Box::pin(async move { submit(&live, prompts, trace).await })) })
+}
+
+async fn submit(live: &Live, prompts: Vec<Prompt>, trace: TraceContext) {
     // Where nothing is waited for this is one job, so that what the client asks for next comes behind it.
     let waiting = live.ask(move |task| match task.mcp().cloned() {
         Some(mcp) => Some((mcp, prompts, trace)),
