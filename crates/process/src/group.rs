@@ -1,22 +1,27 @@
 //! Starting a command in a session of its own, and ending everything it started.
 
 use std::ffi::OsStr;
+use std::hash::{BuildHasher, Hasher, RandomState};
 use std::io;
 use std::process::ExitStatus;
+use std::sync::LazyLock;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use rustix::process::{Pid, Signal};
 use tokio::process::{Child, Command};
 
+use crate::tag::Tag;
 use crate::watchdog::{self, Guard};
 
 /// Marks the processes of a command in their environment, so that those which left its group can still be found.
 pub const MARK: &str = "HANGAR_SHELL";
 
-/// The beginning of marks that nobody else uses: two servers may have a session of the same id, and each ends its own.
+/// The beginning of marks that nobody else uses: two servers may have a session of the same id, and each ends its own. A
+/// process id is not enough, since a container has the same ones and its processes may be seen from outside.
 pub fn unique_mark(name: &str) -> String {
     static NEXT: AtomicU64 = AtomicU64::new(1);
-    format!("{name}:{}-{}:", std::process::id(), NEXT.fetch_add(1, Ordering::Relaxed))
+    static NONCE: LazyLock<u64> = LazyLock::new(|| RandomState::new().build_hasher().finish());
+    format!("{name}:{}-{:x}-{}:", std::process::id(), *NONCE, NEXT.fetch_add(1, Ordering::Relaxed))
 }
 
 /// The code of a command that was ended by signal 0 or whose end is not known.
@@ -43,6 +48,15 @@ pub(crate) fn std_command_in_own_session(program: impl AsRef<OsStr>) -> std::pro
     command
 }
 
+/// Marks a command, in its environment and by its [`Tag`].
+#[expect(unsafe_code, reason = "the standard library has no way to set a limit in the child")]
+pub fn mark_command<'a>(command: &'a mut Command, mark: &str) -> &'a mut Command {
+    let tag = Tag::of(mark);
+    // SAFETY: the closure runs between fork and exec; it calls getrlimit(2) and setrlimit(2), which may be called there, and
+    // captures a number.
+    unsafe { command.env(MARK, mark).pre_exec(move || tag.put_on()) }
+}
+
 /// The processes of one command. Whoever drops it while they run kills them.
 pub struct Group {
     leader: Pid,
@@ -65,9 +79,15 @@ enum GroupState {
 impl Group {
     /// Starts a command that ends with us, however we end. A mark is one word, see [`unique_mark`].
     pub fn spawn(command: &mut Command, mark: String) -> io::Result<(Child, Self)> {
+        mark_command(command, &mark);
+        Self::spawn_marked(command, mark)
+    }
+
+    /// The same for a command that [`mark_command`] has marked already.
+    pub fn spawn_marked(command: &mut Command, mark: String) -> io::Result<(Child, Self)> {
         // Before the command: we may be killed when it is there and nobody knows its number yet.
         let guard = watchdog::guard(&mark);
-        let child = command.env(MARK, &mark).spawn()?;
+        let child = command.spawn()?;
         let mut group = Self::of(&child, mark).ok_or_else(|| io::Error::other("the process has no id"))?;
         guard.name(group.id());
         group.guard = Some(guard);
@@ -130,13 +150,27 @@ impl Drop for Group {
     }
 }
 
-/// Kills every process whose environment carries a mark that starts with `mark`.
+/// Kills every process whose environment carries a mark that starts with `mark`, or whose limits carry its tag.
 #[cfg(target_os = "linux")]
 pub fn kill_marked(mark: &str) {
+    // One may be started while the others are looked for; who starts faster than this for ever is not kept up with.
+    for _ in 0..PASSES {
+        if !kill_found(mark) {
+            return;
+        }
+    }
+}
+
+/// Looks through all processes once; says whether one was found.
+#[cfg(target_os = "linux")]
+fn kill_found(mark: &str) -> bool {
     use rustix::process::{PidfdFlags, pidfd_open, pidfd_send_signal};
 
     let wanted = format!("{MARK}={mark}");
-    let Ok(entries) = std::fs::read_dir("/proc") else { return };
+    let tag = Tag::of(mark);
+    let all_of_session = mark.ends_with(':');
+    let mut found = false;
+    let Ok(entries) = std::fs::read_dir("/proc") else { return false };
     for entry in entries.flatten() {
         let name = entry.file_name();
         let Some(pid) = name.to_str().and_then(|name| name.parse().ok()).and_then(Pid::from_raw) else {
@@ -144,13 +178,21 @@ pub fn kill_marked(mark: &str) {
         };
         // Opened before looking: the signal then goes to the process that was looked at, or to none.
         let Ok(process) = pidfd_open(pid, PidfdFlags::empty()) else { continue };
-        let Ok(environment) = std::fs::read(entry.path().join("environ")) else { continue };
-        if environment.split(|byte| *byte == 0).any(|variable| variable.starts_with(wanted.as_bytes())) {
+        let environment = std::fs::read(entry.path().join("environ")).unwrap_or_default();
+        let is_marked =
+            environment.split(|byte| *byte == 0).any(|variable| variable.starts_with(wanted.as_bytes()));
+        let limits = || std::fs::read_to_string(entry.path().join("limits")).unwrap_or_default();
+        if is_marked || tag.is_on(&limits(), all_of_session) {
             // Gone by itself, or not ours to kill: nothing more can be done.
-            let _ = pidfd_send_signal(process, Signal::KILL);
+            found |= pidfd_send_signal(process, Signal::KILL).is_ok();
         }
     }
+    found
 }
+
+/// How often processes are looked through for those that were started meanwhile.
+#[cfg(target_os = "linux")]
+const PASSES: usize = 64;
 
 #[cfg(not(target_os = "linux"))]
 pub fn kill_marked(_mark: &str) {}

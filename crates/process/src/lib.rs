@@ -1,8 +1,10 @@
 //! Children of Hangar: each in a group of its own that its owner ends, and that ends with us even if we are killed.
 
+pub mod credentials;
 mod files;
 mod group;
+mod tag;
 mod watchdog;
 
 pub use files::allow_many_files;
-pub use group::{Group, MARK, command_in_own_session, exit_code, kill_marked, unique_mark};
+pub use group::{Group, MARK, command_in_own_session, exit_code, kill_marked, mark_command, unique_mark};

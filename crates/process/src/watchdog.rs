@@ -9,31 +9,35 @@ use std::process::{Child, Stdio};
 use std::sync::{Mutex, PoisonError};
 
 use crate::group::{MARK, std_command_in_own_session};
+use crate::tag::Tag;
 
-/// Reads `+ mark` before a command is started, `+ mark group` when it has a group, and `- mark`, and kills what is left
-/// when nothing more can come: the groups, and where the system shows the environment of processes, all that carry the
-/// mark. Twice, because one may be started while the others are looked for, and with a rest between, because one that we
+/// Reads `+ mark tag 0` before a command is started, `+ mark tag group` when it has a group, and `- mark`, and kills what
+/// is left when nothing more can come: the groups, and where the system shows the environment and the limits of processes,
+/// all that carry the mark or the tag. Twice, because one may be started while the others are looked for, and with a rest between, because one that we
 /// were just starting shows its mark a moment later. Plain enough for every `sh`.
 const SCRIPT: &str = r#"
 trap '' HUP INT QUIT TERM
 guarded=
-while read -r what mark group; do
+while read -r what mark tag group; do
     kept=
-    for each in $guarded; do [ "${each%=*}" = "$mark" ] || kept="$kept $each"; done
+    for each in $guarded; do [ "${each%%=*}" = "$mark" ] || kept="$kept $each"; done
     guarded=$kept
-    [ "$what" = + ] && guarded="$guarded $mark=$group"
+    [ "$what" = + ] && guarded="$guarded $mark=$tag=$group"
 done
 [ -n "$guarded" ] || exit 0
+tags=
 set --
 for each in $guarded; do
     group=${each##*=}
-    [ -n "$group" ] && kill -s KILL -- "-$group"
-    set -- "$@" -e "$MARK=${each%=*}"
+    [ "$group" != 0 ] && kill -s KILL -- "-$group"
+    tag=${each#*=}
+    tags="$tags -e ${tag%=*}"
+    set -- "$@" -e "$MARK=${each%%=*}"
 done
 for rest in 1 0; do
-    for file in $(grep -lsF "$@" /proc/[0-9]*/environ); do
+    for file in $(grep -lsF "$@" /proc/[0-9]*/environ) $(grep -lsF $tags /proc/[0-9]*/limits); do
         process=${file#/proc/}
-        kill -s KILL "${process%/environ}"
+        kill -s KILL "${process%%/*}"
     done
     sleep $rest
 done
@@ -100,8 +104,7 @@ impl Watchdog {
     }
 
     fn guard(&mut self, mark: &str, group: Option<i32>) {
-        let group = group.map(|group| group.to_string()).unwrap_or_default();
-        self.tell(&format!("+ {mark} {group}\n"));
+        self.tell(&format!("+ {mark} {} {}\n", Tag::of(mark).number(), group.unwrap_or(0)));
     }
 
     fn release(&mut self, mark: &str) {
@@ -156,6 +159,43 @@ mod tests {
         // The pipe ends when nobody holds it any more, which is when the one that left is gone too.
         assert_eq!(lines.next_line().await.unwrap(), None);
     }
+
+    /// A process that has nothing left of where it came from, and the pipe that ends with it.
+    #[cfg(target_os = "linux")]
+    async fn estranged(
+        mark: &str,
+    ) -> (tokio::process::Child, tokio::io::Lines<tokio::io::BufReader<tokio::process::ChildStdout>>) {
+        use tokio::io::{AsyncBufReadExt, BufReader};
+        let script = "env -i setsid sh -c 'sleep 1000 & echo started' & wait";
+        let mut command = command_in_own_session("sh");
+        crate::mark_command(&mut command, mark).args(["-c", script]).stdout(Stdio::piped());
+        let mut leader = command.spawn().unwrap();
+        let mut lines = BufReader::new(leader.stdout.take().unwrap()).lines();
+        assert_eq!(lines.next_line().await.unwrap().as_deref(), Some("started"));
+        leader.wait().await.unwrap();
+        (leader, lines)
+    }
+
+    #[cfg(target_os = "linux")]
+    #[tokio::test]
+    async fn whoever_cleared_its_environment_is_found_by_its_tag() {
+        let session = format!("estranged:{}:", std::process::id());
+        let (_leader, mut lines) = estranged(&format!("{session}1.")).await;
+        crate::kill_marked(&session);
+        assert_eq!(lines.next_line().await.unwrap(), None);
+    }
+
+    #[cfg(target_os = "linux")]
+    #[tokio::test]
+    async fn the_watchdog_finds_it_by_its_tag_too() {
+        let mark = format!("estranged-too:{}:1.", std::process::id());
+        let mut watchdog = Watchdog::start().unwrap();
+        watchdog.guard(&mark, None);
+        let (_leader, mut lines) = estranged(&mark).await;
+        drop(watchdog);
+        assert_eq!(lines.next_line().await.unwrap(), None);
+    }
+
     #[cfg(target_os = "linux")]
     #[tokio::test]
     async fn a_command_is_found_by_its_mark_before_its_number_is_known() {
