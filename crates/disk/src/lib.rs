@@ -1,24 +1,26 @@
 //! Files and directories of this machine that only their owner may read: they hold prompts, code and sometimes secrets.
 //! Whoever keeps something in a file of its own writes it through here.
+//!
+//! Files where programs of a session can write too, such as those beside its log, are opened by way of a [`Folder`], which
+//! follows no links. The functions on paths are for files of the home, where links are their owner's.
+
+mod folder;
 
 use std::fs::{DirBuilder, File, OpenOptions};
 use std::io::{self, Read, Write};
 use std::path::Path;
-use std::sync::atomic::{AtomicU64, Ordering};
+
+pub use folder::{Folder, Identity, Kind};
 
 /// Options that create a file readable by its owner alone.
 pub fn private() -> OpenOptions {
-    #[cfg_attr(not(unix), expect(unused_mut, reason = "the mode exists on Unix only"))]
     let mut options = OpenOptions::new();
-    #[cfg(unix)]
     std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
     options
 }
 
 fn private_dir() -> DirBuilder {
-    #[cfg_attr(not(unix), expect(unused_mut, reason = "the mode exists on Unix only"))]
     let mut builder = DirBuilder::new();
-    #[cfg(unix)]
     std::os::unix::fs::DirBuilderExt::mode(&mut builder, 0o700);
     builder
 }
@@ -35,16 +37,10 @@ pub fn ensure_dir(path: &Path) -> io::Result<()> {
 /// Replaces a file in one step: a reader sees the old content or the new one, and whoever is killed leaves one of the two.
 /// It need not survive a power cut. The directory is there already.
 pub fn replace(path: &Path, content: impl AsRef<[u8]>) -> io::Result<()> {
-    /// Tells apart what this process writes to one file at the same time.
-    static NEXT: AtomicU64 = AtomicU64::new(0);
-
-    let mut name = path.file_name().unwrap_or_default().to_owned();
-    name.push(format!(".{}-{}.tmp", std::process::id(), NEXT.fetch_add(1, Ordering::Relaxed)));
-    let draft = path.with_file_name(name);
+    let draft = path.with_file_name(folder::unique(path.file_name().unwrap_or_default(), "tmp"));
     let written = private()
         .write(true)
-        .create(true)
-        .truncate(true)
+        .create_new(true)
         .open(&draft)
         .and_then(|mut file| file.write_all(content.as_ref()))
         .and_then(|()| std::fs::rename(&draft, path));
@@ -63,21 +59,29 @@ pub fn keep(path: &Path, content: impl AsRef<[u8]>) -> io::Result<()> {
     replace(path, content)
 }
 
-/// Reads at most `limit` bytes of a text file; what is not UTF-8 becomes replacement characters.
+/// Reads at most `limit` bytes of a text file; what is not UTF-8 becomes replacement characters. What is no regular file is
+/// refused, and a pipe is not waited for.
 pub fn read_text(path: &Path, limit: u64) -> io::Result<String> {
+    let mut options = OpenOptions::new();
+    let flags = rustix::fs::OFlags::NONBLOCK.bits().cast_signed();
+    std::os::unix::fs::OpenOptionsExt::custom_flags(&mut options, flags);
+    let file = options.read(true).open(path)?;
+    if !file.metadata()?.is_file() {
+        let text = format!("{} is no regular file", path.display());
+        return Err(io::Error::new(io::ErrorKind::InvalidInput, text));
+    }
     let mut bytes = Vec::new();
-    File::open(path)?.take(limit).read_to_end(&mut bytes)?;
-    Ok(String::from_utf8(bytes)
-        .unwrap_or_else(|error| String::from_utf8_lossy(error.as_bytes()).into_owned()))
+    file.take(limit).read_to_end(&mut bytes)?;
+    Ok(text(bytes))
+}
+
+fn text(bytes: Vec<u8>) -> String {
+    String::from_utf8(bytes).unwrap_or_else(|error| String::from_utf8_lossy(error.as_bytes()).into_owned())
 }
 
 /// Makes the names in a directory survive a power cut.
 pub fn sync_dir(path: &Path) -> io::Result<()> {
-    #[cfg(unix)]
-    File::open(path)?.sync_all()?;
-    #[cfg(not(unix))]
-    let _ = path;
-    Ok(())
+    File::open(path)?.sync_all()
 }
 
 #[cfg(test)]
@@ -93,12 +97,9 @@ mod tests {
         keep(&file, "two").unwrap();
         assert_eq!(read_text(&file, 99).unwrap(), "two");
         assert_eq!(std::fs::read_dir(file.parent().unwrap()).unwrap().count(), 1, "nothing is left over");
-        #[cfg(unix)]
-        {
-            use std::os::unix::fs::PermissionsExt;
-            let mode = |path: &Path| std::fs::metadata(path).unwrap().permissions().mode() & 0o777;
-            assert_eq!((mode(&file), mode(file.parent().unwrap())), (0o600, 0o700));
-        }
+        use std::os::unix::fs::PermissionsExt;
+        let mode = |path: &Path| std::fs::metadata(path).unwrap().permissions().mode() & 0o777;
+        assert_eq!((mode(&file), mode(file.parent().unwrap())), (0o600, 0o700));
     }
 
     #[test]

@@ -5,8 +5,10 @@ use std::path::Path;
 
 use hangar_agent::session::Checkpoint;
 
-use hangar_disk as disk;
+use hangar_disk::Folder;
 
+/// The folder of a session that they are in.
+const DIR: &str = "checkpoints";
 pub(crate) const INDEX: &str = "index.md";
 /// What of an index or a checkpoint is read.
 const READ_LIMIT: u64 = 16 << 20;
@@ -22,15 +24,15 @@ pub struct CheckpointEntry {
 }
 
 /// Writes a checkpoint. One of the same number, or of a later one, is from a past that was taken back, and goes.
-pub(crate) fn write(dir: &Path, checkpoint: &Checkpoint) -> io::Result<()> {
-    disk::ensure_dir(dir)?;
-    let renewed = renew(list(dir), checkpoint);
+pub(crate) fn write(session: &Folder, checkpoint: &Checkpoint) -> io::Result<()> {
+    let folder = session.own_folder(DIR)?;
+    let renewed = renew(entries(&folder), checkpoint);
     for file in &renewed.stale {
         // It is in no list any more; whether it goes matters to nobody.
-        let _ = std::fs::remove_file(dir.join(file));
+        let _ = folder.remove(file);
     }
-    disk::replace(&dir.join(&renewed.file), &checkpoint.content)?;
-    disk::replace(&dir.join(INDEX), &renewed.index)
+    folder.replace(&renewed.file, &checkpoint.content)?;
+    folder.replace(INDEX, &renewed.index)
 }
 
 /// What becomes of a folder with another checkpoint.
@@ -64,9 +66,13 @@ fn render(entries: &[CheckpointEntry]) -> String {
     index
 }
 
-/// The checkpoints of a folder, oldest first. A folder without an index has none.
-pub fn list(dir: &Path) -> Vec<CheckpointEntry> {
-    parse(&disk::read_text(&dir.join(INDEX), READ_LIMIT).unwrap_or_default())
+/// The checkpoints of a session, oldest first. A session without an index has none.
+pub fn list(session: &Folder) -> Vec<CheckpointEntry> {
+    session.folder(DIR).map(|folder| entries(&folder)).unwrap_or_default()
+}
+
+fn entries(folder: &Folder) -> Vec<CheckpointEntry> {
+    parse(&folder.read_text(INDEX, READ_LIMIT).unwrap_or_default())
 }
 
 /// The checkpoints that an index lists.
@@ -80,9 +86,10 @@ pub(crate) fn parse(index: &str) -> Vec<CheckpointEntry> {
 }
 
 /// The text of a checkpoint; `None` where there is none of that number.
-pub fn read(dir: &Path, number: u64) -> Option<String> {
-    let entry = list(dir).into_iter().find(|entry| entry.number == number)?;
-    is_plain(&entry.file).then(|| disk::read_text(&dir.join(entry.file), READ_LIMIT).ok()).flatten()
+pub fn read(session: &Folder, number: u64) -> Option<String> {
+    let folder = session.folder(DIR).ok()?;
+    let entry = entries(&folder).into_iter().find(|entry| entry.number == number)?;
+    is_plain(&entry.file).then(|| folder.read_text(entry.file, READ_LIMIT).ok()).flatten()
 }
 
 /// The index is a file that anyone may have edited: what it names must be in its folder.
@@ -98,34 +105,43 @@ mod tests {
         Checkpoint { number, title: title.to_owned(), content: format!("about {title}") }
     }
 
+    fn session() -> (tempfile::TempDir, Folder) {
+        let dir = tempfile::tempdir().unwrap();
+        let session = Folder::open(dir.path()).unwrap();
+        (dir, session)
+    }
+
     #[test]
     fn checkpoints_are_listed_in_order_and_read_by_number() {
-        let dir = tempfile::tempdir().unwrap();
-        assert!(list(dir.path()).is_empty());
-        write(dir.path(), &checkpoint(1, "First Part")).unwrap();
-        write(dir.path(), &checkpoint(2, "Second")).unwrap();
-        let files: Vec<String> = list(dir.path()).into_iter().map(|entry| entry.file).collect();
+        let (_dir, session) = session();
+        assert!(list(&session).is_empty());
+        write(&session, &checkpoint(1, "First Part")).unwrap();
+        write(&session, &checkpoint(2, "Second")).unwrap();
+        let files: Vec<String> = list(&session).into_iter().map(|entry| entry.file).collect();
         assert_eq!(files, ["001-first-part.md", "002-second.md"]);
-        assert_eq!(read(dir.path(), 2).as_deref(), Some("about Second"));
-        assert_eq!(read(dir.path(), 9), None);
+        assert_eq!(read(&session, 2).as_deref(), Some("about Second"));
+        assert_eq!(read(&session, 9), None);
     }
 
     #[test]
     fn a_checkpoint_of_a_past_that_was_taken_back_is_replaced() {
-        let dir = tempfile::tempdir().unwrap();
+        let (dir, session) = session();
         for number in 1..=3 {
-            write(dir.path(), &checkpoint(number, &format!("old {number}"))).unwrap();
+            write(&session, &checkpoint(number, &format!("old {number}"))).unwrap();
         }
-        write(dir.path(), &checkpoint(2, "new")).unwrap();
-        let titles: Vec<String> = list(dir.path()).into_iter().map(|entry| entry.title).collect();
+        write(&session, &checkpoint(2, "new")).unwrap();
+        let titles: Vec<String> = list(&session).into_iter().map(|entry| entry.title).collect();
         assert_eq!(titles, ["old 1", "new"]);
-        assert!(!dir.path().join("003-old-3.md").exists());
+        assert!(!dir.path().join("checkpoints/003-old-3.md").exists());
     }
 
     #[test]
     fn an_index_cannot_lead_out_of_its_folder() {
-        let dir = tempfile::tempdir().unwrap();
-        std::fs::write(dir.path().join(INDEX), format!("{HEADER}| 1 | x | ../secret |\n")).unwrap();
-        assert_eq!(read(dir.path(), 1), None);
+        let (dir, session) = session();
+        std::fs::write(dir.path().join("secret"), "secret").unwrap();
+        let folder = session.ensure_folder(DIR).unwrap();
+        std::os::unix::fs::symlink("../secret", dir.path().join("checkpoints/link")).unwrap();
+        folder.replace(INDEX, format!("{HEADER}| 1 | x | ../secret |\n| 2 | x | link |\n")).unwrap();
+        assert_eq!((read(&session, 1), read(&session, 2)), (None, None));
     }
 }

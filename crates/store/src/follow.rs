@@ -33,16 +33,10 @@ pub struct Follow {
 impl Store {
     /// Reads a session's log from a position on.
     pub fn follow(&self, id: &SessionId, from: Position) -> Result<Follow, StoreError> {
-        let path = self.session_dir(id).join(crate::session::LOG_FILE);
-        let open = || -> io::Result<Follow> {
-            let mut file = File::open(&path)?;
-            file.seek(SeekFrom::Start(from.offset))?;
-            Ok(Follow { file, at: from, buffer: Vec::new(), given: 0, searched: 0 })
-        };
-        open().map_err(|error| match error.kind() {
-            io::ErrorKind::NotFound => StoreError::NotFound { id: id.clone() },
-            _ => StoreError::io("opening", &path)(error),
-        })
+        let mut file = self.open_log(id)?;
+        let path = || self.session_dir(id).join(crate::session::LOG_FILE);
+        file.seek(SeekFrom::Start(from.offset)).map_err(|error| StoreError::io("opening", &path())(error))?;
+        Ok(Follow { file, at: from, buffer: Vec::new(), given: 0, searched: 0 })
     }
 
     /// How long a session's log is by now.

@@ -1,10 +1,10 @@
 //! A new session with the history of another.
 
+use std::ffi::OsStr;
 use std::io;
-use std::path::Path;
 
 use hangar_agent::log::{LogError, Seq, SessionLog};
-use hangar_disk as disk;
+use hangar_disk::{Folder, Kind};
 use hangar_protocol::{Event, ParseError};
 use jiff::Timestamp;
 
@@ -64,9 +64,10 @@ pub fn create(
     events: &[Event],
 ) -> Result<(), ForkError> {
     let mut log = store.create(id, meta)?;
+    let theirs = store.folder(from).map_err(StoreError::io("opening", &store.session_dir(from)))?;
     for name in BESIDE_THE_LOG {
-        let (theirs, ours) = (store.session_dir(from).join(name), log.dir().join(name));
-        copy(&theirs, &ours).map_err(StoreError::io("copying", &theirs))?;
+        copy(&theirs, log.folder(), name.as_ref())
+            .map_err(StoreError::io("copying", &theirs.path().join(name)))?;
     }
     log.append(Seq(0), events)?;
     log.sync()?;
@@ -76,27 +77,27 @@ pub fn create(
 /// The plan, summaries as files, and what files were before tools changed them.
 const BESIDE_THE_LOG: [&str; 3] = ["plan.md", "checkpoints", "rewind-file-snapshots"];
 
+/// Files and folders of one folder that are copied.
+const MAX_ENTRIES: usize = 100_000;
+
 /// Copies a file or a folder, if it is there. Links are not followed: what belongs to a session is in its folder.
-fn copy(from: &Path, to: &Path) -> io::Result<()> {
-    let kind = match std::fs::symlink_metadata(from) {
-        Ok(metadata) => metadata.file_type(),
-        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(()),
-        Err(error) => return Err(error),
-    };
-    if kind.is_dir() {
-        disk::ensure_dir(to)?;
-        for entry in std::fs::read_dir(from)? {
-            let name = entry?.file_name();
-            copy(&from.join(&name), &to.join(&name))?;
+fn copy(from: &Folder, to: &Folder, name: &OsStr) -> io::Result<()> {
+    match from.kind(name) {
+        Ok(Kind::Folder) => {
+            let (from, to) = (from.folder(name)?, to.ensure_folder(name)?);
+            for (name, _) in from.entries(MAX_ENTRIES)? {
+                copy(&from, &to, &name)?;
+            }
+            Ok(())
         }
-    } else if kind.is_file() {
-        // Contents that are kept by their hash never change, so both sessions may have the same ones.
-        let shared = from.parent().is_some_and(|dir| dir.ends_with("backups"));
-        if !shared || std::fs::hard_link(from, to).is_err() {
-            std::fs::copy(from, to)?;
+        Ok(Kind::File) => {
+            io::copy(&mut from.read(name)?, &mut to.create_new(name)?)?;
+            Ok(())
         }
+        Ok(Kind::Other) => Ok(()),
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),
+        Err(error) => Err(error),
     }
-    Ok(())
 }
 
 /// The first event of a log names its session.

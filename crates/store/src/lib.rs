@@ -21,6 +21,13 @@
 //! its newline is missing, completed. Bytes before that line are never rewritten, and a line in the middle that is no
 //! event is skipped by readers and counted, never fatal.
 //!
+//! # Whose files these are
+//!
+//! Commands of a session may write beside its log. Everything here is opened by way of the session's directory, held open
+//! ([`hangar_disk::Folder`]): no link is followed and nothing but a regular file is opened. What is replaced as a whole
+//! replaces whatever has its name; what is appended to and has a second name is copied first, since refusing it would lose
+//! the session and writing to it would change a file of others.
+//!
 //! # Who may write
 //!
 //! One process at a time: [`Store::create`] and [`Store::open`] take the lock and [`OpenSession`] holds it. Readers
@@ -57,5 +64,5 @@ pub use id::{InvalidId, SessionId};
 pub use lines::{Events, Lines, MAX_LINE, RawLine};
 pub use list::{Filter, SessionSummary};
 pub use meta::{SessionMeta, SessionName};
-pub use session::{OpenSession, Tail};
+pub use session::{OpenSession, Tail, plan};
 pub use store::Store;

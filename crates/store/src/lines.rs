@@ -5,7 +5,7 @@
 
 use std::fs::File;
 use std::io::{self, BufRead, BufReader};
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 use hangar_agent::log::Seq;
 use hangar_protocol::{Event, ParseError};
@@ -76,16 +76,17 @@ enum Stop {
 }
 
 impl Lines {
-    pub(crate) fn open(path: &Path) -> io::Result<Self> {
-        Ok(Self {
-            file: BufReader::with_capacity(CHUNK, File::open(path)?),
-            path: path.to_owned(),
+    /// The lines of a file; its path is for errors.
+    pub(crate) fn new(file: File, path: PathBuf) -> Self {
+        Self {
+            file: BufReader::with_capacity(CHUNK, file),
+            path,
             seq: 0,
             offset: 0,
             line: Vec::new(),
             kind: String::new(),
             skipped: 0,
-        })
+        }
     }
 
     /// The next line of a type that is wanted; `None` at the end of the log.
@@ -267,7 +268,7 @@ mod tests {
         let dir = tempfile::tempdir().unwrap();
         let path = dir.path().join("log");
         std::fs::write(&path, log).unwrap();
-        let mut lines = Lines::open(&path).unwrap();
+        let mut lines = Lines::new(File::open(&path).unwrap(), path.clone());
         let mut seen = Vec::new();
         while let Some(line) = lines.next(|kind| !kind.starts_with("no")).unwrap() {
             let start = line.offset as usize;
@@ -329,7 +330,7 @@ mod tests {
         let mut log = format!("{good}\n{{\"type\":\"a\",\"da\n{good}\n{{\"type\":\"a\",").into_bytes();
         log.extend_from_slice(b"\n{\"type\":\"a\",\"\xff\":1}\n");
         std::fs::write(&path, log).unwrap();
-        let mut events = Events::new(Lines::open(&path).unwrap(), |_: &str| true);
+        let mut events = Events::new(Lines::new(File::open(&path).unwrap(), path.clone()), |_: &str| true);
         assert_eq!(events.by_ref().map(Result::unwrap).filter(|event| event.kind() == "a").count(), 2);
         assert_eq!(events.skipped(), 3);
     }

@@ -1,7 +1,7 @@
 //! Finding sessions: lists for people and programs, and what a user means by a piece of an id or a name.
 
+use std::fs::File;
 use std::io;
-use std::path::Path;
 
 use hangar_protocol::data::WorkingDirectory;
 use jiff::{SignedDuration, Timestamp};
@@ -129,14 +129,14 @@ impl Store {
     /// `None` if this is no session, or not one that the filter admits. A session that cannot be read well must not
     /// hide the others.
     fn summary(&self, id: SessionId, filter: &Filter) -> Option<SessionSummary> {
-        let dir = self.session_dir(&id);
-        let log: &Path = &dir.join(LOG_FILE);
-        let metadata = std::fs::metadata(log).ok().filter(std::fs::Metadata::is_file)?;
+        let folder = self.folder(&id).ok()?;
+        let log = folder.read(LOG_FILE).ok()?;
+        let metadata = log.metadata().ok()?;
         let written = modified(&metadata);
-        let mut meta =
-            SessionMeta::from_document(&read_document(&dir)).unwrap_or_else(|| meta_from_log(log, written));
+        let mut meta = SessionMeta::from_document(&read_document(&folder))
+            .unwrap_or_else(|| meta_from_log(&folder, written));
         if written.duration_since(meta.updated_at) > FRESH
-            && let Some(time) = last_event_time(log)
+            && let Some(time) = last_event_time(&log, metadata.len())
         {
             meta.updated_at = meta.updated_at.max(time);
         }
@@ -144,8 +144,6 @@ impl Store {
     }
 }
 
-fn last_event_time(log: &Path) -> Option<Timestamp> {
-    let file = std::fs::File::open(log).ok()?;
-    let end = file.metadata().ok()?.len();
-    last_event(&file, end).ok()??.timestamp().parse().ok()
+fn last_event_time(log: &File, end: u64) -> Option<Timestamp> {
+    last_event(log, end).ok()??.timestamp().parse().ok()
 }

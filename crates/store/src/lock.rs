@@ -8,7 +8,7 @@ use std::io::{self, Read, Seek, SeekFrom, Write};
 use std::path::Path;
 use std::time::Duration;
 
-use hangar_disk as disk;
+use hangar_disk::{Folder, Identity, Kind};
 
 pub(crate) const LOCK_FILE: &str = ".lock";
 
@@ -19,6 +19,9 @@ const ATTEMPTS: usize = 8;
 /// which is a matter of milliseconds.
 const AFTERLIFE: Duration = Duration::from_secs(2);
 const AFTERLIFE_STEP: Duration = Duration::from_millis(5);
+
+/// Names in a session's directory that are looked at.
+const MAX_BESIDE: usize = 10_000;
 
 /// Longest process id that is worth reading.
 const PID_BYTES: u64 = 16;
@@ -48,10 +51,10 @@ pub(crate) enum LockError {
 
 impl Lock {
     /// Takes the lock, or says who has it. The lock of a process that is no more is waited for.
-    pub(crate) fn acquire(dir: &Path) -> Result<Self, LockError> {
+    pub(crate) fn acquire(folder: &Folder) -> Result<Self, LockError> {
         let mut waited = Duration::ZERO;
         loop {
-            match Self::try_acquire(dir) {
+            match Self::try_acquire(folder) {
                 Err(LockError::Held { pid: Some(pid) }) if waited < AFTERLIFE && is_gone(pid) => {
                     std::thread::sleep(AFTERLIFE_STEP);
                     waited += AFTERLIFE_STEP;
@@ -61,14 +64,19 @@ impl Lock {
         }
     }
 
-    fn try_acquire(dir: &Path) -> Result<Self, LockError> {
-        let path = dir.join(LOCK_FILE);
+    fn try_acquire(folder: &Folder) -> Result<Self, LockError> {
         for _ in 0..ATTEMPTS {
-            let opened = disk::private().read(true).write(true).create(true).truncate(false).open(&path);
+            let opened = match folder.update(LOCK_FILE) {
+                Err(error) if error.kind() == io::ErrorKind::NotFound => folder.create_new(LOCK_FILE),
+                opened => opened,
+            };
             let mut file = match opened {
                 Ok(file) => file,
                 Err(error) if error.kind() == io::ErrorKind::NotFound => return Err(LockError::Gone),
-                Err(error) => return Err(LockError::Io(error)),
+                Err(error) if error.kind() == io::ErrorKind::AlreadyExists => continue,
+                // Nobody can hold what is no file, so nobody loses a lock with it.
+                Err(error) if clear(folder).is_err() => return Err(LockError::Io(error)),
+                Err(_) => continue,
             };
             match file.try_lock() {
                 Ok(()) => {}
@@ -76,16 +84,35 @@ impl Lock {
                 Err(TryLockError::Error(error)) => return Err(LockError::Io(error)),
             }
             let mut lock = Self { file };
-            if is_file_at(&lock.file, &path) {
-                if let Some(pid) = foreign_holder(dir) {
-                    return Err(LockError::Held { pid: Some(pid) });
-                }
-                write_pid(&mut lock.file).map_err(LockError::Io)?;
-                return Ok(lock);
+            if !is_in(&lock.file, folder) {
+                continue;
             }
+            if has_other_names(&lock.file) {
+                // What is written into it would be in a file of others too.
+                folder.remove(LOCK_FILE).map_err(LockError::Io)?;
+                continue;
+            }
+            if let Some(pid) = foreign_holder(folder) {
+                return Err(LockError::Held { pid: Some(pid) });
+            }
+            write_pid(&mut lock.file).map_err(LockError::Io)?;
+            return Ok(lock);
         }
         Err(LockError::Gone)
     }
+}
+
+/// Takes away what has the name of the lock and is no file.
+fn clear(folder: &Folder) -> io::Result<()> {
+    match folder.kind(LOCK_FILE)? {
+        Kind::File => Err(io::ErrorKind::AlreadyExists.into()),
+        // In one step, and a directory with something in it is kept under another name.
+        Kind::Folder | Kind::Other => folder.replace(LOCK_FILE, ""),
+    }
+}
+
+fn has_other_names(file: &File) -> bool {
+    file.metadata().is_ok_and(|metadata| std::os::unix::fs::MetadataExt::nlink(&metadata) > 1)
 }
 
 fn write_pid(file: &mut File) -> io::Result<()> {
@@ -110,29 +137,20 @@ fn is_gone(pid: u32) -> bool {
 }
 
 /// Whether the locked file is still the one that others will find under this name.
-#[cfg(unix)]
-fn is_file_at(file: &File, path: &Path) -> bool {
-    use std::os::unix::fs::MetadataExt;
-    match (file.metadata(), std::fs::metadata(path)) {
-        (Ok(ours), Ok(theirs)) => ours.ino() == theirs.ino() && ours.dev() == theirs.dev(),
+fn is_in(file: &File, folder: &Folder) -> bool {
+    match (file.metadata(), folder.status(LOCK_FILE)) {
+        (Ok(ours), Ok(theirs)) => Identity::of(&ours) == Identity::of(&theirs),
         _ => false,
     }
 }
 
-/// Elsewhere an open file cannot be renamed away.
-#[cfg(not(unix))]
-fn is_file_at(_: &File, _: &Path) -> bool {
-    true
-}
-
 /// Copilot CLI, with which a home may be shared, marks a session it writes by a locked file `inuse.<pid>.hold`.
-fn foreign_holder(dir: &Path) -> Option<u32> {
-    for entry in std::fs::read_dir(dir).ok()?.flatten() {
-        let name = entry.file_name();
+fn foreign_holder(folder: &Folder) -> Option<u32> {
+    for (name, _) in folder.entries(MAX_BESIDE).ok()? {
         let pid =
             name.to_str().and_then(|name| name.strip_prefix("inuse.")?.strip_suffix(".hold")?.parse().ok());
         let Some(pid) = pid else { continue };
-        let held = File::open(entry.path()).map(|file| file.try_lock_shared());
+        let held = folder.read(&name).map(|file| file.try_lock_shared());
         if matches!(held, Ok(Err(TryLockError::WouldBlock))) {
             return Some(pid);
         }

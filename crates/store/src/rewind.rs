@@ -1,12 +1,18 @@
 //! Taking files back to what they were before some calls, without touching what a person did to them since.
+//!
+//! Which files those are says a record beside the log, which others may have written. It is believed only about files in
+//! directories that the session may write, never through a link, and never about what Git keeps.
 
 use std::collections::{BTreeMap, HashSet};
-use std::io;
-use std::path::{Path, PathBuf};
+use std::fs::File;
+use std::io::{self, Read, Seek, Write};
+use std::os::unix::fs::MetadataExt;
+use std::path::{Component, Path, PathBuf};
 
+use hangar_disk::{Folder, Identity};
 use hangar_protocol::{Body, Event};
 
-use crate::snapshots::{FileChange, Snapshots, Version, version};
+use crate::snapshots::{FileChange, Found, Snapshots, Version};
 
 /// What all of some calls together did to one file.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -65,13 +71,32 @@ pub enum SkipReason {
     UserModified,
     /// What the file was before is not known.
     SkippedCapture,
+    /// The file is in no directory that the session may write, or belongs to Git.
+    Outside,
+    /// The path is a link or leads through one, or the file has a second name elsewhere.
+    Linked,
+    /// What was kept of the file is not what the record says.
+    Altered,
 }
 
 impl SkipReason {
     pub fn as_str(self) -> &'static str {
         match self {
             SkipReason::UserModified => "user-modified",
-            SkipReason::SkippedCapture => "skipped-capture",
+            SkipReason::SkippedCapture | SkipReason::Outside | SkipReason::Linked | SkipReason::Altered => {
+                "skipped-capture"
+            }
+        }
+    }
+
+    /// The reason as a part of a sentence about the file.
+    pub fn told(self) -> &'static str {
+        match self {
+            SkipReason::UserModified => "somebody changed it since",
+            SkipReason::SkippedCapture => "what it was is not known",
+            SkipReason::Outside => "it is outside of the directories that the session may write",
+            SkipReason::Linked => "it is a link, leads through one, or has a second name",
+            SkipReason::Altered => "what was kept of it is not what the record says",
         }
     }
 }
@@ -93,21 +118,29 @@ pub struct RestoreError {
     pub left: Vec<PathBuf>,
 }
 
-/// Puts files back to what they were before.
-pub fn restore(snapshots: &Snapshots, changes: &[NetChange]) -> Result<Restored, RestoreError> {
+/// Puts files back to what they were before, as far as they are in these directories, whose paths have their links resolved.
+pub fn restore(
+    snapshots: &Snapshots,
+    changes: &[NetChange],
+    within: &[PathBuf],
+) -> Result<Restored, RestoreError> {
     let mut restored = Restored::default();
-    let mut undo: Vec<(PathBuf, Option<Vec<u8>>)> = Vec::new();
+    let mut undo: Vec<(Spot, Option<Vec<u8>>)> = Vec::new();
     for change in changes {
-        match restore_one(snapshots, change, &mut undo) {
-            Ok(Ok(())) => restored.files.push(change.path.clone()),
-            Ok(Err(reason)) => restored.skipped.push((change.path.clone(), reason)),
+        let outcome = match Spot::find(&change.path, within) {
+            Ok(spot) => restore_one(snapshots, change, spot, &mut undo),
+            Err(refused) => refused.settle(),
+        };
+        match outcome {
+            Ok(None) => restored.files.push(change.path.clone()),
+            Ok(Some(reason)) => restored.skipped.push((change.path.clone(), reason)),
             Err(source) => {
-                let left = undo.into_iter().rev().filter_map(|(path, was)| {
+                let left = undo.into_iter().rev().filter_map(|(spot, was)| {
                     let put_back = match was {
-                        Some(bytes) => std::fs::write(&path, bytes),
-                        None => std::fs::remove_file(&path),
+                        Some(bytes) => spot.write(&bytes),
+                        None => spot.folder.remove(&spot.below).map_err(Refused::from),
                     };
-                    put_back.err().map(|_| path)
+                    put_back.err().map(|_| spot.folder.path().join(spot.below))
                 });
                 return Err(RestoreError { path: change.path.clone(), source, left: left.collect() });
             }
@@ -116,41 +149,134 @@ pub fn restore(snapshots: &Snapshots, changes: &[NetChange]) -> Result<Restored,
     Ok(restored)
 }
 
+/// A file by its path below a directory that is held open.
+#[derive(Debug, Clone)]
+struct Spot {
+    folder: Folder,
+    below: PathBuf,
+}
+
+/// Why nothing was done to a file.
+enum Refused {
+    Skipped(SkipReason),
+    Io(io::Error),
+}
+
+impl Refused {
+    fn settle(self) -> io::Result<Option<SkipReason>> {
+        match self {
+            Self::Skipped(reason) => Ok(Some(reason)),
+            Self::Io(error) => Err(error),
+        }
+    }
+}
+
+impl From<io::Error> for Refused {
+    fn from(error: io::Error) -> Self {
+        match error.kind() {
+            // What a folder says of links and of what is no file.
+            io::ErrorKind::InvalidInput | io::ErrorKind::NotADirectory => Self::Skipped(SkipReason::Linked),
+            _ => Self::Io(error),
+        }
+    }
+}
+
+impl Spot {
+    fn find(path: &Path, within: &[PathBuf]) -> Result<Self, Refused> {
+        let plain = |below: &Path| {
+            let own = |part: &std::ffi::OsStr| !part.eq_ignore_ascii_case(".git");
+            below.components().all(|part| matches!(part, Component::Normal(part) if own(part)))
+        };
+        for root in within {
+            let Ok(below) = path.strip_prefix(root) else { continue };
+            if !below.as_os_str().is_empty() && plain(below) {
+                return Ok(Self { folder: Folder::resolved(root)?, below: below.to_owned() });
+            }
+        }
+        Err(Refused::Skipped(SkipReason::Outside))
+    }
+
+    /// The file as it is now, opened, with what is in it; nothing where there is none.
+    fn look(&self) -> Result<(Option<File>, Found), Refused> {
+        let file = match self.folder.read(&self.below) {
+            Ok(file) => file,
+            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok((None, Found::Absent)),
+            Err(error) => return Err(error.into()),
+        };
+        let mut bytes = Vec::new();
+        (&file).take(Found::LIMIT + 1).read_to_end(&mut bytes)?;
+        Ok((Some(file), Found::from_read(Ok(bytes))))
+    }
+
+    /// Writes the file, with the directories above it.
+    fn write(&self, content: &[u8]) -> Result<(), Refused> {
+        let mut file = match self.folder.update(&self.below) {
+            Err(error) if error.kind() == io::ErrorKind::NotFound => {
+                if let Some(above) = self.below.parent().filter(|above| !above.as_os_str().is_empty()) {
+                    self.folder.ensure_shared_folder(above)?;
+                }
+                self.folder.create_shared(&self.below)?
+            }
+            opened => opened?,
+        };
+        file.rewind()?;
+        file.write_all(content)?;
+        Ok(file.set_len(content.len() as u64)?)
+    }
+}
+
+/// `None` if the file is as it was before.
 fn restore_one(
     snapshots: &Snapshots,
     change: &NetChange,
-    undo: &mut Vec<(PathBuf, Option<Vec<u8>>)>,
-) -> io::Result<Result<(), SkipReason>> {
-    if change.before == Version::Unknown {
-        return Ok(Err(SkipReason::SkippedCapture));
+    spot: Spot,
+    undo: &mut Vec<(Spot, Option<Vec<u8>>)>,
+) -> io::Result<Option<SkipReason>> {
+    match try_restore(snapshots, change, spot, undo) {
+        Ok(()) => Ok(None),
+        Err(refused) => refused.settle(),
     }
-    let now = version(&change.path)?;
+}
+
+fn try_restore(
+    snapshots: &Snapshots,
+    change: &NetChange,
+    spot: Spot,
+    undo: &mut Vec<(Spot, Option<Vec<u8>>)>,
+) -> Result<(), Refused> {
+    if change.before == Version::Unknown {
+        return Err(Refused::Skipped(SkipReason::SkippedCapture));
+    }
+    let (file, found) = spot.look()?;
+    let now = found.version();
     if now == change.before {
-        return Ok(Ok(()));
+        return Ok(());
     }
     if now != change.after || now == Version::Unknown {
-        return Ok(Err(SkipReason::UserModified));
+        return Err(Refused::Skipped(SkipReason::UserModified));
     }
-    let was = match now {
-        Version::Content(_) => Some(std::fs::read(&change.path)?),
-        Version::Absent | Version::Unknown => None,
+    if let Some(file) = &file {
+        let (seen, still) = (file.metadata()?, spot.folder.status(&spot.below)?);
+        if seen.nlink() > 1 || Identity::of(&seen) != Identity::of(&still) {
+            return Err(Refused::Skipped(SkipReason::Linked));
+        }
+    }
+    let was = match found {
+        Found::Content(bytes) => Some(bytes),
+        Found::Absent | Found::Unknown => None,
     };
     match &change.before {
         Version::Content(hash) => {
-            let bytes = snapshots.content(hash)?;
-            if let Some(parent) = change.path.parent() {
-                std::fs::create_dir_all(parent)?;
-            }
-            undo.push((change.path.clone(), was));
-            std::fs::write(&change.path, bytes)?;
+            // What is wrong with our own folder is not said of the file.
+            let kept = snapshots.content(hash).map_err(Refused::Io)?;
+            let bytes = kept.ok_or(Refused::Skipped(SkipReason::Altered))?;
+            spot.write(&bytes)?;
         }
-        Version::Absent => {
-            std::fs::remove_file(&change.path)?;
-            undo.push((change.path.clone(), was));
-        }
+        Version::Absent => spot.folder.remove(&spot.below)?,
         Version::Unknown => {}
     }
-    Ok(Ok(()))
+    undo.push((spot, was));
+    Ok(())
 }
 
 #[cfg(test)]
@@ -166,12 +292,28 @@ mod tests {
     impl World {
         fn new() -> Self {
             let dir = tempfile::tempdir().unwrap();
-            let snapshots = Snapshots::new(&dir.path().join("session"));
+            for name in ["session", "work", "outside"] {
+                std::fs::create_dir(dir.path().join(name)).unwrap();
+            }
+            std::fs::write(dir.path().join("outside/theirs"), "theirs").unwrap();
+            let snapshots = Snapshots::new(Folder::open(&dir.path().join("session")).unwrap());
             Self { dir, snapshots }
         }
 
         fn path(&self, name: &str) -> PathBuf {
-            self.dir.path().join(name)
+            self.dir.path().canonicalize().unwrap().join("work").join(name)
+        }
+
+        fn outside(&self) -> PathBuf {
+            self.dir.path().canonicalize().unwrap().join("outside")
+        }
+
+        fn backups(&self) -> PathBuf {
+            self.dir.path().join("session/rewind-file-snapshots/backups")
+        }
+
+        fn found(&self, path: &Path) -> Found {
+            Found::from_read(std::fs::read(path))
         }
 
         fn write(&self, name: &str, text: Option<&str>) {
@@ -183,23 +325,29 @@ mod tests {
 
         fn call(&self, id: &str, name: &str, text: Option<&str>) {
             let path = self.path(name);
-            let before = self.snapshots.keep(&path).unwrap();
+            let before = self.snapshots.keep(&self.found(&path)).unwrap();
             self.write(name, text);
-            let after = version(&path).unwrap();
-            let change =
-                FileChange { call_id: id.to_owned(), path, before, after, lines_added: 1, lines_removed: 0 };
+            let after = self.found(&path).version();
+            self.record(id, path, before, after);
+        }
+
+        fn record(&self, id: &str, path: PathBuf, before: Version, after: Version) {
+            let call_id = id.to_owned();
+            let change = FileChange { call_id, path, before, after, lines_added: 1, lines_removed: 0 };
             self.snapshots.record(&change).unwrap();
+        }
+
+        fn restore(&self, changes: &[NetChange]) -> Result<Restored, RestoreError> {
+            restore(&self.snapshots, changes, &[self.path("")])
         }
 
         /// Rewinds to before the calls from this one on.
         fn rewind(&self, from: &str) -> Vec<String> {
             let changes = net_changes(&self.snapshots.changes().unwrap(), |call| call >= from);
-            let restored = restore(&self.snapshots, &changes).unwrap();
+            let restored = self.restore(&changes).unwrap();
             let name = |path: &PathBuf| path.file_name().unwrap().to_string_lossy().into_owned();
             let mut told: Vec<String> = restored.files.iter().map(name).collect();
-            told.extend(
-                restored.skipped.iter().map(|(path, why)| format!("{} {}", name(path), why.as_str())),
-            );
+            told.extend(restored.skipped.iter().map(|(path, why)| format!("{} {}", name(path), why.told())));
             told
         }
 
@@ -236,7 +384,7 @@ mod tests {
         world.call("1", "theirs", Some("by a tool"));
         world.call("1", "ours", Some("by a tool"));
         world.write("theirs", Some("by a person"));
-        assert_eq!(world.rewind("1"), ["ours", "theirs user-modified"]);
+        assert_eq!(world.rewind("1"), ["ours", "theirs somebody changed it since"]);
         assert_eq!(world.read("theirs").as_deref(), Some("by a person"));
     }
 
@@ -246,7 +394,7 @@ mod tests {
         let huge = "x".repeat((10 << 20) + 1);
         world.write("huge", Some(&huge));
         world.call("1", "huge", Some("small"));
-        assert_eq!(world.rewind("1"), ["huge skipped-capture"]);
+        assert_eq!(world.rewind("1"), ["huge what it was is not known"]);
         assert_eq!(world.read("huge").as_deref(), Some("small"));
     }
 
@@ -257,7 +405,7 @@ mod tests {
         world.write("b", Some("same"));
         world.call("1", "a", Some("x"));
         world.call("1", "b", Some("y"));
-        let backups = std::fs::read_dir(world.path("session/rewind-file-snapshots/backups")).unwrap();
+        let backups = std::fs::read_dir(world.backups()).unwrap();
         assert_eq!(backups.count(), 1);
     }
 
@@ -277,9 +425,97 @@ mod tests {
         world.call("1", "b", Some("changed b"));
         let changes = net_changes(&world.snapshots.changes().unwrap(), |_| true);
         let Version::Content(lost) = &changes[1].before else { panic!() };
-        std::fs::remove_file(world.path("session/rewind-file-snapshots/backups").join(lost)).unwrap();
-        let error = restore(&world.snapshots, &changes).unwrap_err();
+        std::fs::remove_file(world.backups().join(lost)).unwrap();
+        let error = world.restore(&changes).unwrap_err();
         assert!(error.left.is_empty());
         assert_eq!(world.read("a").as_deref(), Some("changed a"));
+    }
+
+    /// Records that nobody of us wrote, beside one of ours: what becomes of them, and that nothing outside changes.
+    fn check_forged(forge: impl FnOnce(&World, &Version, &Version), told: &str) {
+        let world = World::new();
+        world.write("ours", Some("one"));
+        world.call("1", "ours", Some("two"));
+        let theirs = Found::Content(b"theirs".to_vec());
+        let planted = world.snapshots.keep(&Found::Content(b"planted".to_vec())).unwrap();
+        forge(&world, &planted, &theirs.version());
+        assert_eq!(world.rewind("1"), ["ours", told]);
+        assert_eq!(world.read("ours").as_deref(), Some("one"));
+        assert_eq!(std::fs::read(world.outside().join("theirs")).unwrap(), b"theirs");
+        assert_eq!(std::fs::read_dir(world.outside()).unwrap().count(), 1);
+    }
+
+    const OUTSIDE: &str = "it is outside of the directories that the session may write";
+    const LINKED: &str = "it is a link, leads through one, or has a second name";
+    const ALTERED: &str = "what was kept of it is not what the record says";
+
+    #[test]
+    fn a_forged_record_writes_nothing_outside() {
+        for path in ["../outside/theirs", "sub/../../outside/theirs"] {
+            let forge = |world: &World, planted: &Version, theirs: &Version| {
+                world.record("1", world.path(path), planted.clone(), theirs.clone());
+            };
+            check_forged(forge, &format!("theirs {OUTSIDE}"));
+        }
+        let forge = |world: &World, planted: &Version, theirs: &Version| {
+            world.record("1", world.outside().join("theirs"), planted.clone(), theirs.clone());
+        };
+        check_forged(forge, &format!("theirs {OUTSIDE}"));
+    }
+
+    #[test]
+    fn a_forged_record_deletes_and_creates_nothing_outside() {
+        let deletes = |world: &World, _: &Version, theirs: &Version| {
+            world.record("1", world.outside().join("theirs"), Version::Absent, theirs.clone());
+        };
+        check_forged(deletes, &format!("theirs {OUTSIDE}"));
+        let creates = |world: &World, planted: &Version, _: &Version| {
+            world.record("1", world.outside().join("new"), planted.clone(), Version::Absent);
+        };
+        check_forged(creates, &format!("new {OUTSIDE}"));
+    }
+
+    #[test]
+    fn a_forged_record_leads_through_no_link() {
+        use std::os::unix::fs::symlink;
+        let through = |name: &'static str, target: &'static str, path: &'static str| {
+            move |world: &World, planted: &Version, theirs: &Version| {
+                symlink(world.outside().join(target), world.path(name)).unwrap();
+                world.record("1", world.path(path), planted.clone(), theirs.clone());
+            }
+        };
+        check_forged(through("theirs", "theirs", "theirs"), &format!("theirs {LINKED}"));
+        check_forged(through("sub", "", "sub/theirs"), &format!("theirs {LINKED}"));
+        let hard = |world: &World, planted: &Version, theirs: &Version| {
+            std::fs::hard_link(world.outside().join("theirs"), world.path("theirs")).unwrap();
+            world.record("1", world.path("theirs"), planted.clone(), theirs.clone());
+        };
+        check_forged(hard, &format!("theirs {LINKED}"));
+    }
+
+    #[test]
+    fn what_git_keeps_is_not_restored() {
+        let forge = |world: &World, planted: &Version, _: &Version| {
+            world.record("1", world.path(".git/hooks/pre-commit"), planted.clone(), Version::Absent);
+        };
+        check_forged(forge, &format!("pre-commit {OUTSIDE}"));
+    }
+
+    #[test]
+    fn a_backup_is_a_content_of_ours_or_none() {
+        for name in ["../../../outside/theirs", "/etc/passwd", "", "0"] {
+            let forge = |world: &World, _: &Version, _: &Version| {
+                world.write("stolen", Some("x"));
+                let now = world.found(&world.path("stolen")).version();
+                world.record("1", world.path("stolen"), Version::Content(name.to_owned()), now);
+            };
+            check_forged(forge, &format!("stolen {ALTERED}"));
+        }
+        let forge = |world: &World, planted: &Version, _: &Version| {
+            let Version::Content(hash) = planted else { panic!() };
+            std::fs::write(world.backups().join(hash), "other").unwrap();
+            world.record("1", world.path("new"), planted.clone(), Version::Absent);
+        };
+        check_forged(forge, &format!("new {ALTERED}"));
     }
 }

@@ -5,7 +5,7 @@ use std::io;
 use std::path::{Path, PathBuf};
 
 use hangar_agent::log::{Fact, LogError, Seq, SessionLog};
-use hangar_disk as disk;
+use hangar_disk::Folder;
 use hangar_protocol::data::WorkingDirectory;
 use hangar_protocol::{Event, EventId};
 
@@ -19,6 +19,7 @@ use crate::{MAX_LINE, SessionId, SessionMeta, SessionName, StoreError, checkpoin
 
 pub(crate) const LOG_FILE: &str = "events.jsonl";
 
+const PLAN_FILE: &str = "plan.md";
 /// What of a plan is shown to whoever reviews it.
 const PLAN_BYTES: u64 = 1 << 20;
 /// A buffer that a huge event has grown beyond this is given back after the append.
@@ -41,7 +42,7 @@ pub enum Tail {
 #[derive(Debug)]
 pub struct OpenSession {
     id: SessionId,
-    dir: PathBuf,
+    folder: Folder,
     log: AppendOnly<File>,
     end: Seq,
     last: Option<EventId>,
@@ -61,20 +62,20 @@ impl OpenSession {
     /// Takes over the log of a session whose lock is held, mending its end.
     pub(crate) fn start(
         id: SessionId,
-        dir: PathBuf,
+        folder: Folder,
         lock: Lock,
         mut file: File,
         meta: SessionMeta,
         document: Document,
     ) -> Result<Self, StoreError> {
-        let path = dir.join(LOG_FILE);
+        let path = folder.path().join(LOG_FILE);
         let (tail, end) = mend(&mut file).map_err(StoreError::io("mending", &path))?;
-        let lines = count_lines(&path, end).map_err(StoreError::io("reading", &path))?;
+        let lines = count_lines(&file, end).map_err(StoreError::io("reading", &path))?;
         let last = last_event(&file, end).map_err(StoreError::io("reading", &path))?;
         let saved = SessionMeta::from_document(&document);
         Ok(Self {
             id,
-            dir,
+            folder,
             log: AppendOnly::new(file, end),
             end: Seq(lines),
             last: last.map(|event| event.id().clone()),
@@ -115,24 +116,20 @@ impl OpenSession {
     }
 
     pub fn dir(&self) -> &Path {
-        &self.dir
+        self.folder.path()
+    }
+
+    /// The session's directory, held open: how everything beside the log is opened.
+    pub fn folder(&self) -> &Folder {
+        &self.folder
     }
 
     pub fn log_path(&self) -> PathBuf {
-        self.dir.join(LOG_FILE)
-    }
-
-    /// The file exists once somebody writes a plan.
-    pub fn plan_path(&self) -> PathBuf {
-        self.dir.join("plan.md")
+        self.folder.path().join(LOG_FILE)
     }
 
     pub fn files_dir(&self) -> PathBuf {
-        self.dir.join("files")
-    }
-
-    pub fn checkpoints_dir(&self) -> PathBuf {
-        self.dir.join("checkpoints")
+        self.folder.path().join("files")
     }
 
     pub fn rename(&mut self, name: SessionName) -> Result<(), StoreError> {
@@ -155,10 +152,10 @@ impl OpenSession {
         if self.saved.as_ref() == Some(&self.meta) {
             return Ok(());
         }
-        let path = self.dir.join(META_FILE);
+        let path = self.folder.path().join(META_FILE);
         self.document.set("id", self.id.as_str());
         self.meta.write_to(&mut self.document);
-        disk::replace(&path, self.document.render()).map_err(StoreError::io("writing", &path))?;
+        self.folder.replace(META_FILE, self.document.render()).map_err(StoreError::io("writing", &path))?;
         self.saved = Some(self.meta.clone());
         Ok(())
     }
@@ -180,7 +177,7 @@ impl OpenSession {
     }
 
     fn moved(&self, expected: Seq) -> LogError {
-        match count_lines(&self.log_path(), u64::MAX) {
+        match self.folder.read(LOG_FILE).and_then(|log| count_lines(&log, u64::MAX)) {
             Ok(actual) => LogError::Moved { id: self.id.to_string(), expected: expected.0, actual },
             Err(error) => self.write_error(error),
         }
@@ -198,13 +195,12 @@ impl SessionLog for OpenSession {
     }
 
     fn plan(&mut self) -> Option<String> {
-        disk::read_text(&self.plan_path(), PLAN_BYTES).ok()
+        plan(&self.folder)
     }
 
     fn note(&mut self, fact: Fact) -> Result<(), LogError> {
         if let Fact::Checkpoint(checkpoint) = &fact {
-            checkpoints::write(&self.checkpoints_dir(), checkpoint)
-                .map_err(|error| self.write_error(error))?;
+            checkpoints::write(&self.folder, checkpoint).map_err(|error| self.write_error(error))?;
         }
         self.meta.note(fact);
         self.save_meta().map_err(|error| self.write_error(io::Error::other(error)))
@@ -222,7 +218,7 @@ impl SessionLog for OpenSession {
         let (count, last) = encode(&mut self.buffer, events).map_err(|error| self.write_error(error))?;
         let Some(last) = last else { return Ok(self.end) };
         if self.lock.is_none() {
-            self.lock = Some(Lock::acquire(&self.dir).map_err(|error| self.taken(error))?);
+            self.lock = Some(Lock::acquire(&self.folder).map_err(|error| self.taken(error))?);
         }
         match self.log.append(&self.buffer) {
             Ok(()) => {}
@@ -240,13 +236,18 @@ impl SessionLog for OpenSession {
     fn sync(&mut self) -> Result<(), LogError> {
         let synced = self.log.sync().map_err(|error| self.write_error(error))?;
         if synced && !self.dirs_synced {
-            let parent = self.dir.parent().unwrap_or(&self.dir);
-            let both = disk::sync_dir(&self.dir).and_then(|()| disk::sync_dir(parent));
+            let parent = self.dir().parent().unwrap_or(self.dir());
+            let both = self.folder.sync().and_then(|()| hangar_disk::sync_dir(parent));
             both.map_err(|error| self.write_error(error))?;
             self.dirs_synced = true;
         }
         self.save_meta().map_err(|error| self.write_error(io::Error::other(error)))
     }
+}
+
+/// The plan of a session, once somebody has written one.
+pub fn plan(session: &Folder) -> Option<String> {
+    session.read_text(PLAN_FILE, PLAN_BYTES).ok()
 }
 
 /// Fills the buffer with the lines of all events that are to be kept, and says how many and which was last.
@@ -288,8 +289,9 @@ fn mend(file: &mut File) -> io::Result<(Tail, u64)> {
     }
 }
 
-fn count_lines(path: &Path, end: u64) -> io::Result<u64> {
-    let mut file = io::Read::take(File::open(path)?, end);
+fn count_lines(mut file: &File, end: u64) -> io::Result<u64> {
+    io::Seek::rewind(&mut file)?;
+    let mut file = io::Read::take(file, end);
     let mut chunk = vec![0; COUNT_CHUNK.min(usize::try_from(end).unwrap_or(COUNT_CHUNK))];
     let mut lines = 0;
     loop {

@@ -9,22 +9,27 @@
 //! The folder comes into being with the first change; a session that writes nothing has none.
 
 use std::collections::HashSet;
-use std::fs::File;
 use std::io::{self, BufRead, BufReader, Read, Write};
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, PoisonError};
 
+use hangar_disk::Folder;
 use serde::{Deserialize, Serialize};
 
-use hangar_disk as disk;
+const DIR: &str = "rewind-file-snapshots";
+const BACKUPS: &str = "backups";
+const CHANGES: &str = "changes.jsonl";
 
 /// The largest file that is kept.
 const MAX_FILE: u64 = 10 << 20;
 /// The most that is kept for one session, in bytes and in contents.
 const MAX_BYTES: u64 = 256 << 20;
 const MAX_CONTENTS: usize = 2000;
-/// Lines of `changes.jsonl` that are looked at.
+/// Lines of `changes.jsonl` that are looked at, and bytes.
 const MAX_CHANGES: usize = 100_000;
+const MAX_CHANGES_BYTES: u64 = 64 << 20;
+/// Characters of a hash.
+const HASH_CHARS: usize = 64;
 
 /// A file before or after a change.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
@@ -52,10 +57,42 @@ pub struct FileChange {
     pub lines_removed: u64,
 }
 
-/// The snapshots of one session.
+/// A file as a call finds it or leaves it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Found {
+    Absent,
+    Content(Vec<u8>),
+    /// No plain file, too large, or not to be read.
+    Unknown,
+}
+
+impl Found {
+    /// The largest content that can be kept.
+    pub const LIMIT: u64 = MAX_FILE;
+
+    /// What a read of at most one byte over the limit came to.
+    pub fn from_read(read: io::Result<Vec<u8>>) -> Self {
+        match read {
+            Ok(bytes) if bytes.len() as u64 <= MAX_FILE => Self::Content(bytes),
+            Err(error) if error.kind() == io::ErrorKind::NotFound => Self::Absent,
+            Ok(_) | Err(_) => Self::Unknown,
+        }
+    }
+
+    pub fn version(&self) -> Version {
+        match self {
+            Self::Absent => Version::Absent,
+            Self::Content(bytes) => Version::Content(hash(bytes)),
+            Self::Unknown => Version::Unknown,
+        }
+    }
+}
+
+/// The snapshots of one session. All of it may have been written by others: a change is believed no further than
+/// [`restore`](crate::rewind::restore) can check it.
 #[derive(Debug)]
 pub struct Snapshots {
-    dir: PathBuf,
+    session: Folder,
     /// What is kept already, once it was looked up.
     kept: Mutex<Option<Kept>>,
 }
@@ -68,18 +105,18 @@ struct Kept {
 
 impl Snapshots {
     /// Of the session with this folder.
-    pub fn new(session_dir: &Path) -> Self {
-        Self { dir: session_dir.join("rewind-file-snapshots"), kept: Mutex::new(None) }
+    pub fn new(session: Folder) -> Self {
+        Self { session, kept: Mutex::new(None) }
     }
 
     pub fn exist(&self) -> bool {
-        self.dir.is_dir()
+        self.session.folder(DIR).is_ok()
     }
 
-    /// Keeps a file as it is now.
-    pub fn keep(&self, path: &Path) -> io::Result<Version> {
-        let Some(bytes) = read(path)? else { return Ok(version_of_unread(path)) };
-        let hash = hash(&bytes);
+    /// Keeps a file as it was found.
+    pub fn keep(&self, found: &Found) -> io::Result<Version> {
+        let Found::Content(bytes) = found else { return Ok(found.version()) };
+        let hash = hash(bytes);
         let mut slot = self.kept.lock().unwrap_or_else(PoisonError::into_inner);
         let kept = match &mut *slot {
             Some(kept) => kept,
@@ -92,9 +129,7 @@ impl Snapshots {
         if kept.bytes + size > MAX_BYTES || kept.hashes.len() >= MAX_CONTENTS {
             return Ok(Version::Unknown);
         }
-        let backups = self.dir.join("backups");
-        disk::ensure_dir(&backups)?;
-        disk::replace(&backups.join(&hash), &bytes)?;
+        self.session.ensure_folder(DIR)?.ensure_folder(BACKUPS)?.replace(&hash, bytes)?;
         kept.bytes += size;
         kept.hashes.insert(hash.clone());
         Ok(Version::Content(hash))
@@ -102,78 +137,48 @@ impl Snapshots {
 
     fn look_up(&self) -> io::Result<Kept> {
         let mut kept = Kept::default();
-        let entries = match std::fs::read_dir(self.dir.join("backups")) {
-            Ok(entries) => entries,
+        let backups = match self.session.folder(Path::new(DIR).join(BACKUPS)) {
+            Ok(backups) => backups,
             Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(kept),
             Err(error) => return Err(error),
         };
-        for entry in entries {
-            let entry = entry?;
-            kept.bytes += entry.metadata()?.len();
-            kept.hashes.extend(entry.file_name().into_string());
+        for (name, _) in backups.entries(MAX_CONTENTS)? {
+            kept.bytes += backups.status(&name)?.len();
+            kept.hashes.extend(name.into_string());
         }
         Ok(kept)
     }
 
     /// Puts on record what a call did to a file that was kept before it.
     pub fn record(&self, change: &FileChange) -> io::Result<()> {
-        disk::ensure_dir(&self.dir)?;
         let mut line = serde_json::to_vec(change)?;
         line.push(b'\n');
-        disk::private().append(true).create(true).open(self.dir.join("changes.jsonl"))?.write_all(&line)
+        self.session.ensure_folder(DIR)?.append_or_create(CHANGES)?.write_all(&line)
     }
 
     /// All changes, in the order in which they were made. A line that is none is passed over.
     pub fn changes(&self) -> io::Result<Vec<FileChange>> {
-        let file = match File::open(self.dir.join("changes.jsonl")) {
+        let file = match self.session.read(Path::new(DIR).join(CHANGES)) {
             Ok(file) => file,
             Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Vec::new()),
             Err(error) => return Err(error),
         };
         let mut changes = Vec::new();
-        for line in BufReader::new(file).lines().take(MAX_CHANGES) {
-            changes.extend(serde_json::from_str(&line?).ok());
+        for line in BufReader::new(file.take(MAX_CHANGES_BYTES)).split(b'\n').take(MAX_CHANGES) {
+            changes.extend(serde_json::from_slice(&line?).ok());
         }
         Ok(changes)
     }
 
-    /// Contents that were kept.
-    pub fn content(&self, hash: &str) -> io::Result<Vec<u8>> {
-        let plain = hash.bytes().all(|byte| byte.is_ascii_hexdigit());
-        if !plain {
-            return Err(io::Error::new(io::ErrorKind::InvalidData, format!("`{hash}` is no hash")));
+    /// Contents that were kept. `None` where the name is none of ours, or the content is not what was kept under it.
+    pub fn content(&self, name: &str) -> io::Result<Option<Vec<u8>>> {
+        if name.len() != HASH_CHARS || !name.bytes().all(|byte| byte.is_ascii_hexdigit()) {
+            return Ok(None);
         }
-        let mut bytes = Vec::new();
-        File::open(self.dir.join("backups").join(hash))?.take(MAX_FILE + 1).read_to_end(&mut bytes)?;
-        Ok(bytes)
+        let backups = self.session.folder(Path::new(DIR).join(BACKUPS))?;
+        let bytes = backups.read_bytes(name, MAX_FILE + 1)?;
+        Ok((hash(&bytes) == name).then_some(bytes))
     }
-}
-
-/// A file as it is now, without keeping it.
-pub fn version(path: &Path) -> io::Result<Version> {
-    Ok(match read(path)? {
-        Some(bytes) => Version::Content(hash(&bytes)),
-        None => version_of_unread(path),
-    })
-}
-
-/// The bytes of a plain file that is not too large.
-fn read(path: &Path) -> io::Result<Option<Vec<u8>>> {
-    match std::fs::symlink_metadata(path) {
-        Ok(metadata) if metadata.is_file() && metadata.len() <= MAX_FILE => {}
-        Ok(_) => return Ok(None),
-        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
-        Err(error) => return Err(error),
-    }
-    let mut bytes = Vec::new();
-    File::open(path)?.take(MAX_FILE + 1).read_to_end(&mut bytes)?;
-    Ok((bytes.len() as u64 <= MAX_FILE).then_some(bytes))
-}
-
-fn version_of_unread(path: &Path) -> Version {
-    let absent =
-        matches!(std::fs::symlink_metadata(path), Err(error) if error.kind() == io::ErrorKind::NotFound);
-    if absent { Version::Absent } else { Version::Unknown }
 }
 
 fn hash(bytes: &[u8]) -> String {

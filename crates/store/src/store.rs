@@ -1,11 +1,11 @@
 //! All sessions of one home.
 
-use std::fs::{File, OpenOptions};
+use std::fs::File;
 use std::io;
 use std::path::{Path, PathBuf};
 
-use hangar_disk as disk;
-use hangar_protocol::Event;
+use hangar_disk::{Folder, Kind};
+use hangar_protocol::{Body, Event};
 use jiff::Timestamp;
 
 use crate::backwards::Backwards;
@@ -43,9 +43,22 @@ impl Store {
         self.log_path(id).is_file()
     }
 
+    /// The directory of a session, held open. Where the sessions are is for the owner of the home to say, links or not;
+    /// from there on none is followed.
+    pub fn folder(&self, id: &SessionId) -> io::Result<Folder> {
+        Folder::open(&self.root)?.folder(id.as_str())
+    }
+
+    /// The log of a session, opened to be read.
+    pub(crate) fn open_log(&self, id: &SessionId) -> Result<File, StoreError> {
+        let opened = self.folder(id).and_then(|folder| folder.read(LOG_FILE));
+        opened.map_err(|error| missing_or(id, &self.log_path(id), error))
+    }
+
     /// Whether a process works on the session right now.
     pub fn is_in_use(&self, id: &SessionId) -> bool {
-        matches!(Lock::acquire(&self.session_dir(id)), Err(LockError::Held { .. }))
+        let held = |folder: Folder| matches!(Lock::acquire(&folder), Err(LockError::Held { .. }));
+        self.folder(id).is_ok_and(held)
     }
 
     /// Bytes of everything that is kept of a session. What cannot be looked at counts as nothing.
@@ -67,42 +80,43 @@ impl Store {
     /// Starts a session with an empty log.
     pub fn create(&self, id: &SessionId, meta: SessionMeta) -> Result<OpenSession, StoreError> {
         let dir = self.session_dir(id);
-        for dir in [&dir, &dir.join("checkpoints"), &dir.join("files")] {
-            disk::ensure_dir(dir).map_err(StoreError::io("creating", dir))?;
-        }
-        let lock = self.lock(id)?;
+        let made = || -> io::Result<Folder> {
+            let folder = Folder::ensure(&self.root)?.ensure_folder(id.as_str())?;
+            for name in ["checkpoints", "files"] {
+                folder.ensure_folder(name)?;
+            }
+            Ok(folder)
+        };
+        let folder = made().map_err(StoreError::io("creating", &dir))?;
+        let lock = lock(id, &folder)?;
         let path = dir.join(LOG_FILE);
-        let file = match disk::private().read(true).append(true).create_new(true).open(&path) {
+        let file = match folder.create_log(LOG_FILE) {
             Ok(file) => file,
             Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {
                 return Err(StoreError::Exists { id: id.clone() });
             }
             Err(error) => return Err(StoreError::io("creating", &path)(error)),
         };
-        let mut session = OpenSession::start(id.clone(), dir, lock, file, meta, Document::default())?;
+        let mut session = OpenSession::start(id.clone(), folder, lock, file, meta, Document::default())?;
         session.save_meta()?;
         Ok(session)
     }
 
     /// Opens a session for writing. Its log is mended if the last writer died in the middle of a line.
     pub fn open(&self, id: &SessionId) -> Result<OpenSession, StoreError> {
-        if !self.contains(id) {
-            return Err(StoreError::NotFound { id: id.clone() });
+        let path = self.log_path(id);
+        let folder = self.folder(id).map_err(|error| missing_or(id, &path, error))?;
+        match folder.kind(LOG_FILE) {
+            Ok(Kind::Folder) => return Err(StoreError::NotFound { id: id.clone() }),
+            Ok(_) => {}
+            Err(error) => return Err(missing_or(id, &path, error)),
         }
-        let lock = self.lock(id)?;
-        let dir = self.session_dir(id);
-        let path = dir.join(LOG_FILE);
-        let file = match OpenOptions::new().read(true).append(true).open(&path) {
-            Ok(file) => file,
-            Err(error) if error.kind() == io::ErrorKind::NotFound => {
-                return Err(StoreError::NotFound { id: id.clone() });
-            }
-            Err(error) => return Err(StoreError::io("opening", &path)(error)),
-        };
+        let lock = lock(id, &folder)?;
+        let file = folder.append(LOG_FILE).map_err(|error| missing_or(id, &path, error))?;
         let written = last_written(&file);
-        let document = read_document(&dir);
-        let meta = SessionMeta::from_document(&document).unwrap_or_else(|| meta_from_log(&path, written));
-        OpenSession::start(id.clone(), dir, lock, file, meta, document)
+        let document = read_document(&folder);
+        let meta = SessionMeta::from_document(&document).unwrap_or_else(|| meta_from_log(&folder, written));
+        OpenSession::start(id.clone(), folder, lock, file, meta, document)
     }
 
     /// All events of a session, from the first on.
@@ -121,14 +135,30 @@ impl Store {
 
     /// The lines of a session's log, unparsed.
     pub fn lines(&self, id: &SessionId) -> Result<Lines, StoreError> {
-        let path = self.log_path(id);
-        Lines::open(&path).map_err(|error| missing_or(id, &path, error))
+        Ok(Lines::new(self.open_log(id)?, self.log_path(id)))
+    }
+
+    /// The directories that the log says the session worked in, the latest last. What `workspace.yaml` says is for lists.
+    pub fn directories(&self, id: &SessionId) -> Result<Vec<String>, StoreError> {
+        let kinds = ["session.start", "session.resume", "session.context_changed"];
+        let mut directories = Vec::new();
+        for event in self.read_where(id, |kind| kinds.contains(&kind))? {
+            let event = event?;
+            let context = match event.body() {
+                Body::SessionStart(start) => start.context.as_ref(),
+                Body::SessionResume(resume) => resume.context.as_ref(),
+                Body::ContextChanged(changed) => Some(&changed.directory),
+                _ => None,
+            };
+            directories.extend(context.map(|context| context.cwd.clone()));
+        }
+        Ok(directories)
     }
 
     /// The last `count` events in the order of the log, without reading what is before them.
     pub fn read_back(&self, id: &SessionId, count: usize) -> Result<Vec<Event>, StoreError> {
         let path = self.log_path(id);
-        let file = File::open(&path).map_err(|error| missing_or(id, &path, error))?;
+        let file = self.open_log(id)?;
         let read = || -> io::Result<Vec<Event>> {
             let mut backwards = Backwards::new(&file, file.metadata()?.len());
             let mut events = Vec::new();
@@ -150,10 +180,10 @@ impl Store {
     /// Removes a session that nobody writes. It disappears in one step, whatever happens while its files go.
     pub fn delete(&self, id: &SessionId) -> Result<(), StoreError> {
         let dir = self.session_dir(id);
-        if !dir.is_dir() {
-            return Err(StoreError::NotFound { id: id.clone() });
-        }
-        let _lock = self.lock(id)?;
+        let _lock = match self.folder(id) {
+            Ok(folder) => lock(id, &folder)?,
+            Err(error) => return Err(missing_or(id, &dir, error)),
+        };
         let away = self.root.join(format!("{DELETED}{}-{id}", std::process::id()));
         std::fs::rename(&dir, &away).map_err(StoreError::io("deleting", &dir))?;
         match std::fs::remove_dir_all(&away) {
@@ -176,15 +206,14 @@ impl Store {
     fn log_path(&self, id: &SessionId) -> PathBuf {
         self.session_dir(id).join(LOG_FILE)
     }
+}
 
-    fn lock(&self, id: &SessionId) -> Result<Lock, StoreError> {
-        let dir = self.session_dir(id);
-        Lock::acquire(&dir).map_err(|error| match error {
-            LockError::Held { pid } => StoreError::InUse { id: id.clone(), pid },
-            LockError::Gone => StoreError::NotFound { id: id.clone() },
-            LockError::Io(error) => StoreError::io("locking", &dir)(error),
-        })
-    }
+fn lock(id: &SessionId, folder: &Folder) -> Result<Lock, StoreError> {
+    Lock::acquire(folder).map_err(|error| match error {
+        LockError::Held { pid } => StoreError::InUse { id: id.clone(), pid },
+        LockError::Gone => StoreError::NotFound { id: id.clone() },
+        LockError::Io(error) => StoreError::io("locking", folder.path())(error),
+    })
 }
 
 fn missing_or(id: &SessionId, path: &Path, error: io::Error) -> StoreError {
@@ -195,12 +224,13 @@ fn missing_or(id: &SessionId, path: &Path, error: io::Error) -> StoreError {
 }
 
 /// An unreadable `workspace.yaml` is as good as none: everything in it can be had from the log or asked for again.
-pub(crate) fn read_document(dir: &Path) -> Document {
-    Document::parse(&disk::read_text(&dir.join(META_FILE), META_BYTES).unwrap_or_default())
+pub(crate) fn read_document(folder: &Folder) -> Document {
+    Document::parse(&folder.read_text(META_FILE, META_BYTES).unwrap_or_default())
 }
 
-pub(crate) fn meta_from_log(path: &Path, written: Timestamp) -> SessionMeta {
-    let first = Lines::open(path).ok().and_then(|lines| Events::new(lines, |_: &str| true).next()?.ok());
+pub(crate) fn meta_from_log(folder: &Folder, written: Timestamp) -> SessionMeta {
+    let lines = folder.read(LOG_FILE).ok().map(|file| Lines::new(file, folder.path().join(LOG_FILE)));
+    let first = lines.and_then(|lines| Events::new(lines, |_: &str| true).next()?.ok());
     SessionMeta::from_first_event(first.as_ref().map(Event::body), written)
 }
 
