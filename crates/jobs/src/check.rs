@@ -1,5 +1,6 @@
 //! The criteria that need no model: commands that must succeed and files that must exist.
 
+use std::ffi::OsString;
 use std::path::Path;
 use std::process::Stdio;
 use std::time::Duration;
@@ -20,6 +21,7 @@ pub(crate) async fn check(
     commands: &[CommandCheck],
     files: &[String],
     directory: &Path,
+    environment: &[(OsString, OsString)],
 ) -> Vec<CheckFailure> {
     let mut failures = Vec::new();
     for path in files {
@@ -29,18 +31,23 @@ pub(crate) async fn check(
     }
     // One after the other: they share the working directory, and often a build in it.
     for command in commands {
-        if let Err((how, output)) = run(command, directory).await {
+        if let Err((how, output)) = run(command, directory, environment).await {
             failures.push(CheckFailure::Command { run: command.run.clone(), how, output });
         }
     }
     failures
 }
 
-async fn run(check: &CommandCheck, directory: &Path) -> Result<(), (String, String)> {
+async fn run(
+    check: &CommandCheck,
+    directory: &Path,
+    environment: &[(OsString, OsString)],
+) -> Result<(), (String, String)> {
     let broken = |error: std::io::Error| (format!("could not be run: {error}"), String::new());
     let mark = format!("job:{}", uuid::Uuid::new_v4());
     let mut command = command_in_own_session("sh");
     command.arg("-c").arg(format!("exec 2>&1\n{}", check.run)).current_dir(directory);
+    command.env_clear().envs(environment.iter().map(|(name, value)| (name, value)));
     command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::null()).kill_on_drop(true);
     let (mut child, mut group) = Group::spawn(&mut command, mark).map_err(broken)?;
     let mut tail = Tail::default();
@@ -114,7 +121,8 @@ mod tests {
         let place = tempfile::tempdir().unwrap();
         std::fs::write(place.path().join("here.txt"), "").unwrap();
         let files: Vec<String> = files.iter().map(|file| (*file).to_owned()).collect();
-        let found = check(commands, &files, place.path()).await;
+        let environment: Vec<(OsString, OsString)> = std::env::vars_os().collect();
+        let found = check(commands, &files, place.path(), &environment).await;
         found
             .iter()
             .map(|failure| match failure {

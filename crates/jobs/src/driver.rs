@@ -2,9 +2,11 @@
 //! again.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::ffi::OsString;
 use std::sync::Arc;
 use std::time::Duration;
 
+use hangar_git::Git;
 use hangar_protocol::{Body, Event};
 use hangar_runtimes::runtime::{Live, Order, Runtime};
 use jiff::Timestamp;
@@ -29,8 +31,21 @@ pub struct Workshop {
     pub audience: Arc<dyn Audience>,
     /// An MCP configuration that offers the job tools, for agents that take one.
     pub job_tools: Option<String>,
+    pub surroundings: Surroundings,
     pub now: fn() -> Timestamp,
 }
+
+/// What runs know of the machine. Handed in, so that nothing here reads the environment by itself.
+#[derive(Clone)]
+pub struct Surroundings {
+    /// The variables of commands that check the work of a task.
+    pub environment: Vec<(OsString, OsString)>,
+    pub git: Git,
+    /// Takes secrets out of a record before it is written down.
+    pub clean: Cleaner,
+}
+
+pub type Cleaner = Arc<dyn Fn(Record) -> Record + Send + Sync>;
 
 /// Hears what happens, in order, after it was written down. Must not block: a run waits for it.
 pub trait Audience: Send + Sync {
@@ -100,6 +115,7 @@ impl Workshop {
         let mark = uuid::Uuid::new_v4().simple().to_string();
         let run = RunId(format!("{}-{}", at.strftime("%Y%m%d-%H%M%S"), &mark[..8]));
         let first = Record { seq: 0, at, fact: Fact::RunStarted { run: run.clone(), order } };
+        let first = (self.surroundings.clean)(first);
         let state = State::begin(&first)?;
         self.check_runtimes(state.order())?;
         let mut log = self.store.create(&run)?;
@@ -272,6 +288,7 @@ impl Running {
     /// Writes a fact down, then lets it have its consequences.
     fn note(&mut self, fact: Fact) -> Result<(), StoreError> {
         let record = Record { seq: self.state.next_seq(), at: (self.workshop.now)(), fact };
+        let record = (self.workshop.surroundings.clean)(record);
         self.log.append(&record)?;
         self.state.apply(&record);
         match &record.fact {
@@ -361,23 +378,32 @@ impl Running {
                     Done { facts: vec![Fact::TurnEnded { task, session, end, tokens }], desk: Some(desk) }
                 })
             }
-            Effect::Check { task, commands, files, directory } => self.effects.spawn(async move {
-                let failures = check(&commands, &files, &directory).await;
-                Fact::Checked { task, failures }.into()
-            }),
+            Effect::Check { task, commands, files, directory } => {
+                let workshop = Arc::clone(&self.workshop);
+                self.effects.spawn(async move {
+                    let environment = &workshop.surroundings.environment;
+                    let failures = check(&commands, &files, &directory, environment).await;
+                    Fact::Checked { task, failures }.into()
+                })
+            }
             Effect::MakeWorktree { place, number, from } => {
                 let scratch = self.log.scratch().to_owned();
+                let workshop = Arc::clone(&self.workshop);
                 self.effects.spawn(async move {
-                    match worktree::make(&scratch, &run, &place, number, &from).await {
+                    let git = &workshop.surroundings.git;
+                    match worktree::make(git, &scratch, &run, &place, number, &from).await {
                         Ok(worktree) => Fact::WorktreeMade { place, worktree }.into(),
                         Err(error) => Fact::WorktreeFailed { place, error }.into(),
                     }
                 })
             }
-            Effect::LeaveWorktree { place, worktree } => self.effects.spawn(async move {
-                let kept = worktree::leave(&worktree).await;
-                Fact::WorktreeLeft { place, kept }.into()
-            }),
+            Effect::LeaveWorktree { place, worktree } => {
+                let workshop = Arc::clone(&self.workshop);
+                self.effects.spawn(async move {
+                    let kept = worktree::leave(&workshop.surroundings.git, &worktree).await;
+                    Fact::WorktreeLeft { place, kept }.into()
+                })
+            }
         };
         self.errands.insert(handle.id(), errand.clone());
         self.aborts.insert(errand, handle);
@@ -394,7 +420,7 @@ impl Running {
             RunEnd::Canceled | RunEnd::Interrupted => self.leaving.shutdown().await,
         }
         for worktree in self.state.worktrees().values() {
-            worktree::leave(worktree).await;
+            worktree::leave(&self.workshop.surroundings.git, worktree).await;
         }
     }
 }

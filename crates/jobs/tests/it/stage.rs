@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicI64, Ordering};
 use std::sync::{Arc, Mutex};
 
 use expect_test::Expect;
-use hangar_jobs::driver::{Audience, Notice, Running, Workshop};
+use hangar_jobs::driver::{Audience, Notice, Running, Surroundings, Workshop};
 use hangar_jobs::entry::Entry;
 use hangar_jobs::read::{Format, read_entry};
 use hangar_jobs::record::{Fact, Record, RunId, RunOrder, SessionId, Subject, TaskEnd, TurnReport};
@@ -114,6 +114,11 @@ impl Stage {
             store: Arc::new(FileStore::new(place.path().join("runs"))),
             audience: heard.clone(),
             job_tools: Some("{}".to_owned()),
+            surroundings: Surroundings {
+                environment: std::env::vars_os().collect(),
+                git: hangar_git::Git::new(hangar_git::Environment::of(std::env::vars_os())),
+                clean: Arc::new(|record| record),
+            },
             now,
         });
         Self { place, workshop, heard }
