@@ -18,6 +18,9 @@ pub struct SandboxConfig {
     /// Whether MCP servers are confined too; they are unless this says no.
     #[serde(default)]
     pub sandbox_mcp_servers: Option<bool>,
+    /// Whether MCP servers that a project configures are confined even where the sandbox is off.
+    #[serde(default)]
+    pub sandbox_project_mcp_servers: bool,
     #[serde(default)]
     pub user_policy: UserPolicy,
 }
@@ -77,7 +80,7 @@ pub enum Unenforceable {
 }
 
 /// Where programs keep credentials, below the home directory.
-const CREDENTIALS: [&str; 19] = [
+const CREDENTIALS: [&str; 27] = [
     ".ssh",
     ".gnupg",
     ".aws",
@@ -97,7 +100,20 @@ const CREDENTIALS: [&str; 19] = [
     ".copilot",
     ".codex",
     ".claude",
+    ".claude.json",
+    ".npmrc",
+    ".m2/settings.xml",
+    ".gradle/gradle.properties",
+    ".terraform.d/credentials.tfrc.json",
+    ".config/op",
+    ".local/share/opencode/auth.json",
+    ".vault-token",
 ];
+
+/// Where programs keep credentials.
+pub fn credentials(home: &Path) -> impl Iterator<Item = PathBuf> {
+    CREDENTIALS.iter().map(|path| home.join(path))
+}
 
 impl SandboxConfig {
     /// A sandbox with nothing said about it.
@@ -109,9 +125,15 @@ impl SandboxConfig {
         self.enabled && self.sandbox_mcp_servers != Some(false)
     }
 
+    /// What confines the MCP servers that a project configures, where nothing else does.
+    pub fn for_project_servers(&self) -> Option<Self> {
+        let wanted = self.sandbox_project_mcp_servers && !self.confines_mcp_servers();
+        wanted.then(|| Self { enabled: true, ..self.clone() })
+    }
+
     pub fn policy(&self, places: Places) -> Result<Policy, Unenforceable> {
         let Filesystem { readwrite_paths, readonly_paths, denied_paths } = &self.user_policy.filesystem;
-        let real = |path: &PathBuf| real(&places.cwd.join(under_home(path, places.home.as_deref())));
+        let real = |path: &PathBuf| expand(path, &places.cwd, places.home.as_deref());
         let mut writable: Vec<PathBuf> = readwrite_paths.iter().map(real).collect();
         if self.add_current_working_directory != Some(false) {
             writable.push(real(&places.cwd));
@@ -124,14 +146,14 @@ impl SandboxConfig {
             protected: places.protected.iter().map(real).collect(),
             denied,
             network,
-            without: Vec::new(),
+            ..Policy::default()
         };
         if let Some((denied, writable)) = policy.contradiction() {
             return Err(Unenforceable::Denied { denied: denied.to_owned(), writable: writable.to_owned() });
         }
         // What is denied by default gives way to what was allowed by name.
         let allowed: Vec<PathBuf> = readonly_paths.iter().map(real).chain(policy.writable.clone()).collect();
-        let credentials = CREDENTIALS.iter().filter_map(|path| Some(places.home.as_ref()?.join(path)));
+        let credentials = places.home.iter().flat_map(|home| credentials(home));
         let private = credentials.chain(places.private.iter().cloned()).map(|path| real(&path));
         policy.denied.extend(private.filter(|path| !allowed.iter().any(|allowed| path.starts_with(allowed))));
         Ok(policy)
@@ -159,6 +181,11 @@ fn under_home(path: &Path, home: Option<&Path>) -> PathBuf {
         (Ok(rest), Some(home)) => home.join(rest),
         _ => path.to_owned(),
     }
+}
+
+/// A path of the settings: `~` is the home, and what is relative is below the working directory. Links are resolved.
+pub fn expand(path: &Path, cwd: &Path, home: Option<&Path>) -> PathBuf {
+    real(&cwd.join(under_home(path, home)))
 }
 
 /// With links resolved as far as the path exists.

@@ -4,14 +4,15 @@
 //! guarded elsewhere. What is denied leads around the other layers or widens what the kernel exposes.
 
 use std::collections::BTreeMap;
+use std::io;
 
 use seccompiler::{
     BackendError, BpfProgram, SeccompAction, SeccompCmpArgLen, SeccompCmpOp, SeccompCondition, SeccompFilter,
-    SeccompRule, TargetArch,
+    SeccompRule, TargetArch, sock_filter,
 };
 
 use super::mounts::Own;
-use crate::{Network, Unavailable};
+use crate::{Metadata, Network, Policy, Unavailable};
 
 type Rules = BTreeMap<i64, Vec<SeccompRule>>;
 
@@ -24,6 +25,8 @@ const DENIED: &[i64] = &[
     libc::SYS_chroot,
     libc::SYS_move_mount,
     libc::SYS_open_tree,
+    // open_tree_attr, newer than its name in the library.
+    467,
     libc::SYS_fsopen,
     libc::SYS_fsconfig,
     libc::SYS_fsmount,
@@ -94,6 +97,9 @@ const NAMESPACES: [u64; 7] = [
 /// Requests to a terminal that type on behalf of its user.
 const TYPING: [u64; 2] = [0x5412 /* TIOCSTI */, 0x541C /* TIOCLINUX */];
 
+/// Requests that set attributes of a file: `FS_IOC_SETFLAGS`, `FS_IOC_FSSETXATTR`.
+const FILE_FLAGS: [u64; 2] = [0x4008_6602, 0x401c_5820];
+
 /// Where the type of a socket is, apart from its flags.
 const SOCKET_TYPE: u64 = 0xf;
 /// Types of which a pair is joined at both ends. All others are datagrams to the kernel, whatever they are called, and a
@@ -117,44 +123,155 @@ const SHARED: &[i64] = &[
     libc::SYS_mq_unlink,
 ];
 
-pub(super) fn confine(network: Network, own: &Own) -> Result<(), Unavailable> {
-    let refused = |error: seccompiler::Error| Unavailable::Refused(error.to_string());
-    let processor = TargetArch::try_from(std::env::consts::ARCH).map_err(|_| Unavailable::Processor)?;
-    let unknown: Rules = UNKNOWN.iter().map(|call| (*call, Vec::new())).collect();
-    let filters = [
-        compile(unknown, libc::ENOSYS, processor),
-        denials(network, own).and_then(|rules| compile(rules, libc::EPERM, processor)),
-    ];
-    for filter in filters {
-        seccompiler::apply_filter(&filter.map_err(|error| refused(error.into()))?).map_err(refused)?;
-    }
-    Ok(())
+/// Modes, owners, times and attributes of files.
+const METADATA: &[i64] = &[
+    #[cfg(target_arch = "x86_64")]
+    libc::SYS_chmod,
+    libc::SYS_fchmod,
+    libc::SYS_fchmodat,
+    libc::SYS_fchmodat2,
+    #[cfg(target_arch = "x86_64")]
+    libc::SYS_chown,
+    #[cfg(target_arch = "x86_64")]
+    libc::SYS_lchown,
+    libc::SYS_fchown,
+    libc::SYS_fchownat,
+    #[cfg(target_arch = "x86_64")]
+    libc::SYS_utime,
+    #[cfg(target_arch = "x86_64")]
+    libc::SYS_utimes,
+    #[cfg(target_arch = "x86_64")]
+    libc::SYS_futimesat,
+    libc::SYS_utimensat,
+    libc::SYS_setxattr,
+    libc::SYS_lsetxattr,
+    libc::SYS_fsetxattr,
+    libc::SYS_removexattr,
+    libc::SYS_lremovexattr,
+    libc::SYS_fremovexattr,
+    // setxattrat, removexattrat, file_setattr: newer than their names in the library.
+    463,
+    466,
+    469,
+    // Names that appear in directories that cannot be listed.
+    libc::SYS_inotify_add_watch,
+];
+
+/// Calls about the priority and the processors of a process, and which argument names it.
+const PRIORITIES: &[(i64, u8)] = &[
+    (libc::SYS_setpriority, 1),
+    (libc::SYS_ioprio_set, 1),
+    (libc::SYS_sched_setaffinity, 0),
+    (libc::SYS_sched_setattr, 0),
+    (libc::SYS_sched_setparam, 0),
+    (libc::SYS_sched_setscheduler, 0),
+];
+
+/// Signals to other processes.
+const SIGNALS: &[i64] = &[
+    libc::SYS_kill,
+    libc::SYS_tkill,
+    libc::SYS_tgkill,
+    libc::SYS_rt_sigqueueinfo,
+    libc::SYS_rt_tgsigqueueinfo,
+    libc::SYS_pidfd_send_signal,
+];
+
+/// Which processes can be signalled.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Signals {
+    /// Those of the command, which another layer sees to.
+    Own,
+    /// All that the user may, which no layer keeps.
+    Any,
+    None,
 }
 
-fn denials(network: Network, own: &Own) -> Result<Rules, BackendError> {
-    // What everybody shares is not for a command; what it has to itself is.
-    let shared = if own.ipc { &[][..] } else { SHARED };
-    let mut rules: Rules = DENIED.iter().chain(shared).map(|call| (*call, Vec::new())).collect();
+/// Filters of system calls, compiled.
+#[derive(Debug)]
+pub(crate) struct Filters([BpfProgram; 2]);
+
+impl Filters {
+    pub(super) fn new(policy: &Policy, own: &Own, signals: Signals) -> Result<Self, Unavailable> {
+        let processor = TargetArch::try_from(std::env::consts::ARCH).map_err(|_| Unavailable::Processor)?;
+        let by_argument = by_argument(policy)
+            .and_then(|rules| compile(rules, processor))
+            .map_err(|error| Unavailable::Refused(error.to_string()))?;
+        Ok(Self([by_number(&denied(policy, own, signals)), by_argument]))
+    }
+
+    /// Filters the calls of this thread and all that it starts. Safe to call between fork and exec.
+    pub(super) fn apply(&self) -> io::Result<()> {
+        for filter in &self.0 {
+            seccompiler::apply_filter(filter).map_err(|error| match error {
+                seccompiler::Error::Seccomp(error) | seccompiler::Error::Prctl(error) => error,
+                // None of the others is about a filter that has been compiled.
+                _ => io::Error::from_raw_os_error(libc::EINVAL),
+            })?;
+        }
+        Ok(())
+    }
+}
+
+/// The calls that are denied whatever their arguments are, in order.
+fn denied(policy: &Policy, own: &Own, signals: Signals) -> Vec<i64> {
+    let when = |denied: bool, calls: &'static [i64]| if denied { calls } else { &[] };
+    let lists = [
+        DENIED,
+        // What everybody shares is not for a command; what it has to itself is.
+        when(!own.ipc, SHARED),
+        when(policy.metadata == Metadata::Frozen, METADATA),
+        when(signals == Signals::None, SIGNALS),
+        when(policy.network == Network::Closed, &[libc::SYS_socket]),
+    ];
+    let mut calls: Vec<i64> = lists.into_iter().flatten().copied().collect();
+    calls.sort_unstable();
+    calls.dedup();
+    calls
+}
+
+/// The calls whose arguments matter.
+fn by_argument(policy: &Policy) -> Result<Rules, BackendError> {
+    let mut rules = Rules::new();
     let namespaces = NAMESPACES.iter().map(|flag| rule(&[(0, SeccompCmpOp::MaskedEq(*flag), *flag)]));
     rules.insert(libc::SYS_clone, namespaces.collect::<Result<_, _>>()?);
-    let typing = TYPING.iter().map(|request| rule(&[(1, SeccompCmpOp::Eq, *request)]));
+    let flags = if policy.metadata == Metadata::Frozen { &FILE_FLAGS[..] } else { &[] };
+    let typing = TYPING.iter().chain(flags).map(|request| rule(&[(1, SeccompCmpOp::Eq, *request)]));
     rules.insert(libc::SYS_ioctl, typing.collect::<Result<_, _>>()?);
     let datagrams = (0..=SOCKET_TYPE).filter(|kind| !JOINED.contains(kind));
     let datagrams = datagrams.map(|kind| rule(&[(1, SeccompCmpOp::MaskedEq(SOCKET_TYPE), kind)]));
     rules.insert(libc::SYS_socketpair, datagrams.collect::<Result<_, _>>()?);
-    // The limits of a process can be set by all processes of its user, and end it.
-    rules.insert(libc::SYS_prlimit64, vec![rule(&[(0, SeccompCmpOp::Ne, 0)])?]);
+    // The limits of a process can be set by all processes of its user, and end it; and one limit tells whose it is.
+    let tag = u64::from(libc::RLIMIT_RTTIME);
+    let others = rule(&[(0, SeccompCmpOp::Ne, 0)])?;
+    let sheds = SeccompRule::new(vec![
+        SeccompCondition::new(1, SeccompCmpArgLen::Dword, SeccompCmpOp::Eq, tag)?,
+        // A pointer: none where the limit is only asked for.
+        SeccompCondition::new(2, SeccompCmpArgLen::Qword, SeccompCmpOp::Ne, 0)?,
+    ])?;
+    rules.insert(libc::SYS_prlimit64, vec![others, sheds]);
+    rules.insert(libc::SYS_setrlimit, vec![rule(&[(0, SeccompCmpOp::Eq, tag)])?]);
+    // Priorities and processors of other processes; zero is the caller.
+    for (call, process) in PRIORITIES {
+        rules.insert(*call, vec![rule(&[(*process, SeccompCmpOp::Ne, 0)])?]);
+    }
+    // These are about all processes of a user or a group, too.
+    for (call, alone) in [(libc::SYS_setpriority, 0), (libc::SYS_ioprio_set, 1)] {
+        rules.entry(call).or_default().push(rule(&[(0, SeccompCmpOp::Ne, alone)])?);
+    }
+    // Who holds a lease hears of others who open the file.
+    let lease = rule(&[(1, SeccompCmpOp::Eq, libc::F_SETLEASE.unsigned_abs().into())])?;
+    rules.insert(libc::SYS_fcntl, vec![lease]);
     // Sockets with a path lead to services that act for the user (containers, agents with keys), so they are no part
     // of an open network either.
-    let sockets = match network {
-        Network::Closed => Vec::new(),
-        Network::Open => vec![rule(&[
+    if policy.network == Network::Open {
+        let other = rule(&[
             (0, SeccompCmpOp::Ne, libc::AF_INET as u64),
             (0, SeccompCmpOp::Ne, libc::AF_INET6 as u64),
             (0, SeccompCmpOp::Ne, libc::AF_NETLINK as u64),
-        ])?],
-    };
-    rules.insert(libc::SYS_socket, sockets);
+        ])?;
+        rules.insert(libc::SYS_socket, vec![other]);
+    }
     Ok(rules)
 }
 
@@ -170,27 +287,108 @@ fn rule(conditions: &[(u8, SeccompCmpOp, u64)]) -> Result<SeccompRule, BackendEr
 }
 
 /// Calls of another processor's kind (32-bit programs) end the program: their numbers mean something else.
-fn compile(mut rules: Rules, answer: i32, processor: TargetArch) -> Result<BpfProgram, BackendError> {
-    if cfg!(target_arch = "x86_64") {
-        rules.extend(twins(&rules));
-    }
-    let answer = SeccompAction::Errno(answer.unsigned_abs());
+fn compile(rules: Rules, processor: TargetArch) -> Result<BpfProgram, BackendError> {
+    let answer = SeccompAction::Errno(libc::EPERM.unsigned_abs());
     SeccompFilter::new(rules, SeccompAction::Allow, answer, processor)?.try_into()
 }
 
-/// The same calls under the numbers that they have for programs with short pointers (x32).
-fn twins(rules: &Rules) -> Rules {
-    const SHORT_POINTERS: i64 = 0x4000_0000;
-    // Some have another number there.
-    const RENUMBERED: [(i64, i64); 4] = [(246, 528), (310, 539), (311, 540), (16, 514)];
-    let other = |call: i64| RENUMBERED.iter().find(|(long, _)| *long == call).map(|(_, short)| *short);
-    rules
-        .iter()
-        .flat_map(|(call, chain)| {
-            [Some(*call), other(*call)]
-                .into_iter()
-                .flatten()
-                .map(|call| (call | SHORT_POINTERS, chain.clone()))
-        })
-        .collect()
+/// Numbers that calls have for programs with short pointers (x32). Nobody has such programs, so none are allowed.
+const SHORT_POINTERS: u32 = 0x4000_0000;
+
+/// Calls that are told apart one by one at the end of a search.
+const LEAF: usize = 4;
+
+/// A filter that denies calls by their numbers, found by halving: the kernel tries a filter with every number there is
+/// before it takes it, which a list of a hundred comparisons makes slow.
+fn by_number(denied: &[i64]) -> BpfProgram {
+    let errno = |error: i32| ret(libc::SECCOMP_RET_ERRNO | error.unsigned_abs());
+    // The number of the call is the first field of what a filter is given.
+    let mut filter = vec![instruction(libc::BPF_LD | libc::BPF_W | libc::BPF_ABS, 0, 0, 0)];
+    if cfg!(target_arch = "x86_64") {
+        filter.push(jump(libc::BPF_JSET, SHORT_POINTERS, 0, 1));
+        filter.push(errno(libc::ENOSYS));
+    }
+    for call in UNKNOWN {
+        filter.push(jump(libc::BPF_JEQ, number(*call), 0, 1));
+        filter.push(errno(libc::ENOSYS));
+    }
+    filter.extend(search(denied));
+    filter
+}
+
+fn search(denied: &[i64]) -> Vec<sock_filter> {
+    if denied.len() <= LEAF {
+        let mut leaf: Vec<sock_filter> = Vec::with_capacity(LEAF + 2);
+        for (at, call) in denied.iter().enumerate() {
+            // Past the comparisons that are left and the answer to all other calls.
+            leaf.push(jump(libc::BPF_JEQ, number(*call), offset(denied.len() - at), 0));
+        }
+        leaf.push(ret(libc::SECCOMP_RET_ALLOW));
+        leaf.push(ret(libc::SECCOMP_RET_ERRNO | libc::EPERM.unsigned_abs()));
+        return leaf;
+    }
+    let (low, high) = denied.split_at(denied.len() / 2);
+    let (left, right) = (search(low), search(high));
+    let mut found = vec![jump(libc::BPF_JGE, number(high[0]), offset(left.len()), 0)];
+    found.extend(left);
+    found.extend(right);
+    found
+}
+
+/// How far a comparison jumps. The lists here are far shorter than what fits.
+fn offset(instructions: usize) -> u8 {
+    u8::try_from(instructions).unwrap_or(u8::MAX)
+}
+
+fn number(call: i64) -> u32 {
+    u32::try_from(call).unwrap_or(u32::MAX)
+}
+
+fn jump(comparison: u32, k: u32, jt: u8, jf: u8) -> sock_filter {
+    instruction(libc::BPF_JMP | comparison | libc::BPF_K, jt, jf, k)
+}
+
+fn ret(k: u32) -> sock_filter {
+    instruction(libc::BPF_RET | libc::BPF_K, 0, 0, k)
+}
+
+fn instruction(code: u32, jt: u8, jf: u8, k: u32) -> sock_filter {
+    sock_filter { code: u16::try_from(code).unwrap_or_default(), jt, jf, k }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// What the kernel makes of a call by its number.
+    fn answer(filter: &[sock_filter], call: u32) -> u32 {
+        let mut at = 0;
+        loop {
+            let sock_filter { code, jt, jf, k } = filter[at].clone();
+            let taken = match u32::from(code) & 0xf7 {
+                code if code == libc::BPF_JMP | libc::BPF_JEQ => call == k,
+                code if code == libc::BPF_JMP | libc::BPF_JGE => call >= k,
+                code if code == libc::BPF_JMP | libc::BPF_JSET => call & k != 0,
+                code if code == libc::BPF_RET => return k,
+                _ => false,
+            };
+            at += 1 + usize::from(if taken { jt } else { jf });
+        }
+    }
+
+    #[test]
+    fn every_listed_call_is_denied_and_no_other() {
+        let policy = Policy { metadata: Metadata::Frozen, ..Policy::default() };
+        let denied = denied(&policy, &Own::default(), Signals::None);
+        let filter = by_number(&denied);
+        for call in 0..600 {
+            let expected = match i64::from(call) {
+                call if UNKNOWN.contains(&call) => libc::SECCOMP_RET_ERRNO | libc::ENOSYS.unsigned_abs(),
+                call if denied.contains(&call) => libc::SECCOMP_RET_ERRNO | libc::EPERM.unsigned_abs(),
+                _ => libc::SECCOMP_RET_ALLOW,
+            };
+            assert_eq!(answer(&filter, call), expected, "{call}");
+        }
+        assert_ne!(answer(&filter, SHORT_POINTERS | 1), libc::SECCOMP_RET_ALLOW);
+    }
 }

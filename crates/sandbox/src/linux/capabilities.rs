@@ -1,6 +1,6 @@
 //! What a command that runs as root may not do although it is root.
 
-use rustix::thread::{CapabilitySet, capability_is_in_bounding_set, remove_capability_from_bounding_set};
+use rustix::thread::{CapabilitySet, remove_capability_from_bounding_set};
 
 /// What building and installing needs. All else is about the machine.
 const KEPT: CapabilitySet = CapabilitySet::CHOWN
@@ -14,11 +14,12 @@ const KEPT: CapabilitySet = CapabilitySet::CHOWN
     .union(CapabilitySet::NET_BIND_SERVICE)
     .union(CapabilitySet::SYS_NICE);
 
-/// Takes effect when the command is run. Refused to those who are not root, and who have nothing to lose.
+/// Takes effect when the command is run. Safe to call between fork and exec. Refused to those who are not root, and who have nothing to lose.
 pub(super) fn confine() {
+    if !nix::unistd::geteuid().is_root() {
+        return;
+    }
     for capability in CapabilitySet::all().difference(KEPT).iter() {
-        if capability_is_in_bounding_set(capability).unwrap_or(false) {
-            let _ = remove_capability_from_bounding_set(capability);
-        }
+        let _ = remove_capability_from_bounding_set(capability);
     }
 }

@@ -1,20 +1,16 @@
 //! What a command inherits: its three streams. Whatever else is open here, we were given by whoever started us; no layer
 //! asks again about what is open already.
 
-use crate::Unavailable;
+use std::io;
 
 /// The first descriptor that is not one of the streams.
 const FIRST: libc::c_uint = 3;
 
-/// Takes effect when the command is run.
-pub(super) fn confine() -> Result<(), Unavailable> {
+/// Takes effect when the command is run. Safe to call between fork and exec.
+pub(super) fn confine() -> io::Result<()> {
     #[expect(unsafe_code, reason = "no library offers the call")]
     // SAFETY: descriptors are marked, not closed: whoever has one in this process keeps it.
     let marked =
         unsafe { libc::syscall(libc::SYS_close_range, FIRST, libc::c_uint::MAX, libc::CLOSE_RANGE_CLOEXEC) };
-    if marked == 0 {
-        return Ok(());
-    }
-    let error = std::io::Error::last_os_error();
-    Err(Unavailable::Refused(format!("files that are open cannot be kept from it: {error}")))
+    if marked == 0 { Ok(()) } else { Err(io::Error::last_os_error()) }
 }

@@ -1,6 +1,7 @@
 //! Landlock: which files can be read and written, and that processes outside are left alone.
 
 use std::io;
+use std::os::fd::{AsFd, AsRawFd, OwnedFd};
 use std::path::{Path, PathBuf};
 
 use landlock::{
@@ -8,8 +9,11 @@ use landlock::{
     RulesetAttr, RulesetCreated, RulesetCreatedAttr, RulesetError, RulesetStatus, Scope,
 };
 
+use seccompiler::TargetArch;
+
+use super::exact::open_exactly;
 use super::mounts::Own;
-use crate::{Feature, Network, Policy, Unavailable};
+use crate::{Feature, Network, Policy, Readable, Unavailable, system};
 
 /// Before this one, files that cannot be written could be truncated.
 const NEEDED: ABI = ABI::V3;
@@ -28,16 +32,39 @@ const TERMINALS: [&str; 2] = ["/dev/ptmx", "/dev/pts"];
 /// Among the devices, but files in memory.
 const MEMORY: &str = "/dev/shm";
 
-pub(super) struct Enforced {
-    /// Whether processes outside cannot be signalled.
-    pub(super) signals: bool,
+/// Restricts the calling thread and all that it starts.
+pub(super) fn confine(policy: &Policy, own: &Own) -> Result<(), Unavailable> {
+    let status = ruleset(policy, own)?.restrict_self().map_err(refused)?;
+    if status.ruleset == RulesetStatus::NotEnforced || !status.no_new_privs {
+        return Err(Unavailable::Landlock);
+    }
+    Ok(())
 }
 
-pub(super) fn confine(policy: &Policy, own: &Own) -> Result<Enforced, Unavailable> {
+/// The same rules as a descriptor, for [`restrict_child`].
+pub(super) fn descriptor(policy: &Policy, own: &Own) -> Result<OwnedFd, Unavailable> {
+    Option::from(ruleset(policy, own)?).ok_or(Unavailable::Landlock)
+}
+
+/// Restricts the calling thread by rules that were made before. Safe to call between fork and exec.
+#[expect(unsafe_code, reason = "the library's own function may allocate, which a child must not before exec")]
+pub(super) fn restrict_child(rules: &OwnedFd) -> io::Result<()> {
+    // SAFETY: both calls take numbers only; the descriptor is open as long as it is borrowed.
+    let restricted = unsafe {
+        libc::prctl(libc::PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) == 0
+            && libc::syscall(libc::SYS_landlock_restrict_self, rules.as_raw_fd(), 0) == 0
+    };
+    if restricted { Ok(()) } else { Err(io::Error::last_os_error()) }
+}
+
+fn refused(error: RulesetError) -> Unavailable {
+    Unavailable::Refused(error.to_string())
+}
+
+fn ruleset(policy: &Policy, own: &Own) -> Result<RulesetCreated, Unavailable> {
     if !policy.may_use(Feature::Landlock) || !has(NEEDED) {
         return Err(Unavailable::Landlock);
     }
-    let refused = |error: RulesetError| Unavailable::Refused(error.to_string());
     let wanted = newest(policy);
     let mut ruleset = Ruleset::default().handle_access(AccessFs::from_all(wanted)).map_err(refused)?;
     let network = AccessNet::from_all(wanted);
@@ -50,23 +77,21 @@ pub(super) fn confine(policy: &Policy, own: &Own) -> Result<Enforced, Unavailabl
     }
     let created = ruleset.create().map_err(refused)?;
     let mut allowed = Allowed { rules: created, handled: AccessFs::from_all(wanted) };
-    for path in existing(&policy.writable) {
-        allowed = allowed.and(&path, changing())?;
+    let denied = existing(&policy.denied);
+    // What mounts hide is hidden already.
+    let unwritable = if own.metadata { &[][..] } else { &denied };
+    for path in &policy.writable {
+        allowed = allowed.and_below(path, changing(), unwritable)?;
     }
     let terminals = if own.terminals { &TERMINALS[..] } else { &[] };
     for device in existing(&DEVICES).into_iter().chain(existing(terminals)) {
         allowed = allowed.and(&device, AccessFs::ReadFile | AccessFs::WriteFile | AccessFs::IoctlDev)?;
     }
-    allowed = allowed.and(Path::new(MEMORY), reading())?;
-    let mut unreadable = existing(&policy.denied);
-    unreadable.push(ALL_DEVICES.into());
-    allowed = allowed.and_reading(&unreadable)?;
-
-    let status = allowed.rules.restrict_self().map_err(refused)?;
-    if status.ruleset == RulesetStatus::NotEnforced || !status.no_new_privs {
-        return Err(Unavailable::Landlock);
-    }
-    Ok(Enforced { signals: !scopes.is_empty() && has_scopes() })
+    allowed = match &policy.readable {
+        Readable::Everything => allowed.and_everything(denied)?,
+        Readable::Only(paths) => allowed.and_only(paths, policy.network, own, &denied)?,
+    };
+    Ok(allowed.rules)
 }
 
 fn newest(policy: &Policy) -> ABI {
@@ -96,23 +121,66 @@ struct Allowed {
 }
 
 impl Allowed {
-    /// Lets everything be read but `denied`.
+    /// Lets everything be read but `denied`. Names can be listed everywhere.
+    fn and_everything(self, mut denied: Vec<PathBuf>) -> Result<Self, Unavailable> {
+        let root = Path::new("/");
+        denied.push(ALL_DEVICES.into());
+        self.and(Path::new(MEMORY), reading())?.and(root, AccessFs::ReadDir.into())?.and_below(
+            root,
+            reading(),
+            &denied,
+        )
+    }
+
+    /// Lets these be read and what programs need to run, but nothing that is denied.
+    fn and_only(
+        self,
+        paths: &[PathBuf],
+        network: Network,
+        own: &Own,
+        denied: &[PathBuf],
+    ) -> Result<Self, Unavailable> {
+        let listing = reading() | AccessFs::ReadDir;
+        let needed: &[&[&str]] = match network {
+            Network::Closed => &[system::PROGRAMS, system::SETTINGS, system::MACHINE],
+            Network::Open => &[system::PROGRAMS, system::SETTINGS, system::MACHINE, system::NETWORK],
+        };
+        let processes = if own.processes { &["/proc"][..] } else { system::PROC };
+        let mut allowed = self;
+        for path in processes {
+            allowed = allowed.and(Path::new(path), AccessFs::ReadFile | AccessFs::ReadDir)?;
+        }
+        for path in needed.iter().copied().flatten() {
+            allowed = allowed.and(Path::new(path), listing)?;
+        }
+        for path in paths {
+            allowed = allowed.and_below(path, listing, denied)?;
+        }
+        Ok(allowed)
+    }
+
+    /// Allows something for a directory and all beneath it, except for some paths.
     ///
     /// Landlock can only allow, and what is allowed for a directory is allowed for all beneath it. So the directories
-    /// on the way to something denied are not allowed themselves but what they hold is, one by one. Names can be
-    /// listed everywhere.
-    fn and_reading(self, denied: &[PathBuf]) -> Result<Self, Unavailable> {
-        let root = Path::new("/");
-        let mut allowed = self.and(root, AccessFs::ReadDir.into())?;
-        let mut ways = vec![root.to_owned()];
+    /// on the way to an exception are not allowed themselves but what they hold is, one by one.
+    fn and_below(
+        self,
+        top: &Path,
+        access: BitFlags<AccessFs>,
+        except: &[PathBuf],
+    ) -> Result<Self, Unavailable> {
+        let mut allowed = self;
+        let mut ways = vec![top.to_owned()];
         while let Some(way) = ways.pop() {
-            if !denied.iter().any(|denied| denied.starts_with(&way)) {
-                allowed = allowed.and(&way, reading())?;
+            if !except.iter().any(|except| except.starts_with(&way)) {
+                allowed = allowed.and_exactly(&way, access)?;
                 continue;
             }
-            if denied.contains(&way) {
+            if except.contains(&way) {
                 continue;
             }
+            // Its names are no secret.
+            allowed = allowed.and_exactly(&way, access & AccessFs::ReadDir)?;
             // A directory that cannot be listed by us holds nothing that the command could read.
             let Ok(entries) = std::fs::read_dir(&way) else { continue };
             // A link is allowed where it leads to, if that is.
@@ -123,12 +191,33 @@ impl Allowed {
         Ok(allowed)
     }
 
+    /// The same for a path that a command may have put a link in the way of.
+    fn and_exactly(self, path: &Path, access: BitFlags<AccessFs>) -> Result<Self, Unavailable> {
+        if access.is_empty() {
+            return Ok(self);
+        }
+        match open_exactly(path)? {
+            Some(opened) => self.and_opened(path, opened, access),
+            None => Ok(self),
+        }
+    }
+
     fn and(self, path: &Path, access: BitFlags<AccessFs>) -> Result<Self, Unavailable> {
-        // Gone or out of reach since it was listed.
-        let Ok(metadata) = std::fs::metadata(path) else { return Ok(self) };
+        if access.is_empty() {
+            return Ok(self);
+        }
+        // Gone, never there or out of reach. Rights over directories, which mean nothing for a file, are left out of its
+        // rule by the library.
         let Ok(opened) = PathFd::new(path) else { return Ok(self) };
-        // Rights over directories mean nothing for a file, and the kernel would refuse them.
-        let access = if metadata.is_dir() { access } else { access & AccessFs::from_file(WANTED) };
+        self.and_opened(path, opened, access)
+    }
+
+    fn and_opened(
+        self,
+        path: &Path,
+        opened: impl AsFd,
+        access: BitFlags<AccessFs>,
+    ) -> Result<Self, Unavailable> {
         let rule = PathBeneath::new(opened, access & self.handled);
         let rules = self
             .rules
@@ -140,6 +229,23 @@ impl Allowed {
 
 fn existing(paths: &[impl AsRef<Path>]) -> Vec<PathBuf> {
     paths.iter().filter_map(|path| path.as_ref().canonicalize().ok()).collect()
+}
+
+/// Whether Landlock keeps commands from signalling others.
+pub(super) fn keeps_signals(policy: &Policy) -> bool {
+    !Scope::from_all(newest(policy)).is_empty() && has_scopes()
+}
+
+/// Whether this kernel can confine commands at all.
+pub(crate) fn available() -> Result<(), Unavailable> {
+    if !has(NEEDED) {
+        return Err(Unavailable::Landlock);
+    }
+    TargetArch::try_from(std::env::consts::ARCH).map_err(|_| Unavailable::Processor)?;
+    // SAFETY: reads a setting of the calling thread.
+    #[expect(unsafe_code, reason = "no library in use offers the call")]
+    let filter = unsafe { libc::prctl(libc::PR_GET_SECCOMP) };
+    if filter < 0 { Err(Unavailable::Calls) } else { Ok(()) }
 }
 
 /// Whether the kernel has all that a version of Landlock brought for files.

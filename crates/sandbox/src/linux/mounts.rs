@@ -1,21 +1,22 @@
-//! Namespaces: one of mounts, in which all but the writable directories is mounted read-only and terminals are the
-//! command's own, and one of what processes share by number.
+//! What a command sees of the file system: all but the writable directories read-only, its own processes in `/proc`, its
+//! own terminals, and nothing where something is denied to it.
 //!
 //! Landlock knows reading and writing of content. Modes, owners, times and extended attributes are only kept by a
-//! read-only mount. Where namespaces cannot be had the other layers stand alone, and what a command cannot have to itself
-//! they keep from it.
+//! read-only mount. Where a namespace of mounts cannot be had the other layers stand alone, and what a command cannot have
+//! to itself they keep from it.
 
 use std::ffi::OsString;
 use std::io;
+use std::os::fd::AsRawFd;
 use std::os::unix::ffi::OsStringExt;
 use std::path::{Path, PathBuf};
 
 use nix::errno::Errno;
 use nix::mount::{MsFlags, mount};
-use nix::sched::{CloneFlags, unshare};
-use nix::unistd::{getegid, geteuid};
 
-use crate::Policy;
+use super::exact::open_exactly;
+use super::namespaces::Apart;
+use crate::{Metadata, Policy, Unavailable, deepest};
 
 const NOTHING: Option<&str> = None;
 
@@ -28,30 +29,60 @@ pub(super) struct Own {
     pub(super) ipc: bool,
     /// Terminals: what others type cannot be read, and nothing can be shown to them.
     pub(super) terminals: bool,
+    /// Processes, and a `/proc` that shows no others.
+    pub(super) processes: bool,
 }
 
-pub(super) fn confine(policy: &Policy) -> Own {
-    let mut own = Own::default();
-    own.metadata = mount_apart(policy, &mut own).is_ok();
-    own
-}
-
-fn mount_apart(policy: &Policy, own: &mut Own) -> io::Result<()> {
-    let cwd = std::env::current_dir()?;
-    enter_namespace()?;
-    own.ipc = unshare(CloneFlags::CLONE_NEWIPC).is_ok();
-    // What is mounted here must not show up outside.
-    mount(NOTHING, "/", NOTHING, MsFlags::MS_REC | MsFlags::MS_SLAVE, NOTHING)?;
-    let real = |paths: &[PathBuf]| -> Vec<PathBuf> {
-        paths.iter().filter_map(|path| path.canonicalize().ok()).collect()
-    };
-    let (writable, protected) = (real(&policy.writable), real(&policy.protected));
-    for path in writable.iter().chain(&protected) {
-        mount(Some(path), path, NOTHING, MsFlags::MS_BIND | MsFlags::MS_REC, NOTHING)?;
+pub(super) fn confine(policy: &Policy, apart: Apart) -> Result<Own, Unavailable> {
+    let mut own = Own { ipc: apart.ipc, ..Own::default() };
+    if apart.mounts {
+        own.metadata = match mount_apart(policy, apart, &mut own) {
+            Ok(()) => true,
+            Err(Failed::Changed(changed)) => return Err(changed),
+            Err(Failed::Refused) => false,
+        };
     }
+    Ok(own)
+}
+
+/// Why there are no mounts.
+enum Failed {
+    /// The machine does not let us.
+    Refused,
+    /// Something is not what it was when the session began.
+    Changed(Unavailable),
+}
+
+impl From<io::Error> for Failed {
+    fn from(_: io::Error) -> Self {
+        Self::Refused
+    }
+}
+
+impl From<Errno> for Failed {
+    fn from(_: Errno) -> Self {
+        Self::Refused
+    }
+}
+
+fn mount_apart(policy: &Policy, apart: Apart, own: &mut Own) -> Result<(), Failed> {
+    // What is mounted here must not show up outside, nor the other way round.
+    mount(NOTHING, "/", NOTHING, MsFlags::MS_REC | MsFlags::MS_PRIVATE, NOTHING)?;
+    own.processes = apart.processes && mount_processes().is_ok();
+    if policy.metadata == Metadata::Frozen {
+        return Ok(());
+    }
+    let cwd = std::env::current_dir()?;
+    let (writable, protected) = (&policy.writable, &policy.protected);
+    // The root of everything is a mount already.
+    for path in writable.iter().chain(protected).filter(|path| path.parent().is_some()) {
+        pin(path)?;
+    }
+    let denied: Vec<PathBuf> = policy.denied.iter().filter_map(|path| path.canonicalize().ok()).collect();
+    hide(&denied, writable)?;
     let mut refused = None;
     for Mounted { at, flags } in mounted()? {
-        let stays = writable.iter().any(|dir| at.starts_with(dir)) && !protected.contains(&at);
+        let stays = deepest(writable, &at) > deepest(protected, &at);
         if stays || flags.contains(MsFlags::MS_RDONLY) {
             continue;
         }
@@ -65,7 +96,60 @@ fn mount_apart(policy: &Policy, own: &mut Own) -> io::Result<()> {
     own.terminals = mount_terminals().is_ok();
     // By its path again: the directory is now reached through the new mounts.
     std::env::set_current_dir(cwd)?;
-    refused.map_or(Ok(()), |error| Err(error.into()))
+    refused.map_or(Ok(()), |error: Errno| Err(error.into()))
+}
+
+/// Mounts a path over itself: it can then be mounted otherwise than what is around it, and not be renamed.
+fn pin(path: &Path) -> Result<(), Failed> {
+    let Some(opened) = open_exactly(path).map_err(Failed::Changed)? else { return Ok(()) };
+    let opened = PathBuf::from(format!("/proc/self/fd/{}", opened.as_raw_fd()));
+    mount(Some(&opened), &opened, NOTHING, MsFlags::MS_BIND | MsFlags::MS_REC, NOTHING)?;
+    Ok(())
+}
+
+/// Mounts something empty over what is denied within a writable directory, where Landlock could not deny it.
+///
+/// The directories on the way to it stay where they are, or it would have another name next time.
+fn hide(denied: &[PathBuf], writable: &[PathBuf]) -> Result<(), Failed> {
+    let mut left: Vec<PathBuf> =
+        denied.iter().filter(|path| writable.iter().any(|dir| path.starts_with(dir))).cloned().collect();
+    let above = |path: &Path| -> Vec<PathBuf> {
+        let inside = |dir: &Path| writable.iter().any(|root| dir.starts_with(root) && dir != root);
+        path.ancestors().skip(1).filter(|dir| inside(dir)).map(PathBuf::from).collect()
+    };
+    let mut ways: Vec<PathBuf> = left.iter().flat_map(|path| above(path)).collect();
+    ways.extend(left.iter().filter(|path| writable.iter().any(|dir| dir.starts_with(path))).cloned());
+    ways.sort();
+    ways.dedup();
+    for way in ways {
+        pin(&way)?;
+    }
+    while let Some(path) = left.pop() {
+        if writable.contains(&path) {
+            continue;
+        }
+        // What may be written in it stays.
+        if writable.iter().any(|dir| dir.starts_with(&path)) {
+            left.extend(std::fs::read_dir(&path)?.flatten().map(|entry| entry.path()));
+            continue;
+        }
+        if path.is_symlink() {
+            continue;
+        }
+        if path.is_dir() {
+            let flags = MsFlags::MS_RDONLY | MsFlags::MS_NOSUID | MsFlags::MS_NODEV;
+            mount(Some("tmpfs"), &path, Some("tmpfs"), flags, Some("size=4k,mode=0500"))?;
+        } else {
+            mount(Some("/dev/null"), &path, NOTHING, MsFlags::MS_BIND, NOTHING)?;
+        }
+    }
+    Ok(())
+}
+
+/// A view of the processes of this namespace alone. Refused in containers whose own view is restricted.
+fn mount_processes() -> io::Result<()> {
+    let flags = MsFlags::MS_NOSUID | MsFlags::MS_NODEV | MsFlags::MS_NOEXEC;
+    Ok(mount(Some("proc"), "/proc", Some("proc"), flags, NOTHING)?)
 }
 
 /// New terminals are made in a place of their own, beside those of everybody else.
@@ -74,18 +158,6 @@ fn mount_terminals() -> io::Result<()> {
     let options = Some("newinstance,ptmxmode=0666,mode=0620");
     mount(Some("devpts"), "/dev/pts", Some("devpts"), flags, options)?;
     Ok(mount(Some("/dev/pts/ptmx"), "/dev/ptmx", NOTHING, MsFlags::MS_BIND, NOTHING)?)
-}
-
-/// Without privileges, a user namespace brings the right to mount. Whoever has it does not need one.
-fn enter_namespace() -> io::Result<()> {
-    let (user, group) = (geteuid(), getegid());
-    if user.is_root() && unshare(CloneFlags::CLONE_NEWNS).is_ok() {
-        return Ok(());
-    }
-    unshare(CloneFlags::CLONE_NEWUSER | CloneFlags::CLONE_NEWNS)?;
-    std::fs::write("/proc/self/setgroups", "deny")?;
-    std::fs::write("/proc/self/uid_map", format!("{user} {user} 1"))?;
-    std::fs::write("/proc/self/gid_map", format!("{group} {group} 1"))
 }
 
 struct Mounted {
