@@ -4,6 +4,8 @@
 //! What waits to be written is bounded by bytes. A peer that stops reading is cut off: it can come back and take up its
 //! sessions, while memory that grows behind it cannot be had back.
 
+mod pending;
+
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicI64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -15,6 +17,8 @@ use serde_json::value::RawValue;
 use tokio::io::{AsyncWrite, AsyncWriteExt};
 use tokio::sync::{Notify, mpsc, oneshot};
 use tokio_util::sync::CancellationToken;
+
+pub use pending::{PendingConnection, PendingConnections};
 
 /// Bytes that may wait for a peer. One message may be larger, if nothing else waits.
 const MAX_QUEUED: usize = 64 << 20;

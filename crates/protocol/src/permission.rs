@@ -81,6 +81,10 @@ pub struct ShellRequest {
     /// lack something. Not on the wire, whose readers have no member for it.
     #[serde(skip)]
     pub opaque: bool,
+    /// Something runs commands that are not read as such: a script, the input of a shell, code of another language. Not on
+    /// the wire either.
+    #[serde(skip)]
+    pub runs_unread: bool,
 }
 
 /// One simple command of a script: `git push`, `ls`.

@@ -1,27 +1,39 @@
 //! `Content-Length` frames. The only header written is `Content-Length`, in that very spelling: one of the clients
-//! compares it letter by letter.
+//! compares it letter by letter. Read are the two headers that the protocol has. Whatever else begins like something
+//! that is no such header, a request of HTTP say, is an error before its first line has ended.
 
 /// More than any header block needs; a peer that sends more is not speaking this protocol.
 const MAX_HEADER: usize = 8 << 10;
 /// Images and diffs travel in frames, so they may be large, but not endless.
-const MAX_BODY: usize = 256 << 20;
+pub const MAX_BODY: usize = 256 << 20;
 
+const END_OF_LINE: &[u8] = b"\r\n";
 const END_OF_HEADER: &[u8] = b"\r\n\r\n";
+
+const CONTENT_LENGTH: &[u8] = b"content-length";
+/// The headers of the protocol, in small letters.
+const HEADERS: [&[u8]; 2] = [CONTENT_LENGTH, b"content-type"];
 
 #[derive(Debug, PartialEq, Eq)]
 pub enum FrameError {
+    /// A line that is no header of this protocol. The peer speaks another one.
+    Foreign,
     NoLength,
     HeaderTooLong,
-    BodyTooLong { length: usize },
+    BodyTooLong {
+        length: usize,
+        most: usize,
+    },
 }
 
 impl std::fmt::Display for FrameError {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         match self {
+            FrameError::Foreign => write!(f, "a header that is neither Content-Length nor Content-Type"),
             FrameError::NoLength => write!(f, "a frame without a usable Content-Length"),
             FrameError::HeaderTooLong => write!(f, "a frame header of more than {MAX_HEADER} bytes"),
-            FrameError::BodyTooLong { length } => {
-                write!(f, "a frame of {length} bytes, more than {MAX_BODY}")
+            FrameError::BodyTooLong { length, most } => {
+                write!(f, "a frame of {length} bytes, more than {most}")
             }
         }
     }
@@ -30,15 +42,28 @@ impl std::fmt::Display for FrameError {
 impl std::error::Error for FrameError {}
 
 /// Cuts a stream of bytes into frames, however the bytes arrive.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub struct FrameDecoder {
     buffer: Vec<u8>,
     /// Bytes of `buffer` that are known to hold no end of header.
     scanned: usize,
     body: Option<usize>,
+    /// Bytes that the body of a frame may have.
+    most: usize,
+}
+
+impl Default for FrameDecoder {
+    fn default() -> Self {
+        Self { buffer: Vec::new(), scanned: 0, body: None, most: MAX_BODY }
+    }
 }
 
 impl FrameDecoder {
+    /// Sets how long the body of a frame may be, from the next header on.
+    pub fn limit(&mut self, most: usize) {
+        self.most = most;
+    }
+
     pub fn feed(&mut self, bytes: &[u8]) {
         self.buffer.extend_from_slice(bytes);
     }
@@ -62,15 +87,21 @@ impl FrameDecoder {
 
     fn header(&mut self) -> Result<Option<usize>, FrameError> {
         let from = self.scanned.saturating_sub(END_OF_HEADER.len() - 1);
-        let found =
-            self.buffer[from..].windows(END_OF_HEADER.len()).position(|window| window == END_OF_HEADER);
-        let Some(end) = found.map(|at| at + from) else {
+        let found = find(&self.buffer[from..], END_OF_HEADER).map(|at| at + from);
+        let head = &self.buffer[..found.unwrap_or(self.buffer.len()).min(MAX_HEADER)];
+        if !lines(head).all(may_be_header) {
+            return Err(FrameError::Foreign);
+        }
+        if found.unwrap_or(self.buffer.len()) > MAX_HEADER {
+            return Err(FrameError::HeaderTooLong);
+        }
+        let Some(end) = found else {
             self.scanned = self.buffer.len();
-            return if self.buffer.len() > MAX_HEADER { Err(FrameError::HeaderTooLong) } else { Ok(None) };
+            return Ok(None);
         };
         let length = content_length(&self.buffer[..end]).ok_or(FrameError::NoLength)?;
-        if length > MAX_BODY {
-            return Err(FrameError::BodyTooLong { length });
+        if length > self.most {
+            return Err(FrameError::BodyTooLong { length, most: self.most });
         }
         self.buffer.drain(..end + END_OF_HEADER.len());
         self.scanned = 0;
@@ -78,12 +109,44 @@ impl FrameDecoder {
     }
 }
 
-fn content_length(header: &[u8]) -> Option<usize> {
-    let header = std::str::from_utf8(header).ok()?;
-    header.split("\r\n").find_map(|line| {
-        let (name, value) = line.split_once(':')?;
-        name.trim().eq_ignore_ascii_case("content-length").then(|| value.trim().parse().ok())?
+fn find(bytes: &[u8], wanted: &[u8]) -> Option<usize> {
+    bytes.windows(wanted.len()).position(|window| window == wanted)
+}
+
+fn lines(head: &[u8]) -> impl Iterator<Item = &[u8]> {
+    let mut rest = Some(head);
+    std::iter::from_fn(move || {
+        let here = rest?;
+        let end = find(here, END_OF_LINE);
+        rest = end.map(|end| &here[end + END_OF_LINE.len()..]);
+        Some(&here[..end.unwrap_or(here.len())])
     })
+}
+
+/// Whether a line can be a header of this protocol, as far as it is there.
+fn may_be_header(line: &[u8]) -> bool {
+    let is_named = |name: &&[u8]| {
+        let common = name.len().min(line.len());
+        let (start, rest) = line.split_at(common);
+        let after = rest.iter().find(|byte| !byte.is_ascii_whitespace());
+        start.eq_ignore_ascii_case(&name[..common]) && after.is_none_or(|byte| *byte == b':')
+    };
+    // The end of the header may be cut in the middle.
+    line == b"\r" || HEADERS.iter().any(is_named)
+}
+
+fn content_length(header: &[u8]) -> Option<usize> {
+    let mut lengths = lines(header).filter_map(|line| {
+        let colon = line.iter().position(|byte| *byte == b':')?;
+        let (name, value) = (line[..colon].trim_ascii(), line[colon + 1..].trim_ascii());
+        name.eq_ignore_ascii_case(CONTENT_LENGTH).then_some(value)
+    });
+    let value = lengths.next()?;
+    // Two lengths leave it open where the next frame begins.
+    if lengths.any(|other| other != value) {
+        return None;
+    }
+    std::str::from_utf8(value).ok()?.parse().ok()
 }
 
 /// A frame, ready to be written.
@@ -112,24 +175,74 @@ mod tests {
     }
 
     #[test]
-    fn other_headers_and_any_case_are_accepted() {
+    fn both_headers_are_accepted_in_any_case() {
         let input = b"Content-Type: x\r\ncontent-length: 2\r\n\r\n{}";
         assert_eq!(frames(&[input]).unwrap(), ["{}"]);
+        assert_eq!(frames(&[b"CONTENT-LENGTH : 2\r\nContent-Type: x\r\n\r\n{}"]).unwrap(), ["{}"]);
     }
 
     #[test]
     fn a_frame_without_a_length_is_an_error() {
-        assert_eq!(frames(&[b"X: 1\r\n\r\n{}"]), Err(FrameError::NoLength));
-        assert_eq!(frames(&[b"Content-Length: -3\r\n\r\n{}"]), Err(FrameError::NoLength));
+        for head in [
+            "Content-Type: x",
+            "Content-Length: -3",
+            "Content-Length: 2\r\nContent-Length: 5",
+            "",
+            "Content-Length",
+        ] {
+            let input = format!("{head}\r\n\r\n{{}}");
+            assert_eq!(frames(&[input.as_bytes()]), Err(FrameError::NoLength), "{head}");
+        }
+    }
+
+    #[test]
+    fn what_is_no_header_of_the_protocol_is_an_error_before_its_line_has_ended() {
+        let foreign: [&[u8]; 12] = [
+            b"X: 1\r\n\r\n{}",
+            b"GET ",
+            b"POST / HTTP/1.1\r\nContent-Length: 2\r\n\r\n{}",
+            b"OPTIONS",
+            b"CONNECT localhost:1 HTTP/1.1",
+            b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n",
+            b"\x16\x03\x01\x02\x00\x01\x00",
+            b"{\"jsonrpc\":\"2.0\"}\n",
+            b"Content-Length: 2\r\nHost: x",
+            b"Content-Lengthy: 2",
+            b"Content-Encoding: gzip",
+            b"\r\nPOST / HTTP/1.1",
+        ];
+        for bytes in foreign {
+            assert_eq!(frames(&[bytes]), Err(FrameError::Foreign), "{}", String::from_utf8_lossy(bytes));
+            let single: Vec<&[u8]> = bytes.chunks(1).collect();
+            assert_eq!(frames(&single), Err(FrameError::Foreign), "{}", String::from_utf8_lossy(bytes));
+        }
     }
 
     #[test]
     fn headers_and_bodies_are_bounded() {
-        assert_eq!(frames(&[&[b'x'; MAX_HEADER + 1]]), Err(FrameError::HeaderTooLong));
+        let long = [b"Content-Type: ".as_slice(), &[b'x'; MAX_HEADER]].concat();
+        assert_eq!(frames(&[&long]), Err(FrameError::HeaderTooLong));
+        assert_eq!(
+            frames(&[&[&long, b"\r\nContent-Length: 2\r\n\r\n{}".as_slice()].concat()]),
+            Err(FrameError::HeaderTooLong)
+        );
         assert_eq!(
             frames(&[b"Content-Length: 99999999999\r\n\r\n"]),
-            Err(FrameError::BodyTooLong { length: 99_999_999_999 })
+            Err(FrameError::BodyTooLong { length: 99_999_999_999, most: MAX_BODY })
         );
+    }
+
+    #[test]
+    fn a_limit_holds_until_it_is_lifted() {
+        let mut decoder = FrameDecoder::default();
+        decoder.limit(2);
+        decoder.feed(b"Content-Length: 2\r\n\r\n{}Content-Length: 3\r\n\r\n{ }");
+        assert_eq!(decoder.next_frame().unwrap().unwrap(), b"{}");
+        decoder.limit(3);
+        assert_eq!(decoder.next_frame().unwrap().unwrap(), b"{ }");
+        decoder.limit(2);
+        decoder.feed(b"Content-Length: 3\r\n\r\n");
+        assert_eq!(decoder.next_frame(), Err(FrameError::BodyTooLong { length: 3, most: 2 }));
     }
 
     proptest! {

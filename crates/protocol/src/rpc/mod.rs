@@ -5,7 +5,7 @@ mod message;
 mod place;
 mod tolerant;
 
-pub use frame::{FrameDecoder, FrameError, encode};
+pub use frame::{FrameDecoder, FrameError, MAX_BODY, encode};
 pub use message::{ErrorObject, Id, Malformed, Message, codes};
 pub use place::place;
 pub use tolerant::{read, read_value};
