@@ -542,7 +542,7 @@ impl Driver {
                     })),
                 }
             }
-            Effect::RunTool(name, input) => self.run_tool(id, &name, input),
+            Effect::RunTool(name, input, grant) => self.run_tool(id, &name, input, grant),
             Effect::CancelTools => {
                 renew(&mut lane.tools);
                 renew(&mut lane.hooks);

@@ -1,5 +1,7 @@
 //! What the loop needs of a tool: its description, what a call would touch, and the call itself.
 
+use std::io;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use futures_util::future::BoxFuture;
@@ -9,6 +11,7 @@ use hangar_protocol::permission::PermissionRequest;
 use tokio_util::sync::CancellationToken;
 
 use crate::model::Part;
+use crate::permissions::Grant;
 use crate::schema::Schema;
 
 /// A tool. A failing call is an answer for the model, not an `Err`.
@@ -26,8 +29,23 @@ pub trait Tool: Send + Sync {
         None
     }
 
+    /// The files that a call would write, by way of what its inspection holds open. For wrappers that keep them.
+    fn held(&self, call: &ToolInput) -> Option<Arc<dyn HeldFiles>> {
+        let _ = call;
+        None
+    }
+
     /// Runs a call that was inspected and permitted. Must end soon after `cancel`, with its children gone.
     fn run(&self, call: ToolInput, context: ToolContext) -> BoxFuture<'static, ToolOutcome>;
+}
+
+/// The files of a call, reached the way in which its run will reach them.
+pub trait HeldFiles: Send + Sync {
+    /// Their paths, links resolved.
+    fn paths(&self) -> Vec<PathBuf>;
+
+    /// At most `limit` bytes of the file at one of the paths.
+    fn read(&self, path: &Path, limit: u64) -> io::Result<Vec<u8>>;
 }
 
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -91,6 +109,8 @@ pub struct AccessRequest {
 /// What a running call is given besides its input.
 #[derive(Clone)]
 pub struct ToolContext {
+    /// How much the call may do.
+    pub grant: Grant,
     pub cancel: CancellationToken,
     /// Cancelled when someone has something to say. A call whose work can go on without it ends then.
     pub hurry: CancellationToken,
@@ -130,6 +150,8 @@ pub struct ToolOutcome {
     pub exit_code: Option<i32>,
     /// Whether it ran in a sandbox.
     pub sandboxed: bool,
+    /// What a call was kept from by the limits that it was granted.
+    pub blocked: Option<Box<Blocked>>,
     pub changes: CodeChanges,
     pub telemetry: Option<serde_json::Value>,
     /// A skill that the call brought. The model is told it once all calls of the turn have their results, and only once
@@ -137,6 +159,13 @@ pub struct ToolOutcome {
     pub skill: Option<Box<Lesson>>,
     /// Whether the run is over with it: the model is not to answer.
     pub ends_run: bool,
+}
+
+/// Something that the kernel did not let a call do.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Blocked {
+    /// For people: `reading /etc/passwd`.
+    pub from: String,
 }
 
 /// What an MCP server answered a call with, for people and their programs.
@@ -176,6 +205,7 @@ impl ToolOutcome {
             images: Vec::new(),
             exit_code: None,
             sandboxed: false,
+            blocked: None,
             changes: CodeChanges::default(),
             telemetry: None,
             skill: None,

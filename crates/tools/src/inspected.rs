@@ -4,83 +4,156 @@
 //! call elsewhere.
 
 use std::collections::VecDeque;
-use std::path::PathBuf;
-use std::sync::{Mutex, PoisonError};
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex, PoisonError};
 
 use hangar_agent::tool::ToolOutcome;
 
 use crate::answer;
+use crate::held::Places;
 
 /// Calls remembered at once. Calls that were denied are never run and leave their places here until pushed out.
 const CALL_LIMIT: usize = 1024;
+/// The latest of them, whose directories are held open.
+const HELD_CALLS: usize = 16;
 
 #[derive(Debug, Default)]
-pub(crate) struct Inspected(Mutex<VecDeque<(String, Vec<PathBuf>)>>);
+pub(crate) struct Inspected(Mutex<VecDeque<(String, Arc<Places>)>>);
 
 impl Inspected {
-    pub(crate) fn remember(&self, call_id: &str, places: Vec<PathBuf>) {
+    pub(crate) fn remember(&self, call_id: &str, places: Places) {
         let mut calls = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         calls.retain(|(id, _)| id != call_id);
         if calls.len() == CALL_LIMIT {
             calls.pop_front();
         }
-        calls.push_back((call_id.to_owned(), places));
+        calls.push_back((call_id.to_owned(), Arc::new(places)));
+        if let Some(older) = calls.len().checked_sub(HELD_CALLS + 1) {
+            calls[older].1 = Arc::new(calls[older].1.known());
+        }
     }
 
-    /// `Err` if the call's places are not those it was inspected with.
-    pub(crate) fn confirm(&self, call_id: &str, places: &[PathBuf]) -> Result<(), ToolOutcome> {
-        let mut calls = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        let Some(position) = calls.iter().position(|(id, _)| id == call_id) else { return Ok(()) };
-        let Some((_, inspected)) = calls.remove(position) else { return Ok(()) };
-        if places == inspected {
-            return Ok(());
-        }
-        let text = match places.iter().zip(&inspected).find(|(now, then)| now != then) {
-            Some((now, then)) => format!(
-                "The path led to {} when this call was permitted and leads to {} now; nothing was done.",
-                then.display(),
-                now.display()
-            ),
-            None => "The call names other paths than it was permitted for; nothing was done.".to_owned(),
-        };
-        Err(answer::failed("Path leads elsewhere", text))
+    /// The places that a call was inspected with.
+    pub(crate) fn of(&self, call_id: &str) -> Option<Arc<Places>> {
+        let calls = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        calls.iter().find(|(id, _)| id == call_id).map(|(_, places)| Arc::clone(places))
     }
+
+    /// The places that a call was inspected with, for its run. `now` are those that it has by now; `Err` if they are others.
+    pub(crate) fn confirm(&self, call_id: &str, now: &Now) -> Result<Arc<Places>, ToolOutcome> {
+        let inspected = {
+            let mut calls = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+            let position = calls.iter().position(|(id, _)| id == call_id);
+            position.and_then(|position| calls.remove(position)).map(|(_, places)| places)
+        };
+        let Some(inspected) = inspected else { return now.unseen() };
+        if !inspected.paths().eq(now.real.iter().map(PathBuf::as_path)) {
+            return Err(moved(&inspected, &now.real));
+        }
+        match inspected.change() {
+            None => Ok(inspected),
+            Some(change) => Err(elsewhere(format!(
+                "{change} that this call was permitted for; nothing was done. Look again and repeat the call."
+            ))),
+        }
+    }
+}
+
+/// Where the paths of a call lead when it is run.
+pub(crate) struct Now {
+    pub(crate) real: Vec<PathBuf>,
+    /// Whether each leads to where it says, with no link on the way.
+    pub(crate) is_plain: bool,
+    /// Whether a client keeps the files.
+    pub(crate) is_away: bool,
+}
+
+impl Now {
+    pub(crate) fn hold(&self) -> Places {
+        let real = self.real.clone();
+        if self.is_away { Places::of_client(real) } else { Places::hold(real) }
+    }
+
+    /// The places of a call that another process inspected, or that was forgotten since. A person was shown the paths, so
+    /// they must lead to where they say.
+    fn unseen(&self) -> Result<Arc<Places>, ToolOutcome> {
+        if self.is_plain || self.is_away {
+            return Ok(Arc::new(self.hold()));
+        }
+        Err(elsewhere(
+            "The path leads through a link, and where it led when this call was permitted is not known; nothing was \
+             done. Repeat the call."
+                .to_owned(),
+        ))
+    }
+}
+
+fn moved(inspected: &Places, now: &[PathBuf]) -> ToolOutcome {
+    let differs = |(now, then): &(&PathBuf, &Path)| now.as_path() != *then;
+    elsewhere(match now.iter().zip(inspected.paths()).find(differs) {
+        Some((now, then)) => format!(
+            "The path led to {} when this call was permitted and leads to {} now; nothing was done.",
+            then.display(),
+            now.display()
+        ),
+        None => "The call names other paths than it was permitted for; nothing was done.".to_owned(),
+    })
+}
+
+fn elsewhere(text: String) -> ToolOutcome {
+    answer::failed("Path leads elsewhere", text)
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
+    fn now(paths: &[&str]) -> Now {
+        let real = paths.iter().map(PathBuf::from).collect();
+        Now { real, is_plain: true, is_away: false }
+    }
+
+    fn remember(inspected: &Inspected, call_id: &str, paths: &[&str]) {
+        inspected.remember(call_id, now(paths).hold());
+    }
+
     #[test]
-    fn a_place_that_changed_is_refused_once() {
+    fn a_place_that_changed_is_refused() {
         let inspected = Inspected::default();
-        inspected.remember("c", vec![PathBuf::from("/w/a")]);
-        let moved = inspected.confirm("c", &[PathBuf::from("/etc/a")]);
+        remember(&inspected, "c", &["/w/a"]);
+        let moved = inspected.confirm("c", &now(&["/etc/a"]));
         assert!(moved.unwrap_err().text.contains("leads to /etc/a now"));
-        assert_eq!(inspected.confirm("c", &[PathBuf::from("/etc/a")]), Ok(()));
+    }
+
+    #[test]
+    fn a_call_that_nobody_here_inspected_leads_through_no_link() {
+        let inspected = Inspected::default();
+        assert!(inspected.confirm("c", &now(&["/w/a"])).is_ok());
+        let linked = Now { is_plain: false, ..now(&["/w/a"]) };
+        assert!(inspected.confirm("c", &linked).unwrap_err().text.contains("is not known"));
     }
 
     #[test]
     fn a_call_with_other_places_is_refused() {
         let inspected = Inspected::default();
-        inspected.remember("c", vec![PathBuf::from("/w/a")]);
-        let more = inspected.confirm("c", &[PathBuf::from("/w/a"), PathBuf::from("/etc/a")]);
+        remember(&inspected, "c", &["/w/a"]);
+        let more = inspected.confirm("c", &now(&["/w/a", "/etc/a"]));
         assert!(more.unwrap_err().text.starts_with("The call names other paths"));
     }
 
     #[test]
     fn the_last_inspection_of_a_call_counts() {
         let inspected = Inspected::default();
-        inspected.remember("c", vec![PathBuf::from("/w/a")]);
-        inspected.remember("c", vec![PathBuf::from("/w/b")]);
-        assert_eq!(inspected.confirm("c", &[PathBuf::from("/w/b")]), Ok(()));
+        remember(&inspected, "c", &["/w/a"]);
+        remember(&inspected, "c", &["/w/b"]);
+        assert!(inspected.confirm("c", &now(&["/w/b"])).is_ok());
     }
 
     #[test]
     fn calls_that_never_run_are_forgotten() {
         let inspected = Inspected::default();
         for n in 0..=CALL_LIMIT {
-            inspected.remember(&n.to_string(), Vec::new());
+            remember(&inspected, &n.to_string(), &[]);
         }
         assert_eq!(inspected.0.lock().unwrap().len(), CALL_LIMIT);
     }

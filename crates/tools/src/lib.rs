@@ -3,6 +3,7 @@
 mod answer;
 mod arguments;
 pub mod files;
+mod held;
 mod inspected;
 pub mod patch;
 pub mod paths;

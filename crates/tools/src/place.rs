@@ -10,10 +10,12 @@ use std::sync::Arc;
 
 use futures_util::future::BoxFuture;
 use hangar_agent::tool::{Access, Tool, ToolContext, ToolInput, ToolOutcome, ToolSpec};
+use hangar_disk::Folder;
 use hangar_files::ClientFiles;
 
 use crate::files::anchor::Anchor;
 use crate::files::content;
+use crate::held::Places;
 use crate::paths;
 
 /// Files of the client that are read or written at once.
@@ -23,6 +25,8 @@ const SIZE_LIMIT: usize = content::SIZE_LIMIT as usize;
 pub enum Files {
     #[default]
     Here,
+    /// Those on this machine that a call was inspected with, and no others.
+    Held(Arc<Places>),
     Client(ClientFiles),
 }
 
@@ -37,64 +41,73 @@ impl Files {
     /// Where an absolute path leads. A client's file system has no links that we could know of.
     pub(crate) fn resolve(&self, path: &Path) -> PathBuf {
         match self {
-            Self::Here => paths::resolve(path),
+            Self::Here | Self::Held(_) => paths::resolve(path),
             Self::Client(_) => path.to_path_buf(),
         }
     }
 
     pub(crate) fn resolve_entry(&self, path: &Path) -> PathBuf {
         match self {
-            Self::Here => paths::resolve_entry(path),
+            Self::Here | Self::Held(_) => paths::resolve_entry(path),
             Self::Client(_) => path.to_path_buf(),
         }
     }
 
-    pub(crate) fn find(&self, path: &Path) -> io::Result<Found> {
+    /// The same files for the run of a call: those that it was inspected with.
+    pub(crate) fn held(&self, places: &Arc<Places>) -> Self {
         match self {
-            Self::Here => {
-                let metadata = fs::metadata(path)?;
-                Ok(Found { is_dir: metadata.is_dir(), size: metadata.len() })
-            }
-            Self::Client(files) => client_find(files, path),
+            Self::Here | Self::Held(_) => Self::Held(Arc::clone(places)),
+            Self::Client(files) => Self::Client(files.clone()),
         }
     }
 
-    /// Like [`find`](Self::find), except that a link in the last place stands for itself.
-    pub(crate) fn find_entry(&self, path: &Path) -> io::Result<Found> {
+    /// A resolved path on this machine, with its directory held open.
+    fn anchor(&self, path: &Path) -> io::Result<Anchor> {
         match self {
-            Self::Here => {
-                let metadata = fs::symlink_metadata(path)?;
-                Ok(Found { is_dir: metadata.is_dir(), size: metadata.len() })
-            }
-            Self::Client(files) => client_find(files, path),
+            Self::Held(places) => places.anchor(path),
+            Self::Here | Self::Client(_) => Anchor::of(path),
         }
+    }
+
+    /// What is at a resolved path.
+    pub(crate) fn find(&self, path: &Path) -> io::Result<Found> {
+        let is_held = match self {
+            Self::Client(files) => return client_find(files, path),
+            Self::Held(places) => places.holds(path),
+            Self::Here => false,
+        };
+        if is_held || path.parent().is_none() {
+            return Ok(Found { is_dir: true, size: 0 });
+        }
+        let metadata = self.anchor(path)?.status()?;
+        Ok(Found { is_dir: metadata.is_dir(), size: metadata.len() })
     }
 
     /// The names in a directory, some at most.
     pub(crate) fn names(&self, path: &Path, limit: usize) -> io::Result<Vec<String>> {
-        match self {
-            Self::Here => fs::read_dir(path)?
-                .take(limit)
-                .map(|entry| Ok(entry?.file_name().to_string_lossy().into_owned()))
-                .collect(),
-            Self::Client(files) => {
-                let entries = files.block_on(files.list(text(path)))?;
-                Ok(entries.into_iter().take(limit).map(|entry| entry.name).collect())
-            }
+        if let Self::Client(files) = self {
+            let entries = files.block_on(files.list(text(path)))?;
+            return Ok(entries.into_iter().take(limit).map(|entry| entry.name).collect());
         }
+        let folder = match path.parent() {
+            Some(_) => self.anchor(path)?.into_folder()?,
+            None => Folder::open(path)?,
+        };
+        let names = folder.entries(limit)?.into_iter();
+        Ok(names.map(|(name, _)| name.to_string_lossy().into_owned()).collect())
     }
 
     /// Opens a regular file by its resolved path.
     pub(crate) fn open(&self, path: &Path) -> io::Result<Box<dyn Read>> {
         match self {
-            Self::Here => Ok(Box::new(content::open(path)?)),
+            Self::Here | Self::Held(_) => Ok(Box::new(content::open(&self.anchor(path)?)?)),
             Self::Client(_) => Ok(Box::new(io::Cursor::new(self.read(path)?))),
         }
     }
 
     pub(crate) fn read(&self, path: &Path) -> io::Result<Vec<u8>> {
         match self {
-            Self::Here => content::read(path),
+            Self::Here | Self::Held(_) => content::read(&self.anchor(path)?),
             Self::Client(files) => {
                 let content = files.block_on(files.read(text(path)))?;
                 if content.len() > SIZE_LIMIT {
@@ -108,7 +121,7 @@ impl Files {
     /// Creates a file that must not exist, in a directory that must.
     pub(crate) fn create(&self, path: &Path, content: &[u8]) -> io::Result<()> {
         match self {
-            Self::Here => content::create(path, content),
+            Self::Here | Self::Held(_) => content::create(&self.anchor(path)?, content),
             Self::Client(files) => {
                 if client_find(files, path).is_ok() {
                     return Err(io::ErrorKind::AlreadyExists.into());
@@ -121,35 +134,35 @@ impl Files {
     /// Replaces the content of an existing file.
     pub(crate) fn replace(&self, path: &Path, content: &[u8]) -> io::Result<()> {
         match self {
-            Self::Here => content::replace(path, content),
+            Self::Here | Self::Held(_) => content::replace(&self.anchor(path)?, content),
             Self::Client(files) => client_write(files, path, content),
         }
     }
 
     pub(crate) fn remove(&self, path: &Path) -> io::Result<()> {
         match self {
-            Self::Here => content::remove(path),
+            Self::Here | Self::Held(_) => content::remove(&self.anchor(path)?),
             Self::Client(files) => Ok(files.block_on(files.remove(text(path), false))?),
         }
     }
 
     pub(crate) fn rename(&self, from: &Path, to: &Path) -> io::Result<()> {
         match self {
-            Self::Here => fs::rename(Anchor::of(from)?.path(), Anchor::of(to)?.path()),
+            Self::Here | Self::Held(_) => fs::rename(self.anchor(from)?.path(), self.anchor(to)?.path()),
             Self::Client(files) => Ok(files.block_on(files.rename(text(from), text(to)))?),
         }
     }
 
     pub(crate) fn make_dir(&self, path: &Path) -> io::Result<()> {
         match self {
-            Self::Here => fs::create_dir(Anchor::of(path)?.path()),
+            Self::Here | Self::Held(_) => fs::create_dir(self.anchor(path)?.path()),
             Self::Client(files) => Ok(files.block_on(files.make_dir(text(path)))?),
         }
     }
 
     pub(crate) fn remove_dir(&self, path: &Path) -> io::Result<()> {
         match self {
-            Self::Here => fs::remove_dir(Anchor::of(path)?.path()),
+            Self::Here | Self::Held(_) => fs::remove_dir(self.anchor(path)?.path()),
             Self::Client(files) => Ok(files.block_on(files.remove(text(path), true))?),
         }
     }
@@ -158,9 +171,9 @@ impl Files {
     pub(crate) fn set_aside(&self, path: &Path) -> io::Result<PathBuf> {
         let directory = path.parent().ok_or(io::ErrorKind::InvalidInput)?;
         match self {
-            Self::Here => {
-                let anchor = Anchor::of(path)?;
-                let staged = tempfile::Builder::new().prefix(".hangar-").tempfile_in(anchor.directory()?)?;
+            Self::Here | Self::Held(_) => {
+                let anchor = self.anchor(path)?;
+                let staged = tempfile::Builder::new().prefix(".hangar-").tempfile_in(anchor.directory())?;
                 let aside = staged.into_temp_path();
                 fs::rename(anchor.path(), &aside)?;
                 let kept = aside.keep().map_err(|error| error.error)?;
@@ -178,7 +191,10 @@ impl Files {
     /// Gives a file the mode of another, where there are modes.
     pub(crate) fn copy_mode(&self, from: &Path, to: &Path) -> io::Result<()> {
         match self {
-            Self::Here => fs::set_permissions(to, fs::metadata(from)?.permissions()),
+            Self::Here | Self::Held(_) => {
+                let from = content::open(&self.anchor(from)?)?;
+                content::open(&self.anchor(to)?)?.set_permissions(from.metadata()?.permissions())
+            }
             Self::Client(_) => Ok(()),
         }
     }
@@ -186,7 +202,7 @@ impl Files {
     /// The tool, in a form that asks a client off the loop's thread.
     pub(crate) fn adapt(&self, tool: Arc<dyn Tool>) -> Arc<dyn Tool> {
         match self {
-            Self::Here => tool,
+            Self::Here | Self::Held(_) => tool,
             Self::Client(_) => Arc::new(Apart(tool)),
         }
     }

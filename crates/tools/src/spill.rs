@@ -3,12 +3,12 @@
 //! The fixed phrases and the form of the file names are those that recorded conversations replay against.
 
 use std::fmt;
-use std::fs::{self, OpenOptions};
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
+use hangar_disk::Folder;
 use hangar_files::{FileRequest, Weight};
 
 use crate::place::Files;
@@ -32,6 +32,7 @@ const STEM_CHARS: usize = 40;
 /// Where large outputs go, and from which size on.
 #[derive(Debug, Clone)]
 pub struct Spill {
+    /// Absolute, with the links on the way resolved: one that is there later is not followed.
     pub dir: PathBuf,
     pub threshold: usize,
     /// Who keeps the directory.
@@ -96,19 +97,20 @@ impl Spill {
             files.put(write, Weight::Aside)?;
             return Ok(path);
         }
-        fs::create_dir_all(&self.dir)?;
+        let folder = Folder::ensure_resolved(&self.dir)?;
         for _ in 0..NAME_ATTEMPTS {
             let number = NEXT.fetch_add(1, Ordering::Relaxed);
-            let path = self.dir.join(format!("{number}-copilot-tool-output-{stem}.txt"));
-            match create_private(&path) {
+            let name = format!("{number}-copilot-tool-output-{stem}.txt");
+            // Outputs may hold secrets, and the directory may be shared: only the owner can read the file.
+            match folder.create_new(&name) {
                 Ok(mut file) => {
                     if let Err(error) = file.write_all(text.as_bytes()) {
                         // A cut file would be read as if it were whole. That it cannot be removed either changes
                         // nothing for the caller, who hears of the write.
-                        let _ = fs::remove_file(&path);
+                        let _ = folder.remove(&name);
                         return Err(error);
                     }
-                    return Ok(path);
+                    return Ok(self.dir.join(name));
                 }
                 Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {}
                 Err(error) => return Err(error),
@@ -116,15 +118,6 @@ impl Spill {
         }
         Err(io::Error::new(io::ErrorKind::AlreadyExists, "no free file name"))
     }
-}
-
-/// Outputs may hold secrets, and the directory may be shared: only the owner can read the file.
-fn create_private(path: &Path) -> io::Result<fs::File> {
-    let mut options = OpenOptions::new();
-    options.write(true).create_new(true);
-    #[cfg(unix)]
-    std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
-    options.open(path)
 }
 
 fn saved_notice(text: &str, path: &Path) -> String {
@@ -162,6 +155,8 @@ fn head_chars(text: &str, count: usize) -> &str {
 
 #[cfg(test)]
 mod tests {
+    use std::fs;
+
     use super::*;
 
     fn spill(dir: &Path) -> Spill {
@@ -222,7 +217,18 @@ mod tests {
         assert!(notice.len() < 10_000);
     }
 
-    #[cfg(unix)]
+    #[test]
+    fn a_text_is_not_saved_through_a_link() {
+        let dir = tempfile::tempdir().unwrap();
+        fs::create_dir(dir.path().join("outside")).unwrap();
+        for (link, spilled) in [("files", "files"), ("above", "above/files")] {
+            std::os::unix::fs::symlink(dir.path().join("outside"), dir.path().join(link)).unwrap();
+            let notice = spill(&dir.path().join(spilled)).fit("x".repeat(2000), "bash");
+            assert!(notice.contains("is a link or leads through one"), "{notice}");
+        }
+        assert_eq!(fs::read_dir(dir.path().join("outside")).unwrap().count(), 0);
+    }
+
     #[test]
     fn a_saved_text_is_private() {
         use std::os::unix::fs::PermissionsExt;

@@ -1,7 +1,10 @@
 //! Where a session's tools work.
 
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
+use crate::held::Places;
+use crate::inspected::Now;
 use crate::paths;
 use crate::place::Files;
 use crate::spill::Spill;
@@ -30,6 +33,17 @@ impl Workspace {
         let shown = paths::absolute(&self.cwd, given);
         let real = paths::resolve(&shown);
         Location { shown, real }
+    }
+
+    /// Where one path leads now.
+    pub(crate) fn now(&self, location: &Location) -> Now {
+        let is_away = matches!(self.files, Files::Client(_));
+        Now { real: vec![location.real.clone()], is_plain: location.real == location.shown, is_away }
+    }
+
+    /// The same for the run of a call, which is about the places that it was inspected with.
+    pub(crate) fn held(&self, places: &Arc<Places>) -> Self {
+        Self { files: self.files.held(places), ..self.clone() }
     }
 
     /// Whether a resolved path lies in the session's own directory.

@@ -6,6 +6,7 @@ use futures_util::future::{BoxFuture, FutureExt};
 
 use super::Driver;
 use super::lane::LaneId;
+use crate::permissions::Grant;
 use crate::session::{Input, Inspection};
 use crate::tool::{Tool, ToolContext, ToolInput, ToolOutcome};
 
@@ -48,12 +49,13 @@ impl Driver {
         }))
     }
 
-    pub(super) fn run_tool(&mut self, id: LaneId, name: &str, input: ToolInput) {
+    pub(super) fn run_tool(&mut self, id: LaneId, name: &str, input: ToolInput, grant: Grant) {
         let Some(lane) = self.lanes.get(&id) else { return };
         let call_id = input.call_id.clone();
         let run = match self.tool(id, name) {
             Some(tool) => {
                 let context = ToolContext {
+                    grant,
                     cancel: lane.tools.child_token(),
                     hurry: lane.hurry.clone(),
                     progress: lane.progress.clone(),

@@ -1,9 +1,11 @@
 //! What a tool call may touch: rules, and the decision over a request. Pure; the facts were gathered by the tool.
 
+mod grant;
 mod policy;
 mod rule;
 pub mod texts;
 mod url_pattern;
 
+pub use grant::{GitWrites, Grant, Limits, Writes};
 pub use policy::{Approval, Confinement, Doubt, Policy, Verdict};
 pub use rule::{Rule, RuleError};

@@ -139,6 +139,9 @@ impl Policy {
         if let Some(path) = access.reads.iter().chain(&access.writes).find(|path| !self.within_bounds(path)) {
             return Verdict::Ask { doubt: Doubt::Path(path.clone()) };
         }
+        if let Some(path) = self.git_internal(access) {
+            return Verdict::Ask { doubt: Doubt::Path(path.clone()) };
+        }
         if let Some(url) = urls(access).find(|url| !self.url_allowed(url, access)) {
             return Verdict::Ask { doubt: Doubt::Url(url.to_owned()) };
         }
@@ -161,6 +164,20 @@ impl Policy {
             return Verdict::Allow;
         }
         Verdict::Ask { doubt: Doubt::Tool }
+    }
+
+    /// A path in what Git keeps of a repository, on a line that may change it and that rules would allow.
+    fn git_internal<'a>(&self, access: &'a AccessRequest) -> Option<&'a PathBuf> {
+        let PermissionRequest::Shell(shell) = &access.request else { return None };
+        let may_change =
+            shell.has_write_file_redirection || shell.commands.iter().any(|command| !command.read_only);
+        if self.allow_all_tools || !may_change {
+            return None;
+        }
+        let named = |path: &PathBuf| {
+            self.allow.iter().any(|rule| *rule != Rule::Write(None) && rule.matches_write(path))
+        };
+        access.reads.iter().chain(&access.writes).find(|path| is_git_internal(path) && !named(path))
     }
 
     fn within_bounds(&self, path: &Path) -> bool {
@@ -219,18 +236,31 @@ impl Policy {
             && shell.commands.iter().all(|command| {
                 (command.read_only && !self.asks_about_reads)
                     || self.allow.iter().any(|rule| rule.matches_command(&command.identifier))
-                    || self.approvals.iter().any(|approval| {
-                        matches!(approval, Approval::Commands(known) if known.contains(&command.identifier))
-                    })
+                    || self.approves_command(&command.identifier)
             });
         (any || known) && (!shell.has_write_file_redirection || self.writes_allowed(&access.writes))
     }
 
+    /// Whether someone approved the command for the rest of the session.
+    pub(super) fn approves_command(&self, identifier: &str) -> bool {
+        let approves = |approval: &Approval| matches!(approval, Approval::Commands(known) if known.iter().any(|known| known == identifier));
+        self.approvals.iter().any(approves)
+    }
+
+    /// Whether any file within bounds may be written.
+    pub(super) fn writes_anything(&self) -> bool {
+        self.approvals.contains(&Approval::Write) || self.allow.contains(&Rule::Write(None))
+    }
+
     fn writes_allowed(&self, paths: &[PathBuf]) -> bool {
-        self.approvals.contains(&Approval::Write)
-            || self.allow.contains(&Rule::Write(None))
+        // What Git keeps of a repository has programs in it that run later, so it takes a rule that names the file.
+        let covers = |rule: &Rule, path: &Path| match rule {
+            Rule::Write(None) => !is_git_internal(path),
+            rule => rule.matches_write(path),
+        };
+        (self.writes_anything() && !paths.iter().any(|path| is_git_internal(path)))
             || (!paths.is_empty()
-                && paths.iter().all(|path| self.allow.iter().any(|rule| rule.matches_write(path))))
+                && paths.iter().all(|path| self.allow.iter().any(|rule| covers(rule, path))))
     }
 }
 
@@ -241,6 +271,7 @@ fn denies(rule: &Rule, access: &AccessRequest) -> bool {
             *rule == Rule::Shell(None)
                 || shell.opaque
                 || shell.commands.iter().any(|command| rule.matches_command(&command.identifier))
+                || (shell.runs_unread && rule.is_mentioned_in(&shell.full_command_text))
         }
         (Rule::Write(_), PermissionRequest::Write { .. }) => {
             *rule == Rule::Write(None) || access.writes.iter().any(|path| rule.matches_write(path))
@@ -265,6 +296,11 @@ fn denies(rule: &Rule, access: &AccessRequest) -> bool {
         }
         _ => false,
     }
+}
+
+/// Whether a path is in what Git keeps of a repository.
+fn is_git_internal(path: &Path) -> bool {
+    path.components().any(|part| part.as_os_str().eq_ignore_ascii_case(".git"))
 }
 
 fn urls(access: &AccessRequest) -> impl Iterator<Item = &str> {

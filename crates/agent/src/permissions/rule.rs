@@ -107,6 +107,18 @@ impl Rule {
         }
     }
 
+    /// Whether the words of the command that the rule is about stand in a text, in their order.
+    pub fn is_mentioned_in(&self, text: &str) -> bool {
+        let Rule::Shell(Some(CommandPattern::Exact(command) | CommandPattern::Stem(command))) = self else {
+            return false;
+        };
+        let is_part = |c: char| c.is_alphanumeric() || matches!(c, '_' | '-' | '.');
+        // A script may be on the line with its line breaks written out.
+        let text = text.replace("\\n", " ").replace("\\t", " ");
+        let mut words = text.split(|c: char| !is_part(c));
+        command.split_whitespace().all(|part| words.any(|word| word == part))
+    }
+
     pub fn matches_write(&self, path: &Path) -> bool {
         matches!(self, Rule::Write(None))
             || matches!(self, Rule::Write(Some(pattern)) if pattern.matches(path))

@@ -5,6 +5,22 @@ use super::Rule;
 /// Nobody could be asked.
 pub const NO_USER: &str = "Permission denied and could not request permission from user";
 
+/// A command was kept from something, and nobody could be asked whether it may.
+pub fn kept_from(blocked: &str, output: &str) -> String {
+    let told = format!("{NO_USER}: the command was kept from {blocked}");
+    match output.trim() {
+        "" => told,
+        output => format!("{told}\n\n{output}"),
+    }
+}
+
+/// For whoever is asked whether a command may do what it was kept from.
+pub fn was_kept_from(blocked: &str) -> String {
+    format!(
+        "The command was run without permission to do more than it seemed to need, and was kept from {blocked}. Once allowed, it runs again from the start."
+    )
+}
+
 pub fn denied_by_rules(rules: &[Rule]) -> String {
     let rules: Vec<String> = rules.iter().map(|rule| format!("`{rule}`")).collect();
     format!("Permission to run this tool was denied due to the following rules: {}", rules.join(", "))

@@ -7,7 +7,7 @@ use hangar_protocol::permission::{PermissionOutcome, PermissionRequest};
 
 use super::tools::Stage;
 use super::{Context, Session, Step};
-use crate::permissions::{Approval, Verdict, texts};
+use crate::permissions::{Approval, Grant, Verdict, texts};
 use crate::prompt::notices;
 use crate::tool::{AccessRequest, ToolOutcome, ToolStatus};
 
@@ -42,7 +42,13 @@ impl Session {
         context: &mut Context<'_>,
     ) {
         match self.config.policy.decide(&access) {
-            Verdict::Allow => self.allow_access(id, access, step),
+            Verdict::Allow => {
+                let grant = self.config.policy.grant(&access);
+                if let (Grant::Limited(_), Some(running)) = (&grant, self.running(id)) {
+                    running.limited = Some(Box::new(access.request.clone()));
+                }
+                self.run_tool(id, touched(access), grant, step);
+            }
             Verdict::Deny { rules } => {
                 let denied = ToolOutcome::of(ToolStatus::Denied, texts::denied_by_rules(&rules));
                 self.complete(id, denied, step);
@@ -75,8 +81,39 @@ impl Session {
         );
     }
 
+    /// Runs a call that somebody said yes to.
     pub(super) fn allow_access(&mut self, id: &str, access: AccessRequest, step: &mut Step) {
-        self.run_tool(id, touched(access), step);
+        self.run_tool(id, touched(access), Grant::Full, step);
+    }
+
+    /// What becomes of a call that its limits kept from something: whoever can be asked is asked, and it runs again
+    /// without them or is refused. `None` while an answer is waited for.
+    pub(super) fn reconsider(
+        &mut self,
+        id: &str,
+        mut outcome: ToolOutcome,
+        step: &mut Step,
+        context: &mut Context<'_>,
+    ) -> Option<ToolOutcome> {
+        let Some(blocked) = outcome.blocked.take() else { return Some(outcome) };
+        let Some(mut request) = self.running(id).and_then(|running| running.limited.take()) else {
+            return Some(outcome);
+        };
+        if !self.config.user_reachable {
+            let text = texts::kept_from(&blocked.from, &outcome.text);
+            return Some(ToolOutcome { status: ToolStatus::Denied, text, ..outcome });
+        }
+        if let PermissionRequest::Shell(shell) = &mut *request {
+            shell.warning = Some(texts::was_kept_from(&blocked.from));
+        }
+        self.notify_of_question(&request, step, context);
+        let request_id = context.entropy.uuid();
+        if let Some(running) = self.running(id) {
+            running.stage =
+                Stage::AskingPermission { request_id: request_id.clone(), request: request.clone() };
+        }
+        self.ask_permission(request_id, *request, step);
+        None
     }
 
     /// What a call comes to that would change something while nothing may be changed.
@@ -143,7 +180,7 @@ impl Session {
             Stage::AskingConfirmation { inspection, .. } => {
                 self.admit(id, inspection.map(|inspection| *inspection), step, context);
             }
-            _ => self.run_tool(id, Vec::new(), step),
+            _ => self.run_tool(id, Vec::new(), Grant::Full, step),
         }
     }
 

@@ -20,6 +20,7 @@ use crate::agents::call::AgentCall;
 use crate::entropy::Entropy;
 use crate::hook::{HookAnswer, HookRequest};
 use crate::model::{AnswerSchema, ModelError, ModelEvent, ModelRequest};
+use crate::permissions::Grant;
 use crate::retry::Reason;
 use crate::tool::{Access, ToolInput, ToolOutcome, ToolSpec};
 
@@ -305,7 +306,7 @@ pub enum Effect {
     RetryAfter(CallSeq, Duration, Reason),
     /// Ask the named tools what the calls would touch.
     Inspect(Vec<(String, ToolInput)>),
-    RunTool(String, ToolInput),
+    RunTool(String, ToolInput, Grant),
     CancelTools,
     /// Let running tools know that someone has something to say.
     Hurry,

@@ -14,6 +14,7 @@ use super::run::{Ending, Phase, Run, millis_between};
 use super::{Context, Effect, Inspection, Reminder, Session, Step};
 use crate::hook::HookKind;
 use crate::model::{Part, ToolCall};
+use crate::permissions::Grant;
 use crate::prompt::notices;
 use crate::tool::{Access, AccessRequest, Lesson, ToolInput, ToolOutcome, ToolStatus};
 
@@ -30,6 +31,8 @@ pub(super) struct Running {
     pub(super) stage: Stage,
     /// The request by which a client makes the call now.
     asked_of_client: Option<String>,
+    /// What it runs with limits for. Somebody may be asked whether it may do more.
+    pub(super) limited: Option<Box<PermissionRequest>>,
 }
 
 pub(super) enum Stage {
@@ -85,6 +88,7 @@ impl Running {
             allowed: false,
             stage,
             asked_of_client: None,
+            limited: None,
         }
     }
 
@@ -161,6 +165,7 @@ impl Session {
                 started: false,
                 allowed: false,
                 asked_of_client: None,
+                limited: None,
             })
             .collect();
         let inspect = calls
@@ -313,7 +318,7 @@ impl Session {
             }
         };
         match access {
-            Access::None => self.run_tool(id, Vec::new(), step),
+            Access::None => self.run_tool(id, Vec::new(), Grant::Full, step),
             Access::Needs(request) => self.decide_access(id, *request, step, context),
         }
     }
@@ -327,11 +332,11 @@ impl Session {
         }
     }
 
-    pub(super) fn run_tool(&mut self, id: &str, touched: Vec<PathBuf>, step: &mut Step) {
+    pub(super) fn run_tool(&mut self, id: &str, touched: Vec<PathBuf>, grant: Grant, step: &mut Step) {
         let Some(running) = self.running(id) else { return };
         running.stage = Stage::Running;
         running.touched.extend(touched);
-        let effect = Effect::RunTool(running.call.name.clone(), running.input());
+        let effect = Effect::RunTool(running.call.name.clone(), running.input(), grant);
         step.effects.push(effect);
     }
 
@@ -451,6 +456,7 @@ impl Session {
         if self.running(id).is_none() {
             return;
         }
+        let Some(outcome) = self.reconsider(id, outcome, step, context) else { return };
         let Some(mut outcome) = self.after_tool(id, outcome, step, context) else { return };
         if let Some(Run { phase: Phase::Tools { since, .. }, .. }) = &self.run {
             let took = millis_between(*since, context.now);

@@ -4,6 +4,7 @@ use expect_test::expect;
 use hangar_agent::session::Command;
 use hangar_protocol::Body;
 use hangar_protocol::permission::PermissionOutcome;
+use serde_json::json;
 
 use crate::stage::{Line, Setting, Stage, call};
 
@@ -87,4 +88,53 @@ async fn a_late_or_unknown_answer_is_ignored() {
         answer: PermissionOutcome::Approved {},
     });
     assert_eq!(stage.count("permission.completed"), 0);
+}
+
+/// A command that seems to read only, and is kept from something when it runs.
+fn limited(user_reachable: bool) -> Stage {
+    let setting = Setting { allow_all: false, user_reachable, ..Default::default() };
+    Stage::set(setting, vec![Line::Call(vec![("a", "echo", json!({ "look": true }))]), Line::Say("ok")])
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_the_kernel_refuses_is_a_denial_where_nobody_can_be_asked() {
+    let mut stage = limited(false);
+    stage.play("go").await;
+    assert_eq!(stage.count("permission.requested"), 0);
+    expect![[r#"
+        user: go
+        assistant: ["a"]
+        tool a: Permission denied and could not request permission from user: the command was kept from reading /x
+
+        cat: /x: Permission denied"#]]
+    .assert_eq(&stage.last_request());
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_call_that_the_kernel_kept_from_something_runs_again_when_somebody_says_yes() {
+    let mut stage = limited(true);
+    stage.send("go");
+    stage.until("permission.requested").await;
+    let warned = stage.bodies().into_iter().any(|body| match body {
+        Body::PermissionRequested(asked) => format!("{asked:?}").contains("kept from reading /x"),
+        _ => false,
+    });
+    assert!(warned);
+    let request_id = request_id(&stage);
+    stage.command(Command::AnswerPermission { request_id, answer: PermissionOutcome::Approved {} });
+    stage.until_idle().await;
+    assert!(stage.last_request().ends_with("tool a: a ok"), "{}", stage.last_request());
+    assert_eq!((stage.count("tool.execution_start"), stage.count("tool.execution_complete")), (1, 1));
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_call_that_the_kernel_kept_from_something_ends_when_somebody_says_no() {
+    let mut stage = limited(true);
+    stage.send("go");
+    stage.until("permission.requested").await;
+    let request_id = request_id(&stage);
+    let answer = PermissionOutcome::DeniedInteractivelyByUser { feedback: None, force_reject: None };
+    stage.command(Command::AnswerPermission { request_id, answer });
+    stage.until_idle().await;
+    assert!(stage.last_request().ends_with("tool a: The user rejected this tool call."));
 }

@@ -14,12 +14,12 @@ use hangar_agent::entropy::Entropy;
 use hangar_agent::hook::HookSet;
 use hangar_agent::log::{LogError, Seq, SessionLog};
 use hangar_agent::model::*;
-use hangar_agent::permissions::Policy;
+use hangar_agent::permissions::{Grant, Policy};
 use hangar_agent::prompt::Environment;
 use hangar_agent::session::*;
 use hangar_agent::tool::*;
 use hangar_protocol::data::{Commitments, Mode, ToolType, WorkingDirectory};
-use hangar_protocol::permission::PermissionRequest;
+use hangar_protocol::permission::{PermissionRequest, ShellCommand, ShellRequest};
 use hangar_protocol::{Body, Event};
 use serde_json::json;
 use tokio::sync::mpsc;
@@ -178,7 +178,7 @@ fn agent_line(request: &ModelRequest) -> Option<Line> {
     if tool == "nothing" || called { Some(Line::Say("done")) } else { Some(call("inner", tool)) }
 }
 
-/// `echo` answers at once; `slow` takes two seconds; `hang` waits to be cancelled, or hurried; `write` needs permission.
+/// `echo` answers at once, and with `look` it is a command that needs more than it seems to; `slow` takes two seconds; `hang` waits to be cancelled, or hurried; `write` needs permission.
 struct Prop {
     spec: Arc<ToolSpec>,
     cancelled: Arc<Mutex<Vec<String>>>,
@@ -192,6 +192,15 @@ impl Tool for Prop {
     fn inspect(&self, call: &ToolInput) -> Result<Access, ToolOutcome> {
         if call.arguments.get("bad").is_some() {
             return Err(ToolOutcome::failure("\"path\": Required"));
+        }
+        if call.arguments.get("look").is_some() {
+            let commands = vec![ShellCommand { identifier: "cat".to_owned(), read_only: true }];
+            let request = PermissionRequest::Shell(ShellRequest { commands, ..ShellRequest::default() });
+            return Ok(Access::Needs(Box::new(AccessRequest {
+                request,
+                reads: Vec::new(),
+                writes: Vec::new(),
+            })));
         }
         Ok(match self.spec.name.as_str() {
             "write" => Access::Needs(Box::new(AccessRequest {
@@ -226,6 +235,10 @@ impl Tool for Prop {
                     }
                     cancelled.lock().unwrap().push(call.call_id);
                     ToolOutcome::of(ToolStatus::Interrupted, "stopped")
+                }
+                _ if context.grant != Grant::Full => {
+                    let blocked = Some(Box::new(Blocked { from: "reading /x".to_owned() }));
+                    ToolOutcome { blocked, ..ToolOutcome::success("cat: /x: Permission denied") }
                 }
                 _ => ToolOutcome::success(format!("{} ok", call.call_id)),
             }

@@ -60,6 +60,13 @@ pub fn providers(
     file.providers.into_iter().map(|(name, table)| table.resolve(name, &lookup)).collect()
 }
 
+/// The variables that a configuration file names with `api_key_env`. None where it cannot be read.
+pub fn key_variables(toml: &str) -> Vec<String> {
+    let file: Result<File, _> = toml::from_str(toml);
+    let tables = file.map(|file| file.providers).unwrap_or_default();
+    tables.into_values().filter_map(|table| table.api_key_env).collect()
+}
+
 #[derive(Clone, Copy)]
 enum Type {
     OpenAi,

@@ -1,43 +1,38 @@
 //! A resolved path whose directory is held open. Between the moment a path was looked at and the moment it is used, a
 //! command in the background may put a link in its way; a directory that is held stays the one that was meant.
 
+use std::ffi::OsString;
+use std::fs::Metadata;
 use std::io;
 use std::path::{Path, PathBuf};
 
+use hangar_disk::{Folder, Identity};
+
 pub(crate) struct Anchor {
-    #[cfg(target_os = "linux")]
-    _held: Option<std::os::fd::OwnedFd>,
+    folder: Folder,
+    name: OsString,
     path: PathBuf,
+    /// The file that a permission is for, where there was one and that is known.
+    permitted: Option<Permitted>,
 }
+
+/// What may be written in place although it has a second name.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Permitted(pub(crate) Option<Identity>);
 
 impl Anchor {
     /// Takes hold of the directory of a path on which all links are resolved. One that has a link in it is refused.
-    #[cfg(target_os = "linux")]
     pub(crate) fn of(path: &Path) -> io::Result<Self> {
-        use rustix::fs::{CWD, Mode, OFlags, ResolveFlags, openat2};
-        use rustix::io::Errno;
-        use std::os::fd::AsRawFd;
-
-        let by_name = || Ok(Self { _held: None, path: path.to_owned() });
-        let (Some(parent), Some(name)) = (path.parent(), path.file_name()) else { return by_name() };
-        let flags = OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC;
-        match openat2(CWD, parent, flags, Mode::empty(), ResolveFlags::NO_SYMLINKS) {
-            Ok(directory) => {
-                let path = PathBuf::from(format!("/proc/self/fd/{}", directory.as_raw_fd())).join(name);
-                Ok(Self { _held: Some(directory), path })
-            }
-            Err(Errno::LOOP) => {
-                Err(io::Error::new(io::ErrorKind::PermissionDenied, "a link was put in its way meanwhile"))
-            }
-            // An older kernel, or one that is told to hide it.
-            Err(Errno::NOSYS | Errno::PERM) => by_name(),
-            Err(error) => Err(error.into()),
-        }
+        let (Some(parent), Some(name)) = (path.parent(), path.file_name()) else {
+            return Err(io::Error::new(io::ErrorKind::IsADirectory, "is a directory"));
+        };
+        Ok(Self::new(Folder::resolved(parent)?, name.to_owned(), None))
     }
 
-    #[cfg(not(target_os = "linux"))]
-    pub(crate) fn of(path: &Path) -> io::Result<Self> {
-        Ok(Self { path: path.to_owned() })
+    /// A name in a directory that is held already.
+    pub(crate) fn new(folder: Folder, name: OsString, permitted: Option<Permitted>) -> Self {
+        let path = folder.place().join(&name);
+        Self { folder, name, path, permitted }
     }
 
     /// The path by way of the directory that is held. Good as long as this is there.
@@ -45,9 +40,24 @@ impl Anchor {
         &self.path
     }
 
-    pub(crate) fn directory(&self) -> io::Result<&Path> {
-        let parent = self.path.parent();
-        parent.ok_or_else(|| io::Error::new(io::ErrorKind::InvalidInput, "not a path of a file"))
+    /// The directory by way of which files beside it are made.
+    pub(crate) fn directory(&self) -> PathBuf {
+        self.folder.place()
+    }
+
+    /// What is known of the name. A link stands for itself.
+    pub(crate) fn status(&self) -> io::Result<Metadata> {
+        self.folder.status(&self.name)
+    }
+
+    /// The directory of this name.
+    pub(crate) fn into_folder(self) -> io::Result<Folder> {
+        self.folder.folder(&self.name)
+    }
+
+    /// Whether a file with a second name is the one that the permission is for.
+    pub(crate) fn permits(&self, found: &Metadata) -> bool {
+        self.permitted.is_none_or(|Permitted(file)| file == Some(Identity::of(found)))
     }
 }
 
@@ -80,9 +90,12 @@ mod tests {
         assert!(files.create(&swapped.join("planted"), b"x").is_err());
         assert!(files.replace(&swapped.join("kept"), b"x").is_err());
         assert!(files.read(&swapped.join("kept")).is_err());
+        assert!(files.find(&swapped.join("kept")).is_err());
+        assert!(files.names(&swapped, 9).is_err());
         assert!(files.remove(&swapped.join("kept")).is_err());
         assert!(files.rename(&own, &swapped.join("planted")).is_err());
         assert!(files.rename(&swapped.join("kept"), &own).is_err());
+        assert!(files.copy_mode(&own, &swapped.join("kept")).is_err());
         assert!(files.make_dir(&swapped.join("planted")).is_err());
         assert!(files.set_aside(&swapped.join("kept")).is_err());
         assert_eq!(fs::read_dir(&outside).unwrap().count(), 1);

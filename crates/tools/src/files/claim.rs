@@ -1,7 +1,9 @@
 //! The way of a call that writes one file: its path leads where it led when the call was permitted, and no other call
 //! writes there meanwhile.
 
-use hangar_agent::tool::{ToolContext, ToolInput, ToolOutcome};
+use std::sync::Arc;
+
+use hangar_agent::tool::{HeldFiles, ToolContext, ToolInput, ToolOutcome};
 
 use super::{locate, locks};
 use crate::answer;
@@ -12,6 +14,20 @@ use crate::workspace::{Location, Workspace};
 /// Arguments that name the file to write.
 pub(super) trait Names {
     fn path(&self) -> &str;
+}
+
+/// The file of a call as it was inspected, or as it is where nobody here has inspected the call.
+pub(super) fn held(
+    workspace: &Workspace,
+    inspected: &Inspected,
+    call: &ToolInput,
+    arguments: &impl Names,
+) -> Option<Arc<dyn HeldFiles>> {
+    if let Some(places) = inspected.of(&call.call_id) {
+        return Some(places);
+    }
+    let location = locate(workspace, arguments.path()).ok()?;
+    Some(Arc::new(workspace.now(&location).hold()))
 }
 
 /// A file that is ours to write until this is gone.
@@ -33,10 +49,10 @@ impl<A: Names + Send + 'static> Claim<A> {
     ) -> Result<Self, ToolOutcome> {
         let arguments = arguments?;
         let location = locate(workspace, arguments.path())?;
-        inspected.confirm(&call.call_id, std::slice::from_ref(&location.real))?;
+        let places = inspected.confirm(&call.call_id, &workspace.now(&location))?;
         tokio::select! {
             guards = locks::lock([location.real.clone()]) => {
-                Ok(Self { arguments, location, files: workspace.files.clone(), guards })
+                Ok(Self { arguments, location, files: workspace.files.held(&places), guards })
             },
             () = context.cancel.cancelled() => Err(answer::interrupted()),
         }

@@ -2,8 +2,9 @@
 
 use std::fs::{self, File, Metadata, OpenOptions};
 use std::io::{self, Read, Seek, Write};
-use std::path::Path;
+use std::os::unix::fs::{MetadataExt, OpenOptionsExt, fchown};
 
+use rustix::fs::OFlags;
 use tempfile::NamedTempFile;
 
 use super::anchor::Anchor;
@@ -11,15 +12,15 @@ use super::anchor::Anchor;
 /// Bytes of a file that can be changed. Text is far smaller; more would only cost memory.
 pub(crate) const SIZE_LIMIT: u64 = 32 * 1024 * 1024;
 
-/// Opens a regular file by its resolved path. Devices and pipes, which may never end, are refused.
-pub(crate) fn open(path: &Path) -> io::Result<File> {
-    open_with(path, OpenOptions::new().read(true))
+/// Opens a regular file. Devices and pipes, which may never end, are refused.
+pub(crate) fn open(anchor: &Anchor) -> io::Result<File> {
+    open_with(anchor, OpenOptions::new().read(true))
 }
 
-pub(crate) fn read(path: &Path) -> io::Result<Vec<u8>> {
+pub(crate) fn read(anchor: &Anchor) -> io::Result<Vec<u8>> {
     let mut content = Vec::new();
     // One byte over the limit tells a file at the limit from a larger one, whatever its metadata say.
-    open(path)?.take(SIZE_LIMIT + 1).read_to_end(&mut content)?;
+    open(anchor)?.take(SIZE_LIMIT + 1).read_to_end(&mut content)?;
     if content.len() as u64 > SIZE_LIMIT {
         return Err(io::Error::new(io::ErrorKind::FileTooLarge, "file is too large to change"));
     }
@@ -27,14 +28,12 @@ pub(crate) fn read(path: &Path) -> io::Result<Vec<u8>> {
 }
 
 /// Creates a file that must not exist, in a directory that must.
-pub(crate) fn create(path: &Path, content: &[u8]) -> io::Result<()> {
+pub(crate) fn create(anchor: &Anchor, content: &[u8]) -> io::Result<()> {
     let mut builder = tempfile::Builder::new();
     builder.prefix(".hangar-");
     // As for any new file: what the umask leaves.
-    #[cfg(unix)]
     builder.permissions(std::os::unix::fs::PermissionsExt::from_mode(0o666));
-    let anchor = Anchor::of(path)?;
-    let mut staged = builder.tempfile_in(anchor.directory()?).map_err(nameless)?;
+    let mut staged = builder.tempfile_in(anchor.directory()).map_err(nameless)?;
     staged.write_all(content)?;
     match staged.persist_noclobber(anchor.path()) {
         Ok(_) => Ok(()),
@@ -45,12 +44,17 @@ pub(crate) fn create(path: &Path, content: &[u8]) -> io::Result<()> {
 }
 
 /// Replaces the content of an existing file, which keeps its mode and owner.
-pub(crate) fn replace(path: &Path, content: &[u8]) -> io::Result<()> {
+pub(crate) fn replace(anchor: &Anchor, content: &[u8]) -> io::Result<()> {
     // Opened first: a file that may not be written stays as it is, even if its directory allows a rename over it.
-    let anchor = Anchor::of(path)?;
-    let mut file = open_anchored(&anchor, OpenOptions::new().write(true))?;
+    let mut file = open_with(anchor, OpenOptions::new().write(true))?;
     let metadata = file.metadata()?;
-    let staged = if has_other_names(&metadata) { None } else { stage(&anchor, content, &metadata)? };
+    let has_other_names = metadata.nlink() > 1;
+    if has_other_names && !anchor.permits(&metadata) {
+        let text = "it is not the file that was permitted, and has a second name";
+        return Err(io::Error::new(io::ErrorKind::PermissionDenied, text));
+    }
+    // A rename would leave the other names of a file with the old content.
+    let staged = if has_other_names { None } else { stage(anchor, content, &metadata)? };
     if let Some(staged) = staged {
         match staged.persist(anchor.path()) {
             Ok(_) => return Ok(()),
@@ -66,15 +70,12 @@ pub(crate) fn replace(path: &Path, content: &[u8]) -> io::Result<()> {
 
 /// The new content beside the file, ready to take its place; `None` where only the file itself can be written.
 fn stage(anchor: &Anchor, content: &[u8], like: &Metadata) -> io::Result<Option<NamedTempFile>> {
-    let mut staged = match tempfile::Builder::new()
-        .prefix(".hangar-")
-        .tempfile_in(anchor.directory()?)
-        .map_err(nameless)
-    {
-        Ok(staged) => staged,
-        Err(error) if is_in_the_way(&error) => return Ok(None),
-        Err(error) => return Err(error),
-    };
+    let mut staged =
+        match tempfile::Builder::new().prefix(".hangar-").tempfile_in(anchor.directory()).map_err(nameless) {
+            Ok(staged) => staged,
+            Err(error) if is_in_the_way(&error) => return Ok(None),
+            Err(error) => return Err(error),
+        };
     staged.write_all(content)?;
     if !take_owner(staged.as_file(), like)? {
         return Ok(None);
@@ -95,18 +96,9 @@ fn nameless(error: io::Error) -> io::Error {
     error.kind().into()
 }
 
-fn open_with(path: &Path, options: &mut OpenOptions) -> io::Result<File> {
-    open_anchored(&Anchor::of(path)?, options)
-}
-
-fn open_anchored(anchor: &Anchor, options: &mut OpenOptions) -> io::Result<File> {
+fn open_with(anchor: &Anchor, options: &mut OpenOptions) -> io::Result<File> {
     // The path is resolved: a link in the last place was put there since. Opening a pipe must not wait for its other end.
-    #[cfg(unix)]
-    {
-        use rustix::fs::OFlags;
-        use std::os::unix::fs::OpenOptionsExt;
-        options.custom_flags((OFlags::NOFOLLOW | OFlags::NONBLOCK).bits().cast_signed());
-    }
+    options.custom_flags((OFlags::NOFOLLOW | OFlags::NONBLOCK).bits().cast_signed());
     let file = options.open(anchor.path())?;
     let metadata = file.metadata()?;
     if metadata.is_dir() {
@@ -118,41 +110,41 @@ fn open_anchored(anchor: &Anchor, options: &mut OpenOptions) -> io::Result<File>
     Ok(file)
 }
 
-/// A rename would leave the other names of a file with the old content.
-#[cfg(unix)]
-fn has_other_names(metadata: &Metadata) -> bool {
-    std::os::unix::fs::MetadataExt::nlink(metadata) > 1
-}
-
-#[cfg(not(unix))]
-fn has_other_names(_: &Metadata) -> bool {
-    false
-}
-
 /// Whether `file` now has the owner that `like` describes.
-#[cfg(unix)]
 fn take_owner(file: &File, like: &Metadata) -> io::Result<bool> {
-    use std::os::unix::fs::{MetadataExt, fchown};
     let ours = file.metadata()?;
     Ok((ours.uid(), ours.gid()) == (like.uid(), like.gid())
         || fchown(file, Some(like.uid()), Some(like.gid())).is_ok())
 }
 
-#[cfg(not(unix))]
-fn take_owner(_: &File, _: &Metadata) -> io::Result<bool> {
-    Ok(true)
+/// Removes a directory entry.
+pub(crate) fn remove(anchor: &Anchor) -> io::Result<()> {
+    fs::remove_file(anchor.path())
 }
 
-/// Removes a file by the path of its directory entry.
-pub(crate) fn remove(path: &Path) -> io::Result<()> {
-    fs::remove_file(Anchor::of(path)?.path())
-}
-
-#[cfg(all(test, unix))]
+#[cfg(test)]
 mod tests {
-    use std::os::unix::fs::{MetadataExt, PermissionsExt, symlink};
+    use std::os::unix::fs::{PermissionsExt, symlink};
+    use std::path::Path;
 
     use super::*;
+
+    fn at(path: &Path) -> Anchor {
+        let parent = path.parent().unwrap().canonicalize().unwrap();
+        Anchor::of(&parent.join(path.file_name().unwrap())).unwrap()
+    }
+
+    fn replace(path: &Path, content: &[u8]) -> io::Result<()> {
+        super::replace(&at(path), content)
+    }
+
+    fn read(path: &Path) -> io::Result<Vec<u8>> {
+        super::read(&at(path))
+    }
+
+    fn create(path: &Path, content: &[u8]) -> io::Result<()> {
+        super::create(&at(path), content)
+    }
 
     #[test]
     fn a_replaced_file_keeps_its_mode() {

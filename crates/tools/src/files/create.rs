@@ -5,12 +5,14 @@ use std::sync::Arc;
 
 use futures_util::future::BoxFuture;
 use hangar_agent::shared;
-use hangar_agent::tool::{Access, Tool, ToolContext, ToolInput, ToolOutcome, ToolSchema, ToolSpec};
+use hangar_agent::tool::{
+    Access, HeldFiles, Tool, ToolContext, ToolInput, ToolOutcome, ToolSchema, ToolSpec,
+};
 use hangar_protocol::Body;
 use hangar_protocol::data::SessionInfo;
 use serde_json::json;
 
-use super::claim::{Claim, Names};
+use super::claim::{self, Claim, Names};
 use super::diff::{Change, Report, report};
 use super::{WriteRequest, locate, unusable};
 use crate::answer;
@@ -73,7 +75,7 @@ impl Tool for Create {
         if self.workspace.contains(&location.real) {
             check_vacant(&self.workspace.files, &location)?;
         }
-        self.inspected.remember(&call.call_id, vec![location.real.clone()]);
+        self.inspected.remember(&call.call_id, self.workspace.now(&location).hold());
         let request = WriteRequest {
             call_id: &call.call_id,
             intention: "Create file".to_owned(),
@@ -84,6 +86,10 @@ impl Tool for Create {
             writes: vec![location.real.clone()],
         };
         Ok(Access::Needs(Box::new(request.into_access())))
+    }
+
+    fn held(&self, call: &ToolInput) -> Option<Arc<dyn HeldFiles>> {
+        claim::held(&self.workspace, &self.inspected, call, &parse(call).ok()?)
     }
 
     fn run(&self, call: ToolInput, context: ToolContext) -> BoxFuture<'static, ToolOutcome> {
@@ -127,7 +133,7 @@ fn report_creation(location: &Location, arguments: &Arguments) -> Report {
 }
 
 fn check_vacant(files: &Files, location: &Location) -> Result<(), ToolOutcome> {
-    if let Ok(found) = files.find_entry(&location.real) {
+    if let Ok(found) = files.find(&location.real) {
         return Err(occupied(location, if found.is_dir { "directory" } else { "file" }));
     }
     match location.real.parent() {

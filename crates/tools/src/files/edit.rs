@@ -4,10 +4,12 @@ use std::sync::Arc;
 
 use futures_util::future::BoxFuture;
 use hangar_agent::shared;
-use hangar_agent::tool::{Access, Tool, ToolContext, ToolInput, ToolOutcome, ToolSchema, ToolSpec};
+use hangar_agent::tool::{
+    Access, HeldFiles, Tool, ToolContext, ToolInput, ToolOutcome, ToolSchema, ToolSpec,
+};
 use serde_json::json;
 
-use super::claim::{Claim, Names};
+use super::claim::{self, Claim, Names};
 use super::diff::{Change, Report, report};
 use super::replacement::{Mismatch, replace_once};
 use super::{WriteRequest, locate, unusable};
@@ -84,7 +86,7 @@ impl Tool for Edit {
         if arguments.old.is_some() && arguments.old == arguments.new {
             return Ok(Access::None);
         }
-        self.inspected.remember(&call.call_id, vec![location.real.clone()]);
+        self.inspected.remember(&call.call_id, self.workspace.now(&location).hold());
         let mut request = WriteRequest {
             call_id: &call.call_id,
             intention: "Edit file".to_owned(),
@@ -103,6 +105,10 @@ impl Tool for Edit {
         request.diff = report_edit(&location, &plan).diff;
         request.new_content = Some(&plan.new);
         Ok(Access::Needs(Box::new(request.into_access())))
+    }
+
+    fn held(&self, call: &ToolInput) -> Option<Arc<dyn HeldFiles>> {
+        claim::held(&self.workspace, &self.inspected, call, &parse(call).ok()?)
     }
 
     fn run(&self, call: ToolInput, context: ToolContext) -> BoxFuture<'static, ToolOutcome> {

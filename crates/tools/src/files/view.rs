@@ -94,7 +94,7 @@ impl Tool for View {
 
     fn inspect(&self, call: &ToolInput) -> Result<Access, ToolOutcome> {
         let location = locate(&self.workspace, &parse(call)?.path)?;
-        self.inspected.remember(&call.call_id, vec![location.real.clone()]);
+        self.inspected.remember(&call.call_id, self.workspace.now(&location).hold());
         let shown = location.shown.display();
         let is_directory = self.workspace.files.find(&location.real).is_ok_and(|found| found.is_dir);
         let verb = if is_directory { "List directory" } else { "Read file" };
@@ -117,8 +117,8 @@ impl Tool for View {
             parse(&call)
                 .and_then(|arguments| {
                     let location = locate(&workspace, &arguments.path)?;
-                    inspected.confirm(&call.call_id, std::slice::from_ref(&location.real))?;
-                    view(&workspace, &arguments, &location, &cancel)
+                    let places = inspected.confirm(&call.call_id, &workspace.now(&location))?;
+                    view(&workspace.held(&places), &arguments, &location, &cancel)
                 })
                 .unwrap_or_else(|answer| answer)
         }))

@@ -10,7 +10,9 @@ use std::sync::Arc;
 
 use futures_util::future::BoxFuture;
 use hangar_agent::shared;
-use hangar_agent::tool::{Access, Tool, ToolContext, ToolInput, ToolOutcome, ToolSchema, ToolSpec};
+use hangar_agent::tool::{
+    Access, HeldFiles, Tool, ToolContext, ToolInput, ToolOutcome, ToolSchema, ToolSpec,
+};
 use serde_json::Value;
 
 use self::parse::Operation;
@@ -68,8 +70,8 @@ impl Tool for ApplyPatch {
     fn inspect(&self, call: &ToolInput) -> Result<Access, ToolOutcome> {
         let operations = parse(call)?;
         let places = plan::places(&self.workspace, &operations);
-        let in_workspace = places.iter().all(|place| self.workspace.contains(place));
-        self.inspected.remember(&call.call_id, places.clone());
+        let in_workspace = places.real.iter().all(|place| self.workspace.contains(place));
+        self.inspected.remember(&call.call_id, places.hold());
         let plan = match plan::plan(&self.workspace, &operations) {
             Ok(plan) => Some(plan),
             Err(error) if in_workspace => return Err(refused(&error)),
@@ -88,9 +90,16 @@ impl Tool for ApplyPatch {
             diff: plan.as_ref().map(|plan| plan.report.diff.clone()).unwrap_or_default(),
             new_content,
             reads: Vec::new(),
-            writes: places,
+            writes: places.real,
         };
         Ok(Access::Needs(Box::new(request.into_access())))
+    }
+
+    fn held(&self, call: &ToolInput) -> Option<Arc<dyn HeldFiles>> {
+        if let Some(places) = self.inspected.of(&call.call_id) {
+            return Some(places);
+        }
+        Some(Arc::new(plan::places(&self.workspace, &parse(call).ok()?).hold()))
     }
 
     fn run(&self, call: ToolInput, context: ToolContext) -> BoxFuture<'static, ToolOutcome> {
@@ -98,11 +107,11 @@ impl Tool for ApplyPatch {
         let inspected = Arc::clone(&self.inspected);
         Box::pin(async move {
             let prepared = parse(&call).and_then(|operations| {
-                let places = plan::places(&workspace, &operations);
-                inspected.confirm(&call.call_id, &places)?;
-                Ok((operations, places))
+                let now = plan::places(&workspace, &operations);
+                let places = inspected.confirm(&call.call_id, &now)?;
+                Ok((operations, now.real, workspace.held(&places)))
             });
-            let (operations, places) = match prepared {
+            let (operations, places, workspace) = match prepared {
                 Ok(prepared) => prepared,
                 Err(answer) => return answer,
             };

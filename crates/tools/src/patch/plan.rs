@@ -7,6 +7,8 @@ use std::path::{Path, PathBuf};
 use super::hunks::{self, Misfit, Sought};
 use super::parse::Operation;
 use crate::files::diff::{self, Change, Report};
+use crate::inspected::Now;
+use crate::place::Files;
 use crate::workspace::Workspace;
 
 /// A patch that fits the files as they are.
@@ -64,25 +66,35 @@ fn misfit_text(path: &Path, misfit: &Misfit) -> String {
 }
 
 /// The places that the operations touch, in their order: what a permission is for.
-pub(crate) fn places(workspace: &Workspace, operations: &[Operation]) -> Vec<PathBuf> {
-    let mut places = Vec::new();
+pub(crate) fn places(workspace: &Workspace, operations: &[Operation]) -> Now {
+    let is_away = matches!(workspace.files, Files::Client(_));
+    let mut now = Now { real: Vec::new(), is_plain: true, is_away };
+    let mut push = |shown: &Path, real: PathBuf| {
+        now.is_plain &= shown == real;
+        now.real.push(real);
+    };
     for operation in operations {
         match operation {
-            Operation::Add { path, .. } => places.push(workspace.locate(path).real),
+            Operation::Add { path, .. } => {
+                let location = workspace.locate(path);
+                push(&location.shown, location.real);
+            }
             Operation::Delete { path } => {
-                places.push(workspace.files.resolve_entry(&workspace.locate(path).shown));
+                let shown = workspace.locate(path).shown;
+                push(&shown, workspace.files.resolve_entry(&shown));
             }
             Operation::Update { path, move_to, .. } => {
                 let location = workspace.locate(path);
-                places.push(location.real);
+                push(&location.shown, location.real);
                 if let Some(to) = move_to {
-                    places.push(workspace.files.resolve_entry(&location.shown));
-                    places.push(workspace.locate(to).real);
+                    push(&location.shown, workspace.files.resolve_entry(&location.shown));
+                    let target = workspace.locate(to);
+                    push(&target.shown, target.real);
                 }
             }
         }
     }
-    places
+    now
 }
 
 pub(crate) fn plan(workspace: &Workspace, operations: &[Operation]) -> Result<Plan, PlanError> {
@@ -158,7 +170,7 @@ impl Planner<'_> {
         like: Option<PathBuf>,
     ) -> Result<(), PlanError> {
         // Whatever is there is in the way, be it a directory or something unreadable.
-        let occupied = !self.entries.contains_key(&real) && self.workspace.files.find_entry(&real).is_ok();
+        let occupied = !self.entries.contains_key(&real) && self.workspace.files.find(&real).is_ok();
         let entry = self.entries.entry(real).or_insert(Entry { old: None, new: None, like: None });
         if occupied || entry.new.is_some() {
             return Err(PlanError::Exists(shown.to_path_buf()));

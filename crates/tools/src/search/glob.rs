@@ -9,9 +9,10 @@ use hangar_agent::shared;
 use hangar_agent::tool::{Access, Tool, ToolContext, ToolInput, ToolOutcome, ToolSchema, ToolSpec};
 use serde_json::json;
 
-use super::walk::{NameFilter, Root, Stop, files, places, roots};
+use super::walk::{HeldRoot, NameFilter, Root, Stop, files, places, roots};
 use crate::answer;
 use crate::arguments;
+use crate::held::Places;
 use crate::inspected::Inspected;
 use crate::workspace::Workspace;
 
@@ -69,7 +70,7 @@ impl Tool for Glob {
     fn inspect(&self, call: &ToolInput) -> Result<Access, ToolOutcome> {
         let (_, paths) = parse(call)?.split();
         let roots = roots(&self.workspace, &paths);
-        self.inspected.remember(&call.call_id, places(&roots));
+        self.inspected.remember(&call.call_id, places(&roots).hold());
         Ok(Access::Needs(Box::new(super::access(&self.workspace, call, &roots, |shown: &Path| {
             format!("Search for files matching pattern in: {}", shown.display())
         }))))
@@ -83,8 +84,8 @@ impl Tool for Glob {
             let text = parse(&call).and_then(|arguments| {
                 let (pattern, paths) = arguments.split();
                 let roots = roots(&workspace, &paths);
-                inspected.confirm(&call.call_id, &places(&roots))?;
-                find(&pattern, &roots, &stop)
+                let places = inspected.confirm(&call.call_id, &places(&roots))?;
+                find(&pattern, &roots, &places, &stop)
             });
             match text {
                 Ok(text) => ToolOutcome::success(workspace.spill.fit(text, "glob")),
@@ -120,18 +121,21 @@ impl Arguments {
     }
 }
 
-fn find(pattern: &str, roots: &[Root], stop: &Stop) -> Result<String, ToolOutcome> {
+fn find(pattern: &str, roots: &[Root], places: &Places, stop: &Stop) -> Result<String, ToolOutcome> {
     let failed = |message: String| answer::failed(message.clone(), format!("Error: {message}"));
     let filter = NameFilter::new(pattern).map_err(|error| failed(format!("rg: {error}")))?;
-    let absent: Vec<String> = roots
-        .iter()
-        .filter(|root| !root.location.real.exists())
-        .map(|root| root.given.display().to_string())
-        .collect();
+    let mut held = Vec::new();
+    let mut absent = Vec::new();
+    for root in roots {
+        match HeldRoot::new(root, places) {
+            Some(root) => held.push(root),
+            None => absent.push(root.given.display().to_string()),
+        }
+    }
     if !absent.is_empty() {
         return Err(failed(format!("Search paths do not exist: {}", absent.join(", "))));
     }
-    let mut names: Vec<String> = roots
+    let mut names: Vec<String> = held
         .iter()
         .flat_map(|root| files(root, Some(&filter), stop))
         .map(|file| file.shown)

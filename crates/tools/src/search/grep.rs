@@ -15,10 +15,10 @@ use ignore::types::{Types, TypesBuilder};
 use serde_json::json;
 
 use super::lines::{FileSink, Mode, Output};
-use super::walk::{NameFilter, Root, Stop, files, places, roots};
+use super::walk::{HeldRoot, NameFilter, Root, Stop, files, places, roots};
 use crate::answer;
 use crate::arguments;
-use crate::files::content;
+use crate::held::Places;
 use crate::inspected::Inspected;
 use crate::workspace::Workspace;
 
@@ -107,7 +107,7 @@ impl Tool for Grep {
 
     fn inspect(&self, call: &ToolInput) -> Result<Access, ToolOutcome> {
         let roots = roots(&self.workspace, &parse(call)?.paths);
-        self.inspected.remember(&call.call_id, places(&roots));
+        self.inspected.remember(&call.call_id, places(&roots).hold());
         Ok(Access::Needs(Box::new(super::access(&self.workspace, call, &roots, |shown: &Path| {
             let kind = if shown.is_file() { "file" } else { "directory" };
             format!("Search in {kind}: {}", shown.display())
@@ -122,8 +122,8 @@ impl Tool for Grep {
         Box::pin(answer::looking(context.cancel, move || {
             let text = parse(&call).and_then(|arguments| {
                 let roots = roots(&workspace, &arguments.paths);
-                inspected.confirm(&call.call_id, &places(&roots))?;
-                search(&arguments, roots, &stop)
+                let places = inspected.confirm(&call.call_id, &places(&roots))?;
+                search(&arguments, &roots, &places, &stop)
             });
             match text {
                 Ok(text) => ToolOutcome::success(workspace.spill.fit(text, &name)),
@@ -159,11 +159,21 @@ fn failed(message: String) -> ToolOutcome {
     answer::failed(message, text)
 }
 
-fn search(arguments: &Arguments, roots: Vec<Root>, stop: &Stop) -> Result<String, ToolOutcome> {
+fn search(
+    arguments: &Arguments,
+    roots: &[Root],
+    places: &Places,
+    stop: &Stop,
+) -> Result<String, ToolOutcome> {
     let query = Query::new(arguments)?;
-    let (present, absent): (Vec<Root>, Vec<Root>) =
-        roots.into_iter().partition(|root| root.location.real.exists());
-    let absent: Vec<String> = absent.iter().map(|root| root.given.display().to_string()).collect();
+    let mut present = Vec::new();
+    let mut absent = Vec::new();
+    for root in roots {
+        match HeldRoot::new(root, places) {
+            Some(root) => present.push(root),
+            None => absent.push(root.given.display().to_string()),
+        }
+    }
     let absent = absent.join(", ");
     if present.is_empty() {
         return Err(failed(format!("Search paths do not exist: {absent}")));
@@ -205,11 +215,14 @@ impl Query {
         })
     }
 
-    fn search(&self, roots: &[Root], arguments: &Arguments, stop: &Stop) -> Output {
+    fn search(&self, roots: &[HeldRoot<'_>], arguments: &Arguments, stop: &Stop) -> Output {
         let has_context = arguments.mode == Mode::Content && arguments.before + arguments.after > 0;
         let mut output = Output::new(arguments.mode, arguments.numbered, has_context, arguments.head_limit);
         let mut searcher = searcher(arguments);
-        for file in roots.iter().flat_map(|root| files(root, self.filter.as_ref(), stop)) {
+        let found = roots
+            .iter()
+            .flat_map(|root| files(root, self.filter.as_ref(), stop).map(move |file| (root, file)));
+        for (root, file) in found {
             if self.types.as_ref().is_some_and(|types| types.matched(&file.real, false).is_ignore()) {
                 continue;
             }
@@ -217,7 +230,7 @@ impl Query {
                 true => BinaryDetection::convert(0),
                 false => BinaryDetection::quit(0),
             });
-            let Ok(content) = content::open(&file.real) else { continue };
+            let Ok(content) = root.open(&file) else { continue };
             let sink = FileSink::new(&mut output, stop, &file.shown, file.is_root);
             // A file that cannot be read or is too large is passed over, as a search of a directory does.
             let _ = searcher.search_reader(&self.matcher, Stoppable { content, stop }, sink);

@@ -38,7 +38,7 @@ fn access(
             intention: intention(shown),
             path: shown.display().to_string(),
         },
-        reads: walk::places(roots),
+        reads: walk::places(roots).real,
         writes: Vec::new(),
     }
 }

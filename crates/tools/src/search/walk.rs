@@ -1,12 +1,19 @@
 //! The files of a search, in order, with the names they are shown under.
 
+use std::fs::File;
+use std::io;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
+use hangar_disk::{Folder, Kind};
 use ignore::overrides::{Override, OverrideBuilder};
 use ignore::{DirEntry, WalkBuilder};
 use tokio_util::sync::CancellationToken;
 
+use crate::files::anchor::Anchor;
+use crate::files::content;
+use crate::held::Places;
+use crate::inspected::Now;
 use crate::workspace::{Location, Workspace};
 
 /// A search of a whole disk ends here, with what it has.
@@ -20,6 +27,47 @@ pub(crate) struct Root {
     pub(crate) location: Location,
 }
 
+/// A place to search that is held open. Files are found by their names, for which ignore files above count too, and reached
+/// by way of what is held: what a link put in the way leads to is not found.
+pub(crate) struct HeldRoot<'a> {
+    root: &'a Root,
+    reach: Reach,
+}
+
+enum Reach {
+    Folder(Folder),
+    File(Anchor),
+}
+
+impl<'a> HeldRoot<'a> {
+    /// `None` if there is nothing there.
+    pub(crate) fn new(root: &'a Root, places: &Places) -> Option<Self> {
+        let real = &root.location.real;
+        if real.parent().is_none() {
+            return Some(Self { root, reach: Reach::Folder(Folder::open(real).ok()?) });
+        }
+        let anchor = places.anchor(real).ok()?;
+        let is_dir = anchor.status().ok()?.is_dir();
+        let reach = if is_dir { Reach::Folder(anchor.into_folder().ok()?) } else { Reach::File(anchor) };
+        Some(Self { root, reach })
+    }
+
+    /// Opens a file that was found here.
+    pub(crate) fn open(&self, found: &Found) -> io::Result<File> {
+        match &self.reach {
+            Reach::Folder(folder) => folder.read(found.below(self.root)),
+            Reach::File(anchor) => content::open(anchor),
+        }
+    }
+
+    fn has(&self, found: &Found) -> bool {
+        match &self.reach {
+            Reach::Folder(folder) => folder.kind(found.below(self.root)).is_ok_and(|kind| kind == Kind::File),
+            Reach::File(anchor) => anchor.status().is_ok_and(|found| found.is_file()),
+        }
+    }
+}
+
 /// A file that was found.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Found {
@@ -27,6 +75,12 @@ pub(crate) struct Found {
     pub(crate) shown: String,
     /// Named by the call itself, rather than met on the way.
     pub(crate) is_root: bool,
+}
+
+impl Found {
+    fn below(&self, root: &Root) -> &Path {
+        self.real.strip_prefix(&root.location.real).unwrap_or(&self.real)
+    }
 }
 
 /// Tells a search to end before it is through.
@@ -68,8 +122,12 @@ pub(crate) fn roots(workspace: &Workspace, given: &[String]) -> Vec<Root> {
 }
 
 /// Where the roots lead: what a permission is for.
-pub(crate) fn places(roots: &[Root]) -> Vec<PathBuf> {
-    roots.iter().map(|root| root.location.real.clone()).collect()
+pub(crate) fn places(roots: &[Root]) -> Now {
+    Now {
+        real: roots.iter().map(|root| root.location.real.clone()).collect(),
+        is_plain: roots.iter().all(|root| root.location.real == root.location.shown),
+        is_away: false,
+    }
 }
 
 /// A filter by name, in the language of ignore files: `*.rs`, `src/**/*.ts`, `!*.min.js`.
@@ -93,10 +151,11 @@ impl NameFilter {
 
 /// The regular files under `root`.
 pub(crate) fn files<'a>(
-    root: &'a Root,
+    held: &'a HeldRoot<'a>,
     filter: Option<&'a NameFilter>,
     stop: &'a Stop,
 ) -> impl Iterator<Item = Found> + 'a {
+    let root = held.root;
     let mut walk = WalkBuilder::new(&root.location.real);
     walk.hidden(false)
         // The user's own ignore file lies in a home directory, which tools do not look into.
@@ -110,6 +169,7 @@ pub(crate) fn files<'a>(
         .filter_map(Result::ok)
         .filter(|entry| entry.file_type().is_some_and(|kind| kind.is_file()))
         .filter_map(move |entry| found(root, filter, entry))
+        .filter(move |found| held.has(found))
 }
 
 fn found(root: &Root, filter: Option<&NameFilter>, entry: DirEntry) -> Option<Found> {

@@ -3,7 +3,7 @@
 use hangar_agent::tool::AccessRequest;
 use hangar_protocol::permission::{PermissionRequest, PossibleUrl, ShellRequest};
 
-use super::analysis::{Analysis, Scope, analyze};
+use super::analysis::{Analysis, Scope, analyze, is_plain};
 use super::registry::Registry;
 use super::tracked::{Input, Tracked};
 
@@ -13,7 +13,12 @@ pub(super) fn of_command(
     description: &str,
     call_id: &str,
 ) -> AccessRequest {
-    request(read(registry, command), command, description, call_id)
+    let mut analysis = read(registry, command);
+    if registry.options.confinement.is_none() && !is_plain(command) {
+        // Nothing would keep the command to what it seems to do.
+        analysis.commands.iter_mut().for_each(|command| command.read_only = false);
+    }
+    request(analysis, command, description, call_id)
 }
 
 /// Writing to a command takes what starting it took. A shell runs what is written to it.
@@ -42,6 +47,7 @@ pub(super) fn of_input(
         analysis.writes.extend(typed.writes);
         analysis.has_write_redirection |= typed.has_write_redirection;
         analysis.is_opaque |= typed.is_opaque;
+        analysis.runs_unread |= typed.runs_unread;
     }
     let description = format!("Write to: {}", shell.description);
     request(analysis, &written, &description, call_id)
@@ -63,6 +69,7 @@ fn request(analysis: Analysis, command: &str, description: &str, call_id: &str) 
         can_offer_session_approval: analysis.can_offer_session_approval,
         warning: None,
         opaque: analysis.is_opaque,
+        runs_unread: analysis.runs_unread,
     };
     AccessRequest { request: PermissionRequest::Shell(shell), reads: analysis.reads, writes: analysis.writes }
 }

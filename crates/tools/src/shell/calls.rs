@@ -1,12 +1,15 @@
 //! What each tool of the family does.
 
+use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
-use hangar_agent::tool::{ToolContext, ToolOutcome};
+use hangar_agent::permissions::{self, Grant};
+use hangar_agent::tool::{Blocked, ToolContext, ToolOutcome};
 use serde_json::json;
 
 use super::arguments::{Bash, Read, Write};
+use super::denial;
 use super::registry::{Found, Order, Refusal, Registry};
 use super::texts;
 use super::tracked::{Input, Mode, Phase, Reading, Tracked};
@@ -20,7 +23,12 @@ pub(super) async fn bash(
     context: ToolContext,
 ) -> ToolOutcome {
     let Bash { command, description, shell_id, mode, wait } = arguments;
-    let order = Order { call_id, command, description, shell_id, mode };
+    if mode == Mode::Detached && context.grant != Grant::Full {
+        let from = "outliving the session, which takes somebody's yes".to_owned();
+        let refused = ToolOutcome::failure("The command was not started.");
+        return ToolOutcome { blocked: Some(Box::new(Blocked { from })), ..refused };
+    }
+    let order = Order { call_id, command, description, shell_id, mode, grant: context.grant };
     let started = registry.start(order, context.progress);
     let shell = match started {
         Ok(shell) => shell,
@@ -53,7 +61,7 @@ pub(super) async fn bash(
                 shell.left_alone.cancel();
             }
             leash.release();
-            tell(&registry.options.spill, &shell, limit)
+            tell(&registry.options.spill, &registry.options.cwd, &shell, limit)
         }
     };
     ToolOutcome { telemetry: Some(telemetry), ..outcome }
@@ -148,25 +156,45 @@ async fn wait_and_tell(
 ) -> ToolOutcome {
     tokio::select! {
         biased;
-        _ = shell.ended_within(delay) => tell(&registry.options.spill, shell, delay),
+        _ = shell.ended_within(delay) => tell(&registry.options.spill, &registry.options.cwd, shell, delay),
         // The command is not this call's: it goes on.
         () = context.cancel.cancelled() => answer::interrupted(),
     }
 }
 
 /// What a call of `read_bash` that does not wait would be told.
-pub(super) fn told(spill: &Spill, shell: &Tracked) -> ToolOutcome {
-    tell(spill, shell, Duration::ZERO)
+pub(super) fn told(spill: &Spill, cwd: &Path, shell: &Tracked) -> ToolOutcome {
+    let mut outcome = tell(spill, cwd, shell, Duration::ZERO);
+    // Nobody waits for it who could be asked.
+    if let Some(blocked) = outcome.blocked.take() {
+        outcome.text = permissions::texts::kept_from(&blocked.from, &outcome.text);
+    }
+    outcome
 }
 
 /// The output and where the command stands, after having waited for it.
-fn tell(spill: &Spill, shell: &Tracked, waited: Duration) -> ToolOutcome {
+fn tell(spill: &Spill, cwd: &Path, shell: &Tracked, waited: Duration) -> ToolOutcome {
     let Reading { text, phase } = shell.read();
     let has_output = !text.trim().is_empty();
+    let ended = matches!(phase, Phase::Ended { .. });
+    let confined = shell.confined.as_ref().filter(|_| ended);
+    let blocked = confined.and_then(|confined| denial::find(&text, cwd, confined));
     let output = spill.fit(text, "bash");
     match phase {
+        // It did without, which is no reason to ask, but to know.
+        Phase::Ended { code: 0, .. } => {
+            let output = match blocked {
+                Some(from) => texts::with_marker(&output, &texts::kept_from(&from)),
+                None => output,
+            };
+            ToolOutcome {
+                exit_code: Some(0),
+                ..ToolOutcome::success(texts::with_marker(&output, &texts::exited(0)))
+            }
+        }
         Phase::Ended { code, .. } => ToolOutcome {
             exit_code: Some(code),
+            blocked: blocked.map(|from| Box::new(Blocked { from })),
             ..ToolOutcome::success(texts::with_marker(&output, &texts::exited(code)))
         },
         Phase::Running => {

@@ -7,6 +7,8 @@ mod access;
 pub mod analysis;
 mod arguments;
 mod calls;
+mod confinement;
+mod denial;
 mod environment;
 mod family;
 mod output;
@@ -21,4 +23,5 @@ mod tracked;
 #[cfg(test)]
 mod tests;
 
+pub use confinement::Confinement;
 pub use registry::{ShellCompletion, ShellOptions, Shells};

@@ -1,8 +1,10 @@
 //! What a command has printed: decoded, freed of terminal codes, and bounded in memory and on disk.
 
-use std::fs::{self, File};
+use std::fs::File;
 use std::io::{self, Read, Seek, SeekFrom, Write};
 use std::path::{Path, PathBuf};
+
+use hangar_disk::Folder;
 
 /// Bytes kept in memory; more goes to a file.
 const MEMORY_LIMIT: usize = 256 * 1024;
@@ -61,8 +63,8 @@ impl Output {
                 Ok(())
             }
             Kept::Memory(memory) => {
-                fs::create_dir_all(&self.dir)?;
-                let mut file = tempfile::tempfile_in(&self.dir)?;
+                let folder = Folder::ensure_resolved(&self.dir)?;
+                let mut file = tempfile::tempfile_in(folder.place())?;
                 file.write_all(memory.as_bytes())?;
                 file.write_all(text.as_bytes())?;
                 self.kept = Kept::File(file);
@@ -125,7 +127,9 @@ fn read_whole(mut file: &File) -> io::Result<String> {
 pub(super) fn read_log(path: &Path) -> String {
     let read = || -> io::Result<String> {
         let mut bytes = Vec::new();
-        File::open(path)?.take(OUTPUT_LIMIT).read_to_end(&mut bytes)?;
+        // It is where commands can write: what is there by now may be anything.
+        let (dir, name) = (path.parent().unwrap_or(path), path.file_name().unwrap_or_default());
+        Folder::resolved(dir)?.read(name)?.take(OUTPUT_LIMIT).read_to_end(&mut bytes)?;
         Ok(String::from_utf8_lossy(&bytes).into_owned())
     };
     let mut plain = String::new();
@@ -234,6 +238,8 @@ impl Plain {
 #[cfg(test)]
 mod tests {
     use proptest::prelude::*;
+
+    use std::fs;
 
     use super::*;
 

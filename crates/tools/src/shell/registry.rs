@@ -1,6 +1,6 @@
 //! The commands of a session: which there are, what became of them, and that none is left behind.
 
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::VecDeque;
 use std::ffi::OsString;
 use std::io;
 use std::path::PathBuf;
@@ -8,8 +8,10 @@ use std::process::Stdio;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
+use hangar_agent::permissions::Grant;
 use hangar_agent::session::{Notice, ReadForModel};
 use hangar_agent::tool::ToolOutcome;
+use hangar_disk::Folder;
 use hangar_protocol::Body;
 use hangar_protocol::data::NotificationKind;
 use hangar_sandbox::Sandbox;
@@ -18,13 +20,15 @@ use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
+use super::confinement::{Confined, Confinement, Confiner};
+use super::environment::{self, Variables};
 use super::pipes::Pipes;
 use super::progress::Progress;
 use super::reporter::Reporter;
 use super::supervisor::{self, Supervisor};
 use super::tracked::{Mode, Tracked};
 use crate::spill::Spill;
-use hangar_process::{Group, MARK, command_in_own_session, kill_marked, unique_mark};
+use hangar_process::{Group, command_in_own_session, kill_marked, mark_command, unique_mark};
 
 /// Commands that can run at once.
 const RUNNING_LIMIT: usize = 64;
@@ -52,8 +56,10 @@ pub struct ShellOptions {
     pub env: Vec<(OsString, OsString)>,
     /// Names of variables that commands do not get.
     pub secrets: Vec<String>,
-    /// What commands run in; `None` for all that the user may do.
+    /// What commands run in that somebody said yes to; `None` for all that the user may do.
     pub sandbox: Option<Sandbox>,
+    /// What commands with limits run in; `None` where the kernel cannot confine them.
+    pub confinement: Option<Confinement>,
     pub spill: Spill,
     /// Hears of commands that ended while no call waited for them.
     pub completions: mpsc::Sender<ShellCompletion>,
@@ -97,7 +103,8 @@ pub struct Shells(pub(super) Arc<Registry>);
 pub(super) struct Registry {
     pub(super) options: ShellOptions,
     /// What every command gets: the options' environment, without secrets and with what keeps programs from asking.
-    env: BTreeMap<OsString, OsString>,
+    env: Variables,
+    confiner: Confiner,
     /// What the marks of its processes begin with.
     marks: String,
     table: Mutex<Table>,
@@ -123,6 +130,7 @@ pub(super) struct Order {
     pub(super) description: String,
     pub(super) shell_id: Option<String>,
     pub(super) mode: Mode,
+    pub(super) grant: Grant,
 }
 
 pub(super) enum Refusal {
@@ -141,10 +149,11 @@ pub(super) enum Found {
 
 impl Shells {
     pub fn new(options: ShellOptions) -> Self {
-        let env = super::environment::of(&options);
+        let env = environment::of(&options);
         Self(Arc::new(Registry {
             options,
             env,
+            confiner: Confiner::default(),
             marks: unique_mark("shell"),
             table: Mutex::default(),
             supervisors: TaskTracker::new(),
@@ -210,7 +219,7 @@ impl Registry {
         progress: mpsc::Sender<Box<Body>>,
     ) -> io::Result<Arc<Tracked>> {
         let (pipes, ends) = Pipes::open()?;
-        let mut command = self.command(&order.command);
+        let (mut command, confined) = self.command(&order, &mark)?;
         command.stdout(ends.stdout).stderr(ends.stderr);
         let progress = match order.mode {
             Mode::Sync => {
@@ -222,7 +231,7 @@ impl Registry {
                 Progress::passing(order.call_id, &progress)
             }
         };
-        let (mut child, group) = Group::spawn(&mut command, mark)?;
+        let (mut child, group) = Group::spawn_marked(&mut command, mark)?;
         // The command holds the writing ends that the pipes went to; ours would keep the pipes open.
         drop(command);
         let input = child.stdin.take().map(|stdin| {
@@ -230,7 +239,7 @@ impl Registry {
             self.supervisors.spawn(supervisor::feed(stdin, receiver));
             sender
         });
-        let shell = Arc::new(Tracked::attached(
+        let shell = Tracked::attached(
             id,
             order.command,
             order.description,
@@ -240,7 +249,8 @@ impl Registry {
             &self.options.spill.dir,
             input,
             self.closing.child_token(),
-        ));
+        );
+        let shell = Arc::new(shell.confined_by(confined));
         let supervisor =
             Supervisor::new(Arc::clone(&shell), child, group, pipes, progress, Reporter::new(&self.options));
         self.supervisors.spawn(supervisor.run());
@@ -256,23 +266,20 @@ impl Registry {
         mark: String,
     ) -> io::Result<Arc<Tracked>> {
         let dir = &self.options.spill.dir;
-        std::fs::create_dir_all(dir)?;
+        let folder = Folder::ensure_resolved(dir)?;
         let (log, path) = tempfile::Builder::new()
             .prefix("detached-")
             .suffix(".log")
-            .tempfile_in(dir)?
+            .tempfile_in(folder.place())?
             .keep()
             .map_err(|error| error.error)?;
+        let path = dir.join(path.file_name().unwrap_or_default());
         let stderr = log.try_clone()?;
-        let child = self
-            .command(&order.command)
-            .env(MARK, &mark)
-            .stdin(Stdio::null())
-            .stdout(log)
-            .stderr(stderr)
-            .spawn()?;
+        let (mut command, confined) = self.command(&order, &mark)?;
+        let child = command.stdin(Stdio::null()).stdout(log).stderr(stderr).spawn()?;
         let pid = child.id().and_then(|id| i32::try_from(id).ok()).unwrap_or_default();
-        let shell = Arc::new(Tracked::detached(id, order.command, order.description, commands, pid, path));
+        let shell = Tracked::detached(id, order.command, order.description, commands, pid, path);
+        let shell = Arc::new(shell.confined_by(confined));
         self.supervisors.spawn(supervisor::watch_detached(
             Arc::clone(&shell),
             child,
@@ -283,9 +290,25 @@ impl Registry {
         Ok(shell)
     }
 
-    fn command(&self, text: &str) -> tokio::process::Command {
+    /// The shell with a command, marked and in the sandbox of its grant. It is to be spawned at once.
+    fn command(
+        &self,
+        order: &Order,
+        mark: &str,
+    ) -> io::Result<(tokio::process::Command, Option<Arc<Confined>>)> {
         let program = &self.options.program;
-        let mut command = match &self.options.sandbox {
+        let confined = match (&order.grant, &self.options.confinement) {
+            (Grant::Limited(limits), Some(place)) => {
+                Some((self.confiner.of(place, limits).map_err(io::Error::other)?, place))
+            }
+            (Grant::Limited(_) | Grant::Full, _) => None,
+        };
+        let sandbox = match &confined {
+            Some((confined, _)) => Some(&confined.sandbox),
+            None => self.options.sandbox.as_ref(),
+        };
+        let in_child = sandbox.map(Sandbox::for_child).transpose().map_err(io::Error::other)?.flatten();
+        let mut command = match sandbox.filter(|_| in_child.is_none()) {
             None => command_in_own_session(program),
             Some(sandbox) => {
                 let (launcher, leading) = sandbox.wrap(program.as_os_str());
@@ -294,14 +317,24 @@ impl Registry {
                 command
             }
         };
+        // The text may start with a dash.
         command
-            // The text may start with a dash.
             .args(["--norc", "--noprofile", "-c", "--"])
-            .arg(text)
+            .arg(&order.command)
             .current_dir(&self.options.cwd)
-            .env_clear()
-            .envs(&self.env);
-        command
+            .env_clear();
+        match &confined {
+            Some((confined, place)) if confined.reads_only() => {
+                command.envs(environment::reading(&self.env, &place.scratch))
+            }
+            _ => command.envs(&self.env),
+        };
+        mark_command(&mut command, mark);
+        // Last: a mark cannot be put on a process that is confined.
+        if let Some(sandbox) = in_child {
+            sandbox.put_on(command.as_std_mut());
+        }
+        Ok((command, confined.map(|(confined, _)| confined)))
     }
 
     pub(super) fn find(&self, id: &str) -> Found {
@@ -330,7 +363,7 @@ impl Registry {
     }
 
     /// The environment that commands see.
-    pub(super) fn env(&self) -> &BTreeMap<OsString, OsString> {
+    pub(super) fn env(&self) -> &Variables {
         &self.env
     }
 

@@ -1,5 +1,7 @@
 //! Tells whoever started commands of those that ended while no call waited for them.
 
+use std::path::PathBuf;
+
 use tokio::sync::mpsc;
 
 use super::calls;
@@ -10,11 +12,16 @@ use crate::spill::Spill;
 pub(super) struct Reporter {
     completions: mpsc::Sender<ShellCompletion>,
     spill: Spill,
+    cwd: PathBuf,
 }
 
 impl Reporter {
     pub(super) fn new(options: &ShellOptions) -> Self {
-        Self { completions: options.completions.clone(), spill: options.spill.clone() }
+        Self {
+            completions: options.completions.clone(),
+            spill: options.spill.clone(),
+            cwd: options.cwd.clone(),
+        }
     }
 
     /// Waits where many have ended at once and nobody has heard of them yet.
@@ -24,7 +31,7 @@ impl Reporter {
             description: shell.description.clone(),
             exit_code,
             detached: shell.mode == Mode::Detached,
-            read: calls::told(&self.spill, shell),
+            read: calls::told(&self.spill, &self.cwd, shell),
         };
         // A session that is gone need not know.
         let _ = self.completions.send(completion).await;

@@ -2,6 +2,7 @@ use std::os::fd::OwnedFd;
 use std::path::PathBuf;
 use std::sync::Arc;
 
+use hangar_agent::permissions::Grant;
 use hangar_agent::session::Notice;
 use hangar_agent::tool::{Access, Tool, ToolContext, ToolInput, ToolOutcome, ToolStatus};
 use hangar_protocol::Body;
@@ -41,6 +42,7 @@ impl Stage {
         let path = std::env::var_os("PATH").unwrap();
         let mut options = ShellOptions {
             sandbox: None,
+            confinement: Some(Confinement::default()),
             program: "/bin/bash".into(),
             cwd: dir.path().canonicalize().unwrap(),
             env: vec![
@@ -72,6 +74,7 @@ impl Stage {
 
     async fn call_until(&self, cancel: &CancellationToken, tool: &str, arguments: Value) -> ToolOutcome {
         let context = ToolContext {
+            grant: Grant::Full,
             cancel: cancel.clone(),
             hurry: self.hurry.clone(),
             progress: self.progress.0.clone(),
@@ -82,6 +85,7 @@ impl Stage {
     /// A call that goes on beside the test.
     fn begin(&self, cancel: &CancellationToken, tool: &str, arguments: Value) -> JoinHandle<ToolOutcome> {
         let context = ToolContext {
+            grant: Grant::Full,
             cancel: cancel.clone(),
             hurry: self.hurry.clone(),
             progress: self.progress.0.clone(),

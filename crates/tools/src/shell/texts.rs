@@ -14,6 +14,10 @@ pub(super) fn exited(code: i32) -> String {
     format!("<exited with exit code {code}>")
 }
 
+pub(super) fn kept_from(what: &str) -> String {
+    format!("<the command was kept from {what}, since nobody said yes to it>")
+}
+
 pub(super) fn started(id: &str, mode: Mode) -> String {
     match mode {
         Mode::Sync | Mode::Async => format!("<command started in background with shellId: {id}>"),

@@ -1,13 +1,14 @@
 //! One command as the calls about it see it.
 
 use std::path::{Path, PathBuf};
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use tokio::sync::{mpsc, watch};
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
+use super::confinement::Confined;
 use super::output::{self, Output};
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -49,6 +50,8 @@ pub(super) struct Tracked {
     /// How many commands have had this id.
     pub(super) commands: u32,
     pub(super) pid: i32,
+    /// What it is confined by, if it has limits.
+    pub(super) confined: Option<Arc<Confined>>,
     /// Ends the command.
     pub(super) stop: CancellationToken,
     /// Cancelled when the call that started the command no longer waits for it.
@@ -100,6 +103,7 @@ impl Tracked {
             mode,
             commands,
             pid,
+            confined: None,
             stop,
             left_alone: CancellationToken::new(),
             started: Instant::now(),
@@ -122,6 +126,10 @@ impl Tracked {
         let shell = Self::attached(id, command, description, mode, commands, pid, nowhere, None, stop);
         shell.state().transcript = Transcript::Log(log);
         shell
+    }
+
+    pub(super) fn confined_by(self, confined: Option<Arc<Confined>>) -> Self {
+        Self { confined, ..self }
     }
 
     pub(super) fn phase(&self) -> Phase {

@@ -1,18 +1,22 @@
 //! The session's database: opened when first needed, kept to itself, within bounds.
 
+use std::ffi::OsStr;
 use std::fmt::Write as _;
-use std::path::{Path, PathBuf};
+use std::fs::{File, Metadata};
+use std::io::{self, Read};
+use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
-use std::time::{Duration, Instant};
+use std::time::{Duration, Instant, SystemTime};
 
+use hangar_disk::{Folder, Identity};
 use hangar_files::{ClientFiles, FileError};
 use hangar_protocol::data::Todo;
 use rusqlite::config::DbConfig;
 use rusqlite::hooks::{AuthAction, AuthContext, Authorization};
 use rusqlite::limits::Limit;
 use rusqlite::types::ValueRef;
-use rusqlite::{Connection, ErrorCode, Statement};
+use rusqlite::{Connection, ErrorCode, MAIN_DB, Statement};
 use tokio_util::sync::CancellationToken;
 
 use super::client::ClientTables;
@@ -34,8 +38,11 @@ pub(super) const TEXT_LIMIT: usize = 1024 * 1024;
 const PAGES_LIMIT: u32 = 16 * 1024;
 const VALUE_LIMIT: i32 = 16 * 1024 * 1024;
 
-/// Waiting for another process that writes to the same file.
-const BUSY_LIMIT: Duration = Duration::from_secs(5);
+/// Bytes of the file.
+const SIZE_LIMIT: u64 = 64 << 20;
+
+/// The name of the file in a session's directory.
+const FILE: &str = "session.db";
 
 pub(super) const SCHEMA: &str = "
     CREATE TABLE IF NOT EXISTS todos (
@@ -79,10 +86,35 @@ enum Source {
     Client(ClientTables),
 }
 
+/// A database in a file. It is worked on in memory and the file replaced as a whole: SQLite would open it, and journals
+/// beside it, by path, and do what is in a journal that somebody else has put there.
 #[derive(Debug)]
 struct OnDisk {
     path: PathBuf,
-    connection: Mutex<Option<Connection>>,
+    /// The session's directory, where that is known already.
+    folder: Option<Folder>,
+    open: Mutex<Option<Open>>,
+}
+
+#[derive(Debug)]
+struct Open {
+    connection: Connection,
+    /// The file as it was read or written last; `None` if there was none.
+    file: Option<Stamp>,
+}
+
+/// What tells a file that others have written since.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+struct Stamp {
+    identity: Identity,
+    size: u64,
+    modified: Option<SystemTime>,
+}
+
+impl Stamp {
+    fn of(metadata: &Metadata) -> Self {
+        Self { identity: Identity::of(metadata), size: metadata.len(), modified: metadata.modified().ok() }
+    }
 }
 
 /// What became of a call's statements.
@@ -108,15 +140,32 @@ pub(crate) enum Failure {
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum OpenError {
     #[error("cannot open the session database {}: {source}", path.display())]
-    File { path: PathBuf, source: rusqlite::Error },
+    File { path: PathBuf, source: FileFault },
+    #[error("cannot save the session database {}: {source}", path.display())]
+    Save { path: PathBuf, source: FileFault },
     #[error("cannot open the session database: {0}")]
     Client(#[from] FileError),
+}
+
+/// What is wrong with the file of a database.
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum FileFault {
+    #[error(transparent)]
+    Io(#[from] io::Error),
+    #[error(transparent)]
+    Sqlite(#[from] rusqlite::Error),
 }
 
 impl Database {
     /// A database at `path`, which is created when first used.
     pub fn new(path: PathBuf) -> Self {
-        Self(Source::File(OnDisk { path, connection: Mutex::new(None) }))
+        Self(Source::File(OnDisk { path, folder: None, open: Mutex::new(None) }))
+    }
+
+    /// The database in a session's directory, which is created when first used.
+    pub fn of_session(folder: Folder) -> Self {
+        let path = folder.path().join(FILE);
+        Self(Source::File(OnDisk { path, folder: Some(folder), open: Mutex::new(None) }))
     }
 
     /// A database that a client keeps.
@@ -135,7 +184,7 @@ impl Database {
     /// The todos that are not done, oldest first; those that a client keeps as they were last seen.
     pub fn open_todos(&self) -> Vec<Todo> {
         match &self.0 {
-            Source::File(file) => todos::open_todos(&file.path),
+            Source::File(file) => file.open_todos(),
             Source::Client(tables) => tables.open_todos(),
         }
     }
@@ -155,36 +204,44 @@ impl Database {
 
 impl OnDisk {
     fn todos(&self) -> Result<TodoList, TodoError> {
-        let mut slot = self.connection.lock().unwrap_or_else(PoisonError::into_inner);
-        let connection = match &mut *slot {
-            Some(connection) => connection,
-            None if !self.path.is_file() => return Ok(TodoList::default()),
-            empty => empty.insert(open(&self.path).map_err(TodoError::new)?),
+        let mut slot = self.open.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut read = || -> Result<TodoList, FileFault> {
+            let Some(file) = self.file()? else { return Ok(TodoList::default()) };
+            Ok(todos::read(&self.current(&mut slot, Some(file))?.connection)?)
         };
-        todos::read(connection).map_err(TodoError::new)
+        read().map_err(TodoError::new)
+    }
+
+    /// Without waiting for statements that are under way.
+    fn open_todos(&self) -> Vec<Todo> {
+        let read = || -> Result<Vec<Todo>, FileFault> {
+            let Some(file) = self.file()? else { return Ok(Vec::new()) };
+            Ok(todos::read_open(&load(Some(&file))?)?)
+        };
+        // A session without a database, or with one that cannot be read, has none.
+        read().unwrap_or_default()
     }
 
     fn execute(&self, statements: &[&str], cancel: &CancellationToken) -> Result<Execution, OpenError> {
-        let mut slot = self.connection.lock().unwrap_or_else(PoisonError::into_inner);
-        let connection = match &mut *slot {
-            Some(connection) => connection,
-            empty => {
-                let opened =
-                    open(&self.path).map_err(|source| OpenError::File { path: self.path.clone(), source })?;
-                empty.insert(opened)
-            }
-        };
-        let touches_todos = Arc::new(AtomicBool::new(false));
-        if let Err(source) = guard(connection, &touches_todos, cancel) {
-            return Err(OpenError::File { path: self.path.clone(), source });
+        let unusable = |source| OpenError::File { path: self.path.clone(), source };
+        let mut slot = self.open.lock().unwrap_or_else(PoisonError::into_inner);
+        let file = self.file().map_err(|error| unusable(error.into()))?;
+        let is_new = file.is_none();
+        self.current(&mut slot, file).map_err(unusable)?;
+        if is_new {
+            self.save(&mut slot).map_err(unusable)?;
         }
+        let Some(Open { connection, .. }) = &mut *slot else { return Ok(Execution::default()) };
+        let touches_todos = Arc::new(AtomicBool::new(false));
+        guard(connection, &touches_todos, cancel).map_err(|error| unusable(error.into()))?;
         let mut execution = Execution::default();
         let mut room = TEXT_LIMIT;
+        let mut writes = false;
         for statement in statements {
             let keyword = statements::keyword(statement);
             touches_todos.store(false, Ordering::Relaxed);
             let changes = connection.total_changes();
-            match run(connection, statement, &keyword, room) {
+            match run(connection, statement, &keyword, room, &mut writes) {
                 Ok(text) => {
                     let has_changed = connection.total_changes() > changes || is_schema_change(&keyword);
                     execution.todos_changed |= has_changed && touches_todos.load(Ordering::Relaxed);
@@ -202,17 +259,72 @@ impl OnDisk {
             }
         }
         end_transaction(connection, &mut execution);
+        if writes && let Err(source) = self.save(&mut slot) {
+            // What is in memory is not what will be there next time.
+            *slot = None;
+            return Err(OpenError::Save { path: self.path.clone(), source });
+        }
         Ok(execution)
+    }
+
+    fn folder(&self) -> io::Result<Folder> {
+        match (&self.folder, self.path.parent()) {
+            (Some(folder), _) => Ok(folder.clone()),
+            (None, Some(parent)) => Folder::ensure(parent),
+            (None, None) => Err(io::Error::new(io::ErrorKind::InvalidInput, "not a path of a file")),
+        }
+    }
+
+    fn name(&self) -> &OsStr {
+        self.path.file_name().unwrap_or(OsStr::new(FILE))
+    }
+
+    /// The file, if there is one. A link, or anything but a regular file, is refused.
+    fn file(&self) -> io::Result<Option<File>> {
+        match self.folder()?.read(self.name()) {
+            Ok(file) => Ok(Some(file)),
+            Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
+            Err(error) => Err(error),
+        }
+    }
+
+    /// The database as the file has it.
+    fn current<'a>(&self, slot: &'a mut Option<Open>, file: Option<File>) -> Result<&'a mut Open, FileFault> {
+        let stamp = file.as_ref().map(File::metadata).transpose()?.as_ref().map(Stamp::of);
+        match slot {
+            Some(open) if open.file == stamp => {}
+            _ => *slot = Some(Open { connection: load(file.as_ref())?, file: stamp }),
+        }
+        slot.as_mut().ok_or_else(|| io::Error::other("the database was not opened").into())
+    }
+
+    fn save(&self, slot: &mut Option<Open>) -> Result<(), FileFault> {
+        let Some(open) = slot else { return Ok(()) };
+        let folder = self.folder()?;
+        folder.replace(self.name(), &*open.connection.serialize(MAIN_DB)?)?;
+        open.file = Some(Stamp::of(&folder.status(self.name())?));
+        Ok(())
     }
 }
 
-fn open(path: &Path) -> rusqlite::Result<Connection> {
-    if let Some(directory) = path.parent() {
-        // If it cannot be made, opening says so with the path.
-        let _ = std::fs::create_dir_all(directory);
+/// A database in memory with the content of a file.
+fn load(file: Option<&File>) -> Result<Connection, FileFault> {
+    let mut connection = Connection::open_in_memory()?;
+    let mut bytes = Vec::new();
+    if let Some(file) = file {
+        file.take(SIZE_LIMIT + 1).read_to_end(&mut bytes)?;
     }
-    let connection = Connection::open(path)?;
-    connection.busy_timeout(BUSY_LIMIT)?;
+    if bytes.len() as u64 > SIZE_LIMIT {
+        let text = format!("it is larger than {} MB", SIZE_LIMIT >> 20);
+        return Err(io::Error::new(io::ErrorKind::FileTooLarge, text).into());
+    }
+    // A database that another program has left in write-ahead mode is one like any other without its second file.
+    if let Some(modes @ [2, 2]) = bytes.get_mut(18..20) {
+        modes.fill(1);
+    }
+    if !bytes.is_empty() {
+        connection.deserialize_read_exact(MAIN_DB, bytes.as_slice(), bytes.len(), false)?;
+    }
     connection.set_db_config(DbConfig::SQLITE_DBCONFIG_DEFENSIVE, true)?;
     connection.set_db_config(DbConfig::SQLITE_DBCONFIG_TRUSTED_SCHEMA, false)?;
     connection.set_db_config(DbConfig::SQLITE_DBCONFIG_ENABLE_FKEY, true)?;
@@ -280,8 +392,15 @@ pub(super) fn is_schema_change(keyword: &str) -> bool {
     matches!(keyword, "CREATE" | "DROP" | "ALTER")
 }
 
-fn run(connection: &Connection, sql: &str, keyword: &str, room: usize) -> rusqlite::Result<String> {
+fn run(
+    connection: &Connection,
+    sql: &str,
+    keyword: &str,
+    room: usize,
+    writes: &mut bool,
+) -> rusqlite::Result<String> {
     let mut statement = connection.prepare(sql)?;
+    *writes |= !statement.readonly();
     let before = connection.total_changes();
     let rows = read_rows(&mut statement, room)?;
     let changed = connection.total_changes() - before;

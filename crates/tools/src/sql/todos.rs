@@ -1,26 +1,13 @@
 //! The todos of a session, read for those who show or keep them.
 
-use std::path::Path;
-
 use hangar_protocol::data::Todo;
-use rusqlite::{Connection, OpenFlags};
+use rusqlite::Connection;
 
 /// Todos that are looked at.
 const LIMIT: u32 = 200;
 
-/// The todos that are not done, oldest first. A session without a database, or with one that cannot be read, has none.
-pub(super) fn open_todos(database: &Path) -> Vec<Todo> {
-    if !database.is_file() {
-        return Vec::new();
-    }
-    read_open(database).unwrap_or_default()
-}
-
-fn read_open(database: &Path) -> rusqlite::Result<Vec<Todo>> {
-    let connection = Connection::open_with_flags(
-        database,
-        OpenFlags::SQLITE_OPEN_READ_ONLY | OpenFlags::SQLITE_OPEN_NO_MUTEX,
-    )?;
+/// The todos that are not done, oldest first.
+pub(super) fn read_open(connection: &Connection) -> rusqlite::Result<Vec<Todo>> {
     let mut query = connection.prepare(
         "SELECT id, title, coalesce(description, ''), coalesce(status, 'pending') FROM todos \
          WHERE coalesce(status, '') <> 'done' ORDER BY created_at, rowid LIMIT ?1",

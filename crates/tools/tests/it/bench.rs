@@ -116,8 +116,12 @@ impl Bench {
 
     pub(crate) async fn run(&self, tool: &dyn Tool, input: ToolInput) -> Answer {
         let (progress, mut events) = mpsc::channel(64);
-        let context =
-            ToolContext { cancel: CancellationToken::new(), hurry: CancellationToken::new(), progress };
+        let context = ToolContext {
+            grant: hangar_agent::permissions::Grant::Full,
+            cancel: CancellationToken::new(),
+            hurry: CancellationToken::new(),
+            progress,
+        };
         let outcome = tool.run(input, context).await;
         let mut seen = Vec::new();
         while let Ok(event) = events.try_recv() {

@@ -375,7 +375,12 @@ async fn links_below_are_not_followed_and_pipes_not_read() {
 async fn a_cancelled_search_is_interrupted() {
     let bench = bench();
     let (progress, _events) = mpsc::channel(1);
-    let context = ToolContext { cancel: CancellationToken::new(), hurry: CancellationToken::new(), progress };
+    let context = ToolContext {
+        grant: hangar_agent::permissions::Grant::Full,
+        cancel: CancellationToken::new(),
+        hurry: CancellationToken::new(),
+        progress,
+    };
     context.cancel.cancel();
     let outcome = bench.tool("grep").run(bench.input(&json!({"pattern": "foo"})), context).await;
     assert_eq!(outcome.status, ToolStatus::Interrupted);

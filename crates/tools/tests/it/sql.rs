@@ -229,7 +229,12 @@ async fn results_are_bounded() {
 async fn a_query_without_end_stops_when_cancelled() {
     let bench = Bench::new(&[]);
     let (progress, _events) = mpsc::channel(1);
-    let context = ToolContext { cancel: CancellationToken::new(), hurry: CancellationToken::new(), progress };
+    let context = ToolContext {
+        grant: hangar_agent::permissions::Grant::Full,
+        cancel: CancellationToken::new(),
+        hurry: CancellationToken::new(),
+        progress,
+    };
     let cancel = context.cancel.clone();
     let query = "INSERT INTO todos(id, title) VALUES('a', 'A'); WITH RECURSIVE c(x) AS (SELECT 1 UNION ALL SELECT x + 1 FROM c) SELECT count(*) FROM c";
     let input = bench.input(&json!({"description": "endless", "query": query}));

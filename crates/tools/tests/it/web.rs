@@ -231,7 +231,12 @@ async fn a_server_that_never_answers_can_be_left() {
     let url = format!("http://{}/", listener.local_addr().unwrap());
     let bench = Bench::for_web(Reach::default());
     let (progress, _events) = mpsc::channel(1);
-    let context = ToolContext { cancel: CancellationToken::new(), hurry: CancellationToken::new(), progress };
+    let context = ToolContext {
+        grant: hangar_agent::permissions::Grant::Full,
+        cancel: CancellationToken::new(),
+        hurry: CancellationToken::new(),
+        progress,
+    };
     let cancel = context.cancel.clone();
     let running = tokio::spawn(bench.tool("web_fetch").run(bench.input(&json!({"url": url})), context));
     let _connection = listener.accept().await.unwrap();

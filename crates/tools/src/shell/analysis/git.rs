@@ -116,6 +116,24 @@ fn reading(subcommand: &str) -> Option<Reading> {
     })
 }
 
+/// Flags before the subcommand that take no value.
+const WITHOUT_VALUE: &[&str] = &[
+    "--version",
+    "--help",
+    "--html-path",
+    "--man-path",
+    "--info-path",
+    "--exec-path",
+    "-p",
+    "--paginate",
+    "--bare",
+    "--no-lazy-fetch",
+    "--no-advice",
+    "--glob-pathspecs",
+    "--noglob-pathspecs",
+    "--icase-pathspecs",
+];
+
 impl<'a> Call<'a> {
     pub(super) fn read(args: &'a [Arg]) -> Self {
         let mut call = Call {
@@ -144,7 +162,7 @@ impl<'a> Call<'a> {
                     call.sets_configuration = true;
                     at += 1;
                 }
-                "--git-dir" | "--work-tree" | "--namespace" | "--exec-path" | "--super-prefix" => {
+                "--git-dir" | "--work-tree" | "--namespace" | "--super-prefix" | "--attr-source" => {
                     call.is_redirected = true;
                     at += 1;
                 }
@@ -157,6 +175,8 @@ impl<'a> Call<'a> {
                 _ if text.starts_with('-') => {
                     // `--version` and `--help` have no subcommand; every other flag is distrusted.
                     call.is_redirected |= text != "--version";
+                    // One that is not known may take the next argument, and then the subcommand is another.
+                    call.is_unclear |= !text.contains('=') && !WITHOUT_VALUE.contains(&text);
                 }
                 subcommand => {
                     call.subcommand = Some(subcommand);

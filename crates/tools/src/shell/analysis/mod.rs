@@ -69,6 +69,8 @@ pub struct Analysis {
     pub can_offer_session_approval: bool,
     /// Something could not be read, so the lists may lack something.
     pub is_opaque: bool,
+    /// Something runs commands that are not read as such: a script, the input of a shell, code of another language.
+    pub runs_unread: bool,
 }
 
 impl Analysis {
@@ -144,6 +146,25 @@ fn expands_on_the_same_line(text: &str) -> bool {
         }
     }
     false
+}
+
+/// Programs without an option that writes, runs something or takes the name of a file.
+const PLAIN: [&str; 17] = [
+    "basename", "cat", "dirname", "echo", "false", "head", "id", "ls", "nproc", "pwd", "stat", "true",
+    "uname", "wc", "which", "whoami", "uptime",
+];
+
+/// Whether a line is one of a few programs with literal arguments: all that is believed where no sandbox stands behind
+/// the analysis.
+pub fn is_plain(text: &str) -> bool {
+    let is_literal = |c: char| {
+        c.is_ascii_alphanumeric() || matches!(c, ' ' | '/' | '.' | '_' | '-' | ',' | ':' | '@' | '%' | '+')
+    };
+    let mut words = text.split_whitespace();
+    text.chars().all(is_literal)
+        && words.next().is_some_and(|program| PLAIN.contains(&program))
+        && words
+            .all(|word| !word.starts_with('-') || word[1..].chars().all(|flag| flag.is_ascii_alphanumeric()))
 }
 
 /// How much in a text could be nested, whether it is or not: quotes are not looked at.

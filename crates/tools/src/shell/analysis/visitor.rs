@@ -373,7 +373,9 @@ impl<'a> Visitor<'a> {
         for arg in self.expand(word, Splitting::None) {
             self.facts.is_tainted |= arg.hides_substitution();
             self.facts.is_opaque |= arg.hides_substitution() && is_evaluated;
-            self.facts.evaluates_anything |= is_evaluated && !arg.is_known;
+            // A name stands for its value, which is evaluated in turn.
+            let is_name = arg.text.contains(|c: char| c.is_alphabetic() || c == '_');
+            self.facts.evaluates_anything |= is_evaluated && (!arg.is_known || is_name);
             paths::note_argument(self, &arg);
         }
     }
@@ -494,10 +496,12 @@ impl Facts {
         let is_opaque = self.is_opaque || self.has_hidden_commands && self.evaluates_anything;
         let is_doubtful = is_opaque || self.is_tainted || self.evaluates_anything;
         let mut commands = self.commands;
+        let runs_unread = is_doubtful || commands.iter().any(|command| !is_followed(command));
         for command in &mut commands {
             command.read_only &= !is_doubtful;
         }
         Analysis {
+            runs_unread,
             can_offer_session_approval: !is_opaque && !self.is_elaborate && !commands.is_empty(),
             commands,
             possible_paths: self.possible_paths,
@@ -508,6 +512,49 @@ impl Facts {
             is_opaque,
         }
     }
+}
+
+/// Programs that change something and run nothing.
+const RUN_NOTHING: [&str; 16] = [
+    "cd", "chgrp", "chmod", "chown", "cp", "install", "kill", "ln", "mkdir", "mv", "rm", "rmdir", "tee",
+    "touch", "truncate", "unlink",
+];
+
+/// Commands of Git that run no others but its own hooks.
+const GIT_RUNS_NOTHING: [&str; 24] = [
+    "add",
+    "am",
+    "apply",
+    "branch",
+    "checkout",
+    "cherry-pick",
+    "clean",
+    "clone",
+    "commit",
+    "fetch",
+    "gc",
+    "init",
+    "merge",
+    "mv",
+    "notes",
+    "pull",
+    "push",
+    "reset",
+    "restore",
+    "revert",
+    "rm",
+    "stash",
+    "switch",
+    "tag",
+];
+
+/// Whether all that a command runs was read too.
+fn is_followed(command: &ShellCommand) -> bool {
+    command.read_only
+        || match command.identifier.strip_prefix("git ") {
+            Some(subcommand) => GIT_RUNS_NOTHING.contains(&subcommand),
+            None => RUN_NOTHING.contains(&command.identifier.as_str()),
+        }
 }
 
 /// Says whether there was room.

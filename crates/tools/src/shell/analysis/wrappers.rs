@@ -34,7 +34,7 @@ const fn wrapper(name: &'static str, flags_with_value: &'static [&'static str]) 
     Wrapper { name, flags_with_value, operands: 0, takes_variables: false, is_transparent: true }
 }
 
-const WRAPPERS: [Wrapper; 19] = [
+const WRAPPERS: [Wrapper; 29] = [
     wrapper("builtin", &[]),
     wrapper("busybox", &[]),
     wrapper("exec", &["-a"]),
@@ -61,7 +61,26 @@ const WRAPPERS: [Wrapper; 19] = [
         is_transparent: false,
         ..wrapper("strace", &["-e", "-o", "-p", "-s", "-u", "-E", "-P", "-O", "-S"])
     },
+    Wrapper { is_transparent: false, operands: 1, ..wrapper("chrt", &["-T", "-P", "-D"]) },
+    Wrapper { is_transparent: false, ..wrapper("dbus-run-session", &[]) },
+    Wrapper { is_transparent: false, operands: 1, ..wrapper("faketime", &[]) },
+    Wrapper { is_transparent: false, ..wrapper("ltrace", &["-e", "-o", "-p", "-s", "-u"]) },
+    Wrapper { is_transparent: false, ..wrapper("nsenter", &["-t", "--target"]) },
+    Wrapper { is_transparent: false, ..wrapper("prlimit", &["-o", "--output"]) },
+    Wrapper {
+        is_transparent: false,
+        ..wrapper(
+            "setpriv",
+            &["--reuid", "--regid", "--groups", "--inh-caps", "--bounding-set", "--ruid", "--euid"],
+        )
+    },
+    Wrapper {
+        is_transparent: false,
+        ..wrapper("systemd-run", &["-p", "-u", "--unit", "-E", "--uid", "--gid"])
+    },
     Wrapper { is_transparent: false, operands: 1, ..wrapper("taskset", &[]) },
+    Wrapper { is_transparent: false, ..wrapper("valgrind", &[]) },
+    Wrapper { is_transparent: false, ..wrapper("xvfb-run", &["-n", "-s", "-e", "-f", "-w"]) },
     Wrapper { is_transparent: false, ..wrapper("unshare", &[]) },
     Wrapper {
         is_transparent: false,
@@ -186,7 +205,10 @@ impl Visitor<'_> {
     }
 
     fn note_urls(&mut self, text: &str) {
-        for scheme in ["https://", "http://", "ftp://", "wss://", "ws://"] {
+        for scheme in [
+            "https://", "http://", "ftp://", "ftps://", "sftp://", "ssh://", "git://", "rsync://", "wss://",
+            "ws://",
+        ] {
             let Some(at) = text.find(scheme) else { continue };
             let end = |c: char| c.is_whitespace() || matches!(c, '"' | '\'' | '<' | '>' | '`');
             let url = text[at..].split(end).next().unwrap_or_default();
@@ -492,9 +514,10 @@ impl Visitor<'_> {
                 }
             }
             "declare" | "typeset" | "local" | "export" | "readonly" => {
-                // With `-i` values are calculated, with `-n` they are names.
+                // With `-i` values are calculated, with `-n` they are names, and with others they are changed.
                 let attributes = rest.iter().filter(|arg| arg.text.starts_with('-'));
-                self.facts.evaluates_anything |= attributes.clone().any(|arg| arg.text.contains(['i', 'n']));
+                self.facts.evaluates_anything |=
+                    attributes.clone().any(|arg| arg.text.contains(['i', 'n', 'l', 'u', 'c']));
                 // Assignments proper were seen by the parser; `"$name=value"` was not.
                 for arg in operands() {
                     match arg.exact().and_then(|text| text.split_once('=')) {

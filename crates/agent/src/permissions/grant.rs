@@ -1,0 +1,158 @@
+//! How much a permitted call may do.
+//!
+//! The analysis of a shell line decides whether somebody is asked. It is no guarantee of what the line does, so a command
+//! that ran without anybody's yes to it is given limits, which the kernel keeps.
+
+use std::path::PathBuf;
+
+use hangar_protocol::permission::{PermissionRequest, ShellCommand, ShellRequest};
+
+use super::{Policy, Rule};
+use crate::tool::AccessRequest;
+
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Grant {
+    /// All that the user may do: somebody said yes to this call, or a flag to every call.
+    Full,
+    /// What could be allowed without asking anybody.
+    Limited(Box<Limits>),
+}
+
+/// What a command is confined to.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub struct Limits {
+    /// Directories that may be read; everything where absent.
+    pub directories: Option<Vec<PathBuf>>,
+    pub writes: Writes,
+    pub git: GitWrites,
+    /// Whether the network can be reached.
+    pub network: bool,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub enum Writes {
+    Nothing,
+    /// Only in these directories, or these files.
+    Within(Vec<PathBuf>),
+    Anywhere,
+}
+
+/// What may be changed in the directory that Git keeps of a repository.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum GitWrites {
+    Nothing,
+    /// Commits, branches, the index; neither settings nor hooks, which are programs that run later.
+    Content,
+    /// Settings too, but not hooks.
+    Settings,
+}
+
+/// Subcommands of Git that note in the settings of the repository what a branch belongs to, and cannot name programs there.
+const GIT_SETTINGS: &[&str] = &["branch", "checkout", "pull", "push", "switch"];
+
+/// Commands whose purpose is to reach servers that no URL on their line names: a rule that allows one by name allows
+/// that too.
+const NETWORKED: &[&str] = &[
+    "bun",
+    "bundle",
+    "cargo",
+    "composer",
+    "deno",
+    "dotnet",
+    "gem",
+    "gh",
+    "git clone",
+    "git fetch",
+    "git ls-remote",
+    "git pull",
+    "git push",
+    "git remote",
+    "git submodule",
+    "go",
+    "gradle",
+    "gradlew",
+    "helm",
+    "mvn",
+    "mvnw",
+    "npm",
+    "npx",
+    "pip",
+    "pip3",
+    "pnpm",
+    "poetry",
+    "terraform",
+    "uv",
+    "yarn",
+];
+
+impl Policy {
+    /// How much a call may do that this policy allows.
+    pub fn grant(&self, access: &AccessRequest) -> Grant {
+        match &access.request {
+            PermissionRequest::Shell(shell) if !self.allow_all_tools => {
+                Grant::Limited(Box::new(self.limits(shell, access)))
+            }
+            // Other tools touch what they said that they would.
+            _ => Grant::Full,
+        }
+    }
+
+    fn limits(&self, shell: &ShellRequest, access: &AccessRequest) -> Limits {
+        let directories = (!self.allow_all_paths).then(|| self.roots.clone());
+        let ruled: Vec<&ShellCommand> =
+            shell.commands.iter().filter(|command| !command.read_only || shell.opaque).collect();
+        if ruled.is_empty() && !shell.has_write_file_redirection {
+            return Limits { directories, writes: Writes::Nothing, git: GitWrites::Nothing, network: false };
+        }
+        let writes = match &directories {
+            None => Writes::Anywhere,
+            // Rules about single files allow a redirection to them and nothing else.
+            Some(_) if ruled.is_empty() && !self.writes_anything() => Writes::Within(access.writes.clone()),
+            Some(directories) => Writes::Within(directories.clone()),
+        };
+        let git = ruled.iter().map(|command| git_writes(&command.identifier));
+        // Whatever else runs beside Git would be given its rights.
+        let only_git = ruled.iter().all(|command| command.identifier.starts_with("git "));
+        let git = if only_git { git.min() } else { git.max().map(|git| git.min(GitWrites::Content)) };
+        let named = |identifier: &str| {
+            self.allow.iter().any(|rule| *rule != Rule::Shell(None) && rule.matches_command(identifier))
+                || self.approves_command(identifier)
+        };
+        let networked = |command: &&ShellCommand| {
+            NETWORKED.iter().any(|name| is_or_extends(&command.identifier, name))
+                && named(&command.identifier)
+        };
+        // With these Git runs a program of the line's choice in place of its own.
+        let names_program = shell.full_command_text.split_whitespace().any(|word| {
+            ["--rece", "--upl", "--exe", "--ex="]
+                .iter()
+                .any(|flag| word.trim_matches(['"', '\'']).starts_with(flag))
+        });
+        // Settings are for lines without quotes, variables or anything else that could be more than it seems.
+        let is_plain =
+            |c: char| c.is_ascii_alphanumeric() || matches!(c, ' ' | '/' | '.' | '_' | '-' | ':' | '@');
+        let keeps_settings = names_program || !shell.full_command_text.chars().all(is_plain);
+        let git = git.map(|git| if keeps_settings { git.min(GitWrites::Content) } else { git });
+        // URLs on the line were allowed, or somebody would have been asked.
+        let network = self.allow_all_urls
+            || !shell.possible_urls.is_empty()
+            || (!names_program && ruled.iter().any(networked));
+        Limits { directories, writes, git: git.unwrap_or(GitWrites::Nothing), network }
+    }
+}
+
+fn git_writes(identifier: &str) -> GitWrites {
+    match identifier.strip_prefix("git ") {
+        None => GitWrites::Nothing,
+        Some(command) if GIT_SETTINGS.contains(&command) => GitWrites::Settings,
+        Some(_) => GitWrites::Content,
+    }
+}
+
+/// `npm` and `npm install`, but not `npmx`.
+fn is_or_extends(identifier: &str, name: &str) -> bool {
+    identifier.strip_prefix(name).is_some_and(|rest| rest.is_empty() || rest.starts_with(' '))
+}
+
+#[cfg(test)]
+mod tests;
