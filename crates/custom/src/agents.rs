@@ -6,7 +6,7 @@ use hangar_agent::agents::{AgentDefinition, AgentSource, AgentTools};
 use serde_json::Map;
 
 use crate::plugins::Plugin;
-use crate::{Places, files_below, frontmatter, read};
+use crate::{Places, Tree, files_below, frontmatter, read};
 
 /// How much an agent may be told, in characters.
 const PROMPT_LIMIT: usize = 128 << 10;
@@ -57,24 +57,26 @@ impl Found {
     fn project(&mut self, places: &Places) {
         for dir in places.upwards() {
             for name in PROJECT_DIRS {
-                self.directory(&dir.join(name));
+                self.directory(&dir.join(name), &Tree::below(places.root()));
             }
         }
     }
 
     fn host(&mut self, places: &Places, plugins: &[Plugin]) {
-        self.directory(&user_directory(places));
-        for dir in plugins.iter().flat_map(|plugin| &plugin.agent_dirs) {
-            self.directory(dir);
+        self.directory(&user_directory(places), &Tree::Any);
+        for plugin in plugins {
+            for dir in &plugin.agent_dirs {
+                self.directory(dir, &Tree::below(&plugin.root));
+            }
         }
     }
 
-    fn directory(&mut self, dir: &Path) {
+    fn directory(&mut self, dir: &Path, tree: &Tree) {
         for path in files_below(dir, &[".md"]) {
             if self.agents.len() >= MAX_AGENTS {
                 return;
             }
-            match agent(&path, id_of(dir, &path)) {
+            match agent(&path, id_of(dir, &path), tree) {
                 Ok(agent) if self.agents.iter().any(|known| known.id == agent.id) => {}
                 Ok(agent) => self.agents.push(agent),
                 Err(problem) => {
@@ -94,8 +96,8 @@ fn id_of(dir: &Path, path: &Path) -> String {
     id.unwrap_or(&file).to_owned()
 }
 
-fn agent(path: &Path, id: String) -> Result<AgentDefinition, String> {
-    let text = read(path)?.ok_or("it is gone")?;
+fn agent(path: &Path, id: String, tree: &Tree) -> Result<AgentDefinition, String> {
+    let text = read(path, tree)?.ok_or("it is gone")?;
     let document = frontmatter::split(&text)?;
     let head = document.head;
     let description = head.text("description").ok_or("it has no `description`")?;
@@ -183,6 +185,18 @@ mod tests {
     }
 
     #[test]
+    fn an_agent_that_is_a_link_out_of_the_project_is_not_loaded() {
+        let dir = tree(&[("repo/x", ""), ("outside.md", "---\ndescription: outside\n---\nSecret.")]);
+        let at = dir.path().join("repo/.github/agents/a.md");
+        std::fs::create_dir_all(at.parent().unwrap()).unwrap();
+        std::os::unix::fs::symlink(dir.path().join("outside.md"), at).unwrap();
+        let places = Places { cwd: dir.path().join("repo"), ..Places::default() };
+        let (agents, warnings) = find_agents(&places, &[]);
+        assert_eq!(agents.len(), 0);
+        assert!(warnings[0].contains("is a link to a file outside of"), "{warnings:?}");
+    }
+
+    #[test]
     fn agents_in_folders_are_known_by_where_they_are() {
         let dir = tree(&[(".github/agents/team/deep/c.agent.md", "---\ndescription: c\n---\n")]);
         let (agents, _) = find(&dir, "");
@@ -193,7 +207,10 @@ mod tests {
     fn tools_are_a_list_or_text_and_a_star_is_all() {
         let check = |tools: &str, expected: AgentTools| {
             let dir = tree(&[("agents/a.md", &format!("---\ndescription: d\n{tools}\n---\nx"))]);
-            assert_eq!(agent(&dir.path().join("agents/a.md"), "a".to_owned()).unwrap().tools, expected);
+            assert_eq!(
+                agent(&dir.path().join("agents/a.md"), "a".to_owned(), &Tree::Any).unwrap().tools,
+                expected
+            );
         };
         check("", AgentTools::Inherited);
         check("tools: ['*']", AgentTools::Inherited);

@@ -5,6 +5,8 @@ use std::path::Path;
 
 use serde_json::Value;
 
+use crate::Tree;
+
 /// How much of a file is read for its front matter.
 const HEAD_LIMIT: u64 = 16 << 10;
 
@@ -36,7 +38,8 @@ pub(crate) fn split(text: &str) -> Result<Document<'_>, String> {
 }
 
 /// The head of a file, without reading all of it.
-pub(crate) fn head_of(path: &Path) -> Result<(Head, String), String> {
+pub(crate) fn head_of(path: &Path, tree: &Tree) -> Result<(Head, String), String> {
+    tree.check(path)?;
     let file = std::fs::File::open(path).map_err(|error| error.to_string())?;
     let mut bytes = Vec::new();
     file.take(HEAD_LIMIT).read_to_end(&mut bytes).map_err(|error| error.to_string())?;

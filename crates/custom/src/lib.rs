@@ -43,9 +43,39 @@ impl Places {
     }
 }
 
+/// The directory tree that files of one owner must lie in, links resolved, to be read.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub(crate) enum Tree {
+    /// No bounds: a link in the user's own folders is the user's decision.
+    #[default]
+    Any,
+    /// A project, a plugin or a folder of skills. A link in a cloned repository must not bring in a file of its user.
+    Below(PathBuf),
+}
+
+impl Tree {
+    pub(crate) fn below(root: &Path) -> Self {
+        Self::Below(root.to_owned())
+    }
+
+    /// Refuses a path that leads out of the tree.
+    pub(crate) fn check(&self, path: &Path) -> Result<(), String> {
+        let Tree::Below(root) = self else { return Ok(()) };
+        let real = |path: &Path| path.canonicalize().map_err(|error| cannot_read(path, &error));
+        match real(path)?.starts_with(real(root)?) {
+            true => Ok(()),
+            false => Err(format!("{} is a link to a file outside of {}", path.display(), root.display())),
+        }
+    }
+}
+
+fn cannot_read(path: &Path, error: &std::io::Error) -> String {
+    format!("{} cannot be read: {error}", path.display())
+}
+
 /// A file as text, or a sentence about why not. Absent is neither.
-fn read(path: &Path) -> Result<Option<String>, String> {
-    let problem = |error: std::io::Error| format!("{} cannot be read: {error}", path.display());
+fn read(path: &Path, tree: &Tree) -> Result<Option<String>, String> {
+    let problem = |error: std::io::Error| cannot_read(path, &error);
     let meta = match std::fs::metadata(path) {
         Ok(meta) => meta,
         Err(error)
@@ -58,6 +88,11 @@ fn read(path: &Path) -> Result<Option<String>, String> {
     if meta.is_dir() {
         return Ok(None);
     }
+    // A pipe or a device would never end.
+    if !meta.is_file() {
+        return Err(format!("{} is not a file", path.display()));
+    }
+    tree.check(path)?;
     if meta.len() > FILE_LIMIT {
         return Err(format!("{} is larger than {} KB and is not read", path.display(), FILE_LIMIT >> 10));
     }

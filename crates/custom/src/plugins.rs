@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 
 use serde_json::{Map, Value};
 
-use crate::{jsonc, read};
+use crate::{Tree, jsonc, read};
 
 /// Where a plugin describes itself, in order.
 const MANIFESTS: [&str; 4] =
@@ -41,7 +41,7 @@ fn plugin(root: &Path) -> Result<Plugin, String> {
     let manifest = MANIFESTS.iter().map(|name| root.join(name)).find(|path| path.is_file());
     let manifest = match manifest {
         Some(path) => {
-            let text = read(&path)?.unwrap_or_default();
+            let text = read(&path, &Tree::below(root))?.unwrap_or_default();
             jsonc::parse(&text).map_err(|error| format!("{}: {error}", path.display()))?
         }
         // A folder with the usual content needs no description.
@@ -96,7 +96,7 @@ fn mcp_servers(root: &Path, named: &Value) -> Result<Map<String, Value>, String>
                 Some(path) => within(root, path),
                 None => Some(root.join(".mcp.json")),
             };
-            let text = path.map(|path| read(&path)).transpose()?.flatten();
+            let text = path.map(|path| read(&path, &Tree::below(root))).transpose()?.flatten();
             text.map_or(Ok(Value::Null), |text| jsonc::parse(&text))
                 .map_err(|error| format!(".mcp.json: {error}"))?
         }

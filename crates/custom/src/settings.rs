@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 
 use serde_json::Value;
 
-use crate::{Places, jsonc, read};
+use crate::{Places, Tree, jsonc, read};
 
 /// Settings of a project in the order in which they count, with those of Claude Code.
 pub(crate) const PROJECT_SETTINGS: [&str; 4] = [
@@ -35,7 +35,7 @@ impl Preferences {
     pub fn of_user(home: &Path) -> Self {
         let mut preferences = Self::default();
         for name in ["config.json", "settings.json"] {
-            if let Some(settings) = preferences.read(&home.join(name)) {
+            if let Some(settings) = preferences.read(&home.join(name), &Tree::Any) {
                 preferences.add(&settings, home);
                 preferences.trusted_folders.extend(paths(&settings["trustedFolders"], home));
             }
@@ -47,7 +47,7 @@ impl Preferences {
     pub fn with_project(mut self, places: &Places) -> Self {
         let root = places.root();
         for file in PROJECT_SETTINGS {
-            let Some(mut settings) = self.read(&root.join(file)) else { continue };
+            let Some(mut settings) = self.read(&root.join(file), &Tree::below(root)) else { continue };
             // Models and rules of Claude Code have names of their own; that nobody wants hooks is said alike.
             let foreign = file.starts_with(".claude");
             if let Some(members) = settings.as_object_mut() {
@@ -76,8 +76,8 @@ impl Preferences {
         self.skill_directories.extend(paths(&settings["skillDirectories"], base));
     }
 
-    fn read(&mut self, path: &Path) -> Option<Value> {
-        let text = match read(path) {
+    fn read(&mut self, path: &Path, tree: &Tree) -> Option<Value> {
+        let text = match read(path, tree) {
             Ok(text) => text?,
             Err(problem) => {
                 self.warnings.push(format!("{problem}."));

@@ -73,7 +73,7 @@ impl Connection {
                 let running = server
                     .common()
                     .launcher
-                    .spawn(program)
+                    .spawn(program, config.source)
                     .map_err(|error| format!("cannot start `{}`: {error}", program.command))?;
                 let said = running.complaint.clone();
                 complaint = Some(said.clone());

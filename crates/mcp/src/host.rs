@@ -12,10 +12,9 @@ use futures_util::StreamExt;
 use futures_util::stream::FuturesUnordered;
 use hangar_agent::driver::Hooks;
 use hangar_agent::model::ModelProvider;
-use hangar_agent::permissions::Verdict;
+use hangar_agent::permissions::{Grant, Verdict};
 use hangar_agent::tool::{Tool, ToolContext};
 use hangar_protocol::Body;
-use hangar_sandbox::Sandbox;
 use jiff::Timestamp;
 use reqwest::Url;
 use reqwest::redirect::Policy;
@@ -32,7 +31,7 @@ use crate::connection::CallError;
 use crate::naming::Names;
 use crate::oauth::Token;
 use crate::pending::{ElicitationAnswer, Interest, Pending};
-use crate::process::Launcher;
+use crate::process::{Launcher, Sandboxes};
 use crate::sampler::{Sampled, Sampler};
 use crate::server::{Server, ServerReport};
 use crate::tool::McpTool;
@@ -70,7 +69,7 @@ pub struct HostOptions {
     pub now: fn() -> Timestamp,
     pub sampler: Option<Sampler>,
     /// What confines the programs of servers, if anything does.
-    pub sandbox: Option<Sandbox>,
+    pub sandboxes: Sandboxes,
     /// By what the waits before another attempt are multiplied.
     pub retry_scale: f64,
     pub hooks: Option<Arc<dyn Hooks>>,
@@ -230,7 +229,7 @@ impl McpHost {
     /// A host and its news. Nothing is started yet.
     pub fn new(options: HostOptions) -> (Self, mpsc::Receiver<News>) {
         let (news, heard) = mpsc::channel(NEWS);
-        let launcher = Launcher::new(options.env, &options.secrets, options.cwd.clone(), options.sandbox);
+        let launcher = Launcher::new(options.env, &options.secrets, options.cwd.clone(), options.sandboxes);
         let common = Arc::new(Common {
             session_id: options.session_id,
             cwd: options.cwd,
@@ -497,8 +496,12 @@ impl McpHost {
         let server = self.connected(name)?;
         let connection = server.connection().await.map_err(HostError::Failed)?;
         let (progress, _unheard) = mpsc::channel(UNHEARD);
-        let context =
-            ToolContext { cancel: CancellationToken::new(), hurry: CancellationToken::new(), progress };
+        let context = ToolContext {
+            grant: Grant::Full,
+            cancel: CancellationToken::new(),
+            hurry: CancellationToken::new(),
+            progress,
+        };
         let listener = Listener { call_id: String::new(), context };
         let answer = connection.call(tool, arguments, None, server.config().timeout, listener).await;
         answer.map_err(|error| match error {

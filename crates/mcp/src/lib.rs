@@ -31,6 +31,7 @@ pub use expand::expand;
 pub use host::{HostError, HostOptions, Login, McpHost, News, ToolGuard};
 pub use oauth::Token;
 pub use pending::{ElicitationAnswer, Interest};
+pub use process::Sandboxes;
 pub use running::Running;
 pub use sampler::{Sampled, Sampler};
 pub use server::ServerReport;

@@ -15,7 +15,7 @@ use tokio::process::{Child, ChildStdin, ChildStdout};
 use tokio_util::sync::{CancellationToken, DropGuard};
 use tokio_util::task::TaskTracker;
 
-use crate::config::Program;
+use crate::config::{Program, Source};
 
 /// How long a program that was asked to end may take to tidy up.
 const GRACE: Duration = Duration::from_millis(300);
@@ -28,8 +28,7 @@ const COMPLAINT: usize = 2 * 1024;
 pub(crate) struct Launcher {
     /// The environment; nothing else is inherited.
     env: Vec<(OsString, OsString)>,
-    /// What confines them, if anything does.
-    sandbox: Option<Sandbox>,
+    sandboxes: Sandboxes,
     /// Where relative directories start, and where programs work that name none.
     cwd: PathBuf,
     /// Tells the processes of this host from those of others.
@@ -37,6 +36,23 @@ pub(crate) struct Launcher {
     next: AtomicU64,
     keepers: TaskTracker,
     closing: CancellationToken,
+}
+
+/// What confines the programs of servers, if anything does.
+#[derive(Debug, Clone, Default)]
+pub struct Sandboxes {
+    pub all: Option<Sandbox>,
+    /// For servers that a project configures, instead of the other.
+    pub of_projects: Option<Sandbox>,
+}
+
+impl Sandboxes {
+    fn of(&self, source: Source) -> Option<&Sandbox> {
+        match source {
+            Source::Workspace => self.of_projects.as_ref().or(self.all.as_ref()),
+            Source::User | Source::Plugin | Source::Builtin => self.all.as_ref(),
+        }
+    }
 }
 
 /// A running program. Dropping it ends the program.
@@ -56,12 +72,12 @@ impl Launcher {
         env: Vec<(OsString, OsString)>,
         secrets: &[String],
         cwd: PathBuf,
-        sandbox: Option<Sandbox>,
+        sandboxes: Sandboxes,
     ) -> Self {
         let is_secret = |name: &OsString| secrets.iter().any(|secret| name == secret.as_str());
         Self {
             env: env.into_iter().filter(|(name, _)| !is_secret(name)).collect(),
-            sandbox,
+            sandboxes,
             cwd,
             mark: unique_mark("mcp"),
             next: AtomicU64::new(1),
@@ -76,13 +92,13 @@ impl Launcher {
     }
 
     /// Starts a program. This is the only place where one is started.
-    pub(crate) fn spawn(self: &Arc<Self>, program: &Program) -> io::Result<Running> {
+    pub(crate) fn spawn(self: &Arc<Self>, program: &Program, source: Source) -> io::Result<Running> {
         if self.closing.is_cancelled() {
             return Err(io::Error::other("the session is closing"));
         }
         let mark = format!("{}{}.", self.mark, self.next.fetch_add(1, Ordering::Relaxed));
         let cwd = program.cwd.as_ref().map_or_else(|| self.cwd.clone(), |cwd| self.cwd.join(cwd));
-        let mut command = match &self.sandbox {
+        let mut command = match self.sandboxes.of(source) {
             None => command_in_own_session(&program.command),
             Some(sandbox) => {
                 let (launcher, leading) = sandbox.wrap(program.command.as_ref());

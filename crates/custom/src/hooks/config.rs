@@ -14,7 +14,7 @@ use super::http::HttpHook;
 use super::payload::{self, Style};
 use crate::plugins::Plugin;
 use crate::settings::PROJECT_SETTINGS;
-use crate::{Places, files_below, files_in, jsonc, read};
+use crate::{Places, Tree, files_below, files_in, jsonc, read};
 
 /// How long a hook may take that does not say so itself.
 const DEFAULT_TIMEOUT: Duration = Duration::from_secs(30);
@@ -177,7 +177,12 @@ impl HookFiles {
 
     fn file(&mut self, path: &Path, shape: Shape, plugin: Option<&Path>) {
         let name = self.name(path);
-        let text = match read(path) {
+        let tree = match (plugin, self.origin) {
+            (Some(root), _) => Tree::below(root),
+            (None, Origin::Project) => Tree::below(&self.root),
+            (None, Origin::Policy | Origin::User | Origin::Plugin) => Tree::Any,
+        };
+        let text = match read(path, &tree) {
             Ok(Some(text)) => text,
             Ok(None) => return,
             Err(problem) => return self.warnings.push(problem),

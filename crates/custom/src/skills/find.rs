@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 
 use super::{Skill, SkillSource};
 use crate::plugins::Plugin;
-use crate::{Places, files_in, frontmatter};
+use crate::{Places, Tree, files_in, frontmatter};
 
 /// Skills of one session.
 const MAX_SKILLS: usize = 500;
@@ -111,6 +111,19 @@ pub fn in_directories(dirs: &[PathBuf]) -> (Vec<Skill>, Vec<String>) {
     (found.skills, found.warnings)
 }
 
+/// Whose skills a directory holds.
+struct Origin<'a> {
+    source: SkillSource,
+    plugin: Option<&'a str>,
+    tree: &'a Tree,
+}
+
+impl<'a> Origin<'a> {
+    fn of_plugin(plugin: &'a Plugin, tree: &'a Tree) -> Self {
+        Self { source: SkillSource::Plugin, plugin: Some(&plugin.name), tree }
+    }
+}
+
 #[derive(Default)]
 struct Found {
     skills: Vec<Skill>,
@@ -119,83 +132,86 @@ struct Found {
 
 impl Found {
     fn project_skills(&mut self, places: &Places) {
+        let tree = Tree::below(places.root());
         for (dir, source) in project(places) {
             for name in PROJECT_DIRS {
-                self.directory(&dir.join(name), source, None);
+                self.directory(&dir.join(name), &Origin { source, plugin: None, tree: &tree });
             }
         }
     }
 
     fn personal_skills(&mut self, places: &Places) {
         for DiscoveryPath { path, source, .. } in personal_directories(places) {
-            self.directory(&path, source, None);
+            self.directory(&path, &Origin { source, plugin: None, tree: &Tree::Any });
         }
     }
 
     fn plugin_skills(&mut self, plugins: &[Plugin]) {
         for plugin in plugins {
             for dir in &plugin.skill_dirs {
-                self.directory(dir, SkillSource::Plugin, Some(&plugin.name));
+                self.directory(dir, &Origin::of_plugin(plugin, &Tree::below(&plugin.root)));
             }
         }
     }
 
     fn named(&mut self, dirs: impl Iterator<Item = PathBuf>) {
         for dir in dirs {
-            self.directory(&dir, SkillSource::Custom, None);
+            let tree = Tree::below(&dir);
+            self.directory(&dir, &Origin { source: SkillSource::Custom, plugin: None, tree: &tree });
         }
     }
 
     fn project_commands(&mut self, places: &Places) {
+        let tree = Tree::below(places.root());
         for (dir, source) in project(places) {
-            self.commands(&dir.join(COMMANDS_DIR), source, None);
+            self.commands(&dir.join(COMMANDS_DIR), &Origin { source, plugin: None, tree: &tree });
         }
     }
 
     fn plugin_commands(&mut self, plugins: &[Plugin]) {
         for plugin in plugins {
             for dir in &plugin.command_dirs {
-                self.commands(dir, SkillSource::Plugin, Some(&plugin.name));
+                self.commands(dir, &Origin::of_plugin(plugin, &Tree::below(&plugin.root)));
             }
         }
     }
 
     /// A directory of skills, each a directory with a SKILL.md; or one such directory itself.
-    fn directory(&mut self, dir: &Path, source: SkillSource, plugin: Option<&str>) {
+    fn directory(&mut self, dir: &Path, origin: &Origin<'_>) {
         let own = dir.join("SKILL.md");
         if own.is_file() {
-            return self.skill(&own, name_of(dir), source, plugin);
+            return self.skill(&own, name_of(dir), origin);
         }
-        self.groups(dir, GROUP_DEPTH, source, plugin);
+        self.groups(dir, GROUP_DEPTH, origin);
     }
 
     /// The skills of a directory, and those of the directories in it that only hold skills together.
-    fn groups(&mut self, dir: &Path, depth: usize, source: SkillSource, plugin: Option<&str>) {
+    fn groups(&mut self, dir: &Path, depth: usize, origin: &Origin<'_>) {
         let entries = std::fs::read_dir(dir).into_iter().flatten().flatten().take(MAX_ENTRIES);
         let mut dirs: Vec<PathBuf> = entries.map(|entry| entry.path()).collect();
         dirs.sort();
         for dir in dirs {
             let path = dir.join("SKILL.md");
             if path.is_file() {
-                self.skill(&path, name_of(&dir), source, plugin);
+                self.skill(&path, name_of(&dir), origin);
             } else if depth > 0 {
-                self.groups(&dir, depth - 1, source, plugin);
+                self.groups(&dir, depth - 1, origin);
             }
         }
     }
 
-    fn commands(&mut self, dir: &Path, source: SkillSource, plugin: Option<&str>) {
+    fn commands(&mut self, dir: &Path, origin: &Origin<'_>) {
         for path in files_in(dir, &[".md"]) {
             let name = path.file_stem().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default();
-            self.skill(&path, name, source, plugin);
+            self.skill(&path, name, origin);
         }
     }
 
-    fn skill(&mut self, path: &Path, fallback: String, source: SkillSource, plugin: Option<&str>) {
+    fn skill(&mut self, path: &Path, fallback: String, origin: &Origin<'_>) {
         if self.skills.len() >= MAX_SKILLS {
             return;
         }
-        let (head, first_line) = match frontmatter::head_of(path) {
+        let (head, first_line) = match frontmatter::head_of(path, origin.tree) {
             Ok(head) => head,
             Err(problem) => {
                 return self.warnings.push(format!("The skill {} is not loaded: {problem}.", path.display()));
@@ -221,9 +237,10 @@ impl Found {
             allowed_tools: head.list("allowed-tools"),
             user_invocable: head.flag("user-invocable").unwrap_or(true),
             model_invocable: !head.flag("disable-model-invocation").unwrap_or(false),
-            source,
+            source: origin.source,
             path: path.to_owned(),
-            plugin: plugin.map(str::to_owned),
+            plugin: origin.plugin.map(str::to_owned),
+            tree: origin.tree.clone(),
             name,
         });
     }

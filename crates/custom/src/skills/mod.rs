@@ -16,7 +16,7 @@ pub use find::{
     project_directories,
 };
 
-use crate::{files_below, frontmatter, read};
+use crate::{Tree, files_below, frontmatter, read};
 
 /// Files of a skill that are named to the model.
 const MAX_RESOURCES: usize = 50;
@@ -63,6 +63,8 @@ pub struct Skill {
     pub source: SkillSource,
     pub path: PathBuf,
     pub plugin: Option<String>,
+    /// Where its file must lie.
+    pub(crate) tree: Tree,
 }
 
 /// The skills of a session.
@@ -199,7 +201,8 @@ impl Skills {
 
 /// The files that a skill brings besides its text, by name. A command is one file among others that are not its own.
 fn resources(skill: &Skill, base: &Path) -> String {
-    if skill.path.file_name().is_none_or(|name| name != "SKILL.md") {
+    // A folder that is a link out of the tree has files of somebody else.
+    if skill.path.file_name().is_none_or(|name| name != "SKILL.md") || skill.tree.check(base).is_err() {
         return String::new();
     }
     let files = files_below(base, &[""]).into_iter().filter(|path| *path != skill.path);
@@ -216,7 +219,7 @@ fn resources(skill: &Skill, base: &Path) -> String {
 }
 
 fn tell(skill: &Skill, trigger: SkillTrigger, arguments: Option<&str>) -> Result<Lesson, String> {
-    let text = read(&skill.path)?.ok_or_else(|| format!("{} is gone", skill.path.display()))?;
+    let text = read(&skill.path, &skill.tree)?.ok_or_else(|| format!("{} is gone", skill.path.display()))?;
     let body = frontmatter::split(&text)?.body;
     let content = match arguments {
         Some(arguments) => body.replace("$ARGUMENTS", arguments),

@@ -181,3 +181,34 @@ fn a_broken_skill_is_one_sentence() {
     let warnings = skills.warnings();
     assert_eq!(warnings.len(), 3, "{warnings:?}");
 }
+
+#[test]
+fn a_link_out_of_the_project_is_neither_listed_nor_told() {
+    let fixture = Fixture::new(&[
+        ("outside.md", &skill("outside")),
+        ("outside/SKILL.md", &skill("folder")),
+        ("repo/shared.md", &skill("inside")),
+        ("repo/.github/skills/late/SKILL.md", &skill("late")),
+    ]);
+    let link = |to: &str, at: &str| {
+        let at = fixture.path().join(at);
+        std::fs::create_dir_all(at.parent().unwrap()).unwrap();
+        std::os::unix::fs::symlink(fixture.path().join(to), at).unwrap();
+    };
+    link("outside.md", "repo/.github/skills/file/SKILL.md");
+    link("outside", "repo/.github/skills/dir");
+    link("outside.md", "repo/.claude/commands/command.md");
+    link("outside.md", "extra/named/SKILL.md");
+    link("repo/shared.md", "repo/.github/skills/inside/SKILL.md");
+    // What the user keeps is the user's to arrange.
+    link("outside.md", "home/skills/mine/SKILL.md");
+    let skills = fixture.skills();
+    let names: Vec<String> = skills.list().into_iter().map(|skill| skill.name).collect();
+    assert_eq!(names, ["inside", "late", "mine"]);
+    let warnings = skills.warnings();
+    assert_eq!(warnings.iter().filter(|said| said.contains("is a link to a file outside of")).count(), 4);
+    // One that becomes a link after it was listed.
+    std::fs::remove_file(fixture.path().join("repo/.github/skills/late/SKILL.md")).unwrap();
+    link("outside.md", "repo/.github/skills/late/SKILL.md");
+    assert!(matches!(skills.called_by_model("late"), Err(NotTold::Unreadable(_))));
+}
