@@ -34,7 +34,11 @@ fn subject(request: &PermissionRequest) -> ToolCall {
     let (call_id, title, kind, raw_input, path) = match request {
         PermissionRequest::Shell(shell) => (
             &shell.tool_call_id,
-            shell.intention.clone(),
+            // There is no other place for what a person should know.
+            match &shell.warning {
+                Some(warning) => format!("{} ({warning})", shell.intention),
+                None => shell.intention.clone(),
+            },
             ToolKind::Execute,
             Some(json!({ "command": shell.full_command_text, "commands": [shell.full_command_text] })),
             None,

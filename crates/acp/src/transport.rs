@@ -1,11 +1,12 @@
 //! How clients reach the agent: one over standard input and output, or many over TCP on this machine.
 
 use std::sync::Arc;
+use std::time::Duration;
 
-use hangar_peer::{Framing, Peer};
+use hangar_peer::{Framing, Peer, PendingConnection, PendingConnections};
 use hangar_protocol::rpc::{Message, codes};
 use tokio::io::{AsyncRead, AsyncWrite};
-use tokio::net::TcpListener;
+use tokio::net::{TcpListener, TcpStream};
 use tokio_util::sync::CancellationToken;
 
 use crate::agent::{Agent, AgentConfig};
@@ -14,6 +15,12 @@ use crate::lines::{Line, Lines};
 
 /// Connections that may be open at once.
 const MAX_CONNECTIONS: usize = 256;
+/// Connections that may be open without having said anything. The oldest makes room for a new one.
+const MAX_PENDING: usize = 64;
+/// How long a connection may take to say something.
+const FIRST_TIME: Duration = Duration::from_secs(10);
+/// How long to wait after a connection could not be accepted.
+const ACCEPT_PAUSE: Duration = Duration::from_millis(100);
 
 /// Serves the one client on standard input and output until it closes its end or `stop` comes.
 pub async fn serve_stdio(config: &Arc<AgentConfig>, stop: &CancellationToken) {
@@ -23,36 +30,51 @@ pub async fn serve_stdio(config: &Arc<AgentConfig>, stop: &CancellationToken) {
 /// Serves whoever connects, until `stop` comes and all sessions have ended.
 pub async fn serve_tcp(config: &Arc<AgentConfig>, listener: TcpListener, stop: &CancellationToken) {
     let places = Arc::new(tokio::sync::Semaphore::new(MAX_CONNECTIONS));
+    let pending = PendingConnections::new(MAX_PENDING);
     let mut connections = tokio::task::JoinSet::new();
     loop {
         let accepted = tokio::select! {
-            accepted = async {
-                let place = Arc::clone(&places).acquire_owned().await;
-                (place, listener.accept().await)
-            } => accepted,
+            accepted = listener.accept() => accepted,
             _ = connections.join_next(), if !connections.is_empty() => continue,
             () = stop.cancelled() => break,
         };
         match accepted {
-            (Ok(place), Ok((stream, _))) => {
+            Ok((stream, _)) => {
                 // Messages are small and wanted at once.
                 let _ = stream.set_nodelay(true);
-                let (config, stop) = (Arc::clone(config), stop.clone());
+                let (config, stop, places) = (Arc::clone(config), stop.clone(), Arc::clone(&places));
+                let waiting = pending.register();
                 connections.spawn(async move {
+                    let begins = tokio::select! {
+                        begins = begins_with_message(&stream, &waiting) => begins,
+                        () = stop.cancelled() => false,
+                    };
+                    let Some(_place) = places.try_acquire().ok().filter(|_| begins) else { return };
+                    waiting.admit();
                     let (reader, writer) = stream.into_split();
                     serve(&config, reader, writer, &stop).await;
-                    drop(place);
                 });
             }
-            (Err(_), _) => break,
-            // Out of descriptors, or a client that left before it was greeted.
-            (_, Err(error)) => {
+            // Out of descriptors, or a client that left before it was greeted. The first lasts.
+            Err(error) => {
                 tracing::warn!(%error, "accepting a connection failed");
-                tokio::task::yield_now().await;
+                tokio::time::sleep(ACCEPT_PAUSE).await;
             }
         }
     }
     while connections.join_next().await.is_some() {}
+}
+
+/// Whether the first byte of a connection can begin a message. A request of HTTP, which a web page can have a browser
+/// send here, begins with the name of a method, and the messages in its body must not be read.
+async fn begins_with_message(stream: &TcpStream, waiting: &PendingConnection) -> bool {
+    let mut first = [0];
+    let read = tokio::select! {
+        read = stream.peek(&mut first) => read,
+        () = waiting.evicted() => return false,
+        () = tokio::time::sleep(FIRST_TIME) => return false,
+    };
+    matches!(read, Ok(1)) && (first[0] == b'{' || first[0].is_ascii_whitespace())
 }
 
 /// Serves one connection to its end. The sessions of a client end with it.

@@ -4,16 +4,30 @@
 use std::net::{IpAddr, SocketAddr};
 
 use axum::extract::{Request, State};
-use axum::http::{HeaderMap, HeaderValue, Method, StatusCode, Uri, header};
+use axum::http::{HeaderMap, HeaderName, HeaderValue, Method, StatusCode, Uri, header};
 use axum::middleware::Next;
 use axum::response::{IntoResponse, Response};
 use ring::hmac;
 
 use crate::problem::Problem;
+use crate::serve::Place;
 
 /// Longest token that is looked at.
 const MAX_TOKEN: usize = 4096;
 const COOKIE_MEANING: &[u8] = b"hangar portal cookie";
+
+/// Whether a request may change something or start programs. Every request that the guard admits has it, for routes that
+/// do so by a method that is meant for reading.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Changes {
+    Admitted,
+    Refused,
+}
+
+impl Changes {
+    pub(crate) const REFUSAL: &'static str = "a GET that changes something is taken from programs of this machine and \
+         from the portal's own page; use POST, or send the token as `Authorization: Bearer TOKEN`";
+}
 
 /// What is allowed, for all requests.
 pub struct Guard {
@@ -61,11 +75,15 @@ impl Guard {
         format!("hangar_portal_{}", self.address.port())
     }
 
+    /// Whether a request carries the token itself, which no page can make a browser add.
+    fn has_bearer(&self, headers: &HeaderMap) -> bool {
+        let bearer = text(headers, header::AUTHORIZATION).and_then(|value| value.strip_prefix("Bearer "));
+        bearer.is_some_and(|bearer| self.is_token(bearer.trim()))
+    }
+
     pub fn is_authenticated(&self, headers: &HeaderMap) -> bool {
         let Some(token) = &self.token else { return true };
-        let text = |name| headers.get(name).and_then(|value| value.to_str().ok());
-        let bearer = text(header::AUTHORIZATION).and_then(|value| value.strip_prefix("Bearer "));
-        if bearer.is_some_and(|bearer| token.matches(bearer.trim())) {
+        if self.has_bearer(headers) {
             return true;
         }
         let name = self.cookie_name();
@@ -77,10 +95,7 @@ impl Guard {
 
     /// Whether a request comes from where it may come from.
     fn admits(&self, method: &Method, uri: &Uri, headers: &HeaderMap) -> Result<(), Problem> {
-        // What cannot be read, or is said twice, is not ours either.
-        let named = headers.get_all(header::HOST).iter().map(|value| value.to_str().unwrap_or_default());
-        let authority = uri.authority().map(axum::http::uri::Authority::as_str);
-        let hosts: Vec<&str> = named.chain(authority).collect();
+        let hosts = hosts(uri, headers);
         if hosts.is_empty() || !hosts.iter().all(|host| self.is_our_name(host)) {
             return Err(Problem::new(
                 StatusCode::FORBIDDEN,
@@ -99,20 +114,37 @@ impl Guard {
                 "requests of other pages are refused; use the page that the portal serves, or a program",
             )
         };
-        let is_own = |origin: &HeaderValue| {
-            let origin = origin.to_str().ok().and_then(|origin| origin.split_once("://"));
-            origin.is_some_and(|(_, origin)| hosts.iter().any(|host| origin.eq_ignore_ascii_case(host)))
-        };
-        if !headers.get_all(header::ORIGIN).iter().all(is_own) {
+        if !headers.get_all(header::ORIGIN).iter().all(|origin| is_own(origin, &hosts)) {
             return Err(foreign());
         }
-        let reads = matches!(*method, Method::GET | Method::HEAD | Method::OPTIONS);
-        match headers.get("sec-fetch-site").map(HeaderValue::as_bytes) {
-            None | Some(b"same-origin") => Ok(()),
+        let refers_elsewhere = || !headers.get_all(header::REFERER).iter().all(|page| is_own(page, &hosts));
+        match site(headers) {
+            Some(b"same-origin") => Ok(()),
+            // Browsers of old say no more than which page a request is from.
+            None if !reads(method) && refers_elsewhere() => Err(foreign()),
+            None => Ok(()),
             // The address bar.
-            Some(b"none") if reads => Ok(()),
+            Some(b"none") if reads(method) => Ok(()),
             Some(_) => Err(foreign()),
         }
+    }
+
+    /// Whether a request that was admitted may change something by a method that is meant for reading.
+    ///
+    /// Browsers send no `Origin` with the GET of an image, and `Sec-Fetch-Site` to loopback names and over TLS alone. A
+    /// portal under another name cannot tell such a request from that of a program.
+    fn changes(&self, method: &Method, uri: &Uri, headers: &HeaderMap) -> Changes {
+        let hosts = hosts(uri, headers);
+        let mut pages = headers.get_all(header::REFERER).iter().peekable();
+        let is_browser = text(headers, header::USER_AGENT).is_some_and(|agent| agent.starts_with("Mozilla/"));
+        let may = if !reads(method) || self.has_bearer(headers) || site(headers) == Some(b"same-origin") {
+            true
+        } else if pages.peek().is_some() {
+            pages.all(|page| is_own(page, &hosts))
+        } else {
+            hosts.iter().all(|host| is_loopback(host)) && (site(headers).is_some() || !is_browser)
+        };
+        if may { Changes::Admitted } else { Changes::Refused }
     }
 
     /// Other names may have been pointed here by somebody else.
@@ -131,6 +163,40 @@ impl Guard {
             Err(_) => name.eq_ignore_ascii_case("localhost"),
         }
     }
+}
+
+/// What a request calls the portal. What cannot be read, or is said twice, is not ours either.
+fn hosts<'a>(uri: &'a Uri, headers: &'a HeaderMap) -> Vec<&'a str> {
+    let named = headers.get_all(header::HOST).iter().map(|value| value.to_str().unwrap_or_default());
+    named.chain(uri.authority().map(axum::http::uri::Authority::as_str)).collect()
+}
+
+fn text(headers: &HeaderMap, name: HeaderName) -> Option<&str> {
+    headers.get(name).and_then(|value| value.to_str().ok())
+}
+
+/// What a browser says of the page that a request is from.
+fn site(headers: &HeaderMap) -> Option<&[u8]> {
+    headers.get("sec-fetch-site").map(HeaderValue::as_bytes)
+}
+
+/// Whether an origin, or the address of a page, is at one of these hosts.
+fn is_own(page: &HeaderValue, hosts: &[&str]) -> bool {
+    let page = page.to_str().ok().and_then(|page| page.split_once("://"));
+    let host = page.map(|(_, rest)| rest.split_once('/').map_or(rest, |(host, _)| host));
+    host.is_some_and(|host| hosts.iter().any(|known| host.eq_ignore_ascii_case(known)))
+}
+
+fn reads(method: &Method) -> bool {
+    matches!(*method, Method::GET | Method::HEAD | Method::OPTIONS)
+}
+
+/// Whether a host means this machine whoever is asked.
+fn is_loopback(host: &str) -> bool {
+    let (name, _) = split_port(host);
+    let bare = name.trim_start_matches('[').trim_end_matches(']');
+    name.eq_ignore_ascii_case("localhost")
+        || bare.parse::<IpAddr>().is_ok_and(|address| address.is_loopback())
 }
 
 fn split_port(host: &str) -> (&str, Option<u16>) {
@@ -167,14 +233,15 @@ impl Token {
 }
 
 /// Stands before all routes.
-pub(crate) async fn check(State(app): State<crate::api::App>, request: Request, next: Next) -> Response {
+pub(crate) async fn check(State(app): State<crate::api::App>, mut request: Request, next: Next) -> Response {
     let guard = &app.guard;
     if let Err(problem) = guard.admits(request.method(), request.uri(), request.headers()) {
         return problem.into_response();
     }
     let path = request.uri().path();
     let open = !path.starts_with("/api") || matches!(path, "/api/v1/meta" | "/api/v1/login");
-    if !open && !guard.is_authenticated(request.headers()) {
+    let authenticated = guard.is_authenticated(request.headers());
+    if !open && !authenticated {
         let problem = Problem::new(
             StatusCode::UNAUTHORIZED,
             "token_required",
@@ -182,6 +249,11 @@ pub(crate) async fn check(State(app): State<crate::api::App>, request: Request, 
         );
         return problem.into_response();
     }
+    if authenticated && let Some(place) = request.extensions().get::<Place>() {
+        place.admit();
+    }
+    let changes = guard.changes(request.method(), request.uri(), request.headers());
+    request.extensions_mut().insert(changes);
     next.run(request).await
 }
 
@@ -206,18 +278,68 @@ mod tests {
         headers: &[(&'static str, &str)],
         expected: Result<(), &str>,
     ) {
+        let map = map(headers);
+        let admitted = guard(address, None).admits(&method, &uri.parse().unwrap(), &map);
+        let code = admitted.map_err(|problem| serde_json::to_value(&problem).unwrap()["code"].clone());
+        assert_eq!(code.map_err(|code| code.as_str().unwrap().to_owned()), expected.map_err(str::to_owned));
+    }
+
+    fn map(headers: &[(&'static str, &str)]) -> HeaderMap {
         let mut map = HeaderMap::new();
         for (name, value) in headers {
             // As they come over the wire: a byte for each character.
             let bytes: Vec<u8> = value.chars().map(|letter| letter as u8).collect();
             map.append(*name, HeaderValue::from_bytes(&bytes).unwrap());
         }
-        let admitted = guard(address, None).admits(&method, &uri.parse().unwrap(), &map);
-        let code = admitted.map_err(|problem| serde_json::to_value(&problem).unwrap()["code"].clone());
-        assert_eq!(code.map_err(|code| code.as_str().unwrap().to_owned()), expected.map_err(str::to_owned));
+        map
+    }
+
+    #[track_caller]
+    fn check_change(method: Method, headers: &[(&'static str, &str)], expected: Changes) {
+        let guard = guard(LOOPBACK, Some("secret"));
+        assert_eq!(
+            guard.changes(&method, &"/api/stop".parse().unwrap(), &map(headers)),
+            expected,
+            "{headers:?}"
+        );
     }
 
     const LOOPBACK: &str = "127.0.0.1:8888";
+
+    const AGENT: (&str, &str) = ("user-agent", "Mozilla/5.0 (X11; Linux x86_64)");
+
+    #[test]
+    fn a_get_that_changes_something_is_a_program_s_on_this_machine_or_the_page_s() {
+        for host in ["127.0.0.1:8888", "localhost:8888", "[::1]:8888"] {
+            let host = ("host", host);
+            check_change(Method::GET, &[host], Changes::Admitted);
+            check_change(Method::GET, &[host, ("user-agent", "curl/8.5.0")], Changes::Admitted);
+            check_change(Method::GET, &[host, AGENT, ("sec-fetch-site", "none")], Changes::Admitted);
+            check_change(Method::GET, &[host, AGENT], Changes::Refused);
+            check_change(Method::GET, &[host, ("referer", "http://evil.example/a")], Changes::Refused);
+        }
+        let named = ("host", "portal.test");
+        for method in [Method::GET, Method::HEAD, Method::OPTIONS] {
+            check_change(method, &[named], Changes::Refused);
+        }
+        check_change(Method::GET, &[named, AGENT, ("sec-fetch-site", "none")], Changes::Refused);
+        check_change(Method::GET, &[named, AGENT, ("sec-fetch-site", "same-origin")], Changes::Admitted);
+        check_change(Method::GET, &[named, AGENT, ("referer", "http://portal.test/runs")], Changes::Admitted);
+        check_change(Method::GET, &[named, ("referer", "http://portal.test.evil/")], Changes::Refused);
+        check_change(Method::GET, &[named, ("referer", "http://evil/http://portal.test/")], Changes::Refused);
+        check_change(Method::GET, &[named, ("authorization", "Bearer secret")], Changes::Admitted);
+        check_change(Method::GET, &[named, ("authorization", "Bearer x")], Changes::Refused);
+        check_change(Method::POST, &[named], Changes::Admitted);
+    }
+
+    #[test]
+    fn a_browser_that_says_only_which_page_it_shows_is_believed() {
+        let host = ("host", "localhost:8888");
+        let other = ("referer", "http://evil.example/page");
+        check(LOOPBACK, Method::POST, &[host, other], Err("cross_origin"));
+        check(LOOPBACK, Method::POST, &[host, ("referer", "http://localhost:8888/runs")], Ok(()));
+        check(LOOPBACK, Method::GET, &[host, other], Ok(()));
+    }
 
     #[test]
     fn the_portal_answers_to_its_own_names() {

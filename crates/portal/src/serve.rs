@@ -12,6 +12,9 @@ use axum::extract::Request;
 use axum::middleware::{self, Next};
 use futures_util::StreamExt;
 use futures_util::stream::unfold;
+use hangar_peer::{PendingConnection, PendingConnections};
+use hyper::body::Incoming;
+use hyper::service::{Service, service_fn};
 use hyper_util::rt::{TokioIo, TokioTimer};
 use hyper_util::service::TowerToHyperService;
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
@@ -23,6 +26,8 @@ use tokio_util::task::TaskTracker;
 
 /// Connections at once. Each reader of a stream has one.
 const MOST_CONNECTIONS: usize = 2048;
+/// Connections among them without a request that the guard admitted. The oldest makes room for a new one.
+const MOST_PENDING: usize = 256;
 /// How long the head of a request may take.
 const HEAD_TIME: Duration = Duration::from_secs(15);
 /// How long a body may take to go on.
@@ -42,6 +47,7 @@ pub async fn serve(listener: TcpListener, router: Router, stopping: Cancellation
     hangar_process::allow_many_files();
     let router = patient(router);
     let room = Arc::new(Semaphore::new(MOST_CONNECTIONS));
+    let pending = PendingConnections::new(MOST_PENDING);
     let connections = TaskTracker::new();
     loop {
         let Ok(permit) = Arc::clone(&room).acquire_owned().await else { break };
@@ -58,15 +64,30 @@ pub async fn serve(listener: TcpListener, router: Router, stopping: Cancellation
         };
         // Small messages must not wait for more.
         let _ = stream.set_nodelay(true);
-        let (router, stopping) = (router.clone(), stopping.clone());
+        let (router, stopping, place) = (router.clone(), stopping.clone(), Place::new(&pending));
         connections.spawn(async move {
             let _permit = permit;
-            connection(stream, router, stopping).await;
+            connection(stream, router, stopping, place).await;
         });
     }
     drop(listener);
     connections.close();
     let _ = tokio::time::timeout(DRAIN, connections.wait()).await;
+}
+
+/// A connection's place among those that are not admitted. Every request of the connection has it.
+#[derive(Clone)]
+pub(crate) struct Place(Arc<PendingConnection>);
+
+impl Place {
+    fn new(pending: &PendingConnections) -> Self {
+        Self(Arc::new(pending.register()))
+    }
+
+    /// Keeps the connection: one of its requests was admitted.
+    pub(crate) fn admit(&self) {
+        self.0.admit();
+    }
 }
 
 /// A body that stopped coming.
@@ -97,11 +118,16 @@ fn patient(router: Router) -> Router {
     }))
 }
 
-async fn connection<S>(stream: S, router: Router, stopping: CancellationToken)
+async fn connection<S>(stream: S, router: Router, stopping: CancellationToken, place: Place)
 where
     S: AsyncRead + AsyncWrite + Send + Unpin + 'static,
 {
     let service = TowerToHyperService::new(router);
+    let of_requests = place.clone();
+    let service = service_fn(move |mut request: hyper::Request<Incoming>| {
+        request.extensions_mut().insert(of_requests.clone());
+        service.call(request)
+    });
     let served = hyper::server::conn::http1::Builder::new()
         .timer(TokioTimer::new())
         .header_read_timeout(HEAD_TIME)
@@ -112,6 +138,7 @@ where
     // Errors of connections are about clients that went away or say no HTTP.
     tokio::select! {
         _ = served.as_mut() => {}
+        () = place.0.evicted() => {}
         () = stopping.cancelled() => {
             served.as_mut().graceful_shutdown();
             let _ = served.await;
@@ -192,6 +219,7 @@ impl<S: AsyncWrite + Unpin> AsyncWrite for Patient<S> {
 
 #[cfg(test)]
 mod tests {
+    use axum::Extension;
     use axum::routing::{get, post};
     use bytes::Bytes;
     use tokio::io::{AsyncReadExt, AsyncWriteExt, DuplexStream};
@@ -212,11 +240,19 @@ mod tests {
     }
 
     fn client() -> Client {
+        client_in(&PendingConnections::new(1))
+    }
+
+    fn client_in(pending: &PendingConnections) -> Client {
         let length = |body: Bytes| async move { body.len().to_string() };
-        let router =
-            Router::new().route("/", get(|| async { "x".repeat(LARGE) })).route("/length", post(length));
+        let admit = |Extension(place): Extension<Place>| async move { place.admit() };
+        let router = Router::new()
+            .route("/", get(|| async { "x".repeat(LARGE) }))
+            .route("/length", post(length))
+            .route("/admit", get(admit));
         let (stream, server) = tokio::io::duplex(PIPE);
-        let served = tokio::spawn(connection(server, patient(router), CancellationToken::new()));
+        let place = Place::new(pending);
+        let served = tokio::spawn(connection(server, patient(router), CancellationToken::new(), place));
         Client { stream, served, began: Instant::now() }
     }
 
@@ -241,6 +277,23 @@ mod tests {
             client.say(begun).await;
             let (_, took) = client.hear().await;
             assert!(took >= HEAD_TIME && took < HEAD_TIME + WRITE_TIME, "{begun:?}: {took:?}");
+        }
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn who_was_not_admitted_makes_room_for_others() {
+        let pending = PendingConnections::new(2);
+        let mut admitted = client_in(&pending);
+        admitted.say("GET /admit HTTP/1.1\r\nhost: x\r\n\r\n").await;
+        let mut answer = [0; PIPE];
+        let count = admitted.stream.read(&mut answer).await.unwrap();
+        assert!(answer[..count].starts_with(b"HTTP/1.1 200"));
+        let mut others: Vec<Client> = (0..3).map(|_| client_in(&pending)).collect();
+        let (_, took) = others[0].hear().await;
+        assert_eq!(took, Duration::ZERO);
+        for client in std::iter::once(&mut admitted).chain(&mut others[1..]) {
+            let (_, took) = client.hear().await;
+            assert!(took >= HEAD_TIME, "{took:?}");
         }
     }
 

@@ -71,6 +71,7 @@ fn stand_in() {
 fn find(name: &str, program: &str) -> Arc<dyn Runtime> {
     let surroundings = Surroundings {
         vars: std::env::vars().collect(),
+        ours: Vec::new(),
         home: std::env::temp_dir(),
         programs: BTreeMap::from([(name.to_owned(), program.to_owned())]),
         now: jiff::Timestamp::now,
@@ -78,7 +79,7 @@ fn find(name: &str, program: &str) -> Arc<dyn Runtime> {
         catalogue: Default::default(),
         drift: Default::default(),
     };
-    agents::all(&Arc::new(surroundings)).into_iter().find(|runtime| runtime.card().name == name).unwrap()
+    agents::all(&surroundings).into_iter().find(|runtime| runtime.card().name == name).unwrap()
 }
 
 async fn many(sessions: u64, seconds: u64) {

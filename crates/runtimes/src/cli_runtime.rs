@@ -1,10 +1,12 @@
 //! Agents that are a process per turn. Everything that they have in common is here; an [`Adapter`] is what differs.
 
+use std::collections::BTreeMap;
 use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
 use futures_util::future::BoxFuture;
+use hangar_process::credentials::Child;
 use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
 
@@ -126,7 +128,9 @@ pub struct CliRuntime {
 }
 
 impl CliRuntime {
-    pub fn new(adapter: impl Adapter, surroundings: Arc<Surroundings>) -> Self {
+    pub fn new(adapter: impl Adapter, surroundings: &Surroundings) -> Self {
+        // All that it is asked and does, it is asked and does with its own credentials.
+        let surroundings = Arc::new(surroundings.seen_by(Child::Agent(&adapter.card().name)));
         Self { adapter: Arc::new(adapter), surroundings }
     }
 }
@@ -196,6 +200,10 @@ impl Runtime for CliRuntime {
             let card = adapter.card();
             let given = card.capabilities.session_id_given.then(|| order.session_id.clone());
             let session = Session {
+                environment: match order.host {
+                    Host::Local => surroundings.vars.clone(),
+                    Host::Ssh(_) => surroundings.environment(Child::Helper),
+                },
                 teller: Teller::new(outbox, surroundings, card, &order, given),
                 adapter,
                 located,
@@ -327,6 +335,8 @@ pub(crate) fn refusal(kind: ErrorKind, message: String) -> Failure {
 struct Session {
     adapter: Arc<dyn Adapter>,
     located: Located,
+    /// Of its processes.
+    environment: BTreeMap<String, String>,
     warnings: Vec<String>,
     order: Order,
     teller: Teller,
@@ -399,6 +409,7 @@ impl Session {
         let process = TurnProcess {
             invocation,
             workspace: self.order.workspace.clone(),
+            environment: &self.environment,
             host: &self.order.host,
             limits: self.order.limits,
             cancel,

@@ -18,6 +18,9 @@ use crate::host::Host;
 use crate::outcome::{Failure, TurnOutcome};
 use crate::usage::Usage;
 
+/// News that may wait behind a filter before the session has to.
+const FILTER_QUEUE: usize = 16;
+
 /// An agent that sessions can be opened with. One instance serves any number of them at once.
 pub trait Runtime: Send + Sync {
     fn card(&self) -> &Card;
@@ -241,18 +244,45 @@ impl Default for Limits {
 pub struct Live {
     pub commands: mpsc::Sender<Command>,
     pub news: mpsc::Receiver<News>,
-    owner: AbortHandle,
+    owner: Owner,
+}
+
+/// Aborts the task that owns a session when dropped.
+struct Owner(AbortHandle);
+
+impl Drop for Owner {
+    fn drop(&mut self) {
+        self.0.abort();
+    }
+}
+
+/// Changes what a session says before anybody hears it.
+pub trait Filter: Send + 'static {
+    /// What is told in place of some news, in order.
+    fn pass(&mut self, news: News) -> Vec<News>;
 }
 
 impl Live {
     pub fn new(commands: mpsc::Sender<Command>, news: mpsc::Receiver<News>, owner: AbortHandle) -> Self {
-        Self { commands, news, owner }
+        Self { commands, news, owner: Owner(owner) }
     }
-}
 
-impl Drop for Live {
-    fn drop(&mut self) {
-        self.owner.abort();
+    /// The same session, heard through a filter.
+    pub fn filtered(self, mut filter: impl Filter) -> Self {
+        let Self { commands, mut news, owner } = self;
+        let (outbox, filtered) = mpsc::channel(FILTER_QUEUE);
+        let relay = tokio::spawn(async move {
+            // The session ends with the relay, which is the one that hears it.
+            let _owner = owner;
+            while let Some(said) = news.recv().await {
+                for passed in filter.pass(said) {
+                    if outbox.send(passed).await.is_err() {
+                        return;
+                    }
+                }
+            }
+        });
+        Self::new(commands, filtered, relay.abort_handle())
     }
 }
 

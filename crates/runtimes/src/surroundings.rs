@@ -6,12 +6,15 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use futures_util::future::BoxFuture;
+use hangar_process::credentials::{Child, is_withheld};
 
 use crate::runtime::Model;
 
 #[derive(Debug, Clone)]
 pub struct Surroundings {
     pub vars: BTreeMap<String, String>,
+    /// Variables among them that we have secrets in, beside those that are known as credentials. No agent sees them.
+    pub ours: Vec<String>,
     /// The user's home directory.
     pub home: PathBuf,
     /// Programs that configuration names, by runtime.
@@ -63,6 +66,17 @@ impl std::fmt::Debug for Catalogue {
 impl Surroundings {
     pub fn var(&self, name: &str) -> Option<&str> {
         self.vars.get(name).map(String::as_str).filter(|value| !value.is_empty())
+    }
+
+    /// The same with the variables alone that a child may see.
+    pub(crate) fn seen_by(&self, child: Child<'_>) -> Self {
+        Self { vars: self.environment(child), ..self.clone() }
+    }
+
+    /// The environment of a child.
+    pub(crate) fn environment(&self, child: Child<'_>) -> BTreeMap<String, String> {
+        let seen = self.vars.iter().filter(|(name, _)| !is_withheld(name, child, &self.ours));
+        seen.map(|(name, value)| (name.clone(), value.clone())).collect()
     }
 
     /// The same with more variables, which win.

@@ -1,5 +1,6 @@
 //! One turn of an agent that is a process: start it, hand it the prompt, hear it out, and end it when it must end.
 
+use std::collections::BTreeMap;
 use std::ffi::OsString;
 use std::io;
 use std::os::unix::process::ExitStatusExt;
@@ -34,7 +35,7 @@ pub struct Invocation {
     pub program: String,
     pub args: Vec<OsString>,
     pub env: Vec<(String, String)>,
-    /// Variables that it must not see.
+    /// Further variables that it must not see.
     pub without: Vec<String>,
     pub stdin: Option<String>,
 }
@@ -63,6 +64,8 @@ pub(crate) trait Listener: Send {
 pub(crate) struct TurnProcess<'a> {
     pub(crate) invocation: Invocation,
     pub(crate) workspace: PathBuf,
+    /// What the process sees, before what the invocation adds.
+    pub(crate) environment: &'a BTreeMap<String, String>,
     pub(crate) host: &'a Host,
     pub(crate) limits: Limits,
     pub(crate) cancel: CancellationToken,
@@ -204,7 +207,7 @@ impl Process {
         let mut command = match turn.host {
             Host::Local => {
                 let mut command = command_in_own_session(program);
-                command.args(args).current_dir(&turn.workspace);
+                command.args(args).current_dir(&turn.workspace).env_clear().envs(turn.environment);
                 for (name, value) in env {
                     command.env(name, value);
                 }
@@ -217,6 +220,7 @@ impl Process {
                 let mut command = command_in_own_session("ssh");
                 let input = stdin.as_ref().map_or(Input::Nothing, |stdin| Input::Bytes(stdin.len()));
                 command.args(ssh.arguments(&turn.workspace, program, args, env, input));
+                command.env_clear().envs(turn.environment);
                 command
             }
         };

@@ -37,7 +37,7 @@ pub(crate) struct Client {
     pub(crate) id: ClientId,
     pub(crate) peer: Peer,
     hub: Weak<Hub>,
-    gate: Mutex<Gate>,
+    pub(crate) gate: Gate,
     in_flight: AtomicUsize,
     /// Requests that can be taken back.
     waiting: Mutex<HashMap<Id, CancellationToken>>,
@@ -57,7 +57,7 @@ impl Client {
             id: hub.next_client(),
             peer,
             hub: Arc::downgrade(hub),
-            gate: Mutex::new(Gate::new(hub.config().token.as_ref())),
+            gate: Gate::new(&hub.config().access),
             in_flight: AtomicUsize::new(0),
             waiting: Mutex::default(),
             answered: Notify::new(),
@@ -113,7 +113,7 @@ impl Client {
             let result = self.connect(&hub, params.as_deref());
             return self.answer(id, result);
         }
-        if let Err(error) = self.gate.lock().unwrap_or_else(PoisonError::into_inner).admits() {
+        if let Err(error) = hub.config().access.request(&self.gate).and_then(|()| self.admit(&hub)) {
             return self.answer(id, Err(error));
         }
         if hub.is_stopping() && method != "runtime.shutdown" {
@@ -124,6 +124,9 @@ impl Client {
             let message = format!("Unhandled method {method}");
             return self.answer(id, Err(ErrorObject { code: codes::METHOD_NOT_FOUND, message, data: None }));
         };
+        if !hub.config().access.is_trusted() && methods::needs_trust(method.name) {
+            return self.answer(id, Err(methods::untrusted(method.name)));
+        }
         if self.in_flight.fetch_add(1, Ordering::Relaxed) >= MAX_IN_FLIGHT {
             self.in_flight.fetch_sub(1, Ordering::Relaxed);
             let message = format!("{MAX_IN_FLIGHT} requests of this client are under way already");
@@ -173,12 +176,25 @@ impl Client {
         }
     }
 
-    fn connect(&self, hub: &Hub, params: Option<&RawValue>) -> Result<serde_json::Value, ErrorObject> {
+    /// Makes this one of the server's clients, if it is none yet.
+    pub(crate) fn admit(self: &Arc<Self>, hub: &Hub) -> Result<(), ErrorObject> {
+        if !self.gate.is_open() {
+            hub.joined(self)?;
+            self.gate.open();
+        }
+        Ok(())
+    }
+
+    fn connect(
+        self: &Arc<Self>,
+        hub: &Hub,
+        params: Option<&RawValue>,
+    ) -> Result<serde_json::Value, ErrorObject> {
         let params = params
             .and_then(|params| serde_json::from_str::<ConnectParams>(params.get()).ok())
             .unwrap_or_default();
-        let mut gate = self.gate.lock().unwrap_or_else(PoisonError::into_inner);
-        gate.connect(hub.config().token.as_ref(), &params)?;
+        hub.config().access.connect(&params)?;
+        self.admit(hub)?;
         let wanted = params.supported_task_kinds.unwrap_or_default();
         let client_tasks = wanted.iter().any(|kind| kind == "client");
         self.client_tasks.store(client_tasks, Ordering::Relaxed);

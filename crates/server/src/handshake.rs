@@ -1,10 +1,65 @@
-//! Who may talk to the server: the first request of a connection, where a token is set, is `connect` with that token.
+//! Who may talk to the server. Over TCP a connection shows the server's token by `connect` before anything else, and may
+//! do little until then: few frames, small ones, for a short while.
 
-use hangar_protocol::rpc::{ErrorObject, codes};
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+use hangar_protocol::rpc::{ErrorObject, MAX_BODY, codes};
 use serde::Deserialize;
+use tokio_util::sync::CancellationToken;
 
 /// The version of the protocol that every current SDK speaks.
 pub(crate) const PROTOCOL_VERSION: u32 = 3;
+
+const REQUIRED: &str = "AUTHENTICATION_REQUIRED: call `connect` with the connection token first";
+const FAILED: &str = "AUTHENTICATION_FAILED: the connection token is missing or wrong; it is the one of \
+                      COPILOT_CONNECTION_TOKEN, or the one that the server printed beside its port";
+const NOT_CONFIGURED: &str = "AUTHENTICATION_NOT_CONFIGURED: this server has no connection token";
+
+/// Frames that a connection may send without being admitted. The next one is not read.
+const MAX_ATTEMPTS: usize = 5;
+/// How long the body of a frame may be until a token was shown.
+const MAX_BODY_BEFORE_TOKEN: usize = 64 << 10;
+
+/// Who is served.
+#[derive(Debug, Clone)]
+pub enum Access {
+    /// Whoever started the server, over standard input and output.
+    Owner,
+    /// Whoever shows the token.
+    Token(Token),
+    /// Anyone who reaches the port. Such clients cannot change what later sessions start with.
+    Anyone,
+}
+
+impl Access {
+    /// Whether a request other than `connect` admits the connection it came by, or needs it to be admitted.
+    pub(crate) fn request(&self, gate: &Gate) -> Result<(), ErrorObject> {
+        match self {
+            Access::Token(_) if !gate.is_open() => Err(refusal(codes::AUTHENTICATION_REQUIRED, REQUIRED)),
+            Access::Owner | Access::Token(_) | Access::Anyone => Ok(()),
+        }
+    }
+
+    /// Whether `connect` with these parameters admits the connection.
+    pub(crate) fn connect(&self, params: &ConnectParams) -> Result<(), ErrorObject> {
+        match (self, &params.token) {
+            (Access::Owner | Access::Anyone, None) => Ok(()),
+            (Access::Owner | Access::Anyone, Some(_)) => {
+                Err(refusal(codes::AUTHENTICATION_NOT_CONFIGURED, NOT_CONFIGURED))
+            }
+            (Access::Token(token), Some(given)) if token.is(given) => Ok(()),
+            (Access::Token(_), _) => Err(refusal(codes::AUTHENTICATION_FAILED, FAILED)),
+        }
+    }
+
+    /// Whether clients may change what later sessions are started with.
+    pub(crate) fn is_trusted(&self) -> bool {
+        match self {
+            Access::Owner | Access::Token(_) => true,
+            Access::Anyone => false,
+        }
+    }
+}
 
 /// A shared secret between the server and its clients.
 #[derive(Clone)]
@@ -15,11 +70,12 @@ impl Token {
         Self(secret.into())
     }
 
-    /// Takes the same time wherever the first difference is.
+    /// Takes a time that depends on nothing but the length of what was given.
     fn is(&self, given: &str) -> bool {
         let (secret, given) = (self.0.as_bytes(), given.as_bytes());
-        let differences = secret.iter().zip(given).fold(0, |found, (a, b)| found | (a ^ b));
-        std::hint::black_box(differences) == 0 && secret.len() == given.len()
+        let differences =
+            secret.iter().cycle().zip(given).fold(0, |found, (a, b)| std::hint::black_box(found | (a ^ b)));
+        differences == 0 && secret.len() == given.len() && !secret.is_empty()
     }
 }
 
@@ -39,43 +95,44 @@ pub(crate) struct ConnectParams {
     pub(crate) supported_task_kinds: Option<Vec<String>>,
 }
 
-/// Whether a connection has shown its token.
+/// Whether a connection was admitted, and what it may send until then.
 #[derive(Debug)]
-pub(crate) enum Gate {
-    Open,
-    Locked,
+pub(crate) struct Gate {
+    opened: CancellationToken,
+    attempts: AtomicUsize,
+    most: usize,
 }
 
 impl Gate {
-    pub(crate) fn new(token: Option<&Token>) -> Self {
-        if token.is_some() { Gate::Locked } else { Gate::Open }
+    pub(crate) fn new(access: &Access) -> Self {
+        let most = match access {
+            Access::Token(_) => MAX_BODY_BEFORE_TOKEN,
+            Access::Owner | Access::Anyone => MAX_BODY,
+        };
+        Self { opened: CancellationToken::new(), attempts: AtomicUsize::new(0), most }
     }
 
-    /// Whether any other method may be called yet.
-    pub(crate) fn admits(&self) -> Result<(), ErrorObject> {
-        match self {
-            Gate::Open => Ok(()),
-            Gate::Locked => Err(refusal(codes::AUTHENTICATION_REQUIRED, "AUTHENTICATION_REQUIRED")),
-        }
+    pub(crate) fn open(&self) {
+        self.opened.cancel();
     }
 
-    /// Takes what `connect` was called with.
-    pub(crate) fn connect(
-        &mut self,
-        server: Option<&Token>,
-        params: &ConnectParams,
-    ) -> Result<(), ErrorObject> {
-        match (server, &params.token) {
-            (None, None) => Ok(()),
-            (None, Some(_)) => {
-                Err(refusal(codes::AUTHENTICATION_NOT_CONFIGURED, "AUTHENTICATION_NOT_CONFIGURED"))
-            }
-            (Some(token), Some(given)) if token.is(given) => {
-                *self = Gate::Open;
-                Ok(())
-            }
-            (Some(_), _) => Err(refusal(codes::AUTHENTICATION_FAILED, "AUTHENTICATION_FAILED")),
-        }
+    pub(crate) fn is_open(&self) -> bool {
+        self.opened.is_cancelled()
+    }
+
+    /// Waits until the connection is admitted.
+    pub(crate) async fn opened(&self) {
+        self.opened.cancelled().await;
+    }
+
+    /// How long the body of the next frame may be.
+    pub(crate) fn max_body(&self) -> usize {
+        if self.is_open() { MAX_BODY } else { self.most }
+    }
+
+    /// Counts a frame that was read. False if it was the last that is read, because none of them opened the gate.
+    pub(crate) fn took_frame(&self) -> bool {
+        self.is_open() || self.attempts.fetch_add(1, Ordering::Relaxed) + 1 < MAX_ATTEMPTS
     }
 }
 
@@ -87,30 +144,45 @@ fn refusal(code: i64, message: &str) -> ErrorObject {
 mod tests {
     use super::*;
 
-    fn check(server: Option<&str>, given: Option<&str>, code: Option<i64>) {
-        let server = server.map(Token::new);
-        let mut gate = Gate::new(server.as_ref());
+    #[track_caller]
+    fn check(access: &Access, given: Option<&str>, code: Option<i64>) {
         let params = ConnectParams { token: given.map(str::to_owned), ..ConnectParams::default() };
-        let result = gate.connect(server.as_ref(), &params);
-        assert_eq!(result.as_ref().err().map(|error| error.code), code);
-        assert_eq!(gate.admits().is_ok(), result.is_ok() || server.is_none());
+        assert_eq!(access.connect(&params).err().map(|error| error.code), code);
     }
 
     #[test]
     fn a_connection_is_admitted_by_the_token_and_nothing_else() {
-        check(None, None, None);
-        check(None, Some("x"), Some(-32003));
-        check(Some("secret"), Some("secret"), None);
-        check(Some("secret"), Some("secreT"), Some(-32002));
-        check(Some("secret"), Some("secret "), Some(-32002));
-        check(Some("secret"), Some("secre"), Some(-32002));
-        check(Some("secret"), Some(""), Some(-32002));
-        check(Some("secret"), None, Some(-32002));
+        for access in [Access::Owner, Access::Anyone] {
+            check(&access, None, None);
+            check(&access, Some("x"), Some(-32003));
+        }
+        let token = Access::Token(Token::new("secret"));
+        check(&token, Some("secret"), None);
+        for wrong in ["secreT", "Secret", "secret ", "secre", "secretsecret", "s", ""] {
+            check(&token, Some(wrong), Some(-32002));
+        }
+        check(&token, None, Some(-32002));
+        check(&Access::Token(Token::new("")), Some(""), Some(-32002));
     }
 
     #[test]
     fn before_the_token_nothing_else_is_answered() {
-        let error = Gate::new(Some(&Token::new("secret"))).admits().unwrap_err();
-        assert_eq!((error.code, error.message.as_str()), (-32001, "AUTHENTICATION_REQUIRED"));
+        let access = Access::Token(Token::new("secret"));
+        let gate = Gate::new(&access);
+        let error = access.request(&gate).unwrap_err();
+        assert_eq!((error.code, error.message.as_str()), (-32001, REQUIRED));
+        gate.open();
+        access.request(&gate).unwrap();
+    }
+
+    #[test]
+    fn before_the_token_frames_are_few_and_small() {
+        let gate = Gate::new(&Access::Token(Token::new("secret")));
+        assert_eq!(gate.max_body(), MAX_BODY_BEFORE_TOKEN);
+        let taken = (0..MAX_ATTEMPTS).take_while(|_| gate.took_frame()).count();
+        assert_eq!(taken, MAX_ATTEMPTS - 1);
+        gate.open();
+        assert!(gate.took_frame());
+        assert_eq!(gate.max_body(), MAX_BODY);
     }
 }

@@ -8,8 +8,10 @@ use std::time::Duration;
 
 use hangar_agent::features::Features;
 use hangar_agent::session::Command;
+use hangar_git::Git;
 use hangar_protocol::Event;
 use hangar_protocol::data::{AgentMode, Mode};
+use hangar_protocol::rpc::{ErrorObject, codes};
 use hangar_store::away::Kept;
 use hangar_store::{SessionId, SessionMeta, Store};
 use jiff::Timestamp;
@@ -23,7 +25,7 @@ use crate::commands::PendingCommands;
 use crate::elicitations::Elicitations;
 use crate::external::{ExternalTool, PendingCalls};
 use crate::finder::Finder;
-use crate::handshake::Token;
+use crate::handshake::Access;
 use crate::history::History;
 use crate::inference;
 use crate::journals::Journals;
@@ -40,14 +42,17 @@ use crate::task::{Job, SessionTask};
 const JOBS: usize = 64;
 /// Sessions that may be alive at once.
 const MAX_SESSIONS: usize = 10_000;
+/// Clients that may be connected at once. Each costs two tasks and its buffers.
+const MAX_CLIENTS: usize = 256;
 
 pub struct HubConfig {
     pub opener: Box<dyn SessionOpener>,
     pub finder: Box<dyn Finder>,
     pub store: Store,
-    pub token: Option<Token>,
+    pub access: Access,
     /// What clients are told the server's version is.
     pub version: String,
+    pub git: Git,
     pub now: fn() -> Timestamp,
     pub features: Features,
     /// How long a session may rest before it is closed; for ever where absent.
@@ -207,13 +212,24 @@ impl Hub {
         futures_util::future::join_all(live.iter().map(|live| live.close())).await;
     }
 
-    pub(crate) fn joined(&self, client: &Arc<Client>) {
-        self.clients().insert(client.id, Arc::clone(client));
+    /// Adds a client to those that are told of sessions.
+    pub(crate) fn joined(&self, client: &Arc<Client>) -> Result<(), ErrorObject> {
+        let mut clients = self.clients();
+        if clients.len() >= MAX_CLIENTS {
+            let message =
+                format!("{MAX_CLIENTS} clients are connected to this server already; disconnect one");
+            return Err(ErrorObject { code: codes::INTERNAL_ERROR, message, data: None });
+        }
+        clients.insert(client.id, Arc::clone(client));
+        Ok(())
     }
 
     /// A client is gone. Its sessions go on without it if others watch them or work is under way.
     pub(crate) fn left(self: &Arc<Self>, client: &Arc<Client>) {
-        self.clients().remove(&client.id);
+        // One that was never admitted has no sessions.
+        if self.clients().remove(&client.id).is_none() {
+            return;
+        }
         let sessions: Vec<Arc<Live>> = self.sessions().values().cloned().collect();
         for live in sessions {
             if live.audience.leave(client.id) {

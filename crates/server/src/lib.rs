@@ -39,7 +39,7 @@ mod user_settings;
 
 pub use accounts::{Account, Accounts};
 pub use finder::{Finder, FoundHooks, InstructionTarget, TargetKind};
-pub use handshake::Token;
+pub use handshake::{Access, Token};
 pub use hub::{Hub, HubConfig};
 pub use opener::{
     AuthStatus, Background, InstructionKind, InstructionLocation, InstructionSource, Mcp, McpPlace,

@@ -7,6 +7,8 @@ use serde_json::Value;
 use serde_json::value::RawValue;
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite};
 
+use crate::handshake::Gate;
+
 const READ_BUFFER: usize = 64 << 10;
 
 /// How clients take a request back.
@@ -39,6 +41,7 @@ pub(crate) fn notification(method: &str, params: &impl Serialize) -> Frame {
 /// client that has said all it wants may still be listening: it gets what it asked for, if that is `settled` soon.
 pub(crate) async fn run(
     peer: &Peer,
+    gate: &Gate,
     reader: impl AsyncRead + Unpin,
     mut writer: impl AsyncWrite + Unpin,
     mut outgoing: Outgoing,
@@ -48,7 +51,7 @@ pub(crate) async fn run(
     // One and the same to the end: a frame that was begun is finished before the next.
     let mut writing = std::pin::pin!(peer.write(&mut writer, &mut outgoing));
     let heard_all = tokio::select! {
-        () = read(peer, reader, &mut take) => true,
+        () = read(peer, gate, reader, &mut take) => true,
         () = &mut writing => false,
         () = peer.closed() => false,
     };
@@ -66,7 +69,7 @@ pub(crate) async fn run(
     peer.close();
 }
 
-async fn read(peer: &Peer, mut reader: impl AsyncRead + Unpin, take: &mut impl FnMut(Said)) {
+async fn read(peer: &Peer, gate: &Gate, mut reader: impl AsyncRead + Unpin, take: &mut impl FnMut(Said)) {
     let mut decoder = FrameDecoder::default();
     let mut buffer = vec![0; READ_BUFFER];
     loop {
@@ -79,14 +82,24 @@ async fn read(peer: &Peer, mut reader: impl AsyncRead + Unpin, take: &mut impl F
             }
         }
         loop {
+            decoder.limit(gate.max_body());
             match decoder.next_frame() {
-                Ok(Some(body)) => message(peer, &body, take),
+                Ok(Some(body)) => {
+                    message(peer, &body, take);
+                    if !gate.took_frame() {
+                        tracing::warn!("a connection was not admitted by its first requests; closing it");
+                        return;
+                    }
+                }
                 Ok(None) => break,
                 Err(error) => {
                     // There is no telling where the next frame begins.
                     tracing::warn!(%error, "a client sent bytes that are no frame; closing its connection");
-                    let message = format!("{error}; the connection ends here");
-                    peer.refuse(None, ErrorObject { code: codes::PARSE_ERROR, message, data: None });
+                    // Whoever was not admitted may be a browser, which could make something of an answer.
+                    if gate.is_open() {
+                        let message = format!("{error}; the connection ends here");
+                        peer.refuse(None, ErrorObject { code: codes::PARSE_ERROR, message, data: None });
+                    }
                     return;
                 }
             }
@@ -126,9 +139,16 @@ mod tests {
     use tokio::io::{AsyncWriteExt, DuplexStream};
 
     use super::*;
+    use crate::handshake::{Access, Token};
 
     /// A server that answers `echo` with its parameters, and the bytes of its client.
     fn echo() -> (Peer, DuplexStream, tokio::task::JoinHandle<()>) {
+        let gate = Gate::new(&Access::Owner);
+        gate.open();
+        echo_behind(gate)
+    }
+
+    fn echo_behind(gate: Gate) -> (Peer, DuplexStream, tokio::task::JoinHandle<()>) {
         let (ours, theirs) = tokio::io::duplex(1 << 20);
         let (peer, outgoing) = connect();
         let server = peer.clone();
@@ -140,7 +160,7 @@ mod tests {
                 let params = request.params.unwrap_or_else(|| raw(&Value::Null).unwrap());
                 answering.respond(request.id, Ok(params));
             };
-            run(&server, reader, writer, outgoing, echo, std::future::ready(())).await;
+            run(&server, &gate, reader, writer, outgoing, echo, std::future::ready(())).await;
         });
         (peer, theirs, running)
     }
@@ -212,10 +232,40 @@ mod tests {
         client.write_all(b"GET / HTTP/1.1\r\n\r\n").await.unwrap();
         let error = receive(&mut client, &mut FrameDecoder::default()).await;
         assert_eq!((&error["id"], &error["error"]["code"]), (&Value::Null, &json!(-32700)));
-        let message = "a frame without a usable Content-Length; the connection ends here";
+        let message = "a header that is neither Content-Length nor Content-Type; the connection ends here";
         assert_eq!(error["error"]["message"], message);
         running.await.unwrap();
         assert!(peer.is_closed());
+    }
+
+    /// What a connection that was not admitted is told, until it ends.
+    async fn check_stranger(bytes: &[u8], expected: &str) {
+        let (_peer, mut client, running) = echo_behind(Gate::new(&Access::Token(Token::new("secret"))));
+        client.write_all(bytes).await.unwrap();
+        let mut told = String::new();
+        client.read_to_string(&mut told).await.unwrap();
+        assert_eq!(told, expected);
+        running.await.unwrap();
+    }
+
+    #[tokio::test]
+    async fn before_the_token_bytes_that_are_no_frame_end_the_connection_without_a_word() {
+        let frame = String::from_utf8(rpc::encode(br#"{"id":1,"method":"echo","params":7}"#)).unwrap();
+        let post =
+            format!("POST / HTTP/1.1\r\nHost: localhost\r\nContent-Length: {}\r\n\r\n{frame}", frame.len());
+        for request in [&post, "GET / HTTP/1.1\r\n\r\n", "OPTIONS * HTTP/1.1\r\n", "PRI * HTTP/2.0\r\n\r\nSM"]
+        {
+            check_stranger(request.as_bytes(), "").await;
+        }
+        check_stranger(b"\x16\x03\x01\x02\x00\x01\x00\x01\xfc\x03\x03", "").await;
+        check_stranger(b"Content-Length: 65537\r\n\r\n", "").await;
+    }
+
+    #[tokio::test]
+    async fn before_the_token_only_a_few_requests_are_read() {
+        let request = rpc::encode(br#"{"id":1,"method":"echo","params":7}"#);
+        let answer = String::from_utf8(rpc::encode(br#"{"jsonrpc":"2.0","id":1,"result":7}"#)).unwrap();
+        check_stranger(&request.repeat(100), &answer.repeat(5)).await;
     }
 
     #[tokio::test]
@@ -238,7 +288,8 @@ mod tests {
         let (peer, outgoing) = connect();
         drop(client);
         let (reader, writer) = tokio::io::split(ours);
-        run(&peer, reader, writer, outgoing, |_| {}, std::future::pending()).await;
+        run(&peer, &Gate::new(&Access::Owner), reader, writer, outgoing, |_| {}, std::future::pending())
+            .await;
         assert!(peer.is_closed());
     }
 }

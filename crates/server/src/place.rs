@@ -1,7 +1,9 @@
 //! The folder of a live session: on this machine, or with a client.
 
+use std::io::Read;
 use std::path::{Component, Path, PathBuf};
 
+use hangar_disk::{Folder, Kind};
 use hangar_files::{ClientHome, FileError};
 use hangar_store::checkpoints::{self, CheckpointEntry};
 use hangar_store::{SessionMeta, away};
@@ -23,12 +25,52 @@ fn failed<'a>(what: &'a str, path: &'a str) -> impl FnOnce(std::io::Error) -> Fa
     move |error| Failure::new(format!("{what} {path}: {error}"))
 }
 
+/// A session's folder, held open.
+pub(crate) fn held(dir: &Path) -> std::io::Result<Folder> {
+    match (dir.parent(), dir.file_name()) {
+        (Some(parent), Some(name)) => Folder::open(parent)?.folder(name),
+        _ => Folder::open(dir),
+    }
+}
+
+/// A file's text. One that is too large is refused.
+fn read_here(dir: &Path, name: &str) -> std::io::Result<String> {
+    let file = held(dir)?.read(name)?;
+    if file.metadata()?.len() > MAX_FILE {
+        let text = format!("it is larger than {} MB", MAX_FILE >> 20);
+        return Err(std::io::Error::new(std::io::ErrorKind::FileTooLarge, text));
+    }
+    let mut text = String::new();
+    file.take(MAX_FILE).read_to_string(&mut text)?;
+    Ok(text)
+}
+
+/// Writes a file, with the folders above it.
+fn write_here(dir: &Path, name: &str, content: &str) -> std::io::Result<()> {
+    let folder = held(dir)?;
+    if let Some((above, _)) = name.rsplit_once('/') {
+        folder.ensure_folder(above)?;
+    }
+    if folder.kind(name).is_ok_and(|kind| kind == Kind::Folder) {
+        return Err(std::io::ErrorKind::IsADirectory.into());
+    }
+    folder.replace(name, content)
+}
+
 impl Place {
     /// The folder with the client that keeps it.
     pub(crate) fn home(&self) -> Option<ClientHome> {
         match self {
             Self::Here(_) => None,
             Self::Client(home) => Some(home.clone()),
+        }
+    }
+
+    /// The folder on this machine, held open: no link in it is followed.
+    pub(crate) fn folder(&self) -> Result<Folder, Failure> {
+        match self {
+            Self::Here(dir) => held(dir).map_err(failed("opening", &dir.display().to_string())),
+            Self::Client(_) => Err(Failure::new("the folder of this session is with its client")),
         }
     }
 
@@ -52,16 +94,7 @@ impl Place {
     pub(crate) async fn read(&self, name: &str) -> Result<Option<String>, Failure> {
         let path = self.path(name);
         let read = match self {
-            Self::Here(dir) => {
-                let file = dir.join(name);
-                match std::fs::metadata(&file) {
-                    Ok(metadata) if metadata.len() > MAX_FILE => {
-                        return Err(Failure::new(format!("{path} is larger than {} MB", MAX_FILE >> 20)));
-                    }
-                    Ok(_) => std::fs::read_to_string(&file),
-                    Err(error) => Err(error),
-                }
-            }
+            Self::Here(dir) => read_here(dir, name),
             Self::Client(home) => home.files.read(path.clone()).await.map_err(Into::into),
         };
         match read {
@@ -73,7 +106,9 @@ impl Place {
 
     pub(crate) async fn exists(&self, name: &str) -> Result<bool, Failure> {
         match self {
-            Self::Here(dir) => Ok(dir.join(name).is_file()),
+            Self::Here(dir) => {
+                Ok(held(dir).and_then(|folder| folder.kind(name)).is_ok_and(|kind| kind == Kind::File))
+            }
             Self::Client(home) => match home.files.stat(home.path(name)).await {
                 Ok(stat) => Ok(!stat.is_dir),
                 Err(FileError::Missing) => Ok(false),
@@ -89,11 +124,7 @@ impl Place {
             return Err(Failure::new(format!("{path} would be larger than {} MB", MAX_FILE >> 20)));
         }
         let written: std::io::Result<()> = match self {
-            Self::Here(dir) => {
-                let file = dir.join(name);
-                let made = file.parent().map_or(Ok(()), std::fs::create_dir_all);
-                made.and_then(|()| std::fs::write(&file, content))
-            }
+            Self::Here(dir) => write_here(dir, name, &content),
             Self::Client(home) => {
                 let folder = name.rsplit_once('/').map(|(folder, _)| home.path(folder));
                 let made = match folder {
@@ -116,7 +147,7 @@ impl Place {
         }
         let path = self.path(name);
         let removed = match self {
-            Self::Here(dir) => std::fs::remove_file(dir.join(name)),
+            Self::Here(dir) => held(dir).and_then(|folder| folder.remove(name)),
             Self::Client(home) => home.files.remove(path.clone(), false).await.map_err(Into::into),
         };
         removed.map(|()| true).map_err(failed("deleting", &path))
@@ -146,11 +177,11 @@ impl Place {
         let folder = folder.trim_end_matches('/');
         match self {
             Self::Here(dir) => {
-                let entries = std::fs::read_dir(dir.join(folder)).into_iter().flatten().flatten();
-                let known = entries.filter_map(|entry| {
-                    let kind = entry.file_type().ok()?;
-                    let name = entry.file_name().to_string_lossy().into_owned();
-                    (kind.is_dir() || kind.is_file()).then(|| (name, kind.is_dir()))
+                let entries = held(dir).and_then(|session| session.folder(folder)?.entries(MAX_LISTED));
+                let known = entries.unwrap_or_default().into_iter().filter_map(|(name, kind)| match kind {
+                    Kind::File => Some((name.to_string_lossy().into_owned(), false)),
+                    Kind::Folder => Some((name.to_string_lossy().into_owned(), true)),
+                    Kind::Other => None,
                 });
                 Ok(known.collect())
             }
@@ -174,13 +205,12 @@ impl Place {
         let name = format!("files/{}", tidy.display());
         if let Self::Here(dir) = self {
             // A link may lead out where the path itself does not, also one to something that is yet to be made.
-            let (files, joined) = (dir.join("files"), dir.join(&name));
-            let there = joined.ancestors().find(|ancestor| ancestor.symlink_metadata().is_ok());
-            let real = there.and_then(|there| there.canonicalize().ok());
-            let root = files.canonicalize();
-            let root = root.map_err(failed("opening", &files.display().to_string()))?;
-            if !real.is_some_and(|real| real.starts_with(&root)) {
-                return Err(outside());
+            let files = held(dir).and_then(|session| session.folder("files"));
+            let files = files.map_err(failed("opening", &dir.join("files").display().to_string()))?;
+            match files.status(&tidy) {
+                Ok(found) if found.is_symlink() => return Err(outside()),
+                Err(error) if error.kind() == std::io::ErrorKind::InvalidInput => return Err(outside()),
+                Ok(_) | Err(_) => {}
             }
         }
         Ok(name)
@@ -188,14 +218,14 @@ impl Place {
 
     pub(crate) async fn checkpoints(&self) -> Result<Vec<CheckpointEntry>, Failure> {
         match self {
-            Self::Here(dir) => Ok(checkpoints::list(&dir.join("checkpoints"))),
+            Self::Here(_) => Ok(checkpoints::list(&self.folder()?)),
             Self::Client(home) => away::checkpoints(home).await.map_err(Failure::from_files),
         }
     }
 
     pub(crate) async fn checkpoint(&self, number: u64) -> Result<Option<String>, Failure> {
         match self {
-            Self::Here(dir) => Ok(checkpoints::read(&dir.join("checkpoints"), number)),
+            Self::Here(_) => Ok(checkpoints::read(&self.folder()?, number)),
             Self::Client(home) => away::checkpoint(home, number).await.map_err(Failure::from_files),
         }
     }

@@ -4,10 +4,11 @@ use std::io;
 use std::path::{Component, Path};
 use std::time::SystemTime;
 
+use hangar_disk::{Folder, Kind};
 use hangar_files::FileError;
 
 use crate::methods::Failure;
-use crate::place::Place;
+use crate::place::{Place, held};
 
 /// What is known of a path.
 pub(crate) struct PathFacts {
@@ -65,7 +66,7 @@ impl Place {
     async fn look(&self, name: &str) -> io::Result<PathFacts> {
         match self {
             Self::Here(dir) => {
-                let metadata = std::fs::metadata(dir.join(name))?;
+                let metadata = held(dir)?.status(name)?;
                 Ok(PathFacts {
                     is_dir: metadata.is_dir(),
                     size: metadata.len(),
@@ -84,8 +85,10 @@ impl Place {
     /// Makes a directory, with those above it if it may.
     pub(crate) async fn make_dir(&self, name: &str, above_too: bool) -> Result<(), Failure> {
         match self {
-            Self::Here(dir) if above_too => std::fs::create_dir_all(dir.join(name)).map_err(told),
-            Self::Here(dir) => std::fs::create_dir(dir.join(name)).map_err(told),
+            Self::Here(dir) if above_too => {
+                held(dir).and_then(|folder| folder.ensure_folder(name)).map(drop).map_err(told)
+            }
+            Self::Here(dir) => held(dir).and_then(|folder| folder.make_folder(name)).map_err(told),
             Self::Client(home) => {
                 if !above_too {
                     let above = name.rsplit_once('/').map_or("", |(above, _)| above);
@@ -111,10 +114,11 @@ impl Place {
         }
         match self {
             Self::Here(dir) => {
-                let path = dir.join(name);
-                let removed =
-                    if path.is_dir() { std::fs::remove_dir_all(&path) } else { std::fs::remove_file(&path) };
-                removed.map_err(told)
+                let remove = |folder: Folder| match folder.kind(name)? {
+                    Kind::Folder => folder.remove_all(name),
+                    Kind::File | Kind::Other => folder.remove(name),
+                };
+                held(dir).and_then(remove).map_err(told)
             }
             Self::Client(home) => home.files.remove(home.path(name), true).await.map_err(refused),
         }
@@ -122,7 +126,7 @@ impl Place {
 
     pub(crate) async fn rename(&self, from: &str, to: &str) -> Result<(), Failure> {
         match self {
-            Self::Here(dir) => std::fs::rename(dir.join(from), dir.join(to)).map_err(told),
+            Self::Here(dir) => held(dir).and_then(|folder| folder.rename(from, to)).map_err(told),
             Self::Client(home) => home.files.rename(home.path(from), home.path(to)).await.map_err(refused),
         }
     }

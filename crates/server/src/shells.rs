@@ -4,6 +4,7 @@
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
+use hangar_agent::permissions::Grant;
 use hangar_agent::tool::{Tool, ToolContext, ToolInput, ToolOutcome};
 use hangar_protocol::data::ToolType;
 use serde_json::json;
@@ -81,7 +82,12 @@ impl Place {
         let (progress, mut pieces) = mpsc::channel(PIECES);
         let running = shell.run(
             call,
-            ToolContext { cancel: self.cancel.clone(), hurry: CancellationToken::new(), progress },
+            ToolContext {
+                grant: Grant::Full,
+                cancel: self.cancel.clone(),
+                hurry: CancellationToken::new(),
+                progress,
+            },
         );
         tokio::pin!(running);
         loop {

@@ -4,15 +4,19 @@ use std::os::fd::AsFd;
 use std::sync::Arc;
 use std::time::Duration;
 
+use hangar_peer::{Outgoing, PendingConnection, PendingConnections};
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::TcpListener;
 
 use crate::client::Client;
+use crate::handshake::Gate;
 use crate::hub::Hub;
 use crate::peer;
 
-/// Connections that may be open at once. Each costs two tasks and its buffers.
-const MAX_CONNECTIONS: usize = 256;
+/// Connections that may be open without having been admitted. The oldest makes room for a new one.
+const MAX_PENDING: usize = 64;
+/// How long a connection may take to be admitted.
+const ADMISSION_TIME: Duration = Duration::from_secs(10);
 /// How long to wait after a connection could not be accepted.
 const ACCEPT_PAUSE: Duration = Duration::from_millis(100);
 
@@ -32,18 +36,16 @@ pub async fn serve_stdio(hub: &Arc<Hub>) {
 
 /// Serves whoever connects, until the server is told to stop.
 pub async fn serve_tcp(hub: &Arc<Hub>, listener: TcpListener) {
-    let places = Arc::new(tokio::sync::Semaphore::new(MAX_CONNECTIONS));
+    let pending = PendingConnections::new(MAX_PENDING);
     loop {
-        let Ok(place) = Arc::clone(&places).acquire_owned().await else { return };
         match listener.accept().await {
             Ok((stream, _)) => {
                 // Answers are small and wanted at once.
                 let _ = stream.set_nodelay(true);
-                let hub = Arc::clone(hub);
+                let (hub, place) = (Arc::clone(hub), pending.register());
                 tokio::spawn(async move {
                     let (reader, writer) = stream.into_split();
-                    serve(&hub, reader, writer).await;
-                    drop(place);
+                    serve_stranger(&hub, reader, writer, &place).await;
                 });
             }
             // Out of descriptors, or a client that left before it was greeted. The first lasts: asking again at once
@@ -56,12 +58,87 @@ pub async fn serve_tcp(hub: &Arc<Hub>, listener: TcpListener) {
     }
 }
 
-/// Serves one connection to its end.
-pub(crate) async fn serve(hub: &Arc<Hub>, reader: impl AsyncRead + Unpin, writer: impl AsyncWrite + Unpin) {
+/// Serves the connection of the server's owner to its end.
+async fn serve(hub: &Arc<Hub>, reader: impl AsyncRead + Unpin, writer: impl AsyncWrite + Unpin) {
     let (peer, outgoing) = peer::connect();
-    let client = Arc::new(Client::new(hub, peer.clone()));
-    hub.joined(&client);
-    let settled = client.settled();
-    peer::run(&peer, reader, writer, outgoing, |said| client.hear(said), settled).await;
+    let client = Arc::new(Client::new(hub, peer));
+    if let Err(error) = client.admit(hub) {
+        tracing::error!(error = error.message, "the client on standard input is not served");
+        return;
+    }
+    converse(&client, reader, writer, outgoing).await;
     hub.left(&client);
+}
+
+/// Serves a connection to its end, which comes soon unless it is admitted.
+async fn serve_stranger(
+    hub: &Arc<Hub>,
+    reader: impl AsyncRead + Unpin,
+    writer: impl AsyncWrite + Unpin,
+    place: &PendingConnection,
+) {
+    let (peer, outgoing) = peer::connect();
+    let client = Arc::new(Client::new(hub, peer));
+    tokio::select! {
+        // Whoever is admitted at the last moment is served.
+        biased;
+        () = converse(&client, reader, writer, outgoing) => {}
+        () = given_up(&client.gate, place) => {
+            tracing::warn!("a connection was not admitted in time; closing it");
+            client.peer.close();
+        }
+    }
+    hub.left(&client);
+}
+
+/// Waits until a connection that is not admitted has had its time. Never ends for one that is.
+async fn given_up(gate: &Gate, place: &PendingConnection) {
+    tokio::select! {
+        biased;
+        () = gate.opened() => {
+            place.admit();
+            std::future::pending::<()>().await;
+        }
+        () = place.evicted() => {}
+        () = tokio::time::sleep(ADMISSION_TIME) => {}
+    }
+}
+
+async fn converse(
+    client: &Arc<Client>,
+    reader: impl AsyncRead + Unpin,
+    writer: impl AsyncWrite + Unpin,
+    outgoing: Outgoing,
+) {
+    let (peer, settled) = (&client.peer, client.settled());
+    peer::run(peer, &client.gate, reader, writer, outgoing, |said| client.hear(said), settled).await;
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::handshake::{Access, Token};
+
+    /// Longer than anything here may take. The clock is the test's.
+    const HOUR: Duration = Duration::from_secs(3600);
+
+    /// Whether a connection is given up within an hour.
+    async fn is_given_up(gate: &Gate, place: &PendingConnection) -> bool {
+        tokio::time::timeout(HOUR, given_up(gate, place)).await.is_ok()
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_connection_is_given_up_unless_it_is_admitted() {
+        let registry = PendingConnections::new(1);
+        let gate = Gate::new(&Access::Token(Token::new("secret")));
+        let idle = registry.register();
+        let began = tokio::time::Instant::now();
+        assert!(is_given_up(&gate, &idle).await);
+        assert_eq!(began.elapsed(), ADMISSION_TIME);
+        let _newer = registry.register();
+        assert!(is_given_up(&gate, &idle).await);
+        assert_eq!(began.elapsed(), ADMISSION_TIME, "one that has to make room is given up at once");
+        gate.open();
+        assert!(!is_given_up(&gate, &registry.register()).await);
+    }
 }

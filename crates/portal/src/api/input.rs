@@ -6,7 +6,7 @@ use axum::http::{StatusCode, header};
 use hangar_store::SessionId;
 use serde::de::DeserializeOwned;
 
-use super::App;
+use super::{App, BodyLimit};
 use crate::problem::Problem;
 use crate::serve::Stalled;
 use crate::trouble::Trouble;
@@ -31,9 +31,13 @@ impl<T: DeserializeOwned> FromRequest<App> for Json<T> {
                 "send the body as JSON, with `content-type: application/json`",
             ));
         }
+        let limit = match request.extensions().get::<BodyLimit>() {
+            Some(BodyLimit(bytes)) => format!("{} KB", bytes >> 10),
+            None => format!("{} MB", super::MAX_BODY >> 20),
+        };
         let bytes = bytes::Bytes::from_request(request, state).await.map_err(|rejection| {
             if rejection.status() == StatusCode::PAYLOAD_TOO_LARGE {
-                let detail = format!("the body is larger than {} MB", super::MAX_BODY >> 20);
+                let detail = format!("the body is larger than {limit}");
                 return Problem::new(StatusCode::PAYLOAD_TOO_LARGE, "too_large", detail);
             }
             if Stalled::caused(&rejection) {

@@ -12,6 +12,8 @@ use super::input::Json;
 use super::{Endpoint, Of, get, post};
 use crate::problem::Problem;
 
+/// Largest body of a login, which comes from anyone: the longest token, escaped.
+const LOGIN_BODY: usize = 32 << 10;
 /// How long a wrong token takes, so that guessing does.
 const WRONG_TOKEN_TIME: Duration = Duration::from_millis(500);
 
@@ -21,6 +23,7 @@ pub(super) fn endpoints() -> Vec<Endpoint> {
         post("/api/v1/login", "Show the token and get a cookie for it", login)
             .body::<Login>()
             .empty(204)
+            .limit(LOGIN_BODY)
             .open(),
         post("/api/v1/logout", "Give the cookie back", logout).empty(204),
     ]

@@ -13,13 +13,13 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
-use axum::Router;
 use axum::extract::{DefaultBodyLimit, Request, State};
 use axum::handler::Handler;
 use axum::http::StatusCode;
 use axum::middleware::{self, Next};
 use axum::response::{IntoResponse, Response};
 use axum::routing::{self, MethodRouter};
+use axum::{Extension, Router};
 
 use crate::assets;
 use crate::guard::{self, Guard};
@@ -33,6 +33,10 @@ use crate::seed::{self, Classic};
 const MAX_BODY: usize = 16 << 20;
 /// How long a request may take until its answer begins. Opening an agent is the slowest of them.
 const REQUEST_TIME: Duration = Duration::from_secs(120);
+
+/// How many bytes the bodies of a route may have, where that is less.
+#[derive(Clone, Copy)]
+struct BodyLimit(usize);
 
 /// What all routes share.
 #[derive(Clone)]
@@ -170,6 +174,12 @@ impl Endpoint {
 
     fn empty(self, status: u16) -> Self {
         Self { answer: Answered::Empty(status), ..self }
+    }
+
+    /// Takes bodies of so many bytes and no more.
+    fn limit(self, bytes: usize) -> Self {
+        let route: MethodRouter<App> = self.route.layer(DefaultBodyLimit::max(bytes));
+        Self { route: route.layer(Extension(BodyLimit(bytes))), ..self }
     }
 
     fn open(self) -> Self {

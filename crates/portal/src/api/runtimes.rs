@@ -1,13 +1,15 @@
 //! Agents and what they can be asked to use.
 
-use axum::Json as Answer;
 use axum::extract::State;
+use axum::http::StatusCode;
+use axum::{Extension, Json as Answer};
 use hangar_runtimes::runtime::Model;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::input::{Name, Query};
 use super::{App, Endpoint, Of, get};
+use crate::guard::Changes;
 use crate::problem::Problem;
 use crate::roster::Entry;
 
@@ -37,8 +39,13 @@ struct Listed {
     runtimes: Vec<Entry>,
 }
 
-async fn list(State(app): Of, Query(Check { check }): Query<Check>) -> Answer<Listed> {
+async fn list(
+    State(app): Of,
+    Extension(changes): Extension<Changes>,
+    Query(Check { check }): Query<Check>,
+) -> Result<Answer<Listed>, Problem> {
     if check {
+        may_start(changes)?;
         app.roster.look().await;
     } else if !app.roster.is_known() {
         // Told on the stream of resources when it is known.
@@ -51,7 +58,15 @@ async fn list(State(app): Of, Query(Check { check }): Query<Check>) -> Answer<Li
             }
         });
     }
-    Answer(Listed { runtimes: app.roster.list() })
+    Ok(Answer(Listed { runtimes: app.roster.list() }))
+}
+
+/// Whether a request may start the programs of agents.
+fn may_start(changes: Changes) -> Result<(), Problem> {
+    match changes {
+        Changes::Admitted => Ok(()),
+        Changes::Refused => Err(Problem::new(StatusCode::FORBIDDEN, "cross_origin", Changes::REFUSAL)),
+    }
 }
 
 #[derive(Serialize, JsonSchema)]
@@ -73,11 +88,20 @@ struct ModelShape {
     multiplier: Option<f64>,
 }
 
-async fn models(State(app): Of, Name(name): Name) -> Result<Answer<Models>, Problem> {
+async fn models(
+    State(app): Of,
+    Extension(changes): Extension<Changes>,
+    Name(name): Name,
+) -> Result<Answer<Models>, Problem> {
+    may_start(changes)?;
     offered(&app, Some(&name)).await
 }
 
-async fn default_models(State(app): Of) -> Result<Answer<Models>, Problem> {
+async fn default_models(
+    State(app): Of,
+    Extension(changes): Extension<Changes>,
+) -> Result<Answer<Models>, Problem> {
+    may_start(changes)?;
     offered(&app, None).await
 }
 

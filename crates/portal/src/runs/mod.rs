@@ -10,7 +10,7 @@ use std::path::PathBuf;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use bytes::Bytes;
-use hangar_jobs::driver::{Audience, Controls, Notice, Running, StartError, Workshop};
+use hangar_jobs::driver::{Audience, Controls, Notice, Running, StartError, Surroundings, Workshop};
 use hangar_jobs::record::{Fact, Record, RunId, RunOrder, SessionId, Subject};
 use hangar_jobs::store::{FileStore, RunStatus, RunStore, StoreError};
 use hangar_runtimes::runtime::Live;
@@ -36,6 +36,7 @@ pub struct RunsConfig {
     pub store: FileStore,
     /// An MCP configuration that offers the job tools.
     pub job_tools: Option<String>,
+    pub surroundings: Surroundings,
     pub now: fn() -> jiff::Timestamp,
 }
 
@@ -96,6 +97,7 @@ impl Runs {
             store: Arc::new(config.store.clone()),
             audience: Arc::clone(&stage) as Arc<dyn Audience>,
             job_tools: config.job_tools,
+            surroundings: config.surroundings,
             now: config.now,
         });
         Self(Arc::new(Inner { hub, store: config.store, workshop, stage, installed: Mutex::default() }))

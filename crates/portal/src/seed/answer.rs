@@ -6,6 +6,8 @@ use axum::response::{IntoResponse, Response};
 use serde::Serialize;
 use serde_json::json;
 
+use crate::guard::Changes;
+
 /// Why a request was not done, by the names that clients know.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 pub(crate) enum Refusal {
@@ -30,6 +32,8 @@ pub(crate) enum Answer {
     Done(serde_json::Value),
     Refused(Refusal),
     UnknownEndpoint,
+    /// A page of somebody else may have sent it.
+    Foreign,
     /// The client sent something that cannot be read.
     Unreadable(StatusCode, String),
     Failed(String),
@@ -60,6 +64,7 @@ impl IntoResponse for Answer {
             Self::Done(body) => (StatusCode::OK, body),
             Self::Refused(refusal) => (StatusCode::OK, json!({ "error": refusal })),
             Self::UnknownEndpoint => (StatusCode::NOT_FOUND, json!({ "error": "Unknown API endpoint" })),
+            Self::Foreign => (StatusCode::FORBIDDEN, json!({ "error": Changes::REFUSAL })),
             Self::Unreadable(status, error) => (status, json!({ "error": error })),
             Self::Failed(error) => (StatusCode::INTERNAL_SERVER_ERROR, json!({ "error": error })),
         };

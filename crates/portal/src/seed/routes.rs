@@ -1,4 +1,5 @@
-//! Paths and what they mean. Any method will do; the body is plain text.
+//! Paths and what they mean. Any method will do, except that a GET which changes something has to come from who may make
+//! one; the body is plain text.
 
 use std::borrow::Cow;
 use std::sync::Arc;
@@ -15,6 +16,7 @@ use serde_json::json;
 use super::Classic;
 use super::answer::{Answer, Refusal};
 use super::live::{self, Item, Log, Reader};
+use crate::guard::Changes;
 use crate::serve::Stalled;
 
 /// How long a body may be: a prompt, or a path.
@@ -37,7 +39,21 @@ async fn dispatch(State(classic): State<Arc<Classic>>, request: Request) -> Answ
         return Answer::UnknownEndpoint;
     };
     let segments: Vec<&str> = segments.iter().map(AsRef::as_ref).collect();
+    if !only_tells(&segments) && head.extensions.get() != Some(&Changes::Admitted) {
+        return Answer::Foreign;
+    }
     classic.answer(&segments, Text(body)).await
+}
+
+/// Whether a path only tells something. What is polled is told once, and asking for models may start an agent.
+fn only_tells(path: &[&str]) -> bool {
+    matches!(
+        path,
+        ["config" | "test" | "token"]
+            | ["copilot", "task" | "job"]
+            | ["copilot", "job", "running"]
+            | ["copilot", "job", _, "status"]
+    )
 }
 
 /// A body that has not been read.

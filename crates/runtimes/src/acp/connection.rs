@@ -1,7 +1,7 @@
 //! One process of an agent that speaks the Agent Client Protocol on its standard input and output: requests both ways, a
 //! message per line, any number of sessions.
 
-use std::collections::HashMap;
+use std::collections::{BTreeMap, HashMap};
 use std::ffi::OsString;
 use std::io;
 use std::process::Stdio;
@@ -60,6 +60,8 @@ fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 /// How the agent is started.
 pub(super) struct Launch<'a> {
     pub(super) host: &'a Host,
+    /// What the process sees, before what the order adds.
+    pub(super) environment: &'a BTreeMap<String, String>,
     pub(super) program: &'a str,
     pub(super) args: &'a [String],
     pub(super) env: &'a [(String, String)],
@@ -72,7 +74,7 @@ impl Connection {
         let mut command = match launch.host {
             Host::Local => {
                 let mut command = command_in_own_session(launch.program);
-                command.args(launch.args).current_dir(launch.cwd);
+                command.args(launch.args).current_dir(launch.cwd).env_clear().envs(launch.environment);
                 command.envs(launch.env.iter().map(|(name, value)| (name, value)));
                 command
             }
@@ -80,6 +82,7 @@ impl Connection {
                 let args: Vec<OsString> = launch.args.iter().map(Into::into).collect();
                 let mut command = command_in_own_session("ssh");
                 command.args(ssh.arguments(launch.cwd, launch.program, &args, launch.env, Input::Link));
+                command.env_clear().envs(launch.environment);
                 command
             }
         };

@@ -11,6 +11,7 @@ use std::time::Duration;
 
 use futures_util::future::BoxFuture;
 use hangar_peer::PeerError;
+use hangar_process::credentials::Child;
 use serde_json::{Value, json};
 use tokio::sync::{Mutex, mpsc};
 
@@ -62,7 +63,7 @@ struct Agent {
 }
 
 impl AcpRuntime {
-    pub fn new(name: &str, program: &str, args: Vec<String>, surroundings: Arc<Surroundings>) -> Self {
+    pub fn new(name: &str, program: &str, args: Vec<String>, surroundings: &Surroundings) -> Self {
         let capabilities = Capabilities {
             streaming: true,
             permission_callbacks: true,
@@ -77,6 +78,7 @@ impl AcpRuntime {
             install: format!("put `{program}` on the path").into(),
             shell_tool: None,
         };
+        let surroundings = Arc::new(surroundings.seen_by(Child::AcpAgent));
         let shared = Shared { program: program.to_owned(), args, surroundings, current: Mutex::default() };
         Self { card, shared: Arc::new(shared) }
     }
@@ -163,8 +165,13 @@ impl Shared {
         let program = program.ok_or_else(|| {
             refusal(ErrorKind::AgentNotFound, format!("`{}` is not installed", self.program))
         })?;
+        let environment = match order.host {
+            Host::Local => self.surroundings.vars.clone(),
+            Host::Ssh(_) => self.surroundings.environment(Child::Helper),
+        };
         let launch = Launch {
             host: &order.host,
+            environment: &environment,
             program: &program,
             args: &self.args,
             env: &order.env,

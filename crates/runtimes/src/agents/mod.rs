@@ -15,12 +15,12 @@ use crate::runtime::{Order, Runtime};
 use crate::surroundings::Surroundings;
 
 /// All of them, in the order in which people are shown them.
-pub fn all(surroundings: &Arc<Surroundings>) -> Vec<Arc<dyn Runtime>> {
+pub fn all(surroundings: &Surroundings) -> Vec<Arc<dyn Runtime>> {
     vec![
-        Arc::new(CliRuntime::new(copilot::Copilot::default(), Arc::clone(surroundings))),
-        Arc::new(CliRuntime::new(claude::Claude::default(), Arc::clone(surroundings))),
-        Arc::new(CliRuntime::new(codex::Codex::default(), Arc::clone(surroundings))),
-        Arc::new(CliRuntime::new(opencode::Opencode::new(surroundings), Arc::clone(surroundings))),
+        Arc::new(CliRuntime::new(copilot::Copilot::default(), surroundings)),
+        Arc::new(CliRuntime::new(claude::Claude::default(), surroundings)),
+        Arc::new(CliRuntime::new(codex::Codex::default(), surroundings)),
+        Arc::new(CliRuntime::new(opencode::Opencode::new(surroundings), surroundings)),
     ]
 }
 

@@ -193,6 +193,7 @@ mod tests {
         let vars = std::collections::BTreeMap::from([(SETTINGS.to_owned(), r#"{"theme":"x"}"#.to_owned())]);
         let surroundings = Surroundings {
             vars,
+            ours: Vec::new(),
             home: "/".into(),
             programs: Default::default(),
             now: jiff::Timestamp::now,

@@ -2,7 +2,6 @@
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
-use std::sync::Arc;
 use std::time::Duration;
 
 use hangar_runtimes::acp::AcpRuntime;
@@ -42,6 +41,7 @@ impl Stage {
         let script = format!("before() {{ :\n{before}\n}}\nprompt() {{ :\n{prompt}\n}}\n{AGENT}");
         let surroundings = Surroundings {
             vars: std::env::vars().collect(),
+            ours: Vec::new(),
             home: dir.path().to_owned(),
             programs: BTreeMap::new(),
             now: jiff::Timestamp::now,
@@ -50,7 +50,7 @@ impl Stage {
             drift: Default::default(),
         };
         let args = vec!["-c".to_owned(), script];
-        let runtime = AcpRuntime::new("agent", "sh", args, Arc::new(surroundings));
+        let runtime = AcpRuntime::new("agent", "sh", args, &surroundings);
         Self { dir, runtime }
     }
 

@@ -31,6 +31,7 @@ impl Stage {
         assert!(installed.unwrap().success());
         let surroundings = Surroundings {
             vars: std::env::vars().collect(),
+            ours: Vec::new(),
             home: dir.path().to_owned(),
             programs: BTreeMap::from([("codex".to_owned(), program.display().to_string())]),
             now: jiff::Timestamp::now,
@@ -38,8 +39,7 @@ impl Stage {
             catalogue: Default::default(),
             drift: Default::default(),
         };
-        let runtime =
-            agents::all(&Arc::new(surroundings)).into_iter().find(|r| r.card().name == "codex").unwrap();
+        let runtime = agents::all(&surroundings).into_iter().find(|r| r.card().name == "codex").unwrap();
         Self { dir, runtime }
     }
 

@@ -1,14 +1,12 @@
 //! What a session's folder and its working directory hold beside the log: checkpoints, large pastes, and what has changed.
 
 use std::path::PathBuf;
-use std::process::Stdio;
 use std::time::Duration;
 
+use hangar_git::{Bounds, Filters};
 use hangar_protocol::data::{FileOperation, WorkspaceFileChanged};
-use hangar_sandbox::Sandbox;
 use serde::Deserialize;
 use serde_json::{Value, json};
-use tokio::process::Command;
 
 use super::{Call, Failure, Method, Reply};
 
@@ -17,8 +15,8 @@ const MAX_PASTE: usize = 16 << 20;
 /// Largest difference of one file that is shown, and the most files.
 const MAX_DIFF: usize = 1 << 20;
 const MAX_FILES: usize = 1000;
-/// How long Git may take.
-const GIT_LIMIT: Duration = Duration::from_secs(30);
+/// How long Git may take, and how much it may print.
+const GIT_BOUNDS: Bounds = Bounds { time: Duration::from_secs(30), output: 64 << 20 };
 
 pub(super) const METHODS: &[Method] = &[
     Method { name: "session.workspaces.listCheckpoints", run: |call| Box::pin(list(call)) },
@@ -96,19 +94,31 @@ async fn diff(call: Call) -> Result<Reply, Failure> {
     }
     let params: Params = call.params()?;
     let live = call.live()?;
-    let (git, tracked) = live
+    let (cwd, launcher, tracked) = live
         .ask(|task| {
-            let git = Git { cwd: task.cwd().into(), sandbox: task.sandbox().cloned() };
-            (git, task.spec.enable_file_change_tracking.unwrap_or(false))
+            let launcher = task.sandbox().map(|sandbox| sandbox.wrap("git".as_ref()));
+            let tracked = task.spec.enable_file_change_tracking.unwrap_or(false);
+            (PathBuf::from(task.cwd()), launcher, tracked)
         })
         .await?;
+    // The session's commands may have written the repository's settings, so git is confined as they are.
+    let git = call.hub.config().git.clone().launched_by(launcher);
+    let git = Git(git.enter(&cwd, Filters::Off).await.ok());
     let base = match params.mode {
         DiffMode::Branch => git.branch_base().await,
         DiffMode::Unstaged | DiffMode::Session => None,
     };
     let mode = if base.is_some() { DiffMode::Branch } else { DiffMode::Unstaged };
     let against = base.as_ref().map_or("HEAD", |(_, commit)| commit.as_str());
-    let mut arguments = vec!["diff", "--no-color", "--no-ext-diff", "--no-textconv", "-M"];
+    let mut arguments = vec![
+        "diff",
+        "--no-color",
+        "--no-ext-diff",
+        "--no-textconv",
+        "--ignore-submodules=dirty",
+        "--submodule=short",
+        "-M",
+    ];
     if params.ignore_whitespace {
         arguments.push("--ignore-all-space");
     }
@@ -136,14 +146,10 @@ async fn diff(call: Call) -> Result<Reply, Failure> {
     Reply::of(result)
 }
 
-/// Git in a session's directory. It runs what the repository's settings say, which the session's commands may have
-/// written, so it is confined as they are.
-struct Git {
-    cwd: PathBuf,
-    sandbox: Option<Sandbox>,
-}
+/// Git in a session's directory, if there is any.
+struct Git<'a>(Option<hangar_git::Place<'a>>);
 
-impl Git {
+impl Git<'_> {
     /// The default branch and where the current one left it.
     async fn branch_base(&self) -> Option<(String, String)> {
         let remote = self.says(&["symbolic-ref", "--short", "refs/remotes/origin/HEAD"]).await;
@@ -157,19 +163,9 @@ impl Git {
 
     /// What Git prints. Exit code 1 is an answer too: there are differences.
     async fn says(&self, arguments: &[&str]) -> Option<String> {
-        let output = Command::from(hangar_sandbox::command(self.sandbox.as_ref(), "git"))
-            .args(["--no-optional-locks", "-c", "core.fsmonitor=false"])
-            .args(arguments)
-            .current_dir(&self.cwd)
-            .stdin(Stdio::null())
-            .stderr(Stdio::null())
-            .process_group(0)
-            .kill_on_drop(true)
-            .output();
-        let output = tokio::time::timeout(GIT_LIMIT, output).await.ok()?.ok()?;
-        let answered = matches!(output.status.code(), Some(0))
-            || (output.status.code() == Some(1) && !output.stdout.is_empty());
-        answered.then(|| String::from_utf8_lossy(&output.stdout).into_owned())
+        let answer = self.0.as_ref()?.run(arguments, GIT_BOUNDS).await.ok()?;
+        let answered = answer.code == 0 || (answer.code == 1 && !answer.stdout.is_empty()) || answer.cut;
+        answered.then(|| String::from_utf8_lossy(&answer.stdout).into_owned())
     }
 }
 

@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use hangar_agent::hook::{HookAnswer, HookKind};
-use hangar_agent::permissions::{Verdict, texts};
+use hangar_agent::permissions::{Grant, Verdict, texts};
 use hangar_agent::tool::{
     Access, AccessRequest, Tool, ToolContext, ToolInput, ToolOutcome, ToolSchema, ToolStatus,
 };
@@ -30,7 +30,7 @@ pub(super) const METHODS: &[Method] =
 
 /// What stands between a call and its run.
 enum Gate {
-    Open,
+    Open(Admitted),
     Shut(Box<ToolOutcome>),
     /// The hooks about permissions are asked first.
     Hooks(Box<AccessRequest>, Value),
@@ -100,9 +100,9 @@ async fn execute(call: Call) -> Result<Reply, Failure> {
         .await?;
     let mut outcome = match found {
         Err(missing) => missing,
-        Ok((tool, input)) => match refused(&live, &tool, &input, heard).await? {
-            Some(refused) => return Reply::of(told(&refused)),
-            None => run(&live, &tool, input).await?,
+        Ok((tool, input)) => match admit(&live, &tool, &input, heard).await? {
+            Err(refused) => return Reply::of(told(&refused)),
+            Ok(admitted) => carry_out(&live, &tool, input, admitted).await?,
         },
     };
     if let Some(kind) = tool_hooks::after_kind(&outcome)
@@ -155,27 +155,39 @@ async fn confirm(
     }
 }
 
-/// Whether a call may not have what it needs, and what it comes to then.
-async fn refused(
+/// How much a call may do, and what it was inspected to need if it runs with limits.
+struct Admitted {
+    grant: Grant,
+    limited: Option<PermissionRequest>,
+}
+
+impl Admitted {
+    fn fully() -> Self {
+        Self { grant: Grant::Full, limited: None }
+    }
+}
+
+/// Whether a call may have what it needs. The refusal is what it comes to otherwise.
+async fn admit(
     live: &Live,
     tool: &Arc<dyn Tool>,
     input: &ToolInput,
     mut heard: Heard,
-) -> Result<Option<ToolOutcome>, Failure> {
+) -> Result<Result<Admitted, ToolOutcome>, Failure> {
     let inspected = match tool.inspect_apart(input) {
         Some(apart) => apart.await,
         None => tool.inspect(input),
     };
     let mut access = match inspected {
-        Err(outcome) => return Ok(Some(outcome)),
-        Ok(Access::None) => return Ok(None),
+        Err(outcome) => return Ok(Err(outcome)),
+        Ok(Access::None) => return Ok(Ok(Admitted::fully())),
         Ok(Access::Needs(access)) => access,
     };
     loop {
         match live.ask(move |task| gate(task, access, heard)).await? {
-            Gate::Open => return Ok(None),
-            Gate::Shut(outcome) => return Ok(Some(*outcome)),
-            Gate::Asked(answer) => return Ok(answered(answer).await),
+            Gate::Open(admitted) => return Ok(Ok(admitted)),
+            Gate::Shut(outcome) => return Ok(Err(*outcome)),
+            Gate::Asked(answer) => return Ok(answered(answer).await.map_or(Ok(Admitted::fully()), Err)),
             Gate::Hooks(asked_for, fields) => {
                 let answer = ask_hooks(live, HookKind::PermissionRequest, fields).await?;
                 heard = match PermissionSay::read(answer.unwrap_or(Ok(None))) {
@@ -183,7 +195,7 @@ async fn refused(
                     PermissionSay::Allow => Heard::Approval,
                     PermissionSay::Deny { message, .. } => {
                         let text = texts::denied_by_hook(Some(&message));
-                        return Ok(Some(ToolOutcome::of(ToolStatus::Denied, text)));
+                        return Ok(Err(ToolOutcome::of(ToolStatus::Denied, text)));
                     }
                 };
                 access = asked_for;
@@ -208,13 +220,47 @@ async fn answered(answer: oneshot::Receiver<PermissionOutcome>) -> Option<ToolOu
     }
 }
 
-async fn run(live: &Live, tool: &Arc<dyn Tool>, input: ToolInput) -> Result<ToolOutcome, Failure> {
+/// Runs a call. One that its limits kept from something runs again without them if somebody says that it may.
+async fn carry_out(
+    live: &Live,
+    tool: &Arc<dyn Tool>,
+    input: ToolInput,
+    admitted: Admitted,
+) -> Result<ToolOutcome, Failure> {
+    let mut outcome = run(live, tool, input.clone(), admitted.grant).await?;
+    let (Some(blocked), Some(mut request)) = (outcome.blocked.take(), admitted.limited) else {
+        return Ok(outcome);
+    };
+    if let PermissionRequest::Shell(shell) = &mut request {
+        shell.warning = Some(texts::was_kept_from(&blocked.from));
+    }
+    let asked = live
+        .ask(move |task| task.session().config().user_reachable.then(|| ask_somebody(task, request)))
+        .await?;
+    match asked {
+        None => {
+            let text = texts::kept_from(&blocked.from, &outcome.text);
+            Ok(ToolOutcome { status: ToolStatus::Denied, text, ..outcome })
+        }
+        Some(answer) => match answered(answer).await {
+            Some(refused) => Ok(refused),
+            None => run(live, tool, input, Grant::Full).await,
+        },
+    }
+}
+
+async fn run(
+    live: &Live,
+    tool: &Arc<dyn Tool>,
+    input: ToolInput,
+    grant: Grant,
+) -> Result<ToolOutcome, Failure> {
     let (progress, mut events) = mpsc::channel(PROGRESS);
     let cancel = CancellationToken::new();
     let _cancelled_when_dropped = cancel.clone().drop_guard();
     // Nobody waits to say something to a call that is part of no turn.
     let hurry = CancellationToken::new();
-    let running = tool.run(input, ToolContext { cancel, hurry, progress });
+    let running = tool.run(input, ToolContext { grant, cancel, hurry, progress });
     let recording = async {
         while let Some(event) = events.recv().await {
             // A session that is over hears nothing more.
@@ -249,7 +295,7 @@ fn gate(task: &mut SessionTask, access: Box<AccessRequest>, heard: Heard) -> Gat
         Verdict::Deny { rules } => {
             Gate::shut(ToolOutcome::of(ToolStatus::Denied, texts::denied_by_rules(&rules)))
         }
-        _ if heard == Heard::Approval => Gate::Open,
+        _ if heard == Heard::Approval => Gate::Open(Admitted::fully()),
         verdict => {
             if heard == Heard::Nobody
                 && let Some(fields) = task.session().about_permission(&access.request)
@@ -257,7 +303,10 @@ fn gate(task: &mut SessionTask, access: Box<AccessRequest>, heard: Heard) -> Gat
                 return Gate::Hooks(access, fields);
             }
             match verdict {
-                Verdict::Allow => Gate::Open,
+                Verdict::Allow => match config.policy.grant(&access) {
+                    Grant::Full => Gate::Open(Admitted::fully()),
+                    grant => Gate::Open(Admitted { grant, limited: Some(access.request) }),
+                },
                 _ if config.user_reachable => Gate::Asked(ask_somebody(task, access.request)),
                 _ => Gate::shut(ToolOutcome::of(ToolStatus::Denied, texts::NO_USER)),
             }

@@ -112,6 +112,37 @@ const NAMESPACES: &[&[Method]] = &[
     ui::METHODS,
 ];
 
+/// Methods that write what later sessions of the user are started with: MCP servers, which are programs, folders whose
+/// programs may be started, approvals, settings and logins. What a client starts otherwise ends with its session.
+const NEED_TRUST: &[&str] = &[
+    "account.login",
+    "account.logout",
+    "mcp.config.add",
+    "mcp.config.disable",
+    "mcp.config.enable",
+    "mcp.config.remove",
+    "mcp.config.update",
+    "session.permissions.folderTrust.addTrusted",
+    "session.permissions.locations.addToolApproval",
+    "skills.config.setDisabledSkills",
+    "skills.config.setSkillDisabled",
+    "user.settings.set",
+];
+
+/// Whether a method is only for clients that started the server or have shown its token.
+pub(crate) fn needs_trust(name: &str) -> bool {
+    NEED_TRUST.contains(&name)
+}
+
+/// What a client is told that is not trusted with a method.
+pub(crate) fn untrusted(name: &str) -> ErrorObject {
+    let message = format!(
+        "{name} changes what later sessions are started with, which is refused on a server without a token; start the \
+         server without --no-token"
+    );
+    ErrorObject { code: codes::AUTHENTICATION_REQUIRED, message, data: None }
+}
+
 pub(crate) fn find(name: &str) -> Option<&'static Method> {
     NAMESPACES.iter().copied().flatten().find(|method| method.name == name)
 }
@@ -287,6 +318,12 @@ mod tests {
         let spec = r#"{"tools":[{"name":"a"},{"name":[]}]}"#;
         let wrong = "`tools[1].name`: invalid type: sequence, expected a string at line 1 column 31";
         check::<crate::spec::SessionSpec>(spec, wrong);
+    }
+
+    #[test]
+    fn methods_that_need_trust_are_in_the_table() {
+        let unknown: Vec<&&str> = NEED_TRUST.iter().filter(|name| find(name).is_none()).collect();
+        assert!(unknown.is_empty(), "{unknown:?}");
     }
 
     #[test]

@@ -32,7 +32,7 @@ async fn enforcement(call: Call) -> Result<Reply, Failure> {
     Reply::of(json!({ "required": false, "blocked": false }))
 }
 
-/// Commands never ask to leave the sandbox one by one, so no question can lead to leaving it for good.
+/// A command that asks to run without its limits asks for itself alone; no question is about the sandbox that was asked for.
 async fn disable_sandbox(call: Call) -> Result<Reply, Failure> {
     #[derive(Deserialize)]
     #[serde(rename_all = "camelCase")]

@@ -1,7 +1,10 @@
 //! Going back: to which prompts a session can be rewound, what that would do to files, and doing it.
 
+use std::path::PathBuf;
+
+use hangar_agent::permissions::Policy;
 use hangar_protocol::{Body, Event};
-use hangar_store::rewind::{NetChange, changes_of, points, restore};
+use hangar_store::rewind::{NetChange, Restored, SkipReason, changes_of, points, restore};
 use hangar_store::snapshots::{FileChange, Snapshots, Version};
 use serde::Deserialize;
 use serde_json::{Value, json};
@@ -21,6 +24,8 @@ pub(super) const METHODS: &[Method] = &[
 struct Past {
     tracked: bool,
     idle: bool,
+    /// The directories that the session may write.
+    writable: Vec<PathBuf>,
     events: Vec<Event>,
     snapshots: Option<Snapshots>,
     changes: Vec<FileChange>,
@@ -29,11 +34,14 @@ struct Past {
 impl Past {
     async fn of(call: &Call) -> Result<Self, Failure> {
         let live = call.live()?;
-        let (idle, wanted) = live
-            .ask(|task| (task.session().is_idle(), task.spec.enable_file_change_tracking.unwrap_or(false)))
+        let (idle, wanted, writable) = live
+            .ask(|task| {
+                let wanted = task.spec.enable_file_change_tracking.unwrap_or(false);
+                (task.session().is_idle(), wanted, writable(&task.session().config().policy))
+            })
             .await?;
         let snapshots = match &live.place {
-            Place::Here(dir) => Some(Snapshots::new(dir)),
+            Place::Here(_) => Some(Snapshots::new(live.place.folder()?)),
             // What a client keeps is not for us to restore.
             Place::Client(_) => None,
         };
@@ -43,6 +51,7 @@ impl Past {
         Ok(Self {
             tracked: snapshots.as_ref().is_some_and(|snapshots| wanted || snapshots.exist()),
             idle,
+            writable,
             events: events(call, &live.id).await?,
             snapshots,
             changes,
@@ -58,6 +67,15 @@ impl Past {
         let at = self.events.iter().position(|event| event.id().0 == event_id);
         at.ok_or_else(|| Failure::new(format!("Event {event_id} not found")))
     }
+}
+
+/// The directories that a policy lets tools write, and a sandbox commands too.
+fn writable(policy: &Policy) -> Vec<PathBuf> {
+    let mut roots = policy.roots.clone();
+    if let Some(confinement) = &policy.confinement {
+        roots.retain(|root| confinement.writable.iter().any(|writable| root.starts_with(writable)));
+    }
+    roots
 }
 
 fn restorable(changes: &[NetChange]) -> bool {
@@ -145,6 +163,18 @@ async fn preview(call: Call) -> Result<Reply, Failure> {
     Reply::of(json!({ "available": true, "fileCount": files.len(), "files": files }))
 }
 
+/// What is said of files about which the record is not believed.
+fn refusals(restored: &Restored) -> Option<String> {
+    let refused = restored.skipped.iter().filter_map(|(path, reason)| match reason {
+        SkipReason::UserModified | SkipReason::SkippedCapture => None,
+        SkipReason::Outside | SkipReason::Linked | SkipReason::Altered => {
+            Some(format!("{} was left as it is: {}", path.display(), reason.told()))
+        }
+    });
+    let refused: Vec<String> = refused.collect();
+    (!refused.is_empty()).then(|| refused.join("; "))
+}
+
 async fn rewind(call: Call) -> Result<Reply, Failure> {
     let params: Params = call.params()?;
     let past = Past::of(&call).await?;
@@ -161,13 +191,16 @@ async fn rewind(call: Call) -> Result<Reply, Failure> {
     let mut result = json!({ "outcome": "success", "restoredFiles": [], "skippedFiles": [] });
     if let Some(snapshots) = past.snapshots.as_ref().filter(|_| files) {
         let changes = past.changes_between(at, past.events.len());
-        match restore(snapshots, &changes) {
+        match restore(snapshots, &changes, &past.writable) {
             Ok(restored) => {
                 let skipped = restored.skipped.iter();
                 let skipped: Vec<Value> =
                     skipped.map(|(path, why)| json!({ "path": path, "reason": why.as_str() })).collect();
                 result["restoredFiles"] = json!(restored.files);
                 result["skippedFiles"] = json!(skipped);
+                if let Some(refused) = refusals(&restored) {
+                    result["error"] = json!(refused);
+                }
             }
             Err(error) => {
                 let outcome = if error.left.is_empty() { "files-rolled-back" } else { "rollback-incomplete" };

@@ -59,7 +59,7 @@ pub(super) async fn sandbox(call: Call, input: String) -> Result<Answer, Failure
     let confined = call.live()?.ask(|task| task.sandbox().is_some()).await?;
     Ok(Answer::Text(match confined {
         true => "Commands run in a sandbox.".to_owned(),
-        false => "Commands run without a sandbox.".to_owned(),
+        false => "Commands that somebody allowed run without a sandbox; all others are confined.".to_owned(),
     }))
 }
 
