@@ -28,6 +28,7 @@ pub(crate) fn run() -> Result<()> {
         let doc = ["test", "--locked", "--workspace", "--doc"];
         shell::watch(shell::program("cargo").args(doc), |line| totals.note(line))
     });
+    steps.run("advisories", check_advisories);
     steps.run("tidy", tidy::run);
     steps.report(&totals)
 }
@@ -42,6 +43,18 @@ fn run_tests(totals: &mut Totals) -> Result<()> {
         command.args(["test", "--locked", "--workspace", "--all-targets", "--no-fail-fast"]);
     }
     shell::watch(&mut command, |line| totals.note(line))
+}
+
+/// Known faults of dependencies, by whichever tool is installed. Licences and sources are checked by `tidy`.
+fn check_advisories() -> Result<()> {
+    if shell::is_installed("cargo", &["deny", "--version"]) {
+        return shell::run(shell::program("cargo").args(["deny", "check", "advisories"]));
+    }
+    if shell::is_installed("cargo", &["audit", "--version"]) {
+        return shell::run(shell::program("cargo").arg("audit"));
+    }
+    println!("neither cargo-deny nor cargo-audit is installed; advisories are not checked");
+    Ok(())
 }
 
 #[derive(Default)]

@@ -4,6 +4,7 @@
 //! For tests only: everything here panics instead of returning errors, with a message that says what was being waited
 //! for and what had been printed until then.
 
+pub mod attacks;
 pub mod model;
 pub mod normal;
 pub mod process;

@@ -9,7 +9,7 @@ use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
-use rustix::process::{Pid, PidfdFlags, kill_process, kill_process_group, pidfd_open};
+use rustix::process::{Pid, PidfdFlags, kill_process, kill_process_group, pidfd_open, pidfd_send_signal};
 use serde_json::Value;
 
 pub use rustix::process::Signal;
@@ -27,7 +27,8 @@ pub struct Invocation {
 }
 
 impl Invocation {
-    pub(crate) fn new(command: Command) -> Self {
+    /// A run of a program whose environment and user the test has chosen itself.
+    pub fn new(command: Command) -> Self {
         Self { command, stdin: None, limit: DEFAULT_LIMIT }
     }
 
@@ -227,6 +228,16 @@ impl Witness {
     pub fn of(pid: i32) -> Self {
         let pid = Pid::from_raw(pid).expect("a process id is positive");
         Self(pidfd_open(pid, PidfdFlags::empty()).expect("the process is running"))
+    }
+
+    /// The same of a process that may have ended meanwhile.
+    pub fn try_of(pid: i32) -> Option<Self> {
+        pidfd_open(Pid::from_raw(pid)?, PidfdFlags::empty()).ok().map(Self)
+    }
+
+    /// Ends the process, if it is still there.
+    pub fn kill(&self) {
+        let _ = pidfd_send_signal(&self.0, Signal::KILL);
     }
 
     /// Everything that a process has started and that runs, with what that has started.

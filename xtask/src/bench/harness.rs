@@ -1,4 +1,4 @@
-//! `cargo xtask bench harness`: what hooks, MCP servers that nobody uses, and many sub-agents cost.
+//! `cargo xtask bench harness`: what hooks, confinement, MCP servers that nobody uses, and many sub-agents cost.
 
 use std::path::Path;
 
@@ -30,10 +30,12 @@ pub(super) fn run(program: &Path, cache: &Path) -> Result<()> {
     let mut table = Table::new(vec![Kind::Hangar.name()]);
     measure_servers(&place("plain")?, &place("servers")?, &mut table)?;
     measure_hooks(&place("free")?, &place("hooked")?, &mut table)?;
+    measure_confinement(&place("confined")?, &mut table)?;
     measure_agents(&place("agents")?, &mut table)?;
     table.set_bars(&[
         ("13 unused MCP servers: slower than none by", Bar::Below(20.0)),
         ("a hook that does nothing", Bar::Below(10.0)),
+        ("a confined command: more than a plain one", Bar::Below(3.0)),
         ("100 sub-agents: peak memory", Bar::Below(150.0)),
     ]);
     println!("\n{table}");
@@ -67,6 +69,20 @@ fn measure_hooks(free: &Contender, hooked: &Contender, table: &mut Table) -> Res
     let (without, with) = in_turns(&free.job(task), &hooked.job(task))?;
     let each = (with - without) / f64::from(HOOKED_CALLS);
     table.add("a hook that does nothing", Unit::Milliseconds, free.kind.name(), each);
+    Ok(())
+}
+
+/// The same commands with everybody's yes, and with nobody's.
+fn measure_confinement(contender: &Contender, table: &mut Table) -> Result<()> {
+    let call = json!({ "command": "true", "description": "d" });
+    let prompt = format!("{}SAY:done", format!("TOOL:bash:{call}\n").repeat(HOOKED_CALLS as usize));
+    let job = |flags: &[&str]| {
+        let args = [&["--output-format", "json", "-p", &prompt], flags].concat();
+        contender.job_with(args.into_iter().map(str::to_owned).collect())
+    };
+    let (plain, confined) = in_turns(&job(&["--allow-all-tools"]), &job(&[]))?;
+    let each = (confined - plain) / f64::from(HOOKED_CALLS);
+    table.add("a confined command: more than a plain one", Unit::Milliseconds, contender.kind.name(), each);
     Ok(())
 }
 
