@@ -51,6 +51,9 @@ pub(crate) struct ServerArgs {
     pub(crate) port: Option<u16>,
     #[arg(long, hide = true)]
     pub(crate) host: Option<String>,
+    /// Serve any client that reaches the port, without the token of COPILOT_CONNECTION_TOKEN or one that is printed
+    #[arg(long, help_heading = "Server")]
+    pub(crate) no_token: bool,
     /// The variable that holds the GitHub token to use
     #[arg(long, value_name = "NAME", help_heading = "Server")]
     pub(crate) auth_token_env: Option<String>,
@@ -325,10 +328,10 @@ pub(crate) struct RunArgs {
     #[arg(long, value_name = "NAMES", num_args = 0.., value_delimiter = ',', help_heading = "Permissions")]
     pub(crate) secret_env_vars: Vec<String>,
 
-    /// Run commands in a sandbox: they write in the allowed directories only and have no network
+    /// Run all commands in a sandbox, allowed ones too: they write in the allowed directories only and have no network
     #[arg(long, help_heading = "Sandbox")]
     pub(crate) sandbox: bool,
-    /// Run commands without a sandbox, whatever config.toml says
+    /// No sandbox for commands that are allowed, whatever config.toml says; those nobody said yes to are confined all the same
     #[arg(long, conflicts_with = "sandbox", help_heading = "Sandbox")]
     pub(crate) no_sandbox: bool,
     /// Let commands in the sandbox reach the network

@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use anyhow::{Context, Result, bail};
+use anyhow::{Context, Result};
 use hangar_agent::agents::AgentSource;
 use hangar_agent::driver::{Discovery, Driver, EventSink, Hooks, Host};
 use hangar_agent::entropy::Entropy;
@@ -14,7 +14,7 @@ use hangar_agent::prompt::{Environment, SystemPrompt};
 use hangar_agent::session::{Command, Compaction, Input, Notice, Opening, Role, Session, SessionConfig};
 use hangar_agent::tool::{Tool, ToolFilter, ToolSource, ToolSpec, Toolset};
 use hangar_custom::skills::Skills;
-use hangar_mcp::{McpHost, News};
+use hangar_mcp::{McpHost, News, Sandboxes};
 use hangar_models::known;
 use hangar_models::tokens::Counter;
 use hangar_protocol::data::Mode;
@@ -27,16 +27,18 @@ use hangar_tools::shell::{ShellCompletion, ShellOptions, Shells};
 use hangar_tools::spill::{Cleaner, DEFAULT_THRESHOLD, Spill};
 use hangar_tools::sql::Database;
 use hangar_tools::web::{Reach, Redirects};
-use hangar_tools::{Builtin, Dialect, Workspace};
+use hangar_tools::{Builtin, Dialect, Workspace, paths};
 use tokio::sync::mpsc;
 
 use crate::agents::AgentPlan;
+use crate::credentials;
 use crate::custom::{self, Configured, Customs};
 use crate::home::{Home, Past};
 use crate::just_in_time;
 use crate::mcp::{self, Servers, Surroundings};
-use crate::providers::{Chosen, PROVIDER_SECRETS};
+use crate::providers::Chosen;
 use crate::redact::{self, Redactor};
+use crate::resumed;
 use crate::sandbox;
 use crate::selection::Selection;
 use crate::settings::Settings;
@@ -159,7 +161,7 @@ pub(crate) fn session(settings: &Settings, mut plan: Plan<'_>) -> Result<Compose
     let (mut log, past) = open_log(&store, &mut plan, &here, &naming.unwrap_or_default())?;
     let resumed = past.is_some();
     let (mut state, told_instructions) = past.map(|past| (past.state, past.told)).unwrap_or_default();
-    let cwd = if resumed && plan.directory.is_none() { stored_dir(&log, &here)? } else { here };
+    let cwd = if resumed && plan.directory.is_none() { stored_dir(&store, &log, &here)? } else { here };
     let repository = Repository::find(&cwd);
     let (chosen, cast, agent_warnings) = match ready {
         Some(ready) => ready,
@@ -195,13 +197,15 @@ pub(crate) fn session(settings: &Settings, mut plan: Plan<'_>) -> Result<Compose
     let database = log.database().map(Arc::new);
     let roots = roots(&plan, &cwd, &log)?;
     let sandbox = confinement(settings, &plan, &cwd, &log, &roots)?;
-    let ground = Ground { database: database.clone(), sandbox: sandbox.as_ref(), redactor: &redactor };
+    let limited = sandbox::limited(settings, &plan.sandbox, place(&plan, &cwd, &log, &roots))?;
+    let ground =
+        Ground { database: database.clone(), sandbox: sandbox.as_ref(), limited, redactor: &redactor };
     let (shells, mut builtin) = tools(settings, &plan, &cwd, &log, &chosen.model, &inbox, ground)?;
     if configured.offers_skills(&plan.filter) {
         builtin.push(skills.tool());
     }
     // What a client keeps is not for us to restore.
-    let snapshots = log.local_dir().map(|dir| Arc::new(Snapshots::new(dir)));
+    let snapshots = log.local_folder().map(|folder| Arc::new(Snapshots::new(folder.clone())));
     let snapshots = snapshots.filter(|kept| plan.tracks_files || (resumed && kept.exist()));
     let watch = |tool| match &snapshots {
         Some(snapshots) => Tracked::watch(tool, snapshots),
@@ -241,10 +245,17 @@ pub(crate) fn session(settings: &Settings, mut plan: Plan<'_>) -> Result<Compose
                 model: chosen.model.clone(),
                 secrets: &plan.secrets,
                 redactor: redactor.clone(),
-                sandbox: sandbox
-                    .as_ref()
-                    .filter(|_| plan.sandbox.confines_mcp_servers())
-                    .map(|ready| ready.sandbox.clone()),
+                sandboxes: Sandboxes {
+                    all: sandbox
+                        .as_ref()
+                        .filter(|_| plan.sandbox.confines_mcp_servers())
+                        .map(|ready| ready.sandbox.clone()),
+                    of_projects: sandbox::of_project_servers(
+                        settings,
+                        &plan.sandbox,
+                        place(&plan, &cwd, &log, &roots),
+                    )?,
+                },
                 spill: fitting.clone(),
                 hooks: plan.hooks.clone(),
             },
@@ -262,8 +273,12 @@ pub(crate) fn session(settings: &Settings, mut plan: Plan<'_>) -> Result<Compose
     plan.agents.custom.iter_mut().for_each(|agent| skills.brief(agent));
     let crew = plan.agents.crew(settings, &environment, &custom)?;
     let keeper = sandbox.as_ref().map(|ready| ready.sandbox.clone());
-    let confinement =
-        sandbox.map(|ready| Confinement { writable: ready.policy.writable, denied: ready.policy.denied });
+    let confinement = sandbox.map(|ready| {
+        // What commands must leave alone is still the session's own.
+        let writable =
+            ready.policy.writable.into_iter().chain(log.local_dir().and_then(|dir| dir.canonicalize().ok()));
+        Confinement { writable: writable.collect(), denied: ready.policy.denied }
+    });
     let policy = Policy { roots, confinement, ..configured.extend(plan.policy.clone()) };
     let (hooks, hook_kinds) = configured.hooks(settings, &plan.secrets, plan.hooks, inbox);
     let config = SessionConfig {
@@ -406,17 +421,12 @@ fn client_dir(directory: Option<&Path>, initial: &str) -> Result<PathBuf> {
 }
 
 /// Where the session was started, which is where it goes on.
-fn stored_dir(log: &Home, here: &Path) -> Result<PathBuf> {
-    let Some(context) = &log.meta().context else { return Ok(here.to_path_buf()) };
-    let stored = PathBuf::from(&context.cwd);
-    if !stored.is_dir() && log.local_dir().is_some() {
-        bail!(
-            "session {} worked in {}, which is gone; pass -C to go on elsewhere",
-            log.id(),
-            stored.display()
-        );
+fn stored_dir(store: &Store, log: &Home, here: &Path) -> Result<PathBuf> {
+    if log.local_dir().is_some() {
+        return resumed::directory(store, log.id(), log.meta(), here);
     }
-    Ok(stored)
+    // The place may be the client's alone.
+    Ok(log.meta().context.as_ref().map_or_else(|| here.to_path_buf(), |context| PathBuf::from(&context.cwd)))
 }
 
 /// Opens the session that is wanted. One that is gone on with has a past.
@@ -544,7 +554,8 @@ pub(crate) fn spill_to(
         Some(LargeOutput { enabled: Some(false), .. }) => (usize::MAX, dir),
         Some(wanted) => {
             let size = wanted.max_size_bytes.and_then(|size| usize::try_from(size).ok());
-            (size.unwrap_or(threshold), wanted.output_dir.clone().unwrap_or(dir))
+            let chosen = wanted.output_dir.as_deref().and_then(|dir| std::path::absolute(dir).ok());
+            (size.unwrap_or(threshold), chosen.map_or(dir, |chosen| paths::resolve(&chosen)))
         }
     };
     let redactor = redactor.clone();
@@ -560,19 +571,28 @@ fn confinement(
     log: &Home,
     roots: &[PathBuf],
 ) -> Result<Option<sandbox::Ready>> {
-    let protected = log.local_log().into_iter().collect();
-    // The folder that a client keeps is no place on this machine.
-    let away = log.dir();
-    let here: Vec<PathBuf> =
-        roots.iter().filter(|root| log.local_dir().is_some() || **root != away).cloned().collect();
-    let session = sandbox::Session { cwd, roots: &here, temp_dir: plan.temp_dir, protected };
-    plan.sandbox.enabled.then(|| sandbox::ready(settings, &plan.sandbox, session)).transpose()
+    let enabled = plan.sandbox.enabled;
+    enabled.then(|| sandbox::ready(settings, &plan.sandbox, place(plan, cwd, log, roots))).transpose()
+}
+
+/// Where a session is, as far as sandboxes have to know.
+fn place<'a>(plan: &Plan<'_>, cwd: &'a Path, log: &Home, roots: &'a [PathBuf]) -> sandbox::Session<'a> {
+    sandbox::Session {
+        id: log.id().to_string(),
+        cwd,
+        roots,
+        temp_dir: plan.temp_dir,
+        session_dir: log.dir(),
+        is_local: log.local_dir().is_some(),
+    }
 }
 
 /// What tools stand on, and are held to.
 struct Ground<'a> {
     database: Option<Arc<Database>>,
     sandbox: Option<&'a sandbox::Ready>,
+    /// What commands with limits run in.
+    limited: Option<hangar_tools::shell::Confinement>,
     redactor: &'a Redactor,
 }
 
@@ -584,11 +604,10 @@ fn tools(
     log: &Home,
     model: &str,
     inbox: &mpsc::Sender<Box<Input>>,
-    Ground { database, sandbox, redactor }: Ground<'_>,
+    Ground { database, sandbox, limited, redactor }: Ground<'_>,
 ) -> Result<(Shells, Vec<Arc<dyn Tool>>)> {
     let spill = spill(settings, log, plan.large_output.as_ref(), redactor)?;
-    let secrets =
-        PROVIDER_SECRETS.iter().map(|name| (*name).to_owned()).chain(plan.secrets.iter().cloned()).collect();
+    let secrets = credentials::withheld_from_commands(settings, &plan.secrets);
     let (completions, completed) = mpsc::channel(INBOX);
     let shells = Shells::new(ShellOptions {
         program: PathBuf::from(SHELL),
@@ -596,6 +615,7 @@ fn tools(
         env: std::env::vars_os().collect(),
         secrets,
         sandbox: sandbox.map(|ready| ready.sandbox.clone()),
+        confinement: limited,
         spill: spill.clone(),
         completions,
     });
@@ -671,6 +691,7 @@ pub(crate) fn tool_specs(settings: &Settings, model: &str) -> Vec<Arc<ToolSpec>>
         spill: spill.clone(),
         completions,
         sandbox: None,
+        confinement: None,
     });
     let builtin = hangar_tools::builtin(Builtin {
         workspace: Arc::new(Workspace { cwd: nowhere.clone(), spill, files: Files::Here }),

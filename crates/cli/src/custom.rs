@@ -16,7 +16,7 @@ use hangar_custom::settings::Preferences;
 use hangar_custom::skills::{SkillPlaces, Skills};
 use tokio::sync::mpsc;
 
-use crate::providers::is_ours;
+use crate::credentials;
 use crate::settings::Settings;
 use crate::workspace::git::Repository;
 use crate::workspace::trust::{Trust, is_trusted};
@@ -105,12 +105,12 @@ impl Configured {
         if self.hooks.is_empty() {
             return (client, HookSet::NONE);
         }
-        let secret = |name: &str| is_ours(name) || secrets.iter().any(|known| known == name);
+        let withheld = credentials::withheld_from_commands(settings, secrets);
         let surroundings = Surroundings {
             shell: PathBuf::from(SHELL),
             env: settings
                 .variables()
-                .filter(|(name, _)| !secret(name))
+                .filter(|(name, _)| !withheld.iter().any(|known| known == name))
                 .map(|(name, value)| (name.to_owned(), value.to_owned()))
                 .collect(),
             allow_localhost: settings.var("COPILOT_HOOK_ALLOW_LOCALHOST") == Some("1"),

@@ -7,11 +7,13 @@ use anyhow::Result;
 use hangar_agent::log::SessionLog;
 use hangar_agent::session::State;
 use hangar_agent::session::state::project;
+use hangar_disk::Folder;
 use hangar_protocol::data::{HistoryTruncated, NotificationKind, WorkingDirectory};
 use hangar_protocol::{Body, Event};
 use hangar_server::Away;
 use hangar_store::away::{AwaySession, Kept};
 use hangar_store::{OpenSession, SessionId, SessionMeta, Store, StoreError};
+use hangar_tools::paths;
 use hangar_tools::place::Files;
 use hangar_tools::sql::Database;
 
@@ -110,7 +112,8 @@ impl Home {
     /// Where outputs go that are too large for the model.
     pub(crate) fn spill_dir(&self) -> PathBuf {
         match self {
-            Self::Here(log) => log.files_dir(),
+            // The folder is the session's own; a link that is put in its place is not followed.
+            Self::Here(log) => paths::resolve_entry(&log.files_dir()),
             Self::Client(log) => PathBuf::from(log.home().path("temp")),
         }
     }
@@ -126,7 +129,7 @@ impl Home {
     /// The session's tables, where there can be any.
     pub(crate) fn database(&self) -> Option<Database> {
         match self {
-            Self::Here(log) => Some(Database::new(log.dir().join("session.db"))),
+            Self::Here(log) => Some(Database::of_session(log.folder().clone())),
             Self::Client(log) => log.home().has_tables.then(|| Database::of_client(log.home().files.clone())),
         }
     }
@@ -139,10 +142,10 @@ impl Home {
         }
     }
 
-    /// The log on this machine, which commands must not write to.
-    pub(crate) fn local_log(&self) -> Option<PathBuf> {
+    /// The same, held open.
+    pub(crate) fn local_folder(&self) -> Option<&Folder> {
         match self {
-            Self::Here(log) => Some(log.log_path()),
+            Self::Here(log) => Some(log.folder()),
             Self::Client(_) => None,
         }
     }
@@ -150,7 +153,7 @@ impl Home {
     /// Reads the plan as it is now, without waiting.
     pub(crate) fn plan_reader(&self) -> PlanReader {
         match self {
-            Self::Here(log) => PlanReader::File(log.plan_path()),
+            Self::Here(log) => PlanReader::Session(log.folder().clone()),
             Self::Client(log) => PlanReader::Client(log.home().clone()),
         }
     }
@@ -164,14 +167,14 @@ impl Home {
 }
 
 pub(crate) enum PlanReader {
-    File(PathBuf),
+    Session(Folder),
     Client(hangar_files::ClientHome),
 }
 
 impl PlanReader {
     pub(crate) fn read(&self) -> Option<String> {
         match self {
-            Self::File(path) => std::fs::read_to_string(path).ok(),
+            Self::Session(folder) => hangar_store::plan(folder),
             Self::Client(home) => home.plan(),
         }
     }

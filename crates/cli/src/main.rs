@@ -5,6 +5,7 @@ mod agents;
 mod args;
 mod commands;
 mod compose;
+mod credentials;
 mod custom;
 mod exit;
 mod headless;
@@ -19,6 +20,7 @@ mod portal;
 mod prose;
 mod providers;
 mod redact;
+mod resumed;
 mod runtimes;
 mod sandbox;
 mod sdk_server;
@@ -46,6 +48,7 @@ fn main() -> ExitCode {
     if let Some(code) = sandbox::launcher(std::env::args_os().skip(1)) {
         return code;
     }
+    undumpable();
     let cli = match Cli::try_parse() {
         Ok(cli) => cli,
         Err(error) => return usage_error(&error).into(),
@@ -60,6 +63,18 @@ fn main() -> ExitCode {
         }
     }
 }
+
+/// Keeps other processes of the same user from reading our memory and environment, where keys are: by `/proc`, by a
+/// debugger, and in a core file, which is not written either. What we start is as usual again once it runs.
+#[cfg(target_os = "linux")]
+fn undumpable() {
+    use rustix::process::{DumpableBehavior, set_dumpable_behavior};
+    // A kernel that refuses has nothing better to offer.
+    let _ = set_dumpable_behavior(DumpableBehavior::NotDumpable);
+}
+
+#[cfg(not(target_os = "linux"))]
+fn undumpable() {}
 
 fn usage_error(error: &clap::Error) -> Exit {
     let wanted = matches!(error.kind(), ErrorKind::DisplayHelp | ErrorKind::DisplayVersion);

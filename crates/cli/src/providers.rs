@@ -11,7 +11,9 @@ use hangar_models::base_url::BaseUrl;
 use hangar_models::config::{self, Auth, ProviderConfig, ProviderKind};
 use hangar_models::scripted::{Names, Recorder, Replay, Script, ScriptedModel};
 use hangar_models::{Secret, Ways, known};
+use hangar_process::credentials::Child;
 
+use crate::credentials;
 use crate::settings::{Login, LoginSource, Logins, Settings};
 
 /// The model that answers from a script. It is only ever used by this name.
@@ -20,17 +22,7 @@ const GITHUB: &str = "github";
 pub(crate) const COPILOT_URL: &str = "https://api.githubcopilot.com";
 /// Where a GitHub login may be, in the order in which Copilot CLI looks.
 pub(crate) const GITHUB_TOKENS: [&str; 3] = ["COPILOT_GITHUB_TOKEN", "GH_TOKEN", "GITHUB_TOKEN"];
-/// Variables that hold a model provider's credentials. Tools do not need them.
-pub(crate) const PROVIDER_SECRETS: [&str; 2] = ["COPILOT_PROVIDER_API_KEY", "COPILOT_PROVIDER_BEARER_TOKEN"];
-/// What Hangar logs in with besides.
-const LOGIN_TOKENS: [&str; 2] = ["COPILOT_GITHUB_TOKEN", "GITHUB_TOKEN"];
 const GH_PATIENCE: Duration = Duration::from_secs(2);
-
-/// Whether a variable says how Hangar reaches its model and logs in. Programs that it starts for itself, hooks and MCP
-/// servers, have no use for that; one that does is configured with it.
-pub(crate) fn is_ours(variable: &str) -> bool {
-    variable.starts_with("COPILOT_PROVIDER_") || LOGIN_TOKENS.contains(&variable)
-}
 
 pub(crate) struct Chosen {
     pub(crate) provider: Arc<dyn ModelProvider>,
@@ -205,15 +197,17 @@ pub(crate) fn github_login(settings: &Settings, ask_gh: bool) -> Option<Login> {
         Some(Login { token, from: LoginSource::Variable(name) })
     });
     variable.or_else(|| {
-        let token = (ask_gh && settings.logins == Logins::Any).then(gh_auth_token)??;
+        let token = (ask_gh && settings.logins == Logins::Any).then(|| gh_auth_token(settings))??;
         Some(Login { token, from: LoginSource::GhCli })
     })
 }
 
 /// The token of the GitHub CLI's login, if it is installed and answers soon.
-fn gh_auth_token() -> Option<String> {
+fn gh_auth_token(settings: &Settings) -> Option<String> {
     let mut child = std::process::Command::new("gh")
         .args(["auth", "token"])
+        .env_clear()
+        .envs(credentials::environment(settings, Child::Helper, &[]))
         .stdin(Stdio::null())
         .stdout(Stdio::piped())
         .stderr(Stdio::null())

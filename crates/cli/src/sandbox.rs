@@ -5,7 +5,11 @@ use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use anyhow::{Context, Result};
-use hangar_sandbox::{Gap, LAUNCH, Launched, Places, Policy, Sandbox, SandboxConfig, TRIAL, Unavailable};
+use hangar_sandbox::{
+    Feature, Gap, LAUNCH, Launched, Places, Policy, Sandbox, SandboxConfig, TRIAL, Unavailable,
+};
+
+use hangar_tools::shell::Confinement;
 
 use crate::args::RunArgs;
 use crate::output::remark;
@@ -59,18 +63,46 @@ pub(crate) fn wanted(settings: &Settings, args: &RunArgs) -> Result<SandboxConfi
 }
 
 /// What a sandbox on this machine would lack.
-pub(crate) fn gaps() -> Result<Vec<Gap>, Unavailable> {
-    Sandbox::new(OURSELVES.into(), &Policy::default())?.trial()
+pub(crate) fn gaps(settings: &Settings) -> Result<Vec<Gap>, Unavailable> {
+    let policy = Policy { without: without(settings), ..Policy::default() };
+    Sandbox::new(OURSELVES.into(), &policy)?.trial()
 }
 
-/// Where a session is, as far as its sandbox has to know.
+/// Where a session is, as far as its sandboxes have to know.
 pub(crate) struct Session<'a> {
+    pub(crate) id: String,
     pub(crate) cwd: &'a Path,
     /// All directories that tools may touch.
     pub(crate) roots: &'a [PathBuf],
     pub(crate) temp_dir: bool,
-    /// Files that commands must leave alone although they may write beside them.
-    pub(crate) protected: Vec<PathBuf>,
+    /// Where Hangar keeps the session, which commands must leave alone.
+    pub(crate) session_dir: PathBuf,
+    /// Whether that is on this machine. What a client keeps is not.
+    pub(crate) is_local: bool,
+}
+
+impl Session<'_> {
+    fn own_dir(&self) -> Option<PathBuf> {
+        self.is_local.then(|| real(&self.session_dir))
+    }
+
+    /// The directory that commands have to themselves.
+    fn scratch(&self) -> PathBuf {
+        match self.own_dir() {
+            Some(dir) => dir.join("scratch"),
+            None => real(&std::env::temp_dir()).join(format!("hangar-scratch-{}", self.id)),
+        }
+    }
+
+    /// The directories that commands may touch.
+    fn directories(&self) -> Vec<PathBuf> {
+        let session_dir = real(&self.session_dir);
+        self.roots.iter().filter(|root| self.is_local || **root != session_dir).cloned().collect()
+    }
+}
+
+fn real(path: &Path) -> PathBuf {
+    path.canonicalize().unwrap_or_else(|_| path.to_owned())
 }
 
 /// A sandbox that was tried, and the policy that it keeps.
@@ -81,22 +113,30 @@ pub(crate) struct Ready {
 
 /// Makes the sandbox and tries it: it is better to say now than at the first command that none can be had.
 pub(crate) fn ready(settings: &Settings, config: &SandboxConfig, session: Session<'_>) -> Result<Ready> {
-    let Session { cwd, roots, temp_dir, protected } = session;
-    let cwd = cwd.canonicalize().unwrap_or_else(|_| cwd.to_owned());
+    let cwd = real(session.cwd);
+    let own = session.own_dir();
     // The working directory is added by the settings, or not.
-    let mut writable: Vec<PathBuf> = roots.iter().filter(|root| **root != cwd).cloned().collect();
+    let mut writable: Vec<PathBuf> = session.directories();
+    writable.retain(|root| *root != cwd && Some(root) != own.as_ref());
     writable.extend(repository(&cwd));
-    if temp_dir {
+    if session.temp_dir {
         writable.push(SHARED_MEMORY.into());
+    }
+    if session.is_local {
+        let scratch = session.scratch();
+        hangar_disk::ensure_dir(&scratch)
+            .with_context(|| format!("cannot make {}, where commands write", scratch.display()))?;
+        writable.push(scratch);
     }
     let places = Places {
         cwd,
         writable,
-        protected,
+        protected: own.into_iter().collect(),
         home: settings.var("HOME").map(PathBuf::from),
         private: vec![settings.home.clone()],
     };
     let policy = config.policy(places)?;
+    let policy = Policy { without: without(settings), ..policy };
     let sandbox = Sandbox::new(OURSELVES.into(), &policy)?;
     let gaps =
         sandbox.trial().context("commands were to run in a sandbox (--no-sandbox runs them without)")?;
@@ -104,6 +144,156 @@ pub(crate) fn ready(settings: &Settings, config: &SandboxConfig, session: Sessio
         remark(&format!("note: {}", gap.sentence()));
     }
     Ok(Ready { sandbox, policy })
+}
+
+/// What confines the MCP servers that a project configures, where the settings want that.
+pub(crate) fn of_project_servers(
+    settings: &Settings,
+    config: &SandboxConfig,
+    session: Session<'_>,
+) -> Result<Option<Sandbox>> {
+    let config = config.for_project_servers();
+    config.map(|config| Ok(ready(settings, &config, session)?.sandbox)).transpose()
+}
+
+/// Layers that tests do without.
+fn without(settings: &Settings) -> Vec<Feature> {
+    let listed = settings.var("HANGAR_SANDBOX_WITHOUT").unwrap_or_default();
+    listed.split(',').filter_map(Feature::named).collect()
+}
+
+/// Programs that people install below their home. What is there is nobody's own.
+const INSTALLED: [&str; 30] = [
+    ".asdf",
+    ".bun/bin",
+    ".bun/install",
+    ".cargo/bin",
+    ".deno/bin",
+    ".dotnet",
+    ".fnm",
+    ".ghcup",
+    ".goenv",
+    ".jenv",
+    ".juliaup",
+    ".local/bin",
+    ".local/lib",
+    ".local/pipx",
+    ".local/share/fnm",
+    ".local/share/mise",
+    ".local/share/pipx",
+    ".local/share/pnpm",
+    ".local/share/uv",
+    ".nodenv",
+    ".nvm",
+    ".opam",
+    ".pyenv",
+    ".rbenv",
+    ".rustup",
+    ".sdkman",
+    ".volta",
+    "anaconda3",
+    "go/bin",
+    "miniconda3",
+];
+
+/// Settings of Git and packages that were fetched, below the home, which commands under rules may read.
+const SETTINGS_AND_CACHES: [&str; 17] = [
+    ".cache/go-build",
+    ".cache/pip",
+    ".cache/pnpm",
+    ".cache/uv",
+    ".cache/yarn",
+    ".cargo/.package-cache",
+    ".cargo/config",
+    ".cargo/config.toml",
+    ".cargo/git",
+    ".cargo/registry",
+    ".config/git/attributes",
+    ".config/git/config",
+    ".config/git/ignore",
+    ".gitconfig",
+    ".m2/repository",
+    ".npm",
+    "go/pkg",
+];
+
+/// Variables that name where programs are installed.
+const INSTALLED_AT: [&str; 8] = [
+    "CARGO_HOME",
+    "CONDA_PREFIX",
+    "GOROOT",
+    "JAVA_HOME",
+    "NVM_DIR",
+    "PYENV_ROOT",
+    "RUSTUP_HOME",
+    "VIRTUAL_ENV",
+];
+
+/// What commands with limits run in; `None` where this kernel cannot confine them.
+pub(crate) fn limited(
+    settings: &Settings,
+    config: &SandboxConfig,
+    session: Session<'_>,
+) -> Result<Option<Confinement>> {
+    let without = without(settings);
+    let needed = [Feature::Landlock, Feature::Seccomp];
+    if hangar_sandbox::available().is_err() || needed.iter().any(|feature| without.contains(feature)) {
+        return Ok(None);
+    }
+    let cwd = real(session.cwd);
+    let home = settings.var("HOME").map(|home| real(Path::new(&home)));
+    let below_home = |paths: &[&str]| -> Vec<PathBuf> {
+        home.iter().flat_map(|home| paths.iter().map(move |path| home.join(path))).collect()
+    };
+    let path = settings.var("PATH").unwrap_or_default();
+    let roots = session.directories();
+    let named = std::env::split_paths(&path)
+        .chain(INSTALLED_AT.iter().filter_map(|name| settings.var(name).map(PathBuf::from)));
+    // A directory that holds the home or the project would open both. What lies in a directory that commands may write to may be a link
+    // to anywhere by now, and can be read as it is.
+    let is_apart = |dir: &PathBuf| !roots.iter().any(|root| dir.starts_with(root));
+    let mut programs: Vec<PathBuf> = below_home(&INSTALLED).into_iter().filter(is_apart).collect();
+    programs.extend(named.filter(|dir| dir.is_absolute() && is_apart(dir)).map(|dir| real(&dir)).filter(
+        |dir| {
+            is_apart(dir) && !cwd.starts_with(dir) && !home.as_ref().is_some_and(|home| home.starts_with(dir))
+        },
+    ));
+    let mut private: Vec<PathBuf> = home.iter().flat_map(|home| hangar_sandbox::credentials(home)).collect();
+    private.push(real(&settings.home));
+    let cargo = settings.var("CARGO_HOME").map(PathBuf::from);
+    private.extend(
+        cargo.iter().flat_map(|home| ["credentials", "credentials.toml"].map(|file| home.join(file))),
+    );
+    let allowed = &config.user_policy.filesystem;
+    let expanded = |paths: &[PathBuf]| -> Vec<PathBuf> {
+        paths.iter().map(|path| hangar_sandbox::expand(path, &cwd, home.as_deref())).collect()
+    };
+    private.extend(expanded(&allowed.denied_paths));
+    let network = !config.enabled || config.user_policy.network.allow_outbound == Some(true);
+    Ok(Some(Confinement {
+        launcher: OURSELVES.into(),
+        scratch: session.scratch(),
+        programs,
+        private,
+        settings_and_caches: below_home(&SETTINGS_AND_CACHES).into_iter().filter(is_apart).collect(),
+        git_dirs: git_dirs(&session.directories(), &cwd),
+        session_dir: session.own_dir(),
+        readable: expanded(&allowed.readonly_paths),
+        writable: {
+            let mut writable = expanded(&allowed.readwrite_paths);
+            // Memory that processes share by name is made of temporary files.
+            writable.extend(session.temp_dir.then(|| real(Path::new(SHARED_MEMORY))));
+            writable
+        },
+        network,
+        without,
+    }))
+}
+
+/// What Git keeps of the repositories that commands may touch.
+fn git_dirs(roots: &[PathBuf], cwd: &Path) -> Vec<PathBuf> {
+    let within = roots.iter().map(|root| root.join(".git")).filter(|dir| dir.is_dir() && !dir.is_symlink());
+    within.chain(repository(cwd)).collect()
 }
 
 /// Directories of the Git repository that lie outside of the working directory, without which nothing can be committed.
@@ -126,7 +316,11 @@ fn repository(cwd: &Path) -> Vec<PathBuf> {
             return None;
         }
         let shared = own.join(pointer(&own.join("commondir"))?.trim()).canonicalize().ok()?;
-        Some(vec![own, shared])
+        // Both ends were written by whoever wrote the first; what Git makes lies in what Git makes, and holds no project.
+        let is_worktree = own.parent() == Some(&shared.join("worktrees"));
+        let is_git_dir =
+            shared.join("HEAD").is_file() && shared.join("objects").is_dir() && shared.join("refs").is_dir();
+        (is_worktree && is_git_dir && !cwd.starts_with(&shared)).then(|| vec![own, shared])
     };
     linked().unwrap_or_default()
 }

@@ -16,6 +16,16 @@ pub(crate) struct Settings {
     /// A login to GitHub that was given for the purpose. It goes before all others.
     pub(crate) login: Option<Login>,
     pub(crate) logins: Logins,
+    /// Secrets of this process that no table knows.
+    secrets: Vec<OwnSecret>,
+}
+
+/// A secret that somebody named to us.
+#[derive(Debug, Clone)]
+struct OwnSecret {
+    /// The variable that it came in.
+    variable: Option<String>,
+    value: String,
 }
 
 /// A login to GitHub.
@@ -60,7 +70,7 @@ impl Settings {
     fn new(program: String, env: BTreeMap<String, String>) -> Result<Self> {
         let program = if program == "copilot" { program } else { "hangar".to_owned() };
         let home = home(&program, &env)?;
-        Ok(Self { program, home, env, login: None, logins: Logins::Any })
+        Ok(Self { program, home, env, login: None, logins: Logins::Any, secrets: Vec::new() })
     }
 
     /// The same settings with one variable set, as if the environment said so.
@@ -73,6 +83,22 @@ impl Settings {
     /// The same settings with a login of its own.
     pub(crate) fn with_login(&self, token: &str, from: LoginSource) -> Self {
         Self { login: Some(Login { token: token.to_owned(), from }), ..self.clone() }
+    }
+
+    /// The same settings with a secret that no child may see and no output show.
+    pub(crate) fn with_secret(&self, variable: Option<&str>, value: &str) -> Self {
+        let mut settings = self.clone();
+        settings.secrets.push(OwnSecret { variable: variable.map(str::to_owned), value: value.to_owned() });
+        settings
+    }
+
+    /// The variables that hold such secrets.
+    pub(crate) fn secret_variables(&self) -> impl Iterator<Item = &str> {
+        self.secrets.iter().filter_map(|secret| secret.variable.as_deref())
+    }
+
+    pub(crate) fn secret_values(&self) -> impl Iterator<Item = &str> {
+        self.secrets.iter().map(|secret| secret.value.as_str())
     }
 
     /// All variables.

@@ -1,26 +1,24 @@
 //! What a session asks about the place where it works: its plan, its todos, and whether anything has changed.
 
-use std::io;
 use std::path::{Path, PathBuf};
-use std::process::Stdio;
 use std::sync::Arc;
 use std::time::Duration;
 
 use futures_util::future::BoxFuture;
 use hangar_agent::driver::Surroundings;
+use hangar_git::{Bounds, Filters, Git, GitError};
 use hangar_protocol::data::Commitments;
 use hangar_sandbox::Sandbox;
 use hangar_tools::sql::Database;
-use tokio::io::AsyncReadExt;
-use tokio::process::Command;
 
+use crate::credentials;
 use crate::home::PlanReader;
 use crate::workspace::git::Repository;
 
 /// What of a plan is kept before the model, in bytes.
 const PLAN_LIMIT: usize = 64 << 10;
-/// How long Git may take to say whether anything has changed.
-const GIT_LIMIT: Duration = Duration::from_secs(20);
+/// How long Git may take to say whether anything has changed. The first change that is told is enough to know.
+const GIT_BOUNDS: Bounds = Bounds { time: Duration::from_secs(20), output: 0 };
 
 pub(crate) struct Place {
     plan: PlanReader,
@@ -28,8 +26,8 @@ pub(crate) struct Place {
     cwd: PathBuf,
     /// The commit that was checked out when the work began; `None` outside of a repository.
     base: Option<String>,
-    /// What confines the session's commands: what they left in the repository's settings, Git would run for us.
-    sandbox: Option<Sandbox>,
+    /// Git, confined as the session's commands are, which may have written the repository's settings.
+    git: Git,
 }
 
 impl Place {
@@ -45,7 +43,7 @@ impl Place {
             database,
             cwd: cwd.to_owned(),
             base: repository.and_then(|repository| repository.head.clone()),
-            sandbox,
+            git: credentials::git().launched_by(sandbox.map(|sandbox| sandbox.wrap("git".as_ref()))),
         }
     }
 }
@@ -68,7 +66,7 @@ impl Surroundings for Place {
 
     fn unchanged(&self) -> BoxFuture<'static, bool> {
         let (cwd, base) = (self.cwd.clone(), self.base.clone());
-        let git = Command::from(hangar_sandbox::command(self.sandbox.as_ref(), "git"));
+        let git = self.git.clone();
         Box::pin(async move {
             let Some(base) = base else { return false };
             let moved = Repository::find(&cwd).and_then(|repository| repository.head) != Some(base);
@@ -76,26 +74,14 @@ impl Surroundings for Place {
                 return false;
             }
             // Without Git, or with one that takes too long, nothing is known.
-            matches!(tokio::time::timeout(GIT_LIMIT, is_clean(git, &cwd)).await, Ok(Ok(true)))
+            is_clean(&git, &cwd).await.unwrap_or(false)
         })
     }
 }
 
-/// Whether the working tree is as it was checked out. The first change that is told is enough to know that it is not.
-async fn is_clean(mut git: Command, cwd: &Path) -> io::Result<bool> {
-    let mut child = git
-        .args(["--no-optional-locks", "-c", "core.fsmonitor=false", "status", "--porcelain"])
-        .current_dir(cwd)
-        .stdin(Stdio::null())
-        .stdout(Stdio::piped())
-        .stderr(Stdio::null())
-        .process_group(0)
-        .kill_on_drop(true)
-        .spawn()?;
-    if let Some(mut changes) = child.stdout.take()
-        && changes.read(&mut [0]).await? > 0
-    {
-        return Ok(false);
-    }
-    Ok(child.wait().await?.success())
+/// Whether the working tree is as it was checked out.
+async fn is_clean(git: &Git, cwd: &Path) -> Result<bool, GitError> {
+    let status = ["status", "--porcelain", "--ignore-submodules=dirty"];
+    let answer = git.enter(cwd, Filters::Off).await?.run(&status, GIT_BOUNDS).await?;
+    Ok(answer.code == 0 && !answer.cut)
 }

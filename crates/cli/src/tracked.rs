@@ -1,12 +1,11 @@
 //! Keeps files as they were before tools change them, so that a session can be rewound.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use futures_util::future::BoxFuture;
-use hangar_agent::tool::{Access, Tool, ToolContext, ToolInput, ToolOutcome, ToolSpec};
-use hangar_protocol::permission::PermissionRequest;
-use hangar_store::snapshots::{FileChange, Snapshots, Version, version};
+use hangar_agent::tool::{Access, HeldFiles, Tool, ToolContext, ToolInput, ToolOutcome, ToolSpec};
+use hangar_store::snapshots::{FileChange, Found, Snapshots, Version};
 
 /// Files of one call that are kept.
 const MAX_FILES: usize = 256;
@@ -24,15 +23,6 @@ impl Tracked {
             _ => tool,
         }
     }
-
-    fn writes(&self, call: &ToolInput) -> Vec<PathBuf> {
-        match self.tool.inspect(call) {
-            Ok(Access::Needs(access)) if matches!(access.request, PermissionRequest::Write { .. }) => {
-                access.writes.into_iter().take(MAX_FILES).collect()
-            }
-            Ok(_) | Err(_) => Vec::new(),
-        }
-    }
 }
 
 impl Tool for Tracked {
@@ -45,18 +35,18 @@ impl Tool for Tracked {
     }
 
     fn run(&self, call: ToolInput, context: ToolContext) -> BoxFuture<'static, ToolOutcome> {
-        let paths = self.writes(&call);
-        if paths.is_empty() {
-            return self.tool.run(call, context);
-        }
+        // The call is not inspected again: what it leads to now is not what was permitted.
+        let Some(held) = self.tool.held(&call) else { return self.tool.run(call, context) };
         let (tool, snapshots) = (Arc::clone(&self.tool), Arc::clone(&self.snapshots));
         Box::pin(async move {
             let call_id = call.call_id.clone();
-            let keeper = Arc::clone(&snapshots);
+            let (keeper, files) = (Arc::clone(&snapshots), Arc::clone(&held));
             let keep = move || -> Vec<(PathBuf, Version)> {
-                // A file that cannot be kept can still be changed; it is not restored.
-                let kept = |path: PathBuf| (keeper.keep(&path).unwrap_or(Version::Unknown), path);
-                paths.into_iter().map(kept).map(|(version, path)| (path, version)).collect()
+                let paths = files.paths().into_iter().take(MAX_FILES);
+                paths
+                    .map(|path| (keep(&keeper, &*files, &path), path))
+                    .map(|(version, path)| (path, version))
+                    .collect()
             };
             let before = tokio::task::spawn_blocking(keep).await.unwrap_or_default();
             let outcome = tool.run(call, context).await;
@@ -64,7 +54,7 @@ impl Tool for Tracked {
             let (added, removed) = (outcome.changes.lines_added, outcome.changes.lines_removed);
             let record = move || {
                 for (path, before) in before {
-                    let after = version(&path).unwrap_or(Version::Unknown);
+                    let after = found(&*held, &path).version();
                     if after == before && after != Version::Unknown {
                         continue;
                     }
@@ -85,4 +75,16 @@ impl Tool for Tracked {
             outcome
         })
     }
+}
+
+fn found(files: &dyn HeldFiles, path: &Path) -> Found {
+    Found::from_read(files.read(path, Found::LIMIT + 1))
+}
+
+/// Keeps a file. One that cannot be kept can still be changed; it is not restored.
+fn keep(snapshots: &Snapshots, files: &dyn HeldFiles, path: &Path) -> Version {
+    snapshots.keep(&found(files, path)).unwrap_or_else(|error| {
+        tracing::warn!(%error, "a file cannot be kept as it was");
+        Version::Unknown
+    })
 }

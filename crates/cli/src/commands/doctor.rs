@@ -6,6 +6,7 @@ use std::time::Duration;
 use anyhow::{Context, Result};
 use hangar_models::catalogue;
 use hangar_models::config::{Auth, ProviderConfig};
+use hangar_sandbox::Gap;
 use serde_json::json;
 
 use super::print_line;
@@ -45,7 +46,7 @@ pub(crate) fn run(settings: &Settings, args: &DoctorArgs) -> Result<Exit> {
     findings.extend(providers(settings)?);
     findings.extend(tools(settings));
     findings.extend(agents(settings)?);
-    findings.extend(confinement());
+    findings.extend(confinement(settings));
     let bad = findings.iter().any(|finding| finding.health == Health::Bad);
     if args.json {
         let rows: Vec<serde_json::Value> = findings
@@ -79,16 +80,20 @@ fn home(home: &Path) -> Finding {
     }
 }
 
-/// Whether `--sandbox` would work. Nobody has to want it, so nothing here is bad.
-fn confinement() -> Vec<Finding> {
-    let plain = |says: String| Finding::new(Health::Plain, "sandbox", says);
-    match sandbox::gaps() {
-        Ok(gaps) if gaps.is_empty() => {
-            vec![Finding::new(Health::Good, "sandbox", "commands can be confined (--sandbox)")]
+/// Whether the kernel confines commands that nobody said yes to, and by which layers.
+fn confinement(settings: &Settings) -> Vec<Finding> {
+    let gaps = match sandbox::gaps(settings) {
+        Ok(gaps) => gaps,
+        Err(error) => {
+            let why = anyhow::Error::from(error);
+            let says = format!("none: {why:#}; only a few plain commands run without being asked about");
+            return vec![Finding::new(Health::Plain, "sandbox", says)];
         }
-        Ok(gaps) => gaps.into_iter().map(|gap| plain(gap.sentence().to_owned())).collect(),
-        Err(error) => vec![plain(format!("none: {:#}", anyhow::Error::from(error)))],
-    }
+    };
+    let namespaces = if gaps.contains(&Gap::Processes) { "" } else { ", namespaces" };
+    let says = format!("commands that nobody said yes to are confined by Landlock, seccomp{namespaces}");
+    let plain = |gap: Gap| Finding::new(Health::Plain, "sandbox", gap.sentence().to_owned());
+    std::iter::once(Finding::new(Health::Good, "sandbox", says)).chain(gaps.into_iter().map(plain)).collect()
 }
 
 fn tokens(settings: &Settings) -> Vec<Finding> {

@@ -1,18 +1,18 @@
 //! `hangar sessions fork` and `hangar sessions rewind`: going back, in a new session or in the same one.
 
-use anyhow::{Result, anyhow, bail};
+use anyhow::{Context as _, Result, anyhow, bail};
 use hangar_agent::log::SessionLog;
 use hangar_agent::session::iso;
 use hangar_agent::session::state::project;
 use hangar_protocol::data::HistoryTruncated;
 use hangar_protocol::{Body, Event, EventId};
 use hangar_store::fork::{self, ForkError};
-use hangar_store::rewind::{SkipReason, changes_of, points, restore};
+use hangar_store::rewind::{changes_of, points, restore};
 use hangar_store::snapshots::Snapshots;
 use hangar_store::{SessionId, Store};
 
 use super::print_line;
-use crate::selection;
+use crate::{resumed, selection};
 
 /// Characters of a prompt that a list shows.
 const EXCERPT: usize = 72;
@@ -42,7 +42,7 @@ pub(super) fn fork(store: &Store, session: &str, before: Option<String>, name: O
 pub(super) fn list(store: &Store, session: &str) -> Result<()> {
     let id = selection::resolve(store, session)?;
     let events = events(store, &id)?;
-    let changes = Snapshots::new(&store.session_dir(&id)).changes()?;
+    let changes = Snapshots::new(store.folder(&id)?).changes()?;
     for at in points(&events) {
         let event = &events[at];
         let Body::UserMessage(message) = event.body() else { continue };
@@ -64,20 +64,19 @@ pub(super) fn rewind(store: &Store, session: &str, to: &str, files: bool) -> Res
         return Err(no_event(session, to));
     };
     if files {
-        let snapshots = Snapshots::new(log.dir());
+        let snapshots = Snapshots::new(log.folder().clone());
         if !snapshots.exist() {
             bail!("the session kept no files as they were before tools changed them; leave --files out");
         }
-        let restored = restore(&snapshots, &changes_of(&snapshots.changes()?, &events[at..]))?;
+        let here = std::env::current_dir().context("the current directory is gone")?;
+        let within = resumed::directory(store, &id, log.meta(), &here)?.canonicalize()?;
+        let changes = changes_of(&snapshots.changes()?, &events[at..]);
+        let restored = restore(&snapshots, &changes, &[within])?;
         for path in &restored.files {
             print_line(&format!("Restored {}", path.display()))?;
         }
         for (path, reason) in &restored.skipped {
-            let why = match reason {
-                SkipReason::UserModified => "somebody changed it since",
-                SkipReason::SkippedCapture => "what it was is not known",
-            };
-            print_line(&format!("Left {} as it is: {why}", path.display()))?;
+            print_line(&format!("Left {} as it is: {}", path.display(), reason.told()))?;
         }
     }
     let body = Body::from(HistoryTruncated { up_to_event_id: to.to_owned() });

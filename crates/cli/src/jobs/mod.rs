@@ -9,13 +9,17 @@ use std::path::Path;
 use std::sync::Arc;
 
 use anyhow::{Context, Result};
+use hangar_jobs::driver::Surroundings;
 use hangar_jobs::mcp;
 use hangar_jobs::read::load;
 use hangar_jobs::store::FileStore;
 use hangar_jobs::validate::ValidEntry;
+use hangar_process::credentials::Child;
 
 use crate::commands::print_line;
+use crate::credentials;
 use crate::exit::Exit;
+use crate::redact;
 use crate::settings::Settings;
 use args::JobCommand;
 
@@ -43,6 +47,16 @@ pub(crate) fn store(settings: &Settings) -> FileStore {
 
 fn read(file: &Path) -> Result<Arc<ValidEntry>> {
     Ok(Arc::new(load(file)?))
+}
+
+/// What jobs know of this machine.
+pub(crate) fn surroundings(settings: &Settings) -> Surroundings {
+    let redactor = redact::of_machine(settings);
+    Surroundings {
+        environment: credentials::environment(settings, Child::Command, &[]),
+        git: credentials::git(),
+        clean: Arc::new(move |record| redactor.record(record)),
+    }
 }
 
 /// The MCP configuration by which agents find the job tools: this program serves them.

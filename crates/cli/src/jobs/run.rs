@@ -62,6 +62,7 @@ fn carry_out(
         store: Arc::new(super::store(settings)),
         audience: Arc::new(Shown::new(format)),
         job_tools: Some(super::job_tools()?),
+        surroundings: super::surroundings(settings),
         now: jiff::Timestamp::now,
     });
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;

@@ -11,8 +11,8 @@ use hangar_agent::driver::Hooks;
 use hangar_agent::model::ModelProvider;
 use hangar_mcp::config::merge;
 use hangar_mcp::files::{self, UserFile};
-use hangar_mcp::{HostOptions, Layer, McpHost, News, Sampler, Source};
-use hangar_sandbox::Sandbox;
+use hangar_mcp::{HostOptions, Layer, McpHost, News, Sampler, Sandboxes, Source};
+use hangar_process::credentials::Child;
 use hangar_tools::spill::Spill;
 use serde_json::{Map, Value};
 use tokio::sync::mpsc;
@@ -20,8 +20,8 @@ use tokio::sync::mpsc;
 pub(crate) use github::GitHubServer;
 pub(crate) use guard::fitted;
 
+use crate::credentials;
 use crate::output::remark;
-use crate::providers::is_ours;
 use crate::redact::Redactor;
 use crate::settings::Settings;
 use crate::workspace::git::Repository;
@@ -57,7 +57,7 @@ pub(crate) struct Surroundings<'a> {
     pub(crate) secrets: &'a [String],
     pub(crate) redactor: Redactor,
     /// What confines the programs of servers, if anything does.
-    pub(crate) sandbox: Option<Sandbox>,
+    pub(crate) sandboxes: Sandboxes,
     pub(crate) spill: Spill,
     pub(crate) hooks: Option<Arc<dyn Hooks>>,
 }
@@ -73,20 +73,20 @@ pub(crate) fn open(
         return Ok(None);
     }
     let secrets = around.secrets.to_vec();
-    let Surroundings { session_id, cwd, provider, model, redactor, sandbox, spill, hooks, .. } = around;
+    let Surroundings { session_id, cwd, provider, model, redactor, sandboxes, spill, hooks, .. } = around;
     let spill = Arc::new(spill);
     let sampler = Sampler { provider, model, session_id: session_id.clone() };
     let options = HostOptions {
         servers: configs,
         disabled,
-        env: std::env::vars_os().filter(|(name, _)| !is_ours(&name.to_string_lossy())).collect(),
+        env: credentials::environment(settings, Child::Command, &secrets),
         secrets,
         cwd: cwd.to_path_buf(),
         session_id,
         cache_dir: settings.home.join("mcp-cache"),
         tokens_dir: settings.home.join("mcp-oauth"),
         now: jiff::Timestamp::now,
-        sandbox,
+        sandboxes,
         sampler: Some(sampler),
         retry_scale: settings.number("HANGAR_RETRY_SCALE")?.unwrap_or(1.0),
         hooks,

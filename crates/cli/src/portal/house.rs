@@ -11,6 +11,7 @@ use hangar_runtimes::usage::Usage;
 use hangar_store::{SessionId, Store, StoreError};
 
 use crate::providers;
+use crate::redact::Redactor;
 use crate::runtimes::config::RuntimesConfig;
 use crate::runtimes::record;
 use crate::runtimes::{Fleet, choice};
@@ -22,6 +23,7 @@ pub(crate) struct Machine {
     /// The default one first.
     runtimes: Vec<Arc<dyn Runtime>>,
     settings: Settings,
+    redactor: Redactor,
     /// Looked up when somebody wants to know what a model takes.
     providers: OnceLock<Vec<ProviderConfig>>,
 }
@@ -39,6 +41,7 @@ impl Machine {
         Ok(Self {
             store: Store::new(&settings.home),
             config: fleet.config,
+            redactor: fleet.redactor,
             runtimes,
             settings: quiet,
             providers: OnceLock::new(),
@@ -81,12 +84,12 @@ impl House for Machine {
     fn begin(&self, id: &SessionId, order: &Order, runtime: &str) -> Result<Box<dyn Record>, RecordError> {
         let log =
             record::Record::create(&self.store, id, &order.workspace, None, runtime).map_err(trouble)?;
-        Ok(Box::new(Logged { log, named: false }))
+        Ok(Box::new(Logged { log, named: false, redactor: self.redactor.clone() }))
     }
 
     fn take_up(&self, id: &SessionId) -> Result<Box<dyn Record>, RecordError> {
         let log = record::Record::open(&self.store, id).map_err(trouble)?;
-        Ok(Box::new(Logged { log, named: true }))
+        Ok(Box::new(Logged { log, named: true, redactor: self.redactor.clone() }))
     }
 
     fn context_limit(&self, model: &str) -> Option<u64> {
@@ -114,6 +117,7 @@ struct Logged {
     log: record::Record,
     /// Whether the session has a name, or is to be called by its first prompt.
     named: bool,
+    redactor: Redactor,
 }
 
 impl Record for Logged {
@@ -128,7 +132,7 @@ impl Record for Logged {
 
     fn rename(&mut self, name: String) -> Result<(), RecordError> {
         self.named = true;
-        self.log.rename(name).map_err(trouble)
+        self.log.rename(self.redactor.text(name)).map_err(trouble)
     }
 
     fn resume(&self, agent_session: Option<String>) -> Resume {

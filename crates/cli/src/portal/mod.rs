@@ -16,10 +16,12 @@ use hangar_portal::guard::Guard;
 use hangar_portal::hub::{Hub, HubConfig};
 use hangar_portal::runs::{Runs, RunsConfig};
 use hangar_portal::serve::serve;
+use hangar_process::credentials::Child;
 use hangar_store::Store;
 
 use crate::commands::print_line;
 use crate::compose::working_dir;
+use crate::credentials;
 use crate::exit::Exit;
 use crate::headless::Interrupts;
 use crate::jobs;
@@ -44,6 +46,11 @@ pub(crate) fn run(settings: &Settings, args: UpArgs) -> Result<Exit> {
             address.ip()
         );
     }
+    // From here on it is a secret like any other: agents and their commands do not see it, nobody is shown it.
+    let settings = &match &token {
+        Some(token) => settings.with_secret(args.token_env.as_deref(), token),
+        None => settings.clone(),
+    };
     let workspace = working_dir(args.directory.as_deref())?;
     let threads = std::thread::available_parallelism().map_or(1, usize::from).clamp(2, MOST_THREADS);
     let runtime = tokio::runtime::Builder::new_multi_thread()
@@ -109,6 +116,7 @@ async fn up(
         RunsConfig {
             store: jobs::store(settings),
             job_tools: Some(jobs::job_tools()?),
+            surroundings: jobs::surroundings(settings),
             now: jiff::Timestamp::now,
         },
     );
@@ -135,7 +143,7 @@ async fn up(
     // Whoever reads the address may read no further; the portal serves all the same.
     let _ = writeln!(std::io::stdout(), "To stop it: {url}/api/stop");
     if args.open {
-        browse(&url);
+        browse(settings, &url);
     }
     let stopping = hub.stopping().clone();
     let serving = tokio::spawn(serve(listener, router, stopping.clone()));
@@ -149,10 +157,12 @@ async fn up(
 }
 
 /// Shows the page. A machine without a browser has one elsewhere.
-fn browse(url: &str) {
+fn browse(settings: &Settings, url: &str) {
     let opener = if cfg!(target_os = "macos") { "open" } else { "xdg-open" };
     let started = std::process::Command::new(opener)
         .arg(url)
+        .env_clear()
+        .envs(credentials::environment(settings, Child::Helper, &[]))
         .stdin(Stdio::null())
         .stdout(Stdio::null())
         .stderr(Stdio::null())

@@ -5,17 +5,22 @@
 //! come in and go out.
 
 mod guards;
+mod runtime;
 mod stream;
+
+pub(crate) use runtime::runtime;
 
 use std::ops::Range;
 use std::sync::Arc;
 
 use aho_corasick::AhoCorasick;
+use hangar_jobs::record::Record;
 use hangar_protocol::{Body, Event};
 use serde::de::IgnoredAny;
 use serde_json::Value;
 
-use crate::providers::{Chosen, PROVIDER_SECRETS};
+use crate::credentials;
+use crate::providers::Chosen;
 use crate::settings::Settings;
 
 /// A shorter value is not a secret that could be told from ordinary text.
@@ -44,11 +49,14 @@ pub(crate) fn of_session(
     hidden: &[String],
     chosen: &Chosen,
 ) -> Redactor {
-    let value = |name: &str| settings.var(name).map(str::to_owned);
-    let named = names.iter().filter_map(|name| value(name));
-    let provider =
-        PROVIDER_SECRETS.iter().filter_map(|name| value(name)).chain(chosen.secrets.iter().cloned());
-    Redactor::new(named.chain(hidden.iter().cloned()).chain(provider.filter(|key| !is_placeholder(key))))
+    let named = names.iter().filter_map(|name| settings.var(name)).map(str::to_owned);
+    let keys = chosen.secrets.iter().filter(|key| !is_placeholder(key)).cloned();
+    of_machine(settings).with(named.chain(hidden.iter().cloned()).chain(keys))
+}
+
+/// A redactor that knows the secrets of this machine, whoever works.
+pub(crate) fn of_machine(settings: &Settings) -> Redactor {
+    Redactor::new(credentials::values(settings).into_iter().filter(|key| !is_placeholder(key)))
 }
 
 /// Servers on one's own machine take any key: `ollama`, `not-needed`. Such words are no secrets.
@@ -58,7 +66,14 @@ fn is_placeholder(key: &str) -> bool {
 
 impl Redactor {
     pub(crate) fn new(secrets: impl IntoIterator<Item = String>) -> Self {
-        let mut forms: Vec<String> = secrets.into_iter().flat_map(|secret| forms(&secret)).collect();
+        Self::default().with(secrets)
+    }
+
+    /// The same with more secrets.
+    pub(crate) fn with(&self, secrets: impl IntoIterator<Item = String>) -> Self {
+        let known = self.0.iter().flat_map(|secrets| secrets.forms.iter().cloned());
+        let mut forms: Vec<String> =
+            known.chain(secrets.into_iter().flat_map(|secret| forms(&secret))).collect();
         forms.sort();
         forms.dedup();
         if forms.is_empty() {
@@ -93,34 +108,54 @@ impl Redactor {
     /// The event without secrets, if it had any. Words that the protocol fixes stay, even where they are a secret too.
     pub(crate) fn event(&self, event: &Event) -> Option<Event> {
         let line = serde_json::to_string(event).ok().filter(|line| self.finds(line))?;
-        let mut value: Value = serde_json::from_str(&line).ok()?;
+        let value: Value = serde_json::from_str(&line).ok()?;
+        let body = self.reshaped(value, "data", &|value| body_like(event, value))?;
+        let (id, parent, agent) = (event.id().clone(), event.parent_id().cloned(), event.agent_id().cloned());
+        Some(Event::new(id, event.timestamp().to_owned(), parent, agent, body))
+    }
+
+    /// The record without secrets, by the same rules.
+    pub(crate) fn record(&self, record: Record) -> Record {
+        let line = serde_json::to_string(&record).ok().filter(|line| self.finds(line));
+        let value: Option<Value> = line.and_then(|line| serde_json::from_str(&line).ok());
+        let read = |value: &Value| serde_json::from_value(value[RECORD].clone()).ok();
+        value
+            .and_then(|value| self.reshaped(serde_json::json!({ RECORD: value }), RECORD, &read))
+            .unwrap_or(record)
+    }
+
+    /// What is read from a document once the texts of one of its members are without secrets.
+    fn reshaped<T>(&self, mut value: Value, member: &str, read: &dyn Fn(&Value) -> Option<T>) -> Option<T> {
+        let secrets = self.0.as_ref()?;
         let mut leaves = 0;
         let mut redacted = value.clone();
-        each_text(redacted.get_mut("data")?, &mut |text| {
+        each_text(redacted.get_mut(member)?, &mut |text| {
             leaves += 1;
             *text = self.text(std::mem::take(text));
         });
-        let body = body_like(event, &redacted).or_else(|| {
+        each_free_value(redacted.get_mut(member)?, &mut |value| secrets.clean(value));
+        read(&redacted).or_else(|| {
             // Something there is a word of the protocol: texts are taken one by one, and such words left.
             for nth in 0..leaves {
                 let mut next = value.clone();
                 let mut at = 0;
-                each_text(next.get_mut("data")?, &mut |text| {
+                each_text(next.get_mut(member)?, &mut |text| {
                     if at == nth {
                         *text = self.text(std::mem::take(text));
                     }
                     at += 1;
                 });
-                if body_like(event, &next).is_some() {
+                if read(&next).is_some() {
                     value = next;
                 }
             }
-            body_like(event, &value)
-        })?;
-        let (id, parent, agent) = (event.id().clone(), event.parent_id().cloned(), event.agent_id().cloned());
-        Some(Event::new(id, event.timestamp().to_owned(), parent, agent, body))
+            read(&value)
+        })
     }
 }
+
+/// The member that a record is put into to be redacted.
+const RECORD: &str = "record";
 
 impl Secrets {
     /// Where secrets are, in order and apart from each other: those that overlap are one.
@@ -242,11 +277,32 @@ fn each_text(value: &mut Value, visit: &mut dyn FnMut(&mut String)) {
         Value::String(text) => visit(text),
         Value::Array(items) => items.iter_mut().for_each(|item| each_text(item, visit)),
         Value::Object(fields) => {
-            let texts = fields.iter_mut().filter(|(name, _)| !names_something(name));
+            let texts = fields.iter_mut().filter(|(name, _)| !names_something(name) && !is_free(name));
             texts.for_each(|(_, field)| each_text(field, visit));
         }
         Value::Null | Value::Bool(_) | Value::Number(_) => {}
     }
+}
+
+/// Every part of the data of an event whose shape is somebody's own: any name, kind and number there may be a secret.
+fn each_free_value(value: &mut Value, visit: &mut dyn FnMut(&mut Value)) {
+    match value {
+        Value::Array(items) => items.iter_mut().for_each(|item| each_free_value(item, visit)),
+        Value::Object(fields) => {
+            for (name, field) in fields.iter_mut() {
+                if is_free(name) { visit(field) } else { each_free_value(field, visit) }
+            }
+        }
+        Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => {}
+    }
+}
+
+/// Whether a field holds what a model or a tool made up.
+fn is_free(field: &str) -> bool {
+    matches!(
+        field,
+        "arguments" | "args" | "toolArgs" | "structuredContent" | "rawInput" | "rawOutput" | "_meta"
+    )
 }
 
 fn names_something(field: &str) -> bool {

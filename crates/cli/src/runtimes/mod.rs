@@ -20,6 +20,8 @@ use hangar_runtimes::agents;
 use hangar_runtimes::runtime::Runtime;
 use hangar_runtimes::surroundings::{Catalogue, Drift, Surroundings};
 
+use crate::credentials;
+use crate::redact::{self, Redactor};
 use crate::settings::Settings;
 use config::RuntimesConfig;
 use native::Native;
@@ -28,6 +30,8 @@ use native::Native;
 pub(crate) struct Fleet {
     runtimes: Vec<Arc<dyn Runtime>>,
     pub(crate) config: RuntimesConfig,
+    /// Knows the secrets of this machine.
+    pub(crate) redactor: Redactor,
 }
 
 /// What Copilot CLI offers, asked for when somebody wants to know.
@@ -37,9 +41,12 @@ fn catalogue(settings: &Settings) -> Catalogue {
 }
 
 /// Remembers what agents say that no adapter knows, whoever runs them.
-fn drift(settings: &Settings) -> Drift {
-    let home = settings.home.clone();
-    Drift(Arc::new(move |runtime, types| drift::note_unknown(&home, runtime, types)))
+fn drift(settings: &Settings, redactor: &Redactor) -> Drift {
+    let (home, redactor) = (settings.home.clone(), redactor.clone());
+    Drift(Arc::new(move |runtime, types| {
+        let types = types.iter().map(|kind| redactor.text(kind.clone())).collect();
+        drift::note_unknown(&home, runtime, &types);
+    }))
 }
 
 impl Fleet {
@@ -47,17 +54,21 @@ impl Fleet {
         let config = RuntimesConfig::load(settings)?;
         let programs =
             config.agents.iter().filter_map(|(name, agent)| Some((name.clone(), agent.program.clone()?)));
-        let surroundings = Arc::new(Surroundings {
+        let redactor = redact::of_machine(settings);
+        let surroundings = Surroundings {
             vars: settings.vars().clone(),
+            ours: credentials::ours(settings),
             home: settings.var("HOME").unwrap_or("/").into(),
             programs: programs.collect(),
             now: jiff::Timestamp::now,
             cache: Some(settings.home.join("cache")),
             catalogue: catalogue(settings),
-            drift: drift(settings),
-        });
+            drift: drift(settings, &redactor),
+        };
+        // Our own agent is guarded from within, where it tells things to its model.
         let mut runtimes: Vec<Arc<dyn Runtime>> = vec![Arc::new(Native::new(settings.clone()))];
-        runtimes.extend(agents::all(&surroundings));
+        let guarded = |agent| redact::runtime(agent, settings, redactor.clone());
+        runtimes.extend(agents::all(&surroundings).into_iter().map(guarded));
         for (name, agent) in &config.agents {
             let known = runtimes.iter().any(|runtime| runtime.card().name == name.as_str());
             match &agent.acp {
@@ -68,8 +79,8 @@ impl Fleet {
                     let [program, args @ ..] = command.as_slice() else {
                         bail!("[runtimes.{name}] has an `acp` without a program");
                     };
-                    let acp = AcpRuntime::new(name, program, args.to_vec(), Arc::clone(&surroundings));
-                    runtimes.push(Arc::new(acp));
+                    let acp = AcpRuntime::new(name, program, args.to_vec(), &surroundings);
+                    runtimes.push(guarded(Arc::new(acp)));
                 }
                 None if known => {}
                 None => bail!(
@@ -77,7 +88,7 @@ impl Fleet {
                 ),
             }
         }
-        Ok(Self { runtimes, config })
+        Ok(Self { runtimes, config, redactor })
     }
 
     pub(crate) fn iter(&self) -> impl Iterator<Item = &Arc<dyn Runtime>> {

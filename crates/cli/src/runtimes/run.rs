@@ -139,7 +139,9 @@ impl Run<'_> {
         };
         let live = opened.map_err(|failure| anyhow!("{}", failure.message))?;
         if record.is_none() && !own_log {
-            let name = name.map(SessionName::Given).or_else(|| SessionName::from_prompt(&prompt));
+            let clean = |text: String| self.fleet.redactor.text(text);
+            let given = name.map(|name| SessionName::Given(clean(name)));
+            let name = given.or_else(|| SessionName::from_prompt(&clean(prompt.clone())));
             record = Some(Record::create(&self.store, &id, &workspace, name, &runtime.card().name)?);
         }
         let mut listener = Listener { live, record, printer, seen, interrupts };

@@ -1,5 +1,6 @@
 //! `hangar --server`: what the Copilot SDKs start as their server.
 
+mod access;
 mod account;
 mod endpoint;
 mod finder;
@@ -12,14 +13,16 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use anyhow::{Context, Result, bail};
-use hangar_server::{Hub, HubConfig, Token, serve_stdio, serve_tcp};
+use hangar_server::{Hub, HubConfig, serve_stdio, serve_tcp};
 use hangar_store::Store;
 use tokio::signal::unix::{SignalKind, signal};
 
 use crate::args::{RunArgs, ServerArgs};
 use crate::exit::Exit;
+use crate::output::remark;
 use crate::settings::{LoginSource, Logins, Settings};
 use crate::{logging, plan};
+use access::Admission;
 use finder::ConfiguredPlaces;
 use opener::Opener;
 
@@ -34,15 +37,19 @@ pub(crate) fn run(settings: &Settings, server: &ServerArgs, args: RunArgs) -> Re
     let mut settings = settings.clone();
     let given = server.auth_token_env.as_deref().and_then(|name| settings.var(name)).map(str::to_owned);
     if let Some(token) = &given {
-        settings = settings.with_login(token, LoginSource::Given);
+        settings = settings
+            .with_login(token, LoginSource::Given)
+            .with_secret(server.auth_token_env.as_deref(), token);
     }
     if server.no_auto_login {
         settings.logins = Logins::Nowhere;
     }
+    let admission = Admission::of(server, &settings)?;
     let hub = Hub::new(HubConfig {
         store: Store::new(&settings.home),
-        token: settings.var("COPILOT_CONNECTION_TOKEN").filter(|_| !server.stdio).map(Token::new),
+        access: admission.access(),
         version: env!("CARGO_PKG_VERSION").to_owned(),
+        git: crate::credentials::git(),
         now: jiff::Timestamp::now,
         features: settings.features()?,
         // Zero is how SDKs say "never".
@@ -55,13 +62,13 @@ pub(crate) fn run(settings: &Settings, server: &ServerArgs, args: RunArgs) -> Re
         .enable_all()
         .build()
         .context("cannot start the runtime")?;
-    let result = runtime.block_on(serve(&hub, server));
+    let result = runtime.block_on(serve(&hub, server, &admission));
     // Reading standard input blocks a thread for as long as the client likes.
     runtime.shutdown_timeout(Duration::from_millis(100));
     result
 }
 
-async fn serve(hub: &Arc<Hub>, server: &ServerArgs) -> Result<Exit> {
+async fn serve(hub: &Arc<Hub>, server: &ServerArgs, admission: &Admission) -> Result<Exit> {
     let mut interrupt = signal(SignalKind::interrupt()).context("cannot catch SIGINT")?;
     let mut terminate = signal(SignalKind::terminate()).context("cannot catch SIGTERM")?;
     let serving = async {
@@ -74,9 +81,9 @@ async fn serve(hub: &Arc<Hub>, server: &ServerArgs) -> Result<Exit> {
         let listener = tokio::net::TcpListener::bind((host, port))
             .await
             .with_context(|| format!("cannot listen on {host}:{port}"))?;
-        let port = listener.local_addr().context("cannot say which port is listened on")?.port();
-        let mut stdout = std::io::stdout();
-        writeln!(stdout, "CLI server listening on port {port}").and_then(|()| stdout.flush())?;
+        let address = listener.local_addr().context("cannot say which port is listened on")?;
+        admission.suits(address.ip())?;
+        announce(address.port(), admission)?;
         tokio::select! {
             () = serve_tcp(hub, listener) => {}
             () = async { hub.stopped().await; tokio::time::sleep(LAST_WORDS).await } => {}
@@ -90,4 +97,21 @@ async fn serve(hub: &Arc<Hub>, server: &ServerArgs) -> Result<Exit> {
     };
     hub.close().await;
     result.map(|()| Exit::Done)
+}
+
+/// Says where the server listens, and the token if nobody else knows it. SDKs read the first line.
+fn announce(port: u16, admission: &Admission) -> Result<()> {
+    let mut stdout = std::io::stdout();
+    writeln!(stdout, "CLI server listening on port {port}").and_then(|()| stdout.flush())?;
+    match admission {
+        // Whoever reads the port may read no further; the server serves all the same.
+        Admission::Generated(token) => {
+            let _ = writeln!(stdout, "Connection token: {token}").and_then(|()| stdout.flush());
+        }
+        Admission::Anyone => {
+            remark("warning: with --no-token every program that reaches the port is served");
+        }
+        Admission::Owner | Admission::Given(_) => {}
+    }
+    Ok(())
 }

@@ -11,6 +11,7 @@ use hangar_agent::model::{
 };
 use hangar_agent::permissions::Policy;
 use hangar_agent::tool::ToolSpec;
+use hangar_mcp::Sandboxes;
 use hangar_models::known;
 use hangar_sandbox::SandboxConfig;
 use hangar_server::{
@@ -213,7 +214,10 @@ impl SessionOpener for Opener {
         let open = || {
             let (dir, files) = match &home {
                 Some(home) => (PathBuf::from(home.path("temp")), Files::Client(home.files.clone())),
-                None => (Store::new(&settings.home).session_dir(id).join("files"), Files::Here),
+                None => {
+                    let files = Store::new(&settings.home).session_dir(id).join("files");
+                    (hangar_tools::paths::resolve_entry(&files), Files::Here)
+                }
             };
             let chosen = models::choose(&settings, spec, Some(model), &Ways::default())?;
             let hidden = self.hidden().clone();
@@ -221,8 +225,17 @@ impl SessionOpener for Opener {
             let config = self.sandbox(spec)?;
             let own = home.is_none().then(|| dir.clone());
             let roots: Vec<PathBuf> = own.into_iter().chain([cwd.to_path_buf()]).collect();
-            let session = sandbox::Session { cwd, roots: &roots, temp_dir: true, protected: Vec::new() };
-            let confined = config.confines_mcp_servers().then(|| sandbox::ready(&settings, &config, session));
+            let session = || sandbox::Session {
+                id: String::new(),
+                cwd,
+                roots: &roots,
+                temp_dir: true,
+                session_dir: settings.home.clone(),
+                is_local: false,
+            };
+            let confined =
+                config.confines_mcp_servers().then(|| sandbox::ready(&settings, &config, session()));
+            let of_projects = sandbox::of_project_servers(&settings, &config, session())?;
             let around = Surroundings {
                 session_id: id.to_string(),
                 cwd,
@@ -231,7 +244,7 @@ impl SessionOpener for Opener {
                 secrets: &self.args.secret_env_vars,
                 spill: compose::spill_to(&settings, dir, files, spec.large_output.as_ref(), &redactor)?,
                 redactor,
-                sandbox: confined.transpose()?.map(|ready| ready.sandbox),
+                sandboxes: Sandboxes { all: confined.transpose()?.map(|ready| ready.sandbox), of_projects },
                 hooks: Some(hooks),
             };
             mcp::open(&settings, &servers(&self.args, spec), around)

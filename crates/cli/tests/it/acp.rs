@@ -467,25 +467,58 @@ fn wait_for(file: &Path) -> String {
     }
 }
 
-#[test]
-fn clients_on_a_port_are_served_too() {
-    let (scratch, model) = stage();
+/// An agent on a port, with a connection to it.
+fn on_a_port(scratch: &Scratch, model: &ModelServer) -> (Child, std::net::TcpStream, u16) {
     let port = std::net::TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
-    let mut child = hangar(&scratch, &model).args(["--acp", "--port", &port.to_string()]).open();
+    let child = hangar(scratch, model).args(["--acp", "--port", &port.to_string()]).open();
     let deadline = std::time::Instant::now() + PATIENCE;
-    let mut stream = loop {
+    loop {
         match std::net::TcpStream::connect(("127.0.0.1", port)) {
-            Ok(stream) => break stream,
+            Ok(stream) => break (child, stream, port),
             Err(error) => assert!(std::time::Instant::now() < deadline, "{error}"),
         }
         std::thread::yield_now();
-    };
-    writeln!(stream, "{}", json!({ "jsonrpc": "2.0", "id": 1, "method": "initialize", "params": {} }))
-        .unwrap();
+    }
+}
+
+const INITIALIZE: &str = r#"{"jsonrpc":"2.0","id":1,"method":"initialize","params":{}}"#;
+
+#[track_caller]
+fn is_served(mut stream: std::net::TcpStream) {
+    writeln!(stream, "{INITIALIZE}").unwrap();
     let mut line = String::new();
     BufReader::new(&stream).read_line(&mut line).unwrap();
     let answer: Value = serde_json::from_str(&line).unwrap();
     assert_eq!(answer["result"]["protocolVersion"], 1);
+}
+
+#[test]
+fn clients_on_a_port_are_served_too() {
+    let (scratch, model) = stage();
+    let (mut child, stream, port) = on_a_port(&scratch, &model);
+    let connect = || std::net::TcpStream::connect(("127.0.0.1", port)).unwrap();
+    let idle: Vec<std::net::TcpStream> = (0..300).map(|_| connect()).collect();
+    is_served(connect());
+    drop((idle, stream));
+    child.kill().unwrap();
+    child.wait().unwrap();
+}
+
+#[test]
+fn a_web_page_on_a_port_is_not_heard_and_gets_no_answer() {
+    let (scratch, model) = stage();
+    let (mut child, _first, port) = on_a_port(&scratch, &model);
+    for head in ["POST / HTTP/1.1", "GET / HTTP/1.1", "OPTIONS / HTTP/1.1", "PRI * HTTP/2.0", "\x16\x03\x01"]
+    {
+        let mut stream = std::net::TcpStream::connect(("127.0.0.1", port)).unwrap();
+        stream.set_read_timeout(Some(PATIENCE)).unwrap();
+        let _ = write!(stream, "{head}\r\nhost: localhost\r\n\r\n{INITIALIZE}\n");
+        let mut told = Vec::new();
+        match std::io::Read::read_to_end(&mut stream, &mut told) {
+            Err(error) => assert_eq!(error.kind(), std::io::ErrorKind::ConnectionReset),
+            Ok(_) => assert!(told.is_empty(), "{head}: {}", String::from_utf8_lossy(&told)),
+        }
+    }
     child.kill().unwrap();
     child.wait().unwrap();
 }

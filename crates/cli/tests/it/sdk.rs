@@ -71,14 +71,18 @@ impl Client {
         let mut child = server.open();
         let output = child.stdin.take().unwrap();
         let input = child.stdout.take().unwrap();
-        Self::over(Server::Own(child), input, output)
+        let mut client = Self::over(Server::Own(child), input, output);
+        client.greet(json!({}));
+        client
     }
 
     /// One more client of a server on TCP.
-    pub(crate) fn join(port: u16) -> Self {
+    pub(crate) fn join(port: u16, token: &str) -> Self {
         let stream = TcpStream::connect(("127.0.0.1", port)).unwrap();
         let (input, output) = (stream.try_clone().unwrap(), stream.try_clone().unwrap());
-        Self::over(Server::Shared(stream), input, output)
+        let mut client = Self::over(Server::Shared(stream), input, output);
+        client.greet(json!({ "token": token }));
+        client
     }
 
     fn over(server: Server, mut input: impl Read + Send + 'static, output: impl Write + 'static) -> Self {
@@ -98,11 +102,12 @@ impl Client {
             }
         });
         let (output, seen): (Option<Box<dyn Write>>, _) = (Some(Box::new(output)), Vec::new());
-        let mut client =
-            Self { server, output, messages, seen, next_id: 0, asked: BTreeMap::new(), keeper: None };
-        let hello = client.call("connect", json!({}));
+        Self { server, output, messages, seen, next_id: 0, asked: BTreeMap::new(), keeper: None }
+    }
+
+    fn greet(&mut self, params: Value) {
+        let hello = self.call("connect", params);
         assert_eq!((&hello["ok"], &hello["protocolVersion"]), (&json!(true), &json!(3)));
-        client
     }
 
     pub(crate) fn write(&mut self, message: &Value) {
@@ -495,46 +500,6 @@ fn a_flag_that_is_not_there_is_named() {
     let run =
         hangar(&scratch, &model).args(["--no-such-flag", "--headless", "--stdio"]).finish().expect_exit(1);
     assert!(run.stderr.contains("--no-such-flag"), "{}", run.stderr);
-}
-
-#[test]
-fn over_tcp_the_token_comes_first() {
-    let (scratch, model) = stage();
-    let mut server = hangar(&scratch, &model)
-        .env("COPILOT_CONNECTION_TOKEN", "secret")
-        .args(["--server", "--port", "0", "--no-auto-update"])
-        .start();
-    let line = server.next_line().unwrap().to_owned();
-    let port: u16 = line.strip_prefix("CLI server listening on port ").unwrap().parse().unwrap();
-    let ask = |requests: &[Value]| -> Vec<Value> {
-        let mut stream = TcpStream::connect(("127.0.0.1", port)).unwrap();
-        stream.set_read_timeout(Some(PATIENCE)).unwrap();
-        let mut decoder = FrameDecoder::default();
-        let mut answers = Vec::new();
-        for request in requests {
-            stream.write_all(&encode(request.to_string().as_bytes())).unwrap();
-            loop {
-                if let Some(body) = decoder.next_frame().unwrap() {
-                    answers.push(serde_json::from_slice(&body).unwrap());
-                    break;
-                }
-                let mut buffer = [0; 4096];
-                let count = stream.read(&mut buffer).unwrap();
-                assert!(count > 0, "the server closed the connection");
-                decoder.feed(&buffer[..count]);
-            }
-        }
-        answers
-    };
-    let request = |method: &str, params: Value| json!({ "jsonrpc": "2.0", "id": 1, "method": method, "params": params });
-    let code = |answers: &[Value]| answers[0]["error"]["code"].clone();
-    assert_eq!(code(&ask(&[request("ping", json!({}))])), -32001);
-    assert_eq!(code(&ask(&[request("connect", json!({ "token": "wrong" }))])), -32002);
-    let welcome = ask(&[request("connect", json!({ "token": "secret" })), request("ping", json!({}))]);
-    assert_eq!(welcome[0]["result"]["ok"], true);
-    assert_eq!(welcome[1]["result"]["message"], "pong");
-    server.signal(hangar_test_support::Signal::TERM);
-    server.finish().expect_exit(0);
 }
 
 #[test]

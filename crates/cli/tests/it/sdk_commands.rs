@@ -161,7 +161,10 @@ fn commands_say_what_the_session_has_made_and_used() {
     assert_eq!(call(&mut client, "session.name.get", json!({}))["name"], "A new name");
     let about = said(&mut client, "sessions");
     assert!(about.contains(ID) && about.contains("A new name"), "{about}");
-    assert_eq!(said(&mut client, "sandbox"), "Commands run without a sandbox.");
+    assert_eq!(
+        said(&mut client, "sandbox"),
+        "Commands that somebody allowed run without a sandbox; all others are confined."
+    );
     assert_eq!(said(&mut client, "model other"), "Model changed from mock-model to other");
     assert_eq!(said(&mut client, "models"), "Model: other");
     assert!(said(&mut client, "compact").starts_with("The conversation is summed up: "));

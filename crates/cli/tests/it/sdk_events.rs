@@ -247,19 +247,20 @@ fn a_command_says_what_fills_the_context() {
 #[test]
 fn clients_hear_that_the_tools_are_others_when_somebody_brings_some_and_leaves() {
     let (scratch, model) = stage();
-    let mut server = hangar(&scratch, &model).args(["--headless", "--port", "0"]).start();
+    let server = hangar(&scratch, &model).env("COPILOT_CONNECTION_TOKEN", "secret");
+    let mut server = server.args(["--headless", "--port", "0"]).start();
     let line = server.next_line().expect("the server says where it listens").to_owned();
     let port = line.strip_prefix("CLI server listening on port ").and_then(|port| port.parse().ok());
     let port = port.expect("a port");
-    let mut client = Client::join(port);
+    let mut client = Client::join(port, "secret");
     client.create(json!({}));
     client.send("SAY:x");
     client.event("session.idle");
     client.forget();
-    let mut guest = Client::join(port);
+    let mut guest = Client::join(port, "secret");
     guest.call("session.resume", json!({ "sessionId": ID, "tools": [lookup()], "disableResume": true }));
     assert_eq!(client.event("session.tools_updated")["model"], "mock-model");
-    let mut silent = Client::join(port);
+    let mut silent = Client::join(port, "secret");
     silent.call("session.resume", json!({ "sessionId": ID, "disableResume": true }));
     silent.call("session.detach", json!({ "sessionId": ID }));
     client.call("session.mode.set", json!({ "sessionId": ID, "mode": "plan" }));

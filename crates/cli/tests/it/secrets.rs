@@ -21,7 +21,7 @@ const NUMBER: &str = "48151623";
 const SECRETS: [&str; 6] = [NAMED, API_KEY, HEADER, QUOTED, FIELD, NUMBER];
 
 /// The files below a directory that hold a text, in whatever form JSON gives it.
-fn holding(dir: &Path, secret: &str) -> Vec<String> {
+pub(crate) fn holding(dir: &Path, secret: &str) -> Vec<String> {
     let mut found = Vec::new();
     for entry in std::fs::read_dir(dir).expect("a directory") {
         let path = entry.expect("an entry").path();
@@ -37,7 +37,7 @@ fn holding(dir: &Path, secret: &str) -> Vec<String> {
     found
 }
 
-fn shows(text: &str, secret: &str) -> bool {
+pub(crate) fn shows(text: &str, secret: &str) -> bool {
     let escaped = Value::from(secret).to_string();
     // The names of fields are the protocol's, whoever uses them as a password.
     let text = text.replace(&format!("\"{FIELD}\":"), "");

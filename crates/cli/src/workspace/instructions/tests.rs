@@ -161,6 +161,12 @@ fn links_are_followed_inside_the_repository_only() {
     std::os::unix::fs::symlink("AGENTS.md", ground.path("repo/CLAUDE.md")).unwrap();
     std::os::unix::fs::symlink("../secret", ground.path("repo/GEMINI.md")).unwrap();
     assert_eq!(texts(&ground.load("repo")), ["RULES"]);
+    // The user's own folder has keys in it, and what the user named is no part of the repository either.
+    for (name, secret) in [(".claude/CLAUDE.md", "home/config.toml"), ("agents.md", "extra/notes.md")] {
+        let ground = Ground::new(&["repo/.claude/x=", "home/config.toml=KEY", "extra/notes.md=NOTES"]);
+        std::os::unix::fs::symlink(ground.path(secret), ground.path("repo").join(name)).unwrap();
+        assert_eq!(texts(&ground.load("repo")), [""; 0], "{name}");
+    }
 }
 
 #[test]

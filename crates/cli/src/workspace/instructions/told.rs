@@ -21,25 +21,40 @@ pub(super) struct Source {
 pub(super) struct Told {
     files: HashSet<PathBuf>,
     texts: HashSet<String>,
-    /// Trees that instructions may come from. A link in a cloned repository must not bring in a file of its user.
-    trees: Vec<PathBuf>,
+    trees: Vec<Tree>,
+}
+
+/// A directory that instructions may come from. A link in a cloned repository must not bring in a file of its user, so a
+/// file has to be in the same tree with its links resolved.
+#[derive(Debug, Clone)]
+struct Tree {
+    given: PathBuf,
+    real: PathBuf,
+}
+
+impl Tree {
+    fn holds(&self, path: &Path, real: &Path) -> bool {
+        (path.starts_with(&self.given) || path.starts_with(&self.real)) && real.starts_with(&self.real)
+    }
 }
 
 impl Told {
     pub(super) fn within<'a>(trees: impl Iterator<Item = &'a Path>) -> Self {
-        let trees = trees.filter_map(|tree| tree.canonicalize().ok()).collect();
+        let trees = trees
+            .filter_map(|tree| Some(Tree { given: tree.to_owned(), real: tree.canonicalize().ok()? }))
+            .collect();
         Self { trees, ..Self::default() }
     }
 
-    /// Reads a file that the model has not been told. `None` too if there is nothing to read or it lies outside of the
-    /// trees.
+    /// Reads a file that the model has not been told. `None` too if there is nothing to read or it leads out of its
+    /// tree.
     pub(super) fn peek(&self, path: &Path) -> Option<Source> {
         // Also keeps pipes and devices out, which would block.
         if !std::fs::metadata(path).ok()?.is_file() {
             return None;
         }
         let real = path.canonicalize().ok()?;
-        if !self.trees.iter().any(|tree| real.starts_with(tree)) || self.files.contains(&real) {
+        if !self.trees.iter().any(|tree| tree.holds(path, &real)) || self.files.contains(&real) {
             return None;
         }
         let text = read_limited(&real)?;

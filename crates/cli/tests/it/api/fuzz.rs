@@ -22,6 +22,7 @@ const PATIENCE: Duration = Duration::from_secs(60);
 /// How long an answer to parameters that make no sense is waited for, and how many of them may not come.
 const HASTE: Duration = Duration::from_secs(5);
 const MAX_WAITING: u32 = 20;
+const TOKEN: &str = "secret";
 const CASES_OF_BYTES: u32 = 150;
 const CASES_OF_PARAMS: u32 = 1000;
 /// Deeper than any message, and deep enough for a parser that recurses to run out of stack.
@@ -48,6 +49,7 @@ impl Stage {
     fn new() -> Self {
         let (scratch, model) = (Scratch::new(), ModelServer::start());
         let mut server = hangar(&scratch, &model)
+            .env("COPILOT_CONNECTION_TOKEN", TOKEN)
             .args(["--headless", "--log-level", "none", "--port", "0"])
             .within(Duration::from_secs(300))
             .start();
@@ -87,6 +89,14 @@ impl Stage {
 
 impl Line {
     fn new(port: u16) -> Self {
+        let mut line = Self::stranger(port);
+        let answer = line.request("connect", &json!({ "token": TOKEN }), &Value::Null);
+        assert_eq!(answer["result"]["ok"], true);
+        line
+    }
+
+    /// One that has not shown the token.
+    fn stranger(port: u16) -> Self {
         let stream = TcpStream::connect(("127.0.0.1", port)).expect("the server listens");
         stream.set_read_timeout(Some(PATIENCE)).expect("a timeout");
         stream.set_nodelay(true).expect("a socket");
@@ -232,10 +242,11 @@ fn frames_of_any_content_leave_their_connection_usable() {
 
 #[test]
 fn bytes_of_any_kind_end_no_other_connection_than_their_own() {
-    let strategy =
-        (prop::collection::vec(any_bytes(), 1..5), prop::collection::vec(any::<prop::sample::Index>(), 0..6));
-    Stage::new().check(CASES_OF_BYTES, &strategy, |stage, (pieces, cuts)| {
-        let mut line = Line::new(stage.port);
+    let pieces = prop::collection::vec(any_bytes(), 1..5);
+    let cuts = prop::collection::vec(any::<prop::sample::Index>(), 0..6);
+    let strategy = (pieces, cuts, any::<bool>());
+    Stage::new().check(CASES_OF_BYTES, &strategy, |stage, (pieces, cuts, is_known)| {
+        let mut line = if is_known { Line::new(stage.port) } else { Line::stranger(stage.port) };
         let bytes = pieces.concat();
         let mut at: Vec<usize> = cuts.iter().map(|cut| cut.index(bytes.len() + 1)).collect();
         at.extend([0, bytes.len()]);

@@ -14,6 +14,7 @@ use crate::hangar;
 const PATIENCE: Duration = Duration::from_secs(60);
 /// What the client asks to have sent back, in all. Without a bound the server would hold all of it.
 const ASKED: usize = 1 << 30;
+const TOKEN: &str = "secret";
 const PIECE: usize = 1 << 20;
 /// Far below that, and above what may wait by the server's own bound.
 const MOST_MEMORY: u64 = 256 << 20;
@@ -25,9 +26,14 @@ fn port(server: &mut Running) -> u16 {
 }
 
 fn connect(port: u16) -> TcpStream {
-    let stream = TcpStream::connect(("127.0.0.1", port)).expect("the server listens");
+    let mut stream = TcpStream::connect(("127.0.0.1", port)).expect("the server listens");
     stream.set_read_timeout(Some(PATIENCE)).expect("a timeout");
     stream.set_write_timeout(Some(PATIENCE)).expect("a timeout");
+    let hello = json!({ "jsonrpc": "2.0", "id": 0, "method": "connect", "params": { "token": TOKEN } });
+    stream.write_all(&encode(hello.to_string().as_bytes())).expect("the server reads");
+    let mut answer = [0; 512];
+    let count = stream.read(&mut answer).expect("an answer");
+    assert!(String::from_utf8_lossy(&answer[..count]).contains("\"ok\":true"));
     stream
 }
 
@@ -46,7 +52,10 @@ fn peak_memory(server: &Running) -> u64 {
 #[test]
 fn a_client_that_stops_reading_is_cut_off_and_the_others_are_served() {
     let (scratch, model) = (Scratch::new(), ModelServer::start());
-    let mut server = hangar(&scratch, &model).args(["--headless", "--port", "0"]).start();
+    let mut server = hangar(&scratch, &model)
+        .env("COPILOT_CONNECTION_TOKEN", TOKEN)
+        .args(["--headless", "--port", "0"])
+        .start();
     let port = port(&mut server);
     let mut other = connect(port);
     let mut deaf = connect(port);

@@ -171,3 +171,113 @@ fn a_reader_that_takes_nothing_does_not_hold_the_session_up() {
     portal.hear(&id, 0).until(|message| message.data["data"]["content"] == "end");
     drop(stuck);
 }
+
+/// Ways in which a browser asks for an image of a page that is not the portal's.
+fn images(port: u16) -> Vec<Vec<(&'static str, String)>> {
+    let local = ("host", format!("127.0.0.1:{port}"));
+    let named = ("host", "portal.test".to_owned());
+    let browser = ("user-agent", "Mozilla/5.0 (X11; Linux x86_64) AppleWebKit/537.36".to_owned());
+    let page = |referer: &str| ("referer", referer.to_owned());
+    let fetch = |site: &str| {
+        let dest = ("sec-fetch-dest", "image".to_owned());
+        [("sec-fetch-site", site.to_owned()), ("sec-fetch-mode", "no-cors".to_owned()), dest]
+    };
+    let with = |host: &(&'static str, String), more: &[(&'static str, String)]| {
+        [&[host.clone(), browser.clone()], more].concat()
+    };
+    vec![
+        with(&local, &fetch("cross-site")),
+        with(&local, &fetch("same-site")),
+        with(&named, &fetch("cross-site")),
+        // Browsers that do not say more, be it because the name is not this machine's.
+        with(&named, &[page("http://evil.example/page")]),
+        with(&named, &[]),
+        with(&local, &[page("https://evil.example/")]),
+        with(&local, &[]),
+        with(&local, &[("origin", "http://evil.example".to_owned())]),
+        // Nobody can tell these from a browser's.
+        vec![named],
+        vec![("host", "evil.example".to_owned())],
+        vec![("host", format!("evil.example:{port}"))],
+    ]
+}
+
+#[test]
+fn an_image_of_another_page_changes_nothing() {
+    let portal = Portal::start_with(&["--allow-host", "portal.test"]);
+    let asked = |path: &str, headers: &[(&'static str, String)]| {
+        headers.iter().fold(portal.ask("GET", path), |ask, (name, value)| ask.header(name, value)).send()
+    };
+    for headers in images(portal.port) {
+        for path in [
+            "/api/stop",
+            "/api/%73top",
+            "/api/copilot/models",
+            "/api/copilot/session/start/mock-model",
+            "/api/copilot/session/session-1/live",
+            "/api/copilot/session/session-1/query",
+            "/api/copilot/job/start/demo",
+            "/api/v1/models",
+            "/api/v1/runtimes?check=true",
+        ] {
+            let answer = asked(path, &headers);
+            assert_eq!(answer.status, 403, "{path} {headers:?}: {}", String::from_utf8_lossy(&answer.body));
+        }
+    }
+    let named = |method: &str, path: &str| portal.ask(method, path).header("host", "portal.test");
+    expect(named("GET", "/api/test").send(), 200);
+    let session = "/api/copilot/session/session-1/stop";
+    assert_eq!(expect(named("POST", session).send(), 200), json!({ "error": "SessionNotFound" }));
+    expect(named("GET", "/api/v1/models").header("referer", "http://portal.test/sessions/new").send(), 200);
+    expect(named("GET", "/api/v1/models").header("sec-fetch-site", "same-origin").send(), 200);
+    assert_eq!(expect(portal.ask("GET", session).send(), 200), json!({ "error": "SessionNotFound" }));
+    expect(portal.ask("GET", "/api/stop").send(), 200);
+    portal.running.finish().expect_exit(0);
+}
+
+#[test]
+fn before_the_token_little_is_read() {
+    let portal = with_token();
+    let login = json!({ "token": "x".repeat(1 << 20) });
+    refused(&portal.ask("POST", "/api/v1/login").json(&login).send(), 413, "too_large", "32 KB");
+    for path in ["/api/v1/sessions", "/api/copilot/session/start/mock-model", "/api/nope"] {
+        let mut stream = TcpStream::connect(("127.0.0.1", portal.port)).unwrap();
+        let host = format!("127.0.0.1:{}", portal.port);
+        // The body never comes.
+        let head = format!(
+            "POST {path} HTTP/1.1\r\nhost: {host}\r\ncontent-type: application/json\r\ncontent-length: 15000000\r\n\r\n"
+        );
+        stream.write_all(head.as_bytes()).unwrap();
+        let mut answer = [0; 12];
+        stream.read_exact(&mut answer).unwrap();
+        assert_eq!(&answer, b"HTTP/1.1 401", "{path}");
+    }
+}
+
+#[test]
+fn connections_that_show_no_token_shut_nobody_out() {
+    let portal = with_token();
+    let stream = portal
+        .ask("GET", "/api/v1/stream")
+        .header("authorization", &format!("Bearer {TOKEN}"))
+        .header("connection", "keep-alive");
+    let mut stream = stream.stream();
+    assert_eq!(stream.next().unwrap().event.as_deref(), Some("hello"));
+    let mut idle: Vec<TcpStream> = (0..300)
+        .map(|at| {
+            let mut stream = TcpStream::connect(("127.0.0.1", portal.port)).unwrap();
+            let begun = if at % 2 == 0 { "" } else { "POST /api/v1/login HTTP/1.1\r\nhost: x" };
+            stream.write_all(begun.as_bytes()).unwrap();
+            stream
+        })
+        .collect();
+    let login = portal.ask("POST", "/api/v1/login").json(&json!({ "token": TOKEN })).send();
+    assert_eq!(login.status, 204);
+    // The oldest made room, and answers nothing.
+    let mut told = Vec::new();
+    let _ = idle[0].read_to_end(&mut told);
+    assert!(told.is_empty());
+    let open = portal.ask("POST", "/api/v1/sessions").json(&json!({ "workspace": portal.scratch.work() }));
+    expect(open.header("authorization", &format!("Bearer {TOKEN}")).send(), 201);
+    assert_eq!(stream.next().unwrap().event.as_deref(), Some("session"), "who was admitted stays");
+}

@@ -10,6 +10,7 @@ mod listing;
 mod others;
 mod pages;
 mod runs;
+mod secrets;
 mod sessions;
 mod streams;
 

@@ -214,13 +214,13 @@ fn no_attempt_to_change_what_is_said_of_files_succeeds() {
 #[test]
 fn landlock_alone_keeps_the_content_of_files_on_every_kernel_that_has_it() {
     for older in ["LandlockScopes", "LandlockNetwork"] {
-        assert_eq!(escapes(&["MountNamespace", older], &of(Layer::Files)), [""; 0], "without {older}");
+        assert_eq!(escapes(&["Namespaces", older], &of(Layer::Files)), [""; 0], "without {older}");
     }
 }
 
 #[test]
 fn the_filter_of_system_calls_alone_keeps_the_network() {
-    assert_eq!(escapes(&["MountNamespace", "LandlockNetwork"], &of(Layer::Calls)), [""; 0]);
+    assert_eq!(escapes(&["Namespaces", "LandlockNetwork"], &of(Layer::Calls)), [""; 0]);
 }
 
 #[test]
@@ -232,9 +232,10 @@ fn what_a_kernel_lacks_is_said_and_what_must_not_be_missing_is_refused() {
         let run = machine.confined_without(without, "Closed", "echo it ran");
         assert_eq!(run.stdout.contains("it ran"), expected.ends_with(']'), "{}", run.stderr);
     };
-    check(&["MountNamespace"], "[\"Metadata\"]");
-    check(&["LandlockScopes"], "\"Signals\"]");
-    check(&["MountNamespace", "LandlockNetwork"], "[\"Metadata\",\"Signals\"]");
+    check(&["Namespaces"], "[\"Metadata\",\"Processes\"]");
+    // A namespace of processes keeps signals in too.
+    check(&["LandlockScopes"], "[]");
+    check(&["Namespaces", "LandlockNetwork"], "[\"Metadata\",\"Processes\",\"Signals\"]");
     check(&["Landlock"], "needs Landlock");
     check(&["Seccomp"], "needs a filter of system calls");
 }

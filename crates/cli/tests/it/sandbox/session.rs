@@ -61,6 +61,46 @@ fn the_servers_of_a_session_are_in_its_sandbox() {
 }
 
 #[test]
+fn what_the_kernel_refuses_is_told_with_its_path() {
+    let stage = Stage::new();
+    stage.scratch.file("a.txt", "x");
+    let told = |command: &str| {
+        let args = ["--output-format", "json", "-p", &bash(command)];
+        let run = hangar(&stage.scratch, &stage.model).args(args).finish();
+        assert!(!stage.scratch.work().join("-out").exists(), "{run:#?}");
+        run.stdout
+    };
+    let path = stage.scratch.work().join("-out").display().to_string();
+    let denied = told("uniq -- a.txt -out");
+    assert!(
+        denied.contains(&format!("kept from changing {path}")) && denied.contains("\"denied\""),
+        "{denied}"
+    );
+    let survived = told("uniq -- a.txt -out; true");
+    assert!(survived.contains(&format!("kept from changing {path}")), "{survived}");
+    assert!(survived.contains("exited with exit code 0"), "{survived}");
+}
+
+#[test]
+fn a_setting_confines_the_servers_of_a_project_alone() {
+    let stage = Stage::new();
+    let starts = stage.scratch.work().join("starts");
+    let server = json!({ "mcpServers": { "s": { "command": "node", "args": [ODD, "fine", starts] } } });
+    stage.scratch.file(".mcp.json", &server.to_string());
+    let write = |path: &str| format!("TOOL:s-write:{}", json!({ "path": path }));
+    let outside = stage.scratch.root().join("outside/planted");
+    let script = format!("{}\n{}\nSAY:done", write("made"), write(&outside.display().to_string()));
+    let run = || stage.run(&script).env("GITHUB_COPILOT_PROMPT_MODE_WORKSPACE_MCP", "true").finish();
+    stage.configure("[sandbox]\nenabled = false\nsandboxProjectMcpServers = true\n");
+    let confined = run();
+    assert!(stage.scratch.work().join("made").exists(), "{confined:#?}");
+    assert!(stage.is_untouched(), "{confined:#?}");
+    stage.configure("");
+    run().expect_exit(0);
+    assert!(!stage.is_untouched(), "the attempt proves nothing");
+}
+
+#[test]
 fn a_setting_switches_it_on_and_the_network_is_off_unless_allowed() {
     let outside = std::net::TcpListener::bind("127.0.0.1:0").expect("a port");
     outside.set_nonblocking(true).expect("a port");
