@@ -8,8 +8,15 @@ import { see, setStage, until } from "./stage.mjs";
 
 const stage = setStage();
 
-function asking(file, name) {
-  return stage.portal.session(`TOOL:bash:${JSON.stringify({ command: `touch ${file}`, description: "Make a file" })}\nSAY:went on`, { policy: "ask", name });
+/** Resolves when the question is there: of two sessions, the one that was begun first has then asked first. */
+async function asking(file, name) {
+  const command = JSON.stringify({ command: `touch ${file}`, description: "Make a file" });
+  const session = await stage.portal.session(`TOOL:bash:${command}\nSAY:went on`, { policy: "ask", name });
+  await until("it asks", async () => {
+    const { approvals } = await stage.portal.api("GET", "/approvals");
+    return approvals.some((approval) => approval.sessionId === session.id);
+  });
+  return session;
 }
 
 function made(file) {

@@ -1,6 +1,7 @@
 // The life of sessions and servers: ends, restarts, many sessions, several clients, lists, and what goes wrong.
 
 import assert from "node:assert/strict";
+import { spawn } from "node:child_process";
 import { randomUUID } from "node:crypto";
 import { readFileSync } from "node:fs";
 import { join } from "node:path";
@@ -104,6 +105,26 @@ test("a wrong connection token is refused", async () => {
     const stranger = client({ connection: RuntimeConnection.forUri(url, { connectionToken: "wrong" }) });
     await assert.rejects(stranger.start(), /AUTHENTICATION_FAILED/);
     await owner.createSession({ onPermissionRequest: approveAll });
+});
+
+test("a server that was started by hand is joined with the token that it prints", async () => {
+    const { COPILOT_CONNECTION_TOKEN: _, ...env } = process.env;
+    const server = spawn(program, ["--headless", "--port", "0"], { env, stdio: ["ignore", "pipe", "inherit"] });
+    try {
+        let said = "";
+        for await (const piece of server.stdout) {
+            said += piece;
+            if (said.split("\n").length > 2) break;
+        }
+        const [, port] = said.match(/listening on port (\d+)/i);
+        const [, token] = said.match(/Connection token: (\S+)/);
+        await assert.rejects(client({ connection: RuntimeConnection.forUri(`127.0.0.1:${port}`) }).start(), /AUTHENTICATION_FAILED/);
+        const guest = client({ connection: RuntimeConnection.forUri(`127.0.0.1:${port}`, { connectionToken: token }) });
+        const session = await guest.createSession({ onPermissionRequest: approveAll });
+        assert.equal((await session.sendAndWait("SAY:x")).data.content, "x");
+    } finally {
+        server.kill();
+    }
 });
 
 test("sessions are listed, described, found last and deleted", async () => {
