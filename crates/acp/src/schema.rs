@@ -4,6 +4,7 @@ use std::path::PathBuf;
 
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
+use serde_with::skip_serializing_none;
 
 /// The version of the protocol that is spoken.
 pub(crate) const PROTOCOL_VERSION: u32 = 1;
@@ -116,16 +117,14 @@ impl ContentBlock {
     }
 }
 
+#[skip_serializing_none]
 #[derive(Debug, Clone, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub(crate) struct Resource {
     pub(crate) uri: String,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) mime_type: Option<String>,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) text: Option<String>,
     /// Base64.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) blob: Option<String>,
 }
 
@@ -171,6 +170,7 @@ pub(crate) enum ToolCallStatus {
     Failed,
 }
 
+#[skip_serializing_none]
 #[derive(Debug, Clone, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub(crate) struct ToolCall {
@@ -178,7 +178,6 @@ pub(crate) struct ToolCall {
     pub(crate) title: String,
     pub(crate) kind: ToolKind,
     pub(crate) status: ToolCallStatus,
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) raw_input: Option<Value>,
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub(crate) locations: Vec<Location>,
@@ -186,6 +185,7 @@ pub(crate) struct ToolCall {
     pub(crate) content: Vec<ToolCallContent>,
 }
 
+#[skip_serializing_none]
 #[derive(Debug, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub(crate) struct ToolCallUpdate {
@@ -193,7 +193,6 @@ pub(crate) struct ToolCallUpdate {
     pub(crate) status: ToolCallStatus,
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub(crate) content: Vec<ToolCallContent>,
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) raw_output: Option<Value>,
 }
 
@@ -209,11 +208,11 @@ pub(crate) enum ToolCallContent {
     Diff { path: String, old_text: String, new_text: String },
 }
 
+#[skip_serializing_none]
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub(crate) struct AvailableCommand {
     pub(crate) name: String,
     pub(crate) description: String,
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) input: Option<CommandInput>,
 }
 

@@ -1,7 +1,8 @@
 //! The events of a session in the protocol's words. Events that the protocol has no word for are left out.
 
+use parking_lot::Mutex;
 use std::collections::{HashMap, HashSet};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 
 use hangar_agent::driver::EventSink;
 use hangar_peer::Peer;
@@ -149,11 +150,11 @@ pub(crate) struct LastCompaction(Arc<Mutex<Option<CompactionComplete>>>);
 
 impl LastCompaction {
     pub(crate) fn take(&self) -> Option<CompactionComplete> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner).take()
+        self.0.lock().take()
     }
 
     fn put(&self, complete: CompactionComplete) {
-        *self.0.lock().unwrap_or_else(PoisonError::into_inner) = Some(complete);
+        *self.0.lock() = Some(complete);
     }
 }
 

@@ -1,7 +1,8 @@
 //! Descriptions of tools that are in memory once, however many sessions have the tool. A description is a constant in
 //! all but name, and a server may have a thousand sessions.
 
-use std::sync::{Arc, Mutex, PoisonError, Weak};
+use parking_lot::Mutex;
+use std::sync::{Arc, Weak};
 
 use crate::tool::ToolSpec;
 
@@ -26,12 +27,12 @@ pub fn list<'a>(specs: impl Iterator<Item = &'a Arc<ToolSpec>>) -> Arc<[Arc<Tool
 type Pool<T> = Mutex<Vec<Weak<T>>>;
 
 fn find<T: ?Sized>(pool: &Pool<T>, is_it: impl Fn(&T) -> bool) -> Option<Arc<T>> {
-    let pool = pool.lock().unwrap_or_else(PoisonError::into_inner);
+    let pool = pool.lock();
     pool.iter().filter_map(Weak::upgrade).find(|known| is_it(known))
 }
 
 fn keep<T: ?Sized>(pool: &Pool<T>, value: Arc<T>) -> Arc<T> {
-    let mut pool = pool.lock().unwrap_or_else(PoisonError::into_inner);
+    let mut pool = pool.lock();
     if pool.len() >= MOST {
         pool.retain(|known| known.strong_count() > 0);
     }

@@ -1,7 +1,8 @@
 //! What a headless run prints: JSONL or text on stdout, remarks on stderr.
 
+use parking_lot::Mutex;
 use std::io::{self, Write};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 
 use hangar_agent::driver::EventSink;
 use hangar_agent::session::iso;
@@ -33,7 +34,7 @@ pub(crate) struct SeenHandle(Arc<Mutex<Seen>>);
 
 impl SeenHandle {
     pub(crate) fn with<T>(&self, look: impl FnOnce(&mut Seen) -> T) -> T {
-        look(&mut self.0.lock().unwrap_or_else(PoisonError::into_inner))
+        look(&mut self.0.lock())
     }
 }
 

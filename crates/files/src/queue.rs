@@ -1,8 +1,9 @@
 //! The queue of what a session wants of the keeper of its files, and the one task that works it off.
 
+use parking_lot::{Mutex, MutexGuard};
 use std::future::Future;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
+use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
 use tokio::runtime::Handle;
@@ -205,7 +206,7 @@ fn unexpected(reply: &FileReply) -> FileError {
 
 impl Progress {
     fn known(&self) -> MutexGuard<'_, (String, Option<String>)> {
-        self.known.lock().unwrap_or_else(PoisonError::into_inner)
+        self.known.lock()
     }
 
     fn learn(&self, request: &FileRequest, reply: &Result<FileReply, FileError>) {
@@ -315,7 +316,7 @@ mod tests {
 
     impl FileKeeper for Script {
         fn ask(&self, request: FileRequest) -> BoxFuture<'static, Result<FileReply, FileError>> {
-            let mut asked = self.asked.lock().unwrap();
+            let mut asked = self.asked.lock();
             asked.push(request);
             let fails = asked.len() > self.fails_from;
             let hangs = self.hangs;
@@ -347,7 +348,7 @@ mod tests {
         }
         files.write("/plan", "p".to_owned()).await.unwrap();
         assert!(files.settled().is_none(), "the answer came after all that was put before");
-        let asked = script.asked.lock().unwrap().clone();
+        let asked = script.asked.lock().clone();
         assert_eq!(asked[0], append("abc"));
         assert!(matches!(asked[1], FileRequest::Write { .. }));
         assert_eq!(files.known().as_deref(), Some("p"));
@@ -362,7 +363,7 @@ mod tests {
         let error = files.settled().unwrap().await.unwrap_err();
         assert_eq!(error, FileError::Refused("disk full".to_owned()));
         assert_eq!(files.put(append("c"), Weight::Log), Err(error));
-        assert_eq!(script.asked.lock().unwrap().len(), 3);
+        assert_eq!(script.asked.lock().len(), 3);
     }
 
     #[tokio::test(start_paused = true)]

@@ -8,10 +8,11 @@
 mod environment;
 mod overrides;
 
+use parking_lot::Mutex;
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 use std::process::Stdio;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 use std::time::Duration;
 
 use hangar_process::{Group, command_in_own_session, exit_code};
@@ -156,7 +157,7 @@ impl Place<'_> {
         };
         let heard = tokio::time::timeout(bounds.time, hear).await;
         let (stdout, cut, status) = heard.map_err(|_| GitError::Time(bounds.time))??;
-        let stderr = complaints.lock().unwrap_or_else(PoisonError::into_inner);
+        let stderr = complaints.lock();
         Ok(Answer {
             code: exit_code(status),
             stdout,
@@ -182,7 +183,7 @@ async fn complain(from: Option<impl AsyncRead + Unpin>, kept: Arc<Mutex<Vec<u8>>
     let Some(mut from) = from else { return };
     let mut buffer = [0; 4096];
     while let Ok(length @ 1..) = from.read(&mut buffer).await {
-        let mut kept = kept.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut kept = kept.lock();
         let room = COMPLAINT_LIMIT.saturating_sub(kept.len());
         kept.extend_from_slice(&buffer[..length.min(room)]);
     }

@@ -3,6 +3,7 @@
 use schemars::JsonSchema;
 use serde::ser::SerializeTuple;
 use serde::{Serialize, Serializer};
+use serde_with::skip_serializing_none;
 
 use crate::entry::{AltWork, LoopWork, Work, WorkId};
 
@@ -11,23 +12,23 @@ pub struct ChartGraph {
     pub nodes: Vec<ChartNode>,
 }
 
+#[skip_serializing_none]
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct ChartNode {
     pub id: usize,
     pub hint: Hint,
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub label: Option<String>,
     #[serde(skip_serializing_if = "Vec::is_empty")]
     #[schemars(default)]
     pub arrows: Vec<ChartArrow>,
 }
 
+#[skip_serializing_none]
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct ChartArrow {
     pub to: usize,
     pub loop_back: bool,
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub label: Option<String>,
 }
 

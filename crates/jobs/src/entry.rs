@@ -8,6 +8,7 @@ use std::fmt;
 use indexmap::IndexMap;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
+use serde_with::skip_serializing_none;
 
 use crate::prompt::Prompt;
 use crate::tools::JobTool;
@@ -16,6 +17,7 @@ use crate::tools::JobTool;
 pub const DRIVING: &str = "driving";
 
 /// A file of tasks and jobs.
+#[skip_serializing_none]
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 #[schemars(title = "Hangar job entry")]
@@ -35,7 +37,6 @@ pub struct Entry {
     pub grid: Vec<GridRow>,
     /// On which models a driving session that crashed is tried again, and how often on each. Without it, five attempts
     /// on the same model.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub driving_session_retries: Option<Vec<DrivingRetry>>,
 }
 
@@ -73,21 +74,18 @@ impl fmt::Display for Model {
 }
 
 /// One thing for an agent to do, with how to tell whether it is done.
+#[skip_serializing_none]
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct Task {
     /// Without it, whoever starts the task has to name one.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub model: Option<Model>,
     /// The agent that works on it. Without it, the one that the job is run with.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub runtime: Option<String>,
     pub prompt: Prompt,
     /// Whether the prompt uses `$user-input`.
     pub require_user_input: bool,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub availability: Option<Availability>,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub criteria: Option<Criteria>,
 }
 
@@ -104,23 +102,22 @@ impl Task {
 }
 
 /// When a task may begin.
+#[skip_serializing_none]
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct Availability {
     /// One of these must have been the task before it in the job.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub previous_tasks: Option<Vec<String>>,
     /// A prompt that ends in `job_boolean_true` if the task may begin.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub condition: Option<Prompt>,
 }
 
 /// When a task has succeeded. All that is given has to hold.
+#[skip_serializing_none]
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct Criteria {
     /// Job tools that must have been called while the agent worked on the prompt.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub tool_executed: Option<Vec<ToolName>>,
     /// Commands that must exit with 0, run by the shell in the working directory.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
@@ -129,10 +126,8 @@ pub struct Criteria {
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub files: Vec<String>,
     /// A prompt that ends in `job_boolean_true` if the task is done.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub condition: Option<Prompt>,
     /// Whether the condition is put to the session that did the work, which is so unless it says `false`.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub run_condition_in_same_session: Option<bool>,
     pub failure_action: TaskRetry,
 }
@@ -148,31 +143,31 @@ impl ToolName {
     }
 }
 
+#[skip_serializing_none]
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct CommandCheck {
     /// For `sh -c`.
     pub run: String,
     /// Ten minutes unless it says otherwise.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub timeout_seconds: Option<u32>,
 }
 
 /// What happens when the criteria do not hold.
+#[skip_serializing_none]
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct TaskRetry {
     pub retry_times: u32,
     /// Said after the prompt when it is sent again.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub additional_prompt: Option<Prompt>,
 }
 
+#[skip_serializing_none]
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct Job {
     /// Whether any of its tasks requires it. Filled in by validation.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub require_user_input: Option<bool>,
     pub work: Work,
     /// What stops the job, however far it is.
@@ -180,17 +175,15 @@ pub struct Job {
     pub limits: Limits,
 }
 
+#[skip_serializing_none]
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct Limits {
     /// Prompts that may be sent, of all its tasks together.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub turns: Option<u64>,
     /// Time at work, without that between a crash and its continuation.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub seconds: Option<u64>,
     /// Into and out of models, as far as agents tell.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub tokens: Option<u64>,
 }
 
@@ -219,6 +212,7 @@ pub enum Work {
 }
 
 /// Runs a task.
+#[skip_serializing_none]
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct TaskWork {
@@ -226,7 +220,6 @@ pub struct TaskWork {
     pub work_id_in_job: WorkId,
     /// The name of the task.
     pub task_id: String,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub model_override: Option<Model>,
     /// Whether it has a git worktree of its own.
     #[serde(default, skip_serializing_if = "is_false")]
@@ -254,12 +247,11 @@ pub struct ParallelWork {
 }
 
 /// Again and again while its conditions come out as expected. Without a last condition, once.
+#[skip_serializing_none]
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct LoopWork {
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub pre_condition: Option<(bool, Box<Work>)>,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub post_condition: Option<(bool, Box<Work>)>,
     pub body: Box<Work>,
     /// Whether all of it has one git worktree of its own.
@@ -268,13 +260,12 @@ pub struct LoopWork {
 }
 
 /// One of two, by how its condition comes out.
+#[skip_serializing_none]
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct AltWork {
     pub condition: Box<Work>,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub true_work: Option<Box<Work>>,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub false_work: Option<Box<Work>>,
     /// Whether all of it has one git worktree of its own.
     #[serde(default, skip_serializing_if = "is_false")]

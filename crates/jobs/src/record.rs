@@ -8,6 +8,7 @@ use std::sync::Arc;
 use hangar_runtimes::outcome::Failure;
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
+use serde_with::skip_serializing_none;
 
 use crate::decision::Decision;
 use crate::entry::{Limits, Model, TaskWork, Work, WorkId};
@@ -57,6 +58,7 @@ impl fmt::Display for SessionId {
 }
 
 /// What a run is to do, complete enough to do it again.
+#[skip_serializing_none]
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct RunOrder {
@@ -65,12 +67,12 @@ pub struct RunOrder {
     pub input: String,
     pub working_directory: PathBuf,
     /// The agent for tasks that name none, and for driving sessions.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub runtime: Option<String>,
     /// The entry as it was then.
     pub entry: Arc<ValidEntry>,
 }
 
+#[skip_serializing_none]
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", tag = "kind")]
 pub enum Subject {
@@ -81,9 +83,7 @@ pub enum Subject {
     #[serde(rename_all = "camelCase")]
     Task {
         name: String,
-        #[serde(default, skip_serializing_if = "Option::is_none")]
         model: Option<String>,
-        #[serde(default, skip_serializing_if = "Option::is_none")]
         borrowed_session: Option<SessionId>,
         #[serde(default)]
         skip_availability: bool,
@@ -123,6 +123,7 @@ impl RunOrder {
 }
 
 /// What happened.
+#[skip_serializing_none]
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", rename_all_fields = "camelCase", tag = "type")]
 pub enum Fact {
@@ -156,7 +157,6 @@ pub enum Fact {
         session: SessionId,
         driving: bool,
         model: String,
-        #[serde(default, skip_serializing_if = "Option::is_none")]
         runtime: Option<String>,
     },
     /// No session could be opened.
@@ -242,13 +242,13 @@ impl TaskEnd {
     }
 }
 
+#[skip_serializing_none]
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", tag = "outcome")]
 pub enum RunEnd {
     Succeeded,
     Failed {
         /// Why, if it is not that a task failed.
-        #[serde(default, skip_serializing_if = "Option::is_none")]
         error: Option<CrashError>,
     },
     /// Somebody stopped it.
@@ -295,12 +295,12 @@ impl fmt::Display for Limit {
 }
 
 /// Why something could not be done at all, in contrast to done and not good enough.
+#[skip_serializing_none]
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, thiserror::Error)]
 #[error("{message}")]
 pub struct CrashError {
     pub name: String,
     pub message: String,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cause: Option<String>,
 }
 

@@ -3,6 +3,7 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
+use serde_with::skip_serializing_none;
 
 use hangar_protocol::data::ToolStart;
 
@@ -56,15 +57,14 @@ impl JobTool {
 const MAX_ARGUMENT: usize = 64 << 10;
 
 /// What job tools were called while an agent worked on one prompt.
+#[skip_serializing_none]
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Round {
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub tools: Vec<JobTool>,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub document: Option<String>,
     /// The last word of the boolean tools.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub answer: Option<Answer>,
 }
 

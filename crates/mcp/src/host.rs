@@ -1,11 +1,12 @@
 //! The servers of one session.
 
+use parking_lot::{Mutex, MutexGuard};
 use std::collections::hash_map::Entry;
 use std::collections::{BTreeMap, HashMap};
 use std::ffi::OsString;
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
+use std::sync::{Arc, OnceLock};
 use std::time::{Duration, SystemTime};
 
 use futures_util::StreamExt;
@@ -187,7 +188,7 @@ impl Common {
 
     pub(crate) async fn sample(&self, request: Value) -> Result<Value, String> {
         check_sampling(&request)?;
-        let sampler = self.sampler.lock().unwrap_or_else(PoisonError::into_inner).clone();
+        let sampler = self.sampler.lock().clone();
         match sampler {
             Some(sampler) => sampler.sample(&request).await,
             None => Err("no model is there for sampling".to_owned()),
@@ -395,7 +396,7 @@ impl McpHost {
 
     /// Has servers ask another model from now on.
     pub fn set_model(&self, provider: Arc<dyn ModelProvider>, model: String) {
-        if let Some(sampler) = &mut *self.0.common.sampler.lock().unwrap_or_else(PoisonError::into_inner) {
+        if let Some(sampler) = &mut *self.0.common.sampler.lock() {
             *sampler = Sampler { provider, model, session_id: sampler.session_id.clone() };
         }
     }
@@ -552,7 +553,7 @@ impl McpHost {
     }
 
     fn samplings(&self) -> MutexGuard<'_, HashMap<String, CancellationToken>> {
-        self.0.common.samplings.lock().unwrap_or_else(PoisonError::into_inner)
+        self.0.common.samplings.lock()
     }
 
     /// Begins a login at a remote server. The address is where a person goes on; the rest happens by itself.
@@ -622,7 +623,7 @@ impl McpHost {
     }
 
     fn servers(&self) -> MutexGuard<'_, BTreeMap<String, Arc<Server>>> {
-        self.0.servers.lock().unwrap_or_else(PoisonError::into_inner)
+        self.0.servers.lock()
     }
 }
 

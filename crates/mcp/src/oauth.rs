@@ -2,8 +2,8 @@
 //! otherwise.
 
 use std::path::PathBuf;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex as StdMutex, PoisonError};
 use std::time::Duration;
 
 use hangar_protocol::data::{
@@ -91,10 +91,10 @@ pub(crate) struct Authority {
     logins: Logins,
     current: Mutex<Current>,
     /// The description of the resource, as it was last seen.
-    metadata: StdMutex<Option<String>>,
+    metadata: parking_lot::Mutex<Option<String>>,
     refused: AtomicBool,
     /// The wait for a person who is to log in.
-    login: StdMutex<Option<JoinHandle<()>>>,
+    login: parking_lot::Mutex<Option<JoinHandle<()>>>,
 }
 
 impl Drop for Authority {
@@ -125,9 +125,9 @@ impl Authority {
             client,
             common,
             current: Mutex::default(),
-            metadata: StdMutex::default(),
+            metadata: parking_lot::Mutex::default(),
             refused: AtomicBool::new(false),
-            login: StdMutex::default(),
+            login: parking_lot::Mutex::default(),
         }
     }
 
@@ -137,12 +137,12 @@ impl Authority {
 
     /// Keeps the wait for a login. There is one at a time: whoever asks for another does not come back to the first.
     pub(crate) fn await_login(&self, wait: JoinHandle<()>) {
-        let before = self.login.lock().unwrap_or_else(PoisonError::into_inner).replace(wait);
+        let before = self.login.lock().replace(wait);
         before.inspect(JoinHandle::abort);
     }
 
     pub(crate) fn forget_login(&self) {
-        let wait = self.login.lock().unwrap_or_else(PoisonError::into_inner).take();
+        let wait = self.login.lock().take();
         wait.inspect(JoinHandle::abort);
     }
 
@@ -237,7 +237,7 @@ impl Authority {
 
     /// The description of the protected resource, as the server writes it.
     async fn metadata(&self, url: Option<&str>) -> Option<String> {
-        let remembered = || self.metadata.lock().unwrap_or_else(PoisonError::into_inner).clone();
+        let remembered = || self.metadata.lock().clone();
         let Some(url) = url else { return remembered() };
         let fetched = async {
             let response = self.common.http().ok()?.get(url).send().await.ok()?;
@@ -253,7 +253,7 @@ impl Authority {
         };
         let text = tokio::time::timeout(METADATA_PATIENCE, fetched).await.ok().flatten();
         if text.is_some() {
-            self.metadata.lock().unwrap_or_else(PoisonError::into_inner).clone_from(&text);
+            self.metadata.lock().clone_from(&text);
         }
         text.or_else(remembered)
     }

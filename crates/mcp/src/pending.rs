@@ -1,7 +1,8 @@
 //! Questions that wait for an answer from outside: from a client of the session, by the question's id.
 
+use parking_lot::{Mutex, MutexGuard};
 use std::collections::{HashMap, HashSet};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 use std::time::Duration;
 
 use hangar_protocol::data::ElicitationAction;
@@ -37,11 +38,11 @@ pub(crate) struct Pending {
 
 impl Pending {
     pub(crate) fn is_answered(&self, interest: Interest) -> bool {
-        self.interests.lock().unwrap_or_else(PoisonError::into_inner).contains(&interest)
+        self.interests.lock().contains(&interest)
     }
 
     pub(crate) fn set(&self, interest: Interest, answered: bool) {
-        let mut interests = self.interests.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut interests = self.interests.lock();
         if answered {
             interests.insert(interest);
         } else {
@@ -73,7 +74,7 @@ impl<T> Questions<T> {
     }
 
     fn lock(&self) -> MutexGuard<'_, HashMap<String, oneshot::Sender<T>>> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+        self.0.lock()
     }
 }
 

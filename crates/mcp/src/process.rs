@@ -1,11 +1,12 @@
 //! Starts the programs of servers, and ends them with everything they started.
 
+use parking_lot::Mutex;
 use std::ffi::OsString;
 use std::io;
 use std::path::PathBuf;
 use std::process::Stdio;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use hangar_process::{Group, command_in_own_session, unique_mark};
@@ -172,7 +173,7 @@ impl Complaint {
     }
 
     fn keep(&self, piece: &[u8]) {
-        let mut kept = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut kept = self.0.lock();
         kept.extend_from_slice(piece);
         let surplus = kept.len().saturating_sub(COMPLAINT);
         kept.drain(..surplus);
@@ -180,7 +181,7 @@ impl Complaint {
 
     /// The last line, if there is one.
     pub(crate) fn last_line(&self) -> Option<String> {
-        let kept = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let kept = self.0.lock();
         let text = String::from_utf8_lossy(&kept);
         text.lines().rev().map(str::trim).find(|line| !line.is_empty()).map(str::to_owned)
     }

@@ -1,12 +1,14 @@
 //! One server of a session: whether it runs, what it offers, and how it comes back after it died.
 
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use parking_lot::{Mutex, MutexGuard};
+use std::sync::Arc;
 use std::time::Duration;
 
 use hangar_agent::tool::ToolOutcome;
 use hangar_protocol::data::{McpServerStatusChanged, McpToolsListChanged};
 use serde::Serialize;
 use serde_json::{Map, Value, json};
+use serde_with::skip_serializing_none;
 use tokio::time::Instant;
 
 use crate::cache::Offer;
@@ -68,17 +70,15 @@ enum Phase {
 }
 
 /// How a server is, as events and answers say it.
+#[skip_serializing_none]
 #[derive(Debug, Clone, PartialEq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct ServerReport {
     pub name: String,
     pub status: &'static str,
     pub source: Source,
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub display_name: Option<String>,
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub error: Option<String>,
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub server_metadata: Option<Value>,
     /// Not in answers, only in events.
     #[serde(skip)]
@@ -423,7 +423,7 @@ impl Server {
     }
 
     fn state(&self) -> MutexGuard<'_, State> {
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+        self.state.lock()
     }
 }
 

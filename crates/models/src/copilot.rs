@@ -1,8 +1,7 @@
 //! GitHub's Copilot API: three wires behind one address, and a catalogue that says which model speaks which.
 
-use std::sync::{Mutex, PoisonError};
-
 use hangar_agent::model::{ModelError, ModelErrorKind, ModelRequest};
+use parking_lot::Mutex;
 use reqwest::header::{HeaderMap, HeaderName, HeaderValue};
 use tokio::sync::OnceCell;
 
@@ -61,7 +60,7 @@ impl Routes {
 
     /// The wire that was spoken last.
     pub(crate) fn last(&self) -> Wire {
-        *self.last.lock().unwrap_or_else(PoisonError::into_inner)
+        *self.last.lock()
     }
 
     pub(crate) async fn wire(&self, provider: &Provider, model: &str) -> Result<Wire, ModelError> {
@@ -78,7 +77,7 @@ impl Routes {
             None if info.is_some() => Wire::Chat,
             None => guess(model),
         };
-        *self.last.lock().unwrap_or_else(PoisonError::into_inner) = wire;
+        *self.last.lock() = wire;
         Ok(wire)
     }
 }

@@ -1,7 +1,8 @@
 //! Requests over HTTP, by clients that are built when they are first needed and shared from then on.
 
+use parking_lot::Mutex;
 use std::error::Error as _;
-use std::sync::{Arc, Mutex, OnceLock, PoisonError};
+use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
 use bytes::Bytes;
@@ -261,7 +262,7 @@ static CLIENTS: Mutex<Vec<(Kind, Client)>> = Mutex::new(Vec::new());
 
 impl Kind {
     fn client(self) -> Result<Client, reqwest::Error> {
-        let mut clients = CLIENTS.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut clients = CLIENTS.lock();
         if let Some((_, client)) = clients.iter().find(|(kind, _)| *kind == self) {
             return Ok(client.clone());
         }

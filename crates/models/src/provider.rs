@@ -1,6 +1,7 @@
 //! A provider that is reached over HTTP.
 
-use std::sync::{Arc, Mutex, PoisonError};
+use parking_lot::Mutex;
+use std::sync::Arc;
 
 use futures_core::stream::BoxStream;
 use futures_util::StreamExt;
@@ -200,7 +201,7 @@ impl Provider {
         };
         let mut custom = inner.config.headers.clone();
         if let Some((name, value, secret)) = credential {
-            inner.redactor.lock().unwrap_or_else(PoisonError::into_inner).add(secret);
+            inner.redactor.lock().add(secret);
             let mut value = HeaderValue::from_str(value.reveal()).map_err(|_| ModelError {
                 kind: ModelErrorKind::Configuration,
                 status: None,
@@ -233,7 +234,7 @@ impl Provider {
     }
 
     fn redact(&self, error: ModelError) -> ModelError {
-        self.0.redactor.lock().unwrap_or_else(PoisonError::into_inner).clean(error)
+        self.0.redactor.lock().clean(error)
     }
 }
 

@@ -8,6 +8,7 @@ use hangar_agent::model::{AssistantTurn, Message, ModelRequest, Part};
 use hangar_agent::schema::Schema;
 use hangar_agent::tool::{ToolSchema, ToolSpec};
 use serde::Serialize;
+use serde_with::skip_serializing_none;
 
 use crate::known;
 use crate::tokenizer::Encoding;
@@ -84,13 +85,12 @@ impl Counter {
 }
 
 fn definition(tool: &ToolSpec) -> String {
+    #[skip_serializing_none]
     #[derive(Serialize)]
     struct Definition<'a> {
         name: &'a str,
         description: &'a str,
-        #[serde(skip_serializing_if = "Option::is_none")]
         parameters: Option<&'a Schema>,
-        #[serde(skip_serializing_if = "Option::is_none")]
         format: Option<&'a Option<String>>,
         #[serde(rename = "type")]
         kind: &'static str,

@@ -1,8 +1,9 @@
 //! Connections that have not shown yet who they are. There is no telling a slow client from one that wants to keep
 //! others out, so a new connection takes the place of the oldest.
 
+use parking_lot::{Mutex, MutexGuard};
 use std::collections::VecDeque;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 
 use tokio_util::sync::CancellationToken;
 
@@ -46,7 +47,7 @@ impl PendingConnections {
 
 impl Registry {
     fn waiting(&self) -> MutexGuard<'_, Waiting> {
-        self.waiting.lock().unwrap_or_else(PoisonError::into_inner)
+        self.waiting.lock()
     }
 }
 

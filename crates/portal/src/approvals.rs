@@ -9,6 +9,7 @@ use hangar_store::SessionId;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
+use serde_with::skip_serializing_none;
 
 /// Questions that were settled and are remembered, so that who comes late learns why.
 const REMEMBERED: usize = 1000;
@@ -32,6 +33,7 @@ pub enum ApprovalState {
 }
 
 /// A question of an agent.
+#[skip_serializing_none]
 #[derive(Debug, Clone, Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct Approval {
@@ -39,7 +41,6 @@ pub struct Approval {
     #[schemars(with = "String")]
     #[serde(serialize_with = "display")]
     pub session_id: SessionId,
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub session_name: Option<String>,
     pub kind: Kind,
     /// The event by which it was asked.

@@ -1,7 +1,8 @@
 //! The sessions of the home as lists show them, without reading any log twice.
 
+use parking_lot::{Mutex, MutexGuard};
 use std::collections::HashMap;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 
 use hangar_store::{Position, SessionId, Store};
 
@@ -19,7 +20,7 @@ pub(crate) struct Catalogue {
 }
 
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+    mutex.lock()
 }
 
 impl Catalogue {

@@ -5,6 +5,7 @@ use hangar_runtimes::capabilities::Capabilities;
 use hangar_store::{Follow, Position};
 use schemars::JsonSchema;
 use serde::Serialize;
+use serde_with::skip_serializing_none;
 
 use crate::resource::{Policy, RunLink};
 
@@ -12,19 +13,15 @@ use crate::resource::{Policy, RunLink};
 const MARK_EVERY: u64 = 2048;
 
 /// What a session has used. What nobody told is absent, never zero.
+#[skip_serializing_none]
 #[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct Used {
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub input_tokens: Option<u64>,
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub output_tokens: Option<u64>,
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub cost_usd: Option<f64>,
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub premium_requests: Option<u64>,
     /// Prompts that were sent.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub turns: Option<u64>,
 }
 

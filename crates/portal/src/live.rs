@@ -1,7 +1,8 @@
 //! A session that is open here: its agent is heard, its log is followed, whoever watches is told.
 
+use parking_lot::{Mutex, MutexGuard};
 use std::collections::{BTreeSet, VecDeque};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 
 use hangar_protocol::{Body, Event};
 use hangar_runtimes::outcome::{ErrorKind, TurnEnd};
@@ -96,7 +97,7 @@ pub(crate) struct Joined {
 
 impl LiveSession {
     pub(crate) fn state(&self) -> MutexGuard<'_, LiveState> {
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+        self.state.lock()
     }
 
     pub(crate) fn join(&self) -> Joined {

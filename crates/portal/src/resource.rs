@@ -3,20 +3,19 @@
 use hangar_protocol::data::{PermissionMode, RunAssigned};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
+use serde_with::skip_serializing_none;
 
 use crate::digest::{Context, Used};
 
+#[skip_serializing_none]
 #[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct Session {
     pub id: String,
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub name: Option<String>,
     pub state: SessionState,
     pub runtime: String,
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub model: Option<String>,
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub effort: Option<String>,
     pub workspace: String,
     pub created_at: String,
@@ -24,18 +23,14 @@ pub struct Session {
     /// The number of the last event in its log.
     pub events: u64,
     pub usage: Used,
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub context: Option<Context>,
     /// Questions that wait for an answer.
     pub approvals: usize,
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub run: Option<RunLink>,
     /// Whether a message can be sent to it.
     pub resumable: bool,
     /// What the last turn failed of.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub error: Option<String>,
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub policy: Option<Policy>,
 }
 

@@ -1,7 +1,8 @@
 //! What is known about the agents of this machine. Looking at them starts programs, so it is done when asked for.
 
+use parking_lot::{Mutex, MutexGuard};
 use std::collections::HashMap;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 use std::time::Duration;
 
 use futures_util::future::join_all;
@@ -9,6 +10,7 @@ use hangar_runtimes::capabilities::Capabilities;
 use hangar_runtimes::runtime::{Model, Preflight, Runtime};
 use jiff::{SignedDuration, Timestamp};
 use serde::Serialize;
+use serde_with::skip_serializing_none;
 
 use crate::hub::{Hub, iso};
 use crate::trouble::Trouble;
@@ -40,6 +42,7 @@ struct Look {
 }
 
 /// An agent as lists show it.
+#[skip_serializing_none]
 #[derive(Debug, Clone, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub(crate) struct Entry {
@@ -47,9 +50,7 @@ pub(crate) struct Entry {
     label: String,
     install: String,
     capabilities: Capabilities,
-    #[serde(skip_serializing_if = "Option::is_none")]
     preflight: Option<Looked>,
-    #[serde(skip_serializing_if = "Option::is_none")]
     checked_at: Option<String>,
     default: bool,
 }
@@ -62,7 +63,7 @@ struct Looked {
 }
 
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+    mutex.lock()
 }
 
 impl Roster {

@@ -4,6 +4,7 @@ use hangar_store::{Filter, SessionSummary};
 use jiff::Timestamp;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
+use serde_with::skip_serializing_none;
 
 use crate::hub::Hub;
 use crate::resource::{Session, SessionState};
@@ -29,11 +30,11 @@ pub struct Search {
     pub cursor: Option<String>,
 }
 
+#[skip_serializing_none]
 #[derive(Debug, Serialize, JsonSchema)]
 pub struct Found {
     pub sessions: Vec<Session>,
     /// For the next page, if there may be one.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub next: Option<String>,
 }
 

@@ -4,9 +4,9 @@
 //! would not do: it reaches the shell alone and not what the shell started, and it comes when the *thread* that started
 //! the shell ends.
 
+use parking_lot::Mutex;
 use std::io::{self, Write};
 use std::process::{Child, Stdio};
-use std::sync::{Mutex, PoisonError};
 
 use crate::group::{MARK, std_command_in_own_session};
 use crate::tag::Tag;
@@ -55,7 +55,7 @@ static SHARED: Mutex<Option<Watchdog>> = Mutex::new(None);
 
 /// Has everything killed that carries a mark if this process is killed before the guard is dropped.
 pub(crate) fn guard(mark: &str) -> Guard {
-    let mut shared = SHARED.lock().unwrap_or_else(PoisonError::into_inner);
+    let mut shared = SHARED.lock();
     // A missing watchdog is no reason not to run: it matters only if we are killed.
     if shared.is_none() {
         *shared = Watchdog::start().ok();
@@ -73,7 +73,7 @@ pub(crate) struct Guard {
 impl Guard {
     /// Has the group of that number killed with it.
     pub(crate) fn name(&self, group: i32) {
-        if let Some(watchdog) = &mut *SHARED.lock().unwrap_or_else(PoisonError::into_inner) {
+        if let Some(watchdog) = &mut *SHARED.lock() {
             watchdog.guard(&self.mark, Some(group));
         }
     }
@@ -81,7 +81,7 @@ impl Guard {
 
 impl Drop for Guard {
     fn drop(&mut self) {
-        if let Some(watchdog) = &mut *SHARED.lock().unwrap_or_else(PoisonError::into_inner) {
+        if let Some(watchdog) = &mut *SHARED.lock() {
             watchdog.release(&self.mark);
         }
     }

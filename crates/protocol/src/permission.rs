@@ -1,72 +1,62 @@
 //! What a tool call wants to touch, and what became of the question.
 
 use serde::{Deserialize, Serialize};
+use serde_with::skip_serializing_none;
 
 /// One request for permission. The kinds are the wire's.
+#[skip_serializing_none]
 #[derive(Debug, Clone, Serialize, Deserialize)]
 #[serde(tag = "kind", rename_all = "kebab-case", rename_all_fields = "camelCase")]
 pub enum PermissionRequest {
     Shell(ShellRequest),
     Write {
-        #[serde(default, skip_serializing_if = "Option::is_none")]
         tool_call_id: Option<String>,
         intention: String,
         file_name: String,
         diff: String,
-        #[serde(default, skip_serializing_if = "Option::is_none")]
         new_file_contents: Option<String>,
         can_offer_session_approval: bool,
     },
     Read {
-        #[serde(default, skip_serializing_if = "Option::is_none")]
         tool_call_id: Option<String>,
         intention: String,
         path: String,
     },
     Url {
-        #[serde(default, skip_serializing_if = "Option::is_none")]
         tool_call_id: Option<String>,
         intention: String,
         url: String,
     },
     Mcp {
-        #[serde(default, skip_serializing_if = "Option::is_none")]
         tool_call_id: Option<String>,
         server_name: String,
         tool_name: String,
         tool_title: String,
-        #[serde(default, skip_serializing_if = "Option::is_none")]
         args: Option<serde_json::Value>,
         read_only: bool,
     },
     Memory {
-        #[serde(default, skip_serializing_if = "Option::is_none")]
         tool_call_id: Option<String>,
         fact: String,
     },
     CustomTool {
-        #[serde(default, skip_serializing_if = "Option::is_none")]
         tool_call_id: Option<String>,
         tool_name: String,
         tool_description: String,
-        #[serde(default, skip_serializing_if = "Option::is_none")]
         args: Option<serde_json::Value>,
     },
     Hook {
-        #[serde(default, skip_serializing_if = "Option::is_none")]
         tool_call_id: Option<String>,
         tool_name: String,
-        #[serde(default, skip_serializing_if = "Option::is_none")]
         tool_args: Option<serde_json::Value>,
-        #[serde(default, skip_serializing_if = "Option::is_none")]
         hook_message: Option<String>,
     },
 }
 
+#[skip_serializing_none]
 #[derive(Debug, Clone, Default, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct ShellRequest {
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub tool_call_id: Option<String>,
     pub full_command_text: String,
     pub intention: String,
@@ -75,7 +65,6 @@ pub struct ShellRequest {
     pub possible_urls: Vec<PossibleUrl>,
     pub has_write_file_redirection: bool,
     pub can_offer_session_approval: bool,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub warning: Option<String>,
     /// Some part could not be read before running it (a computed program name, broken syntax), so the lists above may
     /// lack something. Not on the wire, whose readers have no member for it.
@@ -149,26 +138,23 @@ impl PermissionRequest {
 }
 
 /// A request as a person is shown it. Commands and MCP tools are shown otherwise than they are asked for.
+#[skip_serializing_none]
 #[derive(Debug, Clone, Serialize, Deserialize)]
 #[serde(tag = "kind", rename_all = "kebab-case", rename_all_fields = "camelCase")]
 pub enum PermissionPrompt {
     Commands {
-        #[serde(default, skip_serializing_if = "Option::is_none")]
         tool_call_id: Option<String>,
         full_command_text: String,
         intention: String,
         command_identifiers: Vec<String>,
         can_offer_session_approval: bool,
-        #[serde(default, skip_serializing_if = "Option::is_none")]
         warning: Option<String>,
     },
     Mcp {
-        #[serde(default, skip_serializing_if = "Option::is_none")]
         tool_call_id: Option<String>,
         server_name: String,
         tool_name: String,
         tool_title: String,
-        #[serde(default, skip_serializing_if = "Option::is_none")]
         args: Option<serde_json::Value>,
     },
     /// Any other kind, which has its own tag.
@@ -177,41 +163,19 @@ pub enum PermissionPrompt {
 }
 
 /// How a request for permission ended.
+#[skip_serializing_none]
 #[derive(Debug, Clone, Serialize, Deserialize)]
 #[serde(tag = "kind", rename_all = "kebab-case", rename_all_fields = "camelCase")]
 pub enum PermissionOutcome {
     Approved {},
-    ApprovedForSession {
-        approval: serde_json::Value,
-    },
-    ApprovedForLocation {
-        approval: serde_json::Value,
-        location_key: String,
-    },
-    Cancelled {
-        #[serde(default, skip_serializing_if = "Option::is_none")]
-        reason: Option<String>,
-    },
-    DeniedByRules {
-        rules: Vec<DenyingRule>,
-    },
+    ApprovedForSession { approval: serde_json::Value },
+    ApprovedForLocation { approval: serde_json::Value, location_key: String },
+    Cancelled { reason: Option<String> },
+    DeniedByRules { rules: Vec<DenyingRule> },
     DeniedNoApprovalRuleAndCouldNotRequestFromUser {},
-    DeniedInteractivelyByUser {
-        #[serde(default, skip_serializing_if = "Option::is_none")]
-        feedback: Option<String>,
-        #[serde(default, skip_serializing_if = "Option::is_none")]
-        force_reject: Option<bool>,
-    },
-    DeniedByContentExclusionPolicy {
-        path: String,
-        message: String,
-    },
-    DeniedByPermissionRequestHook {
-        #[serde(default, skip_serializing_if = "Option::is_none")]
-        message: Option<String>,
-        #[serde(default, skip_serializing_if = "Option::is_none")]
-        interrupt: Option<bool>,
-    },
+    DeniedInteractivelyByUser { feedback: Option<String>, force_reject: Option<bool> },
+    DeniedByContentExclusionPolicy { path: String, message: String },
+    DeniedByPermissionRequestHook { message: Option<String>, interrupt: Option<bool> },
 }
 
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]

@@ -1,6 +1,7 @@
 //! How a turn of an agent ended. One table decides for all agents, so that the same end has the same name everywhere.
 
 use serde::Serialize;
+use serde_with::skip_serializing_none;
 
 use crate::host::NO_WORKSPACE;
 use crate::usage::Usage;
@@ -34,17 +35,14 @@ pub struct Failure {
 }
 
 /// Where a failure was read. What comes later in this list is trusted less.
+#[skip_serializing_none]
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Evidence {
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub status_code: Option<u16>,
     /// The agent's own word for it.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub code: Option<String>,
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub exit_code: Option<i32>,
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub signal: Option<i32>,
     /// The end of what it wrote on stderr.
     #[serde(skip_serializing_if = "String::is_empty")]

@@ -10,6 +10,7 @@ use futures_util::future::BoxFuture;
 use hangar_protocol::data::ElicitationAction;
 use hangar_protocol::{Body, Event, EventId};
 use serde::Serialize;
+use serde_with::skip_serializing_none;
 use tokio::sync::mpsc;
 use tokio::task::AbortHandle;
 
@@ -80,33 +81,28 @@ impl ShellTool {
     }
 }
 
+#[skip_serializing_none]
 #[derive(Debug, Clone, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Model {
     pub id: String,
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub name: Option<String>,
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub provider: Option<String>,
     /// How many requests of GitHub's offer one request counts for.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub multiplier: Option<f64>,
 }
 
 /// What a look at an agent found.
+#[skip_serializing_none]
 #[derive(Debug, Clone, Default, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Preflight {
     /// Where its program is.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub program: Option<PathBuf>,
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub version: Option<String>,
     /// A mark of what its help says, which changes when that does.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub help_hash: Option<String>,
     /// The levels of effort that its help names.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub effort_levels: Option<Vec<String>>,
     /// Whether something else is used in its place, which may not be able to all of it.
     pub best_effort: bool,

@@ -1,8 +1,9 @@
 //! Who watches a session. Every client of a session is sent all its events, and is asked what it said it can answer.
 
+use parking_lot::{Mutex, MutexGuard};
 use std::collections::HashMap;
 use std::error::Error as _;
-use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, Weak};
+use std::sync::{Arc, OnceLock, Weak};
 use std::time::Duration;
 
 use futures_util::future::BoxFuture;
@@ -105,7 +106,7 @@ impl Audience {
     }
 
     fn quiet(&self) -> MutexGuard<'_, Quiet> {
-        self.quiet.lock().unwrap_or_else(PoisonError::into_inner)
+        self.quiet.lock()
     }
 
     /// Tells the clients, those who listen and those who read.
@@ -162,7 +163,7 @@ impl Audience {
     }
 
     pub(crate) fn direct_switches(&self) -> MutexGuard<'_, HashMap<String, ClientId>> {
-        self.direct_switches.lock().unwrap_or_else(PoisonError::into_inner)
+        self.direct_switches.lock()
     }
 
     /// Whether some client listens for questions about other models and answers them unasked.
@@ -175,7 +176,7 @@ impl Audience {
     }
 
     pub(crate) fn members(&self) -> MutexGuard<'_, Vec<Member>> {
-        self.members.lock().unwrap_or_else(PoisonError::into_inner)
+        self.members.lock()
     }
 
     pub(crate) fn publish(&self, event: &Event) {

@@ -1,8 +1,9 @@
 //! A connected client: its requests, each answered by a task of its own.
 
+use parking_lot::{Mutex, MutexGuard};
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
+use std::sync::{Arc, Weak};
 
 use hangar_files::ClientHome;
 use hangar_peer::{Peer, raw};
@@ -81,12 +82,12 @@ impl Client {
     }
 
     pub(crate) fn keep_files(&self, provider: FsProvider) {
-        *self.files.lock().unwrap_or_else(PoisonError::into_inner) = Some(provider);
+        *self.files.lock() = Some(provider);
     }
 
     /// The folder of a session with this client, if it keeps files.
     pub(crate) fn home(&self, id: &SessionId) -> Option<ClientHome> {
-        let files = self.files.lock().unwrap_or_else(PoisonError::into_inner);
+        let files = self.files.lock();
         files.as_ref().map(|provider| provider.home(&self.peer, id))
     }
 
@@ -161,7 +162,7 @@ impl Client {
     }
 
     fn waiting(&self) -> MutexGuard<'_, HashMap<Id, CancellationToken>> {
-        self.waiting.lock().unwrap_or_else(PoisonError::into_inner)
+        self.waiting.lock()
     }
 
     /// Waits until every request that was taken is answered.

@@ -1,7 +1,7 @@
 //! Slash commands that clients queue and clients carry out, one at a time.
 
+use parking_lot::{Mutex, MutexGuard};
 use std::collections::{HashMap, VecDeque};
-use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use tokio::sync::oneshot;
 
@@ -91,7 +91,7 @@ impl PendingCommands {
     }
 
     fn lock(&self) -> MutexGuard<'_, HashMap<String, oneshot::Sender<Option<String>>>> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+        self.0.lock()
     }
 }
 

@@ -1,20 +1,21 @@
 //! Forms that wait for someone to fill them in.
 
+use parking_lot::{Mutex, MutexGuard};
 use std::collections::HashMap;
-use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use hangar_protocol::data::ElicitationAction;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
+use serde_with::skip_serializing_none;
 use tokio::sync::oneshot;
 
 /// Forms of one session that may wait at once.
 const MAX_WAITING: usize = 64;
 
+#[skip_serializing_none]
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub(crate) struct ElicitationResult {
     pub(crate) action: ElicitationAction,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) content: Option<Value>,
 }
 
@@ -42,6 +43,6 @@ impl Elicitations {
     }
 
     fn lock(&self) -> MutexGuard<'_, HashMap<String, oneshot::Sender<ElicitationResult>>> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+        self.0.lock()
     }
 }

@@ -1,7 +1,8 @@
 //! Tools that clients run. A call is an event with a request id; the result comes back by that id, from any client.
 
+use parking_lot::{Mutex, MutexGuard};
 use std::collections::HashMap;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 
 use futures_util::future::BoxFuture;
 use hangar_agent::model::Part;
@@ -38,7 +39,7 @@ impl PendingCalls {
     }
 
     fn lock(&self) -> MutexGuard<'_, HashMap<String, Waiting>> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+        self.0.lock()
     }
 }
 

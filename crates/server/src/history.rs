@@ -1,7 +1,7 @@
 //! The latest events of a session, those of the moment included, for clients that read rather than listen.
 
+use parking_lot::{Mutex, MutexGuard};
 use std::collections::VecDeque;
-use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use hangar_protocol::Event;
 use serde_json::value::RawValue;
@@ -97,7 +97,7 @@ impl History {
     }
 
     fn lock(&self) -> MutexGuard<'_, Kept> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+        self.0.lock()
     }
 }
 

@@ -1,9 +1,10 @@
 //! The sessions that are alive and the clients that are connected.
 
+use parking_lot::{Mutex, MutexGuard};
 use std::collections::HashMap;
 use std::path::PathBuf;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use hangar_agent::features::Features;
@@ -455,11 +456,11 @@ impl Hub {
     }
 
     fn sessions(&self) -> MutexGuard<'_, HashMap<String, Arc<Live>>> {
-        self.sessions.lock().unwrap_or_else(PoisonError::into_inner)
+        self.sessions.lock()
     }
 
     fn clients(&self) -> MutexGuard<'_, HashMap<ClientId, Arc<Client>>> {
-        self.clients.lock().unwrap_or_else(PoisonError::into_inner)
+        self.clients.lock()
     }
 }
 

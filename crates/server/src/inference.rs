@@ -1,7 +1,8 @@
 //! Requests to models that a client makes in the server's place, and tokens that only a client knows.
 
+use parking_lot::{Mutex, MutexGuard};
 use std::collections::HashMap;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD as BASE64;
@@ -112,7 +113,7 @@ impl Exchanges {
     }
 
     fn lock(&self) -> MutexGuard<'_, HashMap<String, Exchange>> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+        self.0.lock()
     }
 }
 

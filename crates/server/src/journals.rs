@@ -2,9 +2,10 @@
 //!
 //! A log only grows, so what it was is a list of positions in it; nothing is copied and no file stays open in between.
 
+use parking_lot::{Mutex, MutexGuard};
 use std::collections::VecDeque;
 use std::ops::Range;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 use std::time::Duration;
 
 use hangar_protocol::Body;
@@ -148,6 +149,6 @@ impl Journals {
     }
 
     fn lock(&self) -> MutexGuard<'_, VecDeque<Waiting>> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+        self.0.lock()
     }
 }

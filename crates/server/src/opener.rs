@@ -1,5 +1,6 @@
 //! What the server needs of whoever runs it: sessions to drive, and what is known of models and the login.
 
+use serde_with::skip_serializing_none;
 use std::path::Path;
 use std::sync::Arc;
 
@@ -86,6 +87,7 @@ pub struct McpPlace<'a> {
 }
 
 /// A file of custom instructions, as clients are told of it.
+#[skip_serializing_none]
 #[derive(Debug, Clone, serde::Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct InstructionSource {
@@ -98,9 +100,7 @@ pub struct InstructionSource {
     pub kind: InstructionKind,
     pub location: InstructionLocation,
     /// The files that it is about; all of them when absent.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub apply_to: Option<Vec<String>>,
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub description: Option<String>,
 }
 
@@ -177,16 +177,14 @@ pub struct TodoBoard {
     pub dependencies: Vec<TodoDependency>,
 }
 
+#[skip_serializing_none]
 #[derive(Debug, Clone, Default, PartialEq, Eq, serde::Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Todo {
     pub id: String,
     pub title: String,
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub description: Option<String>,
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub status: Option<String>,
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub created_at: Option<String>,
 }
 
@@ -202,19 +200,15 @@ pub trait Background: Send {
     fn shutdown(self: Box<Self>) -> BoxFuture<'static, ()>;
 }
 
+#[skip_serializing_none]
 #[derive(Debug, Clone, Default, serde::Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct AuthStatus {
     pub is_authenticated: bool,
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub auth_type: Option<String>,
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub host: Option<String>,
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub login: Option<String>,
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub status_message: Option<String>,
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub copilot_plan: Option<String>,
 }
 

@@ -1,8 +1,9 @@
 //! Commands that clients run in a session's place of work, outside the conversation. They are run by the session's own
 //! shell tool, so that its groups, limits and secrets hold for them too.
 
+use parking_lot::{Mutex, MutexGuard};
 use std::collections::HashMap;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 
 use hangar_agent::permissions::Grant;
 use hangar_agent::tool::{Tool, ToolContext, ToolInput, ToolOutcome};
@@ -54,7 +55,7 @@ impl ClientShells {
     }
 
     fn lock(&self) -> MutexGuard<'_, HashMap<String, CancellationToken>> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+        self.0.lock()
     }
 }
 

@@ -292,7 +292,9 @@ impl SessionLog for AwaySession {
 #[cfg(test)]
 mod tests {
     use std::collections::BTreeMap;
-    use std::sync::{Arc, Mutex};
+    use std::sync::Arc;
+
+    use parking_lot::Mutex;
 
     use hangar_files::{Conventions, FileKeeper, FileReply};
     use hangar_protocol::Body;
@@ -305,7 +307,7 @@ mod tests {
 
     impl FileKeeper for Files {
         fn ask(&self, request: FileRequest) -> BoxFuture<'static, Result<FileReply, FileError>> {
-            let mut files = self.0.lock().unwrap();
+            let mut files = self.0.lock();
             let reply = match request {
                 FileRequest::Read { path } => {
                     files.get(&path).cloned().map(FileReply::Text).ok_or(FileError::Missing)
@@ -357,7 +359,7 @@ mod tests {
         session.append(Seq(0), &[event("one"), event("two")]).unwrap();
         session.settle().unwrap().await.unwrap();
         let log = "/s/events.jsonl".to_owned();
-        files.0.lock().unwrap().entry(log.clone()).or_default().push_str(tail);
+        files.0.lock().entry(log.clone()).or_default().push_str(tail);
 
         let again = home(&files);
         let kept = Kept::load(&again).await.unwrap().unwrap();
@@ -365,7 +367,7 @@ mod tests {
         assert_eq!((session.end(), session.last_event_id()), (Seq(end), Some(&EventId(last.to_owned()))));
         session.append(Seq(end), &[event("next")]).unwrap();
         session.settle().unwrap().await.unwrap();
-        let text = files.0.lock().unwrap()[&log].clone();
+        let text = files.0.lock()[&log].clone();
         let whole = text.lines().all(|line| parse_line(line.as_bytes()).is_ok());
         assert!(whole && text.ends_with('\n') && text.lines().count() as u64 == end + 1, "{text}");
     }

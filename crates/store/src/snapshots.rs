@@ -8,10 +8,10 @@
 //!
 //! The folder comes into being with the first change; a session that writes nothing has none.
 
+use parking_lot::Mutex;
 use std::collections::HashSet;
 use std::io::{self, BufRead, BufReader, Read, Write};
 use std::path::{Path, PathBuf};
-use std::sync::{Mutex, PoisonError};
 
 use hangar_disk::Folder;
 use serde::{Deserialize, Serialize};
@@ -117,7 +117,7 @@ impl Snapshots {
     pub fn keep(&self, found: &Found) -> io::Result<Version> {
         let Found::Content(bytes) = found else { return Ok(found.version()) };
         let hash = hash(bytes);
-        let mut slot = self.kept.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut slot = self.kept.lock();
         let kept = match &mut *slot {
             Some(kept) => kept,
             empty => empty.insert(self.look_up()?),

@@ -1,10 +1,11 @@
 //! The way out: a thread that takes spans from all sessions and writes them in batches.
 
+use parking_lot::Mutex;
 use std::fs::File;
 use std::io::{BufWriter, Write};
 use std::path::PathBuf;
+use std::sync::Arc;
 use std::sync::mpsc::{Receiver, RecvTimeoutError, SyncSender, TrySendError, sync_channel};
-use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
@@ -96,7 +97,7 @@ impl Exporter {
     }
 
     pub(crate) fn send(&self, span: Span) {
-        let spans = self.0.spans.lock().unwrap_or_else(PoisonError::into_inner);
+        let spans = self.0.spans.lock();
         if let Some(spans) = spans.as_ref()
             && let Err(TrySendError::Full(_)) = spans.try_send(span)
         {
@@ -106,8 +107,8 @@ impl Exporter {
 
     /// Writes what is left, for no longer than the end of a program may take.
     pub fn finish(&self) {
-        self.0.spans.lock().unwrap_or_else(PoisonError::into_inner).take();
-        let thread = self.0.thread.lock().unwrap_or_else(PoisonError::into_inner).take();
+        self.0.spans.lock().take();
+        let thread = self.0.thread.lock().take();
         if let Some((thread, ended)) = thread {
             match ended.recv_timeout(END_PATIENCE) {
                 Ok(()) | Err(RecvTimeoutError::Disconnected) => drop(thread.join()),

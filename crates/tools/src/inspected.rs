@@ -3,9 +3,10 @@
 //! Minutes can pass between the question and the answer, and a link put in the way meanwhile would lead an approved
 //! call elsewhere.
 
+use parking_lot::Mutex;
 use std::collections::VecDeque;
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 
 use hangar_agent::tool::ToolOutcome;
 
@@ -22,7 +23,7 @@ pub(crate) struct Inspected(Mutex<VecDeque<(String, Arc<Places>)>>);
 
 impl Inspected {
     pub(crate) fn remember(&self, call_id: &str, places: Places) {
-        let mut calls = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut calls = self.0.lock();
         calls.retain(|(id, _)| id != call_id);
         if calls.len() == CALL_LIMIT {
             calls.pop_front();
@@ -35,14 +36,14 @@ impl Inspected {
 
     /// The places that a call was inspected with.
     pub(crate) fn of(&self, call_id: &str) -> Option<Arc<Places>> {
-        let calls = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let calls = self.0.lock();
         calls.iter().find(|(id, _)| id == call_id).map(|(_, places)| Arc::clone(places))
     }
 
     /// The places that a call was inspected with, for its run. `now` are those that it has by now; `Err` if they are others.
     pub(crate) fn confirm(&self, call_id: &str, now: &Now) -> Result<Arc<Places>, ToolOutcome> {
         let inspected = {
-            let mut calls = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+            let mut calls = self.0.lock();
             let position = calls.iter().position(|(id, _)| id == call_id);
             position.and_then(|position| calls.remove(position)).map(|(_, places)| places)
         };
@@ -155,6 +156,6 @@ mod tests {
         for n in 0..=CALL_LIMIT {
             remember(&inspected, &n.to_string(), &[]);
         }
-        assert_eq!(inspected.0.lock().unwrap().len(), CALL_LIMIT);
+        assert_eq!(inspected.0.lock().len(), CALL_LIMIT);
     }
 }

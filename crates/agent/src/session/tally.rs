@@ -1,7 +1,8 @@
 //! How full the context is. Counting tokens is dear, so each message is counted once.
 
+use parking_lot::Mutex;
 use std::collections::HashMap;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 
 use crate::model::{Message, ModelRequest, TokenCount, TokenMeter};
 use crate::tool::ToolSpec;
@@ -20,7 +21,7 @@ struct Counted {
 
 impl Tally {
     pub(super) fn measure(&self, meter: &dyn TokenMeter, request: &ModelRequest) -> TokenCount {
-        let mut counted = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut counted = self.0.lock();
         let system = match &counted.system {
             Some((known, count)) if *known == request.system => *count,
             _ => meter.system(&request.system),

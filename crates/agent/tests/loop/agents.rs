@@ -337,7 +337,7 @@ async fn abort_stops_the_whole_tree() {
         stage.driver.session().state().roll.iter().map(|agent| agent.status.clone()).collect();
     assert_eq!(statuses, [Status::Cancelled, Status::Cancelled]);
     stage.driver.close(None).await.unwrap();
-    assert_eq!(stage.cancelled.lock().unwrap().len(), 2, "their tools were told to stop");
+    assert_eq!(stage.cancelled.lock().len(), 2, "their tools were told to stop");
 }
 
 #[tokio::test(start_paused = true)]
@@ -458,7 +458,7 @@ async fn abort_reaches_the_agents_of_agents() {
     let cancelled = |name: &str| (name.to_owned(), Status::Cancelled);
     assert_eq!(ended, [cancelled("child"), cancelled("grandchild")]);
     stage.driver.close(None).await.unwrap();
-    assert_eq!(*stage.cancelled.lock().unwrap(), ["inner"], "the tool of the last one was told to stop");
+    assert_eq!(*stage.cancelled.lock(), ["inner"], "the tool of the last one was told to stop");
 }
 
 #[tokio::test(start_paused = true)]

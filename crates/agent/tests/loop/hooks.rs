@@ -1,6 +1,7 @@
 //! What hooks may change, and what they may not.
 
-use std::sync::{Arc, Mutex};
+use parking_lot::Mutex;
+use std::sync::Arc;
 use std::time::Duration;
 
 use expect_test::{Expect, expect};
@@ -279,7 +280,7 @@ impl Hooks for Slow {
         let (done, kind) = (Arc::clone(&self.0), request.kind);
         Box::pin(async move {
             tokio::time::sleep(Duration::from_secs(20)).await;
-            done.lock().unwrap().push(kind);
+            done.lock().push(kind);
             Ok(None)
         })
     }
@@ -294,7 +295,7 @@ async fn the_end_is_told_after_what_came_before_it_and_waited_for() {
     stage.send("go");
     stage.until_idle().await;
     stage.driver.close(None).await.unwrap();
-    let last_two = done.lock().unwrap().iter().rev().take(2).copied().collect::<Vec<_>>();
+    let last_two = done.lock().iter().rev().take(2).copied().collect::<Vec<_>>();
     assert_eq!(last_two, [HookKind::SessionEnd, HookKind::ErrorOccurred]);
     assert_eq!(stage.count("hook.start"), stage.count("hook.end"), "nothing is left open in the log");
 }

@@ -1,7 +1,8 @@
 //! The stage that the tests play on: a model that reads its lines, tools that do as they are named, a log in memory.
 
+use parking_lot::Mutex;
 use std::collections::VecDeque;
-use std::sync::{Arc, Mutex};
+use std::sync::Arc;
 use std::time::Duration;
 
 use futures_core::stream::BoxStream;
@@ -107,9 +108,8 @@ fn error(kind: ModelErrorKind, status: Option<u16>) -> ModelError {
 impl ModelProvider for Actor {
     fn stream(&self, request: ModelRequest) -> BoxStream<'static, Result<ModelEvent, ModelError>> {
         let line = agent_line(&request);
-        self.requests.lock().unwrap().push((tokio::time::Instant::now(), request));
-        let line =
-            line.unwrap_or_else(|| self.lines.lock().unwrap().pop_front().unwrap_or(Line::Say("pong")));
+        self.requests.lock().push((tokio::time::Instant::now(), request));
+        let line = line.unwrap_or_else(|| self.lines.lock().pop_front().unwrap_or(Line::Say("pong")));
         let text = |text: &str| Ok(ModelEvent::Text(text.to_owned()));
         match line {
             Line::Say(say) => {
@@ -233,7 +233,7 @@ impl Tool for Prop {
                         () = context.hurry.cancelled() => return ToolOutcome::success("let go"),
                         () = context.cancel.cancelled() => {}
                     }
-                    cancelled.lock().unwrap().push(call.call_id);
+                    cancelled.lock().push(call.call_id);
                     ToolOutcome::of(ToolStatus::Interrupted, "stopped")
                 }
                 _ if context.grant != Grant::Full => {
@@ -251,7 +251,7 @@ struct Memory(Arc<Mutex<Vec<Event>>>);
 
 impl SessionLog for Memory {
     fn append(&mut self, expected: Seq, events: &[Event]) -> Result<Seq, LogError> {
-        let mut log = self.0.lock().unwrap();
+        let mut log = self.0.lock();
         assert_eq!(expected.0, log.len() as u64, "the log is appended to where the session thinks it ends");
         log.extend(events.iter().cloned());
         Ok(Seq(log.len() as u64))
@@ -267,7 +267,7 @@ struct Audience(Arc<Mutex<Vec<Event>>>);
 
 impl EventSink for Audience {
     fn publish(&mut self, event: &Event) {
-        self.0.lock().unwrap().push(event.clone());
+        self.0.lock().push(event.clone());
     }
 }
 
@@ -488,7 +488,7 @@ impl Stage {
     }
 
     pub(crate) fn kinds(&self) -> Vec<String> {
-        self.audience.0.lock().unwrap().iter().map(|event| event.kind().to_owned()).collect()
+        self.audience.0.lock().iter().map(|event| event.kind().to_owned()).collect()
     }
 
     pub(crate) fn count(&self, kind: &str) -> usize {
@@ -496,12 +496,12 @@ impl Stage {
     }
 
     pub(crate) fn log(&self) -> Vec<Event> {
-        self.memory.0.lock().unwrap().clone()
+        self.memory.0.lock().clone()
     }
 
     /// The types of the events of agents, each agent's in its own order.
     pub(crate) fn agents_story(&self) -> Vec<String> {
-        let events = self.audience.0.lock().unwrap();
+        let events = self.audience.0.lock();
         events
             .iter()
             .filter(|event| event.agent_id().is_some())
@@ -517,23 +517,23 @@ impl Stage {
     }
 
     pub(crate) fn bodies(&self) -> Vec<Body> {
-        self.audience.0.lock().unwrap().iter().map(|event| event.body().clone()).collect()
+        self.audience.0.lock().iter().map(|event| event.body().clone()).collect()
     }
 
     pub(crate) fn requests(&self) -> Vec<ModelRequest> {
-        self.requests.lock().unwrap().iter().map(|(_, request)| request.clone()).collect()
+        self.requests.lock().iter().map(|(_, request)| request.clone()).collect()
     }
 
     /// When each session asked the model, from some moment on: seconds with what it is called.
     pub(crate) fn asked_since(&self, start: tokio::time::Instant) -> Vec<(f64, String)> {
-        let requests = self.requests.lock().unwrap();
+        let requests = self.requests.lock();
         let since = |at: tokio::time::Instant| at.duration_since(start).as_secs_f64();
         requests.iter().map(|(at, request)| (since(*at), request.session_id.clone())).collect()
     }
 
     /// The types of the main agent's events, in order.
     pub(crate) fn main_story(&self) -> Vec<String> {
-        let events = self.audience.0.lock().unwrap();
+        let events = self.audience.0.lock();
         events
             .iter()
             .filter(|event| event.agent_id().is_none())

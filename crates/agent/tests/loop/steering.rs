@@ -132,7 +132,7 @@ async fn an_abort_stops_the_tools_and_the_model_is_told() {
         user: second"#]]
     .assert_eq(&stage.last_request());
     stage.driver.close(None).await.unwrap();
-    assert_eq!(*stage.cancelled.lock().unwrap(), ["b"]);
+    assert_eq!(*stage.cancelled.lock(), ["b"]);
 }
 
 #[tokio::test(start_paused = true)]

@@ -1,7 +1,8 @@
 //! Our own agent behind the interface of all agents: in this process, without a pipe.
 
+use parking_lot::Mutex;
 use std::collections::BTreeSet;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 use std::time::Duration;
 
 use anyhow::{Result, anyhow};
@@ -279,13 +280,13 @@ struct Heard(Arc<Mutex<Vec<Event>>>);
 
 impl Heard {
     fn take(&self) -> Vec<Event> {
-        std::mem::take(&mut self.0.lock().unwrap_or_else(PoisonError::into_inner))
+        std::mem::take(&mut self.0.lock())
     }
 }
 
 impl EventSink for Heard {
     fn publish(&mut self, event: &Event) {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner).push(event.clone());
+        self.0.lock().push(event.clone());
     }
 }
 

@@ -1,7 +1,8 @@
 //! Sessions for clients: the same composition as for a prompt, from what the client asked for.
 
+use parking_lot::{Mutex, MutexGuard};
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 
 use anyhow::Result;
 use futures_util::future::BoxFuture;
@@ -57,7 +58,7 @@ impl Opener {
     }
 
     fn hidden(&self) -> MutexGuard<'_, Vec<String>> {
-        self.hidden.lock().unwrap_or_else(PoisonError::into_inner)
+        self.hidden.lock()
     }
 
     /// The settings of one session: a token of its own goes before the server's.

@@ -3,9 +3,10 @@
 mod find;
 mod tool;
 
+use parking_lot::{Mutex, MutexGuard};
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 
 use hangar_agent::agents::AgentDefinition;
 use hangar_agent::tool::{Lesson, Tool};
@@ -195,7 +196,7 @@ impl Skills {
     }
 
     fn lock(&self) -> MutexGuard<'_, Shelf> {
-        self.shelf.lock().unwrap_or_else(PoisonError::into_inner)
+        self.shelf.lock()
     }
 }
 

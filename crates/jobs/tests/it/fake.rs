@@ -1,8 +1,9 @@
 //! An agent that follows a script. A prompt names its scene as `@name`; each time the scene is played it takes the next of
 //! its replies, and stays with the last.
 
+use parking_lot::Mutex;
 use std::collections::HashMap;
-use std::sync::{Arc, Mutex};
+use std::sync::Arc;
 
 use futures_util::future::BoxFuture;
 use hangar_protocol::data::{PermissionRequested, ToolStart, UserMessage};
@@ -34,7 +35,7 @@ impl Script {
     }
 
     fn play(&self, scene: &str) -> String {
-        let mut scenes = self.scenes.lock().unwrap();
+        let mut scenes = self.scenes.lock();
         let Some((replies, played)) = scenes.get_mut(scene) else { return "ok".to_owned() };
         let reply = replies[(*played).min(replies.len() - 1)].clone();
         *played += 1;

@@ -1,9 +1,10 @@
 //! One run on a stage: an entry, a script, and what came of it.
 
+use parking_lot::Mutex;
 use std::collections::HashMap;
 use std::path::Path;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicI64, Ordering};
-use std::sync::{Arc, Mutex};
 
 use expect_test::Expect;
 use hangar_jobs::driver::{Audience, Notice, Running, Surroundings, Workshop};
@@ -50,7 +51,7 @@ pub(crate) struct Heard {
 
 impl Audience for Heard {
     fn hear(&self, _: &RunId, notice: Notice<'_>) {
-        let mut lines = self.lines.lock().unwrap();
+        let mut lines = self.lines.lock();
         let (trace, all) = &mut *lines;
         if let Notice::Record(record) = notice {
             all.extend(trace.line(record));
@@ -62,7 +63,7 @@ impl Audience for Heard {
 
 impl Heard {
     pub(crate) fn lines(&self) -> Vec<String> {
-        self.lines.lock().unwrap().1.clone()
+        self.lines.lock().1.clone()
     }
 
     pub(crate) async fn until(&self, line: &str) {

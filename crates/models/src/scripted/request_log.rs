@@ -1,8 +1,9 @@
 //! The log of requests to the served model: one JSON object per line, without the secrets that clients send.
 
+use parking_lot::Mutex;
 use std::fs::File;
 use std::io::Write;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 
 use hyper::HeaderMap;
 use serde_json::{Map, Value, json};
@@ -26,7 +27,7 @@ impl RequestLog {
     fn write(&self, record: &Value) {
         let line = format!("{record}\n");
         // The log is a by-product; a full disk must not fail the request.
-        if let Err(error) = self.0.lock().unwrap_or_else(PoisonError::into_inner).write_all(line.as_bytes()) {
+        if let Err(error) = self.0.lock().write_all(line.as_bytes()) {
             tracing::warn!(%error, "the request log could not be written");
         }
     }

@@ -1,11 +1,12 @@
 //! The scripted model on a socket, for programs that want a provider: chat completions, responses and messages, each
 //! streamed or whole, with the small endpoints that clients ask before or beside them.
 
+use parking_lot::Mutex;
 use std::collections::BTreeMap;
 use std::fs::File;
 use std::io;
 use std::net::SocketAddr;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use bytes::Bytes;
@@ -157,7 +158,7 @@ impl ServedModel {
     async fn respond(&self, request: Request<Incoming>) -> Result<Response<Body>, Cut> {
         let (head, body) = request.into_parts();
         let path = head.uri.path().trim_end_matches('/').to_owned();
-        let number = self.counters.lock().unwrap_or_else(PoisonError::into_inner).count(&path);
+        let number = self.counters.lock().count(&path);
         let now = (self.clock)().duration_since(UNIX_EPOCH).unwrap_or_default();
         let mut entry = Entry::new(self.log.clone(), number, now.as_secs_f64(), &head);
         let answered = match head.method {
@@ -191,7 +192,7 @@ impl ServedModel {
             });
             ok(&json!({"object": "list", "data": models.collect::<Value>(), "has_more": false}))
         } else if path == "/__stats" {
-            let counters = self.counters.lock().unwrap_or_else(PoisonError::into_inner);
+            let counters = self.counters.lock();
             ok(&json!({"requests": counters.requests, "paths": counters.paths}))
         } else if path.is_empty() {
             ok(&json!({"ok": true}))
@@ -202,7 +203,7 @@ impl ServedModel {
 
     async fn post(&self, path: &str, raw: &[u8], moment: Moment, entry: &mut Entry) -> Result<Answered, Cut> {
         if path == "/__reset" {
-            *self.counters.lock().unwrap_or_else(PoisonError::into_inner) = Counters::default();
+            *self.counters.lock() = Counters::default();
             self.playbook.reset();
             return Ok(Answered::Now(ok(&json!({"ok": true}))));
         }

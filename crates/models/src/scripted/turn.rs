@@ -2,10 +2,10 @@
 //!
 //! The provider in process and the dialects on the wire play the same turns; they differ in how they spell them.
 
+use parking_lot::Mutex;
 use std::collections::HashMap;
 use std::collections::hash_map::RandomState;
 use std::hash::BuildHasher;
-use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
 use hangar_agent::model::Finish;
@@ -96,7 +96,7 @@ impl Playbook {
 
     fn fails_now(&self, prompt: &str, failure: &Failure) -> bool {
         let Some(times) = failure.times else { return true };
-        let mut spent = self.spent.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut spent = self.spent.lock();
         if spent.len() >= MAX_BUDGETS {
             spent.clear();
         }
@@ -107,7 +107,7 @@ impl Playbook {
 
     /// Makes every failure happen again.
     pub(super) fn reset(&self) {
-        self.spent.lock().unwrap_or_else(PoisonError::into_inner).clear();
+        self.spent.lock().clear();
     }
 }
 

@@ -1,9 +1,10 @@
 //! Counts that are known already. Every call to the model says again what the calls before it said, and most of it is the
 //! same in all sessions; counting a text takes a hundred times as long as recognising it.
 
+use parking_lot::Mutex;
 use std::collections::HashMap;
 use std::hash::{BuildHasher, RandomState};
-use std::sync::{LazyLock, Mutex, PoisonError};
+use std::sync::LazyLock;
 
 use crate::tokenizer::Encoding;
 
@@ -27,7 +28,7 @@ pub(super) fn count(encoding: Encoding, text: &str) -> u64 {
     }
     // Two texts with one hash would share a count: once in some billions of texts a figure is off.
     let key = (encoding, MEMO.hasher.hash_one(text));
-    let lock = || MEMO.counts.lock().unwrap_or_else(PoisonError::into_inner);
+    let lock = || MEMO.counts.lock();
     if let Some(count) = lock().get(&key) {
         return *count;
     }

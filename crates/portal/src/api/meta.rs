@@ -7,6 +7,7 @@ use axum::http::{HeaderMap, StatusCode, header};
 use axum::response::{IntoResponse, Response};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
+use serde_with::skip_serializing_none;
 
 use super::input::Json;
 use super::{Endpoint, Of, get, post};
@@ -40,6 +41,7 @@ struct Meta {
     inside: Option<Inside>,
 }
 
+#[skip_serializing_none]
 #[derive(Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 struct Inside {
@@ -48,7 +50,6 @@ struct Inside {
     /// Where sessions work if nobody says where.
     workspace: String,
     test: bool,
-    #[serde(skip_serializing_if = "Option::is_none")]
     entry: Option<Entry>,
 }
 

@@ -10,6 +10,7 @@ use futures_util::stream::unfold;
 use hangar_jobs::record::RunId;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
+use serde_with::skip_serializing_none;
 
 use super::input::{Json, Name, Query};
 use super::{App, Endpoint, Of, get, input, post, put, stream};
@@ -80,10 +81,10 @@ struct Listing {
     cursor: Option<String>,
 }
 
+#[skip_serializing_none]
 #[derive(Serialize, JsonSchema)]
 struct Listed {
     runs: Vec<Run>,
-    #[serde(skip_serializing_if = "Option::is_none")]
     next: Option<String>,
 }
 

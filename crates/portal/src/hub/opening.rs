@@ -1,7 +1,8 @@
 //! Opening sessions: new ones for people and for runs, and those again that were closed.
 
+use parking_lot::Mutex;
 use std::path::PathBuf;
-use std::sync::{Arc, Mutex};
+use std::sync::Arc;
 
 use hangar_protocol::data::{PermissionMode, PermissionsChanged};
 use hangar_runtimes::capabilities::EFFORT_LEVELS;

@@ -10,6 +10,7 @@ use hangar_jobs::validate::ValidEntry;
 use schemars::JsonSchema;
 use serde::Serialize;
 use serde_json::{Map, Value};
+use serde_with::skip_serializing_none;
 
 use super::{Runs, lock};
 use crate::trouble::Trouble;
@@ -21,9 +22,9 @@ pub struct Installed {
 }
 
 /// What there is to start.
+#[skip_serializing_none]
 #[derive(Debug, Serialize, JsonSchema)]
 pub struct JobsView {
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub entry: Option<EntryView>,
     pub grid: Vec<GridRow>,
     #[schemars(with = "std::collections::BTreeMap<String, JobView>")]

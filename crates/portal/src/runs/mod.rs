@@ -5,9 +5,10 @@ mod installed;
 mod stream;
 mod view;
 
+use parking_lot::{Mutex, MutexGuard};
 use std::collections::HashMap;
 use std::path::PathBuf;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 
 use bytes::Bytes;
 use hangar_jobs::driver::{Audience, Controls, Notice, Running, StartError, Surroundings, Workshop};
@@ -79,7 +80,7 @@ pub(crate) enum Told {
 }
 
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+    mutex.lock()
 }
 
 impl Runs {

@@ -6,6 +6,7 @@ use hangar_jobs::chart::{ChartGraph, chart};
 use hangar_jobs::record::{Fact, Record, RunEnd, TaskId};
 use schemars::JsonSchema;
 use serde::Serialize;
+use serde_with::skip_serializing_none;
 
 use crate::hub::iso;
 
@@ -14,6 +15,7 @@ const MOST_DECISIONS: usize = 1000;
 /// Sessions that are shown of a work; of many attempts the last.
 const MOST_SESSIONS: usize = 100;
 
+#[skip_serializing_none]
 #[derive(Debug, Clone, Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct Run {
@@ -22,15 +24,12 @@ pub struct Run {
     pub job: String,
     pub state: RunState,
     pub started_at: String,
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub ended_at: Option<String>,
     pub workspace: String,
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub input: Option<String>,
     pub turns: u64,
     pub tokens: u64,
     /// Why it ended as it did, if there is more to say than the state.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub reason: Option<String>,
     pub works: Vec<WorkView>,
     /// Whether it can be gone on with.
@@ -73,6 +72,7 @@ pub enum WorkState {
     Stopped,
 }
 
+#[skip_serializing_none]
 #[derive(Debug, Clone, Serialize, JsonSchema)]
 pub struct SessionView {
     pub id: String,
@@ -80,7 +80,6 @@ pub struct SessionView {
     pub driving: bool,
     /// Counted apart for those who work and those who judge.
     pub attempt: u64,
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub succeeded: Option<bool>,
 }
 

@@ -1,8 +1,9 @@
 //! Sessions, tasks and jobs as these routes know them: each a log to poll, and what it takes to stop it.
 
+use parking_lot::{Mutex, MutexGuard};
 use std::collections::BTreeMap;
 use std::path::PathBuf;
-use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
+use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
 use hangar_jobs::driver::Controls;
@@ -76,7 +77,7 @@ impl Session {
 
     /// Tells what happened in the words of callbacks.
     pub(crate) fn tell(&self, told: impl FnOnce(&mut Callbacks) -> Vec<SessionResponse>) {
-        let mut callbacks = self.callbacks.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut callbacks = self.callbacks.lock();
         told(&mut callbacks).into_iter().for_each(|response| self.log.push(response));
     }
 }
@@ -132,7 +133,7 @@ impl Job {
     }
 
     pub(crate) fn progress(&self) -> MutexGuard<'_, Progress> {
-        self.progress.lock().unwrap_or_else(PoisonError::into_inner)
+        self.progress.lock()
     }
 
     /// Whether it is under way, or was until a while ago.

@@ -8,8 +8,8 @@
 //! that have ended lose their pieces, because their end repeats them; if that is not enough, the oldest items go, and a
 //! reader that had not read them is told so in their place.
 
+use parking_lot::{Mutex, MutexGuard};
 use std::collections::{HashMap, HashSet, VecDeque};
-use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use tokio::sync::Notify;
@@ -216,7 +216,7 @@ impl<T: Item> Log<T> {
     }
 
     fn state(&self) -> MutexGuard<'_, State<T>> {
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+        self.state.lock()
     }
 }
 

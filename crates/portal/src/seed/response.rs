@@ -2,6 +2,7 @@
 //! the portal know.
 
 use serde::Serialize;
+use serde_with::skip_serializing_none;
 
 use super::live::{Item, Piece, Text};
 
@@ -17,6 +18,7 @@ pub(crate) enum SessionResponse {
     Error { session_error: String },
 }
 
+#[skip_serializing_none]
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[serde(tag = "callback", rename_all = "camelCase", rename_all_fields = "camelCase")]
 #[expect(clippy::enum_variant_names, reason = "they are the names on the wire")]
@@ -45,7 +47,6 @@ pub(crate) enum SessionCallback {
     },
     OnStartToolExecution {
         tool_call_id: String,
-        #[serde(skip_serializing_if = "Option::is_none")]
         parent_tool_call_id: Option<String>,
         tool_name: String,
         tool_arguments: String,
@@ -56,9 +57,7 @@ pub(crate) enum SessionCallback {
     },
     OnEndToolExecution {
         tool_call_id: String,
-        #[serde(skip_serializing_if = "Option::is_none")]
         result: Option<ToolResult>,
-        #[serde(skip_serializing_if = "Option::is_none")]
         error: Option<ToolError>,
     },
     OnAgentStart {
@@ -74,18 +73,18 @@ pub(crate) enum SessionCallback {
     },
 }
 
+#[skip_serializing_none]
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub(crate) struct ToolResult {
     pub(crate) content: String,
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) detailed_content: Option<String>,
 }
 
+#[skip_serializing_none]
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub(crate) struct ToolError {
     pub(crate) message: String,
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) code: Option<String>,
 }
 

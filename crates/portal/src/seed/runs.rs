@@ -3,8 +3,9 @@
 //! Records are facts in their order, and so are callbacks: what is told here is told in the order of the records. A job that
 //! was stopped says so and nothing else; one that could not be carried out has failed first and says why then.
 
+use parking_lot::Mutex;
 use std::collections::HashMap;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 
 use hangar_jobs::driver::{Audience, Notice};
 use hangar_jobs::record::{CrashError, Fact, Record, RunEnd, RunId, SessionId, TaskEnd, TaskId, TurnReport};
@@ -202,14 +203,14 @@ struct Listening(Mutex<Teller>);
 
 impl Audience for Listening {
     fn hear(&self, _: &RunId, notice: Notice<'_>) {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner).hear(notice);
+        self.0.lock().hear(notice);
     }
 }
 
 /// Nobody carries the run out any more. If it did not end, it was left.
 impl Drop for Listening {
     fn drop(&mut self) {
-        self.0.get_mut().unwrap_or_else(PoisonError::into_inner).run_ended(&RunEnd::Interrupted);
+        self.0.get_mut().run_ended(&RunEnd::Interrupted);
     }
 }
 

@@ -4,8 +4,9 @@
 //! What is open stays. What has ended stays until everybody has read its end, and no longer than there is room: the one that
 //! is oldest goes first.
 
+use parking_lot::{Mutex, MutexGuard};
 use std::collections::BTreeMap;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 
 /// How many of a kind may be open before clients may open no more. What a job opens is bounded by the job.
 const MOST_OPEN: usize = 4096;
@@ -105,7 +106,7 @@ impl<E: Entity> Shelf<E> {
     }
 
     fn places(&self) -> MutexGuard<'_, Places<E>> {
-        self.places.lock().unwrap_or_else(PoisonError::into_inner)
+        self.places.lock()
     }
 }
 

@@ -1,6 +1,7 @@
 //! Questions to whoever watches a session, beside permissions and `ask_user`, and what came of them.
 
 use serde::{Deserialize, Serialize};
+use serde_with::skip_serializing_none;
 
 /// How a session goes on once its plan is approved.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
@@ -31,27 +32,24 @@ pub struct ExitPlanModeCompleted {
 }
 
 /// What a person says about a plan.
+#[skip_serializing_none]
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct PlanDecision {
     #[serde(default)]
     pub approved: bool,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub selected_action: Option<PlanAction>,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub auto_approve_edits: Option<bool>,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub feedback: Option<String>,
 }
 
 /// The model is at its rate limit; another one might not be.
+#[skip_serializing_none]
 #[derive(Debug, Clone, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct AutoModeSwitchRequested {
     pub request_id: String,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub error_code: Option<String>,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub retry_after_seconds: Option<u64>,
 }
 
@@ -71,32 +69,27 @@ pub enum SwitchAnswer {
 }
 
 /// A form for a person to fill in.
+#[skip_serializing_none]
 #[derive(Debug, Clone, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct ElicitationRequested {
     pub request_id: String,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub tool_call_id: Option<String>,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     /// The MCP server that asks, if one does.
     pub elicitation_source: Option<String>,
     pub message: String,
     /// `form` or `url`.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub mode: Option<String>,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub requested_schema: Option<serde_json::Value>,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub url: Option<String>,
 }
 
+#[skip_serializing_none]
 #[derive(Debug, Clone, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct ElicitationCompleted {
     pub request_id: String,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub action: Option<ElicitationAction>,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub content: Option<serde_json::Value>,
 }
 
@@ -109,14 +102,13 @@ pub enum ElicitationAction {
 }
 
 /// A question on the side, which is no part of the conversation.
+#[skip_serializing_none]
 #[derive(Debug, Clone, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct EphemeralQuery {
     pub request_id: String,
     pub phase: QueryPhase,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub answer: Option<String>,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub error: Option<String>,
 }
 
@@ -129,10 +121,10 @@ pub enum QueryPhase {
 }
 
 /// What a session may cost.
+#[skip_serializing_none]
 #[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct SessionLimits {
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub max_ai_credits: Option<f64>,
 }
 
@@ -143,11 +135,11 @@ pub struct SessionLimitsChanged {
 }
 
 /// A person runs a command themselves, beside the conversation.
+#[skip_serializing_none]
 #[derive(Debug, Clone, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct ToolUserRequested {
     pub tool_call_id: String,
     pub tool_name: String,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub arguments: Option<serde_json::Value>,
 }

@@ -1,25 +1,25 @@
 //! Hooks: what they were asked and what they said.
 
 use serde::{Deserialize, Serialize};
+use serde_with::skip_serializing_none;
 
+#[skip_serializing_none]
 #[derive(Debug, Clone, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct HookStart {
     pub hook_invocation_id: String,
     pub hook_type: String,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub input: Option<serde_json::Value>,
 }
 
+#[skip_serializing_none]
 #[derive(Debug, Clone, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct HookEnd {
     pub hook_invocation_id: String,
     pub hook_type: String,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub output: Option<serde_json::Value>,
     pub success: bool,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub error: Option<HookError>,
 }
 
@@ -29,9 +29,9 @@ pub struct HookError {
 }
 
 /// What a hook says of itself while it works.
+#[skip_serializing_none]
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct HookProgress {
     pub message: String,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub temporary: Option<bool>,
 }

@@ -2,8 +2,10 @@
 
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
+use serde_with::skip_serializing_none;
 
 /// A server wants a credential that the host may have.
+#[skip_serializing_none]
 #[derive(Debug, Clone, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct McpOauthRequired {
@@ -11,12 +13,9 @@ pub struct McpOauthRequired {
     pub server_name: String,
     pub server_url: String,
     pub reason: McpOauthReason,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub static_client_config: Option<McpOauthStaticClient>,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub www_authenticate_params: Option<McpOauthChallenge>,
     /// The protected-resource metadata as it came.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub resource_metadata: Option<String>,
 }
 
@@ -29,26 +28,23 @@ pub enum McpOauthReason {
     Upscope,
 }
 
+#[skip_serializing_none]
 #[derive(Debug, Clone, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct McpOauthStaticClient {
     pub client_id: String,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub public_client: Option<bool>,
     /// Only `client_credentials` is said.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub grant_type: Option<String>,
 }
 
 /// The parameters of a `WWW-Authenticate` header.
+#[skip_serializing_none]
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct McpOauthChallenge {
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub resource_metadata_url: Option<String>,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub scope: Option<String>,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub error: Option<String>,
 }
 
@@ -79,6 +75,7 @@ pub struct McpPromptsListChanged {
 }
 
 /// A server wants an answer of the model.
+#[skip_serializing_none]
 #[derive(Debug, Clone, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct SamplingRequested {
@@ -86,7 +83,6 @@ pub struct SamplingRequested {
     pub server_name: String,
     pub mcp_request_id: Value,
     /// What is asked, for whoever decides.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub request: Option<Value>,
 }
 

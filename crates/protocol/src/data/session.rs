@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
+use serde_with::skip_serializing_none;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
@@ -12,6 +13,7 @@ pub enum Mode {
     Autopilot,
 }
 
+#[skip_serializing_none]
 #[derive(Debug, Clone, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct SessionStart {
@@ -21,76 +23,60 @@ pub struct SessionStart {
     pub producer: String,
     pub copilot_version: String,
     pub start_time: String,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub selected_model: Option<String>,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub reasoning_effort: Option<String>,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub context: Option<WorkingDirectory>,
     /// Whether it can be steered from elsewhere, and whether another process has it.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub remote_steerable: Option<bool>,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub already_in_use: Option<bool>,
 }
 
+#[skip_serializing_none]
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct WorkingDirectory {
     pub cwd: String,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub git_root: Option<String>,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub repository: Option<String>,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub branch: Option<String>,
 }
 
 /// Where a session works now, as whoever hosts it says.
+#[skip_serializing_none]
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct ContextChanged {
     #[serde(flatten)]
     pub directory: WorkingDirectory,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub repository_host: Option<String>,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub host_type: Option<String>,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub base_commit: Option<String>,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub head_commit: Option<String>,
 }
 
+#[skip_serializing_none]
 #[derive(Debug, Clone, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct SessionResume {
     pub resume_time: String,
     pub event_count: u64,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub events_file_size_bytes: Option<u64>,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub selected_model: Option<String>,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub reasoning_effort: Option<String>,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub context: Option<WorkingDirectory>,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub session_was_active: Option<bool>,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub continue_pending_work: Option<bool>,
 }
 
 /// Another agent does the work of the session, under a name of its own for it.
+#[skip_serializing_none]
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Handoff {
     pub handoff_time: String,
     pub source_type: HandoffSource,
     /// What the other agent calls the session.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub remote_session_id: Option<String>,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub context: Option<String>,
 }
 
@@ -109,19 +95,18 @@ pub struct CodeChanges {
     pub files_modified: Vec<String>,
 }
 
+#[skip_serializing_none]
 #[derive(Debug, Clone, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct SessionShutdown {
     /// `routine` or `error`.
     pub shutdown_type: String,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub error_reason: Option<String>,
     pub total_api_duration_ms: u64,
     /// Milliseconds since the epoch.
     pub session_start_time: u64,
     pub code_changes: CodeChanges,
     pub model_metrics: BTreeMap<String, ModelMetric>,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub current_model: Option<String>,
 }
 
@@ -131,16 +116,16 @@ pub struct ModelMetric {
     pub usage: UsageMetric,
 }
 
+#[skip_serializing_none]
 #[derive(Debug, Clone, Default, Serialize, Deserialize)]
 pub struct RequestMetric {
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub count: Option<u64>,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cost: Option<f64>,
 }
 
 /// The wire requires these four numbers; a provider that reported none leaves them at zero here and absent in
 /// `assistant.usage`.
+#[skip_serializing_none]
 #[derive(Debug, Clone, Default, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct UsageMetric {
@@ -148,19 +133,17 @@ pub struct UsageMetric {
     pub output_tokens: u64,
     pub cache_read_tokens: u64,
     pub cache_write_tokens: u64,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub reasoning_tokens: Option<u64>,
 }
 
+#[skip_serializing_none]
 #[derive(Debug, Clone, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct SessionError {
     /// `authentication`, `rate_limit`, `query`, ...
     pub error_type: String,
     pub message: String,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub status_code: Option<u16>,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub error_code: Option<String>,
     /// Meant for those who look right now, not for the history.
     #[serde(skip)]
@@ -173,12 +156,12 @@ impl SessionError {
     }
 }
 
+#[skip_serializing_none]
 #[derive(Debug, Clone, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct SessionWarning {
     pub warning_type: String,
     pub message: String,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub url: Option<String>,
     /// Meant for those who look right now, not for the history.
     #[serde(skip)]
@@ -195,15 +178,14 @@ impl SessionWarning {
     }
 }
 
+#[skip_serializing_none]
 #[derive(Debug, Clone, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct SessionInfo {
     pub info_type: String,
     pub message: String,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub url: Option<String>,
     /// What can be done about it.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub tip: Option<String>,
     /// Meant for those who look right now, not for the history.
     #[serde(skip)]
@@ -225,22 +207,21 @@ impl SessionInfo {
     }
 }
 
+#[skip_serializing_none]
 #[derive(Debug, Clone, Default, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct SessionIdle {
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub aborted: Option<bool>,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub mode: Option<Mode>,
 }
 
 /// The conversation begins anew.
+#[skip_serializing_none]
 #[derive(Debug, Clone, Default, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct ContextCleared {
     pub messages_cleared: u64,
     /// What it begins with.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub initial_message: Option<String>,
 }
 
@@ -270,27 +251,20 @@ pub enum ContextTier {
     LongContext,
 }
 
+#[skip_serializing_none]
 #[derive(Debug, Clone, Default, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct ModelChange {
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub previous_model: Option<String>,
     pub new_model: String,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub previous_reasoning_effort: Option<String>,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub reasoning_effort: Option<String>,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub reasoning_summary: Option<ReasoningSummary>,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub verbosity: Option<Verbosity>,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub context_tier: Option<ContextTier>,
     /// Who chose it.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub source: Option<String>,
     /// Why, where nobody chose it.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cause: Option<String>,
 }
 
@@ -336,10 +310,10 @@ pub struct CommandsChanged {
     pub commands: Vec<ClientCommand>,
 }
 
+#[skip_serializing_none]
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ClientCommand {
     pub name: String,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub description: Option<String>,
 }
 
@@ -406,13 +380,12 @@ pub enum PermissionMode {
     AllowAll,
 }
 
+#[skip_serializing_none]
 #[derive(Debug, Clone, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct PermissionsChanged {
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub previous_mode: Option<PermissionMode>,
     pub mode: PermissionMode,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub assisted_approval_model: Option<String>,
 }
 
@@ -435,11 +408,10 @@ pub struct ModeNoticeDelivered {
     pub mode: Mode,
 }
 
+#[skip_serializing_none]
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct TaskComplete {
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub summary: Option<String>,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub success: Option<bool>,
 }
 
@@ -471,19 +443,16 @@ pub struct Truncation {
     pub performed_by: String,
 }
 
+#[skip_serializing_none]
 #[derive(Debug, Clone, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct UsageInfo {
     pub token_limit: u64,
     pub current_tokens: u64,
     pub messages_length: u64,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub system_tokens: Option<u64>,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub conversation_tokens: Option<u64>,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub tool_definitions_tokens: Option<u64>,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub is_initial: Option<bool>,
 }
 
@@ -512,12 +481,12 @@ pub struct McpServersLoaded {
     pub servers: Vec<serde_json::Value>,
 }
 
+#[skip_serializing_none]
 #[derive(Debug, Clone, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct McpServerStatusChanged {
     pub server_name: String,
     pub status: String,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub error: Option<String>,
 }
 
@@ -532,6 +501,7 @@ pub struct Abort {
     pub reason: String,
 }
 
+#[skip_serializing_none]
 #[derive(Debug, Clone, Default, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct AgentInterrupted {
@@ -539,12 +509,8 @@ pub struct AgentInterrupted {
     pub activity: String,
     pub turn: u64,
     pub elapsed_ms: u64,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub model: Option<String>,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cancel_phase: Option<String>,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub tool_call_ids: Option<Vec<String>>,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub tool_names: Option<Vec<String>>,
 }

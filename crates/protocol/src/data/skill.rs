@@ -1,25 +1,25 @@
 //! Skills: what there is, and what became part of the conversation.
 
 use serde::{Deserialize, Serialize};
+use serde_with::skip_serializing_none;
 
 /// A skill of a session, as clients are told of it.
+#[skip_serializing_none]
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct LoadedSkill {
     pub name: String,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub command_name: Option<String>,
     pub description: String,
     /// `project`, `inherited`, `personal-copilot`, `personal-agents`, `plugin`, `custom`, `builtin` or `sdk`.
     pub source: String,
     pub user_invocable: bool,
     pub enabled: bool,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub path: Option<String>,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub argument_hint: Option<String>,
 }
 
+#[skip_serializing_none]
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct SkillInvoked {
@@ -27,17 +27,11 @@ pub struct SkillInvoked {
     pub path: String,
     /// The body of the skill, without its front matter.
     pub content: String,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub allowed_tools: Option<Vec<String>>,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub disable_model_invocation: Option<bool>,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub source: Option<String>,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub plugin_name: Option<String>,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub description: Option<String>,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub trigger: Option<SkillTrigger>,
 }
 

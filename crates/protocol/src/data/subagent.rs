@@ -1,6 +1,7 @@
 //! Agents that an agent starts. Their own events carry the envelope's `agentId`.
 
 use serde::{Deserialize, Serialize};
+use serde_with::skip_serializing_none;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
@@ -28,6 +29,7 @@ pub enum ModelSelection {
     SessionInheritance,
 }
 
+#[skip_serializing_none]
 #[derive(Debug, Clone, Default, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct SubagentStarted {
@@ -35,29 +37,22 @@ pub struct SubagentStarted {
     pub agent_name: String,
     pub agent_display_name: String,
     pub agent_description: String,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub model: Option<String>,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub task_model_source: Option<TaskModelSource>,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub model_selection_source: Option<ModelSelection>,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub resumable: Option<bool>,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub agent_type: Option<String>,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub execution_mode: Option<ExecutionMode>,
     /// The agent that started it; absent where the session itself did.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub parent_id: Option<String>,
 }
 
+#[skip_serializing_none]
 #[derive(Debug, Clone, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct SubagentConfigured {
     pub model: String,
     pub multi_turn: bool,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub reasoning_effort: Option<String>,
 }
 
@@ -75,26 +70,22 @@ pub struct SubagentSelected {
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct SubagentDeselected {}
 
+#[skip_serializing_none]
 #[derive(Debug, Clone, Default, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct SubagentCompleted {
     pub tool_call_id: String,
     pub agent_name: String,
     pub agent_display_name: String,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub model: Option<String>,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub first_dispatched_model: Option<String>,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub model_selection_source: Option<ModelSelection>,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub total_tool_calls: Option<u64>,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub total_tokens: Option<u64>,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub duration_ms: Option<u64>,
 }
 
+#[skip_serializing_none]
 #[derive(Debug, Clone, Default, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct SubagentFailed {
@@ -102,16 +93,10 @@ pub struct SubagentFailed {
     pub agent_name: String,
     pub agent_display_name: String,
     pub error: String,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub model: Option<String>,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub first_dispatched_model: Option<String>,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub model_selection_source: Option<ModelSelection>,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub total_tool_calls: Option<u64>,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub total_tokens: Option<u64>,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub duration_ms: Option<u64>,
 }

@@ -1,6 +1,7 @@
 //! What enters a session from outside the model.
 
 use serde::{Deserialize, Serialize};
+use serde_with::skip_serializing_none;
 
 use super::Mode;
 
@@ -48,30 +49,22 @@ impl From<Mode> for AgentMode {
     }
 }
 
+#[skip_serializing_none]
 #[derive(Debug, Clone, Default, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct UserMessage {
     pub content: String,
     /// What the model is shown instead of `content`.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub transformed_content: Option<String>,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub message_id: Option<String>,
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub attachments: Vec<Attachment>,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub source: Option<String>,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub delivery: Option<Delivery>,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub agent_mode: Option<AgentMode>,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub is_autopilot_continuation: Option<bool>,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub interaction_id: Option<String>,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub turn_id: Option<String>,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub parent_agent_task_id: Option<String>,
 }
 
@@ -152,6 +145,7 @@ pub struct SystemNotification {
     pub kind: NotificationKind,
 }
 
+#[skip_serializing_none]
 #[derive(Debug, Clone, Serialize, Deserialize)]
 #[serde(tag = "type", rename_all = "snake_case", rename_all_fields = "camelCase")]
 pub enum NotificationKind {
@@ -159,62 +153,50 @@ pub enum NotificationKind {
         agent_id: String,
         agent_type: String,
         status: String,
-        #[serde(default, skip_serializing_if = "Option::is_none")]
         display_name: Option<String>,
-        #[serde(default, skip_serializing_if = "Option::is_none")]
         description: Option<String>,
-        #[serde(default, skip_serializing_if = "Option::is_none")]
         prompt: Option<String>,
     },
     AgentIdle {
         agent_id: String,
         agent_type: String,
-        #[serde(default, skip_serializing_if = "Option::is_none")]
         display_name: Option<String>,
-        #[serde(default, skip_serializing_if = "Option::is_none")]
         description: Option<String>,
     },
     ShellCompleted {
         shell_id: String,
-        #[serde(default, skip_serializing_if = "Option::is_none")]
         exit_code: Option<i32>,
-        #[serde(default, skip_serializing_if = "Option::is_none")]
         description: Option<String>,
     },
     ShellDetachedCompleted {
         shell_id: String,
-        #[serde(default, skip_serializing_if = "Option::is_none")]
         description: Option<String>,
     },
     InstructionDiscovered {
         source_path: String,
         trigger_file: String,
         trigger_tool: String,
-        #[serde(default, skip_serializing_if = "Option::is_none")]
         description: Option<String>,
     },
     Unclassified {},
 }
 
+#[skip_serializing_none]
 #[derive(Debug, Clone, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct UserInputRequested {
     pub request_id: String,
     pub question: String,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub choices: Option<Vec<String>>,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub allow_freeform: Option<bool>,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub tool_call_id: Option<String>,
 }
 
+#[skip_serializing_none]
 #[derive(Debug, Clone, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct UserInputCompleted {
     pub request_id: String,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub answer: Option<String>,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub was_freeform: Option<bool>,
 }

@@ -1,11 +1,12 @@
 //! One process of an agent that speaks the Agent Client Protocol on its standard input and output: requests both ways, a
 //! message per line, any number of sessions.
 
+use parking_lot::{Mutex, MutexGuard};
 use std::collections::{BTreeMap, HashMap};
 use std::ffi::OsString;
 use std::io;
 use std::process::Stdio;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 use std::time::Duration;
 
 use hangar_peer::{Framing, Outgoing, Peer, PeerError, raw};
@@ -54,7 +55,7 @@ struct Shared {
 }
 
 fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+    mutex.lock()
 }
 
 /// How the agent is started.

@@ -1,8 +1,9 @@
 //! One change at a time per file, whoever makes it.
 
+use parking_lot::Mutex;
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::PathBuf;
-use std::sync::{Arc, Mutex, PoisonError, Weak};
+use std::sync::{Arc, Weak};
 
 use tokio::sync::{Mutex as AsyncMutex, OwnedMutexGuard};
 
@@ -24,7 +25,7 @@ pub(crate) async fn lock(paths: impl IntoIterator<Item = PathBuf>) -> Guards {
 }
 
 fn of(path: PathBuf) -> Arc<AsyncMutex<()>> {
-    let mut locks = LOCKS.lock().unwrap_or_else(PoisonError::into_inner);
+    let mut locks = LOCKS.lock();
     locks.retain(|_, lock| lock.strong_count() > 0);
     if let Some(lock) = locks.get(&path).and_then(Weak::upgrade) {
         return lock;

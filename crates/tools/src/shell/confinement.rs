@@ -1,8 +1,9 @@
 //! What the limits of a command come to on this machine: a sandbox, an environment, and what it could not reach.
 
+use parking_lot::Mutex;
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 
 use hangar_agent::permissions::{GitWrites, Limits, Writes};
 use hangar_sandbox::{Feature, Metadata, Network, Policy, Readable, Sandbox, Unavailable, deepest, system};
@@ -52,7 +53,7 @@ pub(super) struct Confiner {
 impl Confiner {
     /// The sandbox for limits. The scratch directory is there afterwards.
     pub(super) fn of(&self, place: &Confinement, limits: &Limits) -> Result<Arc<Confined>, Unavailable> {
-        let mut made = self.made.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut made = self.made.lock();
         make_scratch(&place.scratch)?;
         make_files(&limits.writes);
         if let Some(confined) = made.get(limits) {

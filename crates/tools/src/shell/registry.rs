@@ -1,11 +1,12 @@
 //! The commands of a session: which there are, what became of them, and that none is left behind.
 
+use parking_lot::{Mutex, MutexGuard};
 use std::collections::VecDeque;
 use std::ffi::OsString;
 use std::io;
 use std::path::PathBuf;
 use std::process::Stdio;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 use std::time::Duration;
 
 use hangar_agent::permissions::Grant;
@@ -369,7 +370,7 @@ impl Registry {
 
     fn table(&self) -> MutexGuard<'_, Table> {
         // The table is whole between statements: a panic elsewhere says nothing about it.
-        self.table.lock().unwrap_or_else(PoisonError::into_inner)
+        self.table.lock()
     }
 }
 

@@ -1,7 +1,8 @@
 //! One command as the calls about it see it.
 
+use parking_lot::{Mutex, MutexGuard};
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 use std::time::Duration;
 
 use tokio::sync::{mpsc, watch};
@@ -224,7 +225,7 @@ impl Tracked {
 
     fn state(&self) -> MutexGuard<'_, State> {
         // No panic can leave the state half changed.
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+        self.state.lock()
     }
 }
 

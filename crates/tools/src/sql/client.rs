@@ -1,7 +1,7 @@
 //! The session's tables where a client keeps them. What they may hold and cost is up to the client.
 
+use parking_lot::{Mutex, MutexGuard};
 use std::fmt::Write as _;
-use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use hangar_files::{ClientFiles, FileError, Rows, SqlKind};
 use hangar_protocol::data::Todo;
@@ -40,7 +40,7 @@ impl ClientTables {
     }
 
     fn state(&self) -> MutexGuard<'_, State> {
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+        self.state.lock()
     }
 
     pub(super) fn open_todos(&self) -> Vec<Todo> {

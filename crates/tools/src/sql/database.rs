@@ -1,12 +1,13 @@
 //! The session's database: opened when first needed, kept to itself, within bounds.
 
+use parking_lot::Mutex;
 use std::ffi::OsStr;
 use std::fmt::Write as _;
 use std::fs::{File, Metadata};
 use std::io::{self, Read};
 use std::path::PathBuf;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant, SystemTime};
 
 use hangar_disk::{Folder, Identity};
@@ -204,7 +205,7 @@ impl Database {
 
 impl OnDisk {
     fn todos(&self) -> Result<TodoList, TodoError> {
-        let mut slot = self.open.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut slot = self.open.lock();
         let mut read = || -> Result<TodoList, FileFault> {
             let Some(file) = self.file()? else { return Ok(TodoList::default()) };
             Ok(todos::read(&self.current(&mut slot, Some(file))?.connection)?)
@@ -224,7 +225,7 @@ impl OnDisk {
 
     fn execute(&self, statements: &[&str], cancel: &CancellationToken) -> Result<Execution, OpenError> {
         let unusable = |source| OpenError::File { path: self.path.clone(), source };
-        let mut slot = self.open.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut slot = self.open.lock();
         let file = self.file().map_err(|error| unusable(error.into()))?;
         let is_new = file.is_none();
         self.current(&mut slot, file).map_err(unusable)?;

@@ -6,6 +6,7 @@
 
 use hangar_agent::model::{ModelError, ModelEvent};
 use serde::{Deserialize, Serialize};
+use serde_with::skip_serializing_none;
 
 mod names;
 mod place;
@@ -21,6 +22,7 @@ use place::Place;
 /// Readers refuse other versions. It changes with the meaning of a line or of the model types within.
 const VERSION: u32 = 1;
 
+#[skip_serializing_none]
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 struct Exchange {
     version: u32,
@@ -31,7 +33,6 @@ struct Exchange {
     tools: Vec<String>,
     /// The last one is the reply, unless there was an error.
     events: Vec<ModelEvent>,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     error: Option<ModelError>,
 }
 

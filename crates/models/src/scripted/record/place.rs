@@ -4,16 +4,17 @@ use std::io::{self, Write};
 
 use hangar_agent::model::{Message, Part};
 use serde::{Deserialize, Serialize};
+use serde_with::skip_serializing_none;
 
 use super::names::Names;
 
 /// Elements of a prompt that differ from run to run.
 const VOLATILE: [&str; 3] = ["current_datetime", "reminder", "system_reminder"];
 
+#[skip_serializing_none]
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub(super) struct Place {
     /// Digest of everything up to the last answer; absent at the beginning.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     after: Option<String>,
     asked: Vec<Line>,
 }

@@ -1,9 +1,10 @@
 //! Writes what another provider is asked and answers.
 
+use parking_lot::Mutex;
 use std::fs::File;
 use std::io::{self, Write};
 use std::path::Path;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 
 use futures_core::stream::BoxStream;
 use futures_util::StreamExt;
@@ -90,7 +91,7 @@ impl Tape {
         exchange.error = exchange.error.take().map(|error| self.names.hide_error(error));
         let written = serde_json::to_string(exchange).map_err(io::Error::from).and_then(|line| {
             // One write per line, so that recorders of several processes do not mix theirs.
-            let mut file = self.file.lock().unwrap_or_else(PoisonError::into_inner);
+            let mut file = self.file.lock();
             file.write_all((line + "\n").as_bytes())
         });
         // The session matters more than its recording; a replay says what is missing.

@@ -1,11 +1,11 @@
 //! Answers from a recording.
 
+use parking_lot::Mutex;
 use std::collections::HashMap;
 use std::collections::hash_map::Entry;
 use std::fs::File;
 use std::io::{self, BufRead, BufReader};
 use std::path::Path;
-use std::sync::{Mutex, PoisonError};
 
 use futures_core::stream::BoxStream;
 use futures_util::stream::{self, StreamExt};
@@ -81,7 +81,7 @@ impl Replay {
                 format!("the prompt `{prompt}` is not in the recording")
             }));
         };
-        let mut played = takes.played.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut played = takes.played.lock();
         let Some(exchange) = takes.recorded.get(*played) else {
             return Err(miss(format!("the recording has no further answer to the prompt `{prompt}`")));
         };

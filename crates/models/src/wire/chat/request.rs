@@ -6,6 +6,7 @@ use hangar_agent::tool::{ToolSchema, ToolSpec};
 use hangar_protocol::data::ToolType;
 use serde::Serialize;
 use serde_json::{Map, Value, json};
+use serde_with::skip_serializing_none;
 
 use crate::known::Family;
 use crate::wire::{
@@ -217,11 +218,11 @@ struct Function<'a> {
     parameters: Schema,
 }
 
+#[skip_serializing_none]
 #[derive(Serialize)]
 struct Custom<'a> {
     name: &'a str,
     description: &'a str,
-    #[serde(skip_serializing_if = "Option::is_none")]
     format: Option<Value>,
 }
 

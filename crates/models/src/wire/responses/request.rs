@@ -7,6 +7,7 @@ use hangar_agent::tool::{ToolSchema, ToolSpec};
 use hangar_protocol::data::{ReasoningSummary, ToolType};
 use serde::Serialize;
 use serde_json::{Map, Value, json};
+use serde_with::skip_serializing_none;
 
 use crate::known::Family;
 use crate::wire::{Ask, Carrier, Dialect, answer_schema, data_url, has_images, text_of, write_body};
@@ -146,21 +147,12 @@ fn call(call: &ToolCall) -> Value {
     }
 }
 
+#[skip_serializing_none]
 #[derive(Serialize)]
 #[serde(tag = "type", rename_all = "snake_case")]
 enum Tool<'a> {
-    Function {
-        name: &'a str,
-        description: &'a str,
-        parameters: &'a Schema,
-        strict: bool,
-    },
-    Custom {
-        name: &'a str,
-        description: &'a str,
-        #[serde(skip_serializing_if = "Option::is_none")]
-        format: Option<Value>,
-    },
+    Function { name: &'a str, description: &'a str, parameters: &'a Schema, strict: bool },
+    Custom { name: &'a str, description: &'a str, format: Option<Value> },
 }
 
 impl<'a> Tool<'a> {
