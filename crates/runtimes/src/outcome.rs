@@ -1,5 +1,6 @@
 //! How a turn of an agent ended. One table decides for all agents, so that the same end has the same name everywhere.
 
+use hangar_process::signal_name;
 use serde::Serialize;
 use serde_with::skip_serializing_none;
 
@@ -292,8 +293,10 @@ pub fn decide(facts: &TurnFacts) -> TurnEnd {
             let message = "the working directory is not there on the remote host".to_owned();
             return failed(facts, Kind::InvalidWorkspace, message);
         }
+        // Nobody here sent it: the system was out of memory, or somebody else wanted the process gone.
         Some(Exit::Signal(signal)) if facts.verdict.is_none() => {
-            return failed(facts, Kind::TurnCancelled, format!("the agent was ended by signal {signal}"));
+            let message = format!("the agent was killed by {}", signal_name(signal));
+            return failed(facts, Kind::PortExit, message);
         }
         _ => {}
     }
@@ -341,14 +344,24 @@ fn complained(facts: &TurnFacts, otherwise: ErrorKind) -> TurnEnd {
             // Before an agent speaks, stderr is all there is to judge by.
             let kind = last.and_then(by_words).filter(|_| !facts.worked).unwrap_or(otherwise);
             let how = match facts.exit {
-                Some(Exit::Code(code)) => format!("the agent ended with exit code {code}"),
-                Some(Exit::Signal(signal)) => format!("the agent was ended by signal {signal}"),
+                Some(Exit::Code(code)) => {
+                    // Shells and ssh tell a signal by a code.
+                    let signal = signal_of(code).map(|name| format!(" ({name})")).unwrap_or_default();
+                    format!("the agent ended with exit code {code}{signal}")
+                }
+                Some(Exit::Signal(signal)) => format!("the agent was killed by {}", signal_name(signal)),
                 None => "the agent failed".to_owned(),
             };
             let message = last.map_or_else(|| how.clone(), |last| format!("{how}: {last}"));
             failed(facts, kind, message)
         }
     }
+}
+
+/// The signal that a shell ended with this code tells of.
+fn signal_of(code: i32) -> Option<String> {
+    const OFFSET: i32 = 128;
+    (OFFSET + 1..=OFFSET + 31).contains(&code).then(|| signal_name(code - OFFSET))
 }
 
 /// The line of stderr that says what happened: the first that calls itself an error, else the last.
@@ -432,9 +445,19 @@ mod tests {
         check(ended(NO_WORKSPACE), Some(ErrorKind::PortExit));
     }
 
+    #[track_caller]
+    fn check_message(facts: TurnFacts, expected: &str) {
+        let TurnEnd::Failed(failure) = decide(&facts) else { panic!("{facts:?}") };
+        assert_eq!((failure.kind, failure.message.as_str()), (ErrorKind::PortExit, expected));
+    }
+
     #[test]
-    fn a_signal_from_outside_is_a_cancelled_turn() {
-        check(TurnFacts { exit: Some(Exit::Signal(15)), ..ended(0) }, Some(ErrorKind::TurnCancelled));
+    fn a_signal_from_outside_is_a_failure_with_its_name() {
+        let killed = |signal| TurnFacts { exit: Some(Exit::Signal(signal)), ..ended(0) };
+        check_message(killed(9), "the agent was killed by SIGKILL");
+        check_message(killed(15), "the agent was killed by SIGTERM");
+        check_message(ended(137), "the agent ended with exit code 137 (SIGKILL)");
+        check_message(ended(3), "the agent ended with exit code 3");
     }
 
     #[test]
