@@ -285,8 +285,8 @@ pub fn decide(facts: &TurnFacts) -> TurnEnd {
             return failed(facts, Kind::AgentNotFound, format!("the agent's program was not found {place}"));
         }
         Some(Exit::Code(255)) if facts.remote && facts.verdict.is_none() => {
-            let why = telling_line(&facts.stderr).map(|line| format!(": {line}")).unwrap_or_default();
-            let message = format!("the connection to the remote host failed{why}");
+            let why = telling_line(&facts.stderr).map(|line| format!(": {}", excerpt(line)));
+            let message = format!("the connection to the remote host failed{}", why.unwrap_or_default());
             return failed(facts, Kind::PortExit, message);
         }
         Some(Exit::Code(NO_WORKSPACE)) if facts.remote && facts.verdict.is_none() && !facts.worked => {
@@ -352,7 +352,7 @@ fn complained(facts: &TurnFacts, otherwise: ErrorKind) -> TurnEnd {
                 Some(Exit::Signal(signal)) => format!("the agent was killed by {}", signal_name(signal)),
                 None => "the agent failed".to_owned(),
             };
-            let message = last.map_or_else(|| how.clone(), |last| format!("{how}: {last}"));
+            let message = last.map_or_else(|| how.clone(), |last| format!("{how}: {}", excerpt(last)));
             failed(facts, kind, message)
         }
     }
@@ -362,6 +362,15 @@ fn complained(facts: &TurnFacts, otherwise: ErrorKind) -> TurnEnd {
 fn signal_of(code: i32) -> Option<String> {
     const OFFSET: i32 = 128;
     (OFFSET + 1..=OFFSET + 31).contains(&code).then(|| signal_name(code - OFFSET))
+}
+
+/// Characters of a line of an agent's output that an error quotes.
+const QUOTED_CHARACTERS: usize = 500;
+
+/// The beginning of a line, as errors quote it.
+pub(crate) fn excerpt(line: &str) -> &str {
+    let end = line.char_indices().nth(QUOTED_CHARACTERS).map_or(line.len(), |(end, _)| end);
+    &line[..end]
 }
 
 /// The line of stderr that says what happened: the first that calls itself an error, else the last.
@@ -458,6 +467,16 @@ mod tests {
         check_message(killed(15), "the agent was killed by SIGTERM");
         check_message(ended(137), "the agent ended with exit code 137 (SIGKILL)");
         check_message(ended(3), "the agent ended with exit code 3");
+    }
+
+    #[test]
+    fn a_long_line_of_stderr_is_quoted_by_its_beginning() {
+        let long = "ä".repeat(2_000);
+        let quoted = "ä".repeat(QUOTED_CHARACTERS);
+        let facts = TurnFacts { stderr: long.clone(), ..ended(3) };
+        check_message(facts, &format!("the agent ended with exit code 3: {quoted}"));
+        let facts = TurnFacts { stderr: long, remote: true, ..ended(255) };
+        check_message(facts, &format!("the connection to the remote host failed: {quoted}"));
     }
 
     #[test]
