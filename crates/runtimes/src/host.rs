@@ -136,15 +136,17 @@ fn remote_command(
     // The watch can be ended by a signal until the link has dropped; from then on it sees that everything else ends.
     //
     // ssh gives the command a group of its own, so `kill 0` reaches all that belongs to it and nobody else. A signal
-    // that is caught here is not ignored by what is started, as one that is ignored would be. What the agent started in
-    // groups of their own is found by a mark in its environment, where the system shows that.
+    // that is caught here is not ignored by what is started, as one that is ignored would be; it ends the waiting, which
+    // begins again as long as the agent lives. What the agent started in groups of their own is found by a mark in its
+    // environment, where the system shows that.
     let script = format!(
         "cd -- {dir} || exit {NO_WORKSPACE}; exec 3<&0; trap : TERM; mark=ssh:$$.$(date +%s).; \
          sweep() {{ for file in $(grep -lsF {MARK}=$mark /proc/[0-9]*/environ); do \
          process=${{file#/proc/}}; kill -KILL \"${{process%/environ}}\"; done; }}; {before}\
          {{ {feed}; trap : TERM; kill -TERM 0; sleep 5; sweep; kill -KILL 0; }} <&3 >/dev/null 2>&1 & \
-         {{ {begin}export {MARK}=$mark; {agent}; }} <{stdin} 3<&- & agent=$!; \
-         wait \"$agent\"; code=$?; sweep 2>/dev/null; kill -TERM 0; exit \"$code\"",
+         {{ {begin}trap : TERM; export {MARK}=$mark; {agent}; }} <{stdin} 3<&- & agent=$!; \
+         while wait \"$agent\"; code=$?; kill -0 \"$agent\" 2>/dev/null; do :; done; \
+         sweep 2>/dev/null; kill -TERM 0; exit \"$code\"",
         dir = quoted(&workspace.to_string_lossy()),
     );
     format!("exec sh -c {}", quoted(&script))
@@ -242,6 +244,22 @@ mod tests {
             drop(shell.stdin.take());
             assert!(!shell.wait().unwrap().success());
         }
+    }
+
+    #[test]
+    fn what_an_agent_says_when_the_link_drops_still_comes_through() {
+        use std::io::{BufRead, BufReader, Read};
+        let place = tempfile::tempdir().unwrap();
+        let program = "sh -c 'trap \"sleep 0.3; echo last words; exit 3\" TERM; echo ready; while :; do sleep 0.05; done'";
+        let command = remote_command(place.path(), program, &[], &[], Input::Nothing);
+        let mut shell = in_own_group(&command).stdout(std::process::Stdio::piped()).spawn().unwrap();
+        let mut output = BufReader::new(shell.stdout.take().unwrap());
+        output.read_line(&mut String::new()).unwrap();
+        drop(shell.stdin.take());
+        let mut rest = String::new();
+        output.read_to_string(&mut rest).unwrap();
+        assert_eq!(rest, "last words\n");
+        assert_eq!(shell.wait().unwrap().code(), Some(3));
     }
 
     #[test]

@@ -5,7 +5,7 @@ use std::ffi::OsString;
 use std::io;
 use std::os::unix::process::ExitStatusExt;
 use std::path::PathBuf;
-use std::process::Stdio;
+use std::process::{ExitStatus, Stdio};
 use std::time::Duration;
 
 use hangar_process::{Group, command_in_own_session};
@@ -25,8 +25,8 @@ use crate::translate::{Said, Spoken, Translator};
 const TERM_GRACE: Duration = Duration::from_secs(5);
 /// How long an agent may stay after it said how the turn went. Some never leave.
 const VERDICT_GRACE: Duration = Duration::from_secs(10);
-/// How long stderr is read behind the end of the process, in case another one holds it.
-const STDERR_GRACE: Duration = Duration::from_millis(200);
+/// How long pipes are read behind the end of the process, in case another one holds them.
+const PIPE_GRACE: Duration = Duration::from_millis(200);
 
 /// A command line with what goes in.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -81,14 +81,14 @@ impl TurnProcess<'_> {
         translator: &mut dyn Translator,
         listener: &mut impl Listener,
     ) -> (TurnFacts, Said) {
-        let mut said = Said::default();
+        let mut output = Output { translator, listener, said: Said::default() };
         let remote = matches!(self.host, Host::Ssh(_));
         let mut facts = TurnFacts { remote, ..TurnFacts::default() };
         let mut process = match Process::start(&self) {
             Ok(process) => process,
             Err(error) => {
                 facts.unstarted = Some(self.unstarted(&error));
-                return (facts, said);
+                return (facts, output.said);
             }
         };
         let deadline = self.limits.turn.map(|limit| Instant::now() + limit);
@@ -119,17 +119,9 @@ impl TurnProcess<'_> {
                 }
                 line = process.lines.next() => match line {
                     Ok(Some(line)) => {
+                        output.line(&line).await;
                         heard = Instant::now();
-                        translator.line(&line, &mut said);
-                        if let Some(name) = &said.facts.session_id {
-                            listener.named(name).await;
-                        }
-                        let events = std::mem::take(&mut said.events);
-                        if !events.is_empty() {
-                            listener.hear(events).await;
-                            heard = Instant::now();
-                        }
-                        if said.facts.verdict.is_some() && judged.is_none() {
+                        if output.said.facts.verdict.is_some() && judged.is_none() {
                             judged = Some(heard);
                         }
                     }
@@ -147,13 +139,13 @@ impl TurnProcess<'_> {
                 }
             }
         }
-        facts.exit = if leaving { process.wait(self.cancel.clone()).await } else { process.end().await };
+        facts.exit = if leaving {
+            process.wait(self.cancel.clone(), &mut output).await
+        } else {
+            process.end(&mut output).await
+        };
         facts.stderr = process.excerpt.text();
-        translator.end(&mut said);
-        let events = std::mem::take(&mut said.events);
-        if !events.is_empty() {
-            listener.hear(events).await;
-        }
+        let said = output.end().await;
         facts.verdict = said.facts.verdict;
         facts.complaint = said.facts.complaint.clone();
         facts.worked = said.facts.worked;
@@ -189,6 +181,36 @@ pub(crate) async fn until(at: Option<Instant>) {
     }
 }
 
+/// What an agent writes, on its way to the listener.
+struct Output<'a, L> {
+    translator: &'a mut dyn Translator,
+    listener: &'a mut L,
+    said: Said,
+}
+
+impl<L: Listener> Output<'_, L> {
+    async fn line(&mut self, line: &str) {
+        self.translator.line(line, &mut self.said);
+        if let Some(name) = &self.said.facts.session_id {
+            self.listener.named(name).await;
+        }
+        self.flush().await;
+    }
+
+    async fn end(mut self) -> Said {
+        self.translator.end(&mut self.said);
+        self.flush().await;
+        self.said
+    }
+
+    async fn flush(&mut self) {
+        let events = std::mem::take(&mut self.said.events);
+        if !events.is_empty() {
+            self.listener.hear(events).await;
+        }
+    }
+}
+
 struct Process {
     child: Child,
     group: Group,
@@ -197,8 +219,8 @@ struct Process {
     stderr_open: bool,
     buffer: Box<[u8]>,
     excerpt: Excerpt,
-    /// Over ssh the other side ends when this is dropped.
-    _link: oneshot::Sender<()>,
+    /// The link of ssh, which tells the other side to end when it is dropped.
+    link: Option<oneshot::Sender<()>>,
 }
 
 impl Process {
@@ -250,7 +272,7 @@ impl Process {
             stderr_open: true,
             buffer: vec![0; 8 << 10].into_boxed_slice(),
             excerpt: Excerpt::default(),
-            _link: link,
+            link: keeps_link.then_some(link),
         })
     }
 
@@ -262,7 +284,11 @@ impl Process {
     }
 
     /// Waits for a process whose output has ended.
-    async fn wait(&mut self, cancel: CancellationToken) -> Option<Exit> {
+    async fn wait(
+        &mut self,
+        cancel: CancellationToken,
+        output: &mut Output<'_, impl Listener>,
+    ) -> Option<Exit> {
         let left = tokio::select! {
             status = self.child.wait() => Some(status),
             () = tokio::time::sleep(TERM_GRACE) => None,
@@ -275,35 +301,26 @@ impl Process {
                 self.group.kill();
                 status.ok().map(exit_of)
             }
-            None => self.end().await,
+            None => self.end(output).await,
         }
     }
 
-    /// Asks the process to end, and ends it and all it started if it does not.
-    async fn end(&mut self) -> Option<Exit> {
-        self.group.terminate();
-        let deadline = tokio::time::sleep(TERM_GRACE);
-        tokio::pin!(deadline);
-        let mut status = None;
-        loop {
-            tokio::select! {
-                () = &mut deadline => break,
-                ended = self.child.wait() => {
-                    status = ended.ok();
-                    self.group.leader_ended();
-                    break;
-                }
-                // Somebody must read, or it cannot write its last words and leave.
-                line = self.lines.next() => if !matches!(line, Ok(Some(_))) {
-                    let ended = tokio::select! {
-                        ended = self.child.wait() => ended.ok(),
-                        () = &mut deadline => None,
-                    };
-                    status = ended;
-                    break;
-                },
-                length = self.stderr.read(&mut self.buffer), if self.stderr_open => self.stderr_came(length),
-            }
+    /// Asks the process to end, reads what it still writes, and kills it and all it started if it does not end.
+    async fn end(&mut self, output: &mut Output<'_, impl Listener>) -> Option<Exit> {
+        match self.link.take() {
+            // The other side ends the agent then. A signal would end ssh alone, with what the agent has yet to say.
+            Some(link) => drop(link),
+            None => self.group.terminate(),
+        }
+        let deadline = Instant::now() + TERM_GRACE;
+        let ended = tokio::time::timeout_at(deadline, self.last_lines(output)).await;
+        let mut status = match ended {
+            Ok(Some(status)) => Some(status),
+            Ok(None) => tokio::time::timeout_at(deadline, self.child.wait()).await.ok().and_then(Result::ok),
+            Err(_) => None,
+        };
+        if status.is_some() {
+            self.group.leader_ended();
         }
         self.group.kill();
         if status.is_none() {
@@ -313,8 +330,32 @@ impl Process {
         status.map(exit_of)
     }
 
+    /// Reads until the output ends, or the process does, whose status is returned then.
+    async fn last_lines(&mut self, output: &mut Output<'_, impl Listener>) -> Option<ExitStatus> {
+        // Lines behind a verdict are about being ended, which changes nothing.
+        let counts = output.said.facts.verdict.is_none();
+        let mut status = None;
+        let mut limit = None;
+        loop {
+            tokio::select! {
+                biased;
+                line = self.lines.next() => match line {
+                    Ok(Some(line)) if counts => output.line(&line).await,
+                    Ok(Some(_)) => {}
+                    Ok(None) | Err(_) => return status,
+                },
+                length = self.stderr.read(&mut self.buffer), if self.stderr_open => self.stderr_came(length),
+                ended = self.child.wait(), if status.is_none() => {
+                    status = ended.ok();
+                    limit = Some(Instant::now() + PIPE_GRACE);
+                }
+                () = until(limit) => return status,
+            }
+        }
+    }
+
     async fn drain_stderr(&mut self) {
-        let deadline = Instant::now() + STDERR_GRACE;
+        let deadline = Instant::now() + PIPE_GRACE;
         while self.stderr_open {
             let Ok(length) = tokio::time::timeout_at(deadline, self.stderr.read(&mut self.buffer)).await
             else {
@@ -325,7 +366,7 @@ impl Process {
     }
 }
 
-fn exit_of(status: std::process::ExitStatus) -> Exit {
+fn exit_of(status: ExitStatus) -> Exit {
     match (status.code(), status.signal()) {
         (Some(code), _) => Exit::Code(code),
         (None, Some(signal)) => Exit::Signal(signal),
