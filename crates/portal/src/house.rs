@@ -4,6 +4,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use hangar_protocol::Event;
+use hangar_protocol::data::CodeChanges;
 use hangar_runtimes::runtime::{Consent, Order, Resume, Runtime};
 use hangar_runtimes::usage::Usage;
 use hangar_store::{SessionId, StoreError};
@@ -49,11 +50,12 @@ pub trait Record: Send {
     /// Where the session has come to, for the agent that goes on with it.
     fn resume(&self, agent_session: Option<String>) -> Resume;
 
-    /// Writes the closing event.
+    /// Writes the closing event. `changes` are those since the session was opened here.
     fn close(
         &mut self,
         model: Option<String>,
         usage: &Usage,
+        changes: CodeChanges,
         error: Option<String>,
     ) -> Result<(), RecordError>;
 }

@@ -6,6 +6,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use futures_util::future::BoxFuture;
+use hangar_git::Snapshot;
 use hangar_process::credentials::Child;
 use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
@@ -194,6 +195,7 @@ impl Runtime for CliRuntime {
             if order.host == Host::Local {
                 warnings.extend(adapter.warnings(&order, &surroundings));
             }
+            let tree = snapshot(&order, &surroundings).await;
             let (commands, inbox) = mpsc::channel(COMMAND_QUEUE);
             let (outbox, news) = mpsc::channel(NEWS_QUEUE);
             let meter = Meter::new(adapter.counting(), order.resume.as_ref().map(|resume| resume.used));
@@ -214,7 +216,7 @@ impl Runtime for CliRuntime {
                 mark: uuid::Uuid::new_v4().to_string(),
             };
             let owner = tokio::spawn(session.run(inbox)).abort_handle();
-            Ok(Live::new(commands, news, owner))
+            Ok(Live::new(commands, news, owner).on(tree))
         })
     }
 }
@@ -325,6 +327,17 @@ pub(crate) fn check_workspace(workspace: &Path) -> Result<(), Failure> {
         return Ok(());
     };
     Err(refusal(ErrorKind::InvalidWorkspace, problem))
+}
+
+/// The working tree before the agent changes it. A session goes on without it: its changes are not counted then.
+pub(crate) async fn snapshot(order: &Order, surroundings: &Surroundings) -> Option<Snapshot> {
+    let scratch = surroundings.cache.as_ref()?.join("trees");
+    match order.host {
+        Host::Local => {
+            Snapshot::take(&surroundings.git, &order.workspace, &scratch).await.ok().flatten()
+        }
+        Host::Ssh(_) => None,
+    }
 }
 
 pub(crate) fn refusal(kind: ErrorKind, message: String) -> Failure {

@@ -345,13 +345,7 @@ impl Totals {
     }
 
     pub(crate) fn add_changes(&mut self, changes: &CodeChanges) {
-        self.changes.lines_added += changes.lines_added;
-        self.changes.lines_removed += changes.lines_removed;
-        for file in &changes.files_modified {
-            if !self.changes.files_modified.contains(file) {
-                self.changes.files_modified.push(file.clone());
-            }
-        }
+        self.changes.add(changes);
     }
 }
 

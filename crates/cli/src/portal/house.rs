@@ -6,6 +6,7 @@ use anyhow::Result;
 use hangar_models::config::ProviderConfig;
 use hangar_portal::house::{House, Past, Record, RecordError, Wanted};
 use hangar_protocol::Event;
+use hangar_protocol::data::CodeChanges;
 use hangar_runtimes::runtime::{Order, Resume, Runtime};
 use hangar_runtimes::usage::Usage;
 use hangar_store::{SessionId, Store, StoreError};
@@ -143,8 +144,10 @@ impl Record for Logged {
         &mut self,
         model: Option<String>,
         usage: &Usage,
+        changes: CodeChanges,
         error: Option<String>,
     ) -> Result<(), RecordError> {
-        self.log.close(model, usage, error).map_err(trouble)
+        let changes = self.log.changes(changes);
+        self.log.close(model, usage, changes, error).map_err(trouble)
     }
 }

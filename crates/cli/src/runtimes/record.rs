@@ -28,6 +28,8 @@ pub(crate) struct Past {
     /// What was last asked for.
     pub(crate) model: Option<String>,
     pub(crate) effort: Option<String>,
+    /// What its agents changed so far, as its closing events say.
+    changes: CodeChanges,
     /// By its last closing event, if no prompt came after it. What a process used that was killed is not known.
     used: Usage,
 }
@@ -40,6 +42,7 @@ impl Past {
             workspace: None,
             model: None,
             effort: None,
+            changes: CodeChanges::default(),
             used: Usage::default(),
         };
         let mut told = true;
@@ -69,9 +72,12 @@ impl Past {
                     }
                 }
                 Body::UserMessage(_) => told = false,
-                Body::SessionShutdown(shutdown) if !shutdown.model_metrics.is_empty() => {
-                    told = true;
-                    past.used = closing(shutdown);
+                Body::SessionShutdown(shutdown) => {
+                    past.changes.clone_from(&shutdown.code_changes);
+                    if !shutdown.model_metrics.is_empty() {
+                        told = true;
+                        past.used = closing(shutdown);
+                    }
                 }
                 _ => {}
             }
@@ -169,11 +175,19 @@ impl Record {
         Ok(self.log.rename(SessionName::Given(name))?)
     }
 
-    /// Writes the closing event. `usage` is what the session has used over all its turns.
+    /// What was changed over all runs of the session, with what was changed in this one.
+    pub(crate) fn changes(&self, now: CodeChanges) -> CodeChanges {
+        let mut changes = self.past.as_ref().map(|past| past.changes.clone()).unwrap_or_default();
+        changes.add(&now);
+        changes
+    }
+
+    /// Writes the closing event. `usage` and `changes` are of all runs of the session.
     pub(crate) fn close(
         &mut self,
         model: Option<String>,
         usage: &Usage,
+        changes: CodeChanges,
         error: Option<String>,
     ) -> Result<()> {
         let metric = ModelMetric {
@@ -194,7 +208,7 @@ impl Record {
             error_reason: error,
             total_api_duration_ms: usage.api_ms.count().unwrap_or(0),
             session_start_time: u64::try_from(self.started.as_millisecond()).unwrap_or(0),
-            code_changes: CodeChanges::default(),
+            code_changes: changes,
             model_metrics: metrics.into_iter().collect::<BTreeMap<_, _>>(),
             current_model: model,
         };

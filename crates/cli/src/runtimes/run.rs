@@ -6,6 +6,7 @@ use std::time::{Duration, Instant};
 use anyhow::{Context, Result, anyhow};
 use hangar_agent::driver::EventSink;
 use hangar_agent::session::iso;
+use hangar_protocol::data::CodeChanges;
 use hangar_protocol::result::{ResultKind, RunResult, RunUsage};
 use hangar_protocol::{Body, Event};
 use hangar_runtimes::host::Host;
@@ -146,9 +147,14 @@ impl Run<'_> {
         }
         let mut listener = Listener { live, record, printer, seen, interrupts };
         let ended = listener.listen(prompt).await;
-        let Listener { live, mut record, mut printer, seen, .. } = listener;
-        let exit = self.conclude(&id, &ended, record.as_mut());
-        drain(live, own_log.then_some(&mut printer)).await;
+        let Listener { mut live, mut record, mut printer, seen, .. } = listener;
+        let mut changes = live.code_changes().await.unwrap_or_default();
+        if let Some(record) = &record {
+            changes = record.changes(changes);
+        }
+        let exit = self.conclude(&id, &ended, record.as_mut(), &changes);
+        let counted = drain(&mut live, own_log.then_some(&mut printer)).await;
+        let changes = counted.unwrap_or(changes);
         let usage = ended.as_ref().map(|ended| ended.outcome.total).unwrap_or_default();
         let duration_ms = u64::try_from(started.elapsed().as_millis()).unwrap_or(u64::MAX);
         if args.output_format == OutputFormat::Text && !args.silent {
@@ -159,7 +165,7 @@ impl Run<'_> {
             timestamp: iso(jiff::Timestamp::now()),
             session_id: id.to_string(),
             exit_code: exit.code(),
-            usage: run_usage(&usage, duration_ms),
+            usage: run_usage(&usage, changes, duration_ms),
         };
         Printer::new(args.output_format, args.silent, args.all_events, seen).result(&result);
         Ok(exit)
@@ -215,7 +221,13 @@ impl Run<'_> {
     }
 
     /// How the run ended, in the log and for the caller.
-    fn conclude(&self, id: &SessionId, ended: &Result<TurnEnded>, record: Option<&mut Record>) -> Exit {
+    fn conclude(
+        &self,
+        id: &SessionId,
+        ended: &Result<TurnEnded>,
+        record: Option<&mut Record>,
+        changes: &CodeChanges,
+    ) -> Exit {
         let program = &self.settings.program;
         let error = match ended {
             Err(error) => Some(format!("{error:#}")),
@@ -236,7 +248,7 @@ impl Run<'_> {
             Err(_) => (None, Usage::default()),
         };
         if let Some(record) = record
-            && let Err(error) = record.close(model, &usage, error)
+            && let Err(error) = record.close(model, &usage, changes.clone(), error)
         {
             remark(&format!("{program}: cannot close session {id}: {error:#}"));
             exit = Exit::Failed;
@@ -322,24 +334,29 @@ impl Listener {
     }
 }
 
-/// Lets the session end, and shows what it says at that.
-async fn drain(mut live: Live, mut printer: Option<&mut Printer>) {
+/// Lets the session end, and shows what it says at that. Returns what was changed, from an agent that counts by itself.
+async fn drain(live: &mut Live, mut printer: Option<&mut Printer>) -> Option<CodeChanges> {
     let _ = live.commands.send(Command::Stop).await;
+    let mut changes = None;
     while let Some(news) = live.news.recv().await {
         if let (News::Event(event), Some(printer)) = (news, printer.as_deref_mut()) {
+            if let Body::SessionShutdown(shutdown) = event.body() {
+                changes = Some(shutdown.code_changes.clone());
+            }
             printer.publish(&event);
         }
     }
+    changes
 }
 
-fn run_usage(usage: &Usage, duration_ms: u64) -> RunUsage {
+fn run_usage(usage: &Usage, code_changes: CodeChanges, duration_ms: u64) -> RunUsage {
     RunUsage {
         premium_requests: usage.premium_requests.count().unwrap_or(0),
         total_api_duration_ms: usage.api_ms.count().unwrap_or(0),
         session_duration_ms: duration_ms,
+        code_changes,
         input_tokens: usage.input_tokens.count(),
         output_tokens: usage.output_tokens.count(),
-        ..RunUsage::default()
     }
 }
 

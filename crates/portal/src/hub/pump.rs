@@ -112,7 +112,8 @@ impl Pump {
         };
         // The log says what went wrong, if that much can be written.
         if let Some(record) = &mut self.record {
-            let _ = record.close(model, &usage, failure);
+            let changes = self.agent.code_changes().await.unwrap_or_default();
+            let _ = record.close(model, &usage, changes, failure);
         }
         let Pump { hub, live, agent, record, .. } = self;
         drop(agent);

@@ -95,6 +95,19 @@ pub struct CodeChanges {
     pub files_modified: Vec<String>,
 }
 
+impl CodeChanges {
+    /// Adds changes that came later. A file that was changed twice is named once.
+    pub fn add(&mut self, later: &Self) {
+        self.lines_added += later.lines_added;
+        self.lines_removed += later.lines_removed;
+        for file in &later.files_modified {
+            if !self.files_modified.contains(file) {
+                self.files_modified.push(file.clone());
+            }
+        }
+    }
+}
+
 #[skip_serializing_none]
 #[derive(Debug, Clone, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]

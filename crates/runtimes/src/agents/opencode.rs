@@ -198,6 +198,7 @@ mod tests {
             programs: Default::default(),
             now: jiff::Timestamp::now,
             cache: None,
+            git: Default::default(),
             catalogue: Default::default(),
             drift: Default::default(),
         };

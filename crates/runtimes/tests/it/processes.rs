@@ -36,6 +36,7 @@ impl Stage {
             programs: BTreeMap::from([("codex".to_owned(), program.display().to_string())]),
             now: jiff::Timestamp::now,
             cache: None,
+            git: Default::default(),
             catalogue: Default::default(),
             drift: Default::default(),
         };
