@@ -77,6 +77,8 @@ kinds! {
     /// The program is not there or does not run.
     AgentNotFound = "agent_not_found" never;
     InvalidWorkspace = "invalid_workspace_cwd" never;
+    /// What was asked for does not exist or contradicts itself: a setting, a session, a file.
+    InvalidRequest = "invalid_request" never;
     TurnCancelled = "turn_cancelled" never;
     /// It asked something that nobody can answer.
     InputRequired = "turn_input_required" never;

@@ -6,9 +6,9 @@ use std::time::{Duration, Instant};
 use anyhow::{Context, Result, anyhow};
 use hangar_agent::driver::EventSink;
 use hangar_agent::session::iso;
-use hangar_protocol::data::CodeChanges;
+use hangar_protocol::data::{CodeChanges, SessionError};
 use hangar_protocol::result::{ResultKind, RunResult, RunUsage};
-use hangar_protocol::{Body, Event};
+use hangar_protocol::{Body, Event, EventId};
 use hangar_runtimes::host::Host;
 use hangar_runtimes::outcome::{ErrorKind, TurnEnd};
 use hangar_runtimes::runtime::{
@@ -35,10 +35,47 @@ use crate::settings::Settings;
 /// What an agent that asks a person is told: there is none.
 const NOBODY: &str = "Nobody is here to answer. Decide by yourself, and say what you decided.";
 
+/// Why a run did not begin.
+#[derive(Debug)]
+struct Refused {
+    kind: ErrorKind,
+    message: String,
+}
+
+impl std::fmt::Display for Refused {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(&self.message)
+    }
+}
+
+impl std::error::Error for Refused {}
+
+impl Refused {
+    fn new(kind: ErrorKind, error: &anyhow::Error) -> anyhow::Error {
+        Self { kind, message: format!("{error:#}") }.into()
+    }
+
+    /// The event that tells drivers about it.
+    fn event(error: &anyhow::Error) -> Event {
+        let kind = error.downcast_ref::<Self>().map_or(ErrorKind::InvalidRequest, |refused| refused.kind);
+        let body = SessionError {
+            error_type: kind.as_str().to_owned(),
+            message: format!("{error:#}"),
+            status_code: None,
+            error_code: None,
+            transient: false,
+        };
+        let id = EventId(uuid::Uuid::new_v4().to_string());
+        Event::new(id, iso(jiff::Timestamp::now()), None, None, body.into())
+    }
+}
+
 pub(crate) fn run(settings: &Settings, args: RunWithArgs) -> Result<Exit> {
     let json = args.output_format == OutputFormat::Json && !args.explain;
-    begin(settings, args).inspect_err(|_| {
+    begin(settings, args).inspect_err(|error| {
         if json {
+            let mut printer = Printer::new(OutputFormat::Json, true, false, SeenHandle::default());
+            printer.publish(&Refused::event(error));
             result_of_nothing(Exit::Failed);
         }
     })
@@ -68,7 +105,9 @@ fn begin(settings: &Settings, args: RunWithArgs) -> Result<Exit> {
         }
     });
     let choice = Choice::make(&args, &fleet.config, before)?;
-    let agent = fleet.find(&choice.runtime.value)?;
+    let agent = fleet
+        .find(&choice.runtime.value)
+        .map_err(|error| Refused::new(ErrorKind::AgentNotFound, &error))?;
     if args.explain {
         return explain(&choice, agent.card(), args.output_format);
     }
@@ -111,6 +150,7 @@ impl Run<'_> {
         let seen = SeenHandle::default();
         let args = &self.args;
         let printer = Printer::new(args.output_format, args.silent, args.all_events, seen.clone());
+        let mut printer = printer.with_beginning();
         let runtime = self.fleet.find(&self.choice.runtime.value)?;
         let (id, name) = match &self.selection {
             Selection::New { id, name } => (id.clone(), name.clone()),
@@ -138,21 +178,28 @@ impl Run<'_> {
                 return Ok(Exit::Done);
             }
         };
-        let live = opened.map_err(|failure| anyhow!("{}", failure.message))?;
+        let live = opened.map_err(|failure| Refused { kind: failure.kind, message: failure.message })?;
+        if let Selection::Resume(id) = &self.selection {
+            // The session is named by its first event, also in a run that goes on with it.
+            let begun = self.store.read_where(id, |kind| kind == "session.start")?.next();
+            if let Some(Ok(event)) = begun {
+                printer.publish(&event);
+            }
+        }
         if record.is_none() && !own_log {
             let clean = |text: String| self.fleet.redactor.text(text);
             let given = name.map(|name| SessionName::Given(clean(name)));
             let name = given.or_else(|| SessionName::from_prompt(&clean(prompt.clone())));
             record = Some(Record::create(&self.store, &id, &workspace, name, &runtime.card().name)?);
         }
-        let mut listener = Listener { live, record, printer, seen, interrupts };
+        let mut listener = Listener { live, record, printer, seen, interrupts, stopped: false };
         let ended = listener.listen(prompt).await;
-        let Listener { mut live, mut record, mut printer, seen, .. } = listener;
+        let Listener { mut live, mut record, mut printer, seen, stopped, .. } = listener;
         let mut changes = live.code_changes().await.unwrap_or_default();
         if let Some(record) = &record {
             changes = record.changes(changes);
         }
-        let exit = self.conclude(&id, &ended, record.as_mut(), &changes);
+        let exit = self.conclude(&id, &ended, record.as_mut(), &changes, stopped);
         let counted = drain(&mut live, own_log.then_some(&mut printer)).await;
         let changes = counted.unwrap_or(changes);
         let usage = ended.as_ref().map(|ended| ended.outcome.total).unwrap_or_default();
@@ -180,7 +227,8 @@ impl Run<'_> {
             // What is over there only the other side knows.
             (Host::Ssh(_), Some(directory), _) => directory.clone(),
             (_, None, Some(stored)) => stored,
-            (_, directory, _) => working_dir(directory.as_deref())?,
+            (_, directory, _) => working_dir(directory.as_deref())
+                .map_err(|error| Refused::new(ErrorKind::InvalidWorkspace, &error))?,
         };
         let add_dirs: Vec<PathBuf> = args.add_dir.iter().map(|dir| workspace.join(dir)).collect();
         let mut order = Order::new(id.to_string(), workspace);
@@ -227,13 +275,15 @@ impl Run<'_> {
         ended: &Result<TurnEnded>,
         record: Option<&mut Record>,
         changes: &CodeChanges,
+        stopped: bool,
     ) -> Exit {
         let program = &self.settings.program;
         let error = match ended {
             Err(error) => Some(format!("{error:#}")),
             Ok(TurnEnded { outcome, .. }) => match &outcome.end {
                 TurnEnd::Completed => None,
-                TurnEnd::Failed(failure) if failure.kind == ErrorKind::TurnCancelled => None,
+                // Whoever stopped it has what was asked for. An agent that somebody else stopped has not done its work.
+                TurnEnd::Failed(failure) if failure.kind == ErrorKind::TurnCancelled && stopped => None,
                 TurnEnd::Failed(failure) => Some(failure.message.clone()),
             },
         };
@@ -283,13 +333,14 @@ struct Listener {
     printer: Printer,
     seen: SeenHandle,
     interrupts: Interrupts,
+    /// Whether the agent was told to stop.
+    stopped: bool,
 }
 
 impl Listener {
     async fn listen(&mut self, prompt: String) -> Result<TurnEnded> {
         let gone = || anyhow!("the agent's session ended before its turn did");
         self.live.commands.send(Command::Send(prompt)).await.map_err(|_| gone())?;
-        let mut stopping = false;
         loop {
             tokio::select! {
                 news = self.live.news.recv() => match news.ok_or_else(gone)? {
@@ -297,20 +348,19 @@ impl Listener {
                     News::TurnEnded(ended) => return Ok(*ended),
                 },
                 // A second signal changes nothing: the agent is being ended, and that has its own time-out.
-                () = self.interrupts.next() => stopping = self.stop(stopping).await,
+                () = self.interrupts.next() => self.stop().await,
             }
             if self.seen.with(|seen| seen.broken_pipe) {
-                stopping = self.stop(stopping).await;
+                self.stop().await;
             }
         }
     }
 
-    async fn stop(&self, stopping: bool) -> bool {
-        if !stopping {
+    async fn stop(&mut self) {
+        if !std::mem::replace(&mut self.stopped, true) {
             // A session that is gone needs no order to stop.
             let _ = self.live.commands.send(Command::Abort).await;
         }
-        true
     }
 
     async fn hear(&mut self, event: &Event) -> Result<()> {
