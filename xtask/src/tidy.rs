@@ -51,10 +51,7 @@ const MAY_USE: &[(&str, &[&str])] = &[
     ("hangar-store", &["hangar-agent", "hangar-disk", "hangar-files", "hangar-protocol"]),
     ("hangar-acp", &["hangar-agent", "hangar-mcp", "hangar-peer", "hangar-protocol", "hangar-store"]),
     ("hangar-custom", &["hangar-agent", "hangar-process", "hangar-protocol"]),
-    (
-        "hangar-runtimes",
-        &["hangar-disk", "hangar-git", "hangar-peer", "hangar-process", "hangar-protocol"],
-    ),
+    ("hangar-runtimes", &["hangar-disk", "hangar-git", "hangar-peer", "hangar-process", "hangar-protocol"]),
     ("hangar-jobs", &["hangar-git", "hangar-process", "hangar-protocol", "hangar-runtimes"]),
     (
         "hangar-portal",

@@ -91,12 +91,8 @@ impl Git {
     /// Gets ready to run git in a directory. What its configuration names is looked up now and holds for all calls: a
     /// place whose configuration may have changed meanwhile is entered anew.
     pub async fn enter(&self, directory: &Path, filters: Filters) -> Result<Place<'_>, GitError> {
-        let mut place = Place {
-            git: self,
-            directory: directory.to_owned(),
-            settings: Vec::new(),
-            variables: Vec::new(),
-        };
+        let mut place =
+            Place { git: self, directory: directory.to_owned(), settings: Vec::new(), variables: Vec::new() };
         let list = ["config", "--list", "-z", "--show-scope", "--includes"];
         let listing = place.run(&list, Bounds { time: CONFIG_PATIENCE, output: CONFIG_LIMIT }).await?;
         if listing.code != 0 || listing.cut {

@@ -205,7 +205,8 @@ mod tests {
 
     const COMMIT: &str = "git -c user.name=t -c user.email=t@x commit -qm";
     /// Three files, one of which says what is ignored.
-    const COMMITTED: &str = "printf '1\\n2\\n3\\n' > a; echo b > b; echo out > .gitignore; git add .; $COMMIT one";
+    const COMMITTED: &str =
+        "printf '1\\n2\\n3\\n' > a; echo b > b; echo out > .gitignore; git add .; $COMMIT one";
 
     /// What changed, by what is in a repository and what somebody does after the snapshot.
     async fn check(before: &str, after: &str, (added, removed, files): (u64, u64, &[&str])) {
@@ -275,7 +276,8 @@ mod tests {
     #[tokio::test]
     async fn a_repository_within_is_not_looked_into() {
         let before = format!("git init -q sub; cd sub; {COMMITTED}; cd ..; {COMMITTED} 2>/dev/null");
-        check(&before, "echo more >> sub/a; git init -q new; echo x > new/x; echo 4 >> a", (1, 0, &["a"])).await;
+        check(&before, "echo more >> sub/a; git init -q new; echo x > new/x; echo 4 >> a", (1, 0, &["a"]))
+            .await;
     }
 
     #[tokio::test]

@@ -14,6 +14,7 @@ use tokio_util::sync::CancellationToken;
 use crate::capabilities::{nearest_effort, unmet};
 use crate::host::Host;
 use crate::inspect;
+use crate::invocation::Invocation;
 use crate::outcome::{ErrorKind, Evidence, Failure, TurnEnd, TurnOutcome, decide};
 pub use crate::resolution::Located;
 use crate::resolution::{Questions, Resolution};
@@ -21,7 +22,7 @@ use crate::runtime::{Auth, Card, Command, Live, Model, Order, Preflight, Runtime
 use crate::surroundings::Surroundings;
 use crate::teller::{SaidIt, Teller};
 use crate::translate::{Facts, Spoken, Translator};
-use crate::turn::{Invocation, Listener, TurnProcess};
+use crate::turn::{Listener, TurnProcess};
 use crate::usage::{Counting, Meter};
 use crate::waiting::Waiting;
 
@@ -41,7 +42,7 @@ pub trait Adapter: Send + Sync + 'static {
     /// The command line of one turn, without the program.
     fn invocation(&self, order: &Order, turn: &Turn<'_>) -> Invocation;
 
-    fn translator(&self) -> Box<dyn Translator>;
+    fn translator(&self, turn: &Turn<'_>) -> Box<dyn Translator>;
 
     fn counting(&self) -> Counting;
 
@@ -86,11 +87,6 @@ pub trait Adapter: Send + Sync + 'static {
 
     /// Makes an order one for a rehearsal.
     fn rehearse(&self, order: &mut Order, stage: &Stage);
-
-    /// Adds what is known of a turn from elsewhere than the agent's output, once the turn is over.
-    fn complete(&self, order: &Order, turn: &Turn<'_>, facts: &mut Facts) {
-        let _ = (order, turn, facts);
-    }
 
     /// Whether it writes down the prompt itself.
     fn echoes_prompt(&self) -> bool {
@@ -333,9 +329,7 @@ pub(crate) fn check_workspace(workspace: &Path) -> Result<(), Failure> {
 pub(crate) async fn snapshot(order: &Order, surroundings: &Surroundings) -> Option<Snapshot> {
     let scratch = surroundings.cache.as_ref()?.join("trees");
     match order.host {
-        Host::Local => {
-            Snapshot::take(&surroundings.git, &order.workspace, &scratch).await.ok().flatten()
-        }
+        Host::Local => Snapshot::take(&surroundings.git, &order.workspace, &scratch).await.ok().flatten(),
         Host::Ssh(_) => None,
     }
 }
@@ -418,7 +412,7 @@ impl Session {
         // What the adapter itself sets was made of the order's variables, and wins.
         invocation.env.splice(0..0, self.order.env.iter().cloned());
         self.turns += 1;
-        let mut translator = self.adapter.translator();
+        let mut translator = self.adapter.translator(&turn);
         let process = TurnProcess {
             invocation,
             workspace: self.order.workspace.clone(),
@@ -427,9 +421,9 @@ impl Session {
             limits: self.order.limits,
             cancel,
             mark: format!("{}:{}.", self.mark, self.turns),
+            scratch: self.order.scratch.clone(),
         };
-        let (facts, mut said) = process.run(translator.as_mut(), &mut self.teller).await;
-        self.adapter.complete(&self.order, &turn, &mut said.facts);
+        let (facts, said) = process.run(translator.as_mut(), &mut self.teller).await;
         let end = decide(&facts);
         if let TurnEnd::Failed(failure) = &end {
             let said_it = SaidIt { complained: said.facts.complaint.is_some(), aborted: said.facts.aborted };

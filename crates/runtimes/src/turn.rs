@@ -1,7 +1,6 @@
 //! One turn of an agent that is a process: start it, hand it the prompt, hear it out, and end it when it must end.
 
 use std::collections::BTreeMap;
-use std::ffi::OsString;
 use std::io;
 use std::os::unix::process::ExitStatusExt;
 use std::path::PathBuf;
@@ -15,7 +14,8 @@ use tokio::sync::oneshot;
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
-use crate::host::{Host, Input};
+use crate::host::{Host, Input, RemoteProgram};
+use crate::invocation::{Argument, Invocation, TurnFiles};
 use crate::lines::{Excerpt, Lines};
 use crate::outcome::{ErrorKind, Exit, Stopped, TurnFacts, Unstarted};
 use crate::runtime::Limits;
@@ -27,31 +27,6 @@ const TERM_GRACE: Duration = Duration::from_secs(5);
 const VERDICT_GRACE: Duration = Duration::from_secs(10);
 /// How long pipes are read behind the end of the process, in case another one holds them.
 const PIPE_GRACE: Duration = Duration::from_millis(200);
-
-/// A command line with what goes in.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Invocation {
-    /// As found here; over ssh as people wrote it.
-    pub program: String,
-    pub args: Vec<OsString>,
-    pub env: Vec<(String, String)>,
-    /// Further variables that it must not see.
-    pub without: Vec<String>,
-    pub stdin: Option<String>,
-}
-
-impl Invocation {
-    /// Arguments and what goes in. The program is found by whoever starts it.
-    pub(crate) fn new(args: Vec<String>, stdin: String) -> Self {
-        Self {
-            program: String::new(),
-            args: args.into_iter().map(Into::into).collect(),
-            env: Vec::new(),
-            without: Vec::new(),
-            stdin: Some(stdin),
-        }
-    }
-}
 
 /// Who hears what the agent says.
 pub(crate) trait Listener: Send {
@@ -71,6 +46,8 @@ pub(crate) struct TurnProcess<'a> {
     pub(crate) cancel: CancellationToken,
     /// Names the processes of the session, so that those which left their group are found.
     pub(crate) mark: String,
+    /// A directory of ours, for files of the turn.
+    pub(crate) scratch: Option<PathBuf>,
 }
 
 impl TurnProcess<'_> {
@@ -81,7 +58,7 @@ impl TurnProcess<'_> {
         translator: &mut dyn Translator,
         listener: &mut impl Listener,
     ) -> (TurnFacts, Said) {
-        let mut output = Output { translator, listener, said: Said::default() };
+        let mut output = Output { translator, listener, said: Said::default(), report_mark: None };
         let remote = matches!(self.host, Host::Ssh(_));
         let mut facts = TurnFacts { remote, ..TurnFacts::default() };
         let mut process = match Process::start(&self) {
@@ -91,6 +68,7 @@ impl TurnProcess<'_> {
                 return (facts, output.said);
             }
         };
+        output.report_mark = process.report_mark.take();
         let deadline = self.limits.turn.map(|limit| Instant::now() + limit);
         let mut heard = Instant::now();
         let mut judged: Option<Instant> = None;
@@ -145,7 +123,7 @@ impl TurnProcess<'_> {
             process.end(&mut output).await
         };
         facts.stderr = process.excerpt.text();
-        let said = output.end().await;
+        let said = output.end(process.files.report()).await;
         facts.verdict = said.facts.verdict;
         facts.complaint = said.facts.complaint.clone();
         facts.worked = said.facts.worked;
@@ -186,18 +164,26 @@ struct Output<'a, L> {
     translator: &'a mut dyn Translator,
     listener: &'a mut L,
     said: Said,
+    /// How the line begins that brings what the agent left in a file over there.
+    report_mark: Option<String>,
 }
 
 impl<L: Listener> Output<'_, L> {
     async fn line(&mut self, line: &str) {
-        self.translator.line(line, &mut self.said);
+        match self.report_mark.as_ref().and_then(|mark| line.strip_prefix(mark.as_str())) {
+            Some(report) => self.translator.report(report, &mut self.said),
+            None => self.translator.line(line, &mut self.said),
+        }
         if let Some(name) = &self.said.facts.session_id {
             self.listener.named(name).await;
         }
         self.flush().await;
     }
 
-    async fn end(mut self) -> Said {
+    async fn end(mut self, report: Option<String>) -> Said {
+        if let Some(report) = report {
+            self.translator.report(&report, &mut self.said);
+        }
         self.translator.end(&mut self.said);
         self.flush().await;
         self.said
@@ -219,6 +205,8 @@ struct Process {
     stderr_open: bool,
     buffer: Box<[u8]>,
     excerpt: Excerpt,
+    files: TurnFiles,
+    report_mark: Option<String>,
     /// The link of ssh, which tells the other side to end when it is dropped.
     link: Option<oneshot::Sender<()>>,
 }
@@ -226,10 +214,15 @@ struct Process {
 impl Process {
     fn start(turn: &TurnProcess<'_>) -> io::Result<Self> {
         let Invocation { program, args, env, without, stdin } = &turn.invocation;
+        let mut files = TurnFiles::default();
+        let mut report_mark = None;
+        let mut text = stdin.clone().unwrap_or_default().into_bytes();
         let mut command = match turn.host {
             Host::Local => {
+                let (words, written) = TurnFiles::write(args, turn.scratch.as_deref())?;
+                files = written;
                 let mut command = command_in_own_session(program);
-                command.args(args).current_dir(&turn.workspace).env_clear().envs(turn.environment);
+                command.args(words).current_dir(&turn.workspace).env_clear().envs(turn.environment);
                 for (name, value) in env {
                     command.env(name, value);
                 }
@@ -239,10 +232,20 @@ impl Process {
                 command
             }
             Host::Ssh(ssh) => {
+                if args.iter().any(|argument| matches!(argument, Argument::Report { .. })) {
+                    report_mark = Some(format!("report {} ", uuid::Uuid::new_v4()));
+                }
+                let remote = RemoteProgram {
+                    workspace: &turn.workspace,
+                    program,
+                    args,
+                    env,
+                    input: stdin.as_ref().map_or(Input::Nothing, |stdin| Input::Bytes(stdin.len())),
+                    report: report_mark.as_deref(),
+                };
+                text.splice(0..0, remote.preface());
                 let mut command = command_in_own_session("ssh");
-                let input = stdin.as_ref().map_or(Input::Nothing, |stdin| Input::Bytes(stdin.len()));
-                command.args(ssh.arguments(&turn.workspace, program, args, env, input));
-                command.env_clear().envs(turn.environment);
+                command.args(ssh.arguments(&remote)).env_clear().envs(turn.environment);
                 command
             }
         };
@@ -255,10 +258,9 @@ impl Process {
         };
         let (link, closed) = oneshot::channel::<()>();
         if let Some(mut pipe) = child.stdin.take() {
-            let text = stdin.clone().unwrap_or_default();
             tokio::spawn(async move {
                 // An agent that does not read its prompt ends, or is ended, by itself.
-                let _ = pipe.write_all(text.as_bytes()).await;
+                let _ = pipe.write_all(&text).await;
                 if keeps_link {
                     let _ = closed.await;
                 }
@@ -272,6 +274,8 @@ impl Process {
             stderr_open: true,
             buffer: vec![0; 8 << 10].into_boxed_slice(),
             excerpt: Excerpt::default(),
+            files,
+            report_mark,
             link: keeps_link.then_some(link),
         })
     }

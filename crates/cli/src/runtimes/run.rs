@@ -105,9 +105,8 @@ fn begin(settings: &Settings, args: RunWithArgs) -> Result<Exit> {
         }
     });
     let choice = Choice::make(&args, &fleet.config, before)?;
-    let agent = fleet
-        .find(&choice.runtime.value)
-        .map_err(|error| Refused::new(ErrorKind::AgentNotFound, &error))?;
+    let agent =
+        fleet.find(&choice.runtime.value).map_err(|error| Refused::new(ErrorKind::AgentNotFound, &error))?;
     if args.explain {
         return explain(&choice, agent.card(), args.output_format);
     }
@@ -241,7 +240,13 @@ impl Run<'_> {
             excluded: args.excluded_tools.clone(),
         };
         order.mcp_config = args.mcp_config.as_deref().map(|config| mcp_config(config, &host)).transpose()?;
-        order.system.clone_from(&args.system);
+        order.system = match &args.system_file {
+            Some(file) => {
+                let text = std::fs::read_to_string(file);
+                Some(text.with_context(|| format!("cannot read the instructions in {}", file.display()))?)
+            }
+            None => args.system.clone(),
+        };
         order.limits = self.choice.limits()?;
         order.add_dirs = add_dirs;
         order.extra = agent.args.into_iter().chain(args.extra.iter().cloned()).collect();

@@ -7,6 +7,7 @@ pub(crate) mod acp;
 pub mod claude;
 pub mod codex;
 pub mod copilot;
+mod copilot_usage;
 mod json;
 pub mod opencode;
 
@@ -28,6 +29,11 @@ const MAX_KEPT_LINE: usize = 64 << 10;
 pub trait Translator: Send {
     /// One line, without its line feed.
     fn line(&mut self, line: &str, said: &mut Said);
+
+    /// What the agent left in a file for us, of one that was told to.
+    fn report(&mut self, text: &str, said: &mut Said) {
+        let _ = (text, said);
+    }
 
     /// The output has ended.
     fn end(&mut self, said: &mut Said);

@@ -184,7 +184,9 @@ fn what_an_agent_changed_is_counted(bench: &Bench) {
         assert!(done.expect("a shell").success(), "{script}");
     };
     let commit = "git -c user.name=t -c user.email=t@x commit -qm";
-    git(&format!("git init -q -b main .; printf '1\\n2\\n' > old; echo x > other; git add .; {commit} one; echo mine >> other"));
+    git(&format!(
+        "git init -q -b main .; printf '1\\n2\\n' > old; echo x > other; git add .; {commit} one; echo mine >> other"
+    ));
     let file = |name: &str| work.canonicalize().expect("a directory").join(name).display().to_string();
     // Our own agent counts what its tools for files do.
     let own = bench.can("ownLog");
@@ -298,6 +300,15 @@ fn what_the_host_says_reaches_the_model(bench: &Bench) {
     assert!(asked.iter().any(|request| request.body.to_string().contains("always-be-brief-please")));
 }
 
+fn long_instructions_of_the_host_reach_the_model(bench: &Bench) {
+    // Longer than an argument may be.
+    let long = format!("{}the-end-of-it-all", "a line of many\n".repeat(20_000));
+    let file = bench.scratch.file("instructions.md", &long);
+    bench.run("SAY:ok").arg("--system-file").arg(file).finish().expect_exit(0);
+    let asked = bench.model.requests();
+    assert!(asked.iter().any(|request| request.body.to_string().contains("the-end-of-it-all")));
+}
+
 fn silence_ends_the_turn(bench: &Bench) {
     let run = bench.run("DELAY:1000000\nSAY:too late").args(["--stall-timeout", "4"]).finish().expect_exit(1);
     let events = run.events();
@@ -332,6 +343,7 @@ macro_rules! conform {
                 a_prompt_is_answered, a_tool_runs_and_is_told_of, what_an_agent_changed_is_counted,
                 a_session_goes_on_by_our_id, a_failure_is_a_failure,
                 a_signal_cancels_and_nothing_stays, a_killed_hangar_leaves_nothing, what_the_host_says_reaches_the_model,
+                long_instructions_of_the_host_reach_the_model,
                 silence_ends_the_turn, many_at_once_keep_apart);
         }
     )* };
