@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use futures_util::future::join_all;
 use hangar_runtimes::capabilities::Capabilities;
-use hangar_runtimes::runtime::{Model, Preflight, Runtime};
+use hangar_runtimes::runtime::{Lookup, Model, Preflight, Runtime};
 use jiff::{SignedDuration, Timestamp};
 use serde::Serialize;
 use serde_with::skip_serializing_none;
@@ -85,11 +85,12 @@ impl Roster {
     fn entry(&self, runtime: &Arc<dyn Runtime>, default: bool) -> Entry {
         let card = runtime.card();
         let look = lock(&self.looks).get(&*card.name).cloned();
+        let capabilities = look.as_ref().and_then(|look| look.found.capabilities.clone());
         Entry {
             name: card.name.to_string(),
             label: card.label.to_string(),
             install: card.install.to_string(),
-            capabilities: card.capabilities.clone(),
+            capabilities: capabilities.unwrap_or_else(|| card.capabilities.clone()),
             checked_at: look.as_ref().map(|look| iso(look.at)),
             preflight: look.map(|look| Looked { ready: look.found.is_ready(), found: look.found }),
             default,
@@ -127,7 +128,7 @@ impl Roster {
         {
             return Ok(offer.models.clone());
         }
-        let models = tokio::time::timeout(MODELS_TIME, runtime.models()).await.unwrap_or(None);
+        let models = tokio::time::timeout(MODELS_TIME, runtime.models(Lookup::Cached)).await.unwrap_or(None);
         // What could not be found out is tried again next time.
         if models.is_some() {
             lock(&self.models).insert(name, Offer { at: now, models: models.clone() });

@@ -106,6 +106,9 @@ pub(crate) struct RunWithArgs {
     /// End a turn in which the agent says nothing for so long; 0 for never
     #[arg(long, value_name = "SECONDS", help_heading = "Limits")]
     pub(crate) stall_timeout: Option<f64>,
+    /// End an agent that has said nothing so long after its start; 0 for never
+    #[arg(long, value_name = "SECONDS", help_heading = "Limits")]
+    pub(crate) startup_timeout: Option<f64>,
     /// Steps that the agent may take by itself
     #[arg(long, visible_alias = "max-autopilot-continues", value_name = "COUNT", help_heading = "Limits")]
     pub(crate) max_steps: Option<u32>,

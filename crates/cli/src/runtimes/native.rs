@@ -24,8 +24,8 @@ use hangar_runtimes::outcome::{
     Complaint, ErrorKind, Evidence, Failure, Stopped, TurnEnd, TurnFacts, TurnOutcome, Verdict, decide,
 };
 use hangar_runtimes::runtime::{
-    Answer, Auth, Card, Command, Consent, Limits, Live, Model, News, Order, PermissionAnswer, Preflight,
-    Runtime, ShellTool, Stage, TurnEnded,
+    Answer, Auth, Card, Command, Consent, Limits, Live, Lookup, Model, News, Order, PermissionAnswer,
+    Preflight, Runtime, ShellTool, Stage, TurnEnded,
 };
 use hangar_runtimes::usage::{Counting, Figure, Meter, Usage};
 use hangar_runtimes::waiting::Waiting;
@@ -114,7 +114,7 @@ impl Runtime for Native {
         Box::pin(std::future::ready(preflight))
     }
 
-    fn models(&self) -> BoxFuture<'static, Option<Vec<Model>>> {
+    fn models(&self, lookup: Lookup) -> BoxFuture<'static, Option<Vec<Model>>> {
         // Where the scripted model is the usual one, it is among those that can be asked for.
         let scripted = providers::prefers_script(&self.settings).then(|| Model {
             id: providers::SCRIPTED.to_owned(),
@@ -122,7 +122,7 @@ impl Runtime for Native {
             provider: None,
             multiplier: Some(0.0),
         });
-        let offered = super::commands::discover(self.settings.clone(), None);
+        let offered = super::commands::discover(self.settings.clone(), lookup, None);
         Box::pin(async move {
             let offered = offered.await;
             match scripted {
