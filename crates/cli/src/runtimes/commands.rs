@@ -4,7 +4,7 @@ use std::time::{Duration, SystemTime};
 
 use anyhow::{Context, Result};
 use futures_util::future::{BoxFuture, join_all};
-use hangar_models::catalogue::Cache;
+use hangar_models::catalogue::{Cache, ModelInfo};
 use hangar_models::config::{self, ProviderConfig, ProviderKind};
 use hangar_runtimes::capabilities::Capabilities;
 use hangar_runtimes::runtime::{Auth, Card, Lookup, Model, Preflight};
@@ -198,16 +198,21 @@ pub(crate) async fn discover(
             Lookup::Fresh => cache.refresh(provider, now).await,
         };
         match listed {
-            Ok(found) => models.get_or_insert_with(Vec::new).extend(found.into_iter().map(|model| Model {
-                id: model.id,
-                name: model.name,
-                provider: Some(model.provider),
-                multiplier: model.multiplier.and_then(|times| times.parse().ok()),
-            })),
+            Ok(found) => models.get_or_insert_with(Vec::new).extend(found.into_iter().filter_map(offered)),
             Err(error) => tracing::debug!(provider = provider.name, %error, "a catalogue could not be had"),
         }
     }
     models
+}
+
+/// A model as lists show it, if the account may use it.
+fn offered(model: ModelInfo) -> Option<Model> {
+    (model.entitled != Some(false)).then(|| Model {
+        id: model.id,
+        name: model.name,
+        provider: Some(model.vendor.unwrap_or(model.provider)),
+        multiplier: model.multiplier.and_then(|times| times.parse().ok()),
+    })
 }
 
 /// What Copilot CLI offers here: the models of its own provider, if it was given one, else GitHub's.
