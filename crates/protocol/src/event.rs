@@ -5,7 +5,7 @@ use serde::ser::SerializeStruct;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use serde_json::value::RawValue;
 
-use crate::body::Body;
+use crate::body::{Body, EventKind};
 
 /// A UUID in text form. Kept as text because foreign logs may carry ids of another shape.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
@@ -96,9 +96,27 @@ impl Event {
         &self.body
     }
 
+    /// Type of the event as the wire has it.
     pub fn kind(&self) -> &str {
         self.body.kind()
     }
+
+    /// Kind of the event, if its type is in the table.
+    pub fn event_kind(&self) -> Option<EventKind> {
+        self.body.event_kind()
+    }
+}
+
+/// The `type` of an event whose line starts with it, as all that we and Copilot write do. Nothing else of the line is
+/// read, so that readers can pass over what they do not want.
+pub fn type_at_start(line: &[u8]) -> Option<&str> {
+    let rest = line.trim_ascii_start().strip_prefix(b"{")?;
+    let rest = rest.trim_ascii_start().strip_prefix(b"\"type\"")?;
+    let rest = rest.trim_ascii_start().strip_prefix(b":")?;
+    let rest = rest.trim_ascii_start().strip_prefix(b"\"")?;
+    let end = rest.iter().position(|byte| matches!(byte, b'"' | b'\\'))?;
+    // An escape is legal JSON, if odd; the general parser knows what it means.
+    (rest[end] == b'"').then(|| std::str::from_utf8(&rest[..end]).ok()).flatten()
 }
 
 impl Serialize for Event {

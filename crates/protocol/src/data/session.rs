@@ -95,6 +95,19 @@ pub struct CodeChanges {
     pub files_modified: Vec<String>,
 }
 
+impl CodeChanges {
+    /// Adds what came on top. A file that was changed before is not named twice.
+    pub fn add(&mut self, more: &Self) {
+        self.lines_added += more.lines_added;
+        self.lines_removed += more.lines_removed;
+        for file in &more.files_modified {
+            if !self.files_modified.contains(file) {
+                self.files_modified.push(file.clone());
+            }
+        }
+    }
+}
+
 #[skip_serializing_none]
 #[derive(Debug, Clone, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
@@ -322,10 +335,6 @@ pub struct ClientCommand {
 #[serde(rename_all = "camelCase")]
 pub struct HistoryTruncated {
     pub up_to_event_id: String,
-}
-
-impl HistoryTruncated {
-    pub const KIND: &'static str = "hangar.history_truncated";
 }
 
 /// History from an event on no longer counts.
