@@ -404,13 +404,10 @@ impl Driver {
                 self.advance(*command)?;
             }
         }
-        if let Input::ToolDone { outcome, .. } = &input {
+        if matches!(input, Input::ToolDone { .. }) {
             // What a tool said before it ended belongs before its end.
             while let Some((lane, body)) = self.under_way.reported() {
                 self.run_inputs(vec![(lane, Input::Progress(*body))])?;
-            }
-            if lane != MAIN {
-                self.session_mut().state_mut().totals.add_changes(&outcome.changes);
             }
         }
         self.run_inputs(vec![(lane, input)])
@@ -483,7 +480,7 @@ impl Driver {
             state.end = end;
             state.last_event = last;
         }
-        if let Some(AgentId(agent)) = &agent {
+        if let Some(agent) = &agent {
             // The state of the session is a fold over all its events, its agents' too.
             let state = self.session_mut().state_mut();
             for event in &logged {

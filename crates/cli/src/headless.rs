@@ -125,7 +125,7 @@ async fn drive(settings: &Settings, args: RunArgs, text: String) -> Result<Exit>
         true => until_compacted(&mut composed, &seen, &mut interrupts).await,
         false => until_idle(&mut composed, &mut servers, &seen, &mut interrupts, task_wait).await,
     };
-    let planned = matches!(ended, Ok(Ended::Idle)) && seen.with(|seen| seen.error.is_none());
+    let planned = matches!(ended, Ok(Ended::Idle)) && seen.with(|seen| seen.totals.error.is_none());
     if planned && args.implements_plan() && !compacts {
         composed.driver.advance(Input::Command(Command::SetMode(Mode::Autopilot)))?;
         let go =
@@ -135,7 +135,7 @@ async fn drive(settings: &Settings, args: RunArgs, text: String) -> Result<Exit>
     }
     let failure = ended.err();
     let error =
-        failure.as_ref().map(|error| format!("{error:#}")).or_else(|| seen.with(|seen| seen.error.clone()));
+        failure.as_ref().map(|error| format!("{error:#}")).or_else(|| seen.with(|seen| seen.totals.error.clone()));
     let closing = tokio::select! {
         closed = composed.driver.close(error.clone()) => closed,
         // Whoever asks again does not wait for what is left: everything that happened is on record.
@@ -153,7 +153,7 @@ async fn drive(settings: &Settings, args: RunArgs, text: String) -> Result<Exit>
     let after = [
         failure.map_or(Ok(()), Err),
         closing.map_err(anyhow::Error::from),
-        write_usage(&args, &state, &seen),
+        write_usage(&args, &state),
         share(settings, &args, &composed),
     ];
     for problem in after.into_iter().filter_map(Result::err) {
@@ -334,9 +334,9 @@ fn attach(cwd: &Path, path: &Path) -> Result<Attachment> {
     }
 }
 
-fn write_usage(args: &RunArgs, state: &hangar_agent::session::State, seen: &SeenHandle) -> Result<()> {
+fn write_usage(args: &RunArgs, state: &hangar_agent::session::State) -> Result<()> {
     let Some(path) = &args.usage_output_file else { return Ok(()) };
-    let document = seen.with(|seen| usage::document(state, seen));
+    let document = usage::document(state);
     let text = serde_json::to_string_pretty(&document)?;
     std::fs::write(path, text + "\n").with_context(|| format!("cannot write usage to {}", path.display()))
 }

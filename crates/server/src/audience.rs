@@ -16,7 +16,7 @@ use hangar_protocol::data::{
     AutoModeSwitchRequested, ClientCommand, CommandExecute, ExitPlanModeRequested, PlanDecision,
     SessionError, SessionIdle, SwitchAnswer,
 };
-use hangar_protocol::{Body, Event, EventId};
+use hangar_protocol::{Body, Event, EventId, EventKind};
 use serde::Deserialize;
 use serde_json::{Value, json};
 
@@ -113,7 +113,7 @@ impl Audience {
     fn tell(&self, event: &Event) {
         self.publish(event);
         if let Some(live) = self.live.get().and_then(Weak::upgrade)
-            && is_for_clients(event.kind())
+            && is_for_clients(event.event_kind())
         {
             live.saw(event);
         }
@@ -180,7 +180,7 @@ impl Audience {
     }
 
     pub(crate) fn publish(&self, event: &Event) {
-        if !is_for_clients(event.kind()) {
+        if !is_for_clients(event.event_kind()) {
             return;
         }
         let frame = notification("session.event", &json!({ "sessionId": self.session_id, "event": event }));
@@ -326,8 +326,8 @@ fn is_piece_of_agent(event: &Event) -> bool {
 
 /// Whether clients hear of an event. The log keeps what each call of the model used; clients are told so by
 /// `assistant.usage`, and the SDKs know no other event about it.
-pub(crate) fn is_for_clients(kind: &str) -> bool {
-    kind != "session.usage_record"
+pub(crate) fn is_for_clients(kind: Option<EventKind>) -> bool {
+    kind != Some(EventKind::UsageRecord)
 }
 
 /// Publishes a session's events.

@@ -50,7 +50,7 @@ pub use just_in_time::{Due, JustInTime, SOURCE as JUST_IN_TIME};
 pub use live::{Habits, PendingPermission, QueuedPrompt};
 pub use pending::{ClientCall, OpenTurn, Pending};
 pub use queue::QueueEdit;
-pub use state::{State, Totals};
+pub use state::State;
 pub use switch::ModelSwitch;
 
 use crate::agents::crew::Crew;

@@ -5,10 +5,10 @@ use std::path::Path;
 use std::sync::Arc;
 
 use hangar_protocol::data::{
-    AgentMode, AssistantUsage, CodeChanges, Commitments, Delivery, Mode, ModelMetric, NotificationKind,
-    SessionLimits, SkillInvoked,
+    AgentMode, AssistantMessage, Commitments, CompactionComplete, Delivery, Mode, NotificationKind,
+    SessionLimits, SkillInvoked, UserMessage,
 };
-use hangar_protocol::{Body, Event};
+use hangar_protocol::{AgentId, Body, Event, EventKind, Totals};
 
 use super::just_in_time::SOURCE as JUST_IN_TIME;
 use super::pending::{OpenTurn, Pending};
@@ -61,21 +61,6 @@ pub struct State {
     pub skills: Vec<SkillInvoked>,
 }
 
-/// What the session has cost and changed so far.
-#[derive(Debug, Clone, Default)]
-pub struct Totals {
-    pub api_ms: u64,
-    /// Calls of the model, and those among them that took up what somebody said.
-    pub requests: u64,
-    pub user_requests: u64,
-    pub input_tokens: Option<u64>,
-    pub output_tokens: Option<u64>,
-    pub models: BTreeMap<String, ModelMetric>,
-    pub changes: CodeChanges,
-    /// Input and output of the last call.
-    pub last: (Option<u64>, Option<u64>),
-}
-
 impl Default for State {
     fn default() -> Self {
         Self {
@@ -107,42 +92,42 @@ impl Default for State {
 }
 
 impl State {
-    /// Whether the fold looks into events of this type. Readers may skip the data of all others.
-    pub fn wants(kind: &str) -> bool {
-        matches!(
-            kind,
-            "session.start"
-                | "session.resume"
-                | "session.model_change"
-                | "session.mode_changed"
-                | "session.mode_notice_delivered"
-                | "session.truncation"
-                | "session.context_cleared"
-                | "session.compaction_complete"
-                | "session.usage_record"
-                | "hangar.commitments"
-                | "hangar.images_withheld"
-                | "skill.invoked"
-                | "permission.requested"
-                | "permission.completed"
-                | "external_tool.requested"
-                | "user.message"
-                | "system.message"
-                | "system.notification"
-                | "assistant.message"
-                | "tool.execution_complete"
-                | "hook.start"
-                | "hook.end"
-                | "skill.context_delivered"
-                | "session.context_changed"
-                | "subagent.started"
-                | "subagent.selected"
-                | "subagent.deselected"
-                | "subagent.completed"
-                | "subagent.failed"
-                | "session.session_limits_changed"
-                | "abort"
-        )
+    /// Whether the fold looks into events of this kind. Readers may pass over all others.
+    pub fn wants(kind: EventKind) -> bool {
+        Totals::wants(kind)
+            || matches!(
+                kind,
+                EventKind::SessionStart
+                    | EventKind::SessionResume
+                    | EventKind::ModelChange
+                    | EventKind::ModeChanged
+                    | EventKind::ModeNoticeDelivered
+                    | EventKind::Truncation
+                    | EventKind::ContextCleared
+                    | EventKind::CompactionComplete
+                    | EventKind::Commitments
+                    | EventKind::ImagesWithheld
+                    | EventKind::SkillInvoked
+                    | EventKind::PermissionRequested
+                    | EventKind::PermissionCompleted
+                    | EventKind::ExternalToolRequested
+                    | EventKind::UserMessage
+                    | EventKind::SystemMessage
+                    | EventKind::SystemNotification
+                    | EventKind::AssistantMessage
+                    | EventKind::ToolComplete
+                    | EventKind::HookStart
+                    | EventKind::HookEnd
+                    | EventKind::SkillContextDelivered
+                    | EventKind::ContextChanged
+                    | EventKind::SubagentStarted
+                    | EventKind::SubagentSelected
+                    | EventKind::SubagentDeselected
+                    | EventKind::SubagentCompleted
+                    | EventKind::SubagentFailed
+                    | EventKind::SessionLimitsChanged
+                    | EventKind::Abort
+            )
     }
 
     /// Takes the next event of the log.
@@ -150,16 +135,14 @@ impl State {
         self.skip_event(event.id().clone());
         match event.agent_id() {
             None => self.apply(event.body()),
-            Some(agent) => self.apply_agent(&agent.0, event),
+            Some(agent) => self.apply_agent(agent, event),
         }
     }
 
     /// Takes an event of one of the session's agents. Its conversation is not the session's.
-    pub(crate) fn apply_agent(&mut self, agent: &str, event: &Event) {
-        if let Body::UsageRecord(record) = event.body() {
-            self.totals.add(&record.usage);
-        }
-        self.roll.apply_agent(agent, event);
+    pub(crate) fn apply_agent(&mut self, agent: &AgentId, event: &Event) {
+        self.totals.apply_body(Some(agent), event.body());
+        self.roll.apply_agent(&agent.0, event);
     }
 
     /// Counts an event of the log that the fold does not look into.
@@ -168,11 +151,22 @@ impl State {
         self.last_event = Some(id);
     }
 
+    /// Takes the content of the session's next event: each part of the state looks at the kinds that it is made of.
     pub(crate) fn apply(&mut self, body: &Body) {
+        self.totals.apply_body(None, body);
         self.roll.apply_main(body);
+        self.apply_setting(body);
+        self.apply_message(body);
+        self.apply_call(body);
+        self.apply_cut(body);
+        if self.conversation.bytes() > FOLD_LIMIT {
+            self.conversation.drop_oldest(self.conversation.excess(FOLD_LIMIT / 2));
+        }
+    }
+
+    /// Which model, in which mode and directory, in whose role, within which limits.
+    fn apply_setting(&mut self, body: &Body) {
         match body {
-            Body::SubagentSelected(selected) => self.selected = Some(selected.agent_name.clone()),
-            Body::SubagentDeselected(_) => self.selected = None,
             Body::SessionStart(start) => {
                 self.session_id.clone_from(&start.session_id);
                 self.started.clone_from(&start.start_time);
@@ -202,38 +196,66 @@ impl State {
                 // A plan that was approved ends the mode of its message.
                 self.open_turn.mode = self.open_turn.mode.filter(|mode| *mode == notice.mode);
             }
-            Body::SystemMessage(message) => self.system = Some(message.content.as_str().into()),
-            Body::UserMessage(message) => {
-                if message.source.as_deref() == Some(JUST_IN_TIME) {
-                    self.reminded.insert(message.content.clone());
-                }
-                if message.source.as_deref() == Some(super::limits::SOURCE) {
-                    self.told_limits.clone_from(&message.transformed_content);
-                }
-                self.open_turn.task_id.clone_from(&message.parent_agent_task_id);
-                let mode = message.agent_mode.and_then(AgentMode::of_session);
-                match message.delivery {
-                    Some(Delivery::Idle | Delivery::Queued) => self.open_turn.mode = mode,
-                    Some(Delivery::Steering) => self.open_turn.mode = mode.or(self.open_turn.mode),
-                    None => {}
-                }
-                self.conversation.user(message);
-            }
+            Body::ContextChanged(context) => self.cwd.clone_from(&context.directory.cwd),
             Body::SessionLimitsChanged(changed) => self.limits = changed.session_limits,
+            Body::SubagentSelected(selected) => self.selected = Some(selected.agent_name.clone()),
+            Body::SubagentDeselected(_) => self.selected = None,
+            Body::Commitments(commitments) => self.commitments.clone_from(commitments),
+            _ => {}
+        }
+    }
+
+    /// What the model was told and what it said.
+    fn apply_message(&mut self, body: &Body) {
+        match body {
+            Body::SystemMessage(message) => self.system = Some(message.content.as_str().into()),
+            Body::UserMessage(message) => self.apply_user_message(message),
+            Body::AssistantMessage(message) => self.apply_answer(message),
             Body::SystemNotification(notification) => match notification.kind {
                 NotificationKind::InstructionDiscovered { .. } => {
                     self.conversation.instruction(&notification.content);
                 }
                 _ => self.conversation.notice(&notification.content),
             },
-            Body::AssistantMessage(message) => {
-                self.pending.clear();
-                self.open_turn.interaction_id.clone_from(&message.interaction_id);
-                self.open_turn.message_id.clone_from(&message.originating_message_id);
-                let turn = message.turn_id.as_deref().and_then(|turn| turn.parse().ok());
-                self.open_turn.turn = turn.unwrap_or_default();
-                self.conversation.assistant(message);
+            Body::SkillInvoked(skill) => {
+                self.skills.retain(|known| known.path != skill.path);
+                self.skills.push(skill.clone());
+                self.conversation.skill(skill);
             }
+            Body::SkillContextDelivered(skill) => self.conversation.notice(&skill.content),
+            _ => {}
+        }
+    }
+
+    fn apply_user_message(&mut self, message: &UserMessage) {
+        if message.source.as_deref() == Some(JUST_IN_TIME) {
+            self.reminded.insert(message.content.clone());
+        }
+        if message.source.as_deref() == Some(super::limits::SOURCE) {
+            self.told_limits.clone_from(&message.transformed_content);
+        }
+        self.open_turn.task_id.clone_from(&message.parent_agent_task_id);
+        let mode = message.agent_mode.and_then(AgentMode::of_session);
+        match message.delivery {
+            Some(Delivery::Idle | Delivery::Queued) => self.open_turn.mode = mode,
+            Some(Delivery::Steering) => self.open_turn.mode = mode.or(self.open_turn.mode),
+            None => {}
+        }
+        self.conversation.user(message);
+    }
+
+    fn apply_answer(&mut self, message: &AssistantMessage) {
+        self.pending.clear();
+        self.open_turn.interaction_id.clone_from(&message.interaction_id);
+        self.open_turn.message_id.clone_from(&message.originating_message_id);
+        let turn = message.turn_id.as_deref().and_then(|turn| turn.parse().ok());
+        self.open_turn.turn = turn.unwrap_or_default();
+        self.conversation.assistant(message);
+    }
+
+    /// What open calls wait for, and what came of them.
+    fn apply_call(&mut self, body: &Body) {
+        match body {
             Body::ToolComplete(complete) => {
                 self.pending.remove(&complete.tool_call_id);
                 self.conversation.tool(complete);
@@ -254,8 +276,6 @@ impl State {
                 let pending = Pending::Client { request_id: asked.request_id.clone() };
                 self.pending.insert(asked.tool_call_id.clone(), pending);
             }
-            Body::Commitments(commitments) => self.commitments.clone_from(commitments),
-            Body::ImagesWithheld(_) => self.conversation.withhold_images(),
             Body::HookStart(start) if start.hook_type == "preToolUse" => {
                 let call = start.input.as_ref().and_then(|input| input["toolCallId"].as_str());
                 self.hooked_calls
@@ -269,17 +289,18 @@ impl State {
                     self.conversation.rewrite_call(&call, &arguments);
                 }
             }
-            Body::SkillInvoked(skill) => {
-                self.skills.retain(|known| known.path != skill.path);
-                self.skills.push(skill.clone());
-                self.conversation.skill(skill);
-            }
-            Body::SkillContextDelivered(skill) => self.conversation.notice(&skill.content),
-            Body::ContextChanged(context) => self.cwd.clone_from(&context.directory.cwd),
+            _ => {}
+        }
+    }
+
+    /// What is left of the conversation after a cut.
+    fn apply_cut(&mut self, body: &Body) {
+        match body {
             Body::Abort(_) => {
                 self.pending.clear();
                 self.conversation.close_open_calls();
             }
+            Body::ImagesWithheld(_) => self.conversation.withhold_images(),
             Body::Truncation(truncation) => {
                 self.conversation.drop_oldest(truncation.messages_removed_during_truncation as usize);
             }
@@ -291,24 +312,21 @@ impl State {
                 self.skills.clear();
                 self.pending.clear();
             }
-            Body::CompactionComplete(complete) if complete.success => {
-                if let (Some(count), Some(text)) = (complete.messages_removed, &complete.summary_content) {
-                    let path = complete.checkpoint_path.as_deref().map(Path::new);
-                    let checkpoint =
-                        path.and_then(Path::file_name).map(|name| name.to_string_lossy().into_owned());
-                    let token_limit = complete.token_limit;
-                    let summary = Summary { text: text.clone(), checkpoint, token_limit };
-                    let count = usize::try_from(count).unwrap_or(usize::MAX);
-                    self.conversation.compact(count, summary, &self.commitments);
-                }
-                self.checkpoints = complete.checkpoint_number.unwrap_or(self.checkpoints);
-            }
-            Body::UsageRecord(record) => self.totals.add(&record.usage),
+            Body::CompactionComplete(complete) if complete.success => self.apply_summary(complete),
             _ => {}
         }
-        if self.conversation.bytes() > FOLD_LIMIT {
-            self.conversation.drop_oldest(self.conversation.excess(FOLD_LIMIT / 2));
+    }
+
+    fn apply_summary(&mut self, complete: &CompactionComplete) {
+        if let (Some(count), Some(text)) = (complete.messages_removed, &complete.summary_content) {
+            let path = complete.checkpoint_path.as_deref().map(Path::new);
+            let checkpoint = path.and_then(Path::file_name).map(|name| name.to_string_lossy().into_owned());
+            let token_limit = complete.token_limit;
+            let summary = Summary { text: text.clone(), checkpoint, token_limit };
+            let count = usize::try_from(count).unwrap_or(usize::MAX);
+            self.conversation.compact(count, summary, &self.commitments);
         }
+        self.checkpoints = complete.checkpoint_number.unwrap_or(self.checkpoints);
     }
 }
 
@@ -327,37 +345,50 @@ pub fn project(events: Vec<Event>) -> Vec<Event> {
     kept
 }
 
-impl Totals {
-    fn add(&mut self, usage: &AssistantUsage) {
-        self.requests += 1;
-        self.user_requests += u64::from(usage.initiator.as_deref() == Some("user"));
-        self.last = (usage.input_tokens, usage.output_tokens);
-        self.api_ms += usage.duration.unwrap_or(0);
-        add(&mut self.input_tokens, usage.input_tokens);
-        add(&mut self.output_tokens, usage.output_tokens);
-        let metric = self.models.entry(usage.model.clone()).or_default();
-        *metric.requests.count.get_or_insert(0) += 1;
-        metric.usage.input_tokens += usage.input_tokens.unwrap_or(0);
-        metric.usage.output_tokens += usage.output_tokens.unwrap_or(0);
-        metric.usage.cache_read_tokens += usage.cache_read_tokens.unwrap_or(0);
-        metric.usage.cache_write_tokens += usage.cache_write_tokens.unwrap_or(0);
-        add(&mut metric.usage.reasoning_tokens, usage.reasoning_tokens);
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// One event of each kind.
+    const SAMPLES: &str = include_str!("../../../protocol/tests/samples.txt");
+
+    /// A session in which every kind of event has something to change.
+    const BEFORE: &str = r#"
+session.start {"sessionId":"s","version":1,"producer":"p","copilotVersion":"1","startTime":"t","selectedModel":"m","context":{"cwd":"/w"}}
+subagent.selected {"agentName":"writer","agentDisplayName":"Writer","tools":null}
+user.message {"content":"Look.","attachments":[{"type":"blob","data":"iVBORw0KGgo=","mimeType":"image/png"}]}
+@subagent.started {"toolCallId":"ta","agentName":"task","agentDisplayName":"Task","agentDescription":"Does it."}
+assistant.message {"messageId":"m1","content":"","toolRequests":[{"toolCallId":"t","name":"view","arguments":{"path":"/w/f"}}]}
+permission.requested {"requestId":"p","permissionRequest":{"kind":"read","toolCallId":"t","intention":"Look","path":"/w/f"}}
+hook.start {"hookInvocationId":"h","hookType":"preToolUse","input":{"toolCallId":"t"}}
+"#;
+
+    fn event(line: &str) -> Event {
+        let (agent, line) = match line.strip_prefix('@') {
+            Some(line) => (r#""agentId":"a","#, line),
+            None => ("", line),
+        };
+        let (kind, data) = line.split_once(' ').unwrap();
+        let text = format!(r#"{{"type":"{kind}","data":{data},{agent}"id":"i","timestamp":"t","parentId":null}}"#);
+        Event::parse(&text).unwrap()
     }
 
-    pub(crate) fn add_changes(&mut self, changes: &CodeChanges) {
-        self.changes.lines_added += changes.lines_added;
-        self.changes.lines_removed += changes.lines_removed;
-        for file in &changes.files_modified {
-            if !self.changes.files_modified.contains(file) {
-                self.changes.files_modified.push(file.clone());
-            }
+    /// What an event changes about the state, beside that there is one more.
+    fn changes(line: &str) -> bool {
+        let mut before = State::default();
+        BEFORE.trim().lines().for_each(|line| before.apply_event(&event(line)));
+        let mut after = before.clone();
+        after.apply_event(&event(line));
+        before.skip_event(after.last_event.clone().unwrap());
+        format!("{before:?}") != format!("{after:?}")
+    }
+
+    #[test]
+    fn the_kinds_that_are_wanted_are_those_that_change_the_state() {
+        for line in SAMPLES.lines() {
+            let kind = EventKind::of_type(line.split_once(' ').unwrap().0).unwrap();
+            let changes = changes(line) || changes(&format!("@{line}"));
+            assert_eq!(State::wants(kind), changes, "{kind}");
         }
-    }
-}
-
-/// Unknown plus unknown is unknown; a known part makes a known (lower) bound.
-fn add(total: &mut Option<u64>, part: Option<u64>) {
-    if let Some(part) = part {
-        *total = Some(total.unwrap_or(0) + part);
     }
 }

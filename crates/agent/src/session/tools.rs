@@ -485,7 +485,7 @@ impl Session {
         let (exit_code, changes, telemetry, sandboxed) =
             (outcome.exit_code, outcome.changes.clone(), outcome.telemetry.clone(), outcome.sandboxed);
         let (result, error) = result_of(outcome);
-        let complete = data::ToolComplete {
+        let mut complete = data::ToolComplete {
             tool_call_id: id.to_owned(),
             model: Some(self.state.model.clone()),
             interaction_id: Some(interaction_id),
@@ -498,7 +498,9 @@ impl Session {
             sandboxed: sandboxed.then_some(true),
             parent_tool_call_id: None,
         };
-        self.state.totals.add_changes(&changes);
+        if changes != data::CodeChanges::default() {
+            complete.set_code_changes(&changes);
+        }
         self.emit(step, complete);
     }
 

@@ -27,7 +27,7 @@ use hangar_runtimes::runtime::{
     Answer, Auth, Card, Command, Consent, Limits, Live, Model, News, Order, PermissionAnswer, Preflight,
     Runtime, ShellTool, Stage, TurnEnded,
 };
-use hangar_runtimes::usage::{Counting, Figure, Meter, Usage};
+use hangar_runtimes::usage::{Counting, Meter, Usage};
 use hangar_runtimes::waiting::Waiting;
 use hangar_store::SessionId;
 use tokio::sync::mpsc;
@@ -255,23 +255,9 @@ fn flags(order: &Order) -> Vec<String> {
     flags
 }
 
-/// What the session has used so far, over all its turns.
+/// Usage of the session so far, over all its turns.
 fn used(composed: &Composed) -> Usage {
-    let totals = &composed.driver.session().state().totals;
-    let cached = |of: fn(&hangar_protocol::data::UsageMetric) -> u64| -> Figure {
-        Figure::reported(
-            totals.input_tokens.map(|_| totals.models.values().map(|metric| of(&metric.usage)).sum()),
-        )
-    };
-    Usage {
-        input_tokens: Figure::reported(totals.input_tokens),
-        output_tokens: Figure::reported(totals.output_tokens),
-        cache_read_tokens: cached(|usage| usage.cache_read_tokens),
-        cache_write_tokens: cached(|usage| usage.cache_write_tokens),
-        model_calls: Figure::Reported(totals.requests as f64),
-        api_ms: Figure::Reported(totals.api_ms as f64),
-        ..Usage::default()
-    }
+    Usage::from(&composed.driver.session().state().totals)
 }
 
 /// What the session said since somebody looked.

@@ -396,7 +396,7 @@ async fn messages(call: Call) -> Result<Reply, Failure> {
     let events = events(&call, &id).await;
     let mut events = events
         .map_err(|error| Failure::new(format!("Failed to load session events: {}", error.message())))?;
-    events.retain(|event| is_for_clients(event.kind()));
+    events.retain(|event| is_for_clients(event.event_kind()));
     Reply::of(json!({ "events": events }))
 }
 
