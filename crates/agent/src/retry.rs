@@ -1,4 +1,4 @@
-//! Whether a failed model call is tried again, and when.
+//! Retry policy for model calls.
 
 use std::time::Duration;
 
@@ -6,9 +6,9 @@ use crate::entropy::Entropy;
 use crate::model::{ModelError, ModelErrorKind};
 
 const MAX_RETRIES: u32 = 5;
-/// A key that has just been rotated may need a moment; a wrong one will not get better.
+/// Retries after a 401. A key that has just been rotated may need a moment; a wrong one will not get better.
 const MAX_AUTH_RETRIES: u32 = 2;
-/// A server that asks for more patience than this is answered with an error instead.
+/// Longest `Retry-After` that is waited for. A longer one is an error.
 const LONGEST_WAIT: Duration = Duration::from_secs(120);
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -36,7 +36,7 @@ impl Reason {
     }
 }
 
-/// `retries` is how often this call has been tried again already.
+/// Decides about a call that failed. `retries` is how often it has been tried again already.
 pub fn decide(error: &ModelError, retries: u32, entropy: &mut Entropy) -> Decision {
     let (most, reason, base) = match error.kind {
         ModelErrorKind::Authentication => (MAX_AUTH_RETRIES, Reason::TransientAuth, Duration::from_secs(1)),
@@ -50,10 +50,26 @@ pub fn decide(error: &ModelError, retries: u32, entropy: &mut Entropy) -> Decisi
         ModelErrorKind::Cut | ModelErrorKind::Stalled | ModelErrorKind::Protocol => {
             (MAX_RETRIES, Reason::Streaming, Duration::from_secs(1))
         }
-        ModelErrorKind::Refused | ModelErrorKind::ContextLength | ModelErrorKind::Configuration => {
-            return Decision::GiveUp;
-        }
+        ModelErrorKind::AccessDenied
+        | ModelErrorKind::Refused
+        | ModelErrorKind::ContextLength
+        | ModelErrorKind::Configuration => return Decision::GiveUp,
     };
+    schedule(error, retries, (most, reason, base), entropy)
+}
+
+/// Decides about a request that was refused as too large (413) although it had just been shortened. Gateways also
+/// answer so for a limit of their own, which the next attempt may not meet.
+pub fn decide_too_large(error: &ModelError, retries: u32, entropy: &mut Entropy) -> Decision {
+    schedule(error, retries, (MAX_RETRIES, Reason::ApiError, Duration::from_secs(1)), entropy)
+}
+
+fn schedule(
+    error: &ModelError,
+    retries: u32,
+    (most, reason, base): (u32, Reason, Duration),
+    entropy: &mut Entropy,
+) -> Decision {
     if retries >= most || error.retry_after.is_some_and(|wait| wait > LONGEST_WAIT) {
         return Decision::GiveUp;
     }
@@ -95,6 +111,7 @@ mod tests {
     #[test]
     fn each_kind_of_failure_has_its_number_of_retries() {
         check(ModelErrorKind::Authentication, 2);
+        check(ModelErrorKind::AccessDenied, 0);
         check(ModelErrorKind::RateLimit, 5);
         check(ModelErrorKind::Server, 5);
         check(ModelErrorKind::Connect, 5);

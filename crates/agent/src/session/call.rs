@@ -1,4 +1,4 @@
-//! One call to the model: from the request to a whole answer or a failure.
+//! One model call: from the request to an answer or a failure.
 
 use std::sync::Arc;
 
@@ -6,6 +6,7 @@ use hangar_protocol::data::{self, CallOutcome};
 use jiff::Timestamp;
 
 use super::own_tools::Circumstances;
+use super::room::Room;
 use super::run::{Ending, Phase, Run, millis_between};
 use super::tools::is_file_edit;
 use super::{CallSeq, Context, Effect, Session, Step, Wishes, own_tools};
@@ -17,6 +18,8 @@ use crate::retry::{self, Decision, Reason};
 use crate::shared;
 use crate::tool::{ToolSource, ToolSpec};
 
+/// Source of the message that asks the model to go on with an answer that the output limit cut.
+pub const OUTPUT_LIMIT: &str = "output-limit";
 /// How often an answer that the output limit cut is asked to go on.
 const MAX_CUT_ANSWERS: u32 = 3;
 
@@ -25,10 +28,11 @@ pub(super) struct Call {
     retries: u32,
     started: Timestamp,
     first_token: Option<Timestamp>,
-    /// Given out when the first text arrives, so that a failed attempt's pieces never share an id with the answer.
+    /// Id of the message, made when the first text arrives, so that pieces of a failed attempt never share an id with
+    /// the answer.
     message_id: Option<String>,
     reasoning_id: Option<String>,
-    /// While waiting: why the call is tried again.
+    /// Reason for the retry, while waiting for it.
     retry_reason: Option<Reason>,
 }
 
@@ -67,7 +71,7 @@ impl Session {
         step.effects.push(Effect::CallModel(seq, Box::new(request)));
     }
 
-    /// What the model would be asked now.
+    /// The next request.
     pub(super) fn next_request(&self, wishes: Wishes) -> ModelRequest {
         ModelRequest {
             model: self.state.model.clone(),
@@ -87,7 +91,7 @@ impl Session {
         }
     }
 
-    /// Says how full the context is, where someone wants to know.
+    /// Publishes `session.usage_info`, if that is wanted.
     fn report_context(&mut self, request: &ModelRequest, step: &mut Step) {
         let Some(meter) = self.config.meter.as_ref().filter(|_| self.config.reports_usage) else { return };
         let count = self.tally.measure(&**meter, request);
@@ -103,7 +107,7 @@ impl Session {
         self.emit(step, usage);
     }
 
-    /// What the model is shown, the session's own tools included.
+    /// Tools that the model is shown, the session's own included.
     pub(super) fn visible_tools(&self) -> Arc<[Arc<ToolSpec>]> {
         let config = &self.config;
         let circumstances = Circumstances {
@@ -251,7 +255,7 @@ impl Session {
                 data::UserMessage {
                     content: String::new(),
                     transformed_content: Some(notices::CUT_SHORT.to_owned()),
-                    source: Some("output-limit".to_owned()),
+                    source: Some(OUTPUT_LIMIT.to_owned()),
                     ..Default::default()
                 },
             );
@@ -261,7 +265,7 @@ impl Session {
         }
     }
 
-    /// Whose the call of this turn is.
+    /// Initiator of this turn's call.
     fn initiator(&self) -> Initiator {
         match (self.agent(), &self.run) {
             (Some(_), _) => Initiator::Subagent,
@@ -270,7 +274,7 @@ impl Session {
         }
     }
 
-    /// Records what a call cost, for good and for the moment.
+    /// Emits the usage of a call, as `assistant.usage` and for the log.
     fn account(&mut self, call: &Call, reply: &Reply, step: &mut Step, context: &mut Context<'_>) {
         let initiator = match self.initiator() {
             Initiator::User => "user",
@@ -318,7 +322,14 @@ impl Session {
         if error.kind == ModelErrorKind::ContextLength && self.make_room(error, step, context) {
             return;
         }
-        match retry::decide(error, call.retries, context.entropy) {
+        let shortened = self.run.as_ref().is_some_and(|run| run.room == Room::Shortened);
+        let decision = match error.kind {
+            ModelErrorKind::ContextLength if shortened && error.status == Some(413) => {
+                retry::decide_too_large(error, call.retries, context.entropy)
+            }
+            _ => retry::decide(error, call.retries, context.entropy),
+        };
+        match decision {
             Decision::Retry { after, reason } => {
                 call.retry_reason = Some(reason);
                 step.effects.push(Effect::RetryAfter(call.seq, after, reason));
@@ -330,7 +341,7 @@ impl Session {
         }
     }
 
-    /// Ends the run with what the provider said.
+    /// Ends the run with the provider's error.
     pub(super) fn give_up(
         &mut self,
         error: &ModelError,
@@ -345,7 +356,7 @@ impl Session {
             n => format!(" (retried {n} times)"),
         };
         let kind = match error.kind {
-            ModelErrorKind::Authentication => "authentication",
+            ModelErrorKind::Authentication | ModelErrorKind::AccessDenied => "authentication",
             ModelErrorKind::RateLimit => "rate_limit",
             ModelErrorKind::ContextLength => "context_limit",
             _ => "query",
@@ -441,7 +452,7 @@ impl Session {
     }
 }
 
-/// A function's arguments as JSON; the bare text where it is none, for a custom tool as for a slip of the model.
+/// Parses the arguments of a call. Free text, of a custom tool or by mistake of the model, becomes a string.
 pub(super) fn parse_arguments(call: &ToolCall) -> serde_json::Value {
     let text = || serde_json::Value::String(call.input.clone());
     match call.kind {
@@ -454,7 +465,7 @@ pub(super) fn parse_arguments(call: &ToolCall) -> serde_json::Value {
     }
 }
 
-/// The provider's own word for the kind of error, from the error object that it sent.
+/// `type` of the provider's error object.
 fn error_type(error: &ModelError) -> Option<String> {
     let body: serde_json::Value = serde_json::from_str(error.body.as_deref()?).ok()?;
     let object = body.get("error").unwrap_or(&body);

@@ -328,6 +328,31 @@ async fn a_second_refusal_of_the_same_turn_is_an_error() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn a_request_that_is_too_large_though_it_was_made_shorter_is_tried_again() {
+    let refused = || Line::Fail(ModelErrorKind::ContextLength, Some(413));
+    for (after, errors, requests) in [(vec![refused(), Line::Say("two")], 0, 5), (vec![refused(); 9], 1, 9)] {
+        let mut lines = vec![Line::Say("one"), refused(), Line::Say("summary")];
+        lines.extend(after);
+        let mut stage = stage(9.0, lines);
+        say(&mut stage, "first").await;
+        say(&mut stage, "second").await;
+        assert_eq!((stage.count("session.error"), stage.requests().len()), (errors, requests));
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn without_a_conversation_a_summary_fails() {
+    let mut stage = stage(9.0, vec![]);
+    stage.command(Command::Compact { instructions: None, trigger: None });
+    let complete = stage.bodies().into_iter().find_map(|body| match body {
+        Body::CompactionComplete(complete) => Some((complete.success, complete.error)),
+        _ => None,
+    });
+    assert_eq!(complete, Some((false, Some("Nothing to compact.".to_owned()))));
+    assert_eq!((stage.count("session.compaction_start"), stage.requests().len()), (1, 0));
+}
+
+#[tokio::test(start_paused = true)]
 async fn with_too_little_to_sum_up_a_refusal_is_an_error() {
     let mut stage = stage(9.0, vec![Line::Fail(ModelErrorKind::ContextLength, Some(413))]);
     say(&mut stage, "first").await;

@@ -398,7 +398,7 @@ impl ModelProvider for NoProvider {
         _request: ModelRequest,
     ) -> futures_util::stream::BoxStream<'static, Result<ModelEvent, ModelError>> {
         let error = ModelError {
-            kind: ModelErrorKind::Configuration,
+            kind: ModelErrorKind::AccessDenied,
             status: None,
             message: self.0.clone(),
             body: None,
