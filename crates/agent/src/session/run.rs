@@ -1,4 +1,4 @@
-//! The outer loop: a run per prompt, a queue of prompts, steering, autopilot, and being idle.
+//! The outer loop: one run per prompt, the queue, steering, autopilot and idling.
 
 use hangar_protocol::Body;
 use hangar_protocol::data::{self, AgentMode, Attachment, AutopilotStop, Delivery, Mode};
@@ -14,33 +14,33 @@ use super::{Context, Effect, Origin, Prompt, QUEUE_LIMIT, Session, Step, Timing,
 use crate::model::ModelError;
 use crate::prompt::{attached, notices};
 
-/// The work that one prompt set off.
+/// A run: the work on one prompt.
 pub(super) struct Run {
     pub(super) interaction_id: String,
-    /// The prompt's own id, named by every answer to it.
+    /// Id of the prompt, which every answer names.
     pub(super) message_id: String,
-    /// Names the run to whatever groups the work of agents into tasks.
+    /// Id of the run, by which the work of agents is grouped into tasks.
     pub(super) task_id: String,
     pub(super) turn: u32,
     pub(super) phase: Phase,
-    /// How often an answer that the output limit cut was asked to go on.
+    /// Number of answers that reached the output limit.
     pub(super) cut_answers: u32,
-    /// Set by `task_complete`.
+    /// Whether `task_complete` was called.
     pub(super) completed: bool,
-    /// Set by a refusal that ends the run.
+    /// Whether a call was refused in a way that ends the run.
     pub(super) rejected: bool,
-    /// Set by a call after which the model is not asked again.
+    /// Whether a call ends the run without another answer.
     pub(super) ended: bool,
     pub(super) wishes: Wishes,
-    /// The mode that its prompt was sent in, if that said.
+    /// Mode of its prompt, if that says one.
     pub(super) mode: Option<Mode>,
-    /// How often hooks sent the run on when it was about to end.
+    /// How often hooks have continued the run when it was about to end.
     pub(super) blocked_stops: u32,
-    /// What was done in this turn to make a request fit.
+    /// How far the requests of this turn were reduced.
     pub(super) room: Room,
-    /// What the model said last.
+    /// Last answer of the model.
     pub(super) answer: String,
-    /// What is said once all calls of the turn have their results.
+    /// Events that follow once all calls of the turn have their results.
     pub(super) afterwards: Vec<Body>,
 }
 
@@ -70,40 +70,40 @@ pub(super) enum Phase {
     /// Between two turns.
     Between,
     Calling(Call),
-    /// Waiting to try a failed call again.
+    /// Waiting to retry a failed call.
     Waiting(Call),
     Tools {
         calls: Vec<Running>,
         since: Timestamp,
     },
-    /// Looking for instructions about what the last tools touched.
+    /// Looking for instructions about files that the last tools touched.
     Discovering,
-    /// The context is full; the next call waits for a summary. `refused` is the provider's word if it was the first to
-    /// notice.
+    /// The context is full; the next call waits for a summary. `refused` is the provider's error, if it refused a
+    /// request.
     AwaitingSummary {
         refused: Option<Box<ModelError>>,
     },
-    /// Asking the host whether anything has changed.
+    /// Asking the host whether the working tree has changed.
     AskingChanges,
-    /// The model is at its rate limit; someone is asked whether another one may go on.
+    /// Asking whether another model may be used, because this one is at its rate limit.
     AskingToSwitch(Box<Switching>),
-    /// Asking hooks about the prompt before it is part of the conversation.
+    /// Running hooks before the prompt is part of the conversation.
     Preparing(Box<Preparing>),
-    /// Asking hooks whether the run may end.
+    /// Running hooks that may continue the run.
     Stopping {
         hook: String,
-        /// How the run ends if they let it.
+        /// How the run ends unless they do.
         ending: Ending,
     },
 }
 
-/// Why a run is over.
+/// Why a run ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Ending {
     Answered,
     TaskComplete,
     Failed,
-    /// Someone refused a call in a way that ends the run.
+    /// A call was refused in a way that ends the run.
     Rejected,
     Aborted,
 }
@@ -162,7 +162,7 @@ impl Session {
         self.begin_turn(step, context);
     }
 
-    /// Puts a prompt into the conversation, worded for the model by the caller or as usual.
+    /// Adds a prompt to the conversation, with the caller's text for the model or the usual one.
     pub(super) fn deliver(
         &mut self,
         prompt: Prompt,
@@ -253,14 +253,14 @@ impl Session {
         }
     }
 
-    /// What the model is shown in place of a bare prompt.
+    /// Text of a prompt for the model.
     pub(super) fn wording(&self, text: &str, attachments: &[Attachment], now: Timestamp) -> String {
         let mode = self.mode();
         let notice = (mode != self.state.noticed_mode).then_some(mode);
         decorate(text, attachments, notice, &self.tools_changed, now)
     }
 
-    /// Logs the system prompt when it is not the one that the log knows.
+    /// Logs the system prompt if it has changed.
     fn settle_system_prompt(&mut self, step: &mut Step) {
         let system = self.system();
         if self.state.system.as_ref() != Some(&system) {
@@ -269,7 +269,7 @@ impl Session {
         }
     }
 
-    /// Starts the next turn of the run: what waits to be said comes first, then the model's word.
+    /// Starts the next turn of the run: delivers waiting messages, then calls the model.
     pub(super) fn begin_turn(&mut self, step: &mut Step, context: &mut Context<'_>) {
         let steering = std::mem::take(&mut self.steering);
         if !steering.is_empty() {
@@ -297,7 +297,7 @@ impl Session {
         self.call_model(0, step, context);
     }
 
-    /// Ends the turn and, if nothing is left to do, the run.
+    /// Ends the turn.
     pub(super) fn end_turn(&mut self, step: &mut Step) {
         let Some(run) = &self.run else { return };
         let end = data::TurnEnd { turn_id: run.turn.to_string() };
@@ -309,7 +309,7 @@ impl Session {
         }
     }
 
-    /// The run is over; decides what comes next.
+    /// Ends the run and decides what comes next.
     pub(super) fn end_run(&mut self, ending: Ending, step: &mut Step, context: &mut Context<'_>) {
         let answer = self.run.take().map(|run| run.answer).unwrap_or_default();
         self.aborted = ending == Ending::Aborted;
@@ -317,8 +317,14 @@ impl Session {
             return self.end_agent_run(ending, answer, step, context);
         }
         let autopilot = self.state.mode == Mode::Autopilot;
-        if autopilot && ending == Ending::TaskComplete {
-            self.emit(step, data::AutopilotStopped { reason: AutopilotStop::TaskComplete });
+        let stopped = match ending {
+            Ending::TaskComplete => Some(AutopilotStop::TaskComplete),
+            Ending::Failed => Some(AutopilotStop::Error),
+            Ending::Aborted => Some(AutopilotStop::Aborted),
+            Ending::Answered | Ending::Rejected => None,
+        };
+        if let Some(reason) = stopped.filter(|_| autopilot) {
+            self.emit(step, data::AutopilotStopped { reason });
         }
         if ending == Ending::Aborted && !(self.queue.is_empty() && self.steering.is_empty()) {
             self.drop_prompts();
@@ -354,13 +360,13 @@ impl Session {
         step.effects.push(Effect::Sync);
     }
 
-    /// The mode that the end of all work is told with. For clients an autopilot that is idle goes on by itself, and they
-    /// wait for the next time; ours has ended, so it does not say so.
+    /// Mode of `session.idle`. For clients an autopilot that is idle continues by itself, and they wait for its next
+    /// idle event; ours has ended, so it names no mode.
     pub(super) fn idle_mode(&self) -> Option<data::Mode> {
         Some(self.state.mode).filter(|mode| *mode != data::Mode::Autopilot)
     }
 
-    /// The same for a session that works for another one: messages that came too late are a run of their own.
+    /// Ends the run of a sub-agent. Messages that came too late are a run of their own.
     fn end_agent_run(&mut self, ending: Ending, answer: String, step: &mut Step, context: &mut Context<'_>) {
         if ending == Ending::Aborted {
             self.drop_prompts();
@@ -445,8 +451,7 @@ pub(super) fn millis_between(from: Timestamp, to: Timestamp) -> u64 {
     u64::try_from(to.as_millisecond() - from.as_millisecond()).unwrap_or(0)
 }
 
-/// What the model is shown in place of the bare prompt. The time is part of the logged text, so history stays the same
-/// byte for byte.
+/// Text of a prompt for the model. The time is part of the logged text, so history stays the same byte for byte.
 fn decorate(
     text: &str,
     attachments: &[Attachment],

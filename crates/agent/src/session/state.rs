@@ -18,8 +18,8 @@ use crate::digest::Summary;
 use crate::hook::changed_arguments;
 use crate::log::Seq;
 
-/// Beyond this many bytes of context a fold forgets the oldest messages, so that a log of any length can be resumed in
-/// bounded memory. No model takes as much; what a model does take is decided before each request.
+/// Bytes of conversation that the fold keeps, so that a log of any length can be resumed in bounded memory. No model
+/// takes as much; how much one takes is decided before each request.
 const FOLD_LIMIT: usize = 32 << 20;
 
 #[derive(Debug, Clone)]
@@ -34,20 +34,20 @@ pub struct State {
     /// The last mode that the model was told about.
     pub noticed_mode: Mode,
     pub totals: Totals,
-    /// Start of the session, as its first event says.
+    /// Start time of the session, as in its first event.
     pub started: String,
     pub end: Seq,
     pub last_event: Option<hangar_protocol::EventId>,
     pub limits: Option<SessionLimits>,
-    /// What the model was last told about the limits.
+    /// Last text about the budget that the model was given.
     pub told_limits: Option<String>,
-    /// The calls that hooks are asked about, by the question's id: the answer may rewrite the call.
+    /// Calls that `preToolUse` is running for, by the invocation's id. Its answer may rewrite the call.
     pub hooked_calls: BTreeMap<String, String>,
-    /// The plan and the todos, as they were at the last summary.
+    /// Plan and todos at the last compaction.
     pub commitments: Commitments,
     /// Number of the last checkpoint.
     pub checkpoints: u64,
-    /// Just-in-time instructions that the model was told.
+    /// Just-in-time instructions that were given.
     pub reminded: BTreeSet<String>,
     /// What open calls wait for, by the call's id.
     pub pending: BTreeMap<String, Pending>,
@@ -55,7 +55,7 @@ pub struct State {
     pub open_turn: OpenTurn,
     /// The agents that the session started.
     pub roll: Roll,
-    /// The agent whose role the session plays.
+    /// Name of the agent whose role the session has.
     pub selected: Option<String>,
     /// Skills that were invoked, in order.
     pub skills: Vec<SkillInvoked>,
@@ -130,7 +130,7 @@ impl State {
             )
     }
 
-    /// Takes the next event of the log.
+    /// Applies the next event of the log.
     pub fn apply_event(&mut self, event: &Event) {
         self.skip_event(event.id().clone());
         match event.agent_id() {
@@ -139,7 +139,7 @@ impl State {
         }
     }
 
-    /// Takes an event of one of the session's agents. Its conversation is not the session's.
+    /// Applies an event of one of the session's agents. Its conversation is not the session's.
     pub(crate) fn apply_agent(&mut self, agent: &AgentId, event: &Event) {
         self.totals.apply_body(Some(agent), event.body());
         self.roll.apply_agent(&agent.0, event);
@@ -151,7 +151,7 @@ impl State {
         self.last_event = Some(id);
     }
 
-    /// Takes the content of the session's next event: each part of the state looks at the kinds that it is made of.
+    /// Applies the content of the session's next event. Each part of the state looks at the kinds that it is made of.
     pub(crate) fn apply(&mut self, body: &Body) {
         self.totals.apply_body(None, body);
         self.roll.apply_main(body);
@@ -164,7 +164,7 @@ impl State {
         }
     }
 
-    /// Which model, in which mode and directory, in whose role, within which limits.
+    /// Applies changes of settings: model, mode, directory, role, budget.
     fn apply_setting(&mut self, body: &Body) {
         match body {
             Body::SessionStart(start) => {
@@ -181,6 +181,10 @@ impl State {
             Body::SessionResume(resume) => {
                 if let Some(model) = &resume.selected_model {
                     self.model.clone_from(model);
+                }
+                // The model is told its mode by each process anew.
+                if resume.session_was_active != Some(true) {
+                    self.noticed_mode = Mode::Interactive;
                 }
             }
             Body::ModelChange(change) => {
@@ -205,7 +209,7 @@ impl State {
         }
     }
 
-    /// What the model was told and what it said.
+    /// Applies messages to and from the model.
     fn apply_message(&mut self, body: &Body) {
         match body {
             Body::SystemMessage(message) => self.system = Some(message.content.as_str().into()),
@@ -253,7 +257,7 @@ impl State {
         self.conversation.assistant(message);
     }
 
-    /// What open calls wait for, and what came of them.
+    /// Applies requests and results of tool calls.
     fn apply_call(&mut self, body: &Body) {
         match body {
             Body::ToolComplete(complete) => {
@@ -293,7 +297,7 @@ impl State {
         }
     }
 
-    /// What is left of the conversation after a cut.
+    /// Applies cuts of the conversation.
     fn apply_cut(&mut self, body: &Body) {
         match body {
             Body::Abort(_) => {
@@ -330,7 +334,7 @@ impl State {
     }
 }
 
-/// The events that still count: what was taken back is left out, and so is the taking back.
+/// Events that still count: without those that were rewound, and without the rewinds.
 pub fn project(events: Vec<Event>) -> Vec<Event> {
     let mut kept: Vec<Event> = Vec::with_capacity(events.len());
     for event in events {
@@ -356,6 +360,8 @@ mod tests {
     const BEFORE: &str = r#"
 session.start {"sessionId":"s","version":1,"producer":"p","copilotVersion":"1","startTime":"t","selectedModel":"m","context":{"cwd":"/w"}}
 subagent.selected {"agentName":"writer","agentDisplayName":"Writer","tools":null}
+user.message {"content":"Hi."}
+assistant.message {"messageId":"m0","content":"Hello."}
 user.message {"content":"Look.","attachments":[{"type":"blob","data":"iVBORw0KGgo=","mimeType":"image/png"}]}
 @subagent.started {"toolCallId":"ta","agentName":"task","agentDisplayName":"Task","agentDescription":"Does it."}
 assistant.message {"messageId":"m1","content":"","toolRequests":[{"toolCallId":"t","name":"view","arguments":{"path":"/w/f"}}]}
@@ -373,7 +379,7 @@ hook.start {"hookInvocationId":"h","hookType":"preToolUse","input":{"toolCallId"
         Event::parse(&text).unwrap()
     }
 
-    /// What an event changes about the state, beside that there is one more.
+    /// Whether an event changes the state, beside that there is one more.
     fn changes(line: &str) -> bool {
         let mut before = State::default();
         BEFORE.trim().lines().for_each(|line| before.apply_event(&event(line)));

@@ -19,7 +19,7 @@ use hangar_agent::permissions::{Grant, Policy};
 use hangar_agent::prompt::Environment;
 use hangar_agent::session::*;
 use hangar_agent::tool::*;
-use hangar_protocol::data::{Commitments, Mode, ToolType, WorkingDirectory};
+use hangar_protocol::data::{CodeChanges, Commitments, Mode, ToolType, WorkingDirectory};
 use hangar_protocol::permission::{PermissionRequest, ShellCommand, ShellRequest};
 use hangar_protocol::{Body, Event};
 use serde_json::json;
@@ -239,6 +239,11 @@ impl Tool for Prop {
                 _ if context.grant != Grant::Full => {
                     let blocked = Some(Box::new(Blocked { from: "reading /x".to_owned() }));
                     ToolOutcome { blocked, ..ToolOutcome::success("cat: /x: Permission denied") }
+                }
+                "write" => {
+                    let files_modified = vec!["/w/a".to_owned()];
+                    let changes = CodeChanges { lines_added: 2, lines_removed: 1, files_modified };
+                    ToolOutcome { changes, ..ToolOutcome::success(format!("{} ok", call.call_id)) }
                 }
                 _ => ToolOutcome::success(format!("{} ok", call.call_id)),
             }
