@@ -1,4 +1,4 @@
-//! A session and its agents: handing work out, hearing of it, and playing the role of one.
+//! A session and its agents: delegating work, and taking the role of an agent.
 
 use std::sync::Arc;
 
@@ -10,7 +10,7 @@ use crate::agents::AgentDefinition;
 use crate::agents::call::AgentCall;
 
 impl Session {
-    /// Has the driver deal with a call; its result comes as any tool's does.
+    /// Has the driver perform a call of an agent tool. Its result comes as any tool's does.
     pub(super) fn deal_with_agents(&mut self, id: &str, call: AgentCall, step: &mut Step) {
         let Some(running) = self.running(id) else { return };
         running.stage = Stage::Running;
@@ -24,14 +24,19 @@ impl Session {
         }
     }
 
-    /// The agent whose role the session plays.
+    /// The agent whose role the session has.
     pub fn cast(&self) -> Option<&AgentDefinition> {
         let name = self.state.selected.as_deref()?;
         self.config.crew.as_deref()?.find(name)
     }
 
+    /// The system prompt: that of the role, or the session's own, and what MCP servers say about their tools.
     pub(super) fn system(&self) -> Arc<str> {
-        Arc::clone(self.cast.as_ref().unwrap_or(&self.config.system))
+        let prompt = self.cast.as_ref().unwrap_or(&self.config.system);
+        match &self.mcp_instructions {
+            Some(instructions) => format!("{prompt}\n\n{instructions}").into(),
+            None => Arc::clone(prompt),
+        }
     }
 
     pub(super) fn select_agent(&mut self, name: Option<String>, step: &mut Step) {
@@ -52,13 +57,13 @@ impl Session {
         self.recast();
     }
 
-    /// Other agents than before. The role that the session plays may have changed with them.
+    /// Sets the agents. The role of the session may change with them.
     pub fn set_crew(&mut self, crew: Option<Arc<crate::agents::crew::Crew>>) {
         self.config.crew = crew;
         self.recast();
     }
 
-    /// Words the prompt of the role that the session plays. It is part of every request, so it is made once.
+    /// Renders the prompt of the session's role. It is part of every request, so it is made once.
     pub(super) fn recast(&mut self) {
         self.cast = self.cast().map(|agent| {
             let tools = self.visible_tools().iter().map(|tool| tool.name.clone()).collect();
