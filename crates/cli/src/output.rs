@@ -5,7 +5,7 @@ use std::io::{self, Write};
 use std::sync::Arc;
 
 use hangar_agent::driver::EventSink;
-use hangar_agent::session::iso;
+use hangar_agent::session::{OUTPUT_LIMIT, iso};
 use hangar_protocol::data::{CompactionTrigger, Mode, ToolRequest};
 use hangar_protocol::result::{ResultKind, RunResult, RunUsage};
 use hangar_protocol::{Body, Event, EventKind, Totals};
@@ -176,7 +176,10 @@ fn is_shown(event: &Event) -> bool {
     let Some(kind) = event.event_kind() else { return true };
     // The role of the session itself is chosen before anybody looks.
     let own_role = kind == EventKind::SubagentSelected && event.agent_id().is_none();
+    // The reference asks a model to go on without saying so.
+    let goes_on = matches!(event.body(), Body::UserMessage(message) if message.source.as_deref() == Some(OUTPUT_LIMIT));
     !own_role
+        && !goes_on
         && !matches!(
             kind,
             EventKind::SessionStart
