@@ -1,4 +1,4 @@
-//! What the model sees: a projection of the log.
+//! The conversation that the model sees: a projection of the log.
 //!
 //! The rules that every provider insists on live here: a tool call is always followed by its result, results stand in
 //! call order, and a call that never got a result is answered as interrupted.
@@ -11,26 +11,26 @@ use hangar_protocol::data::{self, Attachment, Commitments, ToolType};
 use crate::digest::{Digest, Record, Summary};
 use crate::model::{AssistantTurn, Message, Part, Reasoning, ToolCall};
 
-/// The result of a call whose run was cut short.
+/// Result of a call that was interrupted.
 pub const INTERRUPTED: &str = "The execution of this tool, or a previous tool was interrupted.";
 
-/// What stands for an image that the provider found too large.
+/// Placeholder for an image that the provider found too large.
 pub const IMAGE_WITHHELD: &str = "[An image was here. It was left out because the request was too large.]";
-/// The documents that models read themselves.
+/// Types of documents that models read themselves.
 const DOCUMENT: &str = "application/pdf";
 
-/// Cost of a message beyond its text: role, separators, ids. Only for keeping the context bounded.
+/// Bytes that a message counts beyond its text: role, separators, ids. Only for bounding the context.
 const MESSAGE_OVERHEAD: usize = 32;
 
 #[derive(Debug, Clone, Default)]
 pub struct Conversation {
     messages: VecDeque<Arc<Message>>,
-    /// For each message what of it outlives a summary.
+    /// Per message, the records that outlive a compaction.
     records: VecDeque<Vec<Record>>,
-    /// What the first message was made of, once something was summed up.
+    /// Content of the first message after a compaction.
     digest: Option<Digest>,
     bytes: usize,
-    /// Calls of the last assistant message, until each has its result.
+    /// Open calls of the last assistant message.
     open: Vec<OpenCall>,
 }
 
@@ -55,7 +55,7 @@ impl Conversation {
         self.messages.is_empty()
     }
 
-    /// Size of all text and images, as a cheap stand-in for tokens.
+    /// Bytes of all text and images, as a cheap estimate of tokens.
     pub fn bytes(&self) -> usize {
         self.bytes
     }
@@ -90,29 +90,29 @@ impl Conversation {
         }
     }
 
-    /// Keeps something that came with the last message beyond the next summary.
+    /// Records something of the last message that outlives the next compaction.
     fn keep(&mut self, record: Record) {
         if let Some(kept) = self.records.back_mut() {
             kept.push(record);
         }
     }
 
-    /// A skill was invoked; what it says holds for the rest of the session.
+    /// Adds a skill, whose text holds for the rest of the session.
     pub fn skill(&mut self, skill: &data::SkillInvoked) {
         self.keep(skill.into());
     }
 
-    /// How many messages are neither summed up nor a summary.
+    /// Number of messages that no summary covers.
     pub fn unsummarized(&self) -> usize {
         self.messages.len() - usize::from(self.digest.is_some())
     }
 
-    /// Whether a summary stands for the oldest part.
+    /// Whether the oldest part is summarised.
     pub fn is_summarized(&self) -> bool {
         self.digest.is_some()
     }
 
-    /// Puts a summary in the place of the first messages. What is owed to people stays, word by word.
+    /// Replaces the first messages with a summary. Their records stay, word by word.
     pub fn compact(&mut self, count: usize, summary: Summary, commitments: &Commitments) {
         let count = count.min(self.messages.len());
         let records: Vec<Record> = self.records.drain(..count).flatten().collect();
@@ -135,7 +135,7 @@ impl Conversation {
         })
     }
 
-    /// Puts a word in the place of every image.
+    /// Replaces every image with a placeholder.
     pub fn withhold_images(&mut self) {
         for message in &mut self.messages {
             self.bytes -= size(message);
@@ -149,13 +149,13 @@ impl Conversation {
         }
     }
 
-    /// Something that Hangar itself tells the model. It speaks in the user's place.
+    /// Adds a notice of Hangar itself, as a user message.
     pub fn notice(&mut self, text: &str) {
         self.close_open_calls();
         self.push(Message::User(vec![Part::Text(text.to_owned())]));
     }
 
-    /// Instructions that came to light. They hold for the rest of the session.
+    /// Adds discovered instructions, which hold for the rest of the session.
     pub fn instruction(&mut self, text: &str) {
         self.notice(text);
         self.keep(Record::Instruction(text.to_owned()));
@@ -211,7 +211,7 @@ impl Conversation {
         }
     }
 
-    /// A call of the last answer was made with other arguments than the model gave; it is shown those.
+    /// Replaces the arguments of a call of the last answer, which a hook has modified.
     pub fn rewrite_call(&mut self, call_id: &str, arguments: &serde_json::Value) {
         let last = self.messages.iter_mut().rev().find(|message| matches!(***message, Message::Assistant(_)));
         let Some(message) = last else { return };
@@ -224,7 +224,7 @@ impl Conversation {
         self.bytes += size(message);
     }
 
-    /// Whatever has no result now will never get one.
+    /// Answers all open calls as interrupted.
     pub fn close_open_calls(&mut self) {
         for call in std::mem::take(&mut self.open) {
             let parts = call.result.unwrap_or_else(|| vec![Part::Text(INTERRUPTED.to_owned())]);
@@ -232,7 +232,7 @@ impl Conversation {
         }
     }
 
-    /// The messages for a model that cannot see: without images, and without what is said about them.
+    /// Messages for a model without vision: without images and without what is said about them.
     pub fn blind_messages(&self) -> impl Iterator<Item = Arc<Message>> {
         self.messages.iter().map(move |message| match &**message {
             Message::User(parts) | Message::Tool { parts, .. } if !parts.iter().any(is_image) => {
@@ -250,8 +250,8 @@ impl Conversation {
         })
     }
 
-    /// How many of the oldest messages to drop so that at most about `target` bytes stay. Never splits a call from its
-    /// result. A summary is not among the oldest: it is what is left of them.
+    /// Number of oldest messages to drop so that about `target` bytes stay. Never separates a call from its result, and
+    /// does not count the summary.
     pub fn excess(&self, target: usize) -> usize {
         let head = usize::from(self.digest.is_some());
         let mut kept = self.bytes;
@@ -270,8 +270,8 @@ impl Conversation {
         drop
     }
 
-    /// Drops messages from the front, behind the summary if there is one. What the user asked for last stays, in front
-    /// of what follows.
+    /// Drops messages from the front, after the summary if there is one. The last user message stays, before those that
+    /// follow.
     pub fn drop_oldest(&mut self, count: usize) {
         let head = usize::from(self.digest.is_some());
         let mut request = None;

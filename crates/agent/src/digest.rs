@@ -1,22 +1,22 @@
-//! What stands for the part of a conversation that was summed up.
+//! The summarised part of a conversation.
 //!
-//! A summary may leave things out; what the session owes to people may not. So a digest has two halves: summaries, each
-//! made once from the messages it covers and never summed up again, and records of what is owed, kept word by word: what
-//! people said, instructions that came to light, skills that were invoked, the plan and the open todos.
+//! It has two halves, because a summary may leave things out that must not be lost: summaries, each made once from the
+//! messages that it covers and never summarised again; and records that are kept word by word: user messages,
+//! discovered instructions, invoked skills, the plan and the open todos.
 
 use std::fmt::Write;
 
 use hangar_protocol::data::{Commitments, SkillInvoked};
 
-/// Bytes of a token of ordinary text, for turning a limit in tokens into one in bytes.
+/// Bytes per token of ordinary text, to turn a limit in tokens into one in bytes.
 const BYTES_PER_TOKEN: usize = 4;
-/// What is shown of a message of a person when all of them together would fill half of the context.
+/// Bytes that are shown of a user message when all of them together would fill half of the context.
 const EXCERPT: usize = 1024;
 
-/// Something that outlives the message it came with.
+/// A record that outlives the message it came with.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Record {
-    /// A person's words.
+    /// A user message.
     Said(String),
     /// Instructions about files that tools touched.
     Instruction(String),
@@ -36,9 +36,9 @@ impl From<&SkillInvoked> for Record {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Summary {
     pub text: String,
-    /// Name of the file that keeps it, if it is kept.
+    /// Name of its checkpoint file, if it has one.
     pub checkpoint: Option<String>,
-    /// What the model takes, in tokens: it decides how much of older summaries is shown.
+    /// Context window of the model in tokens. It decides how much of older summaries is shown.
     pub token_limit: Option<u64>,
 }
 
@@ -50,7 +50,7 @@ pub(crate) struct Digest {
 }
 
 impl Digest {
-    /// Takes over what a summary covers.
+    /// Adds a summary and the records of the messages that it covers.
     pub(crate) fn extend(
         &mut self,
         records: impl IntoIterator<Item = Record>,
@@ -116,7 +116,7 @@ impl Digest {
         }
     }
 
-    /// The latest summaries in full, the ones before them by name: their files have them.
+    /// Renders the latest summaries in full and older ones by the names of their files.
     fn render_summaries(&self, room: usize, text: &mut String) {
         let mut left = room;
         let shown = self
@@ -178,7 +178,7 @@ impl Digest {
     }
 }
 
-/// A message of a person, or the head of it.
+/// A user message, or the head of it.
 fn shown(said: &str, whole: bool) -> String {
     if whole || said.len() <= EXCERPT {
         return format!("<user_message>\n{said}\n</user_message>\n");

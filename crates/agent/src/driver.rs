@@ -1,8 +1,8 @@
-//! Carries a session's decisions out: logs events, publishes them, then performs effects and feeds back what comes of
-//! them. One task owns the session and all agents that it started, so their state has one writer and needs no lock.
+//! The driver carries a session's decisions out: it logs events, publishes them, then performs effects and feeds their
+//! results back. One task owns the session and all its agents, so their state has one writer and needs no lock.
 //!
-//! Each of them has a lane: its own session, its own model call, its own tools. All lanes write to one log and one
-//! sink. What is under way for them is polled only when it is ready, so that many lanes cost little.
+//! Each agent has a lane: its own session, model call and tools. All lanes write to one log and one sink. Their futures
+//! are polled only when they are ready, so that many lanes cost little.
 
 mod crew;
 mod lane;
@@ -44,38 +44,39 @@ use pace::Pace;
 use tools::Inspected;
 use under_way::{Next, UnderWay};
 
-/// How long tools that were told to stop may take to do so when the session closes.
+/// Grace period for cancelled tools when the session closes.
 const CLOSING_GRACE: Duration = Duration::from_secs(5);
 
-/// Takes each event, in order, right after it is logged. Must not fail and should not wait long: the session does.
+/// Listener that is given each event, in order, right after it is logged. It must not fail and should not block: the
+/// session waits for it.
 pub trait EventSink: Send {
     fn publish(&mut self, event: &Event);
 }
 
-/// Finds instructions about files that tools touched. Each is reported once per conversation.
+/// Finder of instructions about files that tools touched. Each is reported once per conversation.
 pub trait Discovery: Send {
     fn discover(&mut self, touched: Vec<(PathBuf, String)>) -> Vec<Reminder>;
 
-    /// The same for a conversation that has been told nothing yet.
+    /// A finder for another conversation, which has been told nothing yet.
     fn anew(&self) -> Box<dyn Discovery>;
 }
 
-/// What a session asks about the place where it works.
+/// Queries about the session's working directory and folder.
 pub trait Surroundings: Send {
     /// The plan and the open todos, as they are now.
     fn commitments(&mut self) -> Commitments;
 
-    /// Whether nothing has changed since the work began. `false` where that cannot be told.
+    /// Whether the working tree is unchanged since the session began. `false` if unknown.
     fn unchanged(&self) -> BoxFuture<'static, bool>;
 }
 
-/// Someone else's code that is asked at fixed points of a session.
+/// User-defined code that runs at fixed points of a session.
 pub trait Hooks: Send + Sync {
-    /// Asks, and waits for the answer no longer than is sensible.
+    /// Runs the hooks, with a time limit.
     fn ask(&self, request: &HookRequest) -> BoxFuture<'static, HookAnswer>;
 }
 
-/// What a session runs on.
+/// Environment of a session: log, sink, provider, tools and callbacks.
 pub struct Host {
     pub provider: Arc<dyn ModelProvider>,
     pub tools: Toolset,
@@ -84,40 +85,40 @@ pub struct Host {
     pub discovery: Option<Box<dyn Discovery>>,
     pub hooks: Option<Arc<dyn Hooks>>,
     pub surroundings: Option<Box<dyn Surroundings>>,
-    /// The models that agents may have besides the session's own.
+    /// Models for agents beside the session's own.
     pub models: Option<Arc<dyn Models>>,
     pub now: Box<dyn Fn() -> Timestamp + Send>,
     pub entropy: Entropy,
-    /// Multiplies the waits before retries; 1 outside tests.
+    /// Factor for the waits before retries; 1 outside tests.
     pub retry_scale: f64,
 }
 
-/// Inputs that follow from something, each with the lane that it is for.
+/// Inputs that follow from an effect, each with its lane.
 type Happened = Vec<(LaneId, Input)>;
 
 pub struct Driver {
     host: Host,
     commands: mpsc::Receiver<Box<Input>>,
-    /// Boxed: a node of the map has room for many, and most sessions have one.
+    /// Lanes by id. Boxed, because a node of the map has room for many, and most sessions have one.
     lanes: BTreeMap<LaneId, Box<Lane>>,
     next_lane: u64,
     under_way: UnderWay,
-    /// Calls that wait for agents.
+    /// Calls of `read_agent` that wait for their agents.
     readers: Vec<Reader>,
     pace: Pace,
     /// Gets ready what agents have of their own.
     outfitter: Option<Arc<dyn Outfitter>>,
-    /// All tools outside the sessions' own; the main agent may be shown fewer.
+    /// All tools except the sessions' own; the main agent may be shown fewer.
     offered: Arc<[Arc<ToolSpec>]>,
     parent: Option<EventId>,
-    /// The last event that was published, of the moment or not.
+    /// Id of the last published event, ephemeral or not.
     latest: Option<EventId>,
-    /// Switches of the model that were made since somebody asked.
+    /// Model switches that were made since they were last taken.
     switched: Vec<String>,
 }
 
 impl Driver {
-    /// `commands` carries what comes from outside: commands and news of background work.
+    /// Creates a driver. `commands` carries input from outside: commands and news of background work.
     pub fn new(session: Session, host: Host, commands: mpsc::Receiver<Box<Input>>) -> Self {
         let parent = session.state().last_event.clone();
         let provider = Arc::clone(&host.provider);
@@ -165,23 +166,23 @@ impl Driver {
         &mut self.lanes.get_mut(&MAIN).expect("the main lane is always there").session
     }
 
-    /// The tools outside the session's own.
+    /// All tools except the session's own.
     pub fn tools(&self) -> &Toolset {
         &self.host.tools
     }
 
-    /// Nothing is under way, in the session or in its agents, and nothing waits.
+    /// Whether the session and its agents are idle and the queue is empty.
     pub fn is_idle(&self) -> bool {
         self.session().is_idle() && self.running_agents() == 0
     }
 
-    /// Questions about permissions that nobody has answered yet, of the main agent and all others.
+    /// Open permission requests of the main agent and all others.
     pub fn pending_permissions(&self) -> Vec<PendingPermission> {
         self.lanes.values().flat_map(|lane| lane.session.pending_permissions()).collect()
     }
 
-    /// Asks the hooks about something that is part of no run, on the record. `None` where there is nobody to ask. What
-    /// they say goes to [`Self::hooks_answered`].
+    /// Runs hooks outside a run and logs their start. `None` if there are none. The answer goes to
+    /// [`Self::hooks_answered`].
     pub fn ask_hooks(
         &mut self,
         kind: HookKind,
@@ -203,8 +204,8 @@ impl Driver {
         self.advance(Input::Command(Command::Record(end.into())))
     }
 
-    /// Puts other tools in the place of those outside the session's own. Calls under way keep theirs. What is hidden
-    /// is there for agents, but not for the main one.
+    /// Replaces all tools except the session's own. Calls that are running keep theirs. Hidden tools are for agents,
+    /// not for the main one.
     pub fn set_tools(&mut self, tools: Toolset, hidden: &[String]) -> Result<(), LogError> {
         self.offered = shared::list(tools.iter().map(|tool| tool.spec()));
         let shown = shared::list(self.offered.iter().filter(|tool| !hidden.contains(&tool.name)));
@@ -212,22 +213,22 @@ impl Driver {
         self.advance(Input::Command(Command::SetTools(shown)))
     }
 
-    /// Lets another process take the session over while nothing happens in it.
+    /// Releases the log while the session is idle, so that another process can take it over.
     pub fn rest(&mut self) {
         self.host.log.rest();
     }
 
-    /// Keeps something that lists show of the session.
+    /// Stores a fact that lists show of the session.
     pub fn note(&mut self, fact: Fact) -> Result<(), LogError> {
         self.host.log.note(fact)
     }
 
-    /// Makes everything on record survive a power cut.
+    /// Syncs the log to disk.
     pub fn sync(&mut self) -> Result<(), LogError> {
         self.host.log.sync()
     }
 
-    /// Asks the session's model something that is no part of the session. Dropping the stream cancels it.
+    /// Makes a model request that is no part of the session. Dropping the stream cancels it.
     pub fn ask_model(&self, request: ModelRequest) -> BoxStream<'static, Result<ModelEvent, ModelError>> {
         self.host.provider.stream(request)
     }
@@ -239,12 +240,12 @@ impl Driver {
         }
     }
 
-    /// The last event of all, whether the log keeps it or not.
+    /// Id of the last published event, logged or not.
     pub fn latest_event(&self) -> Option<&EventId> {
         self.latest.as_ref()
     }
 
-    /// The switches of the model that waited and were made since the last time, by the ids that they waited under.
+    /// Takes the queued model switches that were made since the last call, by their ids in the queue.
     pub fn take_switched(&mut self) -> Vec<String> {
         std::mem::take(&mut self.switched)
     }
@@ -257,13 +258,13 @@ impl Driver {
         self.host.models = models;
     }
 
-    /// Takes one input and all that follows from it at once.
+    /// Processes one input and all that follows from it.
     pub fn advance(&mut self, input: Input) -> Result<(), LogError> {
         let lane = self.addressee(&input);
         self.run_inputs(vec![(lane, input)])
     }
 
-    /// Answers are for whoever asked; all else that comes from outside is for the main agent.
+    /// Lane of an input from outside. Answers go to the lane that asked, all else to the main one.
     fn addressee(&self, input: &Input) -> LaneId {
         let asks = |lane: &Lane| match input {
             Input::Command(Command::AnswerPermission { request_id, .. }) => {
@@ -309,7 +310,7 @@ impl Driver {
         Ok(())
     }
 
-    /// The calls that waited for agents are gone; the agents report like those that nobody waits for.
+    /// Drops the waiting calls of a lane; their agents then report like background ones.
     fn release_children(&mut self, parent: LaneId) {
         self.readers.retain(|reader| reader.lane != parent);
         let agents = self.lanes.values_mut().filter_map(|lane| lane.agent.as_mut());
@@ -318,7 +319,7 @@ impl Driver {
         }
     }
 
-    /// Who stops an agent stops those that it started.
+    /// Stops the agents that a lane started, and theirs.
     fn stop_children(&mut self, parent: LaneId, next: &mut VecDeque<(LaneId, Input)>) {
         let abort = || Input::Command(Command::Abort { reason: "user_initiated".to_owned() });
         let children = self.lanes.iter().filter(|(_, lane)| {
@@ -339,7 +340,7 @@ impl Driver {
         }
     }
 
-    /// The rules are the session's, and so is whoever can be asked: an agent takes them over before it decides.
+    /// Gives an agent the session's policy and reachability, before it decides anything.
     fn agree(&mut self, id: LaneId, input: &Input) {
         let decides = matches!(input, Input::Inspected(_) | Input::HookDone { .. });
         if id == MAIN || !decides {
@@ -357,15 +358,15 @@ impl Driver {
         }
     }
 
-    /// What a person allows an agent for the session, the session may do.
+    /// Gives the session the approvals for the session that an agent was given.
     fn share_approvals(&mut self, id: LaneId) {
         let Some(lane) = self.lanes.get(&id) else { return };
         let approvals = lane.session.config().policy.approvals.clone();
         self.session_mut().policy_mut().approvals = approvals;
     }
 
-    /// Waits for the next thing to happen and takes it. Returns false when the command channel is closed and nothing is
-    /// under way.
+    /// Waits for the next input and processes it. Returns false when the command channel is closed and nothing is
+    /// running.
     pub async fn turn(&mut self) -> Result<bool, LogError> {
         if let Some(kept) = self.host.log.settle() {
             kept.await?;
@@ -413,7 +414,7 @@ impl Driver {
         self.run_inputs(vec![(lane, input)])
     }
 
-    /// Ends the session: stops what runs, waits for it, and writes the closing event.
+    /// Closes the session: stops running work, waits for it, and writes the closing event.
     pub async fn close(&mut self, error: Option<String>) -> Result<(), LogError> {
         // The closing event is the last, so agents end before it.
         let mut running = VecDeque::new();
@@ -437,8 +438,7 @@ impl Driver {
         }
     }
 
-    /// Hears out the hooks that were told something in passing: what they were told of came before the end. A session
-    /// that is at work is stopped instead, and they with it.
+    /// Waits for hooks that run beside the work. A session that is not idle is stopped instead, and its hooks with it.
     async fn finish_hooks(&mut self) -> Result<(), LogError> {
         while self.session().is_idle()
             && let Some((lane, input)) = self.under_way.asked.next().await
@@ -455,7 +455,7 @@ impl Driver {
         self.record_as(agent, bodies)
     }
 
-    /// Logs, then publishes. Events of the moment have no place in the log.
+    /// Logs events, then publishes them. Ephemeral ones are only published.
     fn record_as(&mut self, agent: Option<AgentId>, bodies: Vec<Body>) -> Result<(), LogError> {
         if bodies.is_empty() {
             return Ok(());

@@ -1,4 +1,4 @@
-//! The session: what it has seen, what it decides next, and the loop that carries decisions out.
+//! The agent session: its state, its decisions, and the driver that carries them out.
 //!
 //! This crate does no I/O of its own. Models, tools and logs come in through the traits in [`model`], [`tool`] and
 //! [`log`]; time and randomness come in with each step.

@@ -134,8 +134,10 @@ async fn drive(settings: &Settings, args: RunArgs, text: String) -> Result<Exit>
         ended = until_idle(&mut composed, &mut servers, &seen, &mut interrupts, task_wait).await;
     }
     let failure = ended.err();
-    let error =
-        failure.as_ref().map(|error| format!("{error:#}")).or_else(|| seen.with(|seen| seen.totals.error.clone()));
+    let error = failure
+        .as_ref()
+        .map(|error| format!("{error:#}"))
+        .or_else(|| seen.with(|seen| seen.totals.error.clone()));
     let closing = tokio::select! {
         closed = composed.driver.close(error.clone()) => closed,
         // Whoever asks again does not wait for what is left: everything that happened is on record.

@@ -177,7 +177,8 @@ fn is_shown(event: &Event) -> bool {
     // The role of the session itself is chosen before anybody looks.
     let own_role = kind == EventKind::SubagentSelected && event.agent_id().is_none();
     // The reference asks a model to go on without saying so.
-    let goes_on = matches!(event.body(), Body::UserMessage(message) if message.source.as_deref() == Some(OUTPUT_LIMIT));
+    let goes_on =
+        matches!(event.body(), Body::UserMessage(message) if message.source.as_deref() == Some(OUTPUT_LIMIT));
     !own_role
         && !goes_on
         && !matches!(

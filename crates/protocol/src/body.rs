@@ -1,4 +1,4 @@
-//! The table of event types that Hangar gives a meaning to. Every other type is kept untouched.
+//! The table of event types. Types that are not in it are kept as they are.
 
 use serde::Serialize;
 use serde::ser::SerializeStruct;

@@ -1,4 +1,4 @@
-//! The event envelope: what every line of a session's log is.
+//! The event envelope, which is one line of a session's log.
 
 use serde::de::Error as _;
 use serde::ser::SerializeStruct;
@@ -64,7 +64,7 @@ impl Event {
         serde_json::from_str(line).map_err(ParseError)
     }
 
-    /// The same event behind another one, for an event that joins the log of a session from elsewhere.
+    /// Returns the event with another parent, for events that come from elsewhere and join the log of a session.
     pub fn under(self, parent_id: Option<EventId>) -> Self {
         Self { parent_id, ..self }
     }
@@ -73,17 +73,17 @@ impl Event {
         &self.id
     }
 
-    /// ISO 8601 in UTC with milliseconds.
+    /// Time of the event: ISO 8601 in UTC with milliseconds.
     pub fn timestamp(&self) -> &str {
         &self.timestamp
     }
 
-    /// The last persisted event before this one.
+    /// Id of the last logged event before this one.
     pub fn parent_id(&self) -> Option<&EventId> {
         self.parent_id.as_ref()
     }
 
-    /// An ephemeral event is shown and forgotten: it is never written to the log and is never a parent.
+    /// Whether the event is ephemeral: published, but never logged and never a parent.
     pub fn is_ephemeral(&self) -> bool {
         self.ephemeral
     }

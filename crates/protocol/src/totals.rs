@@ -180,8 +180,9 @@ mod tests {
                 None => ("", *line),
             };
             let (kind, data) = line.split_once(' ').unwrap();
-            let line =
-                format!(r#"{{"type":"{kind}","data":{data},{agent}"id":"i","timestamp":"t","parentId":null}}"#);
+            let line = format!(
+                r#"{{"type":"{kind}","data":{data},{agent}"id":"i","timestamp":"t","parentId":null}}"#
+            );
             let event = Event::parse(&line).unwrap();
             assert!(!matches!(event.body(), Body::Unknown { .. }), "{line}");
             totals.apply(&event);

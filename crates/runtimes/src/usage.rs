@@ -93,7 +93,8 @@ impl From<&Totals> for Usage {
         let metrics = || totals.models.values();
         // The metrics of a model have a zero where nobody told a number.
         let told = |sum: Option<u64>| Figure::reported(totals.input_tokens.and(sum));
-        let cached = |of: fn(&UsageMetric) -> u64| told(Some(metrics().map(|metric| of(&metric.usage)).sum()));
+        let cached =
+            |of: fn(&UsageMetric) -> u64| told(Some(metrics().map(|metric| of(&metric.usage)).sum()));
         let calls = match totals.counts_calls() {
             true => Some(totals.requests),
             false => metrics().map(|metric| metric.requests.count).sum(),

@@ -1,4 +1,4 @@
-//! The tools by which a model deals with agents: how they are shown, and what a call of one asks for.
+//! The tools for agents (`task`, `read_agent`, `write_agent`, `list_agents`): their schemas and parsed calls.
 
 use std::time::Duration;
 
@@ -8,10 +8,10 @@ use serde_json::{Value, json};
 use super::crew::Crew;
 use crate::tool::{ToolOutcome, ToolSchema, ToolSpec};
 
-/// How long `read_agent` waits unless told otherwise, and how long at most.
+/// Default and longest wait of `read_agent`.
 const WAIT: Duration = Duration::from_secs(30);
 const LONGEST_WAIT: Duration = Duration::from_secs(180);
-/// The most agents that one message may be sent to by name.
+/// Number of agents that one message may be sent to by name.
 const MOST_ADDRESSEES: usize = 16;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -47,7 +47,7 @@ pub enum Addressees {
     All(Scope),
 }
 
-/// Agents as seen from one of them.
+/// Group of agents that a message goes to, relative to the sender.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Scope {
     Siblings,
@@ -132,7 +132,7 @@ impl AgentTool {
         }
     }
 
-    /// What the arguments of a call mean, or the answer to those that mean nothing.
+    /// Parses the arguments of a call; `Err` is the answer to invalid ones.
     pub fn parse(self, arguments: &Value) -> Result<AgentCall, ToolOutcome> {
         let text =
             |key: &str| arguments[key].as_str().filter(|text| !text.trim().is_empty()).map(str::to_owned);

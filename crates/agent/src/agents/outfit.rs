@@ -1,4 +1,4 @@
-//! What only one agent has: tools of servers that are started for it and end with it.
+//! Tools that belong to one agent: those of MCP servers that are started for it and end with it.
 
 use std::sync::Arc;
 
@@ -7,20 +7,21 @@ use futures_util::future::BoxFuture;
 use super::AgentDefinition;
 use crate::tool::Tool;
 
-/// Gets ready what agents have of their own.
+/// Prepares the tools that belong to single agents.
 pub trait Outfitter: Send + Sync {
-    /// `None` for an agent that has nothing of its own. What cannot be had is left out and told elsewhere.
+    /// Starts preparing an agent's tools; `None` if it has none of its own. Those that fail are left out and reported
+    /// elsewhere.
     fn outfit(&self, agent: &AgentDefinition) -> Option<BoxFuture<'static, Outfit>>;
 }
 
-/// The tools of one agent. Dropping it ends what they run on.
+/// Tools of one agent. Dropping them ends the servers behind them.
 pub struct Outfit {
     pub tools: Vec<Arc<dyn Tool>>,
     pub source: Box<dyn ToolSource>,
 }
 
-/// What the tools of an outfit run on.
+/// The servers behind an agent's tools.
 pub trait ToolSource: Send {
-    /// The agent has no more to do for now. What is needed again starts again.
+    /// Stops servers while the agent is idle. They start again when they are needed.
     fn rest(&self);
 }

@@ -1,4 +1,4 @@
-//! Agents as the driver runs them: starting one in a lane of its own, and passing on what becomes of it.
+//! Running agents: starting one in a lane of its own, and reporting its outcome.
 
 use std::sync::Arc;
 
@@ -23,7 +23,7 @@ use crate::session::{
 use crate::shared;
 use crate::tool::{ToolOutcome, ToolSpec, ToolStatus};
 
-/// Agents that are idle and can be asked more. Beyond that the one that has waited longest is let go.
+/// Number of idle agents that are kept open. Beyond it the one that has been idle longest is closed.
 const MAX_IDLE: usize = 64;
 
 /// A call of `read_agent` that waits for its agent.
@@ -34,7 +34,7 @@ pub(super) struct Reader {
     pub(super) since_turn: Option<usize>,
 }
 
-/// Why an agent was not started, in words for whoever wanted it.
+/// Reason why an agent was not started, as a text for the caller.
 #[derive(Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{0}")]
 pub struct Refused(pub String);
@@ -58,7 +58,7 @@ impl Driver {
         Ok(Ok(id))
     }
 
-    /// Stops an agent and those that it started. False when it does not run.
+    /// Stops an agent and those that it started. False if it is not running.
     pub fn cancel_agent(&mut self, id: &str) -> Result<bool, LogError> {
         let stops = |lane: &LaneId| {
             let lane = &self.lanes[lane];
@@ -76,7 +76,7 @@ impl Driver {
         Ok(true)
     }
 
-    /// Sends a message to an agent, from the session's main one or for another. False when it cannot take one.
+    /// Sends a message to an agent, from the main one or on behalf of another. False if it accepts none.
     pub fn message_agent(
         &mut self,
         id: &str,
@@ -97,7 +97,7 @@ impl Driver {
         Ok(true)
     }
 
-    /// Lets a call that waits for an agent go on without it. False when none waits.
+    /// Detaches the call that waits for an agent, which then runs in the background. False if none waits.
     pub fn promote_agent(&mut self, id: &str) -> Result<bool, LogError> {
         let Some(lane) = self.lane_of(id) else { return Ok(false) };
         let prompt =
@@ -119,7 +119,7 @@ impl Driver {
         lane.is_some_and(|agent| agent.awaited_by.is_some())
     }
 
-    /// Takes an agent that is over off the roll.
+    /// Removes a finished agent from the registry.
     pub fn forget_agent(&mut self, id: &str) -> bool {
         let Some(lane) = self.lanes.get_mut(&MAIN) else { return false };
         lane.session.state_mut().roll.forget(id)
@@ -131,7 +131,7 @@ impl Driver {
         self.lanes.iter().find(|(_, lane)| of(lane)).map(|(lane, _)| *lane)
     }
 
-    /// What a call about agents comes to.
+    /// Performs a call of one of the agent tools.
     pub(super) fn deal(
         &mut self,
         lane: LaneId,
@@ -223,7 +223,7 @@ impl Driver {
         inputs
     }
 
-    /// Everything about a new agent that can be settled before it exists, or the answer to a call that asks too much.
+    /// Validates a call that starts an agent; `Err` is the answer to an invalid one.
     fn launch(&mut self, parent: LaneId, call_id: &str, start: StartAgent) -> Result<Launch, ToolOutcome> {
         let caller = &self.lanes[&parent];
         let Some(crew) = caller.session.config().crew.clone() else {
@@ -261,7 +261,7 @@ impl Driver {
         })
     }
 
-    /// Puts a lane up for an agent and gives it its task. Its start is on record before anything else happens.
+    /// Creates the lane of an agent and gives it its task. Its start is logged before anything else happens.
     fn begin(&mut self, launch: Launch) -> Result<Happened, LogError> {
         let Launch { id, parent, call_id, start, crew, agent, depth, awaited_by } = launch;
         let caller = &self.lanes[&parent];
@@ -341,7 +341,7 @@ impl Driver {
         Ok(Vec::new())
     }
 
-    /// Gives an agent what is its own, and lets it begin.
+    /// Gives an agent its own tools, and lets it begin.
     pub(super) fn dress(&mut self, id: LaneId, outfit: Outfit) -> Happened {
         let Some(lane) = self.lanes.get_mut(&id) else { return Vec::new() };
         let Some(agent) = lane.agent.as_mut() else { return Vec::new() };
@@ -373,7 +373,7 @@ impl Driver {
         std::iter::once(given).chain(held).map(|input| (id, input)).collect()
     }
 
-    /// How an agent's session differs from its caller's.
+    /// Configuration of an agent's session, derived from its caller's.
     fn config_of(
         &self,
         parent: LaneId,
@@ -421,7 +421,7 @@ impl Driver {
         }
     }
 
-    /// Tells those who care that an agent is done.
+    /// Reports that an agent is done to its caller.
     pub(super) fn agent_done(&mut self, lane: LaneId, end: AgentEnd) -> Happened {
         let Some(agent) = self.lanes.get_mut(&lane).and_then(|lane| lane.agent.as_mut()) else {
             return Vec::new();
@@ -481,7 +481,7 @@ impl Driver {
         }
     }
 
-    /// Closes the agents that a process before this one left behind, and keeps what they had found.
+    /// Closes agents that an earlier process left running, and keeps what they had found.
     pub(super) fn close_left_behind(&mut self) -> Result<(), LogError> {
         for (id, failed) in self.session().state().roll.cut_off() {
             self.record_as(Some(AgentId(id)), vec![Body::from(failed)])?;
@@ -515,7 +515,7 @@ impl Driver {
         }));
     }
 
-    /// A call has waited for its agent long enough.
+    /// Answers a call whose wait for its agent has timed out.
     pub(super) fn read_anyway(&mut self, lane: LaneId, call_id: String) -> Happened {
         let is_it = |reader: &Reader| reader.lane == lane && reader.call_id == call_id;
         let Some(index) = self.readers.iter().position(is_it) else { return Vec::new() };

@@ -1,4 +1,4 @@
-//! What a tool call may touch: rules, and the decision over a request. Pure; the facts were gathered by the tool.
+//! Permissions: rules, and the decision over a request. Pure; the facts were gathered by the tool.
 
 mod grant;
 mod policy;

@@ -19,7 +19,9 @@ pub(crate) fn server_instructions(servers: &[Value]) -> Option<String> {
         out.push_str(&part);
     }
     (!out.is_empty()).then(|| {
-        format!("<mcp_server_instructions>\nMCP servers say about their tools:{out}\n</mcp_server_instructions>")
+        format!(
+            "<mcp_server_instructions>\nMCP servers say about their tools:{out}\n</mcp_server_instructions>"
+        )
     })
 }
 

@@ -1,5 +1,4 @@
-//! Questions that only some watchers of a session can answer: whether a plan is good, and whether another model may go
-//! on where one is at its rate limit.
+//! Questions that only some clients can answer: approval of a plan, and switching the model at a rate limit.
 
 use hangar_protocol::data::{self, Mode, PlanAction, PlanDecision, SwitchAnswer};
 
@@ -10,18 +9,18 @@ use crate::model::{ModelError, ModelErrorKind};
 use crate::prompt::notices;
 use crate::tool::{ToolOutcome, ToolStatus};
 
-/// The model that stands for "whichever has room".
+/// Name of the model that selects an available one.
 const AUTO: &str = "auto";
 const AUTO_SWITCH: &str = "rate_limit_auto_switch";
 
-/// Who can be asked what.
+/// Which questions the clients can answer.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Reviewers {
     pub plans: bool,
     pub switches: bool,
 }
 
-/// A call that failed for good unless another model may be asked.
+/// A failed call that waits for the answer whether another model may be used.
 pub(super) struct Switching {
     request_id: String,
     message: String,
@@ -30,22 +29,22 @@ pub(super) struct Switching {
 }
 
 impl Session {
-    /// Who can be asked depends on who is connected.
+    /// Sets which questions the connected clients can answer.
     pub fn set_reviewers(&mut self, reviewers: Reviewers) {
         self.reviewers = reviewers;
     }
 
-    /// Whether someone is asked about a plan by this id.
+    /// Whether a question about a plan with this id is open.
     pub fn awaits_review(&self, request_id: &str) -> bool {
         self.waiting_call(|stage| reviews(stage, request_id)).is_some()
     }
 
-    /// Whether someone is asked about another model by this id.
+    /// Whether a question about a model switch with this id is open.
     pub fn awaits_switch(&self, request_id: &str) -> bool {
         matches!(&self.run, Some(Run { phase: Phase::AskingToSwitch(asked), .. }) if asked.request_id == request_id)
     }
 
-    /// The plan is read first: it is kept beside the log.
+    /// Starts `exit_plan_mode` by reading the plan, which is beside the log.
     pub(super) fn hand_in_plan(&mut self, id: &str, arguments: &serde_json::Value, step: &mut Step) {
         if !arguments["summary"].is_string() {
             return self.complete(id, ToolOutcome::failure("\"summary\": Required"), step);
@@ -118,7 +117,7 @@ impl Session {
             && !self.config.provider.is_byok
     }
 
-    /// The turn stays open while someone thinks about it.
+    /// Asks whether another model may be used. The turn stays open until the answer.
     pub(super) fn ask_to_switch(
         &mut self,
         error: &ModelError,

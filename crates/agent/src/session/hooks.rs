@@ -1,7 +1,7 @@
-//! When hooks are asked, and what their answers change.
+//! When hooks run, and what their answers change.
 //!
-//! The session decides when to ask and what an answer means; the driver asks. An answer that does not come, or that
-//! makes no sense, changes nothing, except where a call may be refused: a hook that failed there might have said no.
+//! The session decides when to run a hook and what its answer means; the driver runs it. A missing or invalid answer
+//! changes nothing, except where a call may be refused: a hook that failed there might have said no.
 
 use hangar_protocol::data;
 use hangar_protocol::permission::{PermissionOutcome, PermissionRequest};
@@ -15,12 +15,12 @@ use crate::tool::{AccessRequest, ToolOutcome};
 use crate::tool_hooks::{self, BeforeTool, Decision, PermissionSay};
 
 impl Session {
-    /// Whether there is someone to ask.
+    /// Whether there are hooks of this kind.
     pub(crate) fn asks(&self, kind: HookKind) -> bool {
         (self.config.client_hooks && kind.is_for_clients()) || self.config.hooks.contains(kind)
     }
 
-    /// Asks the hooks something, on the record.
+    /// Runs hooks and logs their start.
     pub(super) fn ask_hooks(
         &mut self,
         kind: HookKind,
@@ -99,7 +99,7 @@ impl Session {
         }
     }
 
-    /// Asks whether and how a call may run, before permissions are looked at.
+    /// Runs `preToolUse`, before permissions are checked.
     pub(super) fn before_tool(
         &mut self,
         id: &str,
@@ -157,7 +157,7 @@ impl Session {
         self.finish_tools(step, context);
     }
 
-    /// Asks a person about a call, because a hook wants that.
+    /// Asks the user about a call, because a hook decided so.
     fn confirm(
         &mut self,
         id: &str,
@@ -182,7 +182,7 @@ impl Session {
         self.ask_permission(request_id, request, step);
     }
 
-    /// What hooks about permissions are told of a request, if they are asked: before rules and people are.
+    /// Input of `permissionRequest`, if there are such hooks. They run before rules and users decide.
     pub fn about_permission(&self, request: &PermissionRequest) -> Option<Value> {
         self.asks(HookKind::PermissionRequest).then(|| tool_hooks::permission(request)).flatten()
     }
@@ -227,7 +227,7 @@ impl Session {
         self.finish_tools(step, context);
     }
 
-    /// Asks about a result before the model is shown it. What nobody is asked about comes back.
+    /// Runs the hooks about a result. Returns the result if there are none.
     pub(super) fn after_tool(
         &mut self,
         id: &str,
@@ -268,7 +268,7 @@ impl Session {
         self.finish_tools(step, context);
     }
 
-    /// Lets a call run with other arguments: what it would touch has to be asked again.
+    /// Replaces the arguments of a call, which has to be inspected again.
     fn rewrite_arguments(&mut self, id: &str, arguments: Value, step: &mut Step, context: &mut Context<'_>) {
         let Some(running) = self.running(id) else { return };
         running.set_arguments(arguments);
@@ -281,13 +281,13 @@ impl Session {
 }
 
 impl HookRequest {
-    /// The answer of a hook as the session takes it.
+    /// Answer of a hook as an input of the session.
     pub fn done(&self, output: HookAnswer) -> Input {
         Input::HookDone { id: self.id.clone(), output }
     }
 }
 
-/// The record of a question to the hooks, and of their answer.
+/// Event of the start of a hook.
 pub(crate) fn started(request: &HookRequest) -> data::HookStart {
     data::HookStart {
         hook_invocation_id: request.id.clone(),
@@ -306,7 +306,7 @@ pub(crate) fn ended(id: &str, kind: HookKind, answer: &HookAnswer) -> data::Hook
     }
 }
 
-/// A message to the model that no person sent.
+/// A message to the model from a hook.
 pub(super) fn said_by_hook(text: String, source: &str) -> data::UserMessage {
     data::UserMessage {
         content: String::new(),

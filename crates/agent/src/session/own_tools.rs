@@ -15,14 +15,14 @@ pub(super) enum OwnTool {
     Agents(AgentTool),
 }
 
-/// What decides which of the tools are shown.
+/// Conditions for showing the session's own tools.
 #[derive(Clone, Copy)]
 pub(super) struct Circumstances<'a> {
     pub(super) mode: Mode,
     pub(super) may_ask: bool,
     pub(super) questions_answered: bool,
     pub(super) plans_reviewed: bool,
-    /// Who may be given work, if the session may do that.
+    /// Agents that the session may start, if any.
     pub(super) crew: Option<&'a Crew>,
 }
 
@@ -45,8 +45,8 @@ impl OwnTool {
         }
     }
 
-    /// The tool as the model is offered it, where it is: finishing is explicit where nobody watches, asking needs
-    /// someone to ask, and work needs someone to be given to.
+    /// Specification of the tool, if it is shown: `task_complete` in autopilot, `ask_user` if somebody can answer,
+    /// agent tools if there are agents.
     fn spec(self, now: Circumstances<'_>) -> Option<ToolSpec> {
         let offered = match self {
             OwnTool::TaskComplete => match now.mode {

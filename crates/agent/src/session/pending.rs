@@ -1,7 +1,7 @@
-//! Work that waited for a client when the last process on a session went away: it can be taken up where it was.
+//! Calls that waited for a client when the last process of a session ended. They can be continued.
 //!
-//! Only what waited for an answer can be: a permission that was asked for, or a call that a client makes. A call that was
-//! running here died with the process.
+//! Only calls that waited for an answer can: a permission request, or a call that a client makes. A call that was
+//! running here ended with the process.
 
 use hangar_protocol::data::{self, Mode};
 use hangar_protocol::permission::PermissionRequest;
@@ -13,25 +13,25 @@ use super::{Context, Session, Step};
 use crate::model::{Message, ToolCall};
 use crate::tool::ToolOutcome;
 
-/// What a call waits for, by the log.
+/// What a call waits for, according to the log.
 #[derive(Debug, Clone)]
 pub enum Pending {
     Permission { request_id: String, request: Box<PermissionRequest> },
     Client { request_id: String },
 }
 
-/// The turn whose calls are open, by the log.
+/// The turn of the open calls, according to the log.
 #[derive(Debug, Clone, Default)]
 pub struct OpenTurn {
     pub interaction_id: Option<String>,
     pub message_id: Option<String>,
     pub task_id: Option<String>,
     pub turn: u32,
-    /// The mode that its prompt was sent in, if that said and still holds.
+    /// Mode of its prompt, if that said one which still holds.
     pub mode: Option<Mode>,
 }
 
-/// A call that a client was asked to make.
+/// A tool call that a client was asked to make.
 #[derive(Debug, Clone, PartialEq)]
 pub struct ClientCall {
     pub tool: String,
@@ -39,7 +39,7 @@ pub struct ClientCall {
 }
 
 impl Session {
-    /// Takes up the calls that wait for an answer and says which they are.
+    /// Continues the calls that wait for an answer and returns their ids.
     pub(super) fn take_up_pending(&mut self, context: &mut Context<'_>) -> Vec<String> {
         let open: Vec<String> = self.state.conversation.open_calls().map(|(id, _)| id.to_owned()).collect();
         let calls: Vec<Running> = open
@@ -80,7 +80,7 @@ impl Session {
         })
     }
 
-    /// The call that waits under an id since before the session was resumed.
+    /// Call that waits for this request since before the session was resumed.
     pub fn awaits_client(&self, request_id: &str) -> Option<ClientCall> {
         let Some(Run { phase: Phase::Tools { calls, .. }, .. }) = &self.run else { return None };
         let asked =

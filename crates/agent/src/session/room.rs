@@ -1,4 +1,4 @@
-//! Making room: what a session does so that a request fits, when summing up is switched off or came too late.
+//! Truncation: making a request fit when compaction is switched off or came too late.
 
 use hangar_protocol::data;
 
@@ -11,7 +11,7 @@ use crate::tool::ToolSpec;
 /// Bytes per token of ordinary text and code.
 const BYTES_PER_TOKEN: usize = 4;
 
-/// What was done in a turn to make a request fit that was refused as too long. Each is done once.
+/// How far the requests of a turn were reduced after the provider refused one as too long. Each step is done once.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum Room {
     #[default]
@@ -21,7 +21,7 @@ pub(super) enum Room {
 }
 
 impl Session {
-    /// The provider refused a request as too long. True when something was done about it and the call is made again.
+    /// Reduces a request that the provider refused as too long. True if it was, and the call is made again.
     pub(super) fn make_room(
         &mut self,
         error: &ModelError,
@@ -80,8 +80,8 @@ impl Session {
         self.emit(step, retry);
     }
 
-    /// Where nothing is summed up: drops the oldest exchanges when the next request would not fit, well below the limit
-    /// so that the prefix stays the same for many turns.
+    /// Drops the oldest exchanges when the next request would not fit and compaction is off, well below the limit so
+    /// that the prefix stays the same for many turns.
     pub(super) fn truncate(&mut self, step: &mut Step) {
         if self.config.compaction.is_some() {
             return;
@@ -118,12 +118,12 @@ impl Session {
         self.emit(step, truncation);
     }
 
-    /// Bytes of the next request, without what the wire adds.
+    /// Bytes of the next request, without the overhead of the wire.
     pub(super) fn request_bytes(&self) -> usize {
         self.fixed_bytes() + self.state.conversation.bytes()
     }
 
-    /// A count for where nobody counts.
+    /// Estimate of the tokens, without a tokenizer.
     pub(super) fn estimate(&self) -> TokenCount {
         let tokens = |bytes: usize| (bytes / BYTES_PER_TOKEN) as u64;
         TokenCount {

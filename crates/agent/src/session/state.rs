@@ -375,7 +375,8 @@ hook.start {"hookInvocationId":"h","hookType":"preToolUse","input":{"toolCallId"
             None => ("", line),
         };
         let (kind, data) = line.split_once(' ').unwrap();
-        let text = format!(r#"{{"type":"{kind}","data":{data},{agent}"id":"i","timestamp":"t","parentId":null}}"#);
+        let text =
+            format!(r#"{{"type":"{kind}","data":{data},{agent}"id":"i","timestamp":"t","parentId":null}}"#);
         Event::parse(&text).unwrap()
     }
 

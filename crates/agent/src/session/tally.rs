@@ -1,4 +1,4 @@
-//! How full the context is. Counting tokens is dear, so each message is counted once.
+//! Token counts of requests. Counting is expensive, so each message is counted once.
 
 use parking_lot::Mutex;
 use std::collections::HashMap;
@@ -7,7 +7,7 @@ use std::sync::Arc;
 use crate::model::{Message, ModelRequest, TokenCount, TokenMeter};
 use crate::tool::ToolSpec;
 
-/// Counts of the last request, by message.
+/// Cache of the counts of the last request.
 #[derive(Default)]
 pub(super) struct Tally(Mutex<Counted>);
 
@@ -15,7 +15,7 @@ pub(super) struct Tally(Mutex<Counted>);
 struct Counted {
     system: Option<(Arc<str>, u64)>,
     tools: Option<(Arc<[Arc<ToolSpec>]>, u64)>,
-    /// By address. Holding the messages keeps their addresses from being used again.
+    /// Counts by address. Holding the messages keeps their addresses from being reused.
     messages: HashMap<usize, (Arc<Message>, u64)>,
 }
 

@@ -1,4 +1,4 @@
-//! The tools of a turn: start, permission, run, result; all calls of one answer side by side.
+//! Tool calls of a turn: start, permission, run, result. All calls of one answer run concurrently.
 
 use std::path::PathBuf;
 
@@ -24,20 +24,20 @@ pub(super) struct Running {
     arguments: serde_json::Value,
     /// Files that the call reads or writes, for instructions about them.
     pub(super) touched: Vec<PathBuf>,
-    /// Whether the start of the call is on record.
+    /// Whether the start of the call is logged.
     started: bool,
-    /// Whether a hook said that it may have what it needs.
+    /// Whether a hook has allowed its access.
     pub(super) allowed: bool,
     pub(super) stage: Stage,
-    /// The request by which a client makes the call now.
+    /// Id of the request by which a client makes the call.
     asked_of_client: Option<String>,
-    /// What it runs with limits for. Somebody may be asked whether it may do more.
+    /// Access that it has within limits. The user may be asked whether it may do more.
     pub(super) limited: Option<Box<PermissionRequest>>,
 }
 
 pub(super) enum Stage {
     Checking,
-    /// Hooks are asked whether the call may run.
+    /// `preToolUse` is running.
     BeforeHooks {
         hook: String,
         inspection: Option<Box<Inspection>>,
@@ -46,13 +46,13 @@ pub(super) enum Stage {
         request_id: String,
         request: Box<PermissionRequest>,
     },
-    /// A hook wants a person to confirm the call; what it needs is looked at afterwards.
+    /// The user is asked to confirm the call, because a hook decided so. Its access is checked afterwards.
     AskingConfirmation {
         request_id: String,
         request: Box<PermissionRequest>,
         inspection: Option<Box<Inspection>>,
     },
-    /// Hooks are asked whether the call may have what it needs.
+    /// `permissionRequest` is running.
     PermissionHooks {
         hook: String,
         access: Box<AccessRequest>,
@@ -60,16 +60,16 @@ pub(super) enum Stage {
     AskingUser {
         request_id: String,
     },
-    /// A client was asked to make the call before the session was resumed.
+    /// A client makes the call since before the session was resumed.
     AwaitingClient {
         request_id: String,
     },
-    /// A person looks at the plan. Without an id it is still being read.
+    /// The user is asked about the plan. Without an id it is still being read.
     ReviewingPlan {
         request_id: Option<String>,
     },
     Running,
-    /// Hooks are asked about the result.
+    /// Hooks about the result are running.
     AfterHooks {
         hook: String,
         outcome: Box<ToolOutcome>,
@@ -78,7 +78,7 @@ pub(super) enum Stage {
 }
 
 impl Running {
-    /// A call that was under way before the session was resumed.
+    /// A call that is continued after the session was resumed.
     pub(super) fn resumed(arguments: serde_json::Value, call: ToolCall, stage: Stage) -> Self {
         Self {
             call,
@@ -96,7 +96,7 @@ impl Running {
         matches!(self.stage, Stage::Done)
     }
 
-    /// What tells those who were asked about the call that nobody waits for their answer any more.
+    /// Event that withdraws the open question about the call.
     pub(super) fn question_withdrawn(&self) -> Option<Body> {
         let external =
             |request_id: &String| Body::from(data::ExternalToolCompleted { request_id: request_id.clone() });
@@ -142,7 +142,7 @@ impl Running {
     }
 }
 
-/// The arguments of a call as they came, if they are not what a function takes.
+/// Arguments of a call as they came, if they are not an object.
 fn unreadable<'a>(call: &ToolCall, arguments: &'a serde_json::Value) -> Option<&'a str> {
     arguments.as_str().filter(|_| call.kind == data::ToolType::Function)
 }
@@ -153,7 +153,7 @@ pub(super) fn is_file_edit(name: &str) -> bool {
 }
 
 impl Session {
-    /// Asks every tool what its call would touch. Nothing is started before all have said so.
+    /// Inspects all calls. None is started before all are inspected.
     pub(super) fn begin_tools(&mut self, calls: Vec<ToolCall>, step: &mut Step, context: &mut Context<'_>) {
         let calls: Vec<Running> = calls
             .into_iter()
@@ -181,12 +181,12 @@ impl Session {
         step.effects.push(Effect::Inspect(inspect));
     }
 
-    /// Whether a name means a tool outside the session's own.
+    /// Whether a tool of this name exists outside the session's own.
     fn is_tool(&self, name: &str) -> bool {
         OwnTool::named(name).is_none() || self.config.tools.iter().any(|tool| tool.name == name)
     }
 
-    /// The answer to a call that no tool can take.
+    /// Result of a call that no tool can take.
     fn refusal(&self, call: &ToolCall, arguments: &serde_json::Value) -> Option<ToolOutcome> {
         let name = &call.name;
         let tools = self.visible_tools();
@@ -268,7 +268,7 @@ impl Session {
         }
     }
 
-    /// Whether a call runs, waits for someone, or is answered at once.
+    /// Starts a call: it runs, waits for an answer, or is completed at once.
     fn decide(
         &mut self,
         id: &str,
@@ -284,7 +284,7 @@ impl Session {
         self.admit(id, inspection, step, context);
     }
 
-    /// Whether a call that the hooks let pass runs, waits for someone, or is answered at once.
+    /// Continues a call that hooks have let pass: it runs, waits for an answer, or is completed at once.
     pub(super) fn admit(
         &mut self,
         id: &str,
@@ -323,7 +323,7 @@ impl Session {
         }
     }
 
-    /// A call that came to nothing before it ran. For hooks that is a failure like any other.
+    /// Completes a call that failed before it ran. For hooks that is a failure like any other.
     fn not_run(&mut self, id: &str, outcome: ToolOutcome, step: &mut Step, context: &mut Context<'_>) {
         let asked = outcome.status == ToolStatus::Failure;
         let outcome = if asked { self.after_tool(id, outcome, step, context) } else { Some(outcome) };
@@ -403,7 +403,7 @@ impl Session {
         self.finish_tools(step, context);
     }
 
-    /// Keeps something to be said once all calls of the turn have their results.
+    /// Emits an event once all calls of the turn have their results.
     pub(super) fn after_tools(&mut self, body: Body) {
         if let Some(run) = &mut self.run {
             run.afterwards.push(body);
@@ -504,7 +504,7 @@ impl Session {
         self.emit(step, complete);
     }
 
-    /// A call brings a skill. One that this conversation has already is not told again.
+    /// Invokes the skill of a call. One that this conversation has already is not given again.
     fn learn(&mut self, lesson: Lesson, outcome: &mut ToolOutcome, step: &mut Step) {
         let Lesson { invoked, context } = lesson;
         if self.state.skills.iter().any(|known| known.path == invoked.path) {
@@ -517,7 +517,7 @@ impl Session {
         self.after_tools(context.into());
     }
 
-    /// When the last call of the answer is done: the next turn, or the end of the run.
+    /// Ends the turn when its last call is done: the next turn follows, or the end of the run.
     pub(super) fn finish_tools(&mut self, step: &mut Step, context: &mut Context<'_>) {
         let Some(Run { phase: Phase::Tools { calls, .. }, completed, rejected, ended, .. }) = &self.run
         else {
@@ -588,7 +588,7 @@ fn shell_info(inspection: &Inspection) -> Option<data::ShellToolInfo> {
     })
 }
 
-/// An outcome as the log tells of it.
+/// Result and error of an outcome for its event.
 pub(super) fn result_of(outcome: ToolOutcome) -> (Option<data::ToolResult>, Option<data::ToolError>) {
     let Some(code) = error_code(outcome.status) else {
         let content = outcome.content.map(|content| *content).unwrap_or_default();
@@ -621,7 +621,7 @@ pub(super) fn result_of(outcome: ToolOutcome) -> (Option<data::ToolResult>, Opti
     }
 }
 
-/// The server and the tool of a call to an MCP server.
+/// Server and tool of an MCP call.
 fn mcp_info(inspection: &Inspection) -> Option<(String, String)> {
     let Ok(Access::Needs(access)) = &inspection.access else { return None };
     let PermissionRequest::Mcp { server_name, tool_name, .. } = &access.request else { return None };
@@ -639,7 +639,7 @@ fn error_code(status: ToolStatus) -> Option<&'static str> {
     }
 }
 
-/// Images, each with the text before it as its description.
+/// Images for the event, each with the text before it as its description.
 fn binaries(parts: Vec<Part>) -> Vec<data::BinaryResult> {
     let mut description = None;
     let mut binaries = Vec::new();

@@ -1,6 +1,6 @@
 //! The `data` member of each event type. Field names and their order are the wire's.
 //!
-//! What is unknown is absent, never zero: token counts, costs and times are `Option`.
+//! Unknown values are absent, never zero: token counts, costs and times are `Option`.
 
 mod asking;
 mod assistant;

@@ -73,8 +73,8 @@ pub struct ToolComplete {
 }
 
 impl ToolComplete {
-    /// Changes to files that the call made, if it says so. They are where Copilot CLI has them, so that its logs count too:
-    /// lines among the metrics, paths as JSON in a text among the properties that telemetry withholds.
+    /// Code changes of the call, if it reports any. They are where Copilot CLI has them, so that its logs count too:
+    /// lines among the metrics, paths as a JSON text among the restricted properties.
     pub fn code_changes(&self) -> Option<CodeChanges> {
         let telemetry = self.tool_telemetry.as_ref()?;
         let count = |name: &str| telemetry["metrics"][name].as_u64();
@@ -88,7 +88,7 @@ impl ToolComplete {
         })
     }
 
-    /// Says which changes to files the call made.
+    /// Reports the code changes of the call.
     pub fn set_code_changes(&mut self, changes: &CodeChanges) {
         let object = |value: Option<Value>| match value {
             Some(Value::Object(object)) => object,
@@ -121,11 +121,11 @@ pub struct ShellExecution {
 #[derive(Debug, Clone, Default, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct ToolResult {
-    /// What the model is told.
+    /// Text for the model.
     pub content: String,
-    /// What a person is shown, for instance a diff.
+    /// Text for people, for instance a diff.
     pub detailed_content: Option<String>,
-    /// The blocks of content that an MCP server answered with.
+    /// Content blocks of an MCP server's answer.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub contents: Vec<Value>,
     pub structured_content: Option<Value>,
@@ -142,7 +142,7 @@ pub struct BinaryResult {
     pub mime_type: String,
     #[serde(rename = "type")]
     pub kind: String,
-    /// What the model is told of it.
+    /// Description for the model.
     pub description: Option<String>,
 }
 
@@ -160,7 +160,7 @@ pub struct ToolError {
 pub struct PermissionRequested {
     pub request_id: String,
     pub permission_request: PermissionRequest,
-    /// The same for people. Logs of older versions have none.
+    /// The request as a person is shown it. Logs of older versions have none.
     pub prompt_request: Option<PermissionPrompt>,
     pub agent_mode: Option<Mode>,
 }
@@ -184,7 +184,7 @@ pub struct ExternalToolRequested {
     #[serde(default)]
     pub arguments: Value,
     pub working_directory: Option<String>,
-    /// The trace that the call belongs to, by the W3C's recommendation.
+    /// Trace context of the call, by the W3C's recommendation.
     pub traceparent: Option<String>,
     pub tracestate: Option<String>,
 }

@@ -29,7 +29,8 @@ pub fn export_markdown(
     events: impl IntoIterator<Item = Result<Event, StoreError>>,
     out: &mut impl Write,
 ) -> Result<(), ExportError> {
-    let mut transcript = Transcript { out, started: Vec::new(), totals: TotalsTable::default(), has_title: false };
+    let mut transcript =
+        Transcript { out, started: Vec::new(), totals: TotalsTable::default(), has_title: false };
     for event in events {
         transcript.event(&event?)?;
     }

@@ -185,7 +185,10 @@ fn no_files_are_no_section() {
 #[test]
 fn text_cannot_leave_its_element() {
     let rendered = Ground::new(&["repo/AGENTS.md=a</custom_instruction>b"]).load("repo").render();
-    assert_eq!(rendered, "<custom_instruction source=\"AGENTS.md\">\na<\\/custom_instruction>b\n</custom_instruction>");
+    assert_eq!(
+        rendered,
+        "<custom_instruction source=\"AGENTS.md\">\na<\\/custom_instruction>b\n</custom_instruction>"
+    );
 }
 
 #[test]
