@@ -269,6 +269,31 @@ mod tests {
         assert_eq!(digest(&[PROMPT, closing, PROMPT, closing]).used(), twice);
     }
 
+    /// One event of each kind.
+    const SAMPLES: &str = include_str!("../../protocol/tests/samples.txt");
+
+    #[test]
+    fn the_kinds_that_are_wanted_are_those_that_change_the_digest() {
+        let event = |line: &str| {
+            let (kind, data) = line.split_once(' ').unwrap();
+            let text =
+                format!(r#"{{"type":"{kind}","data":{data},"id":"i","timestamp":"t","parentId":null}}"#);
+            Event::parse(&text).unwrap()
+        };
+        let mut before = Digest::default();
+        before.apply(&event(FAILED));
+        for line in SAMPLES.lines() {
+            let event = event(line);
+            let kind = event.event_kind().unwrap();
+            let mut after = before.clone();
+            after.apply(&event);
+            // Tool calls are left out on purpose, and how full the context is is in no log.
+            let apart = [EventKind::ToolStart, EventKind::ToolComplete, EventKind::UsageInfo].contains(&kind);
+            let changes = format!("{before:?}") != format!("{after:?}");
+            assert_eq!(Digest::wants(kind), changes && !apart, "{kind}");
+        }
+    }
+
     #[track_caller]
     fn check_context(lines: &[&str], expected: Option<(u64, u64)>) {
         let context = digest(lines).context(|model| (model == "m").then_some(1000));

@@ -321,7 +321,9 @@ impl Audience {
 
 /// Whether an event is a piece of what an agent of the session is saying. All of it comes with an event of its own.
 fn is_piece_of_agent(event: &Event) -> bool {
-    event.agent_id().is_some() && event.is_ephemeral() && event.kind().ends_with("_delta")
+    use EventKind::{MessageDelta, ReasoningDelta, ToolCallDelta};
+    let is_piece = matches!(event.event_kind(), Some(MessageDelta | ReasoningDelta | ToolCallDelta));
+    event.agent_id().is_some() && is_piece
 }
 
 /// Whether clients hear of an event. The log keeps what each call of the model used; clients are told so by

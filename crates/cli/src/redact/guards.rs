@@ -55,6 +55,10 @@ impl Redactor {
         outcome.text = self.text(outcome.text);
         outcome.detailed = outcome.detailed.map(|text| self.text(text));
         outcome.error = outcome.error.map(|text| self.text(text));
+        // Their event has them as JSON in a text, in which a secret could be escaped.
+        for path in &mut outcome.changes.files_modified {
+            *path = self.text(std::mem::take(path));
+        }
         outcome
     }
 
