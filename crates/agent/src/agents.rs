@@ -2,11 +2,11 @@
 
 pub mod builtin;
 pub mod call;
-pub mod crew;
+pub mod config;
 pub mod fleet;
-pub mod outfit;
-pub mod roll;
+pub mod registry;
 mod tool_names;
+pub mod toolset;
 
 use serde_json::{Map, Value};
 

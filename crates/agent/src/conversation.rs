@@ -6,10 +6,10 @@
 use std::collections::VecDeque;
 use std::sync::Arc;
 
-use hangar_protocol::data::{self, Attachment, Commitments, ToolType};
+use hangar_protocol::data::{self, Attachment, PlanAndTodos, ToolType};
 
-use crate::digest::{Digest, Record, Summary};
 use crate::model::{AssistantTurn, Message, Part, Reasoning, ToolCall};
+use crate::summary::{DurableRecord, SummarizedPart, Summary};
 
 /// Result of a call that was interrupted.
 pub const INTERRUPTED: &str = "The execution of this tool, or a previous tool was interrupted.";
@@ -26,9 +26,9 @@ const MESSAGE_OVERHEAD: usize = 32;
 pub struct Conversation {
     messages: VecDeque<Arc<Message>>,
     /// Per message, the records that outlive a compaction.
-    records: VecDeque<Vec<Record>>,
+    records: VecDeque<Vec<DurableRecord>>,
     /// Content of the first message after a compaction.
-    digest: Option<Digest>,
+    summarized: Option<SummarizedPart>,
     bytes: usize,
     /// Open calls of the last assistant message.
     open: Vec<OpenCall>,
@@ -86,12 +86,12 @@ impl Conversation {
         if !message.content.is_empty() {
             // Words that were meant for people alone, or that a hook took back, are not for the model after a summary either.
             let said = if text.contains(&message.content) { &message.content } else { text };
-            self.keep(Record::Said(said.clone()));
+            self.keep(DurableRecord::Said(said.clone()));
         }
     }
 
     /// Records something of the last message that outlives the next compaction.
-    fn keep(&mut self, record: Record) {
+    fn keep(&mut self, record: DurableRecord) {
         if let Some(kept) = self.records.back_mut() {
             kept.push(record);
         }
@@ -104,28 +104,28 @@ impl Conversation {
 
     /// Number of messages that no summary covers.
     pub fn unsummarized(&self) -> usize {
-        self.messages.len() - usize::from(self.digest.is_some())
+        self.messages.len() - usize::from(self.summarized.is_some())
     }
 
     /// Whether the oldest part is summarised.
     pub fn is_summarized(&self) -> bool {
-        self.digest.is_some()
+        self.summarized.is_some()
     }
 
     /// Replaces the first messages with a summary. Their records stay, word by word.
-    pub fn compact(&mut self, count: usize, summary: Summary, commitments: &Commitments) {
+    pub fn compact(&mut self, count: usize, summary: Summary, plan_and_todos: &PlanAndTodos) {
         let count = count.min(self.messages.len());
-        let records: Vec<Record> = self.records.drain(..count).flatten().collect();
+        let records: Vec<DurableRecord> = self.records.drain(..count).flatten().collect();
         for message in self.messages.drain(..count) {
             self.bytes -= size(&message);
         }
-        let mut digest = self.digest.take().unwrap_or_default();
-        digest.extend(records, commitments, summary);
-        let message = Message::User(vec![Part::Text(digest.render())]);
+        let mut summarized = self.summarized.take().unwrap_or_default();
+        summarized.extend(records, plan_and_todos, summary);
+        let message = Message::User(vec![Part::Text(summarized.render())]);
         self.bytes += size(&message);
         self.messages.push_front(Arc::new(message));
         self.records.push_front(Vec::new());
-        self.digest = Some(digest);
+        self.summarized = Some(summarized);
     }
 
     pub fn has_images(&self) -> bool {
@@ -158,7 +158,7 @@ impl Conversation {
     /// Adds discovered instructions, which hold for the rest of the session.
     pub fn instruction(&mut self, text: &str) {
         self.notice(text);
-        self.keep(Record::Instruction(text.to_owned()));
+        self.keep(DurableRecord::Instruction(text.to_owned()));
     }
 
     pub fn assistant(&mut self, message: &data::AssistantMessage) {
@@ -253,7 +253,7 @@ impl Conversation {
     /// Number of oldest messages to drop so that about `target` bytes stay. Never separates a call from its result, and
     /// does not count the summary.
     pub fn excess(&self, target: usize) -> usize {
-        let head = usize::from(self.digest.is_some());
+        let head = usize::from(self.summarized.is_some());
         let mut kept = self.bytes;
         let mut drop = 0;
         for (index, message) in self.messages.iter().enumerate().skip(head) {
@@ -273,10 +273,10 @@ impl Conversation {
     /// Drops messages from the front, after the summary if there is one. The last user message stays, before those that
     /// follow.
     pub fn drop_oldest(&mut self, count: usize) {
-        let head = usize::from(self.digest.is_some());
+        let head = usize::from(self.summarized.is_some());
         let mut request = None;
         let end = (head + count).min(self.messages.len());
-        let mut records: Vec<Vec<Record>> = self.records.drain(head..end).collect();
+        let mut records: Vec<Vec<DurableRecord>> = self.records.drain(head..end).collect();
         for message in self.messages.drain(head..end) {
             self.bytes -= size(&message);
             if matches!(*message, Message::User(_)) {

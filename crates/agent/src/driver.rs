@@ -4,12 +4,12 @@
 //! Each agent has a lane: its own session, model call and tools. All lanes write to one log and one sink. Their futures
 //! are polled only when they are ready, so that many lanes cost little.
 
-mod crew;
+mod agents;
 mod effects;
 mod lane;
-mod pace;
+mod rate_limit;
+mod running;
 mod tools;
-mod under_way;
 
 use std::collections::{BTreeMap, VecDeque};
 use std::path::PathBuf;
@@ -17,30 +17,30 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use futures_core::stream::BoxStream;
-use futures_util::{StreamExt, stream};
 use futures_util::future::BoxFuture;
-use hangar_protocol::data::{self, Commitments};
+use futures_util::{StreamExt, stream};
+use hangar_protocol::data::{self, PlanAndTodos};
 use hangar_protocol::{AgentId, Body, Event, EventId};
 use jiff::Timestamp;
 use tokio::sync::mpsc;
 
-pub use crew::Refused;
+pub use agents::Refused;
 
-use crate::agents::crew::Models;
-use crate::agents::outfit::Outfitter;
+use crate::agents::config::Models;
+use crate::agents::toolset::AgentToolProvider;
 use crate::entropy::Entropy;
 use crate::hook::{HookAnswer, HookKind, HookRequest};
+use crate::interned;
 use crate::log::{Fact, LogError, SessionLog};
 use crate::model::{ModelError, ModelEvent, ModelProvider, ModelRequest};
 use crate::session::{
     Command, Context, Input, Opening, PendingPermission, Reminder, Session, Step, ended, iso, started,
 };
-use crate::shared;
 use crate::tool::{ToolSpec, Toolset};
-use crew::Reader;
+use agents::WaitingRead;
 use lane::{AgentLane, Lane, LaneId, MAIN};
-use pace::Pace;
-use under_way::{Next, UnderWay};
+use rate_limit::RateLimits;
+use running::{Next, RunningWork};
 
 /// Grace period for cancelled tools when the session closes.
 const CLOSING_GRACE: Duration = Duration::from_secs(5);
@@ -52,17 +52,17 @@ pub trait EventSink: Send {
 }
 
 /// Finder of instructions about files that tools touched. Each is reported once per conversation.
-pub trait Discovery: Send {
+pub trait InstructionFinder: Send {
     fn discover(&mut self, touched: Vec<(PathBuf, String)>) -> Vec<Reminder>;
 
     /// A finder for another conversation, which has been told nothing yet.
-    fn anew(&self) -> Box<dyn Discovery>;
+    fn anew(&self) -> Box<dyn InstructionFinder>;
 }
 
 /// Queries about the session's working directory and folder.
 pub trait Surroundings: Send {
     /// The plan and the open todos, as they are now.
-    fn commitments(&mut self) -> Commitments;
+    fn plan_and_todos(&mut self) -> PlanAndTodos;
 
     /// Whether the working tree is unchanged since the session began. `false` if unknown.
     fn unchanged(&self) -> BoxFuture<'static, bool>;
@@ -80,7 +80,7 @@ pub struct Host {
     pub tools: Toolset,
     pub log: Box<dyn SessionLog>,
     pub sink: Box<dyn EventSink>,
-    pub discovery: Option<Box<dyn Discovery>>,
+    pub discovery: Option<Box<dyn InstructionFinder>>,
     pub hooks: Option<Arc<dyn Hooks>>,
     pub surroundings: Option<Box<dyn Surroundings>>,
     /// Models for agents beside the session's own.
@@ -92,7 +92,7 @@ pub struct Host {
 }
 
 /// Inputs that follow from an effect, each with its lane.
-type Happened = Vec<(LaneId, Input)>;
+type Inputs = Vec<(LaneId, Input)>;
 
 pub struct Driver {
     host: Host,
@@ -100,12 +100,12 @@ pub struct Driver {
     /// Lanes by id. Boxed, because a node of the map has room for many, and most sessions have one.
     lanes: BTreeMap<LaneId, Box<Lane>>,
     next_lane: u64,
-    under_way: UnderWay,
+    running: RunningWork,
     /// Calls of `read_agent` that wait for their agents.
-    readers: Vec<Reader>,
-    pace: Pace,
+    readers: Vec<WaitingRead>,
+    rate_limits: RateLimits,
     /// Gets ready what agents have of their own.
-    outfitter: Option<Arc<dyn Outfitter>>,
+    tool_provider: Option<Arc<dyn AgentToolProvider>>,
     /// All tools except the sessions' own; the main agent may be shown fewer.
     offered: Arc<[Arc<ToolSpec>]>,
     parent: Option<EventId>,
@@ -120,16 +120,16 @@ impl Driver {
     pub fn new(session: Session, host: Host, commands: mpsc::Receiver<Box<Input>>) -> Self {
         let parent = session.state().last_event.clone();
         let provider = Arc::clone(&host.provider);
-        let offered = shared::list(host.tools.iter().map(|tool| tool.spec()));
+        let offered = interned::list(host.tools.iter().map(|tool| tool.spec()));
         let mut driver = Self {
             host,
             commands,
             lanes: BTreeMap::new(),
             next_lane: MAIN.0,
-            under_way: UnderWay::default(),
+            running: RunningWork::default(),
             readers: Vec::new(),
-            pace: Pace::default(),
-            outfitter: None,
+            rate_limits: RateLimits::default(),
+            tool_provider: None,
             offered,
             parent,
             latest: None,
@@ -149,7 +149,7 @@ impl Driver {
         self.next_lane += 1;
         let (lane, mut reports) = Lane::new(session, provider, agent);
         let reports = stream::poll_fn(move |context| reports.poll_recv(context));
-        self.under_way.reports.push(reports.map(move |body| (id, body)).boxed());
+        self.running.reports.push(reports.map(move |body| (id, body)).boxed());
         self.lanes.insert(id, Box::new(lane));
         id
     }
@@ -205,8 +205,8 @@ impl Driver {
     /// Replaces all tools except the session's own. Calls that are running keep theirs. Hidden tools are for agents,
     /// not for the main one.
     pub fn set_tools(&mut self, tools: Toolset, hidden: &[String]) -> Result<(), LogError> {
-        self.offered = shared::list(tools.iter().map(|tool| tool.spec()));
-        let shown = shared::list(self.offered.iter().filter(|tool| !hidden.contains(&tool.name)));
+        self.offered = interned::list(tools.iter().map(|tool| tool.spec()));
+        let shown = interned::list(self.offered.iter().filter(|tool| !hidden.contains(&tool.name)));
         self.host.tools = tools;
         self.advance(Input::Command(Command::SetTools(shown)))
     }
@@ -248,8 +248,8 @@ impl Driver {
         std::mem::take(&mut self.switched)
     }
 
-    pub fn set_outfitter(&mut self, outfitter: Option<Arc<dyn Outfitter>>) {
-        self.outfitter = outfitter;
+    pub fn set_tool_provider(&mut self, tool_provider: Option<Arc<dyn AgentToolProvider>>) {
+        self.tool_provider = tool_provider;
     }
 
     pub fn set_models(&mut self, models: Option<Arc<dyn Models>>) {
@@ -276,7 +276,7 @@ impl Driver {
         self.lanes.iter().find(|(_, lane)| asks(lane)).map_or(MAIN, |(id, _)| *id)
     }
 
-    fn run_inputs(&mut self, inputs: Happened) -> Result<(), LogError> {
+    fn run_inputs(&mut self, inputs: Inputs) -> Result<(), LogError> {
         // An effect may have an answer at once, and one step may have several such effects.
         let mut next = VecDeque::from(inputs);
         while let Some((id, input)) = next.pop_front() {
@@ -374,10 +374,10 @@ impl Driver {
             biased;
             command = self.commands.recv() => match command {
                 Some(input) => Next::Command(input),
-                None if self.under_way.is_empty() => return Ok(false),
-                None => self.under_way.next().await,
+                None if self.running.is_empty() => return Ok(false),
+                None => self.running.next().await,
             },
-            next = self.under_way.next() => next,
+            next = self.running.next() => next,
         };
         match next {
             Next::Command(input) => self.advance(*input)?,
@@ -387,8 +387,8 @@ impl Driver {
                 let inputs = self.read_anyway(lane, call_id);
                 self.run_inputs(inputs)?;
             }
-            Next::Outfit(lane, outfit) => {
-                let inputs = self.dress(lane, outfit);
+            Next::AgentToolset(lane, toolset) => {
+                let inputs = self.equip(lane, toolset);
                 self.run_inputs(inputs)?;
             }
             Next::Stopped => {}
@@ -405,7 +405,7 @@ impl Driver {
         }
         if matches!(input, Input::ToolDone { .. }) {
             // What a tool said before it ended belongs before its end.
-            while let Some((lane, body)) = self.under_way.reported() {
+            while let Some((lane, body)) = self.running.reported() {
                 self.run_inputs(vec![(lane, Input::Progress(*body))])?;
             }
         }
@@ -420,14 +420,14 @@ impl Driver {
         self.run_inputs(running.into())?;
         self.finish_hooks().await?;
         self.advance(Input::Command(Command::Shutdown { error }))?;
-        self.under_way.drop_what_waits();
+        self.running.drop_what_waits();
         for lane in self.lanes.values() {
             lane.tools.cancel();
         }
         // A tool that does not stop in time loses its future here, and with it its children. Hooks take the time that
         // they were given.
-        let asked = std::mem::take(&mut self.under_way.asked).for_each(|_| std::future::ready(()));
-        let stopped = self.under_way.work_ended();
+        let asked = std::mem::take(&mut self.running.asked).for_each(|_| std::future::ready(()));
+        let stopped = self.running.work_ended();
         let _ = tokio::join!(tokio::time::timeout(CLOSING_GRACE, stopped), asked);
         self.host.log.sync()?;
         match self.host.log.settle() {
@@ -439,7 +439,7 @@ impl Driver {
     /// Waits for hooks that run beside the work. A session that is not idle is stopped instead, and its hooks with it.
     async fn finish_hooks(&mut self) -> Result<(), LogError> {
         while self.session().is_idle()
-            && let Some((lane, input)) = self.under_way.asked.next().await
+            && let Some((lane, input)) = self.running.asked.next().await
         {
             if let Some(input) = input {
                 self.take(lane, input)?;

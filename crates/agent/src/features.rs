@@ -7,19 +7,19 @@ use serde::Serialize;
 /// Maturity of a feature.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "lowercase")]
-pub enum Stage {
+pub enum Maturity {
     On,
     /// Off by default.
     Experimental,
     Off,
 }
 
-impl Stage {
+impl Maturity {
     pub fn as_str(self) -> &'static str {
         match self {
-            Stage::On => "on",
-            Stage::Experimental => "experimental",
-            Stage::Off => "off",
+            Maturity::On => "on",
+            Maturity::Experimental => "experimental",
+            Maturity::Off => "off",
         }
     }
 }
@@ -27,7 +27,7 @@ impl Stage {
 #[derive(Debug)]
 pub struct Feature {
     pub name: &'static str,
-    pub stage: Stage,
+    pub stage: Maturity,
     pub about: &'static str,
     /// Tools that exist only with it.
     tools: &'static [&'static str],
@@ -38,42 +38,42 @@ pub struct Feature {
 const FEATURES: &[Feature] = &[
     Feature {
         name: "ask-user",
-        stage: Stage::On,
+        stage: Maturity::On,
         about: "the model asks the user questions",
         tools: &["ask_user"],
         mode: None,
     },
     Feature {
         name: "autopilot",
-        stage: Stage::On,
+        stage: Maturity::On,
         about: "work without anyone watching, until task_complete",
         tools: &["task_complete"],
         mode: Some(Mode::Autopilot),
     },
     Feature {
         name: "plan",
-        stage: Stage::On,
+        stage: Maturity::On,
         about: "plan first, change nothing, hand the plan in",
         tools: &["exit_plan_mode"],
         mode: Some(Mode::Plan),
     },
     Feature {
         name: "sql",
-        stage: Stage::On,
+        stage: Maturity::On,
         about: "a database of the session's own, with its todos",
         tools: &["sql"],
         mode: None,
     },
     Feature {
         name: "web",
-        stage: Stage::On,
+        stage: Maturity::On,
         about: "pages of the web are fetched",
         tools: &["web_fetch"],
         mode: None,
     },
     Feature {
         name: "websockets",
-        stage: Stage::On,
+        stage: Maturity::On,
         about: "models that listen on a WebSocket are spoken to there, where a client carries the requests",
         tools: &[],
         mode: None,
@@ -84,7 +84,7 @@ const FEATURES: &[Feature] = &[
 #[derive(Debug, Serialize)]
 pub struct FeatureState {
     pub name: &'static str,
-    pub stage: Stage,
+    pub stage: Maturity,
     pub enabled: bool,
     pub about: &'static str,
 }
@@ -108,7 +108,7 @@ impl Default for Features {
         Self(
             FEATURES
                 .iter()
-                .filter(|feature| feature.stage == Stage::On)
+                .filter(|feature| feature.stage == Maturity::On)
                 .map(|feature| feature.name)
                 .collect(),
         )
@@ -129,7 +129,7 @@ impl Features {
 
     /// Turns all experimental features on.
     pub fn switch_experimental(&mut self) {
-        for feature in FEATURES.iter().filter(|feature| feature.stage == Stage::Experimental) {
+        for feature in FEATURES.iter().filter(|feature| feature.stage == Maturity::Experimental) {
             if !self.is_on(feature.name) {
                 self.0.push(feature.name);
             }

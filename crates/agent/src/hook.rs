@@ -150,7 +150,7 @@ impl Hooks for Chain {
         let sources = self.0.clone();
         let mut request = request.clone();
         Box::pin(async move {
-            let mut answers = Answers::default();
+            let mut answers = MergedAnswers::default();
             for source in sources {
                 if answers.settled(request.kind) {
                     break;
@@ -166,12 +166,12 @@ impl Hooks for Chain {
 
 /// Answers of several hooks, merged so far.
 #[derive(Debug, Default)]
-pub struct Answers {
+pub struct MergedAnswers {
     said: Option<Value>,
     failure: Option<HookFailure>,
 }
 
-impl Answers {
+impl MergedAnswers {
     pub fn add(&mut self, answer: HookAnswer) {
         match answer {
             Ok(said) => self.said = merge(self.said.take(), said),
@@ -246,7 +246,7 @@ mod tests {
     use super::*;
 
     fn check(answers: &[Value], expected: Value) {
-        let mut all = Answers::default();
+        let mut all = MergedAnswers::default();
         for answer in answers {
             all.add(Ok(Some(answer.clone())));
         }
@@ -303,7 +303,7 @@ mod tests {
     fn a_failed_hook_about_a_permission_refuses_whatever_others_say() {
         let failure = HookFailure::from("broke".to_owned());
         for order in [[0, 1], [1, 0]] {
-            let mut answers = Answers::default();
+            let mut answers = MergedAnswers::default();
             for which in order {
                 answers.add(if which == 0 {
                     Ok(Some(json!({ "behavior": "allow" })))

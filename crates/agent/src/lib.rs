@@ -5,19 +5,19 @@
 
 pub mod agents;
 pub mod conversation;
-pub mod courier;
-pub mod digest;
 pub mod driver;
 pub mod entropy;
 pub mod features;
 pub mod hook;
+pub mod interned;
 pub mod log;
 pub mod model;
 pub mod permissions;
 pub mod prompt;
+pub mod request_proxy;
 pub mod retry;
 pub mod schema;
 pub mod session;
-pub mod shared;
+pub mod summary;
 pub mod tool;
 pub mod tool_hooks;

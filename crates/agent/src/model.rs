@@ -178,7 +178,7 @@ pub struct Reply {
     pub id: Option<String>,
     pub turn: AssistantTurn,
     pub finish: Finish,
-    pub usage: Usage,
+    pub usage: TokenUsage,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -194,7 +194,7 @@ pub enum Finish {
 
 /// Usage that the provider reported. `None` is "not reported", which is not zero.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Usage {
+pub struct TokenUsage {
     /// All input, cached or not.
     pub input_tokens: Option<u64>,
     pub output_tokens: Option<u64>,

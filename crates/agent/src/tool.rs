@@ -123,12 +123,12 @@ pub struct ToolContext {
 
 /// A skill that is invoked: its event, and the text for the model.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Lesson {
+pub struct InvokedSkill {
     pub invoked: SkillInvoked,
     pub context: SkillContextDelivered,
 }
 
-impl Lesson {
+impl InvokedSkill {
     /// Events before the prompt that invoked it.
     pub fn into_preface(self) -> Vec<Body> {
         vec![self.invoked.into(), self.context.into()]
@@ -157,7 +157,7 @@ pub struct ToolOutcome {
     pub telemetry: Option<serde_json::Value>,
     /// Skill that the call invoked. The model is given it once all calls of the turn have their results, and only once
     /// in a conversation.
-    pub skill: Option<Box<Lesson>>,
+    pub skill: Option<Box<InvokedSkill>>,
     /// Whether the run ends with this call, without another answer of the model.
     pub ends_run: bool,
 }

@@ -16,8 +16,8 @@ pub fn before(tool: &str, arguments: &Value) -> Value {
 
 /// Answer of `preToolUse`.
 #[derive(Debug, PartialEq)]
-pub struct BeforeTool {
-    pub decision: Decision,
+pub struct PreToolUseAnswer {
+    pub decision: HookDecision,
     /// Modified arguments.
     pub arguments: Option<Value>,
     /// Additional context for the model.
@@ -25,7 +25,7 @@ pub struct BeforeTool {
 }
 
 #[derive(Debug, PartialEq)]
-pub enum Decision {
+pub enum HookDecision {
     /// Allow, whatever the rules say.
     Open,
     Allow,
@@ -36,14 +36,14 @@ pub enum Decision {
     Deny(Box<ToolOutcome>),
 }
 
-impl BeforeTool {
+impl PreToolUseAnswer {
     /// A hook that failed might have said no.
     pub fn read(answer: HookAnswer) -> Self {
         let said = match answer {
             Ok(said) => said.unwrap_or_default(),
             Err(failure) => {
                 let decision =
-                    Decision::Deny(Box::new(ToolOutcome::of(ToolStatus::Denied, errored(&failure))));
+                    HookDecision::Deny(Box::new(ToolOutcome::of(ToolStatus::Denied, errored(&failure))));
                 return Self { decision, arguments: None, context: None };
             }
         };
@@ -53,10 +53,10 @@ impl BeforeTool {
             other => Some(other.to_string()),
         };
         let decision = match said["permissionDecision"].as_str() {
-            Some("deny") => Decision::Deny(Box::new(denied("", reason.as_deref()))),
-            Some("ask") => Decision::Ask { reason },
-            Some("allow") => Decision::Allow,
-            _ => Decision::Open,
+            Some("deny") => HookDecision::Deny(Box::new(denied("", reason.as_deref()))),
+            Some("ask") => HookDecision::Ask { reason },
+            Some("allow") => HookDecision::Allow,
+            _ => HookDecision::Open,
         };
         Self {
             decision,
@@ -110,13 +110,13 @@ pub fn permission(request: &PermissionRequest) -> Option<Value> {
 }
 
 /// Answer of `permissionRequest`.
-pub enum PermissionSay {
+pub enum PermissionHookAnswer {
     Open,
     Allow,
     Deny { message: String, interrupt: Option<bool> },
 }
 
-impl PermissionSay {
+impl PermissionHookAnswer {
     /// A hook that failed might have said no.
     pub fn read(answer: HookAnswer) -> Self {
         let Ok(said) = answer else {

@@ -8,7 +8,7 @@ use anyhow::{Context, Result, bail};
 use hangar_agent::agents::fleet;
 use hangar_agent::prompt::notices;
 use hangar_agent::session::{Command, Input, Origin, Prompt, iso};
-use hangar_agent::tool::Lesson;
+use hangar_agent::tool::InvokedSkill;
 use hangar_mcp::Running;
 use hangar_protocol::data::{Attachment, CompactionTrigger, Mode};
 use hangar_protocol::result::{ResultKind, RunResult};
@@ -112,7 +112,8 @@ async fn drive(settings: &Settings, args: RunArgs, text: String) -> Result<Exit>
             Command::Compact { instructions: summary.focus, trigger: Some(CompactionTrigger::Manual) }
         }
         None => {
-            let preface = composed.skills.called_by(&text).map(Lesson::into_preface).unwrap_or_default();
+            let preface =
+                composed.skills.called_by(&text).map(InvokedSkill::into_preface).unwrap_or_default();
             let prompt = if args.fleet { fleet::prompt(Some(&text)) } else { Prompt::user(text.clone()) };
             Command::Send(Prompt { attachments, preface, ..prompt })
         }

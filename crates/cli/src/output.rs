@@ -196,7 +196,7 @@ fn is_shown(event: &Event) -> bool {
                 | EventKind::Truncation
                 | EventKind::CompactionStart
                 | EventKind::CompactionComplete
-                | EventKind::Commitments
+                | EventKind::PlanAndTodos
                 | EventKind::ImagesWithheld
                 | EventKind::AssistantUsage
                 | EventKind::PendingMessagesModified

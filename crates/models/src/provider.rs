@@ -66,7 +66,7 @@ impl Provider {
         Self(Arc::new(Inner {
             http: Arc::new(
                 Http::new(config.base_url.clone(), config.proxy.clone(), config.limits)
-                    .carried_by(ways.courier),
+                    .carried_by(ways.request_proxy),
             ),
             credentials: Credentials::new(&config.name, config.auth.clone(), ways.tokens),
             redactor: Mutex::new(redactor),

@@ -123,7 +123,7 @@ events! {
     CompactionStart(CompactionStart) = "session.compaction_start" logged;
     CompactionComplete(CompactionComplete) = "session.compaction_complete" logged;
     Truncation(Truncation) = "session.truncation" logged;
-    Commitments(Commitments) = "hangar.commitments" logged;
+    PlanAndTodos(PlanAndTodos) = "hangar.commitments" logged;
     ImagesWithheld(ImagesWithheld) = "hangar.images_withheld" logged;
     SkillInvoked(SkillInvoked) = "skill.invoked" logged;
     UsageInfo(UsageInfo) = "session.usage_info" ephemeral;

@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use futures_util::future::BoxFuture;
 use hangar_agent::driver::{EventSink, Hooks};
-use hangar_agent::hook::{Answers, HookAnswer, HookRequest};
+use hangar_agent::hook::{HookAnswer, HookRequest, MergedAnswers};
 use hangar_agent::log::LogError;
 use hangar_agent::session::Command;
 use hangar_agent::tool::Tool;
@@ -157,9 +157,12 @@ impl Audience {
     }
 
     /// The client that makes the session's requests to the model, if one does.
-    pub(crate) fn courier(&self) -> Option<Arc<Client>> {
+    pub(crate) fn request_proxy(&self) -> Option<Arc<Client>> {
         let members = self.members();
-        members.iter().find(|member| member.client.is_courier()).map(|member| Arc::clone(&member.client))
+        members
+            .iter()
+            .find(|member| member.client.is_request_proxy())
+            .map(|member| Arc::clone(&member.client))
     }
 
     pub(crate) fn direct_switches(&self) -> MutexGuard<'_, HashMap<String, ClientId>> {
@@ -397,7 +400,7 @@ impl Hooks for ClientHooks {
         });
         let kind = request.kind;
         Box::pin(async move {
-            let mut answers = Answers::default();
+            let mut answers = MergedAnswers::default();
             for client in clients {
                 if answers.settled(kind) {
                     break;

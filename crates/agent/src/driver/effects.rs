@@ -4,20 +4,20 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use futures_util::{StreamExt, stream};
-use hangar_protocol::data::{self, Commitments};
+use hangar_protocol::data::{self, PlanAndTodos};
 use tokio::time::Instant;
 
 use super::lane::{LaneId, MAIN, renew};
 use super::tools::Inspected;
-use super::{Driver, Happened};
+use super::{Driver, Inputs};
 use crate::log::{Fact, LogError};
 use crate::model::ModelRequest;
-use crate::retry::Reason;
+use crate::retry::RetryReason;
 use crate::session::{CallSeq, Command, Effect, Input, Reminder};
 
 impl Driver {
     /// Performs an effect. Returns the inputs that follow at once.
-    pub(super) fn perform(&mut self, id: LaneId, effect: Effect) -> Result<Happened, LogError> {
+    pub(super) fn perform(&mut self, id: LaneId, effect: Effect) -> Result<Inputs, LogError> {
         let Some(lane) = self.lanes.get_mut(&id) else { return Ok(Vec::new()) };
         let here = |input: Input| Ok(vec![(id, input)]);
         match effect {
@@ -35,7 +35,7 @@ impl Driver {
                 let stop = lane.tools.clone();
                 match self.inspect(id, calls) {
                     Inspected::Now(inspections) => return here(Input::Inspected(inspections)),
-                    Inspected::Later(inspections) => self.under_way.work.push(Box::pin(async move {
+                    Inspected::Later(inspections) => self.running.work.push(Box::pin(async move {
                         (id, stop.run_until_cancelled(inspections).await.map(Input::Inspected))
                     })),
                 }
@@ -52,7 +52,7 @@ impl Driver {
                 let stop = lane.hooks.clone();
                 let Some(hooks) = &self.host.hooks else { return here(request.done(Ok(None))) };
                 let answer = hooks.ask(&request);
-                self.under_way.asked.push(Box::pin(async move {
+                self.running.asked.push(Box::pin(async move {
                     let answer = stop.run_until_cancelled(answer).await;
                     (id, answer.map(|answer| request.done(answer)))
                 }));
@@ -69,7 +69,7 @@ impl Driver {
                 let stop = lane.hooks.clone();
                 let Some(place) = &self.host.surroundings else { return here(Input::Unchanged(false)) };
                 let answer = place.unchanged();
-                self.under_way.work.push(Box::pin(async move {
+                self.running.work.push(Box::pin(async move {
                     (id, stop.run_until_cancelled(answer).await.map(Input::Unchanged))
                 }));
             }
@@ -93,32 +93,32 @@ impl Driver {
     fn call_model(&mut self, id: LaneId, seq: CallSeq, request: ModelRequest) {
         let Some(lane) = self.lanes.get_mut(&id) else { return };
         let stop = renew(&mut lane.call);
-        let pieces = self.pace.ask(&lane.provider, request);
+        let pieces = self.rate_limits.ask(&lane.provider, request);
         let pieces = pieces.map(move |piece| (id, Input::Model(seq, piece)));
-        self.under_way.calls.push(pieces.take_until(stop.cancelled_owned()).boxed());
+        self.running.calls.push(pieces.take_until(stop.cancelled_owned()).boxed());
     }
 
     fn summarize(&mut self, id: LaneId, seq: CallSeq, request: ModelRequest) {
         let Some(lane) = self.lanes.get_mut(&id) else { return };
         let stop = renew(&mut lane.summary);
-        let pieces = self.pace.ask(&lane.provider, request);
+        let pieces = self.rate_limits.ask(&lane.provider, request);
         let pieces = pieces.map(move |piece| (id, Input::Summary(seq, piece)));
-        self.under_way.calls.push(pieces.take_until(stop.cancelled_owned()).boxed());
+        self.running.calls.push(pieces.take_until(stop.cancelled_owned()).boxed());
     }
 
-    fn retry_after(&mut self, id: LaneId, seq: CallSeq, delay: Duration, reason: Reason) {
+    fn retry_after(&mut self, id: LaneId, seq: CallSeq, delay: Duration, reason: RetryReason) {
         let Some(lane) = self.lanes.get_mut(&id) else { return };
         let stop = renew(&mut lane.call);
         let delay = delay.mul_f64(self.host.retry_scale);
         let now = Instant::now();
-        if reason == Reason::RateLimit {
-            self.pace.hold(&lane.provider, delay, now);
+        if reason == RetryReason::RateLimit {
+            self.rate_limits.hold(&lane.provider, delay, now);
         }
         let wait = async move {
             tokio::time::sleep_until(now + delay).await;
             (id, Input::RetryDue(seq))
         };
-        self.under_way.calls.push(stream::once(wait).take_until(stop.cancelled_owned()).boxed());
+        self.running.calls.push(stream::once(wait).take_until(stop.cancelled_owned()).boxed());
     }
 
     fn discover(&mut self, id: LaneId, touched: Vec<(PathBuf, String)>) -> Vec<Reminder> {
@@ -132,9 +132,9 @@ impl Driver {
         reminders.unwrap_or_default()
     }
 
-    fn gather(&mut self, id: LaneId) -> Commitments {
+    fn gather(&mut self, id: LaneId) -> PlanAndTodos {
         // The plan and the todos are the session's, not those of an agent that it started.
         let surroundings = self.host.surroundings.as_mut().filter(|_| id == MAIN);
-        surroundings.map(|place| place.commitments()).unwrap_or_default()
+        surroundings.map(|place| place.plan_and_todos()).unwrap_or_default()
     }
 }

@@ -7,8 +7,8 @@ use hangar_protocol::{AgentId, Body};
 use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
 
-use super::Discovery;
-use crate::agents::outfit::Outfit;
+use super::InstructionFinder;
+use crate::agents::toolset::AgentToolset;
 use crate::model::ModelProvider;
 use crate::session::{Input, Session};
 
@@ -26,7 +26,7 @@ pub(super) struct Lane {
     pub(super) provider: Arc<dyn ModelProvider>,
     pub(super) agent: Option<AgentLane>,
     /// Finder of instructions, once the agent has touched a file.
-    pub(super) discovery: Option<Box<dyn Discovery>>,
+    pub(super) discovery: Option<Box<dyn InstructionFinder>>,
     /// Channel of running tools.
     pub(super) progress: mpsc::Sender<Box<Body>>,
     /// Cancellation tokens, one for each kind of work of the lane.
@@ -48,7 +48,7 @@ pub(super) struct AgentLane {
     /// Inputs that are held until its tools are ready. Empty once it has begun.
     pub(super) held: Vec<Input>,
     /// Its own tools.
-    pub(super) outfit: Option<Outfit>,
+    pub(super) toolset: Option<AgentToolset>,
 }
 
 impl Lane {

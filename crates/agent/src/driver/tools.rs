@@ -19,8 +19,8 @@ pub(super) enum Inspected {
 impl Driver {
     /// Tool of this name in a lane: one of its own, or a shared one.
     fn tool(&self, id: LaneId, name: &str) -> Option<&Arc<dyn Tool>> {
-        let outfit = self.lanes.get(&id).and_then(|lane| lane.agent.as_ref()?.outfit.as_ref());
-        let own = outfit.and_then(|outfit| outfit.tools.iter().find(|tool| tool.spec().name == name));
+        let toolset = self.lanes.get(&id).and_then(|lane| lane.agent.as_ref()?.toolset.as_ref());
+        let own = toolset.and_then(|toolset| toolset.tools.iter().find(|tool| tool.spec().name == name));
         own.or_else(|| self.host.tools.find(name))
     }
 
@@ -67,7 +67,7 @@ impl Driver {
                 std::future::ready(outcome).boxed()
             }
         };
-        self.under_way
+        self.running
             .work
             .push(Box::pin(async move { (id, Some(Input::ToolDone { call_id, outcome: run.await })) }));
     }

@@ -7,5 +7,5 @@ pub mod texts;
 mod url_pattern;
 
 pub use grant::{GitWrites, Grant, Limits, Writes, ask_without_limits};
-pub use policy::{Approval, Confinement, Doubt, Policy, Verdict};
+pub use policy::{Approval, AskReason, Confinement, Policy, Verdict};
 pub use rule::{Rule, RuleError};

@@ -111,12 +111,12 @@ impl Approval {
 pub enum Verdict {
     Allow,
     Deny { rules: Vec<Rule> },
-    Ask { doubt: Doubt },
+    Ask { doubt: AskReason },
 }
 
 /// Reason for asking the user.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Doubt {
+pub enum AskReason {
     /// Outside the directories that tools may touch.
     Path(PathBuf),
     Url(String),
@@ -134,18 +134,18 @@ impl Policy {
         let confined =
             self.confinement.as_ref().filter(|_| !matches!(access.request, PermissionRequest::Shell(_)));
         if let Some(path) = confined.and_then(|confinement| confinement.breach(access)) {
-            return Verdict::Ask { doubt: Doubt::Path(path.clone()) };
+            return Verdict::Ask { doubt: AskReason::Path(path.clone()) };
         }
         if let Some(path) = access.reads.iter().chain(&access.writes).find(|path| !self.within_bounds(path)) {
-            return Verdict::Ask { doubt: Doubt::Path(path.clone()) };
+            return Verdict::Ask { doubt: AskReason::Path(path.clone()) };
         }
         if let Some(path) = self.git_internal(access) {
-            return Verdict::Ask { doubt: Doubt::Path(path.clone()) };
+            return Verdict::Ask { doubt: AskReason::Path(path.clone()) };
         }
         if let Some(url) = urls(access).find(|url| !self.url_allowed(url, access)) {
-            return Verdict::Ask { doubt: Doubt::Url(url.to_owned()) };
+            return Verdict::Ask { doubt: AskReason::Url(url.to_owned()) };
         }
-        if self.tool_allowed(access) { Verdict::Allow } else { Verdict::Ask { doubt: Doubt::Tool } }
+        if self.tool_allowed(access) { Verdict::Allow } else { Verdict::Ask { doubt: AskReason::Tool } }
     }
 
     /// Whether an MCP server may ask the model. It may if all its tools are allowed.
@@ -163,7 +163,7 @@ impl Policy {
         {
             return Verdict::Allow;
         }
-        Verdict::Ask { doubt: Doubt::Tool }
+        Verdict::Ask { doubt: AskReason::Tool }
     }
 
     /// A path in a `.git` directory, on a line that may change it and that rules would allow.

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use hangar_protocol::data::{self, Mode};
 use hangar_protocol::permission::{PermissionOutcome, PermissionRequest};
 
-use super::tools::Stage;
+use super::tools::CallStage;
 use super::{Context, Session, Step};
 use crate::permissions::{Approval, Grant, Verdict, ask_without_limits, texts};
 use crate::prompt::notices;
@@ -59,7 +59,7 @@ impl Session {
                 let permission_request = access.request.clone();
                 if let Some(running) = self.running(id) {
                     let request = Box::new(access.request.clone());
-                    running.stage = Stage::AskingPermission { request_id: request_id.clone(), request };
+                    running.stage = CallStage::AskingPermission { request_id: request_id.clone(), request };
                     running.touched = touched(access);
                 }
                 self.ask_permission(request_id, permission_request, step);
@@ -108,7 +108,7 @@ impl Session {
         let request_id = context.entropy.uuid();
         if let Some(running) = self.running(id) {
             running.stage =
-                Stage::AskingPermission { request_id: request_id.clone(), request: request.clone() };
+                CallStage::AskingPermission { request_id: request_id.clone(), request: request.clone() };
         }
         self.ask_permission(request_id, *request, step);
         None
@@ -145,9 +145,9 @@ impl Session {
         step: &mut Step,
         context: &mut Context<'_>,
     ) {
-        let asked = |stage: &Stage| match stage {
-            Stage::AskingPermission { request_id: id, .. }
-            | Stage::AskingConfirmation { request_id: id, .. } => id == request_id,
+        let asked = |stage: &CallStage| match stage {
+            CallStage::AskingPermission { request_id: id, .. }
+            | CallStage::AskingConfirmation { request_id: id, .. } => id == request_id,
             _ => false,
         };
         let Some(id) = self.waiting_call(asked) else { return };
@@ -173,9 +173,9 @@ impl Session {
 
     fn approved(&mut self, id: &str, step: &mut Step, context: &mut Context<'_>) {
         let Some(running) = self.running(id) else { return };
-        match std::mem::replace(&mut running.stage, Stage::Checking) {
+        match std::mem::replace(&mut running.stage, CallStage::Checking) {
             // The hook is content; what the call needs is another question.
-            Stage::AskingConfirmation { inspection, .. } => {
+            CallStage::AskingConfirmation { inspection, .. } => {
                 self.admit(id, inspection.map(|inspection| *inspection), step, context);
             }
             _ => self.run_tool(id, Vec::new(), Grant::Full, step),

@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 use super::run::{Ending, millis_between};
 use super::{Context, Effect, Session, Step};
 use crate::agents::AgentTools;
-use crate::agents::roll::CANCELLED;
+use crate::agents::registry::CANCELLED;
 
 /// Role of a session.
 pub enum Role {
@@ -51,7 +51,7 @@ pub enum AgentEnd {
 
 /// Statistics of an agent.
 #[derive(Debug, Clone, Copy, Default)]
-pub(super) struct Deeds {
+pub(super) struct AgentStats {
     pub(super) tool_calls: u64,
     pub(super) asked_model: bool,
 }
@@ -87,7 +87,7 @@ impl Session {
         let Role::Agent(role) = &self.config.role else { return };
         let call = || Some(role.tool_call_id.clone());
         match body {
-            Body::ModelCallStart(_) => self.deeds.asked_model = true,
+            Body::ModelCallStart(_) => self.stats.asked_model = true,
             Body::ModelCallFailure(failure) => failure.source = "subagent".to_owned(),
             Body::MessageDelta(delta) => delta.parent_tool_call_id = call(),
             Body::AssistantMessage(message) => message.parent_tool_call_id = call(),
@@ -95,7 +95,7 @@ impl Session {
             Body::UsageRecord(record) => record.usage.parent_tool_call_id = call(),
             Body::ToolStart(start) => {
                 start.parent_tool_call_id = call();
-                self.deeds.tool_calls += 1;
+                self.stats.tool_calls += 1;
             }
             Body::ToolComplete(complete) => complete.parent_tool_call_id = call(),
             _ => {}
@@ -128,9 +128,9 @@ impl Session {
             agent_name: role.agent_type.clone(),
             agent_display_name: role.name.clone(),
             model: Some(self.state.model.clone()),
-            first_dispatched_model: self.deeds.asked_model.then(|| self.state.model.clone()),
+            first_dispatched_model: self.stats.asked_model.then(|| self.state.model.clone()),
             model_selection_source: Some(role.selection),
-            total_tool_calls: Some(self.deeds.tool_calls),
+            total_tool_calls: Some(self.stats.tool_calls),
             total_tokens: tokens,
             duration_ms: Some(millis_between(role.started, context.now)),
         };

@@ -5,17 +5,17 @@ use std::sync::Arc;
 use hangar_protocol::data::{self, CallOutcome};
 use jiff::Timestamp;
 
-use super::own_tools::Circumstances;
-use super::room::Room;
+use super::own_tools::ToolConditions;
 use super::run::{Ending, Phase, Run, millis_between};
 use super::tools::is_file_edit;
-use super::{CallSeq, Context, Effect, Session, Step, Wishes, own_tools};
+use super::truncation::Reduction;
+use super::{CallOptions, CallSeq, Context, Effect, Session, Step, own_tools};
+use crate::interned;
 use crate::model::{
     Finish, Initiator, ModelError, ModelErrorKind, ModelEvent, ModelRequest, Reply, ToolCall, ToolChoice,
 };
 use crate::prompt::notices;
-use crate::retry::{self, Decision, Reason};
-use crate::shared;
+use crate::retry::{self, RetryDecision, RetryReason};
 use crate::tool::{ToolSource, ToolSpec};
 
 /// Source of the message that asks the model to go on with an answer that the output limit cut.
@@ -33,7 +33,7 @@ pub(super) struct Call {
     message_id: Option<String>,
     reasoning_id: Option<String>,
     /// Reason for the retry, while waiting for it.
-    retry_reason: Option<Reason>,
+    retry_reason: Option<RetryReason>,
 }
 
 impl Call {
@@ -61,9 +61,9 @@ impl Session {
             retry_reason: None,
         });
         let turn_id = run.turn.to_string();
-        let wishes = run.wishes.clone();
+        let call_options = run.call_options.clone();
         let model = Some(self.state.model.clone());
-        let request = ModelRequest { initiator: self.initiator(), ..self.next_request(wishes) };
+        let request = ModelRequest { initiator: self.initiator(), ..self.next_request(call_options) };
         if retries == 0 {
             self.report_context(&request, step);
         }
@@ -72,7 +72,7 @@ impl Session {
     }
 
     /// The next request.
-    pub(super) fn next_request(&self, wishes: Wishes) -> ModelRequest {
+    pub(super) fn next_request(&self, call_options: CallOptions) -> ModelRequest {
         ModelRequest {
             model: self.state.model.clone(),
             system: self.system(),
@@ -86,15 +86,15 @@ impl Session {
             stream: self.config.streaming,
             initiator: Initiator::User,
             session_id: self.state.session_id.clone(),
-            headers: self.config.headers.iter().cloned().chain(wishes.headers).collect(),
-            answer: wishes.answer,
+            headers: self.config.headers.iter().cloned().chain(call_options.headers).collect(),
+            answer: call_options.answer,
         }
     }
 
     /// Publishes `session.usage_info`, if that is wanted.
     fn report_context(&mut self, request: &ModelRequest, step: &mut Step) {
         let Some(meter) = self.config.meter.as_ref().filter(|_| self.config.reports_usage) else { return };
-        let count = self.tally.measure(&**meter, request);
+        let count = self.token_counts.measure(&**meter, request);
         let usage = data::UsageInfo {
             token_limit: self.config.max_prompt_tokens,
             current_tokens: count.total(),
@@ -110,28 +110,28 @@ impl Session {
     /// Tools that the model is shown, the session's own included.
     pub(super) fn visible_tools(&self) -> Arc<[Arc<ToolSpec>]> {
         let config = &self.config;
-        let circumstances = Circumstances {
+        let conditions = ToolConditions {
             mode: self.mode(),
             may_ask: config.may_ask,
             questions_answered: config.questions_answered,
-            plans_reviewed: self.reviewers.plans,
-            crew: config.crew.as_deref(),
+            plans_reviewed: self.answerable.plans,
+            agent_config: config.agent_config.as_deref(),
         };
-        let cast = self.cast();
-        let plays = |name: &str| cast.is_none_or(|agent| agent.tools.admits(name));
-        let own = own_tools::specs(circumstances)
+        let role = self.active_role();
+        let plays = |name: &str| role.is_none_or(|agent| agent.tools.admits(name));
+        let own = own_tools::specs(conditions)
             .filter(|own| self.agent().is_none_or(|role| role.tools.admits(&own.name)))
             .filter(|own| plays(&own.name))
             // A client may bring a tool of the same name; its own one is meant then.
             .filter(|own| config.tools.iter().all(|tool| tool.name != own.name))
             .filter(|own| config.own_tools.admits(ToolSource::Builtin, &own.name));
         let mut own = own.peekable();
-        if own.peek().is_none() && cast.is_none() {
+        if own.peek().is_none() && role.is_none() {
             return Arc::clone(&self.config.tools);
         }
         // Shared, because most sessions show the same, and a call holds on to it.
-        let own: Vec<Arc<ToolSpec>> = own.map(shared::spec).collect();
-        shared::list(self.config.tools.iter().filter(|tool| plays(&tool.name)).chain(&own))
+        let own: Vec<Arc<ToolSpec>> = own.map(interned::spec).collect();
+        interned::list(self.config.tools.iter().filter(|tool| plays(&tool.name)).chain(&own))
     }
 
     pub(super) fn model(
@@ -319,10 +319,10 @@ impl Session {
         self.emit(step, failure);
         self.finish_call_event(&call, CallOutcome::Error, None, step, context);
         self.announce_error(&error.message, step, context);
-        if error.kind == ModelErrorKind::ContextLength && self.make_room(error, step, context) {
+        if error.kind == ModelErrorKind::ContextLength && self.reduce_request(error, step, context) {
             return;
         }
-        let shortened = self.run.as_ref().is_some_and(|run| run.room == Room::Shortened);
+        let shortened = self.run.as_ref().is_some_and(|run| run.reduction == Reduction::Shortened);
         let decision = match error.kind {
             ModelErrorKind::ContextLength if shortened && error.status == Some(413) => {
                 retry::decide_too_large(error, call.retries, context.entropy)
@@ -330,14 +330,14 @@ impl Session {
             _ => retry::decide(error, call.retries, context.entropy),
         };
         match decision {
-            Decision::Retry { after, reason } => {
+            RetryDecision::Retry { after, reason } => {
                 call.retry_reason = Some(reason);
                 step.effects.push(Effect::RetryAfter(call.seq, after, reason));
                 if let Some(run) = &mut self.run {
                     run.phase = Phase::Waiting(call);
                 }
             }
-            Decision::GiveUp => self.give_up(error, call.retries, step, context),
+            RetryDecision::GiveUp => self.give_up(error, call.retries, step, context),
         }
     }
 
@@ -382,7 +382,7 @@ impl Session {
             reason: reason.map(|reason| reason.as_str().to_owned()),
         };
         self.emit(step, retry);
-        if reason != Some(Reason::RateLimit) {
+        if reason != Some(RetryReason::RateLimit) {
             let message = "The request failed; trying again.".to_owned();
             self.emit(step, data::SessionInfo::new("model_retry", message));
         }

@@ -6,12 +6,12 @@
 
 use std::sync::Arc;
 
-use hangar_protocol::data::{self, Commitments, CompactionTrigger};
+use hangar_protocol::data::{self, CompactionTrigger, PlanAndTodos};
 use jiff::Timestamp;
 
 use super::checkpoint::Checkpoint;
 use super::run::{Phase, Run, millis_between};
-use super::{CallSeq, Context, Effect, Session, Step, Wishes};
+use super::{CallOptions, CallSeq, Context, Effect, Session, Step};
 use crate::model::{
     Initiator, Message, ModelError, ModelEvent, ModelRequest, Part, Reply, TokenCount, ToolChoice,
 };
@@ -178,7 +178,7 @@ impl Session {
         self.emit(step, self.compaction_start(trigger, count));
         self.calls += 1;
         let seq = CallSeq(self.calls);
-        let mut request: ModelRequest = self.next_request(Wishes::default());
+        let mut request: ModelRequest = self.next_request(CallOptions::default());
         request.initiator = Initiator::Compaction;
         let covers = request.messages.len();
         if material == Material::Excerpts {
@@ -233,14 +233,19 @@ impl Session {
     }
 
     /// Completes a compaction, once the summary, the plan and the todos are there.
-    pub(super) fn gathered(&mut self, commitments: Commitments, step: &mut Step, context: &mut Context<'_>) {
+    pub(super) fn gathered(
+        &mut self,
+        plan_and_todos: PlanAndTodos,
+        step: &mut Step,
+        context: &mut Context<'_>,
+    ) {
         if self.compacting.as_ref().is_none_or(|compacting| compacting.reply.is_none()) {
             return;
         }
         let Some(mut compacting) = self.compacting.take() else { return };
         let Some(reply) = compacting.reply.take() else { return };
-        if commitments != self.state.commitments {
-            self.emit(step, commitments);
+        if plan_and_todos != self.state.plan_and_todos {
+            self.emit(step, plan_and_todos);
         }
         let checkpoint = Checkpoint::new(self.state.checkpoints + 1, &reply.turn.text);
         let complete = self.completed(&compacting, &checkpoint, reply, context);
@@ -340,10 +345,10 @@ impl Session {
         after.apply(&complete.clone().into());
         let request = ModelRequest {
             messages: after.conversation.messages().cloned().collect(),
-            ..self.next_request(Wishes::default())
+            ..self.next_request(CallOptions::default())
         };
         if let Some(meter) = &self.config.meter {
-            let count = self.tally.measure(&**meter, &request);
+            let count = self.token_counts.measure(&**meter, &request);
             complete.post_compaction_tokens = Some(count.total());
             complete.conversation_tokens = Some(count.conversation);
             complete.tokens_removed = Some(compacting.count.total().saturating_sub(count.total()));

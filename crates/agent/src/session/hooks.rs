@@ -8,11 +8,11 @@ use hangar_protocol::permission::{PermissionOutcome, PermissionRequest};
 use serde_json::{Value, json};
 
 use super::run::Phase;
-use super::tools::Stage;
+use super::tools::CallStage;
 use super::{Context, Effect, Input, Inspection, Session, Step};
 use crate::hook::{HookAnswer, HookKind, HookRequest};
 use crate::tool::{AccessRequest, ToolOutcome};
-use crate::tool_hooks::{self, BeforeTool, Decision, PermissionSay};
+use crate::tool_hooks::{self, HookDecision, PermissionHookAnswer, PreToolUseAnswer};
 
 impl Session {
     /// Whether there are hooks of this kind.
@@ -113,7 +113,7 @@ impl Session {
         fields["toolCallId"] = json!(id);
         let hook = self.ask_hooks(HookKind::PreToolUse, fields, step, context);
         if let Some(running) = self.running(id) {
-            running.stage = Stage::BeforeHooks { hook, inspection: inspection.map(Box::new) };
+            running.stage = CallStage::BeforeHooks { hook, inspection: inspection.map(Box::new) };
         }
     }
 
@@ -124,29 +124,31 @@ impl Session {
         step: &mut Step,
         context: &mut Context<'_>,
     ) {
-        let asked = |stage: &Stage| matches!(stage, Stage::BeforeHooks { hook: id, .. } if id == hook);
+        let asked =
+            |stage: &CallStage| matches!(stage, CallStage::BeforeHooks { hook: id, .. } if id == hook);
         let Some(id) = self.waiting_call(asked) else { return };
         let Some(running) = self.running(&id) else { return };
-        let Stage::BeforeHooks { inspection, .. } = std::mem::replace(&mut running.stage, Stage::Checking)
+        let CallStage::BeforeHooks { inspection, .. } =
+            std::mem::replace(&mut running.stage, CallStage::Checking)
         else {
             return;
         };
-        let BeforeTool { decision, arguments, context: added } = BeforeTool::read(output);
+        let PreToolUseAnswer { decision, arguments, context: added } = PreToolUseAnswer::read(output);
         if let Some(added) = added {
             let text = format!("Additional context from preToolUse hook:\n{added}");
             self.after_tools(said_by_hook(text, "pre-tool-use-hook").into());
         }
         match decision {
-            Decision::Deny(refused) => self.complete(&id, *refused, step),
-            Decision::Ask { reason } if self.config.user_reachable => {
+            HookDecision::Deny(refused) => self.complete(&id, *refused, step),
+            HookDecision::Ask { reason } if self.config.user_reachable => {
                 self.confirm(&id, inspection, reason, step, context);
             }
-            Decision::Ask { reason } => {
+            HookDecision::Ask { reason } => {
                 self.complete(&id, tool_hooks::unconfirmed(reason.as_deref()), step);
             }
-            Decision::Allow | Decision::Open => {
+            HookDecision::Allow | HookDecision::Open => {
                 if let Some(running) = self.running(&id) {
-                    running.allowed |= decision == Decision::Allow;
+                    running.allowed |= decision == HookDecision::Allow;
                 }
                 match arguments {
                     Some(arguments) => self.rewrite_arguments(&id, arguments, step, context),
@@ -174,7 +176,7 @@ impl Session {
             hook_message: reason,
         };
         let request_id = context.entropy.uuid();
-        running.stage = Stage::AskingConfirmation {
+        running.stage = CallStage::AskingConfirmation {
             request_id: request_id.clone(),
             request: Box::new(request.clone()),
             inspection,
@@ -197,7 +199,7 @@ impl Session {
     ) {
         let hook = self.ask_hooks(HookKind::PermissionRequest, fields, step, context);
         if let Some(running) = self.running(id) {
-            running.stage = Stage::PermissionHooks { hook, access: Box::new(access) };
+            running.stage = CallStage::PermissionHooks { hook, access: Box::new(access) };
         }
     }
 
@@ -208,21 +210,23 @@ impl Session {
         step: &mut Step,
         context: &mut Context<'_>,
     ) {
-        let asked = |stage: &Stage| matches!(stage, Stage::PermissionHooks { hook: id, .. } if id == hook);
+        let asked =
+            |stage: &CallStage| matches!(stage, CallStage::PermissionHooks { hook: id, .. } if id == hook);
         let Some(id) = self.waiting_call(asked) else { return };
         let Some(running) = self.running(&id) else { return };
-        let Stage::PermissionHooks { access, .. } = std::mem::replace(&mut running.stage, Stage::Checking)
+        let CallStage::PermissionHooks { access, .. } =
+            std::mem::replace(&mut running.stage, CallStage::Checking)
         else {
             return;
         };
-        match PermissionSay::read(output) {
-            PermissionSay::Allow => self.allow_access(&id, *access, step),
-            PermissionSay::Deny { message, interrupt } => {
+        match PermissionHookAnswer::read(output) {
+            PermissionHookAnswer::Allow => self.allow_access(&id, *access, step),
+            PermissionHookAnswer::Deny { message, interrupt } => {
                 let message = Some(message);
                 let outcome = PermissionOutcome::DeniedByPermissionRequestHook { message, interrupt };
                 self.refuse_access(&id, outcome, step);
             }
-            PermissionSay::Open => self.decide_by_policy(&id, *access, step, context),
+            PermissionHookAnswer::Open => self.decide_by_policy(&id, *access, step, context),
         }
         self.finish_tools(step, context);
     }
@@ -240,7 +244,7 @@ impl Session {
         let fields = tool_hooks::after(kind, running.name(), running.arguments(), &outcome);
         let hook = self.ask_hooks(kind, fields, step, context);
         if let Some(running) = self.running(id) {
-            running.stage = Stage::AfterHooks { hook, outcome: Box::new(outcome) };
+            running.stage = CallStage::AfterHooks { hook, outcome: Box::new(outcome) };
         }
         None
     }
@@ -253,11 +257,12 @@ impl Session {
         step: &mut Step,
         context: &mut Context<'_>,
     ) {
-        let asked = |stage: &Stage| matches!(stage, Stage::AfterHooks { hook: id, .. } if id == hook);
+        let asked = |stage: &CallStage| matches!(stage, CallStage::AfterHooks { hook: id, .. } if id == hook);
         let Some(id) = self.waiting_call(asked) else { return };
         let Some(running) = self.running(&id) else { return };
         let name = running.name().to_owned();
-        let Stage::AfterHooks { outcome, .. } = std::mem::replace(&mut running.stage, Stage::Running) else {
+        let CallStage::AfterHooks { outcome, .. } = std::mem::replace(&mut running.stage, CallStage::Running)
+        else {
             return;
         };
         let mut outcome = *outcome;

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use hangar_protocol::Body;
 use hangar_protocol::data::{
-    AgentMode, Attachment, Commitments, CompactionTrigger, Mode, NotificationKind, PlanDecision,
+    AgentMode, Attachment, CompactionTrigger, Mode, NotificationKind, PlanAndTodos, PlanDecision,
     SessionLimits, SwitchAnswer, WorkingDirectory,
 };
 use hangar_protocol::permission::PermissionOutcome;
@@ -21,7 +21,7 @@ use crate::entropy::Entropy;
 use crate::hook::{HookAnswer, HookRequest};
 use crate::model::{AnswerSchema, ModelError, ModelEvent, ModelRequest};
 use crate::permissions::Grant;
-use crate::retry::Reason;
+use crate::retry::RetryReason;
 use crate::tool::{Access, ToolInput, ToolOutcome, ToolSpec};
 
 /// Number of a model call, so that late pieces of a cancelled call are not taken for the next one's.
@@ -44,7 +44,7 @@ pub enum Input {
     },
     Discovered(Vec<Reminder>),
     /// The plan and the open todos.
-    Gathered(Commitments),
+    Gathered(PlanAndTodos),
     /// Whether the working tree is unchanged since the session began.
     Unchanged(bool),
     /// A hook has answered or failed.
@@ -170,14 +170,14 @@ pub struct Prompt {
     pub message_id: Option<String>,
     /// Mode for the run of this prompt; the session's own if absent.
     pub agent_mode: Option<AgentMode>,
-    pub wishes: Wishes,
+    pub call_options: CallOptions,
     /// Events before it in the conversation: messages that were sent with it, skills that it invokes by name.
     pub preface: Vec<Body>,
 }
 
 /// Options of the model calls that a prompt leads to.
 #[derive(Debug, Clone, Default)]
-pub struct Wishes {
+pub struct CallOptions {
     pub headers: Vec<(String, String)>,
     pub answer: Option<Arc<AnswerSchema>>,
 }
@@ -251,7 +251,7 @@ impl Prompt {
             origin: Origin::User,
             message_id: None,
             agent_mode: None,
-            wishes: Wishes::default(),
+            call_options: CallOptions::default(),
             preface: Vec::new(),
         }
     }
@@ -302,7 +302,7 @@ pub enum Effect {
     UseModel(Box<ModelSwitch>, Option<String>),
     /// Request a summary, beside other work.
     Summarize(CallSeq, Box<ModelRequest>),
-    RetryAfter(CallSeq, Duration, Reason),
+    RetryAfter(CallSeq, Duration, RetryReason),
     /// Inspect calls.
     Inspect(Vec<(String, ToolInput)>),
     RunTool(String, ToolInput, Grant),

@@ -29,7 +29,7 @@ pub enum Due {
 
 /// State of the just-in-time instructions.
 #[derive(Debug, Default)]
-pub(super) struct Clockwork {
+pub(super) struct JustInTimeState {
     pub(super) opened: Option<Timestamp>,
     turns: u32,
     /// Answer of the host whether the working tree is unchanged, until it is used.
@@ -47,12 +47,12 @@ impl Session {
         let instructions = std::sync::Arc::clone(&self.config.just_in_time);
         for (index, instruction) in instructions.iter().enumerate() {
             let settled =
-                self.clockwork.moot.contains(&index) || self.state.reminded.contains(&instruction.text);
+                self.just_in_time.moot.contains(&index) || self.state.reminded.contains(&instruction.text);
             if settled || !self.is_due(instruction.due, context.now) {
                 continue;
             }
             if instruction.only_unchanged {
-                match self.clockwork.unchanged {
+                match self.just_in_time.unchanged {
                     None => {
                         if let Some(run) = &mut self.run {
                             run.phase = Phase::AskingChanges;
@@ -61,7 +61,7 @@ impl Session {
                         return true;
                     }
                     Some(false) => {
-                        self.clockwork.moot.push(index);
+                        self.just_in_time.moot.push(index);
                         continue;
                     }
                     Some(true) => {}
@@ -69,16 +69,16 @@ impl Session {
             }
             self.tell(&instruction.text, step, context);
         }
-        self.clockwork.unchanged = None;
-        self.clockwork.turns += 1;
+        self.just_in_time.unchanged = None;
+        self.just_in_time.turns += 1;
         false
     }
 
     fn is_due(&self, due: Due, now: Timestamp) -> bool {
         match due {
-            Due::AfterTurns(turns) => self.clockwork.turns >= turns,
+            Due::AfterTurns(turns) => self.just_in_time.turns >= turns,
             Due::After(time) => self
-                .clockwork
+                .just_in_time
                 .opened
                 .is_some_and(|opened| u128::from(millis_between(opened, now)) >= time.as_millis()),
         }
@@ -103,7 +103,7 @@ impl Session {
     /// Takes the host's answer whether the working tree is unchanged.
     pub(super) fn changes_known(&mut self, unchanged: bool, step: &mut Step, context: &mut Context<'_>) {
         if matches!(&self.run, Some(run) if matches!(run.phase, Phase::AskingChanges)) {
-            self.clockwork.unchanged = Some(unchanged);
+            self.just_in_time.unchanged = Some(unchanged);
             self.begin_turn(step, context);
         }
     }

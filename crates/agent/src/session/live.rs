@@ -8,8 +8,8 @@ use hangar_protocol::permission::PermissionRequest;
 use hangar_protocol::{Body, data};
 
 use super::run::{Phase, Run};
-use super::tools::Stage;
-use super::{Context, Origin, Prompt, Session, SessionConfig, Step, Unqueue, Wishes};
+use super::tools::CallStage;
+use super::{CallOptions, Context, Origin, Prompt, Session, SessionConfig, Step, Unqueue};
 use crate::model::{Initiator, Message, ModelRequest, Part, TokenCount, ToolChoice};
 use crate::permissions::Policy;
 use crate::prompt::mcp::server_instructions;
@@ -37,7 +37,7 @@ pub struct QueuedPrompt {
 
 /// Settings that may change while a session runs; absent ones stay as they are.
 #[derive(Debug, Clone, Copy, Default)]
-pub struct Habits {
+pub struct LiveSettings {
     /// Whether answers are streamed.
     pub streaming: Option<bool>,
     /// Whether the model may ask the user.
@@ -116,11 +116,11 @@ impl Session {
     }
 
     /// Changes settings, from the next model call on.
-    pub fn set_habits(&mut self, habits: Habits) {
+    pub fn change_settings(&mut self, settings: LiveSettings) {
         let config = &mut self.config;
-        config.streaming = habits.streaming.unwrap_or(config.streaming);
-        config.may_ask = habits.asks.unwrap_or(config.may_ask);
-        config.discovers_instructions = habits.discovers.unwrap_or(config.discovers_instructions);
+        config.streaming = settings.streaming.unwrap_or(config.streaming);
+        config.may_ask = settings.asks.unwrap_or(config.may_ask);
+        config.discovers_instructions = settings.discovers.unwrap_or(config.discovers_instructions);
     }
 
     /// Sets the system prompt, from the next model call on.
@@ -130,19 +130,19 @@ impl Session {
 
     /// Tokens of the next request, if there is a tokenizer.
     pub fn measure(&self) -> Option<TokenCount> {
-        let request = self.next_request(Wishes::default());
-        self.config.meter.as_ref().map(|meter| self.tally.measure(&**meter, &request))
+        let request = self.next_request(CallOptions::default());
+        self.config.meter.as_ref().map(|meter| self.token_counts.measure(&**meter, &request))
     }
 
     /// The next request.
     pub fn request(&self) -> ModelRequest {
-        self.next_request(Wishes::default())
+        self.next_request(CallOptions::default())
     }
 
     /// A request beside the conversation: the model sees all of it and calls no tools, and neither question nor answer
     /// is kept.
     pub fn aside(&self, question: String) -> ModelRequest {
-        let mut request = self.next_request(Wishes::default());
+        let mut request = self.next_request(CallOptions::default());
         request.messages.push(Arc::new(Message::User(vec![Part::Text(question)])));
         request.initiator = Initiator::Aside;
         request.tool_choice = ToolChoice::None;
@@ -159,8 +159,8 @@ impl Session {
         calls
             .iter()
             .filter_map(|running| match &running.stage {
-                Stage::AskingPermission { request_id, request }
-                | Stage::AskingConfirmation { request_id, request, .. } => {
+                CallStage::AskingPermission { request_id, request }
+                | CallStage::AskingConfirmation { request_id, request, .. } => {
                     Some(PendingPermission { request_id: request_id.clone(), request: (**request).clone() })
                 }
                 _ => None,
@@ -171,7 +171,7 @@ impl Session {
     /// Whether a question with this id is open.
     pub fn awaits_answer(&self, request_id: &str) -> bool {
         self.waiting_call(|stage| match stage {
-            Stage::AskingUser { request_id: id } => id == request_id,
+            CallStage::AskingUser { request_id: id } => id == request_id,
             _ => false,
         })
         .is_some()

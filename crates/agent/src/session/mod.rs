@@ -5,13 +5,12 @@
 //! an end, never an effect that the log does not know of.
 
 mod access;
+mod active_role;
 mod agent;
-mod announcing;
-mod asking;
+mod background_hooks;
 mod call;
 mod checkpoint;
 mod compaction;
-mod crew;
 mod hooks;
 mod io;
 mod just_in_time;
@@ -20,15 +19,16 @@ mod live;
 mod news;
 mod own_tools;
 mod pending;
-mod preparing;
+mod prompt_hooks;
+mod questions;
 mod queue;
-mod room;
 mod run;
 pub mod state;
-mod stopping;
+mod stop_hooks;
 mod switch;
-mod tally;
+mod token_counts;
 mod tools;
+mod truncation;
 
 use std::collections::VecDeque;
 use std::path::PathBuf;
@@ -38,23 +38,23 @@ use hangar_protocol::Body;
 use hangar_protocol::data::{self, Mode, SkillInvoked};
 
 pub use agent::{AgentEnd, AgentRole, Role};
-pub use asking::Reviewers;
 pub use call::OUTPUT_LIMIT;
 pub use checkpoint::Checkpoint;
 pub use compaction::{Compaction, NOTHING_TO_COMPACT};
 pub(crate) use hooks::{ended, started};
 pub use io::{
-    CallSeq, Command, Context, Effect, Input, Inspection, Notice, Opening, Origin, Prompt, ReadForModel,
-    Reminder, Step, Timing, Unqueue, Wishes, iso,
+    CallOptions, CallSeq, Command, Context, Effect, Input, Inspection, Notice, Opening, Origin, Prompt,
+    ReadForModel, Reminder, Step, Timing, Unqueue, iso,
 };
 pub use just_in_time::{Due, JustInTime, SOURCE as JUST_IN_TIME};
-pub use live::{Habits, PendingPermission, QueuedPrompt};
+pub use live::{LiveSettings, PendingPermission, QueuedPrompt};
 pub use pending::{ClientCall, OpenTurn, Pending};
+pub use questions::AnswerableQuestions;
 pub use queue::QueueEdit;
 pub use state::State;
 pub use switch::ModelSwitch;
 
-use crate::agents::crew::Crew;
+use crate::agents::config::AgentConfig;
 use crate::conversation::INTERRUPTED;
 use crate::entropy::Entropy;
 use crate::hook::{HookKind, HookSet};
@@ -62,10 +62,10 @@ use crate::model::{ProviderFacts, TokenMeter};
 use crate::permissions::{Policy, Rule};
 use crate::tool::{ToolFilter, ToolSpec};
 use compaction::Compacting;
-use just_in_time::Clockwork;
+use just_in_time::JustInTimeState;
 use live::ToolsChanged;
 use run::Run;
-use tally::Tally;
+use token_counts::TokenCounts;
 
 /// Capacity of the queue. A sender beyond it is told so by an event.
 const QUEUE_LIMIT: usize = 256;
@@ -115,7 +115,7 @@ pub struct SessionConfig {
     pub discovers_instructions: bool,
     pub role: Role,
     /// Agents that the session may start; none if absent.
-    pub crew: Option<Arc<Crew>>,
+    pub agent_config: Option<Arc<AgentConfig>>,
 }
 
 pub struct Session {
@@ -139,8 +139,8 @@ pub struct Session {
     compacting: Option<Compacting>,
     /// Length of the conversation at the last compaction that failed.
     failed_at: Option<usize>,
-    tally: Tally,
-    clockwork: Clockwork,
+    token_counts: TokenCounts,
+    just_in_time: JustInTimeState,
     /// MCP servers, as events list them.
     mcp_servers: Vec<serde_json::Value>,
     /// Instructions of the MCP servers, as the model is shown them.
@@ -154,15 +154,15 @@ pub struct Session {
     idle_owed: bool,
     /// Error of the last run, if it failed.
     failure: Option<String>,
-    deeds: agent::Deeds,
+    stats: agent::AgentStats,
     /// System prompt of the agent whose role the session has.
-    cast: Option<Arc<str>>,
+    role_prompt: Option<Arc<str>>,
     /// Whether the last run was aborted.
     aborted: bool,
     /// Whether nothing may be changed, because the parent is in plan mode.
     only_plans: bool,
     /// Which further questions the clients can answer.
-    reviewers: Reviewers,
+    answerable: AnswerableQuestions,
 }
 
 impl Session {
@@ -182,19 +182,19 @@ impl Session {
             resumed: false,
             compacting: None,
             failed_at: None,
-            tally: Tally::default(),
-            clockwork: Clockwork::default(),
+            token_counts: TokenCounts::default(),
+            just_in_time: JustInTimeState::default(),
             mcp_servers: Vec::new(),
             mcp_instructions: None,
             open_hooks: Vec::new(),
             owed: Vec::new(),
             idle_owed: false,
             failure: None,
-            deeds: agent::Deeds::default(),
-            cast: None,
+            stats: agent::AgentStats::default(),
+            role_prompt: None,
             aborted: false,
             only_plans: false,
-            reviewers: Reviewers::default(),
+            answerable: AnswerableQuestions::default(),
         };
         invoked.iter().for_each(|skill| session.trust_skill(skill));
         session
@@ -268,7 +268,7 @@ impl Session {
                 self.compact(instructions.as_deref(), trigger, &mut step, context);
             }
             Input::Summary(call, event) => self.summarized(call, event, &mut step, context),
-            Input::Gathered(commitments) => self.gathered(commitments, &mut step, context),
+            Input::Gathered(plan_and_todos) => self.gathered(plan_and_todos, &mut step, context),
             Input::Unchanged(unchanged) => self.changes_known(unchanged, &mut step, context),
             Input::HookDone { id, output } => self.hook_done(&id, output, &mut step, context),
             Input::Command(Command::SelectAgent(name)) => self.select_agent(name, &mut step),
@@ -295,7 +295,7 @@ impl Session {
 
     fn open(&mut self, opening: Opening, step: &mut Step, context: &mut Context<'_>) {
         let now = iso(context.now);
-        self.clockwork.opened = Some(context.now);
+        self.just_in_time.opened = Some(context.now);
         let model = (!self.state.model.is_empty()).then(|| self.state.model.clone());
         let effort = self.state.effort.clone();
         let mode = self.state.mode;
@@ -341,7 +341,7 @@ impl Session {
                     Some(false) | None => Vec::new(),
                 };
                 self.close_interrupted(&kept, step, context.entropy);
-                self.recast();
+                self.update_role_prompt();
             }
         }
     }

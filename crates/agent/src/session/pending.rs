@@ -8,7 +8,7 @@ use hangar_protocol::permission::PermissionRequest;
 
 use super::call::parse_arguments;
 use super::run::{Phase, Run};
-use super::tools::{Running, Stage};
+use super::tools::{CallStage, RunningCall};
 use super::{Context, Session, Step};
 use crate::model::{Message, ToolCall};
 use crate::tool::ToolOutcome;
@@ -42,9 +42,9 @@ impl Session {
     /// Continues the calls that wait for an answer and returns their ids.
     pub(super) fn take_up_pending(&mut self, context: &mut Context<'_>) -> Vec<String> {
         let open: Vec<String> = self.state.conversation.open_calls().map(|(id, _)| id.to_owned()).collect();
-        let calls: Vec<Running> = open
+        let calls: Vec<RunningCall> = open
             .iter()
-            .filter_map(|id| Some(Running::waiting(self.open_call(id)?, self.stage_of(id)?)))
+            .filter_map(|id| Some(RunningCall::waiting(self.open_call(id)?, self.stage_of(id)?)))
             .collect();
         if calls.is_empty() {
             return Vec::new();
@@ -71,20 +71,19 @@ impl Session {
         })
     }
 
-    fn stage_of(&self, id: &str) -> Option<Stage> {
+    fn stage_of(&self, id: &str) -> Option<CallStage> {
         Some(match self.state.pending.get(id)? {
             Pending::Permission { request_id, request } => {
-                Stage::AskingPermission { request_id: request_id.clone(), request: request.clone() }
+                CallStage::AskingPermission { request_id: request_id.clone(), request: request.clone() }
             }
-            Pending::Client { request_id } => Stage::AwaitingClient { request_id: request_id.clone() },
+            Pending::Client { request_id } => CallStage::AwaitingClient { request_id: request_id.clone() },
         })
     }
 
     /// Call that waits for this request since before the session was resumed.
     pub fn awaits_client(&self, request_id: &str) -> Option<ClientCall> {
         let Some(Run { phase: Phase::Tools { calls, .. }, .. }) = &self.run else { return None };
-        let asked =
-            |stage: &Stage| matches!(stage, Stage::AwaitingClient { request_id: id } if id == request_id);
+        let asked = |stage: &CallStage| matches!(stage, CallStage::AwaitingClient { request_id: id } if id == request_id);
         let running = calls.iter().find(|running| asked(&running.stage))?;
         Some(ClientCall { tool: running.name().to_owned(), arguments: running.arguments().clone() })
     }
@@ -96,16 +95,15 @@ impl Session {
         step: &mut Step,
         context: &mut Context<'_>,
     ) {
-        let asked =
-            |stage: &Stage| matches!(stage, Stage::AwaitingClient { request_id: id } if id == request_id);
+        let asked = |stage: &CallStage| matches!(stage, CallStage::AwaitingClient { request_id: id } if id == request_id);
         let Some(id) = self.waiting_call(asked) else { return };
         self.emit(step, data::ExternalToolCompleted { request_id: request_id.to_owned() });
         self.tool_done(&id, outcome, step, context);
     }
 }
 
-impl Running {
-    fn waiting(call: ToolCall, stage: Stage) -> Self {
+impl RunningCall {
+    fn waiting(call: ToolCall, stage: CallStage) -> Self {
         Self::resumed(parse_arguments(&call), call, stage)
     }
 }

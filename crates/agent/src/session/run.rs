@@ -4,15 +4,15 @@ use hangar_protocol::Body;
 use hangar_protocol::data::{self, AgentMode, Attachment, AutopilotStop, Delivery, Mode};
 use jiff::Timestamp;
 
-use super::asking::Switching;
 use super::call::Call;
 use super::live::ToolsChanged;
-use super::preparing::Preparing;
-use super::room::Room;
-use super::tools::Running;
-use super::{Context, Effect, Origin, Prompt, QUEUE_LIMIT, Session, Step, Timing, Wishes, iso};
+use super::prompt_hooks::Preparing;
+use super::questions::Switching;
+use super::tools::RunningCall;
+use super::truncation::Reduction;
+use super::{CallOptions, Context, Effect, Origin, Prompt, QUEUE_LIMIT, Session, Step, Timing, iso};
 use crate::model::ModelError;
-use crate::prompt::{attached, notices};
+use crate::prompt::{attachments, notices};
 
 /// A run: the work on one prompt.
 pub(super) struct Run {
@@ -31,13 +31,13 @@ pub(super) struct Run {
     pub(super) rejected: bool,
     /// Whether a call ends the run without another answer.
     pub(super) ended: bool,
-    pub(super) wishes: Wishes,
+    pub(super) call_options: CallOptions,
     /// Mode of its prompt, if that says one.
     pub(super) mode: Option<Mode>,
     /// How often hooks have continued the run when it was about to end.
     pub(super) blocked_stops: u32,
     /// How far the requests of this turn were reduced.
-    pub(super) room: Room,
+    pub(super) reduction: Reduction,
     /// Last answer of the model.
     pub(super) answer: String,
     /// Events that follow once all calls of the turn have their results.
@@ -56,10 +56,10 @@ impl Run {
             completed: false,
             rejected: false,
             ended: false,
-            wishes: Wishes::default(),
+            call_options: CallOptions::default(),
             mode: None,
             blocked_stops: 0,
-            room: Room::default(),
+            reduction: Reduction::default(),
             answer: String::new(),
             afterwards: Vec::new(),
         }
@@ -73,7 +73,7 @@ pub(super) enum Phase {
     /// Waiting to retry a failed call.
     Waiting(Call),
     Tools {
-        calls: Vec<Running>,
+        calls: Vec<RunningCall>,
         since: Timestamp,
     },
     /// Looking for instructions about files that the last tools touched.
@@ -145,7 +145,7 @@ impl Session {
         let interaction_id = context.entropy.uuid();
         let message_id = prompt.message_id.clone().unwrap_or_else(|| context.entropy.uuid());
         let mut run = Run::new(interaction_id, message_id, context.entropy.uuid());
-        run.wishes.clone_from(&prompt.wishes);
+        run.call_options.clone_from(&prompt.call_options);
         run.mode = prompt.agent_mode.and_then(AgentMode::of_session);
         if matches!(prompt.origin, Origin::User | Origin::Source(_)) {
             self.nudges = 0;
@@ -305,7 +305,7 @@ impl Session {
         if let Some(run) = &mut self.run {
             run.turn += 1;
             run.phase = Phase::Between;
-            run.room = Room::default();
+            run.reduction = Reduction::default();
         }
     }
 
@@ -351,7 +351,7 @@ impl Session {
             }
             self.emit(step, data::AutopilotStopped { reason: AutopilotStop::CapReached });
         }
-        if self.state.roll.running() > 0 && ending != Ending::Aborted {
+        if self.state.agents.running() > 0 && ending != Ending::Aborted {
             // Its agents will wake it; until then it is not idle to those who wait for it.
             self.idle_owed = true;
         } else {
@@ -417,7 +417,7 @@ impl Session {
             }
             Phase::Tools { calls, since } => {
                 step.effects.push(Effect::CancelTools);
-                let open: Vec<&Running> = calls.iter().filter(|call| !call.is_done()).collect();
+                let open: Vec<&RunningCall> = calls.iter().filter(|call| !call.is_done()).collect();
                 let interrupted = data::AgentInterrupted {
                     activity: "tool_call".to_owned(),
                     turn,
@@ -427,7 +427,7 @@ impl Session {
                     ..Default::default()
                 };
                 self.emit(step, data::Abort { reason });
-                for withdrawn in calls.iter().filter_map(Running::question_withdrawn) {
+                for withdrawn in calls.iter().filter_map(RunningCall::question_withdrawn) {
                     self.emit(step, withdrawn);
                 }
                 self.emit(step, interrupted);
@@ -459,10 +459,10 @@ fn decorate(
     tools: &ToolsChanged,
     now: Timestamp,
 ) -> String {
-    let mut out = attached::before(attachments);
+    let mut out = attachments::before(attachments);
     let notice_of_tools = tools.notice().unwrap_or_default();
     out.push_str(&format!("<current_datetime>{}</current_datetime>\n\n{notice_of_tools}{text}", iso(now)));
-    out.push_str(&attached::after(attachments));
+    out.push_str(&attachments::after(attachments));
     if let Some(mode) = notice {
         out.push_str("\n\n");
         out.push_str(notices::mode(mode));

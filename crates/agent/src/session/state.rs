@@ -5,18 +5,18 @@ use std::path::Path;
 use std::sync::Arc;
 
 use hangar_protocol::data::{
-    AgentMode, AssistantMessage, Commitments, CompactionComplete, Delivery, Mode, NotificationKind,
+    AgentMode, AssistantMessage, CompactionComplete, Delivery, Mode, NotificationKind, PlanAndTodos,
     SessionLimits, SkillInvoked, UserMessage,
 };
 use hangar_protocol::{AgentId, Body, Event, EventKind, Totals};
 
 use super::just_in_time::SOURCE as JUST_IN_TIME;
 use super::pending::{OpenTurn, Pending};
-use crate::agents::roll::Roll;
+use crate::agents::registry::AgentRegistry;
 use crate::conversation::Conversation;
-use crate::digest::Summary;
 use crate::hook::changed_arguments;
 use crate::log::Seq;
+use crate::summary::Summary;
 
 /// Bytes of conversation that the fold keeps, so that a log of any length can be resumed in bounded memory. No model
 /// takes as much; how much one takes is decided before each request.
@@ -44,7 +44,7 @@ pub struct State {
     /// Calls that `preToolUse` is running for, by the invocation's id. Its answer may rewrite the call.
     pub hooked_calls: BTreeMap<String, String>,
     /// Plan and todos at the last compaction.
-    pub commitments: Commitments,
+    pub plan_and_todos: PlanAndTodos,
     /// Number of the last checkpoint.
     pub checkpoints: u64,
     /// Just-in-time instructions that were given.
@@ -54,7 +54,7 @@ pub struct State {
     /// The turn of the open calls.
     pub open_turn: OpenTurn,
     /// The agents that the session started.
-    pub roll: Roll,
+    pub agents: AgentRegistry,
     /// Name of the agent whose role the session has.
     pub selected: Option<String>,
     /// Skills that were invoked, in order.
@@ -79,12 +79,12 @@ impl Default for State {
             limits: None,
             told_limits: None,
             hooked_calls: BTreeMap::new(),
-            commitments: Commitments::default(),
+            plan_and_todos: PlanAndTodos::default(),
             checkpoints: 0,
             reminded: BTreeSet::new(),
             pending: BTreeMap::new(),
             open_turn: OpenTurn::default(),
-            roll: Roll::default(),
+            agents: AgentRegistry::default(),
             selected: None,
             skills: Vec::new(),
         }
@@ -105,7 +105,7 @@ impl State {
                     | EventKind::Truncation
                     | EventKind::ContextCleared
                     | EventKind::CompactionComplete
-                    | EventKind::Commitments
+                    | EventKind::PlanAndTodos
                     | EventKind::ImagesWithheld
                     | EventKind::SkillInvoked
                     | EventKind::PermissionRequested
@@ -142,7 +142,7 @@ impl State {
     /// Applies an event of one of the session's agents. Its conversation is not the session's.
     pub(crate) fn apply_agent(&mut self, agent: &AgentId, event: &Event) {
         self.totals.apply_body(Some(agent), event.body());
-        self.roll.apply_agent(&agent.0, event);
+        self.agents.apply_agent(&agent.0, event);
     }
 
     /// Counts an event of the log that the fold does not look into.
@@ -154,7 +154,7 @@ impl State {
     /// Applies the content of the session's next event. Each part of the state looks at the kinds that it is made of.
     pub(crate) fn apply(&mut self, body: &Body) {
         self.totals.apply_body(None, body);
-        self.roll.apply_main(body);
+        self.agents.apply_main(body);
         self.apply_setting(body);
         self.apply_message(body);
         self.apply_call(body);
@@ -204,7 +204,7 @@ impl State {
             Body::SessionLimitsChanged(changed) => self.limits = changed.session_limits,
             Body::SubagentSelected(selected) => self.selected = Some(selected.agent_name.clone()),
             Body::SubagentDeselected(_) => self.selected = None,
-            Body::Commitments(commitments) => self.commitments.clone_from(commitments),
+            Body::PlanAndTodos(plan_and_todos) => self.plan_and_todos.clone_from(plan_and_todos),
             _ => {}
         }
     }
@@ -328,7 +328,7 @@ impl State {
             let token_limit = complete.token_limit;
             let summary = Summary { text: text.clone(), checkpoint, token_limit };
             let count = usize::try_from(count).unwrap_or(usize::MAX);
-            self.conversation.compact(count, summary, &self.commitments);
+            self.conversation.compact(count, summary, &self.plan_and_todos);
         }
         self.checkpoints = complete.checkpoint_number.unwrap_or(self.checkpoints);
     }

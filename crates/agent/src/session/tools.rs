@@ -16,10 +16,10 @@ use crate::hook::HookKind;
 use crate::model::{Part, ToolCall};
 use crate::permissions::Grant;
 use crate::prompt::notices;
-use crate::tool::{Access, AccessRequest, Lesson, ToolInput, ToolOutcome, ToolStatus};
+use crate::tool::{Access, AccessRequest, InvokedSkill, ToolInput, ToolOutcome, ToolStatus};
 
 /// One call of the current answer.
-pub(super) struct Running {
+pub(super) struct RunningCall {
     call: ToolCall,
     arguments: serde_json::Value,
     /// Files that the call reads or writes, for instructions about them.
@@ -28,14 +28,14 @@ pub(super) struct Running {
     started: bool,
     /// Whether a hook has allowed its access.
     pub(super) allowed: bool,
-    pub(super) stage: Stage,
+    pub(super) stage: CallStage,
     /// Id of the request by which a client makes the call.
     asked_of_client: Option<String>,
     /// Access that it has within limits. The user may be asked whether it may do more.
     pub(super) limited: Option<Box<PermissionRequest>>,
 }
 
-pub(super) enum Stage {
+pub(super) enum CallStage {
     Checking,
     /// `preToolUse` is running.
     BeforeHooks {
@@ -77,9 +77,9 @@ pub(super) enum Stage {
     Done,
 }
 
-impl Running {
+impl RunningCall {
     /// A call that is continued after the session was resumed.
-    pub(super) fn resumed(arguments: serde_json::Value, call: ToolCall, stage: Stage) -> Self {
+    pub(super) fn resumed(arguments: serde_json::Value, call: ToolCall, stage: CallStage) -> Self {
         Self {
             call,
             arguments,
@@ -93,7 +93,7 @@ impl Running {
     }
 
     pub(super) fn is_done(&self) -> bool {
-        matches!(self.stage, Stage::Done)
+        matches!(self.stage, CallStage::Done)
     }
 
     /// Event that withdraws the open question about the call.
@@ -101,7 +101,8 @@ impl Running {
         let external =
             |request_id: &String| Body::from(data::ExternalToolCompleted { request_id: request_id.clone() });
         match &self.stage {
-            Stage::AskingPermission { request_id, .. } | Stage::AskingConfirmation { request_id, .. } => {
+            CallStage::AskingPermission { request_id, .. }
+            | CallStage::AskingConfirmation { request_id, .. } => {
                 let reason = Some("Session aborted".to_owned());
                 Some(Body::from(data::PermissionCompleted {
                     request_id: request_id.clone(),
@@ -109,15 +110,15 @@ impl Running {
                     result: PermissionOutcome::Cancelled { reason },
                 }))
             }
-            Stage::AwaitingClient { request_id } => Some(external(request_id)),
-            Stage::Running => self.asked_of_client.as_ref().map(external),
-            Stage::Checking
-            | Stage::BeforeHooks { .. }
-            | Stage::PermissionHooks { .. }
-            | Stage::AskingUser { .. }
-            | Stage::ReviewingPlan { .. }
-            | Stage::AfterHooks { .. }
-            | Stage::Done => None,
+            CallStage::AwaitingClient { request_id } => Some(external(request_id)),
+            CallStage::Running => self.asked_of_client.as_ref().map(external),
+            CallStage::Checking
+            | CallStage::BeforeHooks { .. }
+            | CallStage::PermissionHooks { .. }
+            | CallStage::AskingUser { .. }
+            | CallStage::ReviewingPlan { .. }
+            | CallStage::AfterHooks { .. }
+            | CallStage::Done => None,
         }
     }
 
@@ -155,12 +156,12 @@ pub(super) fn is_file_edit(name: &str) -> bool {
 impl Session {
     /// Inspects all calls. None is started before all are inspected.
     pub(super) fn begin_tools(&mut self, calls: Vec<ToolCall>, step: &mut Step, context: &mut Context<'_>) {
-        let calls: Vec<Running> = calls
+        let calls: Vec<RunningCall> = calls
             .into_iter()
-            .map(|call| Running {
+            .map(|call| RunningCall {
                 arguments: parse_arguments(&call),
                 call,
-                stage: Stage::Checking,
+                stage: CallStage::Checking,
                 touched: Vec::new(),
                 started: false,
                 allowed: false,
@@ -253,13 +254,13 @@ impl Session {
         self.finish_tools(step, context);
     }
 
-    fn set_tools(&mut self, calls: Vec<Running>, since: Timestamp) {
+    fn set_tools(&mut self, calls: Vec<RunningCall>, since: Timestamp) {
         if let Some(run) = &mut self.run {
             run.phase = Phase::Tools { calls, since };
         }
     }
 
-    pub(super) fn running(&mut self, id: &str) -> Option<&mut Running> {
+    pub(super) fn running(&mut self, id: &str) -> Option<&mut RunningCall> {
         match &mut self.run {
             Some(Run { phase: Phase::Tools { calls, .. }, .. }) => {
                 calls.iter_mut().find(|running| running.call.id == id && !running.is_done())
@@ -277,7 +278,7 @@ impl Session {
         context: &mut Context<'_>,
     ) {
         // There is nothing to judge in arguments that nobody can read, and the call does not run.
-        let readable = |running: &mut Running| unreadable(&running.call, &running.arguments).is_none();
+        let readable = |running: &mut RunningCall| unreadable(&running.call, &running.arguments).is_none();
         if self.asks(HookKind::PreToolUse) && self.running(id).is_some_and(readable) {
             return self.before_tool(id, inspection, step, context);
         }
@@ -334,7 +335,7 @@ impl Session {
 
     pub(super) fn run_tool(&mut self, id: &str, touched: Vec<PathBuf>, grant: Grant, step: &mut Step) {
         let Some(running) = self.running(id) else { return };
-        running.stage = Stage::Running;
+        running.stage = CallStage::Running;
         running.touched.extend(touched);
         let effect = Effect::RunTool(running.call.name.clone(), running.input(), grant);
         step.effects.push(effect);
@@ -370,7 +371,7 @@ impl Session {
             .map(|choices| choices.iter().filter_map(serde_json::Value::as_str).map(str::to_owned).collect());
         let request_id = context.entropy.uuid();
         if let Some(running) = self.running(id) {
-            running.stage = Stage::AskingUser { request_id: request_id.clone() };
+            running.stage = CallStage::AskingUser { request_id: request_id.clone() };
         }
         let requested = data::UserInputRequested {
             request_id,
@@ -390,7 +391,8 @@ impl Session {
         step: &mut Step,
         context: &mut Context<'_>,
     ) {
-        let asked = |stage: &Stage| matches!(stage, Stage::AskingUser { request_id: id } if id == request_id);
+        let asked =
+            |stage: &CallStage| matches!(stage, CallStage::AskingUser { request_id: id } if id == request_id);
         let Some(id) = self.waiting_call(asked) else { return };
         let completed = data::UserInputCompleted {
             request_id: request_id.to_owned(),
@@ -410,7 +412,7 @@ impl Session {
         }
     }
 
-    pub(super) fn waiting_call(&self, waits: impl Fn(&Stage) -> bool) -> Option<String> {
+    pub(super) fn waiting_call(&self, waits: impl Fn(&CallStage) -> bool) -> Option<String> {
         match &self.run {
             Some(Run { phase: Phase::Tools { calls, .. }, .. }) => {
                 calls.iter().find(|running| waits(&running.stage)).map(|running| running.call.id.clone())
@@ -422,10 +424,10 @@ impl Session {
     pub(super) fn progress(&mut self, body: Body, step: &mut Step) {
         // What a cancelled call still says comes after the end of its run and is no longer news.
         let cwd = &self.state.cwd;
-        let Some(Run { phase: Phase::Tools { calls, .. }, wishes, .. }) = &mut self.run else { return };
+        let Some(Run { phase: Phase::Tools { calls, .. }, call_options, .. }) = &mut self.run else { return };
         let body = match body {
             Body::ExternalToolRequested(mut requested) => {
-                let header = |name: &str| wishes.headers.iter().find(|(known, _)| known == name);
+                let header = |name: &str| call_options.headers.iter().find(|(known, _)| known == name);
                 // A call to a client belongs to the trace of the prompt that led to it.
                 requested.traceparent = header("traceparent").map(|(_, value)| value.clone());
                 requested.tracestate = header("tracestate").map(|(_, value)| value.clone());
@@ -474,11 +476,11 @@ impl Session {
         run.rejected |= outcome.status == ToolStatus::Rejected;
         run.ended |= outcome.ends_run && outcome.status == ToolStatus::Success;
         let succeeded = outcome.status == ToolStatus::Success;
-        if let Some(lesson) = outcome.skill.take() {
-            self.learn(*lesson, &mut outcome, step);
+        if let Some(invoked_skill) = outcome.skill.take() {
+            self.learn(*invoked_skill, &mut outcome, step);
         }
         let Some(running) = self.running(id) else { return };
-        running.stage = Stage::Done;
+        running.stage = CallStage::Done;
         if !succeeded {
             running.touched.clear();
         }
@@ -505,8 +507,8 @@ impl Session {
     }
 
     /// Invokes the skill of a call. One that this conversation has already is not given again.
-    fn learn(&mut self, lesson: Lesson, outcome: &mut ToolOutcome, step: &mut Step) {
-        let Lesson { invoked, context } = lesson;
+    fn learn(&mut self, invoked_skill: InvokedSkill, outcome: &mut ToolOutcome, step: &mut Step) {
+        let InvokedSkill { invoked, context } = invoked_skill;
         if self.state.skills.iter().any(|known| known.path == invoked.path) {
             outcome.text = notices::skill_is_loaded(&invoked.name);
             outcome.detailed = None;
@@ -523,7 +525,7 @@ impl Session {
         else {
             return;
         };
-        if !calls.iter().all(Running::is_done) {
+        if !calls.iter().all(RunningCall::is_done) {
             return;
         }
         let (completed, rejected, ended) = (*completed, *rejected, *ended);

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use futures_util::future::BoxFuture;
 use futures_util::stream::{self, BoxStream, StreamExt};
-use hangar_agent::agents::crew::{ModelChoice, Models};
+use hangar_agent::agents::config::{ModelChoice, Models};
 use hangar_agent::driver::EventSink;
 use hangar_agent::log::{Fact, LogError, Seq, SessionLog};
 use hangar_agent::model::{

@@ -11,8 +11,8 @@ use futures_util::future::BoxFuture;
 use hangar_agent::driver::EventSink;
 use hangar_agent::log::Fact;
 use hangar_agent::permissions::Approval;
-use hangar_agent::session::{self, Input, Prompt, Reviewers, Timing};
-use hangar_agent::tool::{Lesson, ToolFilter};
+use hangar_agent::session::{self, AnswerableQuestions, Input, Prompt, Timing};
+use hangar_agent::tool::{InvokedSkill, ToolFilter};
 use hangar_mcp::{ElicitationAnswer, Interest, Running};
 use hangar_protocol::data::{Mode, PlanDecision, SessionError, SessionWarning};
 use hangar_protocol::permission::PermissionOutcome;
@@ -212,7 +212,10 @@ fn compose(settings: &Settings, order: Order, events: Heard) -> Result<Begun> {
     let session = composed.driver.session_mut();
     let hooks = session.config().client_hooks;
     session.set_reachable(true, true, hooks);
-    session.set_reviewers(Reviewers { plans: order.consent == Consent::Asked, switches: false });
+    session.set_answerable_questions(AnswerableQuestions {
+        plans: order.consent == Consent::Asked,
+        switches: false,
+    });
     Ok(Begun { composed, filter: plan::filter(&args) })
 }
 
@@ -390,7 +393,8 @@ impl Task {
             news_until: None,
         };
         let mut over = None;
-        let preface = self.composed.skills.called_by(&prompt).map(Lesson::into_preface).unwrap_or_default();
+        let preface =
+            self.composed.skills.called_by(&prompt).map(InvokedSkill::into_preface).unwrap_or_default();
         let prompt = match self.system.take() {
             Some(system) => system_before(&system, &prompt),
             None => prompt,

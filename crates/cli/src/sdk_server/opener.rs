@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use anyhow::Result;
 use futures_util::future::BoxFuture;
-use hangar_agent::agents::crew::Reporting;
+use hangar_agent::agents::config::Reporting;
 use hangar_agent::model::{
     ModelError, ModelErrorKind, ModelEvent, ModelProvider, ModelRequest, ProviderFacts,
 };

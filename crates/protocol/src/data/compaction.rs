@@ -60,7 +60,7 @@ pub struct CompactionComplete {
 #[skip_serializing_none]
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
-pub struct Commitments {
+pub struct PlanAndTodos {
     /// The text of `plan.md`.
     pub plan: Option<String>,
     /// Todos that are not done.

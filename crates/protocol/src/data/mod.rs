@@ -2,24 +2,24 @@
 //!
 //! Unknown values are absent, never zero: token counts, costs and times are `Option`.
 
-mod asking;
 mod assistant;
 mod compaction;
 mod hook;
 mod mcp;
 mod model;
+mod questions;
 mod session;
 mod skill;
 mod subagent;
 mod tool;
 mod user;
 
-pub use asking::*;
 pub use assistant::*;
 pub use compaction::*;
 pub use hook::*;
 pub use mcp::*;
 pub use model::*;
+pub use questions::*;
 pub use session::*;
 pub use skill::*;
 pub use subagent::*;

@@ -7,11 +7,11 @@ use futures_util::stream::{FuturesUnordered, SelectAll};
 use hangar_protocol::Body;
 
 use super::lane::LaneId;
-use crate::agents::outfit::Outfit;
+use crate::agents::toolset::AgentToolset;
 use crate::session::Input;
 
 #[derive(Default)]
-pub(super) struct UnderWay {
+pub(super) struct RunningWork {
     /// Streamed model answers, and waits before retries.
     pub(super) calls: SelectAll<BoxStream<'static, (LaneId, Input)>>,
     /// Tools, and queries about the working directory. `None` if cancelled.
@@ -23,7 +23,7 @@ pub(super) struct UnderWay {
     /// Time-outs of calls that wait for agents, by call.
     pub(super) patience: FuturesUnordered<BoxFuture<'static, (LaneId, String)>>,
     /// Agents' own tools that are being prepared.
-    pub(super) outfits: FuturesUnordered<BoxFuture<'static, (LaneId, Outfit)>>,
+    pub(super) toolsets: FuturesUnordered<BoxFuture<'static, (LaneId, AgentToolset)>>,
 }
 
 /// Next thing that the driver processes.
@@ -34,25 +34,25 @@ pub(super) enum Next {
     /// The wait of a call for an agent has timed out.
     Waited(LaneId, String),
     /// An agent's own tools are ready.
-    Outfit(LaneId, Outfit),
+    AgentToolset(LaneId, AgentToolset),
     /// Cancelled work has stopped.
     Stopped,
 }
 
-impl UnderWay {
+impl RunningWork {
     /// Whether nothing is running. Reports come from tools, which are counted as work.
     pub(super) fn is_empty(&self) -> bool {
         self.calls.is_empty()
             && self.work.is_empty()
             && self.asked.is_empty()
             && self.patience.is_empty()
-            && self.outfits.is_empty()
+            && self.toolsets.is_empty()
     }
 
     /// Waits for the next piece of an answer, end of a wait, or report of a tool. Pending for ever if nothing is
     /// running.
     pub(super) async fn next(&mut self) -> Next {
-        let Self { calls, work, asked, reports, patience, outfits } = self;
+        let Self { calls, work, asked, reports, patience, toolsets } = self;
         tokio::select! {
             // All of a kind may have been told to stop just now.
             next = calls.next(), if !calls.is_empty() => match next {
@@ -65,7 +65,7 @@ impl UnderWay {
                 Some((lane, call_id)) => Next::Waited(lane, call_id),
                 None => Next::Stopped,
             },
-            Some((lane, outfit)) = outfits.next(), if !outfits.is_empty() => Next::Outfit(lane, outfit),
+            Some((lane, toolset)) = toolsets.next(), if !toolsets.is_empty() => Next::AgentToolset(lane, toolset),
             Some((lane, body)) = reports.next() => Next::Report(lane, body),
         }
     }
@@ -79,7 +79,7 @@ impl UnderWay {
     pub(super) fn drop_what_waits(&mut self) {
         self.calls = SelectAll::new();
         self.patience = FuturesUnordered::new();
-        self.outfits = FuturesUnordered::new();
+        self.toolsets = FuturesUnordered::new();
     }
 
     /// Waits until all work has ended, and drains its reports.

@@ -9,7 +9,7 @@ use crate::tool::ToolSpec;
 
 /// Cache of the counts of the last request.
 #[derive(Default)]
-pub(super) struct Tally(Mutex<Counted>);
+pub(super) struct TokenCounts(Mutex<Counted>);
 
 #[derive(Default)]
 struct Counted {
@@ -19,7 +19,7 @@ struct Counted {
     messages: HashMap<usize, (Arc<Message>, u64)>,
 }
 
-impl Tally {
+impl TokenCounts {
     pub(super) fn measure(&self, meter: &dyn TokenMeter, request: &ModelRequest) -> TokenCount {
         let mut counted = self.0.lock();
         let system = match &counted.system {

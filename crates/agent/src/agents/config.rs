@@ -11,12 +11,12 @@ use crate::prompt::{Environment, SystemPrompt};
 
 /// Limits: nesting depth, and number of agents that run at once.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Limits {
+pub struct AgentLimits {
     pub depth: u32,
     pub running: usize,
 }
 
-impl Default for Limits {
+impl Default for AgentLimits {
     fn default() -> Self {
         Self { depth: 4, running: 32 }
     }
@@ -33,17 +33,17 @@ pub enum Reporting {
 }
 
 #[derive(Debug, Clone)]
-pub struct Crew {
+pub struct AgentConfig {
     /// Definitions, the built-in ones first.
     pub definitions: Vec<AgentDefinition>,
-    pub limits: Limits,
+    pub limits: AgentLimits,
     pub reporting: Reporting,
     /// Parts of the agents' prompts.
     pub environment: Environment,
     pub instructions: String,
 }
 
-impl Crew {
+impl AgentConfig {
     pub fn find(&self, name: &str) -> Option<&AgentDefinition> {
         // What people bring goes before what is built in, and what something is called by before what else it is known by.
         let named = self.definitions.iter().rev().find(|agent| agent.name == name);
@@ -123,11 +123,11 @@ pub(crate) fn select_model(
         }
         None => TaskModelSource::Unset,
     };
-    let wishes = asked
+    let call_options = asked
         .into_iter()
         .map(|model| (model, ModelSelection::ExplicitOverride))
         .chain(agent.models.iter().map(|model| (model.as_str(), ModelSelection::AgentDefinitionDefault)));
-    for (wish, selection) in wishes {
+    for (wish, selection) in call_options {
         if wish == caller {
             return Selected { choice: None, source, selection };
         }

@@ -5,7 +5,7 @@ use futures_util::future::BoxFuture;
 
 /// An outgoing request.
 #[derive(Debug, Clone)]
-pub struct Outbound {
+pub struct ProxiedRequest {
     pub method: String,
     pub url: String,
     pub headers: Vec<(String, String)>,
@@ -21,15 +21,15 @@ pub enum Transport {
 }
 
 /// An incoming response. An `Err` in the body is a connection that broke.
-pub struct Inbound {
+pub struct ProxiedResponse {
     pub status: u16,
     pub headers: Vec<(String, String)>,
     pub body: BoxStream<'static, Result<Vec<u8>, String>>,
 }
 
 /// Transport for requests in place of the network. Dropping the returned future cancels the request.
-pub trait Courier: Send + Sync {
-    fn carry(&self, request: Outbound) -> BoxFuture<'static, Result<Inbound, String>>;
+pub trait RequestProxy: Send + Sync {
+    fn carry(&self, request: ProxiedRequest) -> BoxFuture<'static, Result<ProxiedResponse, String>>;
 }
 
 /// Source of current credentials, by the provider's name.

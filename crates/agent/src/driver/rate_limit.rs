@@ -17,25 +17,25 @@ const SPACING: Duration = Duration::from_millis(50);
 type Pieces = BoxStream<'static, Result<ModelEvent, ModelError>>;
 
 #[derive(Default)]
-pub(super) struct Pace {
-    held: Vec<Held>,
+pub(super) struct RateLimits {
+    held: Vec<ProviderDelay>,
 }
 
-struct Held {
+struct ProviderDelay {
     /// Base URL of the provider. Agents with another model have another provider object with the same URL.
     base_url: String,
     /// Earliest time of the next call.
     next: Instant,
 }
 
-impl Pace {
+impl RateLimits {
     /// Delays all calls to the provider.
     pub(super) fn hold(&mut self, provider: &Arc<dyn ModelProvider>, wait: Duration, now: Instant) {
         let next = now + wait;
         let base_url = provider.facts().base_url;
         match self.held.iter_mut().find(|held| held.base_url == base_url) {
             Some(held) => held.next = held.next.max(next),
-            None => self.held.push(Held { base_url, next }),
+            None => self.held.push(ProviderDelay { base_url, next }),
         }
     }
 

@@ -8,20 +8,20 @@ use super::AgentDefinition;
 use crate::tool::Tool;
 
 /// Prepares the tools that belong to single agents.
-pub trait Outfitter: Send + Sync {
+pub trait AgentToolProvider: Send + Sync {
     /// Starts preparing an agent's tools; `None` if it has none of its own. Those that fail are left out and reported
     /// elsewhere.
-    fn outfit(&self, agent: &AgentDefinition) -> Option<BoxFuture<'static, Outfit>>;
+    fn toolset(&self, agent: &AgentDefinition) -> Option<BoxFuture<'static, AgentToolset>>;
 }
 
 /// Tools of one agent. Dropping them ends the servers behind them.
-pub struct Outfit {
+pub struct AgentToolset {
     pub tools: Vec<Arc<dyn Tool>>,
-    pub source: Box<dyn ToolSource>,
+    pub source: Box<dyn ToolServers>,
 }
 
 /// The servers behind an agent's tools.
-pub trait ToolSource: Send {
+pub trait ToolServers: Send {
     /// Stops servers while the agent is idle. They start again when they are needed.
     fn rest(&self);
 }

@@ -82,7 +82,7 @@ impl Session {
         let prompt = Prompt {
             origin: Origin::Hook(source),
             message_id: Some(context.entropy.uuid()),
-            wishes: self.run.as_ref().map(|run| run.wishes.clone()).unwrap_or_default(),
+            call_options: self.run.as_ref().map(|run| run.call_options.clone()).unwrap_or_default(),
             ..Prompt::user(reason)
         };
         if self.agent().is_some() {

@@ -6,7 +6,7 @@
 
 use std::fmt::Write;
 
-use hangar_protocol::data::{Commitments, SkillInvoked};
+use hangar_protocol::data::{PlanAndTodos, SkillInvoked};
 
 /// Bytes per token of ordinary text, to turn a limit in tokens into one in bytes.
 const BYTES_PER_TOKEN: usize = 4;
@@ -15,7 +15,7 @@ const EXCERPT: usize = 1024;
 
 /// A record that outlives the message it came with.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) enum Record {
+pub(crate) enum DurableRecord {
     /// A user message.
     Said(String),
     /// Instructions about files that tools touched.
@@ -26,9 +26,9 @@ pub(crate) enum Record {
     },
 }
 
-impl From<&SkillInvoked> for Record {
+impl From<&SkillInvoked> for DurableRecord {
     fn from(skill: &SkillInvoked) -> Self {
-        Record::Skill { name: skill.name.clone(), content: skill.content.clone() }
+        DurableRecord::Skill { name: skill.name.clone(), content: skill.content.clone() }
     }
 }
 
@@ -43,32 +43,33 @@ pub struct Summary {
 }
 
 #[derive(Debug, Clone, Default)]
-pub(crate) struct Digest {
-    records: Vec<Record>,
-    commitments: Commitments,
+pub(crate) struct SummarizedPart {
+    records: Vec<DurableRecord>,
+    plan_and_todos: PlanAndTodos,
     summaries: Vec<Summary>,
 }
 
-impl Digest {
+impl SummarizedPart {
     /// Adds a summary and the records of the messages that it covers.
     pub(crate) fn extend(
         &mut self,
-        records: impl IntoIterator<Item = Record>,
-        commitments: &Commitments,
+        records: impl IntoIterator<Item = DurableRecord>,
+        plan_and_todos: &PlanAndTodos,
         summary: Summary,
     ) {
         for record in records {
-            if let Record::Skill { name, .. } = &record {
+            if let DurableRecord::Skill { name, .. } = &record {
                 // A skill that is invoked again is shown once, as it was last.
-                self.records
-                    .retain(|known| !matches!(known, Record::Skill { name: known, .. } if known == name));
+                self.records.retain(
+                    |known| !matches!(known, DurableRecord::Skill { name: known, .. } if known == name),
+                );
             }
-            let told = matches!(record, Record::Instruction(_)) && self.records.contains(&record);
+            let told = matches!(record, DurableRecord::Instruction(_)) && self.records.contains(&record);
             if !told {
                 self.records.push(record);
             }
         }
-        self.commitments = commitments.clone();
+        self.plan_and_todos = plan_and_todos.clone();
         self.summaries.push(summary);
     }
 
@@ -88,8 +89,8 @@ impl Digest {
 
     fn render_said(&self, room: usize, text: &mut String) {
         let said = self.records.iter().filter_map(|record| match record {
-            Record::Said(said) => Some(said),
-            Record::Instruction(_) | Record::Skill { .. } => None,
+            DurableRecord::Said(said) => Some(said),
+            DurableRecord::Instruction(_) | DurableRecord::Skill { .. } => None,
         });
         let fits = said.clone().map(String::len).sum::<usize>() <= room;
         let shown: Vec<String> = said.map(|said| shown(said, fits)).collect();
@@ -151,9 +152,9 @@ impl Digest {
     fn render_owed(&self, text: &mut String) {
         for record in &self.records {
             match record {
-                Record::Said(_) => {}
-                Record::Instruction(instruction) => push(text, format_args!("\n\n{instruction}")),
-                Record::Skill { name, content } => {
+                DurableRecord::Said(_) => {}
+                DurableRecord::Instruction(instruction) => push(text, format_args!("\n\n{instruction}")),
+                DurableRecord::Skill { name, content } => {
                     push(
                         text,
                         format_args!("\n\n<invoked_skill name=\"{name}\">\n{content}\n</invoked_skill>"),
@@ -161,12 +162,12 @@ impl Digest {
                 }
             }
         }
-        if let Some(plan) = &self.commitments.plan {
+        if let Some(plan) = &self.plan_and_todos.plan {
             push(text, format_args!("\n\nThe plan, as plan.md had it:\n<plan>\n{plan}\n</plan>"));
         }
-        if !self.commitments.todos.is_empty() {
+        if !self.plan_and_todos.todos.is_empty() {
             text.push_str("\n\nTodos that are open in the session's database:\n<todos>\n");
-            for todo in &self.commitments.todos {
+            for todo in &self.plan_and_todos.todos {
                 push(text, format_args!("- {} [{}] {}", todo.id, todo.status, todo.title));
                 if !todo.description.is_empty() {
                     push(text, format_args!(": {}", todo.description));
@@ -200,16 +201,16 @@ fn push(text: &mut String, what: std::fmt::Arguments<'_>) {
 mod tests {
     use super::*;
 
-    fn digest(said: impl IntoIterator<Item = String>, token_limit: u64) -> String {
+    fn summarized(said: impl IntoIterator<Item = String>, token_limit: u64) -> String {
         let summary = Summary { text: "sum".to_owned(), checkpoint: None, token_limit: Some(token_limit) };
-        let mut digest = Digest::default();
-        digest.extend(said.into_iter().map(Record::Said), &Commitments::default(), summary);
-        digest.render()
+        let mut summarized = SummarizedPart::default();
+        summarized.extend(said.into_iter().map(DurableRecord::Said), &PlanAndTodos::default(), summary);
+        summarized.render()
     }
 
     #[test]
     fn what_people_said_is_there_word_by_word() {
-        let text = digest(["first".to_owned(), "second".to_owned()], 1000);
+        let text = summarized(["first".to_owned(), "second".to_owned()], 1000);
         assert!(
             text.contains(
                 "<user_message>\nfirst\n</user_message>\n<user_message>\nsecond\n</user_message>\n"
@@ -221,7 +222,7 @@ mod tests {
     #[test]
     fn a_thousand_requests_leave_room_for_work() {
         let said = (0..1000).map(|index| format!("request {index} {}", "word ".repeat(20)));
-        let text = digest(said, 10_000);
+        let text = summarized(said, 10_000);
         assert!(text.len() < 10_000 * BYTES_PER_TOKEN * 6 / 10, "{}", text.len());
         for there in ["request 0 ", "request 999 ", "messages left out"] {
             assert!(text.contains(there), "{there}");

@@ -20,7 +20,7 @@ pub const CANCELLED: &str = "The agent was cancelled.";
 pub const CUT_OFF: &str = "The agent was interrupted: the process that ran it went away.";
 
 #[derive(Debug, Clone, Default)]
-pub struct Roll {
+pub struct AgentRegistry {
     agents: Vec<Agent>,
 }
 
@@ -72,7 +72,7 @@ impl Status {
     }
 }
 
-impl Roll {
+impl AgentRegistry {
     pub fn iter(&self) -> impl Iterator<Item = &Agent> {
         self.agents.iter()
     }

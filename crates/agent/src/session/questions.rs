@@ -3,7 +3,7 @@
 use hangar_protocol::data::{self, Mode, PlanAction, PlanDecision, SwitchAnswer};
 
 use super::run::{Phase, Run};
-use super::tools::Stage;
+use super::tools::CallStage;
 use super::{Context, Effect, Session, Step};
 use crate::model::{ModelError, ModelErrorKind};
 use crate::prompt::notices;
@@ -15,7 +15,7 @@ const AUTO_SWITCH: &str = "rate_limit_auto_switch";
 
 /// Which questions the clients can answer.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub struct Reviewers {
+pub struct AnswerableQuestions {
     pub plans: bool,
     pub switches: bool,
 }
@@ -30,8 +30,8 @@ pub(super) struct Switching {
 
 impl Session {
     /// Sets which questions the connected clients can answer.
-    pub fn set_reviewers(&mut self, reviewers: Reviewers) {
-        self.reviewers = reviewers;
+    pub fn set_answerable_questions(&mut self, answerable: AnswerableQuestions) {
+        self.answerable = answerable;
     }
 
     /// Whether a question about a plan with this id is open.
@@ -50,7 +50,7 @@ impl Session {
             return self.complete(id, ToolOutcome::failure("\"summary\": Required"), step);
         }
         if let Some(running) = self.running(id) {
-            running.stage = Stage::ReviewingPlan { request_id: None };
+            running.stage = CallStage::ReviewingPlan { request_id: None };
         }
         step.effects.push(Effect::ReadPlan(id.to_owned()));
     }
@@ -64,7 +64,7 @@ impl Session {
     ) {
         let request_id = context.entropy.uuid();
         let Some(running) = self.running(id) else { return };
-        running.stage = Stage::ReviewingPlan { request_id: Some(request_id.clone()) };
+        running.stage = CallStage::ReviewingPlan { request_id: Some(request_id.clone()) };
         let arguments = running.arguments();
         let summary = arguments["summary"].as_str().unwrap_or_default().to_owned();
         // What the model made up is left out; what it did not say is the usual.
@@ -112,7 +112,7 @@ impl Session {
 
     pub(super) fn may_switch(&self, error: &ModelError) -> bool {
         error.kind == ModelErrorKind::RateLimit
-            && self.reviewers.switches
+            && self.answerable.switches
             && self.state.model != AUTO
             && !self.config.provider.is_byok
     }
@@ -178,6 +178,6 @@ impl Session {
     }
 }
 
-fn reviews(stage: &Stage, request_id: &str) -> bool {
-    matches!(stage, Stage::ReviewingPlan { request_id: Some(id) } if id == request_id)
+fn reviews(stage: &CallStage, request_id: &str) -> bool {
+    matches!(stage, CallStage::ReviewingPlan { request_id: Some(id) } if id == request_id)
 }

@@ -13,7 +13,7 @@ const BYTES_PER_TOKEN: usize = 4;
 
 /// How far the requests of a turn were reduced after the provider refused one as too long. Each step is done once.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord)]
-pub(super) enum Room {
+pub(super) enum Reduction {
     #[default]
     Untouched,
     WithoutImages,
@@ -22,21 +22,21 @@ pub(super) enum Room {
 
 impl Session {
     /// Reduces a request that the provider refused as too long. True if it was, and the call is made again.
-    pub(super) fn make_room(
+    pub(super) fn reduce_request(
         &mut self,
         error: &ModelError,
         step: &mut Step,
         context: &mut Context<'_>,
     ) -> bool {
         let Some(run) = &self.run else { return false };
-        let done = run.room;
-        if done < Room::WithoutImages && self.config.vision && self.state.conversation.has_images() {
-            self.note_room(Room::WithoutImages, "images_withheld", step);
+        let done = run.reduction;
+        if done < Reduction::WithoutImages && self.config.vision && self.state.conversation.has_images() {
+            self.note_reduction(Reduction::WithoutImages, "images_withheld", step);
             self.emit(step, data::ImagesWithheld {});
             self.call_model(0, step, context);
             return true;
         }
-        if done >= Room::Shortened {
+        if done >= Reduction::Shortened {
             return false;
         }
         if self.config.compaction.is_none() {
@@ -47,7 +47,7 @@ impl Session {
         }
         // The retry is announced before the summary that it waits for.
         let before = step.events.len();
-        self.note_room(Room::Shortened, "forced_compaction", step);
+        self.note_reduction(Reduction::Shortened, "forced_compaction", step);
         if !self.force_compaction(step, context) {
             step.events.truncate(before);
             return false;
@@ -63,15 +63,15 @@ impl Session {
         if self.state.conversation.excess(target) == 0 {
             return false;
         }
-        self.note_room(Room::Shortened, "truncation", step);
+        self.note_reduction(Reduction::Shortened, "truncation", step);
         self.truncate_to(target, step);
         self.call_model(0, step, context);
         true
     }
 
-    fn note_room(&mut self, room: Room, reason: &str, step: &mut Step) {
-        let Some(Run { room: done, turn, .. }) = &mut self.run else { return };
-        *done = room;
+    fn note_reduction(&mut self, reduction: Reduction, reason: &str, step: &mut Step) {
+        let Some(Run { reduction: done, turn, .. }) = &mut self.run else { return };
+        *done = reduction;
         let retry = data::TurnRetry {
             turn_id: turn.to_string(),
             model: Some(self.state.model.clone()),

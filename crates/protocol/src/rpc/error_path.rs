@@ -16,7 +16,7 @@ enum Step {
 
 /// Path of the member that an error is about, as `tools[1].name`; `None` if it is about the whole document or not
 /// known.
-pub fn place(text: &str, error: &Error) -> Option<String> {
+pub fn error_path(text: &str, error: &Error) -> Option<String> {
     let line_start = match error.line() {
         0 => return None,
         1 => 0,
@@ -112,7 +112,7 @@ mod tests {
 
     fn check(text: &str, expected: Option<&str>) {
         let error = serde_json::from_str::<Order>(text).unwrap_err();
-        assert_eq!(place(text, &error).as_deref(), expected, "{text}: {error}");
+        assert_eq!(error_path(text, &error).as_deref(), expected, "{text}: {error}");
     }
 
     #[test]
