@@ -384,7 +384,7 @@ impl Driver {
             Next::Input(lane, input) => self.take(lane, *input)?,
             Next::Report(lane, body) => self.run_inputs(vec![(lane, Input::Progress(*body))])?,
             Next::Waited(lane, call_id) => {
-                let inputs = self.read_anyway(lane, call_id);
+                let inputs = self.read_timed_out(lane, call_id);
                 self.run_inputs(inputs)?;
             }
             Next::AgentToolset(lane, toolset) => {
@@ -420,7 +420,7 @@ impl Driver {
         self.run_inputs(running.into())?;
         self.finish_hooks().await?;
         self.advance(Input::Command(Command::Shutdown { error }))?;
-        self.running.drop_what_waits();
+        self.running.drop_all_but_work();
         for lane in self.lanes.values() {
             lane.tools.cancel();
         }

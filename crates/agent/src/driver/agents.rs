@@ -132,7 +132,7 @@ impl Driver {
     }
 
     /// Performs a call of one of the agent tools.
-    pub(super) fn deal(
+    pub(super) fn perform_agent_call(
         &mut self,
         lane: LaneId,
         call_id: String,
@@ -526,7 +526,7 @@ impl Driver {
     }
 
     /// Answers a call whose wait for its agent has timed out.
-    pub(super) fn read_anyway(&mut self, lane: LaneId, call_id: String) -> Inputs {
+    pub(super) fn read_timed_out(&mut self, lane: LaneId, call_id: String) -> Inputs {
         let is_it = |reader: &WaitingRead| reader.lane == lane && reader.call_id == call_id;
         let Some(index) = self.readers.iter().position(is_it) else { return Vec::new() };
         let reader = self.readers.swap_remove(index);

@@ -57,7 +57,7 @@ impl Driver {
                     (id, answer.map(|answer| request.done(answer)))
                 }));
             }
-            Effect::Agents(call_id, call) => return self.deal(id, call_id, call),
+            Effect::Agents(call_id, call) => return self.perform_agent_call(id, call_id, call),
             Effect::AgentDone(end) => return Ok(self.agent_done(id, end)),
             Effect::ReadPlan(call_id) => {
                 let content = self.host.log.plan().unwrap_or_default();

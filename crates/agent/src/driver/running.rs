@@ -76,7 +76,7 @@ impl RunningWork {
     }
 
     /// Drops everything but work.
-    pub(super) fn drop_what_waits(&mut self) {
+    pub(super) fn drop_all_but_work(&mut self) {
         self.calls = SelectAll::new();
         self.patience = FuturesUnordered::new();
         self.toolsets = FuturesUnordered::new();

@@ -11,7 +11,7 @@ use crate::agents::call::AgentCall;
 
 impl Session {
     /// Has the driver perform a call of an agent tool. Its result comes as any tool's does.
-    pub(super) fn deal_with_agents(&mut self, id: &str, call: AgentCall, step: &mut Step) {
+    pub(super) fn start_agent_call(&mut self, id: &str, call: AgentCall, step: &mut Step) {
         let Some(running) = self.running(id) else { return };
         running.stage = CallStage::Running;
         step.effects.push(Effect::Agents(id.to_owned(), call));

@@ -261,7 +261,7 @@ impl Session {
             );
             self.begin_turn(step, context);
         } else {
-            self.about_to_stop(Ending::Answered, step, context);
+            self.run_stop_hooks(Ending::Answered, step, context);
         }
     }
 

@@ -68,7 +68,7 @@ impl Session {
     }
 
     /// Starts a compaction when the context is filling up. True if the next call has to wait for it.
-    pub(super) fn mind_the_context(&mut self, step: &mut Step, context: &mut Context<'_>) -> bool {
+    pub(super) fn check_context_size(&mut self, step: &mut Step, context: &mut Context<'_>) -> bool {
         let Some(limits) = self.config.compaction else { return false };
         let limit = self.config.max_prompt_tokens.max(1) as f64;
         // A token is a byte at least: most conversations need no counting.
@@ -254,7 +254,7 @@ impl Session {
         if self.agent().is_none() {
             step.effects.push(Effect::Checkpoint(checkpoint));
         }
-        self.go_on_after_summary(true, step, context);
+        self.continue_after_summary(true, step, context);
     }
 
     fn compaction_failed(
@@ -275,7 +275,7 @@ impl Session {
             ..Default::default()
         };
         self.emit(step, complete);
-        self.go_on_after_summary(false, step, context);
+        self.continue_after_summary(false, step, context);
     }
 
     /// Cancels the compaction that is running.
@@ -291,7 +291,7 @@ impl Session {
         self.emit(step, complete);
     }
 
-    fn go_on_after_summary(&mut self, made: bool, step: &mut Step, context: &mut Context<'_>) {
+    fn continue_after_summary(&mut self, made: bool, step: &mut Step, context: &mut Context<'_>) {
         let Some(Run { phase, .. }) = &mut self.run else { return };
         match std::mem::replace(phase, Phase::Between) {
             // Without a summary the request would be refused again.

@@ -213,7 +213,7 @@ impl Session {
         let (source, nudge) = match prompt.origin {
             Origin::News { kind, read } => {
                 self.emit(step, data::SystemNotification { content: prompt.text, kind });
-                self.settle_system_prompt(step);
+                self.log_system_prompt(step);
                 if let Some(read) = read {
                     self.read_for_model(*read, step, context);
                 }
@@ -221,7 +221,7 @@ impl Session {
             }
             // A switch has been made by now; it never begins a run.
             Origin::Nobody | Origin::Switch(_) => {
-                self.settle_system_prompt(step);
+                self.log_system_prompt(step);
                 return;
             }
             Origin::User => (None, false),
@@ -247,7 +247,7 @@ impl Session {
         };
         self.emit(step, message);
         self.tell_limits(step);
-        self.settle_system_prompt(step);
+        self.log_system_prompt(step);
         if let Some(mode) = notice {
             self.emit(step, data::ModeNoticeDelivered { mode });
         }
@@ -261,7 +261,7 @@ impl Session {
     }
 
     /// Logs the system prompt if it has changed.
-    fn settle_system_prompt(&mut self, step: &mut Step) {
+    fn log_system_prompt(&mut self, step: &mut Step) {
         let system = self.system();
         if self.state.system.as_ref() != Some(&system) {
             let content = system.to_string();
@@ -288,7 +288,7 @@ impl Session {
             interaction_id: Some(run.interaction_id.clone()),
         };
         self.emit(step, start);
-        if self.mind_the_context(step, context) {
+        if self.check_context_size(step, context) {
             if let Some(run) = &mut self.run {
                 run.phase = Phase::AwaitingSummary { refused: None };
             }
@@ -314,7 +314,7 @@ impl Session {
         let answer = self.run.take().map(|run| run.answer).unwrap_or_default();
         self.aborted = ending == Ending::Aborted;
         if self.agent().is_some() {
-            return self.end_agent_run(ending, answer, step, context);
+            return self.end_subagent_run(ending, answer, step, context);
         }
         let autopilot = self.state.mode == Mode::Autopilot;
         let stopped = match ending {
@@ -367,7 +367,13 @@ impl Session {
     }
 
     /// Ends the run of a sub-agent. Messages that came too late are a run of their own.
-    fn end_agent_run(&mut self, ending: Ending, answer: String, step: &mut Step, context: &mut Context<'_>) {
+    fn end_subagent_run(
+        &mut self,
+        ending: Ending,
+        answer: String,
+        step: &mut Step,
+        context: &mut Context<'_>,
+    ) {
         if ending == Ending::Aborted {
             self.drop_prompts();
         }

@@ -12,7 +12,7 @@ const MAX_BLOCKED_STOPS: u32 = 8;
 
 impl Session {
     /// Runs `agentStop` before a run ends. It may continue the run.
-    pub(super) fn about_to_stop(&mut self, ending: Ending, step: &mut Step, context: &mut Context<'_>) {
+    pub(super) fn run_stop_hooks(&mut self, ending: Ending, step: &mut Step, context: &mut Context<'_>) {
         self.ask_about_stop(HookKind::AgentStop, ending, step, context);
     }
 

@@ -304,7 +304,7 @@ impl Session {
             Some(OwnTool::TaskComplete) => return self.task_complete(id, &arguments, step),
             Some(OwnTool::AskUser) => return self.ask_user(id, &arguments, step, context),
             Some(OwnTool::Agents(tool)) => match tool.parse(&arguments) {
-                Ok(call) => return self.deal_with_agents(id, call, step),
+                Ok(call) => return self.start_agent_call(id, call, step),
                 Err(outcome) => return self.not_run(id, outcome, step, context),
             },
             Some(OwnTool::ExitPlanMode) => return self.hand_in_plan(id, &arguments, step),
@@ -477,7 +477,7 @@ impl Session {
         run.ended |= outcome.ends_run && outcome.status == ToolStatus::Success;
         let succeeded = outcome.status == ToolStatus::Success;
         if let Some(invoked_skill) = outcome.skill.take() {
-            self.learn(*invoked_skill, &mut outcome, step);
+            self.invoke_skill(*invoked_skill, &mut outcome, step);
         }
         let Some(running) = self.running(id) else { return };
         running.stage = CallStage::Done;
@@ -507,7 +507,7 @@ impl Session {
     }
 
     /// Invokes the skill of a call. One that this conversation has already is not given again.
-    fn learn(&mut self, invoked_skill: InvokedSkill, outcome: &mut ToolOutcome, step: &mut Step) {
+    fn invoke_skill(&mut self, invoked_skill: InvokedSkill, outcome: &mut ToolOutcome, step: &mut Step) {
         let InvokedSkill { invoked, context } = invoked_skill;
         if self.state.skills.iter().any(|known| known.path == invoked.path) {
             outcome.text = notices::skill_is_loaded(&invoked.name);
@@ -539,11 +539,11 @@ impl Session {
             self.emit(step, body);
         }
         if completed {
-            self.about_to_stop(Ending::TaskComplete, step, context);
+            self.run_stop_hooks(Ending::TaskComplete, step, context);
         } else if rejected {
             self.end_run(Ending::Rejected, step, context);
         } else if ended {
-            self.about_to_stop(Ending::Answered, step, context);
+            self.run_stop_hooks(Ending::Answered, step, context);
         } else if self.config.discovers_instructions && !touched.is_empty() {
             if let Some(run) = &mut self.run {
                 run.phase = Phase::Discovering;
