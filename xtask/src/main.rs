@@ -18,7 +18,7 @@ const HELP: &str = "\
 cargo xtask <task>
 
   up                   a first look without a key: builds the program and runs it on the scripted model
-  web                  builds the pages of the portal into web/dist, if they changed
+  web                  builds the pages of the portal into crates/portal/pages if web/ changed; needs Node 20
   test                 everything that CI checks: format, lints, what tests need, all tests, tidy
   tidy                 the rules of the repository that no compiler knows
   bench [server]       time and memory against other agents, as a table: of a prompt, or of the server of the SDKs;
