@@ -8,6 +8,7 @@ mod shell;
 mod supply;
 mod test;
 mod tidy;
+mod types;
 mod up;
 mod web;
 
@@ -19,6 +20,7 @@ cargo xtask <task>
 
   up                   a first look without a key: builds the program and runs it on the scripted model
   web                  builds the pages of the portal into crates/portal/pages if web/ changed; needs Node 20
+  types                writes docs/openapi.json and the TypeScript types of the API from the routes of the portal
   test                 everything that CI checks: format, lints, what tests need, all tests, tidy
   tidy                 the rules of the repository that no compiler knows
   bench [server]       time and memory against other agents, as a table: of a prompt, or of the server of the SDKs;
@@ -37,6 +39,7 @@ fn main() -> ExitCode {
         ["up"] => up::run_demo(),
         ["test"] => test::run(),
         ["web"] => web::build(),
+        ["types"] => types::write(),
         ["tidy"] => tidy::run(),
         ["bench", "runtimes"] => bench::runtimes::run(false),
         ["bench", "runtimes", "debug"] => bench::runtimes::run(true),

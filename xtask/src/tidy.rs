@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use anyhow::{Context, Result, bail};
 use serde_json::Value;
 
-use crate::{root, shell, supply, web};
+use crate::{root, shell, supply, types, web};
 
 /// From here on a source file is listed: it may hold a second noun.
 const LONG_FILE: usize = 700;
@@ -124,6 +124,7 @@ pub(crate) fn run() -> Result<()> {
     problems.extend(architecture_names_every_crate()?);
     problems.extend(mechanisms_without_tests()?);
     problems.extend(web::problems()?);
+    problems.extend(types::problems()?);
     let metadata = metadata()?;
     problems.extend(dependencies(&metadata));
     problems.extend(supply::problems(&metadata));

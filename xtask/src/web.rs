@@ -10,9 +10,9 @@ use std::path::{Path, PathBuf};
 use anyhow::{Context, Result, bail};
 use sha2::{Digest, Sha256};
 
-use crate::{npm, root, shell};
+use crate::{npm, root, shell, types};
 
-/// Sources of the pages, below `web`. Tests and their fixtures are left out: they change no page.
+/// Sources of the pages, below `web`. Tests, fixtures and generated types are left out: they change no page.
 const SOURCES: [&str; 7] =
     ["index.html", "package.json", "package-lock.json", "public", "src", "tsconfig.json", "vite.config.ts"];
 /// The built pages, relative to the root of the repository.
@@ -96,7 +96,7 @@ fn current_hashes() -> Result<Hashes> {
     for source in SOURCES {
         hashes.extend(hash_all(&root.join("web").join(source), &root)?);
     }
-    hashes.retain(|path, _| !is_test(path));
+    hashes.retain(|path, _| !is_test(path) && path != types::TYPES);
     Ok(hashes)
 }
 
