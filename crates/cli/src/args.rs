@@ -100,6 +100,12 @@ pub(crate) enum Subcommands {
     Doctor(DoctorArgs),
     /// Show which parts of Hangar are on
     Features(FeaturesArgs),
+    /// Print the completion script of a shell
+    Completions {
+        shell: crate::commands::shell_files::Shell,
+    },
+    /// Write the man pages into a directory
+    Man { directory: PathBuf },
     /// Show the version
     Version,
 }
