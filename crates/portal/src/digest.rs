@@ -13,16 +13,17 @@ use crate::resource::{Policy, RunLink};
 /// Lines between two places that are remembered, so that a page far behind is found without reading all before it.
 const MARK_EVERY: u64 = 2048;
 
-/// What a session has used. What nobody told is absent, never zero.
+/// Usage of a session. Unknown values are absent, never zero.
 #[skip_serializing_none]
 #[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
+#[schemars(rename = "Usage")]
 pub struct Used {
     pub input_tokens: Option<u64>,
     pub output_tokens: Option<u64>,
     pub cost_usd: Option<f64>,
     pub premium_requests: Option<u64>,
-    /// Prompts that were sent.
+    /// Number of prompts.
     pub turns: Option<u64>,
 }
 
@@ -58,8 +59,9 @@ impl From<&hangar_runtimes::usage::Usage> for Used {
     }
 }
 
-/// How full the model's memory is.
+/// How full the context of the model is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, JsonSchema)]
+#[schemars(rename = "ContextUsage")]
 pub struct Context {
     pub tokens: u64,
     pub limit: u64,
@@ -202,7 +204,7 @@ impl Digest {
         }
     }
 
-    /// How full the model's memory is. `limit` knows how much a model may be shown, where the log does not say.
+    /// How full the context of the model is. `limit` knows how much a model may be shown, where the log does not say.
     pub fn context(&self, limit: impl FnOnce(&str) -> Option<u64>) -> Option<Context> {
         let tokens = self.tokens?;
         let limit = self.limit.or_else(|| limit(self.model.as_deref()?))?;
