@@ -28,7 +28,6 @@ pub struct Workshop {
     /// The agents, the default one first.
     pub runtimes: Vec<Arc<dyn Runtime>>,
     pub store: Arc<dyn RunStore>,
-    pub audience: Arc<dyn Audience>,
     /// An MCP configuration that offers the job tools, for agents that take one.
     pub job_tools: Option<String>,
     pub surroundings: Surroundings,
@@ -82,17 +81,21 @@ pub enum StartError {
 }
 
 impl Workshop {
-    /// Begins a run. It gets on while its [`to_end`](Running::to_end) is awaited.
-    pub fn start(self: &Arc<Self>, order: RunOrder) -> Result<Running, StartError> {
-        self.begin(order, None)
+    /// Begins a run that `audience` hears. It gets on while its [`to_end`](Running::to_end) is awaited.
+    pub fn start(
+        self: &Arc<Self>,
+        order: RunOrder,
+        audience: Arc<dyn Audience>,
+    ) -> Result<Running, StartError> {
+        self.begin(order, None, audience)
     }
 
     /// Begins a run of one task in a session that stays its owner's.
     pub fn start_borrowing(
         self: &Arc<Self>,
         order: RunOrder,
-        session: SessionId,
-        live: Live,
+        (session, live): (SessionId, Live),
+        audience: Arc<dyn Audience>,
     ) -> Result<Running, StartError> {
         let subject = match order.subject {
             Subject::Task { name, model, .. } => Subject::Task {
@@ -103,13 +106,14 @@ impl Workshop {
             },
             Subject::Job { name } => return Err(NoRun::NothingToDo(name).into()),
         };
-        self.begin(RunOrder { subject, ..order }, Some((session, live)))
+        self.begin(RunOrder { subject, ..order }, Some((session, live)), audience)
     }
 
     fn begin(
         self: &Arc<Self>,
         order: RunOrder,
         borrowed: Option<(SessionId, Live)>,
+        audience: Arc<dyn Audience>,
     ) -> Result<Running, StartError> {
         let at = (self.now)();
         let mark = uuid::Uuid::new_v4().simple().to_string();
@@ -120,15 +124,15 @@ impl Workshop {
         self.check_runtimes(state.order())?;
         let mut log = self.store.create(&run)?;
         log.append(&first)?;
-        self.audience.hear(&run, Notice::Record(&first));
-        let mut running = Running::new(Arc::clone(self), state, log);
+        audience.hear(&run, Notice::Record(&first));
+        let mut running = Running::new(Arc::clone(self), audience, state, log);
         if let Some((session, live)) = borrowed {
             let desk = Desk {
                 run,
                 task: TaskId(0),
                 session: session.clone(),
                 live,
-                audience: Arc::clone(&self.audience),
+                audience: Arc::clone(&running.audience),
                 owner: Owner::SomebodyElse,
             };
             running.desks.insert(session, desk);
@@ -137,7 +141,7 @@ impl Workshop {
     }
 
     /// Goes on with a run whose process ended. One that nobody can go on with is ended for good.
-    pub fn resume(self: &Arc<Self>, run: &RunId) -> Result<Running, StartError> {
+    pub fn resume(self: &Arc<Self>, run: &RunId, audience: Arc<dyn Audience>) -> Result<Running, StartError> {
         let (records, log) = self.store.open(run)?;
         let state = State::fold(&records)?;
         if state.end().is_some() {
@@ -145,7 +149,7 @@ impl Workshop {
         }
         self.check_runtimes(state.order())?;
         let orphaned = !state.can_resume();
-        let mut running = Running::new(Arc::clone(self), state, log);
+        let mut running = Running::new(Arc::clone(self), audience, state, log);
         if orphaned {
             running.note(Fact::RunEnded { end: RunEnd::Interrupted })?;
             return Err(StartError::Orphaned(run.clone()));
@@ -207,6 +211,7 @@ impl Controls {
 /// A run under way. Dropping it ends its agents and leaves the run to be resumed.
 pub struct Running {
     workshop: Arc<Workshop>,
+    audience: Arc<dyn Audience>,
     state: State,
     log: Box<dyn RunLog>,
     desks: BTreeMap<SessionId, Desk>,
@@ -233,10 +238,11 @@ impl From<Fact> for Done {
 }
 
 impl Running {
-    fn new(workshop: Arc<Workshop>, state: State, log: Box<dyn RunLog>) -> Self {
+    fn new(workshop: Arc<Workshop>, audience: Arc<dyn Audience>, state: State, log: Box<dyn RunLog>) -> Self {
         let (sender, commands) = mpsc::channel(COMMAND_QUEUE);
         Self {
             workshop,
+            audience,
             state,
             log,
             desks: BTreeMap::new(),
@@ -304,7 +310,7 @@ impl Running {
             }
             _ => {}
         }
-        self.workshop.audience.hear(self.state.run(), Notice::Record(&record));
+        self.audience.hear(self.state.run(), Notice::Record(&record));
         Ok(())
     }
 
@@ -348,7 +354,7 @@ impl Running {
         let handle = match effect {
             Effect::Open { task, driving, model, runtime, directory } => {
                 let session = SessionId(uuid::Uuid::new_v4().to_string());
-                let workshop = Arc::clone(&self.workshop);
+                let (workshop, audience) = (Arc::clone(&self.workshop), Arc::clone(&self.audience));
                 let mut order = Order::new(session.0.clone(), directory);
                 order.model = Some(model.clone()).filter(|model| !model.is_empty());
                 // The session says itself whom it works for, so nobody has to look through runs for it.
@@ -359,7 +365,6 @@ impl Running {
                         Ok(live) => live,
                         Err(error) => return Fact::SessionRefused { task, error }.into(),
                     };
-                    let audience = Arc::clone(&workshop.audience);
                     let id = session.clone();
                     let desk = Desk { run, task, session, live, audience, owner: Owner::Run };
                     let fact = Fact::SessionStarted { task, session: id, driving, model, runtime };

@@ -38,18 +38,18 @@ pub(super) fn run(settings: &Settings, args: RunArgs) -> Result<Exit> {
         runtime: args.runtime,
         entry,
     };
-    carry_out(settings, args.output_format, |workshop| Ok(workshop.start(order)?))
+    carry_out(settings, args.output_format, |workshop, shown| Ok(workshop.start(order, shown)?))
 }
 
 pub(super) fn resume(settings: &Settings, args: ResumeArgs) -> Result<Exit> {
     let run = RunId(args.run);
-    carry_out(settings, args.output_format, |workshop| Ok(workshop.resume(&run)?))
+    carry_out(settings, args.output_format, |workshop, shown| Ok(workshop.resume(&run, shown)?))
 }
 
 fn carry_out(
     settings: &Settings,
     format: OutputFormat,
-    begin: impl FnOnce(&Arc<Workshop>) -> Result<Running>,
+    begin: impl FnOnce(&Arc<Workshop>, Arc<Shown>) -> Result<Running>,
 ) -> Result<Exit> {
     // The sessions of a run are sessions like others, whoever starts it.
     let hub = Hub::new(HubConfig {
@@ -60,14 +60,13 @@ fn carry_out(
     let workshop = Arc::new(Workshop {
         runtimes: housed(&hub),
         store: Arc::new(super::store(settings)),
-        audience: Arc::new(Shown::new(format)),
         job_tools: Some(super::job_tools()?),
         surroundings: super::surroundings(settings),
         now: jiff::Timestamp::now,
     });
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
     runtime.block_on(async {
-        let running = begin(&workshop)?;
+        let running = begin(&workshop, Arc::new(Shown::new(format)))?;
         let (run, controls) = (running.run().clone(), running.controls());
         let mut interrupt = signal(SignalKind::interrupt()).context("cannot catch SIGINT")?;
         let mut terminate = signal(SignalKind::terminate()).context("cannot catch SIGTERM")?;

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicI64, Ordering};
 
 use expect_test::Expect;
-use hangar_jobs::driver::{Audience, Notice, Running, Surroundings, Workshop};
+use hangar_jobs::driver::{Audience, Notice, Running, StartError, Surroundings, Workshop};
 use hangar_jobs::entry::Entry;
 use hangar_jobs::read::{Format, read_entry};
 use hangar_jobs::record::{Fact, Record, RunId, RunOrder, SessionId, Subject, TaskEnd, TurnReport};
@@ -113,7 +113,6 @@ impl Stage {
                 Arc::new(Fake::new("toolless", script)),
             ],
             store: Arc::new(FileStore::new(place.path().join("runs"))),
-            audience: heard.clone(),
             job_tools: Some("{}".to_owned()),
             surroundings: Surroundings {
                 environment: std::env::vars_os().collect(),
@@ -134,7 +133,11 @@ impl Stage {
     }
 
     pub(crate) fn start(&self, yaml: &str, name: &str) -> Running {
-        self.workshop.start(order(yaml, job(name), &self.repo())).unwrap()
+        self.workshop.start(order(yaml, job(name), &self.repo()), self.heard.clone()).unwrap()
+    }
+
+    pub(crate) fn resume(&self, run: &RunId) -> Result<Running, StartError> {
+        self.workshop.resume(run, self.heard.clone())
     }
 
     /// What was heard, with the paths of the stage taken out.

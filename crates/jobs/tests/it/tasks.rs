@@ -443,7 +443,8 @@ async fn borrowing(task: &str, script: &str) -> String {
         Subject::Task { name: "t".to_owned(), model: None, borrowed_session: None, skip_availability: false };
     let order = order(&one(task), subject, &stage.repo());
     let session = SessionId("theirs".to_owned());
-    let running = stage.workshop.start_borrowing(order, session, live(script)).unwrap();
+    let running =
+        stage.workshop.start_borrowing(order, (session, live(script)), stage.heard.clone()).unwrap();
     running.to_end().await.unwrap();
     stage.trace()
 }

@@ -8,7 +8,7 @@ use hangar_jobs::record::{RunOrder, Subject};
 use serde_json::{Map, Value, json};
 
 use super::answer::{Answer, Refusal};
-use super::entities::{Job, JobStatus, WorkStatus};
+use super::entities::{Job, JobRun, JobStatus, WorkStatus};
 use super::routes::Text;
 use super::runs::Teller;
 use super::{Classic, STOPPING_TIME};
@@ -46,9 +46,9 @@ impl Classic {
         let job = self.shelves.jobs.put(Job::new(name.to_owned(), self.hub.now(), &self.shelves));
         let teller = Teller::of_job(Arc::clone(&self.shelves), Arc::clone(&job.entity));
         match self.runs.start(order, teller.into_audience()) {
-            Ok(controls) => {
+            Ok((id, controls)) => {
                 // It is set here alone.
-                let _ = job.entity.controls.set(controls);
+                let _ = job.entity.run.set(JobRun { id, controls });
                 Ok(Answer::Done(json!({ "jobId": job.id })))
             }
             Err(error) => {
@@ -61,8 +61,8 @@ impl Classic {
     /// Ends a job. One that has ended stays as it is.
     pub(super) async fn stop_job(&self, id: &str) -> Answer {
         let Some(job) = self.shelves.jobs.find(id) else { return Refusal::JobNotFound.into() };
-        if let Some(controls) = job.controls.get() {
-            controls.stop().await;
+        if let Some(run) = job.run.get() {
+            run.controls.stop().await;
             let _ = tokio::time::timeout(STOPPING_TIME, job.log.until_closed()).await;
         }
         Answer::closed()
