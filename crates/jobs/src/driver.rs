@@ -152,6 +152,7 @@ impl Workshop {
         let mut running = Running::new(Arc::clone(self), audience, state, log);
         if orphaned {
             running.note(Fact::RunEnded { end: RunEnd::Interrupted })?;
+            running.tell_end();
             return Err(StartError::Orphaned(run.clone()));
         }
         running.note(Fact::RunResumed)?;
@@ -218,11 +219,20 @@ pub struct Running {
     effects: JoinSet<Done>,
     /// Whose effect each of them is.
     errands: HashMap<tokio::task::Id, Errand>,
-    aborts: BTreeMap<Errand, AbortHandle>,
+    /// Effects that have not ended, those that were aborted included.
+    under_way: BTreeMap<Errand, UnderWay>,
     /// Sessions that are coming to their end.
     leaving: JoinSet<()>,
     controls: Controls,
     commands: mpsc::Receiver<Command>,
+    /// The end of the run, from when it is on record until it is told.
+    untold_end: Option<Record>,
+}
+
+/// An effect that has not ended.
+struct UnderWay {
+    handle: AbortHandle,
+    aborted: bool,
 }
 
 /// How an effect went.
@@ -248,10 +258,11 @@ impl Running {
             desks: BTreeMap::new(),
             effects: JoinSet::new(),
             errands: HashMap::new(),
-            aborts: BTreeMap::new(),
+            under_way: BTreeMap::new(),
             leaving: JoinSet::new(),
             controls: Controls(sender),
             commands,
+            untold_end: None,
         }
     }
 
@@ -264,7 +275,19 @@ impl Running {
     }
 
     /// Carries the run out. An error means that it could not be written down, and the run is left as it is.
+    ///
+    /// Whoever hears of an end may act on it at once, so sessions are let go of before it is told or returned.
     pub async fn to_end(mut self) -> Result<RunEnd, StoreError> {
+        let ended = self.carry_out().await;
+        self.effects.shutdown().await;
+        self.desks.clear();
+        let end = ended?;
+        self.tell_end();
+        self.clean_up(&end).await;
+        Ok(end)
+    }
+
+    async fn carry_out(&mut self) -> Result<RunEnd, StoreError> {
         loop {
             while let Some(step) = self.state.next(&self.busy()) {
                 match step {
@@ -272,9 +295,8 @@ impl Running {
                     Step::Do(effect) => self.start(effect),
                 }
             }
-            if let Some(end) = self.state.end().cloned() {
-                self.clean_up(&end).await;
-                return Ok(end);
+            if let Some(end) = self.state.end() {
+                return Ok(end.clone());
             }
             let left = self.state.time_left((self.workshop.now)());
             tokio::select! {
@@ -287,11 +309,15 @@ impl Running {
         }
     }
 
-    fn busy(&self) -> BTreeSet<Errand> {
-        self.aborts.keys().cloned().collect()
+    fn is_aborted(&self, task: TaskId) -> bool {
+        self.under_way.get(&Errand::Task(task)).is_some_and(|effect| effect.aborted)
     }
 
-    /// Writes a fact down, then lets it have its consequences.
+    fn busy(&self) -> BTreeSet<Errand> {
+        self.under_way.keys().cloned().collect()
+    }
+
+    /// Writes a fact down, then lets it have its consequences. The end of the run is told by [`tell_end`](Self::tell_end).
     fn note(&mut self, fact: Fact) -> Result<(), StoreError> {
         let record = Record { seq: self.state.next_seq(), at: (self.workshop.now)(), fact };
         let record = (self.workshop.surroundings.clean)(record);
@@ -304,9 +330,16 @@ impl Running {
                 }
             }
             Fact::TaskStopped { task } => {
-                if let Some(effect) = self.aborts.remove(&Errand::Task(*task)) {
-                    effect.abort();
+                if let Some(effect) = self.under_way.get_mut(&Errand::Task(*task)) {
+                    effect.handle.abort();
+                    effect.aborted = true;
                 }
+            }
+            // A session that was borrowed goes back before its owner hears that the task is done with it.
+            Fact::TaskEnded { .. } => self.desks.retain(|_, desk| desk.owner == Owner::Run),
+            Fact::RunEnded { .. } => {
+                self.untold_end = Some(record);
+                return Ok(());
             }
             _ => {}
         }
@@ -314,10 +347,18 @@ impl Running {
         Ok(())
     }
 
+    fn tell_end(&mut self) {
+        if let Some(record) = self.untold_end.take() {
+            self.audience.hear(self.state.run(), Notice::Record(&record));
+        }
+    }
+
     fn obey(&mut self, command: Command) -> Result<(), StoreError> {
         match command {
             Command::Stop => self.note(Fact::RunEnded { end: RunEnd::Canceled }),
-            Command::StopTask(task) if self.state.is_running(task) => self.note(Fact::TaskStopped { task }),
+            Command::StopTask(task) if self.state.is_running(task) && !self.is_aborted(task) => {
+                self.note(Fact::TaskStopped { task })
+            }
             Command::StopTask(_) => Ok(()),
         }
     }
@@ -326,25 +367,29 @@ impl Running {
         &mut self,
         done: Result<(tokio::task::Id, Done), tokio::task::JoinError>,
     ) -> Result<(), StoreError> {
+        let id = match &done {
+            Ok((id, _)) => *id,
+            Err(error) => error.id(),
+        };
+        let aborted = match self.errands.remove(&id).and_then(|errand| self.under_way.remove(&errand)) {
+            Some(effect) => effect.aborted,
+            None => true,
+        };
         match done {
-            Ok((id, done)) => {
+            Ok((_, done)) => {
                 if let Some(desk) = done.desk {
                     self.desks.insert(desk.session.clone(), desk);
                 }
-                // Who was stopped meanwhile has nothing more to say.
-                let Some(errand) = self.errands.remove(&id) else { return Ok(()) };
-                if self.aborts.remove(&errand).is_none() {
+                // The facts of a task that was stopped meanwhile come too late.
+                if aborted {
                     return Ok(());
                 }
                 done.facts.into_iter().try_for_each(|fact| self.note(fact))
             }
-            Err(error) => {
-                self.errands.remove(&error.id());
-                match error.try_into_panic() {
-                    Ok(panic) => std::panic::resume_unwind(panic),
-                    Err(_) => Ok(()),
-                }
-            }
+            Err(error) => match error.try_into_panic() {
+                Ok(panic) => std::panic::resume_unwind(panic),
+                Err(_) => Ok(()),
+            },
         }
     }
 
@@ -411,13 +456,11 @@ impl Running {
             }
         };
         self.errands.insert(handle.id(), errand.clone());
-        self.aborts.insert(errand, handle);
+        self.under_way.insert(errand, UnderWay { handle, aborted: false });
     }
 
-    /// The end is on record. What is still open goes, in order if there was no hurry.
+    /// Waits for sessions that close, unless there is a hurry, and leaves the worktrees.
     async fn clean_up(&mut self, end: &RunEnd) {
-        self.effects.shutdown().await;
-        self.desks.clear();
         match end {
             RunEnd::Succeeded | RunEnd::Failed { .. } | RunEnd::LimitReached { .. } => {
                 while self.leaving.join_next().await.is_some() {}

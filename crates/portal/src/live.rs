@@ -62,8 +62,10 @@ pub(crate) struct LiveState {
     failed: Option<String>,
     /// For those who watch; absent while nobody does.
     watchers: Option<broadcast::Sender<Item>>,
-    /// For whoever has borrowed the session.
-    borrower: Option<mpsc::Sender<News>>,
+    /// Who holds the lease of the session. One whose receiver is gone holds it no longer.
+    holder: Option<Holder>,
+    /// Leases that were granted.
+    leases: u64,
     listener: Option<Arc<dyn Listener>>,
 }
 
@@ -71,7 +73,16 @@ pub(crate) struct LiveState {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Asker {
     Anybody,
-    Borrower,
+    Holder(LeaseId),
+}
+
+/// One lease of a session among all that there were.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct LeaseId(u64);
+
+struct Holder {
+    lease: LeaseId,
+    news: mpsc::Sender<News>,
 }
 
 /// Hears a session from the moment on that it listens, in order. Must not block: the session waits for it.
@@ -184,25 +195,24 @@ impl LiveSession {
         }
     }
 
-    pub(crate) fn lend(&self, borrower: mpsc::Sender<News>) {
+    /// Grants the lease of the session, unless somebody holds it.
+    pub(crate) fn lease(&self, news: mpsc::Sender<News>) -> Option<LeaseId> {
         let mut state = self.state();
-        state.spoken_to = true;
-        state.borrower = Some(borrower);
-    }
-
-    pub(crate) fn borrower(&self) -> Option<mpsc::Sender<News>> {
-        let mut state = self.state();
-        if state.borrower.as_ref().is_some_and(mpsc::Sender::is_closed) {
-            state.borrower = None;
+        if state.holder.as_ref().is_some_and(|holder| !holder.news.is_closed()) {
+            return None;
         }
-        state.borrower.clone()
+        state.leases += 1;
+        let lease = LeaseId(state.leases);
+        state.spoken_to = true;
+        state.holder = Some(Holder { lease, news });
+        Some(lease)
     }
 
     /// Nobody joins any more, and those who watch go on with the file.
     pub(crate) fn close(&self) {
         let mut state = self.state();
         state.watchers = None;
-        state.borrower = None;
+        state.holder = None;
         state.listener = None;
         state.working = false;
         state.asked.clear();
@@ -225,7 +235,8 @@ impl LiveState {
             ending: false,
             asked: BTreeSet::new(),
             watchers: None,
-            borrower: None,
+            holder: None,
+            leases: 0,
             listener: None,
         }
     }
@@ -291,9 +302,13 @@ impl LiveState {
         self.failed = None;
     }
 
-    /// Whether what is said now is for the borrower: it is not while somebody else's prompt is worked on.
-    pub(crate) fn is_for_borrower(&self) -> bool {
-        self.prompts.front().is_none_or(|asker| *asker == Asker::Borrower)
+    /// Where the holder of the lease hears what is said now. It does not while somebody else's prompt is worked on, also if
+    /// that was sent under an earlier lease.
+    pub(crate) fn holder(&mut self) -> Option<mpsc::Sender<News>> {
+        self.holder.take_if(|holder| holder.news.is_closed());
+        let holder = self.holder.as_ref()?;
+        let is_meant = self.prompts.front().is_none_or(|asker| *asker == Asker::Holder(holder.lease));
+        is_meant.then(|| holder.news.clone())
     }
 
     pub(crate) fn is_working(&self) -> bool {

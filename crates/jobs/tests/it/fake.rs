@@ -91,8 +91,14 @@ impl Runtime for Fake {
 
 /// A session that follows a script.
 pub(crate) fn live(script: Arc<Script>) -> Live {
+    watched(script).0
+}
+
+/// A session with the sender of its news, which is closed once whoever has the session lets go of it.
+pub(crate) fn watched(script: Arc<Script>) -> (Live, mpsc::Sender<News>) {
     let (commands, mut inbox) = mpsc::channel(8);
     let (outbox, news) = mpsc::channel(8);
+    let watch = outbox.clone();
     let owner = tokio::spawn(async move {
         while let Some(command) = inbox.recv().await {
             match command {
@@ -102,7 +108,7 @@ pub(crate) fn live(script: Arc<Script>) -> Live {
             }
         }
     });
-    Live::new(commands, news, owner.abort_handle())
+    (Live::new(commands, news, owner.abort_handle()), watch)
 }
 
 fn failure(kind: ErrorKind, message: &str) -> Failure {

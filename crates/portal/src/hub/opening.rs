@@ -116,7 +116,7 @@ impl Hub {
         let configured = self.0.house.order(wanted).map_err(Trouble::Unprocessable)?;
         let order = Order { mcp_config: order.mcp_config, opening: order.opening, ..configured };
         let live = self.start(runtime, order, Policy::AllowAll, Log::New).await?;
-        Ok(self.lend_out(&live, Keeper::Borrower))
+        self.lend_out(&live, Keeper::Borrower)
     }
 
     /// The session, open and not about to end.

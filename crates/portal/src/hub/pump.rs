@@ -60,19 +60,16 @@ impl Pump {
                         break;
                     }
                     self.live.heard(Heard::Event(&event));
-                    if self.live.state().is_for_borrower() {
-                        pass_on(&self.live, News::Event(event)).await;
-                    }
+                    let holder = self.live.state().holder();
+                    pass_on(holder, News::Event(event)).await;
                 }
                 News::TurnEnded(ended) => {
-                    let for_borrower = self.live.state().is_for_borrower();
+                    let holder = self.live.state().holder();
                     self.live.state().turn_ended(&ended);
                     self.hub.settle_all(&self.live);
                     self.hub.changed(&self.live);
                     self.live.heard(Heard::TurnEnded(live::failure(&ended)));
-                    if for_borrower {
-                        pass_on(&self.live, News::TurnEnded(ended)).await;
-                    }
+                    pass_on(holder, News::TurnEnded(ended)).await;
                 }
             }
         }
@@ -147,9 +144,9 @@ async fn until_look(live: &LiveSession, quiet: u32) {
     tokio::time::sleep(subscription::patience(quiet)).await;
 }
 
-async fn pass_on(live: &LiveSession, news: News) {
-    if let Some(borrower) = live.borrower() {
-        // Whoever let go of it hears no more.
-        let _ = borrower.send(news).await;
+async fn pass_on(holder: Option<mpsc::Sender<News>>, news: News) {
+    if let Some(holder) = holder {
+        // Whoever let go of the session hears no more.
+        let _ = holder.send(news).await;
     }
 }
