@@ -42,6 +42,8 @@ pub struct Surroundings {
     pub git: Git,
     /// Takes secrets out of a record before it is written down.
     pub clean: Cleaner,
+    /// What the pauses before retries are multiplied with: 1, except in tests. Neither negative nor infinite.
+    pub retry_scale: f64,
 }
 
 pub type Cleaner = Arc<dyn Fn(Record) -> Record + Send + Sync>;
@@ -397,14 +399,16 @@ impl Running {
         let errand = effect.errand();
         let run = self.state.run().clone();
         let handle = match effect {
-            Effect::Open { task, driving, model, runtime, directory } => {
+            Effect::Open { task, driving, model, runtime, directory, pause } => {
                 let session = SessionId(uuid::Uuid::new_v4().to_string());
                 let (workshop, audience) = (Arc::clone(&self.workshop), Arc::clone(&self.audience));
                 let mut order = Order::new(session.0.clone(), directory);
                 order.model = Some(model.clone()).filter(|model| !model.is_empty());
                 // The session says itself whom it works for, so nobody has to look through runs for it.
                 order.opening.extend(self.state.assignment(task, driving).map(Body::from));
+                let pause = pause.mul_f64(self.workshop.surroundings.retry_scale);
                 self.effects.spawn(async move {
+                    tokio::time::sleep(pause).await;
                     let opened = open(&workshop, runtime.as_deref(), order).await;
                     let live = match opened {
                         Ok(live) => live,

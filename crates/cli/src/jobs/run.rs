@@ -61,7 +61,7 @@ fn carry_out(
         runtimes: housed(&hub),
         store: Arc::new(super::store(settings)),
         job_tools: Some(super::job_tools()?),
-        surroundings: super::surroundings(settings),
+        surroundings: super::surroundings(settings)?,
         now: jiff::Timestamp::now,
     });
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;

@@ -16,7 +16,7 @@ use hangar_runtimes::usage::{Figure, Usage};
 use serde_json::json;
 use tokio::sync::mpsc;
 
-/// `yes`, `no`, `yes(reason)`, `doc(path)`, `unable`, `ok`, `crash`, `hang`, `asks`; `+` joins several. The scene `open` is
+/// `yes`, `no`, `yes(reason)`, `doc(path)`, `unable`, `ok`, `crash`, `crash(kind)`, `hang`, `asks`; `+` joins several. The scene `open` is
 /// about opening sessions.
 #[derive(Default)]
 pub(crate) struct Script {
@@ -139,7 +139,8 @@ async fn turn(
             "doc" => "mcp__jobs__job_prepare_document",
             "unable" => "job_prerequisite_failed",
             "crash" => {
-                end = TurnEnd::Failed(failure(ErrorKind::TurnFailed, "it broke"));
+                let kind = ErrorKind::ALL.iter().find(|kind| kind.as_str() == argument);
+                end = TurnEnd::Failed(failure(*kind.unwrap_or(&ErrorKind::TurnFailed), "it broke"));
                 continue;
             }
             "hang" => std::future::pending().await,

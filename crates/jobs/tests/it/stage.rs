@@ -102,6 +102,11 @@ impl Stage {
     }
 
     pub(crate) fn with(script: Arc<Script>) -> Self {
+        Self::pausing(script, 0.0)
+    }
+
+    /// A stage on which pauses before retries are so many times as long as usual.
+    pub(crate) fn pausing(script: Arc<Script>, retry_scale: f64) -> Self {
         let place = tempfile::tempdir().unwrap();
         std::fs::create_dir(place.path().join("repo")).unwrap();
         let (changed, _) = watch::channel(0);
@@ -118,6 +123,7 @@ impl Stage {
                 environment: std::env::vars_os().collect(),
                 git: hangar_git::Git::new(hangar_git::Environment::of(std::env::vars_os())),
                 clean: Arc::new(|record| record),
+                retry_scale,
             },
             now,
         });
