@@ -4,7 +4,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use hangar_jobs::chart::chart;
-use hangar_jobs::record::{RunOrder, Subject};
+use hangar_jobs::record::{RunId, RunOrder, Subject};
 use serde_json::{Map, Value, json};
 
 use super::answer::{Answer, Refusal};
@@ -66,6 +66,10 @@ impl Classic {
             let _ = tokio::time::timeout(STOPPING_TIME, job.log.until_closed()).await;
         }
         Answer::closed()
+    }
+
+    pub(crate) fn run_of_job(&self, id: &str) -> Option<RunId> {
+        self.shelves.jobs.find(id)?.run.get().map(|run| run.id.clone())
     }
 
     pub(super) fn running_jobs(&self) -> Answer {
