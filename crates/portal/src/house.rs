@@ -4,6 +4,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use hangar_protocol::Event;
+use hangar_runtimes::host::Host;
 use hangar_runtimes::runtime::{Consent, Order, Resume, Runtime};
 use hangar_runtimes::usage::Usage;
 use hangar_store::{SessionId, StoreError};
@@ -15,6 +16,9 @@ pub trait House: Send + Sync {
 
     /// An order for a session, with what is configured for its agent.
     fn order(&self, wanted: Wanted) -> Result<Order, String>;
+
+    /// Where an agent runs. A folder of another machine cannot be looked at here.
+    fn host(&self, runtime: &str) -> Host;
 
     /// Begins the log of a session whose agent keeps none.
     fn begin(&self, id: &SessionId, order: &Order, runtime: &str) -> Result<Box<dyn Record>, RecordError>;

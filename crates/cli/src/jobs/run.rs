@@ -28,16 +28,18 @@ pub(super) fn run(settings: &Settings, args: RunArgs) -> Result<Exit> {
         bail!("the job `{}` asks what to do: --input \"...\"", args.name);
     }
     let directory = args.directory.unwrap_or_else(|| ".".into());
-    let working_directory = std::path::absolute(&directory)
-        .and_then(std::fs::canonicalize)
-        .with_context(|| format!("the working directory {}", directory.display()))?;
-    let order = RunOrder {
+    let here = || format!("the working directory {}", directory.display());
+    let mut order = RunOrder {
         subject: Subject::Job { name: args.name },
         input: args.input,
-        working_directory,
+        working_directory: std::path::absolute(&directory).with_context(here)?,
         runtime: args.runtime,
         entry,
     };
+    // A folder of another machine is found out about over there.
+    if Machine::new(settings)?.works_here(&order) {
+        order.working_directory = std::fs::canonicalize(&order.working_directory).with_context(here)?;
+    }
     carry_out(settings, args.output_format, |workshop, shown| Ok(workshop.start(order, shown)?))
 }
 

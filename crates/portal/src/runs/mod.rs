@@ -18,7 +18,7 @@ use hangar_runtimes::runtime::Live;
 use tokio::sync::{broadcast, watch};
 
 use crate::frame::{self, Said};
-use crate::hub::{Hub, directory};
+use crate::hub::{BadWorkspace, Hub};
 use crate::trouble::Trouble;
 pub use agents::housed;
 use view::View;
@@ -155,12 +155,21 @@ impl Runs {
         let order = RunOrder {
             subject: Subject::Job { name: name.to_owned() },
             input,
-            working_directory: directory(workspace)?,
+            working_directory: workspace,
             runtime: None,
             entry,
         };
+        self.check_workspace(&order).map_err(|bad| bad.of(&order.working_directory))?;
         let run = self.begin(None, |workshop, hearers| workshop.start(order, hearers))?.0;
         self.details(&run)
+    }
+
+    /// Whether the agents of a run can work in its folder, as far as that can be told from here.
+    pub fn check_workspace(&self, order: &RunOrder) -> Result<(), BadWorkspace> {
+        let hub = &self.0.hub;
+        let runtimes = order.runtimes();
+        let names = runtimes.iter().map(|name| name.unwrap_or(hub.default_runtime()));
+        hub.check_workspace(&order.working_directory, names)
     }
 
     /// Starts what is ordered, and tells somebody all that happens.

@@ -29,20 +29,19 @@ impl Classic {
         };
         let body = body.read().await?;
         let (directory, input) = body.split_once('\n').unwrap_or((&body, ""));
-        let directory = PathBuf::from(directory.trim());
-        if !directory.is_absolute() || !directory.is_dir() {
+        let order = RunOrder {
+            subject: Subject::Job { name: name.to_owned() },
+            input: input.to_owned(),
+            working_directory: PathBuf::from(directory.trim()),
+            runtime: None,
+            entry,
+        };
+        if self.runs.check_workspace(&order).is_err() {
             return Ok(Refusal::JobNotFound.into());
         }
         if let Err(full) = self.shelves.jobs.check_room() {
             return Ok(Answer::Failed(full.to_string()));
         }
-        let order = RunOrder {
-            subject: Subject::Job { name: name.to_owned() },
-            input: input.to_owned(),
-            working_directory: directory,
-            runtime: None,
-            entry,
-        };
         let job = self.shelves.jobs.put(Job::new(name.to_owned(), self.hub.now(), &self.shelves));
         let teller = Teller::of_job(Arc::clone(&self.shelves), Arc::clone(&job.entity));
         match self.runs.start(order, teller.into_audience()) {

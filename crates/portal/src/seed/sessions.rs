@@ -11,7 +11,7 @@ use super::answer::{Answer, Refusal};
 use super::entities::{Session, SessionOwner};
 use super::response::SessionResponse;
 use super::shelf::{Entity, Named};
-use crate::hub::{Delivery, NewSession};
+use crate::hub::{BadWorkspace, Delivery, NewSession};
 use crate::live::{Heard, Listener};
 use crate::resource::Policy;
 use crate::trouble::Trouble;
@@ -43,11 +43,10 @@ impl Classic {
         }
         let directory = directory.trim();
         let workspace = if directory.is_empty() { self.workspace.clone() } else { PathBuf::from(directory) };
-        if !workspace.is_absolute() {
-            return Refusal::WorkingDirectoryNotAbsolutePath.into();
-        }
-        if !workspace.is_dir() {
-            return Refusal::WorkingDirectoryNotExists.into();
+        match self.hub.check_workspace(&workspace, [self.hub.default_runtime()]) {
+            Err(BadWorkspace::NotAbsolute) => return Refusal::WorkingDirectoryNotAbsolutePath.into(),
+            Err(BadWorkspace::NotADirectory) => return Refusal::WorkingDirectoryNotExists.into(),
+            Ok(()) => {}
         }
         if let Err(full) = self.shelves.sessions.check_room() {
             return Answer::Failed(full.to_string());

@@ -8,6 +8,7 @@ mod client;
 mod guard;
 mod lifecycle;
 mod listing;
+mod machine;
 mod others;
 mod pages;
 mod runs;
