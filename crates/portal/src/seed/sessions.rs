@@ -20,12 +20,12 @@ impl Classic {
     pub(super) async fn models(&self) -> Answer {
         let models = self.known_models().await.unwrap_or_default();
         let models = models.iter().map(|model| {
-            json!({
-                "name": model.name.as_ref().unwrap_or(&model.id),
-                "id": model.id,
-                // Who does not say is paid otherwise, or not at all.
-                "multiplier": model.multiplier.unwrap_or(0.0),
-            })
+            let mut shown = json!({ "name": model.name.as_ref().unwrap_or(&model.id), "id": model.id });
+            // Who does not say is paid otherwise, or not at all; a zero would be a claim.
+            if let Some(multiplier) = model.multiplier {
+                shown["multiplier"] = json!(multiplier);
+            }
+            shown
         });
         Answer::Done(json!({ "models": models.collect::<Vec<_>>() }))
     }
