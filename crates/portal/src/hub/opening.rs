@@ -1,6 +1,7 @@
 //! Opening sessions: new ones for people and for runs, and those again that were closed.
 
 use parking_lot::Mutex;
+use std::collections::VecDeque;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -243,7 +244,8 @@ impl Hub {
         });
         lock(&self.0.live).insert(id, Arc::clone(&live));
         self.0.openings.send_modify(|openings| *openings += 1);
-        let pump = Pump { hub: self.clone(), live: Arc::clone(&live), agent: opened, record, renamed };
+        let (hub, approvals) = (self.clone(), VecDeque::new());
+        let pump = Pump { hub, live: Arc::clone(&live), agent: opened, record, renamed, approvals };
         self.spawn(pump.run());
         Ok(live)
     }

@@ -1,5 +1,6 @@
 //! One agent, heard out: what it says is written down and told, what it asks is kept for whoever answers.
 
+use std::collections::VecDeque;
 use std::sync::Arc;
 
 use hangar_protocol::Event;
@@ -13,6 +14,9 @@ use crate::live::{self, Heard, LiveSession};
 use crate::resource::Policy;
 use crate::subscription;
 
+/// Approvals that may wait for an agent which asks and does not listen. More would be no use to anybody.
+const MOST_APPROVALS: usize = 10_000;
+
 /// Hears one agent out.
 pub(super) struct Pump {
     pub(super) hub: Hub,
@@ -20,6 +24,9 @@ pub(super) struct Pump {
     pub(super) agent: Live,
     pub(super) record: Option<Box<dyn Record>>,
     pub(super) renamed: mpsc::Receiver<String>,
+    /// Answers of a session that may do all, on their way to its agent. The pump does not wait for the agent to take one:
+    /// the agent may be waiting for the pump.
+    pub(super) approvals: VecDeque<Command>,
 }
 
 impl Pump {
@@ -31,6 +38,14 @@ impl Pump {
                 news = self.agent.news.recv() => {
                     quiet = 0;
                     news
+                }
+                place = self.live.commands.reserve(), if !self.approvals.is_empty() => {
+                    match (place, self.approvals.pop_front()) {
+                        (Ok(place), Some(answer)) => place.send(answer),
+                        // Its last news are on the way.
+                        (Err(_), _) | (_, None) => self.approvals.clear(),
+                    }
+                    continue;
                 }
                 () = until_look(&self.live, quiet) => {
                     quiet += 1;
@@ -55,7 +70,7 @@ impl Pump {
             match news {
                 News::Event(event) => {
                     if let Some(error) = self.hear(&event) {
-                        // What cannot be written down must not go on.
+                        // What cannot be written down, or asks and hears nothing, must not go on.
                         failure = Some(error);
                         break;
                     }
@@ -76,7 +91,7 @@ impl Pump {
         self.end(failure).await;
     }
 
-    /// Writes an event down and tells it. An error means that it could not be written.
+    /// Writes an event down and tells it. An error means that it could not be written, or that nothing comes of it.
     fn hear(&mut self, event: &Event) -> Option<String> {
         if let Some(record) = &mut self.record
             && let Err(error) = record.append(event)
@@ -88,8 +103,11 @@ impl Pump {
         live.publish(&self.hub.0.store, event);
         match asking(event) {
             Some(Asking::Asks(Kind::Permission, id)) if live.policy == Policy::AllowAll => {
+                if self.approvals.len() == MOST_APPROVALS {
+                    return Some(format!("the agent asked {MOST_APPROVALS} times and took no answer"));
+                }
                 let answer = Answer::Permission(PermissionAnswer::Once);
-                let _ = live.commands.try_send(Command::Answer { request_id: id.to_owned(), answer });
+                self.approvals.push_back(Command::Answer { request_id: id.to_owned(), answer });
             }
             Some(Asking::Asks(kind, id)) => self.hub.asked(live, kind, id, event),
             Some(Asking::Settles(id)) => self.hub.settled(live, id),
