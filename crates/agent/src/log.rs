@@ -1,8 +1,8 @@
 //! Where a session's events are kept.
 
 use futures_util::future::BoxFuture;
-use hangar_protocol::Event;
 use hangar_protocol::data::WorkingDirectory;
+use hangar_protocol::{Event, LogPosition};
 
 use crate::session::Checkpoint;
 
@@ -15,6 +15,11 @@ pub trait SessionLog: Send {
     /// Writes events behind `expected`, all or none of them, and returns the new end. After this returns, a killed
     /// process loses none of them.
     fn append(&mut self, expected: Seq, events: &[Event]) -> Result<Seq, LogError>;
+
+    /// Where the events of the last append end in the log, in order. Empty for a log that does not count bytes.
+    fn appended(&self) -> &[LogPosition] {
+        &[]
+    }
 
     /// Makes everything appended survive a power cut too.
     fn sync(&mut self) -> Result<(), LogError>;

@@ -4,7 +4,8 @@ use parking_lot::{Mutex, MutexGuard};
 use std::collections::HashMap;
 use std::sync::Arc;
 
-use hangar_store::{Position, SessionId, Store};
+use hangar_protocol::LogPosition;
+use hangar_store::{SessionId, Store};
 
 use crate::digest::Digest;
 use crate::trouble::Trouble;
@@ -97,7 +98,7 @@ impl Catalogue {
     }
 
     /// A place in the log at or before a line, as far as one is known.
-    pub(crate) fn mark_before(&self, id: &SessionId, seq: u64) -> Position {
+    pub(crate) fn mark_before(&self, id: &SessionId, seq: u64) -> LogPosition {
         lock(&self.digests).get(id).map(|digest| digest.mark_before(seq)).unwrap_or_default()
     }
 

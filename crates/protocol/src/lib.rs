@@ -10,4 +10,4 @@ pub mod result;
 pub mod rpc;
 
 pub use body::Body;
-pub use event::{AgentId, Event, EventId, ParseError};
+pub use event::{AgentId, Event, EventId, LogPosition, ParseError};

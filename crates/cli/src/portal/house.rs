@@ -6,7 +6,7 @@ use anyhow::Result;
 use hangar_jobs::record::RunOrder;
 use hangar_models::config::ProviderConfig;
 use hangar_portal::house::{House, Past, Record, RecordError, Wanted};
-use hangar_protocol::Event;
+use hangar_protocol::{Event, LogPosition};
 use hangar_runtimes::host::Host;
 use hangar_runtimes::runtime::{Order, Resume, Runtime};
 use hangar_runtimes::usage::Usage;
@@ -133,13 +133,13 @@ struct Logged {
 }
 
 impl Record for Logged {
-    fn append(&mut self, event: &Event) -> Result<(), RecordError> {
-        self.log.append(event).map_err(trouble)?;
+    fn append(&mut self, event: &Event) -> Result<Option<LogPosition>, RecordError> {
+        let position = self.log.append(event).map_err(trouble)?;
         if let (false, hangar_protocol::Body::UserMessage(message)) = (self.named, event.body()) {
             self.named = true;
             self.log.name_by(&message.content).map_err(trouble)?;
         }
-        Ok(())
+        Ok(position)
     }
 
     fn rename(&mut self, name: String) -> Result<(), RecordError> {
@@ -156,7 +156,7 @@ impl Record for Logged {
         model: Option<String>,
         usage: &Usage,
         error: Option<String>,
-    ) -> Result<(), RecordError> {
+    ) -> Result<Event, RecordError> {
         self.log.close(model, usage, error).map_err(trouble)
     }
 }

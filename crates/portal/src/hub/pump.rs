@@ -68,8 +68,8 @@ impl Pump {
             };
             let Some(news) = news else { break };
             match news {
-                News::Event(event) => {
-                    if let Some(error) = self.hear(&event) {
+                News::Event(mut event) => {
+                    if let Some(error) = self.hear(&mut event) {
                         // What cannot be written down, or asks and hears nothing, must not go on.
                         failure = Some(error);
                         break;
@@ -92,11 +92,12 @@ impl Pump {
     }
 
     /// Writes an event down and tells it. An error means that it could not be written, or that nothing comes of it.
-    fn hear(&mut self, event: &Event) -> Option<String> {
-        if let Some(record) = &mut self.record
-            && let Err(error) = record.append(event)
-        {
-            return Some(error.to_string());
+    fn hear(&mut self, event: &mut Event) -> Option<String> {
+        if let Some(record) = &mut self.record {
+            match record.append(event) {
+                Ok(position) => position.into_iter().for_each(|position| event.set_position(position)),
+                Err(error) => return Some(error.to_string()),
+            }
         }
         let live = &self.live;
         let before = live.state().shown();
@@ -126,14 +127,14 @@ impl Pump {
             (*state.total(), state.model.clone().or_else(|| state.digest.model.clone()))
         };
         // The log says what went wrong, if that much can be written.
-        if let Some(record) = &mut self.record {
-            let _ = record.close(model, &usage, failure);
-        }
+        let closing = self.record.as_mut().and_then(|record| record.close(model, &usage, failure).ok());
         let Pump { hub, live, agent, record, .. } = self;
         drop(agent);
         // The lock is free before anybody is told that the session is closed.
         drop(record);
-        live.publish_rest(&hub.0.store);
+        if let Some(event) = closing {
+            live.publish(&hub.0.store, &event);
+        }
         hub.settle_all(&live);
         if hub.0.store.contains(&live.id) {
             hub.0.catalogue.keep(&live.id, live.state().digest.clone());

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use futures_util::future::BoxFuture;
 use hangar_portal::house::{House, Past, Record, RecordError, Wanted};
 use hangar_protocol::data::{AssistantMessage, PermissionRequested, UserMessage};
-use hangar_protocol::{Body, Event, EventId};
+use hangar_protocol::{Body, Event, EventId, LogPosition};
 use hangar_runtimes::host::Host;
 use hangar_runtimes::outcome::{ErrorKind, Evidence, Failure, TurnEnd, TurnOutcome};
 use hangar_runtimes::runtime::{
@@ -133,10 +133,13 @@ async fn turn(
 }
 
 async fn say(outbox: &mpsc::Sender<News>, body: Body) {
-    let id = EventId(uuid::Uuid::new_v4().to_string());
-    let event = Event::new(id, "2026-01-01T00:00:00.000Z".to_owned(), None, None, body);
     // Nobody hears an agent that was told to stop.
-    let _ = outbox.send(News::Event(Box::new(event))).await;
+    let _ = outbox.send(News::Event(Box::new(event(body)))).await;
+}
+
+fn event(body: Body) -> Event {
+    let id = EventId(uuid::Uuid::new_v4().to_string());
+    Event::new(id, "2026-01-01T00:00:00.000Z".to_owned(), None, None, body)
 }
 
 /// A machine with that one agent, whose logs are kept for it.
@@ -161,11 +164,11 @@ impl House for Machine {
     fn begin(&self, id: &SessionId, order: &Order, _: &str) -> Result<Box<dyn Record>, RecordError> {
         let context = serde_json::from_value(json!({ "cwd": order.workspace })).unwrap();
         let meta = SessionMeta::new(context, jiff::Timestamp::UNIX_EPOCH);
-        Ok(Box::new(Log(self.store.create(id, meta)?)))
+        Ok(Log::of(self.store.create(id, meta)?))
     }
 
     fn take_up(&self, id: &SessionId) -> Result<Box<dyn Record>, RecordError> {
-        Ok(Box::new(Log(self.store.open(id)?)))
+        Ok(Log::of(self.store.open(id)?))
     }
 
     fn context_limit(&self, _: &str) -> Option<u64> {
@@ -178,15 +181,29 @@ impl House for Machine {
 }
 
 /// A log that is written line by line.
-struct Log(OpenSession);
+struct Log {
+    open: OpenSession,
+    end: LogPosition,
+}
+
+impl Log {
+    fn of(open: OpenSession) -> Box<dyn Record> {
+        let end = LogPosition { seq: open.end().0, offset: open.log_bytes() };
+        Box::new(Self { open, end })
+    }
+}
 
 impl Record for Log {
-    fn append(&mut self, event: &Event) -> Result<(), RecordError> {
-        if !event.is_ephemeral() {
-            let mut file = std::fs::OpenOptions::new().append(true).open(self.0.log_path()).unwrap();
-            writeln!(file, "{}", serde_json::to_string(event).unwrap()).unwrap();
+    fn append(&mut self, event: &Event) -> Result<Option<LogPosition>, RecordError> {
+        if event.is_ephemeral() {
+            return Ok(None);
         }
-        Ok(())
+        let line = serde_json::to_string(event).unwrap();
+        let mut file = std::fs::OpenOptions::new().append(true).open(self.open.log_path()).unwrap();
+        writeln!(file, "{line}").unwrap();
+        self.end.seq += 1;
+        self.end.offset += line.len() as u64 + 1;
+        Ok(Some(self.end))
     }
 
     fn rename(&mut self, _: String) -> Result<(), RecordError> {
@@ -197,7 +214,9 @@ impl Record for Log {
         Resume::default()
     }
 
-    fn close(&mut self, _: Option<String>, _: &Usage, _: Option<String>) -> Result<(), RecordError> {
-        Ok(())
+    fn close(&mut self, _: Option<String>, _: &Usage, _: Option<String>) -> Result<Event, RecordError> {
+        let mut event = event(Body::Abort(serde_json::from_value(json!({ "reason": "closed" })).unwrap()));
+        self.append(&event)?.into_iter().for_each(|position| event.set_position(position));
+        Ok(event)
     }
 }

@@ -5,5 +5,6 @@
 mod approvals;
 mod fake;
 mod leases;
+mod numbers;
 mod resuming;
 mod stage;
