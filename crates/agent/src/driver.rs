@@ -473,6 +473,9 @@ impl Driver {
         if !logged.is_empty() {
             let end = self.session().state().end;
             let end = self.host.log.append(end, &logged)?;
+            let positions = self.host.log.appended().iter();
+            let kept = events.iter_mut().filter(|event| !event.is_ephemeral());
+            kept.zip(positions).for_each(|(event, position)| event.set_position(*position));
             let last = self.parent.clone();
             let state = self.session_mut().state_mut();
             state.end = end;

@@ -26,6 +26,7 @@ use crate::commands::PendingCommands;
 use crate::elicitations::Elicitations;
 use crate::external::{ExternalTool, PendingCalls};
 use crate::finder::Finder;
+use crate::gates::Gates;
 use crate::handshake::Access;
 use crate::history::History;
 use crate::inference;
@@ -67,8 +68,8 @@ pub struct Hub {
     sessions: Mutex<HashMap<String, Arc<Live>>>,
     clients: Mutex<HashMap<ClientId, Arc<Client>>>,
     next_client: AtomicU64,
-    /// Sessions are opened one at a time, so that two clients that open the same one meet in it.
-    opening: tokio::sync::Mutex<()>,
+    /// A session is opened by one client at a time, so that two that open the same one meet in it.
+    opening: Gates,
     stopping: CancellationToken,
     pub(crate) journals: Journals,
 }
@@ -180,7 +181,7 @@ impl Hub {
             sessions: Mutex::default(),
             clients: Mutex::default(),
             next_client: AtomicU64::new(0),
-            opening: tokio::sync::Mutex::new(()),
+            opening: Gates::default(),
             stopping: CancellationToken::new(),
             journals: Journals::default(),
         })
@@ -299,7 +300,7 @@ impl Hub {
         spec: SessionSpec,
         client: &Arc<Client>,
     ) -> Result<Entered, Failure> {
-        let _one_at_a_time = self.opening.lock().await;
+        let _one_at_a_time = self.opening.pass(id.as_str()).await;
         let known = self.sessions().get(id.as_str()).cloned();
         if let Some(live) = known {
             // Nobody is left to answer what the session waits for, and whoever comes does not want to.

@@ -16,6 +16,7 @@ mod document;
 mod elicitations;
 mod external;
 mod finder;
+mod gates;
 mod handshake;
 mod history;
 mod hub;

@@ -98,6 +98,9 @@ impl Runtime for Native {
         let found = match providers::configured(&self.settings) {
             Ok(providers) => match providers.first() {
                 Some(first) => (Auth::Found(format!("provider {}", first.name)), Vec::new()),
+                None if providers::prefers_script(&self.settings) => {
+                    (Auth::Found("the scripted model".to_owned()), Vec::new())
+                }
                 None => {
                     (Auth::Missing, vec!["no model provider is configured; see `hangar doctor`".to_owned()])
                 }
@@ -311,6 +314,8 @@ struct Turn {
     heard: Instant,
     /// Questions to a person that are open.
     asked: BTreeSet<String>,
+    /// Tools that run. One may take long and say nothing.
+    tools: BTreeSet<String>,
     /// Until when the end of background work is waited for, once it has ended.
     news_until: Option<Instant>,
 }
@@ -390,6 +395,7 @@ impl Task {
             deadline: self.limits.turn.map(|limit| now + limit),
             heard: now,
             asked: BTreeSet::new(),
+            tools: BTreeSet::new(),
             news_until: None,
         };
         let mut over = None;
@@ -440,8 +446,8 @@ impl Task {
                     let seconds = self.limits.turn.unwrap_or_default().as_secs();
                     self.stop(&mut turn, Stopped::TimedOut { seconds })?;
                 }
-                // A session that waits for a person is not silent; people are.
-                () = until(stall), if turn.news_until.is_none() && turn.asked.is_empty() => {
+                // A session that waits for a person or for a tool is not silent; they are.
+                () = until(stall), if turn.news_until.is_none() && turn.waits_for_nobody() => {
                     let seconds = self.limits.stall.unwrap_or_default().as_secs();
                     self.stop(&mut turn, Stopped::Stalled { seconds })?;
                 }
@@ -562,6 +568,11 @@ impl Task {
 }
 
 impl Turn {
+    /// Whether neither a person nor a tool has the word.
+    fn waits_for_nobody(&self) -> bool {
+        self.asked.is_empty() && self.tools.is_empty()
+    }
+
     fn ask(&mut self, request_id: &str) {
         self.asked.insert(request_id.to_owned());
     }
@@ -580,7 +591,13 @@ impl Turn {
                     self.model.clone_from(&message.model);
                 }
             }
-            Body::ToolComplete(_) => self.facts.worked = true,
+            Body::ToolStart(start) => {
+                self.tools.insert(start.tool_call_id.clone());
+            }
+            Body::ToolComplete(complete) => {
+                self.tools.remove(&complete.tool_call_id);
+                self.facts.worked = true;
+            }
             Body::PermissionRequested(asked) => self.ask(&asked.request_id),
             Body::UserInputRequested(asked) => self.ask(&asked.request_id),
             Body::ElicitationRequested(asked) => self.ask(&asked.request_id),
