@@ -114,6 +114,8 @@ pub struct Driver {
     latest: Option<EventId>,
     /// Switches of the model that were made since somebody asked.
     switched: Vec<String>,
+    /// The last summary of the conversation, until somebody takes it.
+    compaction: Option<data::CompactionComplete>,
 }
 
 impl Driver {
@@ -135,6 +137,7 @@ impl Driver {
             parent,
             latest: None,
             switched: Vec::new(),
+            compaction: None,
         };
         driver.open_lane(session, provider, None);
         driver
@@ -247,6 +250,11 @@ impl Driver {
     /// The switches of the model that waited and were made since the last time, by the ids that they waited under.
     pub fn take_switched(&mut self) -> Vec<String> {
         std::mem::take(&mut self.switched)
+    }
+
+    /// How the last summary of the conversation ended, if one did since the last time.
+    pub fn take_compaction(&mut self) -> Option<data::CompactionComplete> {
+        self.compaction.take()
     }
 
     pub fn set_outfitter(&mut self, outfitter: Option<Arc<dyn Outfitter>>) {
@@ -440,6 +448,22 @@ impl Driver {
         }
     }
 
+    /// Gives up what is under way after a panic, and puts the panic on record. Dropping what runs ends it, with its
+    /// children. Nothing but [`Self::close`] makes sense afterwards: a step may have been taken by half.
+    pub fn crash(&mut self, message: &str) -> Result<(), LogError> {
+        self.under_way = UnderWay::default();
+        self.readers.clear();
+        self.lanes.retain(|id, _| *id == MAIN);
+        let error = data::SessionError {
+            error_type: "internal".to_owned(),
+            message: message.to_owned(),
+            status_code: None,
+            error_code: None,
+            transient: false,
+        };
+        self.record(MAIN, vec![error.into()])
+    }
+
     /// Hears out the hooks that were told something in passing: what they were told of came before the end. A session
     /// that is at work is stopped instead, and they with it.
     async fn finish_hooks(&mut self) -> Result<(), LogError> {
@@ -491,6 +515,9 @@ impl Driver {
             }
         }
         for event in &events {
+            if let (None, Body::CompactionComplete(complete)) = (&agent, event.body()) {
+                self.compaction = Some(complete.clone());
+            }
             self.host.sink.publish(event);
         }
         self.latest = events.last().map(|event| event.id().clone());
