@@ -46,7 +46,12 @@ impl Past {
         let wanted = |kind: &str| {
             matches!(
                 kind,
-                "session.start" | "session.resume" | "session.handoff" | "session.shutdown" | "user.message"
+                "session.start"
+                    | "session.resume"
+                    | "session.context_changed"
+                    | "session.handoff"
+                    | "session.shutdown"
+                    | "user.message"
             )
         };
         for event in store.read_where(id, wanted)? {
@@ -62,6 +67,7 @@ impl Past {
                 Body::SessionResume(resume) => {
                     past.asked_for(resume.selected_model.as_ref(), resume.reasoning_effort.as_ref());
                 }
+                Body::ContextChanged(changed) => past.workspace = Some(PathBuf::from(&changed.directory.cwd)),
                 Body::Handoff(handoff) => {
                     past.agent_session.clone_from(&handoff.remote_session_id);
                     if let Some(runtime) = &handoff.context {

@@ -4,7 +4,7 @@ mod access;
 mod account;
 mod endpoint;
 mod finder;
-mod instructions;
+pub(crate) mod instructions;
 mod models;
 mod opener;
 
