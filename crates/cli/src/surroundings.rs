@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use futures_util::future::BoxFuture;
 use hangar_agent::driver::Surroundings;
-use hangar_git::{Bounds, Filters, Git, GitError};
+use hangar_git::{CallLimits, Filters, Git, GitError};
 use hangar_protocol::data::Commitments;
 use hangar_sandbox::Sandbox;
 use hangar_tools::sql::Database;
@@ -18,7 +18,7 @@ use crate::workspace::git::Repository;
 /// What of a plan is kept before the model, in bytes.
 const PLAN_LIMIT: usize = 64 << 10;
 /// How long Git may take to say whether anything has changed. The first change that is told is enough to know.
-const GIT_BOUNDS: Bounds = Bounds { time: Duration::from_secs(20), output: 0 };
+const GIT_BOUNDS: CallLimits = CallLimits { time: Duration::from_secs(20), output: 0 };
 
 pub(crate) struct Place {
     plan: PlanReader,
@@ -82,6 +82,6 @@ impl Surroundings for Place {
 /// Whether the working tree is as it was checked out.
 async fn is_clean(git: &Git, cwd: &Path) -> Result<bool, GitError> {
     let status = ["status", "--porcelain", "--ignore-submodules=dirty"];
-    let answer = git.enter(cwd, Filters::Off).await?.run(&status, GIT_BOUNDS).await?;
+    let answer = git.open(cwd, Filters::Off).await?.run(&status, GIT_BOUNDS).await?;
     Ok(answer.code == 0 && !answer.cut)
 }

@@ -7,8 +7,17 @@ use std::path::PathBuf;
 
 use hangar_protocol::permission::{PermissionRequest, ShellCommand, ShellRequest};
 
-use super::{Policy, Rule};
+use super::{Policy, Rule, texts};
 use crate::tool::AccessRequest;
+
+/// Turns the request of a command that was denied something into the question whether it may run without limits. The
+/// reason is the command's own output and may be forged, so the question says what a yes means.
+pub fn ask_without_limits(request: &mut PermissionRequest, denied: &str) {
+    if let PermissionRequest::Shell(shell) = request {
+        shell.warning = Some(texts::was_kept_from(denied));
+        shell.commands.iter_mut().for_each(|command| command.read_only = false);
+    }
+}
 
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Grant {

@@ -6,6 +6,6 @@ mod rule;
 pub mod texts;
 mod url_pattern;
 
-pub use grant::{GitWrites, Grant, Limits, Writes};
+pub use grant::{GitWrites, Grant, Limits, Writes, ask_without_limits};
 pub use policy::{Approval, Confinement, Doubt, Policy, Verdict};
 pub use rule::{Rule, RuleError};

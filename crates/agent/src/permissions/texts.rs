@@ -17,7 +17,7 @@ pub fn kept_from(blocked: &str, output: &str) -> String {
 /// For whoever is asked whether a command may do what it was kept from.
 pub fn was_kept_from(blocked: &str) -> String {
     format!(
-        "The command was run without permission to do more than it seemed to need, and was kept from {blocked}. Once allowed, it runs again from the start."
+        "The command was run with limits, and by what it printed it was kept from {blocked}. Once allowed, it runs again from the start, without limits."
     )
 }
 

@@ -7,7 +7,7 @@ use hangar_protocol::permission::{PermissionOutcome, PermissionRequest};
 
 use super::tools::Stage;
 use super::{Context, Session, Step};
-use crate::permissions::{Approval, Grant, Verdict, texts};
+use crate::permissions::{Approval, Grant, Verdict, ask_without_limits, texts};
 use crate::prompt::notices;
 use crate::tool::{AccessRequest, ToolOutcome, ToolStatus};
 
@@ -103,9 +103,7 @@ impl Session {
             let text = texts::kept_from(&blocked.from, &outcome.text);
             return Some(ToolOutcome { status: ToolStatus::Denied, text, ..outcome });
         }
-        if let PermissionRequest::Shell(shell) = &mut *request {
-            shell.warning = Some(texts::was_kept_from(&blocked.from));
-        }
+        ask_without_limits(&mut request, &blocked.from);
         self.notify_of_question(&request, step, context);
         let request_id = context.entropy.uuid();
         if let Some(running) = self.running(id) {

@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use hangar_agent::hook::{HookAnswer, HookKind};
-use hangar_agent::permissions::{Grant, Verdict, texts};
+use hangar_agent::permissions::{Grant, Verdict, ask_without_limits, texts};
 use hangar_agent::tool::{
     Access, AccessRequest, Tool, ToolContext, ToolInput, ToolOutcome, ToolSchema, ToolStatus,
 };
@@ -231,9 +231,7 @@ async fn carry_out(
     let (Some(blocked), Some(mut request)) = (outcome.blocked.take(), admitted.limited) else {
         return Ok(outcome);
     };
-    if let PermissionRequest::Shell(shell) = &mut request {
-        shell.warning = Some(texts::was_kept_from(&blocked.from));
-    }
+    ask_without_limits(&mut request, &blocked.from);
     let asked = live
         .ask(move |task| task.session().config().user_reachable.then(|| ask_somebody(task, request)))
         .await?;
