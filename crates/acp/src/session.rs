@@ -208,7 +208,11 @@ impl SessionTask {
 
     /// A prompt takes the place of one that is under way.
     fn prompted(&mut self, id: Id, blocks: Vec<ContentBlock>) -> Result<(), LogError> {
-        self.stop()?;
+        match self.engine.waits_for_background() {
+            // It goes on.
+            true => self.answer(StopReason::EndTurn),
+            false => self.stop()?,
+        }
         if !std::mem::replace(&mut self.prompted, true) {
             self.tell_options();
         }

@@ -211,19 +211,24 @@ impl Engine {
         }
     }
 
-    /// Takes a prompt that is no slash command. It waits for the MCP servers, which start with the first one.
+    /// Takes a prompt that is no slash command. It waits for MCP servers that start with it, or are starting.
     pub fn send(&mut self, prompt: Prompt) -> Result<(), LogError> {
-        match &self.servers {
-            Some(servers) if self.options.servers == ServerStart::WithPrompt => {
-                self.wait.begin();
-                self.held.push(prompt);
-                if self.starting.is_none() {
-                    let host = servers.host.clone();
-                    self.starting = Some(Box::pin(async move { host.ready().await }));
-                }
-                Ok(())
-            }
-            Some(_) | None => self.deliver(prompt),
+        if self.options.servers == ServerStart::WithPrompt {
+            self.start_servers();
+        }
+        if self.starting.is_none() {
+            return self.deliver(prompt);
+        }
+        self.wait.begin();
+        self.held.push(prompt);
+        Ok(())
+    }
+
+    /// Has the MCP servers start that have not, if there are any. Prompts wait for them.
+    pub(crate) fn start_servers(&mut self) {
+        if let (Some(servers), None) = (&self.servers, &self.starting) {
+            let host = servers.host.clone();
+            self.starting = Some(Box::pin(async move { host.ready().await }));
         }
     }
 
@@ -244,10 +249,12 @@ impl Engine {
 
     /// Stops what is under way.
     pub fn abort(&mut self, reason: &str) -> Result<(), LogError> {
+        let commanded = self.compacting || !self.replies.is_empty() || !self.ended.is_empty();
+        self.compacting = false;
         self.held.clear();
         self.replies.clear();
         self.ended.clear();
-        if std::mem::take(&mut self.compacting) {
+        if commanded {
             self.ended.push_back(Ended::Refused);
         }
         self.wait.stop();
@@ -260,6 +267,11 @@ impl Engine {
     /// Whether nothing that was submitted is still under way.
     pub fn is_settled(&self) -> bool {
         self.wait.is_resting() && self.held.is_empty() && !self.compacting && self.replies.is_empty()
+    }
+
+    /// Whether the session is idle and only the end of its background work is waited for.
+    pub fn waits_for_background(&self) -> bool {
+        self.session().is_idle() && self.wait.deadline().is_some()
     }
 
     /// Waits for the next thing to happen and takes it. Dropping the future loses nothing.
@@ -506,7 +518,10 @@ impl Engine {
         self.held.clear();
         self.replies.clear();
         self.starting = None;
-        if let Err(error) = self.driver.crash(message) {
+        // A log that has not begun stays empty.
+        if self.has_begun()
+            && let Err(error) = self.driver.crash(message)
+        {
             tracing::error!(%error, "a crash could not be recorded");
         }
     }

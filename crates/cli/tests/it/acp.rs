@@ -340,6 +340,27 @@ fn a_prompt_takes_the_place_of_the_one_before() {
 }
 
 #[test]
+fn a_prompt_that_waits_for_its_background_makes_way_for_the_next_one() {
+    let (scratch, model) = stage();
+    let mut client = Client::start(&scratch, &model);
+    let session = client.open();
+    client.allow_all(&session);
+    let command = json!({ "command": "sleep 1000", "description": "Sleep", "mode": "async" });
+    let said = |client: &mut Client, words: &'static str| {
+        client.until(words, |message| message["params"]["update"]["content"]["text"].as_str() == Some(words));
+    };
+    let first = client.send_prompt(&session, &format!("TOOL:bash:{command}\nSAY:left it"));
+    said(&mut client, "left it");
+    let second = client.send_prompt(&session, "SAY:second");
+    assert_eq!(client.answer_to(first)["result"]["stopReason"], "end_turn");
+    said(&mut client, "second");
+    let cancel = json!({ "jsonrpc": "2.0", "method": "session/cancel", "params": { "sessionId": session } });
+    client.write(&cancel.to_string());
+    assert_eq!(client.answer_to(second)["result"]["stopReason"], "cancelled");
+    client.finish();
+}
+
+#[test]
 fn a_loaded_session_tells_its_conversation_again_and_goes_on() {
     let (scratch, model) = stage();
     let mut client = Client::start(&scratch, &model);

@@ -100,14 +100,15 @@ impl Engine {
                 self.send(Prompt { shown, ..Prompt::user(prompt) })?;
             }
             Outcome::Compact(focus) => self.compact(focus)?,
-            Outcome::Compose(request) => return self.compose(request).map(Some),
+            Outcome::Compose(request) => return self.compose(request),
         }
         Ok(None)
     }
 
-    fn compose(&mut self, request: Request) -> Result<Reply, CommandError> {
+    /// Does what takes more than the session. `None` where the end is still to come.
+    fn compose(&mut self, request: Request) -> Result<Option<Reply>, CommandError> {
         let composer = std::sync::Arc::clone(&self.composer);
-        Ok(match request {
+        Ok(Some(match request {
             Request::Move(directory) => {
                 self.recompose(Some(&directory))?;
                 Reply::Done(Some(format!("The session works in {} now.", self.directory().display())))
@@ -115,11 +116,18 @@ impl Engine {
             Request::SwitchModel(model) => self.switch_model(&model)?,
             Request::ReloadServers => {
                 self.recompose(None)?;
-                tell::mcp_list(self.mcp())
+                let host = self.mcp().cloned();
+                self.reply_later(Box::pin(async move {
+                    if let Some(host) = &host {
+                        host.connect_all().await;
+                    }
+                    Ok(tell::mcp_list(host.as_ref()))
+                }));
+                return Ok(None);
             }
             Request::Environment => self.environment(composer.instruction_files(self.directory())),
             Request::Query(query) => tell::query(&query, &composer.record()?, self.directory())?,
-        })
+        }))
     }
 
     /// Has another model answer.
@@ -143,6 +151,7 @@ impl Engine {
         let parts = self.composer.recompose(directory)?;
         self.replace(parts);
         self.open()?;
+        self.start_servers();
         Ok(self.catch_up()?)
     }
 
