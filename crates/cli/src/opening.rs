@@ -141,7 +141,7 @@ struct Composing {
 /// A new composition of a session that is open.
 struct Again<'a> {
     id: &'a SessionId,
-    directory: Option<&'a Path>,
+    directory: &'a Path,
 }
 
 impl Composing {
@@ -149,7 +149,12 @@ impl Composing {
         let Self { settings, wanted, sink } = self;
         let keeps = again.is_some() || wanted.resumed == Resumed::AsItWas;
         let choose = |before: Option<&str>| {
-            let model = wanted.args.model.as_deref().or(before.filter(|_| keeps));
+            let typed = wanted.args.model.as_deref();
+            let model = match again {
+                // It may have been switched since.
+                Some(_) => before.or(typed),
+                None => typed.or(before.filter(|_| keeps)),
+            };
             let chosen = wanted.choose(settings, model)?;
             if chosen.scripted && wanted.notes_script && again.is_none() {
                 remark("note: the scripted model answers; no real model is asked");
@@ -173,7 +178,7 @@ impl Composing {
         let plan = match &again {
             Some(Again { id, directory }) => Plan {
                 selection: Selection::Resume((*id).clone()),
-                directory: directory.map(Path::to_path_buf),
+                directory: Some(directory.to_path_buf()),
                 mode: None,
                 effort: None,
                 silent_resume: true,
@@ -246,7 +251,7 @@ impl Composer for OwnComposer {
         Ok(redactor.provider(chosen.provider))
     }
 
-    fn recompose(&self, directory: Option<&Path>) -> Result<Parts, Refusal> {
+    fn recompose(&self, directory: &Path) -> Result<Parts, Refusal> {
         let composed = self.composing.compose(Some(Again { id: &self.id, directory })).map_err(refused)?;
         Ok(self.composing.parts(composed))
     }

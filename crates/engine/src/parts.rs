@@ -105,8 +105,8 @@ pub trait Composer: Send + Sync {
     /// The provider that answers for a model.
     fn provider(&self, model: &str) -> Result<Arc<dyn ModelProvider>, Refusal>;
 
-    /// Composes the session anew, in another directory if one is given. The engine has let go of its log.
-    fn recompose(&self, directory: Option<&Path>) -> Result<Parts, Refusal>;
+    /// Composes the session anew, to work in this directory. The engine has let go of its log.
+    fn recompose(&self, directory: &Path) -> Result<Parts, Refusal>;
 
     /// The paths of the instruction files that hold for a directory.
     fn instruction_files(&self, directory: &Path) -> Vec<String>;
@@ -130,7 +130,7 @@ impl Composer for NoComposer {
         Err(Refusal::new("the model of this session cannot be changed"))
     }
 
-    fn recompose(&self, _: Option<&Path>) -> Result<Parts, Refusal> {
+    fn recompose(&self, _: &Path) -> Result<Parts, Refusal> {
         Err(Refusal::new("this session cannot be composed anew"))
     }
 

@@ -110,12 +110,12 @@ impl Engine {
         let composer = std::sync::Arc::clone(&self.composer);
         Ok(Some(match request {
             Request::Move(directory) => {
-                self.recompose(Some(&directory))?;
+                self.recompose(&directory)?;
                 Reply::Done(Some(format!("The session works in {} now.", self.directory().display())))
             }
             Request::SwitchModel(model) => self.switch_model(&model)?,
             Request::ReloadServers => {
-                self.recompose(None)?;
+                self.recompose(&self.directory().to_path_buf())?;
                 let host = self.mcp().cloned();
                 self.reply_later(Box::pin(async move {
                     if let Some(host) = &host {
@@ -141,7 +141,7 @@ impl Engine {
     }
 
     /// Goes on with the session composed anew. If that fails, it goes on as it was.
-    fn recompose(&mut self, directory: Option<&Path>) -> Result<(), CommandError> {
+    fn recompose(&mut self, directory: &Path) -> Result<(), CommandError> {
         if !self.driver.is_idle() {
             let busy = "the session is at work; abort it or wait for it to be idle";
             return Err(Refusal::new(busy).into());
