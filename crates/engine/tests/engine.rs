@@ -139,6 +139,10 @@ impl Log {
         self.0.lock().iter().map(|event| event.kind().to_owned()).collect()
     }
 
+    fn take(&self) -> Vec<Event> {
+        std::mem::take(&mut self.0.lock())
+    }
+
     fn find<T>(&self, of: impl Fn(&Body) -> Option<T>) -> Option<T> {
         self.0.lock().iter().rev().find_map(|event| of(event.body()))
     }
@@ -264,14 +268,14 @@ impl Stage {
 
     async fn begun(options: Options) -> Self {
         let mut stage = Self::new(options);
-        stage.engine.begin().await.unwrap();
+        stage.engine.begin().await.expect("a log");
         stage
     }
 
     /// Runs until what was submitted has ended.
     async fn ended(&mut self) -> Ended {
         loop {
-            match self.engine.next().await.unwrap() {
+            match self.engine.next().await.expect("a log") {
                 Progress::Ended(ended) => return ended,
                 Progress::Moved => {}
                 Progress::Closed => panic!("the session closed"),
@@ -280,7 +284,7 @@ impl Stage {
     }
 
     async fn submit(&mut self, text: &str) -> Ended {
-        self.engine.submit(Prompt::user(text)).unwrap();
+        self.engine.submit(Prompt::user(text)).expect("a log");
         self.ended().await
     }
 
@@ -314,7 +318,7 @@ impl SessionTask for OnePrompt {
 
     fn run(&mut self) -> BoxFuture<'_, Option<String>> {
         Box::pin(async {
-            self.stage.engine.begin().await.unwrap();
+            self.stage.engine.begin().await.expect("a log");
             assert_ne!(self.prompt, "CRASH", "the front end broke");
             self.stage.submit(self.prompt).await;
             None
@@ -329,8 +333,7 @@ async fn side_by_side(prompts: [&'static str; 10]) -> Vec<Vec<Event>> {
         let log = task.stage.log.clone();
         tokio::spawn(async move {
             supervise(&mut task, std::future::pending()).await;
-            let events = log.0.lock().clone();
-            events
+            log.take()
         })
     });
     join_all(tasks).await.into_iter().map(|ended| ended.expect("no panic leaves a session")).collect()

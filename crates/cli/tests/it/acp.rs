@@ -293,9 +293,11 @@ fn skills_that_are_listed_as_commands_can_be_called() {
     let session = client.open();
     client.prompt(&session, "/paint SAY:painted");
     let listed = client.updates(&session);
-    let listed = listed.iter().filter(|update| update["sessionUpdate"] == "available_commands_update");
+    let mut listed = listed.iter().filter(|update| update["sessionUpdate"] == "available_commands_update");
     assert!(
-        listed.last().is_some_and(|update| update["availableCommands"].to_string().contains("\"paint\""))
+        listed
+            .next_back()
+            .is_some_and(|update| update["availableCommands"].to_string().contains("\"paint\""))
     );
     assert!(model.last_request().to_string().contains("Use three coats."));
     client.finish();

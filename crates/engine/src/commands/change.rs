@@ -115,7 +115,8 @@ impl Engine {
             }
             Request::SwitchModel(model) => self.switch_model(&model)?,
             Request::ReloadServers => {
-                self.recompose(&self.directory().to_path_buf())?;
+                let directory = self.directory().to_path_buf();
+                self.recompose(&directory)?;
                 let host = self.mcp().cloned();
                 self.reply_later(Box::pin(async move {
                     if let Some(host) = &host {

@@ -7,6 +7,7 @@ use hangar_engine::commands::{
     SlashCommand, SlashCommandSpec, Takes,
 };
 use hangar_protocol::data::CompactionTrigger;
+use hangar_store::SessionName;
 use serde_json::{Value, json};
 
 use crate::methods::model::{Choice, Chooser, When, choose};
@@ -101,7 +102,7 @@ async fn compose(call: &Call, request: Request) -> Result<Said, Failure> {
         Request::Query(SessionQuery::Info) => {
             let cwd = live.ask(|task| task.cwd()).await?;
             let meta = live.meta().await?;
-            let name = meta.as_ref().and_then(|meta| meta.name.as_ref()).map(|name| name.as_str());
+            let name = meta.as_ref().and_then(|meta| meta.name.as_ref()).map(SessionName::as_str);
             let checkpoints = live.place.checkpoints().await?.len();
             commands::about(live.id.as_str(), name, Path::new(&cwd), checkpoints)
         }
