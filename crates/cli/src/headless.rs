@@ -120,7 +120,7 @@ async fn drive(settings: &Settings, args: RunArgs, text: String) -> Result<Exit>
     let duration_ms = u64::try_from(started.elapsed().as_millis()).unwrap_or(u64::MAX);
     let mut exit = if failure(&ended).is_some() { Exit::Failed } else { Exit::Done };
     let session = SharedSession { id, cwd, store };
-    let problems = [ended.map(drop), write_usage(&after, &state, &seen), share(settings, &after, &session)];
+    let problems = [ended.map(drop), write_usage(&after, &state), share(settings, &after, &session)];
     for problem in problems.into_iter().filter_map(Result::err) {
         remark(&format!("{}: {problem:#}", settings.program));
         exit = Exit::Failed;
@@ -174,9 +174,9 @@ impl Interrupts {
     }
 }
 
-fn write_usage(after: &Afterwards, state: &State, seen: &SeenHandle) -> Result<()> {
+fn write_usage(after: &Afterwards, state: &State) -> Result<()> {
     let Some(path) = &after.usage_output_file else { return Ok(()) };
-    let document = seen.with(|seen| usage::document(state, seen));
+    let document = usage::document(state);
     let text = serde_json::to_string_pretty(&document)?;
     std::fs::write(path, text + "\n").with_context(|| format!("cannot write usage to {}", path.display()))
 }

@@ -7,7 +7,7 @@ use std::time::Duration;
 use anyhow::Result;
 use hangar_agent::driver::EventSink;
 use hangar_agent::model::ModelProvider;
-use hangar_agent::session::{Command, Input, Reviewers};
+use hangar_agent::session::{AnswerableQuestions, Command, Input};
 use hangar_disk::Folder;
 use hangar_engine::commands::Refusal;
 use hangar_engine::{
@@ -214,7 +214,8 @@ impl Composing {
             Questions::Permissions => session.set_reachable(true, false, hooks),
             Questions::Listener | Questions::Person => {
                 session.set_reachable(true, true, hooks);
-                session.set_reviewers(Reviewers { plans: questions == Questions::Person, switches: false });
+                let plans = questions == Questions::Person;
+                session.set_answerable_questions(AnswerableQuestions { plans, switches: false });
             }
         }
         if let Some((host, _)) = &composed.mcp {

@@ -7,7 +7,7 @@ use std::time::Duration;
 use futures_util::future::BoxFuture;
 use hangar_agent::driver::Surroundings;
 use hangar_git::{CallLimits, Filters, Git, GitError};
-use hangar_protocol::data::Commitments;
+use hangar_protocol::data::PlanAndTodos;
 use hangar_sandbox::Sandbox;
 use hangar_tools::sql::Database;
 
@@ -49,7 +49,7 @@ impl Place {
 }
 
 impl Surroundings for Place {
-    fn commitments(&mut self) -> Commitments {
+    fn plan_and_todos(&mut self) -> PlanAndTodos {
         let plan = self.plan.read().filter(|plan| !plan.trim().is_empty()).map(|mut plan| {
             let left_out = plan.len().saturating_sub(PLAN_LIMIT);
             if left_out > 0 {
@@ -61,7 +61,7 @@ impl Surroundings for Place {
             plan
         });
         let todos = self.database.as_ref().map(|database| database.open_todos()).unwrap_or_default();
-        Commitments { plan, todos }
+        PlanAndTodos { plan, todos }
     }
 
     fn unchanged(&self) -> BoxFuture<'static, bool> {

@@ -8,13 +8,13 @@ use std::sync::Arc;
 use futures_util::StreamExt;
 use futures_util::future::BoxFuture;
 use futures_util::stream::FuturesUnordered;
-use hangar_agent::agents::outfit::Outfitter;
+use hangar_agent::agents::toolset::AgentToolProvider;
 use hangar_agent::driver::Driver;
 use hangar_agent::log::{Fact, LogError};
 use hangar_agent::model::ModelProvider;
 use hangar_agent::permissions::Policy;
 use hangar_agent::session::{Command, Input, Opening, PendingPermission, Prompt, Session};
-use hangar_agent::tool::{Lesson, Tool, ToolFilter, ToolSource, Toolset};
+use hangar_agent::tool::{InvokedSkill, Tool, ToolFilter, ToolSource, Toolset};
 use hangar_custom::skills::Skills;
 use hangar_mcp::{McpHost, News};
 use hangar_protocol::Body;
@@ -242,7 +242,7 @@ impl Engine {
     /// Names the session after a prompt, and adds the skill to it that it calls.
     pub fn prepare(&mut self, prompt: &mut Prompt) -> Result<(), LogError> {
         self.name_after(prompt.as_shown().to_owned())?;
-        let called = self.skills.called_by(&prompt.text).map(Lesson::into_preface);
+        let called = self.skills.called_by(&prompt.text).map(InvokedSkill::into_preface);
         prompt.preface.extend(called.unwrap_or_default());
         Ok(())
     }
@@ -398,7 +398,7 @@ impl Engine {
         let before = std::mem::replace(&mut self.servers, mcp.map(Servers::new));
         self.starting = None;
         let host = self.mcp().cloned();
-        self.driver.set_outfitter(host.map(|host| Arc::new(host) as Arc<dyn Outfitter>));
+        self.driver.set_tool_provider(host.map(|host| Arc::new(host) as Arc<dyn AgentToolProvider>));
         if let Some(before) = before {
             tokio::spawn(async move { before.host.shutdown().await });
         }

@@ -9,7 +9,7 @@ use futures_core::stream::BoxStream;
 use futures_util::StreamExt;
 use futures_util::future::{BoxFuture, join_all};
 use hangar_agent::agents::builtin;
-use hangar_agent::agents::crew::{Crew, Limits, Reporting};
+use hangar_agent::agents::config::{AgentConfig, AgentLimits, Reporting};
 use hangar_agent::driver::{Driver, EventSink, Host};
 use hangar_agent::entropy::Entropy;
 use hangar_agent::hook::HookSet;
@@ -170,10 +170,10 @@ struct Stage {
     inbox: mpsc::Sender<Box<Input>>,
 }
 
-fn crew() -> Crew {
-    Crew {
+fn agents() -> AgentConfig {
+    AgentConfig {
         definitions: builtin::definitions(),
-        limits: Limits::default(),
+        limits: AgentLimits::default(),
         reporting: Reporting::Announced,
         environment: Environment {
             cwd: "/w".to_owned(),
@@ -227,7 +227,7 @@ impl Stage {
             disabled_tools: Vec::new(),
             discovers_instructions: false,
             role: Role::Main,
-            crew: Some(Arc::new(crew())),
+            agent_config: Some(Arc::new(agents())),
         };
         let host = Host {
             provider: Arc::new(Model),

@@ -6,13 +6,13 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use futures_util::future::BoxFuture;
-use hangar_agent::agents::crew::Crew;
+use hangar_agent::agents::config::AgentConfig;
 use hangar_agent::agents::{AgentDefinition, AgentSource, builtin};
 use hangar_agent::driver::Driver;
 use hangar_agent::log::{Fact, LogError};
 use hangar_agent::model::ModelProvider;
 use hangar_agent::prompt::{Environment, SystemPrompt};
-use hangar_agent::session::{Command, Habits, Input, Prompt, Reviewers, Session};
+use hangar_agent::session::{AnswerableQuestions, Command, Input, LiveSettings, Prompt, Session};
 use hangar_agent::tool::{Tool, ToolSource};
 use hangar_engine::commands::{CommandError, Outcome, SlashCommand};
 use hangar_engine::{Engine, Mcp, NoComposer, Options, Progress};
@@ -343,7 +343,7 @@ impl SessionTask {
             (Some(true), _) => Some(false),
             (skips, discovers) => discovers.or(skips.map(|_| true)),
         };
-        self.engine.driver_mut().session_mut().set_habits(Habits { streaming, asks, discovers });
+        self.engine.driver_mut().session_mut().change_settings(LiveSettings { streaming, asks, discovers });
         self.refresh();
         self.renew_system();
     }
@@ -356,7 +356,8 @@ impl SessionTask {
         let mut hooks = false;
         let mut elicitations = false;
         let mut commands: Vec<ClientCommand> = Vec::new();
-        let mut reviewers = Reviewers { plans: false, switches: self.audience.switches_directly() };
+        let mut answerable =
+            AnswerableQuestions { plans: false, switches: self.audience.switches_directly() };
         let mut external: Vec<Arc<dyn Tool>> = Vec::new();
         let mut overriding: Vec<String> = Vec::new();
         self.clashes.clear();
@@ -370,8 +371,8 @@ impl SessionTask {
                     commands.push(command.clone());
                 }
             }
-            reviewers.plans |= member.plans;
-            reviewers.switches |= member.switches;
+            answerable.plans |= member.plans;
+            answerable.switches |= member.switches;
             for tool in &member.tools {
                 let name = tool.tool.spec().name.clone();
                 let builtin = self.builtin.iter().any(|builtin| builtin.spec().name == name);
@@ -399,10 +400,10 @@ impl SessionTask {
         let session = self.engine.driver_mut().session_mut();
         session.set_own_tools(filter.clone());
         session.set_reachable(permissions, questions, hooks);
-        session.set_reviewers(reviewers);
+        session.set_answerable_questions(answerable);
         let offered = self.engine.set_tools(tools, filter, self.spec.hidden_tools());
         self.survive(offered);
-        self.settle_crew();
+        self.settle_agent_config();
         if commands != self.client_commands {
             self.client_commands.clone_from(&commands);
             if self.engine.has_begun() {
@@ -430,12 +431,12 @@ impl SessionTask {
     /// Gives an agent another prompt than its description has.
     pub(crate) fn set_agent_prompt(&mut self, agent: String, prompt: String) {
         self.agent_prompts.insert(agent, prompt);
-        self.settle_crew();
+        self.settle_agent_config();
     }
 
     /// Takes over the agents that the specification names now. Those of files stay.
-    fn settle_crew(&mut self) {
-        let Some(crew) = self.session().config().crew.as_deref() else { return };
+    fn settle_agent_config(&mut self) {
+        let Some(agent_config) = self.session().config().agent_config.as_deref() else { return };
         let excluded = self.spec.excluded_builtin_agents.as_deref().unwrap_or_default();
         let builtin = builtin::definitions().into_iter().filter(|agent| !excluded.contains(&agent.name));
         let files = crew.definitions.iter().filter(|agent| matches!(agent.source, AgentSource::File(_)));

@@ -87,7 +87,8 @@ pub(super) fn environment(engine: &Engine, instructions: Vec<String>) -> Reply {
     let servers = engine.mcp().map(McpHost::reports).unwrap_or_default();
     let servers = servers.iter().map(|server| format!("{} ({})", server.name, server.status)).collect();
     let skills = engine.skills().list().into_iter().filter(|skill| skill.enabled);
-    let agents = engine.session().config().crew.as_deref().into_iter().flat_map(|crew| &crew.definitions);
+    let agents = engine.session().config().agent_config.as_deref();
+    let agents = agents.into_iter().flat_map(|config| &config.definitions);
     let agents = agents.filter(|agent| agent.source != AgentSource::Builtin);
     let parts: [(&str, Vec<String>); 4] = [
         ("Instructions", instructions),

@@ -21,7 +21,7 @@ use hangar_runtimes::outcome::{
     Complaint, ErrorKind, Failure, Stopped, TurnEnd, TurnFacts, TurnOutcome, Verdict, decide,
 };
 use hangar_runtimes::runtime::{Answer, Command, Limits, News, PermissionAnswer, TurnEnded};
-use hangar_runtimes::usage::{Figure, Meter, Usage};
+use hangar_runtimes::usage::{Meter, Usage};
 use hangar_runtimes::waiting::Waiting;
 use tokio::sync::{mpsc, oneshot};
 use tokio::time::Instant;
@@ -30,21 +30,7 @@ use super::refusal;
 
 /// What the session has used so far, over all its turns.
 pub(super) fn used(session: &Session) -> Usage {
-    let totals = &session.state().totals;
-    let cached = |of: fn(&hangar_protocol::data::UsageMetric) -> u64| -> Figure {
-        Figure::reported(
-            totals.input_tokens.map(|_| totals.models.values().map(|metric| of(&metric.usage)).sum()),
-        )
-    };
-    Usage {
-        input_tokens: Figure::reported(totals.input_tokens),
-        output_tokens: Figure::reported(totals.output_tokens),
-        cache_read_tokens: cached(|usage| usage.cache_read_tokens),
-        cache_write_tokens: cached(|usage| usage.cache_write_tokens),
-        model_calls: Figure::Reported(totals.requests as f64),
-        api_ms: Figure::Reported(totals.api_ms as f64),
-        ..Usage::default()
-    }
+    Usage::from(&session.state().totals)
 }
 
 /// What the session said since somebody looked.

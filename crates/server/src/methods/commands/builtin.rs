@@ -66,10 +66,7 @@ pub(super) async fn carry_out(call: Call, command: SlashCommand) -> Result<Value
         Outcome::Propose(proposal) => proposed(proposal),
         Outcome::Compact(focus) => {
             let trigger = Some(CompactionTrigger::Manual);
-            said(match history::sum_up(&call, focus, trigger).await? {
-                Some(complete) => commands::summarized(&complete),
-                None => Said::Text("There is nothing to sum up.".to_owned()),
-            })
+            said(commands::summarized(&history::sum_up(&call, focus, trigger).await?))
         }
         Outcome::Compose(request) => said(compose(&call, request).await?),
     })
