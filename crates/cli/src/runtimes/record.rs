@@ -43,7 +43,13 @@ impl Past {
         };
         let wanted = |kind: EventKind| {
             Totals::wants(kind)
-                || matches!(kind, EventKind::SessionStart | EventKind::SessionResume | EventKind::Handoff)
+                || matches!(
+                    kind,
+                    EventKind::SessionStart
+                        | EventKind::SessionResume
+                        | EventKind::ContextChanged
+                        | EventKind::Handoff
+                )
         };
         for event in store.read_kinds(id, wanted)? {
             let event = event?;
@@ -60,6 +66,7 @@ impl Past {
                 Body::SessionResume(resume) => {
                     past.asked_for(resume.selected_model.as_ref(), resume.reasoning_effort.as_ref());
                 }
+                Body::ContextChanged(changed) => past.workspace = Some(PathBuf::from(&changed.directory.cwd)),
                 Body::Handoff(handoff) => {
                     past.agent_session.clone_from(&handoff.remote_session_id);
                     if let Some(runtime) = &handoff.context {
