@@ -5,9 +5,10 @@ use std::path::Path;
 
 use hangar_agent::agents::AgentSource;
 use hangar_agent::permissions::Policy;
-use hangar_agent::session::{Session, Totals};
+use hangar_agent::session::Session;
 use hangar_custom::skills::Skills;
 use hangar_mcp::{McpHost, ServerReport};
+use hangar_protocol::Totals;
 use hangar_protocol::data::PermissionMode;
 use hangar_store::checkpoints;
 
