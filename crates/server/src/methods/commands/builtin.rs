@@ -2,6 +2,7 @@
 
 use std::path::Path;
 
+use hangar_agent::session::NOTHING_TO_COMPACT;
 use hangar_engine::commands::{
     self, NO_PLAN, Need, Outcome, Proposal, Refusal, Reply as Said, Request, SessionQuery, SkillsCommand,
     SlashCommand, SlashCommandSpec, Takes,
@@ -66,7 +67,13 @@ pub(super) async fn carry_out(call: Call, command: SlashCommand) -> Result<Value
         Outcome::Propose(proposal) => proposed(proposal),
         Outcome::Compact(focus) => {
             let trigger = Some(CompactionTrigger::Manual);
-            said(commands::summarized(&history::sum_up(&call, focus, trigger).await?))
+            said(match history::sum_up(&call, focus, trigger).await {
+                Ok(complete) => commands::summarized(&complete),
+                Err(failure) if failure.message() == NOTHING_TO_COMPACT => {
+                    Said::Text(NOTHING_TO_COMPACT.to_owned())
+                }
+                Err(failure) => return Err(failure),
+            })
         }
         Outcome::Compose(request) => said(compose(&call, request).await?),
     })
