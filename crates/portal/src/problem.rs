@@ -2,10 +2,9 @@
 
 use axum::http::{HeaderValue, StatusCode, header};
 use axum::response::{IntoResponse, Response};
+use hangar_registry::trouble::Trouble;
 use schemars::JsonSchema;
 use serde::Serialize;
-
-use crate::trouble::Trouble;
 
 #[derive(Debug, Clone, Serialize, JsonSchema)]
 pub(crate) struct Problem {
@@ -60,7 +59,39 @@ impl From<Trouble> for Problem {
             Trouble::RunUnderWay(_) => (S::CONFLICT, "run_under_way"),
             Trouble::Store(_) => (S::INTERNAL_SERVER_ERROR, "store"),
         };
-        Self::new(status, code, trouble.to_string())
+        let detail = match advice(&trouble) {
+            Some(advice) => format!("{trouble}; {advice}"),
+            None => trouble.to_string(),
+        };
+        Self::new(status, code, detail)
+    }
+}
+
+/// What somebody who uses the API can do about it.
+fn advice(trouble: &Trouble) -> Option<String> {
+    let lists = |what: &str| Some(format!("GET /api/v1/{what} lists those that there are"));
+    match trouble {
+        Trouble::NoSession(_) => lists("sessions"),
+        Trouble::NoRuntime(_) => lists("runtimes"),
+        Trouble::NoRun(_) => lists("runs"),
+        Trouble::NoJob(_) => lists("jobs"),
+        Trouble::NoApproval(_) => Some("GET /api/v1/approvals lists those that are open".to_owned()),
+        Trouble::Stopping => Some("start the portal again with: hangar up".to_owned()),
+        Trouble::NoEntry => Some("start with --entry FILE or PUT /api/v1/jobs/entry".to_owned()),
+        Trouble::RunEnded(run) => Some(format!("POST /api/v1/runs/{run}/retry starts it anew")),
+        // These say themselves what to do.
+        Trouble::AlreadyAnswered(_)
+        | Trouble::BusyElsewhere { .. }
+        | Trouble::QueueFull(_)
+        | Trouble::NotOpen(_)
+        | Trouble::Borrowed(_)
+        | Trouble::NotResumable(_)
+        | Trouble::CannotAsk(_)
+        | Trouble::Invalid(_)
+        | Trouble::Unprocessable(_)
+        | Trouble::NotOpened(_)
+        | Trouble::RunUnderWay(_)
+        | Trouble::Store(_) => None,
     }
 }
 

@@ -5,8 +5,8 @@ use std::sync::Arc;
 use anyhow::{Context, Result, bail};
 use hangar_jobs::driver::{Running, Workshop};
 use hangar_jobs::record::{RunEnd, RunId, RunOrder, Subject};
-use hangar_portal::hub::{Hub, HubConfig};
-use hangar_portal::runs::housed;
+use hangar_registry::hub::{Hub, HubConfig};
+use hangar_registry::runs::housed;
 use hangar_store::Store;
 use tokio::signal::unix::{SignalKind, signal};
 
@@ -14,8 +14,8 @@ use super::args::{ResumeArgs, RunArgs};
 use super::progress::Shown;
 use crate::args::OutputFormat;
 use crate::exit::Exit;
+use crate::machine::Machine;
 use crate::output::remark;
-use crate::portal::house::Machine;
 use crate::settings::Settings;
 
 pub(super) fn run(settings: &Settings, args: RunArgs) -> Result<Exit> {

@@ -3,13 +3,13 @@
 use axum::extract::{FromRequest, FromRequestParts, Path, Request};
 use axum::http::request::Parts;
 use axum::http::{StatusCode, header};
+use hangar_registry::trouble::Trouble;
 use hangar_store::SessionId;
 use serde::de::DeserializeOwned;
 
 use super::{App, BodyLimit};
 use crate::problem::Problem;
 use crate::serve::Stalled;
-use crate::trouble::Trouble;
 
 /// The body, as JSON. Members that do not exist are named.
 pub(super) struct Json<T>(pub(super) T);

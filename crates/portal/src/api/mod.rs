@@ -21,13 +21,13 @@ use axum::response::{IntoResponse, Response};
 use axum::routing::{self, MethodRouter};
 use axum::{Extension, Router};
 use hangar_jobs::record::RunId;
+use hangar_registry::hub::Hub;
+use hangar_registry::runs::Runs;
 
 use crate::assets;
 use crate::guard::{self, Guard};
-use crate::hub::Hub;
 use crate::problem::Problem;
 use crate::roster::Roster;
-use crate::runs::Runs;
 use crate::seed::{self, Classic};
 
 /// Largest body of a request: a long prompt.

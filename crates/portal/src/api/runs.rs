@@ -8,16 +8,16 @@ use axum::http::{HeaderMap, StatusCode};
 use axum::response::Response;
 use futures_util::stream::unfold;
 use hangar_jobs::record::RunId;
+use hangar_registry::frame;
+use hangar_registry::runs::{JobsView, Run, RunDetails, Runs};
+use hangar_registry::trouble::Trouble;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_with::skip_serializing_none;
 
 use super::input::{Json, Name, Query};
 use super::{App, Endpoint, Of, get, input, post, put, stream};
-use crate::frame;
 use crate::problem::Problem;
-use crate::runs::{JobsView, Run, RunDetails, Runs};
-use crate::trouble::Trouble;
 
 const DEFAULT_LIMIT: u64 = 50;
 const MOST: u64 = 200;

@@ -6,17 +6,17 @@ use axum::Json as Answer;
 use axum::extract::State;
 use axum::http::{HeaderMap, StatusCode};
 use axum::response::Response;
+use hangar_registry::hub::{Delivery, MAX_NAME, NewSession};
+use hangar_registry::page::{MOST_EVENTS, Page, Span};
+use hangar_registry::resource::{Policy, Session, SessionState};
+use hangar_registry::search::{self, Found, Search};
+use hangar_registry::trouble::Trouble;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::input::{Id, Json, Query};
 use super::{Endpoint, Of, delete, get, input, patch, post, stream};
-use crate::hub::{Delivery, MAX_NAME, NewSession};
-use crate::page::{MOST_EVENTS, Page, Span};
 use crate::problem::Problem;
-use crate::resource::{Policy, Session, SessionState};
-use crate::search::{self, Found, Search};
-use crate::trouble::Trouble;
 
 const DEFAULT_EVENTS: u64 = 500;
 

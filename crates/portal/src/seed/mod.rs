@@ -21,12 +21,12 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
+use hangar_registry::hub::Hub;
+use hangar_registry::runs::Runs;
 use serde_json::json;
 
 use crate::api::About;
-use crate::hub::Hub;
 use crate::roster::Roster;
-use crate::runs::Runs;
 use answer::Answer;
 use entities::Shelves;
 

@@ -3,6 +3,10 @@
 use std::path::PathBuf;
 use std::sync::Arc;
 
+use hangar_registry::hub::{BadWorkspace, Delivery, NewSession};
+use hangar_registry::resource::Policy;
+use hangar_registry::trouble::Trouble;
+use hangar_registry::{Heard, Listener};
 use hangar_store::SessionId;
 use serde_json::json;
 
@@ -11,10 +15,6 @@ use super::answer::{Answer, Refusal};
 use super::entities::{Session, SessionOwner};
 use super::response::SessionResponse;
 use super::shelf::{Entity, Named};
-use crate::hub::{BadWorkspace, Delivery, NewSession};
-use crate::live::{Heard, Listener};
-use crate::resource::Policy;
-use crate::trouble::Trouble;
 
 impl Classic {
     pub(super) async fn models(&self) -> Answer {

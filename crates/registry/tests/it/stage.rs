@@ -7,9 +7,9 @@ use hangar_jobs::driver::Surroundings;
 use hangar_jobs::read::{Format, read_entry};
 use hangar_jobs::store::FileStore;
 use hangar_jobs::validate::validate_entry;
-use hangar_portal::hub::{Hub, HubConfig, NewSession};
-use hangar_portal::resource::Policy;
-use hangar_portal::runs::{Runs, RunsConfig};
+use hangar_registry::hub::{Hub, HubConfig, NewSession};
+use hangar_registry::resource::Policy;
+use hangar_registry::runs::{Runs, RunsConfig};
 use hangar_store::{SessionId, Store};
 use jiff::Timestamp;
 

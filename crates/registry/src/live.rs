@@ -86,12 +86,12 @@ struct Holder {
 }
 
 /// Hears a session from the moment on that it listens, in order. Must not block: the session waits for it.
-pub(crate) trait Listener: Send + Sync {
+pub trait Listener: Send + Sync {
     fn hear(&self, heard: Heard<'_>);
 }
 
 #[derive(Debug, Clone, Copy)]
-pub(crate) enum Heard<'a> {
+pub enum Heard<'a> {
     Event(&'a Event),
     /// With what it failed of.
     TurnEnded(Option<&'a str>),

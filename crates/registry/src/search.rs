@@ -10,8 +10,9 @@ use crate::hub::Hub;
 use crate::resource::{Session, SessionState};
 use crate::trouble::Trouble;
 
-pub(crate) const DEFAULT_LIMIT: u64 = 100;
-pub(crate) const MOST: u64 = 500;
+/// Sessions of one answer where nobody says how many, and at most.
+pub const DEFAULT_LIMIT: u64 = 100;
+pub const MOST: u64 = 500;
 /// Sessions whose logs are looked into for one answer. What is behind them is for the next page.
 const LOOKED_INTO: usize = 2000;
 

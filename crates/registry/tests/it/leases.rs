@@ -1,8 +1,8 @@
 //! Sessions that tasks hold.
 
-use hangar_portal::resource::Policy;
-use hangar_portal::trouble::Trouble;
 use hangar_protocol::Body;
+use hangar_registry::resource::Policy;
+use hangar_registry::trouble::Trouble;
 use hangar_runtimes::runtime::{Command, Live, News};
 
 use crate::stage::Stage;

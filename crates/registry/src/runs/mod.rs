@@ -135,7 +135,7 @@ impl Runs {
     }
 
     /// The MCP configuration that offers the job tools.
-    pub(crate) fn job_tools(&self) -> Option<String> {
+    pub fn job_tools(&self) -> Option<String> {
         self.0.workshop.job_tools.clone()
     }
 

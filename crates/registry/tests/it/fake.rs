@@ -4,9 +4,9 @@ use std::io::Write;
 use std::sync::Arc;
 
 use futures_util::future::BoxFuture;
-use hangar_portal::house::{House, Past, Record, RecordError, Wanted};
 use hangar_protocol::data::{AssistantMessage, PermissionRequested, UserMessage};
 use hangar_protocol::{Body, Event, EventId, LogPosition};
+use hangar_registry::house::{House, Past, Record, RecordError, Wanted};
 use hangar_runtimes::host::Host;
 use hangar_runtimes::outcome::{ErrorKind, Evidence, Failure, TurnEnd, TurnOutcome};
 use hangar_runtimes::runtime::{

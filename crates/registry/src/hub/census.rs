@@ -102,7 +102,7 @@ struct Gone {
 
 impl Hub {
     /// News of all resources, each a message for a stream. No session that is deleted from now on is missed.
-    pub(crate) async fn feed(&self) -> broadcast::Receiver<Bytes> {
+    pub async fn feed(&self) -> broadcast::Receiver<Bytes> {
         let feed = self.0.feed.subscribe();
         let hub = self.clone();
         // Directories may be large.

@@ -1,10 +1,10 @@
 //! The numbers of events: those who watch are told the same as the log says.
 
-use hangar_portal::frame::Item;
-use hangar_portal::hub::{Delivery, Hub};
-use hangar_portal::resource::Policy;
-use hangar_portal::subscription::Subscription;
 use hangar_protocol::LogPosition;
+use hangar_registry::frame::Item;
+use hangar_registry::hub::{Delivery, Hub};
+use hangar_registry::resource::Policy;
+use hangar_registry::subscription::Subscription;
 use hangar_store::SessionId;
 
 use crate::stage::Stage;

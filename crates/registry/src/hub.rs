@@ -35,8 +35,7 @@ use crate::trouble::Trouble;
 use census::Census;
 
 pub use opening::{BadWorkspace, NewSession};
-pub use speaking::Delivery;
-pub(crate) use speaking::MAX_NAME;
+pub use speaking::{Delivery, MAX_NAME};
 
 /// News of resources that may wait for a reader. Who falls further behind loads the lists again.
 const FEED_QUEUE: usize = 1024;
@@ -129,7 +128,7 @@ impl Hub {
     }
 
     /// Tells whoever listens to resources that one of them has changed.
-    pub(crate) fn announce(&self, kind: &str, resource: &impl Serialize) {
+    pub fn announce(&self, kind: &str, resource: &impl Serialize) {
         if self.is_heard() {
             let _ = self.0.feed.send(frame::named(kind, resource));
         }
@@ -163,7 +162,7 @@ impl Hub {
     }
 
     /// Runs beside everything else, and ends before the portal does.
-    pub(crate) fn spawn(&self, task: impl Future<Output = ()> + Send + 'static) {
+    pub fn spawn(&self, task: impl Future<Output = ()> + Send + 'static) {
         self.0.tasks.spawn(task);
     }
 
@@ -188,6 +187,7 @@ impl Hub {
     }
 }
 
-pub(crate) fn iso(at: Timestamp) -> String {
+/// A time as the API writes it.
+pub fn iso(at: Timestamp) -> String {
     format!("{at:.3}")
 }

@@ -1,4 +1,4 @@
-//! Why something that was asked of the portal is not done.
+//! Why something that was asked of the registry is not done.
 
 use hangar_store::{SessionId, StoreError};
 
@@ -6,15 +6,15 @@ use crate::house::RecordError;
 
 #[derive(Debug, thiserror::Error)]
 pub enum Trouble {
-    #[error("there is no session {0}; GET /api/v1/sessions lists those that there are")]
+    #[error("there is no session {0}")]
     NoSession(String),
-    #[error("there is no agent `{0}`; GET /api/v1/runtimes lists those that there are")]
+    #[error("there is no agent `{0}`")]
     NoRuntime(String),
-    #[error("there is no run {0}; GET /api/v1/runs lists those that there are")]
+    #[error("there is no run {0}")]
     NoRun(String),
-    #[error("there is no job `{0}`; GET /api/v1/jobs lists those that there are")]
+    #[error("there is no job `{0}`")]
     NoJob(String),
-    #[error("there is no question {0}; GET /api/v1/approvals lists those that are open")]
+    #[error("there is no question {0}")]
     NoApproval(String),
     #[error("question {0} has been answered already")]
     AlreadyAnswered(String),
@@ -36,11 +36,11 @@ pub enum Trouble {
     Unprocessable(String),
     #[error("the session could not be opened: {0}")]
     NotOpened(String),
-    #[error("the portal is about to stop; start it again with: hangar up")]
+    #[error("all sessions are about to be closed")]
     Stopping,
-    #[error("no jobs are installed; start with --entry FILE or PUT /api/v1/jobs/entry")]
+    #[error("no jobs are installed")]
     NoEntry,
-    #[error("run {0} has ended; POST /api/v1/runs/{0}/retry starts it anew")]
+    #[error("run {0} has ended")]
     RunEnded(String),
     #[error("run {0} is under way; stop it first, or wait for its end")]
     RunUnderWay(String),

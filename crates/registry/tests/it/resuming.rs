@@ -3,8 +3,8 @@
 use std::sync::Barrier;
 
 use hangar_jobs::record::RunId;
-use hangar_portal::runs::RunState;
-use hangar_portal::trouble::Trouble;
+use hangar_registry::runs::RunState;
+use hangar_registry::trouble::Trouble;
 
 use crate::stage::Stage;
 

@@ -11,7 +11,7 @@ use crate::resource::{Session, SessionState};
 use crate::trouble::Trouble;
 
 /// Longest name of a session.
-pub(crate) const MAX_NAME: usize = 500;
+pub const MAX_NAME: usize = 500;
 
 /// When a message reaches its session.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -118,7 +118,7 @@ impl Hub {
     }
 
     /// Has somebody hear what a session that is open here says from now on.
-    pub(crate) fn listen(&self, id: &SessionId, listener: Arc<dyn Listener>) -> Result<(), Trouble> {
+    pub fn listen(&self, id: &SessionId, listener: Arc<dyn Listener>) -> Result<(), Trouble> {
         self.opened(id)?.listen(listener);
         Ok(())
     }

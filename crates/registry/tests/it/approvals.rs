@@ -1,6 +1,6 @@
 //! What agents ask in sessions that may do all.
 
-use hangar_portal::resource::Policy;
+use hangar_registry::resource::Policy;
 use hangar_runtimes::runtime::{Command, News};
 
 use crate::stage::Stage;
