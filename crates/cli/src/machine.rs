@@ -6,7 +6,7 @@ use anyhow::Result;
 use hangar_jobs::record::RunOrder;
 use hangar_models::config::ProviderConfig;
 use hangar_protocol::{Event, LogPosition};
-use hangar_registry::house::{House, Past, Record, RecordError, Wanted};
+use hangar_registry::host::{AgentHost, LogWriter, LogWriterError, Past, SessionRequest};
 use hangar_runtimes::host::Host;
 use hangar_runtimes::runtime::{Order, Resume, Runtime};
 use hangar_runtimes::usage::Usage;
@@ -55,7 +55,7 @@ impl Machine {
     /// Whether some agent of a run works on this machine.
     pub(crate) fn works_here(&self, order: &RunOrder) -> bool {
         let default = || self.runtimes.first().map_or(choice::NATIVE, |runtime| &*runtime.card().name);
-        order.runtimes().iter().any(|name| self.host(name.unwrap_or_else(default)) == Host::Local)
+        order.runtimes().iter().any(|name| self.location(name.unwrap_or_else(default)) == Host::Local)
     }
 
     /// Whether it is our own agent, which takes our own flags.
@@ -65,12 +65,12 @@ impl Machine {
     }
 }
 
-impl House for Machine {
+impl AgentHost for Machine {
     fn runtimes(&self) -> &[Arc<dyn Runtime>] {
         &self.runtimes
     }
 
-    fn order(&self, wanted: Wanted) -> Result<Order, String> {
+    fn order(&self, wanted: SessionRequest) -> Result<Order, String> {
         let agent = self.config.of(&wanted.runtime);
         let usual = choice::configured(&self.config, &wanted.runtime).map_err(|error| error.to_string())?;
         let mut order = Order::new(wanted.id.to_string(), wanted.workspace);
@@ -78,7 +78,7 @@ impl House for Machine {
         order.model = wanted.model.or(usual.model.value);
         order.effort = wanted.effort.or(usual.effort.value);
         order.consent = wanted.consent;
-        order.host = self.host(&wanted.runtime);
+        order.host = self.location(&wanted.runtime);
         order.extra.clone_from(&agent.args);
         if self.keeps_log(&wanted.runtime) {
             // Somebody may look at how full its context is.
@@ -89,17 +89,22 @@ impl House for Machine {
         Ok(order)
     }
 
-    fn host(&self, runtime: &str) -> Host {
+    fn location(&self, runtime: &str) -> Host {
         choice::host_of(&self.config, runtime)
     }
 
-    fn begin(&self, id: &SessionId, order: &Order, runtime: &str) -> Result<Box<dyn Record>, RecordError> {
+    fn begin(
+        &self,
+        id: &SessionId,
+        order: &Order,
+        runtime: &str,
+    ) -> Result<Box<dyn LogWriter>, LogWriterError> {
         let log =
             record::Record::create(&self.store, id, &order.workspace, None, runtime).map_err(trouble)?;
         Ok(Box::new(Logged { log, named: false, redactor: self.redactor.clone() }))
     }
 
-    fn take_up(&self, id: &SessionId) -> Result<Box<dyn Record>, RecordError> {
+    fn take_up(&self, id: &SessionId) -> Result<Box<dyn LogWriter>, LogWriterError> {
         let log = record::Record::open(&self.store, id).map_err(trouble)?;
         Ok(Box::new(Logged { log, named: true, redactor: self.redactor.clone() }))
     }
@@ -110,17 +115,17 @@ impl House for Machine {
         Some(providers::prompt_limit(providers, model))
     }
 
-    fn past(&self, id: &SessionId) -> Result<Past, RecordError> {
+    fn past(&self, id: &SessionId) -> Result<Past, LogWriterError> {
         let knows = |name: &str| self.runtimes.iter().any(|runtime| runtime.card().name == name);
         let past = record::Past::read(&self.store, id, knows).map_err(trouble)?;
         Ok(Past { runtime: past.runtime, agent_session: past.agent_session, workspace: past.workspace })
     }
 }
 
-fn trouble(error: anyhow::Error) -> RecordError {
+fn trouble(error: anyhow::Error) -> LogWriterError {
     match error.downcast::<StoreError>() {
-        Ok(error) => RecordError::Store(error),
-        Err(error) => RecordError::Write(format!("{error:#}")),
+        Ok(error) => LogWriterError::Store(error),
+        Err(error) => LogWriterError::Write(format!("{error:#}")),
     }
 }
 
@@ -132,8 +137,8 @@ struct Logged {
     redactor: Redactor,
 }
 
-impl Record for Logged {
-    fn append(&mut self, event: &Event) -> Result<Option<LogPosition>, RecordError> {
+impl LogWriter for Logged {
+    fn append(&mut self, event: &Event) -> Result<Option<LogPosition>, LogWriterError> {
         let position = self.log.append(event).map_err(trouble)?;
         if let (false, hangar_protocol::Body::UserMessage(message)) = (self.named, event.body()) {
             self.named = true;
@@ -142,7 +147,7 @@ impl Record for Logged {
         Ok(position)
     }
 
-    fn rename(&mut self, name: String) -> Result<(), RecordError> {
+    fn rename(&mut self, name: String) -> Result<(), LogWriterError> {
         self.named = true;
         self.log.rename(self.redactor.text(name)).map_err(trouble)
     }
@@ -156,7 +161,7 @@ impl Record for Logged {
         model: Option<String>,
         usage: &Usage,
         error: Option<String>,
-    ) -> Result<Event, RecordError> {
+    ) -> Result<Event, LogWriterError> {
         self.log.close(model, usage, error).map_err(trouble)
     }
 }

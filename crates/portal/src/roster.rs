@@ -6,8 +6,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use futures_util::future::join_all;
+use hangar_registry::error::RegistryError;
 use hangar_registry::hub::{Hub, iso};
-use hangar_registry::trouble::Trouble;
 use hangar_runtimes::capabilities::Capabilities;
 use hangar_runtimes::runtime::{Model, Preflight, Runtime};
 use jiff::{SignedDuration, Timestamp};
@@ -160,7 +160,7 @@ impl Roster {
     }
 
     /// What an agent can be asked to use. `None` where that cannot be found out.
-    pub(crate) async fn models(&self, name: Option<&str>) -> Result<Option<Vec<Model>>, Trouble> {
+    pub(crate) async fn models(&self, name: Option<&str>) -> Result<Option<Vec<Model>>, RegistryError> {
         let runtime = self.hub.runtime(name)?;
         let name = runtime.card().name.to_string();
         let now = self.hub.now();

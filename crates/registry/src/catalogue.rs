@@ -7,15 +7,15 @@ use std::sync::Arc;
 use hangar_protocol::LogPosition;
 use hangar_store::{SessionId, Store};
 
-use crate::digest::Digest;
-use crate::trouble::Trouble;
+use crate::error::RegistryError;
+use crate::session_stats::SessionStats;
 
 /// Digests that are kept. Each is a few hundred bytes; one that is not kept is made again when it is wanted.
 const KEPT: usize = 4096;
 
 pub(crate) struct Catalogue {
     store: Store,
-    digests: Mutex<HashMap<SessionId, Arc<Digest>>>,
+    kept_stats: Mutex<HashMap<SessionId, Arc<SessionStats>>>,
     /// Logs that are being read, each with what those wait for who want the same.
     reading: Mutex<HashMap<SessionId, Arc<Mutex<()>>>>,
     /// Names on their way into files of sessions that are open.
@@ -57,7 +57,7 @@ impl Catalogue {
     pub(crate) fn new(store: Store) -> Self {
         Self {
             store,
-            digests: Mutex::default(),
+            kept_stats: Mutex::default(),
             reading: Mutex::default(),
             names: Mutex::default(),
             #[cfg(test)]
@@ -66,56 +66,56 @@ impl Catalogue {
     }
 
     /// What the log of a session says by now.
-    pub(crate) fn digest(&self, id: &SessionId) -> Result<Digest, Trouble> {
-        let length = self.store.log_bytes(id).ok_or_else(|| Trouble::NoSession(id.to_string()))?;
-        self.digest_of(id, length)
+    pub(crate) fn stats(&self, id: &SessionId) -> Result<SessionStats, RegistryError> {
+        let length = self.store.log_bytes(id).ok_or_else(|| RegistryError::NoSession(id.to_string()))?;
+        self.stats_of(id, length)
     }
 
     /// The same, for a log that is known to be so long. Only what came on top is read, and once for all who want it now.
-    pub(crate) fn digest_of(&self, id: &SessionId, length: u64) -> Result<Digest, Trouble> {
-        if let Some(kept) = lock(&self.digests).get(id).filter(|kept| kept.at.offset == length) {
-            return Ok(Digest::clone(kept));
+    pub(crate) fn stats_of(&self, id: &SessionId, length: u64) -> Result<SessionStats, RegistryError> {
+        if let Some(kept) = lock(&self.kept_stats).get(id).filter(|kept| kept.at.offset == length) {
+            return Ok(SessionStats::clone(kept));
         }
         let reading = Reading::of(self, id);
         let _one = reading.gate.lock();
-        let no_session = || Trouble::NoSession(id.to_string());
+        let no_session = || RegistryError::NoSession(id.to_string());
         let length = self.store.log_bytes(id).ok_or_else(no_session)?;
-        let kept = lock(&self.digests).get(id).cloned();
-        let mut digest = match kept {
-            Some(kept) if kept.at.offset == length => return Ok(Digest::clone(&kept)),
+        let kept = lock(&self.kept_stats).get(id).cloned();
+        let mut stats = match kept {
+            Some(kept) if kept.at.offset == length => return Ok(SessionStats::clone(&kept)),
             // A log that has become shorter is another one.
-            Some(kept) if kept.at.offset < length => Digest::clone(&kept),
-            _ => Digest::default(),
+            Some(kept) if kept.at.offset < length => SessionStats::clone(&kept),
+            _ => SessionStats::default(),
         };
         #[cfg(test)]
         self.reads.fetch_add(1, std::sync::atomic::Ordering::Relaxed);
-        let mut follow = self.store.follow(id, digest.at)?;
-        digest
+        let mut follow = self.store.follow(id, stats.at)?;
+        stats
             .catch_up(&mut follow)
-            .map_err(|error| Trouble::Store(format!("reading session {id}: {error}")))?;
-        self.keep(id, digest.clone());
-        Ok(digest)
+            .map_err(|error| RegistryError::Store(format!("reading session {id}: {error}")))?;
+        self.keep(id, stats.clone());
+        Ok(stats)
     }
 
     /// A place in the log at or before a line, as far as one is known.
     pub(crate) fn mark_before(&self, id: &SessionId, seq: u64) -> LogPosition {
-        lock(&self.digests).get(id).map(|digest| digest.mark_before(seq)).unwrap_or_default()
+        lock(&self.kept_stats).get(id).map(|stats| stats.mark_before(seq)).unwrap_or_default()
     }
 
-    pub(crate) fn keep(&self, id: &SessionId, digest: Digest) {
-        let mut digests = lock(&self.digests);
-        if digests.len() >= KEPT && !digests.contains_key(id) {
+    pub(crate) fn keep(&self, id: &SessionId, stats: SessionStats) {
+        let mut kept_stats = lock(&self.kept_stats);
+        if kept_stats.len() >= KEPT && !kept_stats.contains_key(id) {
             // Which one goes hardly matters: lists want the newest, and those come back at once.
-            if let Some(any) = digests.keys().next().cloned() {
-                digests.remove(&any);
+            if let Some(any) = kept_stats.keys().next().cloned() {
+                kept_stats.remove(&any);
             }
         }
-        digests.insert(id.clone(), Arc::new(digest));
+        kept_stats.insert(id.clone(), Arc::new(stats));
         lock(&self.names).remove(id);
     }
 
     pub(crate) fn forget(&self, id: &SessionId) {
-        lock(&self.digests).remove(id);
+        lock(&self.kept_stats).remove(id);
         lock(&self.names).remove(id);
     }
 
@@ -154,7 +154,7 @@ mod tests {
             for _ in 0..READERS {
                 scope.spawn(|| {
                     barrier.wait();
-                    assert_eq!(catalogue.digest(&id).unwrap().at.seq, 20_000);
+                    assert_eq!(catalogue.stats(&id).unwrap().at.seq, 20_000);
                 });
             }
         });

@@ -6,42 +6,42 @@ use serde::Serialize;
 /// Something that happened in a session.
 #[derive(Debug, Clone)]
 pub enum Item {
-    Event(Said),
+    Event(SseFrame),
     /// The session as lists show it, because that changed.
     Session(Bytes),
 }
 
-/// One event, as its line in the log.
+/// One event as a frame of server-sent events, around its line in the log.
 #[derive(Debug, Clone)]
-pub struct Said {
+pub struct SseFrame {
     /// The number of its line; absent for what is shown and forgotten.
     pub seq: Option<u64>,
-    frame: Bytes,
+    bytes: Bytes,
     json: (usize, usize),
 }
 
-impl Said {
+impl SseFrame {
     pub fn new(seq: Option<u64>, json: &[u8]) -> Self {
-        let mut frame = Vec::with_capacity(json.len() + 40);
+        let mut bytes = Vec::with_capacity(json.len() + 40);
         if let Some(seq) = seq {
-            frame.extend_from_slice(format!("id: {seq}\n").as_bytes());
+            bytes.extend_from_slice(format!("id: {seq}\n").as_bytes());
         }
-        frame.extend_from_slice(b"data: ");
-        let start = frame.len();
-        frame.extend_from_slice(json);
-        let json = (start, frame.len());
-        frame.extend_from_slice(b"\n\n");
-        Self { seq, frame: frame.into(), json }
+        bytes.extend_from_slice(b"data: ");
+        let start = bytes.len();
+        bytes.extend_from_slice(json);
+        let json = (start, bytes.len());
+        bytes.extend_from_slice(b"\n\n");
+        Self { seq, bytes: bytes.into(), json }
     }
 
     /// The event as JSON, in one line.
     pub fn json(&self) -> Bytes {
-        self.frame.slice(self.json.0..self.json.1)
+        self.bytes.slice(self.json.0..self.json.1)
     }
 
-    /// The event for a stream of server-sent events.
-    pub fn frame(&self) -> Bytes {
-        self.frame.clone()
+    /// The whole frame.
+    pub fn bytes(&self) -> Bytes {
+        self.bytes.clone()
     }
 }
 

@@ -1,11 +1,11 @@
 //! All sessions of the home, and those that are open here among them.
 //!
-//! What is done with them is in a file each: they are opened ([`opening`]), spoken to ([`speaking`]), lent to tasks
-//! ([`loans`]), shown ([`showing`]); what they ask is answered ([`questions`]), and those of other processes are watched
-//! ([`census`]). Each session that is open has one task that hears its agent out ([`pump`]).
+//! What is done with them is in a file each: they are opened ([`opening`]), spoken to ([`speaking`]), leased to tasks
+//! ([`leases`]), shown ([`showing`]); what they ask is answered ([`questions`]), and those of other processes are watched
+//! ([`directory_watch`]). Each session that is open has one task that hears its agent out ([`pump`]).
 
-mod census;
-mod loans;
+mod directory_watch;
+mod leases;
 mod opening;
 mod pump;
 mod questions;
@@ -28,11 +28,11 @@ use tokio_util::task::TaskTracker;
 
 use crate::approvals::Approvals;
 use crate::catalogue::Catalogue;
+use crate::error::RegistryError;
 use crate::frame::{self, Item};
-use crate::house::House;
+use crate::host::AgentHost;
 use crate::live::LiveSession;
-use crate::trouble::Trouble;
-use census::Census;
+use directory_watch::DirectoryWatch;
 
 pub use opening::{BadWorkspace, NewSession};
 pub use speaking::{Delivery, MAX_NAME};
@@ -44,7 +44,7 @@ const FAREWELL: Duration = Duration::from_secs(10);
 
 /// What is handed in.
 pub struct HubConfig {
-    pub house: Arc<dyn House>,
+    pub host: Arc<dyn AgentHost>,
     pub store: Store,
     pub now: fn() -> Timestamp,
 }
@@ -53,7 +53,7 @@ pub struct HubConfig {
 pub struct Hub(Arc<Inner>);
 
 struct Inner {
-    house: Arc<dyn House>,
+    host: Arc<dyn AgentHost>,
     store: Store,
     now: fn() -> Timestamp,
     /// Differs with every start of the server.
@@ -67,7 +67,7 @@ struct Inner {
     approvals: Mutex<Approvals>,
     catalogue: Catalogue,
     /// There while somebody listens to `feed`.
-    census: Mutex<Option<Census>>,
+    directory_watch: Mutex<Option<DirectoryWatch>>,
     feed: broadcast::Sender<Bytes>,
     stopping: CancellationToken,
     tasks: TaskTracker,
@@ -82,7 +82,7 @@ impl Hub {
         let (feed, _) = broadcast::channel(FEED_QUEUE);
         Self(Arc::new(Inner {
             catalogue: Catalogue::new(config.store.clone()),
-            house: config.house,
+            host: config.host,
             store: config.store,
             now: config.now,
             boot: uuid::Uuid::new_v4().to_string(),
@@ -91,7 +91,7 @@ impl Hub {
             opened: Notify::new(),
             openings: watch::Sender::new(0),
             approvals: Mutex::default(),
-            census: Mutex::default(),
+            directory_watch: Mutex::default(),
             feed,
             stopping: CancellationToken::new(),
             tasks: TaskTracker::new(),
@@ -111,16 +111,16 @@ impl Hub {
     }
 
     pub fn runtimes(&self) -> &[Arc<dyn Runtime>] {
-        self.0.house.runtimes()
+        self.0.host.runtimes()
     }
 
     /// An agent by its name; the default one without.
-    pub fn runtime(&self, name: Option<&str>) -> Result<&Arc<dyn Runtime>, Trouble> {
+    pub fn runtime(&self, name: Option<&str>) -> Result<&Arc<dyn Runtime>, RegistryError> {
         let found = match name {
             Some(name) => self.runtimes().iter().find(|runtime| runtime.card().name == name),
             None => self.runtimes().first(),
         };
-        found.ok_or_else(|| Trouble::NoRuntime(name.unwrap_or("default").to_owned()))
+        found.ok_or_else(|| RegistryError::NoRuntime(name.unwrap_or("default").to_owned()))
     }
 
     pub(crate) fn catalogue(&self) -> &Catalogue {
@@ -156,12 +156,12 @@ impl Hub {
         self.0.openings.subscribe()
     }
 
-    /// Done when the portal is to stop.
+    /// Cancelled when everything is to end.
     pub fn stopping(&self) -> &CancellationToken {
         &self.0.stopping
     }
 
-    /// Runs beside everything else, and ends before the portal does.
+    /// Runs a task that ends before the registry does.
     pub fn spawn(&self, task: impl Future<Output = ()> + Send + 'static) {
         self.0.tasks.spawn(task);
     }
@@ -171,7 +171,7 @@ impl Hub {
     }
 
     /// Asks everything to end.
-    pub fn stop_portal(&self) {
+    pub fn shut_down(&self) {
         self.0.stopping.cancel();
     }
 

@@ -13,9 +13,9 @@ use tokio::sync::mpsc::error::TrySendError;
 use tokio::sync::{Notify, broadcast, mpsc};
 use tokio_util::sync::CancellationToken;
 
-use crate::digest::{Digest, Used};
-use crate::frame::{Item, Said};
+use crate::frame::{Item, SseFrame};
 use crate::resource::{Policy, SessionState};
+use crate::session_stats::{SessionStats, Used};
 
 /// What may wait for the slowest of those who watch a session. Who falls further behind is cut off.
 pub(crate) const WATCHED_QUEUE: usize = 2048;
@@ -33,7 +33,7 @@ pub(crate) struct LiveSession {
     /// For sessions whose log is kept here.
     pub(crate) names: mpsc::Sender<String>,
     pub(crate) state: Mutex<LiveState>,
-    /// Told when somebody comes to watch.
+    /// RunNews when somebody comes to watch.
     pub(crate) joined: Notify,
     /// Done when its agent is gone and its log is closed.
     pub(crate) over: CancellationToken,
@@ -41,7 +41,7 @@ pub(crate) struct LiveSession {
 
 /// What is known of it beside what the log tells.
 pub(crate) struct LiveState {
-    pub(crate) digest: Digest,
+    pub(crate) stats: SessionStats,
     /// What it had used before it was opened here.
     before: Used,
     /// What it has used by now over all its turns, as its agent tells.
@@ -113,7 +113,7 @@ impl LiveSession {
 
     pub(crate) fn join(&self) -> Joined {
         let mut state = self.state();
-        let published = state.digest.at.seq;
+        let published = state.stats.at.seq;
         let items = match &state.watchers {
             Some(watchers) => watchers.subscribe(),
             None => {
@@ -134,7 +134,7 @@ impl LiveSession {
         if state.ending {
             return false;
         }
-        let known = state.digest.at.offset;
+        let known = state.stats.at.offset;
         !self.own_log || !state.rested || store.log_bytes(&self.id).is_some_and(|length| length <= known)
     }
 
@@ -159,14 +159,14 @@ impl LiveSession {
         let mut state = self.state();
         if let Some(position) = event.position() {
             state.fill_gap(store, &self.id, position);
-            state.digest.passed(position);
+            state.stats.passed(position);
         }
-        state.digest.apply(event);
+        state.stats.apply(event);
         if state.is_watched()
             && let Ok(json) = serde_json::to_vec(event)
         {
             let seq = event.position().map(|position| position.seq);
-            state.tell(Item::Event(Said::new(seq, &json)));
+            state.tell(Item::Event(SseFrame::new(seq, &json)));
         }
         state.note(event);
     }
@@ -192,7 +192,7 @@ impl LiveSession {
     }
 
     /// Grants the lease of the session, unless somebody holds it.
-    pub(crate) fn lease(&self, news: mpsc::Sender<News>) -> Option<LeaseId> {
+    pub(crate) fn grant_lease(&self, news: mpsc::Sender<News>) -> Option<LeaseId> {
         let mut state = self.state();
         if state.holder.as_ref().is_some_and(|holder| !holder.news.is_closed()) {
             return None;
@@ -217,12 +217,12 @@ impl LiveSession {
 
 impl LiveState {
     /// A session whose log has been taken in so far; nothing of it for a new one.
-    pub(crate) fn new(digest: Digest, model: Option<String>) -> Self {
+    pub(crate) fn new(stats: SessionStats, model: Option<String>) -> Self {
         Self {
-            spoken_to: digest.at.seq == 0,
-            before: digest.used(),
-            failed: digest.error.clone(),
-            digest,
+            spoken_to: stats.at.seq == 0,
+            before: stats.used(),
+            failed: stats.error.clone(),
+            stats,
             total: Usage::default(),
             model,
             prompts: VecDeque::new(),
@@ -254,19 +254,19 @@ impl LiveState {
     /// Takes in what is in the log before an event and was not heard: another process may have gone on with the session
     /// while its agent was about to be opened.
     fn fill_gap(&mut self, store: &Store, id: &SessionId, next: LogPosition) {
-        if next.seq <= self.digest.at.seq + 1 {
+        if next.seq <= self.stats.at.seq + 1 {
             return;
         }
         // A log that is gone was deleted under us; there is nobody to tell.
-        let Ok(mut follow) = store.follow(id, self.digest.at) else { return };
+        let Ok(mut follow) = store.follow(id, self.stats.at) else { return };
         while follow.position().seq + 1 < next.seq
             && let Ok(Some((seq, line))) = follow.next_line()
         {
-            let item = Item::Event(Said::new(Some(seq), line));
+            let item = Item::Event(SseFrame::new(Some(seq), line));
             if let Ok(Ok(event)) = std::str::from_utf8(line).map(Event::parse) {
-                self.digest.apply(&event);
+                self.stats.apply(&event);
             }
-            self.digest.passed(follow.position());
+            self.stats.passed(follow.position());
             self.tell(item);
         }
     }
@@ -349,7 +349,7 @@ impl LiveState {
 
     /// What lists show at once when it changes.
     pub(crate) fn shown(&self) -> (SessionState, bool) {
-        (self.state(), self.digest.run.is_some())
+        (self.state(), self.stats.run.is_some())
     }
 
     pub(crate) fn error(&self) -> Option<&String> {
@@ -361,8 +361,8 @@ impl LiveState {
     }
 
     pub(crate) fn used(&self) -> Used {
-        if self.digest.counts_calls() {
-            return self.digest.used();
+        if self.stats.counts_calls() {
+            return self.stats.used();
         }
         let told = Used::from(&self.total);
         // What the agent does not tell is not known better than from what is on record.
@@ -372,7 +372,7 @@ impl LiveState {
             cost_usd: told.cost_usd.or(self.before.cost_usd),
             ..told
         };
-        Used { turns: self.digest.used().turns, ..told }
+        Used { turns: self.stats.used().turns, ..told }
     }
 }
 
@@ -400,9 +400,9 @@ mod tests {
         std::fs::write(store.session_dir(&id).join("events.jsonl"), format!("{line}\n").repeat(4)).unwrap();
         let end = |seq: u64| LogPosition { seq, offset: seq * (line.len() as u64 + 1) };
         let (watchers, mut items) = broadcast::channel(8);
-        let mut digest = Digest::default();
-        digest.passed(end(1));
-        let mut state = LiveState::new(digest, None);
+        let mut stats = SessionStats::default();
+        stats.passed(end(1));
+        let mut state = LiveState::new(stats, None);
         state.watchers = Some(watchers);
         let live = LiveSession {
             id,
@@ -420,11 +420,11 @@ mod tests {
         event.set_position(end(4));
         live.publish(&store, &event);
         let told = std::iter::from_fn(|| match items.try_recv() {
-            Ok(Item::Event(said)) => said.seq,
+            Ok(Item::Event(event)) => event.seq,
             _ => None,
         });
         assert_eq!(told.collect::<Vec<_>>(), [2, 3, 4]);
-        assert_eq!(live.state().digest.at, end(4));
-        assert_eq!(live.state().digest.used().turns, Some(3), "the first had been counted before");
+        assert_eq!(live.state().stats.at, end(4));
+        assert_eq!(live.state().stats.used().turns, Some(3), "the first had been counted before");
     }
 }

@@ -6,8 +6,8 @@ use schemars::JsonSchema;
 use serde::Serialize;
 use serde_json::value::RawValue;
 
+use crate::error::RegistryError;
 use crate::hub::Hub;
-use crate::trouble::Trouble;
 
 /// Events of one page, and what they may weigh together: a page of huge events is short.
 pub const MOST_EVENTS: u64 = 5000;
@@ -62,12 +62,12 @@ pub(crate) struct EventShape {
 }
 
 impl Hub {
-    pub fn page(&self, id: &SessionId, span: Span, limit: u64) -> Result<Page, Trouble> {
-        let digest = match self.live(id) {
-            Some(live) => live.state().digest.clone(),
-            None => self.catalogue().digest(id)?,
+    pub fn page(&self, id: &SessionId, span: Span, limit: u64) -> Result<Page, RegistryError> {
+        let stats = match self.live(id) {
+            Some(live) => live.state().stats.clone(),
+            None => self.catalogue().stats(id)?,
         };
-        let last = digest.at.seq;
+        let last = stats.at.seq;
         let (first, end) = match span {
             Span::After(after) => (after.saturating_add(1), after.saturating_add(limit).min(last)),
             Span::Between(after, before) => {
@@ -82,7 +82,7 @@ impl Hub {
         };
         let mut events = Vec::new();
         if first <= end {
-            self.read(id, digest.mark_before(first), (first, end), &mut events)?;
+            self.read(id, stats.mark_before(first), (first, end), &mut events)?;
         }
         if matches!(span, Span::Before(_) | Span::Last) {
             // Those next to where was asked for are the ones that matter.
@@ -103,9 +103,10 @@ impl Hub {
         from: LogPosition,
         (first, end): (u64, u64),
         events: &mut Vec<Numbered>,
-    ) -> Result<(), Trouble> {
+    ) -> Result<(), RegistryError> {
         let mut follow = self.store().follow(id, from)?;
-        let unreadable = |error: std::io::Error| Trouble::Store(format!("reading session {id}: {error}"));
+        let unreadable =
+            |error: std::io::Error| RegistryError::Store(format!("reading session {id}: {error}"));
         while let Some((seq, line)) = follow.next_line().map_err(unreadable)? {
             if seq > end {
                 break;

@@ -6,9 +6,9 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_with::skip_serializing_none;
 
+use crate::error::RegistryError;
 use crate::hub::Hub;
 use crate::resource::{Session, SessionState};
-use crate::trouble::Trouble;
 
 /// Sessions of one answer where nobody says how many, and at most.
 pub const DEFAULT_LIMIT: u64 = 100;
@@ -65,11 +65,11 @@ impl Cursor {
 }
 
 impl Hub {
-    pub fn search(&self, search: &Search, limit: usize) -> Result<Found, Trouble> {
+    pub fn search(&self, search: &Search, limit: usize) -> Result<Found, RegistryError> {
         let cursor = match &search.cursor {
             None => None,
             Some(text) => Some(Cursor::parse(text).ok_or_else(|| {
-                Trouble::Invalid("the `cursor` is none that a page gave as its `next`".to_owned())
+                RegistryError::Invalid("the `cursor` is none that a page gave as its `next`".to_owned())
             })?),
         };
         let words = search.query.as_deref().map(str::to_lowercase).filter(|query| !query.is_empty());

@@ -8,9 +8,9 @@ use hangar_store::{Follow, SessionId};
 use tokio::sync::broadcast::error::{RecvError, TryRecvError};
 use tokio::sync::{broadcast, watch};
 
-use crate::frame::{self, Item, Said};
+use crate::error::RegistryError;
+use crate::frame::{self, Item, SseFrame};
 use crate::hub::Hub;
-use crate::trouble::Trouble;
 
 /// How often a file is looked at that another process may write. Only while somebody reads.
 const LOOK_EVERY: Duration = Duration::from_millis(500);
@@ -63,25 +63,25 @@ enum Source {
 pub enum Cut {
     #[error("the reader fell behind; it may come back with the last event that it has")]
     Behind,
-    #[error("the portal stops")]
+    #[error("the registry shuts down")]
     Stopping,
 }
 
 impl Hub {
     /// What a session says behind an event, and from then on.
-    pub fn subscribe(&self, id: &SessionId, after: u64) -> Result<Subscription, Trouble> {
+    pub fn subscribe(&self, id: &SessionId, after: u64) -> Result<Subscription, RegistryError> {
         let live = self.live(id);
         if live.is_none() && !self.store().contains(id) {
-            return Err(Trouble::NoSession(id.to_string()));
+            return Err(RegistryError::NoSession(id.to_string()));
         }
         if after > 0 {
             let last = match live {
-                Some(live) => live.state().digest.at.seq,
-                None => self.catalogue().digest(id)?.at.seq,
+                Some(live) => live.state().stats.at.seq,
+                None => self.catalogue().stats(id)?.at.seq,
             };
             // Whoever waits behind an event that is not there would miss those that come before it.
             if after > last {
-                return Err(Trouble::Invalid(format!(
+                return Err(RegistryError::Invalid(format!(
                     "session {id} has {last} events, none of them with the number {after}"
                 )));
             }
@@ -118,7 +118,7 @@ impl Subscription {
                         Some((seq, line)) => {
                             if seq > self.after {
                                 self.after = seq;
-                                return Ok(Some(Item::Event(Said::new(Some(seq), line))));
+                                return Ok(Some(Item::Event(SseFrame::new(Some(seq), line))));
                             }
                         }
                         None => {
@@ -135,11 +135,11 @@ impl Subscription {
                         () = self.hub.stopping().cancelled() => return Err(Cut::Stopping),
                     };
                     match item {
-                        Ok(Item::Event(said)) => match said.seq {
+                        Ok(Item::Event(event)) => match event.seq {
                             Some(seq) if seq <= self.after => {}
                             seq => {
                                 self.after = seq.unwrap_or(self.after);
-                                return Ok(Some(Item::Event(said)));
+                                return Ok(Some(Item::Event(event)));
                             }
                         },
                         Ok(item) => return Ok(Some(item)),
@@ -152,7 +152,7 @@ impl Subscription {
                         self.quiet = 0;
                         if seq > self.after {
                             self.after = seq;
-                            return Ok(Some(Item::Event(Said::new(Some(seq), line))));
+                            return Ok(Some(Item::Event(SseFrame::new(Some(seq), line))));
                         }
                     }
                     None => {
@@ -176,11 +176,11 @@ impl Subscription {
         let Source::Live(items) = &mut self.source else { return None };
         loop {
             match items.try_recv() {
-                Ok(Item::Event(said)) => match said.seq {
+                Ok(Item::Event(event)) => match event.seq {
                     Some(seq) if seq <= self.after => {}
                     seq => {
                         self.after = seq.unwrap_or(self.after);
-                        return Some(Item::Event(said));
+                        return Some(Item::Event(event));
                     }
                 },
                 Ok(item) => return Some(item),
@@ -222,7 +222,7 @@ impl Subscription {
     fn place(&self) -> LogPosition {
         let next = self.after.saturating_add(1);
         match self.hub.live(&self.id) {
-            Some(live) => live.state().digest.mark_before(next),
+            Some(live) => live.state().stats.mark_before(next),
             None => self.hub.catalogue().mark_before(&self.id, next),
         }
     }

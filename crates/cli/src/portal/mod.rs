@@ -104,7 +104,7 @@ async fn up(
     let listener = listen(settings, address).await?;
     let address = listener.local_addr().context("cannot say which port is listened on")?;
     let hub = Hub::new(HubConfig {
-        house: Arc::new(Machine::new(settings)?),
+        host: Arc::new(Machine::new(settings)?),
         store: Store::new(&settings.home),
         now: jiff::Timestamp::now,
     });
@@ -113,7 +113,7 @@ async fn up(
         RunsConfig {
             store: jobs::store(settings),
             job_tools: Some(jobs::job_tools()?),
-            surroundings: jobs::surroundings(settings)?,
+            environment: jobs::run_environment(settings)?,
             now: jiff::Timestamp::now,
         },
     );
@@ -145,7 +145,7 @@ async fn up(
     let stopping = hub.stopping().clone();
     let serving = tokio::spawn(serve(listener, router, stopping.clone()));
     tokio::select! {
-        () = interrupts.next() => hub.stop_portal(),
+        () = interrupts.next() => hub.shut_down(),
         () = stopping.cancelled() => {}
     }
     hub.close().await;

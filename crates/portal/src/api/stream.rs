@@ -48,7 +48,7 @@ pub(super) fn response(
 
 fn frame_of(item: Item) -> Bytes {
     match item {
-        Item::Event(said) => said.frame(),
+        Item::Event(event) => event.bytes(),
         Item::Session(frame) => frame,
     }
 }

@@ -13,15 +13,15 @@ use hangar_store::SessionId;
 use tokio::sync::{Notify, mpsc};
 use tokio_util::sync::CancellationToken;
 
-use super::loans::Keeper;
+use super::leases::AtRelease;
 use super::pump::Pump;
 use super::speaking::{Delivery, name_of};
 use super::{FAREWELL, Hub, Inner, lock};
-use crate::digest::Digest;
-use crate::house::{Record, Wanted};
+use crate::error::RegistryError;
+use crate::host::{LogWriter, SessionRequest};
 use crate::live::{LiveSession, LiveState};
 use crate::resource::{Policy, Session};
-use crate::trouble::Trouble;
+use crate::session_stats::SessionStats;
 
 /// Names on their way into the log of a session.
 const NAME_QUEUE: usize = 4;
@@ -45,10 +45,10 @@ pub struct NewSession {
 /// The log of a session that is about to be opened.
 enum Log {
     New,
-    Resumed(Option<Box<dyn Record>>),
+    Resumed(Option<Box<dyn LogWriter>>),
 }
 
-/// Whoever is being opened is so no longer, however that went.
+/// Removes the id from `opening` when dropped.
 struct Opening<'a> {
     hub: &'a Inner,
     id: SessionId,
@@ -62,14 +62,14 @@ impl Drop for Opening<'_> {
 }
 
 impl Hub {
-    pub async fn open(&self, new: NewSession) -> Result<Session, Trouble> {
+    pub async fn open(&self, new: NewSession) -> Result<Session, RegistryError> {
         let runtime = Arc::clone(self.runtime(new.runtime.as_deref())?);
         let workspace = new.workspace;
         self.check_workspace(&workspace, [&*runtime.card().name]).map_err(|bad| bad.of(&workspace))?;
         let asks = runtime.card().capabilities.permission_callbacks;
         let policy = new.policy.unwrap_or(if asks { Policy::Ask } else { Policy::AllowAll });
         if policy == Policy::Ask && !asks {
-            return Err(Trouble::CannotAsk(runtime.card().name.to_string()));
+            return Err(RegistryError::CannotAsk(runtime.card().name.to_string()));
         }
         if let Some(effort) = &new.effort {
             check_effort(effort, runtime.card())?;
@@ -78,8 +78,8 @@ impl Hub {
         let id: SessionId = uuid::Uuid::new_v4()
             .to_string()
             .parse()
-            .map_err(|error: hangar_store::InvalidId| Trouble::Invalid(error.to_string()))?;
-        let wanted = Wanted {
+            .map_err(|error: hangar_store::InvalidId| RegistryError::Invalid(error.to_string()))?;
+        let wanted = SessionRequest {
             id: id.clone(),
             runtime: runtime.card().name.to_string(),
             model: new.model,
@@ -87,7 +87,7 @@ impl Hub {
             workspace,
             consent: consent(policy),
         };
-        let mut order = self.0.house.order(wanted).map_err(Trouble::Unprocessable)?;
+        let mut order = self.0.host.order(wanted).map_err(RegistryError::Unprocessable)?;
         if runtime.card().capabilities.mcp_config {
             order.mcp_config = new.mcp_config;
         }
@@ -99,7 +99,7 @@ impl Hub {
             Some(prompt) => drop(self.send(&id, prompt, Delivery::Enqueue).await?),
             None => self.changed(&live),
         }
-        self.session(&id).ok_or_else(|| Trouble::NoSession(id.to_string()))
+        self.session(&id).ok_or_else(|| RegistryError::NoSession(id.to_string()))
     }
 
     /// Opens a session for a run, which has it until it lets go of it.
@@ -107,8 +107,8 @@ impl Hub {
         &self,
         runtime: &Arc<dyn Runtime>,
         order: Order,
-    ) -> Result<Live, Trouble> {
-        let wanted = Wanted {
+    ) -> Result<Live, RegistryError> {
+        let wanted = SessionRequest {
             id: session_id(&order.session_id)?,
             runtime: runtime.card().name.to_string(),
             model: order.model.clone(),
@@ -116,14 +116,14 @@ impl Hub {
             workspace: order.workspace.clone(),
             consent: Consent::Given,
         };
-        let configured = self.0.house.order(wanted).map_err(Trouble::Unprocessable)?;
+        let configured = self.0.host.order(wanted).map_err(RegistryError::Unprocessable)?;
         let order = Order { mcp_config: order.mcp_config, opening: order.opening, ..configured };
         let live = self.start(runtime, order, Policy::AllowAll, Log::New).await?;
-        self.lend_out(&live, Keeper::Borrower)
+        self.grant_lease(&live, AtRelease::Ends)
     }
 
     /// The session, open and not about to end.
-    pub(super) async fn woken(&self, id: &SessionId) -> Result<Arc<LiveSession>, Trouble> {
+    pub(super) async fn woken(&self, id: &SessionId) -> Result<Arc<LiveSession>, RegistryError> {
         loop {
             let opened = self.0.opened.notified();
             tokio::pin!(opened);
@@ -152,32 +152,32 @@ impl Hub {
     }
 
     /// Opens a session again that was closed.
-    async fn reopen(&self, id: &SessionId) -> Result<Arc<LiveSession>, Trouble> {
+    async fn reopen(&self, id: &SessionId) -> Result<Arc<LiveSession>, RegistryError> {
         if !self.0.store.contains(id) {
-            return Err(Trouble::NoSession(id.to_string()));
+            return Err(RegistryError::NoSession(id.to_string()));
         }
-        let past = self.0.house.past(id)?;
+        let past = self.0.host.past(id)?;
         let runtime = Arc::clone(self.runtime(Some(&past.runtime))?);
         let capabilities = &runtime.card().capabilities;
         if !capabilities.resume {
-            return Err(Trouble::NotResumable(past.runtime));
+            return Err(RegistryError::NotResumable(past.runtime));
         }
         let record = match capabilities.own_log {
             true if self.0.store.is_in_use(id) => {
-                return Err(Trouble::BusyElsewhere { id: id.clone(), pid: None });
+                return Err(RegistryError::BusyElsewhere { id: id.clone(), pid: None });
             }
             true => None,
-            false => Some(self.0.house.take_up(id)?),
+            false => Some(self.0.host.take_up(id)?),
         };
-        let policy = self.0.catalogue.digest(id)?.policy(capabilities);
+        let policy = self.0.catalogue.stats(id)?.policy(capabilities);
         let workspace = past.workspace.unwrap_or_default();
         if self.check_workspace(&workspace, [&*past.runtime]).is_err() {
             let gone = workspace.display();
-            return Err(Trouble::Unprocessable(format!(
+            return Err(RegistryError::Unprocessable(format!(
                 "the session worked in {gone}, which is no directory any more; make it again to go on"
             )));
         }
-        let wanted = Wanted {
+        let wanted = SessionRequest {
             id: id.clone(),
             runtime: past.runtime,
             model: None,
@@ -185,7 +185,7 @@ impl Hub {
             workspace,
             consent: consent(policy),
         };
-        let mut order = self.0.house.order(wanted).map_err(Trouble::Unprocessable)?;
+        let mut order = self.0.host.order(wanted).map_err(RegistryError::Unprocessable)?;
         // The session keeps the model that it had.
         order.model = None;
         order.resume =
@@ -200,16 +200,16 @@ impl Hub {
         mut order: Order,
         policy: Policy,
         log: Log,
-    ) -> Result<Arc<LiveSession>, Trouble> {
+    ) -> Result<Arc<LiveSession>, RegistryError> {
         if self.0.stopping.is_cancelled() {
-            return Err(Trouble::Stopping);
+            return Err(RegistryError::Stopping);
         }
         let id = session_id(&order.session_id)?;
         let card = runtime.card();
         let (name, capabilities) = (card.name.to_string(), &card.capabilities);
         let before = match log {
-            Log::New => Digest::default(),
-            Log::Resumed(_) => self.0.catalogue.digest(&id)?,
+            Log::New => SessionStats::default(),
+            Log::Resumed(_) => self.0.catalogue.stats(&id)?,
         };
         // It is on record, so that whoever opens the session again knows. Who cannot ask needs no word about it.
         if matches!(log, Log::New) && capabilities.permission_callbacks && policy == Policy::AllowAll {
@@ -221,12 +221,12 @@ impl Hub {
         let begun = order.clone();
         let opened = tokio::select! {
             opened = runtime.open(order) => opened,
-            () = self.0.stopping.cancelled() => return Err(Trouble::Stopping),
+            () = self.0.stopping.cancelled() => return Err(RegistryError::Stopping),
         };
-        let opened = opened.map_err(|failure| Trouble::NotOpened(failure.message))?;
+        let opened = opened.map_err(|failure| RegistryError::NotOpened(failure.message))?;
         let record = match log {
             Log::New if capabilities.own_log => None,
-            Log::New => Some(self.0.house.begin(&id, &begun, &name)?),
+            Log::New => Some(self.0.host.begin(&id, &begun, &name)?),
             Log::Resumed(record) => record,
         };
         let (names, renamed) = mpsc::channel(NAME_QUEUE);
@@ -252,14 +252,14 @@ impl Hub {
 }
 
 /// What no agent knows is no matter of the agent's version.
-fn check_effort(effort: &str, card: &Card) -> Result<(), Trouble> {
+fn check_effort(effort: &str, card: &Card) -> Result<(), RegistryError> {
     let levels = &card.capabilities.effort_levels;
     if EFFORT_LEVELS.contains(&effort) || levels.iter().any(|level| level == effort) {
         return Ok(());
     }
     let known = if levels.is_empty() { EFFORT_LEVELS.join(", ") } else { levels.join(", ") };
     let why = format!("agent `{}` knows no effort `{effort}`; it knows {known}", card.name);
-    Err(Trouble::Unprocessable(why))
+    Err(RegistryError::Unprocessable(why))
 }
 
 fn consent(policy: Policy) -> Consent {
@@ -269,8 +269,8 @@ fn consent(policy: Policy) -> Consent {
     }
 }
 
-fn session_id(text: &str) -> Result<SessionId, Trouble> {
-    text.parse().map_err(|_| Trouble::NoSession(text.to_owned()))
+fn session_id(text: &str) -> Result<SessionId, RegistryError> {
+    text.parse().map_err(|_| RegistryError::NoSession(text.to_owned()))
 }
 
 /// Why agents cannot work in a folder.
@@ -281,9 +281,9 @@ pub enum BadWorkspace {
 }
 
 impl BadWorkspace {
-    pub(crate) fn of(self, workspace: &Path) -> Trouble {
+    pub(crate) fn of(self, workspace: &Path) -> RegistryError {
         let shown = workspace.display();
-        Trouble::Unprocessable(match self {
+        RegistryError::Unprocessable(match self {
             BadWorkspace::NotAbsolute => format!("the workspace `{shown}` is not an absolute path"),
             BadWorkspace::NotADirectory => format!("the workspace {shown} is not a directory"),
         })
@@ -301,7 +301,7 @@ impl Hub {
         if !workspace.is_absolute() {
             return Err(BadWorkspace::NotAbsolute);
         }
-        let mut hosts = runtimes.into_iter().map(|runtime| self.0.house.host(runtime));
+        let mut hosts = runtimes.into_iter().map(|runtime| self.0.host.location(runtime));
         match hosts.any(|host| host == Host::Local) && !workspace.is_dir() {
             true => Err(BadWorkspace::NotADirectory),
             false => Ok(()),

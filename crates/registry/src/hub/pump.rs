@@ -9,7 +9,7 @@ use tokio::sync::mpsc;
 
 use super::{Hub, lock};
 use crate::approvals::{Asking, Kind, asking};
-use crate::house::Record;
+use crate::host::LogWriter;
 use crate::live::{self, Heard, LiveSession};
 use crate::resource::Policy;
 use crate::subscription;
@@ -22,7 +22,7 @@ pub(super) struct Pump {
     pub(super) hub: Hub,
     pub(super) live: Arc<LiveSession>,
     pub(super) agent: Live,
-    pub(super) record: Option<Box<dyn Record>>,
+    pub(super) record: Option<Box<dyn LogWriter>>,
     pub(super) renamed: mpsc::Receiver<String>,
     /// Answers of a session that may do all, on their way to its agent. The pump does not wait for the agent to take one:
     /// the agent may be waiting for the pump.
@@ -124,7 +124,7 @@ impl Pump {
         self.live.heard(Heard::Closed(failure.as_deref()));
         let (usage, model) = {
             let state = self.live.state();
-            (*state.total(), state.model.clone().or_else(|| state.digest.model.clone()))
+            (*state.total(), state.model.clone().or_else(|| state.stats.model.clone()))
         };
         // The log says what went wrong, if that much can be written.
         let closing = self.record.as_mut().and_then(|record| record.close(model, &usage, failure).ok());
@@ -137,7 +137,7 @@ impl Pump {
         }
         hub.settle_all(&live);
         if hub.0.store.contains(&live.id) {
-            hub.0.catalogue.keep(&live.id, live.state().digest.clone());
+            hub.0.catalogue.keep(&live.id, live.state().stats.clone());
         }
         {
             let mut all = lock(&hub.0.live);

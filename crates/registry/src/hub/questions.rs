@@ -6,8 +6,8 @@ use serde_json::value::RawValue;
 
 use super::{Hub, lock};
 use crate::approvals::{Approval, ApprovalState, Kind, NotOpen, Reply};
+use crate::error::RegistryError;
 use crate::live::LiveSession;
-use crate::trouble::Trouble;
 
 impl Hub {
     pub fn approvals(&self) -> Vec<Approval> {
@@ -15,15 +15,16 @@ impl Hub {
     }
 
     /// Answers a question. Whoever comes second is told so.
-    pub async fn answer(&self, id: &str, reply: Reply) -> Result<Approval, Trouble> {
+    pub async fn answer(&self, id: &str, reply: Reply) -> Result<Approval, RegistryError> {
         let closed = |error: NotOpen| match error {
-            NotOpen::Unknown => Trouble::NoApproval(id.to_owned()),
-            NotOpen::AlreadyAnswered => Trouble::AlreadyAnswered(id.to_owned()),
+            NotOpen::Unknown => RegistryError::NoApproval(id.to_owned()),
+            NotOpen::AlreadyAnswered => RegistryError::AlreadyAnswered(id.to_owned()),
         };
         let (approval, answer) = {
             let mut approvals = lock(&self.0.approvals);
             let kind = approvals.get(id).map_err(closed)?.kind;
-            let answer = reply.to(kind).map_err(|missing| Trouble::Unprocessable(missing.to_owned()))?;
+            let answer =
+                reply.to(kind).map_err(|missing| RegistryError::Unprocessable(missing.to_owned()))?;
             (approvals.settle(id).map_err(closed)?, answer)
         };
         if let Some(live) = self.live(&approval.session_id) {

@@ -6,9 +6,9 @@ use hangar_runtimes::runtime::Command;
 use hangar_store::{SessionId, SessionName};
 
 use super::{FAREWELL, Hub};
+use crate::error::RegistryError;
 use crate::live::{Asker, Listener, LiveSession};
 use crate::resource::{Session, SessionState};
-use crate::trouble::Trouble;
 
 /// Longest name of a session.
 pub const MAX_NAME: usize = 500;
@@ -30,7 +30,7 @@ impl Hub {
         id: &SessionId,
         text: String,
         delivery: Delivery,
-    ) -> Result<SessionState, Trouble> {
+    ) -> Result<SessionState, RegistryError> {
         let live = loop {
             let live = self.woken(id).await?;
             // Prompts are counted in the order in which the agent gets them.
@@ -42,11 +42,11 @@ impl Hub {
             }
             let steers = delivery == Delivery::Immediate && state.is_working() && live.steers;
             if !steers && !state.takes_prompts() {
-                return Err(Trouble::QueueFull(id.clone()));
+                return Err(RegistryError::QueueFull(id.clone()));
             }
             let command = if steers { Command::Steer(text) } else { Command::Send(text) };
             if live.commands.try_send(command).is_err() {
-                return Err(Trouble::QueueFull(id.clone()));
+                return Err(RegistryError::QueueFull(id.clone()));
             }
             if !steers {
                 state.prompted(Asker::Anybody);
@@ -60,30 +60,30 @@ impl Hub {
     }
 
     /// Ends the turn that is under way.
-    pub async fn abort(&self, id: &SessionId) -> Result<(), Trouble> {
+    pub async fn abort(&self, id: &SessionId) -> Result<(), RegistryError> {
         let live = self.opened(id)?;
         let _ = live.commands.send(Command::Abort).await;
         Ok(())
     }
 
     /// Ends the agent. The log stays.
-    pub async fn stop(&self, id: &SessionId) -> Result<(), Trouble> {
+    pub async fn stop(&self, id: &SessionId) -> Result<(), RegistryError> {
         if let Some(live) = self.live(id) {
             live.end().await;
             return Ok(());
         }
-        if self.0.store.contains(id) { Ok(()) } else { Err(Trouble::NoSession(id.to_string())) }
+        if self.0.store.contains(id) { Ok(()) } else { Err(RegistryError::NoSession(id.to_string())) }
     }
 
-    fn opened(&self, id: &SessionId) -> Result<Arc<LiveSession>, Trouble> {
+    fn opened(&self, id: &SessionId) -> Result<Arc<LiveSession>, RegistryError> {
         match self.live(id) {
             Some(live) => Ok(live),
-            None if self.0.store.contains(id) => Err(Trouble::NotOpen(id.clone())),
-            None => Err(Trouble::NoSession(id.to_string())),
+            None if self.0.store.contains(id) => Err(RegistryError::NotOpen(id.clone())),
+            None => Err(RegistryError::NoSession(id.to_string())),
         }
     }
 
-    pub async fn rename(&self, id: &SessionId, name: String) -> Result<Session, Trouble> {
+    pub async fn rename(&self, id: &SessionId, name: String) -> Result<Session, RegistryError> {
         let name = name_of(name)?;
         match self.live(id) {
             Some(live) => {
@@ -96,13 +96,13 @@ impl Hub {
             }
             None => self.0.store.rename(id, SessionName::Given(name))?,
         }
-        let session = self.session(id).ok_or_else(|| Trouble::NoSession(id.to_string()))?;
+        let session = self.session(id).ok_or_else(|| RegistryError::NoSession(id.to_string()))?;
         self.announce("session", &session);
         Ok(session)
     }
 
     /// Ends a session and removes its files.
-    pub async fn delete(&self, id: &SessionId) -> Result<(), Trouble> {
+    pub async fn delete(&self, id: &SessionId) -> Result<(), RegistryError> {
         if let Some(live) = self.live(id) {
             live.end().await;
             let _ = tokio::time::timeout(FAREWELL, live.over.cancelled()).await;
@@ -110,7 +110,7 @@ impl Hub {
         let (hub, erased) = (self.clone(), id.clone());
         tokio::task::spawn_blocking(move || hub.erase(&erased))
             .await
-            .map_err(|error| Trouble::Store(error.to_string()))??;
+            .map_err(|error| RegistryError::Store(error.to_string()))??;
         self.gone(id);
         // Those who read its file look again.
         self.0.openings.send_modify(|openings| *openings += 1);
@@ -118,16 +118,16 @@ impl Hub {
     }
 
     /// Has somebody hear what a session that is open here says from now on.
-    pub fn listen(&self, id: &SessionId, listener: Arc<dyn Listener>) -> Result<(), Trouble> {
+    pub fn listen(&self, id: &SessionId, listener: Arc<dyn Listener>) -> Result<(), RegistryError> {
         self.opened(id)?.listen(listener);
         Ok(())
     }
 }
 
-pub(super) fn name_of(name: String) -> Result<String, Trouble> {
+pub(super) fn name_of(name: String) -> Result<String, RegistryError> {
     let name = name.trim().to_owned();
     if name.is_empty() || name.chars().count() > MAX_NAME {
-        return Err(Trouble::Invalid(format!("a name has 1 to {MAX_NAME} characters")));
+        return Err(RegistryError::Invalid(format!("a name has 1 to {MAX_NAME} characters")));
     }
     Ok(name)
 }

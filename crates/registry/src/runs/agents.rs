@@ -6,24 +6,24 @@ use futures_util::future::BoxFuture;
 use hangar_runtimes::outcome::{ErrorKind, Evidence, Failure};
 use hangar_runtimes::runtime::{Card, Live, Model, Order, Preflight, Runtime, Stage};
 
+use crate::error::RegistryError;
 use crate::hub::Hub;
-use crate::trouble::Trouble;
 
 /// An agent whose sessions the hub keeps.
-struct Housed {
+struct HubRuntime {
     hub: Hub,
     agent: Arc<dyn Runtime>,
 }
 
 /// The agents of a hub, for whoever carries runs out.
-pub fn housed(hub: &Hub) -> Vec<Arc<dyn Runtime>> {
-    let housed = |agent: &Arc<dyn Runtime>| {
-        Arc::new(Housed { hub: hub.clone(), agent: Arc::clone(agent) }) as Arc<dyn Runtime>
+pub fn hub_runtimes(hub: &Hub) -> Vec<Arc<dyn Runtime>> {
+    let hub_runtimes = |agent: &Arc<dyn Runtime>| {
+        Arc::new(HubRuntime { hub: hub.clone(), agent: Arc::clone(agent) }) as Arc<dyn Runtime>
     };
-    hub.runtimes().iter().map(housed).collect()
+    hub.runtimes().iter().map(hub_runtimes).collect()
 }
 
-impl Runtime for Housed {
+impl Runtime for HubRuntime {
     fn card(&self) -> &Card {
         self.agent.card()
     }
@@ -39,14 +39,14 @@ impl Runtime for Housed {
     fn open(&self, order: Order) -> BoxFuture<'static, Result<Live, Failure>> {
         let (hub, agent) = (self.hub.clone(), Arc::clone(&self.agent));
         Box::pin(async move {
-            hub.open_for_run(&agent, order).await.map_err(|trouble| {
-                let kind = match trouble {
-                    Trouble::NoRuntime(_) => ErrorKind::AgentNotFound,
+            hub.open_for_run(&agent, order).await.map_err(|error| {
+                let kind = match error {
+                    RegistryError::NoRuntime(_) => ErrorKind::AgentNotFound,
                     _ => ErrorKind::TurnFailed,
                 };
                 // What the agent said is all that matters to whoever reads of a run.
-                let message = match trouble {
-                    Trouble::NotOpened(message) => message,
+                let message = match error {
+                    RegistryError::NotOpened(message) => message,
                     other => other.to_string(),
                 };
                 Failure { kind, message, evidence: Evidence::default() }

@@ -13,7 +13,7 @@ use serde_json::{Map, Value};
 use serde_with::skip_serializing_none;
 
 use super::{Runs, lock};
-use crate::trouble::Trouble;
+use crate::error::RegistryError;
 
 #[derive(Debug, Clone)]
 pub struct Installed {
@@ -77,11 +77,14 @@ impl Runs {
     }
 
     /// Offers the jobs of a file.
-    pub fn install_file(&self, path: &Path) -> Result<(), Trouble> {
+    pub fn install_file(&self, path: &Path) -> Result<(), RegistryError> {
         if !path.is_absolute() {
-            return Err(Trouble::Unprocessable(format!("`{}` is not an absolute path", path.display())));
+            return Err(RegistryError::Unprocessable(format!(
+                "`{}` is not an absolute path",
+                path.display()
+            )));
         }
-        let entry = load(path).map_err(|error| Trouble::Unprocessable(sentence(&error)))?;
+        let entry = load(path).map_err(|error| RegistryError::Unprocessable(sentence(&error)))?;
         self.install(path, Arc::new(entry));
         Ok(())
     }

@@ -11,16 +11,16 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use bytes::Bytes;
-use hangar_jobs::driver::{Audience, Controls, Notice, Running, StartError, Surroundings, Workshop};
+use hangar_jobs::driver::{Audience, Controls, Executor, Notice, RunEnvironment, Running, StartError};
 use hangar_jobs::record::{Fact, Record, RunId, RunOrder, SessionId, Subject};
 use hangar_jobs::store::{FileStore, RunStatus, RunStore, StoreError};
 use hangar_runtimes::runtime::Live;
 use tokio::sync::{broadcast, watch};
 
-use crate::frame::{self, Said};
+use crate::error::RegistryError;
+use crate::frame::{self, SseFrame};
 use crate::hub::{BadWorkspace, Hub};
-use crate::trouble::Trouble;
-pub use agents::housed;
+pub use agents::hub_runtimes;
 use view::View;
 
 pub use installed::{Installed, JobsView};
@@ -37,7 +37,7 @@ pub struct RunsConfig {
     pub store: FileStore,
     /// An MCP configuration that offers the job tools.
     pub job_tools: Option<String>,
-    pub surroundings: Surroundings,
+    pub environment: RunEnvironment,
     pub now: fn() -> jiff::Timestamp,
 }
 
@@ -47,15 +47,15 @@ pub struct Runs(Arc<Inner>);
 struct Inner {
     hub: Hub,
     store: FileStore,
-    workshop: Arc<Workshop>,
-    stage: Arc<Stage>,
+    executor: Arc<Executor>,
+    active_runs: Arc<ActiveRuns>,
     installed: Mutex<Option<Installed>>,
 }
 
 /// Runs under way, and who hears of them.
-struct Stage {
+struct ActiveRuns {
     hub: Hub,
-    active: Mutex<HashMap<RunId, Active>>,
+    runs: Mutex<HashMap<RunId, ActiveRun>>,
     /// Runs that are about to be resumed, so that each is by one caller.
     resuming: Mutex<HashSet<RunId>>,
     ended: Mutex<HashMap<RunId, Arc<View>>>,
@@ -63,13 +63,13 @@ struct Stage {
     changes: watch::Sender<u64>,
 }
 
-struct Active {
+struct ActiveRun {
     view: View,
     controls: Option<Controls>,
-    watchers: Option<broadcast::Sender<Told>>,
+    watchers: Option<broadcast::Sender<RunNews>>,
 }
 
-impl Active {
+impl ActiveRun {
     fn new(view: View) -> Self {
         Self { view, controls: None, watchers: None }
     }
@@ -77,26 +77,26 @@ impl Active {
 
 /// Removes the run from `resuming` when dropped.
 struct Resuming<'a> {
-    stage: &'a Stage,
+    active_runs: &'a ActiveRuns,
     run: &'a RunId,
 }
 
 impl Drop for Resuming<'_> {
     fn drop(&mut self) {
-        lock(&self.stage.resuming).remove(self.run);
+        lock(&self.active_runs.resuming).remove(self.run);
     }
 }
 
 /// Everybody who hears one run: those who watch runs, and whoever started this one.
 struct Hearers {
-    stage: Arc<Stage>,
+    active_runs: Arc<ActiveRuns>,
     listener: Option<Arc<dyn Audience>>,
 }
 
 impl Audience for Hearers {
     fn hear(&self, run: &RunId, notice: Notice<'_>) {
         if let Notice::Record(record) = notice {
-            self.stage.record(run, record);
+            self.active_runs.record(run, record);
         }
         if let Some(listener) = &self.listener {
             listener.hear(run, notice);
@@ -106,8 +106,8 @@ impl Audience for Hearers {
 
 /// What is told of a run.
 #[derive(Debug, Clone)]
-pub(crate) enum Told {
-    Record(u64, Said),
+pub(crate) enum RunNews {
+    Record(u64, SseFrame),
     Changed(Bytes),
 }
 
@@ -117,26 +117,26 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 
 impl Runs {
     pub fn new(hub: Hub, config: RunsConfig) -> Self {
-        let stage = Arc::new(Stage {
+        let active_runs = Arc::new(ActiveRuns {
             hub: hub.clone(),
-            active: Mutex::default(),
+            runs: Mutex::default(),
             resuming: Mutex::default(),
             ended: Mutex::default(),
             changes: watch::Sender::new(0),
         });
-        let workshop = Arc::new(Workshop {
-            runtimes: housed(&hub),
+        let executor = Arc::new(Executor {
+            runtimes: hub_runtimes(&hub),
             store: Arc::new(config.store.clone()),
             job_tools: config.job_tools,
-            surroundings: config.surroundings,
+            environment: config.environment,
             now: config.now,
         });
-        Self(Arc::new(Inner { hub, store: config.store, workshop, stage, installed: Mutex::default() }))
+        Self(Arc::new(Inner { hub, store: config.store, executor, active_runs, installed: Mutex::default() }))
     }
 
     /// The MCP configuration that offers the job tools.
     pub fn job_tools(&self) -> Option<String> {
-        self.0.workshop.job_tools.clone()
+        self.0.executor.job_tools.clone()
     }
 
     pub fn hub(&self) -> &Hub {
@@ -146,11 +146,18 @@ impl Runs {
     // ---- starting and stopping ----
 
     /// Starts a job that is installed.
-    pub fn start_job(&self, name: &str, input: String, workspace: PathBuf) -> Result<RunDetails, Trouble> {
-        let entry = self.entry().ok_or(Trouble::NoEntry)?;
-        let job = entry.jobs.get(name).ok_or_else(|| Trouble::NoJob(name.to_owned()))?;
+    pub fn start_job(
+        &self,
+        name: &str,
+        input: String,
+        workspace: PathBuf,
+    ) -> Result<RunDetails, RegistryError> {
+        let entry = self.entry().ok_or(RegistryError::NoEntry)?;
+        let job = entry.jobs.get(name).ok_or_else(|| RegistryError::NoJob(name.to_owned()))?;
         if job.require_user_input == Some(true) && input.trim().is_empty() {
-            return Err(Trouble::Unprocessable(format!("the job `{name}` asks what to do: give an `input`")));
+            return Err(RegistryError::Unprocessable(format!(
+                "the job `{name}` asks what to do: give an `input`"
+            )));
         }
         let order = RunOrder {
             subject: Subject::Job { name: name.to_owned() },
@@ -160,7 +167,7 @@ impl Runs {
             entry,
         };
         self.check_workspace(&order).map_err(|bad| bad.of(&order.working_directory))?;
-        let run = self.begin(None, |workshop, hearers| workshop.start(order, hearers))?.0;
+        let run = self.begin(None, |executor, hearers| executor.start(order, hearers))?.0;
         self.details(&run)
     }
 
@@ -173,8 +180,12 @@ impl Runs {
     }
 
     /// Starts what is ordered, and tells somebody all that happens.
-    pub fn start(&self, order: RunOrder, listener: Arc<dyn Audience>) -> Result<(RunId, Controls), Trouble> {
-        self.begin(Some(listener), |workshop, hearers| workshop.start(order, hearers))
+    pub fn start(
+        &self,
+        order: RunOrder,
+        listener: Arc<dyn Audience>,
+    ) -> Result<(RunId, Controls), RegistryError> {
+        self.begin(Some(listener), |executor, hearers| executor.start(order, hearers))
     }
 
     /// Starts a task in a session that stays its owner's.
@@ -183,55 +194,55 @@ impl Runs {
         order: RunOrder,
         session: (SessionId, Live),
         listener: Arc<dyn Audience>,
-    ) -> Result<(RunId, Controls), Trouble> {
-        self.begin(Some(listener), |workshop, hearers| workshop.start_borrowing(order, session, hearers))
+    ) -> Result<(RunId, Controls), RegistryError> {
+        self.begin(Some(listener), |executor, hearers| executor.start_borrowing(order, session, hearers))
     }
 
     /// Goes on with a run whose process ended.
-    pub fn resume(&self, run: &RunId) -> Result<RunDetails, Trouble> {
-        let stage = &self.0.stage;
-        let under_way = || Trouble::RunUnderWay(run.0.clone());
-        let _resuming = stage.resuming(run).ok_or_else(under_way)?;
+    pub fn resume(&self, run: &RunId) -> Result<RunDetails, RegistryError> {
+        let active_runs = &self.0.active_runs;
+        let under_way = || RegistryError::RunUnderWay(run.0.clone());
+        let _resuming = active_runs.resuming(run).ok_or_else(under_way)?;
         if self.is_active(run) {
             return Err(under_way());
         }
         let view = self.view(run)?;
         if view.end.is_some() {
-            return Err(Trouble::RunEnded(run.0.clone()));
+            return Err(RegistryError::RunEnded(run.0.clone()));
         }
-        lock(&stage.active).insert(run.clone(), Active::new(View::clone(&view)));
-        let begun = self.begin(None, |workshop, hearers| workshop.resume(run, hearers));
+        lock(&active_runs.runs).insert(run.clone(), ActiveRun::new(View::clone(&view)));
+        let begun = self.begin(None, |executor, hearers| executor.resume(run, hearers));
         if begun.is_err() {
-            stage.leave(run);
+            active_runs.leave(run);
         }
         begun?;
         self.details(run)
     }
 
     /// Starts the same again.
-    pub fn retry(&self, run: &RunId) -> Result<RunDetails, Trouble> {
+    pub fn retry(&self, run: &RunId) -> Result<RunDetails, RegistryError> {
         let records = self.0.store.read(run).map_err(|error| unread(run, &error))?;
         let order = records.first().and_then(|record| match &record.fact {
             Fact::RunStarted { order, .. } => Some(order.clone()),
             _ => None,
         });
-        let order = order.ok_or_else(|| Trouble::NoRun(run.0.clone()))?;
+        let order = order.ok_or_else(|| RegistryError::NoRun(run.0.clone()))?;
         if matches!(order.subject, Subject::Task { borrowed_session: Some(_), .. }) {
-            return Err(Trouble::Unprocessable(
+            return Err(RegistryError::Unprocessable(
                 "the task worked in a session of somebody else; start it there again".to_owned(),
             ));
         }
-        let run = self.begin(None, |workshop, hearers| workshop.start(order, hearers))?.0;
+        let run = self.begin(None, |executor, hearers| executor.start(order, hearers))?.0;
         self.details(&run)
     }
 
-    pub async fn stop(&self, run: &RunId) -> Result<RunDetails, Trouble> {
-        let controls = lock(&self.0.stage.active).get(run).and_then(|active| active.controls.clone());
+    pub async fn stop(&self, run: &RunId) -> Result<RunDetails, RegistryError> {
+        let controls = lock(&self.0.active_runs.runs).get(run).and_then(|active| active.controls.clone());
         match controls {
             Some(controls) => controls.stop().await,
-            None if self.view(run)?.end.is_some() => return Err(Trouble::RunEnded(run.0.clone())),
+            None if self.view(run)?.end.is_some() => return Err(RegistryError::RunEnded(run.0.clone())),
             None => {
-                return Err(Trouble::Unprocessable(format!("run {run} is not carried out here")));
+                return Err(RegistryError::Unprocessable(format!("run {run} is not carried out here")));
             }
         }
         self.details(run)
@@ -240,37 +251,38 @@ impl Runs {
     fn begin(
         &self,
         listener: Option<Arc<dyn Audience>>,
-        start: impl FnOnce(&Arc<Workshop>, Arc<dyn Audience>) -> Result<Running, StartError>,
-    ) -> Result<(RunId, Controls), Trouble> {
+        start: impl FnOnce(&Arc<Executor>, Arc<dyn Audience>) -> Result<Running, StartError>,
+    ) -> Result<(RunId, Controls), RegistryError> {
         if self.0.hub.stopping().is_cancelled() {
-            return Err(Trouble::Stopping);
+            return Err(RegistryError::Stopping);
         }
-        let stage = &self.0.stage;
-        let hearers = Arc::new(Hearers { stage: Arc::clone(stage), listener });
-        let running = start(&self.0.workshop, hearers).map_err(refused)?;
+        let active_runs = &self.0.active_runs;
+        let hearers = Arc::new(Hearers { active_runs: Arc::clone(active_runs), listener });
+        let running = start(&self.0.executor, hearers).map_err(refused)?;
         let (run, controls) = (running.run().clone(), running.controls());
-        if let Some(active) = lock(&stage.active).get_mut(&run) {
+        if let Some(active) = lock(&active_runs.runs).get_mut(&run) {
             active.controls = Some(controls.clone());
         }
-        stage.changes.send_modify(|changes| *changes += 1);
-        let (hub, stage, id) = (self.0.hub.clone(), Arc::clone(stage), run.clone());
+        active_runs.changes.send_modify(|changes| *changes += 1);
+        let (hub, active_runs, id) = (self.0.hub.clone(), Arc::clone(active_runs), run.clone());
         self.0.hub.spawn(async move {
-            // A run that is left by a portal which stops can be gone on with.
+            // A run that is left at the end can be gone on with.
             tokio::select! {
                 ended = running.to_end() => if let Err(error) = ended {
                     tracing::error!(run = %id, %error, "the run could not be put on record");
                 },
                 () = hub.stopping().cancelled() => {}
             }
-            stage.leave(&id);
+            active_runs.leave(&id);
         });
         Ok((run, controls))
     }
 
     // ---- looking ----
 
-    pub fn list(&self, limit: usize, before: Option<&str>) -> Result<Vec<Run>, Trouble> {
-        let page = self.0.store.page(before, limit).map_err(|error| Trouble::Store(error.to_string()))?;
+    pub fn list(&self, limit: usize, before: Option<&str>) -> Result<Vec<Run>, RegistryError> {
+        let page =
+            self.0.store.page(before, limit).map_err(|error| RegistryError::Store(error.to_string()))?;
         let runs = page.into_iter().filter_map(|summary| {
             let view = self.view(&summary.run).ok()?;
             Some(view.run(summary.status == RunStatus::Running || self.is_active(&summary.run)))
@@ -278,13 +290,13 @@ impl Runs {
         Ok(runs.collect())
     }
 
-    pub fn details(&self, run: &RunId) -> Result<RunDetails, Trouble> {
+    pub fn details(&self, run: &RunId) -> Result<RunDetails, RegistryError> {
         let view = self.view(run)?;
         Ok(view.details(self.is_under_way(run)))
     }
 
     fn is_active(&self, run: &RunId) -> bool {
-        lock(&self.0.stage.active).contains_key(run)
+        lock(&self.0.active_runs.runs).contains_key(run)
     }
 
     fn is_under_way(&self, run: &RunId) -> bool {
@@ -292,25 +304,25 @@ impl Runs {
             || self.0.store.look(run).is_some_and(|summary| summary.status == RunStatus::Running)
     }
 
-    fn view(&self, run: &RunId) -> Result<Arc<View>, Trouble> {
-        let stage = &self.0.stage;
-        if let Some(active) = lock(&stage.active).get(run) {
+    fn view(&self, run: &RunId) -> Result<Arc<View>, RegistryError> {
+        let active_runs = &self.0.active_runs;
+        if let Some(active) = lock(&active_runs.runs).get(run) {
             return Ok(Arc::new(active.view.clone()));
         }
-        if let Some(view) = lock(&stage.ended).get(run) {
+        if let Some(view) = lock(&active_runs.ended).get(run) {
             return Ok(Arc::clone(view));
         }
         let records = self.0.store.read(run).map_err(|error| unread(run, &error))?;
-        let view = View::fold(&records).ok_or_else(|| Trouble::NoRun(run.0.clone()))?;
+        let view = View::fold(&records).ok_or_else(|| RegistryError::NoRun(run.0.clone()))?;
         let view = Arc::new(view);
         if view.end.is_some() {
-            stage.keep(run, Arc::clone(&view));
+            active_runs.keep(run, Arc::clone(&view));
         }
         Ok(view)
     }
 }
 
-impl Stage {
+impl ActiveRuns {
     fn keep(&self, run: &RunId, view: Arc<View>) {
         let mut ended = lock(&self.ended);
         if ended.len() >= KEPT
@@ -323,28 +335,28 @@ impl Stage {
 
     /// Claims the resumption of a run. `None` if somebody else is about to resume it.
     fn resuming<'a>(&'a self, run: &'a RunId) -> Option<Resuming<'a>> {
-        lock(&self.resuming).insert(run.clone()).then(|| Resuming { stage: self, run })
+        lock(&self.resuming).insert(run.clone()).then(|| Resuming { active_runs: self, run })
     }
 
     /// Nobody is at it any more.
     fn leave(&self, run: &RunId) {
-        let Some(active) = lock(&self.active).remove(run) else { return };
+        let Some(active) = lock(&self.runs).remove(run) else { return };
         let shown = active.view.run(false);
         if active.view.end.is_some() {
             self.keep(run, Arc::new(active.view));
         }
         self.hub.announce("run", &shown);
         if let Some(watchers) = active.watchers {
-            let _ = watchers.send(Told::Changed(frame::named("run", &shown)));
+            let _ = watchers.send(RunNews::Changed(frame::named("run", &shown)));
         }
         self.changes.send_modify(|changes| *changes += 1);
     }
 
     fn record(&self, run: &RunId, record: &Record) {
-        let mut all = lock(&self.active);
+        let mut all = lock(&self.runs);
         if let Fact::RunStarted { .. } = &record.fact {
             let Some(view) = View::begin(record) else { return };
-            all.insert(run.clone(), Active::new(view));
+            all.insert(run.clone(), ActiveRun::new(view));
         }
         let Some(active) = all.get_mut(run) else { return };
         if !matches!(record.fact, Fact::RunStarted { .. }) {
@@ -357,27 +369,27 @@ impl Stage {
         if let Some(watchers) = &active.watchers
             && let Ok(json) = serde_json::to_vec(record)
         {
-            let _ = watchers.send(Told::Record(record.seq, Said::new(Some(record.seq), &json)));
-            let _ = watchers.send(Told::Changed(frame::named("run", &shown)));
+            let _ = watchers.send(RunNews::Record(record.seq, SseFrame::new(Some(record.seq), &json)));
+            let _ = watchers.send(RunNews::Changed(frame::named("run", &shown)));
         }
         drop(all);
         self.hub.announce("run", &shown);
     }
 }
 
-fn unread(run: &RunId, error: &StoreError) -> Trouble {
+fn unread(run: &RunId, error: &StoreError) -> RegistryError {
     match error {
-        StoreError::NotFound(_) => Trouble::NoRun(run.0.clone()),
-        other => Trouble::Store(other.to_string()),
+        StoreError::NotFound(_) => RegistryError::NoRun(run.0.clone()),
+        other => RegistryError::Store(other.to_string()),
     }
 }
 
-fn refused(error: StartError) -> Trouble {
+fn refused(error: StartError) -> RegistryError {
     match error {
-        StartError::Ended(run) => Trouble::RunEnded(run.0),
-        StartError::Store(StoreError::Busy(run)) => Trouble::RunUnderWay(run.0),
-        StartError::Store(StoreError::NotFound(run)) => Trouble::NoRun(run.0),
-        StartError::Store(error) => Trouble::Store(error.to_string()),
-        other => Trouble::Unprocessable(other.to_string()),
+        StartError::Ended(run) => RegistryError::RunEnded(run.0),
+        StartError::Store(StoreError::Busy(run)) => RegistryError::RunUnderWay(run.0),
+        StartError::Store(StoreError::NotFound(run)) => RegistryError::NoRun(run.0),
+        StartError::Store(error) => RegistryError::Store(error.to_string()),
+        other => RegistryError::Unprocessable(other.to_string()),
     }
 }

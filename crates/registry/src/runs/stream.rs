@@ -8,10 +8,10 @@ use hangar_jobs::record::{Fact, RunId};
 use tokio::sync::broadcast::error::RecvError;
 use tokio::sync::{broadcast, watch};
 
-use super::{Runs, Told, WATCHED_QUEUE, lock};
-use crate::frame::{self, Said};
+use super::{RunNews, Runs, WATCHED_QUEUE, lock};
+use crate::error::RegistryError;
+use crate::frame::{self, SseFrame};
 use crate::subscription::Cut;
-use crate::trouble::Trouble;
 
 /// How often the log of a run is looked at that another process may carry out. Only while somebody reads.
 const LOOK_EVERY: Duration = Duration::from_secs(1);
@@ -32,16 +32,18 @@ pub struct Following {
     /// Whether the end of the run was read.
     ended: bool,
     /// For a run that is carried out here.
-    live: Option<broadcast::Receiver<Told>>,
+    live: Option<broadcast::Receiver<RunNews>>,
     changes: watch::Receiver<u64>,
 }
 
 impl Runs {
     /// What happens in a run behind a record, and from then on.
-    pub fn follow(&self, run: &RunId, after: Option<u64>) -> Result<Following, Trouble> {
+    pub fn follow(&self, run: &RunId, after: Option<u64>) -> Result<Following, RegistryError> {
         let last = self.view(run)?.next_seq.saturating_sub(1);
         if after.is_some_and(|after| after > last) {
-            return Err(Trouble::Invalid(format!("the last record of run {run} has the number {last}")));
+            return Err(RegistryError::Invalid(format!(
+                "the last record of run {run} has the number {last}"
+            )));
         }
         Ok(Following {
             runs: self.clone(),
@@ -53,7 +55,7 @@ impl Runs {
             told: false,
             ended: false,
             live: None,
-            changes: self.0.stage.changes.subscribe(),
+            changes: self.0.active_runs.changes.subscribe(),
         })
     }
 }
@@ -84,12 +86,12 @@ impl Following {
                 () = stopping.cancelled() => return Err(Cut::Stopping),
             };
             match told {
-                Ok(Told::Record(seq, _)) if seq < self.next => {}
-                Ok(Told::Record(seq, said)) => {
+                Ok(RunNews::Record(seq, _)) if seq < self.next => {}
+                Ok(RunNews::Record(seq, frame)) => {
                     self.next = seq + 1;
-                    return Ok(said.frame());
+                    return Ok(frame.bytes());
                 }
-                Ok(Told::Changed(message)) => return Ok(message),
+                Ok(RunNews::Changed(message)) => return Ok(message),
                 Err(RecvError::Lagged(_)) => return Err(Cut::Behind),
                 // The run has ended or was left; its log has the rest.
                 Err(RecvError::Closed) => {
@@ -103,7 +105,7 @@ impl Following {
     /// Reads some of what is on record. Whoever carries the run out is listened to before, so nothing falls between.
     fn catch_up(&mut self) {
         if self.live.is_none() {
-            let mut active = lock(&self.runs.0.stage.active);
+            let mut active = lock(&self.runs.0.active_runs.runs);
             self.live = active.get_mut(&self.run).map(|active| {
                 active.watchers.get_or_insert_with(|| broadcast::channel(WATCHED_QUEUE).0).subscribe()
             });
@@ -120,7 +122,7 @@ impl Following {
             self.next = record.seq + 1;
             self.told = false;
             if let Ok(json) = serde_json::to_vec(record) {
-                self.waiting.push_back(Said::new(Some(record.seq), &json).frame());
+                self.waiting.push_back(SseFrame::new(Some(record.seq), &json).bytes());
             }
         }
         if self.level

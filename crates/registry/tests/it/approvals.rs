@@ -12,7 +12,7 @@ const MANY: usize = 500;
 async fn every_question_is_answered_however_many_come_at_once() {
     let stage = Stage::new();
     let id = stage.open(Policy::AllowAll).await;
-    let mut lease = stage.hub.lend(&id).await.unwrap();
+    let mut lease = stage.hub.lease(&id).await.unwrap();
     lease.commands.send(Command::Send(format!("ask {MANY}"))).await.unwrap();
     let mut asked = 0;
     while let News::Event(event) = lease.news.recv().await.unwrap() {

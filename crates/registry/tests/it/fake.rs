@@ -6,7 +6,7 @@ use std::sync::Arc;
 use futures_util::future::BoxFuture;
 use hangar_protocol::data::{AssistantMessage, PermissionRequested, UserMessage};
 use hangar_protocol::{Body, Event, EventId, LogPosition};
-use hangar_registry::house::{House, Past, Record, RecordError, Wanted};
+use hangar_registry::host::{AgentHost, LogWriter, LogWriterError, Past, SessionRequest};
 use hangar_runtimes::host::Host;
 use hangar_runtimes::outcome::{ErrorKind, Evidence, Failure, TurnEnd, TurnOutcome};
 use hangar_runtimes::runtime::{
@@ -148,26 +148,26 @@ pub(crate) struct Machine {
     pub(crate) runtimes: Vec<Arc<dyn Runtime>>,
 }
 
-impl House for Machine {
+impl AgentHost for Machine {
     fn runtimes(&self) -> &[Arc<dyn Runtime>] {
         &self.runtimes
     }
 
-    fn order(&self, wanted: Wanted) -> Result<Order, String> {
+    fn order(&self, wanted: SessionRequest) -> Result<Order, String> {
         Ok(Order { consent: wanted.consent, ..Order::new(wanted.id.to_string(), wanted.workspace) })
     }
 
-    fn host(&self, _: &str) -> Host {
+    fn location(&self, _: &str) -> Host {
         Host::Local
     }
 
-    fn begin(&self, id: &SessionId, order: &Order, _: &str) -> Result<Box<dyn Record>, RecordError> {
+    fn begin(&self, id: &SessionId, order: &Order, _: &str) -> Result<Box<dyn LogWriter>, LogWriterError> {
         let context = serde_json::from_value(json!({ "cwd": order.workspace })).unwrap();
         let meta = SessionMeta::new(context, jiff::Timestamp::UNIX_EPOCH);
         Ok(Log::of(self.store.create(id, meta)?))
     }
 
-    fn take_up(&self, id: &SessionId) -> Result<Box<dyn Record>, RecordError> {
+    fn take_up(&self, id: &SessionId) -> Result<Box<dyn LogWriter>, LogWriterError> {
         Ok(Log::of(self.store.open(id)?))
     }
 
@@ -175,7 +175,7 @@ impl House for Machine {
         None
     }
 
-    fn past(&self, _: &SessionId) -> Result<Past, RecordError> {
+    fn past(&self, _: &SessionId) -> Result<Past, LogWriterError> {
         Ok(Past { runtime: NAME.to_owned(), agent_session: None, workspace: Some("/".into()) })
     }
 }
@@ -187,14 +187,14 @@ struct Log {
 }
 
 impl Log {
-    fn of(open: OpenSession) -> Box<dyn Record> {
+    fn of(open: OpenSession) -> Box<dyn LogWriter> {
         let end = LogPosition { seq: open.end().0, offset: open.log_bytes() };
         Box::new(Self { open, end })
     }
 }
 
-impl Record for Log {
-    fn append(&mut self, event: &Event) -> Result<Option<LogPosition>, RecordError> {
+impl LogWriter for Log {
+    fn append(&mut self, event: &Event) -> Result<Option<LogPosition>, LogWriterError> {
         if event.is_ephemeral() {
             return Ok(None);
         }
@@ -206,7 +206,7 @@ impl Record for Log {
         Ok(Some(self.end))
     }
 
-    fn rename(&mut self, _: String) -> Result<(), RecordError> {
+    fn rename(&mut self, _: String) -> Result<(), LogWriterError> {
         Ok(())
     }
 
@@ -214,7 +214,7 @@ impl Record for Log {
         Resume::default()
     }
 
-    fn close(&mut self, _: Option<String>, _: &Usage, _: Option<String>) -> Result<Event, RecordError> {
+    fn close(&mut self, _: Option<String>, _: &Usage, _: Option<String>) -> Result<Event, LogWriterError> {
         let mut event = event(Body::Abort(serde_json::from_value(json!({ "reason": "closed" })).unwrap()));
         self.append(&event)?.into_iter().for_each(|position| event.set_position(position));
         Ok(event)

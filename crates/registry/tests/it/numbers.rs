@@ -13,11 +13,11 @@ use crate::stage::Stage;
 async fn heard(subscription: &mut Subscription, answer: &str) -> Vec<(u64, String)> {
     let mut heard = Vec::new();
     loop {
-        let Some(Item::Event(said)) = subscription.next().await.unwrap() else { continue };
-        let json = String::from_utf8(said.json().to_vec()).unwrap();
+        let Some(Item::Event(event)) = subscription.next().await.unwrap() else { continue };
+        let json = String::from_utf8(event.json().to_vec()).unwrap();
         let is_last =
             json.contains(&format!("\"content\":\"{answer}\"")) && json.contains("assistant.message");
-        heard.extend(said.seq.map(|seq| (seq, json)));
+        heard.extend(event.seq.map(|seq| (seq, json)));
         if is_last {
             return heard;
         }

@@ -3,8 +3,8 @@
 use std::sync::Barrier;
 
 use hangar_jobs::record::RunId;
+use hangar_registry::error::RegistryError;
 use hangar_registry::runs::RunState;
-use hangar_registry::trouble::Trouble;
 
 use crate::stage::Stage;
 
@@ -35,7 +35,10 @@ async fn of_many_who_resume_a_run_one_does_and_can_stop_it() {
         });
         let (resumed, refused): (Vec<_>, Vec<_>) = outcomes.into_iter().partition(Result::is_ok);
         assert_eq!(resumed.len(), 1);
-        assert!(refused.iter().all(|outcome| matches!(outcome, Err(Trouble::RunUnderWay(_)))), "{refused:?}");
+        assert!(
+            refused.iter().all(|outcome| matches!(outcome, Err(RegistryError::RunUnderWay(_)))),
+            "{refused:?}"
+        );
         stage.runs.stop(&run).await.unwrap();
         let mut following = stage.runs.follow(&run, None).unwrap();
         while stage.runs.details(&run).unwrap().run.state != RunState::Canceled {

@@ -3,7 +3,7 @@
 use std::path::Path;
 use std::sync::Arc;
 
-use hangar_jobs::driver::Surroundings;
+use hangar_jobs::driver::RunEnvironment;
 use hangar_jobs::read::{Format, read_entry};
 use hangar_jobs::store::FileStore;
 use hangar_jobs::validate::validate_entry;
@@ -37,16 +37,15 @@ impl Stage {
     fn on(home: tempfile::TempDir) -> Self {
         let store = Store::new(home.path());
         let machine = Machine { store: store.clone(), runtimes: vec![Arc::new(Fake::new())] };
-        let hub = Hub::new(HubConfig { house: Arc::new(machine), store, now: Timestamp::now });
-        let surroundings = Surroundings {
-            environment: Vec::new(),
+        let hub = Hub::new(HubConfig { host: Arc::new(machine), store, now: Timestamp::now });
+        let environment = RunEnvironment {
+            variables: Vec::new(),
             git: hangar_git::Git::new(hangar_git::Environment::of(std::env::vars_os())),
             clean: Arc::new(|record| record),
             retry_scale: 0.0,
         };
         let store = FileStore::new(home.path().join("runs"));
-        let config =
-            RunsConfig { store, job_tools: Some("{}".to_owned()), surroundings, now: Timestamp::now };
+        let config = RunsConfig { store, job_tools: Some("{}".to_owned()), environment, now: Timestamp::now };
         let runs = Runs::new(hub.clone(), config);
         let entry = read_entry(ENTRY, Format::Yaml, "test:").unwrap();
         runs.install(Path::new("/entry.yaml"), Arc::new(validate_entry(entry, "test:").unwrap()));

@@ -75,7 +75,7 @@ pub(crate) enum Answer<T> {
     TimedOut,
     /// Another call of the same reader is waiting.
     Parallel,
-    /// Nothing will come any more. Said once.
+    /// Nothing will come any more. SseFrame once.
     Closed,
     NotFound,
 }

@@ -3,23 +3,23 @@ use hangar_protocol::Event;
 use serde_json::{Value, json};
 
 use super::*;
-use crate::seed::live::{Answer, Item, Log, Reader};
-use crate::seed::shelf::Entity;
+use crate::polling::live::{Answer, Item, Log, Reader};
+use crate::polling::table::Entity;
 
 const HEAD: (&str, u64) = ("2026-01-01T00:00:00.000Z", 0);
 
 struct Stage {
-    shelves: Arc<Shelves>,
+    tables: Arc<Tables>,
     job: Arc<Job>,
-    teller: Teller,
+    run_callbacks: RunCallbacks,
 }
 
 impl Stage {
     fn of_job() -> Self {
-        let shelves = Arc::new(Shelves::new(true));
-        let job = shelves.jobs.put(Job::new("demo".to_owned(), HEAD.0.parse().unwrap(), &shelves)).entity;
-        let teller = Teller::of_job(Arc::clone(&shelves), Arc::clone(&job));
-        Self { shelves, job, teller }
+        let tables = Arc::new(Tables::new(true));
+        let job = tables.jobs.put(Job::new("demo".to_owned(), HEAD.0.parse().unwrap(), &tables)).entity;
+        let run_callbacks = RunCallbacks::of_job(Arc::clone(&tables), Arc::clone(&job));
+        Self { tables, job, run_callbacks }
     }
 
     /// Facts as the log has them, and events of sessions by the session's name.
@@ -28,12 +28,12 @@ impl Stage {
             if let Some(event) = fact.get("event") {
                 let session = SessionId(fact["of"].as_str().unwrap().to_owned());
                 let event = Event::parse(&event.to_string()).unwrap();
-                self.teller.hear(Notice::Event { task: TaskId(0), session: &session, event: &event });
+                self.run_callbacks.hear(Notice::Event { task: TaskId(0), session: &session, event: &event });
                 continue;
             }
             let mut line = fact.clone();
             (line["at"], line["seq"]) = (HEAD.0.into(), HEAD.1.into());
-            self.teller.hear(Notice::Record(&serde_json::from_value(line).unwrap()));
+            self.run_callbacks.hear(Notice::Record(&serde_json::from_value(line).unwrap()));
         }
     }
 
@@ -43,13 +43,13 @@ impl Stage {
             tokio::runtime::Builder::new_current_thread().enable_time().start_paused(true).build().unwrap();
         runtime.block_on(async {
             let mut out = String::new();
-            for named in self.shelves.jobs.all() {
+            for named in self.tables.jobs.all() {
                 tell(&mut out, &named, &named.entity.log).await;
             }
-            for named in self.shelves.tasks.all() {
+            for named in self.tables.tasks.all() {
                 tell(&mut out, &named, &named.entity.log).await;
             }
-            for named in self.shelves.sessions.all() {
+            for named in self.tables.sessions.all() {
                 tell(&mut out, &named, &named.entity.log).await;
             }
             out
@@ -247,10 +247,11 @@ fn a_limit_is_a_failure_with_a_reason() {
 #[test]
 fn a_borrower_tells_its_prompts_in_the_session_that_stays_open() {
     let mut stage = Stage::of_job();
-    let shelves = Arc::clone(&stage.shelves);
-    let lent = shelves.sessions.put(Session::of_client("hub".parse().unwrap(), "/".into(), &shelves));
-    let task = shelves.tasks.put(Task { log: shelves.log(), owner: TaskOwner::Borrower });
-    stage.teller = Teller::of_borrower(Arc::clone(&shelves), task, (SessionId("hub".to_owned()), lent));
+    let tables = Arc::clone(&stage.tables);
+    let lent = tables.sessions.put(Session::of_client("hub".parse().unwrap(), "/".into(), &tables));
+    let task = tables.tasks.put(Task { log: tables.log(), owner: TaskOwner::Borrower });
+    stage.run_callbacks =
+        RunCallbacks::of_borrower(Arc::clone(&tables), task, (SessionId("hub".to_owned()), lent));
     stage.hear(&[
         work_started(0),
         prompted(0, "hub", "do it"),

@@ -16,7 +16,7 @@ const FAREWELL: Duration = Duration::from_secs(5);
 /// For an agent that asks something while nobody is there.
 const NOBODY_THERE: &str = "Nobody is here to answer. Decide yourself and go on.";
 
-pub(crate) struct Desk {
+pub(crate) struct TaskSession {
     pub(crate) run: RunId,
     pub(crate) task: TaskId,
     pub(crate) session: SessionId,
@@ -32,7 +32,7 @@ pub(crate) enum Owner {
     SomebodyElse,
 }
 
-impl Desk {
+impl TaskSession {
     /// One turn. Gives its report and the tokens that it used, as far as the agent tells.
     pub(crate) async fn ask(&mut self, prompt: String) -> (TurnReport, u64) {
         let gone = || TurnReport::Crashed { error: CrashError::new("port_exit", "the session has ended") };

@@ -10,13 +10,13 @@ use std::sync::Arc;
 use hangar_jobs::driver::{Audience, Notice};
 use hangar_jobs::record::{CrashError, Fact, Record, RunEnd, RunId, SessionId, TaskEnd, TaskId, TurnReport};
 
-use super::entities::{Job, JobStatus, Session, SessionOwner, Shelves, Task, TaskOwner, WorkStatus};
+use super::entities::{Job, JobStatus, Session, SessionOwner, Tables, Task, TaskOwner, WorkStatus};
 use super::response::{JobCallback, JobResponse, SessionCallback, TaskCallback, TaskResponse};
-use super::shelf::Named;
+use super::table::Named;
 
 /// Tells one run.
-pub(crate) struct Teller {
-    shelves: Arc<Shelves>,
+pub(crate) struct RunCallbacks {
+    tables: Arc<Tables>,
     subject: Subject,
     tasks: HashMap<TaskId, Named<Task>>,
     sessions: HashMap<SessionId, Named<Session>>,
@@ -28,19 +28,19 @@ enum Subject {
     Borrower(Named<Task>),
 }
 
-impl Teller {
-    pub(crate) fn of_job(shelves: Arc<Shelves>, job: Arc<Job>) -> Self {
-        Self { shelves, subject: Subject::Job(job), tasks: HashMap::new(), sessions: HashMap::new() }
+impl RunCallbacks {
+    pub(crate) fn of_job(tables: Arc<Tables>, job: Arc<Job>) -> Self {
+        Self { tables, subject: Subject::Job(job), tasks: HashMap::new(), sessions: HashMap::new() }
     }
 
     /// The prompts of a task that borrows a session are told in that session.
     pub(crate) fn of_borrower(
-        shelves: Arc<Shelves>,
+        tables: Arc<Tables>,
         task: Named<Task>,
         lent: (SessionId, Named<Session>),
     ) -> Self {
         let subject = Subject::Borrower(task);
-        Self { shelves, subject, tasks: HashMap::new(), sessions: HashMap::from([lent]) }
+        Self { tables, subject, tasks: HashMap::new(), sessions: HashMap::from([lent]) }
     }
 
     /// For whoever carries the run out.
@@ -161,13 +161,13 @@ impl Teller {
             Subject::Borrower(named) => named.clone(),
             Subject::Job(job) => {
                 let owner = TaskOwner::Job { job: Arc::clone(job), task };
-                self.shelves.tasks.put(Task { log: self.shelves.log(), owner })
+                self.tables.tasks.put(Task { log: self.tables.log(), owner })
             }
         }
     }
 
     fn begin_session(&self) -> Named<Session> {
-        self.shelves.sessions.put(Session::of_task(&self.shelves))
+        self.tables.sessions.put(Session::of_task(&self.tables))
     }
 
     /// What was lent tells the ends of its turns itself.
@@ -199,7 +199,7 @@ impl Teller {
     }
 }
 
-struct Listening(Mutex<Teller>);
+struct Listening(Mutex<RunCallbacks>);
 
 impl Audience for Listening {
     fn hear(&self, _: &RunId, notice: Notice<'_>) {

@@ -13,7 +13,7 @@ use percent_encoding::percent_decode_str;
 use serde::Serialize;
 use serde_json::json;
 
-use super::Classic;
+use super::Polling;
 use super::answer::{Answer, Refusal};
 use super::live::{self, Item, Log, Reader};
 use crate::guard::Changes;
@@ -22,15 +22,15 @@ use crate::serve::Stalled;
 /// How long a body may be: a prompt, or a path.
 const MOST_BODY: usize = 4 << 20;
 
-pub fn routes<S>(classic: Arc<Classic>) -> Router<S> {
+pub fn routes<S>(polling: Arc<Polling>) -> Router<S> {
     Router::new()
         .route("/api", any(dispatch))
         .route("/api/", any(dispatch))
         .route("/api/{*path}", any(dispatch))
-        .with_state(classic)
+        .with_state(polling)
 }
 
-async fn dispatch(State(classic): State<Arc<Classic>>, request: Request) -> Answer {
+async fn dispatch(State(polling): State<Arc<Polling>>, request: Request) -> Answer {
     let (head, body) = request.into_parts();
     let Some(path) = head.uri.path().strip_prefix("/api/") else { return Answer::UnknownEndpoint };
     // Decoded after it was split: a name may have a slash in it.
@@ -42,7 +42,7 @@ async fn dispatch(State(classic): State<Arc<Classic>>, request: Request) -> Answ
     if !only_tells(&segments) && head.extensions.get() != Some(&Changes::Admitted) {
         return Answer::Foreign;
     }
-    classic.answer(&segments, Text(body)).await
+    polling.answer(&segments, Text(body)).await
 }
 
 /// Whether a path only tells something. What is polled is told once, and asking for models may start an agent.
@@ -83,7 +83,7 @@ const SESSION: Words = Words { not_found: Refusal::SessionNotFound, closed: Refu
 const TASK: Words = Words { not_found: Refusal::TaskNotFound, closed: Refusal::TaskClosed };
 const JOB: Words = Words { not_found: Refusal::JobNotFound, closed: Refusal::JobsClosed };
 
-impl Classic {
+impl Polling {
     async fn answer(&self, path: &[&str], body: Text) -> Answer {
         self.route(path, body).await.unwrap_or_else(|answer| answer)
     }
@@ -122,15 +122,15 @@ impl Classic {
     async fn poll(&self, path: &[&str], reader: Reader) -> Answer {
         match path {
             ["copilot", "session", id] => {
-                let session = self.shelves.sessions.find(id);
+                let session = self.tables.sessions.find(id);
                 self.read(session.as_deref().map(|session| &session.log), reader, SESSION).await
             }
             ["copilot", "task", id] => {
-                let task = self.shelves.tasks.find(id);
+                let task = self.tables.tasks.find(id);
                 self.read(task.as_deref().map(|task| &task.log), reader, TASK).await
             }
             ["copilot", "job", id] => {
-                let job = self.shelves.jobs.find(id);
+                let job = self.tables.jobs.find(id);
                 self.read(job.as_deref().map(|job| &job.log), reader, JOB).await
             }
             _ => Answer::UnknownEndpoint,

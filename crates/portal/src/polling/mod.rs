@@ -2,7 +2,7 @@
 //!
 //! A client starts a session, a task or a job, is given an id, and asks again and again what happened to it. What there is to
 //! tell is told as callbacks ([`response`]): made from the events of a session ([`callbacks`]) and from the records of a run
-//! ([`runs`]), and kept in a log for each ([`live`]), which the client finds by its id ([`shelf`]).
+//! ([`runs`]), and kept in a log for each ([`live`]), which the client finds by its id ([`table`]).
 
 mod answer;
 mod callbacks;
@@ -14,7 +14,7 @@ mod response;
 mod routes;
 mod runs;
 mod sessions;
-mod shelf;
+mod table;
 mod tasks;
 
 use std::path::PathBuf;
@@ -28,7 +28,7 @@ use serde_json::json;
 use crate::api::About;
 use crate::roster::Roster;
 use answer::Answer;
-use entities::Shelves;
+use entities::Tables;
 
 pub use routes::routes;
 
@@ -36,11 +36,11 @@ pub use routes::routes;
 const STOPPING_TIME: Duration = Duration::from_secs(10);
 
 /// What the routes are answered from.
-pub struct Classic {
+pub struct Polling {
     hub: Hub,
     runs: Runs,
     roster: Arc<Roster>,
-    shelves: Arc<Shelves>,
+    tables: Arc<Tables>,
     /// Whether tests may install jobs of their own, and ends are forgotten sooner.
     test: bool,
     repo_root: PathBuf,
@@ -50,12 +50,12 @@ pub struct Classic {
     roots: Vec<PathBuf>,
 }
 
-impl Classic {
+impl Polling {
     pub(crate) fn new(hub: Hub, runs: Runs, roster: Arc<Roster>, about: &About) -> Self {
         let About { repo_root, workspace, test, .. } = about.clone();
-        let shelves = Arc::new(Shelves::new(test));
+        let tables = Arc::new(Tables::new(test));
         let roots = vec![repo_root.clone(), workspace.clone()];
-        Self { hub, runs, roster, shelves, test, repo_root, workspace, roots }
+        Self { hub, runs, roster, tables, test, repo_root, workspace, roots }
     }
 
     fn config(&self) -> Answer {
@@ -64,7 +64,7 @@ impl Classic {
 
     /// Ends the server once this has been answered.
     fn stop(&self) -> Answer {
-        self.hub.stop_portal();
+        self.hub.shut_down();
         Answer::Done(json!({}))
     }
 }

@@ -8,11 +8,11 @@ use serde_json::json;
 use super::answer::{Answer, Refusal};
 use super::entities::{Task, TaskOwner};
 use super::routes::Text;
-use super::runs::Teller;
-use super::shelf::Entity;
-use super::{Classic, STOPPING_TIME};
+use super::runs::RunCallbacks;
+use super::table::Entity;
+use super::{Polling, STOPPING_TIME};
 
-impl Classic {
+impl Polling {
     pub(super) fn list_tasks(&self) -> Answer {
         let entry = self.runs.entry();
         let tasks = entry.iter().flat_map(|entry| &entry.tasks);
@@ -33,9 +33,9 @@ impl Classic {
         if !entry.tasks.contains_key(name) {
             return Ok(task_error("no_task", format!("there is no task \"{name}\"")));
         }
-        let live = match self.hub.lend(&of_hub).await {
+        let live = match self.hub.lease(&of_hub).await {
             Ok(live) => live,
-            Err(trouble) => return Ok(task_error("not_lent", trouble.to_string())),
+            Err(error) => return Ok(task_error("not_lent", error.to_string())),
         };
         let order = RunOrder {
             subject: Subject::Task {
@@ -49,10 +49,11 @@ impl Classic {
             runtime: None,
             entry,
         };
-        let task = self.shelves.tasks.put(Task { log: self.shelves.log(), owner: TaskOwner::Borrower });
+        let task = self.tables.tasks.put(Task { log: self.tables.log(), owner: TaskOwner::Borrower });
         let lent = SessionId(of_hub.to_string());
-        let teller = Teller::of_borrower(Arc::clone(&self.shelves), task.clone(), (lent.clone(), session));
-        match self.runs.start_borrowing(order, (lent, live), teller.into_audience()) {
+        let run_callbacks =
+            RunCallbacks::of_borrower(Arc::clone(&self.tables), task.clone(), (lent.clone(), session));
+        match self.runs.start_borrowing(order, (lent, live), run_callbacks.into_audience()) {
             Ok(_) => Ok(Answer::Done(json!({ "taskId": task.id }))),
             Err(error) => {
                 task.entity.log.close();
@@ -62,7 +63,7 @@ impl Classic {
     }
 
     pub(super) async fn stop_task(&self, id: &str) -> Answer {
-        let Some(task) = self.shelves.tasks.find(id).filter(|task| task.is_open()) else {
+        let Some(task) = self.tables.tasks.find(id).filter(|task| task.is_open()) else {
             return Refusal::TaskNotFound.into();
         };
         match &task.owner {

@@ -1,4 +1,4 @@
-//! What the portal is given: agents, how they are configured here, and the logs of those that keep none.
+//! What the registry is given: agents, how they are configured here, and the logs of those that keep none.
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -9,33 +9,38 @@ use hangar_runtimes::runtime::{Consent, Order, Resume, Runtime};
 use hangar_runtimes::usage::Usage;
 use hangar_store::{SessionId, StoreError};
 
-/// The machine as the portal sees it.
-pub trait House: Send + Sync {
+/// The machine as the registry sees it.
+pub trait AgentHost: Send + Sync {
     /// All agents, the default one first.
     fn runtimes(&self) -> &[Arc<dyn Runtime>];
 
     /// An order for a session, with what is configured for its agent.
-    fn order(&self, wanted: Wanted) -> Result<Order, String>;
+    fn order(&self, wanted: SessionRequest) -> Result<Order, String>;
 
     /// Where an agent runs. A folder of another machine cannot be looked at here.
-    fn host(&self, runtime: &str) -> Host;
+    fn location(&self, runtime: &str) -> Host;
 
     /// Begins the log of a session whose agent keeps none.
-    fn begin(&self, id: &SessionId, order: &Order, runtime: &str) -> Result<Box<dyn Record>, RecordError>;
+    fn begin(
+        &self,
+        id: &SessionId,
+        order: &Order,
+        runtime: &str,
+    ) -> Result<Box<dyn LogWriter>, LogWriterError>;
 
     /// Takes up the log of such a session again.
-    fn take_up(&self, id: &SessionId) -> Result<Box<dyn Record>, RecordError>;
+    fn take_up(&self, id: &SessionId) -> Result<Box<dyn LogWriter>, LogWriterError>;
 
     /// How much our own agent would show a model, in tokens.
     fn context_limit(&self, model: &str) -> Option<u64>;
 
     /// Who worked on a session so far.
-    fn past(&self, id: &SessionId) -> Result<Past, RecordError>;
+    fn past(&self, id: &SessionId) -> Result<Past, LogWriterError>;
 }
 
-/// What somebody wants a session to be.
+/// A session that is about to be opened, before what is configured for its agent is added.
 #[derive(Debug, Clone)]
-pub struct Wanted {
+pub struct SessionRequest {
     pub id: SessionId,
     pub runtime: String,
     pub model: Option<String>,
@@ -44,12 +49,12 @@ pub struct Wanted {
     pub consent: Consent,
 }
 
-/// The log of a session, held by its one writer.
-pub trait Record: Send {
+/// The one writer of the log of a session.
+pub trait LogWriter: Send {
     /// Writes an event, and says where it ends in the log. A passing one is not written.
-    fn append(&mut self, event: &Event) -> Result<Option<LogPosition>, RecordError>;
+    fn append(&mut self, event: &Event) -> Result<Option<LogPosition>, LogWriterError>;
 
-    fn rename(&mut self, name: String) -> Result<(), RecordError>;
+    fn rename(&mut self, name: String) -> Result<(), LogWriterError>;
 
     /// Where the session has come to, for the agent that goes on with it.
     fn resume(&self, agent_session: Option<String>) -> Resume;
@@ -60,7 +65,7 @@ pub trait Record: Send {
         model: Option<String>,
         usage: &Usage,
         error: Option<String>,
-    ) -> Result<Event, RecordError>;
+    ) -> Result<Event, LogWriterError>;
 }
 
 /// What the log of a session says about who worked on it.
@@ -72,7 +77,7 @@ pub struct Past {
 }
 
 #[derive(Debug, thiserror::Error)]
-pub enum RecordError {
+pub enum LogWriterError {
     #[error(transparent)]
     Store(#[from] StoreError),
     #[error("{0}")]

@@ -10,10 +10,10 @@ use serde_json::{Map, Value, json};
 use super::answer::{Answer, Refusal};
 use super::entities::{Job, JobRun, JobStatus, WorkStatus};
 use super::routes::Text;
-use super::runs::Teller;
-use super::{Classic, STOPPING_TIME};
+use super::runs::RunCallbacks;
+use super::{Polling, STOPPING_TIME};
 
-impl Classic {
+impl Polling {
     pub(super) fn list_jobs(&self) -> Answer {
         let Some(entry) = self.runs.entry() else {
             return Answer::Done(json!({ "grid": [], "jobs": {}, "chart": {} }));
@@ -39,12 +39,12 @@ impl Classic {
         if self.runs.check_workspace(&order).is_err() {
             return Ok(Refusal::JobNotFound.into());
         }
-        if let Err(full) = self.shelves.jobs.check_room() {
+        if let Err(full) = self.tables.jobs.check_room() {
             return Ok(Answer::Failed(full.to_string()));
         }
-        let job = self.shelves.jobs.put(Job::new(name.to_owned(), self.hub.now(), &self.shelves));
-        let teller = Teller::of_job(Arc::clone(&self.shelves), Arc::clone(&job.entity));
-        match self.runs.start(order, teller.into_audience()) {
+        let job = self.tables.jobs.put(Job::new(name.to_owned(), self.hub.now(), &self.tables));
+        let run_callbacks = RunCallbacks::of_job(Arc::clone(&self.tables), Arc::clone(&job.entity));
+        match self.runs.start(order, run_callbacks.into_audience()) {
             Ok((id, controls)) => {
                 // It is set here alone.
                 let _ = job.entity.run.set(JobRun { id, controls });
@@ -59,7 +59,7 @@ impl Classic {
 
     /// Ends a job. One that has ended stays as it is.
     pub(super) async fn stop_job(&self, id: &str) -> Answer {
-        let Some(job) = self.shelves.jobs.find(id) else { return Refusal::JobNotFound.into() };
+        let Some(job) = self.tables.jobs.find(id) else { return Refusal::JobNotFound.into() };
         if let Some(run) = job.run.get() {
             run.controls.stop().await;
             let _ = tokio::time::timeout(STOPPING_TIME, job.log.until_closed()).await;
@@ -68,11 +68,11 @@ impl Classic {
     }
 
     pub(crate) fn run_of_job(&self, id: &str) -> Option<RunId> {
-        self.shelves.jobs.find(id)?.run.get().map(|run| run.id.clone())
+        self.tables.jobs.find(id)?.run.get().map(|run| run.id.clone())
     }
 
     pub(super) fn running_jobs(&self) -> Answer {
-        let jobs = self.shelves.jobs.all();
+        let jobs = self.tables.jobs.all();
         let jobs = jobs.iter().filter(|job| job.entity.is_listed());
         Answer::Done(
             json!({ "jobs": jobs.map(|job| Value::Object(described(&job.id, &job.entity))).collect::<Vec<_>>() }),
@@ -80,7 +80,7 @@ impl Classic {
     }
 
     pub(super) fn job_status(&self, id: &str) -> Answer {
-        let Some(job) = self.shelves.jobs.find(id).filter(|job| job.is_listed()) else {
+        let Some(job) = self.tables.jobs.find(id).filter(|job| job.is_listed()) else {
             return Refusal::JobNotFound.into();
         };
         let mut answer = described(id, &job);

@@ -17,7 +17,7 @@ use tokio::time::Instant;
 use super::callbacks::Callbacks;
 use super::live::{Item, Log};
 use super::response::{JobResponse, SessionResponse, TaskResponse};
-use super::shelf::{Entity, Shelf};
+use super::table::{Entity, Table};
 
 /// How long a job is listed after its end.
 const LISTED: Duration = Duration::from_secs(3600);
@@ -26,19 +26,19 @@ const GRACE: Duration = Duration::from_secs(60);
 const TEST_GRACE: Duration = Duration::from_secs(5);
 
 /// All there are.
-pub(crate) struct Shelves {
-    pub(crate) sessions: Shelf<Session>,
-    pub(crate) tasks: Shelf<Task>,
-    pub(crate) jobs: Shelf<Job>,
+pub(crate) struct Tables {
+    pub(crate) sessions: Table<Session>,
+    pub(crate) tasks: Table<Task>,
+    pub(crate) jobs: Table<Job>,
     grace: Duration,
 }
 
-impl Shelves {
+impl Tables {
     pub(crate) fn new(test: bool) -> Self {
         Self {
-            sessions: Shelf::default(),
-            tasks: Shelf::default(),
-            jobs: Shelf::default(),
+            sessions: Table::default(),
+            tasks: Table::default(),
+            jobs: Table::default(),
             grace: if test { TEST_GRACE } else { GRACE },
         }
     }
@@ -66,13 +66,13 @@ pub(crate) enum SessionOwner {
 }
 
 impl Session {
-    pub(crate) fn of_client(id: SessionId, workspace: PathBuf, shelves: &Shelves) -> Self {
+    pub(crate) fn of_client(id: SessionId, workspace: PathBuf, tables: &Tables) -> Self {
         let owner = SessionOwner::Client(id);
-        Self { log: shelves.log(), owner, workspace: Some(workspace), callbacks: Mutex::default() }
+        Self { log: tables.log(), owner, workspace: Some(workspace), callbacks: Mutex::default() }
     }
 
-    pub(crate) fn of_task(shelves: &Shelves) -> Self {
-        Self { log: shelves.log(), owner: SessionOwner::Task, workspace: None, callbacks: Mutex::default() }
+    pub(crate) fn of_task(tables: &Tables) -> Self {
+        Self { log: tables.log(), owner: SessionOwner::Task, workspace: None, callbacks: Mutex::default() }
     }
 
     /// Tells what happened in the words of callbacks.
@@ -134,9 +134,9 @@ pub(crate) enum WorkStatus {
 }
 
 impl Job {
-    pub(crate) fn new(name: String, started: Timestamp, shelves: &Shelves) -> Self {
+    pub(crate) fn new(name: String, started: Timestamp, tables: &Tables) -> Self {
         let progress = Progress { status: JobStatus::Running, ended: None, works: BTreeMap::new() };
-        Self { log: shelves.log(), name, started, run: OnceLock::new(), progress: Mutex::new(progress) }
+        Self { log: tables.log(), name, started, run: OnceLock::new(), progress: Mutex::new(progress) }
     }
 
     pub(crate) fn progress(&self) -> MutexGuard<'_, Progress> {

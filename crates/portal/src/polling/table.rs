@@ -30,7 +30,7 @@ pub(crate) trait Entity {
 #[error("{MOST_OPEN} of this kind are open already; stop some")]
 pub(crate) struct Full;
 
-pub(crate) struct Shelf<E> {
+pub(crate) struct Table<E> {
     places: Mutex<Places<E>>,
 }
 
@@ -51,13 +51,13 @@ struct Places<E> {
     all: BTreeMap<u64, Arc<E>>,
 }
 
-impl<E> Default for Shelf<E> {
+impl<E> Default for Table<E> {
     fn default() -> Self {
         Self { places: Mutex::new(Places { last: 0, all: BTreeMap::new() }) }
     }
 }
 
-impl<E: Entity> Shelf<E> {
+impl<E: Entity> Table<E> {
     /// Whether a client may open another one.
     pub(crate) fn check_room(&self) -> Result<(), Full> {
         let open = self.places().all.values().filter(|entity| entity.is_open()).count();
@@ -166,44 +166,44 @@ mod tests {
 
     #[test]
     fn ids_are_counted_and_never_given_again() {
-        let shelf = Shelf::default();
-        let first = shelf.put(thing(OPEN, 0));
+        let table = Table::default();
+        let first = table.put(thing(OPEN, 0));
         first.entity.0.store(DONE, Ordering::Relaxed);
-        let second = shelf.put(thing(OPEN, 0));
+        let second = table.put(thing(OPEN, 0));
         assert_eq!((first.id.as_str(), second.id.as_str()), ("thing-1", "thing-2"));
-        assert!(shelf.find("thing-1").is_none() && shelf.find("thing-2").is_some());
+        assert!(table.find("thing-1").is_none() && table.find("thing-2").is_some());
         for wrong in
             ["thing-02", "thing-+2", "thing-", "2", "job-2", "thing-2 ", "thing-99999999999999999999"]
         {
-            assert!(shelf.find(wrong).is_none(), "{wrong}");
+            assert!(table.find(wrong).is_none(), "{wrong}");
         }
     }
 
     #[test]
     fn there_is_room_for_so_many_that_have_ended_and_for_so_much() {
-        let shelf = Shelf::default();
+        let table = Table::default();
         for _ in 0..MOST_ENDED + 5 {
-            shelf.put(thing(ENDED, 1));
+            table.put(thing(ENDED, 1));
         }
-        shelf.put(thing(OPEN, 0));
-        assert!(shelf.find("thing-5").is_none() && shelf.find("thing-6").is_some());
+        table.put(thing(OPEN, 0));
+        assert!(table.find("thing-5").is_none() && table.find("thing-6").is_some());
         for _ in 0..3 {
-            shelf.put(thing(ENDED, MOST_ENDED_BYTES / 2));
+            table.put(thing(ENDED, MOST_ENDED_BYTES / 2));
         }
-        shelf.put(thing(OPEN, 0));
-        let ended = shelf.all().into_iter().filter(|named| !named.entity.is_open());
+        table.put(thing(OPEN, 0));
+        let ended = table.all().into_iter().filter(|named| !named.entity.is_open());
         assert_eq!(ended.map(|named| named.entity.bytes()).sum::<usize>(), MOST_ENDED_BYTES);
-        assert!(shelf.find(&format!("thing-{}", MOST_ENDED + 6)).is_some(), "what is open stays");
+        assert!(table.find(&format!("thing-{}", MOST_ENDED + 6)).is_some(), "what is open stays");
     }
 
     #[test]
     fn not_everything_can_be_open_at_once() {
-        let shelf = Shelf::default();
+        let table = Table::default();
         for _ in 0..MOST_OPEN {
-            shelf.put(thing(OPEN, 0));
+            table.put(thing(OPEN, 0));
         }
-        assert!(shelf.check_room().is_err());
-        shelf.find("thing-7").unwrap().0.store(ENDED, Ordering::Relaxed);
-        assert!(shelf.check_room().is_ok());
+        assert!(table.check_room().is_err());
+        table.find("thing-7").unwrap().0.store(ENDED, Ordering::Relaxed);
+        assert!(table.check_room().is_ok());
     }
 }

@@ -3,20 +3,20 @@
 use std::path::PathBuf;
 use std::sync::Arc;
 
+use hangar_registry::error::RegistryError;
 use hangar_registry::hub::{BadWorkspace, Delivery, NewSession};
 use hangar_registry::resource::Policy;
-use hangar_registry::trouble::Trouble;
 use hangar_registry::{Heard, Listener};
 use hangar_store::SessionId;
 use serde_json::json;
 
-use super::Classic;
+use super::Polling;
 use super::answer::{Answer, Refusal};
 use super::entities::{Session, SessionOwner};
 use super::response::SessionResponse;
-use super::shelf::{Entity, Named};
+use super::table::{Entity, Named};
 
-impl Classic {
+impl Polling {
     pub(super) async fn models(&self) -> Answer {
         let models = self.known_models().await.unwrap_or_default();
         let models = models.iter().map(|model| {
@@ -48,16 +48,16 @@ impl Classic {
             Err(BadWorkspace::NotADirectory) => return Refusal::WorkingDirectoryNotExists.into(),
             Ok(()) => {}
         }
-        if let Err(full) = self.shelves.sessions.check_room() {
+        if let Err(full) = self.tables.sessions.check_room() {
             return Answer::Failed(full.to_string());
         }
         match self.open(model, workspace).await {
             Ok(session) => Answer::Done(json!({ "sessionId": session.id })),
-            Err(trouble) => Answer::Failed(trouble.to_string()),
+            Err(error) => Answer::Failed(error.to_string()),
         }
     }
 
-    async fn open(&self, model: &str, workspace: PathBuf) -> Result<Named<Session>, Trouble> {
+    async fn open(&self, model: &str, workspace: PathBuf) -> Result<Named<Session>, RegistryError> {
         let opened = self
             .hub
             .open(NewSession {
@@ -68,15 +68,15 @@ impl Classic {
                 ..NewSession::default()
             })
             .await?;
-        let id: SessionId = opened.id.parse().map_err(|_| Trouble::NoSession(opened.id.clone()))?;
-        let session = self.shelves.sessions.put(Session::of_client(id.clone(), workspace, &self.shelves));
+        let id: SessionId = opened.id.parse().map_err(|_| RegistryError::NoSession(opened.id.clone()))?;
+        let session = self.tables.sessions.put(Session::of_client(id.clone(), workspace, &self.tables));
         self.hub.listen(&id, Arc::clone(&session.entity) as Arc<dyn Listener>)?;
         Ok(session)
     }
 
     /// A session that a client opened and that is open.
     pub(super) fn client_session(&self, id: &str) -> Option<(Named<Session>, SessionId)> {
-        let entity = self.shelves.sessions.find(id).filter(|session| session.is_open())?;
+        let entity = self.tables.sessions.find(id).filter(|session| session.is_open())?;
         let SessionOwner::Client(of_hub) = &entity.owner else { return None };
         let of_hub = of_hub.clone();
         Some((Named { id: id.to_owned(), entity }, of_hub))
@@ -87,8 +87,8 @@ impl Classic {
         session.entity.log.close();
         match self.hub.stop(&of_hub).await {
             // It has gone by itself.
-            Ok(()) | Err(Trouble::NoSession(_)) => Answer::closed(),
-            Err(trouble) => Answer::Failed(trouble.to_string()),
+            Ok(()) | Err(RegistryError::NoSession(_)) => Answer::closed(),
+            Err(error) => Answer::Failed(error.to_string()),
         }
     }
 
@@ -96,8 +96,8 @@ impl Classic {
         let Some((_, of_hub)) = self.client_session(id) else { return Refusal::SessionNotFound.into() };
         match self.hub.send(&of_hub, prompt, Delivery::Enqueue).await {
             Ok(_) => Answer::Done(json!({})),
-            Err(Trouble::NoSession(_)) => Refusal::SessionNotFound.into(),
-            Err(trouble) => Answer::Failed(trouble.to_string()),
+            Err(RegistryError::NoSession(_)) => Refusal::SessionNotFound.into(),
+            Err(error) => Answer::Failed(error.to_string()),
         }
     }
 }

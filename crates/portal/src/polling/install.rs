@@ -11,7 +11,7 @@ use hangar_runtimes::runtime::Model;
 use serde::Serialize;
 use serde_json::json;
 
-use super::Classic;
+use super::Polling;
 use super::answer::Answer;
 
 /// What the messages of validation begin with.
@@ -25,7 +25,7 @@ enum NotInstalled {
     Rejected,
 }
 
-impl Classic {
+impl Polling {
     pub(super) async fn install(&self, path: &str) -> Answer {
         let path = Path::new(path.trim());
         let installed = async {
@@ -59,7 +59,7 @@ impl Classic {
     /// Whether agents offer the models that they will be asked for. What an agent does not tell cannot be checked.
     async fn check_models(&self, entry: &ValidEntry) -> Result<(), String> {
         for (runtime, wanted) in wanted_models(entry) {
-            let offered = self.roster.models(runtime).await.map_err(|trouble| trouble.to_string())?;
+            let offered = self.roster.models(runtime).await.map_err(|error| error.to_string())?;
             let Some(offered) = offered.filter(|offered| !offered.is_empty()) else { continue };
             if offered.iter().all(|model| model.id != wanted) {
                 let known: Vec<String> = offered.iter().map(described).collect();
@@ -70,7 +70,7 @@ impl Classic {
     }
 
     fn use_entry(&self, path: &Path, entry: ValidEntry) -> Result<(), (NotInstalled, String)> {
-        if self.shelves.sessions.any_open() || self.shelves.jobs.any_open() {
+        if self.tables.sessions.any_open() || self.tables.jobs.any_open() {
             let why = "sessions are running; stop them before other jobs are installed";
             return Err((NotInstalled::Rejected, why.to_owned()));
         }

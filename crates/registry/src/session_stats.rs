@@ -68,7 +68,7 @@ pub struct Context {
 }
 
 #[derive(Debug, Clone, Default)]
-pub struct Digest {
+pub struct SessionStats {
     /// How far the log has been taken in.
     pub at: LogPosition,
     /// Places on the way there, `MARK_EVERY` lines apart or more.
@@ -92,7 +92,7 @@ pub struct Digest {
     totals: Totals,
 }
 
-impl Digest {
+impl SessionStats {
     /// Whether the fold looks into events of this kind. Of those that totals count, tool calls are left out: they are the
     /// longest lines of a log, and lists show nothing of them.
     fn wants(kind: EventKind) -> bool {
@@ -232,7 +232,7 @@ impl Digest {
 mod tests {
     use super::*;
 
-    fn digest(lines: &[&str]) -> Digest {
+    fn stats(lines: &[&str]) -> SessionStats {
         let home = tempfile::tempdir().unwrap();
         let store = hangar_store::Store::new(home.path());
         let id: hangar_store::SessionId = "s".parse().unwrap();
@@ -245,9 +245,9 @@ mod tests {
         };
         let text: String = lines.iter().map(event).collect();
         std::fs::write(store.session_dir(&id).join("events.jsonl"), text).unwrap();
-        let mut digest = Digest::default();
-        digest.catch_up(&mut store.follow(&id, LogPosition::default()).unwrap()).unwrap();
-        digest
+        let mut stats = SessionStats::default();
+        stats.catch_up(&mut store.follow(&id, LogPosition::default()).unwrap()).unwrap();
+        stats
     }
 
     const FAILED: &str = r#"session.error {"errorType":"x","message":"no model"}"#;
@@ -255,8 +255,8 @@ mod tests {
 
     #[test]
     fn a_failure_stays_until_the_next_prompt() {
-        assert_eq!(digest(&[PROMPT, FAILED]).error.as_deref(), Some("no model"));
-        assert_eq!(digest(&[PROMPT, FAILED, PROMPT]).error, None);
+        assert_eq!(stats(&[PROMPT, FAILED]).error.as_deref(), Some("no model"));
+        assert_eq!(stats(&[PROMPT, FAILED, PROMPT]).error, None);
     }
 
     #[test]
@@ -265,10 +265,10 @@ mod tests {
         let closing = r#"session.shutdown {"shutdownType":"routine","totalApiDurationMs":1,"sessionStartTime":1,"codeChanges":{"linesAdded":0,"linesRemoved":0,"filesModified":[]},"modelMetrics":{"m":{"requests":{},"usage":{"inputTokens":20,"outputTokens":4,"cacheReadTokens":0,"cacheWriteTokens":0}}}}"#;
         let expected =
             Used { input_tokens: Some(20), output_tokens: Some(4), turns: Some(1), ..Used::default() };
-        assert_eq!(digest(&[PROMPT, call, call, closing]).used(), expected);
-        assert_eq!(digest(&[PROMPT, closing]).used(), expected);
+        assert_eq!(stats(&[PROMPT, call, call, closing]).used(), expected);
+        assert_eq!(stats(&[PROMPT, closing]).used(), expected);
         let twice = Used { turns: Some(2), ..expected };
-        assert_eq!(digest(&[PROMPT, closing, PROMPT, closing]).used(), twice);
+        assert_eq!(stats(&[PROMPT, closing, PROMPT, closing]).used(), twice);
     }
 
     /// One event of each kind.
@@ -282,7 +282,7 @@ mod tests {
                 format!(r#"{{"type":"{kind}","data":{data},"id":"i","timestamp":"t","parentId":null}}"#);
             Event::parse(&text).unwrap()
         };
-        let mut before = Digest::default();
+        let mut before = SessionStats::default();
         before.apply(&event(FAILED));
         for line in SAMPLES.lines() {
             let event = event(line);
@@ -292,13 +292,13 @@ mod tests {
             // Tool calls are left out on purpose, and how full the context is is in no log.
             let apart = [EventKind::ToolStart, EventKind::ToolComplete, EventKind::UsageInfo].contains(&kind);
             let changes = format!("{before:?}") != format!("{after:?}");
-            assert_eq!(Digest::wants(kind), changes && !apart, "{kind}");
+            assert_eq!(SessionStats::wants(kind), changes && !apart, "{kind}");
         }
     }
 
     #[track_caller]
     fn check_context(lines: &[&str], expected: Option<(u64, u64)>) {
-        let context = digest(lines).context(|model| (model == "m").then_some(1000));
+        let context = stats(lines).context(|model| (model == "m").then_some(1000));
         assert_eq!(context.map(|context| (context.tokens, context.limit)), expected);
     }
 
@@ -326,7 +326,7 @@ mod tests {
         let mode = |mode: &str| format!(r#"session.permissions_changed {{"mode":"{mode}"}}"#);
         let check = |lines: &[&str], asks: bool, expected: Policy| {
             let capabilities = Capabilities { permission_callbacks: asks, ..Capabilities::in_a_process() };
-            assert_eq!(digest(lines).policy(&capabilities), expected, "{lines:?}");
+            assert_eq!(stats(lines).policy(&capabilities), expected, "{lines:?}");
         };
         check(&[], true, Policy::Ask);
         check(&[&mode("allow-all")], true, Policy::AllowAll);
@@ -338,10 +338,10 @@ mod tests {
     #[test]
     fn a_page_far_behind_is_found_from_a_mark() {
         let lines = vec![PROMPT; 5000];
-        let digest = digest(&lines);
-        assert_eq!(digest.at.seq, 5000);
-        assert_eq!(digest.mark_before(5000).seq, 2 * MARK_EVERY);
-        assert_eq!(digest.mark_before(MARK_EVERY).seq, 0);
-        assert_eq!(digest.mark_before(MARK_EVERY + 1).seq, MARK_EVERY);
+        let stats = stats(&lines);
+        assert_eq!(stats.at.seq, 5000);
+        assert_eq!(stats.mark_before(5000).seq, 2 * MARK_EVERY);
+        assert_eq!(stats.mark_before(MARK_EVERY).seq, 0);
+        assert_eq!(stats.mark_before(MARK_EVERY + 1).seq, MARK_EVERY);
     }
 }

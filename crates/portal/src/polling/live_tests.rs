@@ -5,7 +5,7 @@ use proptest::prelude::*;
 use tokio::task::JoinHandle;
 
 use super::*;
-use crate::seed::response::{SessionCallback as Call, SessionResponse};
+use crate::polling::response::{SessionCallback as Call, SessionResponse};
 
 const GRACE: Duration = Duration::from_secs(60);
 

@@ -2,10 +2,10 @@
 
 use hangar_store::{SessionId, StoreError};
 
-use crate::house::RecordError;
+use crate::host::LogWriterError;
 
 #[derive(Debug, thiserror::Error)]
-pub enum Trouble {
+pub enum RegistryError {
     #[error("there is no session {0}")]
     NoSession(String),
     #[error("there is no agent `{0}`")]
@@ -25,7 +25,7 @@ pub enum Trouble {
     #[error("session {0} is closed; send it a message to open it")]
     NotOpen(SessionId),
     #[error("session {0} is busy with a task; wait until that has ended or stop it")]
-    Borrowed(SessionId),
+    Leased(SessionId),
     #[error("agent `{0}` cannot go on with a session that was closed; open a new one")]
     NotResumable(String),
     #[error("agent `{0}` cannot ask before it acts; open the session with the policy allow-all")]
@@ -56,22 +56,22 @@ impl std::fmt::Display for Holder {
     }
 }
 
-impl From<StoreError> for Trouble {
+impl From<StoreError> for RegistryError {
     fn from(error: StoreError) -> Self {
         match error {
-            StoreError::InUse { id, pid } => Trouble::BusyElsewhere { id, pid },
-            StoreError::NotFound { id } => Trouble::NoSession(id.to_string()),
-            StoreError::Exists { .. } => Trouble::Invalid(error.to_string()),
-            StoreError::Io { ref source, .. } => Trouble::Store(format!("{error}: {source}")),
+            StoreError::InUse { id, pid } => RegistryError::BusyElsewhere { id, pid },
+            StoreError::NotFound { id } => RegistryError::NoSession(id.to_string()),
+            StoreError::Exists { .. } => RegistryError::Invalid(error.to_string()),
+            StoreError::Io { ref source, .. } => RegistryError::Store(format!("{error}: {source}")),
         }
     }
 }
 
-impl From<RecordError> for Trouble {
-    fn from(error: RecordError) -> Self {
+impl From<LogWriterError> for RegistryError {
+    fn from(error: LogWriterError) -> Self {
         match error {
-            RecordError::Store(error) => error.into(),
-            RecordError::Write(message) => Trouble::Store(message),
+            LogWriterError::Store(error) => error.into(),
+            LogWriterError::Write(message) => RegistryError::Store(message),
         }
     }
 }

@@ -20,8 +20,8 @@ const PATIENCE: u32 = 30;
 /// Such sessions that are looked after at once.
 const MOST_YOUNG: usize = 256;
 
-/// Who was there at the last look.
-pub(super) struct Census {
+/// The sessions that were there at the last look.
+pub(super) struct DirectoryWatch {
     known: HashSet<SessionId>,
     /// Those that have come since, each with its log as it was. Whoever began them is likely to go on.
     young: HashMap<SessionId, Young>,
@@ -48,7 +48,7 @@ struct Changes {
     grown: Vec<SessionId>,
 }
 
-impl Census {
+impl DirectoryWatch {
     fn take(store: &Store) -> Self {
         // First the time: what changes meanwhile is seen at the next look.
         let changed = changed(store);
@@ -106,18 +106,18 @@ impl Hub {
         let feed = self.0.feed.subscribe();
         let hub = self.clone();
         // Directories may be large.
-        let begun = tokio::task::spawn_blocking(move || hub.begin_census()).await;
+        let begun = tokio::task::spawn_blocking(move || hub.begin_watch()).await;
         if begun.unwrap_or(false) {
             self.spawn(self.clone().keep_watch());
         }
         feed
     }
 
-    fn begin_census(&self) -> bool {
-        let mut census = lock(&self.0.census);
-        let begins = census.is_none();
+    fn begin_watch(&self) -> bool {
+        let mut watch = lock(&self.0.directory_watch);
+        let begins = watch.is_none();
         if begins {
-            *census = Some(Census::take(self.store()));
+            *watch = Some(DirectoryWatch::take(self.store()));
         }
         begins
     }
@@ -140,19 +140,19 @@ impl Hub {
 
     /// What has changed. `None` once nobody listens any more.
     fn look_round(&self) -> Option<Changes> {
-        let mut census = lock(&self.0.census);
+        let mut watch = lock(&self.0.directory_watch);
         if !self.is_heard() {
-            *census = None;
+            *watch = None;
         }
-        Some(census.as_mut()?.look(self.store(), |id| self.live(id).is_some()))
+        Some(watch.as_mut()?.look(self.store(), |id| self.live(id).is_some()))
     }
 
     /// Removes the files of a session. No look falls between that and its being noted, so it is told once.
     pub(super) fn erase(&self, id: &SessionId) -> Result<(), StoreError> {
-        let mut census = lock(&self.0.census);
+        let mut watch = lock(&self.0.directory_watch);
         self.store().delete(id)?;
-        if let Some(census) = census.as_mut() {
-            census.known.remove(id);
+        if let Some(watch) = watch.as_mut() {
+            watch.known.remove(id);
         }
         Ok(())
     }
@@ -181,8 +181,8 @@ mod tests {
     }
 
     /// What a look finds: `+a` for one that came or grew, `-a` for one that went.
-    fn look(census: &mut Census, store: &Store) -> String {
-        let Changes { gone, grown } = census.look(store, |_| false);
+    fn look(watch: &mut DirectoryWatch, store: &Store) -> String {
+        let Changes { gone, grown } = watch.look(store, |_| false);
         let gone = gone.iter().map(|id| format!("-{id}"));
         let mut found: Vec<String> = gone.chain(grown.iter().map(|id| format!("+{id}"))).collect();
         found.sort();
@@ -193,16 +193,16 @@ mod tests {
     fn who_comes_and_goes_is_told_once() {
         let home = tempfile::tempdir().unwrap();
         let store = Store::new(home.path());
-        let mut census = Census::take(&store);
-        assert_eq!(look(&mut census, &store), "", "there need not be a directory yet");
+        let mut watch = DirectoryWatch::take(&store);
+        assert_eq!(look(&mut watch, &store), "", "there need not be a directory yet");
         write(&store, "a", "");
         write(&store, "b", "");
-        assert_eq!(look(&mut census, &store), "+a +b");
-        assert_eq!(look(&mut census, &store), "");
+        assert_eq!(look(&mut watch, &store), "+a +b");
+        assert_eq!(look(&mut watch, &store), "");
         store.delete(&id("a")).unwrap();
-        assert_eq!(look(&mut census, &store), "-a");
+        assert_eq!(look(&mut watch, &store), "-a");
         for _ in 0..3 {
-            assert_eq!(look(&mut census, &store), "");
+            assert_eq!(look(&mut watch, &store), "");
         }
     }
 
@@ -211,19 +211,19 @@ mod tests {
         let home = tempfile::tempdir().unwrap();
         let store = Store::new(home.path());
         write(&store, "old", "");
-        let mut census = Census::take(&store);
+        let mut watch = DirectoryWatch::take(&store);
         std::fs::create_dir(store.session_dir(&id("new"))).unwrap();
-        assert_eq!(look(&mut census, &store), "", "it has no log yet");
+        assert_eq!(look(&mut watch, &store), "", "it has no log yet");
         for log in ["", "1\n", "1\n2\n"] {
             write(&store, "new", log);
             write(&store, "old", log);
-            assert_eq!(look(&mut census, &store), "+new");
-            assert_eq!(look(&mut census, &store), "");
+            assert_eq!(look(&mut watch, &store), "+new");
+            assert_eq!(look(&mut watch, &store), "");
         }
         for _ in 0..PATIENCE {
-            assert_eq!(look(&mut census, &store), "");
+            assert_eq!(look(&mut watch, &store), "");
         }
-        assert!(census.young.is_empty());
+        assert!(watch.young.is_empty());
     }
 
     /// Two changes within the grain of the clock look like one.
@@ -232,11 +232,11 @@ mod tests {
         let home = tempfile::tempdir().unwrap();
         let store = Store::new(home.path());
         write(&store, "a", "");
-        let mut census = Census::take(&store);
+        let mut watch = DirectoryWatch::take(&store);
         write(&store, "b", "");
-        assert_eq!(look(&mut census, &store), "+b");
+        assert_eq!(look(&mut watch, &store), "+b");
         write(&store, "c", "");
-        census.changed = changed(&store);
-        assert_eq!(look(&mut census, &store), "+c");
+        watch.changed = changed(&store);
+        assert_eq!(look(&mut watch, &store), "+c");
     }
 }
