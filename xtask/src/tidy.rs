@@ -65,6 +65,7 @@ const MAY_USE: &[(&str, &[&str])] = &[
     ("hangar-custom", &["hangar-agent", "hangar-process", "hangar-protocol"]),
     ("hangar-runtimes", &["hangar-disk", "hangar-peer", "hangar-process", "hangar-protocol"]),
     ("hangar-jobs", &["hangar-git", "hangar-process", "hangar-protocol", "hangar-runtimes"]),
+    ("hangar-registry", &["hangar-jobs", "hangar-protocol", "hangar-runtimes", "hangar-store"]),
     (
         "hangar-portal",
         &[
@@ -72,6 +73,7 @@ const MAY_USE: &[(&str, &[&str])] = &[
             "hangar-peer",
             "hangar-process",
             "hangar-protocol",
+            "hangar-registry",
             "hangar-runtimes",
             "hangar-store",
         ],
@@ -110,6 +112,7 @@ const MAY_USE: &[(&str, &[&str])] = &[
             "hangar-portal",
             "hangar-process",
             "hangar-protocol",
+            "hangar-registry",
             "hangar-runtimes",
             "hangar-sandbox",
             "hangar-server",
@@ -129,6 +132,10 @@ const WITHOUT_IO: &[&str] = &["hangar-protocol", "hangar-agent"];
 const IO_CRATES: &[&str] = &["reqwest", "hyper", "axum", "rusqlite", "rustix", "nix", "libc", "process-wrap"];
 const IO_FEATURES_OF_TOKIO: &[&str] =
     &["full", "fs", "net", "process", "signal", "io-std", "rt-multi-thread"];
+
+/// Crates that `hangar job run` needs, and that no web server comes along with.
+const WITHOUT_HTTP: &[&str] = &["hangar-jobs", "hangar-registry", "hangar-runtimes", "hangar-store"];
+const HTTP_CRATES: &[&str] = &["axum", "hyper", "hyper-util", "reqwest"];
 
 pub(crate) fn run() -> Result<()> {
     let files = files()?;
@@ -278,6 +285,9 @@ fn dependencies(metadata: &Value) -> Vec<String> {
             } else if members.contains(&used) && !may_use.contains(&used.as_str()) {
                 problems.push(format!("{package_name} may not use {used}"));
             }
+            if WITHOUT_HTTP.contains(&package_name.as_str()) && HTTP_CRATES.contains(&used.as_str()) {
+                problems.push(format!("{package_name} knows no HTTP and may not use {used}"));
+            }
             if WITHOUT_IO.contains(&package_name.as_str()) {
                 problems.extend(io(&package_name, &used, dependency));
             }
@@ -339,6 +349,15 @@ mod tests {
             "hangar-cli",
             &json!({ "name": "hangar-test-support", "kind": null, "features": [] }),
             Some("hangar-cli uses hangar-test-support, which is for tests only"),
+        );
+    }
+
+    #[test]
+    fn the_registry_knows_no_http() {
+        check_dependency(
+            "hangar-registry",
+            &json!({ "name": "axum", "kind": null, "features": [] }),
+            Some("hangar-registry knows no HTTP and may not use axum"),
         );
     }
 

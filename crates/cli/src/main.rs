@@ -13,6 +13,7 @@ mod home;
 mod jobs;
 mod just_in_time;
 mod logging;
+mod machine;
 mod mcp;
 mod opening;
 mod output;

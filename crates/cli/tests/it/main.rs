@@ -21,7 +21,7 @@ mod mechanisms;
 mod model_view;
 mod planted;
 mod portal;
-mod portal_seed;
+mod portal_polling;
 mod published;
 mod questions;
 mod runtimes;
