@@ -14,6 +14,7 @@ mod jobs;
 mod just_in_time;
 mod logging;
 mod mcp;
+mod opening;
 mod output;
 mod plan;
 mod portal;

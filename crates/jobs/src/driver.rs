@@ -28,7 +28,6 @@ pub struct Workshop {
     /// The agents, the default one first.
     pub runtimes: Vec<Arc<dyn Runtime>>,
     pub store: Arc<dyn RunStore>,
-    pub audience: Arc<dyn Audience>,
     /// An MCP configuration that offers the job tools, for agents that take one.
     pub job_tools: Option<String>,
     pub surroundings: Surroundings,
@@ -43,6 +42,8 @@ pub struct Surroundings {
     pub git: Git,
     /// Takes secrets out of a record before it is written down.
     pub clean: Cleaner,
+    /// What the pauses before retries are multiplied with: 1, except in tests. Neither negative nor infinite.
+    pub retry_scale: f64,
 }
 
 pub type Cleaner = Arc<dyn Fn(Record) -> Record + Send + Sync>;
@@ -82,17 +83,21 @@ pub enum StartError {
 }
 
 impl Workshop {
-    /// Begins a run. It gets on while its [`to_end`](Running::to_end) is awaited.
-    pub fn start(self: &Arc<Self>, order: RunOrder) -> Result<Running, StartError> {
-        self.begin(order, None)
+    /// Begins a run that `audience` hears. It gets on while its [`to_end`](Running::to_end) is awaited.
+    pub fn start(
+        self: &Arc<Self>,
+        order: RunOrder,
+        audience: Arc<dyn Audience>,
+    ) -> Result<Running, StartError> {
+        self.begin(order, None, audience)
     }
 
     /// Begins a run of one task in a session that stays its owner's.
     pub fn start_borrowing(
         self: &Arc<Self>,
         order: RunOrder,
-        session: SessionId,
-        live: Live,
+        (session, live): (SessionId, Live),
+        audience: Arc<dyn Audience>,
     ) -> Result<Running, StartError> {
         let subject = match order.subject {
             Subject::Task { name, model, .. } => Subject::Task {
@@ -103,13 +108,14 @@ impl Workshop {
             },
             Subject::Job { name } => return Err(NoRun::NothingToDo(name).into()),
         };
-        self.begin(RunOrder { subject, ..order }, Some((session, live)))
+        self.begin(RunOrder { subject, ..order }, Some((session, live)), audience)
     }
 
     fn begin(
         self: &Arc<Self>,
         order: RunOrder,
         borrowed: Option<(SessionId, Live)>,
+        audience: Arc<dyn Audience>,
     ) -> Result<Running, StartError> {
         let at = (self.now)();
         let mark = uuid::Uuid::new_v4().simple().to_string();
@@ -120,15 +126,15 @@ impl Workshop {
         self.check_runtimes(state.order())?;
         let mut log = self.store.create(&run)?;
         log.append(&first)?;
-        self.audience.hear(&run, Notice::Record(&first));
-        let mut running = Running::new(Arc::clone(self), state, log);
+        audience.hear(&run, Notice::Record(&first));
+        let mut running = Running::new(Arc::clone(self), audience, state, log);
         if let Some((session, live)) = borrowed {
             let desk = Desk {
                 run,
                 task: TaskId(0),
                 session: session.clone(),
                 live,
-                audience: Arc::clone(&self.audience),
+                audience: Arc::clone(&running.audience),
                 owner: Owner::SomebodyElse,
             };
             running.desks.insert(session, desk);
@@ -137,7 +143,7 @@ impl Workshop {
     }
 
     /// Goes on with a run whose process ended. One that nobody can go on with is ended for good.
-    pub fn resume(self: &Arc<Self>, run: &RunId) -> Result<Running, StartError> {
+    pub fn resume(self: &Arc<Self>, run: &RunId, audience: Arc<dyn Audience>) -> Result<Running, StartError> {
         let (records, log) = self.store.open(run)?;
         let state = State::fold(&records)?;
         if state.end().is_some() {
@@ -145,9 +151,10 @@ impl Workshop {
         }
         self.check_runtimes(state.order())?;
         let orphaned = !state.can_resume();
-        let mut running = Running::new(Arc::clone(self), state, log);
+        let mut running = Running::new(Arc::clone(self), audience, state, log);
         if orphaned {
             running.note(Fact::RunEnded { end: RunEnd::Interrupted })?;
+            running.tell_end();
             return Err(StartError::Orphaned(run.clone()));
         }
         running.note(Fact::RunResumed)?;
@@ -207,17 +214,27 @@ impl Controls {
 /// A run under way. Dropping it ends its agents and leaves the run to be resumed.
 pub struct Running {
     workshop: Arc<Workshop>,
+    audience: Arc<dyn Audience>,
     state: State,
     log: Box<dyn RunLog>,
     desks: BTreeMap<SessionId, Desk>,
     effects: JoinSet<Done>,
     /// Whose effect each of them is.
     errands: HashMap<tokio::task::Id, Errand>,
-    aborts: BTreeMap<Errand, AbortHandle>,
+    /// Effects that have not ended, those that were aborted included.
+    under_way: BTreeMap<Errand, UnderWay>,
     /// Sessions that are coming to their end.
     leaving: JoinSet<()>,
     controls: Controls,
     commands: mpsc::Receiver<Command>,
+    /// The end of the run, from when it is on record until it is told.
+    untold_end: Option<Record>,
+}
+
+/// An effect that has not ended.
+struct UnderWay {
+    handle: AbortHandle,
+    aborted: bool,
 }
 
 /// How an effect went.
@@ -233,19 +250,21 @@ impl From<Fact> for Done {
 }
 
 impl Running {
-    fn new(workshop: Arc<Workshop>, state: State, log: Box<dyn RunLog>) -> Self {
+    fn new(workshop: Arc<Workshop>, audience: Arc<dyn Audience>, state: State, log: Box<dyn RunLog>) -> Self {
         let (sender, commands) = mpsc::channel(COMMAND_QUEUE);
         Self {
             workshop,
+            audience,
             state,
             log,
             desks: BTreeMap::new(),
             effects: JoinSet::new(),
             errands: HashMap::new(),
-            aborts: BTreeMap::new(),
+            under_way: BTreeMap::new(),
             leaving: JoinSet::new(),
             controls: Controls(sender),
             commands,
+            untold_end: None,
         }
     }
 
@@ -258,7 +277,19 @@ impl Running {
     }
 
     /// Carries the run out. An error means that it could not be written down, and the run is left as it is.
+    ///
+    /// Whoever hears of an end may act on it at once, so sessions are let go of before it is told or returned.
     pub async fn to_end(mut self) -> Result<RunEnd, StoreError> {
+        let ended = self.carry_out().await;
+        self.effects.shutdown().await;
+        self.desks.clear();
+        let end = ended?;
+        self.tell_end();
+        self.clean_up(&end).await;
+        Ok(end)
+    }
+
+    async fn carry_out(&mut self) -> Result<RunEnd, StoreError> {
         loop {
             while let Some(step) = self.state.next(&self.busy()) {
                 match step {
@@ -266,9 +297,8 @@ impl Running {
                     Step::Do(effect) => self.start(effect),
                 }
             }
-            if let Some(end) = self.state.end().cloned() {
-                self.clean_up(&end).await;
-                return Ok(end);
+            if let Some(end) = self.state.end() {
+                return Ok(end.clone());
             }
             let left = self.state.time_left((self.workshop.now)());
             tokio::select! {
@@ -281,11 +311,15 @@ impl Running {
         }
     }
 
-    fn busy(&self) -> BTreeSet<Errand> {
-        self.aborts.keys().cloned().collect()
+    fn is_aborted(&self, task: TaskId) -> bool {
+        self.under_way.get(&Errand::Task(task)).is_some_and(|effect| effect.aborted)
     }
 
-    /// Writes a fact down, then lets it have its consequences.
+    fn busy(&self) -> BTreeSet<Errand> {
+        self.under_way.keys().cloned().collect()
+    }
+
+    /// Writes a fact down, then lets it have its consequences. The end of the run is told by [`tell_end`](Self::tell_end).
     fn note(&mut self, fact: Fact) -> Result<(), StoreError> {
         let record = Record { seq: self.state.next_seq(), at: (self.workshop.now)(), fact };
         let record = (self.workshop.surroundings.clean)(record);
@@ -298,20 +332,35 @@ impl Running {
                 }
             }
             Fact::TaskStopped { task } => {
-                if let Some(effect) = self.aborts.remove(&Errand::Task(*task)) {
-                    effect.abort();
+                if let Some(effect) = self.under_way.get_mut(&Errand::Task(*task)) {
+                    effect.handle.abort();
+                    effect.aborted = true;
                 }
+            }
+            // A session that was borrowed goes back before its owner hears that the task is done with it.
+            Fact::TaskEnded { .. } => self.desks.retain(|_, desk| desk.owner == Owner::Run),
+            Fact::RunEnded { .. } => {
+                self.untold_end = Some(record);
+                return Ok(());
             }
             _ => {}
         }
-        self.workshop.audience.hear(self.state.run(), Notice::Record(&record));
+        self.audience.hear(self.state.run(), Notice::Record(&record));
         Ok(())
+    }
+
+    fn tell_end(&mut self) {
+        if let Some(record) = self.untold_end.take() {
+            self.audience.hear(self.state.run(), Notice::Record(&record));
+        }
     }
 
     fn obey(&mut self, command: Command) -> Result<(), StoreError> {
         match command {
             Command::Stop => self.note(Fact::RunEnded { end: RunEnd::Canceled }),
-            Command::StopTask(task) if self.state.is_running(task) => self.note(Fact::TaskStopped { task }),
+            Command::StopTask(task) if self.state.is_running(task) && !self.is_aborted(task) => {
+                self.note(Fact::TaskStopped { task })
+            }
             Command::StopTask(_) => Ok(()),
         }
     }
@@ -320,25 +369,29 @@ impl Running {
         &mut self,
         done: Result<(tokio::task::Id, Done), tokio::task::JoinError>,
     ) -> Result<(), StoreError> {
+        let id = match &done {
+            Ok((id, _)) => *id,
+            Err(error) => error.id(),
+        };
+        let aborted = match self.errands.remove(&id).and_then(|errand| self.under_way.remove(&errand)) {
+            Some(effect) => effect.aborted,
+            None => true,
+        };
         match done {
-            Ok((id, done)) => {
+            Ok((_, done)) => {
                 if let Some(desk) = done.desk {
                     self.desks.insert(desk.session.clone(), desk);
                 }
-                // Who was stopped meanwhile has nothing more to say.
-                let Some(errand) = self.errands.remove(&id) else { return Ok(()) };
-                if self.aborts.remove(&errand).is_none() {
+                // The facts of a task that was stopped meanwhile come too late.
+                if aborted {
                     return Ok(());
                 }
                 done.facts.into_iter().try_for_each(|fact| self.note(fact))
             }
-            Err(error) => {
-                self.errands.remove(&error.id());
-                match error.try_into_panic() {
-                    Ok(panic) => std::panic::resume_unwind(panic),
-                    Err(_) => Ok(()),
-                }
-            }
+            Err(error) => match error.try_into_panic() {
+                Ok(panic) => std::panic::resume_unwind(panic),
+                Err(_) => Ok(()),
+            },
         }
     }
 
@@ -346,20 +399,21 @@ impl Running {
         let errand = effect.errand();
         let run = self.state.run().clone();
         let handle = match effect {
-            Effect::Open { task, driving, model, runtime, directory } => {
+            Effect::Open { task, driving, model, runtime, directory, pause } => {
                 let session = SessionId(uuid::Uuid::new_v4().to_string());
-                let workshop = Arc::clone(&self.workshop);
+                let (workshop, audience) = (Arc::clone(&self.workshop), Arc::clone(&self.audience));
                 let mut order = Order::new(session.0.clone(), directory);
                 order.model = Some(model.clone()).filter(|model| !model.is_empty());
                 // The session says itself whom it works for, so nobody has to look through runs for it.
                 order.opening.extend(self.state.assignment(task, driving).map(Body::from));
+                let pause = pause.mul_f64(self.workshop.surroundings.retry_scale);
                 self.effects.spawn(async move {
+                    tokio::time::sleep(pause).await;
                     let opened = open(&workshop, runtime.as_deref(), order).await;
                     let live = match opened {
                         Ok(live) => live,
                         Err(error) => return Fact::SessionRefused { task, error }.into(),
                     };
-                    let audience = Arc::clone(&workshop.audience);
                     let id = session.clone();
                     let desk = Desk { run, task, session, live, audience, owner: Owner::Run };
                     let fact = Fact::SessionStarted { task, session: id, driving, model, runtime };
@@ -406,13 +460,11 @@ impl Running {
             }
         };
         self.errands.insert(handle.id(), errand.clone());
-        self.aborts.insert(errand, handle);
+        self.under_way.insert(errand, UnderWay { handle, aborted: false });
     }
 
-    /// The end is on record. What is still open goes, in order if there was no hurry.
+    /// Waits for sessions that close, unless there is a hurry, and leaves the worktrees.
     async fn clean_up(&mut self, end: &RunEnd) {
-        self.effects.shutdown().await;
-        self.desks.clear();
         match end {
             RunEnd::Succeeded | RunEnd::Failed { .. } | RunEnd::LimitReached { .. } => {
                 while self.leaving.join_next().await.is_some() {}

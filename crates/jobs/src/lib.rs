@@ -16,6 +16,7 @@ mod progress;
 pub mod prompt;
 pub mod read;
 pub mod record;
+mod retry;
 pub mod state;
 pub mod store;
 pub mod task;

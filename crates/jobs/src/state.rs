@@ -33,11 +33,35 @@ pub enum Step {
 
 #[derive(Debug, Clone, PartialEq)]
 pub enum Effect {
-    Open { task: TaskId, driving: bool, model: String, runtime: Option<String>, directory: PathBuf },
-    Ask { task: TaskId, session: SessionId, prompt: String },
-    Check { task: TaskId, commands: Vec<CommandCheck>, files: Vec<String>, directory: PathBuf },
-    MakeWorktree { place: String, number: u64, from: PathBuf },
-    LeaveWorktree { place: String, worktree: Worktree },
+    Open {
+        task: TaskId,
+        driving: bool,
+        model: String,
+        runtime: Option<String>,
+        directory: PathBuf,
+        /// How long to wait before.
+        pause: Duration,
+    },
+    Ask {
+        task: TaskId,
+        session: SessionId,
+        prompt: String,
+    },
+    Check {
+        task: TaskId,
+        commands: Vec<CommandCheck>,
+        files: Vec<String>,
+        directory: PathBuf,
+    },
+    MakeWorktree {
+        place: String,
+        number: u64,
+        from: PathBuf,
+    },
+    LeaveWorktree {
+        place: String,
+        worktree: Worktree,
+    },
 }
 
 /// Whose effect it is. Each has at most one under way.

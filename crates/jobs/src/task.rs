@@ -4,11 +4,13 @@
 //! ends with what the agent reported. Between missions the criteria are judged.
 
 use std::path::PathBuf;
+use std::time::Duration;
 
 use crate::decision::{Decision, names};
 use crate::entry::{Criteria, DrivingRetry, Task, ToolName, WorkId};
 use crate::prompt::{Prompt, Values, expand_dynamic};
 use crate::record::{CheckFailure, CrashError, Fact, SessionId, TaskEnd, TaskId, TurnReport};
+use crate::retry;
 use crate::state::{Effect, Step};
 use crate::tools::{JobTool, Round};
 
@@ -95,6 +97,8 @@ struct Mission {
     prompt: String,
     /// Attempts before this one.
     crashes: u32,
+    /// How long to wait before the next session is opened.
+    pause: Duration,
     at: At,
 }
 
@@ -208,7 +212,7 @@ impl TaskRun {
         match expand_dynamic(prompt, &self.values) {
             Ok(prompt) => {
                 let prompt = format!("{prompt}{suffix}");
-                Stage::Mission(Mission { purpose, prompt, crashes: 0, at: At::Due })
+                Stage::Mission(Mission { purpose, prompt, crashes: 0, pause: Duration::ZERO, at: At::Due })
             }
             Err(error) => {
                 Stage::Crashing { error: CrashError::new("invalid_prompt", error.to_string()), told: false }
@@ -315,7 +319,7 @@ impl TaskRun {
             && mission.at == At::Asked
         {
             let message = "hangar was ended while the agent was at work";
-            mission.at = At::Crashed(CrashError::new("interrupted", message));
+            mission.at = At::Crashed(CrashError::new(retry::INTERRUPTED, message));
         }
     }
 
@@ -339,7 +343,10 @@ impl TaskRun {
             Decision::FailedOnRetry { .. } => self.stage = Stage::Verdict { passed: false, announced: true },
             Decision::BudgetDrained { .. } => self.stage = Stage::Drained,
             Decision::Succeeded => self.stage = Stage::Ending { succeeded: true },
-            Decision::SessionCrashed { .. } => {
+            Decision::SessionCrashed { error } => {
+                if let Stage::Mission(mission) = &mut self.stage {
+                    mission.pause = retry::pause(error, mission.crashes + 1);
+                }
                 self.at(At::Burying);
                 self.next_attempt();
             }
@@ -349,7 +356,9 @@ impl TaskRun {
             }
             Decision::CrashedInRetry { .. } => self.at(At::GivenUp),
             Decision::ReplacementFailed { error } => match &mut self.stage {
-                Stage::Mission(mission) if self.retry > 0 && mission.purpose == Purpose::Prompt => {
+                Stage::Mission(mission)
+                    if self.retry > 0 && mission.purpose == Purpose::Prompt && retry::is_retryable(error) =>
+                {
                     mission.at = At::GivenUp;
                 }
                 _ => self.stage = Stage::Crashing { error: error.clone(), told: false },
@@ -505,6 +514,7 @@ impl TaskRun {
             model: self.model(mission),
             runtime: runtime.clone(),
             directory: self.order.directory.clone(),
+            pause: mission.pause,
         })
     }
 
@@ -543,17 +553,24 @@ impl TaskRun {
         match &self.order.mode {
             Mode::Borrowing(_) if self.retry > 0 => Decision::BorrowedSessionCrashedInRetry { error },
             Mode::Borrowing(_) => Decision::BorrowedSessionCrashed { error },
-            Mode::Single | Mode::Multi if (mission.crashes as usize) < self.replacements(mission).len() => {
-                Decision::SessionCrashed { error }
+            Mode::Single | Mode::Multi => {
+                let (model, replacements) = (self.model(mission), self.replacements(mission));
+                match replacements.get(mission.crashes as usize) {
+                    Some(next) if retry::is_worthwhile(&error, &model, next) => {
+                        Decision::SessionCrashed { error }
+                    }
+                    _ => self.exhausted(mission, error),
+                }
             }
-            Mode::Single | Mode::Multi => self.exhausted(mission, error),
         }
     }
 
-    /// No attempt is left. A retry has failed then; anything else cannot be told.
+    /// No attempt is left. A retry has failed then, unless the next one is bound to fail too; anything else cannot be told.
     fn exhausted(&self, mission: &Mission, error: CrashError) -> Decision {
         match mission.purpose {
-            Purpose::Prompt if self.retry > 0 => Decision::CrashedInRetry { retry: self.retry, error },
+            Purpose::Prompt if self.retry > 0 && retry::is_retryable(&error) => {
+                Decision::CrashedInRetry { retry: self.retry, error }
+            }
             Purpose::Prompt | Purpose::Availability | Purpose::Condition => Decision::TaskError { error },
         }
     }

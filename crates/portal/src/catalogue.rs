@@ -4,7 +4,8 @@ use parking_lot::{Mutex, MutexGuard};
 use std::collections::HashMap;
 use std::sync::Arc;
 
-use hangar_store::{Position, SessionId, Store};
+use hangar_protocol::LogPosition;
+use hangar_store::{SessionId, Store};
 
 use crate::digest::Digest;
 use crate::trouble::Trouble;
@@ -15,8 +16,37 @@ const KEPT: usize = 4096;
 pub(crate) struct Catalogue {
     store: Store,
     digests: Mutex<HashMap<SessionId, Arc<Digest>>>,
+    /// Logs that are being read, each with what those wait for who want the same.
+    reading: Mutex<HashMap<SessionId, Arc<Mutex<()>>>>,
     /// Names on their way into files of sessions that are open.
     names: Mutex<HashMap<SessionId, String>>,
+    /// How often a log was read.
+    #[cfg(test)]
+    reads: std::sync::atomic::AtomicUsize,
+}
+
+/// A part in the reading of a log. The last one that is dropped removes the log from `reading`.
+struct Reading<'a> {
+    catalogue: &'a Catalogue,
+    id: &'a SessionId,
+    gate: Arc<Mutex<()>>,
+}
+
+impl<'a> Reading<'a> {
+    fn of(catalogue: &'a Catalogue, id: &'a SessionId) -> Self {
+        let gate = Arc::clone(lock(&catalogue.reading).entry(id.clone()).or_default());
+        Self { catalogue, id, gate }
+    }
+}
+
+impl Drop for Reading<'_> {
+    fn drop(&mut self) {
+        let mut reading = lock(&self.catalogue.reading);
+        // The map has one, and this is the other.
+        if Arc::strong_count(&self.gate) == 2 {
+            reading.remove(self.id);
+        }
+    }
 }
 
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
@@ -25,7 +55,14 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 
 impl Catalogue {
     pub(crate) fn new(store: Store) -> Self {
-        Self { store, digests: Mutex::default(), names: Mutex::default() }
+        Self {
+            store,
+            digests: Mutex::default(),
+            reading: Mutex::default(),
+            names: Mutex::default(),
+            #[cfg(test)]
+            reads: std::sync::atomic::AtomicUsize::default(),
+        }
     }
 
     /// What the log of a session says by now.
@@ -34,8 +71,15 @@ impl Catalogue {
         self.digest_of(id, length)
     }
 
-    /// The same, for a log that is known to be so long. Only what came on top is read.
+    /// The same, for a log that is known to be so long. Only what came on top is read, and once for all who want it now.
     pub(crate) fn digest_of(&self, id: &SessionId, length: u64) -> Result<Digest, Trouble> {
+        if let Some(kept) = lock(&self.digests).get(id).filter(|kept| kept.at.offset == length) {
+            return Ok(Digest::clone(kept));
+        }
+        let reading = Reading::of(self, id);
+        let _one = reading.gate.lock();
+        let no_session = || Trouble::NoSession(id.to_string());
+        let length = self.store.log_bytes(id).ok_or_else(no_session)?;
         let kept = lock(&self.digests).get(id).cloned();
         let mut digest = match kept {
             Some(kept) if kept.at.offset == length => return Ok(Digest::clone(&kept)),
@@ -43,6 +87,8 @@ impl Catalogue {
             Some(kept) if kept.at.offset < length => Digest::clone(&kept),
             _ => Digest::default(),
         };
+        #[cfg(test)]
+        self.reads.fetch_add(1, std::sync::atomic::Ordering::Relaxed);
         let mut follow = self.store.follow(id, digest.at)?;
         digest
             .catch_up(&mut follow)
@@ -52,7 +98,7 @@ impl Catalogue {
     }
 
     /// A place in the log at or before a line, as far as one is known.
-    pub(crate) fn mark_before(&self, id: &SessionId, seq: u64) -> Position {
+    pub(crate) fn mark_before(&self, id: &SessionId, seq: u64) -> LogPosition {
         lock(&self.digests).get(id).map(|digest| digest.mark_before(seq)).unwrap_or_default()
     }
 
@@ -80,5 +126,39 @@ impl Catalogue {
 
     pub(crate) fn name_given(&self, id: &SessionId) -> Option<String> {
         lock(&self.names).get(id).cloned()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Barrier;
+    use std::sync::atomic::Ordering;
+
+    use super::*;
+
+    const READERS: usize = 8;
+
+    #[test]
+    fn a_log_that_many_want_at_once_is_read_once() {
+        let home = tempfile::tempdir().unwrap();
+        let store = Store::new(home.path());
+        let id: SessionId = "s".parse().unwrap();
+        std::fs::create_dir_all(store.session_dir(&id)).unwrap();
+        let line =
+            r#"{"type":"user.message","data":{"content":"hi"},"id":"i","timestamp":"t","parentId":null}"#;
+        std::fs::write(store.session_dir(&id).join("events.jsonl"), format!("{line}\n").repeat(20_000))
+            .unwrap();
+        let catalogue = Catalogue::new(store);
+        let barrier = Barrier::new(READERS);
+        std::thread::scope(|scope| {
+            for _ in 0..READERS {
+                scope.spawn(|| {
+                    barrier.wait();
+                    assert_eq!(catalogue.digest(&id).unwrap().at.seq, 20_000);
+                });
+            }
+        });
+        assert_eq!(catalogue.reads.load(Ordering::Relaxed), 1);
+        assert!(lock(&catalogue.reading).is_empty());
     }
 }

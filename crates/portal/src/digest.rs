@@ -1,9 +1,9 @@
 //! What lists show of a session: a fold over its log that can be taken up where it was left.
 
 use hangar_protocol::event::type_at_start;
-use hangar_protocol::{Body, Event, EventKind, Totals};
+use hangar_protocol::{Body, Event, EventKind, LogPosition, Totals};
 use hangar_runtimes::capabilities::Capabilities;
-use hangar_store::{Follow, Position};
+use hangar_store::Follow;
 use schemars::JsonSchema;
 use serde::Serialize;
 use serde_with::skip_serializing_none;
@@ -70,9 +70,9 @@ pub struct Context {
 #[derive(Debug, Clone, Default)]
 pub struct Digest {
     /// How far the log has been taken in.
-    pub at: Position,
+    pub at: LogPosition,
     /// Places on the way there, `MARK_EVERY` lines apart or more.
-    marks: Vec<Position>,
+    marks: Vec<LogPosition>,
     /// Who began the session.
     pub producer: Option<String>,
     /// Who it was handed to.
@@ -129,7 +129,7 @@ impl Digest {
     }
 
     /// Notes that the log has been taken in up to there.
-    pub fn passed(&mut self, at: Position) {
+    pub fn passed(&mut self, at: LogPosition) {
         self.at = at;
         let last = self.marks.last().map_or(0, |mark| mark.seq);
         if at.seq - last >= MARK_EVERY {
@@ -138,9 +138,9 @@ impl Digest {
     }
 
     /// The last place at or before a line from where to look for it.
-    pub fn mark_before(&self, seq: u64) -> Position {
+    pub fn mark_before(&self, seq: u64) -> LogPosition {
         let after = self.marks.partition_point(|mark| mark.seq < seq);
-        after.checked_sub(1).map_or_else(Position::default, |index| self.marks[index])
+        after.checked_sub(1).map_or_else(LogPosition::default, |index| self.marks[index])
     }
 
     pub fn apply(&mut self, event: &Event) {
@@ -246,7 +246,7 @@ mod tests {
         let text: String = lines.iter().map(event).collect();
         std::fs::write(store.session_dir(&id).join("events.jsonl"), text).unwrap();
         let mut digest = Digest::default();
-        digest.catch_up(&mut store.follow(&id, Position::default()).unwrap()).unwrap();
+        digest.catch_up(&mut store.follow(&id, LogPosition::default()).unwrap()).unwrap();
         digest
     }
 

@@ -3,7 +3,8 @@
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use hangar_protocol::Event;
+use hangar_protocol::{Event, LogPosition};
+use hangar_runtimes::host::Host;
 use hangar_runtimes::runtime::{Consent, Order, Resume, Runtime};
 use hangar_runtimes::usage::Usage;
 use hangar_store::{SessionId, StoreError};
@@ -15,6 +16,9 @@ pub trait House: Send + Sync {
 
     /// An order for a session, with what is configured for its agent.
     fn order(&self, wanted: Wanted) -> Result<Order, String>;
+
+    /// Where an agent runs. A folder of another machine cannot be looked at here.
+    fn host(&self, runtime: &str) -> Host;
 
     /// Begins the log of a session whose agent keeps none.
     fn begin(&self, id: &SessionId, order: &Order, runtime: &str) -> Result<Box<dyn Record>, RecordError>;
@@ -42,20 +46,21 @@ pub struct Wanted {
 
 /// The log of a session, held by its one writer.
 pub trait Record: Send {
-    fn append(&mut self, event: &Event) -> Result<(), RecordError>;
+    /// Writes an event, and says where it ends in the log. A passing one is not written.
+    fn append(&mut self, event: &Event) -> Result<Option<LogPosition>, RecordError>;
 
     fn rename(&mut self, name: String) -> Result<(), RecordError>;
 
     /// Where the session has come to, for the agent that goes on with it.
     fn resume(&self, agent_session: Option<String>) -> Resume;
 
-    /// Writes the closing event.
+    /// Writes the closing event and gives it back.
     fn close(
         &mut self,
         model: Option<String>,
         usage: &Usage,
         error: Option<String>,
-    ) -> Result<(), RecordError>;
+    ) -> Result<Event, RecordError>;
 }
 
 /// What the log of a session says about who worked on it.

@@ -34,8 +34,7 @@ use crate::live::LiveSession;
 use crate::trouble::Trouble;
 use census::Census;
 
-pub use opening::NewSession;
-pub(crate) use opening::directory;
+pub use opening::{BadWorkspace, NewSession};
 pub use speaking::Delivery;
 pub(crate) use speaking::MAX_NAME;
 

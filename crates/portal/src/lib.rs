@@ -14,6 +14,7 @@ pub mod guard;
 pub mod house;
 pub mod hub;
 mod live;
+mod old_addresses;
 pub mod page;
 mod problem;
 pub mod resource;

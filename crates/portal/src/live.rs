@@ -4,7 +4,7 @@ use parking_lot::{Mutex, MutexGuard};
 use std::collections::{BTreeSet, VecDeque};
 use std::sync::Arc;
 
-use hangar_protocol::{Body, Event};
+use hangar_protocol::{Body, Event, LogPosition};
 use hangar_runtimes::outcome::{ErrorKind, TurnEnd};
 use hangar_runtimes::runtime::{Command, News, TurnEnded};
 use hangar_runtimes::usage::Usage;
@@ -62,8 +62,10 @@ pub(crate) struct LiveState {
     failed: Option<String>,
     /// For those who watch; absent while nobody does.
     watchers: Option<broadcast::Sender<Item>>,
-    /// For whoever has borrowed the session.
-    borrower: Option<mpsc::Sender<News>>,
+    /// Who holds the lease of the session. One whose receiver is gone holds it no longer.
+    holder: Option<Holder>,
+    /// Leases that were granted.
+    leases: u64,
     listener: Option<Arc<dyn Listener>>,
 }
 
@@ -71,7 +73,16 @@ pub(crate) struct LiveState {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Asker {
     Anybody,
-    Borrower,
+    Holder(LeaseId),
+}
+
+/// One lease of a session among all that there were.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct LeaseId(u64);
+
+struct Holder {
+    lease: LeaseId,
+    news: mpsc::Sender<News>,
 }
 
 /// Hears a session from the moment on that it listens, in order. Must not block: the session waits for it.
@@ -143,25 +154,21 @@ impl LiveSession {
         }
     }
 
-    /// Tells watchers what was said. What is logged is told as its line in the log, with all lines before it.
+    /// Tells watchers what was said, with its number if it is in the log.
     pub(crate) fn publish(&self, store: &Store, event: &Event) {
         let mut state = self.state();
-        if event.is_ephemeral() {
-            state.digest.apply(event);
-            if state.is_watched()
-                && let Ok(json) = serde_json::to_vec(event)
-            {
-                state.tell(Item::Event(Said::new(None, &json)));
-            }
-        } else {
-            state.read_on(store, &self.id, Some(event));
+        if let Some(position) = event.position() {
+            state.fill_gap(store, &self.id, position);
+            state.digest.passed(position);
+        }
+        state.digest.apply(event);
+        if state.is_watched()
+            && let Ok(json) = serde_json::to_vec(event)
+        {
+            let seq = event.position().map(|position| position.seq);
+            state.tell(Item::Event(Said::new(seq, &json)));
         }
         state.note(event);
-    }
-
-    /// Tells watchers the rest of the log.
-    pub(crate) fn publish_rest(&self, store: &Store) {
-        self.state().read_on(store, &self.id, None);
     }
 
     pub(crate) fn tell(&self, item: Item) {
@@ -184,25 +191,24 @@ impl LiveSession {
         }
     }
 
-    pub(crate) fn lend(&self, borrower: mpsc::Sender<News>) {
+    /// Grants the lease of the session, unless somebody holds it.
+    pub(crate) fn lease(&self, news: mpsc::Sender<News>) -> Option<LeaseId> {
         let mut state = self.state();
-        state.spoken_to = true;
-        state.borrower = Some(borrower);
-    }
-
-    pub(crate) fn borrower(&self) -> Option<mpsc::Sender<News>> {
-        let mut state = self.state();
-        if state.borrower.as_ref().is_some_and(mpsc::Sender::is_closed) {
-            state.borrower = None;
+        if state.holder.as_ref().is_some_and(|holder| !holder.news.is_closed()) {
+            return None;
         }
-        state.borrower.clone()
+        state.leases += 1;
+        let lease = LeaseId(state.leases);
+        state.spoken_to = true;
+        state.holder = Some(Holder { lease, news });
+        Some(lease)
     }
 
     /// Nobody joins any more, and those who watch go on with the file.
     pub(crate) fn close(&self) {
         let mut state = self.state();
         state.watchers = None;
-        state.borrower = None;
+        state.holder = None;
         state.listener = None;
         state.working = false;
         state.asked.clear();
@@ -225,7 +231,8 @@ impl LiveState {
             ending: false,
             asked: BTreeSet::new(),
             watchers: None,
-            borrower: None,
+            holder: None,
+            leases: 0,
             listener: None,
         }
     }
@@ -244,29 +251,23 @@ impl LiveState {
         }
     }
 
-    /// Takes in what is new in the log, up to an event or to the end.
-    fn read_on(&mut self, store: &Store, id: &SessionId, upto: Option<&Event>) {
-        let watched = self.is_watched();
+    /// Takes in what is in the log before an event and was not heard: another process may have gone on with the session
+    /// while its agent was about to be opened.
+    fn fill_gap(&mut self, store: &Store, id: &SessionId, next: LogPosition) {
+        if next.seq <= self.digest.at.seq + 1 {
+            return;
+        }
         // A log that is gone was deleted under us; there is nobody to tell.
         let Ok(mut follow) = store.follow(id, self.digest.at) else { return };
-        let mark = upto.map(|event| format!("\"id\":\"{}\"", event.id().0));
-        while let Ok(Some((seq, line))) = follow.next_line() {
-            let found =
-                mark.as_ref().is_some_and(|mark| memchr::memmem::find(line, mark.as_bytes()).is_some());
-            match upto {
-                Some(event) if found => self.digest.apply(event),
-                _ => {
-                    if let Ok(Ok(event)) = std::str::from_utf8(line).map(Event::parse) {
-                        self.digest.apply(&event);
-                    }
-                }
+        while follow.position().seq + 1 < next.seq
+            && let Ok(Some((seq, line))) = follow.next_line()
+        {
+            let item = Item::Event(Said::new(Some(seq), line));
+            if let Ok(Ok(event)) = std::str::from_utf8(line).map(Event::parse) {
+                self.digest.apply(&event);
             }
-            let item = watched.then(|| Item::Event(Said::new(Some(seq), line)));
             self.digest.passed(follow.position());
-            item.into_iter().for_each(|item| self.tell(item));
-            if found {
-                return;
-            }
+            self.tell(item);
         }
     }
 
@@ -291,9 +292,13 @@ impl LiveState {
         self.failed = None;
     }
 
-    /// Whether what is said now is for the borrower: it is not while somebody else's prompt is worked on.
-    pub(crate) fn is_for_borrower(&self) -> bool {
-        self.prompts.front().is_none_or(|asker| *asker == Asker::Borrower)
+    /// Where the holder of the lease hears what is said now. It does not while somebody else's prompt is worked on, also if
+    /// that was sent under an earlier lease.
+    pub(crate) fn holder(&mut self) -> Option<mpsc::Sender<News>> {
+        self.holder.take_if(|holder| holder.news.is_closed());
+        let holder = self.holder.as_ref()?;
+        let is_meant = self.prompts.front().is_none_or(|asker| *asker == Asker::Holder(holder.lease));
+        is_meant.then(|| holder.news.clone())
     }
 
     pub(crate) fn is_working(&self) -> bool {
@@ -376,5 +381,50 @@ pub(crate) fn failure(ended: &TurnEnded) -> Option<&str> {
     match &ended.outcome.end {
         TurnEnd::Failed(failure) if failure.kind != ErrorKind::TurnCancelled => Some(&failure.message),
         TurnEnd::Completed | TurnEnd::Failed(_) => None,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const HEAD: &str = r#""id":"i","timestamp":"t","parentId":null"#;
+
+    #[test]
+    fn lines_that_another_process_wrote_before_are_told_first() {
+        let home = tempfile::tempdir().unwrap();
+        let store = Store::new(home.path());
+        let id: SessionId = "s".parse().unwrap();
+        std::fs::create_dir_all(store.session_dir(&id)).unwrap();
+        let line = format!(r#"{{"type":"user.message","data":{{"content":"hi"}},{HEAD}}}"#);
+        std::fs::write(store.session_dir(&id).join("events.jsonl"), format!("{line}\n").repeat(4)).unwrap();
+        let end = |seq: u64| LogPosition { seq, offset: seq * (line.len() as u64 + 1) };
+        let (watchers, mut items) = broadcast::channel(8);
+        let mut digest = Digest::default();
+        digest.passed(end(1));
+        let mut state = LiveState::new(digest, None);
+        state.watchers = Some(watchers);
+        let live = LiveSession {
+            id,
+            runtime: "native".to_owned(),
+            policy: Policy::Ask,
+            own_log: true,
+            steers: false,
+            commands: mpsc::channel(1).0,
+            names: mpsc::channel(1).0,
+            state: Mutex::new(state),
+            joined: Notify::new(),
+            over: CancellationToken::new(),
+        };
+        let mut event = Event::parse(&line).unwrap();
+        event.set_position(end(4));
+        live.publish(&store, &event);
+        let told = std::iter::from_fn(|| match items.try_recv() {
+            Ok(Item::Event(said)) => said.seq,
+            _ => None,
+        });
+        assert_eq!(told.collect::<Vec<_>>(), [2, 3, 4]);
+        assert_eq!(live.state().digest.at, end(4));
+        assert_eq!(live.state().digest.used().turns, Some(3), "the first had been counted before");
     }
 }

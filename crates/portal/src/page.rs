@@ -1,6 +1,7 @@
 //! A piece of a session's past.
 
-use hangar_store::{Position, SessionId};
+use hangar_protocol::LogPosition;
+use hangar_store::SessionId;
 use schemars::JsonSchema;
 use serde::Serialize;
 use serde_json::value::RawValue;
@@ -99,7 +100,7 @@ impl Hub {
     fn read(
         &self,
         id: &SessionId,
-        from: Position,
+        from: LogPosition,
         (first, end): (u64, u64),
         events: &mut Vec<Numbered>,
     ) -> Result<(), Trouble> {

@@ -3,7 +3,8 @@
 
 use std::time::Duration;
 
-use hangar_store::{Follow, Position, SessionId};
+use hangar_protocol::LogPosition;
+use hangar_store::{Follow, SessionId};
 use tokio::sync::broadcast::error::{RecvError, TryRecvError};
 use tokio::sync::{broadcast, watch};
 
@@ -218,7 +219,7 @@ impl Subscription {
     }
 
     /// A place in the file at or before the next event.
-    fn place(&self) -> Position {
+    fn place(&self) -> LogPosition {
         let next = self.after.saturating_add(1);
         match self.hub.live(&self.id) {
             Some(live) => live.state().digest.mark_before(next),

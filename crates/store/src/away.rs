@@ -252,14 +252,14 @@ impl SessionLog for AwaySession {
             let id = self.id.to_string();
             return Err(LogError::Moved { id, expected: expected.0, actual: self.end.0 });
         }
-        let (count, last) = encode(&mut self.buffer, events).map_err(|error| failed(&self.id, error))?;
+        let (ends, last) = encode(&mut self.buffer, events).map_err(|error| failed(&self.id, error))?;
         let Some(last) = last else { return Ok(self.end) };
         let lines = String::from_utf8(std::mem::take(&mut self.buffer))
             .map_err(|error| failed(&self.id, io::Error::other(error)))?;
         let bytes = lines.len() as u64;
         self.put(FileRequest::Append { path: self.home.path(LOG_FILE), content: lines }, Weight::Log)?;
         self.bytes += bytes;
-        self.end.0 += count;
+        self.end.0 += ends.len() as u64;
         self.last = Some(last.id().clone());
         self.meta.note_event(last);
         Ok(self.end)

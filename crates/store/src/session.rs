@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use hangar_agent::log::{Fact, LogError, Seq, SessionLog};
 use hangar_disk::Folder;
 use hangar_protocol::data::WorkingDirectory;
-use hangar_protocol::{Event, EventId};
+use hangar_protocol::{Event, EventId, LogPosition};
 
 use crate::append::{AppendError, AppendOnly};
 use crate::backwards::Backwards;
@@ -54,6 +54,8 @@ pub struct OpenSession {
     /// Whether the names in the directories are known to survive a power cut.
     dirs_synced: bool,
     buffer: Vec<u8>,
+    /// Where the events of the last append end.
+    appended: Vec<LogPosition>,
     /// Absent while the session rests.
     lock: Option<Lock>,
 }
@@ -85,6 +87,7 @@ impl OpenSession {
             saved,
             dirs_synced: false,
             buffer: Vec::new(),
+            appended: Vec::new(),
             lock: Some(lock),
         })
     }
@@ -215,8 +218,10 @@ impl SessionLog for OpenSession {
                 actual: self.end.0,
             });
         }
-        let (count, last) = encode(&mut self.buffer, events).map_err(|error| self.write_error(error))?;
+        self.appended.clear();
+        let (ends, last) = encode(&mut self.buffer, events).map_err(|error| self.write_error(error))?;
         let Some(last) = last else { return Ok(self.end) };
+        let start = self.log.end();
         if self.lock.is_none() {
             self.lock = Some(Lock::acquire(&self.folder).map_err(|error| self.taken(error))?);
         }
@@ -227,9 +232,16 @@ impl SessionLog for OpenSession {
         }
         self.buffer.clear();
         self.buffer.shrink_to(KEPT_BUFFER);
-        self.end.0 += count;
+        for end in ends {
+            self.end.0 += 1;
+            self.appended.push(LogPosition { seq: self.end.0, offset: start + end });
+        }
         self.note_last(last);
         Ok(self.end)
+    }
+
+    fn appended(&self) -> &[LogPosition] {
+        &self.appended
     }
 
     /// Also brings the time in `workspace.yaml` up to that of the last event.
@@ -250,10 +262,13 @@ pub fn plan(session: &Folder) -> Option<String> {
     session.read_text(PLAN_FILE, PLAN_BYTES).ok()
 }
 
-/// Fills the buffer with the lines of all events that are to be kept, and says how many and which was last.
-pub(crate) fn encode<'a>(buffer: &mut Vec<u8>, events: &'a [Event]) -> io::Result<(u64, Option<&'a Event>)> {
+/// Fills the buffer with the lines of all events that are to be kept, and says where they end in it and which was last.
+pub(crate) fn encode<'a>(
+    buffer: &mut Vec<u8>,
+    events: &'a [Event],
+) -> io::Result<(Vec<u64>, Option<&'a Event>)> {
     buffer.clear();
-    let mut count = 0;
+    let mut ends = Vec::with_capacity(events.len());
     let mut last = None;
     for event in events.iter().filter(|event| !event.is_ephemeral()) {
         let start = buffer.len();
@@ -265,10 +280,10 @@ pub(crate) fn encode<'a>(buffer: &mut Vec<u8>, events: &'a [Event]) -> io::Resul
             return Err(io::Error::new(io::ErrorKind::InvalidInput, message));
         }
         buffer.push(b'\n');
-        count += 1;
+        ends.push(buffer.len() as u64);
         last = Some(event);
     }
-    Ok((count, last))
+    Ok((ends, last))
 }
 
 /// Makes a log end with a whole line and says where that is.

@@ -28,28 +28,30 @@ pub(super) fn run(settings: &Settings, args: RunArgs) -> Result<Exit> {
         bail!("the job `{}` asks what to do: --input \"...\"", args.name);
     }
     let directory = args.directory.unwrap_or_else(|| ".".into());
-    let working_directory = std::path::absolute(&directory)
-        .and_then(std::fs::canonicalize)
-        .with_context(|| format!("the working directory {}", directory.display()))?;
-    let order = RunOrder {
+    let here = || format!("the working directory {}", directory.display());
+    let mut order = RunOrder {
         subject: Subject::Job { name: args.name },
         input: args.input,
-        working_directory,
+        working_directory: std::path::absolute(&directory).with_context(here)?,
         runtime: args.runtime,
         entry,
     };
-    carry_out(settings, args.output_format, |workshop| Ok(workshop.start(order)?))
+    // A folder of another machine is found out about over there.
+    if Machine::new(settings)?.works_here(&order) {
+        order.working_directory = std::fs::canonicalize(&order.working_directory).with_context(here)?;
+    }
+    carry_out(settings, args.output_format, |workshop, shown| Ok(workshop.start(order, shown)?))
 }
 
 pub(super) fn resume(settings: &Settings, args: ResumeArgs) -> Result<Exit> {
     let run = RunId(args.run);
-    carry_out(settings, args.output_format, |workshop| Ok(workshop.resume(&run)?))
+    carry_out(settings, args.output_format, |workshop, shown| Ok(workshop.resume(&run, shown)?))
 }
 
 fn carry_out(
     settings: &Settings,
     format: OutputFormat,
-    begin: impl FnOnce(&Arc<Workshop>) -> Result<Running>,
+    begin: impl FnOnce(&Arc<Workshop>, Arc<Shown>) -> Result<Running>,
 ) -> Result<Exit> {
     // The sessions of a run are sessions like others, whoever starts it.
     let hub = Hub::new(HubConfig {
@@ -60,14 +62,13 @@ fn carry_out(
     let workshop = Arc::new(Workshop {
         runtimes: housed(&hub),
         store: Arc::new(super::store(settings)),
-        audience: Arc::new(Shown::new(format)),
         job_tools: Some(super::job_tools()?),
-        surroundings: super::surroundings(settings),
+        surroundings: super::surroundings(settings)?,
         now: jiff::Timestamp::now,
     });
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
     runtime.block_on(async {
-        let running = begin(&workshop)?;
+        let running = begin(&workshop, Arc::new(Shown::new(format)))?;
         let (run, controls) = (running.run().clone(), running.controls());
         let mut interrupt = signal(SignalKind::interrupt()).context("cannot catch SIGINT")?;
         let mut terminate = signal(SignalKind::terminate()).context("cannot catch SIGTERM")?;

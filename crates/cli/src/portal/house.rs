@@ -3,9 +3,11 @@
 use std::sync::{Arc, OnceLock};
 
 use anyhow::Result;
+use hangar_jobs::record::RunOrder;
 use hangar_models::config::ProviderConfig;
 use hangar_portal::house::{House, Past, Record, RecordError, Wanted};
-use hangar_protocol::Event;
+use hangar_protocol::{Event, LogPosition};
+use hangar_runtimes::host::Host;
 use hangar_runtimes::runtime::{Order, Resume, Runtime};
 use hangar_runtimes::usage::Usage;
 use hangar_store::{SessionId, Store, StoreError};
@@ -50,6 +52,12 @@ impl Machine {
 }
 
 impl Machine {
+    /// Whether some agent of a run works on this machine.
+    pub(crate) fn works_here(&self, order: &RunOrder) -> bool {
+        let default = || self.runtimes.first().map_or(choice::NATIVE, |runtime| &*runtime.card().name);
+        order.runtimes().iter().any(|name| self.host(name.unwrap_or_else(default)) == Host::Local)
+    }
+
     /// Whether it is our own agent, which takes our own flags.
     fn keeps_log(&self, name: &str) -> bool {
         let mut runtimes = self.runtimes.iter().map(|runtime| runtime.card());
@@ -70,7 +78,7 @@ impl House for Machine {
         order.model = wanted.model.or(usual.model.value);
         order.effort = wanted.effort.or(usual.effort.value);
         order.consent = wanted.consent;
-        order.host = choice::host_of(&self.config, &wanted.runtime);
+        order.host = self.host(&wanted.runtime);
         order.extra.clone_from(&agent.args);
         if self.keeps_log(&wanted.runtime) {
             // Somebody may look at how full its context is.
@@ -79,6 +87,10 @@ impl House for Machine {
         order.env = agent.env.into_iter().collect();
         order.scratch = Some(self.store.session_dir(&wanted.id));
         Ok(order)
+    }
+
+    fn host(&self, runtime: &str) -> Host {
+        choice::host_of(&self.config, runtime)
     }
 
     fn begin(&self, id: &SessionId, order: &Order, runtime: &str) -> Result<Box<dyn Record>, RecordError> {
@@ -121,13 +133,13 @@ struct Logged {
 }
 
 impl Record for Logged {
-    fn append(&mut self, event: &Event) -> Result<(), RecordError> {
-        self.log.append(event).map_err(trouble)?;
+    fn append(&mut self, event: &Event) -> Result<Option<LogPosition>, RecordError> {
+        let position = self.log.append(event).map_err(trouble)?;
         if let (false, hangar_protocol::Body::UserMessage(message)) = (self.named, event.body()) {
             self.named = true;
             self.log.name_by(&message.content).map_err(trouble)?;
         }
-        Ok(())
+        Ok(position)
     }
 
     fn rename(&mut self, name: String) -> Result<(), RecordError> {
@@ -144,7 +156,7 @@ impl Record for Logged {
         model: Option<String>,
         usage: &Usage,
         error: Option<String>,
-    ) -> Result<(), RecordError> {
+    ) -> Result<Event, RecordError> {
         self.log.close(model, usage, error).map_err(trouble)
     }
 }

@@ -114,7 +114,7 @@ async fn up(
         RunsConfig {
             store: jobs::store(settings),
             job_tools: Some(jobs::job_tools()?),
-            surroundings: jobs::surroundings(settings),
+            surroundings: jobs::surroundings(settings)?,
             now: jiff::Timestamp::now,
         },
     );

@@ -11,6 +11,7 @@ mod clients;
 mod commands;
 mod context;
 mod custom;
+mod front_ends;
 mod hooks;
 mod jobs;
 mod mcp;

@@ -52,7 +52,6 @@ fn what_a_command_does_not_take_is_answered_with_what_it_takes() {
     for (line, expected) in [
         ("allow-all maybe", "failed: Usage: /allow-all [on|off|show]"),
         ("permissions x", "failed: Usage: /permissions [default|allow-all|show]"),
-        ("autopilot build a house", "failed: Usage: /autopilot [on|off]"),
         ("mcp enable", "failed: Usage: /mcp [list|show|enable|disable|reload]"),
         ("skills info", "failed: Usage: /skills [list|info|reload]"),
         ("skills info nope", "failed: there is no skill nope; /skills list says which there are"),
@@ -178,6 +177,7 @@ fn some_commands_are_prompts_for_the_client_to_send() {
     let (_scratch, _model, mut client) = session(json!({}));
     for (line, shown, mode) in [
         ("plan paint it", "paint it", json!("plan")),
+        ("autopilot paint it", "paint it", json!("autopilot")),
         ("review only a.rs", "Review: only a.rs", Value::Null),
         ("security-review", "Security review: my changes", Value::Null),
         ("init", "/init", Value::Null),

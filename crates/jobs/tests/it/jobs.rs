@@ -152,7 +152,7 @@ fn refusal(runtime: &str) -> String {
     let yaml = format!("{yaml}jobs: {{ j: {{ work: {} }} }}\n", task("fails"));
     let stage = Stage::new("");
     let order = crate::stage::order(&yaml, crate::stage::job("j"), &stage.repo());
-    let error = stage.workshop.start(order).err().unwrap();
+    let error = stage.workshop.start(order, stage.heard.clone()).err().unwrap();
     assert!(stage.workshop.store.list(10).unwrap().is_empty());
     error.to_string()
 }

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicI64, Ordering};
 
 use expect_test::Expect;
-use hangar_jobs::driver::{Audience, Notice, Running, Surroundings, Workshop};
+use hangar_jobs::driver::{Audience, Notice, Running, StartError, Surroundings, Workshop};
 use hangar_jobs::entry::Entry;
 use hangar_jobs::read::{Format, read_entry};
 use hangar_jobs::record::{Fact, Record, RunId, RunOrder, SessionId, Subject, TaskEnd, TurnReport};
@@ -102,6 +102,11 @@ impl Stage {
     }
 
     pub(crate) fn with(script: Arc<Script>) -> Self {
+        Self::pausing(script, 0.0)
+    }
+
+    /// A stage on which pauses before retries are so many times as long as usual.
+    pub(crate) fn pausing(script: Arc<Script>, retry_scale: f64) -> Self {
         let place = tempfile::tempdir().unwrap();
         std::fs::create_dir(place.path().join("repo")).unwrap();
         let (changed, _) = watch::channel(0);
@@ -113,12 +118,12 @@ impl Stage {
                 Arc::new(Fake::new("toolless", script)),
             ],
             store: Arc::new(FileStore::new(place.path().join("runs"))),
-            audience: heard.clone(),
             job_tools: Some("{}".to_owned()),
             surroundings: Surroundings {
                 environment: std::env::vars_os().collect(),
                 git: hangar_git::Git::new(hangar_git::Environment::of(std::env::vars_os())),
                 clean: Arc::new(|record| record),
+                retry_scale,
             },
             now,
         });
@@ -134,7 +139,11 @@ impl Stage {
     }
 
     pub(crate) fn start(&self, yaml: &str, name: &str) -> Running {
-        self.workshop.start(order(yaml, job(name), &self.repo())).unwrap()
+        self.workshop.start(order(yaml, job(name), &self.repo()), self.heard.clone()).unwrap()
+    }
+
+    pub(crate) fn resume(&self, run: &RunId) -> Result<Running, StartError> {
+        self.workshop.resume(run, self.heard.clone())
     }
 
     /// What was heard, with the paths of the stage taken out.

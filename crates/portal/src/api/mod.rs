@@ -20,6 +20,7 @@ use axum::middleware::{self, Next};
 use axum::response::{IntoResponse, Response};
 use axum::routing::{self, MethodRouter};
 use axum::{Extension, Router};
+use hangar_jobs::record::RunId;
 
 use crate::assets;
 use crate::guard::{self, Guard};
@@ -68,6 +69,13 @@ impl App {
         let roster = Arc::new(Roster::new(hub.clone()));
         let classic = Arc::new(Classic::new(hub.clone(), runs.clone(), Arc::clone(&roster), &about));
         Self { hub, runs, guard: Arc::new(guard), about: Arc::new(about), roster, classic }
+    }
+}
+
+impl App {
+    /// The run of a job that a client which polls has started.
+    pub(crate) fn run_of_job(&self, job: &str) -> Option<RunId> {
+        self.classic.run_of_job(job)
     }
 }
 

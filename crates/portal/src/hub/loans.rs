@@ -38,16 +38,13 @@ impl Hub {
     /// Lends a session to a task. It stays open when the task lets go of it.
     pub async fn lend(&self, id: &SessionId) -> Result<Live, Trouble> {
         let live = self.woken(id).await?;
-        if live.borrower().is_some() {
-            return Err(Trouble::Borrowed(id.clone()));
-        }
-        Ok(self.lend_out(&live, Keeper::Hub))
+        self.lend_out(&live, Keeper::Hub)
     }
 
-    pub(super) fn lend_out(&self, live: &Arc<LiveSession>, keeper: Keeper) -> Live {
+    pub(super) fn lend_out(&self, live: &Arc<LiveSession>, keeper: Keeper) -> Result<Live, Trouble> {
         let (commands, mut orders) = mpsc::channel::<Command>(BORROWED_QUEUE);
         let (news, heard) = mpsc::channel(BORROWED_QUEUE);
-        live.lend(news);
+        let lease = live.lease(news).ok_or_else(|| Trouble::Borrowed(live.id.clone()))?;
         self.changed(live);
         let loan = Loan { live: Arc::clone(live), keeper };
         let hub = self.clone();
@@ -60,7 +57,7 @@ impl Hub {
                         let Ok(place) = loan.live.commands.reserve().await else { return };
                         let mut state = loan.live.state();
                         if matches!(command, Command::Send(_)) {
-                            state.prompted(Asker::Borrower);
+                            state.prompted(Asker::Holder(lease));
                         }
                         place.send(command);
                     }
@@ -69,6 +66,6 @@ impl Hub {
             }
         };
         let owner = tokio::spawn(passing).abort_handle();
-        Live::new(commands, heard, owner)
+        Ok(Live::new(commands, heard, owner))
     }
 }

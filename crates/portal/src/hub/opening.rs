@@ -1,11 +1,13 @@
 //! Opening sessions: new ones for people and for runs, and those again that were closed.
 
 use parking_lot::Mutex;
-use std::path::PathBuf;
+use std::collections::VecDeque;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use hangar_protocol::data::{PermissionMode, PermissionsChanged};
 use hangar_runtimes::capabilities::EFFORT_LEVELS;
+use hangar_runtimes::host::Host;
 use hangar_runtimes::runtime::{Card, Consent, Live, Order, Runtime};
 use hangar_store::SessionId;
 use tokio::sync::{Notify, mpsc};
@@ -62,7 +64,8 @@ impl Drop for Opening<'_> {
 impl Hub {
     pub async fn open(&self, new: NewSession) -> Result<Session, Trouble> {
         let runtime = Arc::clone(self.runtime(new.runtime.as_deref())?);
-        let workspace = directory(new.workspace)?;
+        let workspace = new.workspace;
+        self.check_workspace(&workspace, [&*runtime.card().name]).map_err(|bad| bad.of(&workspace))?;
         let asks = runtime.card().capabilities.permission_callbacks;
         let policy = new.policy.unwrap_or(if asks { Policy::Ask } else { Policy::AllowAll });
         if policy == Policy::Ask && !asks {
@@ -116,7 +119,7 @@ impl Hub {
         let configured = self.0.house.order(wanted).map_err(Trouble::Unprocessable)?;
         let order = Order { mcp_config: order.mcp_config, opening: order.opening, ..configured };
         let live = self.start(runtime, order, Policy::AllowAll, Log::New).await?;
-        Ok(self.lend_out(&live, Keeper::Borrower))
+        self.lend_out(&live, Keeper::Borrower)
     }
 
     /// The session, open and not about to end.
@@ -168,7 +171,7 @@ impl Hub {
         };
         let policy = self.0.catalogue.digest(id)?.policy(capabilities);
         let workspace = past.workspace.unwrap_or_default();
-        if !workspace.is_dir() {
+        if self.check_workspace(&workspace, [&*past.runtime]).is_err() {
             let gone = workspace.display();
             return Err(Trouble::Unprocessable(format!(
                 "the session worked in {gone}, which is no directory any more; make it again to go on"
@@ -241,7 +244,8 @@ impl Hub {
         });
         lock(&self.0.live).insert(id, Arc::clone(&live));
         self.0.openings.send_modify(|openings| *openings += 1);
-        let pump = Pump { hub: self.clone(), live: Arc::clone(&live), agent: opened, record, renamed };
+        let (hub, approvals) = (self.clone(), VecDeque::new());
+        let pump = Pump { hub, live: Arc::clone(&live), agent: opened, record, renamed, approvals };
         self.spawn(pump.run());
         Ok(live)
     }
@@ -269,14 +273,43 @@ fn session_id(text: &str) -> Result<SessionId, Trouble> {
     text.parse().map_err(|_| Trouble::NoSession(text.to_owned()))
 }
 
-/// The directory that somebody typed, if it is one.
-pub(crate) fn directory(typed: PathBuf) -> Result<PathBuf, Trouble> {
-    let shown = typed.display();
-    if !typed.is_absolute() {
-        return Err(Trouble::Unprocessable(format!("the workspace `{shown}` is not an absolute path")));
+/// Why agents cannot work in a folder.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum BadWorkspace {
+    NotAbsolute,
+    NotADirectory,
+}
+
+impl BadWorkspace {
+    pub(crate) fn of(self, workspace: &Path) -> Trouble {
+        let shown = workspace.display();
+        Trouble::Unprocessable(match self {
+            BadWorkspace::NotAbsolute => format!("the workspace `{shown}` is not an absolute path"),
+            BadWorkspace::NotADirectory => format!("the workspace {shown} is not a directory"),
+        })
     }
-    if !typed.is_dir() {
-        return Err(Trouble::Unprocessable(format!("the workspace {shown} is not a directory")));
+}
+
+impl Hub {
+    /// Whether all these agents can work in a folder, as far as that can be told from here: agents of other machines find
+    /// out themselves.
+    pub fn check_workspace<'a>(
+        &self,
+        workspace: &Path,
+        runtimes: impl IntoIterator<Item = &'a str>,
+    ) -> Result<(), BadWorkspace> {
+        if !workspace.is_absolute() {
+            return Err(BadWorkspace::NotAbsolute);
+        }
+        let mut hosts = runtimes.into_iter().map(|runtime| self.0.house.host(runtime));
+        match hosts.any(|host| host == Host::Local) && !workspace.is_dir() {
+            true => Err(BadWorkspace::NotADirectory),
+            false => Ok(()),
+        }
     }
-    Ok(typed)
+
+    /// The name of the agent that works where nobody names one.
+    pub fn default_runtime(&self) -> &str {
+        self.runtimes().first().map_or("", |runtime| &*runtime.card().name)
+    }
 }

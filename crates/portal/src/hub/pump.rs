@@ -1,5 +1,6 @@
 //! One agent, heard out: what it says is written down and told, what it asks is kept for whoever answers.
 
+use std::collections::VecDeque;
 use std::sync::Arc;
 
 use hangar_protocol::Event;
@@ -13,6 +14,9 @@ use crate::live::{self, Heard, LiveSession};
 use crate::resource::Policy;
 use crate::subscription;
 
+/// Approvals that may wait for an agent which asks and does not listen. More would be no use to anybody.
+const MOST_APPROVALS: usize = 10_000;
+
 /// Hears one agent out.
 pub(super) struct Pump {
     pub(super) hub: Hub,
@@ -20,6 +24,9 @@ pub(super) struct Pump {
     pub(super) agent: Live,
     pub(super) record: Option<Box<dyn Record>>,
     pub(super) renamed: mpsc::Receiver<String>,
+    /// Answers of a session that may do all, on their way to its agent. The pump does not wait for the agent to take one:
+    /// the agent may be waiting for the pump.
+    pub(super) approvals: VecDeque<Command>,
 }
 
 impl Pump {
@@ -31,6 +38,14 @@ impl Pump {
                 news = self.agent.news.recv() => {
                     quiet = 0;
                     news
+                }
+                place = self.live.commands.reserve(), if !self.approvals.is_empty() => {
+                    match (place, self.approvals.pop_front()) {
+                        (Ok(place), Some(answer)) => place.send(answer),
+                        // Its last news are on the way.
+                        (Err(_), _) | (_, None) => self.approvals.clear(),
+                    }
+                    continue;
                 }
                 () = until_look(&self.live, quiet) => {
                     quiet += 1;
@@ -53,46 +68,47 @@ impl Pump {
             };
             let Some(news) = news else { break };
             match news {
-                News::Event(event) => {
-                    if let Some(error) = self.hear(&event) {
-                        // What cannot be written down must not go on.
+                News::Event(mut event) => {
+                    if let Some(error) = self.hear(&mut event) {
+                        // What cannot be written down, or asks and hears nothing, must not go on.
                         failure = Some(error);
                         break;
                     }
                     self.live.heard(Heard::Event(&event));
-                    if self.live.state().is_for_borrower() {
-                        pass_on(&self.live, News::Event(event)).await;
-                    }
+                    let holder = self.live.state().holder();
+                    pass_on(holder, News::Event(event)).await;
                 }
                 News::TurnEnded(ended) => {
-                    let for_borrower = self.live.state().is_for_borrower();
+                    let holder = self.live.state().holder();
                     self.live.state().turn_ended(&ended);
                     self.hub.settle_all(&self.live);
                     self.hub.changed(&self.live);
                     self.live.heard(Heard::TurnEnded(live::failure(&ended)));
-                    if for_borrower {
-                        pass_on(&self.live, News::TurnEnded(ended)).await;
-                    }
+                    pass_on(holder, News::TurnEnded(ended)).await;
                 }
             }
         }
         self.end(failure).await;
     }
 
-    /// Writes an event down and tells it. An error means that it could not be written.
-    fn hear(&mut self, event: &Event) -> Option<String> {
-        if let Some(record) = &mut self.record
-            && let Err(error) = record.append(event)
-        {
-            return Some(error.to_string());
+    /// Writes an event down and tells it. An error means that it could not be written, or that nothing comes of it.
+    fn hear(&mut self, event: &mut Event) -> Option<String> {
+        if let Some(record) = &mut self.record {
+            match record.append(event) {
+                Ok(position) => position.into_iter().for_each(|position| event.set_position(position)),
+                Err(error) => return Some(error.to_string()),
+            }
         }
         let live = &self.live;
         let before = live.state().shown();
         live.publish(&self.hub.0.store, event);
         match asking(event) {
             Some(Asking::Asks(Kind::Permission, id)) if live.policy == Policy::AllowAll => {
+                if self.approvals.len() == MOST_APPROVALS {
+                    return Some(format!("the agent asked {MOST_APPROVALS} times and took no answer"));
+                }
                 let answer = Answer::Permission(PermissionAnswer::Once);
-                let _ = live.commands.try_send(Command::Answer { request_id: id.to_owned(), answer });
+                self.approvals.push_back(Command::Answer { request_id: id.to_owned(), answer });
             }
             Some(Asking::Asks(kind, id)) => self.hub.asked(live, kind, id, event),
             Some(Asking::Settles(id)) => self.hub.settled(live, id),
@@ -111,14 +127,14 @@ impl Pump {
             (*state.total(), state.model.clone().or_else(|| state.digest.model.clone()))
         };
         // The log says what went wrong, if that much can be written.
-        if let Some(record) = &mut self.record {
-            let _ = record.close(model, &usage, failure);
-        }
+        let closing = self.record.as_mut().and_then(|record| record.close(model, &usage, failure).ok());
         let Pump { hub, live, agent, record, .. } = self;
         drop(agent);
         // The lock is free before anybody is told that the session is closed.
         drop(record);
-        live.publish_rest(&hub.0.store);
+        if let Some(event) = closing {
+            live.publish(&hub.0.store, &event);
+        }
         hub.settle_all(&live);
         if hub.0.store.contains(&live.id) {
             hub.0.catalogue.keep(&live.id, live.state().digest.clone());
@@ -147,9 +163,9 @@ async fn until_look(live: &LiveSession, quiet: u32) {
     tokio::time::sleep(subscription::patience(quiet)).await;
 }
 
-async fn pass_on(live: &LiveSession, news: News) {
-    if let Some(borrower) = live.borrower() {
-        // Whoever let go of it hears no more.
-        let _ = borrower.send(news).await;
+async fn pass_on(holder: Option<mpsc::Sender<News>>, news: News) {
+    if let Some(holder) = holder {
+        // Whoever let go of the session hears no more.
+        let _ = holder.send(news).await;
     }
 }

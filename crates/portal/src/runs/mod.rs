@@ -6,7 +6,7 @@ mod stream;
 mod view;
 
 use parking_lot::{Mutex, MutexGuard};
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::path::PathBuf;
 use std::sync::Arc;
 
@@ -18,7 +18,7 @@ use hangar_runtimes::runtime::Live;
 use tokio::sync::{broadcast, watch};
 
 use crate::frame::{self, Said};
-use crate::hub::{Hub, directory};
+use crate::hub::{BadWorkspace, Hub};
 use crate::trouble::Trouble;
 pub use agents::housed;
 use view::View;
@@ -56,10 +56,8 @@ struct Inner {
 struct Stage {
     hub: Hub,
     active: Mutex<HashMap<RunId, Active>>,
-    /// Whoever wants to hear of the run that is being started.
-    next: Mutex<Option<Arc<dyn Audience>>>,
-    /// One start at a time, so that the run that begins is the one that is meant.
-    starting: Mutex<()>,
+    /// Runs that are about to be resumed, so that each is by one caller.
+    resuming: Mutex<HashSet<RunId>>,
     ended: Mutex<HashMap<RunId, Arc<View>>>,
     /// Changes when a run is taken up or left.
     changes: watch::Sender<u64>,
@@ -68,8 +66,42 @@ struct Stage {
 struct Active {
     view: View,
     controls: Option<Controls>,
-    listener: Option<Arc<dyn Audience>>,
     watchers: Option<broadcast::Sender<Told>>,
+}
+
+impl Active {
+    fn new(view: View) -> Self {
+        Self { view, controls: None, watchers: None }
+    }
+}
+
+/// Removes the run from `resuming` when dropped.
+struct Resuming<'a> {
+    stage: &'a Stage,
+    run: &'a RunId,
+}
+
+impl Drop for Resuming<'_> {
+    fn drop(&mut self) {
+        lock(&self.stage.resuming).remove(self.run);
+    }
+}
+
+/// Everybody who hears one run: those who watch runs, and whoever started this one.
+struct Hearers {
+    stage: Arc<Stage>,
+    listener: Option<Arc<dyn Audience>>,
+}
+
+impl Audience for Hearers {
+    fn hear(&self, run: &RunId, notice: Notice<'_>) {
+        if let Notice::Record(record) = notice {
+            self.stage.record(run, record);
+        }
+        if let Some(listener) = &self.listener {
+            listener.hear(run, notice);
+        }
+    }
 }
 
 /// What is told of a run.
@@ -88,15 +120,13 @@ impl Runs {
         let stage = Arc::new(Stage {
             hub: hub.clone(),
             active: Mutex::default(),
-            next: Mutex::default(),
-            starting: Mutex::default(),
+            resuming: Mutex::default(),
             ended: Mutex::default(),
             changes: watch::Sender::new(0),
         });
         let workshop = Arc::new(Workshop {
             runtimes: housed(&hub),
             store: Arc::new(config.store.clone()),
-            audience: Arc::clone(&stage) as Arc<dyn Audience>,
             job_tools: config.job_tools,
             surroundings: config.surroundings,
             now: config.now,
@@ -125,43 +155,54 @@ impl Runs {
         let order = RunOrder {
             subject: Subject::Job { name: name.to_owned() },
             input,
-            working_directory: directory(workspace)?,
+            working_directory: workspace,
             runtime: None,
             entry,
         };
-        let run = self.begin(None, |workshop| workshop.start(order))?.0;
+        self.check_workspace(&order).map_err(|bad| bad.of(&order.working_directory))?;
+        let run = self.begin(None, |workshop, hearers| workshop.start(order, hearers))?.0;
         self.details(&run)
     }
 
+    /// Whether the agents of a run can work in its folder, as far as that can be told from here.
+    pub fn check_workspace(&self, order: &RunOrder) -> Result<(), BadWorkspace> {
+        let hub = &self.0.hub;
+        let runtimes = order.runtimes();
+        let names = runtimes.iter().map(|name| name.unwrap_or(hub.default_runtime()));
+        hub.check_workspace(&order.working_directory, names)
+    }
+
     /// Starts what is ordered, and tells somebody all that happens.
-    pub fn start(&self, order: RunOrder, listener: Arc<dyn Audience>) -> Result<Controls, Trouble> {
-        Ok(self.begin(Some(listener), |workshop| workshop.start(order))?.1)
+    pub fn start(&self, order: RunOrder, listener: Arc<dyn Audience>) -> Result<(RunId, Controls), Trouble> {
+        self.begin(Some(listener), |workshop, hearers| workshop.start(order, hearers))
     }
 
     /// Starts a task in a session that stays its owner's.
     pub fn start_borrowing(
         &self,
         order: RunOrder,
-        (session, live): (SessionId, Live),
+        session: (SessionId, Live),
         listener: Arc<dyn Audience>,
-    ) -> Result<Controls, Trouble> {
-        Ok(self.begin(Some(listener), |workshop| workshop.start_borrowing(order, session, live))?.1)
+    ) -> Result<(RunId, Controls), Trouble> {
+        self.begin(Some(listener), |workshop, hearers| workshop.start_borrowing(order, session, hearers))
     }
 
     /// Goes on with a run whose process ended.
     pub fn resume(&self, run: &RunId) -> Result<RunDetails, Trouble> {
+        let stage = &self.0.stage;
+        let under_way = || Trouble::RunUnderWay(run.0.clone());
+        let _resuming = stage.resuming(run).ok_or_else(under_way)?;
+        if self.is_active(run) {
+            return Err(under_way());
+        }
         let view = self.view(run)?;
         if view.end.is_some() {
             return Err(Trouble::RunEnded(run.0.clone()));
         }
-        if lock(&self.0.stage.active).contains_key(run) {
-            return Err(Trouble::RunUnderWay(run.0.clone()));
-        }
-        let active = Active { view: View::clone(&view), controls: None, listener: None, watchers: None };
-        lock(&self.0.stage.active).insert(run.clone(), active);
-        let begun = self.begin(None, |workshop| workshop.resume(run));
+        lock(&stage.active).insert(run.clone(), Active::new(View::clone(&view)));
+        let begun = self.begin(None, |workshop, hearers| workshop.resume(run, hearers));
         if begun.is_err() {
-            self.0.stage.leave(run);
+            stage.leave(run);
         }
         begun?;
         self.details(run)
@@ -180,7 +221,7 @@ impl Runs {
                 "the task worked in a session of somebody else; start it there again".to_owned(),
             ));
         }
-        let run = self.begin(None, |workshop| workshop.start(order))?.0;
+        let run = self.begin(None, |workshop, hearers| workshop.start(order, hearers))?.0;
         self.details(&run)
     }
 
@@ -199,19 +240,14 @@ impl Runs {
     fn begin(
         &self,
         listener: Option<Arc<dyn Audience>>,
-        start: impl FnOnce(&Arc<Workshop>) -> Result<Running, StartError>,
+        start: impl FnOnce(&Arc<Workshop>, Arc<dyn Audience>) -> Result<Running, StartError>,
     ) -> Result<(RunId, Controls), Trouble> {
         if self.0.hub.stopping().is_cancelled() {
             return Err(Trouble::Stopping);
         }
         let stage = &self.0.stage;
-        let running = {
-            let _one = lock(&stage.starting);
-            *lock(&stage.next) = listener;
-            let running = start(&self.0.workshop);
-            *lock(&stage.next) = None;
-            running.map_err(refused)?
-        };
+        let hearers = Arc::new(Hearers { stage: Arc::clone(stage), listener });
+        let running = start(&self.0.workshop, hearers).map_err(refused)?;
         let (run, controls) = (running.run().clone(), running.controls());
         if let Some(active) = lock(&stage.active).get_mut(&run) {
             active.controls = Some(controls.clone());
@@ -285,6 +321,11 @@ impl Stage {
         ended.insert(run.clone(), view);
     }
 
+    /// Claims the resumption of a run. `None` if somebody else is about to resume it.
+    fn resuming<'a>(&'a self, run: &'a RunId) -> Option<Resuming<'a>> {
+        lock(&self.resuming).insert(run.clone()).then(|| Resuming { stage: self, run })
+    }
+
     /// Nobody is at it any more.
     fn leave(&self, run: &RunId) {
         let Some(active) = lock(&self.active).remove(run) else { return };
@@ -303,8 +344,7 @@ impl Stage {
         let mut all = lock(&self.active);
         if let Fact::RunStarted { .. } = &record.fact {
             let Some(view) = View::begin(record) else { return };
-            let listener = lock(&self.next).take();
-            all.insert(run.clone(), Active { view, controls: None, listener, watchers: None });
+            all.insert(run.clone(), Active::new(view));
         }
         let Some(active) = all.get_mut(run) else { return };
         if !matches!(record.fact, Fact::RunStarted { .. }) {
@@ -322,18 +362,6 @@ impl Stage {
         }
         drop(all);
         self.hub.announce("run", &shown);
-    }
-}
-
-impl Audience for Stage {
-    fn hear(&self, run: &RunId, notice: Notice<'_>) {
-        if let Notice::Record(record) = notice {
-            self.record(run, record);
-        }
-        let listener = lock(&self.active).get(run).and_then(|active| active.listener.clone());
-        if let Some(listener) = listener {
-            listener.hear(run, notice);
-        }
     }
 }
 

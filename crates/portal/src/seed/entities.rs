@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use hangar_jobs::driver::Controls;
 use hangar_jobs::entry::WorkId;
-use hangar_jobs::record::TaskId;
+use hangar_jobs::record::{RunId, TaskId};
 use hangar_store::SessionId;
 use jiff::Timestamp;
 use serde::Serialize;
@@ -99,8 +99,15 @@ pub(crate) struct Job {
     pub(crate) name: String,
     pub(crate) started: Timestamp,
     /// Set as soon as its run has begun.
-    pub(crate) controls: OnceLock<Controls>,
+    pub(crate) run: OnceLock<JobRun>,
     progress: Mutex<Progress>,
+}
+
+/// The run that carries a job out.
+#[derive(Debug)]
+pub(crate) struct JobRun {
+    pub(crate) id: RunId,
+    pub(crate) controls: Controls,
 }
 
 #[derive(Debug)]
@@ -129,7 +136,7 @@ pub(crate) enum WorkStatus {
 impl Job {
     pub(crate) fn new(name: String, started: Timestamp, shelves: &Shelves) -> Self {
         let progress = Progress { status: JobStatus::Running, ended: None, works: BTreeMap::new() };
-        Self { log: shelves.log(), name, started, controls: OnceLock::new(), progress: Mutex::new(progress) }
+        Self { log: shelves.log(), name, started, run: OnceLock::new(), progress: Mutex::new(progress) }
     }
 
     pub(crate) fn progress(&self) -> MutexGuard<'_, Progress> {

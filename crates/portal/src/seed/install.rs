@@ -1,10 +1,13 @@
 //! Tests bring their own jobs, in a file of a `test` folder.
 
+use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+use hangar_jobs::entry::DRIVING;
 use hangar_jobs::read::{Format, MAX_ENTRY_BYTES, ReadError, read_entry};
 use hangar_jobs::validate::{ValidEntry, validate_entry};
+use hangar_runtimes::runtime::Model;
 use serde::Serialize;
 use serde_json::json;
 
@@ -23,9 +26,14 @@ enum NotInstalled {
 }
 
 impl Classic {
-    pub(super) fn install(&self, path: &str) -> Answer {
+    pub(super) async fn install(&self, path: &str) -> Answer {
         let path = Path::new(path.trim());
-        match self.read_test_entry(path).and_then(|entry| self.use_entry(path, entry)) {
+        let installed = async {
+            let entry = self.read_test_entry(path)?;
+            self.check_models(&entry).await.map_err(|why| (NotInstalled::Rejected, why))?;
+            self.use_entry(path, entry)
+        };
+        match installed.await {
             Ok(()) => Answer::Done(json!({ "result": "OK" })),
             Err((result, error)) => Answer::Done(json!({ "result": result, "error": error })),
         }
@@ -48,6 +56,19 @@ impl Classic {
         validate_entry(entry, CODE_PATH).map_err(|error| (NotInstalled::InvalidateEntry, error.to_string()))
     }
 
+    /// Whether agents offer the models that they will be asked for. What an agent does not tell cannot be checked.
+    async fn check_models(&self, entry: &ValidEntry) -> Result<(), String> {
+        for (runtime, wanted) in wanted_models(entry) {
+            let offered = self.roster.models(runtime).await.map_err(|trouble| trouble.to_string())?;
+            let Some(offered) = offered.filter(|offered| !offered.is_empty()) else { continue };
+            if offered.iter().all(|model| model.id != wanted) {
+                let known: Vec<String> = offered.iter().map(described).collect();
+                return Err(format!("there is no model \"{wanted}\"; there are: {}", known.join(", ")));
+            }
+        }
+        Ok(())
+    }
+
     fn use_entry(&self, path: &Path, entry: ValidEntry) -> Result<(), (NotInstalled, String)> {
         if self.shelves.sessions.any_open() || self.shelves.jobs.any_open() {
             let why = "sessions are running; stop them before other jobs are installed";
@@ -55,6 +76,34 @@ impl Classic {
         }
         self.runs.install(path, Arc::new(entry));
         Ok(())
+    }
+}
+
+/// The models that an entry names, each with the agent that is asked for it; `None` is the default one.
+fn wanted_models(entry: &ValidEntry) -> BTreeSet<(Option<&str>, &str)> {
+    let retries = entry.driving_session_retries.iter().flatten().map(|retry| retry.model_id.as_str());
+    let driving = entry.models.get(DRIVING).map(String::as_str);
+    let mut wanted: BTreeSet<(Option<&str>, &str)> =
+        retries.chain(driving).map(|model| (None, model)).collect();
+    let of_tasks = entry.tasks.values().map(|task| (task, task.model.as_ref()));
+    let works = entry.jobs.values().flat_map(|job| job.work.tasks());
+    let overridden =
+        works.filter_map(|work| Some((entry.tasks.get(&work.task_id)?, work.model_override.as_ref())));
+    for (task, model) in of_tasks.chain(overridden) {
+        wanted.extend(model.and_then(|model| entry.model_id(model)).map(|id| (task.runtime.as_deref(), id)));
+    }
+    // A category that nobody uses yet is one of the default agent's.
+    let used: BTreeSet<&str> = wanted.iter().map(|(_, model)| *model).collect();
+    let unused = entry.models.values().map(String::as_str).filter(|model| !used.contains(model));
+    wanted.extend(unused.map(|model| (None, model)).collect::<Vec<_>>());
+    wanted
+}
+
+fn described(model: &Model) -> String {
+    let name = model.name.as_ref().unwrap_or(&model.id);
+    match model.multiplier {
+        Some(multiplier) => format!("{name} ({}, {multiplier}x)", model.id),
+        None => format!("{name} ({})", model.id),
     }
 }
 

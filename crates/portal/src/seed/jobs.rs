@@ -4,11 +4,11 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use hangar_jobs::chart::chart;
-use hangar_jobs::record::{RunOrder, Subject};
+use hangar_jobs::record::{RunId, RunOrder, Subject};
 use serde_json::{Map, Value, json};
 
 use super::answer::{Answer, Refusal};
-use super::entities::{Job, JobStatus, WorkStatus};
+use super::entities::{Job, JobRun, JobStatus, WorkStatus};
 use super::routes::Text;
 use super::runs::Teller;
 use super::{Classic, STOPPING_TIME};
@@ -29,26 +29,25 @@ impl Classic {
         };
         let body = body.read().await?;
         let (directory, input) = body.split_once('\n').unwrap_or((&body, ""));
-        let directory = PathBuf::from(directory.trim());
-        if !directory.is_absolute() || !directory.is_dir() {
+        let order = RunOrder {
+            subject: Subject::Job { name: name.to_owned() },
+            input: input.to_owned(),
+            working_directory: PathBuf::from(directory.trim()),
+            runtime: None,
+            entry,
+        };
+        if self.runs.check_workspace(&order).is_err() {
             return Ok(Refusal::JobNotFound.into());
         }
         if let Err(full) = self.shelves.jobs.check_room() {
             return Ok(Answer::Failed(full.to_string()));
         }
-        let order = RunOrder {
-            subject: Subject::Job { name: name.to_owned() },
-            input: input.to_owned(),
-            working_directory: directory,
-            runtime: None,
-            entry,
-        };
         let job = self.shelves.jobs.put(Job::new(name.to_owned(), self.hub.now(), &self.shelves));
         let teller = Teller::of_job(Arc::clone(&self.shelves), Arc::clone(&job.entity));
         match self.runs.start(order, teller.into_audience()) {
-            Ok(controls) => {
+            Ok((id, controls)) => {
                 // It is set here alone.
-                let _ = job.entity.controls.set(controls);
+                let _ = job.entity.run.set(JobRun { id, controls });
                 Ok(Answer::Done(json!({ "jobId": job.id })))
             }
             Err(error) => {
@@ -61,11 +60,15 @@ impl Classic {
     /// Ends a job. One that has ended stays as it is.
     pub(super) async fn stop_job(&self, id: &str) -> Answer {
         let Some(job) = self.shelves.jobs.find(id) else { return Refusal::JobNotFound.into() };
-        if let Some(controls) = job.controls.get() {
-            controls.stop().await;
+        if let Some(run) = job.run.get() {
+            run.controls.stop().await;
             let _ = tokio::time::timeout(STOPPING_TIME, job.log.until_closed()).await;
         }
         Answer::closed()
+    }
+
+    pub(crate) fn run_of_job(&self, id: &str) -> Option<RunId> {
+        self.shelves.jobs.find(id)?.run.get().map(|run| run.id.clone())
     }
 
     pub(super) fn running_jobs(&self) -> Answer {

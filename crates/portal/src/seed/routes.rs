@@ -106,7 +106,7 @@ impl Classic {
             ["copilot", "session", "start", model] => self.start_session(model, &body.read().await?).await,
             ["copilot", "session", id, "stop"] => self.stop_session(id).await,
             ["copilot", "session", id, "query"] => self.query(id, body.read().await?).await,
-            ["copilot", "test", "installJobsEntry"] if self.test => self.install(&body.read().await?),
+            ["copilot", "test", "installJobsEntry"] if self.test => self.install(&body.read().await?).await,
             ["copilot", "task"] => self.list_tasks(),
             ["copilot", "task", "start", name, "session", id] => self.start_task(name, id, body).await?,
             ["copilot", "task", id, "stop"] => self.stop_task(id).await,

@@ -11,7 +11,7 @@ use super::answer::{Answer, Refusal};
 use super::entities::{Session, SessionOwner};
 use super::response::SessionResponse;
 use super::shelf::{Entity, Named};
-use crate::hub::{Delivery, NewSession};
+use crate::hub::{BadWorkspace, Delivery, NewSession};
 use crate::live::{Heard, Listener};
 use crate::resource::Policy;
 use crate::trouble::Trouble;
@@ -20,12 +20,12 @@ impl Classic {
     pub(super) async fn models(&self) -> Answer {
         let models = self.known_models().await.unwrap_or_default();
         let models = models.iter().map(|model| {
-            json!({
-                "name": model.name.as_ref().unwrap_or(&model.id),
-                "id": model.id,
-                // Who does not say is paid otherwise, or not at all.
-                "multiplier": model.multiplier.unwrap_or(0.0),
-            })
+            let mut shown = json!({ "name": model.name.as_ref().unwrap_or(&model.id), "id": model.id });
+            // Who does not say is paid otherwise, or not at all; a zero would be a claim.
+            if let Some(multiplier) = model.multiplier {
+                shown["multiplier"] = json!(multiplier);
+            }
+            shown
         });
         Answer::Done(json!({ "models": models.collect::<Vec<_>>() }))
     }
@@ -43,11 +43,10 @@ impl Classic {
         }
         let directory = directory.trim();
         let workspace = if directory.is_empty() { self.workspace.clone() } else { PathBuf::from(directory) };
-        if !workspace.is_absolute() {
-            return Refusal::WorkingDirectoryNotAbsolutePath.into();
-        }
-        if !workspace.is_dir() {
-            return Refusal::WorkingDirectoryNotExists.into();
+        match self.hub.check_workspace(&workspace, [self.hub.default_runtime()]) {
+            Err(BadWorkspace::NotAbsolute) => return Refusal::WorkingDirectoryNotAbsolutePath.into(),
+            Err(BadWorkspace::NotADirectory) => return Refusal::WorkingDirectoryNotExists.into(),
+            Ok(()) => {}
         }
         if let Err(full) = self.shelves.sessions.check_room() {
             return Answer::Failed(full.to_string());

@@ -68,8 +68,8 @@ impl Classic {
         match &task.owner {
             TaskOwner::Borrower => Refusal::TaskCannotClose.into(),
             TaskOwner::Job { job, task: of_run } => {
-                if let Some(controls) = job.controls.get() {
-                    controls.stop_task(*of_run).await;
+                if let Some(run) = job.run.get() {
+                    run.controls.stop_task(*of_run).await;
                 }
                 let _ = tokio::time::timeout(STOPPING_TIME, task.log.until_closed()).await;
                 Answer::closed()

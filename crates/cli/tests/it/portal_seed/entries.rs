@@ -40,6 +40,35 @@ fn a_file_has_to_be_in_a_test_folder_and_sound() {
 }
 
 #[test]
+fn models_have_to_be_there() {
+    let portal = Portal::start();
+    let install = |name: &str, change: &dyn Fn(&mut Value)| {
+        let mut entry = demo();
+        change(&mut entry);
+        let file = portal.scratch.file("test/entry.json", &entry.to_string());
+        let offered = format!("\"{name}\"; there are: ");
+        check(&portal, file.to_str().unwrap(), "Rejected", &offered);
+    };
+    install("gone", &|entry| entry["models"]["driving"] = json!("gone"));
+    install("unused", &|entry| entry["models"]["later"] = json!("unused"));
+    install("its-own", &|entry| entry["tasks"]["ok"]["model"] = json!({ "id": "its-own" }));
+    install("spare", &|entry| {
+        entry["drivingSessionRetries"] =
+            json!([{ "modelId": super::MODEL, "retries": 1 }, { "modelId": "spare", "retries": 1 }]);
+    });
+    install("other", &|entry| {
+        entry["jobs"]["demo"]["work"]["works"][0]["modelOverride"] = json!({ "id": "other" });
+    });
+    assert_eq!(portal.get("copilot/task"), json!({ "tasks": [] }), "nothing was installed");
+}
+
+#[test]
+fn models_of_a_provider_that_tells_none_may_be_there() {
+    let portal = Portal::start_elsewhere();
+    portal.install(&demo());
+}
+
+#[test]
 fn jobs_are_not_exchanged_under_a_session() {
     let portal = Portal::with_entry(&demo());
     let session = portal.start_session();

@@ -168,6 +168,36 @@ fn what_a_client_asks_meanwhile_is_no_answer_to_the_task() {
     assert!(heard.iter().any(|it| it["completeContent"] == "in between"), "{heard:#?}");
 }
 
+/// Starts so many tasks one after the other in one session, each as soon as the one before says that it is over.
+#[track_caller]
+fn in_a_row(tasks: usize, until_over: impl Fn(&Portal, &str)) {
+    let portal = Portal::with_entry(&entry(&json!({ "demo": { "work": run("ok") } })));
+    let session = portal.start_session();
+    let refused = (0..tasks).filter(|_| {
+        let answer = portal.post(&format!("copilot/task/start/ok/session/{session}"), "");
+        match answer["taskId"].as_str() {
+            Some(task) => until_over(&portal, task),
+            None => assert!(answer["taskError"].as_str().unwrap().contains("not_lent"), "{answer}"),
+        }
+        answer["taskId"].is_null()
+    });
+    assert_eq!(refused.count(), 0, "of {tasks} tasks were refused");
+}
+
+#[test]
+fn whoever_hears_that_a_task_succeeded_can_start_the_next_one() {
+    in_a_row(200, |portal, task| {
+        portal.poll_until(&format!("task/{task}"), |it| it["callback"] == "taskSucceeded");
+    });
+}
+
+#[test]
+fn whoever_hears_that_a_task_is_closed_can_start_the_next_one() {
+    in_a_row(200, |portal, task| {
+        portal.drain(&format!("task/{task}"));
+    });
+}
+
 #[test]
 fn a_task_is_read_with_tokens_too() {
     let portal = Portal::with_entry(&entry(&json!({ "demo": { "work": run("ok") } })));

@@ -1,9 +1,6 @@
-//! Commands that are a prompt: the client is told what to send.
+//! Commands that are a prompt.
 
-use hangar_protocol::data::Mode;
-
-use super::Answer;
-use crate::methods::{Call, Failure};
+use super::{Outcome, Proposal};
 
 const INIT: &str = "\
 Write instructions for agents that will work in this repository, in .github/copilot-instructions.md. Look around first: \
@@ -28,35 +25,28 @@ trusted and should not be, injection, missing checks of who may do something, se
 files, processes and cryptography. Report only what you are sure of, the worst first: the file and lines, what an attacker \
 gains and how, and how to mend it. Change nothing.";
 
-pub(super) async fn init() -> Result<Answer, Failure> {
-    Ok(Answer::Prompt { prompt: INIT.to_owned(), shown: "/init".to_owned(), mode: None })
+pub(super) fn init() -> Outcome {
+    propose(INIT.to_owned(), "/init".to_owned())
 }
 
-pub(super) async fn review(input: String) -> Result<Answer, Failure> {
-    Ok(about(REVIEW, "Review", &input))
+pub(super) fn review(input: &str) -> Outcome {
+    about(REVIEW, "Review", input)
 }
 
-pub(super) async fn security_review(input: String) -> Result<Answer, Failure> {
-    Ok(about(SECURITY_REVIEW, "Security review", &input))
+pub(super) fn security_review(input: &str) -> Outcome {
+    about(SECURITY_REVIEW, "Security review", input)
 }
 
 /// A prompt, and what it is to be about if that is said.
-fn about(prompt: &str, shown: &str, input: &str) -> Answer {
+fn about(prompt: &str, shown: &str, input: &str) -> Outcome {
     match input {
-        "" => Answer::Prompt { prompt: prompt.to_owned(), shown: format!("{shown}: my changes"), mode: None },
-        input => Answer::Prompt {
-            prompt: format!("{prompt}\n\nAbout this in particular: {input}"),
-            shown: format!("{shown}: {input}"),
-            mode: None,
-        },
+        "" => propose(prompt.to_owned(), format!("{shown}: my changes")),
+        input => {
+            propose(format!("{prompt}\n\nAbout this in particular: {input}"), format!("{shown}: {input}"))
+        }
     }
 }
 
-/// The client changes the mode, with the prompt that it sends or without one.
-pub(super) async fn plan(call: Call, input: String) -> Result<Answer, Failure> {
-    call.hub.admits(Mode::Plan)?;
-    Ok(match input.is_empty() {
-        true => Answer::Mode(Mode::Plan),
-        false => Answer::Prompt { prompt: input.clone(), shown: input, mode: Some(Mode::Plan) },
-    })
+fn propose(prompt: String, shown: String) -> Outcome {
+    Outcome::Propose(Proposal { prompt: Some(prompt), shown, mode: None })
 }
