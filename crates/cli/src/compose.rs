@@ -19,7 +19,8 @@ use hangar_models::known;
 use hangar_models::tokens::Counter;
 use hangar_protocol::data::Mode;
 use hangar_sandbox::{Network, Sandbox, SandboxConfig};
-use hangar_server::{Away, LargeOutput};
+use hangar_server::LargeOutput;
+use hangar_store::client_session::ClientSession;
 use hangar_store::snapshots::Snapshots;
 use hangar_store::{SessionId, SessionMeta, SessionName, Store};
 use hangar_tools::place::Files;
@@ -113,7 +114,7 @@ pub(crate) struct Plan<'a> {
     /// The MCP servers; none where absent.
     pub(crate) mcp: Option<Servers>,
     /// The session's files, where a client keeps them.
-    pub(crate) away: Option<Away>,
+    pub(crate) away: Option<ClientSession>,
     pub(crate) large_output: Option<LargeOutput>,
 }
 
@@ -144,7 +145,7 @@ pub(crate) struct Composed {
 pub(crate) fn session(settings: &Settings, mut plan: Plan<'_>) -> Result<Composed> {
     let store = Store::new(&settings.home);
     let here = match &plan.away {
-        Some(away) => client_dir(plan.directory.as_deref(), &away.home.initial_cwd)?,
+        Some(away) => client_dir(plan.directory.as_deref(), &away.files.site().initial_cwd)?,
         None => working_dir(plan.directory.as_deref())?,
     };
     // A new session that has no model, or not the agent that was asked for, is not begun.
@@ -205,7 +206,7 @@ pub(crate) fn session(settings: &Settings, mut plan: Plan<'_>) -> Result<Compose
         builtin.push(skills.tool());
     }
     // What a client keeps is not for us to restore.
-    let snapshots = log.local_folder().map(|folder| Arc::new(Snapshots::new(folder.clone())));
+    let snapshots = log.local_folder().map(|folder| Arc::new(Snapshots::new(folder)));
     let snapshots = snapshots.filter(|kept| plan.tracks_files || (resumed && kept.exist()));
     let watch = |tool| match &snapshots {
         Some(snapshots) => Tracked::watch(tool, snapshots),
@@ -341,8 +342,13 @@ pub(crate) fn session(settings: &Settings, mut plan: Plan<'_>) -> Result<Compose
         Box::new(discovery) as Box<dyn Discovery>
     });
     let sink = telemetry::tap(settings, plan.sink, id.as_str(), chosen.provider.facts());
-    let surroundings =
-        Place::new(log.plan_reader(), database.clone(), &cwd, repository.as_ref(), keeper.clone());
+    let surroundings = Place::new(
+        Arc::clone(log.session_files()),
+        database.clone(),
+        &cwd,
+        repository.as_ref(),
+        keeper.clone(),
+    );
     let host = Host {
         provider: redactor.provider(chosen.provider),
         tools,

@@ -54,6 +54,18 @@ pub enum Kind {
     Other,
 }
 
+impl Kind {
+    pub fn of(kind: std::fs::FileType) -> Self {
+        if kind.is_file() {
+            Self::File
+        } else if kind.is_dir() {
+            Self::Folder
+        } else {
+            Self::Other
+        }
+    }
+}
+
 impl Folder {
     /// Opens a directory that a person or a setting named. Links on the way there are theirs and are followed.
     pub fn open(path: &Path) -> io::Result<Self> {
@@ -283,14 +295,7 @@ impl Folder {
     }
 
     pub fn kind(&self, name: impl AsRef<Path>) -> io::Result<Kind> {
-        let kind = self.status(name)?.file_type();
-        Ok(if kind.is_file() {
-            Kind::File
-        } else if kind.is_dir() {
-            Kind::Folder
-        } else {
-            Kind::Other
-        })
+        Ok(Kind::of(self.status(name)?.file_type()))
     }
 
     /// Some of the names in the directory, in no order.

@@ -9,11 +9,12 @@ use std::time::Duration;
 
 use hangar_agent::features::Features;
 use hangar_agent::session::Command;
+use hangar_files::ClientFiles;
 use hangar_git::Git;
 use hangar_protocol::Event;
 use hangar_protocol::data::{AgentMode, Mode};
 use hangar_protocol::rpc::{ErrorObject, codes};
-use hangar_store::away::Kept;
+use hangar_store::client_session::ClientSession;
 use hangar_store::{SessionId, SessionMeta, Store};
 use jiff::Timestamp;
 use serde_json::json;
@@ -34,7 +35,7 @@ use crate::methods::Failure;
 use crate::opener::{SessionOpener, Wanted};
 use crate::peer::notification;
 use crate::place::Place;
-use crate::session_fs::{Away, FsProvider};
+use crate::session_fs::FsProvider;
 use crate::shells::ClientShells;
 use crate::spec::{SessionSpec, ToolDeclaration};
 use crate::task::{Job, SessionTask};
@@ -85,6 +86,8 @@ pub(crate) enum Lifecycle {
 pub(crate) struct Live {
     pub(crate) id: SessionId,
     pub(crate) place: Place,
+    /// The same, if a client keeps it.
+    pub(crate) client_files: Option<ClientFiles>,
     /// Where it is listed: with the others, unless the client named a folder for it.
     pub(crate) store: Store,
     pub(crate) audience: Arc<Audience>,
@@ -320,9 +323,10 @@ impl Hub {
         let away = away(client, &id).await?;
         let store = self.store_of(&spec);
         let place = match &away {
-            Some(away) => Place::Client(away.home.clone()),
-            None => Place::Here(store.session_dir(&id)),
+            Some(away) => Place(Arc::new(away.files.clone())),
+            None => Place::local(store.session_dir(&id)),
         };
+        let client_files = away.as_ref().map(|away| away.files.clone());
         let audience = Arc::new(Audience::new(id.as_str(), self));
         let pending = Arc::new(PendingCalls::default());
         let opened = self.config.opener.open(Wanted {
@@ -337,6 +341,7 @@ impl Hub {
         let (jobs, queue) = mpsc::channel(JOBS);
         let live = Arc::new(Live {
             place,
+            client_files,
             store,
             id,
             audience: Arc::clone(&audience),
@@ -386,16 +391,14 @@ impl Hub {
     ) -> Result<(), Failure> {
         let hub = Arc::clone(self);
         let (audience, id) = (Arc::clone(&live.audience), live.id.clone());
-        let away = match &live.place {
-            Place::Here(_) => None,
-            Place::Client(home) => {
-                let kept = Kept::load(home).await.map_err(Failure::from_files)?;
-                Some(Away { home: home.clone(), kept })
-            }
+        let away = match &live.client_files {
+            None => None,
+            Some(files) => Some(ClientSession::load(files.clone()).await.map_err(Failure::from_files)?),
         };
         live.ask(move |task| {
-            let kept = away.as_ref().and_then(|away| away.kept.as_ref());
-            let moved = kept.is_some_and(|kept| kept.last_event_id() != task.session().state().last_event);
+            let stored = away.as_ref().and_then(|away| away.stored.as_ref());
+            let moved =
+                stored.is_some_and(|stored| stored.last_event_id() != task.session().state().last_event);
             if !task.driver.is_idle() || moved {
                 return Err(Failure::new("the session is at work; abort it or wait for it to be idle"));
             }
@@ -477,10 +480,9 @@ fn client_tools(
 }
 
 /// What a client that keeps files has of a session.
-async fn away(client: &Client, id: &SessionId) -> Result<Option<Away>, Failure> {
-    let Some(home) = client.home(id) else { return Ok(None) };
-    let kept = Kept::load(&home).await.map_err(Failure::from_files)?;
-    Ok(Some(Away { home, kept }))
+pub(crate) async fn away(client: &Client, id: &SessionId) -> Result<Option<ClientSession>, Failure> {
+    let Some(files) = client.session_files(id) else { return Ok(None) };
+    Ok(Some(ClientSession::load(files).await.map_err(Failure::from_files)?))
 }
 
 pub(crate) struct Entered {

@@ -27,7 +27,6 @@ pub mod methods;
 mod opener;
 mod peer;
 mod place;
-mod place_paths;
 mod quiet;
 mod session_fs;
 mod shells;
@@ -45,7 +44,6 @@ pub use opener::{
     AuthStatus, Background, InstructionKind, InstructionLocation, InstructionSource, Mcp, McpPlace,
     OpenError, Opened, SessionOpener, Todo, TodoBoard, TodoDependency, Todos, ToolGuard, Wanted, Ways,
 };
-pub use session_fs::Away;
 pub use spec::{
     CapabilityOverrides, CustomAgent, DefaultAgent, InfiniteSessions, LargeOutput, ModelLimits, ModelSpec,
     ModelSupports, ProviderSpec, SectionAction, SectionSpec, SessionSpec, SystemMessageSpec, ToolDeclaration,

@@ -1,170 +1,116 @@
-//! The folder of a live session: on this machine, or with a client.
+//! The directory of a live session, as clients read and change it.
 
-use std::io::Read;
+use std::io;
 use std::path::{Component, Path, PathBuf};
+use std::sync::Arc;
+use std::time::SystemTime;
 
-use hangar_disk::{Folder, Kind};
-use hangar_files::{ClientHome, FileError};
+use hangar_files::{FileError, FileRequest, Kind, LocalFiles, SessionFiles, Stat};
 use hangar_store::checkpoints::{self, CheckpointEntry};
-use hangar_store::{SessionMeta, away};
+use hangar_store::{SessionMeta, client_session};
 
 use crate::methods::Failure;
 
-/// Largest file that clients read or write in it.
-const MAX_FILE: u64 = 16 << 20;
+/// Largest file that clients write in it.
+const MAX_FILE: usize = 16 << 20;
 /// Files that are listed.
 const MAX_LISTED: usize = 100_000;
 
 #[derive(Clone)]
-pub(crate) enum Place {
-    Here(PathBuf),
-    Client(ClientHome),
+pub(crate) struct Place(pub(crate) Arc<dyn SessionFiles>);
+
+/// What may be removed with a path.
+pub(crate) struct Removal {
+    pub(crate) with_content: bool,
+    pub(crate) may_be_absent: bool,
 }
 
-fn failed<'a>(what: &'a str, path: &'a str) -> impl FnOnce(std::io::Error) -> Failure + 'a {
+fn failed<'a>(what: &'a str, path: &'a str) -> impl FnOnce(FileError) -> Failure + 'a {
     move |error| Failure::new(format!("{what} {path}: {error}"))
 }
 
-/// A session's folder, held open.
-pub(crate) fn held(dir: &Path) -> std::io::Result<Folder> {
-    match (dir.parent(), dir.file_name()) {
-        (Some(parent), Some(name)) => Folder::open(parent)?.folder(name),
-        _ => Folder::open(dir),
-    }
+/// As a client that knows files of POSIX looks for it.
+fn told(error: FileError) -> Failure {
+    let error = io::Error::from(error);
+    let name = match error.kind() {
+        io::ErrorKind::NotFound => "ENOENT: ",
+        io::ErrorKind::AlreadyExists => "EEXIST: ",
+        io::ErrorKind::NotADirectory => "ENOTDIR: ",
+        io::ErrorKind::IsADirectory => "EISDIR: ",
+        io::ErrorKind::DirectoryNotEmpty => "ENOTEMPTY: ",
+        io::ErrorKind::PermissionDenied => "EACCES: ",
+        _ => "",
+    };
+    Failure::new(format!("{name}{error}"))
 }
 
-/// A file's text. One that is too large is refused.
-fn read_here(dir: &Path, name: &str) -> std::io::Result<String> {
-    let file = held(dir)?.read(name)?;
-    if file.metadata()?.len() > MAX_FILE {
-        let text = format!("it is larger than {} MB", MAX_FILE >> 20);
-        return Err(std::io::Error::new(std::io::ErrorKind::FileTooLarge, text));
-    }
-    let mut text = String::new();
-    file.take(MAX_FILE).read_to_string(&mut text)?;
-    Ok(text)
-}
-
-/// Writes a file, with the folders above it.
-fn write_here(dir: &Path, name: &str, content: &str) -> std::io::Result<()> {
-    let folder = held(dir)?;
-    if let Some((above, _)) = name.rsplit_once('/') {
-        folder.ensure_folder(above)?;
-    }
-    if folder.kind(name).is_ok_and(|kind| kind == Kind::Folder) {
-        return Err(std::io::ErrorKind::IsADirectory.into());
-    }
-    folder.replace(name, content)
+/// Milliseconds since 1970; zero where whoever keeps the file does not say.
+pub(crate) fn millis(time: Option<SystemTime>) -> f64 {
+    let since = time.and_then(|time| time.duration_since(SystemTime::UNIX_EPOCH).ok());
+    since.map_or(0.0, |since| since.as_secs_f64() * 1000.0)
 }
 
 impl Place {
-    /// The folder with the client that keeps it.
-    pub(crate) fn home(&self) -> Option<ClientHome> {
-        match self {
-            Self::Here(_) => None,
-            Self::Client(home) => Some(home.clone()),
-        }
+    /// A directory on this machine.
+    pub(crate) fn local(dir: PathBuf) -> Self {
+        Self(Arc::new(LocalFiles::at(dir)))
     }
 
-    /// The folder on this machine, held open: no link in it is followed.
-    pub(crate) fn folder(&self) -> Result<Folder, Failure> {
-        match self {
-            Self::Here(dir) => held(dir).map_err(failed("opening", &dir.display().to_string())),
-            Self::Client(_) => Err(Failure::new("the folder of this session is with its client")),
-        }
-    }
-
-    /// The path of the folder, in the words of whoever keeps it.
+    /// The path of the directory, as whoever keeps it writes paths.
     pub(crate) fn shown(&self) -> String {
-        match self {
-            Self::Here(dir) => dir.display().to_string(),
-            Self::Client(home) => home.root().to_owned(),
-        }
+        self.path("")
     }
 
-    /// The path of a file in the folder.
+    /// The path of a file in the directory.
     pub(crate) fn path(&self, name: &str) -> String {
-        match self {
-            Self::Here(dir) => dir.join(name).display().to_string(),
-            Self::Client(home) => home.path(name),
-        }
+        self.0.path(name).to_string_lossy().into_owned()
     }
 
     /// A file's text, unless there is none.
     pub(crate) async fn read(&self, name: &str) -> Result<Option<String>, Failure> {
-        let path = self.path(name);
-        let read = match self {
-            Self::Here(dir) => read_here(dir, name),
-            Self::Client(home) => home.files.read(path.clone()).await.map_err(Into::into),
-        };
-        match read {
-            Ok(text) => Ok(Some(text)),
-            Err(error) if error.kind() == std::io::ErrorKind::NotFound => Ok(None),
-            Err(error) => Err(failed("reading", &path)(error)),
-        }
+        self.0.read(name).await.map_err(failed("reading", &self.path(name)))
     }
 
     pub(crate) async fn exists(&self, name: &str) -> Result<bool, Failure> {
-        match self {
-            Self::Here(dir) => {
-                Ok(held(dir).and_then(|folder| folder.kind(name)).is_ok_and(|kind| kind == Kind::File))
-            }
-            Self::Client(home) => match home.files.stat(home.path(name)).await {
-                Ok(stat) => Ok(!stat.is_dir),
-                Err(FileError::Missing) => Ok(false),
-                Err(error) => Err(failed("looking for", &home.path(name))(error.into())),
-            },
+        match self.0.stat(name).await {
+            Ok(stat) => Ok(stat.kind == Kind::File),
+            Err(FileError::Missing) => Ok(false),
+            Err(error) => Err(failed("looking for", &self.path(name))(error)),
         }
     }
 
-    /// Writes a file, with the folders above it.
+    /// Writes a file, with the directories above it.
     pub(crate) async fn write(&self, name: &str, content: String) -> Result<(), Failure> {
         let path = self.path(name);
-        if content.len() as u64 > MAX_FILE {
+        if content.len() > MAX_FILE {
             return Err(Failure::new(format!("{path} would be larger than {} MB", MAX_FILE >> 20)));
         }
-        let written: std::io::Result<()> = match self {
-            Self::Here(dir) => write_here(dir, name, &content),
-            Self::Client(home) => {
-                let folder = name.rsplit_once('/').map(|(folder, _)| home.path(folder));
-                let made = match folder {
-                    Some(folder) => home.files.make_dir(folder).await,
-                    None => Ok(()),
-                };
-                match made {
-                    Ok(()) => home.files.write(path.clone(), content).await.map_err(Into::into),
-                    Err(error) => Err(error.into()),
-                }
-            }
-        };
-        written.map_err(failed("writing", &path))
+        self.0.write(name, content).await.map_err(failed("writing", &path))
     }
 
     /// Removes a file. Says whether there was one.
     pub(crate) async fn remove(&self, name: &str) -> Result<bool, Failure> {
-        if !self.exists(name).await? {
-            return Ok(false);
+        let exists = self.exists(name).await?;
+        if exists {
+            self.0.remove(name, false).await.map_err(failed("deleting", &self.path(name)))?;
         }
-        let path = self.path(name);
-        let removed = match self {
-            Self::Here(dir) => held(dir).and_then(|folder| folder.remove(name)),
-            Self::Client(home) => home.files.remove(path.clone(), false).await.map_err(Into::into),
-        };
-        removed.map(|()| true).map_err(failed("deleting", &path))
+        Ok(exists)
     }
 
-    /// The files below a folder, by their paths from there.
-    pub(crate) async fn list(&self, folder: &str) -> Result<Vec<String>, Failure> {
+    /// The files below a directory, by their paths from there.
+    pub(crate) async fn list(&self, dir: &str) -> Result<Vec<String>, Failure> {
         let mut found = Vec::new();
         let mut open = vec![String::new()];
         while let Some(below) = open.pop() {
-            let name =
-                |entry: &str| if below.is_empty() { entry.to_owned() } else { format!("{below}/{entry}") };
-            for (entry, is_dir) in self.entries(&format!("{folder}/{below}")).await? {
-                match is_dir {
-                    true => open.push(name(&entry)),
-                    false if found.len() < MAX_LISTED => found.push(name(&entry)),
-                    false => {}
+            let join =
+                |name: &str| if below.is_empty() { name.to_owned() } else { format!("{below}/{name}") };
+            let at = format!("{dir}/{below}");
+            let at = at.trim_end_matches('/');
+            for entry in self.0.list(at).await.map_err(failed("listing", &self.path(at)))? {
+                match entry.kind {
+                    Kind::Folder => open.push(join(&entry.name)),
+                    Kind::File if found.len() < MAX_LISTED => found.push(join(&entry.name)),
+                    Kind::File | Kind::Other => {}
                 }
             }
         }
@@ -172,28 +118,7 @@ impl Place {
         Ok(found)
     }
 
-    /// Files and folders in a folder. One that is not there has none.
-    async fn entries(&self, folder: &str) -> Result<Vec<(String, bool)>, Failure> {
-        let folder = folder.trim_end_matches('/');
-        match self {
-            Self::Here(dir) => {
-                let entries = held(dir).and_then(|session| session.folder(folder)?.entries(MAX_LISTED));
-                let known = entries.unwrap_or_default().into_iter().filter_map(|(name, kind)| match kind {
-                    Kind::File => Some((name.to_string_lossy().into_owned(), false)),
-                    Kind::Folder => Some((name.to_string_lossy().into_owned(), true)),
-                    Kind::Other => None,
-                });
-                Ok(known.collect())
-            }
-            Self::Client(home) => match home.files.list(home.path(folder)).await {
-                Ok(entries) => Ok(entries.into_iter().map(|entry| (entry.name, entry.is_dir)).collect()),
-                Err(FileError::Missing) => Ok(Vec::new()),
-                Err(error) => Err(failed("listing", &home.path(folder))(error.into())),
-            },
-        }
-    }
-
-    /// The name in the folder of a path inside its `files`. Anything that leads out of them is refused.
+    /// The name of a path inside the session's `files`. Anything that leads out of them is refused.
     pub(crate) fn inside_files(&self, path: &str) -> Result<String, Failure> {
         let outside = || Failure::new(format!("{path} is outside the workspace files directory"));
         let parts = Path::new(path).components();
@@ -202,39 +127,105 @@ impl Place {
             return Err(outside());
         }
         let tidy: PathBuf = parts.filter(|part| matches!(part, Component::Normal(_))).collect();
-        let name = format!("files/{}", tidy.display());
-        if let Self::Here(dir) = self {
+        if let Some(local) = self.0.local() {
             // A link may lead out where the path itself does not, also one to something that is yet to be made.
-            let files = held(dir).and_then(|session| session.folder("files"));
-            let files = files.map_err(failed("opening", &dir.join("files").display().to_string()))?;
+            let files = local.folder().and_then(|folder| folder.folder("files"));
+            let files = files.map_err(|error| failed("opening", &self.path("files"))(error.into()))?;
             match files.status(&tidy) {
                 Ok(found) if found.is_symlink() => return Err(outside()),
-                Err(error) if error.kind() == std::io::ErrorKind::InvalidInput => return Err(outside()),
+                Err(error) if error.kind() == io::ErrorKind::InvalidInput => return Err(outside()),
                 Ok(_) | Err(_) => {}
             }
         }
-        Ok(name)
+        Ok(format!("files/{}", tidy.display()))
+    }
+
+    /// The name of something below the session's `files`, but not of `files` itself.
+    pub(crate) fn artifact(&self, path: &str) -> Result<String, Failure> {
+        let plain = |part| matches!(part, Component::Normal(_));
+        let tidy = !path.is_empty() && Path::new(path).components().all(plain) && !path.ends_with('/');
+        if !tidy || path.contains("//") || path.contains("/./") {
+            return Err(Failure::new("Path must be a normalized relative session artifact path"));
+        }
+        self.inside_files(path)
+    }
+
+    pub(crate) async fn stat(&self, name: &str) -> Result<Stat, Failure> {
+        self.0.stat(name).await.map_err(told)
+    }
+
+    /// Makes a directory, with those above it if it may.
+    pub(crate) async fn make_dir(&self, name: &str, above_too: bool) -> Result<(), Failure> {
+        if !above_too {
+            self.stat(name.rsplit_once('/').map_or("", |(above, _)| above)).await?;
+            if self.stat(name).await.is_ok() {
+                return Err(told(io::Error::from(io::ErrorKind::AlreadyExists).into()));
+            }
+        }
+        let make = FileRequest::MakeDir { path: self.0.path(name) };
+        self.0.ask(make).await.map(drop).map_err(told)
+    }
+
+    /// Removes a file, or a directory with everything in it if that is meant.
+    pub(crate) async fn remove_path(&self, name: &str, how: Removal) -> Result<(), Failure> {
+        match self.0.stat(name).await {
+            Err(FileError::Missing) if how.may_be_absent => return Ok(()),
+            Err(error) => return Err(told(error)),
+            Ok(stat) if stat.kind == Kind::Folder && !how.with_content => {
+                return Err(Failure::new("ERR_FS_EISDIR: path is a directory"));
+            }
+            Ok(_) => {}
+        }
+        self.0.remove(name, true).await.map_err(told)
+    }
+
+    pub(crate) async fn rename(&self, from: &str, to: &str) -> Result<(), Failure> {
+        self.0.rename(from, to).await.map_err(told)
     }
 
     pub(crate) async fn checkpoints(&self) -> Result<Vec<CheckpointEntry>, Failure> {
-        match self {
-            Self::Here(_) => Ok(checkpoints::list(&self.folder()?)),
-            Self::Client(home) => away::checkpoints(home).await.map_err(Failure::from_files),
-        }
+        checkpoints::list(&*self.0).await.map_err(Failure::from_files)
     }
 
     pub(crate) async fn checkpoint(&self, number: u64) -> Result<Option<String>, Failure> {
-        match self {
-            Self::Here(_) => Ok(checkpoints::read(&self.folder()?, number)),
-            Self::Client(home) => away::checkpoint(home, number).await.map_err(Failure::from_files),
-        }
+        checkpoints::read(&*self.0, number).await.map_err(Failure::from_files)
     }
 
-    /// What lists show of a session that a client keeps.
+    /// What lists show of the session.
     pub(crate) async fn facts(&self) -> Result<Option<SessionMeta>, Failure> {
-        match self {
-            Self::Here(_) => Ok(None),
-            Self::Client(home) => away::facts(home).await.map_err(Failure::from_files),
+        client_session::read_meta(&*self.0).await.map_err(Failure::from_files)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_what_is_below_the_files_can_be_named() {
+        let dir = tempfile::tempdir().unwrap();
+        std::fs::create_dir(dir.path().join("files")).unwrap();
+        std::os::unix::fs::symlink("/", dir.path().join("files/out")).unwrap();
+        std::os::unix::fs::symlink("/not-there-yet", dir.path().join("files/soon")).unwrap();
+        let place = Place::local(dir.path().to_path_buf());
+        for good in ["a", "a/b.txt", "..a"] {
+            assert_eq!(place.artifact(good).unwrap(), format!("files/{good}"));
+        }
+        for bad in [
+            "",
+            ".",
+            "..",
+            "../plan.md",
+            "/etc/passwd",
+            "a/../b",
+            "a/./b",
+            "a//b",
+            "a/",
+            "out",
+            "out/etc",
+            "soon",
+        ] {
+            assert!(place.artifact(bad).is_err(), "{bad}");
         }
     }
 }

@@ -64,10 +64,10 @@ pub fn create(
     events: &[Event],
 ) -> Result<(), ForkError> {
     let mut log = store.create(id, meta)?;
-    let theirs = store.folder(from).map_err(StoreError::io("opening", &store.session_dir(from)))?;
+    let folder = |id: &SessionId| store.folder(id).map_err(StoreError::io("opening", &store.session_dir(id)));
+    let (theirs, ours) = (folder(from)?, folder(id)?);
     for name in BESIDE_THE_LOG {
-        copy(&theirs, log.folder(), name.as_ref())
-            .map_err(StoreError::io("copying", &theirs.path().join(name)))?;
+        copy(&theirs, &ours, name.as_ref()).map_err(StoreError::io("copying", &theirs.path().join(name)))?;
     }
     log.append(Seq(0), events)?;
     log.sync()?;

@@ -9,7 +9,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use hangar_disk::Folder;
-use hangar_files::{FileRequest, Weight};
+use hangar_files::FileRequest;
 
 use crate::place::Files;
 
@@ -89,12 +89,8 @@ impl Spill {
             // Whether a name is free cannot be known without waiting; this one is no other process's and used once.
             let (number, process) = (NEXT.fetch_add(1, Ordering::Relaxed), std::process::id());
             let path = self.dir.join(format!("{process}{number:06}-copilot-tool-output-{stem}.txt"));
-            let write = FileRequest::Write {
-                path: path.to_string_lossy().into_owned(),
-                content: text.to_owned(),
-                private: true,
-            };
-            files.put(write, Weight::Aside)?;
+            let content = text.as_bytes().to_vec();
+            files.put(FileRequest::Write { path: path.clone(), content, private: true })?;
             return Ok(path);
         }
         let folder = Folder::ensure_resolved(&self.dir)?;

@@ -37,7 +37,7 @@ impl Workspace {
 
     /// Where one path leads now.
     pub(crate) fn now(&self, location: &Location) -> Now {
-        let is_away = matches!(self.files, Files::Client(_));
+        let is_away = self.files.is_client();
         Now { real: vec![location.real.clone()], is_plain: location.real == location.shown, is_away }
     }
 

@@ -116,7 +116,7 @@ impl Opener {
         }
         let wanted_model = spec.model.clone().or_else(|| user.text("model"));
         let stored = match &away {
-            Some(away) => away.kept.is_some(),
+            Some(away) => away.stored.is_some(),
             None => Store::new(&settings.home).contains(&id),
         };
         let choose = |before: Option<&str>| {
@@ -210,21 +210,16 @@ impl SessionOpener for Opener {
     }
 
     fn mcp(&self, place: McpPlace<'_>) -> Result<Option<Mcp>, OpenError> {
-        let McpPlace { id, home, spec, cwd, model, provider, hooks } = place;
+        let McpPlace { id, files, spec, cwd, model, provider, hooks } = place;
         let settings = self.settings(spec);
         let open = || {
-            let (dir, files) = match &home {
-                Some(home) => (PathBuf::from(home.path("temp")), Files::Client(home.files.clone())),
-                None => {
-                    let files = Store::new(&settings.home).session_dir(id).join("files");
-                    (hangar_tools::paths::resolve_entry(&files), Files::Here)
-                }
-            };
+            let is_local = files.local().is_some();
+            let (files, dir) = Files::of_session(&files);
+            let own = is_local.then(|| dir.clone());
             let chosen = models::choose(&settings, spec, Some(model), &Ways::default())?;
             let hidden = self.hidden().clone();
             let redactor = redact::of_session(&settings, &self.args.secret_env_vars, &hidden, &chosen);
             let config = self.sandbox(spec)?;
-            let own = home.is_none().then(|| dir.clone());
             let roots: Vec<PathBuf> = own.into_iter().chain([cwd.to_path_buf()]).collect();
             let session = || sandbox::Session {
                 id: String::new(),

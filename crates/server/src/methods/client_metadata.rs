@@ -186,7 +186,7 @@ async fn get_many(call: Call) -> Result<Reply, Failure> {
             Ok(live) => Some(live.place.clone()),
             Err(_) => {
                 let store = &call.hub.config().store;
-                store.contains(&id).then(|| Place::Here(store.session_dir(&id)))
+                store.contains(&id).then(|| Place::local(store.session_dir(&id)))
             }
         };
         let mut answer = match place {

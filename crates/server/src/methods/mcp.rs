@@ -154,7 +154,7 @@ pub(super) async fn read_again(call: &Call) -> Result<(), Failure> {
     let opener = &call.hub.config().opener;
     let ways = crate::inference::ways(&live.audience, &spec, live.audience.courier().is_some());
     let mcp = opener.mcp(McpPlace {
-        home: live.place.home(),
+        files: std::sync::Arc::clone(&live.place.0),
         id: &live.id,
         spec: &spec,
         cwd: std::path::Path::new(&cwd),

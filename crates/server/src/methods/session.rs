@@ -7,9 +7,9 @@ use std::sync::Arc;
 use hangar_agent::model::AnswerSchema;
 use hangar_agent::session::{Command, Prompt, Timing, Wishes};
 use hangar_agent::tool::Lesson;
+use hangar_files::SessionFiles;
 use hangar_protocol::data::{self, AgentMode};
 use hangar_store::SessionId;
-use hangar_store::away::Kept;
 use serde::Deserialize;
 use serde_json::{Value, json};
 
@@ -19,7 +19,7 @@ use super::sessions::events;
 use super::tasks::until_settled;
 use super::{Call, Failure, Method, Reply, SessionParams};
 use crate::audience::{ClientHooks, is_for_clients};
-use crate::hub::{Entered, How, Lifecycle, Live};
+use crate::hub::{Entered, How, Lifecycle, Live, away};
 use crate::inference;
 use crate::opener::McpPlace;
 use crate::spec::{SessionSpec, TraceContext};
@@ -82,8 +82,8 @@ async fn resume(call: Call) -> Result<Reply, Failure> {
 
 /// Whether the store has a session, or the client if that keeps the files.
 async fn is_kept(call: &Call, id: &SessionId, spec: &SessionSpec) -> Result<bool, Failure> {
-    match call.client.home(id) {
-        Some(home) => Ok(Kept::load(&home).await.map_err(Failure::from_files)?.is_some()),
+    match away(&call.client, id).await? {
+        Some(session) => Ok(session.stored.is_some()),
         None => Ok(call.hub.store_of(spec).contains(id)),
     }
 }
@@ -158,7 +158,7 @@ async fn reconfigure(call: &Call, live: &Live, spec: SessionSpec) -> Result<(), 
         let cwd = live.ask(|task| task.cwd()).await?;
         Some(opener.mcp(McpPlace {
             id: &live.id,
-            home: live.place.home(),
+            files: Arc::clone(&live.place.0),
             spec: &merged,
             cwd: Path::new(&cwd),
             model: &model,
@@ -416,11 +416,12 @@ async fn delete(call: Call) -> Result<Reply, Failure> {
         store = live.store.clone();
         live.close().await;
     }
-    if let Some(home) = call.client.home(&id) {
-        if Kept::load(&home).await.map_err(Failure::from_files)?.is_none() {
+    if let Some(session) = away(&call.client, &id).await? {
+        if session.stored.is_none() {
             return Reply::unsuccessful(&format!("Session not found: {session_id}"));
         }
-        home.files.remove(home.root(), true).await.map_err(Failure::from_files)?;
+        let files: &dyn SessionFiles = &session.files;
+        files.remove("", true).await.map_err(Failure::from_files)?;
         call.hub.announce(Lifecycle::Deleted, &session_id, None);
         return Reply::success();
     }

@@ -1,11 +1,12 @@
 //! What the folder for a session's files holds, beyond reading and writing one: looked at, made, moved and removed.
 
+use hangar_files::Kind;
 use hangar_protocol::data::FileOperation;
 use serde::Deserialize;
 use serde_json::json;
 
 use super::{Call, Failure, Method, Reply};
-use crate::place_paths::Removal;
+use crate::place::{Removal, millis};
 
 /// Where what an autopilot is to reach is kept.
 const OBJECTIVE: &str = "autopilot-objective.json";
@@ -47,11 +48,11 @@ async fn stat(call: Call) -> Result<Reply, Failure> {
     let place = &call.live()?.place;
     let stat = place.stat(&place.artifact(&params.path)?).await?;
     Reply::of(json!({
-        "isFile": !stat.is_dir,
-        "isDirectory": stat.is_dir,
+        "isFile": stat.kind != Kind::Folder,
+        "isDirectory": stat.kind == Kind::Folder,
         "size": stat.size,
-        "mtimeMs": stat.modified_ms,
-        "birthtimeMs": stat.created_ms,
+        "mtimeMs": millis(stat.modified),
+        "birthtimeMs": millis(stat.created),
     }))
 }
 

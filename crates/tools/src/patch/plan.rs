@@ -8,7 +8,6 @@ use super::hunks::{self, Misfit, Sought};
 use super::parse::Operation;
 use crate::files::diff::{self, Change, Report};
 use crate::inspected::Now;
-use crate::place::Files;
 use crate::workspace::Workspace;
 
 /// A patch that fits the files as they are.
@@ -67,7 +66,7 @@ fn misfit_text(path: &Path, misfit: &Misfit) -> String {
 
 /// The places that the operations touch, in their order: what a permission is for.
 pub(crate) fn places(workspace: &Workspace, operations: &[Operation]) -> Now {
-    let is_away = matches!(workspace.files, Files::Client(_));
+    let is_away = workspace.files.is_client();
     let mut now = Now { real: Vec::new(), is_plain: true, is_away };
     let mut push = |shown: &Path, real: PathBuf| {
         now.is_plain &= shown == real;

@@ -2,6 +2,7 @@
 
 mod client;
 mod database;
+mod execution;
 mod statements;
 mod todos;
 
@@ -16,7 +17,7 @@ use hangar_protocol::data::TodosChanged;
 use serde_json::json;
 use tokio_util::sync::CancellationToken;
 
-use self::database::{Done, Execution, Failure};
+use self::execution::{Done, Execution, Failure};
 use crate::answer;
 use crate::arguments;
 use crate::workspace::Workspace;
