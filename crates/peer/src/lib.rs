@@ -1,9 +1,10 @@
 //! The other side of a JSON-RPC connection: what is sent to it, and what it is asked. Reading is up to whoever holds the
-//! connection, because what a message means is.
+//! connection, because what a message means is; [`Lines`] reads those that frame messages by lines.
 //!
 //! What waits to be written is bounded by bytes. A peer that stops reading is cut off: it can come back and take up its
 //! sessions, while memory that grows behind it cannot be had back.
 
+mod lines;
 mod pending;
 
 use parking_lot::{Mutex, MutexGuard};
@@ -19,6 +20,7 @@ use tokio::io::{AsyncWrite, AsyncWriteExt};
 use tokio::sync::{Notify, mpsc, oneshot};
 use tokio_util::sync::CancellationToken;
 
+pub use lines::{Line, LineSplitter, Lines};
 pub use pending::{PendingConnection, PendingConnections};
 
 /// Bytes that may wait for a peer. One message may be larger, if nothing else waits.
