@@ -7,7 +7,7 @@ use std::ffi::OsString;
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, OnceLock};
-use std::time::{Duration, SystemTime};
+use std::time::Duration;
 
 use futures_util::StreamExt;
 use futures_util::stream::FuturesUnordered;
@@ -235,7 +235,7 @@ impl McpHost {
             session_id: options.session_id,
             cwd: options.cwd,
             now: options.now,
-            cache: Cache::new(options.cache_dir, SystemTime::now),
+            cache: Cache::new(options.cache_dir, options.now),
             tokens_dir: options.tokens_dir,
             launcher: Arc::new(launcher),
             pending: Pending::default(),
