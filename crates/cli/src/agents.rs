@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::time::{Duration, SystemTime};
 
 use anyhow::{Result, bail};
-use hangar_agent::agents::crew::{Crew, Limits, ModelChoice, Models, Reporting};
+use hangar_agent::agents::config::{AgentConfig, AgentLimits, ModelChoice, Models, Reporting};
 use hangar_agent::agents::{AgentDefinition, builtin};
 use hangar_agent::prompt::Environment;
 use hangar_models::catalogue::Cache;
@@ -61,13 +61,13 @@ impl AgentPlan {
         agent.models.iter().find_map(|name| models.find(name))
     }
 
-    pub(crate) fn crew(
+    pub(crate) fn agent_config(
         &self,
         settings: &Settings,
         environment: &Environment,
         instructions: &str,
-    ) -> Result<Crew> {
-        let usual = Limits::default();
+    ) -> Result<AgentConfig> {
+        let usual = AgentLimits::default();
         let depth = settings.number("COPILOT_SUBAGENT_MAX_DEPTH")?.unwrap_or(usual.depth);
         if !DEPTHS.contains(&depth) {
             bail!("COPILOT_SUBAGENT_MAX_DEPTH is {depth}; it must be from 1 to 128");
@@ -76,9 +76,9 @@ impl AgentPlan {
         if running == 0 {
             bail!("COPILOT_SUBAGENT_MAX_CONCURRENT is 0; it must be at least 1");
         }
-        Ok(Crew {
+        Ok(AgentConfig {
             definitions: self.definitions(),
-            limits: Limits { depth, running },
+            limits: AgentLimits { depth, running },
             reporting: self.reporting,
             environment: environment.clone(),
             instructions: instructions.to_owned(),

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use anyhow::{Context, Result};
 use hangar_agent::agents::AgentSource;
-use hangar_agent::driver::{Discovery, Driver, EventSink, Hooks, Host};
+use hangar_agent::driver::{Driver, EventSink, Hooks, Host, InstructionFinder};
 use hangar_agent::entropy::Entropy;
 use hangar_agent::features::Features;
 use hangar_agent::model::{Message, TokenMeter};
@@ -272,7 +272,7 @@ pub(crate) fn session(settings: &Settings, mut plan: Plan<'_>) -> Result<Compose
     let custom = instructions.as_ref().map(Instructions::render).unwrap_or_default();
     let custom = with_further(custom, plan.further_instructions.as_deref());
     plan.agents.custom.iter_mut().for_each(|agent| skills.brief(agent));
-    let crew = plan.agents.crew(settings, &environment, &custom)?;
+    let agent_config = plan.agents.agent_config(settings, &environment, &custom)?;
     let keeper = sandbox.as_ref().map(|ready| ready.sandbox.clone());
     let confinement = sandbox.map(|ready| {
         // What commands must leave alone is still the session's own.
@@ -284,7 +284,7 @@ pub(crate) fn session(settings: &Settings, mut plan: Plan<'_>) -> Result<Compose
     let (hooks, hook_kinds) = configured.hooks(settings, &plan.secrets, plan.hooks, inbox);
     let config = SessionConfig {
         system: SystemPrompt::new(&environment, &custom).render().into(),
-        tools: hangar_agent::shared::list(tools.iter().map(|tool| tool.spec())),
+        tools: hangar_agent::interned::list(tools.iter().map(|tool| tool.spec())),
         policy,
         provider: chosen.provider.facts(),
         max_prompt_tokens: chosen.max_prompt_tokens,
@@ -308,7 +308,7 @@ pub(crate) fn session(settings: &Settings, mut plan: Plan<'_>) -> Result<Compose
         disabled_tools,
         discovers_instructions: instructions.is_some() && plan.on_demand_instructions,
         role: Role::Main,
-        crew: Some(Arc::new(crew)),
+        agent_config: Some(Arc::new(agent_config)),
     };
     let mut opening = if resumed {
         let resumed = Opening::Resumed {
@@ -339,7 +339,7 @@ pub(crate) fn session(settings: &Settings, mut plan: Plan<'_>) -> Result<Compose
         for source in &told_instructions {
             discovery.note_told(source);
         }
-        Box::new(discovery) as Box<dyn Discovery>
+        Box::new(discovery) as Box<dyn InstructionFinder>
     });
     let sink = telemetry::tap(settings, plan.sink, id.as_str(), chosen.provider.facts());
     let surroundings = Place::new(
@@ -364,7 +364,7 @@ pub(crate) fn session(settings: &Settings, mut plan: Plan<'_>) -> Result<Compose
     };
     let mut driver = Driver::new(Session::new(state, config), host, commands);
     if let Some((servers, _)) = &mcp {
-        driver.set_outfitter(Some(Arc::new(servers.clone())));
+        driver.set_tool_provider(Some(Arc::new(servers.clone())));
     }
     let instructions = custom;
     Ok(Composed {

@@ -9,8 +9,8 @@ use hangar_agent::session::State;
 use hangar_agent::session::state::project;
 use hangar_disk::Folder;
 use hangar_files::{ClientFiles, LocalFiles, SessionFiles};
-use hangar_protocol::data::{HistoryTruncated, NotificationKind, WorkingDirectory};
-use hangar_protocol::{Body, Event};
+use hangar_protocol::data::{NotificationKind, WorkingDirectory};
+use hangar_protocol::{Body, Event, EventKind};
 use hangar_store::client_session::{ClientSession, StoredSession};
 use hangar_store::{OpenSession, SessionId, SessionMeta, Store, StoreError};
 use hangar_tools::place::Files;
@@ -131,13 +131,13 @@ impl Past {
     /// Without holding the log.
     fn of_store(store: &Store, id: &SessionId) -> Result<Self> {
         let mut past = Self::default();
-        let rewound = store.read_where(id, |kind| kind == HistoryTruncated::KIND)?.next().is_some();
+        let rewound = store.read_kinds(id, |kind| kind == EventKind::HistoryTruncated)?.next().is_some();
         if rewound {
             // What was taken back has to be known before anything is taken in.
             past.take(project(store.read(id)?.collect::<Result<Vec<_>, _>>()?));
             return Ok(past);
         }
-        for event in store.read_where(id, State::wants)? {
+        for event in store.read_kinds(id, State::wants)? {
             past.take([event?]);
         }
         Ok(past)

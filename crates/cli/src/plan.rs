@@ -1,7 +1,7 @@
 //! What was typed, as the plan of a session.
 
 use anyhow::{Result, anyhow, bail};
-use hangar_agent::agents::crew::Reporting;
+use hangar_agent::agents::config::Reporting;
 use hangar_agent::driver::EventSink;
 use hangar_agent::permissions::{Policy, Rule};
 use hangar_agent::session::Compaction;

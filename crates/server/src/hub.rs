@@ -334,7 +334,7 @@ impl Hub {
             spec: &spec,
             sink: Box::new(Broadcast(Arc::clone(&audience))),
             hooks: Arc::new(ClientHooks(Arc::clone(&audience))),
-            ways: inference::ways(&audience, &spec, client.is_courier()),
+            ways: inference::ways(&audience, &spec, client.is_request_proxy()),
             away,
         })?;
         audience.join(self.member(id.as_str(), &pending, &spec, client));
@@ -411,7 +411,7 @@ impl Hub {
                 spec: &spec,
                 sink: Box::new(Broadcast(Arc::clone(&audience))),
                 hooks: Arc::new(ClientHooks(Arc::clone(&audience))),
-                ways: inference::ways(&audience, &spec, audience.courier().is_some()),
+                ways: inference::ways(&audience, &spec, audience.request_proxy().is_some()),
                 away,
             })?;
             task.spec = changed;

@@ -5,10 +5,10 @@ use std::path::Path;
 use std::sync::Arc;
 
 use futures_util::future::BoxFuture;
-use hangar_agent::courier::{Courier, TokenSource};
 use hangar_agent::driver::{Driver, EventSink, Hooks};
 use hangar_agent::model::ModelProvider;
 use hangar_agent::prompt::Environment;
+use hangar_agent::request_proxy::{RequestProxy, TokenSource};
 use hangar_agent::session::Input;
 use hangar_agent::tool::{Tool, ToolSpec};
 use hangar_custom::skills::Skills;
@@ -137,7 +137,7 @@ pub struct Wanted<'a> {
 #[derive(Clone, Default)]
 pub struct Ways {
     /// Makes the requests.
-    pub courier: Option<Arc<dyn Courier>>,
+    pub request_proxy: Option<Arc<dyn RequestProxy>>,
     /// Knows the token of a provider that the client brought.
     pub tokens: Option<Arc<dyn TokenSource>>,
 }

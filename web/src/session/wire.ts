@@ -63,8 +63,7 @@ export type Fact =
   | { is: "notice"; level: NoticeLevel; text: string; detail: string | null; instead: string | null }
   | { is: "rewound"; upTo: string }
   | { is: "modelIs"; model: string; effort: string | null; changed: boolean }
-  | { is: "context"; tokens: number; limit: number }
-  | { is: "usage"; input: number; output: number; cost: number };
+  | { is: "context"; tokens: number; limit: number };
 
 function toolRequest(value: unknown): ToolRequest {
   const data = fields(value);
@@ -125,16 +124,6 @@ function notice(level: NoticeLevel, words: string, detail: string | null = null,
 }
 
 const COMPACTING = "Summing up the conversation to make room";
-
-function usage(value: unknown): Fact {
-  const data = fields(value);
-  return {
-    is: "usage",
-    input: count(data["inputTokens"]) ?? 0,
-    output: count(data["outputTokens"]) ?? 0,
-    cost: count(data["cost"]) ?? 0,
-  };
-}
 
 function attachmentName(value: unknown): string {
   const data = fields(value);
@@ -287,10 +276,6 @@ export function read(event: WireEvent): Fact | null {
       return { is: "rewound", upTo: text(data["upToEventId"]) };
     case "session.usage_info":
       return { is: "context", tokens: count(data["currentTokens"]) ?? 0, limit: count(data["tokenLimit"]) ?? 0 };
-    case "assistant.usage":
-      return usage(data);
-    case "session.usage_record":
-      return usage(data["usage"]);
     default:
       return null;
   }

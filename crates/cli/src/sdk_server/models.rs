@@ -22,7 +22,7 @@ pub(super) fn choose(
     model: Option<&str>,
     ways: &Ways,
 ) -> Result<Chosen> {
-    let ways = hangar_models::Ways { courier: ways.courier.clone(), tokens: ways.tokens.clone() };
+    let ways = hangar_models::Ways { request_proxy: ways.request_proxy.clone(), tokens: ways.tokens.clone() };
     let mut chosen = match own(spec, model, &ways)? {
         Some(chosen) => chosen,
         None => providers::choose(
@@ -63,7 +63,10 @@ fn own(spec: &SessionSpec, model: Option<&str>, ways: &hangar_models::Ways) -> R
 /// A provider whose token the client knows asks for it; others have theirs.
 fn ways_of(provider: &ProviderSpec, ways: &hangar_models::Ways) -> hangar_models::Ways {
     let asks = provider.has_bearer_token_provider.unwrap_or(false);
-    hangar_models::Ways { tokens: ways.tokens.clone().filter(|_| asks), courier: ways.courier.clone() }
+    hangar_models::Ways {
+        tokens: ways.tokens.clone().filter(|_| asks),
+        request_proxy: ways.request_proxy.clone(),
+    }
 }
 
 fn chosen(config: ProviderConfig, model: &str, ways: hangar_models::Ways) -> Chosen {

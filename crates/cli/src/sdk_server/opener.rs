@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use anyhow::Result;
 use futures_util::future::BoxFuture;
-use hangar_agent::agents::crew::Reporting;
+use hangar_agent::agents::config::Reporting;
 use hangar_agent::model::{
     ModelError, ModelErrorKind, ModelEvent, ModelProvider, ModelRequest, ProviderFacts,
 };
@@ -393,7 +393,7 @@ impl ModelProvider for NoProvider {
         _request: ModelRequest,
     ) -> futures_util::stream::BoxStream<'static, Result<ModelEvent, ModelError>> {
         let error = ModelError {
-            kind: ModelErrorKind::Configuration,
+            kind: ModelErrorKind::AccessDenied,
             status: None,
             message: self.0.clone(),
             body: None,

@@ -152,7 +152,7 @@ pub(super) async fn read_again(call: &Call) -> Result<(), Failure> {
     let (spec, cwd, model) =
         live.ask(|task| (task.spec.clone(), task.cwd(), task.session().state().model.clone())).await?;
     let opener = &call.hub.config().opener;
-    let ways = crate::inference::ways(&live.audience, &spec, live.audience.courier().is_some());
+    let ways = crate::inference::ways(&live.audience, &spec, live.audience.request_proxy().is_some());
     let mcp = opener.mcp(McpPlace {
         files: std::sync::Arc::clone(&live.place.0),
         id: &live.id,

@@ -151,7 +151,7 @@ pub(super) async fn choose(
     // The wider window is asked for with each choice anew.
     spec.context_tier = tier;
     let (vision, summary) = (spec.has_vision(), spec.reasoning_summary);
-    let ways = inference::ways(&live.audience, &spec, live.audience.courier().is_some());
+    let ways = inference::ways(&live.audience, &spec, live.audience.request_proxy().is_some());
     let provider = call.hub.config().opener.provider(&spec, &model, ways)?;
     live.ask(move |task| {
         let state = task.session().state();

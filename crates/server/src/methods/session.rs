@@ -5,8 +5,8 @@ use std::path::Path;
 use std::sync::Arc;
 
 use hangar_agent::model::AnswerSchema;
-use hangar_agent::session::{Command, Prompt, Timing, Wishes};
-use hangar_agent::tool::Lesson;
+use hangar_agent::session::{CallOptions, Command, Prompt, Timing};
+use hangar_agent::tool::InvokedSkill;
 use hangar_files::SessionFiles;
 use hangar_protocol::data::{self, AgentMode};
 use hangar_store::SessionId;
@@ -152,7 +152,7 @@ async fn reconfigure(call: &Call, live: &Live, spec: SessionSpec) -> Result<(), 
     let opener = &call.hub.config().opener;
     let model = live.ask(|task| task.session().state().model.clone()).await?;
     let model = merged.model.clone().unwrap_or(model);
-    let ways = inference::ways(&live.audience, &merged, live.audience.courier().is_some());
+    let ways = inference::ways(&live.audience, &merged, live.audience.request_proxy().is_some());
     let provider = opener.provider(&merged, &model, ways)?;
     let mcp = if brings_mcp {
         let cwd = live.ask(|task| task.cwd()).await?;
@@ -287,7 +287,7 @@ async fn send(call: Call) -> Result<Reply, Failure> {
     let prompt = Prompt {
         timing,
         agent_mode: params.agent_mode,
-        wishes: wishes(params.request_headers, params.response_format),
+        call_options: call_options(params.request_headers, params.response_format),
         ..message.into_prompt()
     };
     let result = json!({ "messageId": prompt.message_id });
@@ -295,8 +295,11 @@ async fn send(call: Call) -> Result<Reply, Failure> {
 }
 
 /// What the calls for a message are to be like.
-pub(super) fn wishes(headers: Option<BTreeMap<String, String>>, format: Option<ResponseFormat>) -> Wishes {
-    Wishes {
+pub(super) fn call_options(
+    headers: Option<BTreeMap<String, String>>,
+    format: Option<ResponseFormat>,
+) -> CallOptions {
+    CallOptions {
         headers: headers.unwrap_or_default().into_iter().collect(),
         answer: format.map(ResponseFormat::schema),
     }
@@ -353,8 +356,8 @@ fn take(task: &mut SessionTask, prompts: Vec<Prompt>, trace: &TraceContext) {
 /// Adds to a prompt what the session has for it: the skill that it calls, and the trace that it belongs to.
 pub(super) fn complete(task: &SessionTask, prompt: &mut Prompt, trace: &TraceContext) {
     let trace = if trace.traceparent.is_some() { trace } else { &task.spec.trace };
-    prompt.wishes.headers.extend(trace.headers());
-    let called = task.skills.called_by(&prompt.text).map(Lesson::into_preface);
+    prompt.call_options.headers.extend(trace.headers());
+    let called = task.skills.called_by(&prompt.text).map(InvokedSkill::into_preface);
     prompt.preface.extend(called.unwrap_or_default());
 }
 
@@ -396,7 +399,7 @@ async fn messages(call: Call) -> Result<Reply, Failure> {
     let events = events(&call, &id).await;
     let mut events = events
         .map_err(|error| Failure::new(format!("Failed to load session events: {}", error.message())))?;
-    events.retain(|event| is_for_clients(event.kind()));
+    events.retain(|event| is_for_clients(event.event_kind()));
     Reply::of(json!({ "events": events }))
 }
 

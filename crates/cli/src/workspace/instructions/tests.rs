@@ -107,7 +107,8 @@ fn files_come_in_the_documented_order() {
         .map(|text| rendered.find(text).unwrap())
         .collect();
     assert!(positions.is_sorted(), "{rendered}");
-    assert_eq!(rendered.matches("<custom_instruction>").count(), expected.len());
+    assert_eq!(rendered.matches("<custom_instruction ").count(), expected.len());
+    assert!(rendered.contains("<custom_instruction source=\".github/copilot-instructions.md\">\nREPO\n"));
     assert_eq!(rendered.matches("</custom_instruction>").count(), expected.len());
     assert!(!rendered.contains("applyTo"));
 }
@@ -184,7 +185,10 @@ fn no_files_are_no_section() {
 #[test]
 fn text_cannot_leave_its_element() {
     let rendered = Ground::new(&["repo/AGENTS.md=a</custom_instruction>b"]).load("repo").render();
-    assert_eq!(rendered, "<custom_instruction>\na<\\/custom_instruction>b\n</custom_instruction>");
+    assert_eq!(
+        rendered,
+        "<custom_instruction source=\"AGENTS.md\">\na<\\/custom_instruction>b\n</custom_instruction>"
+    );
 }
 
 #[test]

@@ -6,12 +6,12 @@ use std::time::Duration;
 
 use futures_util::future::BoxFuture;
 use hangar_agent::agents::AgentDefinition;
-use hangar_agent::agents::outfit::{Outfit, Outfitter, ToolSource};
+use hangar_agent::agents::toolset::{AgentToolProvider, AgentToolset, ToolServers};
 use hangar_agent::session::Command;
 use hangar_agent::tool::*;
 use serde_json::json;
 
-use crate::stage::{Line, Setting, Stage, crew};
+use crate::stage::{Line, Setting, Stage, agent_config};
 
 /// Gives every agent a tool called `own`, after a while.
 struct Tailor {
@@ -37,14 +37,14 @@ impl Tool for Own {
 
 struct Rests(Arc<AtomicUsize>);
 
-impl ToolSource for Rests {
+impl ToolServers for Rests {
     fn rest(&self) {
         self.0.fetch_add(1, Ordering::Relaxed);
     }
 }
 
-impl Outfitter for Tailor {
-    fn outfit(&self, _: &AgentDefinition) -> Option<BoxFuture<'static, Outfit>> {
+impl AgentToolProvider for Tailor {
+    fn toolset(&self, _: &AgentDefinition) -> Option<BoxFuture<'static, AgentToolset>> {
         let (takes, rests) = (self.takes, Arc::clone(&self.rests));
         Some(Box::pin(async move {
             tokio::time::sleep(takes).await;
@@ -54,7 +54,7 @@ impl Outfitter for Tailor {
                 description: String::new(),
                 input: ToolSchema::function(json!({ "type": "object" })),
             };
-            Outfit { tools: vec![Arc::new(Own(Arc::new(spec)))], source: Box::new(Rests(rests)) }
+            AgentToolset { tools: vec![Arc::new(Own(Arc::new(spec)))], source: Box::new(Rests(rests)) }
         }))
     }
 }
@@ -62,9 +62,9 @@ impl Outfitter for Tailor {
 fn stage(takes: Duration) -> (Stage, Arc<AtomicUsize>) {
     let task = json!({ "description": "d", "agent_type": "general-purpose", "name": "a", "prompt": "DO:own", "mode": "sync" });
     let lines = vec![Line::Call(vec![("t", "task", task)]), Line::Say("thanks")];
-    let mut stage = Stage::set(Setting { crew: Some(crew()), ..Default::default() }, lines);
+    let mut stage = Stage::set(Setting { agent_config: Some(agent_config()), ..Default::default() }, lines);
     let rests = Arc::new(AtomicUsize::new(0));
-    stage.driver.set_outfitter(Some(Arc::new(Tailor { takes, rests: Arc::clone(&rests) })));
+    stage.driver.set_tool_provider(Some(Arc::new(Tailor { takes, rests: Arc::clone(&rests) })));
     (stage, rests)
 }
 
@@ -81,7 +81,7 @@ async fn an_agent_begins_with_what_is_its_own_and_nobody_else_has_it() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn an_agent_that_is_still_being_outfitted_is_stopped_with_its_caller() {
+async fn an_agent_that_is_still_being_equipped_is_stopped_with_its_caller() {
     let (mut stage, rests) = stage(Duration::from_secs(3600));
     stage.send("go");
     stage.until("subagent.started").await;

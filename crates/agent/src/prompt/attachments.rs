@@ -1,8 +1,8 @@
-//! What the model is told of things that are attached to a prompt. The forms are those that models of the reference know.
+//! Texts for the attachments of a prompt, in the forms of the reference.
 
 use hangar_protocol::data::Attachment;
 
-/// What stands before the prompt: text that is selected in an editor.
+/// Text before the prompt: selections of an editor.
 pub(crate) fn before(attachments: &[Attachment]) -> String {
     let mut out = String::new();
     for attachment in attachments {
@@ -20,7 +20,7 @@ pub(crate) fn before(attachments: &[Attachment]) -> String {
     out
 }
 
-/// What stands behind the prompt: files and folders by name, and references.
+/// Text after the prompt: files and folders by name, and references.
 pub(crate) fn after(attachments: &[Attachment]) -> String {
     let files = attachments.iter().filter_map(|attachment| match attachment {
         Attachment::File { path, facts, .. } | Attachment::Directory { path, facts, .. } => {

@@ -1,15 +1,15 @@
 //! Servers of an agent's own: started when the agent begins, resting while it has nothing to do, gone with it.
 
 use futures_util::future::BoxFuture;
-use hangar_agent::agents::outfit::{Outfit, Outfitter, ToolSource};
+use hangar_agent::agents::toolset::{AgentToolProvider, AgentToolset, ToolServers};
 use hangar_agent::agents::{AgentDefinition, AgentSource};
 use hangar_protocol::data::SessionWarning;
 
 use crate::config::{ConfigError, Layer, ServerConfig, Source, merge};
 use crate::host::McpHost;
 
-impl Outfitter for McpHost {
-    fn outfit(&self, agent: &AgentDefinition) -> Option<BoxFuture<'static, Outfit>> {
+impl AgentToolProvider for McpHost {
+    fn toolset(&self, agent: &AgentDefinition) -> Option<BoxFuture<'static, AgentToolset>> {
         if agent.mcp_servers.is_empty() {
             return None;
         }
@@ -22,7 +22,7 @@ impl Outfitter for McpHost {
                 host.tell(SessionWarning::new("mcp", message)).await;
             }
             host.ready().await;
-            Outfit { tools: host.tools(), source: Box::new(OwnServers(host)) }
+            AgentToolset { tools: host.tools(), source: Box::new(OwnServers(host)) }
         }))
     }
 }
@@ -50,7 +50,7 @@ impl McpHost {
 
 struct OwnServers(McpHost);
 
-impl ToolSource for OwnServers {
+impl ToolServers for OwnServers {
     fn rest(&self) {
         let host = self.0.clone();
         tokio::spawn(async move { host.rest().await });

@@ -1,4 +1,4 @@
-//! How full the context is. Counting tokens is dear, so each message is counted once.
+//! Token counts of requests. Counting is expensive, so each message is counted once.
 
 use parking_lot::Mutex;
 use std::collections::HashMap;
@@ -7,19 +7,19 @@ use std::sync::Arc;
 use crate::model::{Message, ModelRequest, TokenCount, TokenMeter};
 use crate::tool::ToolSpec;
 
-/// Counts of the last request, by message.
+/// Cache of the counts of the last request.
 #[derive(Default)]
-pub(super) struct Tally(Mutex<Counted>);
+pub(super) struct TokenCounts(Mutex<Counted>);
 
 #[derive(Default)]
 struct Counted {
     system: Option<(Arc<str>, u64)>,
     tools: Option<(Arc<[Arc<ToolSpec>]>, u64)>,
-    /// By address. Holding the messages keeps their addresses from being used again.
+    /// Counts by address. Holding the messages keeps their addresses from being reused.
     messages: HashMap<usize, (Arc<Message>, u64)>,
 }
 
-impl Tally {
+impl TokenCounts {
     pub(super) fn measure(&self, meter: &dyn TokenMeter, request: &ModelRequest) -> TokenCount {
         let mut counted = self.0.lock();
         let system = match &counted.system {

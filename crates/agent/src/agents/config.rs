@@ -1,4 +1,4 @@
-//! Who a session may hand work to, under which limits, and what each is told.
+//! Agents of a session: definitions, limits and the prompts that they are given.
 
 use std::sync::Arc;
 
@@ -9,41 +9,41 @@ use super::{AgentDefinition, AgentSource, AgentTools};
 use crate::model::ModelProvider;
 use crate::prompt::{Environment, SystemPrompt};
 
-/// How deep agents may start agents, and how many may run at once.
+/// Limits: nesting depth, and number of agents that run at once.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Limits {
+pub struct AgentLimits {
     pub depth: u32,
     pub running: usize,
 }
 
-impl Default for Limits {
+impl Default for AgentLimits {
     fn default() -> Self {
         Self { depth: 4, running: 32 }
     }
 }
 
-/// How the model learns what a background agent found.
+/// How the model is given the result of a background agent.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Reporting {
-    /// It is told that the agent is done, and reads the result when it wants to.
+    /// The model is notified and reads the result when it wants to.
     #[default]
     Announced,
-    /// The result is read for it, with the news.
+    /// The result comes with the notification.
     Delivered,
 }
 
 #[derive(Debug, Clone)]
-pub struct Crew {
-    /// The built-in agents first.
+pub struct AgentConfig {
+    /// Definitions, the built-in ones first.
     pub definitions: Vec<AgentDefinition>,
-    pub limits: Limits,
+    pub limits: AgentLimits,
     pub reporting: Reporting,
-    /// What the prompts of agents are made of.
+    /// Parts of the agents' prompts.
     pub environment: Environment,
     pub instructions: String,
 }
 
-impl Crew {
+impl AgentConfig {
     pub fn find(&self, name: &str) -> Option<&AgentDefinition> {
         // What people bring goes before what is built in, and what something is called by before what else it is known by.
         let named = self.definitions.iter().rev().find(|agent| agent.name == name);
@@ -58,12 +58,12 @@ impl Crew {
         })
     }
 
-    /// The agents that people brought.
+    /// The agents that users and clients defined.
     pub fn custom(&self) -> impl Iterator<Item = &AgentDefinition> {
         self.definitions.iter().filter(|agent| agent.source != AgentSource::Builtin)
     }
 
-    /// The whole prompt of an agent that is shown these tools.
+    /// System prompt of an agent that is shown these tools.
     pub fn prompt(&self, agent: &AgentDefinition, tools: Vec<String>) -> Arc<str> {
         let environment = Environment { tools, ..self.environment.clone() };
         let mut prompt = SystemPrompt::new(&environment, &self.instructions);
@@ -77,7 +77,7 @@ impl Crew {
 }
 
 impl AgentDefinition {
-    /// Whether it plays a role of its own, rather than that of whoever calls it.
+    /// Whether the agent has a role of its own, rather than its caller's.
     pub fn has_role(&self) -> bool {
         !(self.source == AgentSource::Builtin && self.name == GENERAL_PURPOSE)
     }
@@ -87,7 +87,7 @@ impl AgentDefinition {
     }
 }
 
-/// A model that can be asked.
+/// An available model.
 #[derive(Clone)]
 pub struct ModelChoice {
     pub provider: Arc<dyn ModelProvider>,
@@ -95,21 +95,21 @@ pub struct ModelChoice {
     pub max_prompt_tokens: u64,
 }
 
-/// Knows the models that can be asked.
+/// The models that agents may run on.
 pub trait Models: Send + Sync {
-    /// `None` for a model that is not available.
+    /// Finds a model; `None` if it is not available.
     fn find(&self, name: &str) -> Option<ModelChoice>;
 }
 
-/// The model of an agent, and why it is that one.
+/// Model of an agent, and the reason for it.
 pub(crate) struct Selected {
-    /// `None`: the model of whoever calls.
+    /// `None` for the caller's model.
     pub(crate) choice: Option<ModelChoice>,
     pub(crate) source: TaskModelSource,
     pub(crate) selection: ModelSelection,
 }
 
-/// The first that is available: the model that was asked for, those of the definition, the caller's.
+/// Selects the first available model of: the requested one, those of the definition, the caller's.
 pub(crate) fn select_model(
     asked: Option<&str>,
     agent: &AgentDefinition,
@@ -123,11 +123,11 @@ pub(crate) fn select_model(
         }
         None => TaskModelSource::Unset,
     };
-    let wishes = asked
+    let call_options = asked
         .into_iter()
         .map(|model| (model, ModelSelection::ExplicitOverride))
         .chain(agent.models.iter().map(|model| (model.as_str(), ModelSelection::AgentDefinitionDefault)));
-    for (wish, selection) in wishes {
+    for (wish, selection) in call_options {
         if wish == caller {
             return Selected { choice: None, source, selection };
         }

@@ -1,9 +1,9 @@
-//! Questions to whoever watches a session, beside permissions and `ask_user`, and what came of them.
+//! Questions to the clients of a session other than permissions and `ask_user`, and their answers.
 
 use serde::{Deserialize, Serialize};
 use serde_with::skip_serializing_none;
 
-/// How a session goes on once its plan is approved.
+/// How the session continues once its plan is approved.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum PlanAction {
@@ -31,7 +31,7 @@ pub struct ExitPlanModeCompleted {
     pub decision: PlanDecision,
 }
 
-/// What a person says about a plan.
+/// Answer to a plan.
 #[skip_serializing_none]
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
@@ -43,7 +43,7 @@ pub struct PlanDecision {
     pub feedback: Option<String>,
 }
 
-/// The model is at its rate limit; another one might not be.
+/// Question whether another model may take over from one that is at its rate limit.
 #[skip_serializing_none]
 #[derive(Debug, Clone, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
@@ -101,7 +101,7 @@ pub enum ElicitationAction {
     Cancel,
 }
 
-/// A question on the side, which is no part of the conversation.
+/// A question beside the conversation; neither it nor the answer becomes part of it.
 #[skip_serializing_none]
 #[derive(Debug, Clone, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
@@ -120,7 +120,7 @@ pub enum QueryPhase {
     Failed,
 }
 
-/// What a session may cost.
+/// Budget of a session.
 #[skip_serializing_none]
 #[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
@@ -134,7 +134,7 @@ pub struct SessionLimitsChanged {
     pub session_limits: Option<SessionLimits>,
 }
 
-/// A person runs a command themselves, beside the conversation.
+/// A tool call that a person made, beside the conversation.
 #[skip_serializing_none]
 #[derive(Debug, Clone, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]

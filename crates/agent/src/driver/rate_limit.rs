@@ -1,4 +1,4 @@
-//! A provider's rate limit, shared: when it sends one lane away, all lanes that ask it hold back, and come again one
+//! Rate limits of providers, shared by all lanes: after a 429 all calls to that provider wait, and then resume one
 //! after the other.
 
 use std::sync::Arc;
@@ -10,36 +10,36 @@ use tokio::time::Instant;
 
 use crate::model::{ModelError, ModelErrorKind, ModelEvent, ModelProvider, ModelRequest};
 
-/// The distance between two calls that were held back together.
+/// Interval between calls that waited together.
 const SPACING: Duration = Duration::from_millis(50);
 
-/// An answer as it comes.
+/// A streamed answer.
 type Pieces = BoxStream<'static, Result<ModelEvent, ModelError>>;
 
 #[derive(Default)]
-pub(super) struct Pace {
-    held: Vec<Held>,
+pub(super) struct RateLimits {
+    held: Vec<ProviderDelay>,
 }
 
-struct Held {
-    /// Where the provider is. Agents with a model of their own have a provider of their own, at the same place.
+struct ProviderDelay {
+    /// Base URL of the provider. Agents with another model have another provider object with the same URL.
     base_url: String,
-    /// When the next call may be made.
+    /// Earliest time of the next call.
     next: Instant,
 }
 
-impl Pace {
-    /// The provider wants to be left alone for that long.
+impl RateLimits {
+    /// Delays all calls to the provider.
     pub(super) fn hold(&mut self, provider: &Arc<dyn ModelProvider>, wait: Duration, now: Instant) {
         let next = now + wait;
         let base_url = provider.facts().base_url;
         match self.held.iter_mut().find(|held| held.base_url == base_url) {
             Some(held) => held.next = held.next.max(next),
-            None => self.held.push(Held { base_url, next }),
+            None => self.held.push(ProviderDelay { base_url, next }),
         }
     }
 
-    /// Asks a provider as soon as that may be done.
+    /// Makes a request as soon as the rate limit allows it.
     pub(super) fn ask(&mut self, provider: &Arc<dyn ModelProvider>, request: ModelRequest) -> Pieces {
         let Some(slot) = self.slot(provider, Instant::now()) else {
             return whole(provider.stream(request)).boxed();
@@ -52,7 +52,7 @@ impl Pace {
         stream::once(later).flatten().boxed()
     }
 
-    /// When a call may be made, if not at once. Each that asks has a time of its own.
+    /// Reserves a slot: the time at which a call may be made, if not at once.
     fn slot(&mut self, provider: &Arc<dyn ModelProvider>, now: Instant) -> Option<Instant> {
         self.held.retain(|held| held.next > now);
         if self.held.is_empty() {
@@ -66,7 +66,7 @@ impl Pace {
     }
 }
 
-/// The pieces of an answer up to the one that ends it. A provider's stream that just stops is a broken one.
+/// Pieces of an answer up to the final one. A stream that stops without it is an error.
 fn whole(pieces: Pieces) -> impl futures_util::Stream<Item = Result<ModelEvent, ModelError>> + Send {
     stream::unfold(Some(pieces), |pieces| async move {
         let mut pieces = pieces?;

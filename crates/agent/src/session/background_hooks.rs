@@ -1,4 +1,4 @@
-//! What hooks are told in passing: that something is about to happen or has, and nothing waits for what they say to it.
+//! Hooks that run beside the work: nothing waits for their answers.
 
 use hangar_protocol::data::{self, NotificationKind};
 use hangar_protocol::permission::PermissionRequest;
@@ -8,7 +8,7 @@ use super::{Context, Effect, Origin, Prompt, Session, Step, Timing};
 use crate::hook::HookKind;
 
 impl Session {
-    /// Tells the hooks that the conversation is about to be summed up. The transcript stays, so nothing waits for them.
+    /// Runs `preCompact`. The transcript stays, so nothing waits for it.
     pub(super) fn announce_compaction(
         &mut self,
         trigger: Option<data::CompactionTrigger>,
@@ -30,7 +30,7 @@ impl Session {
         }
     }
 
-    /// Tells the hooks of a failure. Nothing they say changes it.
+    /// Runs `errorOccurred`. Its answer is ignored.
     pub(super) fn announce_error(&mut self, message: &str, step: &mut Step, context: &mut Context<'_>) {
         if self.asks(HookKind::ErrorOccurred) {
             let fields = json!({
@@ -42,22 +42,26 @@ impl Session {
         }
     }
 
-    /// Tells the hooks that the session ends. The log is about to close, so this is not on the record.
-    pub(super) fn announce_end(&mut self, failed: bool, step: &mut Step, context: &mut Context<'_>) {
+    /// Runs `sessionEnd`. The log is about to close, so this is not logged.
+    pub(super) fn announce_end(&mut self, error: Option<&str>, step: &mut Step, context: &mut Context<'_>) {
         if self.asks(HookKind::SessionEnd) {
-            let reason = match failed {
-                true => "error",
-                false if self.aborted => "abort",
+            let reason = match error {
+                Some(_) => "error",
+                None if self.aborted => "abort",
                 // A session that clients have ends because they leave it.
-                false if self.config.client_hooks => "user_exit",
-                false => "complete",
+                None if self.config.client_hooks => "user_exit",
+                None => "complete",
             };
-            let request = self.hook_request(HookKind::SessionEnd, json!({ "reason": reason }), context);
+            let mut fields = json!({ "reason": reason });
+            if let Some(error) = error {
+                fields["error"] = json!(error);
+            }
+            let request = self.hook_request(HookKind::SessionEnd, fields, context);
             step.effects.push(Effect::Hook(request));
         }
     }
 
-    /// Tells the hooks that someone is needed.
+    /// Runs `notification` because the user is asked something.
     pub(super) fn notify_of_question(
         &mut self,
         request: &PermissionRequest,
@@ -80,7 +84,7 @@ impl Session {
         self.notify("permission_prompt", Some("Permission needed"), &message, step, context);
     }
 
-    /// Tells the hooks of news from the background.
+    /// Runs `notification` because of news from the background.
     pub(super) fn notify_of_news(
         &mut self,
         kind: &NotificationKind,
@@ -126,7 +130,7 @@ impl Session {
         self.ask_hooks(HookKind::Notification, fields, step, context);
     }
 
-    /// What a hook says to news joins the run that is under way.
+    /// Adds the answer of `notification` to the current run.
     pub(super) fn notification_answered(
         &mut self,
         output: Option<Value>,

@@ -1,5 +1,4 @@
-//! What is under way for all lanes, by kind, and what of it happens next. Each kind is polled only when something in it
-//! is ready.
+//! Running work of all lanes, by kind. Each kind is polled only when something in it is ready.
 
 use futures_core::stream::BoxStream;
 use futures_util::StreamExt;
@@ -8,51 +7,52 @@ use futures_util::stream::{FuturesUnordered, SelectAll};
 use hangar_protocol::Body;
 
 use super::lane::LaneId;
-use crate::agents::outfit::Outfit;
+use crate::agents::toolset::AgentToolset;
 use crate::session::Input;
 
 #[derive(Default)]
-pub(super) struct UnderWay {
-    /// Answers of models on their way, and waits before they are asked again.
+pub(super) struct RunningWork {
+    /// Streamed model answers, and waits before retries.
     pub(super) calls: SelectAll<BoxStream<'static, (LaneId, Input)>>,
-    /// Tools, and questions about the place. `None` is one that was told to stop.
+    /// Tools, and queries about the working directory. `None` if cancelled.
     pub(super) work: FuturesUnordered<BoxFuture<'static, (LaneId, Option<Input>)>>,
-    /// Hooks that were asked something.
+    /// Running hooks.
     pub(super) asked: FuturesUnordered<BoxFuture<'static, (LaneId, Option<Input>)>>,
-    /// What running tools say. A lane's stays open for as long as the lane does.
+    /// Reports of running tools. A lane's channel stays open as long as the lane.
     pub(super) reports: SelectAll<BoxStream<'static, (LaneId, Box<Body>)>>,
-    /// How long calls wait for agents, by the call.
+    /// Time-outs of calls that wait for agents, by call.
     pub(super) patience: FuturesUnordered<BoxFuture<'static, (LaneId, String)>>,
-    /// What agents have of their own, on its way to them.
-    pub(super) outfits: FuturesUnordered<BoxFuture<'static, (LaneId, Outfit)>>,
+    /// Agents' own tools that are being prepared.
+    pub(super) toolsets: FuturesUnordered<BoxFuture<'static, (LaneId, AgentToolset)>>,
 }
 
-/// What the driver takes next.
+/// Next thing that the driver processes.
 pub(super) enum Next {
     Command(Box<Input>),
     Input(LaneId, Box<Input>),
     Report(LaneId, Box<Body>),
-    /// A call has waited for an agent as long as it wanted to.
+    /// The wait of a call for an agent has timed out.
     Waited(LaneId, String),
-    /// An agent has what is its own.
-    Outfit(LaneId, Outfit),
-    /// Something that was told to stop has.
+    /// An agent's own tools are ready.
+    AgentToolset(LaneId, AgentToolset),
+    /// Cancelled work has stopped.
     Stopped,
 }
 
-impl UnderWay {
-    /// Whether nothing can happen by itself any more. Reports come from tools, which are work.
+impl RunningWork {
+    /// Whether nothing is running. Reports come from tools, which are counted as work.
     pub(super) fn is_empty(&self) -> bool {
         self.calls.is_empty()
             && self.work.is_empty()
             && self.asked.is_empty()
             && self.patience.is_empty()
-            && self.outfits.is_empty()
+            && self.toolsets.is_empty()
     }
 
-    /// The next piece of an answer, end of a wait, or word from a tool. Pending for ever when nothing is under way.
+    /// Waits for the next piece of an answer, end of a wait, or report of a tool. Pending for ever if nothing is
+    /// running.
     pub(super) async fn next(&mut self) -> Next {
-        let Self { calls, work, asked, reports, patience, outfits } = self;
+        let Self { calls, work, asked, reports, patience, toolsets } = self;
         tokio::select! {
             // All of a kind may have been told to stop just now.
             next = calls.next(), if !calls.is_empty() => match next {
@@ -65,24 +65,24 @@ impl UnderWay {
                 Some((lane, call_id)) => Next::Waited(lane, call_id),
                 None => Next::Stopped,
             },
-            Some((lane, outfit)) = outfits.next(), if !outfits.is_empty() => Next::Outfit(lane, outfit),
+            Some((lane, toolset)) = toolsets.next(), if !toolsets.is_empty() => Next::AgentToolset(lane, toolset),
             Some((lane, body)) = reports.next() => Next::Report(lane, body),
         }
     }
 
-    /// A report that is there already.
+    /// A report that is available without waiting.
     pub(super) fn reported(&mut self) -> Option<(LaneId, Box<Body>)> {
         tokio::task::unconstrained(self.reports.next()).now_or_never().flatten()
     }
 
-    /// Forgets everything that need not end by itself.
-    pub(super) fn drop_what_waits(&mut self) {
+    /// Drops everything but work.
+    pub(super) fn drop_all_but_work(&mut self) {
         self.calls = SelectAll::new();
         self.patience = FuturesUnordered::new();
-        self.outfits = FuturesUnordered::new();
+        self.toolsets = FuturesUnordered::new();
     }
 
-    /// Waits until no work is left, and takes what it still says.
+    /// Waits until all work has ended, and drains its reports.
     pub(super) async fn work_ended(&mut self) {
         let Self { work, reports, .. } = self;
         while !work.is_empty() {

@@ -1,23 +1,23 @@
-//! Descriptions of tools that are in memory once, however many sessions have the tool. A description is a constant in
-//! all but name, and a server may have a thousand sessions.
+//! Interning of tool specifications, so that each is in memory once. They are constants in all but name, and a server
+//! may have a thousand sessions.
 
 use parking_lot::Mutex;
 use std::sync::{Arc, Weak};
 
 use crate::tool::ToolSpec;
 
-/// Descriptions, and lists of them, that are looked through. Beyond that each session has its own.
+/// Number of specifications, and of lists, that are interned. Beyond it each session has its own.
 const MOST: usize = 256;
 
 static SPECS: Mutex<Vec<Weak<ToolSpec>>> = Mutex::new(Vec::new());
 static LISTS: Mutex<Vec<Weak<[Arc<ToolSpec>]>>> = Mutex::new(Vec::new());
 
-/// The description, shared with everybody who has the same one.
+/// Interns a specification.
 pub fn spec(spec: ToolSpec) -> Arc<ToolSpec> {
     find(&SPECS, |known| *known == spec).unwrap_or_else(|| keep(&SPECS, Arc::new(spec)))
 }
 
-/// The descriptions of these tools, shared with everybody who has the same tools in the same order.
+/// Interns the list of these specifications.
 pub fn list<'a>(specs: impl Iterator<Item = &'a Arc<ToolSpec>>) -> Arc<[Arc<ToolSpec>]> {
     let specs: Vec<&Arc<ToolSpec>> = specs.collect();
     find(&LISTS, |known| known.iter().eq(specs.iter().copied()))

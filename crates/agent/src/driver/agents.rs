@@ -1,4 +1,4 @@
-//! Agents as the driver runs them: starting one in a lane of its own, and passing on what becomes of it.
+//! Running agents: starting one in a lane of its own, and reporting its outcome.
 
 use std::sync::Arc;
 
@@ -8,33 +8,33 @@ use serde_json::json;
 use tokio::time::Instant;
 
 use super::lane::{AgentLane, Lane, LaneId, MAIN};
-use super::{Driver, Happened};
-use crate::agents::call::{Addressees, AgentCall, StartAgent};
-use crate::agents::crew::{Crew, Reporting, select_model};
-use crate::agents::outfit::Outfit;
-use crate::agents::roll::{self, Status};
+use super::{Driver, Inputs};
+use crate::agents::call::{AgentCall, Recipients, StartAgent};
+use crate::agents::config::{AgentConfig, Reporting, select_model};
+use crate::agents::registry::{self, Status};
+use crate::agents::toolset::AgentToolset;
 use crate::agents::{AgentDefinition, AgentSource};
 use crate::conversation::INTERRUPTED;
+use crate::interned;
 use crate::log::LogError;
 use crate::session::{
     AgentEnd, AgentRole, Command, Input, Notice, Opening, Origin, Prompt, ReadForModel, Role, Session,
     SessionConfig, State, Timing,
 };
-use crate::shared;
 use crate::tool::{ToolOutcome, ToolSpec, ToolStatus};
 
-/// Agents that are idle and can be asked more. Beyond that the one that has waited longest is let go.
+/// Number of idle agents that are kept open. Beyond it the one that has been idle longest is closed.
 const MAX_IDLE: usize = 64;
 
 /// A call of `read_agent` that waits for its agent.
-pub(super) struct Reader {
+pub(super) struct WaitingRead {
     pub(super) lane: LaneId,
     pub(super) call_id: String,
     pub(super) agent_id: String,
     pub(super) since_turn: Option<usize>,
 }
 
-/// Why an agent was not started, in words for whoever wanted it.
+/// Reason why an agent was not started, as a text for the caller.
 #[derive(Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{0}")]
 pub struct Refused(pub String);
@@ -58,7 +58,7 @@ impl Driver {
         Ok(Ok(id))
     }
 
-    /// Stops an agent and those that it started. False when it does not run.
+    /// Stops an agent and those that it started. False if it is not running.
     pub fn cancel_agent(&mut self, id: &str) -> Result<bool, LogError> {
         let stops = |lane: &LaneId| {
             let lane = &self.lanes[lane];
@@ -66,7 +66,7 @@ impl Driver {
         };
         let Some(id) = self.lane_of(id).filter(stops) else {
             let main = self.lanes.get_mut(&MAIN);
-            return Ok(main.is_some_and(|lane| lane.session.state_mut().roll.dismiss(id)));
+            return Ok(main.is_some_and(|lane| lane.session.state_mut().agents.dismiss(id)));
         };
         let agent = self.lanes.get_mut(&id).and_then(|lane| lane.agent.as_mut());
         // One that has not begun begins to be stopped, so that its end is on record.
@@ -76,7 +76,7 @@ impl Driver {
         Ok(true)
     }
 
-    /// Sends a message to an agent, from the session's main one or for another. False when it cannot take one.
+    /// Sends a message to an agent, from the main one or on behalf of another. False if it accepts none.
     pub fn message_agent(
         &mut self,
         id: &str,
@@ -87,7 +87,7 @@ impl Driver {
         let input = match sender {
             None => message_input(&self.session().state().session_id, message),
             Some(sender) => {
-                let origin = Origin::Source(roll::source_of(sender));
+                let origin = Origin::Source(registry::source_of(sender));
                 let text = format!("[Message from {sender}]\n{message}");
                 let prompt = Prompt { origin, timing: Timing::Steer, ..Prompt::user(text) };
                 Input::Command(Command::Send(Prompt { shown: Some(message), ..prompt }))
@@ -97,18 +97,18 @@ impl Driver {
         Ok(true)
     }
 
-    /// Lets a call that waits for an agent go on without it. False when none waits.
+    /// Detaches the call that waits for an agent, which then runs in the background. False if none waits.
     pub fn promote_agent(&mut self, id: &str) -> Result<bool, LogError> {
         let Some(lane) = self.lane_of(id) else { return Ok(false) };
         let prompt =
-            self.session().state().roll.find(id).map(|agent| agent.prompt.clone()).unwrap_or_default();
+            self.session().state().agents.find(id).map(|agent| agent.prompt.clone()).unwrap_or_default();
         let Some(agent) = self.lanes.get_mut(&lane).and_then(|lane| lane.agent.as_mut()) else {
             return Ok(false);
         };
         let Some(call_id) = agent.awaited_by.take() else { return Ok(false) };
         let (parent, id) = (agent.parent, agent.id.0.clone());
-        let agent_type = self.session().state().roll.find(&id).map(|agent| agent.agent_type.clone());
-        let outcome = roll::started_in_background(&agent_type.unwrap_or_default(), &id, &prompt);
+        let agent_type = self.session().state().agents.find(&id).map(|agent| agent.agent_type.clone());
+        let outcome = registry::started_in_background(&agent_type.unwrap_or_default(), &id, &prompt);
         self.run_inputs(vec![(parent, Input::ToolDone { call_id, outcome })])?;
         Ok(true)
     }
@@ -119,25 +119,25 @@ impl Driver {
         lane.is_some_and(|agent| agent.awaited_by.is_some())
     }
 
-    /// Takes an agent that is over off the roll.
+    /// Removes a finished agent from the registry.
     pub fn forget_agent(&mut self, id: &str) -> bool {
         let Some(lane) = self.lanes.get_mut(&MAIN) else { return false };
-        lane.session.state_mut().roll.forget(id)
+        lane.session.state_mut().agents.forget(id)
     }
 
     fn lane_of(&self, id: &str) -> Option<LaneId> {
-        let id = self.session().state().roll.find(id).map_or(id, |agent| agent.id.as_str());
+        let id = self.session().state().agents.find(id).map_or(id, |agent| agent.id.as_str());
         let of = |lane: &Lane| lane.agent.as_ref().is_some_and(|agent| agent.id.0 == id);
         self.lanes.iter().find(|(_, lane)| of(lane)).map(|(lane, _)| *lane)
     }
 
-    /// What a call about agents comes to.
-    pub(super) fn deal(
+    /// Performs a call of one of the agent tools.
+    pub(super) fn perform_agent_call(
         &mut self,
         lane: LaneId,
         call_id: String,
         call: AgentCall,
-    ) -> Result<Happened, LogError> {
+    ) -> Result<Inputs, LogError> {
         let outcome = match call {
             AgentCall::Start(start) => {
                 let (mode, prompt, agent_type) = (start.mode, start.prompt.clone(), start.agent_type.clone());
@@ -150,7 +150,7 @@ impl Driver {
                             return self.begin(launched);
                         }
                         let mut inputs = self.begin(launched)?;
-                        let outcome = roll::started_in_background(&agent_type, &id, &prompt);
+                        let outcome = registry::started_in_background(&agent_type, &id, &prompt);
                         // The caller goes on before its agent begins.
                         inputs.insert(0, (lane, Input::ToolDone { call_id, outcome }));
                         return Ok(inputs);
@@ -159,10 +159,10 @@ impl Driver {
             }
             AgentCall::Read { agent_id, wait, since_turn } => {
                 let now = (self.host.now)();
-                match self.session().state().roll.find(&agent_id) {
-                    None => roll::not_found(&agent_id),
+                match self.session().state().agents.find(&agent_id) {
+                    None => registry::not_found(&agent_id),
                     Some(agent) if agent.status == Status::Running && wait.is_some() => {
-                        let reader = Reader { lane, call_id, agent_id: agent.id.clone(), since_turn };
+                        let reader = WaitingRead { lane, call_id, agent_id: agent.id.clone(), since_turn };
                         self.wait_for_agent(reader, wait.unwrap_or_default());
                         return Ok(Vec::new());
                     }
@@ -173,7 +173,7 @@ impl Driver {
                 let now = (self.host.now)();
                 let caller = self.agent_id(lane).map(|id| id.0.clone());
                 let state = self.session().state();
-                let list = state.roll.list(caller.as_deref(), &state.session_id, finished, scope, now);
+                let list = state.agents.list(caller.as_deref(), &state.session_id, finished, scope, now);
                 ToolOutcome::success(list)
             }
             AgentCall::Write { to, message } => return Ok(self.write(lane, call_id, to, &message)),
@@ -181,13 +181,13 @@ impl Driver {
         Ok(vec![(lane, Input::ToolDone { call_id, outcome })])
     }
 
-    fn write(&mut self, lane: LaneId, call_id: String, to: Addressees, message: &str) -> Happened {
+    fn write(&mut self, lane: LaneId, call_id: String, to: Recipients, message: &str) -> Inputs {
         let caller = self.agent_id(lane).map(|id| id.0.clone());
         let ids: Vec<String> = match to {
-            Addressees::Named(ids) => ids,
-            Addressees::All(scope) => {
-                let roll = &self.session().state().roll;
-                roll.seen_by(caller.as_deref(), Some(scope)).map(|agent| agent.id.clone()).collect()
+            Recipients::Named(ids) => ids,
+            Recipients::All(scope) => {
+                let registry = &self.session().state().agents;
+                registry.seen_by(caller.as_deref(), Some(scope)).map(|agent| agent.id.clone()).collect()
             }
         };
         let sender = caller.unwrap_or_else(|| self.session().state().session_id.clone());
@@ -204,7 +204,7 @@ impl Driver {
             }
         }
         let outcome = match (reached.as_slice(), missed.as_slice()) {
-            ([], [one]) if self.session().state().roll.find(one).is_none() => roll::not_found(one),
+            ([], [one]) if self.session().state().agents.find(one).is_none() => registry::not_found(one),
             ([], _) => ToolOutcome::failure(format!(
                 "No agent could take the message. Over, or not there: {}.",
                 missed.join(", ")
@@ -223,29 +223,29 @@ impl Driver {
         inputs
     }
 
-    /// Everything about a new agent that can be settled before it exists, or the answer to a call that asks too much.
+    /// Validates a call that starts an agent; `Err` is the answer to an invalid one.
     fn launch(&mut self, parent: LaneId, call_id: &str, start: StartAgent) -> Result<Launch, ToolOutcome> {
         let caller = &self.lanes[&parent];
-        let Some(crew) = caller.session.config().crew.clone() else {
+        let Some(agent_config) = caller.session.config().agent_config.clone() else {
             return Err(ToolOutcome::failure("There are no agents in this session."));
         };
-        let Some(agent) = crew.find(&start.agent_type).filter(|agent| agent.model_invocable) else {
-            let names: Vec<&str> = crew.callable().map(|agent| agent.name.as_str()).collect();
+        let Some(agent) = agent_config.find(&start.agent_type).filter(|agent| agent.model_invocable) else {
+            let names: Vec<&str> = agent_config.callable().map(|agent| agent.name.as_str()).collect();
             let unknown =
                 format!("Unknown agent_type: {}. Valid types are: {}", start.agent_type, names.join(", "));
             return Err(ToolOutcome::failure(unknown));
         };
         let depth = caller.agent.as_ref().map_or(0, |agent| agent.depth) + 1;
-        if depth > crew.limits.depth {
+        if depth > agent_config.limits.depth {
             return Err(ToolOutcome::failure(format!(
                 "Agents may start agents {} levels deep, and this one is at the limit. Do the work yourself.",
-                crew.limits.depth
+                agent_config.limits.depth
             )));
         }
-        if self.running_agents() >= crew.limits.running {
+        if self.running_agents() >= agent_config.limits.running {
             return Err(ToolOutcome::failure(format!(
                 "{} agents are running, which is the limit. Wait until one is done, then start this one.",
-                crew.limits.running
+                agent_config.limits.running
             )));
         }
         let agent = agent.clone();
@@ -254,16 +254,16 @@ impl Driver {
             parent,
             call_id: call_id.to_owned(),
             start,
-            crew,
+            agent_config,
             agent,
             depth,
             awaited_by: None,
         })
     }
 
-    /// Puts a lane up for an agent and gives it its task. Its start is on record before anything else happens.
-    fn begin(&mut self, launch: Launch) -> Result<Happened, LogError> {
-        let Launch { id, parent, call_id, start, crew, agent, depth, awaited_by } = launch;
+    /// Creates the lane of an agent and gives it its task. Its start is logged before anything else happens.
+    fn begin(&mut self, launch: Launch) -> Result<Inputs, LogError> {
+        let Launch { id, parent, call_id, start, agent_config, agent, depth, awaited_by } = launch;
         let caller = &self.lanes[&parent];
         let caller_model = caller.session.state().model.clone();
         let chosen = select_model(start.model.as_deref(), &agent, &caller_model, self.host.models.as_deref());
@@ -316,7 +316,7 @@ impl Driver {
             depth,
             started: (self.host.now)(),
         };
-        let mut config = self.config_of(parent, &agent, &crew, role);
+        let mut config = self.config_of(parent, &agent, &agent_config, role);
         config.provider = provider.facts();
         config.max_prompt_tokens = max_prompt_tokens;
         config.headers.extend([
@@ -325,24 +325,26 @@ impl Driver {
             ("x-parent-agent-id".to_owned(), sender.clone()),
         ]);
         let agent_lane =
-            AgentLane { id: AgentId(id), parent, depth, awaited_by, held: Vec::new(), outfit: None };
+            AgentLane { id: AgentId(id), parent, depth, awaited_by, held: Vec::new(), toolset: None };
         let lane = self.open_lane(Session::new(state, config), provider, Some(agent_lane));
         self.record(lane, vec![Body::from(started)])?;
         let prompt =
-            Prompt { origin: Origin::Source(roll::source_of(&sender)), ..Prompt::user(start.prompt) };
+            Prompt { origin: Origin::Source(registry::source_of(&sender)), ..Prompt::user(start.prompt) };
         let inputs = vec![Input::Opened(Opening::Agent), Input::Command(Command::Send(prompt))];
-        let Some(outfit) = self.outfitter.as_ref().and_then(|outfitter| outfitter.outfit(&agent)) else {
+        let Some(toolset) =
+            self.tool_provider.as_ref().and_then(|tool_provider| tool_provider.toolset(&agent))
+        else {
             return Ok(inputs.into_iter().map(|input| (lane, input)).collect());
         };
         if let Some(agent) = self.lanes.get_mut(&lane).and_then(|lane| lane.agent.as_mut()) {
             agent.held = inputs;
         }
-        self.under_way.outfits.push(Box::pin(async move { (lane, outfit.await) }));
+        self.running.toolsets.push(Box::pin(async move { (lane, toolset.await) }));
         Ok(Vec::new())
     }
 
-    /// Gives an agent what is its own, and lets it begin.
-    pub(super) fn dress(&mut self, id: LaneId, outfit: Outfit) -> Happened {
+    /// Gives an agent its own tools, and lets it begin.
+    pub(super) fn equip(&mut self, id: LaneId, toolset: AgentToolset) -> Inputs {
         let Some(lane) = self.lanes.get_mut(&id) else { return Vec::new() };
         let Some(agent) = lane.agent.as_mut() else { return Vec::new() };
         let held = std::mem::take(&mut agent.held);
@@ -350,35 +352,36 @@ impl Driver {
             // It was stopped meanwhile.
             return Vec::new();
         }
-        let crew = self.lanes.get(&MAIN).and_then(|main| main.session.config().crew.clone());
+        let agent_config = self.lanes.get(&MAIN).and_then(|main| main.session.config().agent_config.clone());
         let Some(lane) = self.lanes.get_mut(&id) else { return Vec::new() };
         let kind = match &lane.session.config().role {
             Role::Agent(role) => role.agent_type.clone(),
             Role::Main => return Vec::new(),
         };
-        let definition = crew.as_deref().and_then(|crew| crew.find(&kind));
+        let definition = agent_config.as_deref().and_then(|agent_config| agent_config.find(&kind));
         let admits = |name: &str| definition.is_none_or(|agent| agent.tools.admits(name));
-        let own = outfit.tools.iter().map(|tool| tool.spec()).filter(|tool| admits(&tool.name));
+        let own = toolset.tools.iter().map(|tool| tool.spec()).filter(|tool| admits(&tool.name));
         let own: Vec<&Arc<ToolSpec>> = own.collect();
         let known = lane.session.config().tools.iter();
         let known = known.filter(|known| own.iter().all(|tool| tool.name != known.name));
-        let tools = shared::list(known.chain(own.iter().copied()));
-        if let (Some(crew), Some(agent)) = (&crew, definition) {
-            lane.session.set_system(crew.prompt(agent, tools.iter().map(|tool| tool.name.clone()).collect()));
+        let tools = interned::list(known.chain(own.iter().copied()));
+        if let (Some(agent_config), Some(agent)) = (&agent_config, definition) {
+            lane.session
+                .set_system(agent_config.prompt(agent, tools.iter().map(|tool| tool.name.clone()).collect()));
         }
         if let Some(agent) = lane.agent.as_mut() {
-            agent.outfit = Some(outfit);
+            agent.toolset = Some(toolset);
         }
         let given = Input::Command(Command::SetTools(tools));
         std::iter::once(given).chain(held).map(|input| (id, input)).collect()
     }
 
-    /// How an agent's session differs from its caller's.
+    /// Configuration of an agent's session, derived from its caller's.
     fn config_of(
         &self,
         parent: LaneId,
         agent: &AgentDefinition,
-        crew: &Arc<Crew>,
+        agent_config: &Arc<AgentConfig>,
         role: AgentRole,
     ) -> SessionConfig {
         let caller = &self.lanes[&parent].session;
@@ -389,7 +392,7 @@ impl Driver {
         let tools: Arc<[_]> = offered.filter(|tool| agent.tools.admits(&tool.name)).cloned().collect();
         let names = tools.iter().map(|tool| tool.name.clone()).collect();
         SessionConfig {
-            system: crew.prompt(agent, names),
+            system: agent_config.prompt(agent, names),
             tools,
             policy: main.policy.clone(),
             provider: theirs.provider.clone(),
@@ -416,24 +419,24 @@ impl Driver {
             disabled_tools: Vec::new(),
             discovers_instructions: main.discovers_instructions,
             // At the last level nobody is shown a tool that would be refused.
-            crew: (role.depth < crew.limits.depth).then(|| Arc::clone(crew)),
+            agent_config: (role.depth < agent_config.limits.depth).then(|| Arc::clone(agent_config)),
             role: Role::Agent(Box::new(role)),
         }
     }
 
-    /// Tells those who care that an agent is done.
-    pub(super) fn agent_done(&mut self, lane: LaneId, end: AgentEnd) -> Happened {
+    /// Reports that an agent is done to its caller.
+    pub(super) fn agent_done(&mut self, lane: LaneId, end: AgentEnd) -> Inputs {
         let Some(agent) = self.lanes.get_mut(&lane).and_then(|lane| lane.agent.as_mut()) else {
             return Vec::new();
         };
         let (id, parent, awaited_by) = (agent.id.0.clone(), agent.parent, agent.awaited_by.take());
-        if let Some(outfit) = &agent.outfit {
-            outfit.source.rest();
+        if let Some(toolset) = &agent.toolset {
+            toolset.source.rest();
         }
         let mut inputs = Vec::new();
         let now = (self.host.now)();
-        let known = self.session().state().roll.find(&id).cloned();
-        let readers: Vec<Reader> = self.readers.extract_if(.., |reader| reader.agent_id == id).collect();
+        let known = self.session().state().agents.find(&id).cloned();
+        let readers: Vec<WaitingRead> = self.readers.extract_if(.., |reader| reader.agent_id == id).collect();
         let read = !readers.is_empty();
         for reader in readers {
             if let Some(agent) = &known {
@@ -455,7 +458,8 @@ impl Driver {
                 // An agent that is done itself is not woken for what it left behind; the session is.
                 let alive = self.lanes.get(&parent).is_some_and(|lane| lane.session.is_running());
                 let addressee = if alive { parent } else { MAIN };
-                let reporting = self.session().config().crew.as_ref().map(|crew| crew.reporting);
+                let reporting =
+                    self.session().config().agent_config.as_ref().map(|agent_config| agent_config.reporting);
                 inputs
                     .push((addressee, Input::Background(report(&agent, reporting.unwrap_or_default(), now))));
             }
@@ -481,15 +485,21 @@ impl Driver {
         }
     }
 
-    /// Closes the agents that a process before this one left behind, and keeps what they had found.
+    /// Closes agents that an earlier process left running, and keeps what they had found.
     pub(super) fn close_left_behind(&mut self) -> Result<(), LogError> {
-        for (id, failed) in self.session().state().roll.cut_off() {
+        for (id, failed) in self.session().state().agents.cut_off() {
             self.record_as(Some(AgentId(id)), vec![Body::from(failed)])?;
         }
         let now = (self.host.now)();
-        let reporting = self.session().config().crew.as_ref().map(|crew| crew.reporting).unwrap_or_default();
+        let reporting = self
+            .session()
+            .config()
+            .agent_config
+            .as_ref()
+            .map(|agent_config| agent_config.reporting)
+            .unwrap_or_default();
         let owed: Vec<Notice> =
-            self.session().state().roll.unreported().map(|agent| report(agent, reporting, now)).collect();
+            self.session().state().agents.unreported().map(|agent| report(agent, reporting, now)).collect();
         for report in owed {
             self.session_mut().owe(report);
         }
@@ -497,33 +507,33 @@ impl Driver {
     }
 
     pub(super) fn running_agents(&self) -> usize {
-        self.session().state().roll.running()
+        self.session().state().agents.running()
     }
 
     fn agent_id(&self, lane: LaneId) -> Option<&AgentId> {
         self.lanes.get(&lane)?.agent.as_ref().map(|agent| &agent.id)
     }
 
-    fn wait_for_agent(&mut self, reader: Reader, wait: std::time::Duration) {
+    fn wait_for_agent(&mut self, reader: WaitingRead, wait: std::time::Duration) {
         let (lane, call_id) = (reader.lane, reader.call_id.clone());
         let Some(token) = self.lanes.get(&lane).map(|lane| lane.tools.clone()) else { return };
         self.readers.push(reader);
         let due = Instant::now() + wait;
-        self.under_way.patience.push(Box::pin(async move {
+        self.running.patience.push(Box::pin(async move {
             token.run_until_cancelled(tokio::time::sleep_until(due)).await;
             (lane, call_id)
         }));
     }
 
-    /// A call has waited for its agent long enough.
-    pub(super) fn read_anyway(&mut self, lane: LaneId, call_id: String) -> Happened {
-        let is_it = |reader: &Reader| reader.lane == lane && reader.call_id == call_id;
+    /// Answers a call whose wait for its agent has timed out.
+    pub(super) fn read_timed_out(&mut self, lane: LaneId, call_id: String) -> Inputs {
+        let is_it = |reader: &WaitingRead| reader.lane == lane && reader.call_id == call_id;
         let Some(index) = self.readers.iter().position(is_it) else { return Vec::new() };
         let reader = self.readers.swap_remove(index);
         let now = (self.host.now)();
-        let outcome = match self.session().state().roll.find(&reader.agent_id) {
+        let outcome = match self.session().state().agents.find(&reader.agent_id) {
             Some(agent) => agent.read(reader.since_turn, now),
-            None => roll::not_found(&reader.agent_id),
+            None => registry::not_found(&reader.agent_id),
         };
         vec![(lane, Input::ToolDone { call_id, outcome })]
     }
@@ -534,18 +544,18 @@ struct Launch {
     parent: LaneId,
     call_id: String,
     start: StartAgent,
-    crew: Arc<Crew>,
+    agent_config: Arc<AgentConfig>,
     agent: AgentDefinition,
     depth: u32,
     awaited_by: Option<String>,
 }
 
 fn message_input(sender: &str, message: String) -> Input {
-    let origin = Origin::Source(roll::source_of(sender));
+    let origin = Origin::Source(registry::source_of(sender));
     Input::Command(Command::Send(Prompt { origin, timing: Timing::Steer, ..Prompt::user(message) }))
 }
 
-fn report(agent: &roll::Agent, reporting: Reporting, now: jiff::Timestamp) -> Notice {
+fn report(agent: &registry::Agent, reporting: Reporting, now: jiff::Timestamp) -> Notice {
     let delivered = reporting == Reporting::Delivered;
     let (text, kind) = agent.news(!delivered);
     // Only the last answer is news, where there is one.

@@ -1,22 +1,22 @@
-//! What stands for the part of a conversation that was summed up.
+//! The summarised part of a conversation.
 //!
-//! A summary may leave things out; what the session owes to people may not. So a digest has two halves: summaries, each
-//! made once from the messages it covers and never summed up again, and records of what is owed, kept word by word: what
-//! people said, instructions that came to light, skills that were invoked, the plan and the open todos.
+//! It has two halves, because a summary may leave things out that must not be lost: summaries, each made once from the
+//! messages that it covers and never summarised again; and records that are kept word by word: user messages,
+//! discovered instructions, invoked skills, the plan and the open todos.
 
 use std::fmt::Write;
 
-use hangar_protocol::data::{Commitments, SkillInvoked};
+use hangar_protocol::data::{PlanAndTodos, SkillInvoked};
 
-/// Bytes of a token of ordinary text, for turning a limit in tokens into one in bytes.
+/// Bytes per token of ordinary text, to turn a limit in tokens into one in bytes.
 const BYTES_PER_TOKEN: usize = 4;
-/// What is shown of a message of a person when all of them together would fill half of the context.
+/// Bytes that are shown of a user message when all of them together would fill half of the context.
 const EXCERPT: usize = 1024;
 
-/// Something that outlives the message it came with.
+/// A record that outlives the message it came with.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) enum Record {
-    /// A person's words.
+pub(crate) enum DurableRecord {
+    /// A user message.
     Said(String),
     /// Instructions about files that tools touched.
     Instruction(String),
@@ -26,9 +26,9 @@ pub(crate) enum Record {
     },
 }
 
-impl From<&SkillInvoked> for Record {
+impl From<&SkillInvoked> for DurableRecord {
     fn from(skill: &SkillInvoked) -> Self {
-        Record::Skill { name: skill.name.clone(), content: skill.content.clone() }
+        DurableRecord::Skill { name: skill.name.clone(), content: skill.content.clone() }
     }
 }
 
@@ -36,39 +36,40 @@ impl From<&SkillInvoked> for Record {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Summary {
     pub text: String,
-    /// Name of the file that keeps it, if it is kept.
+    /// Name of its checkpoint file, if it has one.
     pub checkpoint: Option<String>,
-    /// What the model takes, in tokens: it decides how much of older summaries is shown.
+    /// Context window of the model in tokens. It decides how much of older summaries is shown.
     pub token_limit: Option<u64>,
 }
 
 #[derive(Debug, Clone, Default)]
-pub(crate) struct Digest {
-    records: Vec<Record>,
-    commitments: Commitments,
+pub(crate) struct SummarizedPart {
+    records: Vec<DurableRecord>,
+    plan_and_todos: PlanAndTodos,
     summaries: Vec<Summary>,
 }
 
-impl Digest {
-    /// Takes over what a summary covers.
+impl SummarizedPart {
+    /// Adds a summary and the records of the messages that it covers.
     pub(crate) fn extend(
         &mut self,
-        records: impl IntoIterator<Item = Record>,
-        commitments: &Commitments,
+        records: impl IntoIterator<Item = DurableRecord>,
+        plan_and_todos: &PlanAndTodos,
         summary: Summary,
     ) {
         for record in records {
-            if let Record::Skill { name, .. } = &record {
+            if let DurableRecord::Skill { name, .. } = &record {
                 // A skill that is invoked again is shown once, as it was last.
-                self.records
-                    .retain(|known| !matches!(known, Record::Skill { name: known, .. } if known == name));
+                self.records.retain(
+                    |known| !matches!(known, DurableRecord::Skill { name: known, .. } if known == name),
+                );
             }
-            let told = matches!(record, Record::Instruction(_)) && self.records.contains(&record);
+            let told = matches!(record, DurableRecord::Instruction(_)) && self.records.contains(&record);
             if !told {
                 self.records.push(record);
             }
         }
-        self.commitments = commitments.clone();
+        self.plan_and_todos = plan_and_todos.clone();
         self.summaries.push(summary);
     }
 
@@ -88,8 +89,8 @@ impl Digest {
 
     fn render_said(&self, room: usize, text: &mut String) {
         let said = self.records.iter().filter_map(|record| match record {
-            Record::Said(said) => Some(said),
-            Record::Instruction(_) | Record::Skill { .. } => None,
+            DurableRecord::Said(said) => Some(said),
+            DurableRecord::Instruction(_) | DurableRecord::Skill { .. } => None,
         });
         let fits = said.clone().map(String::len).sum::<usize>() <= room;
         let shown: Vec<String> = said.map(|said| shown(said, fits)).collect();
@@ -116,7 +117,7 @@ impl Digest {
         }
     }
 
-    /// The latest summaries in full, the ones before them by name: their files have them.
+    /// Renders the latest summaries in full and older ones by the names of their files.
     fn render_summaries(&self, room: usize, text: &mut String) {
         let mut left = room;
         let shown = self
@@ -151,9 +152,9 @@ impl Digest {
     fn render_owed(&self, text: &mut String) {
         for record in &self.records {
             match record {
-                Record::Said(_) => {}
-                Record::Instruction(instruction) => push(text, format_args!("\n\n{instruction}")),
-                Record::Skill { name, content } => {
+                DurableRecord::Said(_) => {}
+                DurableRecord::Instruction(instruction) => push(text, format_args!("\n\n{instruction}")),
+                DurableRecord::Skill { name, content } => {
                     push(
                         text,
                         format_args!("\n\n<invoked_skill name=\"{name}\">\n{content}\n</invoked_skill>"),
@@ -161,12 +162,12 @@ impl Digest {
                 }
             }
         }
-        if let Some(plan) = &self.commitments.plan {
+        if let Some(plan) = &self.plan_and_todos.plan {
             push(text, format_args!("\n\nThe plan, as plan.md had it:\n<plan>\n{plan}\n</plan>"));
         }
-        if !self.commitments.todos.is_empty() {
+        if !self.plan_and_todos.todos.is_empty() {
             text.push_str("\n\nTodos that are open in the session's database:\n<todos>\n");
-            for todo in &self.commitments.todos {
+            for todo in &self.plan_and_todos.todos {
                 push(text, format_args!("- {} [{}] {}", todo.id, todo.status, todo.title));
                 if !todo.description.is_empty() {
                     push(text, format_args!(": {}", todo.description));
@@ -178,7 +179,7 @@ impl Digest {
     }
 }
 
-/// A message of a person, or the head of it.
+/// A user message, or the head of it.
 fn shown(said: &str, whole: bool) -> String {
     if whole || said.len() <= EXCERPT {
         return format!("<user_message>\n{said}\n</user_message>\n");
@@ -200,16 +201,16 @@ fn push(text: &mut String, what: std::fmt::Arguments<'_>) {
 mod tests {
     use super::*;
 
-    fn digest(said: impl IntoIterator<Item = String>, token_limit: u64) -> String {
+    fn summarized(said: impl IntoIterator<Item = String>, token_limit: u64) -> String {
         let summary = Summary { text: "sum".to_owned(), checkpoint: None, token_limit: Some(token_limit) };
-        let mut digest = Digest::default();
-        digest.extend(said.into_iter().map(Record::Said), &Commitments::default(), summary);
-        digest.render()
+        let mut summarized = SummarizedPart::default();
+        summarized.extend(said.into_iter().map(DurableRecord::Said), &PlanAndTodos::default(), summary);
+        summarized.render()
     }
 
     #[test]
     fn what_people_said_is_there_word_by_word() {
-        let text = digest(["first".to_owned(), "second".to_owned()], 1000);
+        let text = summarized(["first".to_owned(), "second".to_owned()], 1000);
         assert!(
             text.contains(
                 "<user_message>\nfirst\n</user_message>\n<user_message>\nsecond\n</user_message>\n"
@@ -221,7 +222,7 @@ mod tests {
     #[test]
     fn a_thousand_requests_leave_room_for_work() {
         let said = (0..1000).map(|index| format!("request {index} {}", "word ".repeat(20)));
-        let text = digest(said, 10_000);
+        let text = summarized(said, 10_000);
         assert!(text.len() < 10_000 * BYTES_PER_TOKEN * 6 / 10, "{}", text.len());
         for there in ["request 0 ", "request 999 ", "messages left out"] {
             assert!(text.contains(there), "{there}");

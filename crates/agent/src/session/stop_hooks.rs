@@ -1,4 +1,4 @@
-//! When a run is about to end: hooks may send it on, a few times.
+//! The end of a run, which hooks may prevent a few times.
 
 use hangar_protocol::data::Delivery;
 use serde_json::{Value, json};
@@ -7,16 +7,16 @@ use super::run::{Ending, Phase, Run};
 use super::{Context, Origin, Prompt, Session, Step};
 use crate::hook::HookKind;
 
-/// How often in a row hooks may send a run on that was about to end.
+/// How often in a row hooks may continue a run that was about to end.
 const MAX_BLOCKED_STOPS: u32 = 8;
 
 impl Session {
-    /// The model has had its last word, or says that all is done; hooks may send it on.
-    pub(super) fn about_to_stop(&mut self, ending: Ending, step: &mut Step, context: &mut Context<'_>) {
+    /// Runs `agentStop` before a run ends. It may continue the run.
+    pub(super) fn run_stop_hooks(&mut self, ending: Ending, step: &mut Step, context: &mut Context<'_>) {
         self.ask_about_stop(HookKind::AgentStop, ending, step, context);
     }
 
-    /// All ends of work are told to the same hooks; those of agents that work for another one to hooks of their own too.
+    /// Runs the hooks of one kind: `agentStop` for every session, then `subagentStop` for sub-agents.
     fn ask_about_stop(&mut self, kind: HookKind, ending: Ending, step: &mut Step, context: &mut Context<'_>) {
         let blocked = self.run.as_ref().map_or(0, |run| run.blocked_stops);
         if blocked >= MAX_BLOCKED_STOPS {
@@ -47,7 +47,7 @@ impl Session {
         self.set_phase(Phase::Stopping { hook, ending });
     }
 
-    /// Nobody who was asked objects to the end of the run.
+    /// Ends the run, because no hook of this kind continues it.
     fn stop_allowed(&mut self, by: HookKind, ending: Ending, step: &mut Step, context: &mut Context<'_>) {
         if by == HookKind::AgentStop && self.agent().is_some() {
             return self.ask_about_stop(HookKind::SubagentStop, ending, step, context);
@@ -82,7 +82,7 @@ impl Session {
         let prompt = Prompt {
             origin: Origin::Hook(source),
             message_id: Some(context.entropy.uuid()),
-            wishes: self.run.as_ref().map(|run| run.wishes.clone()).unwrap_or_default(),
+            call_options: self.run.as_ref().map(|run| run.call_options.clone()).unwrap_or_default(),
             ..Prompt::user(reason)
         };
         if self.agent().is_some() {

@@ -1,4 +1,5 @@
-//! The agents that a session has started, as its log tells of them, and how that is put into words.
+//! Registry of the agents that a session has started: a fold over its log, and the texts that the model is given about
+//! them.
 
 use std::collections::VecDeque;
 
@@ -9,17 +10,17 @@ use jiff::Timestamp;
 use super::call::Scope;
 use crate::tool::ToolOutcome;
 
-/// Finished agents that are remembered. The oldest are forgotten first; what runs is never.
+/// Number of finished agents that are kept. The oldest are dropped first; running ones never.
 const MAX_REMEMBERED: usize = 1000;
-/// Lines of what an agent did last, for whoever watches it.
+/// Lines of recent activity that are kept per agent.
 const ACTIVITY_LINES: usize = 20;
-/// The error of an agent that someone stopped.
+/// Error of an agent that was stopped.
 pub const CANCELLED: &str = "The agent was cancelled.";
-/// The error of an agent that was under way when its process went away.
+/// Error of an agent whose process ended while it was running.
 pub const CUT_OFF: &str = "The agent was interrupted: the process that ran it went away.";
 
 #[derive(Debug, Clone, Default)]
-pub struct Roll {
+pub struct AgentRegistry {
     agents: Vec<Agent>,
 }
 
@@ -28,10 +29,10 @@ pub struct Agent {
     pub id: String,
     pub tool_call_id: String,
     pub agent_type: String,
-    /// What whoever started it calls it.
+    /// Name that its caller gave it.
     pub name: String,
     pub description: String,
-    /// The last thing that it was asked.
+    /// Its last prompt.
     pub prompt: String,
     pub model: Option<String>,
     pub mode: ExecutionMode,
@@ -39,20 +40,20 @@ pub struct Agent {
     pub started: String,
     pub ended: Option<String>,
     pub status: Status,
-    /// Its answers, one for each thing that it was asked.
+    /// Its answers, one per prompt.
     pub answers: Vec<String>,
-    /// What it did last, with the time.
+    /// Recent activity, with the time.
     pub activity: VecDeque<(String, String)>,
-    /// What it said last, until that is known to be its answer.
+    /// Its last message, until that is known to be its answer.
     saying: Option<String>,
-    /// Whether whoever started it knows the outcome.
+    /// Whether its caller has been told the outcome.
     reported: bool,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Status {
     Running,
-    /// It has answered and can be asked more.
+    /// It has answered and accepts further messages.
     Idle,
     Failed {
         error: String,
@@ -71,12 +72,12 @@ impl Status {
     }
 }
 
-impl Roll {
+impl AgentRegistry {
     pub fn iter(&self) -> impl Iterator<Item = &Agent> {
         self.agents.iter()
     }
 
-    /// By id, or by name where that means only one.
+    /// Finds an agent by id, or by name if that is unique.
     pub fn find(&self, key: &str) -> Option<&Agent> {
         self.agents.iter().find(|agent| agent.id == key).or_else(|| {
             let mut named = self.agents.iter().filter(|agent| agent.name == key);
@@ -88,14 +89,14 @@ impl Roll {
         self.agents.iter().filter(|agent| agent.status == Status::Running).count()
     }
 
-    /// Takes an agent that is over off the roll. False when there is none, or it is not over.
+    /// Removes a finished agent. False if there is none or it is not finished.
     pub fn forget(&mut self, id: &str) -> bool {
         let before = self.agents.len();
         self.agents.retain(|agent| agent.id != id || matches!(agent.status, Status::Running | Status::Idle));
         self.agents.len() < before
     }
 
-    /// Has an agent that waits for messages wait no more. False when there is none.
+    /// Closes an idle agent, which then accepts no more messages. False if there is none.
     pub fn dismiss(&mut self, id: &str) -> bool {
         let waits = |agent: &&mut Agent| agent.id == id && agent.status == Status::Idle;
         let Some(agent) = self.agents.iter_mut().find(waits) else { return false };
@@ -103,7 +104,7 @@ impl Roll {
         true
     }
 
-    /// Takes an event of one of the agents.
+    /// Applies an event of one of the agents.
     pub(crate) fn apply_agent(&mut self, id: &str, event: &Event) {
         if let Body::SubagentStarted(started) = event.body() {
             self.agents.push(Agent::new(id, started, event.timestamp()));
@@ -149,7 +150,7 @@ impl Roll {
         }
     }
 
-    /// Takes an event of the session itself: it may show that an outcome is known.
+    /// Applies an event of the session itself, which may show that an outcome has been reported.
     pub(crate) fn apply_main(&mut self, body: &Body) {
         let known = match body {
             Body::SystemNotification(data::SystemNotification {
@@ -180,13 +181,13 @@ impl Roll {
         }
     }
 
-    /// What ends the agents that nobody runs any more.
+    /// Closing events for agents whose process is gone.
     pub(crate) fn cut_off(&self) -> Vec<(String, data::SubagentFailed)> {
         let cut = self.agents.iter().filter(|agent| agent.status == Status::Running);
         cut.map(|agent| (agent.id.clone(), agent.failed(CUT_OFF))).collect()
     }
 
-    /// Agents whose outcome the session has not been told.
+    /// Finished agents whose outcome has not been reported to the session.
     pub(crate) fn unreported(&self) -> impl Iterator<Item = &Agent> {
         self.agents
             .iter()
@@ -202,7 +203,7 @@ impl Roll {
         }
     }
 
-    /// The agents that one of them, or the session itself, may see.
+    /// Agents that are visible to one of them, or to the session itself.
     pub(crate) fn seen_by<'a>(
         &'a self,
         caller: Option<&'a str>,
@@ -236,7 +237,7 @@ impl Roll {
         false
     }
 
-    /// The list as `list_agents` gives it. `session` is the id that stands for the session itself.
+    /// Result of `list_agents`. `session` is the id that stands for the session itself.
     pub(crate) fn list(
         &self,
         caller: Option<&str>,
@@ -332,7 +333,7 @@ impl Agent {
         at(&self.started).map_or(0, |start| (end.as_second() - start.as_second()).max(0))
     }
 
-    /// What `read_agent` answers.
+    /// Result of `read_agent`.
     pub(crate) fn read(&self, since_turn: Option<usize>, now: Timestamp) -> ToolOutcome {
         let lead = match &self.status {
             Status::Running => "Agent is still running.",
@@ -361,7 +362,7 @@ impl Agent {
         }
     }
 
-    /// The news that it is done, as the model is told.
+    /// Notification to the model that the agent is done.
     pub(crate) fn news(&self, hint: bool) -> (String, NotificationKind) {
         let what = match (&self.status, hint) {
             (Status::Failed { .. }, _) => "has failed.".to_owned(),
@@ -393,14 +394,14 @@ impl Agent {
     }
 }
 
-/// The answer to a call about an agent that is not there.
+/// Result of a call about an unknown agent.
 pub(crate) fn not_found(id: &str) -> ToolOutcome {
     let text =
         format!("No agent found with agent_id: {id}. The agent may have been cleared or never existed.");
     ToolOutcome { error: Some("Agent not found".to_owned()), ..ToolOutcome::failure(text) }
 }
 
-/// The answer to a call that started an agent in the background.
+/// Result of a call that started an agent in the background.
 pub(crate) fn started_in_background(agent_type: &str, id: &str, prompt: &str) -> ToolOutcome {
     let text = format!(
         "Agent started in background with agent_id: {id}. You'll be notified when it completes. Tell the user you're \
@@ -413,7 +414,7 @@ pub(crate) fn started_in_background(agent_type: &str, id: &str, prompt: &str) ->
     }
 }
 
-/// The source of a message that an agent, or the session's main one, sends to an agent.
+/// `source` of a message from one agent, or the main one, to another.
 pub(crate) fn source_of(sender: &str) -> String {
     format!("agent-{sender}")
 }

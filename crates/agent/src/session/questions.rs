@@ -1,27 +1,26 @@
-//! Questions that only some watchers of a session can answer: whether a plan is good, and whether another model may go
-//! on where one is at its rate limit.
+//! Questions that only some clients can answer: approval of a plan, and switching the model at a rate limit.
 
 use hangar_protocol::data::{self, Mode, PlanAction, PlanDecision, SwitchAnswer};
 
 use super::run::{Phase, Run};
-use super::tools::Stage;
+use super::tools::CallStage;
 use super::{Context, Effect, Session, Step};
 use crate::model::{ModelError, ModelErrorKind};
 use crate::prompt::notices;
 use crate::tool::{ToolOutcome, ToolStatus};
 
-/// The model that stands for "whichever has room".
+/// Name of the model that selects an available one.
 const AUTO: &str = "auto";
 const AUTO_SWITCH: &str = "rate_limit_auto_switch";
 
-/// Who can be asked what.
+/// Which questions the clients can answer.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub struct Reviewers {
+pub struct AnswerableQuestions {
     pub plans: bool,
     pub switches: bool,
 }
 
-/// A call that failed for good unless another model may be asked.
+/// A failed call that waits for the answer whether another model may be used.
 pub(super) struct Switching {
     request_id: String,
     message: String,
@@ -30,28 +29,28 @@ pub(super) struct Switching {
 }
 
 impl Session {
-    /// Who can be asked depends on who is connected.
-    pub fn set_reviewers(&mut self, reviewers: Reviewers) {
-        self.reviewers = reviewers;
+    /// Sets which questions the connected clients can answer.
+    pub fn set_answerable_questions(&mut self, answerable: AnswerableQuestions) {
+        self.answerable = answerable;
     }
 
-    /// Whether someone is asked about a plan by this id.
+    /// Whether a question about a plan with this id is open.
     pub fn awaits_review(&self, request_id: &str) -> bool {
         self.waiting_call(|stage| reviews(stage, request_id)).is_some()
     }
 
-    /// Whether someone is asked about another model by this id.
+    /// Whether a question about a model switch with this id is open.
     pub fn awaits_switch(&self, request_id: &str) -> bool {
         matches!(&self.run, Some(Run { phase: Phase::AskingToSwitch(asked), .. }) if asked.request_id == request_id)
     }
 
-    /// The plan is read first: it is kept beside the log.
+    /// Starts `exit_plan_mode` by reading the plan, which is beside the log.
     pub(super) fn hand_in_plan(&mut self, id: &str, arguments: &serde_json::Value, step: &mut Step) {
         if !arguments["summary"].is_string() {
             return self.complete(id, ToolOutcome::failure("\"summary\": Required"), step);
         }
         if let Some(running) = self.running(id) {
-            running.stage = Stage::ReviewingPlan { request_id: None };
+            running.stage = CallStage::ReviewingPlan { request_id: None };
         }
         step.effects.push(Effect::ReadPlan(id.to_owned()));
     }
@@ -65,7 +64,7 @@ impl Session {
     ) {
         let request_id = context.entropy.uuid();
         let Some(running) = self.running(id) else { return };
-        running.stage = Stage::ReviewingPlan { request_id: Some(request_id.clone()) };
+        running.stage = CallStage::ReviewingPlan { request_id: Some(request_id.clone()) };
         let arguments = running.arguments();
         let summary = arguments["summary"].as_str().unwrap_or_default().to_owned();
         // What the model made up is left out; what it did not say is the usual.
@@ -113,12 +112,12 @@ impl Session {
 
     pub(super) fn may_switch(&self, error: &ModelError) -> bool {
         error.kind == ModelErrorKind::RateLimit
-            && self.reviewers.switches
+            && self.answerable.switches
             && self.state.model != AUTO
             && !self.config.provider.is_byok
     }
 
-    /// The turn stays open while someone thinks about it.
+    /// Asks whether another model may be used. The turn stays open until the answer.
     pub(super) fn ask_to_switch(
         &mut self,
         error: &ModelError,
@@ -179,6 +178,6 @@ impl Session {
     }
 }
 
-fn reviews(stage: &Stage, request_id: &str) -> bool {
-    matches!(stage, Stage::ReviewingPlan { request_id: Some(id) } if id == request_id)
+fn reviews(stage: &CallStage, request_id: &str) -> bool {
+    matches!(stage, CallStage::ReviewingPlan { request_id: Some(id) } if id == request_id)
 }

@@ -1,4 +1,4 @@
-//! Making room: what a session does so that a request fits, when summing up is switched off or came too late.
+//! Truncation: making a request fit when compaction is switched off or came too late.
 
 use hangar_protocol::data;
 
@@ -11,9 +11,9 @@ use crate::tool::ToolSpec;
 /// Bytes per token of ordinary text and code.
 const BYTES_PER_TOKEN: usize = 4;
 
-/// What was done in a turn to make a request fit that was refused as too long. Each is done once.
+/// How far the requests of a turn were reduced after the provider refused one as too long. Each step is done once.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord)]
-pub(super) enum Room {
+pub(super) enum Reduction {
     #[default]
     Untouched,
     WithoutImages,
@@ -21,22 +21,22 @@ pub(super) enum Room {
 }
 
 impl Session {
-    /// The provider refused a request as too long. True when something was done about it and the call is made again.
-    pub(super) fn make_room(
+    /// Reduces a request that the provider refused as too long. True if it was, and the call is made again.
+    pub(super) fn reduce_request(
         &mut self,
         error: &ModelError,
         step: &mut Step,
         context: &mut Context<'_>,
     ) -> bool {
         let Some(run) = &self.run else { return false };
-        let done = run.room;
-        if done < Room::WithoutImages && self.config.vision && self.state.conversation.has_images() {
-            self.note_room(Room::WithoutImages, "images_withheld", step);
+        let done = run.reduction;
+        if done < Reduction::WithoutImages && self.config.vision && self.state.conversation.has_images() {
+            self.note_reduction(Reduction::WithoutImages, "images_withheld", step);
             self.emit(step, data::ImagesWithheld {});
             self.call_model(0, step, context);
             return true;
         }
-        if done >= Room::Shortened {
+        if done >= Reduction::Shortened {
             return false;
         }
         if self.config.compaction.is_none() {
@@ -47,7 +47,7 @@ impl Session {
         }
         // The retry is announced before the summary that it waits for.
         let before = step.events.len();
-        self.note_room(Room::Shortened, "forced_compaction", step);
+        self.note_reduction(Reduction::Shortened, "forced_compaction", step);
         if !self.force_compaction(step, context) {
             step.events.truncate(before);
             return false;
@@ -63,15 +63,15 @@ impl Session {
         if self.state.conversation.excess(target) == 0 {
             return false;
         }
-        self.note_room(Room::Shortened, "truncation", step);
+        self.note_reduction(Reduction::Shortened, "truncation", step);
         self.truncate_to(target, step);
         self.call_model(0, step, context);
         true
     }
 
-    fn note_room(&mut self, room: Room, reason: &str, step: &mut Step) {
-        let Some(Run { room: done, turn, .. }) = &mut self.run else { return };
-        *done = room;
+    fn note_reduction(&mut self, reduction: Reduction, reason: &str, step: &mut Step) {
+        let Some(Run { reduction: done, turn, .. }) = &mut self.run else { return };
+        *done = reduction;
         let retry = data::TurnRetry {
             turn_id: turn.to_string(),
             model: Some(self.state.model.clone()),
@@ -80,8 +80,8 @@ impl Session {
         self.emit(step, retry);
     }
 
-    /// Where nothing is summed up: drops the oldest exchanges when the next request would not fit, well below the limit
-    /// so that the prefix stays the same for many turns.
+    /// Drops the oldest exchanges when the next request would not fit and compaction is off, well below the limit so
+    /// that the prefix stays the same for many turns.
     pub(super) fn truncate(&mut self, step: &mut Step) {
         if self.config.compaction.is_some() {
             return;
@@ -118,12 +118,12 @@ impl Session {
         self.emit(step, truncation);
     }
 
-    /// Bytes of the next request, without what the wire adds.
+    /// Bytes of the next request, without the overhead of the wire.
     pub(super) fn request_bytes(&self) -> usize {
         self.fixed_bytes() + self.state.conversation.bytes()
     }
 
-    /// A count for where nobody counts.
+    /// Estimate of the tokens, without a tokenizer.
     pub(super) fn estimate(&self) -> TokenCount {
         let tokens = |bytes: usize| (bytes / BYTES_PER_TOKEN) as u64;
         TokenCount {

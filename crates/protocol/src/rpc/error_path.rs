@@ -1,21 +1,22 @@
-//! Where in a document something is wrong. The library that knows would read every type once more for it, which is a
-//! megabyte of program; the position that an error has anyway is enough.
+//! Paths of errors in JSON documents (`tools[1].name`), computed from the position that an error has anyway.
+//! `serde_path_to_error` would instantiate every type once more, which is a megabyte of program.
 
 use std::fmt::Write as _;
 
 use serde_json::Error;
 
-/// A longer path than this says nothing to anybody.
+/// Steps of a path that are shown. A longer one helps nobody.
 const MAX_PATH: usize = 256;
 
-/// One step from the outside of a document to its inside.
+/// One step of a path: a member or an index.
 enum Step {
     Member(String),
     Item(usize),
 }
 
-/// The member that an error is about, as `tools[1].name`; `None` if it is about the whole document or nobody knows.
-pub fn place(text: &str, error: &Error) -> Option<String> {
+/// Path of the member that an error is about, as `tools[1].name`; `None` if it is about the whole document or not
+/// known.
+pub fn error_path(text: &str, error: &Error) -> Option<String> {
     let line_start = match error.line() {
         0 => return None,
         1 => 0,
@@ -40,7 +41,7 @@ pub fn place(text: &str, error: &Error) -> Option<String> {
     Some(path).filter(|path| !path.is_empty() && path.len() <= MAX_PATH)
 }
 
-/// The steps to the end of a text that is the beginning of a document.
+/// Path of the member in which a truncated document ends.
 fn steps_to(text: &[u8]) -> Vec<Step> {
     let mut steps = Vec::new();
     let mut name_is_due = false;
@@ -82,7 +83,7 @@ fn steps_to(text: &[u8]) -> Vec<Step> {
     steps
 }
 
-/// Where the quote is that ends a string, or the text.
+/// Position of the quote that ends a string, or of the end of the text.
 fn end_of_string(text: &[u8], start: usize) -> usize {
     let mut at = start;
     while let Some(byte) = text.get(at) {
@@ -111,7 +112,7 @@ mod tests {
 
     fn check(text: &str, expected: Option<&str>) {
         let error = serde_json::from_str::<Order>(text).unwrap_err();
-        assert_eq!(place(text, &error).as_deref(), expected, "{text}: {error}");
+        assert_eq!(error_path(text, &error).as_deref(), expected, "{text}: {error}");
     }
 
     #[test]

@@ -1,4 +1,4 @@
-//! A prompt on its way into the conversation: hooks may reword it and speak before it.
+//! Hooks before a prompt is added to the conversation: they may reword it and add messages.
 
 use hangar_protocol::data::{self, Delivery};
 use serde_json::{Value, json};
@@ -8,21 +8,21 @@ use super::run::{Ending, Phase, Run};
 use super::{Context, Prompt, Session, Step};
 use crate::hook::{HookKind, blocked, said_text};
 
-/// A prompt on its way through the hooks.
+/// A prompt that hooks are running for.
 pub(super) struct Preparing {
     prompt: Prompt,
     delivery: Delivery,
-    /// The question that is open.
+    /// Id of the running hook.
     hook: String,
     stage: HookKind,
-    /// Said by the hooks of the beginning, before the prompt.
+    /// Context of `sessionStart`, which precedes the prompt.
     opening: Option<String>,
-    /// What stands for the prompt before the model.
+    /// Text for the model.
     text: String,
 }
 
 impl Session {
-    /// Whether hooks are asked about the next prompt before it is taken.
+    /// Whether hooks run before the next prompt.
     pub(super) fn asks_about_prompts(&self) -> bool {
         let beginning = match self.agent() {
             None => HookKind::SessionStart,
@@ -33,7 +33,7 @@ impl Session {
             || self.asks(HookKind::UserPromptTransformed)
     }
 
-    /// Takes a prompt through the hooks before it becomes part of the conversation.
+    /// Runs the hooks before a prompt becomes part of the conversation.
     pub(super) fn prepare(
         &mut self,
         prompt: Prompt,
@@ -52,7 +52,7 @@ impl Session {
         self.ask_about_prompt(Box::new(preparing), step, context);
     }
 
-    /// Asks the hooks of the prompt's stage, or goes on with the next if there are none.
+    /// Runs the hooks of the current stage, or continues with the next if there are none.
     fn ask_about_prompt(
         &mut self,
         mut preparing: Box<Preparing>,
@@ -153,14 +153,14 @@ impl Session {
         }
     }
 
-    /// What the hooks of the beginning said is said once, whatever becomes of the first prompt.
+    /// Adds the context of `sessionStart` once, whatever becomes of the first prompt.
     fn tell_opening(&mut self, opening: Option<String>, step: &mut Step) {
         if let Some(opening) = opening {
             self.emit(step, said_by_hook(opening, "session-start-hook"));
         }
     }
 
-    /// A hook dealt with the prompt itself; the model is not asked.
+    /// Ends the run because a hook has answered the prompt itself.
     fn answered_by_hook(
         &mut self,
         preparing: Box<Preparing>,
