@@ -75,9 +75,7 @@ pub struct ModelRequest {
 pub struct AnswerSchema {
     pub name: String,
     pub schema: serde_json::Value,
-    #[serde(default)]
     pub description: Option<String>,
-    #[serde(default)]
     pub strict: Option<bool>,
 }
 

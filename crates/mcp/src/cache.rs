@@ -21,21 +21,18 @@ const MAX_BYTES: u64 = 4 << 20;
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub(crate) struct Offer {
     pub(crate) tools: Vec<OfferedTool>,
-    #[serde(default)]
     pub(crate) instructions: Option<String>,
 }
 
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub(crate) struct OfferedTool {
     pub(crate) name: String,
-    #[serde(default)]
     pub(crate) title: Option<String>,
     #[serde(default)]
     pub(crate) description: String,
     pub(crate) schema: Schema,
     #[serde(default)]
     pub(crate) read_only: bool,
-    #[serde(default)]
     pub(crate) meta: Option<serde_json::Value>,
 }
 

@@ -71,7 +71,6 @@ struct PeerClient {
 #[derive(Debug, Deserialize)]
 struct WireError {
     code: String,
-    #[serde(default)]
     message: Option<String>,
 }
 
@@ -102,7 +101,6 @@ struct WireRows {
     columns: Vec<String>,
     #[serde(default)]
     rows_affected: u64,
-    #[serde(default)]
     last_insert_rowid: Option<i64>,
 }
 

@@ -172,7 +172,6 @@ async fn get_many(call: Call) -> Result<Reply, Failure> {
     #[serde(rename_all = "camelCase")]
     struct Params {
         session_ids: Vec<String>,
-        #[serde(default)]
         keys: Option<Vec<String>>,
     }
     let params: Params = call.params()?;

@@ -64,7 +64,6 @@ impl From<HostError> for Failure {
 #[serde(rename_all = "camelCase")]
 struct Server {
     server_name: String,
-    #[serde(default)]
     config: Option<Value>,
 }
 
@@ -241,9 +240,7 @@ async fn login(call: Call) -> Result<Reply, Failure> {
         server_name: String,
         #[serde(default)]
         force_reauth: bool,
-        #[serde(default)]
         client_name: Option<String>,
-        #[serde(default)]
         callback_success_message: Option<String>,
     }
     let params: Params = call.params()?;
@@ -305,7 +302,6 @@ async fn reauthenticate(call: Call) -> Result<Reply, Failure> {
     #[derive(Deserialize)]
     #[serde(rename_all = "camelCase")]
     struct Params {
-        #[serde(default)]
         server_name: Option<String>,
     }
     let Params { server_name } = call.params()?;

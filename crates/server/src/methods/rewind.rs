@@ -120,7 +120,6 @@ async fn list(call: Call) -> Result<Reply, Failure> {
 #[serde(rename_all = "camelCase")]
 struct Params {
     event_id: String,
-    #[serde(default)]
     mode: Option<Mode>,
 }
 

@@ -220,21 +220,15 @@ pub(super) fn parse_id(id: &str) -> Result<SessionId, Failure> {
 #[serde(rename_all = "camelCase")]
 struct SendParams {
     prompt: String,
-    #[serde(default)]
     display_prompt: Option<String>,
     #[serde(default)]
     attachments: Vec<Value>,
-    #[serde(default)]
     mode: Option<String>,
     #[serde(default)]
     prepend: bool,
-    #[serde(default)]
     agent_mode: Option<AgentMode>,
-    #[serde(default)]
     source: Option<String>,
-    #[serde(default)]
     request_headers: Option<BTreeMap<String, String>>,
-    #[serde(default)]
     response_format: Option<ResponseFormat>,
     /// Whether the answer comes when the work is done, not when it is begun.
     #[serde(default)]
@@ -381,7 +375,6 @@ pub(super) fn refuse_clash(task: &mut SessionTask) {
 async fn abort(call: Call) -> Result<Reply, Failure> {
     #[derive(Deserialize)]
     struct Params {
-        #[serde(default)]
         reason: Option<String>,
     }
     let params: Params = call.params()?;
@@ -452,7 +445,6 @@ async fn shutdown(call: Call) -> Result<Reply, Failure> {
     struct Params {
         #[serde(rename = "type", default)]
         kind: ShutdownKind,
-        #[serde(default)]
         reason: Option<String>,
     }
     let params: Params = call.params()?;

@@ -123,9 +123,7 @@ async fn fork(call: Call) -> Result<Reply, Failure> {
     #[serde(rename_all = "camelCase")]
     struct Params {
         session_id: String,
-        #[serde(default)]
         to_event_id: Option<String>,
-        #[serde(default)]
         name: Option<String>,
     }
     let params: Params = call.params()?;

@@ -39,21 +39,9 @@ fn all(call: &Call) -> Result<Vec<SessionSummary>, Failure> {
 #[derive(Deserialize)]
 #[serde(tag = "kind", rename_all = "camelCase", rename_all_fields = "camelCase")]
 enum OpenParams {
-    Create {
-        #[serde(default)]
-        options: Option<SessionSpec>,
-    },
-    Resume {
-        session_id: String,
-        #[serde(default)]
-        options: Option<SessionSpec>,
-    },
-    ResumeLast {
-        #[serde(default)]
-        context: Option<ContextParams>,
-        #[serde(default)]
-        options: Option<SessionSpec>,
-    },
+    Create { options: Option<SessionSpec> },
+    Resume { session_id: String, options: Option<SessionSpec> },
+    ResumeLast { context: Option<ContextParams>, options: Option<SessionSpec> },
 }
 
 async fn open(call: Call) -> Result<Reply, Failure> {
