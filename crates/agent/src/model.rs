@@ -190,6 +190,19 @@ pub enum Finish {
     Other(String),
 }
 
+impl Finish {
+    /// The name that the chat completions API has for it, and events too.
+    pub fn name(&self) -> &str {
+        match self {
+            Self::Stop => "stop",
+            Self::ToolCalls => "tool_calls",
+            Self::Length => "length",
+            Self::ContentFilter => "content_filter",
+            Self::Other(name) => name,
+        }
+    }
+}
+
 /// Usage that the provider reported. `None` is "not reported", which is not zero.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct TokenUsage {
