@@ -13,8 +13,8 @@ use hangar_protocol::data::{NotificationKind, WorkingDirectory};
 use hangar_protocol::{Body, Event, EventKind};
 use hangar_store::client_session::{ClientSession, StoredSession};
 use hangar_store::{OpenSession, SessionId, SessionMeta, Store, StoreError};
-use hangar_tools::place::Files;
 use hangar_tools::sql::Database;
+use hangar_tools::tool_files::ToolFiles;
 
 pub(crate) struct Home {
     log: OpenSession,
@@ -33,24 +33,28 @@ pub(crate) struct Past {
 impl Home {
     pub(crate) fn create(
         store: &Store,
-        away: Option<ClientSession>,
+        client_session: Option<ClientSession>,
         id: &SessionId,
         meta: SessionMeta,
     ) -> Result<Self> {
-        let client = away.as_ref().map(|away| away.files.clone());
-        let log = match away {
-            Some(away) => away.create(id.clone(), meta)?,
+        let client = client_session.as_ref().map(|client_session| client_session.files.clone());
+        let log = match client_session {
+            Some(client_session) => client_session.create(id.clone(), meta)?,
             None => store.create(id, meta).map_err(in_use)?,
         };
         Ok(Self { log, client })
     }
 
-    pub(crate) fn resume(store: &Store, away: Option<ClientSession>, id: &SessionId) -> Result<(Self, Past)> {
-        let client = away.as_ref().map(|away| away.files.clone());
-        let (log, mut past) = match away {
-            Some(away) => {
-                let past = away.stored.as_ref().map(Past::of_client).unwrap_or_default();
-                (away.resume(id.clone(), jiff::Timestamp::now())?, past)
+    pub(crate) fn resume(
+        store: &Store,
+        client_session: Option<ClientSession>,
+        id: &SessionId,
+    ) -> Result<(Self, Past)> {
+        let client = client_session.as_ref().map(|client_session| client_session.files.clone());
+        let (log, mut past) = match client_session {
+            Some(client_session) => {
+                let past = client_session.stored.as_ref().map(Past::of_client).unwrap_or_default();
+                (client_session.resume(id.clone(), jiff::Timestamp::now())?, past)
             }
             None => (store.open(id).map_err(in_use)?, Past::of_store(store, id)?),
         };
@@ -90,12 +94,12 @@ impl Home {
 
     /// Where outputs go that are too large for the model.
     pub(crate) fn spill_dir(&self) -> PathBuf {
-        Files::of_session(self.log.files()).1
+        ToolFiles::of_session(self.log.files()).1
     }
 
     /// The files that the tools for files work on.
-    pub(crate) fn files(&self) -> Files {
-        Files::of_session(self.log.files()).0
+    pub(crate) fn files(&self) -> ToolFiles {
+        ToolFiles::of_session(self.log.files()).0
     }
 
     /// The session's tables, where there can be any.

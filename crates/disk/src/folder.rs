@@ -47,14 +47,14 @@ impl Identity {
 
 /// What kind of thing a name in a directory stands for. Links stand for themselves.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Kind {
+pub enum FileKind {
     File,
     Folder,
     /// A link, a pipe, a socket or a device.
     Other,
 }
 
-impl Kind {
+impl FileKind {
     pub fn of(kind: std::fs::FileType) -> Self {
         if kind.is_file() {
             Self::File
@@ -108,7 +108,7 @@ impl Folder {
 
     /// A path of the directory for whoever opens files by path: by way of what is held, where the system has that.
     /// Good as long as the folder is there.
-    pub fn place(&self) -> PathBuf {
+    pub fn fd_path(&self) -> PathBuf {
         if cfg!(any(target_os = "linux", target_os = "android")) {
             PathBuf::from(format!("/proc/self/fd/{}", self.fd.as_raw_fd()))
         } else {
@@ -157,7 +157,7 @@ impl Folder {
     /// aside under another name.
     pub fn own_folder(&self, name: &str) -> io::Result<Self> {
         match self.ensure_folder(name) {
-            Err(_) if matches!(self.kind(name), Ok(Kind::File | Kind::Other)) => {
+            Err(_) if matches!(self.kind(name), Ok(FileKind::File | FileKind::Other)) => {
                 self.rename(name, unique(OsStr::new(name), "in-the-way"))?;
                 self.ensure_folder(name)
             }
@@ -267,7 +267,7 @@ impl Folder {
     /// Removes a directory with everything in it.
     pub fn remove_all(&self, name: impl AsRef<Path>) -> io::Result<()> {
         let (folder, base) = self.split(name.as_ref())?;
-        std::fs::remove_dir_all(folder.place().join(base))
+        std::fs::remove_dir_all(folder.fd_path().join(base))
     }
 
     /// Gives a file or directory another name below.
@@ -294,12 +294,12 @@ impl Folder {
         }
     }
 
-    pub fn kind(&self, name: impl AsRef<Path>) -> io::Result<Kind> {
-        Ok(Kind::of(self.status(name)?.file_type()))
+    pub fn kind(&self, name: impl AsRef<Path>) -> io::Result<FileKind> {
+        Ok(FileKind::of(self.status(name)?.file_type()))
     }
 
     /// Some of the names in the directory, in no order.
-    pub fn entries(&self, limit: usize) -> io::Result<Vec<(OsString, Kind)>> {
+    pub fn entries(&self, limit: usize) -> io::Result<Vec<(OsString, FileKind)>> {
         use std::os::unix::ffi::OsStringExt;
         let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
         let mut found = Vec::new();
@@ -310,11 +310,11 @@ impl Folder {
                 continue;
             }
             let kind = match entry.file_type() {
-                FileType::RegularFile => Kind::File,
-                FileType::Directory => Kind::Folder,
+                FileType::RegularFile => FileKind::File,
+                FileType::Directory => FileKind::Folder,
                 // Some file systems do not say it in a list.
                 FileType::Unknown => self.kind(&name)?,
-                _ => Kind::Other,
+                _ => FileKind::Other,
             };
             found.push((name, kind));
             if found.len() == limit {
@@ -360,7 +360,7 @@ impl Folder {
 
     /// Whether there is a link on the way to a name, or at it.
     fn has_link(&self, name: &Path) -> bool {
-        let path = |above: &Path| self.place().join(above);
+        let path = |above: &Path| self.fd_path().join(above);
         name.ancestors().any(|above| {
             !above.as_os_str().is_empty()
                 && std::fs::symlink_metadata(path(above)).is_ok_and(|found| found.file_type().is_symlink())

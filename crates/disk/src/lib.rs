@@ -10,7 +10,7 @@ use std::fs::{DirBuilder, File, OpenOptions};
 use std::io::{self, Read, Write};
 use std::path::Path;
 
-pub use folder::{Folder, Identity, Kind};
+pub use folder::{FileKind, Folder, Identity};
 
 /// Options that create a file readable by its owner alone.
 pub fn private() -> OpenOptions {

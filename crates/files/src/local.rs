@@ -4,7 +4,7 @@ use std::io::{self, Read, Write};
 use std::path::{Path, PathBuf};
 
 use futures_util::future::{BoxFuture, ready};
-use hangar_disk::{Folder, Kind};
+use hangar_disk::{FileKind, Folder};
 
 use crate::request::{Entry, FileError, FileReply, FileRequest, Stat};
 use crate::session_files::SessionFiles;
@@ -56,7 +56,7 @@ impl LocalFiles {
             FileRequest::Stat { path } => return Ok(FileReply::Stat(stat(&folder, &name(path)?)?)),
             FileRequest::List { path } => {
                 let entries = folder.folder(name(path)?)?.entries(MAX_LISTED)?.into_iter();
-                let entry = |(name, kind): (std::ffi::OsString, Kind)| Entry {
+                let entry = |(name, kind): (std::ffi::OsString, FileKind)| Entry {
                     name: name.to_string_lossy().into_owned(),
                     kind,
                 };
@@ -64,7 +64,7 @@ impl LocalFiles {
             }
             FileRequest::Write { path, content, .. } => {
                 let name = name(path)?;
-                if folder.kind(&name).is_ok_and(|kind| kind == Kind::Folder) {
+                if folder.kind(&name).is_ok_and(|kind| kind == FileKind::Folder) {
                     return Err(io::ErrorKind::IsADirectory.into());
                 }
                 folder.replace(name, content)?;
@@ -77,7 +77,7 @@ impl LocalFiles {
             FileRequest::Remove { path, recursive } => {
                 let name = name(path)?;
                 let removed = match folder.kind(&name) {
-                    Ok(Kind::Folder) if recursive => folder.remove_all(name),
+                    Ok(FileKind::Folder) if recursive => folder.remove_all(name),
                     Ok(_) => folder.remove(name),
                     Err(error) => Err(error),
                 };
@@ -117,7 +117,7 @@ fn stat(folder: &Folder, name: &Path) -> io::Result<Stat> {
     let metadata = folder.status(name)?;
     let modified = metadata.modified().ok();
     Ok(Stat {
-        kind: Kind::of(metadata.file_type()),
+        kind: FileKind::of(metadata.file_type()),
         size: metadata.len(),
         modified,
         // Not every file system knows; then it is as old as its content.

@@ -4,7 +4,7 @@ use std::io;
 use std::path::PathBuf;
 use std::time::SystemTime;
 
-use hangar_disk::Kind;
+use hangar_disk::FileKind;
 
 /// Paths are whole ones, as whoever keeps the files writes them.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -86,7 +86,7 @@ impl FileReply {
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Stat {
-    pub kind: Kind,
+    pub kind: FileKind,
     pub size: u64,
     /// Unknown where a client does not tell.
     pub modified: Option<SystemTime>,
@@ -96,7 +96,7 @@ pub struct Stat {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Entry {
     pub name: String,
-    pub kind: Kind,
+    pub kind: FileKind,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]

@@ -20,7 +20,7 @@ use crate::cache::{Offer, OfferedTool};
 use crate::client::{Client, Listener, Listeners};
 use crate::config::{Reach, Remote};
 use crate::http::Authorized;
-use crate::process::Complaint;
+use crate::process::StderrTail;
 use crate::server::Server;
 use crate::{http, sse, stdio};
 
@@ -43,7 +43,7 @@ pub(crate) struct Connection {
     peer: Peer<RoleClient>,
     listeners: Listeners,
     stop: CancellationToken,
-    complaint: Option<Complaint>,
+    complaint: Option<StderrTail>,
     pub(crate) instructions: Option<String>,
 }
 
@@ -117,7 +117,7 @@ impl Connection {
 
     /// What the program said last, if it is one.
     pub(crate) fn last_words(&self) -> Option<String> {
-        self.complaint.as_ref().and_then(Complaint::last_line)
+        self.complaint.as_ref().and_then(StderrTail::last_line)
     }
 
     /// Asks what the server offers.

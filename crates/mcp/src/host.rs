@@ -29,7 +29,7 @@ use crate::cache::Cache;
 use crate::client::{Listener, check_sampling};
 use crate::config::ServerConfig;
 use crate::connection::CallError;
-use crate::naming::Names;
+use crate::naming::ToolNames;
 use crate::oauth::Token;
 use crate::pending::{ElicitationAnswer, Interest, Pending};
 use crate::process::{Launcher, Sandboxes};
@@ -110,14 +110,14 @@ pub enum HostError {
 pub struct McpHost(Arc<Inner>);
 
 struct Inner {
-    common: Arc<Common>,
+    common: Arc<HostShared>,
     servers: Mutex<BTreeMap<String, Arc<Server>>>,
     /// Held by whoever starts the servers; those who come meanwhile wait in line.
     starting: tokio::sync::Mutex<bool>,
 }
 
 /// What the servers of a host share.
-pub(crate) struct Common {
+pub(crate) struct HostShared {
     pub(crate) session_id: String,
     pub(crate) cwd: PathBuf,
     pub(crate) now: fn() -> Timestamp,
@@ -140,7 +140,7 @@ pub(crate) struct Common {
     http: OnceLock<reqwest::Client>,
 }
 
-impl Common {
+impl HostShared {
     pub(crate) fn fresh_id(&self) -> String {
         (self.fresh_id)()
     }
@@ -231,7 +231,7 @@ impl McpHost {
     pub fn new(options: HostOptions) -> (Self, mpsc::Receiver<News>) {
         let (news, heard) = mpsc::channel(NEWS);
         let launcher = Launcher::new(options.env, &options.secrets, options.cwd.clone(), options.sandboxes);
-        let common = Arc::new(Common {
+        let common = Arc::new(HostShared {
             session_id: options.session_id,
             cwd: options.cwd,
             now: options.now,
@@ -258,7 +258,7 @@ impl McpHost {
         (Self::of(common, options.servers, &options.disabled), heard)
     }
 
-    fn of(common: Arc<Common>, servers: Vec<ServerConfig>, disabled: &[String]) -> Self {
+    fn of(common: Arc<HostShared>, servers: Vec<ServerConfig>, disabled: &[String]) -> Self {
         let servers = servers
             .into_iter()
             .map(|config| {
@@ -348,7 +348,7 @@ impl McpHost {
 
     /// The tools that are there now, by name.
     pub fn tools(&self) -> Vec<Arc<dyn Tool>> {
-        let mut names = Names::default();
+        let mut names = ToolNames::default();
         let mut tools: Vec<Arc<dyn Tool>> = Vec::new();
         for server in self.servers().values() {
             let Some(offer) = server.offer() else { continue };
@@ -539,7 +539,7 @@ impl McpHost {
             Entry::Vacant(free) => free.insert(cancel.clone()),
         };
         // Also when nobody waits for the answer any more.
-        let _over = UnderWay { host: self, id };
+        let _over = SamplingGuard { host: self, id };
         match cancel.run_until_cancelled(self.0.common.sample(request)).await {
             Some(Ok(answer)) => Sampled::Answer(answer),
             Some(Err(error)) => Sampled::Failed(error),
@@ -628,12 +628,12 @@ impl McpHost {
 }
 
 /// A request to the model that a client has made, until it is over.
-struct UnderWay<'a> {
+struct SamplingGuard<'a> {
     host: &'a McpHost,
     id: &'a str,
 }
 
-impl Drop for UnderWay<'_> {
+impl Drop for SamplingGuard<'_> {
     fn drop(&mut self) {
         self.host.samplings().remove(self.id);
     }

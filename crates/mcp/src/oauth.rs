@@ -13,7 +13,7 @@ use tokio::sync::Mutex;
 use tokio::task::JoinHandle;
 
 use crate::config::OAuthClient;
-use crate::host::Common;
+use crate::host::HostShared;
 use crate::login::Logins;
 use crate::pending::Interest;
 
@@ -87,7 +87,7 @@ pub(crate) struct Authority {
     server: String,
     url: String,
     client: OAuthClient,
-    common: Arc<Common>,
+    common: Arc<HostShared>,
     logins: Logins,
     current: Mutex<Current>,
     /// The description of the resource, as it was last seen.
@@ -115,7 +115,7 @@ impl Authority {
         server: &str,
         url: &str,
         client: OAuthClient,
-        common: Arc<Common>,
+        common: Arc<HostShared>,
         tokens_dir: PathBuf,
     ) -> Self {
         Self {

@@ -60,13 +60,13 @@ impl Sandboxes {
 pub(crate) struct Running {
     pub(crate) stdin: ChildStdin,
     pub(crate) stdout: ChildStdout,
-    pub(crate) complaint: Complaint,
+    pub(crate) complaint: StderrTail,
     pub(crate) life: DropGuard,
 }
 
 /// The last words of a program on its standard error.
 #[derive(Debug, Clone, Default)]
-pub(crate) struct Complaint(Arc<Mutex<Vec<u8>>>);
+pub(crate) struct StderrTail(Arc<Mutex<Vec<u8>>>);
 
 impl Launcher {
     pub(crate) fn new(
@@ -121,7 +121,7 @@ impl Launcher {
         let no_pipe = || io::Error::other("the process has no pipes");
         let stdin = child.stdin.take().ok_or_else(no_pipe)?;
         let stdout = child.stdout.take().ok_or_else(no_pipe)?;
-        let complaint = Complaint::default();
+        let complaint = StderrTail::default();
         if let Some(stderr) = child.stderr.take() {
             tokio::spawn(complaint.clone().listen(stderr));
         }
@@ -158,7 +158,7 @@ async fn keep(mut child: Child, mut group: Group, life: CancellationToken) {
     }
 }
 
-impl Complaint {
+impl StderrTail {
     /// Reads on to the end, so that a chatty program is not stuck on a full pipe.
     async fn listen(self, mut stderr: impl AsyncRead + Unpin) {
         let mut buffer = [0; 4096];

@@ -15,7 +15,7 @@ use crate::cache::Offer;
 use crate::client::Listener;
 use crate::config::{ServerConfig, Source};
 use crate::connection::{CallError, Connection};
-use crate::host::Common;
+use crate::host::HostShared;
 use crate::oauth::Authority;
 use crate::outcome;
 
@@ -29,7 +29,7 @@ const RELIST_PAUSE: Duration = Duration::from_secs(1);
 
 pub(crate) struct Server {
     config: ServerConfig,
-    common: Arc<Common>,
+    common: Arc<HostShared>,
     authority: Option<Arc<Authority>>,
     state: Mutex<State>,
     /// Held by whoever connects, so that all others wait for that connection.
@@ -86,7 +86,7 @@ pub struct ServerReport {
 }
 
 impl Server {
-    pub(crate) fn new(config: ServerConfig, common: &Arc<Common>, disabled: bool) -> Arc<Self> {
+    pub(crate) fn new(config: ServerConfig, common: &Arc<HostShared>, disabled: bool) -> Arc<Self> {
         let authority = config.remote().map(|remote| {
             let dir = common.tokens_dir.clone();
             let (url, client) = (&remote.url, remote.oauth.clone());
@@ -116,7 +116,7 @@ impl Server {
         &self.config
     }
 
-    pub(crate) fn common(&self) -> &Arc<Common> {
+    pub(crate) fn common(&self) -> &Arc<HostShared> {
         &self.common
     }
 

@@ -34,7 +34,7 @@ use crate::journals::Journals;
 use crate::methods::Failure;
 use crate::opener::{SessionOpener, Wanted};
 use crate::peer::notification;
-use crate::place::Place;
+use crate::session_files::SessionDir;
 use crate::session_fs::FsProvider;
 use crate::shells::ClientShells;
 use crate::spec::{SessionSpec, ToolDeclaration};
@@ -85,7 +85,7 @@ pub(crate) enum Lifecycle {
 /// A session that is alive.
 pub(crate) struct Live {
     pub(crate) id: SessionId,
-    pub(crate) place: Place,
+    pub(crate) dir: SessionDir,
     /// The same, if a client keeps it.
     pub(crate) client_files: Option<ClientFiles>,
     /// Where it is listed: with the others, unless the client named a folder for it.
@@ -136,7 +136,7 @@ impl Live {
     pub(crate) async fn meta(&self) -> Result<Option<SessionMeta>, Failure> {
         match self.store.look(&self.id) {
             Some(listed) => Ok(Some(listed.meta)),
-            None => self.place.facts().await,
+            None => self.dir.facts().await,
         }
     }
 
@@ -320,13 +320,13 @@ impl Hub {
         if self.sessions().len() >= MAX_SESSIONS {
             return Err(Failure::new(format!("{MAX_SESSIONS} sessions are open already")));
         }
-        let away = away(client, &id).await?;
+        let client_session = load_client_session(client, &id).await?;
         let store = self.store_of(&spec);
-        let place = match &away {
-            Some(away) => Place(Arc::new(away.files.clone())),
-            None => Place::local(store.session_dir(&id)),
+        let dir = match &client_session {
+            Some(client_session) => SessionDir(Arc::new(client_session.files.clone())),
+            None => SessionDir::local(store.session_dir(&id)),
         };
-        let client_files = away.as_ref().map(|away| away.files.clone());
+        let client_files = client_session.as_ref().map(|client_session| client_session.files.clone());
         let audience = Arc::new(Audience::new(id.as_str(), self));
         let pending = Arc::new(PendingCalls::default());
         let opened = self.config.opener.open(Wanted {
@@ -335,12 +335,12 @@ impl Hub {
             sink: Box::new(Broadcast(Arc::clone(&audience))),
             hooks: Arc::new(ClientHooks(Arc::clone(&audience))),
             ways: inference::ways(&audience, &spec, client.is_request_proxy()),
-            away,
+            client_session,
         })?;
         audience.join(self.member(id.as_str(), &pending, &spec, client));
         let (jobs, queue) = mpsc::channel(JOBS);
         let live = Arc::new(Live {
-            place,
+            dir,
             client_files,
             store,
             id,
@@ -391,12 +391,12 @@ impl Hub {
     ) -> Result<(), Failure> {
         let hub = Arc::clone(self);
         let (audience, id) = (Arc::clone(&live.audience), live.id.clone());
-        let away = match &live.client_files {
+        let client_session = match &live.client_files {
             None => None,
             Some(files) => Some(ClientSession::load(files.clone()).await.map_err(Failure::from_files)?),
         };
         live.ask(move |task| {
-            let stored = away.as_ref().and_then(|away| away.stored.as_ref());
+            let stored = client_session.as_ref().and_then(|client_session| client_session.stored.as_ref());
             let moved =
                 stored.is_some_and(|stored| stored.last_event_id() != task.session().state().last_event);
             if !task.driver.is_idle() || moved {
@@ -412,7 +412,7 @@ impl Hub {
                 sink: Box::new(Broadcast(Arc::clone(&audience))),
                 hooks: Arc::new(ClientHooks(Arc::clone(&audience))),
                 ways: inference::ways(&audience, &spec, audience.request_proxy().is_some()),
-                away,
+                client_session,
             })?;
             task.spec = changed;
             task.replace(opened);
@@ -480,7 +480,10 @@ fn client_tools(
 }
 
 /// What a client that keeps files has of a session.
-pub(crate) async fn away(client: &Client, id: &SessionId) -> Result<Option<ClientSession>, Failure> {
+pub(crate) async fn load_client_session(
+    client: &Client,
+    id: &SessionId,
+) -> Result<Option<ClientSession>, Failure> {
     let Some(files) = client.session_files(id) else { return Ok(None) };
     Ok(Some(ClientSession::load(files).await.map_err(Failure::from_files)?))
 }

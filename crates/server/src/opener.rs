@@ -130,7 +130,7 @@ pub struct Wanted<'a> {
     pub hooks: Arc<dyn Hooks>,
     pub ways: Ways,
     /// The session with its client, if that keeps its files.
-    pub away: Option<ClientSession>,
+    pub client_session: Option<ClientSession>,
 }
 
 /// How a session's provider reaches the model, where the client has a say in it.

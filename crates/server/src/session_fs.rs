@@ -5,8 +5,8 @@ use std::sync::Arc;
 
 use futures_util::future::BoxFuture;
 use hangar_files::{
-    Client, ClientFiles, ClientReply, ClientRequest, Conventions, Entry, FileError, FileReply, FileRequest,
-    Kind, Rows, Site, SqlKind, Stat,
+    Client, ClientFiles, ClientReply, ClientRequest, Conventions, Entry, FileError, FileKind, FileReply,
+    FileRequest, Rows, Site, SqlKind, Stat,
 };
 use hangar_peer::{Peer, PeerError};
 use hangar_protocol::rpc;
@@ -202,14 +202,14 @@ fn read(request: &ClientRequest, mut answer: Value) -> Result<ClientReply, FileE
             ClientReply::File(FileReply::Content(content.into_bytes()))
         }
         ClientRequest::File(FileRequest::Stat { .. }) => ClientReply::File(FileReply::Stat(Stat {
-            kind: if bool_of("isDirectory") { Kind::Folder } else { Kind::File },
+            kind: if bool_of("isDirectory") { FileKind::Folder } else { FileKind::File },
             size: answer.get("size").and_then(Value::as_u64).unwrap_or(0),
             modified: None,
             created: None,
         })),
         ClientRequest::File(FileRequest::List { .. }) => {
             let entries: Option<Vec<WireEntry>> = parse(field(&mut answer, "entries"))?;
-            let kind = |kind: &str| if kind == "directory" { Kind::Folder } else { Kind::File };
+            let kind = |kind: &str| if kind == "directory" { FileKind::Folder } else { FileKind::File };
             let entries = entries.into_iter().flatten();
             let entries = entries.map(|entry| Entry { kind: kind(&entry.kind), name: entry.name });
             ClientReply::File(FileReply::Entries(entries.collect()))
@@ -287,7 +287,7 @@ mod tests {
         let some = Rows { columns, rows, ..Rows::default() };
         query(json!({ "columns": ["b", "a"], "rows": [{ "b": 2 }, { "a": 1, "c": 0 }] }), some);
         let entries = json!({ "entries": [{ "name": "d", "type": "directory" }] });
-        let expected = vec![Entry { name: "d".to_owned(), kind: Kind::Folder }];
+        let expected = vec![Entry { name: "d".to_owned(), kind: FileKind::Folder }];
         let list = || FileRequest::List { path: "/".into() };
         file(list(), entries, Ok(FileReply::Entries(expected)));
         file(list(), json!({ "entries": null }), Ok(FileReply::Entries(Vec::new())));

@@ -29,7 +29,7 @@ pub(crate) fn write_index(files: &dyn SessionFiles, index: &str) -> FileRequest 
 }
 
 /// The directory with another checkpoint.
-pub(crate) struct Renewed {
+pub(crate) struct UpdatedIndex {
     /// The file of the checkpoint.
     pub(crate) file: String,
     pub(crate) entries: Vec<CheckpointEntry>,
@@ -37,7 +37,7 @@ pub(crate) struct Renewed {
     pub(crate) stale: Vec<String>,
 }
 
-pub(crate) fn renew(entries: Vec<CheckpointEntry>, checkpoint: &Checkpoint) -> Renewed {
+pub(crate) fn with_checkpoint(entries: Vec<CheckpointEntry>, checkpoint: &Checkpoint) -> UpdatedIndex {
     let (mut kept, stale): (Vec<_>, Vec<_>) =
         entries.into_iter().partition(|entry| entry.number < checkpoint.number);
     let file = checkpoint.file_name();
@@ -47,7 +47,7 @@ pub(crate) fn renew(entries: Vec<CheckpointEntry>, checkpoint: &Checkpoint) -> R
         title: checkpoint.title.clone(),
         file: file.clone(),
     });
-    Renewed { file, entries: kept, stale }
+    UpdatedIndex { file, entries: kept, stale }
 }
 
 /// The text of the index.

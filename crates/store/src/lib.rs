@@ -39,7 +39,6 @@
 //! database beside the files would buy little and could disagree with them.
 
 mod append;
-mod backwards;
 pub mod checkpoints;
 pub mod client_session;
 mod error;
@@ -51,6 +50,7 @@ mod lines;
 mod list;
 mod lock;
 mod meta;
+mod reverse_lines;
 pub mod rewind;
 mod session;
 pub mod snapshots;
@@ -59,7 +59,7 @@ mod yaml;
 
 pub use error::{ResolveError, StoreError};
 pub use export::{ExportError, export_markdown};
-pub use follow::{Follow, Position};
+pub use follow::{LogFollower, LogPosition};
 pub use id::{InvalidId, SessionId};
 pub use lines::{Events, Lines, MAX_LINE, RawLine};
 pub use list::{Filter, SessionSummary};

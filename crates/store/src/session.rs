@@ -15,11 +15,11 @@ use hangar_protocol::data::WorkingDirectory;
 use hangar_protocol::{Event, EventId};
 
 use crate::append::{AppendError, AppendOnly};
-use crate::backwards::Backwards;
 use crate::checkpoints::{self, CheckpointEntry};
 use crate::lines::parse_line;
 use crate::lock::{Lock, LockError};
 use crate::meta::META_FILE;
+use crate::reverse_lines::ReverseLines;
 use crate::yaml::Document;
 use crate::{MAX_LINE, SessionId, SessionMeta, SessionName, StoreError};
 
@@ -197,18 +197,18 @@ impl OpenSession {
             Some(known) => known.clone(),
             None => hangar_files::block_on(checkpoints::list(files)).unwrap_or_default(),
         };
-        let renewed = checkpoints::renew(entries, checkpoint);
+        let updated = checkpoints::with_checkpoint(entries, checkpoint);
         files.put(FileRequest::MakeDir { path: files.path(checkpoints::DIR) })?;
-        for file in &renewed.stale {
+        for file in &updated.stale {
             let path = checkpoints::path(files, file);
             // It is in no list any more; whether it goes matters to nobody.
             let _ = files.put(FileRequest::Remove { path, recursive: false });
         }
-        let path = checkpoints::path(files, &renewed.file);
+        let path = checkpoints::path(files, &updated.file);
         files.put(FileRequest::Replace { path, content: checkpoint.content.clone().into_bytes() })?;
-        files.put(checkpoints::write_index(files, &checkpoints::render(&renewed.entries)))?;
+        files.put(checkpoints::write_index(files, &checkpoints::render(&updated.entries)))?;
         if let Some(known) = &mut self.checkpoints {
-            *known = renewed.entries;
+            *known = updated.entries;
         }
         Ok(())
     }
@@ -356,12 +356,12 @@ pub(crate) fn encode<'a>(buffer: &mut Vec<u8>, events: &'a [Event]) -> io::Resul
 /// Makes a log end with a whole line and says where that is.
 fn mend(file: &mut File) -> io::Result<(Tail, u64)> {
     let size = file.metadata()?.len();
-    let mut backwards = Backwards::new(file, size);
-    let start = backwards.last_newline(size)?.map_or(0, |at| at + 1);
+    let mut reverse = ReverseLines::new(file, size);
+    let start = reverse.last_newline(size)?.map_or(0, |at| at + 1);
     if start == size {
         return Ok((Tail::Whole, size));
     }
-    let whole = backwards.previous_line()?.is_some_and(|line| parse_line(&line).is_ok());
+    let whole = reverse.previous_line()?.is_some_and(|line| parse_line(&line).is_ok());
     if whole {
         io::Write::write_all(file, b"\n")?;
         Ok((Tail::Completed, size + 1))
@@ -385,8 +385,8 @@ fn count_lines(mut file: &File, end: u64) -> io::Result<u64> {
 }
 
 pub(crate) fn last_event(file: &File, end: u64) -> io::Result<Option<Event>> {
-    let mut backwards = Backwards::new(file, end);
-    while let Some(line) = backwards.previous_line()? {
+    let mut reverse = ReverseLines::new(file, end);
+    while let Some(line) = reverse.previous_line()? {
         if let Ok(event) = parse_line(&line) {
             return Ok(Some(event));
         }

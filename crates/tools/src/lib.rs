@@ -3,15 +3,15 @@
 mod answer;
 mod arguments;
 pub mod files;
-mod held;
+mod held_paths;
 mod inspected;
 pub mod patch;
 pub mod paths;
-pub mod place;
 pub mod search;
 pub mod shell;
 pub mod spill;
 pub mod sql;
+pub mod tool_files;
 pub mod web;
 mod workspace;
 
@@ -40,7 +40,7 @@ pub struct Builtin {
     /// `None` where there is none to be had: `sql` is then not offered.
     pub database: Option<Arc<sql::Database>>,
     /// `None` without a network: `web_fetch` is then not offered.
-    pub web: Option<web::Reach>,
+    pub web: Option<web::WebAccess>,
 }
 
 /// The built-in tools other than the shell's, in the order in which models are shown them.

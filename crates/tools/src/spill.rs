@@ -11,7 +11,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use hangar_disk::Folder;
 use hangar_files::FileRequest;
 
-use crate::place::Files;
+use crate::tool_files::ToolFiles;
 
 /// Bytes of a text that are still shown whole, unless configured.
 pub const DEFAULT_THRESHOLD: usize = 20 * 1024;
@@ -36,7 +36,7 @@ pub struct Spill {
     pub dir: PathBuf,
     pub threshold: usize,
     /// Who keeps the directory.
-    pub files: Files,
+    pub files: ToolFiles,
     /// What becomes of a text before it is saved.
     pub clean: Option<Cleaner>,
 }
@@ -85,7 +85,7 @@ impl Spill {
             .take(STEM_CHARS)
             .collect();
         let stem = if stem.is_empty() { "text" } else { &stem };
-        if let Files::Client(files) = &self.files {
+        if let ToolFiles::Client(files) = &self.files {
             // Whether a name is free cannot be known without waiting; this one is no other process's and used once.
             let (number, process) = (NEXT.fetch_add(1, Ordering::Relaxed), std::process::id());
             let path = self.dir.join(format!("{process}{number:06}-copilot-tool-output-{stem}.txt"));
@@ -156,7 +156,7 @@ mod tests {
     use super::*;
 
     fn spill(dir: &Path) -> Spill {
-        Spill { dir: dir.to_path_buf(), threshold: 1000, clean: None, files: Files::Here }
+        Spill { dir: dir.to_path_buf(), threshold: 1000, clean: None, files: ToolFiles::Here }
     }
 
     fn saved_path(notice: &str) -> PathBuf {

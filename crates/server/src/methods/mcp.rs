@@ -153,7 +153,7 @@ pub(super) async fn read_again(call: &Call) -> Result<(), Failure> {
     let opener = &call.hub.config().opener;
     let ways = crate::inference::ways(&live.audience, &spec, live.audience.request_proxy().is_some());
     let mcp = opener.mcp(McpPlace {
-        files: std::sync::Arc::clone(&live.place.0),
+        files: std::sync::Arc::clone(&live.dir.0),
         id: &live.id,
         spec: &spec,
         cwd: std::path::Path::new(&cwd),

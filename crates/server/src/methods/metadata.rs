@@ -61,7 +61,7 @@ pub(super) async fn describe(call: &Call) -> Result<Value, Failure> {
         "modifiedTime": modified,
         "isRemote": false,
         "alreadyInUse": false,
-        "workspacePath": live.place.shown(),
+        "workspacePath": live.dir.shown(),
         "workingDirectory": cwd,
         "currentMode": mode,
         "sessionLimits": null,

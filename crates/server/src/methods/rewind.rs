@@ -41,8 +41,8 @@ impl Past {
             })
             .await?;
         // What a client keeps is not for us to restore.
-        let local = live.place.0.local().map(LocalFiles::folder).transpose();
-        let opening = |error| Failure::new(format!("opening {}: {error}", live.place.shown()));
+        let local = live.dir.0.local().map(LocalFiles::folder).transpose();
+        let opening = |error| Failure::new(format!("opening {}: {error}", live.dir.shown()));
         let snapshots = local.map_err(opening)?.map(Snapshots::new);
         let changes = snapshots.as_ref().map_or(Ok(Vec::new()), Snapshots::changes).map_err(|error| {
             Failure::new(format!("reading the snapshots of session {}: {error}", live.id))

@@ -19,7 +19,7 @@ use super::sessions::events;
 use super::tasks::until_settled;
 use super::{Call, Failure, Method, Reply, SessionParams};
 use crate::audience::{ClientHooks, is_for_clients};
-use crate::hub::{Entered, How, Lifecycle, Live, away};
+use crate::hub::{Entered, How, Lifecycle, Live, load_client_session};
 use crate::inference;
 use crate::opener::McpPlace;
 use crate::spec::{SessionSpec, TraceContext};
@@ -82,7 +82,7 @@ async fn resume(call: Call) -> Result<Reply, Failure> {
 
 /// Whether the store has a session, or the client if that keeps the files.
 async fn is_kept(call: &Call, id: &SessionId, spec: &SessionSpec) -> Result<bool, Failure> {
-    match away(&call.client, id).await? {
+    match load_client_session(&call.client, id).await? {
         Some(session) => Ok(session.stored.is_some()),
         None => Ok(call.hub.store_of(spec).contains(id)),
     }
@@ -121,7 +121,7 @@ pub(super) async fn settle(call: Call, spec: SessionSpec, entered: Entered) -> R
         },
     });
     if spec.is_infinite() {
-        result["workspacePath"] = json!(live.place.shown());
+        result["workspacePath"] = json!(live.dir.shown());
     }
     let continue_pending = spec.continue_pending_work.unwrap_or(false);
     let limits = spec.session_limits;
@@ -158,7 +158,7 @@ async fn reconfigure(call: &Call, live: &Live, spec: SessionSpec) -> Result<(), 
         let cwd = live.ask(|task| task.cwd()).await?;
         Some(opener.mcp(McpPlace {
             id: &live.id,
-            files: Arc::clone(&live.place.0),
+            files: Arc::clone(&live.dir.0),
             spec: &merged,
             cwd: Path::new(&cwd),
             model: &model,
@@ -412,7 +412,7 @@ async fn delete(call: Call) -> Result<Reply, Failure> {
         store = live.store.clone();
         live.close().await;
     }
-    if let Some(session) = away(&call.client, &id).await? {
+    if let Some(session) = load_client_session(&call.client, &id).await? {
         if session.stored.is_none() {
             return Reply::unsuccessful(&format!("Session not found: {session_id}"));
         }

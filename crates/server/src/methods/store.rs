@@ -296,7 +296,7 @@ async fn enrich(call: Call) -> Result<Reply, Failure> {
 async fn event_file(call: Call) -> Result<Reply, Failure> {
     let SessionParams { session_id } = call.params()?;
     if let Ok(live) = call.hub.live(&session_id) {
-        return Reply::of(json!({ "filePath": live.place.path("events.jsonl") }));
+        return Reply::of(json!({ "filePath": live.dir.path("events.jsonl") }));
     }
     let dir = call.hub.config().store.session_dir(&parse_id(&session_id)?);
     Reply::of(json!({ "filePath": dir.join("events.jsonl").display().to_string() }))

@@ -39,20 +39,24 @@ pub struct Confinement {
 
 /// A sandbox of certain limits.
 #[derive(Debug)]
-pub(super) struct Confined {
+pub(super) struct LimitedSandbox {
     pub(super) sandbox: Sandbox,
     policy: Policy,
 }
 
 /// The sandboxes of a session by their limits.
 #[derive(Debug, Default)]
-pub(super) struct Confiner {
-    made: Mutex<HashMap<Limits, Arc<Confined>>>,
+pub(super) struct SandboxCache {
+    made: Mutex<HashMap<Limits, Arc<LimitedSandbox>>>,
 }
 
-impl Confiner {
+impl SandboxCache {
     /// The sandbox for limits. The scratch directory is there afterwards.
-    pub(super) fn of(&self, place: &Confinement, limits: &Limits) -> Result<Arc<Confined>, Unavailable> {
+    pub(super) fn of(
+        &self,
+        place: &Confinement,
+        limits: &Limits,
+    ) -> Result<Arc<LimitedSandbox>, Unavailable> {
         let mut made = self.made.lock();
         make_scratch(&place.scratch)?;
         make_files(&limits.writes);
@@ -61,7 +65,7 @@ impl Confiner {
         }
         let policy = place.policy(limits);
         let sandbox = Sandbox::new(place.launcher.clone(), &policy)?;
-        let confined = Arc::new(Confined { sandbox, policy });
+        let confined = Arc::new(LimitedSandbox { sandbox, policy });
         if made.len() == KEPT {
             made.clear();
         }
@@ -184,7 +188,7 @@ impl Confinement {
     }
 }
 
-impl Confined {
+impl LimitedSandbox {
     pub(super) fn may_read(&self, path: &Path) -> bool {
         let readable = match &self.policy.readable {
             Readable::Everything => Some(0),

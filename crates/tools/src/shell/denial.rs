@@ -5,7 +5,7 @@
 
 use std::path::{Component, Path, PathBuf};
 
-use super::confinement::Confined;
+use super::confinement::LimitedSandbox;
 
 /// Lines from the end that are looked at. Programs that give up say so last.
 const LINES: usize = 64;
@@ -29,11 +29,11 @@ const UNREACHABLE: [&str; 7] = [
 const SOCKETS: [&str; 4] = ["socket", "connect", "/dev/tcp/", "/dev/udp/"];
 
 /// What the output of a command that failed says it was kept from: `reading /etc/passwd`.
-pub(super) fn find(output: &str, cwd: &Path, confined: &Confined) -> Option<String> {
+pub(super) fn find(output: &str, cwd: &Path, confined: &LimitedSandbox) -> Option<String> {
     output.lines().rev().take(LINES).find_map(|line| in_line(line, cwd, confined))
 }
 
-fn in_line(line: &str, cwd: &Path, confined: &Confined) -> Option<String> {
+fn in_line(line: &str, cwd: &Path, confined: &LimitedSandbox) -> Option<String> {
     if !confined.has_network()
         && let Some(host) = unreachable_host(line)
     {
@@ -105,7 +105,7 @@ fn quoted(text: &str) -> Option<String> {
     })
 }
 
-fn about_path(named: &str, cwd: &Path, confined: &Confined) -> Option<String> {
+fn about_path(named: &str, cwd: &Path, confined: &LimitedSandbox) -> Option<String> {
     let path = cwd.join(named);
     if path.starts_with("/proc") {
         // What is there depends on who looks.
@@ -146,7 +146,7 @@ fn real(path: &Path) -> PathBuf {
 mod tests {
     use hangar_agent::permissions::{GitWrites, Limits, Writes};
 
-    use super::super::confinement::{Confinement, Confiner};
+    use super::super::confinement::{Confinement, SandboxCache};
     use super::*;
 
     /// A workspace `w` beside a directory that is not allowed.
@@ -181,7 +181,7 @@ mod tests {
                 git_dirs: vec![cwd.join(".git")],
                 ..Confinement::default()
             };
-            let confined = Confiner::default().of(&place, &limits).unwrap();
+            let confined = SandboxCache::default().of(&place, &limits).unwrap();
             let found = find(output, &cwd, &confined)?;
             Some(found.replace(root.to_str().unwrap(), "ROOT"))
         }

@@ -9,7 +9,7 @@ use tokio::sync::{mpsc, watch};
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
-use super::confinement::Confined;
+use super::confinement::LimitedSandbox;
 use super::output::{self, Output};
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -52,7 +52,7 @@ pub(super) struct Tracked {
     pub(super) commands: u32,
     pub(super) pid: i32,
     /// What it is confined by, if it has limits.
-    pub(super) confined: Option<Arc<Confined>>,
+    pub(super) confined: Option<Arc<LimitedSandbox>>,
     /// Ends the command.
     pub(super) stop: CancellationToken,
     /// Cancelled when the call that started the command no longer waits for it.
@@ -78,7 +78,7 @@ enum Transcript {
 }
 
 /// What is told of a command: its output and where it stands.
-pub(super) struct Reading {
+pub(super) struct CommandSnapshot {
     pub(super) text: String,
     pub(super) phase: Phase,
 }
@@ -129,7 +129,7 @@ impl Tracked {
         shell
     }
 
-    pub(super) fn confined_by(self, confined: Option<Arc<Confined>>) -> Self {
+    pub(super) fn confined_by(self, confined: Option<Arc<LimitedSandbox>>) -> Self {
         Self { confined, ..self }
     }
 
@@ -150,7 +150,7 @@ impl Tracked {
 
     /// Waits for the end, but not for longer than `limit`.
     pub(super) async fn ended_within(&self, limit: Duration) -> Phase {
-        let _waiting = Waiting::new(self);
+        let _waiting = WaitGuard::new(self);
         let mut phase = self.phase.subscribe();
         let ended = phase.wait_for(|phase| *phase != Phase::Running);
         // The sender lives as long as `self`: the wait cannot fail, only take too long.
@@ -166,7 +166,7 @@ impl Tracked {
     }
 
     /// All output so far. Of an ended command it is handed out once.
-    pub(super) fn read(&self) -> Reading {
+    pub(super) fn read(&self) -> CommandSnapshot {
         let mut state = self.state();
         // Under the lock that the end is noted under: output and phase belong together.
         let phase = self.phase();
@@ -180,7 +180,7 @@ impl Tracked {
             }
         };
         state.was_read |= ended;
-        Reading { text, phase }
+        CommandSnapshot { text, phase }
     }
 
     pub(super) fn has_unread_output(&self) -> bool {
@@ -230,16 +230,16 @@ impl Tracked {
 }
 
 /// Counts a call as waiting for as long as it does.
-struct Waiting<'a>(&'a Tracked);
+struct WaitGuard<'a>(&'a Tracked);
 
-impl<'a> Waiting<'a> {
+impl<'a> WaitGuard<'a> {
     fn new(shell: &'a Tracked) -> Self {
         shell.state().waiting += 1;
         Self(shell)
     }
 }
 
-impl Drop for Waiting<'_> {
+impl Drop for WaitGuard<'_> {
     fn drop(&mut self) {
         self.0.state().waiting -= 1;
     }

@@ -9,7 +9,7 @@ use serde_json::Value;
 use tokio_util::sync::CancellationToken;
 
 use super::database::{OpenError, SCHEMA, Tables};
-use super::execution::{CELL_LIMIT, Effect, Execution, Step, Table, describe};
+use super::execution::{CELL_LIMIT, Execution, StatementEffect, Step, Table, describe};
 use super::todos::{self, Row, TodoError, TodoList};
 
 #[derive(Debug)]
@@ -52,7 +52,7 @@ impl ClientTables {
         Self { files, state: Mutex::default() }
     }
 
-    fn run(&self, step: &Step<'_>) -> Result<Effect, String> {
+    fn run(&self, step: &Step<'_>) -> Result<StatementEffect, String> {
         let kind = kind(step.keyword);
         let is_query = kind == SqlKind::Query;
         let rows = block_on(self.files.sql(kind, step.sql)).map_err(|error| match error {
@@ -61,7 +61,7 @@ impl ClientTables {
         })?;
         let changed = if is_query { 0 } else { rows.affected };
         let table = is_query.then(|| table(&rows, step.room));
-        Ok(Effect {
+        Ok(StatementEffect {
             text: describe(step.keyword, changed, rows.last_id.unwrap_or_default(), table),
             todos_changed: !is_query && step.sql.to_ascii_lowercase().contains("todo"),
         })

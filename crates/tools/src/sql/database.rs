@@ -21,7 +21,9 @@ use rusqlite::{Connection, ErrorCode, MAIN_DB, Statement};
 use tokio_util::sync::CancellationToken;
 
 use super::client::ClientTables;
-use super::execution::{CELL_LIMIT, Effect, Execution, Failure, Step, Table, describe, is_schema_change};
+use super::execution::{
+    CELL_LIMIT, Execution, StatementEffect, StatementFailure, Step, Table, describe, is_schema_change,
+};
 use super::todos::{self, Row, TodoError, TodoList};
 
 /// Time for all statements of one call.
@@ -212,7 +214,7 @@ impl Tables for OnDisk {
             let changes = connection.total_changes();
             let text = run(connection, &step, &mut writes).map_err(|error| message(&error))?;
             let has_changed = connection.total_changes() > changes || is_schema_change(step.keyword);
-            Ok(Effect { text, todos_changed: has_changed && touches_todos.load(Ordering::Relaxed) })
+            Ok(StatementEffect { text, todos_changed: has_changed && touches_todos.load(Ordering::Relaxed) })
         });
         end_transaction(connection, &mut execution);
         if writes && let Err(source) = self.save(&mut slot) {
@@ -410,8 +412,8 @@ fn end_transaction(connection: &Connection, execution: &mut Execution) {
         Err(error) => format!("The open transaction could not be rolled back: {}.", message(&error)),
     };
     match (&mut execution.failure, execution.done.last_mut()) {
-        (Some(Failure::Statement { message, .. }), _) => message.push_str(&format!("\n{note}")),
-        (Some(Failure::Cancelled), _) | (None, None) => {}
+        (Some(StatementFailure::Failed { message, .. }), _) => message.push_str(&format!("\n{note}")),
+        (Some(StatementFailure::Cancelled), _) | (None, None) => {}
         (None, Some(last)) => last.text.push_str(&format!("\n{note}")),
     }
 }

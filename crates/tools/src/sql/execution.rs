@@ -14,20 +14,20 @@ const TEXT_LIMIT: usize = 1024 * 1024;
 /// What became of a call's statements.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub(crate) struct Execution {
-    pub(crate) done: Vec<Done>,
-    pub(crate) failure: Option<Failure>,
+    pub(crate) done: Vec<StatementResult>,
+    pub(crate) failure: Option<StatementFailure>,
     pub(crate) todos_changed: bool,
 }
 
 #[derive(Debug, PartialEq, Eq)]
-pub(crate) struct Done {
+pub(crate) struct StatementResult {
     pub(crate) keyword: String,
     pub(crate) text: String,
 }
 
 #[derive(Debug, PartialEq, Eq)]
-pub(crate) enum Failure {
-    Statement { keyword: String, message: String },
+pub(crate) enum StatementFailure {
+    Failed { keyword: String, message: String },
     Cancelled,
 }
 
@@ -40,7 +40,7 @@ pub(super) struct Step<'a> {
 }
 
 /// What a statement did.
-pub(super) struct Effect {
+pub(super) struct StatementEffect {
     pub(super) text: String,
     pub(super) todos_changed: bool,
 }
@@ -50,7 +50,7 @@ impl Execution {
     pub(super) fn of(
         statements: &[&str],
         cancel: &CancellationToken,
-        mut run: impl FnMut(Step<'_>) -> Result<Effect, String>,
+        mut run: impl FnMut(Step<'_>) -> Result<StatementEffect, String>,
     ) -> Self {
         let mut execution = Self::default();
         let mut room = TEXT_LIMIT;
@@ -61,15 +61,15 @@ impl Execution {
                 false => run(Step { sql, keyword: &keyword, room }),
             };
             match ran {
-                Ok(Effect { text, todos_changed }) => {
+                Ok(StatementEffect { text, todos_changed }) => {
                     execution.todos_changed |= todos_changed;
                     room = room.saturating_sub(text.len());
-                    execution.done.push(Done { keyword, text });
+                    execution.done.push(StatementResult { keyword, text });
                 }
                 Err(message) => {
                     execution.failure = Some(match cancel.is_cancelled() {
-                        true => Failure::Cancelled,
-                        false => Failure::Statement { keyword, message },
+                        true => StatementFailure::Cancelled,
+                        false => StatementFailure::Failed { keyword, message },
                     });
                     break;
                 }

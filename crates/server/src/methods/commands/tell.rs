@@ -111,7 +111,7 @@ async fn about(call: Call) -> Result<Answer, Failure> {
     let cwd = live.ask(|task| task.cwd()).await?;
     let meta = live.meta().await?;
     let name = meta.as_ref().and_then(|meta| meta.name.as_ref()).map_or("none yet", |name| name.as_str());
-    let checkpoints = live.place.checkpoints().await?.len();
+    let checkpoints = live.dir.checkpoints().await?.len();
     Ok(Answer::Text(format!(
         "ID: {}\nName: {name}\nWorking directory: {cwd}\nCheckpoints: {checkpoints}",
         live.id,
@@ -122,12 +122,12 @@ async fn checkpoints(call: Call, number: &str) -> Result<Answer, Failure> {
     let live = call.live()?;
     if !number.is_empty() {
         let wanted = number.parse().map_err(|_| Failure::new(format!("{number} is not a number")))?;
-        let content = live.place.checkpoint(wanted).await?;
+        let content = live.dir.checkpoint(wanted).await?;
         return content
             .map(Answer::Markdown)
             .ok_or_else(|| Failure::new(format!("there is no checkpoint {number}")));
     }
-    let entries = live.place.checkpoints().await?;
+    let entries = live.dir.checkpoints().await?;
     if entries.is_empty() {
         return Ok(Answer::Text("There are no checkpoints: nothing was summed up yet.".to_owned()));
     }
@@ -145,6 +145,6 @@ async fn files(call: Call) -> Result<Answer, Failure> {
 }
 
 async fn plan(call: Call) -> Result<Answer, Failure> {
-    let plan = call.live()?.place.read(PLAN).await?;
+    let plan = call.live()?.dir.read(PLAN).await?;
     Ok(plan.map_or_else(|| Answer::Text("The session has no plan.".to_owned()), Answer::Markdown))
 }

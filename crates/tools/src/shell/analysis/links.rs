@@ -15,7 +15,7 @@ const SPECIAL: [char; 9] = ['*', '?', '[', ']', '(', ')', '!', '|', '^'];
 /// The entries that a pattern can stand for, and perhaps some more; `None` if they are too many. Everything before `at`
 /// is literal.
 pub(super) fn behind_pattern(start: &Path, pattern: &str, at: usize) -> Option<Vec<PathBuf>> {
-    let mut looks = Looks::default();
+    let mut looks = LookupBudget::default();
     let mut found = vec![start.to_path_buf()];
     if pattern.starts_with('/') {
         found = vec![PathBuf::from("/")];
@@ -51,7 +51,7 @@ pub(super) fn behind_pattern(start: &Path, pattern: &str, at: usize) -> Option<V
 
 /// Where the links in a tree lead, if not into it; `None` if it is too large.
 pub(super) fn in_tree(root: &Path) -> Option<Vec<PathBuf>> {
-    let mut looks = Looks::default();
+    let mut looks = LookupBudget::default();
     let mut left = vec![root.to_path_buf()];
     let mut targets = Vec::new();
     while let Some(directory) = left.pop() {
@@ -69,15 +69,15 @@ pub(super) fn in_tree(root: &Path) -> Option<Vec<PathBuf>> {
 }
 
 /// How much may still be looked at.
-struct Looks(usize);
+struct LookupBudget(usize);
 
-impl Default for Looks {
+impl Default for LookupBudget {
     fn default() -> Self {
         Self(LOOK_LIMIT)
     }
 }
 
-impl Looks {
+impl LookupBudget {
     /// What is in a directory: nothing if it is none or not ours to look into.
     fn entries(&mut self, directory: &Path) -> Option<Vec<(OsString, FileType)>> {
         let mut entries = Vec::new();

@@ -1,7 +1,7 @@
 //! The files that tools work on: those of this machine, or those of a client.
 //!
 //! Everything here may block, for a client that takes its time; the loop's own thread must not come here for a client's
-//! files, which is what [`Apart`] is for.
+//! files, which is what [`OffThread`] is for.
 
 use std::fs;
 use std::io::{self, Read};
@@ -10,31 +10,31 @@ use std::sync::Arc;
 
 use futures_util::future::BoxFuture;
 use hangar_agent::tool::{Access, Tool, ToolContext, ToolInput, ToolOutcome, ToolSpec};
-use hangar_disk::{Folder, Kind};
+use hangar_disk::{FileKind, Folder};
 use hangar_files::{FileReply, FileRequest, SessionFiles, block_on};
 
 use crate::files::anchor::Anchor;
 use crate::files::content;
-use crate::held::Places;
+use crate::held_paths::HeldPaths;
 use crate::paths;
 
 #[derive(Debug, Clone, Default)]
-pub enum Files {
+pub enum ToolFiles {
     #[default]
     Here,
     /// Those on this machine that a call was inspected with, and no others.
-    Held(Arc<Places>),
+    Held(Arc<HeldPaths>),
     Client(Arc<dyn SessionFiles>),
 }
 
 /// What is at a path.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Found {
+pub(crate) struct PathStat {
     pub(crate) is_dir: bool,
     pub(crate) size: u64,
 }
 
-impl Files {
+impl ToolFiles {
     /// The files that the tools of a session work on, and the directory for outputs that are too large for the model.
     pub fn of_session(session: &Arc<dyn SessionFiles>) -> (Self, PathBuf) {
         match session.local() {
@@ -59,7 +59,7 @@ impl Files {
     }
 
     /// The same files for the run of a call: those that it was inspected with.
-    pub(crate) fn held(&self, places: &Arc<Places>) -> Self {
+    pub(crate) fn held(&self, places: &Arc<HeldPaths>) -> Self {
         if self.is_client() { self.clone() } else { Self::Held(Arc::clone(places)) }
     }
 
@@ -72,20 +72,20 @@ impl Files {
     }
 
     /// What is at a resolved path.
-    pub(crate) fn find(&self, path: &Path) -> io::Result<Found> {
+    pub(crate) fn find(&self, path: &Path) -> io::Result<PathStat> {
         let is_held = match self {
             Self::Client(files) => {
                 let stat = ask(files, FileRequest::Stat { path: path.to_owned() })?.stat()?;
-                return Ok(Found { is_dir: stat.kind == Kind::Folder, size: stat.size });
+                return Ok(PathStat { is_dir: stat.kind == FileKind::Folder, size: stat.size });
             }
             Self::Held(places) => places.holds(path),
             Self::Here => false,
         };
         if is_held || path.parent().is_none() {
-            return Ok(Found { is_dir: true, size: 0 });
+            return Ok(PathStat { is_dir: true, size: 0 });
         }
         let metadata = self.anchor(path)?.status()?;
-        Ok(Found { is_dir: metadata.is_dir(), size: metadata.len() })
+        Ok(PathStat { is_dir: metadata.is_dir(), size: metadata.len() })
     }
 
     /// The names in a directory, some at most.
@@ -204,7 +204,7 @@ impl Files {
 
     /// The tool, in a form that asks a client off the loop's thread.
     pub(crate) fn adapt(&self, tool: Arc<dyn Tool>) -> Arc<dyn Tool> {
-        if self.is_client() { Arc::new(Apart(tool)) } else { tool }
+        if self.is_client() { Arc::new(OffThread(tool)) } else { tool }
     }
 }
 
@@ -213,9 +213,9 @@ fn ask(files: &Arc<dyn SessionFiles>, request: FileRequest) -> io::Result<FileRe
 }
 
 /// A tool whose look at files may take a while.
-struct Apart(Arc<dyn Tool>);
+struct OffThread(Arc<dyn Tool>);
 
-impl Tool for Apart {
+impl Tool for OffThread {
     fn spec(&self) -> &Arc<ToolSpec> {
         self.0.spec()
     }

@@ -5,7 +5,7 @@ use std::path::{Component, Path, PathBuf};
 use std::sync::Arc;
 use std::time::SystemTime;
 
-use hangar_files::{FileError, FileRequest, Kind, LocalFiles, SessionFiles, Stat};
+use hangar_files::{FileError, FileKind, FileRequest, LocalFiles, SessionFiles, Stat};
 use hangar_store::checkpoints::{self, CheckpointEntry};
 use hangar_store::{SessionMeta, client_session};
 
@@ -17,7 +17,7 @@ const MAX_FILE: usize = 16 << 20;
 const MAX_LISTED: usize = 100_000;
 
 #[derive(Clone)]
-pub(crate) struct Place(pub(crate) Arc<dyn SessionFiles>);
+pub(crate) struct SessionDir(pub(crate) Arc<dyn SessionFiles>);
 
 /// What may be removed with a path.
 pub(crate) struct Removal {
@@ -50,7 +50,7 @@ pub(crate) fn millis(time: Option<SystemTime>) -> f64 {
     since.map_or(0.0, |since| since.as_secs_f64() * 1000.0)
 }
 
-impl Place {
+impl SessionDir {
     /// A directory on this machine.
     pub(crate) fn local(dir: PathBuf) -> Self {
         Self(Arc::new(LocalFiles::at(dir)))
@@ -73,7 +73,7 @@ impl Place {
 
     pub(crate) async fn exists(&self, name: &str) -> Result<bool, Failure> {
         match self.0.stat(name).await {
-            Ok(stat) => Ok(stat.kind == Kind::File),
+            Ok(stat) => Ok(stat.kind == FileKind::File),
             Err(FileError::Missing) => Ok(false),
             Err(error) => Err(failed("looking for", &self.path(name))(error)),
         }
@@ -108,9 +108,9 @@ impl Place {
             let at = at.trim_end_matches('/');
             for entry in self.0.list(at).await.map_err(failed("listing", &self.path(at)))? {
                 match entry.kind {
-                    Kind::Folder => open.push(join(&entry.name)),
-                    Kind::File if found.len() < MAX_LISTED => found.push(join(&entry.name)),
-                    Kind::File | Kind::Other => {}
+                    FileKind::Folder => open.push(join(&entry.name)),
+                    FileKind::File if found.len() < MAX_LISTED => found.push(join(&entry.name)),
+                    FileKind::File | FileKind::Other => {}
                 }
             }
         }
@@ -171,7 +171,7 @@ impl Place {
         match self.0.stat(name).await {
             Err(FileError::Missing) if how.may_be_absent => return Ok(()),
             Err(error) => return Err(told(error)),
-            Ok(stat) if stat.kind == Kind::Folder && !how.with_content => {
+            Ok(stat) if stat.kind == FileKind::Folder && !how.with_content => {
                 return Err(Failure::new("ERR_FS_EISDIR: path is a directory"));
             }
             Ok(_) => {}
@@ -207,7 +207,7 @@ mod tests {
         std::fs::create_dir(dir.path().join("files")).unwrap();
         std::os::unix::fs::symlink("/", dir.path().join("files/out")).unwrap();
         std::os::unix::fs::symlink("/not-there-yet", dir.path().join("files/soon")).unwrap();
-        let place = Place::local(dir.path().to_path_buf());
+        let place = SessionDir::local(dir.path().to_path_buf());
         for good in ["a", "a/b.txt", "..a"] {
             assert_eq!(place.artifact(good).unwrap(), format!("files/{good}"));
         }
