@@ -32,7 +32,7 @@ pub struct Folder {
     path: PathBuf,
 }
 
-/// What tells a file or directory from every other one that exists at the same time.
+/// Identity of a file or directory: device and inode.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Identity {
     device: u64,
@@ -45,7 +45,7 @@ impl Identity {
     }
 }
 
-/// What kind of thing a name in a directory stands for. Links stand for themselves.
+/// Type of a directory entry. Links are not followed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum FileKind {
     File,
@@ -282,7 +282,7 @@ impl Folder {
         Ok(rustix::fs::mkdirat(&*folder.fd, &base, PRIVATE_DIR)?)
     }
 
-    /// What is known of a name. A link stands for itself.
+    /// Metadata of an entry. Links are not followed.
     pub fn status(&self, name: impl AsRef<Path>) -> io::Result<Metadata> {
         let name = name.as_ref();
         #[cfg(any(target_os = "linux", target_os = "android"))]

@@ -20,7 +20,7 @@ use crate::local::LocalFiles;
 use crate::request::{FileError, FileReply, FileRequest};
 use crate::session_files::SessionFiles;
 
-/// How long the client may take for one request.
+/// Timeout of one request.
 const PATIENCE: Duration = Duration::from_secs(30);
 /// Requests that may wait, and the bytes in them. A session stops to let its log catch up long before.
 const QUEUE: usize = 4096;
@@ -40,7 +40,7 @@ pub enum ClientRequest {
     HasTables,
 }
 
-/// How statements are carried out.
+/// Kind of execution of SQL statements.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum SqlKind {
     /// Any number of them, for their effect.
@@ -67,7 +67,7 @@ pub struct Rows {
     pub last_id: Option<i64>,
 }
 
-/// How a client writes paths.
+/// Path syntax of a client.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub enum Conventions {
     #[default]
@@ -75,14 +75,14 @@ pub enum Conventions {
     Windows,
 }
 
-/// Where a client keeps a session.
+/// Location of a session's directory with a client.
 #[derive(Debug, Clone)]
 pub struct Site {
     pub root: String,
     pub conventions: Conventions,
-    /// Whether there is a database too.
+    /// Whether the client has a database for the session too.
     pub has_tables: bool,
-    /// Where the session works, unless it is told otherwise.
+    /// Default working directory of the session.
     pub initial_cwd: String,
 }
 
@@ -120,7 +120,7 @@ struct Job {
 /// State that the worker shares with those who make requests.
 struct Progress {
     log: PathBuf,
-    /// Why the log cannot be written any more.
+    /// Error of the first write to the log that failed.
     broken: OnceLock<FileError>,
     plan_path: PathBuf,
     plan: Mutex<Option<String>>,

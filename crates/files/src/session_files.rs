@@ -61,7 +61,7 @@ impl dyn SessionFiles + '_ {
         self.ask(FileRequest::Stat { path: self.path(name) }).await?.stat()
     }
 
-    /// What is in a directory; nothing if there is none.
+    /// Entries of a directory; empty if there is none.
     pub async fn list(&self, name: &str) -> Result<Vec<Entry>, FileError> {
         match self.ask(FileRequest::List { path: self.path(name) }).await {
             Err(FileError::Missing) => Ok(Vec::new()),

@@ -1,4 +1,4 @@
-//! What servers offered when they were last asked, so that those which are not used need not be started.
+//! Cache of what servers offer, so that those which are not used need not be started.
 
 use std::fs;
 use std::hash::{DefaultHasher, Hash, Hasher};
@@ -12,12 +12,12 @@ use serde::{Deserialize, Serialize};
 
 use crate::config::{Reach, ServerConfig};
 
-/// How long a list of tools is believed.
+/// Lifetime of a cached list of tools.
 const LIFETIME: Duration = Duration::from_secs(24 * 3600);
 /// The largest file that is read.
 const MAX_BYTES: u64 = 4 << 20;
 
-/// What a server offers.
+/// Tools and instructions of a server.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub(crate) struct Offer {
     pub(crate) tools: Vec<OfferedTool>,

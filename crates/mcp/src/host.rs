@@ -37,11 +37,11 @@ use crate::sampler::{Sampled, Sampler};
 use crate::server::{Server, ServerReport};
 use crate::tool::McpTool;
 
-/// How long a session waits for its servers before it goes on without those that are not there. They join later.
+/// Time that a session waits for its servers before it goes on. Those that are late join then.
 const START_BUDGET: Duration = Duration::from_secs(5);
 /// Servers that start at once.
 const AT_ONCE: usize = 8;
-/// How long one that starts keeps others from starting. One that hangs must not cost the tools of those behind it.
+/// Time that a starting server delays those behind it. One that hangs must not cost their tools.
 const HEAD_START: Duration = Duration::from_secs(1);
 /// News that may wait for the session.
 const NEWS: usize = 256;
@@ -49,10 +49,10 @@ const NEWS: usize = 256;
 const MAX_RETRY_SCALE: f64 = 1000.0;
 /// Progress of calls that no session waits for.
 const UNHEARD: usize = 1;
-/// How long making a connection over the network may take.
+/// Timeout of connecting over the network.
 const CONNECT_PATIENCE: Duration = Duration::from_secs(15);
 
-/// What a host is given.
+/// Options of a host.
 pub struct HostOptions {
     pub servers: Vec<ServerConfig>,
     /// Servers that are there and not to be started.
@@ -63,13 +63,13 @@ pub struct HostOptions {
     pub secrets: Vec<String>,
     pub cwd: PathBuf,
     pub session_id: String,
-    /// Where lists of tools are remembered.
+    /// Directory of cached lists of tools.
     pub cache_dir: PathBuf,
-    /// Where logins are kept.
+    /// Directory of stored logins.
     pub tokens_dir: PathBuf,
     pub now: fn() -> Timestamp,
     pub sampler: Option<Sampler>,
-    /// What confines the programs of servers, if anything does.
+    /// Sandboxes of the servers' programs, if any.
     pub sandboxes: Sandboxes,
     /// By what the waits before another attempt are multiplied.
     pub retry_scale: f64,
@@ -82,7 +82,7 @@ pub struct HostOptions {
 
 pub type ToolGuard = Arc<dyn Fn(Arc<dyn Tool>) -> Arc<dyn Tool> + Send + Sync>;
 
-/// What happened to the servers.
+/// Event of the servers.
 #[derive(Debug)]
 pub enum News {
     /// For the session's stream of events.
@@ -116,7 +116,7 @@ struct Inner {
     starting: tokio::sync::Mutex<bool>,
 }
 
-/// What the servers of a host share.
+/// State shared by the servers of a host.
 pub(crate) struct HostShared {
     pub(crate) session_id: String,
     pub(crate) cwd: PathBuf,
@@ -127,7 +127,7 @@ pub(crate) struct HostShared {
     pub(crate) pending: Pending,
     pub(crate) retry_scale: f64,
     sampler: Mutex<Option<Sampler>>,
-    /// What ends the requests to the model that clients have made for servers, by the ids that they gave them.
+    /// Cancellation of sampling requests that clients made for servers, by their ids.
     samplings: Mutex<HashMap<String, CancellationToken>>,
     hooks: Option<Arc<dyn Hooks>>,
     hooked: AtomicBool,
@@ -135,7 +135,7 @@ pub(crate) struct HostShared {
     guard: ToolGuard,
     news: mpsc::Sender<News>,
     generation: AtomicU64,
-    /// Whether the word of other tools waits for room among the news.
+    /// Whether a notice of changed tools waits for room in the queue of news.
     untold: AtomicBool,
     http: OnceLock<reqwest::Client>,
 }
@@ -405,7 +405,7 @@ impl McpHost {
         self.find(name).is_ok_and(|server| server.is_running())
     }
 
-    /// What a server that is connected offers: name and `_meta` of each tool.
+    /// Name and `_meta` of each tool of a connected server.
     pub async fn list_tools(&self, name: &str) -> Result<Vec<(String, Option<Value>)>, HostError> {
         let server = self.connected(name)?;
         let offer = server.offer().unwrap_or_default();
@@ -627,7 +627,7 @@ impl McpHost {
     }
 }
 
-/// A request to the model that a client has made, until it is over.
+/// Drop guard of a sampling request by a client.
 struct SamplingGuard<'a> {
     host: &'a McpHost,
     id: &'a str,
@@ -639,13 +639,13 @@ impl Drop for SamplingGuard<'_> {
     }
 }
 
-/// How a login is to be.
+/// Options of a login.
 #[derive(Debug, Clone)]
 pub struct Login {
     /// Forget the login that there is.
     pub force: bool,
-    /// What the server is told that we are.
+    /// Client name that the server is told.
     pub client_name: String,
-    /// What the browser shows in the end.
+    /// Message that the browser shows at the end.
     pub goodbye: String,
 }

@@ -1,4 +1,4 @@
-//! What the model calls the tools of servers: `<server>-<tool>`, in the letters that every provider takes.
+//! Names of servers' tools for the model: `<server>-<tool>`, in the characters that every provider takes.
 
 use std::collections::HashSet;
 

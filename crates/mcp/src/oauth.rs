@@ -17,7 +17,7 @@ use crate::host::HostShared;
 use crate::login::Logins;
 use crate::pending::Interest;
 
-/// How long the description of a protected resource may take.
+/// Timeout of fetching the metadata of a protected resource.
 const METADATA_PATIENCE: Duration = Duration::from_secs(10);
 /// The largest description that is passed on.
 const MAX_METADATA: usize = 64 << 10;
@@ -32,7 +32,7 @@ impl std::fmt::Debug for Token {
     }
 }
 
-/// Why a server did not take a request.
+/// Reason for which a server rejected a request.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Rejection {
     kind: RejectionKind,

@@ -18,19 +18,19 @@ use tokio_util::task::TaskTracker;
 
 use crate::config::{Program, Source};
 
-/// How long a program that was asked to end may take to tidy up.
+/// Grace period of a program after SIGTERM.
 const GRACE: Duration = Duration::from_millis(300);
-/// How long closing waits for programs that were sent a signal no process can refuse.
+/// Time that closing waits for programs after SIGKILL.
 const CLOSING_LIMIT: Duration = Duration::from_secs(5);
 /// Bytes kept of what a program says on its standard error, for the message when it fails.
 const COMPLAINT: usize = 2 * 1024;
 
-/// What every program is given.
+/// Environment and limits of every program.
 pub(crate) struct Launcher {
     /// The environment; nothing else is inherited.
     env: Vec<(OsString, OsString)>,
     sandboxes: Sandboxes,
-    /// Where relative directories start, and where programs work that name none.
+    /// Base of relative directories, and the default working directory of programs.
     cwd: PathBuf,
     /// Tells the processes of this host from those of others.
     mark: String,
@@ -39,7 +39,7 @@ pub(crate) struct Launcher {
     closing: CancellationToken,
 }
 
-/// What confines the programs of servers, if anything does.
+/// Sandboxes of the servers' programs, if any.
 #[derive(Debug, Clone, Default)]
 pub struct Sandboxes {
     pub all: Option<Sandbox>,
@@ -64,7 +64,7 @@ pub(crate) struct Running {
     pub(crate) life: DropGuard,
 }
 
-/// The last words of a program on its standard error.
+/// Tail of a program's stderr.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct StderrTail(Arc<Mutex<Vec<u8>>>);
 

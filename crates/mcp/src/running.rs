@@ -77,7 +77,7 @@ impl Running {
         driver.set_tools(Toolset::new(self.others.iter().cloned().chain(tools).collect()), &[])
     }
 
-    /// What a person says to a server that asked them.
+    /// Forwards a person's answer to a server that asked for it.
     pub fn answer(&self, request_id: &str, answer: ElicitationAnswer) {
         // A question that is settled already stays so.
         let _ = self.host.answer_elicitation(request_id, answer);

@@ -3,7 +3,7 @@
 use std::fs::File;
 use std::io::{self, Write};
 
-/// What a log is written to. A trait so that tests can make it fail at will.
+/// Storage of a log. A trait so that tests can make it fail at will.
 pub(crate) trait Medium {
     fn size(&self) -> io::Result<u64>;
     /// One attempt to write behind the end; may write less than asked.
@@ -34,7 +34,7 @@ impl Medium for File {
 #[derive(Debug)]
 pub(crate) struct AppendOnly<M> {
     medium: M,
-    /// Where the last whole append ended.
+    /// End of the last whole append.
     end: u64,
     state: State,
 }

@@ -26,7 +26,7 @@ const FOLDERS: [&str; 3] = [checkpoints::DIR, "files", "temp"];
 #[derive(Debug, Clone)]
 pub struct ClientSession {
     pub files: ClientFiles,
-    /// What the client has of it; nothing of a new one.
+    /// Files of the session that the client has; none for a new one.
     pub stored: Option<StoredSession>,
 }
 

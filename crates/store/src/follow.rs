@@ -7,7 +7,7 @@ use std::io::{self, Read, Seek, SeekFrom};
 
 use crate::{MAX_LINE, SessionId, Store, StoreError};
 
-/// How much is read at once. It grows for a line that is longer.
+/// Initial size of the read buffer. It grows for a line that is longer.
 const CHUNK: usize = 64 * 1024;
 
 /// A place between two lines.
@@ -25,7 +25,7 @@ pub struct LogFollower {
     file: File,
     at: LogPosition,
     buffer: Vec<u8>,
-    /// How much of the buffer has been given out, and how much of it is looked through.
+    /// Offsets in the buffer: of the next line, and up to where it was searched for a line feed.
     given: usize,
     searched: usize,
 }
@@ -39,7 +39,7 @@ impl Store {
         Ok(LogFollower { file, at: from, buffer: Vec::new(), given: 0, searched: 0 })
     }
 
-    /// How long a session's log is by now.
+    /// Current length of a session's log.
     pub fn log_bytes(&self, id: &SessionId) -> Option<u64> {
         let metadata = std::fs::metadata(self.session_dir(id).join(crate::session::LOG_FILE)).ok()?;
         Some(metadata.len())

@@ -36,7 +36,7 @@ pub fn events(mut kept: Vec<Event>, before: Option<&str>, to: &SessionId) -> Res
     kept.iter().map(|event| renamed(event, to)).collect()
 }
 
-/// What lists show of the fork.
+/// Metadata of the fork.
 pub fn meta(
     store: &Store,
     from: &SessionId,

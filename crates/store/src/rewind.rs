@@ -14,7 +14,7 @@ use hangar_protocol::{Body, Event};
 
 use crate::snapshots::{FileChange, FileState, Snapshots, Version};
 
-/// What all of some calls together did to one file.
+/// Net change of one file over several calls.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct NetChange {
     pub path: PathBuf,
@@ -42,7 +42,7 @@ pub fn net_changes(changes: &[FileChange], is_meant: impl Fn(&str) -> bool) -> V
     files.into_values().filter(|net| net.before != net.after || net.before == Version::Unknown).collect()
 }
 
-/// What the calls among some events did to files.
+/// Net changes of files by the calls among some events.
 pub fn changes_of(changes: &[FileChange], events: &[Event]) -> Vec<NetChange> {
     let calls: HashSet<&str> = events
         .iter()
@@ -54,7 +54,7 @@ pub fn changes_of(changes: &[FileChange], events: &[Event]) -> Vec<NetChange> {
     net_changes(changes, |call| calls.contains(call))
 }
 
-/// Where the prompts of the session itself are: what a person could go back to.
+/// Positions of the session's own prompts: the points that can be rewound to.
 pub fn points(events: &[Event]) -> Vec<usize> {
     let is_point = |event: &Event| match event.body() {
         Body::UserMessage(message) if event.agent_id().is_none() => {
@@ -69,13 +69,13 @@ pub fn points(events: &[Event]) -> Vec<usize> {
 pub enum SkipReason {
     /// Someone changed the file after the last of the calls.
     UserModified,
-    /// What the file was before is not known.
+    /// The content before the change is not known.
     SkippedCapture,
     /// The file is in no directory that the session may write, or belongs to Git.
     Outside,
     /// The path is a link or leads through one, or the file has a second name elsewhere.
     Linked,
-    /// What was kept of the file is not what the record says.
+    /// The stored content does not match its hash in the record.
     Altered,
 }
 
@@ -101,14 +101,14 @@ impl SkipReason {
     }
 }
 
-/// What became of the files.
+/// Result of a restore.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub struct Restored {
     pub files: Vec<PathBuf>,
     pub skipped: Vec<(PathBuf, SkipReason)>,
 }
 
-/// Why files could not be restored. What had been restored was taken back, as far as that could be done.
+/// Failure of a restore. Files restored before it were rolled back as far as possible.
 #[derive(Debug, thiserror::Error)]
 #[error("restoring {}", path.display())]
 pub struct RestoreError {
@@ -156,7 +156,7 @@ struct HeldFile {
     below: PathBuf,
 }
 
-/// Why nothing was done to a file.
+/// Reason for leaving a file as it is.
 enum NotRestored {
     Skipped(SkipReason),
     Io(io::Error),

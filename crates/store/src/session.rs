@@ -31,7 +31,7 @@ const KEPT_BUFFER: usize = 1024 * 1024;
 
 const COUNT_CHUNK: usize = 256 * 1024;
 
-/// How the log ended when it was opened.
+/// State of the end of the log when it was opened.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Tail {
     /// With a whole line.
@@ -42,7 +42,7 @@ pub enum Tail {
     Cut { bytes: u64 },
 }
 
-/// Where the lines of a log go.
+/// Writer of the lines of a log.
 pub(crate) trait LogWriter: Debug + Send {
     /// Appends whole lines, all or none of them. Those that were appended may be taken out of the buffer.
     fn append(&mut self, lines: &mut Vec<u8>) -> Result<(), AppendError>;
@@ -123,7 +123,7 @@ impl OpenSession {
         &self.id
     }
 
-    /// Where the next event goes. A line that is no event takes a position too, so positions never change.
+    /// Position of the next event. A line that is no event takes a position too, so positions never change.
     pub fn end(&self) -> Seq {
         self.end
     }
@@ -321,7 +321,7 @@ impl LogWriter for LocalLog {
     }
 }
 
-/// Why a session that rested could not be taken back.
+/// Error of taking the lock back after a rest.
 fn taken(error: LockError) -> io::Error {
     match error {
         LockError::Held { .. } => {

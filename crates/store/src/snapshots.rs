@@ -1,4 +1,4 @@
-//! What files were before tools changed them: contents by their hash, and a line per change.
+//! Snapshots of files before tools changed them: contents by their hash, and a line per change.
 //!
 //! ```text
 //! rewind-file-snapshots/
@@ -43,7 +43,7 @@ pub enum Version {
     Unknown,
 }
 
-/// What one call did to one file.
+/// Change of one file by one call.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct FileChange {
@@ -70,7 +70,7 @@ impl FileState {
     /// The largest content that can be kept.
     pub const LIMIT: u64 = MAX_FILE;
 
-    /// What a read of at most one byte over the limit came to.
+    /// State of a file from a read of at most one byte over the limit.
     pub fn from_read(read: io::Result<Vec<u8>>) -> Self {
         match read {
             Ok(bytes) if bytes.len() as u64 <= MAX_FILE => Self::Content(bytes),
@@ -93,7 +93,7 @@ impl FileState {
 #[derive(Debug)]
 pub struct Snapshots {
     session: Folder,
-    /// What is kept already, once it was looked up.
+    /// Contents that are stored already, once looked up.
     kept: Mutex<Option<StoredCopies>>,
 }
 

@@ -1,4 +1,4 @@
-//! The places of an inspected call: resolved paths whose directories are held open, and what was there.
+//! The paths of an inspected call, resolved, with their directories held open and the files found there.
 //!
 //! Minutes can pass between the question and the answer. The run goes by way of what is held here, so that a permission
 //! for one place is not used on another.
@@ -21,10 +21,10 @@ const HELD_LIMIT: usize = 256;
 
 static HELD_FOLDERS: AtomicUsize = AtomicUsize::new(0);
 
-/// How names that we make beside a file begin.
+/// Prefix of temporary names beside a file.
 const OURS: &str = ".hangar-";
 
-/// The places of a call, in the order in which it names them.
+/// The paths of a call, in the order in which it names them.
 #[derive(Debug, Default)]
 pub struct HeldPaths(Vec<HeldPath>);
 
@@ -34,7 +34,7 @@ struct HeldPath {
     path: PathBuf,
     /// The deepest directory above it that was there; absent where none can be opened, or a client keeps it.
     above: Option<Arc<HeldParent>>,
-    /// What was there, unless there was nothing.
+    /// The file that was there, if any.
     found: Option<FileStamp>,
 }
 
@@ -115,7 +115,7 @@ impl HeldPath {
         Self { path, above, found }
     }
 
-    /// Why the place is not the one that was inspected.
+    /// Reason for which the path is not the one that was inspected.
     fn change(&self) -> Option<String> {
         let path = self.path.display();
         let above = self.above.as_ref()?;
@@ -174,7 +174,7 @@ impl HeldPaths {
         Self(self.0.iter().map(known).collect())
     }
 
-    /// Why one of the places is not what it was, if one is not.
+    /// Reason for which one of the paths has changed, if one has.
     pub(crate) fn change(&self) -> Option<String> {
         self.0.iter().find_map(HeldPath::change)
     }

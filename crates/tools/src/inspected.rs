@@ -1,4 +1,4 @@
-//! Where the paths of inspected calls led, so that a permission given for one place is not used on another.
+//! Resolved paths of inspected calls, so that a permission given for one path is not used on another.
 //!
 //! Minutes can pass between the question and the answer, and a link put in the way meanwhile would lead an approved
 //! call elsewhere.
@@ -60,7 +60,7 @@ impl InspectedCalls {
     }
 }
 
-/// Where the paths of a call lead when it is run.
+/// The paths of a call, resolved when it is run.
 pub(crate) struct ResolvedPaths {
     pub(crate) real: Vec<PathBuf>,
     /// Whether each leads to where it says, with no link on the way.

@@ -21,7 +21,7 @@ use hangar_agent::tool::Tool;
 
 pub use workspace::Workspace;
 
-/// How a model was taught to change and search files.
+/// Set of tools for files that a model was trained on.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub enum Dialect {
     /// `create`, `edit` and `grep`.
@@ -31,7 +31,7 @@ pub enum Dialect {
     Patches,
 }
 
-/// What the built-in tools are made from.
+/// Configuration of the built-in tools.
 #[derive(Clone)]
 pub struct Builtin {
     pub workspace: Arc<Workspace>,

@@ -29,19 +29,19 @@ const NAME_ATTEMPTS: usize = 10_000;
 /// Characters of a stem that go into a file name.
 const STEM_CHARS: usize = 40;
 
-/// Where large outputs go, and from which size on.
+/// Directory for large outputs, and the size from which on an output is large.
 #[derive(Debug, Clone)]
 pub struct Spill {
     /// Absolute, with the links on the way resolved: one that is there later is not followed.
     pub dir: PathBuf,
     pub threshold: usize,
-    /// Who keeps the directory.
+    /// File system of the directory.
     pub files: ToolFiles,
-    /// What becomes of a text before it is saved.
+    /// Redaction of a text before it is saved.
     pub clean: Option<Cleaner>,
 }
 
-/// Takes out of a text what nobody may read.
+/// Redacts secrets in a text.
 #[derive(Clone)]
 pub struct Cleaner(Arc<dyn Fn(String) -> String + Send + Sync>);
 

@@ -22,12 +22,12 @@ use crate::paths;
 pub enum ToolFiles {
     #[default]
     Here,
-    /// Those on this machine that a call was inspected with, and no others.
+    /// Paths on this machine that a call was inspected with, and no others.
     Held(Arc<HeldPaths>),
     Client(Arc<dyn SessionFiles>),
 }
 
-/// What is at a path.
+/// Kind and size of a path.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct PathStat {
     pub(crate) is_dir: bool,
@@ -49,7 +49,7 @@ impl ToolFiles {
         matches!(self, Self::Client(_))
     }
 
-    /// Where an absolute path leads.
+    /// Resolves an absolute path.
     pub(crate) fn resolve(&self, path: &Path) -> PathBuf {
         if self.is_client() { path.to_owned() } else { paths::resolve(path) }
     }
@@ -71,7 +71,7 @@ impl ToolFiles {
         }
     }
 
-    /// What is at a resolved path.
+    /// Kind and size of a resolved path.
     pub(crate) fn find(&self, path: &Path) -> io::Result<PathStat> {
         let is_held = match self {
             Self::Client(files) => {
@@ -212,7 +212,7 @@ fn ask(files: &Arc<dyn SessionFiles>, request: FileRequest) -> io::Result<FileRe
     Ok(block_on(files.ask(request))?)
 }
 
-/// A tool whose look at files may take a while.
+/// A tool whose inspection runs off the loop's thread.
 struct OffThread(Arc<dyn Tool>);
 
 impl Tool for OffThread {

@@ -1,4 +1,4 @@
-//! Where a session's tools work.
+//! Workspace of a session's tools.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -35,7 +35,7 @@ impl Workspace {
         Location { shown, real }
     }
 
-    /// Where one path leads now.
+    /// Resolves one path now.
     pub(crate) fn now(&self, location: &Location) -> ResolvedPaths {
         let is_away = self.files.is_client();
         ResolvedPaths {

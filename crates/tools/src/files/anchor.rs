@@ -16,7 +16,7 @@ pub(crate) struct Anchor {
     permitted: Option<Permitted>,
 }
 
-/// What may be written in place although it has a second name.
+/// File that may be written in place although it has a second name.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Permitted(pub(crate) Option<Identity>);
 
@@ -45,7 +45,7 @@ impl Anchor {
         self.folder.fd_path()
     }
 
-    /// What is known of the name. A link stands for itself.
+    /// Metadata of the entry. Links are not followed.
     pub(crate) fn status(&self) -> io::Result<Metadata> {
         self.folder.status(&self.name)
     }

@@ -30,7 +30,7 @@ pub(super) fn held(
     Some(Arc::new(workspace.now(&location).hold()))
 }
 
-/// A file that is ours to write until this is gone.
+/// Exclusive claim to write a file, until it is dropped.
 pub(super) struct Claim<A> {
     arguments: A,
     location: Location,

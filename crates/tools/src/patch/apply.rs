@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use super::plan::{Entry, Plan};
 use crate::tool_files::ToolFiles;
 
-/// A step that was taken, as it is undone.
+/// An applied step, with what undoing it takes.
 enum AppliedStep {
     MadeDirectory(PathBuf),
     Created(PathBuf),

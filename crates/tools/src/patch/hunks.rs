@@ -18,7 +18,7 @@ pub(crate) enum SearchTarget {
     Lines(Vec<String>),
 }
 
-/// How alike two lines must be. Each step is tried over the whole rest of the file before the next.
+/// Tolerance of comparing lines. Each level is tried over the whole rest of the file before the next.
 #[derive(Debug, Clone, Copy)]
 enum MatchLevel {
     Exact,
@@ -117,7 +117,7 @@ impl<'a> FileText<'a> {
             .map(|offset| from + offset)
     }
 
-    /// Where the lines of a hunk begin, at or behind `from`.
+    /// Position of the lines of a hunk, at or behind `from`.
     fn place(&self, hunk: &Hunk, lines: &[Line], from: usize) -> Option<usize> {
         let wanted: Vec<&[u8]> = old_lines(lines).map(str::as_bytes).collect();
         let last_start = self.lines.len().checked_sub(wanted.len())?;

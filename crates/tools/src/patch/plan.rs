@@ -1,4 +1,4 @@
-//! What a patch would do, worked out completely before anything is touched.
+//! Plan of a patch: its whole effect, computed before anything is touched.
 
 use std::collections::BTreeMap;
 use std::io;
@@ -28,7 +28,7 @@ pub(crate) struct Entry {
     pub(crate) like: Option<PathBuf>,
 }
 
-/// What one operation did, by the name of the file that people know.
+/// Result of one operation, by the path as the model gave it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Outcome {
     Added(PathBuf),

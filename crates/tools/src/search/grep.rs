@@ -198,7 +198,7 @@ fn search(
     Ok(text)
 }
 
-/// What is looked for, and in which files.
+/// The expression to search for, and the files to search.
 struct Query {
     matcher: RegexMatcher,
     filter: Option<NameFilter>,

@@ -33,7 +33,7 @@ impl Word for Mode {
     }
 }
 
-/// What has been found so far, over all files.
+/// Matches so far, over all files.
 #[derive(Debug)]
 pub(crate) struct Output {
     pub(crate) text: String,
@@ -43,7 +43,7 @@ pub(crate) struct Output {
     separated: bool,
     /// Results still wanted: lines, or files.
     wanted: usize,
-    /// Why nothing more is added.
+    /// Reason for which nothing more is added.
     pub(crate) full: bool,
 }
 

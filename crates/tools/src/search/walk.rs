@@ -86,7 +86,7 @@ impl FoundFile {
     }
 }
 
-/// Tells a search to end before it is through.
+/// Deadline and cancellation of a search.
 #[derive(Debug, Clone)]
 pub(crate) struct SearchLimit {
     cancel: CancellationToken,
@@ -124,7 +124,7 @@ pub(crate) fn roots(workspace: &Workspace, given: &[String]) -> Vec<Root> {
     }
 }
 
-/// Where the roots lead: what a permission is for.
+/// Resolves the roots: a permission is for these paths.
 pub(crate) fn places(roots: &[Root]) -> ResolvedPaths {
     ResolvedPaths {
         real: roots.iter().map(|root| root.location.real.clone()).collect(),

@@ -1,4 +1,4 @@
-//! What each tool of the family does.
+//! Calls of the shell tools.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -67,10 +67,10 @@ pub(super) async fn bash(
     ToolOutcome { telemetry: Some(telemetry), ..outcome }
 }
 
-/// How long a call waits for its command, unless it says otherwise.
+/// Default time that a call waits for its command.
 pub(super) const DEFAULT_WAIT: Duration = Duration::from_secs(30);
 
-/// Stops a command whose call is dropped while it waits.
+/// Drop guard that stops a command whose call is dropped while it waits.
 struct StopOnDrop<'a>(&'a Tracked);
 
 impl StopOnDrop<'_> {
@@ -162,7 +162,7 @@ async fn wait_and_tell(
     }
 }
 
-/// What a call of `read_bash` that does not wait would be told.
+/// Answer of a call of `read_bash` that does not wait.
 pub(super) fn told(spill: &Spill, cwd: &Path, shell: &Tracked) -> ToolOutcome {
     let mut outcome = tell(spill, cwd, shell, Duration::ZERO);
     // Nobody waits for it who could be asked.

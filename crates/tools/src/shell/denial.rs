@@ -1,4 +1,4 @@
-//! What a confined command was kept from, as far as its own words tell.
+//! Accesses that a sandbox denied, as far as a command's output tells.
 //!
 //! The kernel refuses with the errors that programs know, and programs say which file or host they were about. What they
 //! say is held against the limits: a file that the user may not read either is no matter of limits.
@@ -10,7 +10,7 @@ use super::confinement::LimitedSandbox;
 /// Lines from the end that are looked at. Programs that give up say so last.
 const LINES: usize = 64;
 
-/// How programs put a refusal of the kernel, and what a filter of system calls makes of a call.
+/// Error texts of programs for a refusal by the kernel or by a filter of system calls.
 const REFUSALS: [&str; 4] =
     ["Permission denied", "Operation not permitted", "Read-only file system", "Device or resource busy"];
 
@@ -28,7 +28,7 @@ const UNREACHABLE: [&str; 7] = [
 /// Words of errors that are about sockets.
 const SOCKETS: [&str; 4] = ["socket", "connect", "/dev/tcp/", "/dev/udp/"];
 
-/// What the output of a command that failed says it was kept from: `reading /etc/passwd`.
+/// The access that a failed command was denied, by its output: `reading /etc/passwd`.
 pub(super) fn find(output: &str, cwd: &Path, confined: &LimitedSandbox) -> Option<String> {
     output.lines().rev().take(LINES).find_map(|line| in_line(line, cwd, confined))
 }
@@ -83,7 +83,7 @@ fn unreachable_host(line: &str) -> Option<&str> {
     Some(host.trim_matches(|c| matches!(c, '\'' | '"' | '‘' | '’' | '(' | ')')))
 }
 
-/// What may be the path in an error: quoted, after the refusal as some languages put it, or the part before it.
+/// Candidates for the path in an error: quoted, behind the refusal as some languages put it, or before it.
 fn candidates(before: &str, after: &str) -> impl Iterator<Item = String> {
     let mut found = Vec::new();
     found.extend(quoted(after));

@@ -1,4 +1,4 @@
-//! What a command has printed: decoded, freed of terminal codes, and bounded in memory and on disk.
+//! Output of a command: decoded, stripped of terminal codes, and bounded in memory and on disk.
 
 use std::fs::File;
 use std::io::{self, Read, Seek, SeekFrom, Write};
@@ -16,7 +16,7 @@ pub(super) const OUTPUT_LIMIT: u64 = 10 * 1024 * 1024;
 const TAIL_LIMIT: usize = 8 * 1024;
 
 pub(super) struct Output {
-    /// Where the file goes, should one be needed. It has no name there, so it vanishes with its owner.
+    /// Directory of the overflow file. The file has no name there, so it vanishes with its owner.
     dir: PathBuf,
     kept: OutputBuffer,
     kept_bytes: u64,
@@ -123,7 +123,7 @@ fn read_whole(mut file: &File) -> io::Result<String> {
     Ok(String::from_utf8_lossy(&bytes).into_owned())
 }
 
-/// What a detached command has written to its log so far.
+/// Log of a detached command so far.
 pub(super) fn read_log(path: &Path) -> String {
     let read = || -> io::Result<String> {
         let mut bytes = Vec::new();

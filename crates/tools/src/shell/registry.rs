@@ -40,26 +40,26 @@ const ENDED_LIMIT: usize = 64;
 /// Stopped commands of which it is still known that they were stopped.
 const STOPPED_LIMIT: usize = 64;
 
-/// How long closing waits for commands that have been sent a signal no process can refuse.
+/// Time that closing waits for commands after SIGKILL.
 const CLOSING_LIMIT: Duration = Duration::from_secs(5);
 
 /// Inputs that may wait for a command to read them.
 const INPUT_QUEUE: usize = 16;
 
-/// What the shell family is given.
+/// Options of the shell tools.
 #[derive(Debug, Clone)]
 pub struct ShellOptions {
     /// The shell: `/bin/bash`.
     pub program: PathBuf,
-    /// Where commands start. Absolute.
+    /// Working directory of commands. Absolute.
     pub cwd: PathBuf,
     /// The environment of commands; nothing else is inherited.
     pub env: Vec<(OsString, OsString)>,
     /// Names of variables that commands do not get.
     pub secrets: Vec<String>,
-    /// What commands run in that somebody said yes to; `None` for all that the user may do.
+    /// Sandbox of approved commands; `None` for all that the user may do.
     pub sandbox: Option<Sandbox>,
-    /// What commands with limits run in; `None` where the kernel cannot confine them.
+    /// Sandbox of commands with limits; `None` where the kernel cannot confine them.
     pub confinement: Option<Confinement>,
     pub spill: Spill,
     /// Hears of commands that ended while no call waited for them.
@@ -73,7 +73,7 @@ pub struct ShellCompletion {
     pub description: String,
     pub exit_code: i32,
     pub detached: bool,
-    /// What `read_bash` says of it. The model is spared the call, which it would make next.
+    /// Answer of `read_bash` for it, which spares the model the next call.
     pub read: ToolOutcome,
 }
 
@@ -103,10 +103,10 @@ pub struct Shells(pub(super) Arc<Registry>);
 
 pub(super) struct Registry {
     pub(super) options: ShellOptions,
-    /// What every command gets: the options' environment, without secrets and with what keeps programs from asking.
+    /// Environment of every command: that of the options, without secrets and with what keeps programs from asking.
     env: Variables,
     confiner: SandboxCache,
-    /// What the marks of its processes begin with.
+    /// Prefix of its processes' tags.
     marks: String,
     table: Mutex<ShellTable>,
     supervisors: TaskTracker,
@@ -124,7 +124,7 @@ struct ShellTable {
     next_mark: u64,
 }
 
-/// A command to start.
+/// Request to start a command.
 pub(super) struct StartRequest {
     pub(super) call_id: String,
     pub(super) command: String,
@@ -141,7 +141,7 @@ pub(super) enum StartRefusal {
     Start(io::Error),
 }
 
-/// What is known of an id.
+/// Result of looking up an id.
 pub(super) enum Lookup {
     Here(Arc<Tracked>),
     Stopped,

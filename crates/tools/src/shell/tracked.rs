@@ -29,13 +29,13 @@ pub(super) enum Phase {
     Stopped { after: Duration },
 }
 
-/// What is written to a command.
+/// Input of a command.
 pub(super) enum Input {
     Text(String),
     End,
 }
 
-/// Who learns that a command has ended.
+/// Recipient of a command's completion.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Witness {
     /// A call is waiting for just that.
@@ -48,10 +48,10 @@ pub(super) struct Tracked {
     pub(super) command: String,
     pub(super) description: String,
     pub(super) mode: Mode,
-    /// How many commands have had this id.
+    /// Number of commands that have had this id.
     pub(super) commands: u32,
     pub(super) pid: i32,
-    /// What it is confined by, if it has limits.
+    /// Its sandbox, if it has limits.
     pub(super) confined: Option<Arc<LimitedSandbox>>,
     /// Ends the command.
     pub(super) stop: CancellationToken,
@@ -77,7 +77,7 @@ enum Transcript {
     Log(PathBuf),
 }
 
-/// What is told of a command: its output and where it stands.
+/// Output and state of a command.
 pub(super) struct CommandSnapshot {
     pub(super) text: String,
     pub(super) phase: Phase,
@@ -229,7 +229,7 @@ impl Tracked {
     }
 }
 
-/// Counts a call as waiting for as long as it does.
+/// Drop guard that counts a call as waiting.
 struct WaitGuard<'a>(&'a Tracked);
 
 impl<'a> WaitGuard<'a> {

@@ -77,7 +77,7 @@ impl ClientTables {
         Ok(())
     }
 
-    /// Those who keep the todos in mind cannot wait for the client, so they are asked for whenever they change.
+    /// Reads the open todos anew. Their readers cannot wait for the client, so this is done whenever they change.
     fn look_again(&self) {
         // Todos that cannot be read are as they were.
         if let Ok(open) = todos::read_open(|query| self.query(query)) {

@@ -104,7 +104,7 @@ struct Open {
     file: Option<Stamp>,
 }
 
-/// What tells a file that others have written since.
+/// Identity, size and time of a file, to detect writes by others.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 struct Stamp {
     identity: Identity,
@@ -128,7 +128,7 @@ pub(crate) enum OpenError {
     Client(#[from] FileError),
 }
 
-/// What is wrong with the file of a database.
+/// Error of a database's file.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum FileFault {
     #[error(transparent)]

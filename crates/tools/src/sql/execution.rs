@@ -11,7 +11,7 @@ const ROWS_LIMIT: usize = 10_000;
 pub(super) const CELL_LIMIT: usize = 64 * 1024;
 const TEXT_LIMIT: usize = 1024 * 1024;
 
-/// What became of a call's statements.
+/// Result of a call's statements.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub(crate) struct Execution {
     pub(crate) done: Vec<StatementResult>,
@@ -39,7 +39,7 @@ pub(super) struct Step<'a> {
     pub(super) room: usize,
 }
 
-/// What a statement did.
+/// Effect of one statement.
 pub(super) struct StatementEffect {
     pub(super) text: String,
     pub(super) todos_changed: bool,

@@ -20,7 +20,7 @@ const REDIRECT_LIMIT: usize = 10;
 /// Bytes of a body that are read; what follows is cut off.
 const BODY_LIMIT: usize = 5 * 1024 * 1024;
 
-/// What redirects may lead to.
+/// Policy for redirects.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub enum Redirects {
     /// Any host. Right where any host may be fetched anyway.
@@ -30,7 +30,7 @@ pub enum Redirects {
     SameHost,
 }
 
-/// What a fetch may reach.
+/// Addresses that a fetch may reach.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct WebAccess {
     pub addresses: Addresses,
@@ -38,7 +38,7 @@ pub struct WebAccess {
 }
 
 pub(crate) struct Document {
-    /// Where it was found in the end.
+    /// Address after redirects.
     pub(crate) url: Url,
     /// Without parameters: `text/html`.
     pub(crate) content_type: Option<String>,

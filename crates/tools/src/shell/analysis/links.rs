@@ -1,4 +1,4 @@
-//! What a command reaches without naming it: links behind a pattern, or in a tree that it walks through links too.
+//! Links that a command follows without naming them: behind a pattern, or in a tree that it walks.
 
 use std::ffi::OsString;
 use std::fs::FileType;
@@ -49,7 +49,7 @@ pub(super) fn behind_pattern(start: &Path, pattern: &str, at: usize) -> Option<V
     Some(found)
 }
 
-/// Where the links in a tree lead, if not into it; `None` if it is too large.
+/// Targets of the links in a tree, outside of it; `None` if it is too large.
 pub(super) fn in_tree(root: &Path) -> Option<Vec<PathBuf>> {
     let mut looks = LookupBudget::default();
     let mut left = vec![root.to_path_buf()];
@@ -68,7 +68,7 @@ pub(super) fn in_tree(root: &Path) -> Option<Vec<PathBuf>> {
     Some(targets)
 }
 
-/// How much may still be looked at.
+/// Remaining budget of directory entries to look at.
 struct LookupBudget(usize);
 
 impl Default for LookupBudget {
@@ -78,7 +78,7 @@ impl Default for LookupBudget {
 }
 
 impl LookupBudget {
-    /// What is in a directory: nothing if it is none or not ours to look into.
+    /// Entries of a directory; none if it is no directory or not readable.
     fn entries(&mut self, directory: &Path) -> Option<Vec<(OsString, FileType)>> {
         let mut entries = Vec::new();
         for entry in std::fs::read_dir(directory).into_iter().flatten().flatten() {
