@@ -29,14 +29,24 @@ const MACHINE_PATHS: &[&str] = &[concat!("/wo", "rk/"), concat!("/ro", "ot/"), c
 const MAY_USE: &[(&str, &[&str])] = &[
     ("hangar-protocol", &[]),
     ("hangar-disk", &[]),
-    ("hangar-files", &[]),
+    ("hangar-files", &["hangar-disk"]),
     ("hangar-process", &[]),
     ("hangar-git", &["hangar-process"]),
     ("hangar-peer", &["hangar-protocol"]),
     ("hangar-agent", &["hangar-protocol"]),
     ("hangar-models", &["hangar-agent", "hangar-disk", "hangar-protocol"]),
     ("hangar-sandbox", &[]),
-    ("hangar-mcp", &["hangar-agent", "hangar-disk", "hangar-process", "hangar-protocol", "hangar-sandbox"]),
+    (
+        "hangar-mcp",
+        &[
+            "hangar-agent",
+            "hangar-disk",
+            "hangar-peer",
+            "hangar-process",
+            "hangar-protocol",
+            "hangar-sandbox",
+        ],
+    ),
     (
         "hangar-tools",
         &[
@@ -54,7 +64,7 @@ const MAY_USE: &[(&str, &[&str])] = &[
         &[
             "hangar-agent",
             "hangar-custom",
-            "hangar-disk",
+            "hangar-files",
             "hangar-mcp",
             "hangar-protocol",
             "hangar-store",

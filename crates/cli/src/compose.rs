@@ -19,14 +19,15 @@ use hangar_models::known;
 use hangar_models::tokens::Counter;
 use hangar_protocol::data::Mode;
 use hangar_sandbox::{Network, Sandbox, SandboxConfig};
-use hangar_server::{Away, LargeOutput};
+use hangar_server::LargeOutput;
+use hangar_store::client_session::ClientSession;
 use hangar_store::snapshots::Snapshots;
 use hangar_store::{SessionId, SessionMeta, SessionName, Store};
-use hangar_tools::place::Files;
 use hangar_tools::shell::{ShellCompletion, ShellOptions, Shells};
 use hangar_tools::spill::{Cleaner, DEFAULT_THRESHOLD, Spill};
 use hangar_tools::sql::Database;
-use hangar_tools::web::{Reach, Redirects};
+use hangar_tools::tool_files::ToolFiles;
+use hangar_tools::web::{Redirects, WebAccess};
 use hangar_tools::{Builtin, Dialect, Workspace, paths};
 use tokio::sync::mpsc;
 
@@ -113,7 +114,7 @@ pub(crate) struct Plan<'a> {
     /// The MCP servers; none where absent.
     pub(crate) mcp: Option<Servers>,
     /// The session's files, where a client keeps them.
-    pub(crate) away: Option<Away>,
+    pub(crate) client_session: Option<ClientSession>,
     pub(crate) large_output: Option<LargeOutput>,
 }
 
@@ -143,8 +144,10 @@ pub(crate) struct Composed {
 
 pub(crate) fn session(settings: &Settings, mut plan: Plan<'_>) -> Result<Composed> {
     let store = Store::new(&settings.home);
-    let here = match &plan.away {
-        Some(away) => client_dir(plan.directory.as_deref(), &away.home.initial_cwd)?,
+    let here = match &plan.client_session {
+        Some(client_session) => {
+            client_dir(plan.directory.as_deref(), &client_session.files.site().initial_cwd)?
+        }
         None => working_dir(plan.directory.as_deref())?,
     };
     // A new session that has no model, or not the agent that was asked for, is not begun.
@@ -205,7 +208,7 @@ pub(crate) fn session(settings: &Settings, mut plan: Plan<'_>) -> Result<Compose
         builtin.push(skills.tool());
     }
     // What a client keeps is not for us to restore.
-    let snapshots = log.local_folder().map(|folder| Arc::new(Snapshots::new(folder.clone())));
+    let snapshots = log.local_folder().map(|folder| Arc::new(Snapshots::new(folder)));
     let snapshots = snapshots.filter(|kept| plan.tracks_files || (resumed && kept.exist()));
     let watch = |tool| match &snapshots {
         Some(snapshots) => Tracked::watch(tool, snapshots),
@@ -341,8 +344,13 @@ pub(crate) fn session(settings: &Settings, mut plan: Plan<'_>) -> Result<Compose
         Box::new(discovery) as Box<dyn InstructionFinder>
     });
     let sink = telemetry::tap(settings, plan.sink, id.as_str(), chosen.provider.facts());
-    let surroundings =
-        Place::new(log.plan_reader(), database.clone(), &cwd, repository.as_ref(), keeper.clone());
+    let surroundings = Place::new(
+        Arc::clone(log.session_files()),
+        database.clone(),
+        &cwd,
+        repository.as_ref(),
+        keeper.clone(),
+    );
     let host = Host {
         provider: redactor.provider(chosen.provider),
         tools,
@@ -436,7 +444,7 @@ fn open_log(
     here: &Path,
     redactor: &Redactor,
 ) -> Result<(Home, Option<Past>)> {
-    let away = plan.away.take();
+    let client_session = plan.client_session.take();
     match &plan.selection {
         Selection::New { id, name } => {
             let repository = Repository::find(here).filter(|_| plan.shows_git);
@@ -446,10 +454,10 @@ fn open_log(
             let prompt = plan.prompt.clone().map(|prompt| redactor.text(prompt));
             meta.name = given.or_else(|| prompt.as_deref().and_then(SessionName::from_prompt));
             meta.client_name = Some(plan.client_name.clone().unwrap_or_else(|| "hangar".to_owned()));
-            Ok((Home::create(store, away, id, meta)?, None))
+            Ok((Home::create(store, client_session, id, meta)?, None))
         }
         Selection::Resume(id) => {
-            let (home, past) = Home::resume(store, away, id)?;
+            let (home, past) = Home::resume(store, client_session, id)?;
             Ok((home, Some(past)))
         }
     }
@@ -544,7 +552,7 @@ fn spill(
 pub(crate) fn spill_to(
     settings: &Settings,
     dir: PathBuf,
-    files: Files,
+    files: ToolFiles,
     wanted: Option<&LargeOutput>,
     redactor: &Redactor,
 ) -> Result<Spill> {
@@ -628,9 +636,9 @@ fn tools(
         workspace: Arc::new(Workspace { cwd: cwd.to_path_buf(), spill, files: log.files() }),
         dialect,
         database,
-        web: online.then(|| Reach {
+        web: online.then(|| WebAccess {
             redirects: if plan.policy.allow_all_urls { Redirects::AnyHost } else { Redirects::SameHost },
-            ..Reach::default()
+            ..WebAccess::default()
         }),
     });
     let mut tools = shells.tools();
@@ -681,7 +689,8 @@ impl TokenMeter for Meter {
 /// The built-in tools that a session with this model would have. Nothing is started or opened for the answer.
 pub(crate) fn tool_specs(settings: &Settings, model: &str) -> Vec<Arc<ToolSpec>> {
     let nowhere = PathBuf::from("/");
-    let spill = Spill { dir: nowhere.clone(), threshold: DEFAULT_THRESHOLD, files: Files::Here, clean: None };
+    let spill =
+        Spill { dir: nowhere.clone(), threshold: DEFAULT_THRESHOLD, files: ToolFiles::Here, clean: None };
     let (completions, _) = mpsc::channel(1);
     let shells = Shells::new(ShellOptions {
         program: PathBuf::from(SHELL),
@@ -694,10 +703,10 @@ pub(crate) fn tool_specs(settings: &Settings, model: &str) -> Vec<Arc<ToolSpec>>
         confinement: None,
     });
     let builtin = hangar_tools::builtin(Builtin {
-        workspace: Arc::new(Workspace { cwd: nowhere.clone(), spill, files: Files::Here }),
+        workspace: Arc::new(Workspace { cwd: nowhere.clone(), spill, files: ToolFiles::Here }),
         dialect: if known::edits_by_patch(model) { Dialect::Patches } else { Dialect::Edits },
         database: Some(Arc::new(Database::new(nowhere))),
-        web: (!settings.flag("COPILOT_OFFLINE")).then(Reach::default),
+        web: (!settings.flag("COPILOT_OFFLINE")).then(WebAccess::default),
     });
     shells.tools().into_iter().chain(builtin).map(|tool| tool.spec().clone()).collect()
 }

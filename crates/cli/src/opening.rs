@@ -8,11 +8,12 @@ use anyhow::Result;
 use hangar_agent::driver::EventSink;
 use hangar_agent::model::ModelProvider;
 use hangar_agent::session::{AnswerableQuestions, Command, Input};
-use hangar_disk::Folder;
+
 use hangar_engine::commands::Refusal;
 use hangar_engine::{
     Composer, DEFAULT_TASK_WAIT, Engine, Naming, Options, Parts, ServerStart, SessionRecord,
 };
+use hangar_files::LocalFiles;
 use hangar_mcp::Interest;
 use hangar_protocol::Body;
 use hangar_protocol::data::Mode;
@@ -279,7 +280,7 @@ fn instruction_files(settings: &Settings, args: &RunArgs, directory: &Path) -> V
 /// A session of the store, for commands that look at it.
 fn record(store: &Store, id: &SessionId) -> Result<SessionRecord, Refusal> {
     let failed = |error| Refusal(format!("the folder of session {id} cannot be read: {error}"));
-    let folder = Folder::open(store.root()).and_then(|root| root.folder(id.as_str())).map_err(failed)?;
+    let files = Arc::new(LocalFiles::held(store.folder(id).map_err(failed)?));
     let name = store.look(id).and_then(|listed| listed.meta.name).map(|name| name.as_str().to_owned());
-    Ok(SessionRecord { id: id.to_string(), name, folder })
+    Ok(SessionRecord { id: id.to_string(), name, files })
 }

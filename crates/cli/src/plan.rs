@@ -80,7 +80,7 @@ pub(crate) fn of_run<'a>(
         },
         customs: customs(args),
         mcp: Some(servers(args)),
-        away: None,
+        client_session: None,
         large_output: None,
     })
 }

@@ -390,7 +390,6 @@ impl Hooks for ClientHooks {
     fn ask(&self, request: &HookRequest) -> BoxFuture<'static, HookAnswer> {
         #[derive(Default, Deserialize)]
         struct Answer {
-            #[serde(default)]
             output: Option<Value>,
         }
         let clients: Vec<Arc<Client>> = self

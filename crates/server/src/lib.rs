@@ -27,9 +27,8 @@ mod locations;
 pub mod methods;
 mod opener;
 mod peer;
-mod place;
-mod place_paths;
 mod quiet;
+mod session_files;
 mod session_fs;
 mod shells;
 mod spec;
@@ -46,7 +45,6 @@ pub use opener::{
     AuthStatus, InstructionKind, InstructionLocation, InstructionSource, McpPlace, OpenError, Opened,
     SessionOpener, Todo, TodoBoard, TodoDependency, Todos, ToolGuard, Wanted, Ways,
 };
-pub use session_fs::Away;
 pub use spec::{
     CapabilityOverrides, CustomAgent, DefaultAgent, InfiniteSessions, LargeOutput, ModelLimits, ModelSpec,
     ModelSupports, ProviderSpec, SectionAction, SectionSpec, SessionSpec, SystemMessageSpec, ToolDeclaration,

@@ -11,11 +11,11 @@ use hangar_agent::prompt::Environment;
 use hangar_agent::request_proxy::{RequestProxy, TokenSource};
 use hangar_agent::tool::{Tool, ToolSpec};
 use hangar_engine::{Mcp, Parts};
-use hangar_files::ClientHome;
+use hangar_files::SessionFiles;
 use hangar_sandbox::Sandbox;
 use hangar_store::SessionId;
+use hangar_store::client_session::ClientSession;
 
-use crate::session_fs::Away;
 use crate::spec::SessionSpec;
 
 /// Puts sessions together.
@@ -71,8 +71,7 @@ pub trait SessionOpener: Send + Sync {
 /// Where the MCP servers of a session are to work.
 pub struct McpPlace<'a> {
     pub id: &'a SessionId,
-    /// The session's files, where the client keeps them.
-    pub home: Option<ClientHome>,
+    pub files: Arc<dyn SessionFiles>,
     pub spec: &'a SessionSpec,
     pub cwd: &'a Path,
     pub model: &'a str,
@@ -124,8 +123,8 @@ pub struct Wanted<'a> {
     pub sink: Box<dyn EventSink>,
     pub hooks: Arc<dyn Hooks>,
     pub ways: Ways,
-    /// The session's files, where the client keeps them.
-    pub away: Option<Away>,
+    /// The session with its client, if that keeps its files.
+    pub client_session: Option<ClientSession>,
 }
 
 /// How a session's provider reaches the model, where the client has a say in it.

@@ -279,16 +279,11 @@ impl From<CustomAgent> for AgentDefinition {
 #[serde(rename_all = "camelCase")]
 pub struct ToolDeclaration {
     pub name: String,
-    #[serde(default)]
     pub description: Option<String>,
-    #[serde(default)]
     pub parameters: Option<serde_json::Value>,
-    #[serde(default)]
     pub overrides_built_in_tool: Option<bool>,
-    #[serde(default)]
     pub skip_permission: Option<bool>,
     /// Whether a call that succeeds ends the turn.
-    #[serde(default)]
     pub is_terminal: Option<bool>,
 }
 
@@ -386,9 +381,7 @@ pub enum SystemMessageSpec {
 struct SystemMessageMembers {
     #[serde(default)]
     mode: SystemMessageMode,
-    #[serde(default)]
     content: Option<String>,
-    #[serde(default)]
     sections: Option<BTreeMap<String, SectionSpec>>,
 }
 
@@ -417,7 +410,6 @@ impl From<SystemMessageMembers> for SystemMessageSpec {
 #[derive(Debug, Clone, Deserialize)]
 pub struct SectionSpec {
     pub action: SectionAction,
-    #[serde(default)]
     pub content: Option<String>,
 }
 

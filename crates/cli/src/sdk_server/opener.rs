@@ -21,8 +21,8 @@ use hangar_server::{
     TodoBoard, TodoDependency, Todos, UserSettings, Wanted, Ways,
 };
 use hangar_store::Store;
-use hangar_tools::place::Files;
 use hangar_tools::sql::Database;
+use hangar_tools::tool_files::ToolFiles;
 
 use super::{account, endpoint, instructions, models};
 use crate::agents::{AgentPlan, ModelFinder};
@@ -107,7 +107,7 @@ impl Opener {
     }
 
     fn compose(&self, wanted: Wanted<'_>) -> Result<Opened> {
-        let Wanted { id, spec, sink, hooks, ways, away } = wanted;
+        let Wanted { id, spec, sink, hooks, ways, client_session } = wanted;
         let settings = self.settings(spec);
         let user = UserSettings::of(&settings.home);
         let mut features = settings.features()?;
@@ -115,8 +115,8 @@ impl Opener {
             features.switch_experimental();
         }
         let wanted_model = spec.model.clone().or_else(|| user.text("model"));
-        let stored = match &away {
-            Some(away) => away.kept.is_some(),
+        let stored = match &client_session {
+            Some(session) => session.stored.is_some(),
             None => Store::new(&settings.home).contains(&id),
         };
         let choose = |before: Option<&str>| {
@@ -162,7 +162,7 @@ impl Opener {
             agents: self.agents(&settings, spec, &ways),
             customs: customs(&self.args, spec),
             mcp: Some(servers(&self.args, spec)),
-            away,
+            client_session,
             large_output: spec.large_output.clone(),
         };
         let composed = compose::session(&settings, plan)?;
@@ -216,21 +216,16 @@ impl SessionOpener for Opener {
     }
 
     fn mcp(&self, place: McpPlace<'_>) -> Result<Option<Mcp>, OpenError> {
-        let McpPlace { id, home, spec, cwd, model, provider, hooks } = place;
+        let McpPlace { id, files, spec, cwd, model, provider, hooks } = place;
         let settings = self.settings(spec);
         let open = || {
-            let (dir, files) = match &home {
-                Some(home) => (PathBuf::from(home.path("temp")), Files::Client(home.files.clone())),
-                None => {
-                    let files = Store::new(&settings.home).session_dir(id).join("files");
-                    (hangar_tools::paths::resolve_entry(&files), Files::Here)
-                }
-            };
+            let is_local = files.local().is_some();
+            let (files, dir) = ToolFiles::of_session(&files);
+            let own = is_local.then(|| dir.clone());
             let chosen = models::choose(&settings, spec, Some(model), &Ways::default())?;
             let hidden = self.hidden().clone();
             let redactor = redact::of_session(&settings, &self.args.secret_env_vars, &hidden, &chosen);
             let config = self.sandbox(spec)?;
-            let own = home.is_none().then(|| dir.clone());
             let roots: Vec<PathBuf> = own.into_iter().chain([cwd.to_path_buf()]).collect();
             let session = || sandbox::Session {
                 id: String::new(),

@@ -64,7 +64,6 @@ impl From<HostError> for Failure {
 #[serde(rename_all = "camelCase")]
 struct Server {
     server_name: String,
-    #[serde(default)]
     config: Option<Value>,
 }
 
@@ -154,7 +153,7 @@ pub(super) async fn read_again(call: &Call) -> Result<(), Failure> {
     let opener = &call.hub.config().opener;
     let ways = crate::inference::ways(&live.audience, &spec, live.audience.request_proxy().is_some());
     let mcp = opener.mcp(McpPlace {
-        home: live.place.home(),
+        files: std::sync::Arc::clone(&live.dir.0),
         id: &live.id,
         spec: &spec,
         cwd: std::path::Path::new(&cwd),
@@ -241,9 +240,7 @@ async fn login(call: Call) -> Result<Reply, Failure> {
         server_name: String,
         #[serde(default)]
         force_reauth: bool,
-        #[serde(default)]
         client_name: Option<String>,
-        #[serde(default)]
         callback_success_message: Option<String>,
     }
     let params: Params = call.params()?;
@@ -305,7 +302,6 @@ async fn reauthenticate(call: Call) -> Result<Reply, Failure> {
     #[derive(Deserialize)]
     #[serde(rename_all = "camelCase")]
     struct Params {
-        #[serde(default)]
         server_name: Option<String>,
     }
     let Params { server_name } = call.params()?;

@@ -61,7 +61,7 @@ pub(super) async fn describe(call: &Call) -> Result<Value, Failure> {
         "modifiedTime": modified,
         "isRemote": false,
         "alreadyInUse": false,
-        "workspacePath": live.place.shown(),
+        "workspacePath": live.dir.shown(),
         "workingDirectory": cwd,
         "currentMode": mode,
         "sessionLimits": null,
@@ -146,11 +146,8 @@ async fn context_info(call: Call) -> Result<Reply, Failure> {
     #[derive(Deserialize)]
     #[serde(rename_all = "camelCase")]
     struct Params {
-        #[serde(default)]
         prompt_token_limit: Option<u64>,
-        #[serde(default)]
         output_token_limit: Option<u64>,
-        #[serde(default)]
         selected_model: Option<String>,
     }
     let params: Params = call.params()?;

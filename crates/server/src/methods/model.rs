@@ -211,17 +211,11 @@ async fn switch(call: Call) -> Result<Reply, Failure> {
     #[serde(rename_all = "camelCase")]
     struct Params {
         model_id: String,
-        #[serde(default)]
         reasoning_effort: Option<String>,
-        #[serde(default)]
         reasoning_summary: Option<ReasoningSummary>,
-        #[serde(default)]
         verbosity: Option<Verbosity>,
-        #[serde(default)]
         model_capabilities: Option<CapabilityOverrides>,
-        #[serde(default)]
         context_tier: Option<ContextTier>,
-        #[serde(default)]
         auto_tier: Option<AutoTier>,
         #[serde(default)]
         require_available: bool,
@@ -313,7 +307,6 @@ async fn set_allowed(call: Call) -> Result<Reply, Failure> {
     #[derive(Deserialize)]
     #[serde(rename_all = "camelCase")]
     struct Params {
-        #[serde(default)]
         allowed_models: Option<Vec<String>>,
     }
     let Params { allowed_models } = call.params()?;

@@ -6,9 +6,9 @@ use std::sync::Arc;
 
 use hangar_agent::model::AnswerSchema;
 use hangar_agent::session::{CallOptions, Command, Prompt, Timing};
+use hangar_files::SessionFiles;
 use hangar_protocol::data::{self, AgentMode};
 use hangar_store::SessionId;
-use hangar_store::away::Kept;
 use serde::Deserialize;
 use serde_json::{Value, json};
 
@@ -18,7 +18,7 @@ use super::sessions::events;
 use super::tasks::until_settled;
 use super::{Call, Failure, Method, Reply, SessionParams};
 use crate::audience::{ClientHooks, is_for_clients};
-use crate::hub::{Entered, How, Lifecycle, Live};
+use crate::hub::{Entered, How, Lifecycle, Live, load_client_session};
 use crate::inference;
 use crate::opener::McpPlace;
 use crate::spec::{SessionSpec, TraceContext};
@@ -81,8 +81,8 @@ async fn resume(call: Call) -> Result<Reply, Failure> {
 
 /// Whether the store has a session, or the client if that keeps the files.
 async fn is_kept(call: &Call, id: &SessionId, spec: &SessionSpec) -> Result<bool, Failure> {
-    match call.client.home(id) {
-        Some(home) => Ok(Kept::load(&home).await.map_err(Failure::from_files)?.is_some()),
+    match load_client_session(&call.client, id).await? {
+        Some(session) => Ok(session.stored.is_some()),
         None => Ok(call.hub.store_of(spec).contains(id)),
     }
 }
@@ -120,7 +120,7 @@ pub(super) async fn settle(call: Call, spec: SessionSpec, entered: Entered) -> R
         },
     });
     if spec.is_infinite() {
-        result["workspacePath"] = json!(live.place.shown());
+        result["workspacePath"] = json!(live.dir.shown());
     }
     let continue_pending = spec.continue_pending_work.unwrap_or(false);
     let limits = spec.session_limits;
@@ -157,7 +157,7 @@ async fn reconfigure(call: &Call, live: &Live, spec: SessionSpec) -> Result<(), 
         let cwd = live.ask(|task| task.cwd()).await?;
         Some(opener.mcp(McpPlace {
             id: &live.id,
-            home: live.place.home(),
+            files: Arc::clone(&live.dir.0),
             spec: &merged,
             cwd: Path::new(&cwd),
             model: &model,
@@ -219,21 +219,15 @@ pub(super) fn parse_id(id: &str) -> Result<SessionId, Failure> {
 #[serde(rename_all = "camelCase")]
 struct SendParams {
     prompt: String,
-    #[serde(default)]
     display_prompt: Option<String>,
     #[serde(default)]
     attachments: Vec<Value>,
-    #[serde(default)]
     mode: Option<String>,
     #[serde(default)]
     prepend: bool,
-    #[serde(default)]
     agent_mode: Option<AgentMode>,
-    #[serde(default)]
     source: Option<String>,
-    #[serde(default)]
     request_headers: Option<BTreeMap<String, String>>,
-    #[serde(default)]
     response_format: Option<ResponseFormat>,
     /// Whether the answer comes when the work is done, not when it is begun.
     #[serde(default)]
@@ -377,7 +371,6 @@ pub(super) fn refuse_clash(task: &mut SessionTask) {
 async fn abort(call: Call) -> Result<Reply, Failure> {
     #[derive(Deserialize)]
     struct Params {
-        #[serde(default)]
         reason: Option<String>,
     }
     let params: Params = call.params()?;
@@ -415,11 +408,12 @@ async fn delete(call: Call) -> Result<Reply, Failure> {
         store = live.store.clone();
         live.close().await;
     }
-    if let Some(home) = call.client.home(&id) {
-        if Kept::load(&home).await.map_err(Failure::from_files)?.is_none() {
+    if let Some(session) = load_client_session(&call.client, &id).await? {
+        if session.stored.is_none() {
             return Reply::unsuccessful(&format!("Session not found: {session_id}"));
         }
-        home.files.remove(home.root(), true).await.map_err(Failure::from_files)?;
+        let files: &dyn SessionFiles = &session.files;
+        files.remove("", true).await.map_err(Failure::from_files)?;
         call.hub.announce(Lifecycle::Deleted, &session_id, None);
         return Reply::success();
     }
@@ -447,7 +441,6 @@ async fn shutdown(call: Call) -> Result<Reply, Failure> {
     struct Params {
         #[serde(rename = "type", default)]
         kind: ShutdownKind,
-        #[serde(default)]
         reason: Option<String>,
     }
     let params: Params = call.params()?;

@@ -107,18 +107,18 @@ async fn compose(call: &Call, request: Request) -> Result<Said, Failure> {
             let cwd = live.ask(|task| task.cwd()).await?;
             let meta = live.meta().await?;
             let name = meta.as_ref().and_then(|meta| meta.name.as_ref()).map(SessionName::as_str);
-            let checkpoints = live.place.checkpoints().await?.len();
+            let checkpoints = live.dir.checkpoints().await?.len();
             commands::about(live.id.as_str(), name, Path::new(&cwd), checkpoints)
         }
         Request::Query(SessionQuery::Checkpoints) => {
-            commands::checkpoint_list(&live.place.checkpoints().await?)
+            commands::checkpoint_list(&live.dir.checkpoints().await?)
         }
         Request::Query(SessionQuery::Checkpoint(number)) => {
-            let content = live.place.checkpoint(commands::checkpoint_number(&number)?).await?;
+            let content = live.dir.checkpoint(commands::checkpoint_number(&number)?).await?;
             commands::checkpoint(&number, content)?
         }
         Request::Query(SessionQuery::Plan) => {
-            let plan = live.place.read(PLAN).await?;
+            let plan = live.dir.read(PLAN).await?;
             plan.map_or_else(|| Said::Text(NO_PLAN.to_owned()), Said::Markdown)
         }
     })

@@ -1,4 +1,4 @@
-//! The places of an inspected call: resolved paths whose directories are held open, and what was there.
+//! The paths of an inspected call, resolved, with their directories held open and the files found there.
 //!
 //! Minutes can pass between the question and the answer. The run goes by way of what is held here, so that a permission
 //! for one place is not used on another.
@@ -19,77 +19,77 @@ use crate::files::content;
 /// process has few files to open. What is not held is known by its device and inode, and opened anew for the run.
 const HELD_LIMIT: usize = 256;
 
-static HELD: AtomicUsize = AtomicUsize::new(0);
+static HELD_FOLDERS: AtomicUsize = AtomicUsize::new(0);
 
-/// How names that we make beside a file begin.
+/// Prefix of temporary names beside a file.
 const OURS: &str = ".hangar-";
 
-/// The places of a call, in the order in which it names them.
+/// The paths of a call, in the order in which it names them.
 #[derive(Debug, Default)]
-pub struct Places(Vec<Place>);
+pub struct HeldPaths(Vec<HeldPath>);
 
 #[derive(Debug)]
-struct Place {
+struct HeldPath {
     /// Absolute, links resolved.
     path: PathBuf,
     /// The deepest directory above it that was there; absent where none can be opened, or a client keeps it.
-    above: Option<Arc<Above>>,
-    /// What was there, unless there was nothing.
-    found: Option<Seen>,
+    above: Option<Arc<HeldParent>>,
+    /// The file that was there, if any.
+    found: Option<FileStamp>,
 }
 
 /// A file or a directory. A number that was free in between may be used again, but not for the same file, so what kind of thing
 /// it is counts too.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-struct Seen {
+struct FileStamp {
     identity: Identity,
     kind: FileType,
 }
 
-impl Seen {
+impl FileStamp {
     fn of(metadata: &Metadata) -> Self {
         Self { identity: Identity::of(metadata), kind: metadata.file_type() }
     }
 }
 
 #[derive(Debug)]
-struct Above {
+struct HeldParent {
     path: PathBuf,
     identity: Identity,
-    held: Option<Held>,
+    held: Option<CountedFolder>,
 }
 
 /// A directory held open, counted.
 #[derive(Debug)]
-struct Held(Folder);
+struct CountedFolder(Folder);
 
-impl Held {
+impl CountedFolder {
     fn new(folder: Folder) -> Option<Self> {
-        let counted = HELD
+        let counted = HELD_FOLDERS
             .fetch_update(Ordering::Relaxed, Ordering::Relaxed, |held| (held < HELD_LIMIT).then(|| held + 1));
         counted.is_ok().then(|| Self(folder))
     }
 }
 
-impl Drop for Held {
+impl Drop for CountedFolder {
     fn drop(&mut self) {
-        HELD.fetch_sub(1, Ordering::Relaxed);
+        HELD_FOLDERS.fetch_sub(1, Ordering::Relaxed);
     }
 }
 
-impl Above {
+impl HeldParent {
     fn find(path: &Path) -> Option<Self> {
         let folder = path.ancestors().skip(1).find_map(|above| Folder::resolved(above).ok())?;
         Some(Self {
             path: folder.path().to_owned(),
             identity: folder.identity().ok()?,
-            held: Held::new(folder),
+            held: CountedFolder::new(folder),
         })
     }
 
     fn folder(&self) -> io::Result<Folder> {
         match &self.held {
-            Some(Held(folder)) => Ok(folder.clone()),
+            Some(CountedFolder(folder)) => Ok(folder.clone()),
             None => Folder::resolved(&self.path),
         }
     }
@@ -102,20 +102,20 @@ impl Above {
     }
 }
 
-impl Place {
+impl HeldPath {
     /// Places in one directory hold it once.
     fn find(path: PathBuf, others: &[Self]) -> Self {
         let same = others.iter().filter_map(|other| other.above.as_ref());
         let mut same = same.filter(|above| path.parent() == Some(above.path.as_path()));
-        let above = same.next().cloned().or_else(|| Above::find(&path).map(Arc::new));
+        let above = same.next().cloned().or_else(|| HeldParent::find(&path).map(Arc::new));
         let found = above.as_ref().and_then(|above| {
             let status = above.folder().ok()?.status(path.strip_prefix(&above.path).ok()?).ok()?;
-            Some(Seen::of(&status))
+            Some(FileStamp::of(&status))
         });
         Self { path, above, found }
     }
 
-    /// Why the place is not the one that was inspected.
+    /// Reason for which the path is not the one that was inspected.
     fn change(&self) -> Option<String> {
         let path = self.path.display();
         let above = self.above.as_ref()?;
@@ -131,7 +131,7 @@ impl Place {
             // What is gone cannot be used, and whoever tries says so.
             Err(_) => return None,
         };
-        if self.found == Some(Seen::of(&now)) {
+        if self.found == Some(FileStamp::of(&now)) {
             return None;
         }
         // Editors and our own tools replace a file by a new one. If that has no other name it is in this place alone.
@@ -140,19 +140,19 @@ impl Place {
     }
 }
 
-impl Places {
+impl HeldPaths {
     /// Takes hold of places on this machine.
     pub(crate) fn hold(paths: Vec<PathBuf>) -> Self {
         let mut places = Vec::with_capacity(paths.len());
         for path in paths {
-            places.push(Place::find(path, &places));
+            places.push(HeldPath::find(path, &places));
         }
         Self(places)
     }
 
     /// Places of a client, which has no links that we could know of.
     pub(crate) fn of_client(paths: Vec<PathBuf>) -> Self {
-        Self(paths.into_iter().map(|path| Place { path, above: None, found: None }).collect())
+        Self(paths.into_iter().map(|path| HeldPath { path, above: None, found: None }).collect())
     }
 
     pub(crate) fn paths(&self) -> impl Iterator<Item = &Path> {
@@ -161,8 +161,12 @@ impl Places {
 
     /// The same places, known but no longer held.
     pub(crate) fn known(&self) -> Self {
-        let above = |above: &Above| Above { path: above.path.clone(), identity: above.identity, held: None };
-        let known = |place: &Place| Place {
+        let above = |above: &HeldParent| HeldParent {
+            path: above.path.clone(),
+            identity: above.identity,
+            held: None,
+        };
+        let known = |place: &HeldPath| HeldPath {
             path: place.path.clone(),
             above: place.above.as_deref().map(above).map(Arc::new),
             found: place.found,
@@ -170,9 +174,9 @@ impl Places {
         Self(self.0.iter().map(known).collect())
     }
 
-    /// Why one of the places is not what it was, if one is not.
+    /// Reason for which one of the paths has changed, if one has.
     pub(crate) fn change(&self) -> Option<String> {
-        self.0.iter().find_map(Place::change)
+        self.0.iter().find_map(HeldPath::change)
     }
 
     /// A path by way of what is held: one of the places, a directory on the way to one, or a name of ours beside one.
@@ -203,7 +207,7 @@ impl Places {
     }
 }
 
-impl HeldFiles for Places {
+impl HeldFiles for HeldPaths {
     fn paths(&self) -> Vec<PathBuf> {
         self.paths().map(Path::to_owned).collect()
     }
@@ -221,7 +225,7 @@ mod tests {
     use std::os::unix::fs::symlink;
 
     use super::*;
-    use crate::place::Files;
+    use crate::tool_files::ToolFiles;
 
     /// Holds `dir/file`, lets somebody meddle, and says what is told of it. What is outside stays as it was.
     fn check(meddle: impl Fn(&Path), told: Option<&str>) {
@@ -233,7 +237,7 @@ mod tests {
                 fs::write(root.join(dir).join("file"), text).unwrap();
             }
             let path = root.join("dir/file");
-            let places = Places::hold(vec![path.clone()]);
+            let places = HeldPaths::hold(vec![path.clone()]);
             let places = if is_held { places } else { places.known() };
             meddle(&root);
             let change = places.change();
@@ -242,7 +246,7 @@ mod tests {
                 assert!(change.contains(told), "{change}");
             }
             // Even if nobody had asked.
-            let files = Files::Held(Arc::new(places));
+            let files = ToolFiles::Held(Arc::new(places));
             let _ = (files.replace(&path, b"new"), files.create(&path, b"new"), files.remove(&path));
             assert!(files.replace(&root.join("outside/file"), b"new").is_err());
             assert!(files.read(&root.join("outside/file")).is_err());
@@ -301,8 +305,9 @@ mod tests {
     fn no_more_is_held_than_a_process_can_spare() {
         let place = tempfile::tempdir().unwrap();
         let root = place.path().canonicalize().unwrap();
-        let many: Vec<Places> = (0..2 * HELD_LIMIT).map(|_| Places::hold(vec![root.join("file")])).collect();
-        assert!(HELD.load(Ordering::Relaxed) <= HELD_LIMIT);
+        let many: Vec<HeldPaths> =
+            (0..2 * HELD_LIMIT).map(|_| HeldPaths::hold(vec![root.join("file")])).collect();
+        assert!(HELD_FOLDERS.load(Ordering::Relaxed) <= HELD_LIMIT);
         assert!(many.iter().all(|places| places.change().is_none()));
     }
 }

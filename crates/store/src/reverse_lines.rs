@@ -9,7 +9,7 @@ const CHUNK: usize = 64 * 1024;
 
 /// Finds line boundaries in a file, from `end` towards the start.
 #[derive(Debug)]
-pub(crate) struct Backwards<'a> {
+pub(crate) struct ReverseLines<'a> {
     file: &'a File,
     /// The last chunk read and where it starts.
     chunk: Vec<u8>,
@@ -17,7 +17,7 @@ pub(crate) struct Backwards<'a> {
     end: u64,
 }
 
-impl<'a> Backwards<'a> {
+impl<'a> ReverseLines<'a> {
     pub(crate) fn new(file: &'a File, end: u64) -> Self {
         Self { file, chunk: Vec::new(), chunk_start: end, end }
     }
@@ -85,9 +85,9 @@ mod tests {
         let path = dir.path().join("log");
         std::fs::write(&path, content).unwrap();
         let file = File::open(&path).unwrap();
-        let mut backwards = Backwards::new(&file, content.len() as u64);
+        let mut reverse = ReverseLines::new(&file, content.len() as u64);
         let mut seen = Vec::new();
-        while let Some(line) = backwards.previous_line().unwrap() {
+        while let Some(line) = reverse.previous_line().unwrap() {
             seen.push(String::from_utf8(line).unwrap());
         }
         seen.reverse();

@@ -10,7 +10,7 @@ use crate::Tree;
 /// How much of a file is read for its front matter.
 const HEAD_LIMIT: u64 = 16 << 10;
 
-/// A Markdown file: what its head says, and the rest.
+/// A Markdown file in two parts.
 #[derive(Debug)]
 pub(crate) struct Document<'a> {
     pub(crate) head: Head,
@@ -19,22 +19,35 @@ pub(crate) struct Document<'a> {
 
 /// The members of a front matter. Absent is empty.
 #[derive(Debug, Default)]
-pub(crate) struct Head(Value);
+pub struct Head(Value);
 
 pub(crate) fn split(text: &str) -> Result<Document<'_>, String> {
+    match halves(text) {
+        (Some(head), body) => {
+            Ok(Document { head: Head::parse(head)?, body: body.trim_start_matches(['\r', '\n']) })
+        }
+        (None, body) if opened(body).is_some() => Err("its front matter has no end".to_owned()),
+        (None, body) => Ok(Document { head: Head::default(), body }),
+    }
+}
+
+/// The front matter of a text, if it has one that ends, and the text behind it.
+pub fn halves(text: &str) -> (Option<&str>, &str) {
     let text = text.trim_start_matches('\u{feff}');
-    let Some(rest) = text.strip_prefix("---\n").or_else(|| text.strip_prefix("---\r\n")) else {
-        return Ok(Document { head: Head::default(), body: text });
-    };
+    let Some(rest) = opened(text) else { return (None, text) };
     let mut at = 0;
     for line in rest.split_inclusive('\n') {
         if line.trim_end() == "---" {
-            let head = Head::parse(&rest[..at])?;
-            return Ok(Document { head, body: rest[at + line.len()..].trim_start_matches(['\r', '\n']) });
+            return (Some(&rest[..at]), &rest[at + line.len()..]);
         }
         at += line.len();
     }
-    Err("its front matter has no end".to_owned())
+    (None, text)
+}
+
+/// The text behind the first line of dashes.
+fn opened(text: &str) -> Option<&str> {
+    text.strip_prefix("---\n").or_else(|| text.strip_prefix("---\r\n"))
 }
 
 /// The head of a file, without reading all of it.
@@ -50,7 +63,7 @@ pub(crate) fn head_of(path: &Path, tree: &Tree) -> Result<(Head, String), String
 }
 
 impl Head {
-    fn parse(yaml: &str) -> Result<Self, String> {
+    pub fn parse(yaml: &str) -> Result<Self, String> {
         if yaml.trim().is_empty() {
             return Ok(Self::default());
         }
@@ -69,11 +82,11 @@ impl Head {
         }
     }
 
-    pub(crate) fn get(&self, name: &str) -> Option<&Value> {
+    pub fn get(&self, name: &str) -> Option<&Value> {
         self.0.get(name).filter(|value| !value.is_null())
     }
 
-    pub(crate) fn text(&self, name: &str) -> Option<String> {
+    pub fn text(&self, name: &str) -> Option<String> {
         match self.get(name)? {
             Value::String(text) => Some(text.trim().to_owned()).filter(|text| !text.is_empty()),
             Value::Number(number) => Some(number.to_string()),
@@ -86,7 +99,7 @@ impl Head {
         }
     }
 
-    pub(crate) fn flag(&self, name: &str) -> Option<bool> {
+    pub fn flag(&self, name: &str) -> Option<bool> {
         match self.get(name)? {
             Value::Bool(flag) => Some(*flag),
             Value::String(text) => match text.as_str() {
@@ -98,8 +111,8 @@ impl Head {
         }
     }
 
-    /// A list, or text with commas. Commas inside parentheses belong to their item.
-    pub(crate) fn list(&self, name: &str) -> Option<Vec<String>> {
+    /// A list, or text with commas. Commas inside parentheses or braces belong to their item.
+    pub fn list(&self, name: &str) -> Option<Vec<String>> {
         match self.get(name)? {
             Value::Array(items) => Some(
                 items.iter().filter_map(|item| item.as_str().map(|item| item.trim().to_owned())).collect(),
@@ -110,13 +123,14 @@ impl Head {
     }
 }
 
-fn comma_list(text: &str) -> Vec<String> {
+/// The parts of a text between its commas, without those inside parentheses or braces.
+pub fn comma_list(text: &str) -> Vec<String> {
     let mut items = vec![String::new()];
     let mut depth = 0_i32;
     for character in text.chars() {
         match character {
-            '(' => depth += 1,
-            ')' => depth -= 1,
+            '(' | '{' => depth += 1,
+            ')' | '}' => depth -= 1,
             ',' if depth <= 0 => {
                 items.push(String::new());
                 continue;
@@ -130,23 +144,38 @@ fn comma_list(text: &str) -> Vec<String> {
     items.into_iter().map(|item| item.trim().to_owned()).filter(|item| !item.is_empty()).collect()
 }
 
-/// `name: anything` on every line, the values taken as they stand.
+/// `name: anything` on every line, the values taken as they stand: words, or lists of words.
 fn plain_lines(yaml: &str) -> Option<Value> {
     let mut members = serde_json::Map::new();
-    for line in yaml.lines().filter(|line| !line.trim().is_empty() && !line.trim_start().starts_with('#')) {
+    let is_said = |line: &&str| !line.trim().is_empty() && !line.trim_start().starts_with('#');
+    let mut lines = yaml.lines().filter(is_said).peekable();
+    while let Some(line) = lines.next() {
         let (name, value) = line.split_once(':')?;
         if name.is_empty() || name.contains(char::is_whitespace) {
             return None;
         }
         let value = value.trim();
-        if value.starts_with(['[', '{', '}', ']']) {
-            // Was meant to be more than words.
-            return None;
+        let mut items = Vec::new();
+        while let Some(item) = lines.peek().and_then(|line| line.trim_start().strip_prefix("- ")) {
+            items.push(unquoted(item.trim()).to_owned());
+            lines.next();
         }
-        let value = value.strip_prefix('"').and_then(|value| value.strip_suffix('"')).unwrap_or(value);
-        members.insert(name.to_owned(), value.into());
+        let value = match value.strip_prefix('[').and_then(|value| value.strip_suffix(']')) {
+            _ if !items.is_empty() && value.is_empty() => items.into(),
+            _ if !items.is_empty() => return None,
+            Some(list) => comma_list(list).iter().map(|item| unquoted(item)).collect(),
+            // Was meant to be more than words.
+            None if value.starts_with(['[', '{', '}', ']']) => return None,
+            None => unquoted(value).into(),
+        };
+        members.insert(name.to_owned(), value);
     }
     Some(Value::Object(members))
+}
+
+fn unquoted(value: &str) -> &str {
+    let inner = |quote| value.strip_prefix(quote)?.strip_suffix(quote);
+    inner('"').or_else(|| inner('\'')).unwrap_or(value)
 }
 
 fn first_line(text: &str) -> &str {
@@ -172,6 +201,15 @@ mod tests {
     fn values_with_colons_are_what_people_meant() {
         let document = split("---\nname: x\ndescription: Use it: when needed\n---\nb").unwrap();
         assert_eq!(document.head.text("description").as_deref(), Some("Use it: when needed"));
+    }
+
+    #[test]
+    fn patterns_that_are_no_yaml_are_lists_all_the_same() {
+        let list = |value: &str| split(&format!("---\na: {value}\n---\n")).unwrap().head.list("a").unwrap();
+        assert_eq!(list("**/*.rs"), ["**/*.rs"]);
+        assert_eq!(list("[**/*.rs, 'b/{c,d}']"), ["**/*.rs", "b/{c,d}"]);
+        assert_eq!(list("\n  - **/*.rs\n  - \"b\"\nz: 1"), ["**/*.rs", "b"]);
+        assert!(split("---\na: b\n  - c: *\n---\n").is_err());
     }
 
     #[test]

@@ -1,7 +1,7 @@
-//! Where files are: on this machine, or with a client.
+//! The files that tools work on: those of this machine, or those of a client.
 //!
 //! Everything here may block, for a client that takes its time; the loop's own thread must not come here for a client's
-//! files, which is what [`Apart`] is for.
+//! files, which is what [`OffThread`] is for.
 
 use std::fs;
 use std::io::{self, Read};
@@ -10,55 +10,57 @@ use std::sync::Arc;
 
 use futures_util::future::BoxFuture;
 use hangar_agent::tool::{Access, Tool, ToolContext, ToolInput, ToolOutcome, ToolSpec};
-use hangar_disk::Folder;
-use hangar_files::ClientFiles;
+use hangar_disk::{FileKind, Folder};
+use hangar_files::{FileReply, FileRequest, SessionFiles, block_on};
 
 use crate::files::anchor::Anchor;
 use crate::files::content;
-use crate::held::Places;
+use crate::held_paths::HeldPaths;
 use crate::paths;
 
-/// Files of the client that are read or written at once.
-const SIZE_LIMIT: usize = content::SIZE_LIMIT as usize;
-
 #[derive(Debug, Clone, Default)]
-pub enum Files {
+pub enum ToolFiles {
     #[default]
     Here,
-    /// Those on this machine that a call was inspected with, and no others.
-    Held(Arc<Places>),
-    Client(ClientFiles),
+    /// Paths on this machine that a call was inspected with, and no others.
+    Held(Arc<HeldPaths>),
+    Client(Arc<dyn SessionFiles>),
 }
 
-/// What is at a path.
+/// Kind and size of a path.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Found {
+pub(crate) struct PathStat {
     pub(crate) is_dir: bool,
     pub(crate) size: u64,
 }
 
-impl Files {
-    /// Where an absolute path leads. A client's file system has no links that we could know of.
-    pub(crate) fn resolve(&self, path: &Path) -> PathBuf {
-        match self {
-            Self::Here | Self::Held(_) => paths::resolve(path),
-            Self::Client(_) => path.to_path_buf(),
+impl ToolFiles {
+    /// The files that the tools of a session work on, and the directory for outputs that are too large for the model.
+    pub fn of_session(session: &Arc<dyn SessionFiles>) -> (Self, PathBuf) {
+        match session.local() {
+            // The directory is the session's own; a link that is put in its place is not followed.
+            Some(_) => (Self::Here, paths::resolve_entry(&session.path("files"))),
+            None => (Self::Client(Arc::clone(session)), session.path("temp")),
         }
+    }
+
+    /// Whether a client keeps them. Its file system has no links and no modes that we could know of.
+    pub(crate) fn is_client(&self) -> bool {
+        matches!(self, Self::Client(_))
+    }
+
+    /// Resolves an absolute path.
+    pub(crate) fn resolve(&self, path: &Path) -> PathBuf {
+        if self.is_client() { path.to_owned() } else { paths::resolve(path) }
     }
 
     pub(crate) fn resolve_entry(&self, path: &Path) -> PathBuf {
-        match self {
-            Self::Here | Self::Held(_) => paths::resolve_entry(path),
-            Self::Client(_) => path.to_path_buf(),
-        }
+        if self.is_client() { path.to_owned() } else { paths::resolve_entry(path) }
     }
 
     /// The same files for the run of a call: those that it was inspected with.
-    pub(crate) fn held(&self, places: &Arc<Places>) -> Self {
-        match self {
-            Self::Here | Self::Held(_) => Self::Held(Arc::clone(places)),
-            Self::Client(files) => Self::Client(files.clone()),
-        }
+    pub(crate) fn held(&self, places: &Arc<HeldPaths>) -> Self {
+        if self.is_client() { self.clone() } else { Self::Held(Arc::clone(places)) }
     }
 
     /// A resolved path on this machine, with its directory held open.
@@ -69,24 +71,27 @@ impl Files {
         }
     }
 
-    /// What is at a resolved path.
-    pub(crate) fn find(&self, path: &Path) -> io::Result<Found> {
+    /// Kind and size of a resolved path.
+    pub(crate) fn find(&self, path: &Path) -> io::Result<PathStat> {
         let is_held = match self {
-            Self::Client(files) => return client_find(files, path),
+            Self::Client(files) => {
+                let stat = ask(files, FileRequest::Stat { path: path.to_owned() })?.stat()?;
+                return Ok(PathStat { is_dir: stat.kind == FileKind::Folder, size: stat.size });
+            }
             Self::Held(places) => places.holds(path),
             Self::Here => false,
         };
         if is_held || path.parent().is_none() {
-            return Ok(Found { is_dir: true, size: 0 });
+            return Ok(PathStat { is_dir: true, size: 0 });
         }
         let metadata = self.anchor(path)?.status()?;
-        Ok(Found { is_dir: metadata.is_dir(), size: metadata.len() })
+        Ok(PathStat { is_dir: metadata.is_dir(), size: metadata.len() })
     }
 
     /// The names in a directory, some at most.
     pub(crate) fn names(&self, path: &Path, limit: usize) -> io::Result<Vec<String>> {
         if let Self::Client(files) = self {
-            let entries = files.block_on(files.list(text(path)))?;
+            let entries = ask(files, FileRequest::List { path: path.to_owned() })?.entries()?;
             return Ok(entries.into_iter().take(limit).map(|entry| entry.name).collect());
         }
         let folder = match path.parent() {
@@ -101,33 +106,24 @@ impl Files {
     pub(crate) fn open(&self, path: &Path) -> io::Result<Box<dyn Read>> {
         match self {
             Self::Here | Self::Held(_) => Ok(Box::new(content::open(&self.anchor(path)?)?)),
-            Self::Client(_) => Ok(Box::new(io::Cursor::new(self.read(path)?))),
+            Self::Client(files) => {
+                let content = ask(files, FileRequest::Read { path: path.to_owned() })?.content()?;
+                Ok(Box::new(io::Cursor::new(content)))
+            }
         }
     }
 
+    /// A whole file, unless it is too large to change.
     pub(crate) fn read(&self, path: &Path) -> io::Result<Vec<u8>> {
-        match self {
-            Self::Here | Self::Held(_) => content::read(&self.anchor(path)?),
-            Self::Client(files) => {
-                let content = files.block_on(files.read(text(path)))?;
-                if content.len() > SIZE_LIMIT {
-                    return Err(io::Error::new(io::ErrorKind::FileTooLarge, "file is too large to change"));
-                }
-                Ok(content.into_bytes())
-            }
-        }
+        content::read_all(self.open(path)?)
     }
 
     /// Creates a file that must not exist, in a directory that must.
     pub(crate) fn create(&self, path: &Path, content: &[u8]) -> io::Result<()> {
         match self {
             Self::Here | Self::Held(_) => content::create(&self.anchor(path)?, content),
-            Self::Client(files) => {
-                if client_find(files, path).is_ok() {
-                    return Err(io::ErrorKind::AlreadyExists.into());
-                }
-                client_write(files, path, content)
-            }
+            Self::Client(_) if self.find(path).is_ok() => Err(io::ErrorKind::AlreadyExists.into()),
+            Self::Client(_) => self.replace(path, content),
         }
     }
 
@@ -135,35 +131,44 @@ impl Files {
     pub(crate) fn replace(&self, path: &Path, content: &[u8]) -> io::Result<()> {
         match self {
             Self::Here | Self::Held(_) => content::replace(&self.anchor(path)?, content),
-            Self::Client(files) => client_write(files, path, content),
+            Self::Client(files) => {
+                let (path, content) = (path.to_owned(), content.to_vec());
+                ask(files, FileRequest::Write { path, content, private: false }).map(drop)
+            }
         }
     }
 
     pub(crate) fn remove(&self, path: &Path) -> io::Result<()> {
         match self {
             Self::Here | Self::Held(_) => content::remove(&self.anchor(path)?),
-            Self::Client(files) => Ok(files.block_on(files.remove(text(path), false))?),
+            Self::Client(files) => {
+                ask(files, FileRequest::Remove { path: path.to_owned(), recursive: false }).map(drop)
+            }
         }
     }
 
     pub(crate) fn rename(&self, from: &Path, to: &Path) -> io::Result<()> {
         match self {
             Self::Here | Self::Held(_) => fs::rename(self.anchor(from)?.path(), self.anchor(to)?.path()),
-            Self::Client(files) => Ok(files.block_on(files.rename(text(from), text(to)))?),
+            Self::Client(files) => {
+                ask(files, FileRequest::Rename { from: from.to_owned(), to: to.to_owned() }).map(drop)
+            }
         }
     }
 
     pub(crate) fn make_dir(&self, path: &Path) -> io::Result<()> {
         match self {
             Self::Here | Self::Held(_) => fs::create_dir(self.anchor(path)?.path()),
-            Self::Client(files) => Ok(files.block_on(files.make_dir(text(path)))?),
+            Self::Client(files) => ask(files, FileRequest::MakeDir { path: path.to_owned() }).map(drop),
         }
     }
 
     pub(crate) fn remove_dir(&self, path: &Path) -> io::Result<()> {
         match self {
             Self::Here | Self::Held(_) => fs::remove_dir(self.anchor(path)?.path()),
-            Self::Client(files) => Ok(files.block_on(files.remove(text(path), true))?),
+            Self::Client(files) => {
+                ask(files, FileRequest::Remove { path: path.to_owned(), recursive: true }).map(drop)
+            }
         }
     }
 
@@ -190,44 +195,27 @@ impl Files {
 
     /// Gives a file the mode of another, where there are modes.
     pub(crate) fn copy_mode(&self, from: &Path, to: &Path) -> io::Result<()> {
-        match self {
-            Self::Here | Self::Held(_) => {
-                let from = content::open(&self.anchor(from)?)?;
-                content::open(&self.anchor(to)?)?.set_permissions(from.metadata()?.permissions())
-            }
-            Self::Client(_) => Ok(()),
+        if self.is_client() {
+            return Ok(());
         }
+        let from = content::open(&self.anchor(from)?)?;
+        content::open(&self.anchor(to)?)?.set_permissions(from.metadata()?.permissions())
     }
 
     /// The tool, in a form that asks a client off the loop's thread.
     pub(crate) fn adapt(&self, tool: Arc<dyn Tool>) -> Arc<dyn Tool> {
-        match self {
-            Self::Here | Self::Held(_) => tool,
-            Self::Client(_) => Arc::new(Apart(tool)),
-        }
+        if self.is_client() { Arc::new(OffThread(tool)) } else { tool }
     }
 }
 
-fn text(path: &Path) -> String {
-    path.to_string_lossy().into_owned()
+fn ask(files: &Arc<dyn SessionFiles>, request: FileRequest) -> io::Result<FileReply> {
+    Ok(block_on(files.ask(request))?)
 }
 
-fn client_find(files: &ClientFiles, path: &Path) -> io::Result<Found> {
-    let stat = files.block_on(files.stat(text(path)))?;
-    Ok(Found { is_dir: stat.is_dir, size: stat.size })
-}
+/// A tool whose inspection runs off the loop's thread.
+struct OffThread(Arc<dyn Tool>);
 
-fn client_write(files: &ClientFiles, path: &Path, content: &[u8]) -> io::Result<()> {
-    let content = String::from_utf8(content.to_vec()).map_err(|_| {
-        io::Error::new(io::ErrorKind::InvalidData, "the client that keeps the files takes text only")
-    })?;
-    Ok(files.block_on(files.write(text(path), content))?)
-}
-
-/// A tool whose look at files may take a while.
-struct Apart(Arc<dyn Tool>);
-
-impl Tool for Apart {
+impl Tool for OffThread {
     fn spec(&self) -> &Arc<ToolSpec> {
         self.0.spec()
     }
