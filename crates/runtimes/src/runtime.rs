@@ -204,6 +204,9 @@ pub enum Consent {
     /// It is allowed.
     #[default]
     Given,
+    /// It is allowed within the workspace: nobody has agreed to what the agent does in particular. Agents that confine their
+    /// commands do so; for others it means the same as given.
+    Confined,
     /// A person is asked, by an agent that can.
     Asked,
 }

@@ -185,8 +185,13 @@ impl NativeOrder {
                 Effort::from_str(effort, true).map_err(|_| anyhow!("`{effort}` is not a level of effort"))?;
             args.reasoning_effort.get_or_insert(level);
         }
-        if order.tools.allow.is_empty() && order.consent == Consent::Given {
+        if order.tools.allow.is_empty() && order.consent != Consent::Asked {
             args.allow_all = true;
+        }
+        // Where the kernel cannot confine commands, they run as the agent's user may.
+        if order.consent == Consent::Confined && hangar_sandbox::available().is_ok() && !args.no_sandbox {
+            args.sandbox = true;
+            args.sandbox_network = true;
         }
         args.model = args.model.or(order.model);
         args.allow_tool.extend(order.tools.allow);
@@ -213,7 +218,7 @@ impl NativeOrder {
             named_after: None,
             resumed: Resumed::AsItWas,
             questions: match order.consent {
-                Consent::Given => Questions::Listener,
+                Consent::Given | Consent::Confined => Questions::Listener,
                 Consent::Asked => Questions::Person,
             },
             client: None,
