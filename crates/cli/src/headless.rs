@@ -1,32 +1,32 @@
 //! One prompt, run to its end: the `-p` contract.
 
 use std::io::{IsTerminal, Read};
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, bail};
 use hangar_agent::agents::fleet;
+use hangar_agent::driver::EventSink;
 use hangar_agent::prompt::notices;
 use hangar_agent::session::{Command, Input, Origin, Prompt, iso};
 use hangar_agent::tool::Lesson;
 use hangar_mcp::Running;
-use hangar_protocol::data::{Attachment, CompactionTrigger, Mode};
+use hangar_protocol::data::{CompactionTrigger, Mode};
 use hangar_protocol::result::{ResultKind, RunResult};
+use hangar_store::Store;
 use tokio::signal::unix::{Signal, SignalKind, signal};
 
 use crate::args::{OutputFormat, RunArgs};
-use crate::compose::{self, Composed};
+use crate::compose::{self, Opened, SessionRequest};
 use crate::exit::Exit;
+use crate::flags;
 use crate::output::{Printer, SeenHandle, remark};
-use crate::plan;
-use crate::providers::{self, Wanted};
+use crate::selection;
 use crate::settings::Settings;
 use crate::usage;
 
 /// Largest prompt that is read from standard input.
 const MAX_PROMPT: u64 = 16 << 20;
-/// Largest attachment.
-const MAX_ATTACHMENT: u64 = 20 << 20;
 /// How long a finished run waits for commands that it left in the background.
 const DEFAULT_TASK_WAIT: u64 = 600;
 /// How long the news that a background command has ended may take to arrive.
@@ -68,6 +68,25 @@ pub(crate) fn read_prompt(typed: Option<&str>) -> Result<String> {
     Ok(text)
 }
 
+/// What was typed, as a session that is wanted.
+fn request(
+    settings: &Settings,
+    args: &RunArgs,
+    prompt: &str,
+    sink: Box<dyn EventSink>,
+) -> Result<SessionRequest> {
+    Ok(SessionRequest {
+        host: flags::host(settings, args)?,
+        spec: flags::spec(args),
+        selection: selection::select(&Store::new(&settings.home), args)?,
+        prompt: Some(prompt.to_owned()),
+        attachments: args.attachment.clone(),
+        sink,
+        hooks: None,
+        away: None,
+    })
+}
+
 async fn drive(settings: &Settings, args: RunArgs, text: String) -> Result<Exit> {
     let started = Instant::now();
     let seen = SeenHandle::default();
@@ -75,27 +94,13 @@ async fn drive(settings: &Settings, args: RunArgs, text: String) -> Result<Exit>
     // Signals are caught before the first effect, so that none can end the process without a result.
     let mut interrupts = Interrupts::new()?;
     let task_wait = settings.number("COPILOT_TASK_WAIT_TIMEOUT_SECONDS")?.unwrap_or(DEFAULT_TASK_WAIT);
-    let choose = |_: Option<&str>| {
-        let wanted = Wanted {
-            model: args.model.as_deref(),
-            record: args.record.as_deref(),
-            replay: args.replay.as_deref(),
-            ..Wanted::default()
-        };
-        let chosen = providers::choose(settings, wanted)?;
-        if chosen.scripted {
-            remark("note: the scripted model answers; no real model is asked");
-        }
-        Ok(chosen)
-    };
-    let plan = plan::of_run(settings, &args, &text, &choose, Box::new(printer))?;
-    let mut composed = compose::session(settings, plan)?;
-    let attachments = args
-        .attachment
-        .iter()
-        .map(|path| attach(&composed.cwd, path))
-        .collect::<Result<Vec<Attachment>>>()?;
-    let filter = plan::filter(&args);
+    let checked = compose::check(settings, request(settings, &args, &text, Box::new(printer))?)?;
+    if checked.is_scripted() {
+        remark("note: the scripted model answers; no real model is asked");
+    }
+    let mut composed = checked.open()?;
+    let attachments = std::mem::take(&mut composed.attachments);
+    let filter = composed.filter.clone();
     let mut servers = match composed.mcp.take() {
         None => None,
         Some((host, news)) => {
@@ -193,7 +198,7 @@ impl WantedSummary {
 
 /// Waits for the summary that was asked for. That there is none is a failure.
 async fn until_compacted(
-    composed: &mut Composed,
+    composed: &mut Opened,
     seen: &SeenHandle,
     interrupts: &mut Interrupts,
 ) -> Result<Ended> {
@@ -219,7 +224,7 @@ enum Ended {
 
 /// Runs until nothing is under way, in the session or in the background.
 async fn until_idle(
-    composed: &mut Composed,
+    composed: &mut Opened,
     servers: &mut Option<Running>,
     seen: &SeenHandle,
     interrupts: &mut Interrupts,
@@ -294,46 +299,6 @@ impl Interrupts {
     }
 }
 
-fn attach(cwd: &Path, path: &Path) -> Result<Attachment> {
-    let path = cwd.join(path);
-    let meta =
-        std::fs::metadata(&path).with_context(|| format!("attachment not found: {}", path.display()))?;
-    let display_name = path.file_name().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default();
-    if meta.is_dir() {
-        return Ok(Attachment::Directory { path: path.display().to_string(), display_name, facts: None });
-    }
-    if meta.len() > MAX_ATTACHMENT {
-        bail!("attachment {} is larger than {} MB", path.display(), MAX_ATTACHMENT >> 20);
-    }
-    let extension = path.extension().map(|e| e.to_string_lossy().to_ascii_lowercase()).unwrap_or_default();
-    let mime_type = match extension.as_str() {
-        "png" => Some("image/png"),
-        "jpg" | "jpeg" => Some("image/jpeg"),
-        "gif" => Some("image/gif"),
-        "webp" => Some("image/webp"),
-        _ => None,
-    };
-    match mime_type {
-        None => Ok(Attachment::File {
-            path: path.display().to_string(),
-            display_name,
-            mime_type: None,
-            line_range: None,
-            facts: None,
-        }),
-        Some(mime_type) => {
-            let bytes =
-                std::fs::read(&path).with_context(|| format!("cannot read attachment {}", path.display()))?;
-            use base64::Engine as _;
-            Ok(Attachment::Blob {
-                data: Some(base64::engine::general_purpose::STANDARD.encode(bytes)),
-                mime_type: mime_type.to_owned(),
-                display_name: Some(display_name),
-            })
-        }
-    }
-}
-
 fn write_usage(args: &RunArgs, state: &hangar_agent::session::State, seen: &SeenHandle) -> Result<()> {
     let Some(path) = &args.usage_output_file else { return Ok(()) };
     let document = seen.with(|seen| usage::document(state, seen));
@@ -341,7 +306,7 @@ fn write_usage(args: &RunArgs, state: &hangar_agent::session::State, seen: &Seen
     std::fs::write(path, text + "\n").with_context(|| format!("cannot write usage to {}", path.display()))
 }
 
-fn share(settings: &Settings, args: &RunArgs, composed: &Composed) -> Result<()> {
+fn share(settings: &Settings, args: &RunArgs, composed: &Opened) -> Result<()> {
     let Some(target) = &args.share else { return Ok(()) };
     let id = &composed.id;
     let path = match target.as_str() {

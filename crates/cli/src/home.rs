@@ -28,6 +28,8 @@ pub(crate) struct Past {
     pub(crate) state: State,
     /// Instructions that the model was told about in the course of it already.
     pub(crate) told: Vec<String>,
+    /// How long the log was when it was read.
+    log_bytes: u64,
 }
 
 impl Home {
@@ -43,17 +45,24 @@ impl Home {
         })
     }
 
-    pub(crate) fn resume(store: &Store, away: Option<Away>, id: &SessionId) -> Result<(Self, Past)> {
+    /// Opens a session whose past was looked at.
+    pub(crate) fn resume(
+        store: &Store,
+        away: Option<Away>,
+        id: &SessionId,
+        past: Past,
+    ) -> Result<(Self, Past)> {
         match away {
             Some(Away { home, kept: Some(kept) }) => {
-                let past = Past::of_client(&kept);
                 let log = AwaySession::resume(id.clone(), home, kept, jiff::Timestamp::now())?;
                 Ok(Self::Client(log).with(past))
             }
             Some(Away { kept: None, .. }) => Err(StoreError::NotFound { id: id.clone() }.into()),
             None => {
                 let log = store.open(id).map_err(in_use)?;
-                let past = Past::of_store(store, id)?;
+                // Another process may have written in between.
+                let is_whole = log.log_bytes() == past.log_bytes;
+                let past = if is_whole { past } else { Past::of_store(store, id)? };
                 Ok(Self::Here(log).with(past))
             }
         }
@@ -181,15 +190,24 @@ impl PlanReader {
 }
 
 impl Past {
+    /// Reads what a session was, without holding its log.
+    pub(crate) fn look(store: &Store, away: Option<&Away>, id: &SessionId) -> Result<Self> {
+        match away {
+            None => Self::of_store(store, id),
+            Some(Away { kept: Some(kept), .. }) => Ok(Self::of_client(kept)),
+            Some(Away { kept: None, .. }) => Err(StoreError::NotFound { id: id.clone() }.into()),
+        }
+    }
+
     fn of_client(kept: &Kept) -> Self {
-        let mut past = Self { state: State::default(), told: Vec::new() };
+        let mut past = Self { state: State::default(), told: Vec::new(), log_bytes: 0 };
         past.take(project(kept.events().collect()));
         past
     }
 
-    /// Without holding the log.
     fn of_store(store: &Store, id: &SessionId) -> Result<Self> {
-        let mut past = Self { state: State::default(), told: Vec::new() };
+        let log_bytes = store.log_bytes(id).unwrap_or_default();
+        let mut past = Self { state: State::default(), told: Vec::new(), log_bytes };
         let rewound = store.read_where(id, |kind| kind == HistoryTruncated::KIND)?.next().is_some();
         if rewound {
             // What was taken back has to be known before anything is taken in.

@@ -11,6 +11,19 @@ pub(crate) enum Selection {
     Resume(SessionId),
 }
 
+impl Selection {
+    pub(crate) fn id(&self) -> &SessionId {
+        match self {
+            Self::New { id, .. } | Self::Resume(id) => id,
+        }
+    }
+
+    /// A session by its id, which may not be there yet.
+    pub(crate) fn by_id(id: SessionId, exists: bool) -> Self {
+        if exists { Self::Resume(id) } else { Self::New { id, name: None } }
+    }
+}
+
 /// What was typed about it.
 pub(crate) struct Typed<'a> {
     pub(crate) session_id: Option<&'a str>,
@@ -54,11 +67,22 @@ pub(crate) fn select<'a>(store: &Store, typed: impl Into<Typed<'a>>) -> Result<S
         return resolve(store, text).map(Selection::Resume);
     }
     if args.continue_last
-        && let Some(latest) = store.last(&Filter::default())?
+        && let Some(latest) = latest(store)?
     {
-        return Ok(Selection::Resume(latest.id));
+        return Ok(Selection::Resume(latest));
     }
     new(&uuid::Uuid::new_v4().to_string())
+}
+
+/// The last session that something was said in. A process that was killed early leaves one without.
+fn latest(store: &Store) -> Result<Option<SessionId>> {
+    for session in store.list(&Filter::default())? {
+        let mut said = store.read_where(&session.id, |kind| kind == "user.message")?;
+        if said.next().is_some() {
+            return Ok(Some(session.id));
+        }
+    }
+    Ok(None)
 }
 
 /// A session by id, unique prefix or name.

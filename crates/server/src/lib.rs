@@ -29,9 +29,9 @@ mod peer;
 mod place;
 mod place_paths;
 mod quiet;
+mod recompose;
 mod session_fs;
 mod shells;
-mod spec;
 mod system;
 mod task;
 mod transport;
@@ -42,14 +42,10 @@ pub use finder::{Finder, FoundHooks, InstructionTarget, TargetKind};
 pub use handshake::{Access, Token};
 pub use hub::{Hub, HubConfig};
 pub use opener::{
-    AuthStatus, Background, InstructionKind, InstructionLocation, InstructionSource, Mcp, McpPlace,
-    OpenError, Opened, SessionOpener, Todo, TodoBoard, TodoDependency, Todos, ToolGuard, Wanted, Ways,
+    AuthStatus, Background, Composer, InstructionKind, InstructionLocation, InstructionSource, Mcp,
+    OpenError, OpenRequest, Opened, Parts, Recompose, Recomposed, SessionOpener, Todo, TodoBoard,
+    TodoDependency, Todos, ToolGuard, Ways,
 };
 pub use session_fs::Away;
-pub use spec::{
-    CapabilityOverrides, CustomAgent, DefaultAgent, InfiniteSessions, LargeOutput, ModelLimits, ModelSpec,
-    ModelSupports, ProviderSpec, SectionAction, SectionSpec, SessionSpec, SystemMessageSpec, ToolDeclaration,
-    ToolFilterPrecedence, TraceContext,
-};
 pub use transport::{serve_stdio, serve_tcp};
 pub use user_settings::UserSettings;

@@ -12,39 +12,22 @@ use hangar_agent::prompt::Environment;
 use hangar_agent::session::Input;
 use hangar_agent::tool::{Tool, ToolSpec};
 use hangar_custom::skills::Skills;
-use hangar_files::ClientHome;
 use hangar_mcp::{McpHost, News};
 use hangar_sandbox::Sandbox;
 use hangar_store::SessionId;
 use tokio::sync::mpsc;
 
 use crate::session_fs::Away;
-use crate::spec::SessionSpec;
+use hangar_spec::SessionSpec;
 
 /// Puts sessions together.
 pub trait SessionOpener: Send + Sync {
-    /// Opens a session of the store, or a new one with this id. Nothing has happened in it when this returns.
-    fn open(&self, wanted: Wanted<'_>) -> Result<Opened, OpenError>;
-
-    /// The provider for a model of a session that was opened with this specification.
-    fn provider(
-        &self,
-        spec: &SessionSpec,
-        model: &str,
-        ways: Ways,
-    ) -> Result<Arc<dyn ModelProvider>, OpenError>;
-
-    /// Custom instructions for a session with this specification.
-    fn instructions(&self, spec: &SessionSpec) -> Result<String, OpenError>;
-
-    /// The MCP servers of a session with this specification. `hooks` are asked before their tools are called.
-    fn mcp(&self, place: McpPlace<'_>) -> Result<Option<Mcp>, OpenError>;
+    /// Opens a session of the store, or a new one with this id. Nothing has happened in it when this returns. What cannot
+    /// be is refused before anything is made.
+    fn open(&self, request: OpenRequest<'_>) -> Result<Opened, OpenError>;
 
     /// The MCP servers that are configured for a directory, as clients are told of them.
     fn discover_mcp(&self, directory: Option<&Path>) -> Result<Vec<serde_json::Value>, OpenError>;
-
-    /// The files of custom instructions for a session with this specification.
-    fn instruction_sources(&self, spec: &SessionSpec) -> Result<Vec<InstructionSource>, OpenError>;
 
     /// The models that can be chosen, as clients are told of them.
     fn models(&self, token: Option<String>) -> BoxFuture<'static, Result<Vec<serde_json::Value>, OpenError>>;
@@ -74,16 +57,38 @@ pub trait SessionOpener: Send + Sync {
 /// MCP servers and their news. None has been started.
 pub type Mcp = (McpHost, mpsc::Receiver<News>);
 
-/// Where the MCP servers of a session are to work.
-pub struct McpPlace<'a> {
-    pub id: &'a SessionId,
-    /// The session's files, where the client keeps them.
-    pub home: Option<ClientHome>,
+/// Whoever composed one session, for parts of it that change while it is alive. They are made as they were when it was
+/// opened, in the directory that it works in.
+pub trait Composer: Send + Sync {
+    fn recompose(&self, change: Recompose<'_>) -> Result<Recomposed, OpenError>;
+
+    /// The files of custom instructions for the session.
+    fn instruction_sources(&self, spec: &SessionSpec) -> Result<Vec<InstructionSource>, OpenError>;
+}
+
+/// A living session as it is to be.
+pub struct Recompose<'a> {
+    /// What it is asked to be now, all of it, with the model that it has or is to have.
     pub spec: &'a SessionSpec,
-    pub cwd: &'a Path,
-    pub model: &'a str,
-    pub provider: Arc<dyn ModelProvider>,
-    pub hooks: Arc<dyn Hooks>,
+    pub ways: Ways,
+    pub parts: Parts,
+}
+
+/// What of a session is composed anew.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct Parts {
+    pub model: bool,
+    pub instructions: bool,
+    pub servers: bool,
+}
+
+/// The parts that were asked for.
+#[derive(Default)]
+pub struct Recomposed {
+    pub provider: Option<Arc<dyn ModelProvider>>,
+    pub instructions: Option<String>,
+    /// The MCP servers; `Some(None)` where there are none now.
+    pub servers: Option<Option<Mcp>>,
 }
 
 /// A file of custom instructions, as clients are told of it.
@@ -124,7 +129,8 @@ pub enum InstructionLocation {
     WorkingDirectory,
 }
 
-pub struct Wanted<'a> {
+/// A session that is to be opened.
+pub struct OpenRequest<'a> {
     pub id: SessionId,
     pub spec: &'a SessionSpec,
     pub sink: Box<dyn EventSink>,
@@ -157,6 +163,7 @@ pub struct Opened {
     pub background: Box<dyn Background>,
     pub todos: Arc<dyn Todos>,
     pub mcp: Option<Mcp>,
+    pub composer: Arc<dyn Composer>,
     /// What confines the session's commands, if anything does.
     pub sandbox: Option<Sandbox>,
     /// Keeps what tools of clients say within what the model is shown.

@@ -36,9 +36,9 @@ use crate::client_tasks::ClientTasks;
 use crate::commands::CommandQueue;
 use crate::interests::Interests;
 use crate::methods::AutoTier;
-use crate::opener::{Background, Mcp, Opened, Todos, ToolGuard};
-use crate::spec::SessionSpec;
+use crate::opener::{Background, Composer, Mcp, Opened, Recomposed, Todos, ToolGuard};
 use crate::system;
+use hangar_spec::SessionSpec;
 
 /// How long a session that nobody watches may go on with what it is doing.
 const ORPHAN_PATIENCE: Duration = Duration::from_secs(600);
@@ -48,6 +48,8 @@ pub(crate) type Job = Box<dyn FnOnce(&mut SessionTask) + Send>;
 pub(crate) struct SessionTask {
     pub(crate) driver: Driver,
     pub(crate) spec: SessionSpec,
+    /// Whoever composed the session, for parts of it that change.
+    pub(crate) composer: Arc<dyn Composer>,
     audience: Arc<Audience>,
     /// What the session begins with, until it has begun.
     opening: Option<Vec<Input>>,
@@ -113,6 +115,7 @@ impl SessionTask {
         Self {
             driver: opened.driver,
             spec,
+            composer: opened.composer,
             audience,
             opening: Some(opened.opening),
             builtin: opened.tools,
@@ -206,6 +209,7 @@ impl SessionTask {
         let mut before = std::mem::replace(&mut self.driver, opened.driver);
         self.driver.session_mut().take_queue(before.session_mut());
         drop(before);
+        self.composer = opened.composer;
         self.builtin = opened.tools;
         self.todos = opened.todos;
         self.guard = opened.guard;
@@ -228,6 +232,19 @@ impl SessionTask {
             mcp.set_model(Arc::clone(&provider), model.to_owned());
         }
         self.driver.set_provider(provider);
+    }
+
+    /// Takes over parts that were composed anew, with the model that answers then.
+    pub(crate) fn take_parts(&mut self, parts: Recomposed, model: &str) {
+        if let Some(instructions) = parts.instructions {
+            self.instructions = instructions;
+        }
+        if let Some(servers) = parts.servers {
+            self.set_mcp(servers);
+        }
+        if let Some(provider) = parts.provider {
+            self.set_provider(provider, model);
+        }
     }
 
     pub(crate) fn mcp(&self) -> Option<&McpHost> {
@@ -359,26 +376,24 @@ impl SessionTask {
         SystemPrompt::new(&environment, &self.instructions)
     }
 
-    pub(crate) fn set_instructions(&mut self, instructions: String) {
-        self.instructions = instructions;
-    }
-
     /// Writes the system prompt, with the sections that the client has rewritten.
     pub(crate) fn settle_system(&mut self, transformed: BTreeMap<String, String>) {
         self.transformed = transformed;
         self.renew_system();
     }
 
-    fn renew_system(&mut self) {
-        let text = system::render(self.spec.system_message.as_ref(), self.prompt(), &self.transformed);
+    /// The same after other parts of it have changed.
+    pub(crate) fn renew_system(&mut self) {
+        let text = system::render(self.spec.instructions.system.as_ref(), self.prompt(), &self.transformed);
         self.driver.session_mut().set_system(text.into());
     }
 
     /// Takes over what the specification says now, as far as a session that is alive can.
     pub(crate) fn apply_options(&mut self) {
         let spec = &self.spec;
-        let (streaming, asks) = (spec.streaming, spec.ask_user_disabled.map(|disabled| !disabled));
-        let discovers = match (spec.skip_custom_instructions, spec.enable_on_demand_instruction_discovery) {
+        let (streaming, asks) =
+            (spec.conversation.streaming, spec.conversation.ask_user_disabled.map(|disabled| !disabled));
+        let discovers = match (spec.instructions.skip, spec.instructions.on_demand) {
             (Some(true), _) => Some(false),
             (skips, discovers) => discovers.or(skips.map(|_| true)),
         };
@@ -389,7 +404,7 @@ impl SessionTask {
 
     /// Takes over what the clients of the session bring and can answer now.
     pub(crate) fn refresh(&mut self) {
-        let filter = self.spec.filter();
+        let filter = self.spec.tools.filter();
         let mut permissions = false;
         let mut questions = false;
         let mut hooks = false;
@@ -447,7 +462,7 @@ impl SessionTask {
         self.driver.session_mut().set_reachable(permissions, questions, hooks);
         self.driver.session_mut().set_reviewers(reviewers);
         let before = std::mem::replace(&mut self.offered, Toolset::new(tools));
-        let result = self.driver.set_tools(self.offered.clone(), self.spec.hidden_tools());
+        let result = self.driver.set_tools(self.offered.clone(), self.spec.agents.hidden_tools());
         self.survive(result);
         self.settle_crew();
         let same = before.iter().map(|tool| tool.spec()).eq(self.offered.iter().map(|tool| tool.spec()));
@@ -488,7 +503,7 @@ impl SessionTask {
     /// Takes over the agents that the specification names now. Those of files stay.
     fn settle_crew(&mut self) {
         let Some(crew) = self.session().config().crew.as_deref() else { return };
-        let excluded = self.spec.excluded_builtin_agents.as_deref().unwrap_or_default();
+        let excluded = self.spec.agents.excluded.as_deref().unwrap_or_default();
         let builtin = builtin::definitions().into_iter().filter(|agent| !excluded.contains(&agent.name));
         let files = crew.definitions.iter().filter(|agent| matches!(agent.source, AgentSource::File(_)));
         let skills = Arc::clone(&self.skills);
@@ -499,7 +514,8 @@ impl SessionTask {
             }
             agent
         };
-        let definitions = builtin.chain(files.cloned()).chain(self.spec.agents()).map(brief).collect();
+        let definitions =
+            builtin.chain(files.cloned()).chain(self.spec.agents.definitions()).map(brief).collect();
         let crew = Crew { definitions, instructions: self.instructions.clone(), ..crew.clone() };
         self.driver.session_mut().set_crew(Some(Arc::new(crew)));
     }
@@ -510,10 +526,8 @@ impl SessionTask {
 
     /// Shows the model the skills as they are now, and tells everybody.
     pub(crate) fn renew_skills(&mut self) {
-        let asked_for = |name: &String| name == "skill" || name == "builtin:skill";
-        let named = self.spec.available_tools.as_ref().is_some_and(|names| names.iter().any(asked_for));
         self.builtin.retain(|tool| tool.spec().name != "skill");
-        if named || !self.skills.is_empty() {
+        if self.spec.tools.names_skills() || !self.skills.is_empty() {
             self.builtin.push(self.skills.tool());
         }
         self.refresh();

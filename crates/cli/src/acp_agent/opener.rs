@@ -1,4 +1,4 @@
-//! Sessions for clients of the Agent Client Protocol: the same composition as for a prompt, from the program's own flags.
+//! Sessions for editors: the same composition as for a prompt, where the client says.
 
 use std::sync::Arc;
 
@@ -6,16 +6,14 @@ use anyhow::Result;
 use futures_util::future::BoxFuture;
 use hangar_acp::{Background, OpenError, Opened, SessionOpener, Wanted};
 use hangar_agent::model::ModelProvider;
-use hangar_agent::session::{Command, Compaction, Input};
+use hangar_agent::session::{Command, Input};
 use hangar_protocol::data::SessionWarning;
 use hangar_store::Store;
 use hangar_tools::shell::Shells;
 
 use crate::args::RunArgs;
-use crate::compose::{self, Plan};
-use crate::plan;
-use crate::providers::{self, Chosen};
-use crate::redact;
+use crate::compose::{self, Host, ModelSource, SessionRequest};
+use crate::flags;
 use crate::selection::Selection;
 use crate::settings::Settings;
 
@@ -27,47 +25,49 @@ pub(super) struct Opener {
 impl Opener {
     /// Flags that make no sense are refused before there is a client.
     pub(super) fn new(settings: Settings, args: RunArgs) -> Result<Self> {
-        plan::policy(&args, &settings)?;
+        flags::policy(&args, &settings)?;
         Ok(Self { settings, args })
     }
 
-    fn choose(&self, model: Option<&str>) -> Result<Chosen> {
-        providers::choose(&self.settings, providers::Wanted { model, ..providers::Wanted::default() })
+    fn host(&self) -> Result<Host> {
+        let mut host = flags::host(&self.settings, &self.args)?;
+        // Clients show how full the context is.
+        host.conduct.metered = true;
+        host.models = ModelSource { keeps_model: true, ..host.models.unrecorded() };
+        Ok(host)
     }
 
     fn compose(&self, wanted: Wanted) -> Result<Opened> {
         let Wanted { id, directory, mcp_servers, warnings, sink } = wanted;
-        let choose = |before: Option<&str>| self.choose(self.args.model.as_deref().or(before));
-        let usual = plan::of_run(&self.settings, &self.args, "", &choose, sink)?;
-        let mut servers = usual.mcp;
-        if let Some(servers) = &mut servers {
-            servers.client.extend(mcp_servers);
-        }
         let stored = Store::new(&self.settings.home).contains(&id);
-        let plan = Plan {
-            selection: if stored { Selection::Resume(id) } else { Selection::New { id, name: None } },
-            directory: Some(directory),
-            mode: usual.mode.filter(|_| !stored),
-            // Clients show how full the context is.
-            metered: true,
-            compaction: Some(Compaction::default()),
+        let mut host = self.host()?;
+        host.conduct.mode = host.conduct.mode.filter(|_| !stored);
+        let mut spec = flags::spec(&self.args);
+        spec.workspace.directory = Some(directory);
+        spec.servers.configs = Some(mcp_servers);
+        spec.identity.client_name = Some("acp".to_owned());
+        let request = SessionRequest {
+            selection: Selection::by_id(id, stored),
+            spec,
+            host,
             prompt: None,
-            mcp: servers,
-            client_name: Some("acp".to_owned()),
-            ..usual
+            attachments: Vec::new(),
+            sink,
+            hooks: None,
+            away: None,
         };
-        let mut composed = compose::session(&self.settings, plan)?;
-        composed.opening.extend(
+        let mut opened = compose::check(&self.settings, request)?.open()?;
+        opened.opening.extend(
             warnings
                 .into_iter()
                 .map(|warning| Input::Command(Command::Record(SessionWarning::new("mcp", warning).into()))),
         );
         Ok(Opened {
-            driver: composed.driver,
-            opening: composed.opening,
-            mcp: composed.mcp,
-            filter: plan::filter(&self.args),
-            background: Box::new(Commands(composed.shells)),
+            driver: opened.driver,
+            opening: opened.opening,
+            mcp: opened.mcp,
+            filter: opened.filter,
+            background: Box::new(Commands(opened.shells)),
         })
     }
 }
@@ -78,9 +78,10 @@ impl SessionOpener for Opener {
     }
 
     fn provider(&self, model: &str) -> Result<Arc<dyn ModelProvider>, OpenError> {
-        let chosen = self.choose(Some(model)).map_err(|error| OpenError(format!("{error:#}")))?;
-        let redactor = redact::of_session(&self.settings, &self.args.secret_env_vars, &[], &chosen);
-        Ok(redactor.provider(chosen.provider))
+        let mut spec = flags::spec(&self.args);
+        spec.model.name = Some(model.to_owned());
+        let provider = || compose::provider(&self.settings, &self.host()?, &spec.model);
+        provider().map_err(|error| OpenError(format!("{error:#}")))
     }
 }
 

@@ -35,9 +35,9 @@ use tokio::time::Instant;
 
 use super::choice::NATIVE;
 use crate::args::Cli;
-use crate::compose::{self, Composed, Plan};
-use crate::plan;
-use crate::providers::{self, Wanted};
+use crate::compose::{self, ModelSource, Opened, SessionRequest};
+use crate::flags;
+use crate::providers;
 use crate::selection::Selection;
 use crate::settings::Settings;
 
@@ -185,27 +185,28 @@ fn refusal(kind: ErrorKind, message: impl Into<String>) -> Failure {
 fn compose(settings: &Settings, order: Order, events: Heard) -> Result<Begun> {
     let settings =
         order.env.iter().fold(settings.clone(), |settings, (name, value)| settings.with_var(name, value));
-    let args = Cli::try_parse_from(flags(&order))
+    let args = Cli::try_parse_from(words(&order))
         .map_err(|error| anyhow!("{}", error.to_string().lines().next().unwrap_or_default()))?
         .run;
     let id: SessionId = order.session_id.parse()?;
-    let choose = |before: Option<&str>| {
-        let model = order.model.as_deref().or(before);
-        providers::choose(&settings, Wanted { model, ..Wanted::default() })
-    };
-    let usual = plan::of_run(&settings, &args, "", &choose, Box::new(events))?;
-    let plan = Plan {
-        selection: match order.resume {
-            Some(_) => Selection::Resume(id),
-            None => Selection::New { id, name: None },
-        },
-        directory: Some(order.workspace.clone()),
+    let mut spec = flags::spec(&args);
+    spec.model.name = order.model.clone().or(spec.model.name);
+    spec.workspace.directory = Some(order.workspace.clone());
+    let mut host = flags::host(&settings, &args)?;
+    // A session that is gone on with stays in the mode that it was left in, unless the flags name another.
+    host.conduct.mode = host.conduct.mode.filter(|mode| order.resume.is_none() || *mode != Mode::Interactive);
+    host.models = ModelSource { keeps_model: true, ..host.models.unrecorded() };
+    let request = SessionRequest {
+        selection: Selection::by_id(id, order.resume.is_some()),
+        spec,
+        host,
         prompt: None,
-        // A session that is gone on with stays in the mode that it was left in, unless the flags name another.
-        mode: usual.mode.filter(|mode| order.resume.is_none() || *mode != Mode::Interactive),
-        ..usual
+        attachments: Vec::new(),
+        sink: Box::new(events),
+        hooks: None,
+        away: None,
     };
-    let mut composed = compose::session(&settings, plan)?;
+    let mut composed = compose::check(&settings, request)?.open()?;
     composed
         .opening
         .extend(order.opening.into_iter().map(|body| Input::Command(session::Command::Record(body))));
@@ -213,17 +214,18 @@ fn compose(settings: &Settings, order: Order, events: Heard) -> Result<Begun> {
     let hooks = session.config().client_hooks;
     session.set_reachable(true, true, hooks);
     session.set_reviewers(Reviewers { plans: order.consent == Consent::Asked, switches: false });
-    Ok(Begun { composed, filter: plan::filter(&args) })
+    let filter = composed.filter.clone();
+    Ok(Begun { composed, filter })
 }
 
 /// A session that nothing has happened in.
 struct Begun {
-    composed: Composed,
+    composed: Opened,
     filter: ToolFilter,
 }
 
 /// What would be typed to have such a session. Without any rule about tools everything may run, as with other agents.
-fn flags(order: &Order) -> Vec<String> {
+fn words(order: &Order) -> Vec<String> {
     let mut flags = vec!["hangar".to_owned()];
     let mut flag = |name: &str, value: &str| flags.push(format!("--{name}={value}"));
     if let Some(effort) = &order.effort {
@@ -256,7 +258,7 @@ fn flags(order: &Order) -> Vec<String> {
 }
 
 /// What the session has used so far, over all its turns.
-fn used(composed: &Composed) -> Usage {
+fn used(composed: &Opened) -> Usage {
     let totals = &composed.driver.session().state().totals;
     let cached = |of: fn(&hangar_protocol::data::UsageMetric) -> u64| -> Figure {
         Figure::reported(
@@ -292,7 +294,7 @@ impl EventSink for Heard {
 
 /// The one owner of a session.
 struct Task {
-    composed: Composed,
+    composed: Opened,
     /// Which tools of MCP servers the model is shown.
     filter: ToolFilter,
     /// The MCP servers, once they are started.

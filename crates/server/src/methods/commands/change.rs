@@ -12,7 +12,7 @@ use crate::methods::model::{Choice, Chooser, When, choose};
 use crate::methods::permissions::{change_mode, mode_of};
 use crate::methods::rules::add_root;
 use crate::methods::{Call, Failure, history};
-use crate::spec::SessionSpec;
+use crate::recompose;
 
 pub(super) async fn add_directory(call: Call, input: String) -> Result<Answer, Failure> {
     if input.is_empty() {
@@ -109,8 +109,7 @@ pub(super) async fn directory(call: Call, input: String) -> Result<Answer, Failu
     }
     let directory = Path::new(&current).join(&input);
     let told = format!("The session works in {} now.", directory.display());
-    let moved = SessionSpec { working_directory: Some(directory), ..SessionSpec::default() };
-    call.hub.reopen(&live, moved).await?;
+    call.hub.reopen(&live, recompose::move_to(directory)).await?;
     Ok(Answer::Done(Some(told)))
 }
 
@@ -127,7 +126,7 @@ pub(super) async fn model(call: Call, input: String) -> Result<Answer, Failure> 
         return Ok(Answer::Text(format!("Model: {model}")));
     }
     let choice = Choice { model: input, ..Choice::default() };
-    let chosen = choose(&call, &live, choice, Chooser::Client, When::InTurn { behind_choices: true }).await?;
+    let chosen = choose(&live, choice, Chooser::Client, When::InTurn { behind_choices: true }).await?;
     Ok(Answer::Text(chosen.message))
 }
 

@@ -1,0 +1,95 @@
+//! A session that is alive, for parts of it that change: another model, other instructions, other MCP servers.
+
+use std::sync::Arc;
+
+use anyhow::Result;
+use hangar_agent::driver::Hooks;
+use hangar_agent::model::ModelProvider;
+use hangar_mcp::{McpHost, News};
+use hangar_spec::SessionSpec;
+use tokio::sync::mpsc;
+
+use super::agents::SessionAgents;
+use super::checked::{config_sources, configured_servers, redactor};
+use super::confinement::Confinement;
+use super::spill::{SpillDir, threshold};
+use super::{Host, SessionPaths, instructions, model};
+use crate::mcp::{self, ServerContext};
+use crate::settings::Settings;
+use crate::workspace::git::Repository;
+
+/// What does not change about a session while it is alive.
+#[derive(Clone)]
+pub(crate) struct LiveSession {
+    pub(super) paths: SessionPaths,
+    pub(super) spill: SpillDir,
+    pub(super) hooks: Option<Arc<dyn Hooks>>,
+}
+
+/// What is made anew.
+#[derive(Debug, Clone, Copy, Default)]
+pub(crate) struct Parts {
+    pub(crate) model: bool,
+    pub(crate) instructions: bool,
+    pub(crate) servers: bool,
+}
+
+#[derive(Default)]
+pub(crate) struct Recomposed {
+    pub(crate) provider: Option<Arc<dyn ModelProvider>>,
+    pub(crate) instructions: Option<String>,
+    /// `Some(None)` where there are no servers now.
+    pub(crate) servers: Option<Option<(McpHost, mpsc::Receiver<News>)>>,
+}
+
+impl LiveSession {
+    pub(crate) fn paths(&self) -> &SessionPaths {
+        &self.paths
+    }
+
+    /// Makes parts as they are to be with a specification, which names the model that the session has or is to have.
+    pub(crate) fn recompose(
+        &self,
+        settings: &Settings,
+        host: &Host,
+        spec: &SessionSpec,
+        parts: Parts,
+    ) -> Result<Recomposed> {
+        // What is checked out may have changed since.
+        let repository = Repository::find(&self.paths.cwd);
+        let paths = SessionPaths { repository, shows_git: spec.workspace.shows_git(), ..self.paths.clone() };
+        let mut recomposed = Recomposed::default();
+        if parts.instructions {
+            let loaded = instructions::of_session(settings, host, &spec.instructions, &paths);
+            recomposed.instructions = Some(instructions::render(loaded.as_ref(), &spec.instructions));
+        }
+        if !parts.model && !parts.servers {
+            return Ok(recomposed);
+        }
+        let chosen = model::choose(settings, &host.models, &spec.model, None)?;
+        let redactor = redactor(settings, host, &chosen);
+        let provider = redactor.provider(chosen.provider);
+        if parts.servers {
+            let agents =
+                SessionAgents::find(&config_sources(settings, host, spec, &paths), host, &spec.agents)?;
+            let servers = configured_servers(settings, host, spec, &agents, &paths)?;
+            let sandbox = host.permissions.sandbox(&spec.workspace);
+            let context = ServerContext {
+                session_id: paths.id.to_string(),
+                cwd: &paths.cwd,
+                provider: Arc::clone(&provider),
+                model: chosen.model,
+                secrets: &host.permissions.secrets,
+                spill: self.spill.spill(threshold(settings)?, spec.tools.large_output.as_ref(), &redactor),
+                redactor,
+                sandboxes: Confinement::check(settings, &sandbox, &paths)?.servers,
+                hooks: self.hooks.clone(),
+                retry_scale: settings.number("HANGAR_RETRY_SCALE")?.unwrap_or(1.0),
+            };
+            let wanted = !servers.configs.is_empty() || agents.have_servers();
+            recomposed.servers = Some(wanted.then(|| mcp::host(settings, servers, context)));
+        }
+        recomposed.provider = Some(provider).filter(|_| parts.model);
+        Ok(recomposed)
+    }
+}

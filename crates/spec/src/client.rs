@@ -1,0 +1,109 @@
+//! Who asks for a session, what that client brings and answers, and what it wants of this one request.
+
+use hangar_protocol::data::{ClientCommand, SessionLimits};
+use serde::Deserialize;
+use serde::de::MapAccess;
+use std::path::PathBuf;
+
+use crate::group::Group;
+
+group! {
+    /// On whose behalf the session works.
+    pub struct IdentityOptions {
+        client_name: String = "clientName",
+        github_token: String = "gitHubToken",
+        /// The home folder of the session, instead of the server's.
+        config_dir: PathBuf = "configDir",
+    }
+}
+
+group! {
+    /// What a client brings to a session, and what it can be asked.
+    pub struct ClientOptions {
+        /// Tools that the client runs.
+        tools: Vec<ToolDeclaration> = "tools",
+        /// Slash commands that the client carries out.
+        commands: Vec<ClientCommand> = "commands",
+        permissions: bool = "requestPermission",
+        questions: bool = "requestUserInput",
+        /// Forms.
+        elicitations: bool = "requestElicitation",
+        /// Plans to review.
+        plans: bool = "requestExitPlanMode",
+        /// Whether to go on with another model.
+        switches: bool = "requestAutoModeSwitch",
+        hooks: bool = "hooks",
+        /// Whether the client is sent the pieces of what sub-agents say.
+        agent_pieces: bool = "includeSubAgentStreamingEvents",
+    }
+}
+
+group! {
+    /// What holds for one request to create or resume a session.
+    pub struct EntryOptions {
+        session_id: String = "sessionId",
+        /// A resume is not logged.
+        silent: bool = "disableResume",
+        /// What waits for answers keeps waiting, rather than end as interrupted.
+        continue_pending: bool = "continuePendingWork",
+        limits: SessionLimits = "sessionLimits",
+    }
+}
+
+/// Where work stands in a distributed trace, by the W3C's recommendation. A session's trace holds for every prompt
+/// without one of its own.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Deserialize)]
+#[serde(default)]
+pub struct TraceContext {
+    pub traceparent: Option<String>,
+    pub tracestate: Option<String>,
+}
+
+impl TraceContext {
+    pub fn headers(&self) -> impl Iterator<Item = (String, String)> {
+        let pair = |name: &str, value: &Option<String>| value.clone().map(|value| (name.to_owned(), value));
+        // A state without its parent means nothing.
+        let state = pair("tracestate", &self.tracestate).filter(|_| self.traceparent.is_some());
+        pair("traceparent", &self.traceparent).into_iter().chain(state)
+    }
+}
+
+impl Group for TraceContext {
+    fn read<'de, A: MapAccess<'de>>(&mut self, name: &str, members: &mut A) -> Result<bool, A::Error> {
+        match name {
+            "traceparent" => self.traceparent = members.next_value()?,
+            "tracestate" => self.tracestate = members.next_value()?,
+            _ => return Ok(false),
+        }
+        Ok(true)
+    }
+
+    /// The state belongs to its parent, so both are taken or neither is.
+    fn adopt(&mut self, other: Self) {
+        if other.traceparent.is_some() {
+            *self = other;
+        }
+    }
+
+    fn is_empty(&self) -> bool {
+        *self == Self::default()
+    }
+}
+
+/// A tool that the client runs.
+#[derive(Debug, Clone, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct ToolDeclaration {
+    pub name: String,
+    #[serde(default)]
+    pub description: Option<String>,
+    #[serde(default)]
+    pub parameters: Option<serde_json::Value>,
+    #[serde(default)]
+    pub overrides_built_in_tool: Option<bool>,
+    #[serde(default)]
+    pub skip_permission: Option<bool>,
+    /// Whether a call that succeeds ends the turn.
+    #[serde(default)]
+    pub is_terminal: Option<bool>,
+}
