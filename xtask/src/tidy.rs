@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use anyhow::{Context, Result, bail};
 use serde_json::Value;
 
-use crate::{root, shell, supply};
+use crate::{root, shell, supply, types, web};
 
 /// From here on a source file is listed: it may hold a second noun.
 const LONG_FILE: usize = 700;
@@ -126,6 +126,8 @@ pub(crate) fn run() -> Result<()> {
     problems.extend(lengths(&files)?);
     problems.extend(architecture_names_every_crate()?);
     problems.extend(mechanisms_without_tests()?);
+    problems.extend(web::problems()?);
+    problems.extend(types::problems()?);
     let metadata = metadata()?;
     problems.extend(dependencies(&metadata));
     problems.extend(supply::problems(&metadata));
@@ -160,7 +162,9 @@ fn mechanisms_without_tests() -> Result<Vec<String>> {
 fn files() -> Result<Vec<PathBuf>> {
     let git = ["ls-files", "--cached", "--others", "--exclude-standard"];
     let listing = shell::read(shell::program("git").args(git))?;
-    Ok(listing.lines().map(PathBuf::from).filter(|path| root().join(path).is_file()).collect())
+    let paths = listing.lines().map(PathBuf::from).filter(|path| root().join(path).is_file());
+    // Nobody writes the built pages.
+    Ok(paths.filter(|path| !path.starts_with(web::PAGES)).collect())
 }
 
 fn read(path: &Path) -> Result<String> {

@@ -28,7 +28,7 @@ const POLICY_DIR: &str = "/etc/github-copilot/policy.d";
 /// What runs the commands of hooks.
 const SHELL: &str = "/bin/bash";
 
-/// Where what is configured is looked for.
+/// The places where configuration is looked for.
 pub(crate) struct ConfigSources<'a> {
     pub(crate) settings: &'a Settings,
     pub(crate) extensions: &'a Extensions,
@@ -74,7 +74,7 @@ impl ConfigSources<'_> {
         self.options.file_hooks.unwrap_or(true)
     }
 
-    /// Where skills are looked for.
+    /// The places where skills are looked for.
     pub(crate) fn skill_places(&self) -> SkillPlaces {
         SkillPlaces {
             places: self.places(),

@@ -1,7 +1,7 @@
-//! What was typed, as a session that somebody wants and a process that runs it.
+//! Command-line flags as settings of a session and of the process.
 
 use anyhow::{Result, anyhow};
-use hangar_agent::agents::crew::Reporting;
+use hangar_agent::agents::config::Reporting;
 use hangar_agent::permissions::{Policy, Rule};
 use hangar_protocol::data::Mode;
 use hangar_spec::{
@@ -16,7 +16,7 @@ use crate::sandbox;
 use crate::settings::Settings;
 use crate::workspace::trust::Trust;
 
-/// The session that flags ask for.
+/// Settings of the session.
 pub(crate) fn spec(args: &RunArgs) -> SessionSpec {
     SessionSpec {
         model: ModelOptions {
@@ -54,7 +54,7 @@ fn names(values: &[String]) -> Vec<String> {
     values.iter().flat_map(|value| value.split(',')).map(|name| name.trim().to_owned()).collect()
 }
 
-/// What flags allow and add. Those that make no sense are refused.
+/// Settings of the process. Invalid flags are refused.
 pub(crate) fn host(settings: &Settings, args: &RunArgs) -> Result<Host> {
     Ok(Host {
         permissions: Permissions {
@@ -88,7 +88,7 @@ pub(crate) fn host(settings: &Settings, args: &RunArgs) -> Result<Host> {
     })
 }
 
-/// What flags add to what is configured.
+/// Plugins and MCP servers of flags.
 pub(crate) fn extensions(args: &RunArgs) -> Extensions {
     let flags = &args.extensions;
     let trust = if flags.trust_folder { Trust::Given } else { Trust::AsDecided };

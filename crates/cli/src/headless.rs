@@ -9,7 +9,7 @@ use hangar_agent::agents::fleet;
 use hangar_agent::driver::EventSink;
 use hangar_agent::prompt::notices;
 use hangar_agent::session::{Command, Input, Origin, Prompt, iso};
-use hangar_agent::tool::Lesson;
+use hangar_agent::tool::InvokedSkill;
 use hangar_mcp::Running;
 use hangar_protocol::data::{CompactionTrigger, Mode};
 use hangar_protocol::result::{ResultKind, RunResult};
@@ -117,7 +117,8 @@ async fn drive(settings: &Settings, args: RunArgs, text: String) -> Result<Exit>
             Command::Compact { instructions: summary.focus, trigger: Some(CompactionTrigger::Manual) }
         }
         None => {
-            let preface = composed.skills.called_by(&text).map(Lesson::into_preface).unwrap_or_default();
+            let preface =
+                composed.skills.called_by(&text).map(InvokedSkill::into_preface).unwrap_or_default();
             let prompt = if args.fleet { fleet::prompt(Some(&text)) } else { Prompt::user(text.clone()) };
             Command::Send(Prompt { attachments, preface, ..prompt })
         }
@@ -130,7 +131,7 @@ async fn drive(settings: &Settings, args: RunArgs, text: String) -> Result<Exit>
         true => until_compacted(&mut composed, &seen, &mut interrupts).await,
         false => until_idle(&mut composed, &mut servers, &seen, &mut interrupts, task_wait).await,
     };
-    let planned = matches!(ended, Ok(Ended::Idle)) && seen.with(|seen| seen.error.is_none());
+    let planned = matches!(ended, Ok(Ended::Idle)) && seen.with(|seen| seen.totals.error.is_none());
     if planned && args.implements_plan() && !compacts {
         composed.driver.advance(Input::Command(Command::SetMode(Mode::Autopilot)))?;
         let go =
@@ -139,8 +140,10 @@ async fn drive(settings: &Settings, args: RunArgs, text: String) -> Result<Exit>
         ended = until_idle(&mut composed, &mut servers, &seen, &mut interrupts, task_wait).await;
     }
     let failure = ended.err();
-    let error =
-        failure.as_ref().map(|error| format!("{error:#}")).or_else(|| seen.with(|seen| seen.error.clone()));
+    let error = failure
+        .as_ref()
+        .map(|error| format!("{error:#}"))
+        .or_else(|| seen.with(|seen| seen.totals.error.clone()));
     let closing = tokio::select! {
         closed = composed.driver.close(error.clone()) => closed,
         // Whoever asks again does not wait for what is left: everything that happened is on record.
@@ -158,7 +161,7 @@ async fn drive(settings: &Settings, args: RunArgs, text: String) -> Result<Exit>
     let after = [
         failure.map_or(Ok(()), Err),
         closing.map_err(anyhow::Error::from),
-        write_usage(&args, &state, &seen),
+        write_usage(&args, &state),
         share(settings, &args, &composed),
     ];
     for problem in after.into_iter().filter_map(Result::err) {
@@ -299,9 +302,9 @@ impl Interrupts {
     }
 }
 
-fn write_usage(args: &RunArgs, state: &hangar_agent::session::State, seen: &SeenHandle) -> Result<()> {
+fn write_usage(args: &RunArgs, state: &hangar_agent::session::State) -> Result<()> {
     let Some(path) = &args.usage_output_file else { return Ok(()) };
-    let document = seen.with(|seen| usage::document(state, seen));
+    let document = usage::document(state);
     let text = serde_json::to_string_pretty(&document)?;
     std::fs::write(path, text + "\n").with_context(|| format!("cannot write usage to {}", path.display()))
 }

@@ -1,15 +1,15 @@
 //! Where a session's files are: in the home directory, or with the client that keeps them. What composing a session
 //! needs to know of them, and nothing else.
 
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 use anyhow::Result;
 use hangar_agent::log::SessionLog;
 use hangar_agent::session::State;
 use hangar_agent::session::state::project;
 use hangar_disk::Folder;
-use hangar_protocol::data::{HistoryTruncated, NotificationKind, WorkingDirectory};
-use hangar_protocol::{Body, Event};
+use hangar_protocol::data::{NotificationKind, WorkingDirectory};
+use hangar_protocol::{Body, Event, EventKind};
 use hangar_server::Away;
 use hangar_store::away::{AwaySession, Kept};
 use hangar_store::{OpenSession, SessionId, SessionMeta, Store, StoreError};
@@ -28,7 +28,7 @@ pub(crate) struct Past {
     pub(crate) state: State,
     /// Instructions that the model was told about in the course of it already.
     pub(crate) told: Vec<String>,
-    /// How long the log was when it was read.
+    /// Length of the log when it was read.
     log_bytes: u64,
 }
 
@@ -45,7 +45,7 @@ impl Home {
         })
     }
 
-    /// Opens a session whose past was looked at.
+    /// Opens a session for writing; `past` is what [`Past::look`] read.
     pub(crate) fn resume(
         store: &Store,
         away: Option<Away>,
@@ -96,13 +96,6 @@ impl Home {
         }
     }
 
-    pub(crate) fn meta(&self) -> &SessionMeta {
-        match self {
-            Self::Here(log) => log.meta(),
-            Self::Client(log) => log.meta(),
-        }
-    }
-
     pub(crate) fn log_bytes(&self) -> u64 {
         match self {
             Self::Here(log) => log.log_bytes(),
@@ -143,15 +136,7 @@ impl Home {
         }
     }
 
-    /// The folder on this machine, if it is here.
-    pub(crate) fn local_dir(&self) -> Option<&Path> {
-        match self {
-            Self::Here(log) => Some(log.dir()),
-            Self::Client(_) => None,
-        }
-    }
-
-    /// The same, held open.
+    /// The folder on this machine, held open.
     pub(crate) fn local_folder(&self) -> Option<&Folder> {
         match self {
             Self::Here(log) => Some(log.folder()),
@@ -190,7 +175,7 @@ impl PlanReader {
 }
 
 impl Past {
-    /// Reads what a session was, without holding its log.
+    /// Reads the state of a session without locking its log.
     pub(crate) fn look(store: &Store, away: Option<&Away>, id: &SessionId) -> Result<Self> {
         match away {
             None => Self::of_store(store, id),
@@ -208,13 +193,13 @@ impl Past {
     fn of_store(store: &Store, id: &SessionId) -> Result<Self> {
         let log_bytes = store.log_bytes(id).unwrap_or_default();
         let mut past = Self { state: State::default(), told: Vec::new(), log_bytes };
-        let rewound = store.read_where(id, |kind| kind == HistoryTruncated::KIND)?.next().is_some();
+        let rewound = store.read_kinds(id, |kind| kind == EventKind::HistoryTruncated)?.next().is_some();
         if rewound {
             // What was taken back has to be known before anything is taken in.
             past.take(project(store.read(id)?.collect::<Result<Vec<_>, _>>()?));
             return Ok(past);
         }
-        for event in store.read_where(id, State::wants)? {
+        for event in store.read_kinds(id, State::wants)? {
             past.take([event?]);
         }
         Ok(past)

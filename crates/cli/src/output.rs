@@ -5,10 +5,10 @@ use std::io::{self, Write};
 use std::sync::Arc;
 
 use hangar_agent::driver::EventSink;
-use hangar_agent::session::iso;
+use hangar_agent::session::{OUTPUT_LIMIT, iso};
 use hangar_protocol::data::{CompactionTrigger, Mode, ToolRequest};
 use hangar_protocol::result::{ResultKind, RunResult, RunUsage};
-use hangar_protocol::{Body, Event};
+use hangar_protocol::{Body, Event, EventKind, Totals};
 
 use crate::args::OutputFormat;
 use crate::exit::Exit;
@@ -17,16 +17,14 @@ use crate::prose::Prose;
 /// What the run's caller needs to know of the events that went by.
 #[derive(Debug, Default)]
 pub(crate) struct Seen {
-    /// The last error; cleared by a later answer.
-    pub(crate) error: Option<String>,
+    /// Totals of the run.
+    pub(crate) totals: Totals,
     /// A hook did not let a prompt through.
     pub(crate) refused: bool,
     /// How the last summary of the conversation ended.
     pub(crate) summary: Option<Result<(), String>>,
     /// Nobody reads stdout any more.
     pub(crate) broken_pipe: bool,
-    pub(crate) user_requests: u64,
-    pub(crate) last_call: (Option<u64>, Option<u64>),
 }
 
 #[derive(Clone, Default)]
@@ -52,11 +50,8 @@ impl Printer {
     }
 
     fn note(&self, event: &Event) {
+        self.seen.with(|seen| seen.totals.apply(event));
         self.seen.with(|seen| match event.body() {
-            // What an agent fails of is its caller's to deal with.
-            Body::SessionError(error) if event.agent_id().is_none() => {
-                seen.error = Some(error.message.clone());
-            }
             Body::CompactionComplete(complete) if event.agent_id().is_none() => {
                 seen.summary = Some(match complete.success {
                     true => Ok(()),
@@ -67,18 +62,6 @@ impl Printer {
                 if event.agent_id().is_none() && warning.warning_type == "policy_blocked" =>
             {
                 seen.refused = true;
-            }
-            Body::AssistantMessage(message)
-                if event.agent_id().is_none()
-                    && !(message.content.is_empty() && message.tool_requests.is_empty()) =>
-            {
-                seen.error = None;
-            }
-            Body::UserMessage(message) if message.source.is_none() && event.agent_id().is_none() => {
-                seen.user_requests += 1;
-            }
-            Body::UsageRecord(record) => {
-                seen.last_call = (record.usage.input_tokens, record.usage.output_tokens);
             }
             _ => {}
         });
@@ -190,38 +173,42 @@ pub(crate) fn remark(text: &str) {
 
 /// Events that drivers of Copilot CLI see on its stdout. The others are in the log only.
 fn is_shown(event: &Event) -> bool {
-    let kind = event.kind();
+    let Some(kind) = event.event_kind() else { return true };
     // The role of the session itself is chosen before anybody looks.
-    let own_role = kind == "subagent.selected" && event.agent_id().is_none();
+    let own_role = kind == EventKind::SubagentSelected && event.agent_id().is_none();
+    // The reference asks a model to go on without saying so.
+    let goes_on =
+        matches!(event.body(), Body::UserMessage(message) if message.source.as_deref() == Some(OUTPUT_LIMIT));
     !own_role
+        && !goes_on
         && !matches!(
             kind,
-            "session.start"
-                | "session.resume"
-                | "session.shutdown"
-                | "session.handoff"
-                | "session.idle"
-                | "session.model_change"
-                | "session.mode_changed"
-                | "session.permissions_changed"
-                | "session.usage_record"
-                | "session.usage_info"
-                | "session.truncation"
-                | "session.compaction_start"
-                | "session.compaction_complete"
-                | "hangar.commitments"
-                | "hangar.images_withheld"
-                | "assistant.usage"
-                | "pending_messages.modified"
-                | "permission.requested"
-                | "permission.completed"
-                | "user_input.requested"
-                | "user_input.completed"
-                | "system.message"
-                | "hook.start"
-                | "hook.end"
-                | "skill.invoked"
-                | "skill.context_delivered"
+            EventKind::SessionStart
+                | EventKind::SessionResume
+                | EventKind::SessionShutdown
+                | EventKind::Handoff
+                | EventKind::SessionIdle
+                | EventKind::ModelChange
+                | EventKind::ModeChanged
+                | EventKind::PermissionsChanged
+                | EventKind::UsageRecord
+                | EventKind::UsageInfo
+                | EventKind::Truncation
+                | EventKind::CompactionStart
+                | EventKind::CompactionComplete
+                | EventKind::PlanAndTodos
+                | EventKind::ImagesWithheld
+                | EventKind::AssistantUsage
+                | EventKind::PendingMessagesModified
+                | EventKind::PermissionRequested
+                | EventKind::PermissionCompleted
+                | EventKind::UserInputRequested
+                | EventKind::UserInputCompleted
+                | EventKind::SystemMessage
+                | EventKind::HookStart
+                | EventKind::HookEnd
+                | EventKind::SkillInvoked
+                | EventKind::SkillContextDelivered
         )
 }
 

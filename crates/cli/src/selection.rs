@@ -1,6 +1,7 @@
 //! Which session a run is about.
 
 use anyhow::{Result, anyhow, bail};
+use hangar_protocol::EventKind;
 use hangar_store::{Filter, ResolveError, SessionId, Store};
 
 use crate::args::RunArgs;
@@ -74,10 +75,10 @@ pub(crate) fn select<'a>(store: &Store, typed: impl Into<Typed<'a>>) -> Result<S
     new(&uuid::Uuid::new_v4().to_string())
 }
 
-/// The last session that something was said in. A process that was killed early leaves one without.
+/// The last session with a prompt. A process that is killed early leaves an empty one.
 fn latest(store: &Store) -> Result<Option<SessionId>> {
     for session in store.list(&Filter::default())? {
-        let mut said = store.read_where(&session.id, |kind| kind == "user.message")?;
+        let mut said = store.read_kinds(&session.id, |kind| kind == EventKind::UserMessage)?;
         if said.next().is_some() {
             return Ok(Some(session.id));
         }

@@ -6,8 +6,8 @@ use std::time::Duration;
 
 use futures_util::future::BoxFuture;
 use hangar_agent::driver::Surroundings;
-use hangar_git::{Bounds, Filters, Git, GitError};
-use hangar_protocol::data::Commitments;
+use hangar_git::{CallLimits, Filters, Git, GitError};
+use hangar_protocol::data::PlanAndTodos;
 use hangar_sandbox::Sandbox;
 use hangar_tools::sql::Database;
 
@@ -18,7 +18,7 @@ use crate::workspace::git::Repository;
 /// What of a plan is kept before the model, in bytes.
 const PLAN_LIMIT: usize = 64 << 10;
 /// How long Git may take to say whether anything has changed. The first change that is told is enough to know.
-const GIT_BOUNDS: Bounds = Bounds { time: Duration::from_secs(20), output: 0 };
+const GIT_BOUNDS: CallLimits = CallLimits { time: Duration::from_secs(20), output: 0 };
 
 pub(crate) struct WorkState {
     plan: PlanReader,
@@ -49,7 +49,7 @@ impl WorkState {
 }
 
 impl Surroundings for WorkState {
-    fn commitments(&mut self) -> Commitments {
+    fn plan_and_todos(&mut self) -> PlanAndTodos {
         let plan = self.plan.read().filter(|plan| !plan.trim().is_empty()).map(|mut plan| {
             let left_out = plan.len().saturating_sub(PLAN_LIMIT);
             if left_out > 0 {
@@ -61,7 +61,7 @@ impl Surroundings for WorkState {
             plan
         });
         let todos = self.database.as_ref().map(|database| database.open_todos()).unwrap_or_default();
-        Commitments { plan, todos }
+        PlanAndTodos { plan, todos }
     }
 
     fn unchanged(&self) -> BoxFuture<'static, bool> {
@@ -82,6 +82,6 @@ impl Surroundings for WorkState {
 /// Whether the working tree is as it was checked out.
 async fn is_clean(git: &Git, cwd: &Path) -> Result<bool, GitError> {
     let status = ["status", "--porcelain", "--ignore-submodules=dirty"];
-    let answer = git.enter(cwd, Filters::Off).await?.run(&status, GIT_BOUNDS).await?;
+    let answer = git.open(cwd, Filters::Off).await?.run(&status, GIT_BOUNDS).await?;
     Ok(answer.code == 0 && !answer.cut)
 }

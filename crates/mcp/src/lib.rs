@@ -4,6 +4,7 @@
 //! known from an earlier run is not started before one of them is called. What happens to servers is told as
 //! [`News`], in the vocabulary of the session's events. No type of the protocol library leaves this crate.
 
+mod agent_tools;
 mod cache;
 mod client;
 pub mod config;
@@ -16,7 +17,6 @@ mod login;
 mod naming;
 mod oauth;
 mod outcome;
-mod outfit;
 mod pending;
 mod process;
 mod running;

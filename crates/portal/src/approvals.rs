@@ -18,6 +18,7 @@ const MOST_OPEN: usize = 10_000;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
+#[schemars(rename = "ApprovalKind")]
 pub enum Kind {
     Permission,
     Question,
@@ -43,8 +44,8 @@ pub struct Approval {
     pub session_id: SessionId,
     pub session_name: Option<String>,
     pub kind: Kind,
-    /// The event by which it was asked.
-    #[schemars(with = "serde_json::Value")]
+    /// The event that asked it.
+    #[schemars(with = "crate::page::EventShape")]
     pub event: Box<RawValue>,
     pub since: String,
     pub state: ApprovalState,
@@ -75,24 +76,26 @@ pub(crate) fn asking(event: &Event) -> Option<Asking<'_>> {
     })
 }
 
-/// What somebody says to a question. Which members are meant depends on what was asked.
+/// An answer to a question. Which members apply depends on the kind of the question.
 #[derive(Debug, Clone, Default, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
+#[schemars(rename = "Answer")]
 pub struct Reply {
     /// For a permission or a plan.
     pub decision: Option<Decision>,
-    /// For whoever was denied: what to do instead.
+    /// With `deny`: what to do instead.
     pub feedback: Option<String>,
     /// For a question.
     pub answer: Option<String>,
     /// For an elicitation.
     pub action: Option<Action>,
-    /// What was filled in.
+    /// With `accept`: the values of the form.
     pub content: Option<serde_json::Value>,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
+#[schemars(rename = "PermissionDecision")]
 pub enum Decision {
     Approve,
     ApproveForSession,
@@ -101,6 +104,7 @@ pub enum Decision {
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
+#[schemars(rename = "ElicitationAction")]
 pub enum Action {
     Accept,
     Decline,

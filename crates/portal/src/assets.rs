@@ -1,20 +1,13 @@
-//! The web UI: files of `web/dist` that are part of the program, or a page that says how to make them.
+//! The web UI: the files of `pages`, which `cargo xtask web` builds from `web/`. They are part of the program.
 
 use axum::http::{HeaderMap, HeaderValue, StatusCode, Uri, header};
 use axum::response::{IntoResponse, Response};
 
 #[derive(rust_embed::RustEmbed)]
-#[folder = "../../web/dist"]
-#[allow_missing = true]
+#[folder = "pages"]
 struct Files;
 
 const INDEX: &str = "index.html";
-
-/// Shown where the program was built without the UI.
-const WITHOUT_UI: &str = "<!doctype html><html lang=\"en\"><meta charset=\"utf-8\"><title>Hangar</title>\
-<body style=\"font-family:sans-serif;max-width:40em;margin:4em auto;line-height:1.5\"><h1>Hangar is running</h1>\
-<p>This program was built without its web UI. Run <code>cargo xtask web</code>, build again, and reload.</p>\
-<p>The API works: <a href=\"/api/v1/openapi.json\">/api/v1/openapi.json</a> describes it.</p></body></html>";
 
 /// What the page may load and do. Nothing comes from elsewhere.
 const POLICY: &str = "default-src 'self'; img-src 'self' data: blob:; style-src 'self' 'unsafe-inline'; \
@@ -22,25 +15,17 @@ object-src 'none'; base-uri 'self'; form-action 'self'; frame-ancestors 'none'";
 
 pub(crate) async fn serve(uri: Uri, headers: HeaderMap) -> Response {
     let path = uri.path().trim_start_matches('/');
-    // Names in the program are looked up, not opened, so a path cannot lead anywhere else; in a build that reads them from
-    // the disk it could.
-    if path.split('/').any(|part| part == ".." || part.contains('\\') || part.contains('\0')) {
+    // No page has such an address, and no link of ours leads there.
+    if path.split('/').any(|part| part == "..") {
         return StatusCode::NOT_FOUND.into_response();
     }
-    let name = if path.is_empty() { INDEX } else { path };
-    if let Some(file) = Files::get(name) {
-        return respond(name, file, &headers);
-    }
-    let is_file = name.rsplit('/').next().is_some_and(|last| last.contains('.'));
-    if is_file && name != INDEX {
-        return StatusCode::NOT_FOUND.into_response();
-    }
+    let is_file = path.rsplit('/').next().is_some_and(|last| last.contains('.'));
     // Pages of the UI are one file, which finds out by itself where it is.
-    match Files::get(INDEX) {
-        Some(file) => respond(INDEX, file, &headers),
-        None => {
-            with_headers(([(header::CONTENT_TYPE, "text/html; charset=utf-8")], WITHOUT_UI).into_response())
-        }
+    let name = if is_file { path } else { INDEX };
+    // A name is looked up in the program, not opened, so it cannot lead anywhere else.
+    match Files::get(name) {
+        Some(file) => respond(name, file, &headers),
+        None => StatusCode::NOT_FOUND.into_response(),
     }
 }
 
@@ -50,7 +35,7 @@ fn respond(name: &str, file: rust_embed::EmbeddedFile, headers: &HeaderMap) -> R
     let tag = format!("\"{hash}\"");
     let known = headers.get(header::IF_NONE_MATCH).is_some_and(|known| known.as_bytes() == tag.as_bytes());
     // Vite puts a hash into the names below `assets`, so those never change.
-    let lasting = name.starts_with("assets/") && !cfg!(debug_assertions);
+    let lasting = name.starts_with("assets/");
     let cache = if lasting { "public, max-age=31536000, immutable" } else { "no-cache" };
     let mut response = if known {
         StatusCode::NOT_MODIFIED.into_response()
@@ -68,13 +53,8 @@ fn respond(name: &str, file: rust_embed::EmbeddedFile, headers: &HeaderMap) -> R
         out.insert(header::ETAG, tag);
     }
     out.insert(header::CACHE_CONTROL, HeaderValue::from_static(cache));
-    with_headers(response)
-}
-
-fn with_headers(mut response: Response) -> Response {
-    let headers = response.headers_mut();
-    headers.insert(header::CONTENT_SECURITY_POLICY, HeaderValue::from_static(POLICY));
-    headers.insert(header::X_CONTENT_TYPE_OPTIONS, HeaderValue::from_static("nosniff"));
-    headers.insert(header::REFERRER_POLICY, HeaderValue::from_static("same-origin"));
+    out.insert(header::CONTENT_SECURITY_POLICY, HeaderValue::from_static(POLICY));
+    out.insert(header::X_CONTENT_TYPE_OPTIONS, HeaderValue::from_static("nosniff"));
+    out.insert(header::REFERRER_POLICY, HeaderValue::from_static("same-origin"));
     response
 }

@@ -1,6 +1,7 @@
 //! What lists show of a session: a fold over its log that can be taken up where it was left.
 
-use hangar_protocol::{Body, Event};
+use hangar_protocol::event::type_at_start;
+use hangar_protocol::{Body, Event, EventKind, Totals};
 use hangar_runtimes::capabilities::Capabilities;
 use hangar_store::{Follow, Position};
 use schemars::JsonSchema;
@@ -12,16 +13,17 @@ use crate::resource::{Policy, RunLink};
 /// Lines between two places that are remembered, so that a page far behind is found without reading all before it.
 const MARK_EVERY: u64 = 2048;
 
-/// What a session has used. What nobody told is absent, never zero.
+/// Usage of a session. Unknown values are absent, never zero.
 #[skip_serializing_none]
 #[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
+#[schemars(rename = "Usage")]
 pub struct Used {
     pub input_tokens: Option<u64>,
     pub output_tokens: Option<u64>,
     pub cost_usd: Option<f64>,
     pub premium_requests: Option<u64>,
-    /// Prompts that were sent.
+    /// Number of prompts.
     pub turns: Option<u64>,
 }
 
@@ -57,8 +59,9 @@ impl From<&hangar_runtimes::usage::Usage> for Used {
     }
 }
 
-/// How full the model's memory is.
+/// How full the context of the model is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, JsonSchema)]
+#[schemars(rename = "ContextUsage")]
 pub struct Context {
     pub tokens: u64,
     pub limit: u64,
@@ -84,42 +87,37 @@ pub struct Digest {
     /// How much the model was shown last, and how much it may be shown.
     tokens: Option<u64>,
     limit: Option<u64>,
-    /// What the last turn failed of.
+    /// Error of the last turn, if it failed.
     pub error: Option<String>,
-    turns: u64,
-    /// By the calls to models that are on record.
-    calls: Used,
-    /// By the last closing event that tells any, for agents that tell no calls.
-    closing: Used,
+    totals: Totals,
 }
 
 impl Digest {
-    /// The types of events that say something here. The others are passed over.
-    fn wants(kind: &str) -> bool {
-        matches!(
-            kind,
-            "session.start"
-                | "session.resume"
-                | "session.handoff"
-                | "session.model_change"
-                | "session.permissions_changed"
-                | "session.compaction_complete"
-                | "session.truncation"
-                | "hangar.run_assigned"
-                | "session.context_changed"
-                | "session.usage_record"
-                | "session.error"
-                | "session.shutdown"
-                | "user.message"
-                | "assistant.message"
-                | "abort"
-        )
+    /// Whether the fold looks into events of this kind. Of those that totals count, tool calls are left out: they are the
+    /// longest lines of a log, and lists show nothing of them.
+    fn wants(kind: EventKind) -> bool {
+        let of_tools = matches!(kind, EventKind::ToolStart | EventKind::ToolComplete);
+        (Totals::wants(kind) && !of_tools)
+            || matches!(
+                kind,
+                EventKind::SessionStart
+                    | EventKind::SessionResume
+                    | EventKind::Handoff
+                    | EventKind::ModelChange
+                    | EventKind::PermissionsChanged
+                    | EventKind::CompactionComplete
+                    | EventKind::Truncation
+                    | EventKind::RunAssigned
+                    | EventKind::ContextChanged
+            )
     }
 
     /// Takes in what is whole behind where it has come to.
     pub fn catch_up(&mut self, follow: &mut Follow) -> std::io::Result<()> {
         while let Some((_, line)) = follow.next_line()? {
-            if kind_of(line).is_none_or(Self::wants)
+            // Where the type does not come first, the whole line tells.
+            let wanted = |name| EventKind::of_type(name).is_some_and(Self::wants);
+            if type_at_start(line).is_none_or(wanted)
                 && let Ok(text) = std::str::from_utf8(line)
                 && let Ok(event) = Event::parse(text)
             {
@@ -146,6 +144,8 @@ impl Digest {
     }
 
     pub fn apply(&mut self, event: &Event) {
+        self.totals.apply(event);
+        self.error.clone_from(&self.totals.error);
         let main = event.agent_id().is_none();
         match event.body() {
             Body::SessionStart(start) => {
@@ -169,12 +169,6 @@ impl Digest {
                 if main && usage.parent_tool_call_id.is_none() && usage.input_tokens.is_some() {
                     self.tokens = usage.input_tokens;
                 }
-                self.calls = self.calls.plus(Used {
-                    input_tokens: usage.input_tokens,
-                    output_tokens: usage.output_tokens,
-                    cost_usd: usage.cost,
-                    ..Used::default()
-                });
             }
             Body::UsageInfo(info) if main => {
                 (self.tokens, self.limit) = (Some(info.current_tokens), Some(info.token_limit));
@@ -184,33 +178,9 @@ impl Digest {
                 self.limit = done.token_limit.or(self.limit);
             }
             Body::Truncation(cut) if main => self.limit = Some(cut.token_limit),
-            Body::SessionError(error) if main && !event.is_ephemeral() => {
-                self.error = Some(error.message.clone());
+            Body::AssistantMessage(message) if main && message.model.is_some() => {
+                self.model.clone_from(&message.model);
             }
-            Body::SessionShutdown(shutdown) => {
-                let of_models = shutdown.model_metrics.values().map(|metric| Used {
-                    input_tokens: Some(metric.usage.input_tokens),
-                    output_tokens: Some(metric.usage.output_tokens),
-                    cost_usd: metric.requests.cost,
-                    ..Used::default()
-                });
-                // It tells of the whole session, not of the process that closes.
-                self.closing = of_models.reduce(Used::plus).unwrap_or(self.closing);
-                if shutdown.error_reason.is_some() {
-                    self.error.clone_from(&shutdown.error_reason);
-                }
-            }
-            Body::UserMessage(_) if main => {
-                self.turns += 1;
-                self.error = None;
-            }
-            Body::AssistantMessage(message) if main => {
-                self.error = None;
-                if message.model.is_some() {
-                    self.model.clone_from(&message.model);
-                }
-            }
-            Body::Abort(_) if main => self.error = None,
             _ => {}
         }
     }
@@ -234,30 +204,28 @@ impl Digest {
         }
     }
 
-    /// How full the model's memory is. `limit` knows how much a model may be shown, where the log does not say.
+    /// How full the context of the model is. `limit` knows how much a model may be shown, where the log does not say.
     pub fn context(&self, limit: impl FnOnce(&str) -> Option<u64>) -> Option<Context> {
         let tokens = self.tokens?;
         let limit = self.limit.or_else(|| limit(self.model.as_deref()?))?;
         Some(Context { tokens, limit })
     }
 
-    /// What the log tells of it.
+    /// Usage of the session, as its log tells it.
     pub fn used(&self) -> Used {
-        let told = if self.calls == Used::default() { self.closing } else { self.calls };
-        Used { turns: Some(self.turns), ..told }
+        Used {
+            input_tokens: self.totals.input_tokens,
+            output_tokens: self.totals.output_tokens,
+            cost_usd: self.totals.cost,
+            premium_requests: None,
+            turns: Some(self.totals.prompts),
+        }
     }
 
-    /// Whether calls to models are on record one by one.
+    /// Whether calls of models are on record one by one.
     pub fn counts_calls(&self) -> bool {
-        self.calls != Used::default()
+        self.totals.counts_calls()
     }
-}
-
-/// The type of an event whose line starts with it.
-pub(crate) fn kind_of(line: &[u8]) -> Option<&str> {
-    let rest = line.strip_prefix(b"{\"type\":\"")?;
-    let end = memchr::memchr(b'"', rest)?;
-    std::str::from_utf8(&rest[..end]).ok()
 }
 
 #[cfg(test)]
@@ -301,6 +269,31 @@ mod tests {
         assert_eq!(digest(&[PROMPT, closing]).used(), expected);
         let twice = Used { turns: Some(2), ..expected };
         assert_eq!(digest(&[PROMPT, closing, PROMPT, closing]).used(), twice);
+    }
+
+    /// One event of each kind.
+    const SAMPLES: &str = include_str!("../../protocol/tests/samples.txt");
+
+    #[test]
+    fn the_kinds_that_are_wanted_are_those_that_change_the_digest() {
+        let event = |line: &str| {
+            let (kind, data) = line.split_once(' ').unwrap();
+            let text =
+                format!(r#"{{"type":"{kind}","data":{data},"id":"i","timestamp":"t","parentId":null}}"#);
+            Event::parse(&text).unwrap()
+        };
+        let mut before = Digest::default();
+        before.apply(&event(FAILED));
+        for line in SAMPLES.lines() {
+            let event = event(line);
+            let kind = event.event_kind().unwrap();
+            let mut after = before.clone();
+            after.apply(&event);
+            // Tool calls are left out on purpose, and how full the context is is in no log.
+            let apart = [EventKind::ToolStart, EventKind::ToolComplete, EventKind::UsageInfo].contains(&kind);
+            let changes = format!("{before:?}") != format!("{after:?}");
+            assert_eq!(Digest::wants(kind), changes && !apart, "{kind}");
+        }
     }
 
     #[track_caller]

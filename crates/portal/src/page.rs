@@ -25,18 +25,39 @@ pub enum Span {
 }
 
 #[derive(Debug, Serialize, JsonSchema)]
+#[schemars(rename = "EventPage")]
 pub struct Page {
-    /// Ascending, whatever was asked for.
+    /// In ascending order.
     pub events: Vec<Numbered>,
-    /// The number of the last event in the log.
+    /// Number of the last event in the log.
     pub last: u64,
 }
 
 #[derive(Debug, Serialize, JsonSchema)]
+#[schemars(rename = "LoggedEvent")]
 pub struct Numbered {
     pub seq: u64,
-    #[schemars(with = "serde_json::Value")]
+    #[schemars(with = "EventShape")]
     pub event: Box<RawValue>,
+}
+
+/// An event in the vocabulary of Copilot CLI. `data` depends on `type`.
+#[derive(JsonSchema)]
+#[schemars(rename = "Event", rename_all = "camelCase")]
+#[expect(dead_code, reason = "describes events, which are passed on as they stand in the log")]
+pub(crate) struct EventShape {
+    id: String,
+    timestamp: String,
+    parent_id: Option<String>,
+    #[schemars(rename = "type")]
+    kind: String,
+    data: serde_json::Value,
+    /// Sent to listeners and not logged.
+    #[schemars(skip_serializing_if = "Option::is_none")]
+    ephemeral: Option<bool>,
+    /// The sub-agent that the event belongs to.
+    #[schemars(skip_serializing_if = "Option::is_none")]
+    agent_id: Option<String>,
 }
 
 impl Hub {

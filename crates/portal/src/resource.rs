@@ -20,16 +20,16 @@ pub struct Session {
     pub workspace: String,
     pub created_at: String,
     pub updated_at: String,
-    /// The number of the last event in its log.
+    /// Number of the last event in the log.
     pub events: u64,
     pub usage: Used,
     pub context: Option<Context>,
-    /// Questions that wait for an answer.
+    /// Number of unanswered questions.
     pub approvals: usize,
     pub run: Option<RunLink>,
     /// Whether a message can be sent to it.
     pub resumable: bool,
-    /// What the last turn failed of.
+    /// Error of the last turn, if it failed.
     pub error: Option<String>,
     pub policy: Option<Policy>,
 }
@@ -37,13 +37,13 @@ pub struct Session {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum SessionState {
-    /// A turn is under way.
+    /// A turn is in progress.
     Working,
     /// It waits for an answer.
     Waiting,
-    /// It is open here and has nothing to do.
+    /// It is open in this portal and has nothing to do.
     Idle,
-    /// It is not open here.
+    /// It is not open in this portal.
     Closed,
     /// Its last turn ended in an error.
     Failed,
@@ -74,7 +74,7 @@ pub struct RunLink {
     pub job: String,
     pub work_id: u32,
     pub task: String,
-    /// Whether it decides about the work; one that does both is driving too.
+    /// Whether it checks the work; also true if it does both.
     pub driving: bool,
 }
 

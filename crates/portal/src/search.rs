@@ -17,24 +17,26 @@ const LOOKED_INTO: usize = 2000;
 
 #[derive(Debug, Clone, Default, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
+#[schemars(rename = "SessionQuery")]
 pub struct Search {
-    /// A part of a name, an id or a workspace, in any case.
+    /// Part of a name, an id or a workspace; case-insensitive.
     pub query: Option<String>,
     pub state: Option<SessionState>,
     pub runtime: Option<String>,
-    /// 100 if absent.
+    /// Default: 100.
     #[schemars(range(min = 1))]
     pub limit: Option<u64>,
-    /// The `next` of the page before.
+    /// `next` of the previous page.
     #[schemars(regex(pattern = r"^-?[0-9]{1,14}\..+$"))]
     pub cursor: Option<String>,
 }
 
 #[skip_serializing_none]
 #[derive(Debug, Serialize, JsonSchema)]
+#[schemars(rename = "SessionList")]
 pub struct Found {
     pub sessions: Vec<Session>,
-    /// For the next page, if there may be one.
+    /// Cursor of the next page, if there may be one.
     pub next: Option<String>,
 }
 

@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use futures_util::future::BoxFuture;
 use hangar_agent::driver::{EventSink, Hooks};
-use hangar_agent::hook::{Answers, HookAnswer, HookRequest};
+use hangar_agent::hook::{HookAnswer, HookRequest, MergedAnswers};
 use hangar_agent::log::LogError;
 use hangar_agent::session::Command;
 use hangar_agent::tool::Tool;
@@ -16,7 +16,7 @@ use hangar_protocol::data::{
     AutoModeSwitchRequested, ClientCommand, CommandExecute, ExitPlanModeRequested, PlanDecision,
     SessionError, SessionIdle, SwitchAnswer,
 };
-use hangar_protocol::{Body, Event, EventId};
+use hangar_protocol::{Body, Event, EventId, EventKind};
 use serde::Deserialize;
 use serde_json::{Value, json};
 
@@ -113,7 +113,7 @@ impl Audience {
     fn tell(&self, event: &Event) {
         self.publish(event);
         if let Some(live) = self.live.get().and_then(Weak::upgrade)
-            && is_for_clients(event.kind())
+            && is_for_clients(event.event_kind())
         {
             live.saw(event);
         }
@@ -157,9 +157,12 @@ impl Audience {
     }
 
     /// The client that makes the session's requests to the model, if one does.
-    pub(crate) fn courier(&self) -> Option<Arc<Client>> {
+    pub(crate) fn request_proxy(&self) -> Option<Arc<Client>> {
         let members = self.members();
-        members.iter().find(|member| member.client.is_courier()).map(|member| Arc::clone(&member.client))
+        members
+            .iter()
+            .find(|member| member.client.is_request_proxy())
+            .map(|member| Arc::clone(&member.client))
     }
 
     pub(crate) fn direct_switches(&self) -> MutexGuard<'_, HashMap<String, ClientId>> {
@@ -180,7 +183,7 @@ impl Audience {
     }
 
     pub(crate) fn publish(&self, event: &Event) {
-        if !is_for_clients(event.kind()) {
+        if !is_for_clients(event.event_kind()) {
             return;
         }
         let frame = notification("session.event", &json!({ "sessionId": self.session_id, "event": event }));
@@ -321,13 +324,15 @@ impl Audience {
 
 /// Whether an event is a piece of what an agent of the session is saying. All of it comes with an event of its own.
 fn is_piece_of_agent(event: &Event) -> bool {
-    event.agent_id().is_some() && event.is_ephemeral() && event.kind().ends_with("_delta")
+    use EventKind::{MessageDelta, ReasoningDelta, ToolCallDelta};
+    let is_piece = matches!(event.event_kind(), Some(MessageDelta | ReasoningDelta | ToolCallDelta));
+    event.agent_id().is_some() && is_piece
 }
 
 /// Whether clients hear of an event. The log keeps what each call of the model used; clients are told so by
 /// `assistant.usage`, and the SDKs know no other event about it.
-pub(crate) fn is_for_clients(kind: &str) -> bool {
-    kind != "session.usage_record"
+pub(crate) fn is_for_clients(kind: Option<EventKind>) -> bool {
+    kind != Some(EventKind::UsageRecord)
 }
 
 /// Publishes a session's events.
@@ -395,7 +400,7 @@ impl Hooks for ClientHooks {
         });
         let kind = request.kind;
         Box::pin(async move {
-            let mut answers = Answers::default();
+            let mut answers = MergedAnswers::default();
             for client in clients {
                 if answers.settled(kind) {
                     break;

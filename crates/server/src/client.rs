@@ -44,7 +44,7 @@ pub(crate) struct Client {
     waiting: Mutex<HashMap<Id, CancellationToken>>,
     answered: Notify,
     /// Whether the client makes the requests to models.
-    courier: AtomicBool,
+    request_proxy: AtomicBool,
     /// How the client keeps the files of its sessions, if it does.
     files: Mutex<Option<FsProvider>>,
     pub(crate) exchanges: Exchanges,
@@ -62,23 +62,23 @@ impl Client {
             in_flight: AtomicUsize::new(0),
             waiting: Mutex::default(),
             answered: Notify::new(),
-            courier: AtomicBool::new(false),
+            request_proxy: AtomicBool::new(false),
             files: Mutex::default(),
             exchanges: Exchanges::default(),
             client_tasks: AtomicBool::new(false),
         }
     }
 
-    pub(crate) fn is_courier(&self) -> bool {
-        self.courier.load(Ordering::Relaxed)
+    pub(crate) fn is_request_proxy(&self) -> bool {
+        self.request_proxy.load(Ordering::Relaxed)
     }
 
     pub(crate) fn knows_client_tasks(&self) -> bool {
         self.client_tasks.load(Ordering::Relaxed)
     }
 
-    pub(crate) fn become_courier(&self) {
-        self.courier.store(true, Ordering::Relaxed);
+    pub(crate) fn become_request_proxy(&self) {
+        self.request_proxy.store(true, Ordering::Relaxed);
     }
 
     pub(crate) fn keep_files(&self, provider: FsProvider) {

@@ -5,8 +5,8 @@ use std::collections::HashMap;
 use std::sync::Arc;
 
 use futures_util::future::BoxFuture;
+use hangar_agent::interned;
 use hangar_agent::model::Part;
-use hangar_agent::shared;
 use hangar_agent::tool::{
     Access, AccessRequest, Tool, ToolContext, ToolInput, ToolOutcome, ToolSchema, ToolSpec, ToolStatus,
 };
@@ -56,7 +56,7 @@ impl ExternalTool {
         let schema = declaration.parameters.clone().filter(Value::is_object);
         Self {
             session_id: session_id.to_owned(),
-            spec: shared::spec(ToolSpec {
+            spec: interned::spec(ToolSpec {
                 name: declaration.name.clone(),
                 title: None,
                 description: declaration.description.clone().unwrap_or_default(),

@@ -330,7 +330,7 @@ impl Hub {
             spec: &spec,
             sink: Box::new(Broadcast(Arc::clone(&audience))),
             hooks: Arc::new(ClientHooks(Arc::clone(&audience))),
-            ways: inference::ways(&audience, &spec, client.is_courier()),
+            ways: inference::ways(&audience, &spec, client.is_request_proxy()),
             away,
         })?;
         audience.join(self.member(id.as_str(), &pending, &spec, client));
@@ -405,14 +405,14 @@ impl Hub {
             changed.adopt(change);
             let mut spec = changed.clone();
             spec.entry.silent = Some(true);
-            // It may have been changed since it was asked for; the log knows.
+            // The effort may have changed since the session was created. The log has the current one.
             spec.model.effort = effort;
             let opened = hub.config.opener.open(OpenRequest {
                 id,
                 spec: &spec,
                 sink: Box::new(Broadcast(Arc::clone(&audience))),
                 hooks: Arc::new(ClientHooks(Arc::clone(&audience))),
-                ways: inference::ways(&audience, &spec, audience.courier().is_some()),
+                ways: inference::ways(&audience, &spec, audience.request_proxy().is_some()),
                 away,
             })?;
             task.spec = changed;

@@ -5,10 +5,10 @@ use std::path::Path;
 use std::sync::Arc;
 
 use futures_util::future::BoxFuture;
-use hangar_agent::courier::{Courier, TokenSource};
 use hangar_agent::driver::{Driver, EventSink, Hooks};
 use hangar_agent::model::ModelProvider;
 use hangar_agent::prompt::Environment;
+use hangar_agent::request_proxy::{RequestProxy, TokenSource};
 use hangar_agent::session::Input;
 use hangar_agent::tool::{Tool, ToolSpec};
 use hangar_custom::skills::Skills;
@@ -22,8 +22,8 @@ use hangar_spec::SessionSpec;
 
 /// Puts sessions together.
 pub trait SessionOpener: Send + Sync {
-    /// Opens a session of the store, or a new one with this id. Nothing has happened in it when this returns. What cannot
-    /// be is refused before anything is made.
+    /// Opens a session of the store, or a new one with this id. It has had no input yet. An invalid request is refused
+    /// before anything is created.
     fn open(&self, request: OpenRequest<'_>) -> Result<Opened, OpenError>;
 
     /// The MCP servers that are configured for a directory, as clients are told of them.
@@ -57,8 +57,7 @@ pub trait SessionOpener: Send + Sync {
 /// MCP servers and their news. None has been started.
 pub type Mcp = (McpHost, mpsc::Receiver<News>);
 
-/// Whoever composed one session, for parts of it that change while it is alive. They are made as they were when it was
-/// opened, in the directory that it works in.
+/// Composer of one live session. It makes parts in the same way as when the session was opened, in its working directory.
 pub trait Composer: Send + Sync {
     fn recompose(&self, change: Recompose<'_>) -> Result<Recomposed, OpenError>;
 
@@ -66,15 +65,15 @@ pub trait Composer: Send + Sync {
     fn instruction_sources(&self, spec: &SessionSpec) -> Result<Vec<InstructionSource>, OpenError>;
 }
 
-/// A living session as it is to be.
+/// A change of a live session.
 pub struct Recompose<'a> {
-    /// What it is asked to be now, all of it, with the model that it has or is to have.
+    /// All settings of the session after the change. They name the model, current or new.
     pub spec: &'a SessionSpec,
     pub ways: Ways,
     pub parts: Parts,
 }
 
-/// What of a session is composed anew.
+/// The parts to recompose.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct Parts {
     pub model: bool,
@@ -82,12 +81,12 @@ pub struct Parts {
     pub servers: bool,
 }
 
-/// The parts that were asked for.
+/// The requested parts.
 #[derive(Default)]
 pub struct Recomposed {
     pub provider: Option<Arc<dyn ModelProvider>>,
     pub instructions: Option<String>,
-    /// The MCP servers; `Some(None)` where there are none now.
+    /// The MCP servers; `Some(None)` if the session has none any more.
     pub servers: Option<Option<Mcp>>,
 }
 
@@ -129,7 +128,7 @@ pub enum InstructionLocation {
     WorkingDirectory,
 }
 
-/// A session that is to be opened.
+/// A request to open a session.
 pub struct OpenRequest<'a> {
     pub id: SessionId,
     pub spec: &'a SessionSpec,
@@ -144,7 +143,7 @@ pub struct OpenRequest<'a> {
 #[derive(Clone, Default)]
 pub struct Ways {
     /// Makes the requests.
-    pub courier: Option<Arc<dyn Courier>>,
+    pub request_proxy: Option<Arc<dyn RequestProxy>>,
     /// Knows the token of a provider that the client brought.
     pub tokens: Option<Arc<dyn TokenSource>>,
 }

@@ -1,5 +1,5 @@
-//! Changes of a session that is alive: a client that joins, options that are updated, another model, MCP servers that are
-//! read again. Whoever composed the session composes the parts that change, in the same way.
+//! Recomposition of live sessions: when a client joins, options are updated, the model is switched, or the MCP servers are
+//! reloaded. The composer of the session makes the parts that change, as it did when the session was opened.
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -11,8 +11,8 @@ use crate::inference;
 use crate::methods::Failure;
 use crate::opener::{Parts, Recompose, Recomposed};
 
-/// Composes parts of a session as they are to be with a change, and says what the session is asked to be then. The session
-/// itself is not changed, so that nothing is if this fails.
+/// Recomposes parts of a session for a change of its settings, and returns the new settings with them. The session itself is
+/// not changed yet, so an error leaves it as it is.
 pub(crate) async fn recompose(
     live: &Live,
     change: SessionSpec,
@@ -21,16 +21,16 @@ pub(crate) async fn recompose(
     let (composer, mut spec, model) = live
         .ask(|task| (Arc::clone(&task.composer), task.spec.clone(), task.session().state().model.clone()))
         .await?;
-    // The model may have been changed since one was asked for.
+    // The current model may differ from the one that the settings name.
     let model = change.model.name.clone().unwrap_or(model);
     spec.adopt(change);
     spec.model.name = Some(model).filter(|model| !model.is_empty());
-    let ways = inference::ways(&live.audience, &spec, live.audience.courier().is_some());
+    let ways = inference::ways(&live.audience, &spec, live.audience.request_proxy().is_some());
     let recomposed = composer.recompose(Recompose { spec: &spec, ways, parts })?;
     Ok((spec, recomposed))
 }
 
-/// The change of a session that is to work somewhere else.
+/// A change of the working directory.
 pub(crate) fn move_to(directory: PathBuf) -> SessionSpec {
     SessionSpec {
         workspace: WorkspaceOptions { directory: Some(directory), ..WorkspaceOptions::default() },

@@ -5,15 +5,15 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
-use hangar_agent::agents::crew::Crew;
-use hangar_agent::agents::outfit::Outfitter;
+use hangar_agent::agents::config::AgentConfig;
+use hangar_agent::agents::toolset::AgentToolProvider;
 use hangar_agent::agents::{AgentDefinition, AgentSource, builtin};
 use hangar_agent::driver::Driver;
 use hangar_agent::log::{Fact, LogError};
 use hangar_agent::model::ModelProvider;
 use hangar_agent::permissions::Policy;
 use hangar_agent::prompt::{Environment, SystemPrompt};
-use hangar_agent::session::{Command, Habits, Input, Reviewers, Session};
+use hangar_agent::session::{AnswerableQuestions, Command, Input, LiveSettings, Session};
 use hangar_agent::tool::{Tool, ToolSource, Toolset};
 use hangar_custom::skills::Skills;
 use hangar_mcp::{Interest, McpHost, News};
@@ -48,7 +48,7 @@ pub(crate) type Job = Box<dyn FnOnce(&mut SessionTask) + Send>;
 pub(crate) struct SessionTask {
     pub(crate) driver: Driver,
     pub(crate) spec: SessionSpec,
-    /// Whoever composed the session, for parts of it that change.
+    /// Recomposes parts of the session.
     pub(crate) composer: Arc<dyn Composer>,
     audience: Arc<Audience>,
     /// What the session begins with, until it has begun.
@@ -234,7 +234,7 @@ impl SessionTask {
         self.driver.set_provider(provider);
     }
 
-    /// Takes over parts that were composed anew, with the model that answers then.
+    /// Replaces parts by recomposed ones; `model` is the model of the new provider.
     pub(crate) fn take_parts(&mut self, parts: Recomposed, model: &str) {
         if let Some(instructions) = parts.instructions {
             self.instructions = instructions;
@@ -255,7 +255,7 @@ impl SessionTask {
     pub(crate) fn set_mcp(&mut self, mcp: Option<Mcp>) {
         let (host, news) = mcp.unzip();
         self.news = news;
-        self.driver.set_outfitter(host.clone().map(|host| Arc::new(host) as Arc<dyn Outfitter>));
+        self.driver.set_tool_provider(host.clone().map(|host| Arc::new(host) as Arc<dyn AgentToolProvider>));
         if let Some(old) = std::mem::replace(&mut self.mcp, host) {
             tokio::spawn(async move { old.shutdown().await });
         }
@@ -382,7 +382,7 @@ impl SessionTask {
         self.renew_system();
     }
 
-    /// The same after other parts of it have changed.
+    /// Writes the system prompt after one of its parts has changed.
     pub(crate) fn renew_system(&mut self) {
         let text = system::render(self.spec.instructions.system.as_ref(), self.prompt(), &self.transformed);
         self.driver.session_mut().set_system(text.into());
@@ -397,7 +397,7 @@ impl SessionTask {
             (Some(true), _) => Some(false),
             (skips, discovers) => discovers.or(skips.map(|_| true)),
         };
-        self.driver.session_mut().set_habits(Habits { streaming, asks, discovers });
+        self.driver.session_mut().change_settings(LiveSettings { streaming, asks, discovers });
         self.refresh();
         self.renew_system();
     }
@@ -410,7 +410,8 @@ impl SessionTask {
         let mut hooks = false;
         let mut elicitations = false;
         let mut commands: Vec<ClientCommand> = Vec::new();
-        let mut reviewers = Reviewers { plans: false, switches: self.audience.switches_directly() };
+        let mut answerable =
+            AnswerableQuestions { plans: false, switches: self.audience.switches_directly() };
         let mut external: Vec<Arc<dyn Tool>> = Vec::new();
         let mut overriding: Vec<String> = Vec::new();
         self.clashes.clear();
@@ -424,8 +425,8 @@ impl SessionTask {
                     commands.push(command.clone());
                 }
             }
-            reviewers.plans |= member.plans;
-            reviewers.switches |= member.switches;
+            answerable.plans |= member.plans;
+            answerable.switches |= member.switches;
             for tool in &member.tools {
                 let name = tool.tool.spec().name.clone();
                 let builtin = self.builtin.iter().any(|builtin| builtin.spec().name == name);
@@ -460,11 +461,11 @@ impl SessionTask {
         }
         self.driver.session_mut().set_own_tools(filter.clone());
         self.driver.session_mut().set_reachable(permissions, questions, hooks);
-        self.driver.session_mut().set_reviewers(reviewers);
+        self.driver.session_mut().set_answerable_questions(answerable);
         let before = std::mem::replace(&mut self.offered, Toolset::new(tools));
         let result = self.driver.set_tools(self.offered.clone(), self.spec.agents.hidden_tools());
         self.survive(result);
-        self.settle_crew();
+        self.settle_agent_config();
         let same = before.iter().map(|tool| tool.spec()).eq(self.offered.iter().map(|tool| tool.spec()));
         if !same && self.opening.is_none() {
             let model = self.session().state().model.clone();
@@ -497,15 +498,16 @@ impl SessionTask {
     /// Gives an agent another prompt than its description has.
     pub(crate) fn set_agent_prompt(&mut self, agent: String, prompt: String) {
         self.agent_prompts.insert(agent, prompt);
-        self.settle_crew();
+        self.settle_agent_config();
     }
 
     /// Takes over the agents that the specification names now. Those of files stay.
-    fn settle_crew(&mut self) {
-        let Some(crew) = self.session().config().crew.as_deref() else { return };
+    fn settle_agent_config(&mut self) {
+        let Some(agent_config) = self.session().config().agent_config.as_deref() else { return };
         let excluded = self.spec.agents.excluded.as_deref().unwrap_or_default();
         let builtin = builtin::definitions().into_iter().filter(|agent| !excluded.contains(&agent.name));
-        let files = crew.definitions.iter().filter(|agent| matches!(agent.source, AgentSource::File(_)));
+        let files =
+            agent_config.definitions.iter().filter(|agent| matches!(agent.source, AgentSource::File(_)));
         let skills = Arc::clone(&self.skills);
         let brief = |mut agent: AgentDefinition| {
             skills.brief(&mut agent);
@@ -516,8 +518,9 @@ impl SessionTask {
         };
         let definitions =
             builtin.chain(files.cloned()).chain(self.spec.agents.definitions()).map(brief).collect();
-        let crew = Crew { definitions, instructions: self.instructions.clone(), ..crew.clone() };
-        self.driver.session_mut().set_crew(Some(Arc::new(crew)));
+        let agent_config =
+            AgentConfig { definitions, instructions: self.instructions.clone(), ..agent_config.clone() };
+        self.driver.session_mut().set_agent_config(Some(Arc::new(agent_config)));
     }
 
     pub(crate) fn client_commands(&self) -> &[ClientCommand] {

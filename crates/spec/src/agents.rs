@@ -27,7 +27,7 @@ impl AgentOptions {
     }
 }
 
-/// What the session's main agent is like.
+/// The session's main agent.
 #[derive(Debug, Clone, Default, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 pub struct DefaultAgent {

@@ -1,4 +1,4 @@
-//! Who asks for a session, what that client brings and answers, and what it wants of this one request.
+//! The client of a session: its identity, its tools and the questions it answers, and its one request.
 
 use hangar_protocol::data::{ClientCommand, SessionLimits};
 use serde::Deserialize;
@@ -8,7 +8,7 @@ use std::path::PathBuf;
 use crate::group::Group;
 
 group! {
-    /// On whose behalf the session works.
+    /// Identity of the client, its login and its home folder.
     pub struct IdentityOptions {
         client_name: String = "clientName",
         github_token: String = "gitHubToken",
@@ -18,7 +18,7 @@ group! {
 }
 
 group! {
-    /// What a client brings to a session, and what it can be asked.
+    /// Tools and commands of a client, and the questions that it answers.
     pub struct ClientOptions {
         /// Tools that the client runs.
         tools: Vec<ToolDeclaration> = "tools",
@@ -39,18 +39,18 @@ group! {
 }
 
 group! {
-    /// What holds for one request to create or resume a session.
+    /// One request to create or resume a session.
     pub struct EntryOptions {
         session_id: String = "sessionId",
         /// A resume is not logged.
         silent: bool = "disableResume",
-        /// What waits for answers keeps waiting, rather than end as interrupted.
+        /// Pending questions stay open, rather than end as interrupted.
         continue_pending: bool = "continuePendingWork",
         limits: SessionLimits = "sessionLimits",
     }
 }
 
-/// Where work stands in a distributed trace, by the W3C's recommendation. A session's trace holds for every prompt
+/// Position in a distributed trace, by the W3C's recommendation. A session's trace holds for every prompt
 /// without one of its own.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Deserialize)]
 #[serde(default)]

@@ -1,4 +1,4 @@
-//! How the conversation with the model goes on.
+//! The conversation with the model: streaming, compaction, questions to people.
 
 use hangar_agent::session::Compaction;
 use serde::Deserialize;

@@ -1,4 +1,4 @@
-//! What people configured beside the session: skills, hooks, plugins and MCP servers.
+//! Skills, hooks, plugins and MCP servers.
 
 use std::path::PathBuf;
 
@@ -12,7 +12,7 @@ group! {
         /// Whether the hooks of files are asked.
         file_hooks: bool = "enableFileHooks",
         plugin_dirs: Vec<PathBuf> = "pluginDirectories",
-        /// Whether what the user and the project configured is looked for.
+        /// Whether the configuration files of the user and of the project are read.
         discovery: bool = "enableConfigDiscovery",
         experimental: bool = "isExperimentalMode",
     }
@@ -27,7 +27,7 @@ impl CustomizationOptions {
 group! {
     /// The MCP servers.
     pub struct ServerOptions {
-        /// Those that the client brings, as they are configured.
+        /// Servers of the client, by name, in the form of configuration files.
         configs: Map<String, Value> = "mcpServers",
         disabled: Vec<String> = "disabledMcpServers",
         /// Which tools of GitHub's own server are wanted.

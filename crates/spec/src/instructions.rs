@@ -1,4 +1,4 @@
-//! What the model is told before all else.
+//! The system prompt and custom instructions.
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;

@@ -1,4 +1,4 @@
-//! Who answers, and how.
+//! The model of a session and its provider.
 
 use std::collections::BTreeMap;
 

@@ -14,7 +14,7 @@ use crate::{
 /// of the visit are about one client and its request, and are not.
 macro_rules! specification {
     (session { $($group:ident: $type:ty,)* } visit { $($visit:ident: $visit_type:ty,)* }) => {
-        /// What a session is asked to be.
+        /// All settings of a session.
         #[derive(Debug, Clone, Default)]
         pub struct SessionSpec {
             $(pub $group: $type,)*

@@ -6,7 +6,7 @@ use hangar_agent::tool::ToolFilter;
 use serde::Deserialize;
 
 group! {
-    /// Which tools the model is shown, and what becomes of what they do and say.
+    /// The tools that the model is shown, and the handling of their changes and outputs.
     pub struct ToolOptions {
         available: Vec<String> = "availableTools",
         excluded: Vec<String> = "excludedTools",
@@ -39,7 +39,7 @@ pub enum ToolFilterPrecedence {
     Excluded,
 }
 
-/// What becomes of outputs that are too large for the model.
+/// Handling of outputs that are too large for the model.
 #[derive(Debug, Clone, Default, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 pub struct LargeOutput {

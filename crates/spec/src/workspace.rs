@@ -1,4 +1,4 @@
-//! Where a session works, and what its commands may do there.
+//! The directories of a session and the sandbox of its commands.
 
 use std::path::PathBuf;
 

@@ -5,7 +5,7 @@ use std::io;
 
 use hangar_agent::log::{LogError, Seq, SessionLog};
 use hangar_disk::{Folder, Kind};
-use hangar_protocol::{Event, ParseError};
+use hangar_protocol::{Event, EventKind, ParseError};
 use jiff::Timestamp;
 
 use crate::{Filter, SessionId, SessionMeta, SessionName, Store, StoreError};
@@ -102,7 +102,7 @@ fn copy(from: &Folder, to: &Folder, name: &OsStr) -> io::Result<()> {
 
 /// The first event of a log names its session.
 fn renamed(event: &Event, id: &SessionId) -> Result<Event, ForkError> {
-    if event.kind() != "session.start" {
+    if event.event_kind() != Some(EventKind::SessionStart) {
         return Ok(event.clone());
     }
     let mut value = serde_json::to_value(event).unwrap_or_default();

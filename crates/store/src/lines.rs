@@ -8,7 +8,8 @@ use std::io::{self, BufRead, BufReader};
 use std::path::PathBuf;
 
 use hangar_agent::log::Seq;
-use hangar_protocol::{Event, ParseError};
+use hangar_protocol::event::type_at_start;
+use hangar_protocol::{Event, EventKind, ParseError};
 use serde::Deserialize;
 
 use crate::StoreError;
@@ -38,6 +39,11 @@ pub struct RawLine<'a> {
 }
 
 impl RawLine<'_> {
+    /// Kind of the event, if its type is in the table.
+    pub fn event_kind(&self) -> Option<EventKind> {
+        EventKind::of_type(self.kind)
+    }
+
     /// The whole event; an error if the line only looked like one.
     pub fn parse(&self) -> Result<Event, NotAnEvent> {
         parse_line(self.bytes)
@@ -119,7 +125,7 @@ impl Lines {
             }
             self.seq += 1;
 
-            let known_early = match kind_at_start(&self.line) {
+            let known_early = match type_at_start(&self.line) {
                 Some(kind) => {
                     self.kind.clear();
                     self.kind.push_str(kind);
@@ -193,17 +199,6 @@ impl Lines {
             }
         }
     }
-}
-
-/// The type of an event whose line starts with it, as ours and Copilot's do.
-fn kind_at_start(line: &[u8]) -> Option<&str> {
-    let rest = line.trim_ascii_start().strip_prefix(b"{")?;
-    let rest = rest.trim_ascii_start().strip_prefix(b"\"type\"")?;
-    let rest = rest.trim_ascii_start().strip_prefix(b":")?;
-    let rest = rest.trim_ascii_start().strip_prefix(b"\"")?;
-    let kind = &rest[..memchr::memchr2(b'"', b'\\', rest)?];
-    // An escape is legal JSON, if odd; the general parser knows what it means.
-    (rest[kind.len()] == b'"').then(|| std::str::from_utf8(kind).ok()).flatten()
 }
 
 fn kind_anywhere(line: &[u8]) -> Option<String> {

@@ -5,7 +5,7 @@ use std::io;
 use std::path::{Path, PathBuf};
 
 use hangar_disk::{Folder, Kind};
-use hangar_protocol::{Body, Event};
+use hangar_protocol::{Body, Event, EventKind};
 use jiff::Timestamp;
 
 use crate::backwards::Backwards;
@@ -121,15 +121,16 @@ impl Store {
 
     /// All events of a session, from the first on.
     pub fn read(&self, id: &SessionId) -> Result<Events, StoreError> {
-        self.read_where(id, |_| true)
+        Ok(Events::new(self.lines(id)?, |_| true))
     }
 
-    /// The events whose type is wanted. The others cost no parsing and no memory.
-    pub fn read_where<F: FnMut(&str) -> bool>(
+    /// The events of the kinds that are wanted. The others cost no parsing and no memory.
+    pub fn read_kinds<F: FnMut(EventKind) -> bool>(
         &self,
         id: &SessionId,
-        wants: F,
-    ) -> Result<Events<F>, StoreError> {
+        mut wants: F,
+    ) -> Result<Events<impl FnMut(&str) -> bool + use<F>>, StoreError> {
+        let wants = move |name: &str| EventKind::of_type(name).is_some_and(&mut wants);
         Ok(Events::new(self.lines(id)?, wants))
     }
 
@@ -140,9 +141,9 @@ impl Store {
 
     /// The directories that the log says the session worked in, the latest last. What `workspace.yaml` says is for lists.
     pub fn directories(&self, id: &SessionId) -> Result<Vec<String>, StoreError> {
-        let kinds = ["session.start", "session.resume", "session.context_changed"];
+        let kinds = [EventKind::SessionStart, EventKind::SessionResume, EventKind::ContextChanged];
         let mut directories = Vec::new();
-        for event in self.read_where(id, |kind| kinds.contains(&kind))? {
+        for event in self.read_kinds(id, |kind| kinds.contains(&kind))? {
             let event = event?;
             let context = match event.body() {
                 Body::SessionStart(start) => start.context.as_ref(),

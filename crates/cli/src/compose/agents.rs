@@ -1,7 +1,7 @@
-//! The agents of a session: who there is, and whose role the session plays.
+//! The agents of a session, and the one whose role it plays.
 
 use anyhow::{Result, bail};
-use hangar_agent::agents::crew::{Crew, Limits, Models};
+use hangar_agent::agents::config::{AgentConfig, AgentLimits, Models};
 use hangar_agent::agents::{AgentDefinition, AgentSource, builtin};
 use hangar_agent::prompt::Environment;
 use hangar_custom::skills::Skills;
@@ -13,13 +13,13 @@ use crate::mcp;
 use crate::providers::Chosen;
 
 pub(crate) struct SessionAgents {
-    /// Those that files and clients bring, in the order in which they count: later ones replace earlier ones.
+    /// Agents of files and of the client. Later ones replace earlier ones of the same name.
     custom: Vec<AgentDefinition>,
     /// Built-in agents that are not wanted.
     excluded: Vec<String>,
     /// The agent whose role the session plays.
     pub(super) active_role: Option<AgentDefinition>,
-    /// What is wrong with files of agents.
+    /// Problems in agent files.
     pub(super) warnings: Vec<String>,
 }
 
@@ -94,14 +94,14 @@ impl SessionAgents {
     pub(super) fn config(
         &self,
         skills: &Skills,
-        limits: Limits,
+        limits: AgentLimits,
         host: &Host,
         environment: &Environment,
         instructions: &str,
-    ) -> Crew {
+    ) -> AgentConfig {
         let mut definitions = self.definitions();
         definitions.iter_mut().for_each(|agent| skills.brief(agent));
-        Crew {
+        AgentConfig {
             definitions,
             limits,
             reporting: host.conduct.reporting,

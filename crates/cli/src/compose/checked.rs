@@ -1,10 +1,10 @@
-//! The first step: everything that a session is to be made of, looked at. Nothing is made.
+//! The first step: [`check`] validates everything that a session needs and creates nothing.
 
 use std::path::PathBuf;
 use std::sync::Arc;
 
 use anyhow::{Result, bail};
-use hangar_agent::agents::crew::Models;
+use hangar_agent::agents::config::Models;
 use hangar_agent::driver::{EventSink, Hooks};
 use hangar_protocol::data::Attachment;
 use hangar_server::Away;
@@ -24,12 +24,10 @@ use crate::selection::Selection;
 use crate::settings::Settings;
 use crate::workspace::instructions::Instructions;
 
-/// A session that somebody wants.
+/// A request for a session, new or resumed.
 pub(crate) struct SessionRequest {
     pub(crate) selection: Selection,
-    /// What it is asked to be.
     pub(crate) spec: SessionSpec,
-    /// What this process allows and adds.
     pub(crate) host: Host,
     /// The text that a new session may be named after.
     pub(crate) prompt: Option<String>,
@@ -41,12 +39,12 @@ pub(crate) struct SessionRequest {
     pub(crate) away: Option<Away>,
 }
 
-/// A session that can be opened.
+/// A validated request, ready to be opened.
 pub(crate) struct Checked<'a> {
     pub(super) settings: &'a Settings,
     pub(super) store: Store,
     pub(super) request: SessionRequest,
-    /// What a session that is resumed was.
+    /// The state of a resumed session.
     pub(super) past: Option<Past>,
     pub(super) paths: SessionPaths,
     pub(super) tuning: Tuning,
@@ -61,7 +59,7 @@ pub(crate) struct Checked<'a> {
     pub(super) redactor: Redactor,
 }
 
-/// Looks at everything that is asked for. What cannot be is refused with a sentence.
+/// Validates a request. An error is one sentence that names the wrong setting; nothing was created then.
 pub(crate) fn check(settings: &Settings, request: SessionRequest) -> Result<Checked<'_>> {
     let SessionRequest { selection, spec, host, away, .. } = &request;
     let mode = host.conduct.mode;
@@ -84,7 +82,7 @@ pub(crate) fn check(settings: &Settings, request: SessionRequest) -> Result<Chec
     let instructions = instructions::of_session(settings, host, &spec.instructions, &paths);
     let confinement = Confinement::check(settings, &host.permissions.sandbox(&spec.workspace), &paths)?;
     let models = model::for_agents(settings, &host.models, &spec.model);
-    // The last, because a recording is a file that is made.
+    // Last, because `--record` creates its file.
     let before = past.as_ref().map(|past| past.state.model.as_str()).filter(|model| !model.is_empty());
     let mut model = model::choose(settings, &host.models, &spec.model, before)?;
     if spec.model.name.is_none() && !host.models.is_fixed {
@@ -116,7 +114,7 @@ impl Checked<'_> {
     }
 }
 
-/// Where what people configured for the session is looked for.
+/// The places where configuration of the session is looked for.
 pub(super) fn config_sources<'a>(
     settings: &'a Settings,
     host: &'a Host,
@@ -144,7 +142,7 @@ pub(super) fn configured_servers(
     mcp::configured(settings, &sources, &paths.cwd)
 }
 
-/// Knows what nobody is to see of the session.
+/// A redactor that knows the secrets of the session.
 pub(super) fn redactor(settings: &Settings, host: &Host, model: &Chosen) -> Redactor {
     redact::of_session(settings, &host.permissions.secrets, &host.permissions.hidden, model)
 }

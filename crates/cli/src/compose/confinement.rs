@@ -1,4 +1,4 @@
-//! What the commands and MCP servers of a session are kept from.
+//! The sandboxes of a session's commands and MCP servers.
 
 use anyhow::{Context, Result};
 use hangar_agent::permissions;
@@ -10,17 +10,18 @@ use super::SessionPaths;
 use crate::sandbox::{self, Ready};
 use crate::settings::Settings;
 
-/// Sandboxes that were tried.
+/// Sandboxes that were tried on this machine.
 pub(super) struct Confinement {
-    /// What all commands run in, if they are to have a sandbox.
+    /// Sandbox of all commands, if it is on.
     commands: Option<Ready>,
-    /// What commands with limits run in; `None` where this kernel cannot confine them.
+    /// Limits of commands that nobody approved; `None` where this kernel cannot confine them.
     pub(super) limited: Option<shell::Confinement>,
     pub(super) servers: Sandboxes,
 }
 
 impl Confinement {
-    /// It is better to say now than at the first command that no sandbox can be had. Nothing is made.
+    /// Creates the sandboxes and tries them, so that a missing one is reported now and not at the first command. No file
+    /// is created.
     pub(super) fn check(settings: &Settings, config: &SandboxConfig, paths: &SessionPaths) -> Result<Self> {
         let commands = config.enabled.then(|| sandbox::ready(settings, config, paths)).transpose()?;
         let of_commands = commands.as_ref().map(|ready| ready.sandbox.clone());
@@ -55,10 +56,10 @@ impl Confinement {
         self.commands.as_ref().is_some_and(|ready| ready.policy.network == Network::Closed)
     }
 
-    /// What questions about permissions have to know of it.
+    /// The sandbox as permission rules see it.
     pub(super) fn rules(&self, paths: &SessionPaths) -> Option<permissions::Confinement> {
         let policy = &self.commands.as_ref()?.policy;
-        // What commands must leave alone is still the session's own.
+        // Commands must not write to the session's directory, but the session itself may.
         let writable = policy.writable.iter().cloned().chain(paths.own_dir());
         Some(permissions::Confinement { writable: writable.collect(), denied: policy.denied.clone() })
     }

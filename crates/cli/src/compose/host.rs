@@ -1,8 +1,8 @@
-//! What the process that runs a session decides about it, whoever asks for the session.
+//! [`Host`]: settings of the process, which hold for every session that it runs.
 
 use std::path::PathBuf;
 
-use hangar_agent::agents::crew::Reporting;
+use hangar_agent::agents::config::Reporting;
 use hangar_agent::features::Features;
 use hangar_agent::permissions::Policy;
 use hangar_models::Ways;
@@ -13,7 +13,7 @@ use hangar_spec::{ConversationOptions, InstructionOptions, WorkspaceOptions};
 use crate::mcp::GitHubServer;
 use crate::workspace::trust::Trust;
 
-/// From flags, the environment and the settings of the user.
+/// Settings of the process, from its flags, the environment and the user's settings file.
 #[derive(Clone)]
 pub(crate) struct Host {
     pub(crate) permissions: Permissions,
@@ -25,16 +25,16 @@ pub(crate) struct Host {
     pub(crate) reads_instructions: bool,
 }
 
-/// What tools and commands may do, and what nobody is to see.
+/// Permissions of tools and commands, and secrets.
 #[derive(Clone)]
 pub(crate) struct Permissions {
     /// Rules only; where tools may go is added.
     pub(crate) policy: Policy,
     /// Whether the system's directory for temporary files is open to tools.
     pub(crate) temp_dir: bool,
-    /// The sandbox of sessions that ask for none of their own.
+    /// Default sandbox of sessions.
     pub(crate) sandbox: SandboxConfig,
-    /// Whether a session cannot do without a sandbox.
+    /// Whether clients cannot switch the sandbox off.
     pub(crate) requires_sandbox: bool,
     /// Variables that tools must not see and output must not show.
     pub(crate) secrets: Vec<String>,
@@ -43,7 +43,7 @@ pub(crate) struct Permissions {
 }
 
 impl Permissions {
-    /// The sandbox of a session. One that the process requires is not for a client to take off.
+    /// The sandbox of a session.
     pub(super) fn sandbox(&self, workspace: &WorkspaceOptions) -> SandboxConfig {
         match &workspace.sandbox {
             Some(asked) => SandboxConfig { enabled: asked.enabled || self.requires_sandbox, ..asked.clone() },
@@ -52,23 +52,23 @@ impl Permissions {
     }
 }
 
-/// What is added to what people configured in files.
+/// Plugins and MCP servers beside those of configuration files.
 #[derive(Debug, Clone)]
 pub(crate) struct Extensions {
     /// Whether the project's own configuration is trusted.
     pub(crate) trust: Trust,
-    /// The same for the MCP servers of the project.
+    /// Whether the MCP servers of the project are trusted.
     pub(crate) server_trust: Trust,
     pub(crate) plugin_dirs: Vec<PathBuf>,
     /// MCP servers: documents, or `@` and the path of one.
     pub(crate) servers: Vec<String>,
     pub(crate) disabled_servers: Vec<String>,
-    /// Servers that the settings switch off and this process wants.
+    /// Servers to start although the settings disable them.
     pub(crate) enabled_servers: Vec<String>,
     pub(crate) github: Option<GitHubServer>,
 }
 
-/// How a session goes about its work.
+/// Behaviour of a session that clients do not set.
 #[derive(Clone)]
 pub(crate) struct Conduct {
     /// Without it the mode that the session had.
@@ -78,9 +78,9 @@ pub(crate) struct Conduct {
     pub(crate) may_ask: bool,
     /// Whether the size of the context is counted and told.
     pub(crate) metered: bool,
-    /// How the model learns what a background agent found.
+    /// Reporting of background agents to the model.
     pub(crate) reporting: Reporting,
-    /// Whether whoever serves the model is told the name of the client.
+    /// Whether requests to the model name the client.
     pub(crate) names_client: bool,
 }
 
@@ -90,27 +90,27 @@ impl Conduct {
     }
 }
 
-/// Where models come from.
+/// The source of models.
 #[derive(Clone, Default)]
 pub(crate) struct ModelSource {
     pub(crate) record: Option<PathBuf>,
     pub(crate) replay: Option<PathBuf>,
-    /// How the provider reaches the network, where not as usual.
+    /// Connection of the provider through a client, where there is one.
     pub(crate) ways: Ways,
     /// Whether a session that is resumed keeps its model unless another is asked for.
     pub(crate) keeps_model: bool,
     /// The model of sessions that have none otherwise.
     pub(crate) usual: Option<String>,
-    /// Whether the environment names the model, so that no agent may choose another.
+    /// Whether the environment names the model, so that the active agent cannot choose another.
     pub(crate) is_fixed: bool,
     /// Whether agents get only models that their provider lists, as far as there is a list.
     pub(crate) checks_list: bool,
-    /// Whether a session may be without a model. It says so when it is to answer.
+    /// Whether a session can be opened without a model. Its first call to the model fails then.
     pub(crate) may_be_missing: bool,
 }
 
 impl ModelSource {
-    /// The same for sessions whose calls are neither recorded nor replayed.
+    /// This source without recording and replay.
     #[must_use]
     pub(crate) fn unrecorded(self) -> Self {
         Self { record: None, replay: None, ..self }

@@ -9,7 +9,7 @@ use crate::settings::Settings;
 use crate::workspace::git::Repository;
 use crate::workspace::instructions::{Instructions, Places};
 
-/// The instructions of files.
+/// Loads the instructions of files.
 pub(crate) fn load(
     settings: &Settings,
     options: &InstructionOptions,
@@ -27,7 +27,7 @@ pub(crate) fn load(
     })
 }
 
-/// The same for a session; `None` where they are not read.
+/// Loads the instructions of a session; `None` if it does not read them.
 pub(super) fn of_session(
     settings: &Settings,
     host: &Host,
@@ -38,7 +38,7 @@ pub(super) fn of_session(
     reads.then(|| load(settings, options, &paths.cwd, paths.repository.as_ref()))
 }
 
-/// What the model is told: the instructions of files, and behind them those that no file has.
+/// The text for the model: instructions of files, then those of the organisation.
 pub(super) fn render(loaded: Option<&Instructions>, options: &InstructionOptions) -> String {
     let mut told = loaded.map(Instructions::render).unwrap_or_default();
     let further = options.organization.as_deref().map(str::trim).filter(|further| !further.is_empty());

@@ -1,4 +1,4 @@
-//! A session that is alive, for parts of it that change: another model, other instructions, other MCP servers.
+//! Recomposition of parts of a live session: its provider, its instructions, its MCP servers.
 
 use std::sync::Arc;
 
@@ -18,7 +18,7 @@ use crate::mcp::{self, ServerContext};
 use crate::settings::Settings;
 use crate::workspace::git::Repository;
 
-/// What does not change about a session while it is alive.
+/// The properties of a session that stay the same while it is live.
 #[derive(Clone)]
 pub(crate) struct LiveSession {
     pub(super) paths: SessionPaths,
@@ -26,7 +26,7 @@ pub(crate) struct LiveSession {
     pub(super) hooks: Option<Arc<dyn Hooks>>,
 }
 
-/// What is made anew.
+/// The parts to recompose.
 #[derive(Debug, Clone, Copy, Default)]
 pub(crate) struct Parts {
     pub(crate) model: bool,
@@ -47,7 +47,7 @@ impl LiveSession {
         &self.paths
     }
 
-    /// Makes parts as they are to be with a specification, which names the model that the session has or is to have.
+    /// Recomposes parts for a specification. It has to name the model, current or new.
     pub(crate) fn recompose(
         &self,
         settings: &Settings,
@@ -55,7 +55,7 @@ impl LiveSession {
         spec: &SessionSpec,
         parts: Parts,
     ) -> Result<Recomposed> {
-        // What is checked out may have changed since.
+        // Another branch may be checked out by now.
         let repository = Repository::find(&self.paths.cwd);
         let paths = SessionPaths { repository, shows_git: spec.workspace.shows_git(), ..self.paths.clone() };
         let mut recomposed = Recomposed::default();

@@ -1,11 +1,11 @@
-//! Composes a session in two steps, for every front end.
+//! Composition of sessions in two steps, for every front end.
 //!
-//! [`check`] looks at everything that a [`SessionRequest`] asks for and touches nothing: what cannot be is refused with a
-//! sentence, and no session is left behind. [`Checked::open`] creates or opens the log and puts the parts together.
-//! [`LiveSession::recompose`] makes parts of a session that is alive anew, with the functions that [`check`] uses.
+//! [`check`] validates a [`SessionRequest`] and creates nothing: a wrong setting is refused with one sentence, and no
+//! session is left behind. [`Checked::open`] creates or opens the log and assembles the session.
+//! [`LiveSession::recompose`] makes parts of a live session again, with the functions that [`check`] uses.
 //!
-//! A request has two halves: the [`SessionSpec`](hangar_spec::SessionSpec) is what somebody wants of the session, the
-//! [`Host`] is what the process that runs it allows and adds.
+//! A request has two halves: a [`SessionSpec`](hangar_spec::SessionSpec) has the settings of the session, a [`Host`] those
+//! of the process that runs it.
 
 mod agents;
 mod attachments;

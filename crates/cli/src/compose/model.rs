@@ -1,10 +1,10 @@
-//! Who answers: a provider that the client brought, or what this machine has.
+//! The choice of a model: from a provider of the client, or from a configured one.
 
 use std::sync::Arc;
 use std::time::{Duration, SystemTime};
 
 use anyhow::{Context, Result, anyhow, bail};
-use hangar_agent::agents::crew::{ModelChoice, Models};
+use hangar_agent::agents::config::{ModelChoice, Models};
 use hangar_agent::model::{
     ModelError, ModelErrorKind, ModelEvent, ModelProvider, ModelRequest, ProviderFacts,
 };
@@ -19,10 +19,10 @@ use super::{Host, ModelSource};
 use crate::providers::{self, Chosen, ProviderRequest};
 use crate::settings::Settings;
 
-/// How old a list of models may be to say that one is not there.
+/// Maximum age of a cached model list that is trusted to be complete.
 const LIST_AGE: Duration = Duration::from_secs(24 * 3600);
 
-/// The model of a session that had `before`, if it had one.
+/// Chooses the model of a session; `before` is the model of a resumed one.
 pub(super) fn choose(
     settings: &Settings,
     source: &ModelSource,
@@ -43,7 +43,7 @@ pub(super) fn choose(
     }
 }
 
-/// The provider of the model that is asked for, with what nobody is to see taken out.
+/// The provider of the requested model, redacted.
 pub(crate) fn provider(
     settings: &Settings,
     host: &Host,
@@ -57,7 +57,7 @@ fn find(settings: &Settings, options: &ModelOptions, request: ProviderRequest<'_
     let mut chosen = match of_client(options, request.model, &request.ways)? {
         Some(chosen) => chosen,
         None => {
-            // Tokens that a client knows are for the providers that it brought.
+            // Client tokens are for client providers only.
             let ways = Ways { tokens: None, ..request.ways.clone() };
             providers::choose(settings, ProviderRequest { ways, ..request })?
         }
@@ -71,7 +71,7 @@ fn find(settings: &Settings, options: &ModelOptions, request: ProviderRequest<'_
     Ok(chosen)
 }
 
-/// The models that agents of the session may have beside its own.
+/// Lookup of models for agents of the session.
 pub(super) fn for_agents(
     settings: &Settings,
     source: &ModelSource,
@@ -142,7 +142,7 @@ fn of_client(options: &ModelOptions, model: Option<&str>, ways: &Ways) -> Result
 /// A provider whose token the client knows asks for it; others have theirs.
 fn ways_of(provider: &ProviderSpec, ways: &Ways) -> Ways {
     let asks = provider.has_bearer_token_provider.unwrap_or(false);
-    Ways { tokens: ways.tokens.clone().filter(|_| asks), courier: ways.courier.clone() }
+    Ways { tokens: ways.tokens.clone().filter(|_| asks), request_proxy: ways.request_proxy.clone() }
 }
 
 fn chosen(config: ProviderConfig, model: &str, ways: Ways) -> Chosen {
@@ -200,7 +200,7 @@ fn configure(
     Ok(config)
 }
 
-/// A session without a provider is one that cannot talk yet, so that is said when it is asked to.
+/// A placeholder whose calls fail with the error. A session without a provider can still be opened and configured.
 fn missing(model: Option<&str>, error: &anyhow::Error) -> Chosen {
     Chosen {
         provider: Arc::new(NoProvider(format!("{error:#}"))),
@@ -211,7 +211,7 @@ fn missing(model: Option<&str>, error: &anyhow::Error) -> Chosen {
     }
 }
 
-/// Answers every call with the reason why nobody can.
+/// Fails every call with a message.
 struct NoProvider(String);
 
 impl ModelProvider for NoProvider {

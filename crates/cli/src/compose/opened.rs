@@ -1,10 +1,10 @@
-//! The second step: the log is created or opened, and the parts are put together.
+//! The second step: [`Checked::open`] creates or opens the log and assembles the session.
 
 use std::path::PathBuf;
 use std::sync::Arc;
 
 use anyhow::Result;
-use hangar_agent::driver::{Discovery, Driver, Host as DriverHost};
+use hangar_agent::driver::{Driver, Host as DriverHost, InstructionFinder};
 use hangar_agent::entropy::Entropy;
 use hangar_agent::hook::HookSet;
 use hangar_agent::model::{Message, TokenMeter};
@@ -40,10 +40,10 @@ use crate::workspace::instructions::on_demand::OnDemand;
 /// Commands and news that may wait for the loop.
 pub(super) const INBOX: usize = 64;
 
-/// A session, ready to be driven. Nothing has happened in it since it was opened.
+/// The parts of a session that is ready to be driven. No input was given to it yet.
 pub(crate) struct Opened {
     pub(crate) driver: Driver,
-    /// The first inputs of the session. A resumed one says first what it was; what is different now follows.
+    /// The first inputs of the session: it is opened, then what changed since the last time is applied.
     pub(crate) opening: Vec<Input>,
     /// The MCP servers and their news. None has been started.
     pub(crate) mcp: Option<(McpHost, mpsc::Receiver<News>)>,
@@ -55,38 +55,38 @@ pub(crate) struct Opened {
     pub(crate) store: Store,
     pub(crate) id: SessionId,
     pub(crate) cwd: PathBuf,
-    /// What goes with the prompt.
+    /// Attachments of the prompt.
     pub(crate) attachments: Vec<Attachment>,
     /// All built-in tools, shown or not.
     pub(crate) builtin: Vec<Arc<dyn Tool>>,
-    /// What the system prompt was made of.
+    /// Input of the system prompt.
     pub(crate) environment: Environment,
     pub(crate) instructions: String,
-    /// What keeps outputs within what the model is shown.
+    /// Storage of large outputs.
     pub(crate) spill: Spill,
-    /// What confines the session's commands, if anything does.
+    /// Sandbox of the session's commands.
     pub(crate) sandbox: Option<Sandbox>,
-    /// For parts that change.
+    /// Recomposes parts.
     pub(crate) live: LiveSession,
 }
 
-/// What is made before the session is put together.
+/// Everything that is created before the session is assembled.
 struct Made {
     log: Home,
-    /// What a session that is resumed was.
+    /// The state of a resumed session.
     past: Option<Past>,
     inbox: mpsc::Sender<Box<Input>>,
     commands: mpsc::Receiver<Box<Input>>,
     storage: Storage,
     tools: BuiltinTools,
     mcp: Option<(McpHost, mpsc::Receiver<News>)>,
-    /// What the prompts of the session and of its agents are made of.
+    /// Input of the prompts of the session and of its agents.
     environment: Environment,
     instructions: String,
 }
 
 impl Checked<'_> {
-    /// Creates or opens the log, and puts the session together.
+    /// Creates or opens the log, and assembles the session.
     pub(crate) fn open(mut self) -> Result<Opened> {
         let (log, past) = self.open_log()?;
         self.confinement.make_scratch(&self.paths)?;
@@ -106,7 +106,7 @@ impl Checked<'_> {
         Ok(self.assemble(made))
     }
 
-    /// The log of the session. One that is resumed has a past.
+    /// Creates the log of a new session, or opens that of a resumed one.
     fn open_log(&mut self) -> Result<(Home, Option<Past>)> {
         let away = self.request.away.take();
         let context = self.paths.context();
@@ -127,7 +127,7 @@ impl Checked<'_> {
         }
     }
 
-    /// The name of a new session, without what must not be in a name.
+    /// The redacted name of a new session.
     fn name(&self) -> Option<SessionName> {
         let given = match &self.request.selection {
             Selection::New { name, .. } => name.clone(),
@@ -142,7 +142,7 @@ impl Checked<'_> {
         let options = &self.request.spec.tools;
         let dir = SpillDir { dir: log.spill_dir(), files: log.files() };
         let wanted = options.tracks_files.unwrap_or(false);
-        // What a client keeps is not for us to restore.
+        // Files that a client keeps cannot be restored from here.
         let snapshots = log.local_folder().map(|folder| Arc::new(Snapshots::new(folder.clone())));
         Storage {
             database: log.database().map(Arc::new),
@@ -172,7 +172,7 @@ impl Checked<'_> {
         Some(mcp::host(self.settings, servers, context))
     }
 
-    /// Puts together what was made.
+    /// Assembles the session.
     fn assemble(mut self, made: Made) -> Opened {
         let mut config = self.config(&made);
         let Made { log, past, inbox, commands, storage, tools, mcp, environment, instructions } = made;
@@ -212,7 +212,7 @@ impl Checked<'_> {
         };
         let mut driver = Driver::new(Session::new(state, config), host, commands);
         if let Some((servers, _)) = &mcp {
-            driver.set_outfitter(Some(Arc::new(servers.clone())));
+            driver.set_tool_provider(Some(Arc::new(servers.clone())));
         }
         Opened {
             driver,
@@ -252,7 +252,7 @@ impl Checked<'_> {
         let on_demand = spec.instructions.on_demand.unwrap_or(true);
         SessionConfig {
             system: SystemPrompt::new(environment, instructions).render().into(),
-            tools: hangar_agent::shared::list(tools.shown.iter().map(|tool| tool.spec())),
+            tools: hangar_agent::interned::list(tools.shown.iter().map(|tool| tool.spec())),
             policy,
             provider: self.model.provider.facts(),
             max_prompt_tokens: self.model.max_prompt_tokens,
@@ -276,11 +276,11 @@ impl Checked<'_> {
             disabled_tools: tools.disabled.clone(),
             discovers_instructions: self.instructions.is_some() && on_demand,
             role: Role::Main,
-            crew: Some(Arc::new(agents)),
+            agent_config: Some(Arc::new(agents)),
         }
     }
 
-    /// What the session begins as, its first inputs, and the instructions that its model was told of already.
+    /// The initial state, the first inputs, and the on-demand instructions that the model already knows.
     fn begin(&self, past: Option<Past>, log_bytes: u64) -> (State, Vec<Input>, Vec<String>) {
         let SessionRequest { spec, host, .. } = &self.request;
         let (model, effort, mode) = (&self.model.model, &spec.model.effort, host.conduct.mode);
@@ -319,8 +319,8 @@ impl Checked<'_> {
     }
 }
 
-/// Looks for instructions about the files that tools touch, but for those that the model was told of.
-fn discover(instructions: Instructions, told: &[String]) -> Box<dyn Discovery> {
+/// Finds instructions about files that tools touch, except those that the model already knows.
+fn discover(instructions: Instructions, told: &[String]) -> Box<dyn InstructionFinder> {
     let mut discovery = OnDemand::from(instructions);
     for source in told {
         discovery.note_told(source);
@@ -328,7 +328,7 @@ fn discover(instructions: Instructions, told: &[String]) -> Box<dyn Discovery> {
     Box::new(discovery)
 }
 
-/// Says who drives the session to whoever serves the model.
+/// HTTP headers that name the client to the provider.
 fn headers(spec: &SessionSpec, host: &Host) -> Vec<(String, String)> {
     let client = spec.identity.client_name.as_ref().filter(|_| host.conduct.names_client);
     let named = client.map(|name| {

@@ -1,4 +1,4 @@
-//! Where a session works and where it is kept.
+//! The directories of a session: where it works and where it is stored.
 
 use std::path::{Path, PathBuf};
 
@@ -25,9 +25,9 @@ pub(crate) struct SessionPaths {
     /// All directories that tools may touch, links resolved, since that is how paths are compared.
     pub(crate) roots: Vec<PathBuf>,
     pub(crate) temp_dir: bool,
-    /// Where the session is kept, in the words of whoever keeps it. It need not be there yet.
+    /// Directory of the session, as its owner names it. It need not exist yet.
     pub(crate) session_dir: PathBuf,
-    /// Whether that is on this machine. What a client keeps is not.
+    /// Whether that directory is on this machine, and not with a client.
     pub(crate) is_local: bool,
 }
 
@@ -69,14 +69,9 @@ impl SessionPaths {
         self.repository.as_ref().filter(|_| self.shows_git)
     }
 
-    /// The place as the session's events and its list entry tell it.
+    /// The working directory as events and lists show it.
     pub(super) fn context(&self) -> WorkingDirectory {
         working_directory(&self.cwd, self.shown_repository())
-    }
-
-    /// The top of the project: its repository, or the directory.
-    pub(crate) fn project(&self) -> &Path {
-        self.repository.as_ref().map_or(&self.cwd, |repository| &repository.root)
     }
 
     /// The session's directory, if it is on this machine.
@@ -84,7 +79,7 @@ impl SessionPaths {
         self.is_local.then(|| real(&self.session_dir))
     }
 
-    /// The directory that commands have to themselves.
+    /// A directory for commands only.
     pub(crate) fn scratch(&self) -> PathBuf {
         match self.own_dir() {
             Some(dir) => dir.join("scratch"),
@@ -113,7 +108,7 @@ fn additional(dir: &Path) -> Result<PathBuf> {
     Ok(resolved)
 }
 
-/// Where a session is to work: where it is told to; else where it worked before; else here.
+/// The working directory: the requested one, else that of the resumed session, else the current one.
 fn directory(
     store: &Store,
     selection: &Selection,
@@ -123,7 +118,7 @@ fn directory(
     match (away, selection) {
         (Some(away), Selection::New { .. }) => client_dir(wanted, &away.home.initial_cwd),
         (Some(away), Selection::Resume(_)) => match (wanted, last_directory(away)) {
-            // The place may be the client's alone.
+            // It may exist on the client's machine only.
             (None, Some(last)) => Ok(PathBuf::from(last)),
             _ => client_dir(wanted, &away.home.initial_cwd),
         },
@@ -145,13 +140,13 @@ pub(crate) fn working_dir(directory: Option<&Path>) -> Result<PathBuf> {
     wanted.canonicalize().with_context(|| format!("cannot change to the directory {}", wanted.display()))
 }
 
-/// Where a session works whose files a client keeps. The place may be the client's alone.
+/// The working directory of a session that a client stores. It may exist on the client's machine only.
 fn client_dir(directory: Option<&Path>, initial: &str) -> Result<PathBuf> {
     let wanted = directory.unwrap_or(Path::new(initial));
     Ok(if wanted.is_dir() { working_dir(Some(wanted))? } else { wanted.to_path_buf() })
 }
 
-/// Where a session that a client keeps worked last, as its log says.
+/// The last working directory in the log of a session that a client stores.
 fn last_directory(away: &Away) -> Option<String> {
     let events = away.kept.iter().flat_map(|kept| kept.events());
     let directories = events.filter_map(|event| match event.body() {

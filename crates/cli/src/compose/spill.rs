@@ -1,4 +1,4 @@
-//! Where outputs go that are too large for the model.
+//! Storage of outputs that are too large for the model.
 
 use std::path::PathBuf;
 
@@ -11,14 +11,14 @@ use hangar_tools::spill::{Cleaner, DEFAULT_THRESHOLD, Spill};
 use crate::redact::Redactor;
 use crate::settings::Settings;
 
-/// The directory for large outputs, and who keeps it.
+/// The directory for large outputs, and its owner.
 #[derive(Clone)]
 pub(super) struct SpillDir {
     pub(super) dir: PathBuf,
     pub(super) files: Files,
 }
 
-/// From which size on an output is large, unless the session is asked to draw the line elsewhere.
+/// Size from which on an output is large, unless the session sets its own.
 pub(super) fn threshold(settings: &Settings) -> Result<usize> {
     Ok(settings.number("COPILOT_LARGE_OUTPUT_THRESHOLD_BYTES")?.unwrap_or(DEFAULT_THRESHOLD))
 }

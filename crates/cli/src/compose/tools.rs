@@ -22,26 +22,26 @@ use crate::redact::Redactor;
 use crate::settings::Settings;
 use crate::tracked::Tracked;
 
-/// What the shell tools run commands with.
+/// Shell that runs commands.
 const SHELL: &str = "/bin/bash";
 
 pub(super) struct BuiltinTools {
     pub(super) shells: Shells,
-    /// All of them, shown or not.
+    /// All tools, shown or not.
     pub(super) all: Vec<Arc<dyn Tool>>,
-    /// Those that the model is shown.
+    /// Tools that the model is shown.
     pub(super) shown: Toolset,
-    /// The names of those that it is not.
+    /// Names of the tools that it is not shown.
     pub(super) disabled: Vec<String>,
-    /// The names of tools that belong to features which are off.
+    /// Names of tools whose feature is off.
     pub(super) absent: Vec<String>,
 }
 
-/// What tools keep things in.
+/// Storage that tools use.
 pub(super) struct Storage {
     pub(super) database: Option<Arc<Database>>,
     pub(super) spill: Spill,
-    /// Where files are kept as they were before tools change them.
+    /// Copies of files from before tools change them.
     pub(super) snapshots: Option<Arc<Snapshots>>,
 }
 
@@ -96,7 +96,7 @@ fn shells(checked: &Checked<'_>, spill: &Spill, inbox: &mpsc::Sender<Box<Input>>
     shells
 }
 
-/// What of the web the model may reach. A network that is closed to commands is not open to it by another tool.
+/// Access of the web tools; none if the sandbox closes the network to commands.
 fn reach(checked: &Checked<'_>) -> Option<Reach> {
     let online = !checked.settings.flag("COPILOT_OFFLINE") && !checked.confinement.closes_network();
     let any_host = checked.request.host.permissions.policy.allow_all_urls;

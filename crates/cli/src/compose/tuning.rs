@@ -1,23 +1,23 @@
-//! What the environment and `config.toml` set for every session.
+//! Numbers and instructions that the environment and `config.toml` set for every session.
 
 use anyhow::{Result, bail};
-use hangar_agent::agents::crew::Limits;
+use hangar_agent::agents::config::AgentLimits;
 use hangar_agent::session::JustInTime;
 
 use super::spill;
 use crate::just_in_time;
 use crate::settings::Settings;
 
-/// How deep agents may be allowed to start agents.
+/// Valid limits of the depth of agents.
 const DEPTHS: std::ops::RangeInclusive<u32> = 1..=128;
 
-/// Read before a session is made, so that a value which makes no sense is refused.
+/// Read before a session is created, so that an invalid value is refused.
 pub(super) struct Tuning {
-    /// How long the waits before another try are, as a factor.
+    /// Factor of the delays before a retry.
     pub(super) retry_scale: f64,
-    /// From which size on outputs are saved to a file.
+    /// Size from which on outputs are saved to a file.
     pub(super) large_output: usize,
-    pub(super) agents: Limits,
+    pub(super) agents: AgentLimits,
     pub(super) just_in_time: Vec<JustInTime>,
 }
 
@@ -32,8 +32,8 @@ impl Tuning {
     }
 }
 
-fn agents(settings: &Settings) -> Result<Limits> {
-    let usual = Limits::default();
+fn agents(settings: &Settings) -> Result<AgentLimits> {
+    let usual = AgentLimits::default();
     let depth = settings.number("COPILOT_SUBAGENT_MAX_DEPTH")?.unwrap_or(usual.depth);
     if !DEPTHS.contains(&depth) {
         bail!("COPILOT_SUBAGENT_MAX_DEPTH is {depth}; it must be from 1 to 128");
@@ -42,5 +42,5 @@ fn agents(settings: &Settings) -> Result<Limits> {
     if running == 0 {
         bail!("COPILOT_SUBAGENT_MAX_CONCURRENT is 0; it must be at least 1");
     }
-    Ok(Limits { depth, running })
+    Ok(AgentLimits { depth, running })
 }

@@ -30,7 +30,7 @@ use crate::settings::Settings;
 use crate::workspace::git::Repository;
 use crate::workspace::trust::{Trust, is_trusted};
 
-/// Where the servers of a session come from.
+/// The sources of a session's servers.
 #[derive(Debug, Clone)]
 pub(crate) struct ServerSources {
     /// Whether the files of the user and of the project are read.
@@ -38,9 +38,9 @@ pub(crate) struct ServerSources {
     trust: Trust,
     /// Documents, or `@` and the path of one. They have the last word.
     additional: Vec<String>,
-    /// What a client brings; its values are meant as they are written.
+    /// Servers of the client. Their values are not expanded.
     client: Map<String, Value>,
-    /// Those of the agent whose role the session plays, from its file.
+    /// Servers of the active agent, from its file.
     role: Map<String, Value>,
     plugin_dirs: Vec<PathBuf>,
     disabled: Vec<String>,
@@ -58,7 +58,7 @@ impl ServerSources {
         let SessionSpec { customization, servers, .. } = spec;
         let mut client = servers.configs.clone().unwrap_or_default();
         let mut role = Map::new();
-        // The session has what the agent has whose role it plays.
+        // The session also has the servers of the agent whose role it plays.
         if let Some(agent) = active_role {
             let theirs = match agent.source {
                 AgentSource::File(_) => &mut role,
@@ -90,15 +90,15 @@ impl ServerSources {
     }
 }
 
-/// The servers of a session that are configured.
+/// The configured servers of a session.
 #[derive(Debug, Default)]
 pub(crate) struct ConfiguredServers {
     pub(crate) configs: Vec<hangar_mcp::ServerConfig>,
-    /// The names of those that are not to be started.
+    /// Names of servers that are not started.
     pub(crate) disabled: Vec<String>,
 }
 
-/// What the servers of a session work with.
+/// Everything that the servers of a session share.
 pub(crate) struct ServerContext<'a> {
     pub(crate) session_id: String,
     pub(crate) cwd: &'a Path,
@@ -106,7 +106,7 @@ pub(crate) struct ServerContext<'a> {
     pub(crate) model: String,
     pub(crate) secrets: &'a [String],
     pub(crate) redactor: Redactor,
-    /// What confines the programs of servers, if anything does.
+    /// Sandboxes of the servers' programs.
     pub(crate) sandboxes: Sandboxes,
     pub(crate) spill: Spill,
     pub(crate) hooks: Option<Arc<dyn Hooks>>,

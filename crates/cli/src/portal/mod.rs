@@ -3,14 +3,14 @@
 pub(crate) mod args;
 pub(crate) mod house;
 
-use std::io::Write;
+use std::io::{ErrorKind, Write};
 use std::net::{IpAddr, Ipv4Addr, SocketAddr, ToSocketAddrs};
 use std::path::Path;
 use std::process::Stdio;
 use std::sync::Arc;
 use std::time::Duration;
 
-use anyhow::{Context, Result, bail};
+use anyhow::{Context, Result, anyhow, bail};
 use hangar_portal::api::{About, App, router};
 use hangar_portal::guard::Guard;
 use hangar_portal::hub::{Hub, HubConfig};
@@ -88,7 +88,7 @@ fn token(settings: &Settings, args: &UpArgs) -> Result<Option<String>> {
     };
     let token = token.trim();
     if !(MIN_TOKEN..=MAX_TOKEN).contains(&token.len()) {
-        bail!("the token in {source} has to have {MIN_TOKEN} to {MAX_TOKEN} characters");
+        bail!("the token in {source} must have {MIN_TOKEN} to {MAX_TOKEN} characters");
     }
     Ok(Some(token.to_owned()))
 }
@@ -102,9 +102,7 @@ async fn up(
 ) -> Result<Exit> {
     // Signals are caught before the first agent could be started.
     let mut interrupts = Interrupts::new()?;
-    let listener = tokio::net::TcpListener::bind(address).await.with_context(|| {
-        format!("cannot listen on {address}; is a portal running there already? --port picks another one")
-    })?;
+    let listener = listen(settings, address).await?;
     let address = listener.local_addr().context("cannot say which port is listened on")?;
     let hub = Hub::new(HubConfig {
         house: Arc::new(Machine::new(settings)?),
@@ -154,6 +152,16 @@ async fn up(
     hub.close().await;
     serving.await.context("serving failed")?;
     Ok(Exit::Done)
+}
+
+async fn listen(settings: &Settings, address: SocketAddr) -> Result<tokio::net::TcpListener> {
+    let program = &settings.program;
+    tokio::net::TcpListener::bind(address).await.map_err(|error| match error.kind() {
+        ErrorKind::AddrInUse => anyhow!(
+            "{address} is in use, perhaps by another portal; `{program} up --port 0` picks a free port"
+        ),
+        _ => anyhow::Error::new(error).context(format!("cannot listen on {address}")),
+    })
 }
 
 /// Shows the page. A machine without a browser has one elsewhere.

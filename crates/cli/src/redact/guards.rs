@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use futures_util::future::BoxFuture;
 use futures_util::stream::{self, BoxStream, StreamExt};
-use hangar_agent::agents::crew::{ModelChoice, Models};
+use hangar_agent::agents::config::{ModelChoice, Models};
 use hangar_agent::driver::EventSink;
 use hangar_agent::log::{Fact, LogError, Seq, SessionLog};
 use hangar_agent::model::{
@@ -55,6 +55,10 @@ impl Redactor {
         outcome.text = self.text(outcome.text);
         outcome.detailed = outcome.detailed.map(|text| self.text(text));
         outcome.error = outcome.error.map(|text| self.text(text));
+        // Their event has them as JSON in a text, in which a secret could be escaped.
+        for path in &mut outcome.changes.files_modified {
+            *path = self.text(std::mem::take(path));
+        }
         outcome
     }
 

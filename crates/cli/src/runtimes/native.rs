@@ -11,8 +11,8 @@ use futures_util::future::BoxFuture;
 use hangar_agent::driver::EventSink;
 use hangar_agent::log::Fact;
 use hangar_agent::permissions::Approval;
-use hangar_agent::session::{self, Input, Prompt, Reviewers, Timing};
-use hangar_agent::tool::{Lesson, ToolFilter};
+use hangar_agent::session::{self, AnswerableQuestions, Input, Prompt, Timing};
+use hangar_agent::tool::{InvokedSkill, ToolFilter};
 use hangar_mcp::{ElicitationAnswer, Interest, Running};
 use hangar_protocol::data::{Mode, PlanDecision, SessionError, SessionWarning};
 use hangar_protocol::permission::PermissionOutcome;
@@ -27,7 +27,7 @@ use hangar_runtimes::runtime::{
     Answer, Auth, Card, Command, Consent, Limits, Live, Model, News, Order, PermissionAnswer, Preflight,
     Runtime, ShellTool, Stage, TurnEnded,
 };
-use hangar_runtimes::usage::{Counting, Figure, Meter, Usage};
+use hangar_runtimes::usage::{Counting, Meter, Usage};
 use hangar_runtimes::waiting::Waiting;
 use hangar_store::SessionId;
 use tokio::sync::mpsc;
@@ -213,7 +213,10 @@ fn compose(settings: &Settings, order: Order, events: Heard) -> Result<Begun> {
     let session = composed.driver.session_mut();
     let hooks = session.config().client_hooks;
     session.set_reachable(true, true, hooks);
-    session.set_reviewers(Reviewers { plans: order.consent == Consent::Asked, switches: false });
+    session.set_answerable_questions(AnswerableQuestions {
+        plans: order.consent == Consent::Asked,
+        switches: false,
+    });
     let filter = composed.filter.clone();
     Ok(Begun { composed, filter })
 }
@@ -257,23 +260,9 @@ fn words(order: &Order) -> Vec<String> {
     flags
 }
 
-/// What the session has used so far, over all its turns.
+/// Usage of the session so far, over all its turns.
 fn used(composed: &Opened) -> Usage {
-    let totals = &composed.driver.session().state().totals;
-    let cached = |of: fn(&hangar_protocol::data::UsageMetric) -> u64| -> Figure {
-        Figure::reported(
-            totals.input_tokens.map(|_| totals.models.values().map(|metric| of(&metric.usage)).sum()),
-        )
-    };
-    Usage {
-        input_tokens: Figure::reported(totals.input_tokens),
-        output_tokens: Figure::reported(totals.output_tokens),
-        cache_read_tokens: cached(|usage| usage.cache_read_tokens),
-        cache_write_tokens: cached(|usage| usage.cache_write_tokens),
-        model_calls: Figure::Reported(totals.requests as f64),
-        api_ms: Figure::Reported(totals.api_ms as f64),
-        ..Usage::default()
-    }
+    Usage::from(&composed.driver.session().state().totals)
 }
 
 /// What the session said since somebody looked.
@@ -406,7 +395,8 @@ impl Task {
             news_until: None,
         };
         let mut over = None;
-        let preface = self.composed.skills.called_by(&prompt).map(Lesson::into_preface).unwrap_or_default();
+        let preface =
+            self.composed.skills.called_by(&prompt).map(InvokedSkill::into_preface).unwrap_or_default();
         let prompt = match self.system.take() {
             Some(system) => system_before(&system, &prompt),
             None => prompt,

@@ -6,10 +6,10 @@ use std::path::{Path, PathBuf};
 use anyhow::Result;
 use hangar_agent::log::SessionLog;
 use hangar_agent::session::iso;
-use hangar_protocol::data::{CodeChanges, ModelMetric, RequestMetric, SessionShutdown, UsageMetric};
-use hangar_protocol::{Body, Event, EventId};
+use hangar_protocol::data::{ModelMetric, RequestMetric, SessionShutdown, UsageMetric};
+use hangar_protocol::{Body, Event, EventId, EventKind, Totals};
 use hangar_runtimes::runtime::Resume;
-use hangar_runtimes::usage::{Figure, Usage};
+use hangar_runtimes::usage::Usage;
 use hangar_store::{OpenSession, SessionId, SessionMeta, SessionName, Store};
 
 use super::choice::NATIVE;
@@ -28,8 +28,7 @@ pub(crate) struct Past {
     /// What was last asked for.
     pub(crate) model: Option<String>,
     pub(crate) effort: Option<String>,
-    /// By its last closing event, if no prompt came after it. What a process used that was killed is not known.
-    used: Usage,
+    totals: Totals,
 }
 
 impl Past {
@@ -40,17 +39,16 @@ impl Past {
             workspace: None,
             model: None,
             effort: None,
-            used: Usage::default(),
+            totals: Totals::default(),
         };
-        let mut told = true;
-        let wanted = |kind: &str| {
-            matches!(
-                kind,
-                "session.start" | "session.resume" | "session.handoff" | "session.shutdown" | "user.message"
-            )
+        let wanted = |kind: EventKind| {
+            Totals::wants(kind)
+                || matches!(kind, EventKind::SessionStart | EventKind::SessionResume | EventKind::Handoff)
         };
-        for event in store.read_where(id, wanted)? {
-            match event?.body() {
+        for event in store.read_kinds(id, wanted)? {
+            let event = event?;
+            past.totals.apply(&event);
+            match event.body() {
                 Body::SessionStart(start) => {
                     past.workspace = start.context.as_ref().map(|context| PathBuf::from(&context.cwd));
                     past.asked_for(start.selected_model.as_ref(), start.reasoning_effort.as_ref());
@@ -68,44 +66,24 @@ impl Past {
                         past.runtime.clone_from(runtime);
                     }
                 }
-                Body::UserMessage(_) => told = false,
-                Body::SessionShutdown(shutdown) if !shutdown.model_metrics.is_empty() => {
-                    told = true;
-                    past.used = closing(shutdown);
-                }
                 _ => {}
             }
         }
-        if !told {
-            past.used = Usage::default();
-        }
         Ok(past)
+    }
+
+    /// Usage of the session before it was taken up. What a process used that was killed is not known, unless it was on
+    /// record call by call.
+    fn used(&self) -> Usage {
+        match self.totals.models.is_empty() || !self.totals.covers_all() {
+            true => Usage::default(),
+            false => Usage::from(&self.totals),
+        }
     }
 
     fn asked_for(&mut self, model: Option<&String>, effort: Option<&String>) {
         self.model = model.cloned().or(self.model.take());
         self.effort = effort.cloned().or(self.effort.take());
-    }
-}
-
-fn closing(shutdown: &SessionShutdown) -> Usage {
-    let metrics = || shutdown.model_metrics.values();
-    let count = |of: fn(&ModelMetric) -> Option<u64>| Figure::reported(metrics().map(of).sum());
-    // The event has a number where nobody told one; no turn takes in or gives out nothing.
-    let told = |of: fn(&ModelMetric) -> u64| {
-        Figure::reported(Some(metrics().map(of).sum()).filter(|tokens: &u64| *tokens > 0))
-    };
-    let cost: Option<f64> = metrics().map(|metric| metric.requests.cost).sum();
-    Usage {
-        input_tokens: told(|metric| metric.usage.input_tokens),
-        output_tokens: told(|metric| metric.usage.output_tokens),
-        cache_read_tokens: count(|metric| Some(metric.usage.cache_read_tokens)),
-        cache_write_tokens: count(|metric| Some(metric.usage.cache_write_tokens)),
-        reasoning_tokens: count(|metric| metric.usage.reasoning_tokens),
-        cost_usd: cost.map_or(Figure::Unknown, Figure::Reported),
-        premium_requests: Figure::Unknown,
-        model_calls: count(|metric| metric.requests.count),
-        api_ms: Figure::Reported(shutdown.total_api_duration_ms as f64),
     }
 }
 
@@ -115,6 +93,8 @@ pub(crate) struct Record {
     started: jiff::Timestamp,
     /// What it was when it was taken up; absent for one that begins.
     past: Option<Past>,
+    /// Totals of the whole session, what was before it was taken up included.
+    totals: Totals,
 }
 
 impl Record {
@@ -130,14 +110,15 @@ impl Record {
         let mut meta = SessionMeta::new(context, started);
         meta.name = name;
         meta.client_name = Some(runtime.to_owned());
-        Ok(Self { log: store.create(id, meta)?, started, past: None })
+        Ok(Self { log: store.create(id, meta)?, started, past: None, totals: Totals::default() })
     }
 
     pub(crate) fn open(store: &Store, id: &SessionId) -> Result<Self> {
         let log = store.open(id)?;
         // Who it worked with, its caller knows.
         let past = Past::read(store, id, |_| false)?;
-        Ok(Self { log, started: jiff::Timestamp::now(), past: Some(past) })
+        let totals = past.totals.clone();
+        Ok(Self { log, started: jiff::Timestamp::now(), past: Some(past), totals })
     }
 
     pub(crate) fn resume(&self, agent_session: Option<String>) -> Resume {
@@ -147,11 +128,12 @@ impl Record {
             events: self.log.end().0,
             model: self.past.as_ref().and_then(|past| past.model.clone()),
             effort: self.past.as_ref().and_then(|past| past.effort.clone()),
-            used: self.past.as_ref().map(|past| past.used).unwrap_or_default(),
+            used: self.past.as_ref().map(Past::used).unwrap_or_default(),
         }
     }
 
     pub(crate) fn append(&mut self, event: &Event) -> Result<()> {
+        self.totals.apply(event);
         let end = self.log.end();
         self.log.append(end, std::slice::from_ref(event))?;
         Ok(())
@@ -194,7 +176,7 @@ impl Record {
             error_reason: error,
             total_api_duration_ms: usage.api_ms.count().unwrap_or(0),
             session_start_time: u64::try_from(self.started.as_millisecond()).unwrap_or(0),
-            code_changes: CodeChanges::default(),
+            code_changes: self.totals.changes.clone(),
             model_metrics: metrics.into_iter().collect::<BTreeMap<_, _>>(),
             current_model: model,
         };

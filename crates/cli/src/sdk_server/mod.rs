@@ -27,7 +27,7 @@ use finder::ConfiguredPlaces;
 use opener::Opener;
 
 /// How long a server that was told to end waits for its client to close the connection.
-const LAST_WORDS: Duration = Duration::from_secs(10);
+const FLUSH_TIMEOUT: Duration = Duration::from_secs(10);
 
 pub(crate) fn run(settings: &Settings, server: &ServerArgs, args: RunArgs) -> Result<Exit> {
     if let Some(word) = args.compatible.named.words.first() {
@@ -86,7 +86,7 @@ async fn serve(hub: &Arc<Hub>, server: &ServerArgs, admission: &Admission) -> Re
         announce(address.port(), admission)?;
         tokio::select! {
             () = serve_tcp(hub, listener) => {}
-            () = async { hub.stopped().await; tokio::time::sleep(LAST_WORDS).await } => {}
+            () = async { hub.stopped().await; tokio::time::sleep(FLUSH_TIMEOUT).await } => {}
         }
         Ok(())
     };

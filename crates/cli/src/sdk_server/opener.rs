@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use anyhow::Result;
 use futures_util::future::BoxFuture;
-use hangar_agent::agents::crew::Reporting;
+use hangar_agent::agents::config::Reporting;
 use hangar_agent::tool::ToolSpec;
 use hangar_models::known;
 use hangar_server::{
@@ -34,7 +34,7 @@ const MAX_HIDDEN: usize = 1024;
 #[derive(Clone)]
 pub(super) struct Opener(Arc<Server>);
 
-/// What all sessions of the server have in common.
+/// State that all sessions of the server share.
 struct Server {
     settings: Settings,
     /// The token that the server was started with.
@@ -75,7 +75,7 @@ impl Server {
         settings
     }
 
-    /// What the server allows and adds to a session, with what the user of its home has set.
+    /// Settings of the process for one session, with those of the user whose home it has.
     fn host(&self, settings: &Settings, spec: &SessionSpec, ways: &Ways) -> Result<Host> {
         let user = UserSettings::of(&settings.home);
         let mut host = flags::host(&self.settings, &self.args)?;
@@ -85,9 +85,9 @@ impl Server {
         // A client that wants to be asked is asked about everything.
         host.permissions.policy.asks_about_reads = true;
         host.permissions.hidden = self.hidden().clone();
-        // Whoever wants the project's configuration found has decided about it.
+        // A client that asks for the project's configuration trusts it.
         host.extensions.server_trust = Trust::Given;
-        // It is the client who says whether it wants GitHub's server.
+        // The client decides about GitHub's server.
         host.extensions.github = None;
         host.conduct.mode = None;
         host.conduct.may_ask &= user.is_on("askUser");
@@ -96,7 +96,10 @@ impl Server {
         host.conduct.names_client = true;
         host.reads_instructions &= user.is_on("customInstructions");
         host.models = ModelSource {
-            ways: hangar_models::Ways { courier: ways.courier.clone(), tokens: ways.tokens.clone() },
+            ways: hangar_models::Ways {
+                request_proxy: ways.request_proxy.clone(),
+                tokens: ways.tokens.clone(),
+            },
             keeps_model: true,
             usual: user.text("model"),
             is_fixed: false,
@@ -148,7 +151,7 @@ impl Opener {
     }
 }
 
-/// Composes parts of one session anew.
+/// Recomposes parts of one session.
 struct SessionComposer {
     server: Arc<Server>,
     live: LiveSession,

@@ -1,5 +1,5 @@
-//! What is asked for and cannot be is refused before anything is made: no session is left behind, none is changed, and
-//! `--continue` goes on with the last one that something was said in.
+//! Invalid requests for a session are refused before anything is created: no session is left behind, none is changed, and
+//! `--continue` resumes the last session with a prompt.
 
 use hangar_test_support::{Finished, ModelServer, Scratch};
 use serde_json::json;
@@ -10,7 +10,7 @@ use crate::sdk::Client;
 const JSON: [&str; 2] = ["--output-format", "json"];
 const NOWHERE: &str = "/no/such/directory";
 
-/// Everything that is kept of sessions, with its content.
+/// All files and directories of sessions, with their content.
 fn kept(scratch: &Scratch) -> Vec<(String, Vec<u8>)> {
     let mut found = Vec::new();
     let mut open = vec![scratch.state().join("session-state")];
@@ -27,8 +27,8 @@ fn kept(scratch: &Scratch) -> Vec<(String, Vec<u8>)> {
     found
 }
 
-/// A run that cannot be: one sentence that names why, the model is not asked, and what is kept is as it was, whether the
-/// session would have been new or gone on with.
+/// Checks that a run is refused with one sentence that names the cause, without a request to the model and without a change
+/// below `session-state`, for a new session and for a resumed one.
 #[track_caller]
 fn check_refused(prepare: impl Fn(&Scratch), args: &[&str], env: &[(&str, &str)], names: &str) {
     let (scratch, model) = (Scratch::new(), ModelServer::start());
@@ -146,7 +146,7 @@ fn variables_that_are_no_numbers_are_refused() {
     }
 }
 
-/// A session that something was said in, one that `leave` makes later, and which of them is gone on with.
+/// Checks that `--continue` resumes the session with a prompt, and not one that `leave` creates later.
 #[track_caller]
 fn check_continued(leave: impl FnOnce(&Scratch, &ModelServer)) {
     let (scratch, model) = (Scratch::new(), ModelServer::start());
@@ -166,7 +166,7 @@ fn what_is_gone_on_with_is_not_a_run_that_was_refused() {
     });
 }
 
-/// A session as a process leaves it that is killed before its first event.
+/// A session of a process that was killed before its first event.
 fn leave_empty(scratch: &Scratch, log: &str) {
     let directory = scratch.state().join("session-state/0b5a2a57-6f0a-4b5e-9f0c-0c8f0e4ad0ff");
     std::fs::create_dir_all(&directory).expect("the home is there");

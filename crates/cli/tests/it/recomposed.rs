@@ -1,5 +1,5 @@
-//! A session of the server that changes while it is alive: what it says nothing of stays as it was composed, whether
-//! another client joins, options are updated, the model is switched or the MCP servers are read again.
+//! Changes of live sessions: when a client joins, options are updated, the model is switched or the MCP servers are reloaded,
+//! settings that the change does not name stay as the session was composed with.
 
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on should say where")]
 
@@ -14,13 +14,13 @@ use crate::sdk_access::TcpServer;
 
 const ODD: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/servers/odd.mjs");
 
-/// How a session that is alive is changed.
+/// A change of a live session.
 #[derive(Debug, Clone, Copy)]
 enum Change {
     /// A client opens it again.
     Join,
     Options,
-    /// Options that the session is composed anew for.
+    /// Options for which the session is reopened.
     Ground,
     Model,
 }
@@ -41,7 +41,7 @@ impl Change {
     }
 }
 
-/// What the model is told before all else.
+/// The system prompt that the model is sent.
 fn system(client: &mut Client, model: &ModelServer) -> String {
     client.forget();
     client.send("SAY:x");
@@ -49,7 +49,7 @@ fn system(client: &mut Client, model: &ModelServer) -> String {
     model.last_request()["messages"][0]["content"].as_str().unwrap().to_owned()
 }
 
-/// Makes a session in a directory with instructions, changes it in every way, and looks at what the model is told.
+/// Creates a session in a directory with instructions, makes every change, and checks the system prompt before and after.
 #[track_caller]
 fn check_told(prepare: impl Fn(&Scratch) -> Value, told: &[&str], untold: &[&str]) {
     for change in CHANGES {
@@ -169,7 +169,7 @@ impl Confined {
 
     /// Whether the MCP server can write there.
     fn writes(&mut self, path: &Path) -> bool {
-        // It dies of what it may not do.
+        // The server exits on an error; it is restarted for the next call.
         let _ = std::fs::remove_file(path);
         self.client.forget();
         self.client.send(&format!("TOOL:s-write:{}\nSAY:done", json!({ "path": path })));

@@ -215,12 +215,12 @@ fn endpoints() -> Vec<Endpoint> {
     all.extend(approvals::endpoints());
     all.extend(runtimes::endpoints());
     all.extend(runs::endpoints());
-    all.push(get("/api/v1/stream", "Hear what changes", stream::resources).streams(
-        "`hello` with the id of the server's start, then `session`, `run`, `approval` and `runtime` with the resource as \
-         it changes; `gone` with the `kind` and the `id` of what was deleted",
+    all.push(get("/api/v1/stream", "Stream changes of resources", stream::resources).streams(
+        "`hello` with an id of this start of the server, then `session`, `run`, `approval` and `runtime` with the \
+         resource when it changes; `gone` with the `kind` and the `id` when it is deleted",
     ));
     all.push(
-        get("/api/v1/openapi.json", "This description", openapi::document).answers::<serde_json::Value>(200),
+        get("/api/v1/openapi.json", "This document", openapi::document).answers::<serde_json::Value>(200),
     );
     all
 }

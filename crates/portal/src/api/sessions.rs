@@ -22,27 +22,27 @@ const DEFAULT_EVENTS: u64 = 500;
 
 pub(super) fn endpoints() -> Vec<Endpoint> {
     vec![
-        get("/api/v1/sessions", "List sessions, the one with the newest activity first", list)
+        get("/api/v1/sessions", "List sessions, most recent activity first", list)
             .query::<Search>()
             .answers::<Found>(200),
         post("/api/v1/sessions", "Open a session", open).body::<New>().answers::<Session>(201),
-        get("/api/v1/sessions/{id}", "Look at a session", look).answers::<Session>(200),
-        patch("/api/v1/sessions/{id}", "Give a session another name", rename)
+        get("/api/v1/sessions/{id}", "Get a session", look).answers::<Session>(200),
+        patch("/api/v1/sessions/{id}", "Rename a session", rename)
             .body::<Rename>()
             .answers::<Session>(200),
         delete("/api/v1/sessions/{id}", "End a session and remove its files", remove).empty(204),
-        post("/api/v1/sessions/{id}/messages", "Send a message; a closed session is opened by it", send)
+        post("/api/v1/sessions/{id}/messages", "Send a message; opens a closed session", send)
             .body::<Message>()
             .answers::<Accepted>(202),
-        post("/api/v1/sessions/{id}/abort", "End the turn that is under way", abort)
+        post("/api/v1/sessions/{id}/abort", "End the current turn", abort)
             .answers::<Accepted>(202),
-        post("/api/v1/sessions/{id}/stop", "End the agent; the log stays", stop).answers::<Accepted>(202),
-        get("/api/v1/sessions/{id}/events", "Read events that are on record", events)
+        post("/api/v1/sessions/{id}/stop", "End the agent; the log is kept", stop).answers::<Accepted>(202),
+        get("/api/v1/sessions/{id}/events", "Read logged events", events)
             .query::<Events>()
             .answers::<Page>(200),
-        get("/api/v1/sessions/{id}/stream", "Hear events, from any on", hear).query::<After>().streams(
-            "Each event on record as a message with its number as `id`; passing ones without; `session` with the \
-             session once the past is told and when that changes; `end` when it is deleted",
+        get("/api/v1/sessions/{id}/stream", "Stream events, from any number on", hear).query::<After>().streams(
+            "Each logged event with its number as `id`; ephemeral events without `id`; `session` with the session when \
+             the log has been sent and when the state changes; `end` when the session is deleted",
         ),
     ]
 }
@@ -58,15 +58,16 @@ async fn list(State(app): Of, Query(search): Query<Search>) -> Result<Answer<Fou
 
 #[derive(Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
+#[schemars(rename = "NewSession")]
 struct New {
-    /// The default agent where absent.
+    /// Default: the default agent.
     runtime: Option<String>,
     model: Option<String>,
     effort: Option<String>,
     /// An absolute path.
     #[schemars(regex(pattern = "^/"))]
     workspace: PathBuf,
-    /// Asks where the agent can, unless said otherwise.
+    /// Default: `ask`, if the agent can ask.
     policy: Option<Policy>,
     /// The first message.
     prompt: Option<String>,
@@ -97,6 +98,7 @@ async fn look(State(app): Of, Id(id): Id) -> Result<Answer<Session>, Problem> {
 
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
+#[schemars(rename = "SessionRename")]
 struct Rename {
     #[schemars(regex(pattern = r"\S"), length(max = MAX_NAME))]
     name: String,
@@ -117,6 +119,7 @@ async fn remove(State(app): Of, Id(id): Id) -> Result<StatusCode, Problem> {
 
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
+#[schemars(rename = "NewMessage")]
 struct Message {
     #[schemars(regex(pattern = r"\S"))]
     text: String,
@@ -126,11 +129,12 @@ struct Message {
 
 #[derive(Clone, Copy, Default, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
+#[schemars(rename = "Delivery")]
 enum Mode {
-    /// As a turn of its own.
+    /// As a separate turn.
     #[default]
     Enqueue,
-    /// Into the turn that is under way, where the agent can do that.
+    /// Into the current turn, if the agent supports that.
     Immediate,
 }
 
@@ -175,12 +179,13 @@ fn accepted(
 
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
+#[schemars(rename = "EventQuery")]
 struct Events {
-    /// The first events behind this one.
+    /// First events after this number.
     after: Option<u64>,
-    /// The last events before this one; with `after`, the first behind that which are before this one.
+    /// Last events before this number; with `after`, the first events between the two.
     before: Option<u64>,
-    /// 500 if absent.
+    /// Default: 500.
     #[schemars(range(min = 1))]
     limit: Option<u64>,
 }
@@ -200,8 +205,9 @@ async fn events(State(app): Of, Id(id): Id, Query(wanted): Query<Events>) -> Res
 
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
+#[schemars(rename = "SessionPosition")]
 struct After {
-    /// The last event that the reader has; `Last-Event-ID` says the same and goes first.
+    /// Last event that the reader has; the header `Last-Event-ID` takes precedence.
     after: Option<u64>,
 }
 

@@ -21,9 +21,10 @@ pub struct Installed {
     pub entry: Arc<ValidEntry>,
 }
 
-/// What there is to start.
+/// The installed jobs.
 #[skip_serializing_none]
 #[derive(Debug, Serialize, JsonSchema)]
+#[schemars(rename = "Jobs")]
 pub struct JobsView {
     pub entry: Option<EntryView>,
     pub grid: Vec<GridRow>,
@@ -32,20 +33,22 @@ pub struct JobsView {
     #[schemars(with = "std::collections::BTreeMap<String, ChartGraph>")]
     pub chart: Map<String, Value>,
     pub tasks: Vec<TaskView>,
-    /// The id of a model for each category.
+    /// Id of the model of each category.
     #[schemars(with = "std::collections::BTreeMap<String, String>")]
     pub models: Map<String, Value>,
 }
 
 #[derive(Debug, Serialize, JsonSchema)]
+#[schemars(rename = "JobsEntry")]
 pub struct EntryView {
     pub path: String,
-    /// What is wrong with the file as it is now; the jobs are those of when it was last right.
+    /// Errors in the file as it is now; the jobs are those of its last valid version.
     pub problems: Vec<String>,
 }
 
 #[derive(Debug, Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
+#[schemars(rename = "Job")]
 struct JobView {
     require_user_input: bool,
     work: Work,
@@ -53,6 +56,7 @@ struct JobView {
 
 #[derive(Debug, Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
+#[schemars(rename = "Task")]
 pub struct TaskView {
     pub name: String,
     pub require_user_input: bool,

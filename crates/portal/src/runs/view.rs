@@ -20,7 +20,7 @@ const MOST_SESSIONS: usize = 100;
 #[serde(rename_all = "camelCase")]
 pub struct Run {
     pub id: String,
-    /// The name of the job, or of the task if only that was started.
+    /// Name of the job, or of the task if only that was started.
     pub job: String,
     pub state: RunState,
     pub started_at: String,
@@ -29,10 +29,10 @@ pub struct Run {
     pub input: Option<String>,
     pub turns: u64,
     pub tokens: u64,
-    /// Why it ended as it did, if there is more to say than the state.
+    /// Why it ended, if the state does not say it all.
     pub reason: Option<String>,
     pub works: Vec<WorkView>,
-    /// Whether it can be gone on with.
+    /// Whether it can be continued.
     pub resumable: bool,
 }
 
@@ -43,21 +43,22 @@ pub enum RunState {
     Succeeded,
     Failed,
     Canceled,
-    /// Its process ended before it did.
+    /// Its process ended first.
     Interrupted,
-    /// It reached a limit of its own.
+    /// It reached one of its limits.
     Limited,
 }
 
 #[derive(Debug, Clone, Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
+#[schemars(rename = "RunWork")]
 pub struct WorkView {
     pub work_id: u32,
     pub task: String,
     pub state: WorkState,
-    /// How often it was started, which a loop does.
+    /// Number of starts; more than one in a loop.
     pub starts: u64,
-    /// Those of the last start.
+    /// Sessions of the last start.
     pub sessions: Vec<SessionView>,
 }
 
@@ -68,22 +69,23 @@ pub enum WorkState {
     Running,
     Succeeded,
     Failed,
-    /// Somebody stopped it, or the run it belongs to.
+    /// It or its run was stopped.
     Stopped,
 }
 
 #[skip_serializing_none]
 #[derive(Debug, Clone, Serialize, JsonSchema)]
+#[schemars(rename = "RunSession")]
 pub struct SessionView {
     pub id: String,
-    /// Whether it decides about the work; one that does both is driving too.
+    /// Whether it checks the work; also true if it does both.
     pub driving: bool,
-    /// Counted apart for those who work and those who judge.
+    /// Counted separately for sessions that work and sessions that check.
     pub attempt: u64,
     pub succeeded: Option<bool>,
 }
 
-/// A run with all that is known of it.
+/// A run with its chart and decisions.
 #[derive(Debug, Clone, Serialize, JsonSchema)]
 pub struct RunDetails {
     #[serde(flatten)]
@@ -94,6 +96,7 @@ pub struct RunDetails {
 
 #[derive(Debug, Clone, Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
+#[schemars(rename = "Decision")]
 pub struct DecisionView {
     pub at: String,
     pub work_id: u32,

@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 use std::time::Duration;
 
-use hangar_git::{Bounds, Filters};
+use hangar_git::{CallLimits, Filters};
 use hangar_protocol::data::{FileOperation, WorkspaceFileChanged};
 use serde::Deserialize;
 use serde_json::{Value, json};
@@ -16,7 +16,7 @@ const MAX_PASTE: usize = 16 << 20;
 const MAX_DIFF: usize = 1 << 20;
 const MAX_FILES: usize = 1000;
 /// How long Git may take, and how much it may print.
-const GIT_BOUNDS: Bounds = Bounds { time: Duration::from_secs(30), output: 64 << 20 };
+const GIT_BOUNDS: CallLimits = CallLimits { time: Duration::from_secs(30), output: 64 << 20 };
 
 pub(super) const METHODS: &[Method] = &[
     Method { name: "session.workspaces.listCheckpoints", run: |call| Box::pin(list(call)) },
@@ -103,7 +103,7 @@ async fn diff(call: Call) -> Result<Reply, Failure> {
         .await?;
     // The session's commands may have written the repository's settings, so git is confined as they are.
     let git = call.hub.config().git.clone().launched_by(launcher);
-    let git = Git(git.enter(&cwd, Filters::Off).await.ok());
+    let git = Git(git.open(&cwd, Filters::Off).await.ok());
     let base = match params.mode {
         DiffMode::Branch => git.branch_base().await,
         DiffMode::Unstaged | DiffMode::Session => None,
@@ -147,7 +147,7 @@ async fn diff(call: Call) -> Result<Reply, Failure> {
 }
 
 /// Git in a session's directory, if there is any.
-struct Git<'a>(Option<hangar_git::Place<'a>>);
+struct Git<'a>(Option<hangar_git::WorkTree<'a>>);
 
 impl Git<'_> {
     /// The default branch and where the current one left it.

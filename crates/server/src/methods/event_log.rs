@@ -108,7 +108,7 @@ async fn read_back(call: &Call, params: &ReadParams, max: usize) -> Result<Reply
     // What the session is doing right now is on record first.
     live.ask(|_| ()).await?;
     let mut events = super::sessions::events(call, &live.id).await?;
-    events.retain(|event| is_for_clients(event.kind()));
+    events.retain(|event| is_for_clients(event.event_kind()));
     let position = params.cursor.as_deref().map(|cursor| cursor.strip_prefix(BACK)?.parse::<usize>().ok());
     let (end, status) = match position {
         None => (events.len(), "ok"),

@@ -8,7 +8,7 @@ use hangar_protocol::data::{AgentMode, UserMessage};
 use serde::Deserialize;
 use serde_json::{Value, json};
 
-use super::session::{ResponseFormat, deliver, timing, wishes};
+use super::session::{ResponseFormat, call_options, deliver, timing};
 use super::{Call, Failure, Method, Reply};
 use crate::attachments;
 use hangar_spec::TraceContext;
@@ -76,7 +76,7 @@ async fn send(call: Call) -> Result<Reply, Failure> {
     }
     call.hub.admits_prompt(params.agent_mode)?;
     let timing = timing(params.mode.as_deref(), params.prepend, params.response_format.as_ref())?;
-    let wishes = wishes(params.request_headers, params.response_format);
+    let call_options = call_options(params.request_headers, params.response_format);
     let prompts: Vec<Prompt> = params.messages.into_iter().map(Message::into_prompt).collect();
     let ids: Vec<String> = prompts.iter().filter_map(|prompt| prompt.message_id.clone()).collect();
     let prompts = if timing == Timing::Steer { prompts } else { vec![in_one_turn(prompts)] };
@@ -87,7 +87,12 @@ async fn send(call: Call) -> Result<Reply, Failure> {
     }
     let prompts = prompts
         .into_iter()
-        .map(|prompt| Prompt { timing, agent_mode: params.agent_mode, wishes: wishes.clone(), ..prompt })
+        .map(|prompt| Prompt {
+            timing,
+            agent_mode: params.agent_mode,
+            call_options: call_options.clone(),
+            ..prompt
+        })
         .collect();
     deliver(live, prompts, params.trace, params.wait, json!({ "messageIds": ids })).await
 }

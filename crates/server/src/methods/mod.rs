@@ -175,7 +175,7 @@ impl Call {
 
 /// What is wrong with parameters, and with which of them.
 fn at_its_place(text: &str, error: &serde_json::Error) -> String {
-    match rpc::place(text, error) {
+    match rpc::error_path(text, error) {
         Some(place) => format!("`{place}`: {error}"),
         None => error.to_string(),
     }

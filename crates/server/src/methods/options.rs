@@ -11,11 +11,11 @@ pub(super) const METHODS: &[Method] =
     &[Method { name: "session.options.update", run: |call| Box::pin(update(call)) }];
 
 async fn update(call: Call) -> Result<Reply, Failure> {
-    // Options that cannot be changed are accepted and change nothing.
+    // Other options are accepted and ignored.
     let mut change = call.params::<SessionSpec>()?.updatable();
     let live = call.live()?;
     let changes_model = !change.model.is_empty();
-    // The choice of a model says what it changes itself; the provider has to be there before.
+    // `choose` applies the model settings. Only the provider has to be known before.
     let provider = change.model.provider.take();
     let asked = std::mem::take(&mut change.model);
     change.model.provider = provider;

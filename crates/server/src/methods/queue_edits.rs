@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use hangar_agent::session::{Command, Prompt, QueueEdit, QueuedPrompt, Wishes};
+use hangar_agent::session::{CallOptions, Command, Prompt, QueueEdit, QueuedPrompt};
 use hangar_protocol::data::AgentMode;
 use hangar_protocol::rpc::codes;
 use serde::Deserialize;
@@ -80,7 +80,8 @@ async fn insert(call: Call) -> Result<Reply, Failure> {
     }
     call.hub.admits_prompt(agent_mode)?;
     let headers = request_headers.unwrap_or_default().into_iter().collect();
-    let prompt = Prompt { wishes: Wishes { headers, answer: None }, agent_mode, ..message.into_prompt() };
+    let prompt =
+        Prompt { call_options: CallOptions { headers, answer: None }, agent_mode, ..message.into_prompt() };
     let id = prompt.message_id.clone();
     let live = call.live()?;
     if let Some(mcp) = live.ask(|task| task.mcp().cloned()).await? {

@@ -4,8 +4,8 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use hangar_agent::model::AnswerSchema;
-use hangar_agent::session::{Command, Prompt, Timing, Wishes};
-use hangar_agent::tool::Lesson;
+use hangar_agent::session::{CallOptions, Command, Prompt, Timing};
+use hangar_agent::tool::InvokedSkill;
 use hangar_protocol::data::{self, AgentMode};
 use hangar_spec::{SessionSpec, TraceContext};
 use hangar_store::SessionId;
@@ -141,7 +141,7 @@ pub(super) async fn settle(call: Call, spec: SessionSpec, entered: Entered) -> R
     Ok(Reply { result, then: Some(then) })
 }
 
-/// A client that joins may bring other settings; what it says nothing of stays.
+/// Applies the settings of a client that joins. Settings that it does not name stay.
 async fn join(live: &Live, mut change: SessionSpec) -> Result<(), Failure> {
     // The session stays where it is: others may be working there.
     change.workspace.directory = None;
@@ -156,7 +156,7 @@ async fn join(live: &Live, mut change: SessionSpec) -> Result<(), Failure> {
             task.command(Command::SetModel { model, effort });
         }
         task.refresh();
-        // Sections that a client has rewritten stay so until another one wants to.
+        // Sections that another client transformed stay transformed.
         task.renew_system();
     })
     .await
@@ -263,7 +263,7 @@ async fn send(call: Call) -> Result<Reply, Failure> {
     let prompt = Prompt {
         timing,
         agent_mode: params.agent_mode,
-        wishes: wishes(params.request_headers, params.response_format),
+        call_options: call_options(params.request_headers, params.response_format),
         ..message.into_prompt()
     };
     let result = json!({ "messageId": prompt.message_id });
@@ -271,8 +271,11 @@ async fn send(call: Call) -> Result<Reply, Failure> {
 }
 
 /// What the calls for a message are to be like.
-pub(super) fn wishes(headers: Option<BTreeMap<String, String>>, format: Option<ResponseFormat>) -> Wishes {
-    Wishes {
+pub(super) fn call_options(
+    headers: Option<BTreeMap<String, String>>,
+    format: Option<ResponseFormat>,
+) -> CallOptions {
+    CallOptions {
         headers: headers.unwrap_or_default().into_iter().collect(),
         answer: format.map(ResponseFormat::schema),
     }
@@ -329,8 +332,8 @@ fn take(task: &mut SessionTask, prompts: Vec<Prompt>, trace: &TraceContext) {
 /// Adds to a prompt what the session has for it: the skill that it calls, and the trace that it belongs to.
 pub(super) fn complete(task: &SessionTask, prompt: &mut Prompt, trace: &TraceContext) {
     let trace = if trace.traceparent.is_some() { trace } else { &task.spec.trace };
-    prompt.wishes.headers.extend(trace.headers());
-    let called = task.skills.called_by(&prompt.text).map(Lesson::into_preface);
+    prompt.call_options.headers.extend(trace.headers());
+    let called = task.skills.called_by(&prompt.text).map(InvokedSkill::into_preface);
     prompt.preface.extend(called.unwrap_or_default());
 }
 
@@ -372,7 +375,7 @@ async fn messages(call: Call) -> Result<Reply, Failure> {
     let events = events(&call, &id).await;
     let mut events = events
         .map_err(|error| Failure::new(format!("Failed to load session events: {}", error.message())))?;
-    events.retain(|event| is_for_clients(event.kind()));
+    events.retain(|event| is_for_clients(event.event_kind()));
     Reply::of(json!({ "events": events }))
 }
 

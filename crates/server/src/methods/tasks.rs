@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use hangar_agent::agents::call::StartAgent;
-use hangar_agent::agents::roll::{Agent, Status};
+use hangar_agent::agents::registry::{Agent, Status};
 use hangar_protocol::data::{BackgroundTasksChanged, ExecutionMode};
 use jiff::Timestamp;
 use serde::Deserialize;
@@ -79,7 +79,7 @@ fn described<'a>(
     task: &'a SessionTask,
     wanted: impl Fn(&Agent) -> bool + 'a,
 ) -> impl Iterator<Item = Value> + 'a {
-    let agents = task.session().state().roll.iter().filter(move |agent| wanted(agent));
+    let agents = task.session().state().agents.iter().filter(move |agent| wanted(agent));
     agents.map(|agent| describe(task, agent))
 }
 
@@ -134,7 +134,7 @@ async fn progress(call: Call) -> Result<Reply, Failure> {
             if let Some(progress) = task.client_tasks.progress(&id) {
                 return Some(progress);
             }
-            task.session().state().roll.find(&id).map(|agent| {
+            task.session().state().agents.find(&id).map(|agent| {
                 let line = |(message, timestamp): &(String, String)| json!({ "message": message, "timestamp": timestamp });
                 json!({ "type": "agent", "recentActivity": agent.activity.iter().map(line).collect::<Vec<_>>() })
             })
@@ -145,7 +145,7 @@ async fn progress(call: Call) -> Result<Reply, Failure> {
 
 /// The first agent that a call waits for.
 fn awaited(task: &SessionTask) -> Option<String> {
-    let agents = task.session().state().roll.iter();
+    let agents = task.session().state().agents.iter();
     agents.map(|agent| agent.id.clone()).find(|id| task.driver.is_awaited(id))
 }
 
@@ -338,7 +338,7 @@ async fn cancel_all(call: Call) -> Result<Reply, Failure> {
             let running: Vec<String> = task
                 .session()
                 .state()
-                .roll
+                .agents
                 .iter()
                 .filter(|agent| agent.status == Status::Running && agent.mode == ExecutionMode::Background)
                 .map(|agent| agent.id.clone())

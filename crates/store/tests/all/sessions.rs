@@ -3,7 +3,7 @@
 use crate::home::{Home, append, event, file_names, id, ids, meta, past};
 use hangar_agent::log::{LogError, Seq, SessionLog};
 use hangar_protocol::data::{AssistantIdle, WorkingDirectory};
-use hangar_protocol::{Event, EventId};
+use hangar_protocol::{Event, EventId, EventKind};
 use hangar_store::{Filter, ResolveError, SessionId, SessionMeta, SessionName, StoreError};
 
 fn given(name: &str) -> SessionName {
@@ -229,7 +229,7 @@ fn the_log_of_another_program_reads_and_goes_on() {
     let mut session = home.store.open(&id("s")).unwrap();
     assert_eq!((session.end(), session.last_event_id()), (Seq(3), Some(&EventId("3".to_owned()))));
     append(&mut session, event(3, "more"));
-    let messages = home.store.read_where(&id("s"), |kind| kind == "user.message").unwrap();
+    let messages = home.store.read_kinds(&id("s"), |kind| kind == EventKind::UserMessage).unwrap();
     assert_eq!(messages.map(|event| event.unwrap().id().0.clone()).collect::<Vec<_>>(), ["2", "e3"]);
 }
 

@@ -4,7 +4,7 @@ use std::io;
 use std::sync::Arc;
 
 use futures_util::future::BoxFuture;
-use hangar_agent::shared;
+use hangar_agent::interned;
 use hangar_agent::tool::{
     Access, HeldFiles, Tool, ToolContext, ToolInput, ToolOutcome, ToolSchema, ToolSpec,
 };
@@ -41,7 +41,7 @@ impl Names for Arguments {
 impl Create {
     pub fn new(workspace: Arc<Workspace>) -> Self {
         Self {
-            spec: shared::spec(ToolSpec {
+            spec: interned::spec(ToolSpec {
                 name: "create".to_owned(),
                 title: Some("Creating file".to_owned()),
                 description:

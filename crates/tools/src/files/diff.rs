@@ -89,9 +89,7 @@ pub(crate) fn sum(reports: impl IntoIterator<Item = Report>) -> Report {
     let mut changes = CodeChanges::default();
     for report in reports {
         diffs.push(report.diff);
-        changes.lines_added += report.changes.lines_added;
-        changes.lines_removed += report.changes.lines_removed;
-        changes.files_modified.extend(report.changes.files_modified);
+        changes.add(&report.changes);
     }
     Report { diff: bounded(diffs.join("\n")), changes }
 }

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use futures_util::future::BoxFuture;
-use hangar_agent::shared;
+use hangar_agent::interned;
 use hangar_agent::tool::{
     Access, HeldFiles, Tool, ToolContext, ToolInput, ToolOutcome, ToolSchema, ToolSpec,
 };
@@ -49,7 +49,7 @@ struct Plan {
 impl Edit {
     pub fn new(workspace: Arc<Workspace>) -> Self {
         Self {
-            spec: shared::spec(ToolSpec {
+            spec: interned::spec(ToolSpec {
                 name: "edit".to_owned(),
                 title: Some("Editing file".to_owned()),
                 description: "Replaces one piece of a file. `old_str` must be exactly the text in the file, without \

@@ -7,8 +7,8 @@ use std::sync::Arc;
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD as BASE64;
 use futures_util::future::BoxFuture;
+use hangar_agent::interned;
 use hangar_agent::model::Part;
-use hangar_agent::shared;
 use hangar_agent::tool::{
     Access, AccessRequest, Tool, ToolContext, ToolInput, ToolOutcome, ToolSchema, ToolSpec,
 };
@@ -49,7 +49,7 @@ impl View {
     pub fn new(workspace: Arc<Workspace>) -> Self {
         let threshold = kilobytes(workspace.spill.threshold);
         Self {
-            spec: shared::spec(ToolSpec {
+            spec: interned::spec(ToolSpec {
                 name: "view".to_owned(),
                 title: Some("Viewing file".to_owned()),
                 description: format!(

@@ -9,7 +9,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use futures_util::future::BoxFuture;
-use hangar_agent::shared;
+use hangar_agent::interned;
 use hangar_agent::tool::{
     Access, HeldFiles, Tool, ToolContext, ToolInput, ToolOutcome, ToolSchema, ToolSpec,
 };
@@ -35,7 +35,7 @@ pub struct ApplyPatch {
 impl ApplyPatch {
     pub fn new(workspace: Arc<Workspace>) -> Self {
         Self {
-            spec: shared::spec(ToolSpec {
+            spec: interned::spec(ToolSpec {
                 name: "apply_patch".to_owned(),
                 title: Some("Applying patch".to_owned()),
                 description: "Adds, changes, moves and deletes files by a patch in this form:\n\

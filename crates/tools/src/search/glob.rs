@@ -5,7 +5,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 use futures_util::future::BoxFuture;
-use hangar_agent::shared;
+use hangar_agent::interned;
 use hangar_agent::tool::{Access, Tool, ToolContext, ToolInput, ToolOutcome, ToolSchema, ToolSpec};
 use serde_json::json;
 
@@ -33,7 +33,7 @@ struct Arguments {
 impl Glob {
     pub fn new(workspace: Arc<Workspace>) -> Self {
         Self {
-            spec: shared::spec(ToolSpec {
+            spec: interned::spec(ToolSpec {
                 name: "glob".to_owned(),
                 title: Some("Finding files".to_owned()),
                 description: "Lists the files whose paths match a pattern. `*` stays within a directory, `**` crosses \

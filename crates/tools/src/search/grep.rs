@@ -9,7 +9,7 @@ use std::sync::Arc;
 use futures_util::future::BoxFuture;
 use grep_regex::{RegexMatcher, RegexMatcherBuilder};
 use grep_searcher::{BinaryDetection, Searcher, SearcherBuilder};
-use hangar_agent::shared;
+use hangar_agent::interned;
 use hangar_agent::tool::{Access, Tool, ToolContext, ToolInput, ToolOutcome, ToolSchema, ToolSpec};
 use ignore::types::{Types, TypesBuilder};
 use serde_json::json;
@@ -55,7 +55,7 @@ impl Grep {
     /// `name` is `grep`, or `rg` for models that were taught that.
     pub fn new(name: &str, workspace: Arc<Workspace>) -> Self {
         Self {
-            spec: shared::spec(ToolSpec {
+            spec: interned::spec(ToolSpec {
                 name: name.to_owned(),
                 title: Some("Searching files".to_owned()),
                 description:

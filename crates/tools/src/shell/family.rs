@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use futures_util::future::BoxFuture;
-use hangar_agent::shared;
+use hangar_agent::interned;
 use hangar_agent::tool::{Access, Tool, ToolContext, ToolInput, ToolOutcome, ToolSchema, ToolSpec};
 use serde_json::json;
 
@@ -32,7 +32,7 @@ impl Shells {
             .into_iter()
             .map(|kind| {
                 let registry = Arc::clone(&self.0);
-                Arc::new(ShellTool { spec: shared::spec(spec(kind)), kind, registry }) as Arc<dyn Tool>
+                Arc::new(ShellTool { spec: interned::spec(spec(kind)), kind, registry }) as Arc<dyn Tool>
             })
             .collect()
     }

@@ -9,7 +9,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use futures_util::future::BoxFuture;
-use hangar_agent::shared;
+use hangar_agent::interned;
 use hangar_agent::tool::{Access, Tool, ToolContext, ToolInput, ToolOutcome, ToolSchema, ToolSpec};
 use hangar_protocol::Body;
 use hangar_protocol::data::TodosChanged;
@@ -36,7 +36,7 @@ pub struct Sql {
 impl Sql {
     pub fn new(workspace: Arc<Workspace>, database: Arc<Database>) -> Self {
         Self {
-            spec: shared::spec(ToolSpec {
+            spec: interned::spec(ToolSpec {
                 name: "sql".to_owned(),
                 title: None,
                 description: "Runs SQLite statements on a database that belongs to this session. It has the tables \

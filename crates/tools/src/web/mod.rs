@@ -8,7 +8,7 @@ mod markdown;
 use std::sync::Arc;
 
 use futures_util::future::BoxFuture;
-use hangar_agent::shared;
+use hangar_agent::interned;
 use hangar_agent::tool::{
     Access, AccessRequest, Tool, ToolContext, ToolInput, ToolOutcome, ToolSchema, ToolSpec,
 };
@@ -45,7 +45,7 @@ struct Arguments {
 impl WebFetch {
     pub fn new(workspace: Arc<Workspace>, reach: Reach) -> Self {
         Self {
-            spec: shared::spec(ToolSpec {
+            spec: interned::spec(ToolSpec {
                 name: "web_fetch".to_owned(),
                 title: Some("Fetching page".to_owned()),
                 description:

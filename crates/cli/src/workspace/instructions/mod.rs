@@ -127,13 +127,24 @@ impl Instructions {
         Self { blocks, nested, scoped, dirs, told }
     }
 
+    /// Names the files of a block, those of the project relative to its top.
+    fn shown(&self, sources: &[PathBuf]) -> String {
+        let top = self.dirs.first().map(PathBuf::as_path);
+        let name = |path: &PathBuf| {
+            let path = top.and_then(|top| path.strip_prefix(top).ok()).unwrap_or(path);
+            cell(&path.display()).replace('"', "&quot;")
+        };
+        sources.iter().map(name).collect::<Vec<_>>().join(", ")
+    }
+
     /// The section of the system prompt; empty if there are no instructions.
     pub(crate) fn render(&self) -> String {
         let mut parts: Vec<String> = self
             .blocks
             .iter()
             .map(|block| {
-                format!("<custom_instruction>\n{}\n</custom_instruction>", sealed(block.text.trim()))
+                let (source, text) = (self.shown(&block.sources), sealed(block.text.trim()));
+                format!("<custom_instruction source=\"{source}\">\n{text}\n</custom_instruction>")
             })
             .collect();
         if !self.nested.is_empty() {

@@ -4,6 +4,7 @@
 
 mod approvals;
 mod client;
+mod described;
 mod guard;
 mod lifecycle;
 mod listing;

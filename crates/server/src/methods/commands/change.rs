@@ -91,14 +91,12 @@ pub(super) async fn autopilot(call: Call, input: String) -> Result<Answer, Failu
 
 pub(super) async fn compact(call: Call, input: String) -> Result<Answer, Failure> {
     let instructions = Some(input).filter(|input| !input.is_empty());
-    Ok(Answer::Text(match history::sum_up(&call, instructions, Some(CompactionTrigger::Manual)).await? {
-        Some(done) => format!(
-            "The conversation is summed up: {} messages and {} tokens less.",
-            done.messages_removed.unwrap_or(0),
-            done.tokens_removed.unwrap_or(0)
-        ),
-        None => "There is nothing to sum up.".to_owned(),
-    }))
+    let done = history::sum_up(&call, instructions, Some(CompactionTrigger::Manual)).await?;
+    Ok(Answer::Text(format!(
+        "The conversation is summed up: {} messages and {} tokens less.",
+        done.messages_removed.unwrap_or(0),
+        done.tokens_removed.unwrap_or(0)
+    )))
 }
 
 pub(super) async fn directory(call: Call, input: String) -> Result<Answer, Failure> {

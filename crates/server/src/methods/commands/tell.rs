@@ -74,8 +74,8 @@ pub(super) async fn environment(call: Call) -> Result<Answer, Failure> {
                 servers.iter().map(|server| format!("{} ({})", server.name, server.status)).collect();
             let skills = task.skills.list().into_iter().filter(|skill| skill.enabled);
             let skills = skills.map(|skill| skill.name).collect();
-            let crew = task.session().config().crew.as_deref();
-            let agents = crew.into_iter().flat_map(|crew| &crew.definitions);
+            let agent_config = task.session().config().agent_config.as_deref();
+            let agents = agent_config.into_iter().flat_map(|agent_config| &agent_config.definitions);
             let agents = agents.filter(|agent| agent.source != AgentSource::Builtin);
             (servers, skills, agents.map(|agent| agent.name.clone()).collect())
         })
