@@ -6,13 +6,13 @@ use std::time::Duration;
 
 use futures_util::future::BoxFuture;
 use hangar_agent::driver::Surroundings;
+use hangar_files::SessionFiles;
 use hangar_git::{CallLimits, Filters, Git, GitError};
 use hangar_protocol::data::PlanAndTodos;
 use hangar_sandbox::Sandbox;
 use hangar_tools::sql::Database;
 
 use crate::credentials;
-use crate::home::PlanReader;
 use crate::workspace::git::Repository;
 
 /// What of a plan is kept before the model, in bytes.
@@ -21,7 +21,7 @@ const PLAN_LIMIT: usize = 64 << 10;
 const GIT_BOUNDS: CallLimits = CallLimits { time: Duration::from_secs(20), output: 0 };
 
 pub(crate) struct WorkState {
-    plan: PlanReader,
+    files: Arc<dyn SessionFiles>,
     database: Option<Arc<Database>>,
     cwd: PathBuf,
     /// The commit that was checked out when the work began; `None` outside of a repository.
@@ -32,14 +32,14 @@ pub(crate) struct WorkState {
 
 impl WorkState {
     pub(crate) fn new(
-        plan: PlanReader,
+        files: Arc<dyn SessionFiles>,
         database: Option<Arc<Database>>,
         cwd: &Path,
         repository: Option<&Repository>,
         sandbox: Option<Sandbox>,
     ) -> Self {
         Self {
-            plan,
+            files,
             database,
             cwd: cwd.to_owned(),
             base: repository.and_then(|repository| repository.head.clone()),
@@ -50,7 +50,7 @@ impl WorkState {
 
 impl Surroundings for WorkState {
     fn plan_and_todos(&mut self) -> PlanAndTodos {
-        let plan = self.plan.read().filter(|plan| !plan.trim().is_empty()).map(|mut plan| {
+        let plan = self.files.plan().filter(|plan| !plan.trim().is_empty()).map(|mut plan| {
             let left_out = plan.len().saturating_sub(PLAN_LIMIT);
             if left_out > 0 {
                 plan.truncate(plan.floor_char_boundary(PLAN_LIMIT));

@@ -9,7 +9,7 @@ pub mod capabilities;
 pub mod cli_runtime;
 pub mod host;
 mod inspect;
-pub mod lines;
+mod lines;
 pub mod outcome;
 mod resolution;
 pub mod runtime;

@@ -8,6 +8,7 @@ use std::path::PathBuf;
 use std::process::Stdio;
 use std::time::Duration;
 
+use hangar_peer::Lines;
 use hangar_process::{Group, command_in_own_session};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::process::{Child, ChildStderr};
@@ -16,7 +17,7 @@ use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
 use crate::host::{Host, Input};
-use crate::lines::{Excerpt, Lines};
+use crate::lines::{Excerpt, MAX_LINE};
 use crate::outcome::{ErrorKind, Exit, Stopped, TurnFacts, Unstarted};
 use crate::runtime::Limits;
 use crate::translate::{Said, Spoken, Translator};
@@ -117,7 +118,7 @@ impl TurnProcess<'_> {
                     facts.stopped = Some(Stopped::Stalled { seconds });
                     break;
                 }
-                line = process.lines.next() => match line {
+                line = process.lines.next_text() => match line {
                     Ok(Some(line)) => {
                         heard = Instant::now();
                         translator.line(&line, &mut said);
@@ -245,7 +246,7 @@ impl Process {
         Ok(Self {
             child,
             group,
-            lines: Lines::new(stdout),
+            lines: Lines::new(stdout, MAX_LINE),
             stderr,
             stderr_open: true,
             buffer: vec![0; 8 << 10].into_boxed_slice(),
@@ -294,7 +295,7 @@ impl Process {
                     break;
                 }
                 // Somebody must read, or it cannot write its last words and leave.
-                line = self.lines.next() => if !matches!(line, Ok(Some(_))) {
+                line = self.lines.next_text() => if !matches!(line, Ok(Some(_))) {
                     let ended = tokio::select! {
                         ended = self.child.wait() => ended.ok(),
                         () = &mut deadline => None,

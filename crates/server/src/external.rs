@@ -166,7 +166,7 @@ pub(crate) struct ToolResult {
 struct Binary {
     data: String,
     mime_type: String,
-    #[serde(rename = "type", default)]
+    #[serde(rename = "type")]
     kind: Option<String>,
     description: Option<String>,
 }

@@ -9,11 +9,13 @@ use std::time::Duration;
 
 use hangar_agent::features::Features;
 use hangar_agent::session::Command;
+use hangar_engine::{Naming, Options, ServerStart, supervise};
+use hangar_files::ClientFiles;
 use hangar_git::Git;
 use hangar_protocol::Event;
 use hangar_protocol::data::{AgentMode, Mode};
 use hangar_protocol::rpc::{ErrorObject, codes};
-use hangar_store::away::Kept;
+use hangar_store::client_session::ClientSession;
 use hangar_store::{SessionId, SessionMeta, Store};
 use jiff::Timestamp;
 use serde_json::json;
@@ -26,6 +28,7 @@ use crate::commands::PendingCommands;
 use crate::elicitations::Elicitations;
 use crate::external::{ExternalTool, PendingCalls};
 use crate::finder::Finder;
+use crate::gates::Gates;
 use crate::handshake::Access;
 use crate::history::History;
 use crate::inference;
@@ -33,8 +36,8 @@ use crate::journals::Journals;
 use crate::methods::Failure;
 use crate::opener::{OpenRequest, SessionOpener};
 use crate::peer::notification;
-use crate::place::Place;
-use crate::session_fs::{Away, FsProvider};
+use crate::session_files::SessionDir;
+use crate::session_fs::FsProvider;
 use crate::shells::ClientShells;
 use crate::task::{Job, SessionTask};
 use hangar_spec::{SessionSpec, ToolDeclaration};
@@ -56,6 +59,8 @@ pub struct HubConfig {
     pub git: Git,
     pub now: fn() -> Timestamp,
     pub features: Features,
+    /// How long the end of a session's background work is waited for before its prompt has ended.
+    pub task_wait: Duration,
     /// How long a session may rest before it is closed; for ever where absent.
     pub idle_timeout: Option<Duration>,
     /// Writes what is left, telemetry say, before the end is answered: clients may kill the server right behind that.
@@ -67,8 +72,8 @@ pub struct Hub {
     sessions: Mutex<HashMap<String, Arc<Live>>>,
     clients: Mutex<HashMap<ClientId, Arc<Client>>>,
     next_client: AtomicU64,
-    /// Sessions are opened one at a time, so that two clients that open the same one meet in it.
-    opening: tokio::sync::Mutex<()>,
+    /// A session is opened by one client at a time, so that two that open the same one meet in it.
+    opening: Gates,
     stopping: CancellationToken,
     pub(crate) journals: Journals,
 }
@@ -84,7 +89,9 @@ pub(crate) enum Lifecycle {
 /// A session that is alive.
 pub(crate) struct Live {
     pub(crate) id: SessionId,
-    pub(crate) place: Place,
+    pub(crate) dir: SessionDir,
+    /// The same, if a client keeps it.
+    pub(crate) client_files: Option<ClientFiles>,
     /// Where it is listed: with the others, unless the client named a folder for it.
     pub(crate) store: Store,
     pub(crate) audience: Arc<Audience>,
@@ -133,7 +140,7 @@ impl Live {
     pub(crate) async fn meta(&self) -> Result<Option<SessionMeta>, Failure> {
         match self.store.look(&self.id) {
             Some(listed) => Ok(Some(listed.meta)),
-            None => self.place.facts().await,
+            None => self.dir.facts().await,
         }
     }
 
@@ -180,7 +187,7 @@ impl Hub {
             sessions: Mutex::default(),
             clients: Mutex::default(),
             next_client: AtomicU64::new(0),
-            opening: tokio::sync::Mutex::new(()),
+            opening: Gates::default(),
             stopping: CancellationToken::new(),
             journals: Journals::default(),
         })
@@ -299,7 +306,7 @@ impl Hub {
         spec: SessionSpec,
         client: &Arc<Client>,
     ) -> Result<Entered, Failure> {
-        let _one_at_a_time = self.opening.lock().await;
+        let _one_at_a_time = self.opening.pass(id.as_str()).await;
         let known = self.sessions().get(id.as_str()).cloned();
         if let Some(live) = known {
             // Nobody is left to answer what the session waits for, and whoever comes does not want to.
@@ -317,12 +324,13 @@ impl Hub {
         if self.sessions().len() >= MAX_SESSIONS {
             return Err(Failure::new(format!("{MAX_SESSIONS} sessions are open already")));
         }
-        let away = away(client, &id).await?;
+        let client_session = load_client_session(client, &id).await?;
         let store = self.store_of(&spec);
-        let place = match &away {
-            Some(away) => Place::Client(away.home.clone()),
-            None => Place::Here(store.session_dir(&id)),
+        let dir = match &client_session {
+            Some(client_session) => SessionDir(Arc::new(client_session.files.clone())),
+            None => SessionDir::local(store.session_dir(&id)),
         };
+        let client_files = client_session.as_ref().map(|client_session| client_session.files.clone());
         let audience = Arc::new(Audience::new(id.as_str(), self));
         let pending = Arc::new(PendingCalls::default());
         let opened = self.config.opener.open(OpenRequest {
@@ -331,12 +339,13 @@ impl Hub {
             sink: Box::new(Broadcast(Arc::clone(&audience))),
             hooks: Arc::new(ClientHooks(Arc::clone(&audience))),
             ways: inference::ways(&audience, &spec, client.is_request_proxy()),
-            away,
+            client_session,
         })?;
         audience.join(self.member(id.as_str(), &pending, &spec, client));
         let (jobs, queue) = mpsc::channel(JOBS);
         let live = Arc::new(Live {
-            place,
+            dir,
+            client_files,
             store,
             id,
             audience: Arc::clone(&audience),
@@ -354,13 +363,21 @@ impl Hub {
         audience.watch(&live);
         // One that cannot be looked up has no name that anyone could see.
         let named = live.meta().await.ok().flatten().is_some_and(|meta| meta.name.is_some());
-        audience.set_began(&opened.driver.session().state().started);
-        let mut task = SessionTask::new(opened, spec, audience, self.config.idle_timeout, named);
+        audience.set_began(&opened.parts.driver.session().state().started);
+        let options = Options {
+            servers: ServerStart::WithPrompt,
+            naming: if named { Naming::Named } else { Naming::Announced },
+            task_wait: self.config.task_wait,
+            announces_tools: true,
+            features: self.config.features.clone(),
+        };
+        let mut task = SessionTask::new(opened, options, queue, spec, audience, self.config.idle_timeout);
         task.refresh();
         self.sessions().insert(live.id.to_string(), Arc::clone(&live));
         let (hub, ended) = (Arc::clone(self), Arc::clone(&live));
         tokio::spawn(async move {
-            task.run(queue).await;
+            supervise(&mut task, std::future::pending()).await;
+            drop(task);
             hub.forget(&ended);
         });
         Ok(Entered { live, how: How::Opened })
@@ -386,20 +403,18 @@ impl Hub {
     ) -> Result<(), Failure> {
         let hub = Arc::clone(self);
         let (audience, id) = (Arc::clone(&live.audience), live.id.clone());
-        let away = match &live.place {
-            Place::Here(_) => None,
-            Place::Client(home) => {
-                let kept = Kept::load(home).await.map_err(Failure::from_files)?;
-                Some(Away { home: home.clone(), kept })
-            }
+        let client_session = match &live.client_files {
+            None => None,
+            Some(files) => Some(ClientSession::load(files.clone()).await.map_err(Failure::from_files)?),
         };
         live.ask(move |task| {
-            let kept = away.as_ref().and_then(|away| away.kept.as_ref());
-            let moved = kept.is_some_and(|kept| kept.last_event_id() != task.session().state().last_event);
-            if !task.driver.is_idle() || moved {
+            let stored = client_session.as_ref().and_then(|client_session| client_session.stored.as_ref());
+            let moved =
+                stored.is_some_and(|stored| stored.last_event_id() != task.session().state().last_event);
+            if !task.engine.driver().is_idle() || moved {
                 return Err(Failure::new("the session is at work; abort it or wait for it to be idle"));
             }
-            task.driver.rest();
+            task.engine.driver_mut().rest();
             let effort = change.model.effort.clone();
             let mut changed = task.spec.clone();
             changed.adopt(change);
@@ -413,7 +428,7 @@ impl Hub {
                 sink: Box::new(Broadcast(Arc::clone(&audience))),
                 hooks: Arc::new(ClientHooks(Arc::clone(&audience))),
                 ways: inference::ways(&audience, &spec, audience.request_proxy().is_some()),
-                away,
+                client_session,
             })?;
             task.spec = changed;
             task.replace(opened);
@@ -481,10 +496,12 @@ fn client_tools(
 }
 
 /// What a client that keeps files has of a session.
-async fn away(client: &Client, id: &SessionId) -> Result<Option<Away>, Failure> {
-    let Some(home) = client.home(id) else { return Ok(None) };
-    let kept = Kept::load(&home).await.map_err(Failure::from_files)?;
-    Ok(Some(Away { home, kept }))
+pub(crate) async fn load_client_session(
+    client: &Client,
+    id: &SessionId,
+) -> Result<Option<ClientSession>, Failure> {
+    let Some(files) = client.session_files(id) else { return Ok(None) };
+    Ok(Some(ClientSession::load(files).await.map_err(Failure::from_files)?))
 }
 
 pub(crate) struct Entered {

@@ -67,7 +67,6 @@ pub(crate) struct ResponseChunk {
     binary: bool,
     #[serde(default)]
     end: bool,
-    #[serde(default)]
     error: Option<ChunkError>,
 }
 

@@ -16,6 +16,7 @@ mod document;
 mod elicitations;
 mod external;
 mod finder;
+mod gates;
 mod handshake;
 mod history;
 mod hub;
@@ -26,10 +27,9 @@ mod locations;
 pub mod methods;
 mod opener;
 mod peer;
-mod place;
-mod place_paths;
 mod quiet;
 mod recompose;
+mod session_files;
 mod session_fs;
 mod shells;
 mod system;
@@ -42,10 +42,9 @@ pub use finder::{Finder, FoundHooks, InstructionTarget, TargetKind};
 pub use handshake::{Access, Token};
 pub use hub::{Hub, HubConfig};
 pub use opener::{
-    AuthStatus, Background, Composer, InstructionKind, InstructionLocation, InstructionSource, Mcp,
-    OpenError, OpenRequest, Opened, Parts, Recompose, Recomposed, SessionOpener, Todo, TodoBoard,
-    TodoDependency, Todos, ToolGuard, Ways,
+    AuthStatus, InstructionKind, InstructionLocation, InstructionSource, OpenError, OpenRequest, Opened,
+    RecomposeRequest, Recomposed, Recomposer, Scope, SessionOpener, Todo, TodoBoard, TodoDependency, Todos,
+    ToolGuard, Ways,
 };
-pub use session_fs::Away;
 pub use transport::{serve_stdio, serve_tcp};
 pub use user_settings::UserSettings;

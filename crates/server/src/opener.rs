@@ -5,20 +5,16 @@ use std::path::Path;
 use std::sync::Arc;
 
 use futures_util::future::BoxFuture;
-use hangar_agent::driver::{Driver, EventSink, Hooks};
+use hangar_agent::driver::{EventSink, Hooks};
 use hangar_agent::model::ModelProvider;
 use hangar_agent::prompt::Environment;
 use hangar_agent::request_proxy::{RequestProxy, TokenSource};
-use hangar_agent::session::Input;
 use hangar_agent::tool::{Tool, ToolSpec};
-use hangar_custom::skills::Skills;
-use hangar_mcp::{McpHost, News};
+use hangar_engine::{Mcp, Parts};
 use hangar_sandbox::Sandbox;
-use hangar_store::SessionId;
-use tokio::sync::mpsc;
-
-use crate::session_fs::Away;
 use hangar_spec::SessionSpec;
+use hangar_store::SessionId;
+use hangar_store::client_session::ClientSession;
 
 /// Puts sessions together.
 pub trait SessionOpener: Send + Sync {
@@ -54,34 +50,31 @@ pub trait SessionOpener: Send + Sync {
     fn auth(&self, token: Option<String>) -> BoxFuture<'static, Result<AuthStatus, OpenError>>;
 }
 
-/// MCP servers and their news. None has been started.
-pub type Mcp = (McpHost, mpsc::Receiver<News>);
-
-/// Composer of one live session. It makes parts in the same way as when the session was opened, in its working directory.
-pub trait Composer: Send + Sync {
-    fn recompose(&self, change: Recompose<'_>) -> Result<Recomposed, OpenError>;
+/// Recomposes parts of one live session, in the same way as when it was opened, in its working directory.
+pub trait Recomposer: Send + Sync {
+    fn recompose(&self, request: RecomposeRequest<'_>) -> Result<Recomposed, OpenError>;
 
     /// The files of custom instructions for the session.
     fn instruction_sources(&self, spec: &SessionSpec) -> Result<Vec<InstructionSource>, OpenError>;
 }
 
 /// A change of a live session.
-pub struct Recompose<'a> {
+pub struct RecomposeRequest<'a> {
     /// All settings of the session after the change. They name the model, current or new.
     pub spec: &'a SessionSpec,
     pub ways: Ways,
-    pub parts: Parts,
+    pub scope: Scope,
 }
 
 /// The parts to recompose.
 #[derive(Debug, Clone, Copy, Default)]
-pub struct Parts {
+pub struct Scope {
     pub model: bool,
     pub instructions: bool,
     pub servers: bool,
 }
 
-/// The requested parts.
+/// The parts in the scope.
 #[derive(Default)]
 pub struct Recomposed {
     pub provider: Option<Arc<dyn ModelProvider>>,
@@ -135,8 +128,8 @@ pub struct OpenRequest<'a> {
     pub sink: Box<dyn EventSink>,
     pub hooks: Arc<dyn Hooks>,
     pub ways: Ways,
-    /// The session's files, where the client keeps them.
-    pub away: Option<Away>,
+    /// The session with its client, if that keeps its files.
+    pub client_session: Option<ClientSession>,
 }
 
 /// How a session's provider reaches the model, where the client has a say in it.
@@ -150,19 +143,14 @@ pub struct Ways {
 
 /// A session, ready to be driven.
 pub struct Opened {
-    pub driver: Driver,
-    /// The first inputs of the session.
-    pub opening: Vec<Input>,
+    pub parts: Parts,
     /// The built-in tools, all of them. The server shows the model those that the client wants.
     pub tools: Vec<Arc<dyn Tool>>,
     /// What the system prompt is made of.
     pub environment: Environment,
     pub instructions: String,
-    pub skills: Arc<Skills>,
-    pub background: Box<dyn Background>,
     pub todos: Arc<dyn Todos>,
-    pub mcp: Option<Mcp>,
-    pub composer: Arc<dyn Composer>,
+    pub recomposer: Arc<dyn Recomposer>,
     /// What confines the session's commands, if anything does.
     pub sandbox: Option<Sandbox>,
     /// Keeps what tools of clients say within what the model is shown.
@@ -199,11 +187,6 @@ pub struct Todo {
 pub struct TodoDependency {
     pub todo_id: String,
     pub depends_on: String,
-}
-
-/// Work that outlives the calls that began it: commands that run on.
-pub trait Background: Send {
-    fn shutdown(self: Box<Self>) -> BoxFuture<'static, ()>;
 }
 
 #[skip_serializing_none]

@@ -9,24 +9,24 @@ use hangar_spec::{SessionSpec, WorkspaceOptions};
 use crate::hub::Live;
 use crate::inference;
 use crate::methods::Failure;
-use crate::opener::{Parts, Recompose, Recomposed};
+use crate::opener::{RecomposeRequest, Recomposed, Scope};
 
 /// Recomposes parts of a session for a change of its settings, and returns the new settings with them. The session itself is
 /// not changed yet, so an error leaves it as it is.
 pub(crate) async fn recompose(
     live: &Live,
     change: SessionSpec,
-    parts: Parts,
+    scope: Scope,
 ) -> Result<(SessionSpec, Recomposed), Failure> {
-    let (composer, mut spec, model) = live
-        .ask(|task| (Arc::clone(&task.composer), task.spec.clone(), task.session().state().model.clone()))
+    let (recomposer, mut spec, model) = live
+        .ask(|task| (Arc::clone(&task.recomposer), task.spec.clone(), task.session().state().model.clone()))
         .await?;
     // The current model may differ from the one that the settings name.
     let model = change.model.name.clone().unwrap_or(model);
     spec.adopt(change);
     spec.model.name = Some(model).filter(|model| !model.is_empty());
     let ways = inference::ways(&live.audience, &spec, live.audience.request_proxy().is_some());
-    let recomposed = composer.recompose(Recompose { spec: &spec, ways, parts })?;
+    let recomposed = recomposer.recompose(RecomposeRequest { spec: &spec, ways, scope })?;
     Ok((spec, recomposed))
 }
 

@@ -95,15 +95,10 @@ impl Group for TraceContext {
 #[serde(rename_all = "camelCase")]
 pub struct ToolDeclaration {
     pub name: String,
-    #[serde(default)]
     pub description: Option<String>,
-    #[serde(default)]
     pub parameters: Option<serde_json::Value>,
-    #[serde(default)]
     pub overrides_built_in_tool: Option<bool>,
-    #[serde(default)]
     pub skip_permission: Option<bool>,
     /// Whether a call that succeeds ends the turn.
-    #[serde(default)]
     pub is_terminal: Option<bool>,
 }

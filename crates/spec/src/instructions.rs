@@ -33,9 +33,7 @@ pub enum SystemMessageSpec {
 struct SystemMessageMembers {
     #[serde(default)]
     mode: SystemMessageMode,
-    #[serde(default)]
     content: Option<String>,
-    #[serde(default)]
     sections: Option<BTreeMap<String, SectionSpec>>,
 }
 
@@ -64,7 +62,6 @@ impl From<SystemMessageMembers> for SystemMessageSpec {
 #[derive(Debug, Clone, Deserialize)]
 pub struct SectionSpec {
     pub action: SectionAction,
-    #[serde(default)]
     pub content: Option<String>,
 }
 

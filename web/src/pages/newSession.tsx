@@ -8,7 +8,7 @@ import { sentence } from "../format";
 import { fields, list } from "../json";
 import { useShortcuts } from "../keyboard";
 import { meta } from "../live/store";
-import { go, paths } from "../router";
+import { go, paths, search } from "../router";
 import { Action, Key, PageHead, Trouble } from "../ui/parts";
 
 /** Effort levels offered for a runtime that does not list its own. */
@@ -59,7 +59,8 @@ export function NewSessionPage() {
   const [model, setModel] = useState(before.model ?? "");
   const [effort, setEffort] = useState(before.effort ?? "");
   const [policy, setPolicy] = useState<Policy>(before.policy === "allow-all" ? "allow-all" : "ask");
-  const [folder, setFolder] = useState("");
+  // An address may say where to work.
+  const [folder, setFolder] = useState(() => search.peek().get("workspace") ?? "");
   const [name, setName] = useState("");
   const [prompt, setPrompt] = useState("");
   const [problem, setProblem] = useState<Problem | null>(null);

@@ -7,9 +7,9 @@ use anyhow::{Result, bail};
 use hangar_agent::agents::config::Models;
 use hangar_agent::driver::{EventSink, Hooks};
 use hangar_protocol::data::Attachment;
-use hangar_server::Away;
 use hangar_spec::SessionSpec;
 use hangar_store::Store;
+use hangar_store::client_session::ClientSession;
 
 use super::agents::SessionAgents;
 use super::confinement::Confinement;
@@ -35,8 +35,8 @@ pub(crate) struct SessionRequest {
     pub(crate) attachments: Vec<PathBuf>,
     pub(crate) sink: Box<dyn EventSink>,
     pub(crate) hooks: Option<Arc<dyn Hooks>>,
-    /// The session's files, where a client keeps them.
-    pub(crate) away: Option<Away>,
+    /// The session with its client, if that keeps its files.
+    pub(crate) client_session: Option<ClientSession>,
 }
 
 /// A validated request, ready to be opened.
@@ -61,17 +61,18 @@ pub(crate) struct Checked<'a> {
 
 /// Validates a request. An error is one sentence that names the wrong setting; nothing was created then.
 pub(crate) fn check(settings: &Settings, request: SessionRequest) -> Result<Checked<'_>> {
-    let SessionRequest { selection, spec, host, away, .. } = &request;
+    let SessionRequest { selection, spec, host, client_session, .. } = &request;
+    let client = client_session.as_ref();
     let mode = host.conduct.mode;
     if let Some(feature) = mode.and_then(|mode| host.features.absent_mode(mode)) {
         bail!("the feature `{feature}` is off; HANGAR_FEATURES switches it");
     }
     let store = Store::new(&settings.home);
     let temp_dir = host.permissions.temp_dir;
-    let paths = SessionPaths::find(&store, selection, away.as_ref(), &spec.workspace, temp_dir)?;
+    let paths = SessionPaths::find(&store, selection, client, &spec.workspace, temp_dir)?;
     let past = match selection {
         Selection::New { .. } => None,
-        Selection::Resume(id) => Some(Past::look(&store, away.as_ref(), id)?),
+        Selection::Resume(id) => Some(Past::look(&store, client, id)?),
     };
     let attachments = attachments::read(&paths.cwd, &request.attachments)?;
     let tuning = Tuning::read(settings)?;

@@ -28,7 +28,7 @@ pub(crate) struct LiveSession {
 
 /// The parts to recompose.
 #[derive(Debug, Clone, Copy, Default)]
-pub(crate) struct Parts {
+pub(crate) struct Scope {
     pub(crate) model: bool,
     pub(crate) instructions: bool,
     pub(crate) servers: bool,
@@ -53,23 +53,23 @@ impl LiveSession {
         settings: &Settings,
         host: &Host,
         spec: &SessionSpec,
-        parts: Parts,
+        scope: Scope,
     ) -> Result<Recomposed> {
         // Another branch may be checked out by now.
         let repository = Repository::find(&self.paths.cwd);
         let paths = SessionPaths { repository, shows_git: spec.workspace.shows_git(), ..self.paths.clone() };
         let mut recomposed = Recomposed::default();
-        if parts.instructions {
+        if scope.instructions {
             let loaded = instructions::of_session(settings, host, &spec.instructions, &paths);
             recomposed.instructions = Some(instructions::render(loaded.as_ref(), &spec.instructions));
         }
-        if !parts.model && !parts.servers {
+        if !scope.model && !scope.servers {
             return Ok(recomposed);
         }
         let chosen = model::choose(settings, &host.models, &spec.model, None)?;
         let redactor = redactor(settings, host, &chosen);
         let provider = redactor.provider(chosen.provider);
-        if parts.servers {
+        if scope.servers {
             let agents =
                 SessionAgents::find(&config_sources(settings, host, spec, &paths), host, &spec.agents)?;
             let servers = configured_servers(settings, host, spec, &agents, &paths)?;
@@ -89,7 +89,7 @@ impl LiveSession {
             let wanted = !servers.configs.is_empty() || agents.have_servers();
             recomposed.servers = Some(wanted.then(|| mcp::host(settings, servers, context)));
         }
-        recomposed.provider = Some(provider).filter(|_| parts.model);
+        recomposed.provider = Some(provider).filter(|_| scope.model);
         Ok(recomposed)
     }
 }

@@ -24,7 +24,7 @@ mod tuning;
 pub(crate) use checked::{Checked, SessionRequest, check};
 pub(crate) use host::{Conduct, Extensions, Host, ModelSource, Permissions};
 pub(crate) use instructions::load as load_instructions;
-pub(crate) use live::{LiveSession, Parts};
+pub(crate) use live::{LiveSession, Scope};
 pub(crate) use model::provider;
 pub(crate) use opened::Opened;
 pub(crate) use paths::{SessionPaths, real, working_dir};

@@ -108,12 +108,12 @@ impl Checked<'_> {
 
     /// Creates the log of a new session, or opens that of a resumed one.
     fn open_log(&mut self) -> Result<(Home, Option<Past>)> {
-        let away = self.request.away.take();
+        let client = self.request.client_session.take();
         let context = self.paths.context();
         let id = &self.paths.id;
         match self.past.take() {
             Some(past) => {
-                let (mut home, past) = Home::resume(&self.store, away, id, past)?;
+                let (mut home, past) = Home::resume(&self.store, client, id, past)?;
                 home.set_context(context)?;
                 Ok((home, Some(past)))
             }
@@ -122,7 +122,7 @@ impl Checked<'_> {
                 meta.name = self.name();
                 let client = self.request.spec.identity.client_name.clone();
                 meta.client_name = Some(client.unwrap_or_else(|| "hangar".to_owned()));
-                Ok((Home::create(&self.store, away, id, meta)?, None))
+                Ok((Home::create(&self.store, client, id, meta)?, None))
             }
         }
     }
@@ -143,7 +143,7 @@ impl Checked<'_> {
         let dir = SpillDir { dir: log.spill_dir(), files: log.files() };
         let wanted = options.tracks_files.unwrap_or(false);
         // Files that a client keeps cannot be restored from here.
-        let snapshots = log.local_folder().map(|folder| Arc::new(Snapshots::new(folder.clone())));
+        let snapshots = log.local_folder().map(|folder| Arc::new(Snapshots::new(folder)));
         Storage {
             database: log.database().map(Arc::new),
             spill: dir.spill(self.tuning.large_output, options.large_output.as_ref(), &self.redactor),
@@ -180,7 +180,7 @@ impl Checked<'_> {
         let Self { settings, store, request, paths, configured, confinement, model, redactor, .. } = self;
         let sandbox = confinement.sandbox().cloned();
         let work_state = WorkState::new(
-            log.plan_reader(),
+            Arc::clone(log.session_files()),
             storage.database.clone(),
             &paths.cwd,
             paths.repository.as_ref(),

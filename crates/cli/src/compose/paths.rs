@@ -5,8 +5,8 @@ use std::path::{Path, PathBuf};
 use anyhow::{Context, Result, bail};
 use hangar_protocol::Body;
 use hangar_protocol::data::WorkingDirectory;
-use hangar_server::Away;
 use hangar_spec::WorkspaceOptions;
+use hangar_store::client_session::ClientSession;
 use hangar_store::{SessionId, Store, StoreError};
 use hangar_tools::paths;
 
@@ -35,14 +35,14 @@ impl SessionPaths {
     pub(super) fn find(
         store: &Store,
         selection: &Selection,
-        away: Option<&Away>,
+        client: Option<&ClientSession>,
         workspace: &WorkspaceOptions,
         temp_dir: bool,
     ) -> Result<Self> {
         let id = selection.id().clone();
-        let cwd = directory(store, selection, away, workspace.directory.as_deref())?;
-        let session_dir = match away {
-            Some(away) => PathBuf::from(away.home.root()),
+        let cwd = directory(store, selection, client, workspace.directory.as_deref())?;
+        let session_dir = match client {
+            Some(client) => PathBuf::from(&client.files.site().root),
             None => paths::resolve(&store.session_dir(&id)),
         };
         let mut roots = vec![real(&cwd), real(&session_dir)];
@@ -60,7 +60,7 @@ impl SessionPaths {
             roots,
             temp_dir,
             session_dir,
-            is_local: away.is_none(),
+            is_local: client.is_none(),
         })
     }
 
@@ -112,15 +112,15 @@ fn additional(dir: &Path) -> Result<PathBuf> {
 fn directory(
     store: &Store,
     selection: &Selection,
-    away: Option<&Away>,
+    client: Option<&ClientSession>,
     wanted: Option<&Path>,
 ) -> Result<PathBuf> {
-    match (away, selection) {
-        (Some(away), Selection::New { .. }) => client_dir(wanted, &away.home.initial_cwd),
-        (Some(away), Selection::Resume(_)) => match (wanted, last_directory(away)) {
+    match (client, selection) {
+        (Some(client), Selection::New { .. }) => client_dir(wanted, &client.files.site().initial_cwd),
+        (Some(client), Selection::Resume(_)) => match (wanted, last_directory(client)) {
             // It may exist on the client's machine only.
             (None, Some(last)) => Ok(PathBuf::from(last)),
-            _ => client_dir(wanted, &away.home.initial_cwd),
+            _ => client_dir(wanted, &client.files.site().initial_cwd),
         },
         (None, Selection::Resume(id)) if wanted.is_none() => {
             let session = store.look(id).ok_or_else(|| StoreError::NotFound { id: id.clone() })?;
@@ -147,8 +147,8 @@ fn client_dir(directory: Option<&Path>, initial: &str) -> Result<PathBuf> {
 }
 
 /// The last working directory in the log of a session that a client stores.
-fn last_directory(away: &Away) -> Option<String> {
-    let events = away.kept.iter().flat_map(|kept| kept.events());
+fn last_directory(client: &ClientSession) -> Option<String> {
+    let events = client.stored.iter().flat_map(|stored| stored.events());
     let directories = events.filter_map(|event| match event.body() {
         Body::SessionStart(start) => start.context.clone(),
         Body::SessionResume(resume) => resume.context.clone(),

@@ -5,8 +5,8 @@ use std::path::PathBuf;
 use anyhow::Result;
 use hangar_spec::LargeOutput;
 use hangar_tools::paths;
-use hangar_tools::place::Files;
 use hangar_tools::spill::{Cleaner, DEFAULT_THRESHOLD, Spill};
+use hangar_tools::tool_files::ToolFiles;
 
 use crate::redact::Redactor;
 use crate::settings::Settings;
@@ -15,7 +15,7 @@ use crate::settings::Settings;
 #[derive(Clone)]
 pub(super) struct SpillDir {
     pub(super) dir: PathBuf,
-    pub(super) files: Files,
+    pub(super) files: ToolFiles,
 }
 
 /// Size from which on an output is large, unless the session sets its own.

@@ -7,11 +7,11 @@ use hangar_agent::session::{Input, Notice};
 use hangar_agent::tool::{Tool, ToolSource, ToolSpec, Toolset};
 use hangar_models::known;
 use hangar_store::snapshots::Snapshots;
-use hangar_tools::place::Files;
 use hangar_tools::shell::{ShellCompletion, ShellOptions, Shells};
 use hangar_tools::spill::{DEFAULT_THRESHOLD, Spill};
 use hangar_tools::sql::Database;
-use hangar_tools::web::{Reach, Redirects};
+use hangar_tools::tool_files::ToolFiles;
+use hangar_tools::web::{Redirects, WebAccess};
 use hangar_tools::{Builtin, Dialect, Workspace};
 use tokio::sync::mpsc;
 
@@ -58,7 +58,7 @@ impl BuiltinTools {
             }),
             dialect: dialect(&checked.model.model),
             database: storage.database.clone(),
-            web: reach(checked),
+            web: web_access(checked),
         }));
         if checked.configured.offers_skills(&request.spec.tools) {
             tools.push(checked.configured.skills.tool());
@@ -97,12 +97,12 @@ fn shells(checked: &Checked<'_>, spill: &Spill, inbox: &mpsc::Sender<Box<Input>>
 }
 
 /// Access of the web tools; none if the sandbox closes the network to commands.
-fn reach(checked: &Checked<'_>) -> Option<Reach> {
+fn web_access(checked: &Checked<'_>) -> Option<WebAccess> {
     let online = !checked.settings.flag("COPILOT_OFFLINE") && !checked.confinement.closes_network();
     let any_host = checked.request.host.permissions.policy.allow_all_urls;
-    online.then(|| Reach {
+    online.then(|| WebAccess {
         redirects: if any_host { Redirects::AnyHost } else { Redirects::SameHost },
-        ..Reach::default()
+        ..WebAccess::default()
     })
 }
 
@@ -127,7 +127,8 @@ async fn report_completions(
 /// The built-in tools that a session with this model would have. Nothing is started or opened for the answer.
 pub(crate) fn tool_specs(settings: &Settings, model: &str) -> Vec<Arc<ToolSpec>> {
     let nowhere = PathBuf::from("/");
-    let spill = Spill { dir: nowhere.clone(), threshold: DEFAULT_THRESHOLD, files: Files::Here, clean: None };
+    let spill =
+        Spill { dir: nowhere.clone(), threshold: DEFAULT_THRESHOLD, files: ToolFiles::Here, clean: None };
     let (completions, _) = mpsc::channel(1);
     let shells = Shells::new(ShellOptions {
         program: PathBuf::from(SHELL),
@@ -140,10 +141,10 @@ pub(crate) fn tool_specs(settings: &Settings, model: &str) -> Vec<Arc<ToolSpec>>
         confinement: None,
     });
     let builtin = hangar_tools::builtin(Builtin {
-        workspace: Arc::new(Workspace { cwd: nowhere.clone(), spill, files: Files::Here }),
+        workspace: Arc::new(Workspace { cwd: nowhere.clone(), spill, files: ToolFiles::Here }),
         dialect: dialect(model),
         database: Some(Arc::new(Database::new(nowhere))),
-        web: (!settings.flag("COPILOT_OFFLINE")).then(Reach::default),
+        web: (!settings.flag("COPILOT_OFFLINE")).then(WebAccess::default),
     });
     shells.tools().into_iter().chain(builtin).map(|tool| tool.spec().clone()).collect()
 }

@@ -5,7 +5,7 @@ pub(crate) mod choice;
 pub(crate) mod commands;
 pub(crate) mod config;
 mod drift;
-mod native;
+pub(crate) mod native;
 mod probe;
 mod proofs;
 pub(crate) mod record;

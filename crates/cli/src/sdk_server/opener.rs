@@ -7,20 +7,20 @@ use std::sync::Arc;
 use anyhow::Result;
 use futures_util::future::BoxFuture;
 use hangar_agent::agents::config::Reporting;
-use hangar_agent::tool::ToolSpec;
+use hangar_agent::tool::{ToolFilter, ToolSpec};
+use hangar_engine::Parts;
 use hangar_models::known;
 use hangar_server::{
-    Accounts, AuthStatus, Background, Composer, InstructionSource, OpenError, OpenRequest, Opened, Recompose,
-    Recomposed, SessionOpener, Todo, TodoBoard, TodoDependency, Todos, UserSettings, Ways,
+    Accounts, AuthStatus, InstructionSource, OpenError, OpenRequest, Opened, RecomposeRequest, Recomposed,
+    Recomposer, SessionOpener, Todo, TodoBoard, TodoDependency, Todos, UserSettings, Ways,
 };
 use hangar_spec::{CustomizationOptions, IdentityOptions, SessionSpec};
 use hangar_store::Store;
-use hangar_tools::shell::Shells;
 use hangar_tools::sql::Database;
 
 use super::{account, endpoint, instructions, models};
 use crate::args::RunArgs;
-use crate::compose::{self, Host, LiveSession, ModelSource, Parts, SessionRequest};
+use crate::compose::{self, Host, LiveSession, ModelSource, Scope, SessionRequest};
 use crate::flags;
 use crate::mcp::{self, ServerSources};
 use crate::providers;
@@ -113,10 +113,10 @@ impl Server {
 
 impl Opener {
     fn compose(&self, request: OpenRequest<'_>) -> Result<Opened> {
-        let OpenRequest { id, spec, sink, hooks, ways, away } = request;
+        let OpenRequest { id, spec, sink, hooks, ways, client_session } = request;
         let settings = self.0.settings(&spec.identity);
-        let stored = match &away {
-            Some(away) => away.kept.is_some(),
+        let stored = match &client_session {
+            Some(session) => session.stored.is_some(),
             None => Store::new(&settings.home).contains(&id),
         };
         let host = self.0.host(&settings, spec, &ways)?;
@@ -130,21 +130,27 @@ impl Opener {
             attachments: Vec::new(),
             sink,
             hooks: Some(hooks),
-            away,
+            client_session,
         };
         let opened = compose::check(&settings, request)?.open()?;
         let spill = Arc::new(opened.spill);
         Ok(Opened {
-            driver: opened.driver,
-            opening: opened.opening,
+            parts: Parts {
+                driver: opened.driver,
+                opening: opened.opening,
+                mcp: opened.mcp,
+                // The server says which tools there are, with those of its clients.
+                filter: ToolFilter::default(),
+                skills: opened.skills,
+                background: Arc::new(opened.shells),
+                directory: opened.cwd,
+                sandboxed: opened.sandbox.is_some(),
+            },
             tools: opened.builtin,
             environment: opened.environment,
             instructions: opened.instructions,
-            skills: opened.skills,
-            background: Box::new(Commands(opened.shells)),
             todos: Arc::new(SqlTodos(opened.database)),
-            mcp: opened.mcp,
-            composer: Arc::new(SessionComposer { server: Arc::clone(&self.0), live: opened.live }),
+            recomposer: Arc::new(SessionRecomposer { server: Arc::clone(&self.0), live: opened.live }),
             sandbox: opened.sandbox,
             guard: Arc::new(move |tool| mcp::fitted(tool, &spill)),
         })
@@ -152,18 +158,18 @@ impl Opener {
 }
 
 /// Recomposes parts of one session.
-struct SessionComposer {
+struct SessionRecomposer {
     server: Arc<Server>,
     live: LiveSession,
 }
 
-impl SessionComposer {
-    fn recompose(&self, change: &Recompose<'_>) -> Result<Recomposed> {
+impl SessionRecomposer {
+    fn recompose(&self, change: &RecomposeRequest<'_>) -> Result<Recomposed> {
         let settings = self.server.settings(&change.spec.identity);
         let host = self.server.host(&settings, change.spec, &change.ways)?;
-        let hangar_server::Parts { model, instructions, servers } = change.parts;
-        let parts = Parts { model, instructions, servers };
-        let made = self.live.recompose(&settings, &host, change.spec, parts)?;
+        let hangar_server::Scope { model, instructions, servers } = change.scope;
+        let scope = Scope { model, instructions, servers };
+        let made = self.live.recompose(&settings, &host, change.spec, scope)?;
         Ok(Recomposed { provider: made.provider, instructions: made.instructions, servers: made.servers })
     }
 
@@ -177,13 +183,13 @@ impl SessionComposer {
     }
 }
 
-impl Composer for SessionComposer {
-    fn recompose(&self, change: Recompose<'_>) -> Result<Recomposed, OpenError> {
-        SessionComposer::recompose(self, &change).map_err(|error| OpenError(format!("{error:#}")))
+impl Recomposer for SessionRecomposer {
+    fn recompose(&self, request: RecomposeRequest<'_>) -> Result<Recomposed, OpenError> {
+        SessionRecomposer::recompose(self, &request).map_err(|error| OpenError(format!("{error:#}")))
     }
 
     fn instruction_sources(&self, spec: &SessionSpec) -> Result<Vec<InstructionSource>, OpenError> {
-        SessionComposer::instruction_sources(self, spec).map_err(|error| OpenError(format!("{error:#}")))
+        SessionRecomposer::instruction_sources(self, spec).map_err(|error| OpenError(format!("{error:#}")))
     }
 }
 
@@ -270,15 +276,6 @@ impl SessionOpener for Opener {
         Box::pin(async move {
             account::status(&settings, token).await.map_err(|error| OpenError(format!("{error:#}")))
         })
-    }
-}
-
-/// Commands that run in the background of a session.
-struct Commands(Shells);
-
-impl Background for Commands {
-    fn shutdown(self: Box<Self>) -> BoxFuture<'static, ()> {
-        Box::pin(async move { self.0.shutdown().await })
     }
 }
 

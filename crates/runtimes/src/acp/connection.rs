@@ -9,7 +9,7 @@ use std::process::Stdio;
 use std::sync::Arc;
 use std::time::Duration;
 
-use hangar_peer::{Framing, Outgoing, Peer, PeerError, raw};
+use hangar_peer::{Framing, Lines, Outgoing, Peer, PeerError, raw};
 use hangar_process::{Group, command_in_own_session};
 use hangar_protocol::rpc::{ErrorObject, Id, Message, codes};
 use serde_json::value::RawValue;
@@ -20,7 +20,7 @@ use tokio::sync::mpsc;
 use tokio_util::sync::{CancellationToken, DropGuard};
 
 use crate::host::{Host, Input};
-use crate::lines::{Excerpt, Lines};
+use crate::lines::{Excerpt, MAX_LINE};
 
 /// News that may wait for a session before the agent has to.
 pub(super) const INCOMING: usize = 1024;
@@ -102,7 +102,7 @@ impl Connection {
             exit: Mutex::default(),
         });
         let owner = Owner { child, group, shared: Arc::clone(&shared) };
-        tokio::spawn(owner.run(stdin, Lines::new(stdout), stderr, outgoing, stop.clone()));
+        tokio::spawn(owner.run(stdin, Lines::new(stdout, MAX_LINE), stderr, outgoing, stop.clone()));
         Ok(Self { shared, _stop: stop.drop_guard() })
     }
 
@@ -207,7 +207,7 @@ impl Owner {
     ) {
         let shared = Arc::clone(&self.shared);
         let read = async {
-            while let Ok(Some(line)) = lines.next().await {
+            while let Ok(Some(line)) = lines.next_text().await {
                 shared.heard(&line).await;
             }
         };

@@ -86,10 +86,8 @@ async fn compact(call: Call) -> Result<Reply, Failure> {
     #[derive(Deserialize)]
     #[serde(rename_all = "camelCase")]
     struct Params {
-        #[serde(default)]
         custom_instructions: Option<String>,
         /// Any that is not known is none.
-        #[serde(default)]
         trigger: Option<String>,
     }
     let params: Params = call.params()?;

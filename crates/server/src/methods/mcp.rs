@@ -9,7 +9,7 @@ use serde::Deserialize;
 use serde_json::{Map, Value, json};
 
 use super::{Call, Failure, Method, Reply};
-use crate::opener::Parts;
+use crate::opener::Scope;
 use crate::recompose::recompose;
 
 pub(super) const METHODS: &[Method] = &[
@@ -65,7 +65,6 @@ impl From<HostError> for Failure {
 #[serde(rename_all = "camelCase")]
 struct Server {
     server_name: String,
-    #[serde(default)]
     config: Option<Value>,
 }
 
@@ -150,8 +149,8 @@ async fn reload(call: Call) -> Result<Reply, Failure> {
 pub(super) async fn read_again(call: &Call) -> Result<(), Failure> {
     let live = call.live()?;
     host_or(call, "MCP config reload not available").await?;
-    let parts = Parts { servers: true, ..Parts::default() };
-    let (spec, recomposed) = recompose(&live, SessionSpec::default(), parts).await?;
+    let scope = Scope { servers: true, ..Scope::default() };
+    let (spec, recomposed) = recompose(&live, SessionSpec::default(), scope).await?;
     let model = spec.model.name.unwrap_or_default();
     let host = live
         .ask(move |task| {
@@ -232,9 +231,7 @@ async fn login(call: Call) -> Result<Reply, Failure> {
         server_name: String,
         #[serde(default)]
         force_reauth: bool,
-        #[serde(default)]
         client_name: Option<String>,
-        #[serde(default)]
         callback_success_message: Option<String>,
     }
     let params: Params = call.params()?;
@@ -296,7 +293,6 @@ async fn reauthenticate(call: Call) -> Result<Reply, Failure> {
     #[derive(Deserialize)]
     #[serde(rename_all = "camelCase")]
     struct Params {
-        #[serde(default)]
         server_name: Option<String>,
     }
     let Params { server_name } = call.params()?;

@@ -62,7 +62,7 @@ pub(super) async fn describe(call: &Call) -> Result<Value, Failure> {
         "modifiedTime": modified,
         "isRemote": false,
         "alreadyInUse": false,
-        "workspacePath": live.place.shown(),
+        "workspacePath": live.dir.shown(),
         "workingDirectory": cwd,
         "currentMode": mode,
         "sessionLimits": null,
@@ -121,7 +121,7 @@ async fn record_context(call: Call) -> Result<Reply, Failure> {
     let live = call.live()?;
     live.ask(move |task| {
         // A list without it is a poorer list, not a failure.
-        let _ = task.driver.note(Fact::Context(params.context.directory.clone()));
+        let _ = task.engine.driver_mut().note(Fact::Context(params.context.directory.clone()));
         task.record(params.context);
     })
     .await?;
@@ -146,11 +146,8 @@ async fn context_info(call: Call) -> Result<Reply, Failure> {
     #[derive(Deserialize)]
     #[serde(rename_all = "camelCase")]
     struct Params {
-        #[serde(default)]
         prompt_token_limit: Option<u64>,
-        #[serde(default)]
         output_token_limit: Option<u64>,
-        #[serde(default)]
         selected_model: Option<String>,
     }
     let params: Params = call.params()?;
@@ -221,8 +218,8 @@ async fn instructions(call: Call) -> Result<Reply, Failure> {
 /// Where the session's instructions come from.
 pub(super) async fn instruction_sources(call: &Call) -> Result<Vec<InstructionSource>, Failure> {
     let live = call.live()?;
-    let (composer, spec) = live.ask(|task| (Arc::clone(&task.composer), task.spec.clone())).await?;
-    Ok(composer.instruction_sources(&spec)?)
+    let (recomposer, spec) = live.ask(|task| (Arc::clone(&task.recomposer), task.spec.clone())).await?;
+    Ok(recomposer.instruction_sources(&spec)?)
 }
 
 async fn auth_status(call: Call) -> Result<Reply, Failure> {

@@ -12,7 +12,7 @@ use super::queue_edits::full;
 use super::{Call, Failure, Method, Reply};
 use crate::choices::ModelChoice;
 use crate::hub::Live;
-use crate::opener::{Parts, Recomposed};
+use crate::opener::{Recomposed, Scope};
 use crate::recompose::recompose;
 use crate::task::SessionTask;
 
@@ -147,8 +147,8 @@ pub(super) async fn choose(
     if matches!(chooser, Chooser::Client) && allowed.is_some_and(|allowed| !allowed.contains(&model)) {
         return Err(Failure::new(format!("Model \"{model}\" is not among the models that are allowed here")));
     }
-    let parts = Parts { model: true, ..Parts::default() };
-    let (spec, Recomposed { provider, .. }) = recompose(live, change.clone(), parts).await?;
+    let scope = Scope { model: true, ..Scope::default() };
+    let (spec, Recomposed { provider, .. }) = recompose(live, change.clone(), scope).await?;
     let provider = provider.ok_or_else(|| Failure::new(format!("nobody answers for the model {model}")))?;
     let (vision, summary) = (spec.model.has_vision(), spec.model.summary);
     live.ask(move |task| {
@@ -209,17 +209,11 @@ async fn switch(call: Call) -> Result<Reply, Failure> {
     #[serde(rename_all = "camelCase")]
     struct Params {
         model_id: String,
-        #[serde(default)]
         reasoning_effort: Option<String>,
-        #[serde(default)]
         reasoning_summary: Option<ReasoningSummary>,
-        #[serde(default)]
         verbosity: Option<Verbosity>,
-        #[serde(default)]
         model_capabilities: Option<CapabilityOverrides>,
-        #[serde(default)]
         context_tier: Option<ContextTier>,
-        #[serde(default)]
         auto_tier: Option<AutoTier>,
         #[serde(default)]
         require_available: bool,
@@ -314,7 +308,6 @@ async fn set_allowed(call: Call) -> Result<Reply, Failure> {
     #[derive(Deserialize)]
     #[serde(rename_all = "camelCase")]
     struct Params {
-        #[serde(default)]
         allowed_models: Option<Vec<String>>,
     }
     let Params { allowed_models } = call.params()?;

@@ -66,9 +66,7 @@ async fn insert(call: Call) -> Result<Reply, Failure> {
     struct Inserted {
         #[serde(flatten)]
         message: Message,
-        #[serde(default)]
         agent_mode: Option<AgentMode>,
-        #[serde(default)]
         request_headers: Option<BTreeMap<String, String>>,
     }
     let Params { position, message: Inserted { message, agent_mode, request_headers } } = call.params()?;
@@ -99,7 +97,7 @@ async fn insert(call: Call) -> Result<Reply, Failure> {
         task.catch_up();
         let mut prompt = prompt;
         complete(task, &mut prompt, &TraceContext::default());
-        task.name_after(prompt.as_shown());
+        task.prepare(&mut prompt);
         edit(task, QueueEdit::Insert { at: place(position), prompt: Box::new(prompt) });
         Ok(())
     })
@@ -174,7 +172,6 @@ async fn update(call: Call) -> Result<Reply, Failure> {
     struct Params {
         id: String,
         prompt: String,
-        #[serde(default)]
         display_prompt: Option<String>,
     }
     let params: Params = call.params()?;

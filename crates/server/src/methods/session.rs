@@ -5,11 +5,10 @@ use std::sync::Arc;
 
 use hangar_agent::model::AnswerSchema;
 use hangar_agent::session::{CallOptions, Command, Prompt, Timing};
-use hangar_agent::tool::InvokedSkill;
+use hangar_files::SessionFiles;
 use hangar_protocol::data::{self, AgentMode};
 use hangar_spec::{SessionSpec, TraceContext};
 use hangar_store::SessionId;
-use hangar_store::away::Kept;
 use serde::Deserialize;
 use serde_json::{Value, json};
 
@@ -19,8 +18,8 @@ use super::sessions::events;
 use super::tasks::until_settled;
 use super::{Call, Failure, Method, Reply, SessionParams};
 use crate::audience::is_for_clients;
-use crate::hub::{Entered, How, Lifecycle, Live};
-use crate::opener::Parts;
+use crate::hub::{Entered, How, Lifecycle, Live, load_client_session};
+use crate::opener::Scope;
 use crate::recompose::recompose;
 use crate::system;
 use crate::task::SessionTask;
@@ -81,8 +80,8 @@ async fn resume(call: Call) -> Result<Reply, Failure> {
 
 /// Whether the store has a session, or the client if that keeps the files.
 async fn is_kept(call: &Call, id: &SessionId, spec: &SessionSpec) -> Result<bool, Failure> {
-    match call.client.home(id) {
-        Some(home) => Ok(Kept::load(&home).await.map_err(Failure::from_files)?.is_some()),
+    match load_client_session(&call.client, id).await? {
+        Some(session) => Ok(session.stored.is_some()),
         None => Ok(call.hub.store_of(spec).contains(id)),
     }
 }
@@ -120,7 +119,7 @@ pub(super) async fn settle(call: Call, spec: SessionSpec, entered: Entered) -> R
         },
     });
     if spec.conversation.is_infinite() {
-        result["workspacePath"] = json!(live.place.shown());
+        result["workspacePath"] = json!(live.dir.shown());
     }
     let continue_pending = spec.entry.continue_pending.unwrap_or(false);
     let limits = spec.entry.limits;
@@ -145,8 +144,8 @@ pub(super) async fn settle(call: Call, spec: SessionSpec, entered: Entered) -> R
 async fn join(live: &Live, mut change: SessionSpec) -> Result<(), Failure> {
     // The session stays where it is: others may be working there.
     change.workspace.directory = None;
-    let parts = Parts { model: true, instructions: true, servers: change.names_servers() };
-    let (spec, recomposed) = recompose(live, change.clone(), parts).await?;
+    let scope = Scope { model: true, instructions: true, servers: change.names_servers() };
+    let (spec, recomposed) = recompose(live, change.clone(), scope).await?;
     let model = spec.model.name.unwrap_or_default();
     live.ask(move |task| {
         let effort = change.model.effort.clone().or_else(|| task.session().state().effort.clone());
@@ -196,21 +195,15 @@ pub(super) fn parse_id(id: &str) -> Result<SessionId, Failure> {
 #[serde(rename_all = "camelCase")]
 struct SendParams {
     prompt: String,
-    #[serde(default)]
     display_prompt: Option<String>,
     #[serde(default)]
     attachments: Vec<Value>,
-    #[serde(default)]
     mode: Option<String>,
     #[serde(default)]
     prepend: bool,
-    #[serde(default)]
     agent_mode: Option<AgentMode>,
-    #[serde(default)]
     source: Option<String>,
-    #[serde(default)]
     request_headers: Option<BTreeMap<String, String>>,
-    #[serde(default)]
     response_format: Option<ResponseFormat>,
     /// Whether the answer comes when the work is done, not when it is begun.
     #[serde(default)]
@@ -324,17 +317,14 @@ fn take(task: &mut SessionTask, prompts: Vec<Prompt>, trace: &TraceContext) {
         if !task.session().is_running() && !task.session().is_queue_paused() {
             task.record(data::PendingMessagesModified {});
         }
-        task.name_after(prompt.as_shown());
-        task.command(Command::Send(prompt));
+        task.deliver(prompt);
     }
 }
 
-/// Adds to a prompt what the session has for it: the skill that it calls, and the trace that it belongs to.
+/// Adds to a prompt the trace that it belongs to.
 pub(super) fn complete(task: &SessionTask, prompt: &mut Prompt, trace: &TraceContext) {
     let trace = if trace.traceparent.is_some() { trace } else { &task.spec.trace };
     prompt.call_options.headers.extend(trace.headers());
-    let called = task.skills.called_by(&prompt.text).map(InvokedSkill::into_preface);
-    prompt.preface.extend(called.unwrap_or_default());
 }
 
 pub(super) fn refuse_clash(task: &mut SessionTask) {
@@ -357,7 +347,6 @@ pub(super) fn refuse_clash(task: &mut SessionTask) {
 async fn abort(call: Call) -> Result<Reply, Failure> {
     #[derive(Deserialize)]
     struct Params {
-        #[serde(default)]
         reason: Option<String>,
     }
     let params: Params = call.params()?;
@@ -395,11 +384,12 @@ async fn delete(call: Call) -> Result<Reply, Failure> {
         store = live.store.clone();
         live.close().await;
     }
-    if let Some(home) = call.client.home(&id) {
-        if Kept::load(&home).await.map_err(Failure::from_files)?.is_none() {
+    if let Some(session) = load_client_session(&call.client, &id).await? {
+        if session.stored.is_none() {
             return Reply::unsuccessful(&format!("Session not found: {session_id}"));
         }
-        home.files.remove(home.root(), true).await.map_err(Failure::from_files)?;
+        let files: &dyn SessionFiles = &session.files;
+        files.remove("", true).await.map_err(Failure::from_files)?;
         call.hub.announce(Lifecycle::Deleted, &session_id, None);
         return Reply::success();
     }
@@ -427,7 +417,6 @@ async fn shutdown(call: Call) -> Result<Reply, Failure> {
     struct Params {
         #[serde(rename = "type", default)]
         kind: ShutdownKind,
-        #[serde(default)]
         reason: Option<String>,
     }
     let params: Params = call.params()?;

@@ -25,9 +25,7 @@ pub(super) const METHODS: &[Method] = &[
 #[serde(rename_all = "camelCase")]
 struct AnswerParams {
     request_id: String,
-    #[serde(default)]
     result: Option<Value>,
-    #[serde(default)]
     error: Option<String>,
 }
 

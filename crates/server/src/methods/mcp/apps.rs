@@ -10,15 +10,12 @@ use super::{Call, Failure, Reply, host};
 #[serde(rename_all = "camelCase")]
 struct Params {
     server_name: String,
-    #[serde(default)]
     origin_server_name: Option<String>,
     #[serde(default)]
     tool_name: String,
-    #[serde(default)]
     arguments: Option<Map<String, Value>>,
     #[serde(default)]
     uri: String,
-    #[serde(default)]
     cursor: Option<String>,
 }
 
