@@ -36,6 +36,7 @@ const MAY_USE: &[(&str, &[&str])] = &[
     ("hangar-agent", &["hangar-protocol"]),
     ("hangar-models", &["hangar-agent", "hangar-disk", "hangar-protocol"]),
     ("hangar-sandbox", &[]),
+    ("hangar-spec", &["hangar-agent", "hangar-protocol", "hangar-sandbox"]),
     (
         "hangar-mcp",
         &[
@@ -101,6 +102,7 @@ const MAY_USE: &[(&str, &[&str])] = &[
             "hangar-peer",
             "hangar-protocol",
             "hangar-sandbox",
+            "hangar-spec",
             "hangar-store",
         ],
     ),
@@ -126,6 +128,7 @@ const MAY_USE: &[(&str, &[&str])] = &[
             "hangar-runtimes",
             "hangar-sandbox",
             "hangar-server",
+            "hangar-spec",
             "hangar-store",
             "hangar-telemetry",
             "hangar-tools",

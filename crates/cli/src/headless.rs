@@ -75,17 +75,14 @@ pub(crate) fn read_prompt(typed: Option<&str>) -> Result<String> {
 
 /// The session that flags ask for.
 fn order(settings: &Settings, args: RunArgs, text: &str) -> Result<NativeOrder> {
-    let first = FirstOrder {
-        attachments: args.attachment.clone(),
-        fleet: args.fleet,
-        implements_plan: args.implements_plan(),
-    };
+    let first = FirstOrder { fleet: args.fleet, implements_plan: args.implements_plan() };
     let session = SessionOrder {
         selection: selection::select(&Store::new(&settings.home), &args)?,
         directory: args.directory.clone(),
         system: None,
         // A slash command is no name.
         named_after: Some(text.to_owned()).filter(|text| commands::parse(text).is_none()),
+        attachments: args.attachment.clone(),
         resumed: Resumed::AsNew,
         questions: Questions::Nobody,
         client: None,
