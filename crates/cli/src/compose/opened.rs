@@ -120,8 +120,8 @@ impl Checked<'_> {
             None => {
                 let mut meta = SessionMeta::new(context, jiff::Timestamp::now());
                 meta.name = self.name();
-                let client = self.request.spec.identity.client_name.clone();
-                meta.client_name = Some(client.unwrap_or_else(|| "hangar".to_owned()));
+                let client_name = self.request.spec.identity.client_name.clone();
+                meta.client_name = Some(client_name.unwrap_or_else(|| "hangar".to_owned()));
                 Ok((Home::create(&self.store, client, id, meta)?, None))
             }
         }
