@@ -74,7 +74,7 @@ const MAY_USE: &[(&str, &[&str])] = &[
     ),
     ("hangar-acp", &["hangar-agent", "hangar-engine", "hangar-peer", "hangar-protocol", "hangar-store"]),
     ("hangar-custom", &["hangar-agent", "hangar-process", "hangar-protocol"]),
-    ("hangar-runtimes", &["hangar-disk", "hangar-peer", "hangar-process", "hangar-protocol"]),
+    ("hangar-runtimes", &["hangar-disk", "hangar-git", "hangar-peer", "hangar-process", "hangar-protocol"]),
     ("hangar-jobs", &["hangar-git", "hangar-process", "hangar-protocol", "hangar-runtimes"]),
     ("hangar-registry", &["hangar-jobs", "hangar-protocol", "hangar-runtimes", "hangar-store"]),
     (
