@@ -48,30 +48,30 @@ impl Snapshot {
         if !directory.ancestors().any(|dir| dir.join(".git").exists()) {
             return Ok(None);
         }
-        let tree = git.open(directory, Filters::Off).await?;
+        let work_tree = git.open(directory, Filters::Off).await?;
         let paths = ["--show-toplevel", "--git-path", "index", "--git-path", "objects"];
         let ask = [&["rev-parse", "--path-format=absolute"][..], &paths].concat();
-        let output = tree.run(&ask, LIMITS).await?;
+        let output = work_tree.run(&ask, LIMITS).await?;
         let text = output.text();
         let lines: Vec<&str> = text.lines().collect();
         // Nobody has such a file in a directory with a line feed in its name.
         let (0, [root, index, objects]) = (output.code, &lines[..]) else { return Ok(None) };
         let root = PathBuf::from(root);
         let store = ObjectStore::create(scratch, Path::new(index), Path::new(objects))?;
-        let Some(tree) = store.write_tree(tree, &root).await? else { return Ok(None) };
+        let Some(tree) = store.write_tree(work_tree, &root).await? else { return Ok(None) };
         Ok(Some(Self { git: git.clone(), directory: directory.to_owned(), root, store, tree }))
     }
 
     /// What changed since then.
     pub async fn changes(&self) -> Result<Changes, GitError> {
-        // Entered anew: the configuration may be another by now.
-        let tree = self.git.open(&self.directory, Filters::Off).await?;
-        match self.store.write_tree(tree, &self.root).await? {
+        // Opened again: the configuration may be another by now.
+        let work_tree = self.git.open(&self.directory, Filters::Off).await?;
+        match self.store.write_tree(work_tree, &self.root).await? {
             Some(tree) if tree != self.tree => {
-                let tree = self.store.used_by(self.git.open(&self.directory, Filters::Off).await?);
+                let work_tree = self.store.used_by(self.git.open(&self.directory, Filters::Off).await?);
                 let flags =
                     ["diff-tree", "-r", "-z", "--numstat", "--no-renames", "--no-ext-diff", "--no-textconv"];
-                let output = tree.run(&[&flags[..], &[&self.tree, &tree]].concat(), LIMITS).await?;
+                let output = work_tree.run(&[&flags[..], &[&self.tree, &tree]].concat(), LIMITS).await?;
                 Ok(count(&output, &self.root))
             }
             Some(_) | None => Ok(Changes::default()),

@@ -344,7 +344,7 @@ impl Process {
         loop {
             tokio::select! {
                 biased;
-                line = self.lines.next() => match line {
+                line = self.lines.next_text() => match line {
                     Ok(Some(line)) if counts => output.line(&line).await,
                     Ok(Some(_)) => {}
                     Ok(None) | Err(_) => return status,

@@ -10,6 +10,7 @@ use hangar_protocol::data::{CodeChanges, SessionError};
 use hangar_protocol::result::{ResultKind, RunResult, RunUsage};
 use hangar_protocol::{Body, Event, EventId, EventKind};
 use hangar_runtimes::host::Host;
+use hangar_runtimes::outcome::ErrorKind;
 use hangar_runtimes::runtime::{
     Answer, Card, Command, Live, News, Order, PermissionAnswer, ToolPolicy, TurnEnded,
 };
