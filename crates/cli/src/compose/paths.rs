@@ -123,7 +123,11 @@ fn directory(
             _ => client_dir(wanted, &client.files.site().initial_cwd),
         },
         (None, Selection::Resume(id)) if wanted.is_none() => {
-            let session = store.look(id).ok_or_else(|| StoreError::NotFound { id: id.clone() })?;
+            let Some(session) = store.look(id) else {
+                // Opening the log says why: it is a link, or not there.
+                drop(store.read(id)?);
+                return Err(StoreError::NotFound { id: id.clone() }.into());
+            };
             resumed::directory(store, id, &session.meta, &working_dir(None)?)
         }
         (None, _) => working_dir(wanted),
