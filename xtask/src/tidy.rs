@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use anyhow::{Context, Result, bail};
 use serde_json::Value;
 
-use crate::{root, shell, supply};
+use crate::{root, shell, supply, types, web};
 
 /// From here on a source file is listed: it may hold a second noun.
 const LONG_FILE: usize = 700;
@@ -29,14 +29,25 @@ const MACHINE_PATHS: &[&str] = &[concat!("/wo", "rk/"), concat!("/ro", "ot/"), c
 const MAY_USE: &[(&str, &[&str])] = &[
     ("hangar-protocol", &[]),
     ("hangar-disk", &[]),
-    ("hangar-files", &[]),
+    ("hangar-files", &["hangar-disk"]),
     ("hangar-process", &[]),
     ("hangar-git", &["hangar-process"]),
     ("hangar-peer", &["hangar-protocol"]),
     ("hangar-agent", &["hangar-protocol"]),
     ("hangar-models", &["hangar-agent", "hangar-disk", "hangar-protocol"]),
     ("hangar-sandbox", &[]),
-    ("hangar-mcp", &["hangar-agent", "hangar-disk", "hangar-process", "hangar-protocol", "hangar-sandbox"]),
+    ("hangar-spec", &["hangar-agent", "hangar-protocol", "hangar-sandbox"]),
+    (
+        "hangar-mcp",
+        &[
+            "hangar-agent",
+            "hangar-disk",
+            "hangar-peer",
+            "hangar-process",
+            "hangar-protocol",
+            "hangar-sandbox",
+        ],
+    ),
     (
         "hangar-tools",
         &[
@@ -49,10 +60,23 @@ const MAY_USE: &[(&str, &[&str])] = &[
         ],
     ),
     ("hangar-store", &["hangar-agent", "hangar-disk", "hangar-files", "hangar-protocol"]),
-    ("hangar-acp", &["hangar-agent", "hangar-mcp", "hangar-peer", "hangar-protocol", "hangar-store"]),
+    (
+        "hangar-engine",
+        &[
+            "hangar-agent",
+            "hangar-custom",
+            "hangar-files",
+            "hangar-mcp",
+            "hangar-protocol",
+            "hangar-store",
+            "hangar-tools",
+        ],
+    ),
+    ("hangar-acp", &["hangar-agent", "hangar-engine", "hangar-peer", "hangar-protocol", "hangar-store"]),
     ("hangar-custom", &["hangar-agent", "hangar-process", "hangar-protocol"]),
     ("hangar-runtimes", &["hangar-disk", "hangar-git", "hangar-peer", "hangar-process", "hangar-protocol"]),
     ("hangar-jobs", &["hangar-git", "hangar-process", "hangar-protocol", "hangar-runtimes"]),
+    ("hangar-registry", &["hangar-jobs", "hangar-protocol", "hangar-runtimes", "hangar-store"]),
     (
         "hangar-portal",
         &[
@@ -60,6 +84,7 @@ const MAY_USE: &[(&str, &[&str])] = &[
             "hangar-peer",
             "hangar-process",
             "hangar-protocol",
+            "hangar-registry",
             "hangar-runtimes",
             "hangar-store",
         ],
@@ -70,12 +95,14 @@ const MAY_USE: &[(&str, &[&str])] = &[
             "hangar-agent",
             "hangar-custom",
             "hangar-disk",
+            "hangar-engine",
             "hangar-files",
             "hangar-git",
             "hangar-mcp",
             "hangar-peer",
             "hangar-protocol",
             "hangar-sandbox",
+            "hangar-spec",
             "hangar-store",
         ],
     ),
@@ -88,6 +115,7 @@ const MAY_USE: &[(&str, &[&str])] = &[
             "hangar-agent",
             "hangar-custom",
             "hangar-disk",
+            "hangar-engine",
             "hangar-files",
             "hangar-git",
             "hangar-jobs",
@@ -96,9 +124,11 @@ const MAY_USE: &[(&str, &[&str])] = &[
             "hangar-portal",
             "hangar-process",
             "hangar-protocol",
+            "hangar-registry",
             "hangar-runtimes",
             "hangar-sandbox",
             "hangar-server",
+            "hangar-spec",
             "hangar-store",
             "hangar-telemetry",
             "hangar-tools",
@@ -116,6 +146,10 @@ const IO_CRATES: &[&str] = &["reqwest", "hyper", "axum", "rusqlite", "rustix", "
 const IO_FEATURES_OF_TOKIO: &[&str] =
     &["full", "fs", "net", "process", "signal", "io-std", "rt-multi-thread"];
 
+/// Crates that `hangar job run` needs, and that no web server comes along with.
+const WITHOUT_HTTP: &[&str] = &["hangar-jobs", "hangar-registry", "hangar-runtimes", "hangar-store"];
+const HTTP_CRATES: &[&str] = &["axum", "hyper", "hyper-util", "reqwest"];
+
 pub(crate) fn run() -> Result<()> {
     let files = files()?;
     let mut problems = Vec::new();
@@ -123,6 +157,8 @@ pub(crate) fn run() -> Result<()> {
     problems.extend(lengths(&files)?);
     problems.extend(architecture_names_every_crate()?);
     problems.extend(mechanisms_without_tests()?);
+    problems.extend(web::problems()?);
+    problems.extend(types::problems()?);
     let metadata = metadata()?;
     problems.extend(dependencies(&metadata));
     problems.extend(supply::problems(&metadata));
@@ -157,7 +193,9 @@ fn mechanisms_without_tests() -> Result<Vec<String>> {
 fn files() -> Result<Vec<PathBuf>> {
     let git = ["ls-files", "--cached", "--others", "--exclude-standard"];
     let listing = shell::read(shell::program("git").args(git))?;
-    Ok(listing.lines().map(PathBuf::from).filter(|path| root().join(path).is_file()).collect())
+    let paths = listing.lines().map(PathBuf::from).filter(|path| root().join(path).is_file());
+    // Nobody writes the built pages.
+    Ok(paths.filter(|path| !path.starts_with(web::PAGES)).collect())
 }
 
 fn read(path: &Path) -> Result<String> {
@@ -260,6 +298,9 @@ fn dependencies(metadata: &Value) -> Vec<String> {
             } else if members.contains(&used) && !may_use.contains(&used.as_str()) {
                 problems.push(format!("{package_name} may not use {used}"));
             }
+            if WITHOUT_HTTP.contains(&package_name.as_str()) && HTTP_CRATES.contains(&used.as_str()) {
+                problems.push(format!("{package_name} knows no HTTP and may not use {used}"));
+            }
             if WITHOUT_IO.contains(&package_name.as_str()) {
                 problems.extend(io(&package_name, &used, dependency));
             }
@@ -321,6 +362,15 @@ mod tests {
             "hangar-cli",
             &json!({ "name": "hangar-test-support", "kind": null, "features": [] }),
             Some("hangar-cli uses hangar-test-support, which is for tests only"),
+        );
+    }
+
+    #[test]
+    fn the_registry_knows_no_http() {
+        check_dependency(
+            "hangar-registry",
+            &json!({ "name": "axum", "kind": null, "features": [] }),
+            Some("hangar-registry knows no HTTP and may not use axum"),
         );
     }
 

@@ -8,7 +8,6 @@ mod agent;
 mod answers;
 mod commands;
 mod content;
-mod lines;
 mod opener;
 mod options;
 mod permission;
@@ -20,5 +19,5 @@ mod transport;
 mod updates;
 
 pub use agent::AgentConfig;
-pub use opener::{Background, OpenError, Opened, SessionOpener, Wanted};
+pub use opener::{OpenError, SessionOpener, Wanted};
 pub use transport::{serve_stdio, serve_tcp};

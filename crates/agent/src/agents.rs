@@ -1,47 +1,47 @@
-//! Agents that a session may hand work to: what each is for, what it may use, and how it is told to behave.
+//! Sub-agents: their definitions, tools and prompts.
 
 pub mod builtin;
 pub mod call;
-pub mod crew;
+pub mod config;
 pub mod fleet;
-pub mod outfit;
-pub mod roll;
+pub mod registry;
 mod tool_names;
+pub mod toolset;
 
 use serde_json::{Map, Value};
 
-/// A kind of agent, from wherever it was described.
+/// Definition of an agent.
 #[derive(Debug, Clone, PartialEq)]
 pub struct AgentDefinition {
-    /// What it is among those of its kind: for one from a file, the file's name.
+    /// Id within its source: for a file, the file's name.
     pub id: String,
-    /// What it is called by.
+    /// Name by which it is called.
     pub name: String,
-    /// What people are shown.
+    /// Name for people.
     pub display_name: String,
     pub description: String,
-    /// What stands for the session's own role in the system prompt.
+    /// System prompt that replaces the session's own role.
     pub prompt: String,
     pub tools: AgentTools,
-    /// Models in order of preference. Empty: the model of whoever calls it.
+    /// Models in order of preference. Empty: the caller's model.
     pub models: Vec<String>,
     pub effort: Option<String>,
-    /// MCP servers of its own, by name, as they were configured.
+    /// Its own MCP servers: name and configuration.
     pub mcp_servers: Map<String, Value>,
-    /// Skills that it is given from the start.
+    /// Names of the skills that it starts with.
     pub skills: Vec<String>,
-    /// What those skills say, once they have been read.
+    /// Texts of those skills, once they have been read.
     pub briefing: String,
-    /// Whether the model may call it. A person always may, unless `user_invocable` says otherwise.
+    /// Whether the model may call it. Users always may, unless `user_invocable` says otherwise.
     pub model_invocable: bool,
     pub user_invocable: bool,
     pub source: AgentSource,
 }
 
-/// The tools of an agent, by the names of tools and their aliases.
+/// Tools of an agent, by name or alias.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum AgentTools {
-    /// All that whoever calls it has.
+    /// All tools of the caller.
     Inherited,
     Only(Vec<String>),
 }
@@ -51,12 +51,12 @@ pub enum AgentSource {
     Builtin,
     /// A file of the project, of the user or of a plugin.
     File(std::path::PathBuf),
-    /// Brought by a client.
+    /// Registered by a client.
     Client,
 }
 
 impl AgentDefinition {
-    /// The role and what the agent knows from the start.
+    /// The role, with the texts of its skills.
     pub fn role(&self) -> String {
         match (self.prompt.is_empty(), self.briefing.is_empty()) {
             (_, true) => self.prompt.clone(),

@@ -1,4 +1,4 @@
-//! What the model sees: a projection of the log.
+//! The conversation that the model sees: a projection of the log.
 //!
 //! The rules that every provider insists on live here: a tool call is always followed by its result, results stand in
 //! call order, and a call that never got a result is answered as interrupted.
@@ -6,31 +6,31 @@
 use std::collections::VecDeque;
 use std::sync::Arc;
 
-use hangar_protocol::data::{self, Attachment, Commitments, ToolType};
+use hangar_protocol::data::{self, Attachment, PlanAndTodos, ToolType};
 
-use crate::digest::{Digest, Record, Summary};
 use crate::model::{AssistantTurn, Message, Part, Reasoning, ToolCall};
+use crate::summary::{DurableRecord, SummarizedPart, Summary};
 
-/// The result of a call whose run was cut short.
+/// Result of a call that was interrupted.
 pub const INTERRUPTED: &str = "The execution of this tool, or a previous tool was interrupted.";
 
-/// What stands for an image that the provider found too large.
+/// Placeholder for an image that the provider found too large.
 pub const IMAGE_WITHHELD: &str = "[An image was here. It was left out because the request was too large.]";
-/// The documents that models read themselves.
+/// Types of documents that models read themselves.
 const DOCUMENT: &str = "application/pdf";
 
-/// Cost of a message beyond its text: role, separators, ids. Only for keeping the context bounded.
+/// Bytes that a message counts beyond its text: role, separators, ids. Only for bounding the context.
 const MESSAGE_OVERHEAD: usize = 32;
 
 #[derive(Debug, Clone, Default)]
 pub struct Conversation {
     messages: VecDeque<Arc<Message>>,
-    /// For each message what of it outlives a summary.
-    records: VecDeque<Vec<Record>>,
-    /// What the first message was made of, once something was summed up.
-    digest: Option<Digest>,
+    /// Per message, the records that outlive a compaction.
+    records: VecDeque<Vec<DurableRecord>>,
+    /// Content of the first message after a compaction.
+    summarized: Option<SummarizedPart>,
     bytes: usize,
-    /// Calls of the last assistant message, until each has its result.
+    /// Open calls of the last assistant message.
     open: Vec<OpenCall>,
 }
 
@@ -55,7 +55,7 @@ impl Conversation {
         self.messages.is_empty()
     }
 
-    /// Size of all text and images, as a cheap stand-in for tokens.
+    /// Bytes of all text and images, as a cheap estimate of tokens.
     pub fn bytes(&self) -> usize {
         self.bytes
     }
@@ -86,46 +86,46 @@ impl Conversation {
         if !message.content.is_empty() {
             // Words that were meant for people alone, or that a hook took back, are not for the model after a summary either.
             let said = if text.contains(&message.content) { &message.content } else { text };
-            self.keep(Record::Said(said.clone()));
+            self.keep(DurableRecord::Said(said.clone()));
         }
     }
 
-    /// Keeps something that came with the last message beyond the next summary.
-    fn keep(&mut self, record: Record) {
+    /// Records something of the last message that outlives the next compaction.
+    fn keep(&mut self, record: DurableRecord) {
         if let Some(kept) = self.records.back_mut() {
             kept.push(record);
         }
     }
 
-    /// A skill was invoked; what it says holds for the rest of the session.
+    /// Adds a skill, whose text holds for the rest of the session.
     pub fn skill(&mut self, skill: &data::SkillInvoked) {
         self.keep(skill.into());
     }
 
-    /// How many messages are neither summed up nor a summary.
+    /// Number of messages that no summary covers.
     pub fn unsummarized(&self) -> usize {
-        self.messages.len() - usize::from(self.digest.is_some())
+        self.messages.len() - usize::from(self.summarized.is_some())
     }
 
-    /// Whether a summary stands for the oldest part.
+    /// Whether the oldest part is summarised.
     pub fn is_summarized(&self) -> bool {
-        self.digest.is_some()
+        self.summarized.is_some()
     }
 
-    /// Puts a summary in the place of the first messages. What is owed to people stays, word by word.
-    pub fn compact(&mut self, count: usize, summary: Summary, commitments: &Commitments) {
+    /// Replaces the first messages with a summary. Their records stay, word by word.
+    pub fn compact(&mut self, count: usize, summary: Summary, plan_and_todos: &PlanAndTodos) {
         let count = count.min(self.messages.len());
-        let records: Vec<Record> = self.records.drain(..count).flatten().collect();
+        let records: Vec<DurableRecord> = self.records.drain(..count).flatten().collect();
         for message in self.messages.drain(..count) {
             self.bytes -= size(&message);
         }
-        let mut digest = self.digest.take().unwrap_or_default();
-        digest.extend(records, commitments, summary);
-        let message = Message::User(vec![Part::Text(digest.render())]);
+        let mut summarized = self.summarized.take().unwrap_or_default();
+        summarized.extend(records, plan_and_todos, summary);
+        let message = Message::User(vec![Part::Text(summarized.render())]);
         self.bytes += size(&message);
         self.messages.push_front(Arc::new(message));
         self.records.push_front(Vec::new());
-        self.digest = Some(digest);
+        self.summarized = Some(summarized);
     }
 
     pub fn has_images(&self) -> bool {
@@ -135,7 +135,7 @@ impl Conversation {
         })
     }
 
-    /// Puts a word in the place of every image.
+    /// Replaces every image with a placeholder.
     pub fn withhold_images(&mut self) {
         for message in &mut self.messages {
             self.bytes -= size(message);
@@ -149,16 +149,16 @@ impl Conversation {
         }
     }
 
-    /// Something that Hangar itself tells the model. It speaks in the user's place.
+    /// Adds a notice of Hangar itself, as a user message.
     pub fn notice(&mut self, text: &str) {
         self.close_open_calls();
         self.push(Message::User(vec![Part::Text(text.to_owned())]));
     }
 
-    /// Instructions that came to light. They hold for the rest of the session.
+    /// Adds discovered instructions, which hold for the rest of the session.
     pub fn instruction(&mut self, text: &str) {
         self.notice(text);
-        self.keep(Record::Instruction(text.to_owned()));
+        self.keep(DurableRecord::Instruction(text.to_owned()));
     }
 
     pub fn assistant(&mut self, message: &data::AssistantMessage) {
@@ -211,7 +211,7 @@ impl Conversation {
         }
     }
 
-    /// A call of the last answer was made with other arguments than the model gave; it is shown those.
+    /// Replaces the arguments of a call of the last answer, which a hook has modified.
     pub fn rewrite_call(&mut self, call_id: &str, arguments: &serde_json::Value) {
         let last = self.messages.iter_mut().rev().find(|message| matches!(***message, Message::Assistant(_)));
         let Some(message) = last else { return };
@@ -224,7 +224,7 @@ impl Conversation {
         self.bytes += size(message);
     }
 
-    /// Whatever has no result now will never get one.
+    /// Answers all open calls as interrupted.
     pub fn close_open_calls(&mut self) {
         for call in std::mem::take(&mut self.open) {
             let parts = call.result.unwrap_or_else(|| vec![Part::Text(INTERRUPTED.to_owned())]);
@@ -232,7 +232,7 @@ impl Conversation {
         }
     }
 
-    /// The messages for a model that cannot see: without images, and without what is said about them.
+    /// Messages for a model without vision: without images and without what is said about them.
     pub fn blind_messages(&self) -> impl Iterator<Item = Arc<Message>> {
         self.messages.iter().map(move |message| match &**message {
             Message::User(parts) | Message::Tool { parts, .. } if !parts.iter().any(is_image) => {
@@ -250,10 +250,10 @@ impl Conversation {
         })
     }
 
-    /// How many of the oldest messages to drop so that at most about `target` bytes stay. Never splits a call from its
-    /// result. A summary is not among the oldest: it is what is left of them.
+    /// Number of oldest messages to drop so that about `target` bytes stay. Never separates a call from its result, and
+    /// does not count the summary.
     pub fn excess(&self, target: usize) -> usize {
-        let head = usize::from(self.digest.is_some());
+        let head = usize::from(self.summarized.is_some());
         let mut kept = self.bytes;
         let mut drop = 0;
         for (index, message) in self.messages.iter().enumerate().skip(head) {
@@ -270,13 +270,13 @@ impl Conversation {
         drop
     }
 
-    /// Drops messages from the front, behind the summary if there is one. What the user asked for last stays, in front
-    /// of what follows.
+    /// Drops messages from the front, after the summary if there is one. The last user message stays, before those that
+    /// follow.
     pub fn drop_oldest(&mut self, count: usize) {
-        let head = usize::from(self.digest.is_some());
+        let head = usize::from(self.summarized.is_some());
         let mut request = None;
         let end = (head + count).min(self.messages.len());
-        let mut records: Vec<Vec<Record>> = self.records.drain(head..end).collect();
+        let mut records: Vec<Vec<DurableRecord>> = self.records.drain(head..end).collect();
         for message in self.messages.drain(head..end) {
             self.bytes -= size(&message);
             if matches!(*message, Message::User(_)) {

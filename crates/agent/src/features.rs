@@ -1,25 +1,25 @@
-//! Parts of Hangar that can be switched: one table, and which of them are on. A part that is off is absent, not refused:
-//! the model does not see its tools, and its modes cannot be entered.
+//! Feature flags: one table, and which of them are on. A feature that is off is absent, not refused: the model does not
+//! see its tools, and its modes cannot be entered.
 
 use hangar_protocol::data::Mode;
 use serde::Serialize;
 
-/// How far a part has come.
+/// Maturity of a feature.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "lowercase")]
-pub enum Stage {
+pub enum Maturity {
     On,
-    /// Off unless somebody asks for it.
+    /// Off by default.
     Experimental,
     Off,
 }
 
-impl Stage {
+impl Maturity {
     pub fn as_str(self) -> &'static str {
         match self {
-            Stage::On => "on",
-            Stage::Experimental => "experimental",
-            Stage::Off => "off",
+            Maturity::On => "on",
+            Maturity::Experimental => "experimental",
+            Maturity::Off => "off",
         }
     }
 }
@@ -27,69 +27,69 @@ impl Stage {
 #[derive(Debug)]
 pub struct Feature {
     pub name: &'static str,
-    pub stage: Stage,
+    pub stage: Maturity,
     pub about: &'static str,
-    /// Tools that are there only with it.
+    /// Tools that exist only with it.
     tools: &'static [&'static str],
     mode: Option<Mode>,
 }
 
-/// Every part that can be switched.
+/// All features.
 const FEATURES: &[Feature] = &[
     Feature {
         name: "ask-user",
-        stage: Stage::On,
+        stage: Maturity::On,
         about: "the model asks the user questions",
         tools: &["ask_user"],
         mode: None,
     },
     Feature {
         name: "autopilot",
-        stage: Stage::On,
+        stage: Maturity::On,
         about: "work without anyone watching, until task_complete",
         tools: &["task_complete"],
         mode: Some(Mode::Autopilot),
     },
     Feature {
         name: "plan",
-        stage: Stage::On,
+        stage: Maturity::On,
         about: "plan first, change nothing, hand the plan in",
         tools: &["exit_plan_mode"],
         mode: Some(Mode::Plan),
     },
     Feature {
         name: "sql",
-        stage: Stage::On,
+        stage: Maturity::On,
         about: "a database of the session's own, with its todos",
         tools: &["sql"],
         mode: None,
     },
     Feature {
         name: "web",
-        stage: Stage::On,
+        stage: Maturity::On,
         about: "pages of the web are fetched",
         tools: &["web_fetch"],
         mode: None,
     },
     Feature {
         name: "websockets",
-        stage: Stage::On,
+        stage: Maturity::On,
         about: "models that listen on a WebSocket are spoken to there, where a client carries the requests",
         tools: &[],
         mode: None,
     },
 ];
 
-/// A part as people are shown it.
+/// A feature as people are shown it.
 #[derive(Debug, Serialize)]
 pub struct FeatureState {
     pub name: &'static str,
-    pub stage: Stage,
+    pub stage: Maturity,
     pub enabled: bool,
     pub about: &'static str,
 }
 
-/// Which parts are on.
+/// The features that are on.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Features(Vec<&'static str>);
 
@@ -108,7 +108,7 @@ impl Default for Features {
         Self(
             FEATURES
                 .iter()
-                .filter(|feature| feature.stage == Stage::On)
+                .filter(|feature| feature.stage == Maturity::On)
                 .map(|feature| feature.name)
                 .collect(),
         )
@@ -116,7 +116,7 @@ impl Default for Features {
 }
 
 impl Features {
-    /// Every part, and whether it is on.
+    /// All features, and whether each is on.
     pub fn states(&self) -> Vec<FeatureState> {
         let state = |feature: &Feature| FeatureState {
             name: feature.name,
@@ -127,16 +127,16 @@ impl Features {
         FEATURES.iter().map(state).collect()
     }
 
-    /// Turns every experimental part on.
+    /// Turns all experimental features on.
     pub fn switch_experimental(&mut self) {
-        for feature in FEATURES.iter().filter(|feature| feature.stage == Stage::Experimental) {
+        for feature in FEATURES.iter().filter(|feature| feature.stage == Maturity::Experimental) {
             if !self.is_on(feature.name) {
                 self.0.push(feature.name);
             }
         }
     }
 
-    /// Switches parts by a list: `websockets,-sql` turns one on and one off.
+    /// Switches features by a list: `websockets,-sql` turns one on and one off.
     pub fn switch(&mut self, list: &str) -> Result<(), UnknownFeature> {
         for word in list.split(',').map(str::trim).filter(|word| !word.is_empty()) {
             let (name, on) = match word.strip_prefix('-') {
@@ -157,12 +157,12 @@ impl Features {
         self.0.contains(&name)
     }
 
-    /// Tools of parts that are off.
+    /// Tools of features that are off.
     pub fn absent_tools(&self) -> impl Iterator<Item = &'static str> {
         FEATURES.iter().filter(|feature| !self.is_on(feature.name)).flat_map(|feature| feature.tools).copied()
     }
 
-    /// The part that would have to be on for a mode, if it is off.
+    /// The feature that a mode needs, if it is off.
     pub fn absent_mode(&self, mode: Mode) -> Option<&'static str> {
         let feature = FEATURES.iter().find(|feature| feature.mode == Some(mode))?;
         (!self.is_on(feature.name)).then_some(feature.name)

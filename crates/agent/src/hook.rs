@@ -1,5 +1,5 @@
-//! Hooks: someone else's code that is asked at fixed points of a session. Here is what they may be asked, and how the
-//! answers of several become one. When they are asked and what an answer changes, the session decides.
+//! Hooks: user-defined code that runs at fixed points of a session. This module has the points, and merges the answers
+//! of several hooks. When they run and what an answer changes, the session decides.
 
 use std::sync::Arc;
 
@@ -46,14 +46,14 @@ kinds! {
 }
 
 impl HookKind {
-    /// Whether clients are asked. They have handlers of their own for permissions, and see events where others need to be
-    /// notified; the SDKs know neither hook.
+    /// Whether clients have this hook. They have handlers of their own for permissions, and see events instead of
+    /// notifications; the SDKs know neither hook.
     pub fn is_for_clients(self) -> bool {
         !matches!(self, HookKind::PermissionRequest | HookKind::Notification)
     }
 }
 
-/// Which hooks there are someone to ask for. Asking nobody would still be on the record, so it is not done.
+/// The kinds of hooks that are configured. Others are not run, because even running none would be logged.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct HookSet(u16);
 
@@ -76,7 +76,7 @@ impl FromIterator<HookKind> for HookSet {
     }
 }
 
-/// One question to the hooks.
+/// One invocation of the hooks.
 #[derive(Debug, Clone)]
 pub struct HookRequest {
     pub id: String,
@@ -85,7 +85,7 @@ pub struct HookRequest {
 }
 
 impl HookRequest {
-    /// Whoever is asked next is told of the call or the result as the last answer left it.
+    /// Updates the input for the next hook with the call or result as the last answer left it.
     pub fn follow(&mut self, answer: &HookAnswer) {
         let Ok(Some(said)) = answer else { return };
         match self.kind {
@@ -105,7 +105,7 @@ impl HookRequest {
     }
 }
 
-/// Arguments that a hook gives instead of the model's: an object, or the text of one.
+/// Arguments that a hook gives instead of the model's: an object, or an object as text.
 pub(crate) fn changed_arguments(given: &Value) -> Option<Value> {
     match given {
         Value::Object(_) => Some(given.clone()),
@@ -114,22 +114,22 @@ pub(crate) fn changed_arguments(given: &Value) -> Option<Value> {
     }
 }
 
-/// What a hook says, if it says something.
+/// Text of a hook's member, if it is not empty.
 pub(crate) fn said_text<'a>(answer: &'a Value, key: &str) -> Option<&'a str> {
     answer[key].as_str().filter(|text| !text.is_empty())
 }
 
-/// Why somebody blocks what they were asked about. Without a reason nobody does.
+/// Reason of a hook that blocks. One without a reason does not.
 pub(crate) fn blocked(answer: &Value) -> Option<&str> {
     let reason = answer["reason"].as_str().filter(|reason| !reason.is_empty())?;
     (answer["decision"] == "block").then_some(reason)
 }
 
-/// A hook that gave no answer.
+/// Failure of a hook.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct HookFailure {
     pub message: String,
-    /// The file that the hook is configured in, if it is.
+    /// File that configures the hook, if there is one.
     pub file: Option<String>,
 }
 
@@ -139,10 +139,10 @@ impl From<String> for HookFailure {
     }
 }
 
-/// What a hook says; `None` is "no opinion".
+/// Answer of a hook; `None` is "no opinion".
 pub type HookAnswer = Result<Option<Value>, HookFailure>;
 
-/// Several sources of hooks, asked one after the other.
+/// Several sources of hooks, run one after the other.
 pub struct Chain(pub Vec<Arc<dyn Hooks>>);
 
 impl Hooks for Chain {
@@ -150,7 +150,7 @@ impl Hooks for Chain {
         let sources = self.0.clone();
         let mut request = request.clone();
         Box::pin(async move {
-            let mut answers = Answers::default();
+            let mut answers = MergedAnswers::default();
             for source in sources {
                 if answers.settled(request.kind) {
                     break;
@@ -164,14 +164,14 @@ impl Hooks for Chain {
     }
 }
 
-/// The answers of several hooks on their way to one.
+/// Answers of several hooks, merged so far.
 #[derive(Debug, Default)]
-pub struct Answers {
+pub struct MergedAnswers {
     said: Option<Value>,
     failure: Option<HookFailure>,
 }
 
-impl Answers {
+impl MergedAnswers {
     pub fn add(&mut self, answer: HookAnswer) {
         match answer {
             Ok(said) => self.said = merge(self.said.take(), said),
@@ -179,8 +179,8 @@ impl Answers {
         }
     }
 
-    /// Whether nobody else need be asked: a call that is refused stays so, one whose hook failed does, and so does a
-    /// result that is withheld.
+    /// Whether the remaining hooks can be skipped: a call that is refused stays so, and so do a call whose hook failed
+    /// and a result that is withheld.
     pub fn settled(&self, kind: HookKind) -> bool {
         let said = self.said.as_ref();
         match kind {
@@ -193,7 +193,8 @@ impl Answers {
         }
     }
 
-    /// Where a call may be refused a failure refuses it; elsewhere it only counts where nobody else had something to say.
+    /// Final answer. Where a call may be refused, a failure refuses it; elsewhere a failure counts only if no hook had
+    /// an answer.
     pub fn into_answer(self, kind: HookKind) -> HookAnswer {
         let refused = self.said.as_ref().is_some_and(|said| said["permissionDecision"] == "deny");
         match self.failure {
@@ -205,7 +206,7 @@ impl Answers {
     }
 }
 
-/// Later answers add to and override earlier ones; the strictest decision about a call stands.
+/// Adds an answer. Later answers override earlier ones, but the strictest decision about a call stands.
 fn merge(before: Option<Value>, after: Option<Value>) -> Option<Value> {
     match (before, after) {
         (Some(Value::Object(mut before)), Some(Value::Object(after))) => {
@@ -245,7 +246,7 @@ mod tests {
     use super::*;
 
     fn check(answers: &[Value], expected: Value) {
-        let mut all = Answers::default();
+        let mut all = MergedAnswers::default();
         for answer in answers {
             all.add(Ok(Some(answer.clone())));
         }
@@ -302,7 +303,7 @@ mod tests {
     fn a_failed_hook_about_a_permission_refuses_whatever_others_say() {
         let failure = HookFailure::from("broke".to_owned());
         for order in [[0, 1], [1, 0]] {
-            let mut answers = Answers::default();
+            let mut answers = MergedAnswers::default();
             for which in order {
                 answers.add(if which == 0 {
                     Ok(Some(json!({ "behavior": "allow" })))

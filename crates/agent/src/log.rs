@@ -1,57 +1,62 @@
-//! Where a session's events are kept.
+//! The log of a session, as its writer sees it.
 
 use futures_util::future::BoxFuture;
-use hangar_protocol::Event;
 use hangar_protocol::data::WorkingDirectory;
+use hangar_protocol::{Event, LogPosition};
 
 use crate::session::Checkpoint;
 
-/// Number of events in a log; the position at which the next one goes.
+/// Position in a log: the number of events before it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Default)]
 pub struct Seq(pub u64);
 
 /// The one writer of one session's log. Holding it is holding the session's lock.
 pub trait SessionLog: Send {
-    /// Writes events behind `expected`, all or none of them, and returns the new end. After this returns, a killed
-    /// process loses none of them.
+    /// Appends events at `expected`, all or none of them, and returns the new end. After that a killed process loses
+    /// none of them.
     fn append(&mut self, expected: Seq, events: &[Event]) -> Result<Seq, LogError>;
 
-    /// Makes everything appended survive a power cut too.
+    /// Positions in the log after each event of the last append, in order. Empty for a log that does not count bytes.
+    fn appended(&self) -> &[LogPosition] {
+        &[]
+    }
+
+    /// Syncs the log to disk, so that it survives a power cut too.
     fn sync(&mut self) -> Result<(), LogError>;
 
-    /// What has been appended and is still on its way to where the log is kept. `None` where nothing is: there an append
-    /// is kept when it returns. The session takes nothing more before this is done, so at most the events of one step
-    /// are on their way.
+    /// Future that completes when all appended events are stored; `None` if they are already. The session takes no
+    /// further input before that, so at most the events of one step are in flight.
     fn settle(&mut self) -> Option<BoxFuture<'static, Result<(), LogError>>> {
         None
     }
 
-    /// Nothing is under way: another process may take the session over. The next append takes it back, if it can.
+    /// Releases the lock while the session is idle, so that another process may take it over. The next append takes it
+    /// back, if it can.
     fn rest(&mut self) {}
 
-    /// The plan that is kept beside the log, if there is one.
+    /// The plan beside the log, if there is one.
     fn plan(&mut self) -> Option<String> {
         None
     }
 
-    /// Keeps something that lists show beside the log. A log that is in no list need not.
+    /// Stores a fact that lists show. Logs that are in no list ignore it.
     fn note(&mut self, fact: Fact) -> Result<(), LogError> {
         let _ = fact;
         Ok(())
     }
 }
 
-/// What lists show of a session.
+/// A fact that lists show of a session.
 #[derive(Debug, Clone)]
 pub enum Fact {
-    /// The name that a person chose.
+    /// A name that the user chose.
     GivenName(String),
-    /// A name that was made for the session.
+    /// A generated name.
     DerivedName(String),
-    /// A prompt to make a name from, where the session has none yet.
+    /// A prompt to derive a name from, if the session has none yet.
     FirstPrompt(String),
     Context(WorkingDirectory),
-    /// A summary that was made of it.
+    /// A checkpoint.
     Checkpoint(Checkpoint),
 }
 

@@ -1,4 +1,4 @@
-//! What the loop says to a model and what it hears back, whichever wire the model speaks.
+//! Models: requests, streamed answers and errors, independent of the wire format.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -19,19 +19,19 @@ pub trait ModelProvider: Send + Sync {
     fn facts(&self) -> ProviderFacts;
 }
 
-/// What events say about the provider behind a call.
+/// Facts about a provider for events.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ProviderFacts {
     /// `/chat/completions`, `/responses` or `/v1/messages`.
     pub endpoint: &'static str,
-    /// The user's own provider, rather than GitHub's.
+    /// Whether it is the user's own provider, rather than GitHub's.
     pub is_byok: bool,
-    /// Shown in errors; carries no credentials.
+    /// Base URL for errors; carries no credentials.
     pub base_url: String,
     pub max_prompt_tokens: Option<u64>,
 }
 
-/// Counts what a request would cost, part by part, by the model's own tokenizer.
+/// Token counter for the parts of a request, by the model's own tokenizer.
 pub trait TokenMeter: Send + Sync {
     fn system(&self, text: &str) -> u64;
     fn message(&self, message: &Message) -> u64;
@@ -59,25 +59,23 @@ pub struct ModelRequest {
     pub tools: Arc<[Arc<ToolSpec>]>,
     pub tool_choice: ToolChoice,
     pub effort: Option<String>,
-    /// False asks for the answer in one piece: no deltas.
+    /// Whether the answer is streamed in pieces.
     pub stream: bool,
     pub initiator: Initiator,
-    /// Lets a provider keep the calls of one session in one cache.
+    /// Cache key: a provider keeps the calls of one session in one cache.
     pub session_id: String,
-    /// Headers that whoever sent the prompt wants on the wire.
+    /// Additional HTTP headers that the sender of the prompt asked for.
     pub headers: Vec<(String, String)>,
     pub answer: Option<Arc<AnswerSchema>>,
 }
 
-/// The form that whoever sent the prompt wants answers to have. Holding the model to it is the provider's work.
+/// Response format that the sender of the prompt asked for. Enforcing it is up to the provider.
 #[derive(Debug, Clone, PartialEq, serde::Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct AnswerSchema {
     pub name: String,
     pub schema: serde_json::Value,
-    #[serde(default)]
     pub description: Option<String>,
-    #[serde(default)]
     pub strict: Option<bool>,
 }
 
@@ -88,18 +86,18 @@ pub enum ToolChoice {
     None,
 }
 
-/// Whose call it is. Some providers bill what people ask for and nothing else.
+/// Initiator of a call. Some providers bill user requests and nothing else.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Initiator {
-    /// It takes up what somebody said.
+    /// First call for a user message.
     User,
-    /// It goes on with that.
+    /// Later call of the same run.
     Agent,
-    /// It is an agent's that the session started.
+    /// Call of a sub-agent.
     Subagent,
-    /// It sums the conversation up.
+    /// Call that makes a summary.
     Compaction,
-    /// It is no part of the conversation.
+    /// Call beside the conversation.
     Aside,
 }
 
@@ -107,7 +105,7 @@ pub enum Initiator {
 pub enum Message {
     User(Vec<Part>),
     Assistant(AssistantTurn),
-    /// The answer to one tool call. It follows the assistant message that made the call.
+    /// Result of one tool call. It follows the assistant message that made the call.
     Tool {
         call_id: String,
         kind: ToolType,
@@ -138,7 +136,7 @@ pub struct AssistantTurn {
     pub tool_calls: Vec<ToolCall>,
 }
 
-/// Reasoning, with the provider's own marks that must come back unchanged for it to be accepted.
+/// Reasoning, with the provider's own marks, which must be sent back unchanged.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct Reasoning {
     pub text: String,
@@ -178,7 +176,7 @@ pub struct Reply {
     pub id: Option<String>,
     pub turn: AssistantTurn,
     pub finish: Finish,
-    pub usage: Usage,
+    pub usage: TokenUsage,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -186,15 +184,28 @@ pub struct Reply {
 pub enum Finish {
     Stop,
     ToolCalls,
-    /// The output limit cut the answer.
+    /// The answer reached the output limit.
     Length,
     ContentFilter,
     Other(String),
 }
 
-/// What the provider reported. `None` is "it did not say", which is not zero.
+impl Finish {
+    /// The name that the chat completions API has for it, and events too.
+    pub fn name(&self) -> &str {
+        match self {
+            Self::Stop => "stop",
+            Self::ToolCalls => "tool_calls",
+            Self::Length => "length",
+            Self::ContentFilter => "content_filter",
+            Self::Other(name) => name,
+        }
+    }
+}
+
+/// Usage that the provider reported. `None` is "not reported", which is not zero.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Usage {
+pub struct TokenUsage {
     /// All input, cached or not.
     pub input_tokens: Option<u64>,
     pub output_tokens: Option<u64>,
@@ -203,13 +214,13 @@ pub struct Usage {
     pub reasoning_tokens: Option<u64>,
 }
 
-/// A model call that gave no answer. The loop decides by `kind` whether to try again.
+/// Failure of a model call. The session decides by `kind` whether to retry.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, thiserror::Error)]
 #[error("{message}")]
 pub struct ModelError {
     pub kind: ModelErrorKind,
     pub status: Option<u16>,
-    /// For people; holds no credentials.
+    /// Text for people; holds no credentials.
     pub message: String,
     /// The provider's error object or body as it came, cut to a few KB.
     pub body: Option<String>,
@@ -220,11 +231,13 @@ pub struct ModelError {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum ModelErrorKind {
-    /// 401, 403.
+    /// 401.
     Authentication,
+    /// 403, or no provider at all: a retry with the same credentials does not help.
+    AccessDenied,
     /// 429.
     RateLimit,
-    /// 500, 502, 503, 504, 529, and errors inside a stream that say so.
+    /// 408, 409, 500, 502, 503, 504, 529, and errors inside a stream that say so.
     Server,
     /// 400, 404, 422 and other refusals that the same request would meet again.
     Refused,
@@ -238,6 +251,6 @@ pub enum ModelErrorKind {
     Stalled,
     /// The answer was not in the provider's own protocol.
     Protocol,
-    /// The provider is not usable as configured (no key command output, unknown host name form).
+    /// The provider cannot be used as configured (a key command without output, an invalid host name).
     Configuration,
 }

@@ -1,4 +1,4 @@
-//! Whether a failed model call is tried again, and when.
+//! Retry policy for model calls.
 
 use std::time::Duration;
 
@@ -6,63 +6,83 @@ use crate::entropy::Entropy;
 use crate::model::{ModelError, ModelErrorKind};
 
 const MAX_RETRIES: u32 = 5;
-/// A key that has just been rotated may need a moment; a wrong one will not get better.
+/// Retries after a 401. A key that has just been rotated may need a moment; a wrong one will not get better.
 const MAX_AUTH_RETRIES: u32 = 2;
-/// A server that asks for more patience than this is answered with an error instead.
+/// Longest `Retry-After` that is waited for. A longer one is an error.
 const LONGEST_WAIT: Duration = Duration::from_secs(120);
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Decision {
-    Retry { after: Duration, reason: Reason },
+pub enum RetryDecision {
+    Retry { after: Duration, reason: RetryReason },
     GiveUp,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Reason {
+pub enum RetryReason {
     TransientAuth,
     RateLimit,
     ApiError,
     Streaming,
 }
 
-impl Reason {
+impl RetryReason {
     pub fn as_str(self) -> &'static str {
         match self {
-            Reason::TransientAuth => "transient_auth_error",
-            Reason::RateLimit => "rate_limit",
-            Reason::ApiError => "api_error",
-            Reason::Streaming => "streaming_error",
+            RetryReason::TransientAuth => "transient_auth_error",
+            RetryReason::RateLimit => "rate_limit",
+            RetryReason::ApiError => "api_error",
+            RetryReason::Streaming => "streaming_error",
         }
     }
 }
 
-/// `retries` is how often this call has been tried again already.
-pub fn decide(error: &ModelError, retries: u32, entropy: &mut Entropy) -> Decision {
+/// Decides about a call that failed. `retries` is how often it has been tried again already.
+pub fn decide(error: &ModelError, retries: u32, entropy: &mut Entropy) -> RetryDecision {
     let (most, reason, base) = match error.kind {
-        ModelErrorKind::Authentication => (MAX_AUTH_RETRIES, Reason::TransientAuth, Duration::from_secs(1)),
+        ModelErrorKind::Authentication => {
+            (MAX_AUTH_RETRIES, RetryReason::TransientAuth, Duration::from_secs(1))
+        }
         ModelErrorKind::RateLimit => {
-            (MAX_RETRIES, Reason::RateLimit, backoff(Duration::from_secs(5), retries / 2))
+            (MAX_RETRIES, RetryReason::RateLimit, backoff(Duration::from_secs(5), retries / 2))
         }
         ModelErrorKind::Server => {
-            (MAX_RETRIES, Reason::ApiError, backoff(Duration::from_millis(500), retries))
+            (MAX_RETRIES, RetryReason::ApiError, backoff(Duration::from_millis(500), retries))
         }
-        ModelErrorKind::Connect => (MAX_RETRIES, Reason::Streaming, backoff(Duration::from_secs(1), retries)),
+        ModelErrorKind::Connect => {
+            (MAX_RETRIES, RetryReason::Streaming, backoff(Duration::from_secs(1), retries))
+        }
         ModelErrorKind::Cut | ModelErrorKind::Stalled | ModelErrorKind::Protocol => {
-            (MAX_RETRIES, Reason::Streaming, Duration::from_secs(1))
+            (MAX_RETRIES, RetryReason::Streaming, Duration::from_secs(1))
         }
-        ModelErrorKind::Refused | ModelErrorKind::ContextLength | ModelErrorKind::Configuration => {
-            return Decision::GiveUp;
-        }
+        ModelErrorKind::AccessDenied
+        | ModelErrorKind::Refused
+        | ModelErrorKind::ContextLength
+        | ModelErrorKind::Configuration => return RetryDecision::GiveUp,
     };
+    schedule(error, retries, (most, reason, base), entropy)
+}
+
+/// Decides about a request that was refused as too large (413) although it had just been shortened. Gateways also
+/// answer so for a limit of their own, which the next attempt may not meet.
+pub fn decide_too_large(error: &ModelError, retries: u32, entropy: &mut Entropy) -> RetryDecision {
+    schedule(error, retries, (MAX_RETRIES, RetryReason::ApiError, Duration::from_secs(1)), entropy)
+}
+
+fn schedule(
+    error: &ModelError,
+    retries: u32,
+    (most, reason, base): (u32, RetryReason, Duration),
+    entropy: &mut Entropy,
+) -> RetryDecision {
     if retries >= most || error.retry_after.is_some_and(|wait| wait > LONGEST_WAIT) {
-        return Decision::GiveUp;
+        return RetryDecision::GiveUp;
     }
     // A server's own word is kept to the letter; it may only be exceeded.
     let after = match error.retry_after {
         Some(wait) => entropy.jitter(wait, 0.1),
         None => entropy.jitter(base, 0.5),
     };
-    Decision::Retry { after, reason }
+    RetryDecision::Retry { after, reason }
 }
 
 fn backoff(base: Duration, doublings: u32) -> Duration {
@@ -87,14 +107,16 @@ mod tests {
 
     fn check(kind: ModelErrorKind, tries_again: u32) {
         let mut entropy = Entropy::seeded(7);
-        let retries =
-            (0..20).take_while(|n| decide(&error(kind, None), *n, &mut entropy) != Decision::GiveUp).count();
+        let retries = (0..20)
+            .take_while(|n| decide(&error(kind, None), *n, &mut entropy) != RetryDecision::GiveUp)
+            .count();
         assert_eq!(retries, tries_again as usize, "{kind:?}");
     }
 
     #[test]
     fn each_kind_of_failure_has_its_number_of_retries() {
         check(ModelErrorKind::Authentication, 2);
+        check(ModelErrorKind::AccessDenied, 0);
         check(ModelErrorKind::RateLimit, 5);
         check(ModelErrorKind::Server, 5);
         check(ModelErrorKind::Connect, 5);
@@ -109,7 +131,8 @@ mod tests {
         let mut entropy = Entropy::seeded(7);
         let mut waits = Vec::new();
         for n in 0..5 {
-            let Decision::Retry { after, .. } = decide(&error(ModelErrorKind::Server, None), n, &mut entropy)
+            let RetryDecision::Retry { after, .. } =
+                decide(&error(ModelErrorKind::Server, None), n, &mut entropy)
             else {
                 panic!("retry {n}");
             };
@@ -121,12 +144,15 @@ mod tests {
     #[test]
     fn the_servers_own_wait_is_honoured_and_bounded() {
         let mut entropy = Entropy::seeded(7);
-        let Decision::Retry { after, .. } =
+        let RetryDecision::Retry { after, .. } =
             decide(&error(ModelErrorKind::RateLimit, Some(3)), 0, &mut entropy)
         else {
             panic!()
         };
         assert!(after >= Duration::from_secs(3));
-        assert_eq!(decide(&error(ModelErrorKind::RateLimit, Some(9999)), 0, &mut entropy), Decision::GiveUp);
+        assert_eq!(
+            decide(&error(ModelErrorKind::RateLimit, Some(9999)), 0, &mut entropy),
+            RetryDecision::GiveUp
+        );
     }
 }

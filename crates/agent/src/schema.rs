@@ -1,5 +1,5 @@
-//! A JSON Schema as text. Nobody here looks into the schema of a tool, and everybody passes it on: as a tree of values
-//! it would be several times as large and made anew for every request.
+//! JSON Schema as text. Schemas of tools are only passed on: as a tree of values one would be several times as large
+//! and serialised anew for every request.
 
 use std::sync::Arc;
 
@@ -7,7 +7,7 @@ use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use serde_json::Value;
 use serde_json::value::{RawValue, to_raw_value};
 
-/// Clones are the same text.
+/// A JSON Schema. Clones share the text.
 #[derive(Debug, Clone)]
 pub struct Schema(Arc<Box<RawValue>>);
 
@@ -16,7 +16,7 @@ impl Schema {
         self.0.get()
     }
 
-    /// For those who do look into it.
+    /// The schema as a value.
     pub fn to_value(&self) -> Value {
         // What was read or written as JSON can be read again.
         serde_json::from_str(self.as_str()).unwrap_or_default()

@@ -1,4 +1,4 @@
-//! What the loop needs of a tool: its description, what a call would touch, and the call itself.
+//! Tools: specification, inspection of a call before it runs, and the call itself.
 
 use std::io;
 use std::path::{Path, PathBuf};
@@ -18,18 +18,19 @@ use crate::schema::Schema;
 pub trait Tool: Send + Sync {
     fn spec(&self) -> &Arc<ToolSpec>;
 
-    /// Reads the arguments and says what the call would touch, before anything is touched.
+    /// Parses the arguments and returns what the call would touch, before anything is touched.
     ///
-    /// `Err` is the answer to bad arguments. It may look at the file system (to resolve links) but changes nothing.
+    /// `Err` is the answer to invalid arguments. It may look at the file system (to resolve links) but changes nothing.
     fn inspect(&self, call: &ToolInput) -> Result<Access, ToolOutcome>;
 
-    /// The same for a tool that has to wait to know: [`inspect`](Self::inspect) is then not asked by the loop.
+    /// Asynchronous inspection, which replaces [`inspect`](Self::inspect) where there is one.
     fn inspect_apart(&self, call: &ToolInput) -> Option<BoxFuture<'static, Result<Access, ToolOutcome>>> {
         let _ = call;
         None
     }
 
-    /// The files that a call would write, by way of what its inspection holds open. For wrappers that keep them.
+    /// Files that a call would write, through the handles that its inspection holds open. For wrappers that take
+    /// snapshots.
     fn held(&self, call: &ToolInput) -> Option<Arc<dyn HeldFiles>> {
         let _ = call;
         None
@@ -39,12 +40,12 @@ pub trait Tool: Send + Sync {
     fn run(&self, call: ToolInput, context: ToolContext) -> BoxFuture<'static, ToolOutcome>;
 }
 
-/// The files of a call, reached the way in which its run will reach them.
+/// Files of an inspected call, accessed as its run will access them.
 pub trait HeldFiles: Send + Sync {
     /// Their paths, links resolved.
     fn paths(&self) -> Vec<PathBuf>;
 
-    /// At most `limit` bytes of the file at one of the paths.
+    /// Reads at most `limit` bytes of a file.
     fn read(&self, path: &Path, limit: u64) -> io::Result<Vec<u8>>;
 }
 
@@ -61,8 +62,8 @@ pub struct ToolSpec {
 pub enum ToolSchema {
     /// JSON Schema of the argument object.
     Function(Schema),
-    /// Free text, with a Lark grammar for providers that can enforce one. Providers that cannot take custom tools send
-    /// it as a function with one string argument `input`.
+    /// Free text, with a Lark grammar for providers that can enforce one. For providers without custom tools it is a
+    /// function with one string argument `input`.
     Custom { grammar: Option<String> },
 }
 
@@ -71,7 +72,7 @@ impl ToolSchema {
         Self::Function(schema.into())
     }
 
-    /// Bytes of it as text.
+    /// Size as text, in bytes.
     pub fn size(&self) -> usize {
         match self {
             Self::Function(schema) => schema.as_str().len(),
@@ -88,7 +89,7 @@ pub struct ToolInput {
     pub arguments: serde_json::Value,
 }
 
-/// What a call would touch.
+/// Access that a call needs.
 #[derive(Debug, Clone)]
 pub enum Access {
     /// Nothing outside the session.
@@ -106,29 +107,29 @@ pub struct AccessRequest {
     pub writes: Vec<std::path::PathBuf>,
 }
 
-/// What a running call is given besides its input.
+/// Context of a running call.
 #[derive(Clone)]
 pub struct ToolContext {
-    /// How much the call may do.
+    /// Limits of the call.
     pub grant: Grant,
     pub cancel: CancellationToken,
-    /// Cancelled when someone has something to say. A call whose work can go on without it ends then.
+    /// Cancelled when a message arrives. A call whose work goes on in the background then returns.
     pub hurry: CancellationToken,
-    /// Events of the moment (`tool.shell_output`, `tool.execution_partial_result`, `session.info`, ...). Sending waits
-    /// when the loop is behind, which is the bound on what a chatty tool can pile up. Boxed, because a channel has room for
-    /// many before the first is sent, and every session has this one.
+    /// Ephemeral events (`tool.shell_output`, `tool.execution_partial_result`, `session.info`, ...). The channel is
+    /// bounded, which is the backpressure on chatty tools. Boxed, because a channel has room for many before the first
+    /// is sent, and every session has this one.
     pub progress: tokio::sync::mpsc::Sender<Box<Body>>,
 }
 
-/// A skill for a conversation: the record of it, and what the model is told.
+/// A skill that is invoked: its event, and the text for the model.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Lesson {
+pub struct InvokedSkill {
     pub invoked: SkillInvoked,
     pub context: SkillContextDelivered,
 }
 
-impl Lesson {
-    /// What goes before the prompt that invoked it.
+impl InvokedSkill {
+    /// Events before the prompt that invoked it.
     pub fn into_preface(self) -> Vec<Body> {
         vec![self.invoked.into(), self.context.into()]
     }
@@ -137,38 +138,38 @@ impl Lesson {
 #[derive(Debug, Clone, PartialEq)]
 pub struct ToolOutcome {
     pub status: ToolStatus,
-    /// What the model is told. On failure this is the error's message too, unless `error` is set.
+    /// Text for the model. On failure it is the error's message too, unless `error` is set.
     pub text: String,
-    /// What a person is shown, if that differs: a diff.
+    /// Text for people, if that differs: a diff.
     pub detailed: Option<String>,
-    /// A shorter text for the event, where the model is told more than people need (lists of tools).
+    /// Shorter error for the event, if the model is told more than people need (lists of tools).
     pub error: Option<String>,
-    /// The answer of an MCP server as it came.
+    /// Original answer of an MCP server.
     pub content: Option<Box<McpContent>>,
     /// Images for the model.
     pub images: Vec<Part>,
     pub exit_code: Option<i32>,
     /// Whether it ran in a sandbox.
     pub sandboxed: bool,
-    /// What a call was kept from by the limits that it was granted.
+    /// Operation that the call's limits blocked.
     pub blocked: Option<Box<Blocked>>,
     pub changes: CodeChanges,
     pub telemetry: Option<serde_json::Value>,
-    /// A skill that the call brought. The model is told it once all calls of the turn have their results, and only once
+    /// Skill that the call invoked. The model is given it once all calls of the turn have their results, and only once
     /// in a conversation.
-    pub skill: Option<Box<Lesson>>,
-    /// Whether the run is over with it: the model is not to answer.
+    pub skill: Option<Box<InvokedSkill>>,
+    /// Whether the run ends with this call, without another answer of the model.
     pub ends_run: bool,
 }
 
-/// Something that the kernel did not let a call do.
+/// An operation that the kernel blocked.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Blocked {
-    /// For people: `reading /etc/passwd`.
+    /// Text for people: `reading /etc/passwd`.
     pub from: String,
 }
 
-/// What an MCP server answered a call with, for people and their programs.
+/// Content of an MCP server's answer.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct McpContent {
     pub blocks: Vec<serde_json::Value>,
@@ -214,19 +215,20 @@ impl ToolOutcome {
     }
 }
 
-/// Where a tool comes from. Filters may name all of one source.
+/// Source of a tool. Filters may name all of one source.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ToolSource {
     Builtin,
     Mcp,
-    /// Brought by a client.
+    /// Registered by a client.
     Custom,
 }
 
-/// Which tools the model is shown. A name is a tool's own, or a source and a name, or a source and `*`.
+/// Filter of the tools that the model is shown. A pattern is a tool's name, or a source and a name, or a source and
+/// `*`.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct ToolFilter {
-    /// The only ones; all when absent.
+    /// The only tools that are shown; all if absent.
     pub available: Option<Vec<String>>,
     pub excluded: Vec<String>,
 }

@@ -1,4 +1,4 @@
-//! Hooks around a call of a tool: what they are told, and what their answers mean for the call.
+//! Hooks around tool calls: their input, and the meaning of their answers.
 
 use hangar_protocol::permission::PermissionRequest;
 use serde_json::{Value, json};
@@ -6,44 +6,44 @@ use serde_json::{Value, json};
 use crate::hook::{HookAnswer, HookFailure, HookKind, blocked, changed_arguments, said_text};
 use crate::tool::{ToolOutcome, ToolStatus};
 
-/// The most that a hook may add to a tool's result.
+/// Bytes that a hook may add to a tool's result.
 const MAX_GUIDANCE: usize = 10 << 10;
 
-/// What hooks are told of a call before permissions are looked at.
+/// Input of `preToolUse`.
 pub fn before(tool: &str, arguments: &Value) -> Value {
     json!({ "toolName": tool, "toolArgs": arguments })
 }
 
-/// What hooks say about a call before it runs.
+/// Answer of `preToolUse`.
 #[derive(Debug, PartialEq)]
-pub struct BeforeTool {
-    pub decision: Decision,
-    /// Arguments instead of those it has.
+pub struct PreToolUseAnswer {
+    pub decision: HookDecision,
+    /// Modified arguments.
     pub arguments: Option<Value>,
-    /// Something for the model beside the result.
+    /// Additional context for the model.
     pub context: Option<String>,
 }
 
 #[derive(Debug, PartialEq)]
-pub enum Decision {
-    /// Whatever the rules say.
+pub enum HookDecision {
+    /// Allow, whatever the rules say.
     Open,
     Allow,
-    /// A person is to say.
+    /// Ask the user.
     Ask {
         reason: Option<String>,
     },
     Deny(Box<ToolOutcome>),
 }
 
-impl BeforeTool {
+impl PreToolUseAnswer {
     /// A hook that failed might have said no.
     pub fn read(answer: HookAnswer) -> Self {
         let said = match answer {
             Ok(said) => said.unwrap_or_default(),
             Err(failure) => {
                 let decision =
-                    Decision::Deny(Box::new(ToolOutcome::of(ToolStatus::Denied, errored(&failure))));
+                    HookDecision::Deny(Box::new(ToolOutcome::of(ToolStatus::Denied, errored(&failure))));
                 return Self { decision, arguments: None, context: None };
             }
         };
@@ -53,10 +53,10 @@ impl BeforeTool {
             other => Some(other.to_string()),
         };
         let decision = match said["permissionDecision"].as_str() {
-            Some("deny") => Decision::Deny(Box::new(denied("", reason.as_deref()))),
-            Some("ask") => Decision::Ask { reason },
-            Some("allow") => Decision::Allow,
-            _ => Decision::Open,
+            Some("deny") => HookDecision::Deny(Box::new(denied("", reason.as_deref()))),
+            Some("ask") => HookDecision::Ask { reason },
+            Some("allow") => HookDecision::Allow,
+            _ => HookDecision::Open,
         };
         Self {
             decision,
@@ -66,7 +66,7 @@ impl BeforeTool {
     }
 }
 
-/// What a call comes to that a person should have confirmed where there is none.
+/// Result of a call that the user should have confirmed, if nobody can be asked.
 pub fn unconfirmed(reason: Option<&str>) -> ToolOutcome {
     denied(" (unable to ask user for confirmation)", reason)
 }
@@ -83,8 +83,8 @@ fn errored(failure: &HookFailure) -> String {
     }
 }
 
-/// What hooks about permissions are told: the kind of thing that is done, rather than the tool that would do it. Nothing
-/// where it is not worth asking, as with reading.
+/// Input of `permissionRequest`: the kind of operation, rather than the tool. `None` for kinds that have no such hook,
+/// as reading.
 pub fn permission(request: &PermissionRequest) -> Option<Value> {
     let (tool, input) = match request {
         PermissionRequest::Read { .. } | PermissionRequest::Hook { .. } => return None,
@@ -109,14 +109,14 @@ pub fn permission(request: &PermissionRequest) -> Option<Value> {
     }))
 }
 
-/// What hooks about permissions say.
-pub enum PermissionSay {
+/// Answer of `permissionRequest`.
+pub enum PermissionHookAnswer {
     Open,
     Allow,
     Deny { message: String, interrupt: Option<bool> },
 }
 
-impl PermissionSay {
+impl PermissionHookAnswer {
     /// A hook that failed might have said no.
     pub fn read(answer: HookAnswer) -> Self {
         let Ok(said) = answer else {
@@ -134,8 +134,7 @@ impl PermissionSay {
     }
 }
 
-/// The hook that hears of a result before the model is shown it. Calls that did not run, or not to their end, are no
-/// results.
+/// Kind of the hook that sees a result before the model does. Calls that did not run to their end have none.
 pub fn after_kind(outcome: &ToolOutcome) -> Option<HookKind> {
     match outcome.status {
         ToolStatus::Success => Some(HookKind::PostToolUse),
@@ -144,7 +143,7 @@ pub fn after_kind(outcome: &ToolOutcome) -> Option<HookKind> {
     }
 }
 
-/// What that hook is told.
+/// Input of that hook.
 pub fn after(kind: HookKind, tool: &str, arguments: &Value, outcome: &ToolOutcome) -> Value {
     let mut fields = json!({ "toolName": tool, "toolArgs": arguments });
     if kind == HookKind::PostToolUseFailure {
@@ -155,7 +154,7 @@ pub fn after(kind: HookKind, tool: &str, arguments: &Value, outcome: &ToolOutcom
     fields
 }
 
-/// Changes a result as the hook wants it. What comes back is for the model, as a message of its own.
+/// Applies the hook's answer to a result. Returns a separate message for the model, if there is one.
 pub fn amend(outcome: &mut ToolOutcome, tool: &str, kind: HookKind, said: Option<Value>) -> Option<String> {
     let said = said.unwrap_or_default();
     // People see what the tool said; the model sees what hooks made of it.

@@ -5,10 +5,10 @@ use std::io::{self, Write};
 use std::sync::Arc;
 
 use hangar_agent::driver::EventSink;
-use hangar_agent::session::iso;
-use hangar_protocol::data::{CompactionTrigger, Mode, ToolRequest};
+use hangar_agent::session::{OUTPUT_LIMIT, iso};
+use hangar_protocol::data::{Mode, ToolRequest};
 use hangar_protocol::result::{ResultKind, RunResult, RunUsage};
-use hangar_protocol::{Body, Event};
+use hangar_protocol::{Body, Event, EventKind, Totals};
 
 use crate::args::OutputFormat;
 use crate::exit::Exit;
@@ -17,16 +17,21 @@ use crate::prose::Prose;
 /// What the run's caller needs to know of the events that went by.
 #[derive(Debug, Default)]
 pub(crate) struct Seen {
-    /// The last error; cleared by a later answer.
-    pub(crate) error: Option<String>,
+    /// Totals of the run.
+    pub(crate) totals: Totals,
     /// A hook did not let a prompt through.
     pub(crate) refused: bool,
-    /// How the last summary of the conversation ended.
-    pub(crate) summary: Option<Result<(), String>>,
     /// Nobody reads stdout any more.
-    pub(crate) broken_pipe: bool,
-    pub(crate) user_requests: u64,
-    pub(crate) last_call: (Option<u64>, Option<u64>),
+    broken_pipe: bool,
+    /// Why stdout cannot be written, other than that.
+    unwritable: Option<String>,
+}
+
+impl Seen {
+    /// Whether what is printed does not arrive.
+    pub(crate) fn is_unheard(&self) -> bool {
+        self.broken_pipe || self.unwritable.is_some()
+    }
 }
 
 #[derive(Clone, Default)]
@@ -60,33 +65,12 @@ impl Printer {
     }
 
     fn note(&self, event: &Event) {
+        self.seen.with(|seen| seen.totals.apply(event));
         self.seen.with(|seen| match event.body() {
-            // What an agent fails of is its caller's to deal with.
-            Body::SessionError(error) if event.agent_id().is_none() => {
-                seen.error = Some(error.message.clone());
-            }
-            Body::CompactionComplete(complete) if event.agent_id().is_none() => {
-                seen.summary = Some(match complete.success {
-                    true => Ok(()),
-                    false => Err(complete.error.clone().unwrap_or_default()),
-                });
-            }
             Body::SessionWarning(warning)
                 if event.agent_id().is_none() && warning.warning_type == "policy_blocked" =>
             {
                 seen.refused = true;
-            }
-            Body::AssistantMessage(message)
-                if event.agent_id().is_none()
-                    && !(message.content.is_empty() && message.tool_requests.is_empty()) =>
-            {
-                seen.error = None;
-            }
-            Body::UserMessage(message) if message.source.is_none() && event.agent_id().is_none() => {
-                seen.user_requests += 1;
-            }
-            Body::UsageRecord(record) => {
-                seen.last_call = (record.usage.input_tokens, record.usage.output_tokens);
             }
             _ => {}
         });
@@ -98,8 +82,22 @@ impl Printer {
         }
         let mut stdout = io::stdout().lock();
         if let Err(error) = stdout.write_all(text).and_then(|()| stdout.flush()) {
-            // A reader that went away is a normal end, not a failure of ours.
-            self.seen.with(|seen| seen.broken_pipe |= error.kind() == io::ErrorKind::BrokenPipe);
+            self.seen.with(|seen| match error.kind() {
+                // A reader that went away is a normal end, not a failure of ours.
+                io::ErrorKind::BrokenPipe => seen.broken_pipe = true,
+                _ => drop(seen.unwritable.get_or_insert_with(|| error.to_string())),
+            });
+        }
+    }
+
+    /// How the program ends: what could not be printed is a failure that is said once.
+    pub(crate) fn exit(&self, exit: Exit) -> Exit {
+        match self.seen.with(|seen| seen.unwritable.take()) {
+            None => exit,
+            Some(why) => {
+                remark(&format!("error: standard output cannot be written: {why}"));
+                Exit::Failed
+            }
         }
     }
 
@@ -136,11 +134,9 @@ impl Printer {
             Body::SessionInfo(info) if ours && !self.silent && info.info_type == "model_retry" => {
                 out = self.prose.again(&format!("\u{25cf} {}", info.message));
             }
-            Body::CompactionComplete(complete)
-                if ours && complete.success && complete.trigger == Some(CompactionTrigger::Manual) =>
-            {
-                let messages = complete.messages_removed.unwrap_or_default();
-                out = self.prose.aside(&format!("{messages} messages of the conversation are summed up."));
+            // The answer of a slash command.
+            Body::SessionInfo(info) if ours && info.info_type == "command" => {
+                out = self.prose.aside(&info.message);
             }
             Body::SessionError(error) => remark(&format!("\n{}\n", error.message)),
             Body::SessionWarning(warning) if !self.silent => remark(&warning.message),
@@ -164,9 +160,18 @@ impl EventSink for Printer {
     fn publish(&mut self, event: &Event) {
         self.note(event);
         match self.format {
-            OutputFormat::Json if self.all_events || is_shown(event) => self.print_json(event),
-            OutputFormat::Json if self.beginning && is_beginning(event) => self.print_json(event),
-            OutputFormat::Json => {}
+            OutputFormat::Json => {
+                let begins = self.beginning && is_beginning(event);
+                if self.all_events || begins || is_shown(event) {
+                    self.print_json(event);
+                }
+                // Whoever typed a slash command looks at stderr too.
+                if let Body::SessionError(error) = event.body()
+                    && error.error_type == "command"
+                {
+                    remark(&error.message);
+                }
+            }
             OutputFormat::Text => self.print_text(event),
         }
     }
@@ -188,13 +193,15 @@ pub(crate) fn result_of_nothing(exit: Exit) {
         exit_code: exit.code(),
         usage: RunUsage::default(),
     };
-    Printer::new(OutputFormat::Json, true, false, SeenHandle::default()).result(&result);
+    let mut printer = Printer::new(OutputFormat::Json, true, false, SeenHandle::default());
+    printer.result(&result);
+    printer.exit(exit);
 }
 
 /// A line for people, on stderr.
-#[expect(clippy::print_stderr, reason = "the one place where the binary speaks to people")]
 pub(crate) fn remark(text: &str) {
-    eprintln!("{text}");
+    // Nobody can be told that stderr is gone, and nothing depends on it.
+    let _ = writeln!(io::stderr().lock(), "{text}");
 }
 
 fn is_beginning(event: &Event) -> bool {
@@ -203,38 +210,42 @@ fn is_beginning(event: &Event) -> bool {
 
 /// Events that drivers of Copilot CLI see on its stdout. The others are in the log only.
 fn is_shown(event: &Event) -> bool {
-    let kind = event.kind();
+    let Some(kind) = event.event_kind() else { return true };
     // The role of the session itself is chosen before anybody looks.
-    let own_role = kind == "subagent.selected" && event.agent_id().is_none();
+    let own_role = kind == EventKind::SubagentSelected && event.agent_id().is_none();
+    // The reference asks a model to go on without saying so.
+    let goes_on =
+        matches!(event.body(), Body::UserMessage(message) if message.source.as_deref() == Some(OUTPUT_LIMIT));
     !own_role
+        && !goes_on
         && !matches!(
             kind,
-            "session.start"
-                | "session.resume"
-                | "session.shutdown"
-                | "session.handoff"
-                | "session.idle"
-                | "session.model_change"
-                | "session.mode_changed"
-                | "session.permissions_changed"
-                | "session.usage_record"
-                | "session.usage_info"
-                | "session.truncation"
-                | "session.compaction_start"
-                | "session.compaction_complete"
-                | "hangar.commitments"
-                | "hangar.images_withheld"
-                | "assistant.usage"
-                | "pending_messages.modified"
-                | "permission.requested"
-                | "permission.completed"
-                | "user_input.requested"
-                | "user_input.completed"
-                | "system.message"
-                | "hook.start"
-                | "hook.end"
-                | "skill.invoked"
-                | "skill.context_delivered"
+            EventKind::SessionStart
+                | EventKind::SessionResume
+                | EventKind::SessionShutdown
+                | EventKind::Handoff
+                | EventKind::SessionIdle
+                | EventKind::ModelChange
+                | EventKind::ModeChanged
+                | EventKind::PermissionsChanged
+                | EventKind::UsageRecord
+                | EventKind::UsageInfo
+                | EventKind::Truncation
+                | EventKind::CompactionStart
+                | EventKind::CompactionComplete
+                | EventKind::PlanAndTodos
+                | EventKind::ImagesWithheld
+                | EventKind::AssistantUsage
+                | EventKind::PendingMessagesModified
+                | EventKind::PermissionRequested
+                | EventKind::PermissionCompleted
+                | EventKind::UserInputRequested
+                | EventKind::UserInputCompleted
+                | EventKind::SystemMessage
+                | EventKind::HookStart
+                | EventKind::HookEnd
+                | EventKind::SkillInvoked
+                | EventKind::SkillContextDelivered
         )
 }
 

@@ -4,8 +4,6 @@ use hangar_agent::session::State;
 use hangar_protocol::result::RunUsage;
 use serde_json::{Value, json};
 
-use crate::output::Seen;
-
 pub(crate) fn of_run(state: &State, duration_ms: u64) -> RunUsage {
     RunUsage {
         premium_requests: 0,
@@ -18,12 +16,12 @@ pub(crate) fn of_run(state: &State, duration_ms: u64) -> RunUsage {
 }
 
 /// The document that `--usage-output-file` asks for.
-pub(crate) fn document(state: &State, seen: &Seen) -> Value {
+pub(crate) fn document(state: &State) -> Value {
     let totals = &state.totals;
     let changes = &totals.changes;
     json!({
         "totalPremiumRequestCost": 0,
-        "totalUserRequests": seen.user_requests,
+        "totalUserRequests": totals.prompts,
         "totalApiDurationMs": totals.api_ms,
         "sessionStartTime": state.started,
         "codeChanges": {
@@ -35,8 +33,8 @@ pub(crate) fn document(state: &State, seen: &Seen) -> Value {
         "modelMetrics": totals.models,
         "agentMetrics": { "main": { "totalApiDurationMs": totals.api_ms, "modelMetrics": totals.models } },
         "currentModel": state.model,
-        "lastCallInputTokens": seen.last_call.0,
-        "lastCallOutputTokens": seen.last_call.1,
+        "lastCallInputTokens": totals.last.0,
+        "lastCallOutputTokens": totals.last.1,
     })
 }
 

@@ -1,4 +1,4 @@
-//! The environment of git: a short list of variables, and those that switch things off.
+//! The environment of git: an allow-list of variables, plus variables that disable prompts, fetches and locks.
 
 use std::ffi::{OsStr, OsString};
 
@@ -7,7 +7,7 @@ const ALLOWED: [&str; 10] =
     ["PATH", "HOME", "USER", "LOGNAME", "LANG", "LANGUAGE", "TMPDIR", "TZ", "XDG_CONFIG_HOME", "SYSTEMROOT"];
 const ALLOWED_PREFIX: &str = "LC_";
 
-/// Nobody is asked, nothing is fetched, no lock is taken that somebody's command waits for.
+/// Disables prompts, network access and optional locks, which could block a user's own git command.
 const SWITCHES: [(&str, &str); 8] = [
     ("GIT_TERMINAL_PROMPT", "0"),
     ("GIT_ASKPASS", ""),
@@ -24,7 +24,7 @@ const SWITCHES: [(&str, &str); 8] = [
 pub struct Environment(Vec<(OsString, OsString)>);
 
 impl Environment {
-    /// What git is given of these variables. No variable of git itself is among them, nor one that holds a secret.
+    /// Filters these variables by the allow-list. No variable of git itself passes, nor one that holds a secret.
     pub fn of(variables: impl IntoIterator<Item = (OsString, OsString)>) -> Self {
         let allowed = |name: &OsStr| {
             name.to_str().is_some_and(|name| ALLOWED.contains(&name) || name.starts_with(ALLOWED_PREFIX))
@@ -42,7 +42,7 @@ impl Environment {
     }
 }
 
-/// A search path without relative directories: a program of the repository is not git.
+/// Removes relative directories from a search path, so that a program of the repository is never run as git.
 fn absolute(path: &OsStr) -> OsString {
     let dirs = std::env::split_paths(path).filter(|dir| dir.is_absolute());
     std::env::join_paths(dirs).unwrap_or_default()

@@ -1,9 +1,9 @@
-//! Git, run for ourselves, in repositories that nobody trusts.
+//! Runs git for Hangar itself, in repositories that are not trusted.
 //!
-//! A repository names programs in many places: hooks, filters, monitors, helpers, transports. None of them runs here. Git
-//! sees a short list of variables and settings that go before the repository's; the filters and hooks that its
-//! configuration names, which have no switch of their own, are looked up first, by a call that runs nothing, and switched
-//! off one by one. Output and time have bounds, and what git started ends with it.
+//! A repository can name programs in many places: hooks, filters, fsmonitors, credential helpers, transports. None of them
+//! runs here. Git gets a short allow-list of environment variables and `-c` settings that override the repository's.
+//! Filters and hooks have no global switch, so they are listed first, by a call that executes nothing, and disabled one by
+//! one. Output and time are limited, and the process group ends with the call.
 
 mod environment;
 mod overrides;
@@ -24,16 +24,16 @@ pub use environment::Environment;
 pub use overrides::{Filters, Unsafe};
 pub use snapshot::{Changes, Snapshot};
 
-/// How long git may take to tell its configuration.
-const CONFIG_PATIENCE: Duration = Duration::from_secs(10);
-/// How long a configuration may be.
+/// Timeout of `git config --list`.
+const CONFIG_TIMEOUT: Duration = Duration::from_secs(10);
+/// Largest configuration that is read, in bytes.
 const CONFIG_LIMIT: usize = 1 << 20;
-/// How much of git's complaints is kept.
-const COMPLAINT_LIMIT: usize = 16 << 10;
-/// How long the end of what git prints is waited for once it has ended itself.
+/// Bytes of stderr that are kept.
+const STDERR_LIMIT: usize = 16 << 10;
+/// Grace period for stderr to close after git has exited: a process that git left behind may hold the pipe.
 const OUTPUT_GRACE: Duration = Duration::from_millis(500);
 
-/// How git is started.
+/// Starts git with a fixed environment, optionally through a sandbox launcher.
 #[derive(Debug, Clone, Default)]
 pub struct Git {
     environment: Environment,
@@ -41,26 +41,26 @@ pub struct Git {
     launcher: Option<(PathBuf, Vec<OsString>)>,
 }
 
-/// What a call may use up.
+/// Time and output limits of one call.
 #[derive(Debug, Clone, Copy)]
-pub struct Bounds {
+pub struct CallLimits {
     pub time: Duration,
-    /// Git is ended when it prints more.
+    /// Git is killed when it prints more.
     pub output: usize,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Answer {
+pub struct Output {
     /// As a shell would give it.
     pub code: i32,
     pub stdout: Vec<u8>,
     pub stderr: String,
-    /// Whether git was ended because it printed more than it may.
+    /// Whether git was killed because its output exceeded the limit.
     pub cut: bool,
 }
 
-impl Answer {
-    /// What was printed, without the end of its last line.
+impl Output {
+    /// Stdout without trailing white space.
     pub fn text(&self) -> String {
         String::from_utf8_lossy(&self.stdout).trim_end().to_owned()
     }
@@ -83,37 +83,41 @@ impl Git {
         Self { environment, launcher: None }
     }
 
-    /// The same, started by a launcher.
+    /// Starts git through a sandbox launcher.
     pub fn launched_by(self, launcher: Option<(PathBuf, Vec<OsString>)>) -> Self {
         Self { launcher, ..self }
     }
 
-    /// Gets ready to run git in a directory. What its configuration names is looked up now and holds for all calls: a
-    /// place whose configuration may have changed meanwhile is entered anew.
-    pub async fn enter(&self, directory: &Path, filters: Filters) -> Result<Place<'_>, GitError> {
-        let mut place =
-            Place { git: self, directory: directory.to_owned(), settings: Vec::new(), variables: Vec::new() };
+    /// Prepares a directory for git calls. Its configuration is read now, and the overrides hold for all calls; open it
+    /// again when the configuration may have changed.
+    pub async fn open(&self, directory: &Path, filters: Filters) -> Result<WorkTree<'_>, GitError> {
+        let mut tree = WorkTree {
+            git: self,
+            directory: directory.to_owned(),
+            settings: Vec::new(),
+            variables: Vec::new(),
+        };
         let list = ["config", "--list", "-z", "--show-scope", "--includes"];
-        let listing = place.run(&list, Bounds { time: CONFIG_PATIENCE, output: CONFIG_LIMIT }).await?;
+        let listing = tree.run(&list, CallLimits { time: CONFIG_TIMEOUT, output: CONFIG_LIMIT }).await?;
         if listing.code != 0 || listing.cut {
             let complaint = if listing.cut { "it is too long" } else { listing.stderr.trim() };
             return Err(GitError::Configuration {
-                directory: place.directory,
+                directory: tree.directory,
                 complaint: complaint.to_owned(),
             });
         }
         let listing = String::from_utf8_lossy(&listing.stdout);
         match overrides::overrides(&listing, filters) {
-            Ok(settings) => place.settings = settings,
-            Err(why) => return Err(GitError::Unsafe { directory: place.directory, why }),
+            Ok(settings) => tree.settings = settings,
+            Err(why) => return Err(GitError::Unsafe { directory: tree.directory, why }),
         }
-        Ok(place)
+        Ok(tree)
     }
 }
 
-/// A directory that git can be run in.
+/// A directory in which git can be run, with the overrides for its configuration.
 #[derive(Debug)]
-pub struct Place<'a> {
+pub struct WorkTree<'a> {
     git: &'a Git,
     directory: PathBuf,
     settings: Vec<String>,
@@ -121,7 +125,7 @@ pub struct Place<'a> {
     variables: Vec<(OsString, OsString)>,
 }
 
-impl Place<'_> {
+impl WorkTree<'_> {
     fn with_variables(self, variables: Vec<(OsString, OsString)>) -> Self {
         Self { variables, ..self }
     }
@@ -131,8 +135,8 @@ impl Place<'_> {
         Self { directory: directory.to_owned(), ..self }
     }
 
-    /// Runs git and hears it out.
-    pub async fn run(&self, args: &[&str], bounds: Bounds) -> Result<Answer, GitError> {
+    /// Runs git to its end.
+    pub async fn run(&self, args: &[&str], limits: CallLimits) -> Result<Output, GitError> {
         let mut command = match &self.git.launcher {
             None => command_in_own_session("git"),
             Some((launcher, leading)) => {
@@ -155,25 +159,25 @@ impl Place<'_> {
         let mark = format!("git:{}", uuid::Uuid::new_v4());
         let (mut child, mut group) = Group::spawn(&mut command, mark)?;
         let (stdout, stderr) = (child.stdout.take(), child.stderr.take());
-        let complaints = Arc::new(Mutex::new(Vec::new()));
-        // Dropped with its owner, like everything that waits here.
-        let mut listener = JoinSet::new();
-        listener.spawn(complain(stderr, Arc::clone(&complaints)));
-        let hear = async {
-            let (stdout, cut) = bounded(stdout, bounds.output).await;
+        let errors = Arc::new(Mutex::new(Vec::new()));
+        // Aborted when the call is dropped.
+        let mut stderr_reader = JoinSet::new();
+        stderr_reader.spawn(read_stderr(stderr, Arc::clone(&errors)));
+        let finish = async {
+            let (stdout, cut) = bounded(stdout, limits.output).await;
             if cut {
                 group.kill();
             }
             let status = child.wait().await?;
             group.leader_ended();
             // A process that git left behind may hold its pipe.
-            let _ = tokio::time::timeout(OUTPUT_GRACE, listener.join_next()).await;
+            let _ = tokio::time::timeout(OUTPUT_GRACE, stderr_reader.join_next()).await;
             Ok::<_, std::io::Error>((stdout, cut, status))
         };
-        let heard = tokio::time::timeout(bounds.time, hear).await;
-        let (stdout, cut, status) = heard.map_err(|_| GitError::Time(bounds.time))??;
-        let stderr = complaints.lock();
-        Ok(Answer {
+        let finished = tokio::time::timeout(limits.time, finish).await;
+        let (stdout, cut, status) = finished.map_err(|_| GitError::Time(limits.time))??;
+        let stderr = errors.lock();
+        Ok(Output {
             code: exit_code(status),
             stdout,
             stderr: String::from_utf8_lossy(&stderr).trim().to_owned(),
@@ -182,7 +186,7 @@ impl Place<'_> {
     }
 }
 
-/// All that is read up to a limit, and whether there was more.
+/// Reads up to `limit` bytes; also returns whether there were more.
 async fn bounded(from: Option<impl AsyncRead + Unpin>, limit: usize) -> (Vec<u8>, bool) {
     let mut kept = Vec::new();
     let Some(from) = from else { return (kept, false) };
@@ -193,13 +197,13 @@ async fn bounded(from: Option<impl AsyncRead + Unpin>, limit: usize) -> (Vec<u8>
     (kept, cut)
 }
 
-/// Reads to the end, so that git never waits, and keeps the beginning.
-async fn complain(from: Option<impl AsyncRead + Unpin>, kept: Arc<Mutex<Vec<u8>>>) {
+/// Drains stderr so that git never blocks on it; keeps the beginning.
+async fn read_stderr(from: Option<impl AsyncRead + Unpin>, kept: Arc<Mutex<Vec<u8>>>) {
     let Some(mut from) = from else { return };
     let mut buffer = [0; 4096];
     while let Ok(length @ 1..) = from.read(&mut buffer).await {
         let mut kept = kept.lock();
-        let room = COMPLAINT_LIMIT.saturating_sub(kept.len());
+        let room = STDERR_LIMIT.saturating_sub(kept.len());
         kept.extend_from_slice(&buffer[..length.min(room)]);
     }
 }

@@ -1,6 +1,6 @@
-//! Settings that go before those of the repository, so that nothing runs which it names.
+//! `-c` settings that override those of the repository, so that no program it names is run.
 
-/// Settings that are the same everywhere. An empty helper takes back those before it.
+/// Settings for every repository. An empty helper clears the list of helpers before it.
 const FIXED: &[&str] = &[
     "core.hooksPath=/dev/null",
     "core.fsmonitor=false",
@@ -27,19 +27,19 @@ const FIXED: &[&str] = &[
     "maintenance.auto=false",
 ];
 
-/// Drivers of a configuration that are switched off. A repository with more is not looked at.
+/// Most drivers that are disabled one by one. A repository with more is refused.
 const MAX_DRIVERS: usize = 500;
 
-/// Whose filters may run when files are read and written.
+/// Which filters may run when files are read and written.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Filters {
-    /// Nobody's: for a look at a repository.
+    /// None: for inspecting a repository.
     Off,
-    /// Those that the user or the machine configured, such as Git LFS: for files that somebody works with.
-    OfUser,
+    /// Those of the user or system configuration, such as Git LFS: for checkouts that somebody works in.
+    User,
 }
 
-/// Why a configuration cannot be made harmless.
+/// Reason why a configuration cannot be made safe.
 #[derive(Debug, PartialEq, Eq, thiserror::Error)]
 pub enum Unsafe {
     #[error("its configuration has more than {MAX_DRIVERS} drivers")]
@@ -48,7 +48,7 @@ pub enum Unsafe {
     Name(String),
 }
 
-/// One setting with where it comes from.
+/// One setting and its scope.
 struct Setting<'a> {
     of_user: bool,
     section: &'a str,
@@ -58,7 +58,7 @@ struct Setting<'a> {
     value: &'a str,
 }
 
-/// The settings for `-c`, given what `git config --list -z --show-scope` says of the place.
+/// Computes the settings for `-c` from the output of `git config --list -z --show-scope`.
 pub(crate) fn overrides(listing: &str, filters: Filters) -> Result<Vec<String>, Unsafe> {
     let mut settings: Vec<String> = FIXED.iter().map(|setting| (*setting).to_owned()).collect();
     if filters == Filters::Off {
@@ -89,7 +89,7 @@ pub(crate) fn overrides(listing: &str, filters: Filters) -> Result<Vec<String>, 
         };
         match section {
             "filter" => {
-                let kept = |variable: &str| of_user(variable).filter(|_| filters == Filters::OfUser);
+                let kept = |variable: &str| of_user(variable).filter(|_| filters == Filters::User);
                 for variable in ["clean", "smudge", "process"] {
                     let given = found.iter().any(|found| {
                         (found.section, found.driver) == (section, driver) && found.variable == variable
@@ -128,7 +128,7 @@ fn parse(listing: &str) -> Vec<Setting<'_>> {
 mod tests {
     use super::*;
 
-    /// What is set beside the fixed settings, for a list of `scope name=value`.
+    /// Checks the driver overrides for a list of `scope name=value`.
     #[track_caller]
     fn check(filters: Filters, settings: &[&str], expected: &[&str]) {
         let listing: String = settings
@@ -148,7 +148,7 @@ mod tests {
     fn filters_of_a_repository_are_switched_off() {
         let off = ["filter.x y.clean=", "filter.x y.smudge=", "filter.x y.required=false"];
         let process = ["filter.p.clean=", "filter.p.smudge=", "filter.p.process=", "filter.p.required=false"];
-        for filters in [Filters::Off, Filters::OfUser] {
+        for filters in [Filters::Off, Filters::User] {
             check(filters, &["local filter.x y.clean=evil", "local filter.x y.required=true"], &off);
             check(filters, &["worktree filter.p.process=evil"], &process);
         }
@@ -158,7 +158,7 @@ mod tests {
     #[test]
     fn filters_of_the_user_stay_as_the_user_has_them() {
         check(
-            Filters::OfUser,
+            Filters::User,
             &[
                 "global filter.lfs.clean=lfs clean",
                 "global filter.lfs.process=lfs process",
@@ -173,7 +173,7 @@ mod tests {
             ],
         );
         check(
-            Filters::OfUser,
+            Filters::User,
             &["system filter.f.clean=mine", "local filter.f.process=evil"],
             &["filter.f.clean=mine", "filter.f.smudge=", "filter.f.process=", "filter.f.required=false"],
         );

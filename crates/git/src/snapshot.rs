@@ -10,10 +10,10 @@ use std::os::unix::fs::DirBuilderExt;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime};
 
-use crate::{Answer, Bounds, Filters, Git, GitError, Place};
+use crate::{CallLimits, Filters, Git, GitError, Output, WorkTree};
 
-/// Bounds of one call. A tree that git cannot look through in this time is not counted.
-const BOUNDS: Bounds = Bounds { time: Duration::from_secs(10), output: 8 << 20 };
+/// Limits of one call. A tree that git cannot look through in this time is not counted.
+const LIMITS: CallLimits = CallLimits { time: Duration::from_secs(10), output: 8 << 20 };
 /// Size of a file from which on it is taken for data and is not counted.
 const LARGE_FILE: u64 = 4 << 20;
 /// Changed files that are named. The lines of all are counted.
@@ -48,40 +48,40 @@ impl Snapshot {
         if !directory.ancestors().any(|dir| dir.join(".git").exists()) {
             return Ok(None);
         }
-        let place = git.enter(directory, Filters::Off).await?;
+        let work_tree = git.open(directory, Filters::Off).await?;
         let paths = ["--show-toplevel", "--git-path", "index", "--git-path", "objects"];
         let ask = [&["rev-parse", "--path-format=absolute"][..], &paths].concat();
-        let answer = place.run(&ask, BOUNDS).await?;
-        let text = answer.text();
+        let output = work_tree.run(&ask, LIMITS).await?;
+        let text = output.text();
         let lines: Vec<&str> = text.lines().collect();
         // Nobody has such a file in a directory with a line feed in its name.
-        let (0, [root, index, objects]) = (answer.code, &lines[..]) else { return Ok(None) };
+        let (0, [root, index, objects]) = (output.code, &lines[..]) else { return Ok(None) };
         let root = PathBuf::from(root);
         let store = ObjectStore::create(scratch, Path::new(index), Path::new(objects))?;
-        let Some(tree) = store.write_tree(place, &root).await? else { return Ok(None) };
+        let Some(tree) = store.write_tree(work_tree, &root).await? else { return Ok(None) };
         Ok(Some(Self { git: git.clone(), directory: directory.to_owned(), root, store, tree }))
     }
 
     /// What changed since then.
     pub async fn changes(&self) -> Result<Changes, GitError> {
-        // Entered anew: the configuration may be another by now.
-        let place = self.git.enter(&self.directory, Filters::Off).await?;
-        match self.store.write_tree(place, &self.root).await? {
+        // Opened again: the configuration may be another by now.
+        let work_tree = self.git.open(&self.directory, Filters::Off).await?;
+        match self.store.write_tree(work_tree, &self.root).await? {
             Some(tree) if tree != self.tree => {
-                let place = self.store.used_by(self.git.enter(&self.directory, Filters::Off).await?);
+                let work_tree = self.store.used_by(self.git.open(&self.directory, Filters::Off).await?);
                 let flags =
                     ["diff-tree", "-r", "-z", "--numstat", "--no-renames", "--no-ext-diff", "--no-textconv"];
-                let answer = place.run(&[&flags[..], &[&self.tree, &tree]].concat(), BOUNDS).await?;
-                Ok(count(&answer, &self.root))
+                let output = work_tree.run(&[&flags[..], &[&self.tree, &tree]].concat(), LIMITS).await?;
+                Ok(count(&output, &self.root))
             }
             Some(_) | None => Ok(Changes::default()),
         }
     }
 }
 
-fn count(answer: &Answer, root: &Path) -> Changes {
+fn count(output: &Output, root: &Path) -> Changes {
     let mut changes = Changes::default();
-    for line in answer.stdout.split(|byte| *byte == 0) {
+    for line in output.stdout.split(|byte| *byte == 0) {
         let mut fields = line.splitn(3, |byte| *byte == b'\t');
         let (Some(added), Some(removed), Some(path)) = (fields.next(), fields.next(), fields.next()) else {
             continue;
@@ -128,9 +128,9 @@ impl ObjectStore {
         self.dir.join("index")
     }
 
-    /// The same place, with this index and these objects.
-    fn used_by<'a>(&self, place: Place<'a>) -> Place<'a> {
-        place.with_variables(vec![
+    /// The same tree, with this index and these objects.
+    fn used_by<'a>(&self, tree: WorkTree<'a>) -> WorkTree<'a> {
+        tree.with_variables(vec![
             ("GIT_INDEX_FILE".into(), self.index().into()),
             ("GIT_OBJECT_DIRECTORY".into(), self.dir.join("objects").into()),
             ("GIT_ALTERNATE_OBJECT_DIRECTORIES".into(), self.alternate.clone()),
@@ -138,10 +138,10 @@ impl ObjectStore {
     }
 
     /// The working tree as it is now, as a tree object. `None` if git cannot make one of it.
-    async fn write_tree(&self, place: Place<'_>, root: &Path) -> Result<Option<String>, GitError> {
-        let place = self.used_by(place).at(root);
+    async fn write_tree(&self, tree: WorkTree<'_>, root: &Path) -> Result<Option<String>, GitError> {
+        let tree = self.used_by(tree).at(root);
         // One by one, by their names: a submodule has a configuration of its own, and is not looked into.
-        let listed = place.run(&["ls-files", "-z", "-m", "-o", "--exclude-standard"], BOUNDS).await?;
+        let listed = tree.run(&["ls-files", "-z", "-m", "-o", "--exclude-standard"], LIMITS).await?;
         if listed.code != 0 || listed.cut {
             return Ok(None);
         }
@@ -155,9 +155,9 @@ impl ObjectStore {
             let from = format!("--pathspec-from-file={}", file.display());
             let add = ["--literal-pathspecs", "-c", "core.compression=0", "add", "--force", "--sparse"];
             let add = [&add[..], &["--ignore-errors", "--pathspec-file-nul", &from]].concat();
-            place.run(&add, BOUNDS).await?;
+            tree.run(&add, LIMITS).await?;
         }
-        let written = place.run(&["write-tree"], BOUNDS).await?;
+        let written = tree.run(&["write-tree"], LIMITS).await?;
         Ok((written.code == 0).then(|| written.text()))
     }
 }
@@ -282,8 +282,8 @@ mod tests {
 
     #[tokio::test]
     async fn a_directory_in_no_repository_has_no_snapshot() {
-        let place = tempfile::tempdir().unwrap();
-        let taken = Snapshot::take(&Git::default(), place.path(), place.path()).await.unwrap();
+        let tree = tempfile::tempdir().unwrap();
+        let taken = Snapshot::take(&Git::default(), tree.path(), tree.path()).await.unwrap();
         assert!(taken.is_none());
     }
 }

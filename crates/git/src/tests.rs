@@ -3,7 +3,7 @@ use std::os::unix::fs::PermissionsExt;
 
 use super::*;
 
-const BOUNDS: Bounds = Bounds { time: Duration::from_secs(60), output: 1 << 20 };
+const LIMITS: CallLimits = CallLimits { time: Duration::from_secs(60), output: 1 << 20 };
 
 /// A repository with one committed file, and a program in it that leaves a trace when it runs.
 struct Hostile(tempfile::TempDir);
@@ -68,10 +68,10 @@ async fn check(prepare: &str, calls: &[&[&str]]) {
     fs::remove_file(hostile.canary()).unwrap();
     hostile.plain("echo c > a.txt; touch -d 2002-01-01 a.txt");
     let git = hostile.git();
-    for filters in [Filters::Off, Filters::OfUser] {
-        let place = git.enter(&hostile.repo(), filters).await.unwrap();
+    for filters in [Filters::Off, Filters::User] {
+        let tree = git.open(&hostile.repo(), filters).await.unwrap();
         for call in calls {
-            place.run(call, BOUNDS).await.unwrap();
+            tree.run(call, LIMITS).await.unwrap();
         }
     }
     assert!(!hostile.canary().exists(), "{prepare}: it ran");
@@ -138,9 +138,9 @@ async fn programs_that_show_differences_do_not_run() {
         assert!(stage.canary().exists(), "{setting}: the trap does not work");
         fs::remove_file(stage.canary()).unwrap();
         let git = stage.git();
-        let place = git.enter(&stage.repo(), Filters::Off).await.unwrap();
-        let answer = place.run(DIFF, BOUNDS).await.unwrap();
-        assert!(answer.text().contains("+more"), "{answer:?}");
+        let tree = git.open(&stage.repo(), Filters::Off).await.unwrap();
+        let output = tree.run(DIFF, LIMITS).await.unwrap();
+        assert!(output.text().contains("+more"), "{output:?}");
         assert!(!stage.canary().exists(), "{setting}: it ran");
     }
 }
@@ -168,9 +168,9 @@ async fn files_elsewhere_are_not_the_repositorys() {
     fs::write(hostile.0.path().join("private/a.txt"), "secret\n").unwrap();
     hostile.plain("git config core.worktree ../../private");
     let git = hostile.git();
-    let place = git.enter(&hostile.repo(), Filters::Off).await.unwrap();
-    let answer = place.run(DIFF, BOUNDS).await.unwrap();
-    assert_eq!((answer.code, answer.text().as_str()), (0, ""));
+    let tree = git.open(&hostile.repo(), Filters::Off).await.unwrap();
+    let output = tree.run(DIFF, LIMITS).await.unwrap();
+    assert_eq!((output.code, output.text().as_str()), (0, ""));
 }
 
 #[tokio::test]
@@ -179,9 +179,9 @@ async fn filters_of_the_user_run_where_they_are_wanted() {
     hostile
         .plain("git config --global filter.mine.clean $PROGRAM; echo '*.txt filter=mine' > .gitattributes");
     let git = hostile.git();
-    for (filters, runs) in [(Filters::Off, false), (Filters::OfUser, true)] {
+    for (filters, runs) in [(Filters::Off, false), (Filters::User, true)] {
         hostile.plain("touch -d 2001-01-01 a.txt");
-        git.enter(&hostile.repo(), filters).await.unwrap().run(STATUS, BOUNDS).await.unwrap();
+        git.open(&hostile.repo(), filters).await.unwrap().run(STATUS, LIMITS).await.unwrap();
         assert_eq!(hostile.canary().exists(), runs, "{filters:?}");
     }
 }
@@ -190,15 +190,15 @@ async fn filters_of_the_user_run_where_they_are_wanted() {
 async fn output_and_time_have_bounds() {
     let hostile = Hostile::new();
     let git = hostile.git();
-    let place = git.enter(&hostile.repo(), Filters::Off).await.unwrap();
-    let few = Bounds { output: 2, ..BOUNDS };
-    let answer = place.run(&["rev-parse", "HEAD"], few).await.unwrap();
-    assert_eq!((answer.stdout.len(), answer.cut), (2, true));
+    let tree = git.open(&hostile.repo(), Filters::Off).await.unwrap();
+    let few = CallLimits { output: 2, ..LIMITS };
+    let output = tree.run(&["rev-parse", "HEAD"], few).await.unwrap();
+    assert_eq!((output.stdout.len(), output.cut), (2, true));
     // A configuration that never ends is not waited for.
     hostile.plain("mkfifo .git/pipe; git config include.path pipe");
-    let soon = Bounds { time: Duration::from_millis(200), ..BOUNDS };
-    let place = Place { git: &git, directory: hostile.repo(), settings: Vec::new(), variables: Vec::new() };
-    assert!(matches!(place.run(STATUS, soon).await, Err(GitError::Time(_))));
+    let soon = CallLimits { time: Duration::from_millis(200), ..LIMITS };
+    let tree = WorkTree { git: &git, directory: hostile.repo(), settings: Vec::new(), variables: Vec::new() };
+    assert!(matches!(tree.run(STATUS, soon).await, Err(GitError::Time(_))));
 }
 
 #[tokio::test]
@@ -206,8 +206,8 @@ async fn a_place_that_is_no_repository_has_no_answer() {
     let dir = tempfile::tempdir().unwrap();
     let hostile = Hostile::new();
     let git = hostile.git();
-    let place = git.enter(dir.path(), Filters::Off).await.unwrap();
-    let answer = place.run(&["rev-parse", "HEAD"], BOUNDS).await.unwrap();
-    assert_eq!(answer.code, 128);
-    assert!(answer.stderr.contains("not a git repository"), "{}", answer.stderr);
+    let tree = git.open(dir.path(), Filters::Off).await.unwrap();
+    let output = tree.run(&["rev-parse", "HEAD"], LIMITS).await.unwrap();
+    assert_eq!(output.code, 128);
+    assert!(output.stderr.contains("not a git repository"), "{}", output.stderr);
 }

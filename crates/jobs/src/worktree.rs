@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use hangar_git::{Bounds, Filters, Git};
+use hangar_git::{CallLimits, Filters, Git};
 
 use crate::record::{CrashError, RunId, Worktree};
 
@@ -90,8 +90,8 @@ impl Checkout<'_> {
         let failed = |why: String| {
             CrashError::new("worktree_failed", format!("`git {}` failed: {why}", args.join(" ")))
         };
-        let bounds = Bounds { time: PATIENCE, output: MAX_OUTPUT };
-        let answer = async { self.git.enter(self.directory, Filters::OfUser).await?.run(args, bounds).await };
+        let bounds = CallLimits { time: PATIENCE, output: MAX_OUTPUT };
+        let answer = async { self.git.open(self.directory, Filters::User).await?.run(args, bounds).await };
         let answer = answer.await.map_err(|error| failed(error.to_string()))?;
         // One that printed too much was ended for it.
         match answer.code == 0 || answer.cut {

@@ -4,6 +4,7 @@
 //! known from an earlier run is not started before one of them is called. What happens to servers is told as
 //! [`News`], in the vocabulary of the session's events. No type of the protocol library leaves this crate.
 
+mod agent_tools;
 mod cache;
 mod client;
 pub mod config;
@@ -16,10 +17,8 @@ mod login;
 mod naming;
 mod oauth;
 mod outcome;
-mod outfit;
 mod pending;
 mod process;
-mod running;
 mod sampler;
 mod server;
 mod sse;
@@ -32,6 +31,5 @@ pub use host::{HostError, HostOptions, Login, McpHost, News, ToolGuard};
 pub use oauth::Token;
 pub use pending::{ElicitationAnswer, Interest};
 pub use process::Sandboxes;
-pub use running::Running;
 pub use sampler::{Sampled, Sampler};
 pub use server::ServerReport;

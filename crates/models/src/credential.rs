@@ -4,8 +4,8 @@ use std::process::{ExitStatus, Stdio};
 use std::sync::Arc;
 use std::time::Duration;
 
-use hangar_agent::courier::TokenSource;
 use hangar_agent::model::{ModelError, ModelErrorKind};
+use hangar_agent::request_proxy::TokenSource;
 use tokio::io::AsyncReadExt;
 use tokio::process::{Child, Command};
 use tokio::sync::Mutex;

@@ -20,11 +20,12 @@ const TEXT_SHOWN: usize = 300;
 pub(crate) fn refused(status: StatusCode, headers: &HeaderMap, body: &str) -> ModelError {
     let said = Said::parse(body);
     let kind = match status.as_u16() {
-        401 | 403 => ModelErrorKind::Authentication,
+        401 => ModelErrorKind::Authentication,
+        403 => ModelErrorKind::AccessDenied,
         413 => ModelErrorKind::ContextLength,
         429 => ModelErrorKind::RateLimit,
         400 | 422 | 500 if said.is_context_length() => ModelErrorKind::ContextLength,
-        408 | 500..=599 => ModelErrorKind::Server,
+        408 | 409 | 500..=599 => ModelErrorKind::Server,
         _ => ModelErrorKind::Refused,
     };
     let message = match (said.message, headers.get(LOCATION)) {
@@ -56,7 +57,9 @@ pub(crate) fn in_stream(data: &Value) -> ModelError {
         ModelErrorKind::ContextLength
     } else if is(&["rate_limit", "too_many_requests", "429"]) {
         ModelErrorKind::RateLimit
-    } else if is(&["authentication", "permission", "api_key", "401", "403"]) {
+    } else if is(&["permission", "403"]) {
+        ModelErrorKind::AccessDenied
+    } else if is(&["authentication", "api_key", "401"]) {
         ModelErrorKind::Authentication
     } else if is(&["invalid", "not_found", "unsupported", "content_policy", "400", "404", "422"]) {
         ModelErrorKind::Refused

@@ -7,8 +7,8 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use futures_util::StreamExt;
-use hangar_agent::courier::{Courier, Inbound, Outbound, Transport};
 use hangar_agent::model::{ModelError, ModelErrorKind};
+use hangar_agent::request_proxy::{ProxiedRequest, ProxiedResponse, RequestProxy, Transport};
 use http_body_util::Full;
 use reqwest::header::HeaderMap;
 use reqwest::redirect::Policy;
@@ -46,17 +46,17 @@ pub(crate) struct Http {
     proxy: Proxy,
     limits: TimeLimits,
     client: OnceLock<Client>,
-    courier: Option<Arc<dyn Courier>>,
+    request_proxy: Option<Arc<dyn RequestProxy>>,
 }
 
 impl Http {
     pub(crate) fn new(base_url: BaseUrl, proxy: Proxy, limits: TimeLimits) -> Self {
-        Self { base_url, proxy, limits, client: OnceLock::new(), courier: None }
+        Self { base_url, proxy, limits, client: OnceLock::new(), request_proxy: None }
     }
 
     /// Has someone else make the requests.
-    pub(crate) fn carried_by(self, courier: Option<Arc<dyn Courier>>) -> Self {
-        Self { courier, ..self }
+    pub(crate) fn carried_by(self, request_proxy: Option<Arc<dyn RequestProxy>>) -> Self {
+        Self { request_proxy, ..self }
     }
 
     pub(crate) fn limits(&self) -> TimeLimits {
@@ -65,7 +65,7 @@ impl Http {
 
     /// Waits until one more call may be made. Who is called by someone else's hand is not ours to bound.
     pub(crate) async fn turn(&self) -> Option<Turn> {
-        match &self.courier {
+        match &self.request_proxy {
             Some(_) => None,
             // It is never closed.
             None => TURNS.acquire().await.ok(),
@@ -80,7 +80,7 @@ impl Http {
         body: Vec<u8>,
         limit: Duration,
     ) -> Result<Response, ModelError> {
-        let body = match &self.courier {
+        let body = match &self.request_proxy {
             Some(_) => body.into(),
             // Gone once it is written. The client would keep one that it could send again until the answer begins, and a
             // thousand sessions may be waiting for theirs.
@@ -100,10 +100,10 @@ impl Http {
 
     /// Whether someone else makes the requests.
     pub(crate) fn is_carried(&self) -> bool {
-        self.courier.is_some()
+        self.request_proxy.is_some()
     }
 
-    /// Asks over a WebSocket, which only couriers have. Each message of the answer is made an event of a stream, so that
+    /// Asks over a WebSocket, which only request proxies have. Each message of the answer is made an event of a stream, so that
     /// it is read like any other.
     pub(crate) async fn converse(
         &self,
@@ -112,27 +112,27 @@ impl Http {
         body: Vec<u8>,
         limit: Duration,
     ) -> Result<Response, ModelError> {
-        let Some(courier) = &self.courier else {
+        let Some(request_proxy) = &self.request_proxy else {
             return Err(error::bare(ModelErrorKind::Connect, "nobody carries a WebSocket".to_owned()));
         };
         let scheme = if url.scheme() == "https" { "wss" } else { "ws" };
         // Both are schemes of the same kind, so the change is always possible.
         let _ = url.set_scheme(scheme);
-        let request = Outbound {
+        let request = ProxiedRequest {
             method: "GET".to_owned(),
             url: url.to_string(),
             headers: pairs(&headers),
             body,
             transport: Transport::WebSocket,
         };
-        let carried = tokio::time::timeout(limit, courier.carry(request)).await;
+        let carried = tokio::time::timeout(limit, request_proxy.carry(request)).await;
         let inbound = carried.map_err(|_| self.silent(limit))?;
         let inbound = inbound.map_err(|message| error::bare(ModelErrorKind::Connect, message))?;
         let inbound = if inbound.status == SWITCHING_PROTOCOLS {
             let messages = inbound
                 .body
                 .map(|message| message.map(|bytes| [b"data: ".as_slice(), &bytes, b"\n\n"].concat()));
-            Inbound { status: 200, headers: Vec::new(), body: messages.boxed() }
+            ProxiedResponse { status: 200, headers: Vec::new(), body: messages.boxed() }
         } else {
             inbound
         };
@@ -142,10 +142,10 @@ impl Http {
 
     /// The answer, once its head is there, unless it says no.
     async fn send(&self, request: reqwest::RequestBuilder, limit: Duration) -> Result<Response, ModelError> {
-        let response = match &self.courier {
-            Some(courier) => {
-                let outbound = outbound(request.build().map_err(|error| self.unsent(&error))?);
-                let carried = tokio::time::timeout(limit, courier.carry(outbound)).await;
+        let response = match &self.request_proxy {
+            Some(request_proxy) => {
+                let proxied = proxied(request.build().map_err(|error| self.unsent(&error))?);
+                let carried = tokio::time::timeout(limit, request_proxy.carry(proxied)).await;
                 let inbound = carried.map_err(|_| self.silent(limit))?;
                 let received = inbound.and_then(received);
                 received.map_err(|message| error::bare(ModelErrorKind::Connect, message))?
@@ -303,8 +303,8 @@ impl Kind {
     }
 }
 
-fn outbound(request: reqwest::Request) -> Outbound {
-    Outbound {
+fn proxied(request: reqwest::Request) -> ProxiedRequest {
+    ProxiedRequest {
         method: request.method().to_string(),
         url: request.url().to_string(),
         headers: pairs(request.headers()),
@@ -320,7 +320,7 @@ fn pairs(headers: &HeaderMap) -> Vec<(String, String)> {
         .collect()
 }
 
-fn received(inbound: Inbound) -> Result<Response, String> {
+fn received(inbound: ProxiedResponse) -> Result<Response, String> {
     let mut response = hyper::http::Response::builder().status(inbound.status);
     for (name, value) in &inbound.headers {
         response = response.header(name, value);

@@ -23,8 +23,8 @@ mod wire;
 
 use std::sync::Arc;
 
-use hangar_agent::courier::{Courier, TokenSource};
 use hangar_agent::model::ModelProvider;
+use hangar_agent::request_proxy::{RequestProxy, TokenSource};
 
 pub use copilot::HEADERS as COPILOT_HEADERS;
 pub use secret::Secret;
@@ -42,7 +42,7 @@ pub fn build(config: ProviderConfig) -> Arc<dyn ModelProvider> {
 /// Ways of a provider's own to the network and to its credential; the usual ones where absent.
 #[derive(Clone, Default)]
 pub struct Ways {
-    pub courier: Option<Arc<dyn Courier>>,
+    pub request_proxy: Option<Arc<dyn RequestProxy>>,
     pub tokens: Option<Arc<dyn TokenSource>>,
 }
 

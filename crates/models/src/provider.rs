@@ -66,7 +66,7 @@ impl Provider {
         Self(Arc::new(Inner {
             http: Arc::new(
                 Http::new(config.base_url.clone(), config.proxy.clone(), config.limits)
-                    .carried_by(ways.courier),
+                    .carried_by(ways.request_proxy),
             ),
             credentials: Credentials::new(&config.name, config.auth.clone(), ways.tokens),
             redactor: Mutex::new(redactor),
@@ -227,7 +227,7 @@ impl Provider {
     /// An error without credentials. One about a credential makes the next call ask for a new one.
     async fn clean<T>(&self, result: Result<T, ModelError>) -> Result<T, ModelError> {
         let Err(error) = result else { return result };
-        if error.kind == ModelErrorKind::Authentication {
+        if matches!(error.kind, ModelErrorKind::Authentication | ModelErrorKind::AccessDenied) {
             self.0.credentials.refused().await;
         }
         Err(self.redact(error))

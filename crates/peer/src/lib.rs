@@ -1,9 +1,10 @@
-//! The other side of a JSON-RPC connection: what is sent to it, and what it is asked. Reading is up to whoever holds the
-//! connection, because what a message means is.
+//! The sending half of a JSON-RPC connection: notifications, requests and responses, with backpressure. The owner of the
+//! connection reads and interprets messages; [`Lines`] reads those that are framed by lines.
 //!
-//! What waits to be written is bounded by bytes. A peer that stops reading is cut off: it can come back and take up its
-//! sessions, while memory that grows behind it cannot be had back.
+//! The write queue is bounded by bytes. A peer that stops reading is disconnected: it can reconnect and resume its sessions,
+//! while memory that grows behind it cannot be had back.
 
+mod lines;
 mod pending;
 
 use parking_lot::{Mutex, MutexGuard};
@@ -19,32 +20,33 @@ use tokio::io::{AsyncWrite, AsyncWriteExt};
 use tokio::sync::{Notify, mpsc, oneshot};
 use tokio_util::sync::CancellationToken;
 
+pub use lines::{Line, LineSplitter, Lines};
 pub use pending::{PendingConnection, PendingConnections};
 
-/// Bytes that may wait for a peer. One message may be larger, if nothing else waits.
+/// Largest write queue in bytes. A single message may be larger if the queue is empty.
 const MAX_QUEUED: usize = 64 << 20;
-/// Whoever has much to say waits until no more than this waits for the peer.
+/// Senders of much data wait until the queue is below this.
 const COMFORTABLE: usize = 4 << 20;
-/// What a waiting frame costs besides its bytes.
+/// Overhead of a queued frame beside its bytes.
 const FRAME_OVERHEAD: usize = 64;
-/// From this many bytes on, frames that wait are no longer joined into one write.
+/// Queued frames are joined into one write up to this size.
 const WRITE_TOGETHER: usize = 32 << 10;
-/// What an error may say. Some quote what they are about, which may be as long as a frame.
+/// Longest error message. Some quote their input, which may be as long as a frame.
 const MAX_ERROR: usize = 4 << 10;
-/// How long the last frames may take to reach a peer.
-pub const LAST_WORDS: Duration = Duration::from_secs(2);
+/// Timeout for flushing the queue when a connection closes.
+pub const FLUSH_TIMEOUT: Duration = Duration::from_secs(2);
 
-/// A message as it goes over the wire. It may go to many peers; its bytes are made once.
+/// An encoded message, shared between the peers that it is sent to.
 pub type Frame = Arc<[u8]>;
-/// What came of a question.
+/// Result of a request.
 pub type Answer = Result<Box<RawValue>, ErrorObject>;
 
-/// How messages are told apart.
+/// Framing of messages on the wire.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Framing {
-    /// By a header that says how long the message is.
+    /// A `Content-Length` header before each message.
     Length,
-    /// A message per line.
+    /// One message per line.
     Line,
 }
 
@@ -61,7 +63,7 @@ impl Framing {
     }
 }
 
-/// The error, without the end of a text that is too long for one.
+/// Truncates an error message that is too long.
 fn short(mut error: ErrorObject) -> ErrorObject {
     if error.message.len() > MAX_ERROR {
         error.message.truncate(error.message.floor_char_boundary(MAX_ERROR));
@@ -70,7 +72,7 @@ fn short(mut error: ErrorObject) -> ErrorObject {
     error
 }
 
-/// Why a question has no answer.
+/// Failure of a request.
 #[derive(Debug, thiserror::Error)]
 pub enum PeerError {
     #[error("the client is gone")]
@@ -95,7 +97,7 @@ struct Shared {
     closed: CancellationToken,
 }
 
-/// The frames that wait to be written.
+/// The queue of frames to write.
 pub struct Outgoing(mpsc::UnboundedReceiver<Frame>);
 
 impl Peer {
@@ -113,7 +115,7 @@ impl Peer {
         (Self(Arc::new(shared)), Outgoing(frames))
     }
 
-    /// Puts a frame behind those that wait.
+    /// Queues a frame.
     pub fn send(&self, frame: Frame) {
         let cost = frame.len() + FRAME_OVERHEAD;
         let before = self.0.queued.fetch_add(cost, Ordering::Relaxed);
@@ -255,7 +257,7 @@ impl Peer {
             // The peer may be gone, which is why this is the end.
             let _ = writer.flush().await;
         };
-        let _ = tokio::time::timeout(LAST_WORDS, rest).await;
+        let _ = tokio::time::timeout(FLUSH_TIMEOUT, rest).await;
     }
 
     /// Frames that cost so much no longer wait.

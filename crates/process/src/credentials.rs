@@ -16,7 +16,7 @@ pub enum Child<'a> {
     Helper,
 }
 
-/// Who needs a credential.
+/// A consumer of a credential.
 #[derive(Debug)]
 enum User {
     Commands,
@@ -26,7 +26,7 @@ enum User {
 
 use User::{AcpAgents, Agents, Commands};
 
-/// What a name stands for.
+/// Pattern of a variable name.
 #[derive(Debug)]
 enum Name {
     Exact(&'static str),
@@ -95,12 +95,12 @@ fn row(variable: &str) -> Option<&'static (Name, &'static [User])> {
     })
 }
 
-/// Whether the value of a variable is known to be a secret.
+/// Returns whether the value of a variable is known to be a secret.
 pub fn is_credential(variable: &str) -> bool {
     matches!(row(variable), Some((Exact(_), _)))
 }
 
-/// Whether a child must not see a variable. `ours` are further variables that we have a secret in: only an agent that is
+/// Returns whether a child must not see a variable. `ours` are further variables that we have a secret in: only an agent that is
 /// known to need such a one sees it.
 pub fn is_withheld(variable: &str, child: Child<'_>, ours: &[String]) -> bool {
     let is_ours = ours.iter().any(|name| name == variable);

@@ -1,4 +1,4 @@
-//! How many files this process may have open.
+//! The limit of open files.
 
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 

@@ -13,7 +13,7 @@ use tokio::process::{Child, Command};
 use crate::tag::Tag;
 use crate::watchdog::{self, Guard};
 
-/// Marks the processes of a command in their environment, so that those which left its group can still be found.
+/// Environment variable that marks the processes of a command, to find those that left its group.
 pub const MARK: &str = "HANGAR_SHELL";
 
 /// The beginning of marks that nobody else uses: two servers may have a session of the same id, and each ends its own. A
@@ -24,7 +24,7 @@ pub fn unique_mark(name: &str) -> String {
     format!("{name}:{}-{:x}-{}:", std::process::id(), *NONCE, NEXT.fetch_add(1, Ordering::Relaxed))
 }
 
-/// The code of a command that was ended by signal 0 or whose end is not known.
+/// Exit code of a command whose end is not known.
 const UNKNOWN_EXIT: i32 = 1;
 
 /// A command that starts outside of our session: it has no terminal to ask questions on, and signals typed at ours do
@@ -57,7 +57,7 @@ pub fn mark_command<'a>(command: &'a mut Command, mark: &str) -> &'a mut Command
     unsafe { command.env(MARK, mark).pre_exec(move || tag.put_on()) }
 }
 
-/// The processes of one command. Whoever drops it while they run kills them.
+/// The processes of one command. Dropping it kills them.
 pub struct Group {
     leader: Pid,
     /// The value of [`MARK`] in their environment.
@@ -161,7 +161,7 @@ pub fn kill_marked(mark: &str) {
     }
 }
 
-/// Looks through all processes once; says whether one was found.
+/// One pass over `/proc`; returns whether a process was found.
 #[cfg(target_os = "linux")]
 fn kill_found(mark: &str) -> bool {
     use rustix::process::{PidfdFlags, pidfd_open, pidfd_send_signal};
@@ -190,7 +190,7 @@ fn kill_found(mark: &str) -> bool {
     found
 }
 
-/// How often processes are looked through for those that were started meanwhile.
+/// Most passes over `/proc`, to catch processes that were started during the pass before.
 #[cfg(target_os = "linux")]
 const PASSES: usize = 64;
 

@@ -1,8 +1,8 @@
-//! A number that marks the processes of a command where its environment does not: a limit that nobody else sets.
+//! A mark in a resource limit, for processes that cleared their environment.
 //!
-//! A process that clears its environment, leaves its group and is left by its parents is still known by its limits, which
-//! all that it starts inherit. The time that a real-time process may take without a rest is unlimited everywhere; as a mark
-//! it is a number of microseconds that amounts to a hundred thousand years.
+//! A process that clears its environment, leaves its group and is orphaned still has its resource limits, which its children
+//! inherit. RLIMIT_RTTIME is unlimited everywhere; as a mark it is a number of microseconds beyond any that somebody could
+//! mean.
 
 use std::io;
 
@@ -52,8 +52,7 @@ impl Tag {
         Ok(())
     }
 
-    /// Whether the limits of a process, as `/proc` shows them, are those of a command that a mark means: one, or all of a
-    /// session if the mark is the session's.
+    /// Returns whether `/proc/PID/limits` carries this tag, or one of the same session.
     #[cfg(target_os = "linux")]
     pub(crate) fn is_on(self, limits: &str, all_of_session: bool) -> bool {
         let line = limits.lines().find_map(|line| line.strip_prefix("Max realtime timeout"));

@@ -1,4 +1,4 @@
-//! The table of event types that Hangar gives a meaning to. Every other type is kept untouched.
+//! The table of event types. Types that are not in it are kept as they are.
 
 use serde::Serialize;
 use serde::ser::SerializeStruct;
@@ -8,7 +8,8 @@ use crate::data::*;
 
 macro_rules! events {
     ($( $variant:ident ( $data:ident ) = $kind:literal $lifetime:ident; )*) => {
-        /// What happened. `Unknown` holds the types that other producers write.
+        /// Content of an event: its type with the data of that type. `Unknown` holds types that are not in the table, and
+        /// data that does not fit its type.
         #[derive(Debug, Clone)]
         pub enum Body {
             $( $variant($data), )*
@@ -16,6 +17,7 @@ macro_rules! events {
         }
 
         impl Body {
+            /// Type of the event as the wire has it.
             pub fn kind(&self) -> &str {
                 match self {
                     $( Body::$variant(_) => $kind, )*
@@ -23,7 +25,15 @@ macro_rules! events {
                 }
             }
 
-            /// Whether an event of this type is shown and forgotten, rather than logged.
+            /// Kind of the event, if its type is in the table. Data that could not be read does not change the kind.
+            pub fn event_kind(&self) -> Option<EventKind> {
+                match self {
+                    $( Body::$variant(_) => Some(EventKind::$variant), )*
+                    Body::Unknown { kind, .. } => EventKind::of_type(kind),
+                }
+            }
+
+            /// Whether the event is published without being logged.
             pub(crate) fn is_ephemeral(&self) -> bool {
                 match self {
                     $( Body::$variant(data) => events!(@ephemeral $lifetime data), )*
@@ -45,9 +55,32 @@ macro_rules! events {
                     Body::Unknown { data, .. } => out.serialize_field("data", data),
                 }
             }
+        }
 
-            /// Every type in the table, for the schema test.
-            pub const KINDS: &'static [&'static str] = &[$( $kind, )*];
+        /// Kind of an event: one variant for each type in the table. Types that are not in the table have none.
+        #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+        pub enum EventKind {
+            $( $variant, )*
+        }
+
+        impl EventKind {
+            /// Every kind, in the order of the table.
+            pub const ALL: &'static [EventKind] = &[$( EventKind::$variant, )*];
+
+            /// The `type` on the wire.
+            pub const fn as_str(self) -> &'static str {
+                match self {
+                    $( EventKind::$variant => $kind, )*
+                }
+            }
+
+            /// The kind whose `type` on the wire this is.
+            pub fn of_type(name: &str) -> Option<Self> {
+                match name {
+                    $( $kind => Some(EventKind::$variant), )*
+                    _ => None,
+                }
+            }
         }
 
         $( impl From<$data> for Body {
@@ -90,7 +123,7 @@ events! {
     CompactionStart(CompactionStart) = "session.compaction_start" logged;
     CompactionComplete(CompactionComplete) = "session.compaction_complete" logged;
     Truncation(Truncation) = "session.truncation" logged;
-    Commitments(Commitments) = "hangar.commitments" logged;
+    PlanAndTodos(PlanAndTodos) = "hangar.commitments" logged;
     ImagesWithheld(ImagesWithheld) = "hangar.images_withheld" logged;
     SkillInvoked(SkillInvoked) = "skill.invoked" logged;
     UsageInfo(UsageInfo) = "session.usage_info" ephemeral;
@@ -159,6 +192,12 @@ events! {
     SubagentDeselected(SubagentDeselected) = "subagent.deselected" logged;
     SubagentCompleted(SubagentCompleted) = "subagent.completed" logged;
     SubagentFailed(SubagentFailed) = "subagent.failed" logged;
+}
+
+impl std::fmt::Display for EventKind {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(self.as_str())
+    }
 }
 
 impl Body {

@@ -1,11 +1,11 @@
-//! The event envelope: what every line of a session's log is.
+//! The event envelope, which is one line of a session's log.
 
 use serde::de::Error as _;
 use serde::ser::SerializeStruct;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use serde_json::value::RawValue;
 
-use crate::body::Body;
+use crate::body::{Body, EventKind};
 
 /// A UUID in text form. Kept as text because foreign logs may carry ids of another shape.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
@@ -16,6 +16,15 @@ pub struct EventId(pub String);
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(transparent)]
 pub struct AgentId(pub String);
+
+/// A place between two lines of a log.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct LogPosition {
+    /// Lines before it, which is the number of the last of them: the first line is 1.
+    pub seq: u64,
+    /// Bytes before it.
+    pub offset: u64,
+}
 
 /// One event of a session.
 ///
@@ -30,6 +39,7 @@ pub struct Event {
     agent_id: Option<AgentId>,
     body: Body,
     original: Option<Box<RawValue>>,
+    position: Option<LogPosition>,
 }
 
 #[derive(Debug)]
@@ -56,7 +66,7 @@ impl Event {
         body: Body,
     ) -> Self {
         let ephemeral = body.is_ephemeral();
-        Self { id, timestamp, parent_id, ephemeral, agent_id, body, original: None }
+        Self { id, timestamp, parent_id, ephemeral, agent_id, body, original: None, position: None }
     }
 
     /// Reads one line of a log or a stream.
@@ -64,26 +74,36 @@ impl Event {
         serde_json::from_str(line).map_err(ParseError)
     }
 
-    /// The same event behind another one, for an event that joins the log of a session from elsewhere.
+    /// Returns the event with another parent, for events that come from elsewhere and join the log of a session.
     pub fn under(self, parent_id: Option<EventId>) -> Self {
         Self { parent_id, ..self }
+    }
+
+    /// Notes where it ends in its log, once it is there.
+    pub fn set_position(&mut self, position: LogPosition) {
+        self.position = Some(position);
+    }
+
+    /// Where it ends in its log, if whoever appended it said so. It is not a part of the event as it is written.
+    pub fn position(&self) -> Option<LogPosition> {
+        self.position
     }
 
     pub fn id(&self) -> &EventId {
         &self.id
     }
 
-    /// ISO 8601 in UTC with milliseconds.
+    /// Time of the event: ISO 8601 in UTC with milliseconds.
     pub fn timestamp(&self) -> &str {
         &self.timestamp
     }
 
-    /// The last persisted event before this one.
+    /// Id of the last logged event before this one.
     pub fn parent_id(&self) -> Option<&EventId> {
         self.parent_id.as_ref()
     }
 
-    /// An ephemeral event is shown and forgotten: it is never written to the log and is never a parent.
+    /// Whether the event is ephemeral: published, but never logged and never a parent.
     pub fn is_ephemeral(&self) -> bool {
         self.ephemeral
     }
@@ -96,9 +116,27 @@ impl Event {
         &self.body
     }
 
+    /// Type of the event as the wire has it.
     pub fn kind(&self) -> &str {
         self.body.kind()
     }
+
+    /// Kind of the event, if its type is in the table.
+    pub fn event_kind(&self) -> Option<EventKind> {
+        self.body.event_kind()
+    }
+}
+
+/// The `type` of an event whose line starts with it, as all that we and Copilot write do. Nothing else of the line is
+/// read, so that readers can pass over what they do not want.
+pub fn type_at_start(line: &[u8]) -> Option<&str> {
+    let rest = line.trim_ascii_start().strip_prefix(b"{")?;
+    let rest = rest.trim_ascii_start().strip_prefix(b"\"type\"")?;
+    let rest = rest.trim_ascii_start().strip_prefix(b":")?;
+    let rest = rest.trim_ascii_start().strip_prefix(b"\"")?;
+    let end = rest.iter().position(|byte| matches!(byte, b'"' | b'\\'))?;
+    // An escape is legal JSON, if odd; the general parser knows what it means.
+    (rest[end] == b'"').then(|| std::str::from_utf8(&rest[..end]).ok()).flatten()
 }
 
 impl Serialize for Event {
@@ -128,15 +166,12 @@ impl Serialize for Event {
 struct Envelope<'a> {
     #[serde(rename = "type")]
     kind: std::borrow::Cow<'a, str>,
-    #[serde(default)]
     data: Option<Box<RawValue>>,
     #[serde(default)]
     ephemeral: bool,
-    #[serde(default)]
     agent_id: Option<AgentId>,
     id: EventId,
     timestamp: String,
-    #[serde(default)]
     parent_id: Option<EventId>,
 }
 
@@ -155,6 +190,7 @@ impl<'de> Deserialize<'de> for Event {
             agent_id: envelope.agent_id,
             body: Body::parse(&envelope.kind, &original),
             original: Some(original),
+            position: None,
         })
     }
 }

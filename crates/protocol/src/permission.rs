@@ -1,9 +1,9 @@
-//! What a tool call wants to touch, and what became of the question.
+//! Permission requests of tool calls and their outcomes.
 
 use serde::{Deserialize, Serialize};
 use serde_with::skip_serializing_none;
 
-/// One request for permission. The kinds are the wire's.
+/// A request for permission. The kinds are the wire's.
 #[skip_serializing_none]
 #[derive(Debug, Clone, Serialize, Deserialize)]
 #[serde(tag = "kind", rename_all = "kebab-case", rename_all_fields = "camelCase")]
@@ -66,12 +66,12 @@ pub struct ShellRequest {
     pub has_write_file_redirection: bool,
     pub can_offer_session_approval: bool,
     pub warning: Option<String>,
-    /// Some part could not be read before running it (a computed program name, broken syntax), so the lists above may
-    /// lack something. Not on the wire, whose readers have no member for it.
+    /// Whether the lists above may be incomplete, because some part could not be analysed (a computed program name,
+    /// broken syntax). Not on the wire, which has no member for it.
     #[serde(skip)]
     pub opaque: bool,
-    /// Something runs commands that are not read as such: a script, the input of a shell, code of another language. Not on
-    /// the wire either.
+    /// Whether something runs code that is not analysed: a script, the input of a shell, another language. Not on the
+    /// wire either.
     #[serde(skip)]
     pub runs_unread: bool,
 }
@@ -90,7 +90,7 @@ pub struct PossibleUrl {
 }
 
 impl PermissionRequest {
-    /// The call that needs the permission.
+    /// Id of the call that needs the permission.
     pub fn tool_call_id(&self) -> Option<&str> {
         match self {
             PermissionRequest::Shell(shell) => shell.tool_call_id.as_deref(),
@@ -104,7 +104,7 @@ impl PermissionRequest {
         }
     }
 
-    /// What a person is shown of the request.
+    /// The request as a person is shown it.
     pub fn prompt(&self) -> PermissionPrompt {
         match self.clone() {
             PermissionRequest::Shell(shell) => PermissionPrompt::Commands {
@@ -162,7 +162,7 @@ pub enum PermissionPrompt {
     Same(PermissionRequest),
 }
 
-/// How a request for permission ended.
+/// Outcome of a permission request.
 #[skip_serializing_none]
 #[derive(Debug, Clone, Serialize, Deserialize)]
 #[serde(tag = "kind", rename_all = "kebab-case", rename_all_fields = "camelCase")]

@@ -1,4 +1,4 @@
-//! The last line of a headless run. It is not an event: it has no id and is never logged.
+//! The `result` line, which ends a headless run. It is not an event: it has no id and is never logged.
 
 use serde::{Deserialize, Serialize};
 
@@ -21,7 +21,7 @@ pub enum ResultKind {
     Result,
 }
 
-/// The members behind `code_changes` are ours: the reference has no token counts here.
+/// Usage of a run. Members after `code_changes` are ours: the reference has no token counts here.
 #[derive(Debug, Clone, Default, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct RunUsage {

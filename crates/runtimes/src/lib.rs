@@ -11,7 +11,7 @@ pub mod cli_runtime;
 pub mod host;
 mod inspect;
 pub mod invocation;
-pub mod lines;
+mod lines;
 pub mod login;
 pub mod outcome;
 pub mod probe;

@@ -148,6 +148,8 @@ pub enum Auth {
 pub struct Order {
     /// Our name for the session. Agents that take one from outside get it.
     pub session_id: String,
+    /// The name that somebody chose for a new session.
+    pub name: Option<String>,
     pub workspace: PathBuf,
     pub model: Option<String>,
     pub effort: Option<String>,
@@ -190,6 +192,7 @@ impl Order {
     pub fn new(session_id: String, workspace: PathBuf) -> Self {
         Self {
             session_id,
+            name: None,
             workspace,
             model: None,
             effort: None,
@@ -215,6 +218,9 @@ pub enum Consent {
     /// It is allowed.
     #[default]
     Given,
+    /// It is allowed within the workspace: nobody has agreed to what the agent does in particular. Agents that confine their
+    /// commands do so; for others it means the same as given.
+    Confined,
     /// A person is asked, by an agent that can.
     Asked,
 }

@@ -7,6 +7,7 @@ use std::path::PathBuf;
 use std::process::{ExitStatus, Stdio};
 use std::time::Duration;
 
+use hangar_peer::Lines;
 use hangar_process::{Group, command_in_own_session};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::process::{Child, ChildStderr};
@@ -16,7 +17,7 @@ use tokio_util::sync::CancellationToken;
 
 use crate::host::{Host, Input, RemoteProgram};
 use crate::invocation::{Argument, Invocation, TurnFiles};
-use crate::lines::{Excerpt, Lines};
+use crate::lines::{Excerpt, MAX_LINE};
 use crate::outcome::{ErrorKind, Exit, Stopped, TurnFacts, Unstarted};
 use crate::runtime::Limits;
 use crate::translate::{Said, Spoken, Translator};
@@ -105,7 +106,7 @@ impl TurnProcess<'_> {
                     facts.stopped = Some(Stopped::Unanswered { seconds });
                     break;
                 }
-                line = process.lines.next() => match line {
+                line = process.lines.next_text() => match line {
                     Ok(Some(line)) => {
                         output.line(&line).await;
                         heard = Instant::now();
@@ -282,7 +283,7 @@ impl Process {
         Ok(Self {
             child,
             group,
-            lines: Lines::new(stdout),
+            lines: Lines::new(stdout, MAX_LINE),
             stderr,
             stderr_open: true,
             buffer: vec![0; 8 << 10].into_boxed_slice(),
@@ -356,7 +357,7 @@ impl Process {
         loop {
             tokio::select! {
                 biased;
-                line = self.lines.next() => match line {
+                line = self.lines.next_text() => match line {
                     Ok(Some(line)) if counts => output.line(&line).await,
                     Ok(Some(_)) => {}
                     Ok(None) | Err(_) => return status,

@@ -1,5 +1,7 @@
 //! What a session has used, and how well that is known. Not told is never zero.
 
+use hangar_protocol::Totals;
+use hangar_protocol::data::UsageMetric;
 use serde::Serialize;
 
 /// A figure with where it comes from.
@@ -82,6 +84,31 @@ impl Usage {
             premium_requests: join(self.premium_requests, other.premium_requests),
             model_calls: join(self.model_calls, other.model_calls),
             api_ms: join(self.api_ms, other.api_ms),
+        }
+    }
+}
+
+impl From<&Totals> for Usage {
+    fn from(totals: &Totals) -> Self {
+        let metrics = || totals.models.values();
+        // The metrics of a model have a zero where nobody told a number.
+        let told = |sum: Option<u64>| Figure::reported(totals.input_tokens.and(sum));
+        let cached =
+            |of: fn(&UsageMetric) -> u64| told(Some(metrics().map(|metric| of(&metric.usage)).sum()));
+        let calls = match totals.counts_calls() {
+            true => Some(totals.requests),
+            false => metrics().map(|metric| metric.requests.count).sum(),
+        };
+        Self {
+            input_tokens: Figure::reported(totals.input_tokens),
+            output_tokens: Figure::reported(totals.output_tokens),
+            cache_read_tokens: cached(|usage| usage.cache_read_tokens),
+            cache_write_tokens: cached(|usage| usage.cache_write_tokens),
+            reasoning_tokens: told(metrics().map(|metric| metric.usage.reasoning_tokens).sum()),
+            cost_usd: totals.cost.map_or(Figure::Unknown, Figure::Reported),
+            premium_requests: Figure::Unknown,
+            model_calls: Figure::reported(calls),
+            api_ms: Figure::Reported(totals.api_ms as f64),
         }
     }
 }

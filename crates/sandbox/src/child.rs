@@ -1,5 +1,5 @@
-//! A sandbox that is put on a child between fork and exec: for policies that need no namespaces, which a process can only
-//! enter by starting another one. It saves starting the launcher, which takes longer than most commands that only read.
+//! A sandbox that is applied in the child between fork and exec, for policies that need no namespaces. It saves the start of
+//! the launcher, which takes longer than most commands that only read.
 
 #[cfg(target_os = "linux")]
 pub use linux::ChildSandbox;
@@ -24,15 +24,14 @@ mod linux {
 
     use crate::linux::{Filters, confine_child};
 
-    /// Everything that needs memory or a file is made in the parent; what is left to the child are a few system calls.
+    /// Ruleset and filters are made in the parent; the child only makes system calls.
     pub struct ChildSandbox {
         pub(crate) rules: OwnedFd,
         pub(crate) filters: Arc<Filters>,
     }
 
     impl ChildSandbox {
-        /// Confines the command when it is spawned. Nothing that is to happen in the child may be added to the command
-        /// afterwards: it would be confined, too.
+        /// Confines the command when it is spawned. Call it after every other `pre_exec`, which would be confined, too.
         #[expect(
             unsafe_code,
             reason = "the standard library has no other way to a process before it is the command"

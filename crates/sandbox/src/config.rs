@@ -13,10 +13,8 @@ use crate::{Network, Policy};
 #[serde(rename_all = "camelCase")]
 pub struct SandboxConfig {
     pub enabled: bool,
-    #[serde(default)]
     pub add_current_working_directory: Option<bool>,
-    /// Whether MCP servers are confined too; they are unless this says no.
-    #[serde(default)]
+    /// Whether MCP servers are confined too (default: yes).
     pub sandbox_mcp_servers: Option<bool>,
     /// Whether MCP servers that a project configures are confined even where the sandbox is off.
     #[serde(default)]
@@ -125,7 +123,7 @@ impl SandboxConfig {
         self.enabled && self.sandbox_mcp_servers != Some(false)
     }
 
-    /// What confines the MCP servers that a project configures, where nothing else does.
+    /// The sandbox for MCP servers of a project, if the setting asks for one and the session has none.
     pub fn for_project_servers(&self) -> Option<Self> {
         let wanted = self.sandbox_project_mcp_servers && !self.confines_mcp_servers();
         wanted.then(|| Self { enabled: true, ..self.clone() })

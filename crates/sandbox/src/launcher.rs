@@ -1,4 +1,4 @@
-//! The second life of the program: it confines itself and becomes the command.
+//! The launcher: this program, started again, confines itself and execs the command.
 
 use std::convert::Infallible;
 use std::ffi::OsString;
@@ -12,7 +12,7 @@ pub const LAUNCH: &str = "--sandbox-launch";
 /// First argument of a launcher that is only to say whether it could; the policy follows.
 pub const TRIAL: &str = "--sandbox-trial";
 
-/// What shells say of a command that is there and cannot be run, and of one that is not there.
+/// Exit codes of shells for a command that cannot be executed, and for one that is not found.
 const CANNOT_RUN: u8 = 126;
 const NOT_FOUND: u8 = 127;
 
@@ -35,14 +35,14 @@ impl LaunchError {
     }
 }
 
-/// What a launcher has done, if it is still there.
+/// Result of a launcher that did not exec.
 pub enum Launched {
-    /// It was a trial; this is missing.
+    /// A trial, with the gaps it found.
     Trial(Vec<Gap>),
 }
 
-/// Does what a launcher was started for, given what comes after the first argument. Call it before any thread is
-/// started: a sandbox is put on the thread that asks for it.
+/// Runs the launcher; `rest` are the arguments after the first. Call it before any thread is started: a sandbox applies to
+/// the calling thread.
 pub fn launch(first: &str, mut rest: impl Iterator<Item = OsString>) -> Result<Launched, LaunchError> {
     let policy = rest.next().and_then(|policy| policy.into_string().ok()).ok_or(LaunchError::Usage)?;
     let policy: Policy = serde_json::from_str(&policy).map_err(|_| LaunchError::Usage)?;

@@ -5,7 +5,7 @@
 //! without the launcher ([`ChildSandbox`]). On Linux there are three layers, in [`linux`]: a mount namespace where
 //! everything else is read-only, Landlock, and a seccomp filter. The last two are needed; without them nothing runs.
 //!
-//! What is promised and what is not stands in `docs/sandbox.md`.
+//! `docs/sandbox.md` says what is promised and what is not.
 
 mod child;
 mod config;
@@ -31,7 +31,7 @@ pub use config::{
 pub use launcher::{LAUNCH, LaunchError, Launched, TRIAL, launch};
 pub use policy::{Feature, Metadata, Network, Policy, Readable, deepest};
 
-/// Something that a sandbox on this machine cannot keep commands from.
+/// A restriction that this machine cannot enforce.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Gap {
     /// No mount namespace: the mode, owner, times and attributes of a file can be changed wherever its owner could.
@@ -62,7 +62,7 @@ impl Gap {
     }
 }
 
-/// Why there is no sandbox. Whoever asked for one does without the command, not without the sandbox.
+/// Reason why there is no sandbox. The command is then refused, not run without it.
 #[derive(Debug, thiserror::Error)]
 pub enum Unavailable {
     #[error("the sandbox needs Linux")]
@@ -85,7 +85,7 @@ pub enum Unavailable {
     Name(PathBuf),
 }
 
-/// Whether this machine can confine commands: two system calls, without starting anything.
+/// Checks that this machine can confine commands: two system calls, no process.
 pub fn available() -> Result<(), Unavailable> {
     #[cfg(target_os = "linux")]
     return linux::available();
@@ -152,7 +152,7 @@ impl Sandbox {
         (self.launcher.clone(), leading)
     }
 
-    /// Puts the sandbox on a process that does nothing, to learn whether commands will run and what will be missing.
+    /// Applies the sandbox to a process that does nothing, to learn whether commands will run and which gaps there are.
     pub fn trial(&self) -> Result<Vec<Gap>, Unavailable> {
         let refused = |says: String| Unavailable::Refused(says);
         let output = Command::new(&self.launcher)

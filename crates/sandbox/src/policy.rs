@@ -1,4 +1,4 @@
-//! What a confined command may do.
+//! The permissions of a confined command.
 
 use std::path::{Path, PathBuf};
 
@@ -7,25 +7,24 @@ use serde::{Deserialize, Serialize};
 /// Paths are absolute. Those that do not exist when a command starts allow and deny nothing.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Policy {
-    /// What may be read, but for `denied`.
+    /// Readable paths, except for `denied`.
     #[serde(default)]
     pub readable: Readable,
     /// Directories whose content may be changed; everything in them may be read too.
     pub writable: Vec<PathBuf>,
-    /// Paths in writable directories that stay as they are, where mount namespaces can be had.
+    /// Paths in writable directories that stay as they are, where mount namespaces are available.
     pub protected: Vec<PathBuf>,
     /// Files that are not there and must not be made: they are removed when the command has ended, where process namespaces
-    /// can be had.
+    /// are available.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub absent: Vec<PathBuf>,
-    /// What must not be read.
+    /// Paths that must not be read.
     pub denied: Vec<PathBuf>,
     pub network: Network,
-    /// Whether modes, owners, times and attributes may be changed where writing is allowed.
+    /// How changes of modes, owners, times and attributes are restricted to the writable directories.
     #[serde(default)]
     pub metadata: Metadata,
-    /// What to do without although this kernel may have it: how the layers are tried one by one, and how an older
-    /// kernel is. A session leaves it empty.
+    /// Features not to use even if this kernel has them: for testing single layers and older kernels. Empty in a session.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub without: Vec<Feature>,
 }
@@ -38,17 +37,17 @@ pub enum Readable {
     Only(Vec<PathBuf>),
 }
 
-/// How changes to the metadata of files are kept to the writable directories.
+/// How changes of file metadata are restricted to the writable directories.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Metadata {
-    /// By read-only mounts, where mount namespaces can be had.
+    /// By read-only mounts, where mount namespaces are available.
     #[default]
     Mounts,
-    /// There are none anywhere: commands that only read need no such calls, and need no mounts then.
+    /// All such calls are denied: commands that only read do not need them, nor the mounts.
     Frozen,
 }
 
-/// Something that a kernel, or who runs it, may not offer.
+/// A kernel feature that may be missing or refused.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Feature {
     /// Namespaces of mounts, processes and shared memory, as in most containers.
@@ -108,7 +107,7 @@ impl Policy {
     }
 }
 
-/// How many parts the longest of these paths has that something is in: of two that say otherwise, the longer one counts.
+/// Number of components of the longest of these paths that contains `of`: of two contradicting rules, the longer path wins.
 pub fn deepest(paths: &[PathBuf], of: &Path) -> Option<usize> {
     paths.iter().filter(|path| of.starts_with(path)).map(|path| path.components().count()).max()
 }

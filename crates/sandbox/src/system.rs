@@ -1,4 +1,4 @@
-//! The paths that programs need to run at all. None of them is anybody's own.
+//! System paths that programs need to run. None of them is private to a user.
 
 /// Programs, libraries and what comes with them.
 pub const PROGRAMS: &[&str] = &[
@@ -43,7 +43,7 @@ pub const SETTINGS: &[&str] = &[
     "/etc/timezone",
 ];
 
-/// What a program reads besides when it may use the network: names, and whom to believe.
+/// Further files for programs that may use the network: name resolution and certificates.
 pub const NETWORK: &[&str] = &[
     "/etc/ca-certificates",
     "/etc/gai.conf",
@@ -64,7 +64,7 @@ pub const MACHINE: &[&str] = &[
     "/sys/kernel/mm/transparent_hugepage",
 ];
 
-/// Facts about the machine among those about processes, for where the processes of others are to be seen there too.
+/// Facts about the machine in `/proc`, for commands without a process namespace, which must not read other processes.
 pub const PROC: &[&str] = &[
     "/proc/cpuinfo",
     "/proc/filesystems",

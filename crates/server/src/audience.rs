@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use futures_util::future::BoxFuture;
 use hangar_agent::driver::{EventSink, Hooks};
-use hangar_agent::hook::{Answers, HookAnswer, HookRequest};
+use hangar_agent::hook::{HookAnswer, HookRequest, MergedAnswers};
 use hangar_agent::log::LogError;
 use hangar_agent::session::Command;
 use hangar_agent::tool::Tool;
@@ -16,7 +16,7 @@ use hangar_protocol::data::{
     AutoModeSwitchRequested, ClientCommand, CommandExecute, ExitPlanModeRequested, PlanDecision,
     SessionError, SessionIdle, SwitchAnswer,
 };
-use hangar_protocol::{Body, Event, EventId};
+use hangar_protocol::{Body, Event, EventId, EventKind};
 use serde::Deserialize;
 use serde_json::{Value, json};
 
@@ -24,7 +24,7 @@ use crate::client::{Client, ClientId};
 use crate::hub::{Hub, Lifecycle, Live};
 use crate::peer::notification;
 use crate::quiet::{GRACE, Pass, Quiet};
-use crate::spec::SessionSpec;
+use hangar_spec::SessionSpec;
 
 /// How long a hook may think. What it says later is not heard.
 const HOOK_PATIENCE: Duration = Duration::from_secs(60);
@@ -53,14 +53,14 @@ impl Member {
     pub(crate) fn new(client: Arc<Client>, spec: &SessionSpec, tools: Vec<ClientTool>) -> Self {
         Self {
             client,
-            permissions: spec.request_permission.unwrap_or(false),
-            questions: spec.request_user_input.unwrap_or(false),
-            elicitations: spec.request_elicitation.unwrap_or(false),
-            plans: spec.request_exit_plan_mode.unwrap_or(false),
-            switches: spec.request_auto_mode_switch.unwrap_or(false),
-            hooks: spec.hooks.unwrap_or(false),
-            agent_pieces: spec.include_sub_agent_streaming_events.unwrap_or(true),
-            commands: spec.commands.clone().unwrap_or_default(),
+            permissions: spec.client.permissions.unwrap_or(false),
+            questions: spec.client.questions.unwrap_or(false),
+            elicitations: spec.client.elicitations.unwrap_or(false),
+            plans: spec.client.plans.unwrap_or(false),
+            switches: spec.client.switches.unwrap_or(false),
+            hooks: spec.client.hooks.unwrap_or(false),
+            agent_pieces: spec.client.agent_pieces.unwrap_or(true),
+            commands: spec.client.commands.clone().unwrap_or_default(),
             tools,
         }
     }
@@ -97,6 +97,13 @@ impl Audience {
         let _ = self.live.set(Arc::downgrade(live));
     }
 
+    /// Has those who wait for the session look again.
+    pub(crate) fn wake(&self) {
+        if let Some(live) = self.live.get().and_then(Weak::upgrade) {
+            live.news.send_modify(|_| {});
+        }
+    }
+
     /// A session that was opened again knows when it began.
     pub(crate) fn set_began(&self, time: &str) {
         if !time.is_empty() {
@@ -113,7 +120,7 @@ impl Audience {
     fn tell(&self, event: &Event) {
         self.publish(event);
         if let Some(live) = self.live.get().and_then(Weak::upgrade)
-            && is_for_clients(event.kind())
+            && is_for_clients(event.event_kind())
         {
             live.saw(event);
         }
@@ -157,9 +164,12 @@ impl Audience {
     }
 
     /// The client that makes the session's requests to the model, if one does.
-    pub(crate) fn courier(&self) -> Option<Arc<Client>> {
+    pub(crate) fn request_proxy(&self) -> Option<Arc<Client>> {
         let members = self.members();
-        members.iter().find(|member| member.client.is_courier()).map(|member| Arc::clone(&member.client))
+        members
+            .iter()
+            .find(|member| member.client.is_request_proxy())
+            .map(|member| Arc::clone(&member.client))
     }
 
     pub(crate) fn direct_switches(&self) -> MutexGuard<'_, HashMap<String, ClientId>> {
@@ -180,7 +190,7 @@ impl Audience {
     }
 
     pub(crate) fn publish(&self, event: &Event) {
-        if !is_for_clients(event.kind()) {
+        if !is_for_clients(event.event_kind()) {
             return;
         }
         let frame = notification("session.event", &json!({ "sessionId": self.session_id, "event": event }));
@@ -321,13 +331,15 @@ impl Audience {
 
 /// Whether an event is a piece of what an agent of the session is saying. All of it comes with an event of its own.
 fn is_piece_of_agent(event: &Event) -> bool {
-    event.agent_id().is_some() && event.is_ephemeral() && event.kind().ends_with("_delta")
+    use EventKind::{MessageDelta, ReasoningDelta, ToolCallDelta};
+    let is_piece = matches!(event.event_kind(), Some(MessageDelta | ReasoningDelta | ToolCallDelta));
+    event.agent_id().is_some() && is_piece
 }
 
 /// Whether clients hear of an event. The log keeps what each call of the model used; clients are told so by
 /// `assistant.usage`, and the SDKs know no other event about it.
-pub(crate) fn is_for_clients(kind: &str) -> bool {
-    kind != "session.usage_record"
+pub(crate) fn is_for_clients(kind: Option<EventKind>) -> bool {
+    kind != Some(EventKind::UsageRecord)
 }
 
 /// Publishes a session's events.
@@ -378,7 +390,6 @@ impl Hooks for ClientHooks {
     fn ask(&self, request: &HookRequest) -> BoxFuture<'static, HookAnswer> {
         #[derive(Default, Deserialize)]
         struct Answer {
-            #[serde(default)]
             output: Option<Value>,
         }
         let clients: Vec<Arc<Client>> = self
@@ -395,7 +406,7 @@ impl Hooks for ClientHooks {
         });
         let kind = request.kind;
         Box::pin(async move {
-            let mut answers = Answers::default();
+            let mut answers = MergedAnswers::default();
             for client in clients {
                 if answers.settled(kind) {
                     break;

@@ -5,7 +5,7 @@ use std::collections::HashMap;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Weak};
 
-use hangar_files::ClientHome;
+use hangar_files::ClientFiles;
 use hangar_peer::{Peer, raw};
 use hangar_protocol::rpc::{ErrorObject, Id, codes};
 use hangar_store::SessionId;
@@ -44,7 +44,7 @@ pub(crate) struct Client {
     waiting: Mutex<HashMap<Id, CancellationToken>>,
     answered: Notify,
     /// Whether the client makes the requests to models.
-    courier: AtomicBool,
+    request_proxy: AtomicBool,
     /// How the client keeps the files of its sessions, if it does.
     files: Mutex<Option<FsProvider>>,
     pub(crate) exchanges: Exchanges,
@@ -62,33 +62,33 @@ impl Client {
             in_flight: AtomicUsize::new(0),
             waiting: Mutex::default(),
             answered: Notify::new(),
-            courier: AtomicBool::new(false),
+            request_proxy: AtomicBool::new(false),
             files: Mutex::default(),
             exchanges: Exchanges::default(),
             client_tasks: AtomicBool::new(false),
         }
     }
 
-    pub(crate) fn is_courier(&self) -> bool {
-        self.courier.load(Ordering::Relaxed)
+    pub(crate) fn is_request_proxy(&self) -> bool {
+        self.request_proxy.load(Ordering::Relaxed)
     }
 
     pub(crate) fn knows_client_tasks(&self) -> bool {
         self.client_tasks.load(Ordering::Relaxed)
     }
 
-    pub(crate) fn become_courier(&self) {
-        self.courier.store(true, Ordering::Relaxed);
+    pub(crate) fn become_request_proxy(&self) {
+        self.request_proxy.store(true, Ordering::Relaxed);
     }
 
     pub(crate) fn keep_files(&self, provider: FsProvider) {
         *self.files.lock() = Some(provider);
     }
 
-    /// The folder of a session with this client, if it keeps files.
-    pub(crate) fn home(&self, id: &SessionId) -> Option<ClientHome> {
+    /// The directory of a session with this client, if it keeps files.
+    pub(crate) fn session_files(&self, id: &SessionId) -> Option<ClientFiles> {
         let files = self.files.lock();
-        files.as_ref().map(|provider| provider.home(&self.peer, id))
+        files.as_ref().map(|provider| provider.session_files(&self.peer, id))
     }
 
     pub(crate) fn hear(self: &Arc<Self>, said: Said) {

@@ -5,8 +5,8 @@ use std::collections::HashMap;
 use std::sync::Arc;
 
 use futures_util::future::BoxFuture;
+use hangar_agent::interned;
 use hangar_agent::model::Part;
-use hangar_agent::shared;
 use hangar_agent::tool::{
     Access, AccessRequest, Tool, ToolContext, ToolInput, ToolOutcome, ToolSchema, ToolSpec, ToolStatus,
 };
@@ -16,7 +16,7 @@ use serde::Deserialize;
 use serde_json::{Value, json};
 use tokio::sync::oneshot;
 
-use crate::spec::ToolDeclaration;
+use hangar_spec::ToolDeclaration;
 
 /// Calls that wait for a client.
 #[derive(Default)]
@@ -56,7 +56,7 @@ impl ExternalTool {
         let schema = declaration.parameters.clone().filter(Value::is_object);
         Self {
             session_id: session_id.to_owned(),
-            spec: shared::spec(ToolSpec {
+            spec: interned::spec(ToolSpec {
                 name: declaration.name.clone(),
                 title: None,
                 description: declaration.description.clone().unwrap_or_default(),
@@ -166,7 +166,7 @@ pub(crate) struct ToolResult {
 struct Binary {
     data: String,
     mime_type: String,
-    #[serde(rename = "type", default)]
+    #[serde(rename = "type")]
     kind: Option<String>,
     description: Option<String>,
 }

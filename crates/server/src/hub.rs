@@ -9,11 +9,13 @@ use std::time::Duration;
 
 use hangar_agent::features::Features;
 use hangar_agent::session::Command;
+use hangar_engine::{Naming, Options, ServerStart, supervise};
+use hangar_files::ClientFiles;
 use hangar_git::Git;
 use hangar_protocol::Event;
 use hangar_protocol::data::{AgentMode, Mode};
 use hangar_protocol::rpc::{ErrorObject, codes};
-use hangar_store::away::Kept;
+use hangar_store::client_session::ClientSession;
 use hangar_store::{SessionId, SessionMeta, Store};
 use jiff::Timestamp;
 use serde_json::json;
@@ -26,18 +28,19 @@ use crate::commands::PendingCommands;
 use crate::elicitations::Elicitations;
 use crate::external::{ExternalTool, PendingCalls};
 use crate::finder::Finder;
+use crate::gates::Gates;
 use crate::handshake::Access;
 use crate::history::History;
 use crate::inference;
 use crate::journals::Journals;
 use crate::methods::Failure;
-use crate::opener::{SessionOpener, Wanted};
+use crate::opener::{OpenRequest, SessionOpener};
 use crate::peer::notification;
-use crate::place::Place;
-use crate::session_fs::{Away, FsProvider};
+use crate::session_files::SessionDir;
+use crate::session_fs::FsProvider;
 use crate::shells::ClientShells;
-use crate::spec::{SessionSpec, ToolDeclaration};
 use crate::task::{Job, SessionTask};
+use hangar_spec::{SessionSpec, ToolDeclaration};
 
 /// Jobs that may wait for a session before those who bring them have to.
 const JOBS: usize = 64;
@@ -56,6 +59,8 @@ pub struct HubConfig {
     pub git: Git,
     pub now: fn() -> Timestamp,
     pub features: Features,
+    /// How long the end of a session's background work is waited for before its prompt has ended.
+    pub task_wait: Duration,
     /// How long a session may rest before it is closed; for ever where absent.
     pub idle_timeout: Option<Duration>,
     /// Writes what is left, telemetry say, before the end is answered: clients may kill the server right behind that.
@@ -67,8 +72,8 @@ pub struct Hub {
     sessions: Mutex<HashMap<String, Arc<Live>>>,
     clients: Mutex<HashMap<ClientId, Arc<Client>>>,
     next_client: AtomicU64,
-    /// Sessions are opened one at a time, so that two clients that open the same one meet in it.
-    opening: tokio::sync::Mutex<()>,
+    /// A session is opened by one client at a time, so that two that open the same one meet in it.
+    opening: Gates,
     stopping: CancellationToken,
     pub(crate) journals: Journals,
 }
@@ -84,7 +89,9 @@ pub(crate) enum Lifecycle {
 /// A session that is alive.
 pub(crate) struct Live {
     pub(crate) id: SessionId,
-    pub(crate) place: Place,
+    pub(crate) dir: SessionDir,
+    /// The same, if a client keeps it.
+    pub(crate) client_files: Option<ClientFiles>,
     /// Where it is listed: with the others, unless the client named a folder for it.
     pub(crate) store: Store,
     pub(crate) audience: Arc<Audience>,
@@ -133,7 +140,7 @@ impl Live {
     pub(crate) async fn meta(&self) -> Result<Option<SessionMeta>, Failure> {
         match self.store.look(&self.id) {
             Some(listed) => Ok(Some(listed.meta)),
-            None => self.place.facts().await,
+            None => self.dir.facts().await,
         }
     }
 
@@ -180,7 +187,7 @@ impl Hub {
             sessions: Mutex::default(),
             clients: Mutex::default(),
             next_client: AtomicU64::new(0),
-            opening: tokio::sync::Mutex::new(()),
+            opening: Gates::default(),
             stopping: CancellationToken::new(),
             journals: Journals::default(),
         })
@@ -258,7 +265,7 @@ impl Hub {
 
     /// Where the sessions of a specification are.
     pub(crate) fn store_of(&self, spec: &SessionSpec) -> Store {
-        spec.config_dir.as_ref().map_or_else(|| self.config.store.clone(), |dir| Store::new(dir))
+        spec.identity.config_dir.as_ref().map_or_else(|| self.config.store.clone(), |dir| Store::new(dir))
     }
 
     /// The folder that holds everything the server keeps.
@@ -299,11 +306,11 @@ impl Hub {
         spec: SessionSpec,
         client: &Arc<Client>,
     ) -> Result<Entered, Failure> {
-        let _one_at_a_time = self.opening.lock().await;
+        let _one_at_a_time = self.opening.pass(id.as_str()).await;
         let known = self.sessions().get(id.as_str()).cloned();
         if let Some(live) = known {
             // Nobody is left to answer what the session waits for, and whoever comes does not want to.
-            let orphaned = live.audience.is_empty() && !spec.continue_pending_work.unwrap_or(false);
+            let orphaned = live.audience.is_empty() && !spec.entry.continue_pending.unwrap_or(false);
             if orphaned {
                 live.close().await;
             }
@@ -317,26 +324,28 @@ impl Hub {
         if self.sessions().len() >= MAX_SESSIONS {
             return Err(Failure::new(format!("{MAX_SESSIONS} sessions are open already")));
         }
-        let away = away(client, &id).await?;
+        let client_session = load_client_session(client, &id).await?;
         let store = self.store_of(&spec);
-        let place = match &away {
-            Some(away) => Place::Client(away.home.clone()),
-            None => Place::Here(store.session_dir(&id)),
+        let dir = match &client_session {
+            Some(client_session) => SessionDir(Arc::new(client_session.files.clone())),
+            None => SessionDir::local(store.session_dir(&id)),
         };
+        let client_files = client_session.as_ref().map(|client_session| client_session.files.clone());
         let audience = Arc::new(Audience::new(id.as_str(), self));
         let pending = Arc::new(PendingCalls::default());
-        let opened = self.config.opener.open(Wanted {
+        let opened = self.config.opener.open(OpenRequest {
             id: id.clone(),
             spec: &spec,
             sink: Box::new(Broadcast(Arc::clone(&audience))),
             hooks: Arc::new(ClientHooks(Arc::clone(&audience))),
-            ways: inference::ways(&audience, &spec, client.is_courier()),
-            away,
+            ways: inference::ways(&audience, &spec, client.is_request_proxy()),
+            client_session,
         })?;
         audience.join(self.member(id.as_str(), &pending, &spec, client));
         let (jobs, queue) = mpsc::channel(JOBS);
         let live = Arc::new(Live {
-            place,
+            dir,
+            client_files,
             store,
             id,
             audience: Arc::clone(&audience),
@@ -354,13 +363,21 @@ impl Hub {
         audience.watch(&live);
         // One that cannot be looked up has no name that anyone could see.
         let named = live.meta().await.ok().flatten().is_some_and(|meta| meta.name.is_some());
-        audience.set_began(&opened.driver.session().state().started);
-        let mut task = SessionTask::new(opened, spec, audience, self.config.idle_timeout, named);
+        audience.set_began(&opened.parts.driver.session().state().started);
+        let options = Options {
+            servers: ServerStart::WithPrompt,
+            naming: if named { Naming::Named } else { Naming::Announced },
+            task_wait: self.config.task_wait,
+            announces_tools: true,
+            features: self.config.features.clone(),
+        };
+        let mut task = SessionTask::new(opened, options, queue, spec, audience, self.config.idle_timeout);
         task.refresh();
         self.sessions().insert(live.id.to_string(), Arc::clone(&live));
         let (hub, ended) = (Arc::clone(self), Arc::clone(&live));
         tokio::spawn(async move {
-            task.run(queue).await;
+            supervise(&mut task, std::future::pending()).await;
+            drop(task);
             hub.forget(&ended);
         });
         Ok(Entered { live, how: How::Opened })
@@ -373,7 +390,7 @@ impl Hub {
         spec: &SessionSpec,
         client: &Arc<Client>,
     ) -> Member {
-        let tools = client_tools(session_id, pending, spec.tools.as_deref().unwrap_or_default());
+        let tools = client_tools(session_id, pending, spec.client.tools.as_deref().unwrap_or_default());
         Member::new(Arc::clone(client), spec, tools)
     }
 
@@ -386,30 +403,32 @@ impl Hub {
     ) -> Result<(), Failure> {
         let hub = Arc::clone(self);
         let (audience, id) = (Arc::clone(&live.audience), live.id.clone());
-        let away = match &live.place {
-            Place::Here(_) => None,
-            Place::Client(home) => {
-                let kept = Kept::load(home).await.map_err(Failure::from_files)?;
-                Some(Away { home: home.clone(), kept })
-            }
+        let client_session = match &live.client_files {
+            None => None,
+            Some(files) => Some(ClientSession::load(files.clone()).await.map_err(Failure::from_files)?),
         };
         live.ask(move |task| {
-            let kept = away.as_ref().and_then(|away| away.kept.as_ref());
-            let moved = kept.is_some_and(|kept| kept.last_event_id() != task.session().state().last_event);
-            if !task.driver.is_idle() || moved {
+            let stored = client_session.as_ref().and_then(|client_session| client_session.stored.as_ref());
+            let moved =
+                stored.is_some_and(|stored| stored.last_event_id() != task.session().state().last_event);
+            if !task.engine.driver().is_idle() || moved {
                 return Err(Failure::new("the session is at work; abort it or wait for it to be idle"));
             }
-            task.driver.rest();
+            task.engine.driver_mut().rest();
+            let effort = change.model.effort.clone();
             let mut changed = task.spec.clone();
             changed.adopt(change);
-            let spec = SessionSpec { disable_resume: Some(true), ..changed.clone() };
-            let opened = hub.config.opener.open(Wanted {
+            let mut spec = changed.clone();
+            spec.entry.silent = Some(true);
+            // The effort may have changed since the session was created. The log has the current one.
+            spec.model.effort = effort;
+            let opened = hub.config.opener.open(OpenRequest {
                 id,
                 spec: &spec,
                 sink: Box::new(Broadcast(Arc::clone(&audience))),
                 hooks: Arc::new(ClientHooks(Arc::clone(&audience))),
-                ways: inference::ways(&audience, &spec, audience.courier().is_some()),
-                away,
+                ways: inference::ways(&audience, &spec, audience.request_proxy().is_some()),
+                client_session,
             })?;
             task.spec = changed;
             task.replace(opened);
@@ -477,10 +496,12 @@ fn client_tools(
 }
 
 /// What a client that keeps files has of a session.
-async fn away(client: &Client, id: &SessionId) -> Result<Option<Away>, Failure> {
-    let Some(home) = client.home(id) else { return Ok(None) };
-    let kept = Kept::load(&home).await.map_err(Failure::from_files)?;
-    Ok(Some(Away { home, kept }))
+pub(crate) async fn load_client_session(
+    client: &Client,
+    id: &SessionId,
+) -> Result<Option<ClientSession>, Failure> {
+    let Some(files) = client.session_files(id) else { return Ok(None) };
+    Ok(Some(ClientSession::load(files).await.map_err(Failure::from_files)?))
 }
 
 pub(crate) struct Entered {

@@ -8,7 +8,7 @@ use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD as BASE64;
 use futures_util::StreamExt;
 use futures_util::future::BoxFuture;
-use hangar_agent::courier::{Courier, Inbound, Outbound, TokenSource, Transport};
+use hangar_agent::request_proxy::{ProxiedRequest, ProxiedResponse, RequestProxy, TokenSource, Transport};
 use serde::Deserialize;
 use serde_json::{Value, json};
 use tokio::sync::{mpsc, oneshot};
@@ -16,7 +16,7 @@ use tokio::sync::{mpsc, oneshot};
 use crate::audience::Audience;
 use crate::client::Client;
 use crate::opener::Ways;
-use crate::spec::SessionSpec;
+use hangar_spec::SessionSpec;
 
 /// Pieces of an answer that may wait for the session. The client is told to wait by its unanswered request.
 const PIECES: usize = 64;
@@ -26,10 +26,10 @@ const SWITCHING_PROTOCOLS: u16 = 101;
 
 /// How a session reaches its model.
 pub(crate) fn ways(audience: &Arc<Audience>, spec: &SessionSpec, carried: bool) -> Ways {
-    let mut providers = spec.provider.iter().chain(spec.providers.iter().flatten());
+    let mut providers = spec.model.provider.iter().chain(spec.model.providers.iter().flatten());
     let asks = providers.any(|provider| provider.has_bearer_token_provider == Some(true));
     Ways {
-        courier: carried.then(|| Arc::new(ClientCourier(Arc::clone(audience))) as Arc<dyn Courier>),
+        request_proxy: carried.then(|| Arc::new(ClientProxy(Arc::clone(audience))) as Arc<dyn RequestProxy>),
         tokens: asks.then(|| Arc::new(ClientTokens(Arc::clone(audience))) as Arc<dyn TokenSource>),
     }
 }
@@ -67,7 +67,6 @@ pub(crate) struct ResponseChunk {
     binary: bool,
     #[serde(default)]
     end: bool,
-    #[serde(default)]
     error: Option<ChunkError>,
 }
 
@@ -117,11 +116,11 @@ impl Exchanges {
     }
 }
 
-struct ClientCourier(Arc<Audience>);
+struct ClientProxy(Arc<Audience>);
 
-impl Courier for ClientCourier {
-    fn carry(&self, request: Outbound) -> BoxFuture<'static, Result<Inbound, String>> {
-        let client = self.0.courier();
+impl RequestProxy for ClientProxy {
+    fn carry(&self, request: ProxiedRequest) -> BoxFuture<'static, Result<ProxiedResponse, String>> {
+        let client = self.0.request_proxy();
         let session_id = self.0.session_id.clone();
         Box::pin(async move {
             let client = client.ok_or("the client that makes the requests is gone")?;
@@ -188,7 +187,7 @@ impl Courier for ClientCourier {
                 let _kept = &cancel;
                 body.poll_recv(context)
             });
-            Ok(Inbound { status: head.status, headers: head.headers, body: pieces.boxed() })
+            Ok(ProxiedResponse { status: head.status, headers: head.headers, body: pieces.boxed() })
         })
     }
 }

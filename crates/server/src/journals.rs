@@ -8,8 +8,8 @@ use std::ops::Range;
 use std::sync::Arc;
 use std::time::Duration;
 
-use hangar_protocol::Body;
-use hangar_store::{Position, SessionId, Store, StoreError};
+use hangar_protocol::{Body, EventKind, LogPosition};
+use hangar_store::{SessionId, Store, StoreError};
 use serde::Deserialize;
 use serde_json::value::RawValue;
 use tokio::time::Instant;
@@ -21,8 +21,6 @@ const MAX_OPEN: usize = 8;
 const PATIENCE: Duration = Duration::from_secs(5 * 60);
 /// Bytes of one page. A single event that is larger is a page of its own.
 const PAGE: usize = 1 << 20;
-/// Says that events before it do not count any more.
-const TAKEN_BACK: &str = "hangar.history_truncated";
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "lowercase")]
@@ -62,8 +60,8 @@ impl Journal {
         let mut kept: Vec<(String, Option<u64>)> = Vec::new();
         while let Some(line) = lines.next(|_| true)? {
             let Ok(Named { id }) = serde_json::from_slice(line.bytes) else { continue };
-            if line.kind != TAKEN_BACK {
-                kept.push((id, is_for_clients(line.kind).then_some(line.offset)));
+            if line.event_kind() != Some(EventKind::HistoryTruncated) {
+                kept.push((id, is_for_clients(line.event_kind()).then_some(line.offset)));
             } else if let Ok(event) = line.parse()
                 && let Body::HistoryTruncated(truncated) = event.body()
             {
@@ -106,7 +104,7 @@ impl Journal {
 
     /// An event, unless its writer had not come to its end when the log was looked through.
     fn event(&self, at: usize) -> Result<Option<Box<RawValue>>, StoreError> {
-        let position = Position { seq: 0, offset: self.offsets[at] };
+        let position = LogPosition { seq: 0, offset: self.offsets[at] };
         let mut follow = self.store.follow(&self.id, position)?;
         let line = follow.next_line().map_err(|source| StoreError::Io {
             doing: "reading",

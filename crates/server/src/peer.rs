@@ -1,6 +1,6 @@
 //! One connection: requests both ways, side by side, over any pair of byte streams.
 
-use hangar_peer::{Frame, Framing, LAST_WORDS, Outgoing, Peer, raw};
+use hangar_peer::{FLUSH_TIMEOUT, Frame, Framing, Outgoing, Peer, raw};
 use hangar_protocol::rpc::{ErrorObject, FrameDecoder, Id, Message, codes};
 use serde::Serialize;
 use serde_json::Value;
@@ -62,7 +62,7 @@ pub(crate) async fn run(
         };
         tokio::select! {
             // A client that is still not served by then has left.
-            _ = tokio::time::timeout(LAST_WORDS, last_words) => {}
+            _ = tokio::time::timeout(FLUSH_TIMEOUT, last_words) => {}
             () = writing => {}
         }
     }

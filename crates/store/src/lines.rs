@@ -8,7 +8,8 @@ use std::io::{self, BufRead, BufReader};
 use std::path::PathBuf;
 
 use hangar_agent::log::Seq;
-use hangar_protocol::{Event, ParseError};
+use hangar_protocol::event::type_at_start;
+use hangar_protocol::{Event, EventKind, ParseError};
 use serde::Deserialize;
 
 use crate::StoreError;
@@ -16,10 +17,10 @@ use crate::StoreError;
 /// Longest line that is an event; longer ones are refused when written and skipped when read.
 pub const MAX_LINE: usize = 64 * 1024 * 1024;
 
-/// How much is read from the file at once.
+/// Size of the read buffer.
 const CHUNK: usize = 256 * 1024;
 
-/// How much of a line is looked at to find its type.
+/// Bytes of a line that are searched for its type.
 const HEAD: usize = 256;
 
 /// A buffer that one huge line has grown beyond this is given back before the next line.
@@ -31,13 +32,18 @@ pub struct RawLine<'a> {
     pub kind: &'a str,
     /// The event's position among the lines of the log.
     pub seq: Seq,
-    /// Where the line starts in the file.
+    /// Offset of the line in the file.
     pub offset: u64,
     /// The line without its newline.
     pub bytes: &'a [u8],
 }
 
 impl RawLine<'_> {
+    /// Kind of the event, if its type is in the table.
+    pub fn event_kind(&self) -> Option<EventKind> {
+        EventKind::of_type(self.kind)
+    }
+
     /// The whole event; an error if the line only looked like one.
     pub fn parse(&self) -> Result<Event, NotAnEvent> {
         parse_line(self.bytes)
@@ -103,7 +109,7 @@ impl Lines {
         }
     }
 
-    /// How many lines were no events so far. Lines of unwanted types are not looked at closely enough to tell.
+    /// Number of lines so far that are no events. Lines of unwanted types are not parsed, and not counted.
     pub fn skipped(&self) -> u64 {
         self.skipped
     }
@@ -119,7 +125,7 @@ impl Lines {
             }
             self.seq += 1;
 
-            let known_early = match kind_at_start(&self.line) {
+            let known_early = match type_at_start(&self.line) {
                 Some(kind) => {
                     self.kind.clear();
                     self.kind.push_str(kind);
@@ -195,17 +201,6 @@ impl Lines {
     }
 }
 
-/// The type of an event whose line starts with it, as ours and Copilot's do.
-fn kind_at_start(line: &[u8]) -> Option<&str> {
-    let rest = line.trim_ascii_start().strip_prefix(b"{")?;
-    let rest = rest.trim_ascii_start().strip_prefix(b"\"type\"")?;
-    let rest = rest.trim_ascii_start().strip_prefix(b":")?;
-    let rest = rest.trim_ascii_start().strip_prefix(b"\"")?;
-    let kind = &rest[..memchr::memchr2(b'"', b'\\', rest)?];
-    // An escape is legal JSON, if odd; the general parser knows what it means.
-    (rest[kind.len()] == b'"').then(|| std::str::from_utf8(kind).ok()).flatten()
-}
-
 fn kind_anywhere(line: &[u8]) -> Option<String> {
     #[derive(Deserialize)]
     struct Typed {
@@ -229,7 +224,7 @@ impl<F: FnMut(&str) -> bool> Events<F> {
         Self { lines, wants, unparsable: 0, failed: false }
     }
 
-    /// How many lines were no events so far.
+    /// Number of lines so far that are no events.
     pub fn skipped(&self) -> u64 {
         self.lines.skipped() + self.unparsable
     }

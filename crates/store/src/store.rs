@@ -4,14 +4,14 @@ use std::fs::File;
 use std::io;
 use std::path::{Path, PathBuf};
 
-use hangar_disk::{Folder, Kind};
-use hangar_protocol::{Body, Event};
+use hangar_disk::{FileKind, Folder};
+use hangar_protocol::{Body, Event, EventKind};
 use jiff::Timestamp;
 
-use crate::backwards::Backwards;
 use crate::lines::parse_line;
 use crate::lock::{Lock, LockError};
 use crate::meta::{META_BYTES, META_FILE};
+use crate::reverse_lines::ReverseLines;
 use crate::session::LOG_FILE;
 use crate::yaml::Document;
 use crate::{Events, Lines, OpenSession, SessionId, SessionMeta, SessionName, StoreError};
@@ -107,7 +107,7 @@ impl Store {
         let path = self.log_path(id);
         let folder = self.folder(id).map_err(|error| missing_or(id, &path, error))?;
         match folder.kind(LOG_FILE) {
-            Ok(Kind::Folder) => return Err(StoreError::NotFound { id: id.clone() }),
+            Ok(FileKind::Folder) => return Err(StoreError::NotFound { id: id.clone() }),
             Ok(_) => {}
             Err(error) => return Err(missing_or(id, &path, error)),
         }
@@ -121,15 +121,16 @@ impl Store {
 
     /// All events of a session, from the first on.
     pub fn read(&self, id: &SessionId) -> Result<Events, StoreError> {
-        self.read_where(id, |_| true)
+        Ok(Events::new(self.lines(id)?, |_| true))
     }
 
-    /// The events whose type is wanted. The others cost no parsing and no memory.
-    pub fn read_where<F: FnMut(&str) -> bool>(
+    /// The events of the kinds that are wanted. The others cost no parsing and no memory.
+    pub fn read_kinds<F: FnMut(EventKind) -> bool>(
         &self,
         id: &SessionId,
-        wants: F,
-    ) -> Result<Events<F>, StoreError> {
+        mut wants: F,
+    ) -> Result<Events<impl FnMut(&str) -> bool + use<F>>, StoreError> {
+        let wants = move |name: &str| EventKind::of_type(name).is_some_and(&mut wants);
         Ok(Events::new(self.lines(id)?, wants))
     }
 
@@ -140,9 +141,9 @@ impl Store {
 
     /// The directories that the log says the session worked in, the latest last. What `workspace.yaml` says is for lists.
     pub fn directories(&self, id: &SessionId) -> Result<Vec<String>, StoreError> {
-        let kinds = ["session.start", "session.resume", "session.context_changed"];
+        let kinds = [EventKind::SessionStart, EventKind::SessionResume, EventKind::ContextChanged];
         let mut directories = Vec::new();
-        for event in self.read_where(id, |kind| kinds.contains(&kind))? {
+        for event in self.read_kinds(id, |kind| kinds.contains(&kind))? {
             let event = event?;
             let context = match event.body() {
                 Body::SessionStart(start) => start.context.as_ref(),
@@ -160,10 +161,10 @@ impl Store {
         let path = self.log_path(id);
         let file = self.open_log(id)?;
         let read = || -> io::Result<Vec<Event>> {
-            let mut backwards = Backwards::new(&file, file.metadata()?.len());
+            let mut reverse = ReverseLines::new(&file, file.metadata()?.len());
             let mut events = Vec::new();
             while events.len() < count {
-                let Some(line) = backwards.previous_line()? else { break };
+                let Some(line) = reverse.previous_line()? else { break };
                 events.extend(parse_line(&line).ok());
             }
             events.reverse();

@@ -42,7 +42,7 @@ fn reading_a_big_log_needs_little_memory() {
     let before = peak();
 
     assert_eq!(store.open(&id).unwrap().end().0, 100);
-    assert_eq!(store.read_where(&id, |_| false).unwrap().count(), 0);
+    assert_eq!(store.read_kinds(&id, |_| false).unwrap().count(), 0);
     assert_eq!(store.read_back(&id, 2).unwrap().len(), 2);
     // One event at a time is held, as the text it was read from and as what that means.
     assert_eq!(store.read(&id).unwrap().filter(Result::is_ok).count(), 100);

@@ -1,4 +1,4 @@
-//! The way out: a thread that takes spans from all sessions and writes them in batches.
+//! The exporter: a thread that takes spans from all sessions and writes them in batches.
 
 use parking_lot::Mutex;
 use std::fs::File;
@@ -15,18 +15,18 @@ use crate::metrics::Metrics;
 use crate::span::Span;
 use crate::{Source, file, otlp};
 
-/// Spans that may wait for the thread. More are dropped: a session must not wait for its telemetry.
+/// Queue of spans for the thread. When it is full, spans are dropped: a session must not wait for its telemetry.
 const MAX_WAITING: usize = 4096;
 /// Spans in one batch.
 const MAX_BATCH: usize = 512;
-/// How long a span may wait for others.
-const BATCH_PATIENCE: Duration = Duration::from_secs(5);
-/// How often the figures are written while there are new ones. Whoever is never asked to end tells them too.
+/// Longest time that a span waits for its batch to fill.
+const BATCH_TIMEOUT: Duration = Duration::from_secs(5);
+/// Interval of writing metrics while they change, so that a process that is never shut down reports them, too.
 const METRICS_EVERY: Duration = Duration::from_secs(60);
-/// How long a collector may take for a batch.
-const COLLECTOR_PATIENCE: Duration = Duration::from_secs(5);
-/// How long the end of the program may wait for the last batch.
-const END_PATIENCE: Duration = Duration::from_secs(3);
+/// Timeout of one request to the collector.
+const COLLECTOR_TIMEOUT: Duration = Duration::from_secs(5);
+/// Timeout of the last batch at shutdown.
+const END_TIMEOUT: Duration = Duration::from_secs(3);
 
 pub enum Destination {
     File(PathBuf),
@@ -43,7 +43,7 @@ pub enum StartError {
     File { path: PathBuf, source: std::io::Error },
     #[error("starting the thread for telemetry")]
     Thread(#[source] std::io::Error),
-    #[error("preparing the way to the telemetry collector: {0}")]
+    #[error("setting up the connection to the telemetry collector: {0}")]
     Http(String),
 }
 
@@ -56,7 +56,7 @@ struct Inner {
     thread: Mutex<Option<(JoinHandle<()>, Receiver<()>)>>,
 }
 
-enum Way {
+enum Output {
     File(BufWriter<File>),
     Http {
         runtime: tokio::runtime::Runtime,
@@ -72,22 +72,23 @@ impl Exporter {
         source: Source,
         now: fn() -> Timestamp,
     ) -> Result<Self, StartError> {
-        Self::start_at(Pace::USUAL, destination, source, now)
+        Self::start_at(Schedule::USUAL, destination, source, now)
     }
 
     fn start_at(
-        pace: Pace,
+        schedule: Schedule,
         destination: Destination,
         source: Source,
         now: fn() -> Timestamp,
     ) -> Result<Self, StartError> {
-        let way = Way::open(destination)?;
+        let output = Output::open(destination)?;
         let (spans, waiting) = sync_channel(MAX_WAITING);
         let (done, ended) = sync_channel(1);
         let thread = std::thread::Builder::new()
             .name("telemetry".to_owned())
             .spawn(move || {
-                Worker { way, source, pace, since: now(), now, metrics: Metrics::default() }.run(&waiting);
+                Worker { output, source, schedule, since: now(), now, metrics: Metrics::default() }
+                    .run(&waiting);
                 // Nobody may wait any more.
                 let _ = done.send(());
             })
@@ -105,12 +106,12 @@ impl Exporter {
         }
     }
 
-    /// Writes what is left, for no longer than the end of a program may take.
+    /// Writes the remaining spans, at most until [`END_TIMEOUT`].
     pub fn finish(&self) {
         self.0.spans.lock().take();
         let thread = self.0.thread.lock().take();
         if let Some((thread, ended)) = thread {
-            match ended.recv_timeout(END_PATIENCE) {
+            match ended.recv_timeout(END_TIMEOUT) {
                 Ok(()) | Err(RecvTimeoutError::Disconnected) => drop(thread.join()),
                 Err(RecvTimeoutError::Timeout) => tracing::warn!("the last telemetry was not taken in time"),
             }
@@ -118,22 +119,22 @@ impl Exporter {
     }
 }
 
-/// How often something is written.
+/// Intervals of writing.
 #[derive(Debug, Clone, Copy)]
-struct Pace {
+struct Schedule {
     batch: Duration,
     metrics: Duration,
 }
 
-impl Pace {
-    const USUAL: Self = Self { batch: BATCH_PATIENCE, metrics: METRICS_EVERY };
+impl Schedule {
+    const USUAL: Self = Self { batch: BATCH_TIMEOUT, metrics: METRICS_EVERY };
 }
 
-/// Whether the figures are to be written again.
+/// State of the metrics that were last written.
 #[derive(Debug)]
 struct Figures {
     told: Instant,
-    /// Whether there are other ones since.
+    /// Whether they have changed since.
     news: bool,
 }
 
@@ -144,9 +145,9 @@ impl Figures {
 }
 
 struct Worker {
-    way: Way,
+    output: Output,
     source: Source,
-    pace: Pace,
+    schedule: Schedule,
     since: Timestamp,
     now: fn() -> Timestamp,
     metrics: Metrics,
@@ -155,11 +156,11 @@ struct Worker {
 impl Worker {
     fn run(mut self, waiting: &Receiver<Span>) {
         let mut batch: Vec<Span> = Vec::new();
-        let mut due = Instant::now() + self.pace.batch;
+        let mut due = Instant::now() + self.schedule.batch;
         let mut figures = Figures { told: Instant::now(), news: false };
         loop {
             if batch.is_empty() {
-                due = Instant::now() + self.pace.batch;
+                due = Instant::now() + self.schedule.batch;
             }
             let received = waiting.recv_timeout(due.saturating_duration_since(Instant::now()));
             let ended = matches!(received, Err(RecvTimeoutError::Disconnected));
@@ -170,11 +171,11 @@ impl Worker {
                 batch.push(span);
             }
             if !batch.is_empty() && (ended || late || batch.len() >= MAX_BATCH) {
-                self.way.spans(&batch, &self.source);
+                self.output.spans(&batch, &self.source);
                 batch.clear();
             }
-            if ended || figures.due(Instant::now(), self.pace.metrics) {
-                self.way.metrics(&self.metrics, &self.source, self.since, (self.now)());
+            if ended || figures.due(Instant::now(), self.schedule.metrics) {
+                self.output.metrics(&self.metrics, &self.source, self.since, (self.now)());
                 figures = Figures { told: Instant::now(), news: false };
             }
             if ended {
@@ -184,13 +185,13 @@ impl Worker {
     }
 }
 
-impl Way {
+impl Output {
     fn open(destination: Destination) -> Result<Self, StartError> {
         match destination {
             Destination::File(path) => {
                 let opened = File::options().create(true).append(true).open(&path);
                 let file = opened.map_err(|source| StartError::File { path, source })?;
-                Ok(Way::File(BufWriter::new(file)))
+                Ok(Output::File(BufWriter::new(file)))
             }
             Destination::Collector { endpoint, headers } => {
                 let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
@@ -200,32 +201,32 @@ impl Way {
                 let client = reqwest::Client::builder()
                     // Headers must not follow a redirect to another host.
                     .redirect(reqwest::redirect::Policy::none())
-                    .timeout(COLLECTOR_PATIENCE)
+                    .timeout(COLLECTOR_TIMEOUT)
                     .build();
                 let client = client.map_err(|error| StartError::Http(error.to_string()))?;
                 let endpoint = endpoint.trim_end_matches('/').to_owned();
-                Ok(Way::Http { runtime, client, endpoint, headers })
+                Ok(Output::Http { runtime, client, endpoint, headers })
             }
         }
     }
 
     fn spans(&mut self, spans: &[Span], source: &Source) {
         match self {
-            Way::File(file) => write(file, spans.iter().map(|span| file::span(span, source))),
-            Way::Http { .. } => self.post("v1/traces", &otlp::traces(spans, source)),
+            Output::File(file) => write(file, spans.iter().map(|span| file::span(span, source))),
+            Output::Http { .. } => self.post("v1/traces", &otlp::traces(spans, source)),
         }
     }
 
     fn metrics(&mut self, metrics: &Metrics, source: &Source, since: Timestamp, now: Timestamp) {
         match self {
-            Way::File(file) => write(file, file::metrics(metrics, source, since, now).into_iter()),
-            Way::Http { .. } if metrics.series().next().is_none() => {}
-            Way::Http { .. } => self.post("v1/metrics", &otlp::metrics(metrics, source, since, now)),
+            Output::File(file) => write(file, file::metrics(metrics, source, since, now).into_iter()),
+            Output::Http { .. } if metrics.series().next().is_none() => {}
+            Output::Http { .. } => self.post("v1/metrics", &otlp::metrics(metrics, source, since, now)),
         }
     }
 
     fn post(&self, path: &str, body: &serde_json::Value) {
-        let Way::Http { runtime, client, endpoint, headers } = self else { return };
+        let Output::Http { runtime, client, endpoint, headers } = self else { return };
         let mut request = client.post(format!("{endpoint}/{path}")).json(body);
         for (name, value) in headers {
             request = request.header(name, value);
@@ -264,7 +265,7 @@ mod tests {
     fn check(news: bool, seconds: u64, due: bool) {
         let told = Instant::now();
         let now = told + Duration::from_secs(seconds);
-        assert_eq!(Figures { told, news }.due(now, Pace::USUAL.metrics), due);
+        assert_eq!(Figures { told, news }.due(now, Schedule::USUAL.metrics), due);
     }
 
     #[test]
@@ -310,9 +311,9 @@ mod tests {
         let dir = tempfile::tempdir().unwrap();
         let file = dir.path().join("telemetry.jsonl");
         let source = Source { scope: "s".to_owned(), service: "s".to_owned(), version: "1".to_owned() };
-        let pace = Pace { batch: Duration::from_millis(1), metrics: Duration::ZERO };
+        let schedule = Schedule { batch: Duration::from_millis(1), metrics: Duration::ZERO };
         let destination = Destination::File(file.clone());
-        let exporter = Exporter::start_at(pace, destination, source, || Timestamp::UNIX_EPOCH).unwrap();
+        let exporter = Exporter::start_at(schedule, destination, source, || Timestamp::UNIX_EPOCH).unwrap();
         exporter.send(span());
         assert!(!figures(&file).is_empty());
         exporter.finish();

@@ -17,11 +17,11 @@ use hangar_agent::driver::EventSink;
 use hangar_protocol::Event;
 
 pub use exporter::{Destination, Exporter, StartError};
-pub use recorder::Subject;
+pub use recorder::SessionInfo;
 
 use recorder::Recorder;
 
-/// What spans say of where they come from.
+/// Origin of the spans (`resource` and `scope` of OTLP).
 #[derive(Debug, Clone)]
 pub struct Source {
     /// The name of the instrumentation.
@@ -38,8 +38,8 @@ pub struct Tap {
 }
 
 impl Tap {
-    pub fn new(inner: Box<dyn EventSink>, subject: Subject, exporter: Exporter) -> Self {
-        Self { inner, recorder: Recorder::new(subject), exporter }
+    pub fn new(inner: Box<dyn EventSink>, session: SessionInfo, exporter: Exporter) -> Self {
+        Self { inner, recorder: Recorder::new(session), exporter }
     }
 }
 

@@ -5,7 +5,8 @@ use std::collections::HashMap;
 
 use hangar_agent::model::ProviderFacts;
 use hangar_protocol::data::{
-    AssistantMessage, AssistantUsage, CallOutcome, Delivery, ToolComplete, ToolStart, UserMessage,
+    AssistantMessage, AssistantUsage, CallOutcome, Delivery, ModelCallStart, ToolComplete, ToolStart,
+    UserMessage,
 };
 use hangar_protocol::{Body, Event};
 use jiff::Timestamp;
@@ -16,33 +17,33 @@ use crate::span::{Attributes, ChatFigures, Kind, Span, SpanEvent, Work, span_id,
 /// Span events that one invocation keeps; more of them say nothing new.
 const MAX_SPAN_EVENTS: usize = 128;
 
-/// What is known of a session before anything happens in it.
+/// Facts about a session that do not change.
 #[derive(Debug, Clone)]
-pub struct Subject {
+pub struct SessionInfo {
     pub conversation: String,
     pub provider: ProviderFacts,
-    /// Whether spans carry what was said.
+    /// Whether spans carry message contents.
     pub content: bool,
 }
 
 pub(crate) struct Recorder {
-    subject: Subject,
+    session: SessionInfo,
     invocation: Option<Invocation>,
-    /// Calls to the model under way, by the agent that makes them.
+    /// Calls to the model under output, by the agent that makes them.
     chats: HashMap<Agent, Chat>,
-    /// Calls of tools under way, with the agent that made them.
+    /// Calls of tools under output, with the agent that made them.
     tools: HashMap<String, (Agent, Open, ToolStart)>,
-    /// What is said to each agent, where spans carry it.
-    said: HashMap<Agent, Said>,
+    /// Messages to each agent, if spans carry contents.
+    transcripts: HashMap<Agent, Transcript>,
 }
 
 /// An agent by its id; the session's own has none.
 type Agent = Option<String>;
 
 #[derive(Default)]
-struct Said {
+struct Transcript {
     system: Option<String>,
-    /// What the model has not been shown yet.
+    /// Input since the last call to the model.
     input: Vec<Value>,
 }
 
@@ -76,8 +77,14 @@ struct Chat {
 }
 
 impl Recorder {
-    pub(crate) fn new(subject: Subject) -> Self {
-        Self { subject, invocation: None, chats: HashMap::new(), tools: HashMap::new(), said: HashMap::new() }
+    pub(crate) fn new(session: SessionInfo) -> Self {
+        Self {
+            session,
+            invocation: None,
+            chats: HashMap::new(),
+            tools: HashMap::new(),
+            transcripts: HashMap::new(),
+        }
     }
 
     /// The spans that end with an event.
@@ -92,28 +99,10 @@ impl Recorder {
                 self.prompted(event, &agent, message, now);
                 return ended;
             }
-            Body::SystemMessage(message) if self.subject.content => {
-                self.said.entry(agent).or_default().system = Some(message.content.clone());
+            Body::SystemMessage(message) if self.session.content => {
+                self.transcripts.entry(agent).or_default().system = Some(message.content.clone());
             }
-            Body::ModelCallStart(call) => {
-                let Some(open) = self.child(event, now) else { return Vec::new() };
-                let chat = Chat {
-                    open,
-                    model: call.model.clone().unwrap_or_default(),
-                    turn: call.turn_id.clone(),
-                    usage: None,
-                    outcome: None,
-                    interaction: None,
-                    input: self
-                        .said
-                        .get_mut(&agent)
-                        .map(|said| std::mem::take(&mut said.input))
-                        .unwrap_or_default(),
-                };
-                // A call that never ended was given up.
-                let old = self.chats.insert(agent.clone(), chat);
-                return old.into_iter().map(|chat| self.chat(&agent, chat, None, now)).collect();
-            }
+            Body::ModelCallStart(call) => return self.chat_started(event, agent, call, now),
             Body::AssistantUsage(usage) => {
                 if let Some(chat) = self.chats.get_mut(&agent) {
                     chat.usage = Some(usage.clone());
@@ -184,6 +173,29 @@ impl Recorder {
         Vec::new()
     }
 
+    /// Opens the span of a call to the model. A call before it that never ended was given up.
+    fn chat_started(
+        &mut self,
+        event: &Event,
+        agent: Agent,
+        call: &ModelCallStart,
+        now: Timestamp,
+    ) -> Vec<Span> {
+        let Some(open) = self.child(event, now) else { return Vec::new() };
+        let input = self.transcripts.get_mut(&agent).map(|transcript| std::mem::take(&mut transcript.input));
+        let chat = Chat {
+            open,
+            model: call.model.clone().unwrap_or_default(),
+            turn: call.turn_id.clone(),
+            usage: None,
+            outcome: None,
+            interaction: None,
+            input: input.unwrap_or_default(),
+        };
+        let old = self.chats.insert(agent.clone(), chat);
+        old.into_iter().map(|chat| self.chat(&agent, chat, None, now)).collect()
+    }
+
     fn note(&mut self, name: &'static str, now: Timestamp, attributes: Value) {
         if let Some(invocation) = &mut self.invocation {
             invocation.note(name, now, object(attributes));
@@ -201,14 +213,14 @@ impl Recorder {
     }
 
     fn prompted(&mut self, event: &Event, agent: &Agent, message: &UserMessage, now: Timestamp) {
-        let said = if self.subject.content {
+        let input = if self.session.content {
             let text = message.transformed_content.as_ref().unwrap_or(&message.content);
             vec![json!({ "role": "user", "parts": [{ "type": "text", "content": text }] })]
         } else {
             Vec::new()
         };
-        if self.subject.content {
-            self.said.entry(agent.clone()).or_default().input.extend(said.iter().cloned());
+        if self.session.content {
+            self.transcripts.entry(agent.clone()).or_default().input.extend(input.iter().cloned());
         }
         if agent.is_some() {
             return;
@@ -221,7 +233,7 @@ impl Recorder {
             figures: (0, 0),
             finish: None,
             error: None,
-            first_input: said,
+            first_input: input,
             last_output: None,
         });
         let mut attributes = object(json!({
@@ -236,13 +248,13 @@ impl Recorder {
     fn common(&self, operation: &str) -> Attributes {
         object(json!({
             "gen_ai.operation.name": operation,
-            "gen_ai.provider.name": provider(&self.subject.provider),
-            "gen_ai.conversation.id": self.subject.conversation,
+            "gen_ai.provider.name": provider(&self.session.provider),
+            "gen_ai.conversation.id": self.session.conversation,
         }))
     }
 
     fn server(&self, attributes: &mut Attributes) {
-        if let Some((address, port)) = address(&self.subject.provider.base_url) {
+        if let Some((address, port)) = address(&self.session.provider.base_url) {
             attributes.insert("server.address".to_owned(), json!(address));
             attributes.insert("server.port".to_owned(), json!(port));
         }
@@ -283,13 +295,15 @@ impl Recorder {
             "gen_ai.response.time_to_first_chunk",
             figures.first_chunk_ms.map(|ms| ms / 1000.0),
         );
-        let said = message.filter(|_| self.subject.content).map(output);
-        if self.subject.content {
+        let answer = message.filter(|_| self.session.content).map(output);
+        if self.session.content {
             attributes.insert("gen_ai.input.messages".to_owned(), text(&chat.input));
-            if let Some(said) = &said {
-                attributes.insert("gen_ai.output.messages".to_owned(), text(std::slice::from_ref(said)));
+            if let Some(answer) = &answer {
+                attributes.insert("gen_ai.output.messages".to_owned(), text(std::slice::from_ref(answer)));
             }
-            if let Some(system) = self.said.get(agent).and_then(|said| said.system.as_ref()) {
+            if let Some(system) =
+                self.transcripts.get(agent).and_then(|transcript| transcript.system.as_ref())
+            {
                 let parts = [json!({ "type": "text", "content": system })];
                 attributes.insert("gen_ai.system_instructions".to_owned(), text(&parts));
             }
@@ -307,7 +321,7 @@ impl Recorder {
             // The last word is the session's own, whatever its agents say after it.
             if agent.is_none() {
                 invocation.finish = usage.finish_reason;
-                invocation.last_output = said;
+                invocation.last_output = answer;
             }
         }
         let work = Work::Chat(Box::new(figures));
@@ -330,7 +344,7 @@ impl Recorder {
         insert(&mut attributes, "process.exit.code", exit);
         let result = complete.result.as_ref().map(|result| result.content.clone());
         let result = result.or_else(|| complete.error.as_ref().map(|error| error.message.clone()));
-        if self.subject.content {
+        if self.session.content {
             let arguments = match &start.arguments {
                 Value::String(text) => text.clone(),
                 other => other.to_string(),
@@ -338,7 +352,7 @@ impl Recorder {
             attributes.insert("gen_ai.tool.call.arguments".to_owned(), json!(arguments));
             insert(&mut attributes, "gen_ai.tool.call.result", result.clone());
             let part = json!({ "type": "tool_call_response", "id": start.tool_call_id, "response": result });
-            let input = &mut self.said.entry(agent).or_default().input;
+            let input = &mut self.transcripts.entry(agent).or_default().input;
             input.push(json!({ "role": "tool", "parts": [part] }));
         }
         let error = (!complete.success).then_some("ToolError");
@@ -359,7 +373,7 @@ impl Recorder {
         span
     }
 
-    /// The agent rests: what was under way ends here.
+    /// The agent rests: what was under output ends here.
     fn ended(&mut self, now: Timestamp) -> Vec<Span> {
         let mut spans = Vec::new();
         for (agent, chat) in std::mem::take(&mut self.chats) {
@@ -379,10 +393,10 @@ impl Recorder {
         attributes.insert("gen_ai.usage.input_tokens".to_owned(), json!(invocation.figures.0));
         attributes.insert("gen_ai.usage.output_tokens".to_owned(), json!(invocation.figures.1));
         attributes.insert("github.copilot.turn_count".to_owned(), json!(invocation.calls));
-        if self.subject.content {
+        if self.session.content {
             attributes.insert("gen_ai.input.messages".to_owned(), text(&invocation.first_input));
-            if let Some(said) = invocation.last_output {
-                attributes.insert("gen_ai.output.messages".to_owned(), text(&[said]));
+            if let Some(answer) = invocation.last_output {
+                attributes.insert("gen_ai.output.messages".to_owned(), text(&[answer]));
             }
         }
         insert(&mut attributes, "error.type", invocation.error.clone());

@@ -37,7 +37,7 @@ pub(crate) struct SpanEvent {
     pub(crate) attributes: Attributes,
 }
 
-/// What a span is about, as far as metrics count it.
+/// The kind of work that a span measures, for metrics.
 #[derive(Debug, Clone)]
 pub(crate) enum Work {
     Invocation { calls: u64, tools: u64 },

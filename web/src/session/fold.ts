@@ -17,7 +17,6 @@ export interface Transcript {
   model: string | null;
   effort: string | null;
   context: { tokens: number; limit: number } | null;
-  usage: { input: number; output: number; cost: number };
   /** Grows with every change, for views that ask whether there was one. */
   version: number;
 }
@@ -29,7 +28,6 @@ export function emptyTranscript(): Transcript {
     model: null,
     effort: null,
     context: null,
-    usage: { input: 0, output: 0, cost: 0 },
     version: 0,
   };
 }
@@ -373,13 +371,6 @@ function applyTo(transcript: Transcript, lane: Lane, event: WireEvent, fact: Fac
       return;
     case "context":
       if (lane === transcript.main && fact.limit > 0) transcript.context = { tokens: fact.tokens, limit: fact.limit };
-      return;
-    case "usage":
-      transcript.usage = {
-        input: transcript.usage.input + fact.input,
-        output: transcript.usage.output + fact.output,
-        cost: transcript.usage.cost + fact.cost,
-      };
       return;
   }
 }

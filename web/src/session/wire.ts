@@ -1,19 +1,12 @@
-// The edge between what the server sends and what the transcript understands. Events come from models, agents and old
-// logs, so every field is looked at before it is believed; what has no meaning for a reader of the transcript is `null`.
+// Parses events of the server into facts of the transcript. Events come from models, agents and old logs, so every field is
+// checked before it is used; an event that a reader does not need to see is `null`.
 
+import type { Event } from "../api/openapi";
 import { tokens } from "../format";
 import { type Fields, type Json, count, fields, list, text, textOrNull } from "../json";
 
-/** An event as it stands in the log, in the vocabulary of Copilot CLI. */
-export interface WireEvent {
-  readonly id: string;
-  readonly type: string;
-  readonly timestamp: string;
-  readonly parentId?: string | null;
-  readonly agentId?: string;
-  readonly ephemeral?: boolean;
-  readonly data?: unknown;
-}
+/** An event as it is in the log, in the vocabulary of Copilot CLI. */
+export type WireEvent = Event;
 
 export interface ToolRequest {
   readonly call: string;
@@ -63,8 +56,7 @@ export type Fact =
   | { is: "notice"; level: NoticeLevel; text: string; detail: string | null; instead: string | null }
   | { is: "rewound"; upTo: string }
   | { is: "modelIs"; model: string; effort: string | null; changed: boolean }
-  | { is: "context"; tokens: number; limit: number }
-  | { is: "usage"; input: number; output: number; cost: number };
+  | { is: "context"; tokens: number; limit: number };
 
 function toolRequest(value: unknown): ToolRequest {
   const data = fields(value);
@@ -125,16 +117,6 @@ function notice(level: NoticeLevel, words: string, detail: string | null = null,
 }
 
 const COMPACTING = "Summing up the conversation to make room";
-
-function usage(value: unknown): Fact {
-  const data = fields(value);
-  return {
-    is: "usage",
-    input: count(data["inputTokens"]) ?? 0,
-    output: count(data["outputTokens"]) ?? 0,
-    cost: count(data["cost"]) ?? 0,
-  };
-}
 
 function attachmentName(value: unknown): string {
   const data = fields(value);
@@ -287,10 +269,6 @@ export function read(event: WireEvent): Fact | null {
       return { is: "rewound", upTo: text(data["upToEventId"]) };
     case "session.usage_info":
       return { is: "context", tokens: count(data["currentTokens"]) ?? 0, limit: count(data["tokenLimit"]) ?? 0 };
-    case "assistant.usage":
-      return usage(data);
-    case "session.usage_record":
-      return usage(data["usage"]);
     default:
       return null;
   }

@@ -1,13 +1,13 @@
-//! The agents that every session has.
+//! The built-in agents.
 
 use serde_json::Map;
 
 use super::{AgentDefinition, AgentSource, AgentTools};
 
-/// The agent that is like whoever calls it.
+/// The general-purpose agent, which is like its caller.
 pub const GENERAL_PURPOSE: &str = "general-purpose";
 
-/// All of them, in the order in which the model is told.
+/// All built-in agents, in the order in which the model is shown them.
 pub fn definitions() -> Vec<AgentDefinition> {
     vec![
         AgentDefinition {
@@ -46,7 +46,7 @@ fn agent(name: &str, display_name: &str, description: &str, prompt: &str) -> Age
     }
 }
 
-/// What the model is told of an agent, and what the agent is told of itself.
+/// Description for the model that calls an agent, and prompt of the agent itself.
 type Words = (&'static str, &'static str);
 
 const EXPLORE: Words = (

@@ -1,17 +1,17 @@
-//! The tools by which a model deals with agents: how they are shown, and what a call of one asks for.
+//! The tools for agents (`task`, `read_agent`, `write_agent`, `list_agents`): their schemas and parsed calls.
 
 use std::time::Duration;
 
 use hangar_protocol::data::ExecutionMode;
 use serde_json::{Value, json};
 
-use super::crew::Crew;
+use super::config::AgentConfig;
 use crate::tool::{ToolOutcome, ToolSchema, ToolSpec};
 
-/// How long `read_agent` waits unless told otherwise, and how long at most.
+/// Default and longest wait of `read_agent`.
 const WAIT: Duration = Duration::from_secs(30);
 const LONGEST_WAIT: Duration = Duration::from_secs(180);
-/// The most agents that one message may be sent to by name.
+/// Number of agents that one message may be sent to by name.
 const MOST_ADDRESSEES: usize = 16;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -27,7 +27,7 @@ pub enum AgentCall {
     Start(StartAgent),
     Read { agent_id: String, wait: Option<Duration>, since_turn: Option<usize> },
     List { finished: bool, scope: Option<Scope> },
-    Write { to: Addressees, message: String },
+    Write { to: Recipients, message: String },
 }
 
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -42,12 +42,12 @@ pub struct StartAgent {
 }
 
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Addressees {
+pub enum Recipients {
     Named(Vec<String>),
     All(Scope),
 }
 
-/// Agents as seen from one of them.
+/// Group of agents that a message goes to, relative to the sender.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Scope {
     Siblings,
@@ -67,9 +67,9 @@ impl AgentTool {
         }
     }
 
-    pub fn spec(self, crew: &Crew) -> ToolSpec {
+    pub fn spec(self, agent_config: &AgentConfig) -> ToolSpec {
         let (title, description, schema) = match self {
-            AgentTool::Task => ("Running agent", task_description(crew), task_schema(crew)),
+            AgentTool::Task => ("Running agent", task_description(agent_config), task_schema(agent_config)),
             AgentTool::Read => (
                 "Reading agent",
                 "Look at an agent: whether it still runs, and the answers it has given.".to_owned(),
@@ -132,7 +132,7 @@ impl AgentTool {
         }
     }
 
-    /// What the arguments of a call mean, or the answer to those that mean nothing.
+    /// Parses the arguments of a call; `Err` is the answer to invalid ones.
     pub fn parse(self, arguments: &Value) -> Result<AgentCall, ToolOutcome> {
         let text =
             |key: &str| arguments[key].as_str().filter(|text| !text.trim().is_empty()).map(str::to_owned);
@@ -189,8 +189,8 @@ impl AgentTool {
                     (None, None) => None,
                 };
                 let to = match (named, scope(&arguments["scope"])) {
-                    (Some(ids), _) if ids.len() <= MOST_ADDRESSEES => Addressees::Named(ids),
-                    (None, Some(scope @ (Scope::Siblings | Scope::Children))) => Addressees::All(scope),
+                    (Some(ids), _) if ids.len() <= MOST_ADDRESSEES => Recipients::Named(ids),
+                    (None, Some(scope @ (Scope::Siblings | Scope::Children))) => Recipients::All(scope),
                     _ => {
                         let problem =
                             "name one agent_id, up to 16 agent_ids, or the scope siblings or children";
@@ -220,12 +220,12 @@ fn invalid(problems: &[String]) -> ToolOutcome {
     ToolOutcome { error: Some(short.clone()), ..ToolOutcome::failure(format!("Invalid input: {short}")) }
 }
 
-fn task_description(crew: &Crew) -> String {
+fn task_description(agent_config: &AgentConfig) -> String {
     let mut text = "Hand a task to an agent with a context of its own. It sees nothing of this conversation, so its \
                     prompt must hold everything it needs; its answer comes back as the result. Start agents for \
                     independent work together in one answer and they run side by side. Agents:\n"
         .to_owned();
-    for agent in crew.callable() {
+    for agent in agent_config.callable() {
         text.push_str(&format!("- {}: {}\n", agent.name, agent.description.trim()));
     }
     text.push_str(
@@ -235,8 +235,8 @@ fn task_description(crew: &Crew) -> String {
     text
 }
 
-fn task_schema(crew: &Crew) -> Value {
-    let names: Vec<&str> = crew.callable().map(|agent| agent.name.as_str()).collect();
+fn task_schema(agent_config: &AgentConfig) -> Value {
+    let names: Vec<&str> = agent_config.callable().map(|agent| agent.name.as_str()).collect();
     json!({
         "type": "object",
         "properties": {

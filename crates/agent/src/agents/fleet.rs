@@ -1,8 +1,8 @@
-//! Many agents on one task: the session plans and hands out, agents work side by side.
+//! Fleet mode: the session plans and delegates, many agents work in parallel.
 
 use crate::session::Prompt;
 
-/// What a session is told when it is to lead a fleet. People are shown the request.
+/// Prompt of a session that leads a fleet. People are shown the request alone.
 pub fn prompt(request: Option<&str>) -> Prompt {
     let request = request.map(str::trim).filter(|request| !request.is_empty());
     let (text, shown) = match request {
@@ -14,7 +14,7 @@ pub fn prompt(request: Option<&str>) -> Prompt {
     Prompt { shown: Some(shown), ..Prompt::user(text) }
 }
 
-/// Conversations that clients have recorded begin with these words, and are found again by them: not one may change.
+/// Start of the prompt. Recorded conversations of clients are found by these words, so not one may change.
 const FLEET: &str = "\
 You are now in fleet mode. Dispatch sub-agents (via the task tool) in parallel to do the work.
 

@@ -1,9 +1,9 @@
-//! The names by which an agent's definition asks for tools: the tools' own, those of other programs, and groups.
+//! Tool names in agent definitions: our own, aliases of other programs, and groups.
 
 use super::AgentTools;
 
 const SHELL: &[&str] = &["bash", "read_bash", "write_bash", "stop_bash", "list_bash"];
-/// The shell by its own name: running commands, without typing into them.
+/// The shell tools of `bash` alone: running commands, without writing to them.
 const BASH: &[&str] = &["bash", "read_bash", "stop_bash", "list_bash"];
 const READ: &[&str] = &["view"];
 const EDIT: &[&str] = &["create", "edit", "apply_patch"];
@@ -13,7 +13,7 @@ const AGENTS: &[&str] = &["task", "read_agent", "list_agents", "write_agent"];
 const WEB: &[&str] = &["web_fetch", "web_search"];
 const TODO: &[&str] = &["sql"];
 
-/// What each alias stands for. Written in any case.
+/// Aliases and the tools they stand for, case-insensitive.
 const ALIASES: &[(&str, &[&str])] = &[
     ("execute", SHELL),
     ("shell", SHELL),
@@ -49,11 +49,11 @@ const ALIASES: &[(&str, &[&str])] = &[
     ("runsubagent", AGENTS),
 ];
 
-/// What editors put in front of a tool's name. The name of an MCP server is none of these.
+/// Prefixes that editors put before a tool's name. None is the name of an MCP server.
 const GROUPS: &[&str] = &["agent", "edit", "execute", "read", "runcommands", "search", "shell", "web"];
 
 impl AgentTools {
-    /// Whether an agent with these tools is shown one of this name.
+    /// Whether the agent may use the tool of this name.
     pub fn admits(&self, tool: &str) -> bool {
         match self {
             AgentTools::Inherited => true,
@@ -61,7 +61,7 @@ impl AgentTools {
         }
     }
 
-    /// The names as they were written; `None` where there is no limit.
+    /// The names as they were written; `None` for all tools.
     pub fn listed(&self) -> Option<Vec<String>> {
         match self {
             AgentTools::Inherited => None,

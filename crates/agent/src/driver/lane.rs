@@ -1,4 +1,5 @@
-//! One line of work: a session, and what is under way for it. The main agent has one, and every agent that it started.
+//! A lane: the session of one agent, and its running work. The main agent has one, and so has every agent that it
+//! started.
 
 use std::sync::Arc;
 
@@ -6,12 +7,12 @@ use hangar_protocol::{AgentId, Body};
 use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
 
-use super::Discovery;
-use crate::agents::outfit::Outfit;
+use super::InstructionFinder;
+use crate::agents::toolset::AgentToolset;
 use crate::model::ModelProvider;
 use crate::session::{Input, Session};
 
-/// Events of running tools that may wait for the loop before the tools have to.
+/// Capacity of the channel from running tools to the driver. A tool that fills it waits.
 const PROGRESS_BUFFER: usize = 64;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -24,30 +25,30 @@ pub(super) struct Lane {
     pub(super) session: Session,
     pub(super) provider: Arc<dyn ModelProvider>,
     pub(super) agent: Option<AgentLane>,
-    /// What an agent looks instructions up with, once it has touched a file.
-    pub(super) discovery: Option<Box<dyn Discovery>>,
-    /// What running tools report through.
+    /// Finder of instructions, once the agent has touched a file.
+    pub(super) discovery: Option<Box<dyn InstructionFinder>>,
+    /// Channel of running tools.
     pub(super) progress: mpsc::Sender<Box<Body>>,
-    /// Each ends one kind of work of the lane; dropping the work is what ends it.
+    /// Cancellation tokens, one for each kind of work of the lane.
     pub(super) call: CancellationToken,
     pub(super) summary: CancellationToken,
     pub(super) tools: CancellationToken,
-    /// Lets tools know that someone has something to say.
+    /// Tells waiting tools to return early, because there is a new message.
     pub(super) hurry: CancellationToken,
     pub(super) hooks: CancellationToken,
 }
 
-/// What only a lane of an agent has.
+/// State of a lane that belongs to an agent.
 pub(super) struct AgentLane {
     pub(super) id: AgentId,
     pub(super) parent: LaneId,
     pub(super) depth: u32,
-    /// The call of the parent that waits for the answer.
+    /// Call of the parent that waits for the answer.
     pub(super) awaited_by: Option<String>,
-    /// What it waits to be given until its outfit is ready. Empty once it has begun.
+    /// Inputs that are held until its tools are ready. Empty once it has begun.
     pub(super) held: Vec<Input>,
-    /// Tools that no other has.
-    pub(super) outfit: Option<Outfit>,
+    /// Its own tools.
+    pub(super) toolset: Option<AgentToolset>,
 }
 
 impl Lane {
@@ -73,7 +74,7 @@ impl Lane {
     }
 }
 
-/// Ends what a token stands for, and gives a token for what comes next.
+/// Cancels a token and puts a new one in its place.
 pub(super) fn renew(token: &mut CancellationToken) -> CancellationToken {
     token.cancel();
     *token = CancellationToken::new();

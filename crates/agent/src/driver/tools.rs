@@ -1,4 +1,4 @@
-//! Calls of tools as the driver makes them: which tool a name means to a lane, what its call would touch, and running it.
+//! Tool calls: resolving a name for a lane, inspecting a call, and running it.
 
 use std::sync::Arc;
 
@@ -10,17 +10,17 @@ use crate::permissions::Grant;
 use crate::session::{Input, Inspection};
 use crate::tool::{Tool, ToolContext, ToolInput, ToolOutcome};
 
-/// What calls would touch: known, or found out by waiting.
+/// Result of inspecting calls, now or as a future.
 pub(super) enum Inspected {
     Now(Vec<Inspection>),
     Later(BoxFuture<'static, Vec<Inspection>>),
 }
 
 impl Driver {
-    /// The tool that a name means to one lane: one of its own, or one that all have.
+    /// Tool of this name in a lane: one of its own, or a shared one.
     fn tool(&self, id: LaneId, name: &str) -> Option<&Arc<dyn Tool>> {
-        let outfit = self.lanes.get(&id).and_then(|lane| lane.agent.as_ref()?.outfit.as_ref());
-        let own = outfit.and_then(|outfit| outfit.tools.iter().find(|tool| tool.spec().name == name));
+        let toolset = self.lanes.get(&id).and_then(|lane| lane.agent.as_ref()?.toolset.as_ref());
+        let own = toolset.and_then(|toolset| toolset.tools.iter().find(|tool| tool.spec().name == name));
         own.or_else(|| self.host.tools.find(name))
     }
 
@@ -67,7 +67,7 @@ impl Driver {
                 std::future::ready(outcome).boxed()
             }
         };
-        self.under_way
+        self.running
             .work
             .push(Box::pin(async move { (id, Some(Input::ToolDone { call_id, outcome: run.await })) }));
     }

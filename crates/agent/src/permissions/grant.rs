@@ -1,4 +1,4 @@
-//! How much a permitted call may do.
+//! Grants: the limits of a permitted call.
 //!
 //! The analysis of a shell line decides whether somebody is asked. It is no guarantee of what the line does, so a command
 //! that ran without anybody's yes to it is given limits, which the kernel keeps.
@@ -7,25 +7,34 @@ use std::path::PathBuf;
 
 use hangar_protocol::permission::{PermissionRequest, ShellCommand, ShellRequest};
 
-use super::{Policy, Rule};
+use super::{Policy, Rule, texts};
 use crate::tool::AccessRequest;
+
+/// Turns the request of a command that was denied something into the question whether it may run without limits. The
+/// reason is the command's own output and may be forged, so the question says what a yes means.
+pub fn ask_without_limits(request: &mut PermissionRequest, denied: &str) {
+    if let PermissionRequest::Shell(shell) = request {
+        shell.warning = Some(texts::was_kept_from(denied));
+        shell.commands.iter_mut().for_each(|command| command.read_only = false);
+    }
+}
 
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Grant {
-    /// All that the user may do: somebody said yes to this call, or a flag to every call.
+    /// No limits: the user approved this call, or all calls.
     Full,
-    /// What could be allowed without asking anybody.
+    /// The limits within which nobody need be asked.
     Limited(Box<Limits>),
 }
 
-/// What a command is confined to.
+/// Limits of a command.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct Limits {
-    /// Directories that may be read; everything where absent.
+    /// Directories that may be read; everything if absent.
     pub directories: Option<Vec<PathBuf>>,
     pub writes: Writes,
     pub git: GitWrites,
-    /// Whether the network can be reached.
+    /// Whether the network is reachable.
     pub network: bool,
 }
 
@@ -37,7 +46,7 @@ pub enum Writes {
     Anywhere,
 }
 
-/// What may be changed in the directory that Git keeps of a repository.
+/// Access to the `.git` directory of a repository.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum GitWrites {
     Nothing,
@@ -47,11 +56,12 @@ pub enum GitWrites {
     Settings,
 }
 
-/// Subcommands of Git that note in the settings of the repository what a branch belongs to, and cannot name programs there.
+/// Subcommands of Git that write the upstream of a branch into the repository's settings, and cannot name programs
+/// there.
 const GIT_SETTINGS: &[&str] = &["branch", "checkout", "pull", "push", "switch"];
 
-/// Commands whose purpose is to reach servers that no URL on their line names: a rule that allows one by name allows
-/// that too.
+/// Commands whose purpose is to reach servers that no URL on their line names. A rule that allows one by name allows
+/// the network too.
 const NETWORKED: &[&str] = &[
     "bun",
     "bundle",
@@ -86,7 +96,7 @@ const NETWORKED: &[&str] = &[
 ];
 
 impl Policy {
-    /// How much a call may do that this policy allows.
+    /// Grant of a call that this policy allows.
     pub fn grant(&self, access: &AccessRequest) -> Grant {
         match &access.request {
             PermissionRequest::Shell(shell) if !self.allow_all_tools => {

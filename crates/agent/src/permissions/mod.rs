@@ -1,4 +1,4 @@
-//! What a tool call may touch: rules, and the decision over a request. Pure; the facts were gathered by the tool.
+//! Permissions: rules, and the decision over a request. Pure; the facts were gathered by the tool.
 
 mod grant;
 mod policy;
@@ -6,6 +6,6 @@ mod rule;
 pub mod texts;
 mod url_pattern;
 
-pub use grant::{GitWrites, Grant, Limits, Writes};
-pub use policy::{Approval, Confinement, Doubt, Policy, Verdict};
+pub use grant::{GitWrites, Grant, Limits, Writes, ask_without_limits};
+pub use policy::{Approval, AskReason, Confinement, Policy, Verdict};
 pub use rule::{Rule, RuleError};

@@ -18,17 +18,17 @@ pub struct Policy {
     pub allow_all_tools: bool,
     pub allow_all_paths: bool,
     pub allow_all_urls: bool,
-    /// Ask also about what is harmless: reading within bounds, and commands that only look.
+    /// Whether to ask also about harmless calls: reading within bounds, and read-only commands.
     pub asks_about_reads: bool,
     /// Directories that tools may touch, links resolved.
     pub roots: Vec<PathBuf>,
-    /// Where commands are kept by a sandbox. Tools that are not in it are held to the same, whatever else is allowed.
+    /// Bounds of the sandbox. Tools that run outside it are held to the same, whatever else is allowed.
     pub confinement: Option<Confinement>,
-    /// What someone approved for the rest of the session.
+    /// Approvals for the rest of the session.
     pub approvals: Vec<Approval>,
 }
 
-/// What a sandbox keeps, as far as paths can say it. Links are resolved.
+/// Bounds of a sandbox in terms of paths, links resolved.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Confinement {
     pub writable: Vec<PathBuf>,
@@ -36,7 +36,7 @@ pub struct Confinement {
 }
 
 impl Confinement {
-    /// A path that the sandbox would not let a command use like this.
+    /// First path that the sandbox would not let a command use.
     fn breach<'a>(&self, access: &'a AccessRequest) -> Option<&'a PathBuf> {
         let within = |path: &Path, places: &[PathBuf]| places.iter().any(|place| path.starts_with(place));
         let unwritable = access.writes.iter().find(|path| !within(path, &self.writable));
@@ -44,7 +44,7 @@ impl Confinement {
     }
 }
 
-/// An approval beyond one call.
+/// An approval for more than one call.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Approval {
     Commands(Vec<String>),
@@ -54,7 +54,7 @@ pub enum Approval {
         server: String,
         tool: Option<String>,
     },
-    /// A server may ask the model.
+    /// An MCP server may ask the model.
     McpSampling {
         server: String,
     },
@@ -66,7 +66,7 @@ pub enum Approval {
 }
 
 impl Approval {
-    /// The approval that covers requests like this one, as clients write it.
+    /// Approval that covers requests like this one, in the form of the wire.
     pub fn covering(request: &PermissionRequest) -> Value {
         match request {
             PermissionRequest::Shell(shell) => {
@@ -87,7 +87,7 @@ impl Approval {
         }
     }
 
-    /// Reads an approval as clients write it. What is unknown approves nothing.
+    /// Parses an approval of a client. An unknown one approves nothing.
     pub fn parse(approval: &Value) -> Option<Self> {
         let text = |key: &str| approval[key].as_str().map(str::to_owned);
         Some(match approval["kind"].as_str()? {
@@ -111,12 +111,12 @@ impl Approval {
 pub enum Verdict {
     Allow,
     Deny { rules: Vec<Rule> },
-    Ask { doubt: Doubt },
+    Ask { doubt: AskReason },
 }
 
-/// Why someone has to be asked.
+/// Reason for asking the user.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Doubt {
+pub enum AskReason {
     /// Outside the directories that tools may touch.
     Path(PathBuf),
     Url(String),
@@ -125,6 +125,17 @@ pub enum Doubt {
 }
 
 impl Policy {
+    /// Whether tools, paths and URLs are all used without asking.
+    pub fn allows_all(&self) -> bool {
+        self.allow_all_tools && self.allow_all_paths && self.allow_all_urls
+    }
+
+    pub fn set_allow_all(&mut self, all: bool) {
+        self.allow_all_tools = all;
+        self.allow_all_paths = all;
+        self.allow_all_urls = all;
+    }
+
     pub fn decide(&self, access: &AccessRequest) -> Verdict {
         let rules: Vec<Rule> = self.deny.iter().filter(|rule| denies(rule, access)).cloned().collect();
         if !rules.is_empty() {
@@ -134,21 +145,21 @@ impl Policy {
         let confined =
             self.confinement.as_ref().filter(|_| !matches!(access.request, PermissionRequest::Shell(_)));
         if let Some(path) = confined.and_then(|confinement| confinement.breach(access)) {
-            return Verdict::Ask { doubt: Doubt::Path(path.clone()) };
+            return Verdict::Ask { doubt: AskReason::Path(path.clone()) };
         }
         if let Some(path) = access.reads.iter().chain(&access.writes).find(|path| !self.within_bounds(path)) {
-            return Verdict::Ask { doubt: Doubt::Path(path.clone()) };
+            return Verdict::Ask { doubt: AskReason::Path(path.clone()) };
         }
         if let Some(path) = self.git_internal(access) {
-            return Verdict::Ask { doubt: Doubt::Path(path.clone()) };
+            return Verdict::Ask { doubt: AskReason::Path(path.clone()) };
         }
         if let Some(url) = urls(access).find(|url| !self.url_allowed(url, access)) {
-            return Verdict::Ask { doubt: Doubt::Url(url.to_owned()) };
+            return Verdict::Ask { doubt: AskReason::Url(url.to_owned()) };
         }
-        if self.tool_allowed(access) { Verdict::Allow } else { Verdict::Ask { doubt: Doubt::Tool } }
+        if self.tool_allowed(access) { Verdict::Allow } else { Verdict::Ask { doubt: AskReason::Tool } }
     }
 
-    /// Whether an MCP server may ask the model. Whoever may call all its tools without being asked may let it.
+    /// Whether an MCP server may ask the model. It may if all its tools are allowed.
     pub fn decide_sampling(&self, server: &str) -> Verdict {
         const SAMPLING: &str = "sampling";
         let asks = |rule: &&Rule| rule.matches_mcp(server, SAMPLING);
@@ -163,10 +174,10 @@ impl Policy {
         {
             return Verdict::Allow;
         }
-        Verdict::Ask { doubt: Doubt::Tool }
+        Verdict::Ask { doubt: AskReason::Tool }
     }
 
-    /// A path in what Git keeps of a repository, on a line that may change it and that rules would allow.
+    /// A path in a `.git` directory, on a line that may change it and that rules would allow.
     fn git_internal<'a>(&self, access: &'a AccessRequest) -> Option<&'a PathBuf> {
         let PermissionRequest::Shell(shell) = &access.request else { return None };
         let may_change =
@@ -298,7 +309,7 @@ fn denies(rule: &Rule, access: &AccessRequest) -> bool {
     }
 }
 
-/// Whether a path is in what Git keeps of a repository.
+/// Whether a path is in a `.git` directory.
 fn is_git_internal(path: &Path) -> bool {
     path.components().any(|part| part.as_os_str().eq_ignore_ascii_case(".git"))
 }

@@ -38,7 +38,7 @@ pub struct PathPattern(String);
 pub struct RuleError(String);
 
 impl Rule {
-    /// Reads a list of rules. Commas inside parentheses belong to the argument; empty places do not matter.
+    /// Parses a list of rules. Commas inside parentheses belong to the argument; empty items are ignored.
     pub fn parse_list(text: &str) -> Result<Vec<Self>, RuleError> {
         let mut rules = Vec::new();
         let mut depth = 0_u32;
@@ -79,8 +79,7 @@ impl Rule {
         })
     }
 
-    /// The rule that lets a tool run, by the tool's name or an alias of it, with or without an argument. A name that
-    /// means nothing lets nothing run.
+    /// Rules that allow a tool, by its name or an alias, with or without an argument. An unknown name allows nothing.
     pub fn of_tool(text: &str) -> Option<Self> {
         let (name, argument) = match text.trim().split_once('(') {
             Some((name, rest)) => (name, format!("({rest}")),
@@ -107,7 +106,7 @@ impl Rule {
         }
     }
 
-    /// Whether the words of the command that the rule is about stand in a text, in their order.
+    /// Whether the words of the rule's command occur in a text, in their order.
     pub fn is_mentioned_in(&self, text: &str) -> bool {
         let Rule::Shell(Some(CommandPattern::Exact(command) | CommandPattern::Stem(command))) = self else {
             return false;
@@ -143,7 +142,7 @@ impl Rule {
         matches!(self, Rule::Named { name, tool: None } if name == called)
     }
 
-    /// The form in events.
+    /// The rule as events have it.
     pub fn to_wire(&self) -> DenyingRule {
         let (kind, argument) = self.parts();
         DenyingRule { kind: kind.to_owned(), argument }

@@ -1,11 +1,11 @@
-//! What the model is told when a call is not permitted.
+//! Texts for the model when a call is not permitted.
 
 use super::Rule;
 
 /// Nobody could be asked.
 pub const NO_USER: &str = "Permission denied and could not request permission from user";
 
-/// A command was kept from something, and nobody could be asked whether it may.
+/// A command was blocked, and nobody could be asked.
 pub fn kept_from(blocked: &str, output: &str) -> String {
     let told = format!("{NO_USER}: the command was kept from {blocked}");
     match output.trim() {
@@ -14,10 +14,10 @@ pub fn kept_from(blocked: &str, output: &str) -> String {
     }
 }
 
-/// For whoever is asked whether a command may do what it was kept from.
+/// Question whether a blocked command may run without limits.
 pub fn was_kept_from(blocked: &str) -> String {
     format!(
-        "The command was run without permission to do more than it seemed to need, and was kept from {blocked}. Once allowed, it runs again from the start."
+        "The command was run with limits, and by what it printed it was kept from {blocked}. Once allowed, it runs again from the start, without limits."
     )
 }
 

@@ -1,6 +1,7 @@
-//! Words for the model: the system prompt, assembled from named sections, and notices in the course of a session.
+//! Texts for the model: the system prompt, assembled from named sections, and notices in the course of a session.
 
-pub(crate) mod attached;
+pub(crate) mod attachments;
+pub(crate) mod mcp;
 pub mod notices;
 mod sections;
 

@@ -1,8 +1,8 @@
-//! Texts that Hangar puts before the model in the course of a session.
+//! Notices to the model in the course of a session.
 
 use hangar_protocol::data::{Mode, PlanAction};
 
-/// Sent when an autopilot run ends without `task_complete`.
+/// Message to an autopilot that ended its turn without `task_complete`.
 pub const CONTINUATION: &str = "\
 The task is still open: you ended your turn without calling task_complete.
 
@@ -15,19 +15,19 @@ and you have seen it work. Do not call task_complete while
 
 Go on by yourself until the task is really finished, then call task_complete with a summary.";
 
-/// Sent when the output limit cut an answer.
+/// Message after an answer that reached the output limit.
 pub const CUT_SHORT: &str = "Your answer reached the output limit. Please continue from where you left off.";
 
-/// Sent when a plan that was made in plan mode is to be carried out at once.
+/// Message that starts the work on an approved plan.
 pub const IMPLEMENT_PLAN: &str =
     "The plan is approved. Carry it out now, step by step, and verify each step.";
 
-/// The answer to `ask_user` when nobody is there.
+/// Result of `ask_user` when nobody is there.
 pub const NOBODY_TO_ASK: &str = "\
 The user is not available to answer and will look at the result later. Decide by yourself and go on. If the request \
 cannot be settled without them, stop and say in task_complete what is unclear rather than build on a guess.";
 
-/// Asks for a summary that can stand for the conversation. Its first sentence is how other programs know such a request.
+/// Prompt for a summary of the conversation. Other programs recognise such a request by its first sentence.
 pub const SUMMARIZE: &str = "\
 Please create a detailed summary of the conversation so far. The history is being compacted: what you write here \
 replaces it, so whoever goes on must find in it everything that is needed. Call no tools. Use these sections, each in tags \
@@ -41,17 +41,17 @@ of its name:
 <next_steps>: what is left to do, first things first.
 <checkpoint_title>: a title of two to six words.";
 
-/// Added where earlier parts of the conversation are summed up already.
+/// Addition for conversations that are partly summarised already.
 pub const SUMMARIZE_THE_REST: &str = "\
 The first message holds summaries of what came before it. They stay as they are: do not repeat them, and sum up only the \
 messages after that one.";
 
-/// Stands for the middle of a text that is too long for a summary to be made of it.
+/// Placeholder for the middle of a text that is too long to be summarised.
 pub fn left_out(bytes: usize) -> String {
     format!("\n[{bytes} bytes left out]\n")
 }
 
-/// Told once when a session enters a mode.
+/// Notice of the mode, which is given once.
 pub fn mode(mode: Mode) -> &'static str {
     match mode {
         Mode::Interactive => {
@@ -70,12 +70,12 @@ pub fn mode(mode: Mode) -> &'static str {
     }
 }
 
-/// The refusal of a tool that would change something in plan mode.
+/// Result of a call that would change something in plan mode.
 pub const PLAN_REFUSAL: &str = "\
 Plan mode changes nothing outside the session folder, so this call was refused. Read what you need, write the plan to \
 plan.md in the session folder, and leave the change for later.";
 
-/// The answer to a plan that was approved. Its words are fixed by recorded conversations.
+/// Result of a plan that was approved. Its words are fixed by recorded conversations.
 pub fn plan_approved(action: PlanAction) -> &'static str {
     match action {
         PlanAction::Interactive => {
@@ -94,7 +94,7 @@ pub fn plan_approved(action: PlanAction) -> &'static str {
     }
 }
 
-/// The answer to a plan that was not.
+/// Result of a plan that was not approved.
 pub fn plan_refused(feedback: Option<&str>) -> String {
     match feedback {
         Some(feedback) => format!(
@@ -107,7 +107,7 @@ pub fn plan_refused(feedback: Option<&str>) -> String {
     }
 }
 
-/// The answer to a call for a skill that the conversation has already.
+/// Result of a call for a skill that the conversation has already.
 pub(crate) fn skill_is_loaded(name: &str) -> String {
     format!("Skill \"{name}\" is loaded already. Follow the instructions in its skill context.")
 }

@@ -5,14 +5,14 @@
 
 use std::collections::BTreeMap;
 
-/// What the prompt says about where the session runs. Nothing in it changes in the course of a session.
+/// Environment of the session for the prompt. It does not change in the course of a session.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Environment {
     pub cwd: String,
     pub git_root: Option<String>,
     pub os: String,
     pub session_dir: String,
-    /// The names of the tools that the model is offered.
+    /// Names of the tools that the model is shown.
     pub tools: Vec<String>,
 }
 
@@ -61,12 +61,12 @@ impl SystemPrompt {
         Self { sections }
     }
 
-    /// A section's text; empty where the prompt has none.
+    /// Text of a section; empty if the prompt has none.
     pub fn section(&self, name: &str) -> &str {
         self.sections.get(name).map_or("", String::as_str)
     }
 
-    /// Gives a section another text. A name that is no section's is refused.
+    /// Replaces the text of a section. An unknown name is an error.
     pub fn set_section(&mut self, name: &str, text: String) -> Result<(), UnknownSection> {
         let Some(name) = ORDER.into_iter().find(|known| *known == name) else {
             return Err(UnknownSection(name.to_owned()));

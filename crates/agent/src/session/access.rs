@@ -1,18 +1,18 @@
-//! Whether a call of the current answer may touch what it needs, and what becomes of it when it may not.
+//! Access control for the calls of the current answer.
 
 use std::path::PathBuf;
 
 use hangar_protocol::data::{self, Mode};
 use hangar_protocol::permission::{PermissionOutcome, PermissionRequest};
 
-use super::tools::Stage;
+use super::tools::CallStage;
 use super::{Context, Session, Step};
-use crate::permissions::{Approval, Grant, Verdict, texts};
+use crate::permissions::{Approval, Grant, Verdict, ask_without_limits, texts};
 use crate::prompt::notices;
 use crate::tool::{AccessRequest, ToolOutcome, ToolStatus};
 
 impl Session {
-    /// Whether a call may touch what it needs: by the mode, by hooks, by rules, by somebody's word.
+    /// Decides about a call's access: by the mode, hooks, rules and the user.
     pub(super) fn decide_access(
         &mut self,
         id: &str,
@@ -59,7 +59,7 @@ impl Session {
                 let permission_request = access.request.clone();
                 if let Some(running) = self.running(id) {
                     let request = Box::new(access.request.clone());
-                    running.stage = Stage::AskingPermission { request_id: request_id.clone(), request };
+                    running.stage = CallStage::AskingPermission { request_id: request_id.clone(), request };
                     running.touched = touched(access);
                 }
                 self.ask_permission(request_id, permission_request, step);
@@ -72,7 +72,7 @@ impl Session {
         }
     }
 
-    /// Puts a request before whoever answers permissions.
+    /// Asks the user for permission.
     pub(super) fn ask_permission(&mut self, request_id: String, request: PermissionRequest, step: &mut Step) {
         let agent_mode = Some(self.mode());
         self.emit(
@@ -81,13 +81,13 @@ impl Session {
         );
     }
 
-    /// Runs a call that somebody said yes to.
+    /// Runs a call that was approved.
     pub(super) fn allow_access(&mut self, id: &str, access: AccessRequest, step: &mut Step) {
         self.run_tool(id, touched(access), Grant::Full, step);
     }
 
-    /// What becomes of a call that its limits kept from something: whoever can be asked is asked, and it runs again
-    /// without them or is refused. `None` while an answer is waited for.
+    /// Handles a call that its limits blocked: the user is asked if that is possible, and it runs again without limits
+    /// or is refused. `None` while the question is open.
     pub(super) fn reconsider(
         &mut self,
         id: &str,
@@ -103,27 +103,25 @@ impl Session {
             let text = texts::kept_from(&blocked.from, &outcome.text);
             return Some(ToolOutcome { status: ToolStatus::Denied, text, ..outcome });
         }
-        if let PermissionRequest::Shell(shell) = &mut *request {
-            shell.warning = Some(texts::was_kept_from(&blocked.from));
-        }
+        ask_without_limits(&mut request, &blocked.from);
         self.notify_of_question(&request, step, context);
         let request_id = context.entropy.uuid();
         if let Some(running) = self.running(id) {
             running.stage =
-                Stage::AskingPermission { request_id: request_id.clone(), request: request.clone() };
+                CallStage::AskingPermission { request_id: request_id.clone(), request: request.clone() };
         }
         self.ask_permission(request_id, *request, step);
         None
     }
 
-    /// What a call comes to that would change something while nothing may be changed.
+    /// Result of a call that would change something in plan mode.
     pub fn refused_by_mode(&self, access: &AccessRequest) -> Option<ToolOutcome> {
         let only_plans = self.only_plans || self.mode() == Mode::Plan;
         let refused = only_plans && self.changes_something(access);
         refused.then(|| ToolOutcome::of(ToolStatus::Denied, notices::PLAN_REFUSAL))
     }
 
-    /// Whether a call would change anything but the session's own folder.
+    /// Whether a call would change anything outside the session's folder.
     fn changes_something(&self, access: &AccessRequest) -> bool {
         match &access.request {
             PermissionRequest::Read { .. } | PermissionRequest::Url { .. } => false,
@@ -147,9 +145,9 @@ impl Session {
         step: &mut Step,
         context: &mut Context<'_>,
     ) {
-        let asked = |stage: &Stage| match stage {
-            Stage::AskingPermission { request_id: id, .. }
-            | Stage::AskingConfirmation { request_id: id, .. } => id == request_id,
+        let asked = |stage: &CallStage| match stage {
+            CallStage::AskingPermission { request_id: id, .. }
+            | CallStage::AskingConfirmation { request_id: id, .. } => id == request_id,
             _ => false,
         };
         let Some(id) = self.waiting_call(asked) else { return };
@@ -175,9 +173,9 @@ impl Session {
 
     fn approved(&mut self, id: &str, step: &mut Step, context: &mut Context<'_>) {
         let Some(running) = self.running(id) else { return };
-        match std::mem::replace(&mut running.stage, Stage::Checking) {
+        match std::mem::replace(&mut running.stage, CallStage::Checking) {
             // The hook is content; what the call needs is another question.
-            Stage::AskingConfirmation { inspection, .. } => {
+            CallStage::AskingConfirmation { inspection, .. } => {
                 self.admit(id, inspection.map(|inspection| *inspection), step, context);
             }
             _ => self.run_tool(id, Vec::new(), Grant::Full, step),
@@ -190,7 +188,7 @@ impl Session {
     }
 }
 
-/// What a call comes to that somebody, or something, did not allow.
+/// Result of a call that was not allowed.
 fn refused(refusal: PermissionOutcome) -> ToolOutcome {
     let ending = |ends: Option<bool>| {
         if ends == Some(true) { ToolStatus::Rejected } else { ToolStatus::Denied }

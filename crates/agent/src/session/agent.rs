@@ -1,4 +1,4 @@
-//! A session that works for another one: what is different about it.
+//! Sessions of sub-agents: what differs from the main session.
 
 use hangar_protocol::Body;
 use hangar_protocol::data::{self, ModelSelection};
@@ -8,50 +8,50 @@ use serde_json::{Value, json};
 use super::run::{Ending, millis_between};
 use super::{Context, Effect, Session, Step};
 use crate::agents::AgentTools;
-use crate::agents::roll::CANCELLED;
+use crate::agents::registry::CANCELLED;
 
-/// Who a session is.
+/// Role of a session.
 pub enum Role {
-    /// The one that a person talks to.
+    /// The main session.
     Main,
-    /// One that an agent started.
+    /// The session of a sub-agent.
     Agent(Box<AgentRole>),
 }
 
 pub struct AgentRole {
     pub id: String,
-    /// The call that started it.
+    /// Id of the call that started it.
     pub tool_call_id: String,
-    /// The name of its definition.
+    /// Name of its definition.
     pub agent_type: String,
-    /// What its definition is called before people.
+    /// Display name of its definition.
     pub title: String,
-    /// What its definition says that it is for.
+    /// Description of its definition.
     pub description: String,
-    /// What whoever started it calls it.
+    /// Name that its caller gave it.
     pub name: String,
     pub tools: AgentTools,
-    /// Whether it plays a role of its own, rather than that of whoever started it.
+    /// Whether it has a role of its own, rather than its caller's.
     pub has_role: bool,
     pub selection: ModelSelection,
-    /// The agent that started it, or the session.
+    /// Id of its parent: an agent, or the session.
     pub parent: String,
     pub depth: u32,
     pub started: Timestamp,
 }
 
-/// How an agent's work ended.
+/// Outcome of an agent's work.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum AgentEnd {
     Answered(String),
     Failed(String),
-    /// Someone stopped it.
+    /// It was stopped.
     Cancelled,
 }
 
-/// What an agent has done since it was started.
+/// Statistics of an agent.
 #[derive(Debug, Clone, Copy, Default)]
-pub(super) struct Deeds {
+pub(super) struct AgentStats {
     pub(super) tool_calls: u64,
     pub(super) asked_model: bool,
 }
@@ -82,12 +82,12 @@ impl Session {
         self.emit(step, configured);
     }
 
-    /// Marks an event of an agent with the call that the agent works for.
+    /// Adds the id of the parent's call to an agent's event.
     pub(super) fn mark(&mut self, body: &mut Body) {
         let Role::Agent(role) = &self.config.role else { return };
         let call = || Some(role.tool_call_id.clone());
         match body {
-            Body::ModelCallStart(_) => self.deeds.asked_model = true,
+            Body::ModelCallStart(_) => self.stats.asked_model = true,
             Body::ModelCallFailure(failure) => failure.source = "subagent".to_owned(),
             Body::MessageDelta(delta) => delta.parent_tool_call_id = call(),
             Body::AssistantMessage(message) => message.parent_tool_call_id = call(),
@@ -95,14 +95,14 @@ impl Session {
             Body::UsageRecord(record) => record.usage.parent_tool_call_id = call(),
             Body::ToolStart(start) => {
                 start.parent_tool_call_id = call();
-                self.deeds.tool_calls += 1;
+                self.stats.tool_calls += 1;
             }
             Body::ToolComplete(complete) => complete.parent_tool_call_id = call(),
             _ => {}
         }
     }
 
-    /// The agent has no more to do; whoever started it is told.
+    /// Reports the outcome to the parent.
     pub(super) fn agent_done(
         &mut self,
         ending: Ending,
@@ -128,9 +128,9 @@ impl Session {
             agent_name: role.agent_type.clone(),
             agent_display_name: role.name.clone(),
             model: Some(self.state.model.clone()),
-            first_dispatched_model: self.deeds.asked_model.then(|| self.state.model.clone()),
+            first_dispatched_model: self.stats.asked_model.then(|| self.state.model.clone()),
             model_selection_source: Some(role.selection),
-            total_tool_calls: Some(self.deeds.tool_calls),
+            total_tool_calls: Some(self.stats.tool_calls),
             total_tokens: tokens,
             duration_ms: Some(millis_between(role.started, context.now)),
         };
@@ -160,7 +160,7 @@ impl Session {
         step.effects.push(Effect::AgentDone(end));
     }
 
-    /// What the hooks of an agent's start and end are told of it.
+    /// Input of `subagentStart` and `subagentStop`.
     pub(super) fn agent_facts(&self) -> Value {
         let transcript = self.config.session_dir.join("events.jsonl");
         let Some(role) = self.agent() else { return Value::Null };

@@ -1,22 +1,25 @@
-//! One call to the model: from the request to a whole answer or a failure.
+//! One model call: from the request to an answer or a failure.
 
 use std::sync::Arc;
 
 use hangar_protocol::data::{self, CallOutcome};
 use jiff::Timestamp;
 
-use super::own_tools::Circumstances;
+use super::own_tools::ToolConditions;
 use super::run::{Ending, Phase, Run, millis_between};
 use super::tools::is_file_edit;
-use super::{CallSeq, Context, Effect, Session, Step, Wishes, own_tools};
+use super::truncation::Reduction;
+use super::{CallOptions, CallSeq, Context, Effect, Session, Step, own_tools};
+use crate::interned;
 use crate::model::{
     Finish, Initiator, ModelError, ModelErrorKind, ModelEvent, ModelRequest, Reply, ToolCall, ToolChoice,
 };
 use crate::prompt::notices;
-use crate::retry::{self, Decision, Reason};
-use crate::shared;
+use crate::retry::{self, RetryDecision, RetryReason};
 use crate::tool::{ToolSource, ToolSpec};
 
+/// Source of the message that asks the model to go on with an answer that the output limit cut.
+pub const OUTPUT_LIMIT: &str = "output-limit";
 /// How often an answer that the output limit cut is asked to go on.
 const MAX_CUT_ANSWERS: u32 = 3;
 
@@ -25,11 +28,12 @@ pub(super) struct Call {
     retries: u32,
     started: Timestamp,
     first_token: Option<Timestamp>,
-    /// Given out when the first text arrives, so that a failed attempt's pieces never share an id with the answer.
+    /// Id of the message, made when the first text arrives, so that pieces of a failed attempt never share an id with
+    /// the answer.
     message_id: Option<String>,
     reasoning_id: Option<String>,
-    /// While waiting: why the call is tried again.
-    retry_reason: Option<Reason>,
+    /// Reason for the retry, while waiting for it.
+    retry_reason: Option<RetryReason>,
 }
 
 impl Call {
@@ -57,9 +61,9 @@ impl Session {
             retry_reason: None,
         });
         let turn_id = run.turn.to_string();
-        let wishes = run.wishes.clone();
+        let call_options = run.call_options.clone();
         let model = Some(self.state.model.clone());
-        let request = ModelRequest { initiator: self.initiator(), ..self.next_request(wishes) };
+        let request = ModelRequest { initiator: self.initiator(), ..self.next_request(call_options) };
         if retries == 0 {
             self.report_context(&request, step);
         }
@@ -67,8 +71,8 @@ impl Session {
         step.effects.push(Effect::CallModel(seq, Box::new(request)));
     }
 
-    /// What the model would be asked now.
-    pub(super) fn next_request(&self, wishes: Wishes) -> ModelRequest {
+    /// The next request.
+    pub(super) fn next_request(&self, call_options: CallOptions) -> ModelRequest {
         ModelRequest {
             model: self.state.model.clone(),
             system: self.system(),
@@ -82,15 +86,15 @@ impl Session {
             stream: self.config.streaming,
             initiator: Initiator::User,
             session_id: self.state.session_id.clone(),
-            headers: self.config.headers.iter().cloned().chain(wishes.headers).collect(),
-            answer: wishes.answer,
+            headers: self.config.headers.iter().cloned().chain(call_options.headers).collect(),
+            answer: call_options.answer,
         }
     }
 
-    /// Says how full the context is, where someone wants to know.
+    /// Publishes `session.usage_info`, if that is wanted.
     fn report_context(&mut self, request: &ModelRequest, step: &mut Step) {
         let Some(meter) = self.config.meter.as_ref().filter(|_| self.config.reports_usage) else { return };
-        let count = self.tally.measure(&**meter, request);
+        let count = self.token_counts.measure(&**meter, request);
         let usage = data::UsageInfo {
             token_limit: self.config.max_prompt_tokens,
             current_tokens: count.total(),
@@ -103,31 +107,31 @@ impl Session {
         self.emit(step, usage);
     }
 
-    /// What the model is shown, the session's own tools included.
+    /// Tools that the model is shown, the session's own included.
     pub(super) fn visible_tools(&self) -> Arc<[Arc<ToolSpec>]> {
         let config = &self.config;
-        let circumstances = Circumstances {
+        let conditions = ToolConditions {
             mode: self.mode(),
             may_ask: config.may_ask,
             questions_answered: config.questions_answered,
-            plans_reviewed: self.reviewers.plans,
-            crew: config.crew.as_deref(),
+            plans_reviewed: self.answerable.plans,
+            agent_config: config.agent_config.as_deref(),
         };
-        let cast = self.cast();
-        let plays = |name: &str| cast.is_none_or(|agent| agent.tools.admits(name));
-        let own = own_tools::specs(circumstances)
+        let role = self.active_role();
+        let plays = |name: &str| role.is_none_or(|agent| agent.tools.admits(name));
+        let own = own_tools::specs(conditions)
             .filter(|own| self.agent().is_none_or(|role| role.tools.admits(&own.name)))
             .filter(|own| plays(&own.name))
             // A client may bring a tool of the same name; its own one is meant then.
             .filter(|own| config.tools.iter().all(|tool| tool.name != own.name))
             .filter(|own| config.own_tools.admits(ToolSource::Builtin, &own.name));
         let mut own = own.peekable();
-        if own.peek().is_none() && cast.is_none() {
+        if own.peek().is_none() && role.is_none() {
             return Arc::clone(&self.config.tools);
         }
         // Shared, because most sessions show the same, and a call holds on to it.
-        let own: Vec<Arc<ToolSpec>> = own.map(shared::spec).collect();
-        shared::list(self.config.tools.iter().filter(|tool| plays(&tool.name)).chain(&own))
+        let own: Vec<Arc<ToolSpec>> = own.map(interned::spec).collect();
+        interned::list(self.config.tools.iter().filter(|tool| plays(&tool.name)).chain(&own))
     }
 
     pub(super) fn model(
@@ -251,17 +255,17 @@ impl Session {
                 data::UserMessage {
                     content: String::new(),
                     transformed_content: Some(notices::CUT_SHORT.to_owned()),
-                    source: Some("output-limit".to_owned()),
+                    source: Some(OUTPUT_LIMIT.to_owned()),
                     ..Default::default()
                 },
             );
             self.begin_turn(step, context);
         } else {
-            self.about_to_stop(Ending::Answered, step, context);
+            self.run_stop_hooks(Ending::Answered, step, context);
         }
     }
 
-    /// Whose the call of this turn is.
+    /// Initiator of this turn's call.
     fn initiator(&self) -> Initiator {
         match (self.agent(), &self.run) {
             (Some(_), _) => Initiator::Subagent,
@@ -270,7 +274,7 @@ impl Session {
         }
     }
 
-    /// Records what a call cost, for good and for the moment.
+    /// Emits the usage of a call, as `assistant.usage` and for the log.
     fn account(&mut self, call: &Call, reply: &Reply, step: &mut Step, context: &mut Context<'_>) {
         let initiator = match self.initiator() {
             Initiator::User => "user",
@@ -291,7 +295,7 @@ impl Session {
             api_call_id: reply.id.clone(),
             api_endpoint: Some(self.config.provider.endpoint.to_owned()),
             reasoning_effort: self.state.effort.clone(),
-            finish_reason: Some(finish_name(&reply.finish).to_owned()),
+            finish_reason: Some(reply.finish.name().to_owned()),
             parent_tool_call_id: None,
         };
         self.emit(step, usage.clone());
@@ -315,22 +319,29 @@ impl Session {
         self.emit(step, failure);
         self.finish_call_event(&call, CallOutcome::Error, None, step, context);
         self.announce_error(&error.message, step, context);
-        if error.kind == ModelErrorKind::ContextLength && self.make_room(error, step, context) {
+        if error.kind == ModelErrorKind::ContextLength && self.reduce_request(error, step, context) {
             return;
         }
-        match retry::decide(error, call.retries, context.entropy) {
-            Decision::Retry { after, reason } => {
+        let shortened = self.run.as_ref().is_some_and(|run| run.reduction == Reduction::Shortened);
+        let decision = match error.kind {
+            ModelErrorKind::ContextLength if shortened && error.status == Some(413) => {
+                retry::decide_too_large(error, call.retries, context.entropy)
+            }
+            _ => retry::decide(error, call.retries, context.entropy),
+        };
+        match decision {
+            RetryDecision::Retry { after, reason } => {
                 call.retry_reason = Some(reason);
                 step.effects.push(Effect::RetryAfter(call.seq, after, reason));
                 if let Some(run) = &mut self.run {
                     run.phase = Phase::Waiting(call);
                 }
             }
-            Decision::GiveUp => self.give_up(error, call.retries, step, context),
+            RetryDecision::GiveUp => self.give_up(error, call.retries, step, context),
         }
     }
 
-    /// Ends the run with what the provider said.
+    /// Ends the run with the provider's error.
     pub(super) fn give_up(
         &mut self,
         error: &ModelError,
@@ -345,7 +356,7 @@ impl Session {
             n => format!(" (retried {n} times)"),
         };
         let kind = match error.kind {
-            ModelErrorKind::Authentication => "authentication",
+            ModelErrorKind::Authentication | ModelErrorKind::AccessDenied => "authentication",
             ModelErrorKind::RateLimit => "rate_limit",
             ModelErrorKind::ContextLength => "context_limit",
             _ => "query",
@@ -371,7 +382,7 @@ impl Session {
             reason: reason.map(|reason| reason.as_str().to_owned()),
         };
         self.emit(step, retry);
-        if reason != Some(Reason::RateLimit) {
+        if reason != Some(RetryReason::RateLimit) {
             let message = "The request failed; trying again.".to_owned();
             self.emit(step, data::SessionInfo::new("model_retry", message));
         }
@@ -441,7 +452,7 @@ impl Session {
     }
 }
 
-/// A function's arguments as JSON; the bare text where it is none, for a custom tool as for a slip of the model.
+/// Parses the arguments of a call. Free text, of a custom tool or by mistake of the model, becomes a string.
 pub(super) fn parse_arguments(call: &ToolCall) -> serde_json::Value {
     let text = || serde_json::Value::String(call.input.clone());
     match call.kind {
@@ -454,21 +465,11 @@ pub(super) fn parse_arguments(call: &ToolCall) -> serde_json::Value {
     }
 }
 
-/// The provider's own word for the kind of error, from the error object that it sent.
+/// `type` of the provider's error object.
 fn error_type(error: &ModelError) -> Option<String> {
     let body: serde_json::Value = serde_json::from_str(error.body.as_deref()?).ok()?;
     let object = body.get("error").unwrap_or(&body);
     object.get("type")?.as_str().map(str::to_owned)
-}
-
-fn finish_name(finish: &Finish) -> &str {
-    match finish {
-        Finish::Stop => "stop",
-        Finish::ToolCalls => "tool_calls",
-        Finish::Length => "length",
-        Finish::ContentFilter => "content_filter",
-        Finish::Other(name) => name,
-    }
 }
 
 fn result_name(error: &ModelError) -> String {

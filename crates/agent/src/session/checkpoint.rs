@@ -1,6 +1,6 @@
-//! Summaries as files, for people and for a model that wants to look something up.
+//! Checkpoints: summaries as files, for people and for a model that wants to look something up.
 
-/// One summary on its way to the session's folder.
+/// A checkpoint to be written to the session's folder.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Checkpoint {
     pub number: u64,
@@ -8,13 +8,13 @@ pub struct Checkpoint {
     pub content: String,
 }
 
-/// Characters of a title that make it into a file's name.
+/// Characters of a title in the file's name.
 const NAME_LENGTH: usize = 60;
 const OPEN: &str = "<checkpoint_title>";
 const CLOSE: &str = "</checkpoint_title>";
 
 impl Checkpoint {
-    /// Takes the title out of a summary.
+    /// Extracts the title of a summary.
     pub(super) fn new(number: u64, summary: &str) -> Self {
         let named = summary.split_once(OPEN).and_then(|(before, rest)| {
             let (title, after) = rest.split_once(CLOSE)?;

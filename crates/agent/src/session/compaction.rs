@@ -1,31 +1,33 @@
-//! Compaction: a long conversation is summed up by the model beside the work that goes on, and the summary takes the
-//! place of what it covers.
+//! Compaction: the model summarises a long conversation while the work goes on, and the summary replaces the messages
+//! that it covers.
 //!
 //! Nothing is rewritten: the end of a compaction is an event, and what the model sees is a projection of the log. A
-//! summary covers messages that no summary stands for yet, so each is made from originals and none from another one.
+//! summary covers messages that no other covers, so each is made from originals.
 
 use std::sync::Arc;
 
-use hangar_protocol::data::{self, Commitments, CompactionTrigger};
+use hangar_protocol::data::{self, CompactionTrigger, PlanAndTodos};
 use jiff::Timestamp;
 
 use super::checkpoint::Checkpoint;
 use super::run::{Phase, Run, millis_between};
-use super::{CallSeq, Context, Effect, Session, Step, Wishes};
+use super::{CallOptions, CallSeq, Context, Effect, Session, Step};
 use crate::model::{
     Initiator, Message, ModelError, ModelEvent, ModelRequest, Part, Reply, TokenCount, ToolChoice,
 };
 use crate::prompt::notices;
 
-/// Fewer messages than this, the system prompt among them, are not worth summing up.
+/// Messages, the system prompt among them, that are worth a summary.
 pub(super) const MIN_MESSAGES: usize = 4;
-/// Bytes of one text that a summary is made of when the whole conversation is too large for that.
+/// Error of a summary that was asked for when no part of the conversation is without one.
+pub const NOTHING_TO_COMPACT: &str = "Nothing to compact.";
+/// Bytes of one text in the request for a summary, if the whole conversation is too large.
 const EXCERPT: usize = 4 << 10;
 
-/// When a session sums itself up, as shares of what the model takes.
+/// Thresholds of compaction, as shares of the context window.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Compaction {
-    /// From here on a summary is made beside the work.
+    /// From here on a summary is made in the background.
     pub start: f64,
     /// From here on the work waits for the summary.
     pub wait: f64,
@@ -37,36 +39,36 @@ impl Default for Compaction {
     }
 }
 
-/// A summary on its way.
+/// A compaction that is running.
 pub(super) struct Compacting {
     seq: CallSeq,
-    /// How many messages it covers.
+    /// Number of messages that it covers.
     covers: usize,
     count: TokenCount,
     trigger: Option<CompactionTrigger>,
     instructions: Option<String>,
     started: Timestamp,
-    /// The summary, while the session looks up what it is bound to.
+    /// The summary, while the plan and the todos are read.
     reply: Option<Reply>,
 }
 
-/// What a summary is made of.
+/// Input of a summary.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Material {
     /// The conversation as it is, which the provider has in its cache.
     Whole,
-    /// The conversation with long texts cut: as it is it would not fit.
+    /// The conversation with long texts cut, because as it is it would not fit.
     Excerpts,
 }
 
 impl Session {
-    /// Whether a summary is on its way.
+    /// Whether a compaction is running.
     pub fn is_compacting(&self) -> bool {
         self.compacting.is_some()
     }
 
-    /// Starts a summary when the context is filling up. True when the next call has to wait for one.
-    pub(super) fn mind_the_context(&mut self, step: &mut Step, context: &mut Context<'_>) -> bool {
+    /// Starts a compaction when the context is filling up. True if the next call has to wait for it.
+    pub(super) fn check_context_size(&mut self, step: &mut Step, context: &mut Context<'_>) -> bool {
         let Some(limits) = self.config.compaction else { return false };
         let limit = self.config.max_prompt_tokens.max(1) as f64;
         // A token is a byte at least: most conversations need no counting.
@@ -91,7 +93,7 @@ impl Session {
         overflows
     }
 
-    /// Whether there is enough that no summary stands for, and enough that is new since one was tried in vain.
+    /// Whether enough messages are not covered by a summary, and enough are new since the last attempt that failed.
     fn is_worth_a_summary(&self) -> bool {
         let conversation = &self.state.conversation;
         let enough = match conversation.is_summarized() {
@@ -101,8 +103,8 @@ impl Session {
         enough && self.failed_at.is_none_or(|failed| conversation.len() >= failed + MIN_MESSAGES)
     }
 
-    /// Someone asks for a summary. Without a conversation there is none to be had, and in the middle of a run a summary
-    /// could tear calls from their results.
+    /// Starts a compaction on request, unless one is running. Within a run it could separate calls from their results,
+    /// so there it is ignored.
     pub(super) fn compact(
         &mut self,
         instructions: Option<&str>,
@@ -110,13 +112,42 @@ impl Session {
         step: &mut Step,
         context: &mut Context<'_>,
     ) {
-        if self.compacting.is_none() && self.run.is_none() && self.state.conversation.unsummarized() > 0 {
-            let count = self.measure().unwrap_or_else(|| self.estimate());
+        if self.compacting.is_some() || self.run.is_some() {
+            return;
+        }
+        let count = self.measure().unwrap_or_else(|| self.estimate());
+        if self.state.conversation.unsummarized() > 0 {
             self.start_compaction(trigger, Material::Whole, count, instructions, step, context);
+            return;
+        }
+        self.emit(step, self.compaction_start(trigger, count));
+        let complete = data::CompactionComplete {
+            success: false,
+            error: Some(NOTHING_TO_COMPACT.to_owned()),
+            trigger,
+            custom_instructions: instructions.map(str::to_owned),
+            ..Default::default()
+        };
+        self.emit(step, complete);
+    }
+
+    fn compaction_start(
+        &self,
+        trigger: Option<CompactionTrigger>,
+        count: TokenCount,
+    ) -> data::CompactionStart {
+        data::CompactionStart {
+            model: Some(self.state.model.clone()),
+            system_tokens: Some(count.system),
+            conversation_tokens: Some(count.conversation),
+            tool_definitions_tokens: Some(count.tools),
+            current_tokens: Some(count.total()),
+            token_limit: Some(self.config.max_prompt_tokens),
+            trigger,
         }
     }
 
-    /// The provider says that the request is too long. True when a summary is on its way that may help.
+    /// Starts a compaction because the provider refused a request as too long. True if one is running.
     pub(super) fn force_compaction(&mut self, step: &mut Step, context: &mut Context<'_>) -> bool {
         if self.compacting.is_some() {
             return true;
@@ -144,19 +175,10 @@ impl Session {
         context: &mut Context<'_>,
     ) {
         self.announce_compaction(trigger, instructions, step, context);
-        let start = data::CompactionStart {
-            model: Some(self.state.model.clone()),
-            system_tokens: Some(count.system),
-            conversation_tokens: Some(count.conversation),
-            tool_definitions_tokens: Some(count.tools),
-            current_tokens: Some(count.total()),
-            token_limit: Some(self.config.max_prompt_tokens),
-            trigger,
-        };
-        self.emit(step, start);
+        self.emit(step, self.compaction_start(trigger, count));
         self.calls += 1;
         let seq = CallSeq(self.calls);
-        let mut request: ModelRequest = self.next_request(Wishes::default());
+        let mut request: ModelRequest = self.next_request(CallOptions::default());
         request.initiator = Initiator::Compaction;
         let covers = request.messages.len();
         if material == Material::Excerpts {
@@ -210,15 +232,20 @@ impl Session {
         }
     }
 
-    /// A summary is there, and so is what the session is bound to beside it.
-    pub(super) fn gathered(&mut self, commitments: Commitments, step: &mut Step, context: &mut Context<'_>) {
+    /// Completes a compaction, once the summary, the plan and the todos are there.
+    pub(super) fn gathered(
+        &mut self,
+        plan_and_todos: PlanAndTodos,
+        step: &mut Step,
+        context: &mut Context<'_>,
+    ) {
         if self.compacting.as_ref().is_none_or(|compacting| compacting.reply.is_none()) {
             return;
         }
         let Some(mut compacting) = self.compacting.take() else { return };
         let Some(reply) = compacting.reply.take() else { return };
-        if commitments != self.state.commitments {
-            self.emit(step, commitments);
+        if plan_and_todos != self.state.plan_and_todos {
+            self.emit(step, plan_and_todos);
         }
         let checkpoint = Checkpoint::new(self.state.checkpoints + 1, &reply.turn.text);
         let complete = self.completed(&compacting, &checkpoint, reply, context);
@@ -227,7 +254,7 @@ impl Session {
         if self.agent().is_none() {
             step.effects.push(Effect::Checkpoint(checkpoint));
         }
-        self.go_on_after_summary(true, step, context);
+        self.continue_after_summary(true, step, context);
     }
 
     fn compaction_failed(
@@ -248,10 +275,10 @@ impl Session {
             ..Default::default()
         };
         self.emit(step, complete);
-        self.go_on_after_summary(false, step, context);
+        self.continue_after_summary(false, step, context);
     }
 
-    /// Nobody waits for the summary that is on its way any more.
+    /// Cancels the compaction that is running.
     pub(super) fn cancel_compaction(&mut self, step: &mut Step) {
         let Some(compacting) = self.compacting.take() else { return };
         let complete = data::CompactionComplete {
@@ -264,7 +291,7 @@ impl Session {
         self.emit(step, complete);
     }
 
-    fn go_on_after_summary(&mut self, made: bool, step: &mut Step, context: &mut Context<'_>) {
+    fn continue_after_summary(&mut self, made: bool, step: &mut Step, context: &mut Context<'_>) {
         let Some(Run { phase, .. }) = &mut self.run else { return };
         match std::mem::replace(phase, Phase::Between) {
             // Without a summary the request would be refused again.
@@ -318,10 +345,10 @@ impl Session {
         after.apply(&complete.clone().into());
         let request = ModelRequest {
             messages: after.conversation.messages().cloned().collect(),
-            ..self.next_request(Wishes::default())
+            ..self.next_request(CallOptions::default())
         };
         if let Some(meter) = &self.config.meter {
-            let count = self.tally.measure(&**meter, &request);
+            let count = self.token_counts.measure(&**meter, &request);
             complete.post_compaction_tokens = Some(count.total());
             complete.conversation_tokens = Some(count.conversation);
             complete.tokens_removed = Some(compacting.count.total().saturating_sub(count.total()));
@@ -330,7 +357,7 @@ impl Session {
     }
 }
 
-/// A message with its long texts cut in the middle. What people said stays whole: the summary depends on it.
+/// A message with its long texts cut in the middle. User messages stay whole, because the summary depends on them.
 fn excerpt(message: &Arc<Message>) -> Arc<Message> {
     let cut = |text: &str| -> String {
         if text.len() <= EXCERPT {

@@ -1,26 +1,26 @@
-//! When hooks are asked, and what their answers change.
+//! When hooks run, and what their answers change.
 //!
-//! The session decides when to ask and what an answer means; the driver asks. An answer that does not come, or that
-//! makes no sense, changes nothing, except where a call may be refused: a hook that failed there might have said no.
+//! The session decides when to run a hook and what its answer means; the driver runs it. A missing or invalid answer
+//! changes nothing, except where a call may be refused: a hook that failed there might have said no.
 
 use hangar_protocol::data;
 use hangar_protocol::permission::{PermissionOutcome, PermissionRequest};
 use serde_json::{Value, json};
 
 use super::run::Phase;
-use super::tools::Stage;
+use super::tools::CallStage;
 use super::{Context, Effect, Input, Inspection, Session, Step};
 use crate::hook::{HookAnswer, HookKind, HookRequest};
 use crate::tool::{AccessRequest, ToolOutcome};
-use crate::tool_hooks::{self, BeforeTool, Decision, PermissionSay};
+use crate::tool_hooks::{self, HookDecision, PermissionHookAnswer, PreToolUseAnswer};
 
 impl Session {
-    /// Whether there is someone to ask.
+    /// Whether there are hooks of this kind.
     pub(crate) fn asks(&self, kind: HookKind) -> bool {
         (self.config.client_hooks && kind.is_for_clients()) || self.config.hooks.contains(kind)
     }
 
-    /// Asks the hooks something, on the record.
+    /// Runs hooks and logs their start.
     pub(super) fn ask_hooks(
         &mut self,
         kind: HookKind,
@@ -99,7 +99,7 @@ impl Session {
         }
     }
 
-    /// Asks whether and how a call may run, before permissions are looked at.
+    /// Runs `preToolUse`, before permissions are checked.
     pub(super) fn before_tool(
         &mut self,
         id: &str,
@@ -113,7 +113,7 @@ impl Session {
         fields["toolCallId"] = json!(id);
         let hook = self.ask_hooks(HookKind::PreToolUse, fields, step, context);
         if let Some(running) = self.running(id) {
-            running.stage = Stage::BeforeHooks { hook, inspection: inspection.map(Box::new) };
+            running.stage = CallStage::BeforeHooks { hook, inspection: inspection.map(Box::new) };
         }
     }
 
@@ -124,29 +124,31 @@ impl Session {
         step: &mut Step,
         context: &mut Context<'_>,
     ) {
-        let asked = |stage: &Stage| matches!(stage, Stage::BeforeHooks { hook: id, .. } if id == hook);
+        let asked =
+            |stage: &CallStage| matches!(stage, CallStage::BeforeHooks { hook: id, .. } if id == hook);
         let Some(id) = self.waiting_call(asked) else { return };
         let Some(running) = self.running(&id) else { return };
-        let Stage::BeforeHooks { inspection, .. } = std::mem::replace(&mut running.stage, Stage::Checking)
+        let CallStage::BeforeHooks { inspection, .. } =
+            std::mem::replace(&mut running.stage, CallStage::Checking)
         else {
             return;
         };
-        let BeforeTool { decision, arguments, context: added } = BeforeTool::read(output);
+        let PreToolUseAnswer { decision, arguments, context: added } = PreToolUseAnswer::read(output);
         if let Some(added) = added {
             let text = format!("Additional context from preToolUse hook:\n{added}");
             self.after_tools(said_by_hook(text, "pre-tool-use-hook").into());
         }
         match decision {
-            Decision::Deny(refused) => self.complete(&id, *refused, step),
-            Decision::Ask { reason } if self.config.user_reachable => {
+            HookDecision::Deny(refused) => self.complete(&id, *refused, step),
+            HookDecision::Ask { reason } if self.config.user_reachable => {
                 self.confirm(&id, inspection, reason, step, context);
             }
-            Decision::Ask { reason } => {
+            HookDecision::Ask { reason } => {
                 self.complete(&id, tool_hooks::unconfirmed(reason.as_deref()), step);
             }
-            Decision::Allow | Decision::Open => {
+            HookDecision::Allow | HookDecision::Open => {
                 if let Some(running) = self.running(&id) {
-                    running.allowed |= decision == Decision::Allow;
+                    running.allowed |= decision == HookDecision::Allow;
                 }
                 match arguments {
                     Some(arguments) => self.rewrite_arguments(&id, arguments, step, context),
@@ -157,7 +159,7 @@ impl Session {
         self.finish_tools(step, context);
     }
 
-    /// Asks a person about a call, because a hook wants that.
+    /// Asks the user about a call, because a hook decided so.
     fn confirm(
         &mut self,
         id: &str,
@@ -174,7 +176,7 @@ impl Session {
             hook_message: reason,
         };
         let request_id = context.entropy.uuid();
-        running.stage = Stage::AskingConfirmation {
+        running.stage = CallStage::AskingConfirmation {
             request_id: request_id.clone(),
             request: Box::new(request.clone()),
             inspection,
@@ -182,7 +184,7 @@ impl Session {
         self.ask_permission(request_id, request, step);
     }
 
-    /// What hooks about permissions are told of a request, if they are asked: before rules and people are.
+    /// Input of `permissionRequest`, if there are such hooks. They run before rules and users decide.
     pub fn about_permission(&self, request: &PermissionRequest) -> Option<Value> {
         self.asks(HookKind::PermissionRequest).then(|| tool_hooks::permission(request)).flatten()
     }
@@ -197,7 +199,7 @@ impl Session {
     ) {
         let hook = self.ask_hooks(HookKind::PermissionRequest, fields, step, context);
         if let Some(running) = self.running(id) {
-            running.stage = Stage::PermissionHooks { hook, access: Box::new(access) };
+            running.stage = CallStage::PermissionHooks { hook, access: Box::new(access) };
         }
     }
 
@@ -208,26 +210,28 @@ impl Session {
         step: &mut Step,
         context: &mut Context<'_>,
     ) {
-        let asked = |stage: &Stage| matches!(stage, Stage::PermissionHooks { hook: id, .. } if id == hook);
+        let asked =
+            |stage: &CallStage| matches!(stage, CallStage::PermissionHooks { hook: id, .. } if id == hook);
         let Some(id) = self.waiting_call(asked) else { return };
         let Some(running) = self.running(&id) else { return };
-        let Stage::PermissionHooks { access, .. } = std::mem::replace(&mut running.stage, Stage::Checking)
+        let CallStage::PermissionHooks { access, .. } =
+            std::mem::replace(&mut running.stage, CallStage::Checking)
         else {
             return;
         };
-        match PermissionSay::read(output) {
-            PermissionSay::Allow => self.allow_access(&id, *access, step),
-            PermissionSay::Deny { message, interrupt } => {
+        match PermissionHookAnswer::read(output) {
+            PermissionHookAnswer::Allow => self.allow_access(&id, *access, step),
+            PermissionHookAnswer::Deny { message, interrupt } => {
                 let message = Some(message);
                 let outcome = PermissionOutcome::DeniedByPermissionRequestHook { message, interrupt };
                 self.refuse_access(&id, outcome, step);
             }
-            PermissionSay::Open => self.decide_by_policy(&id, *access, step, context),
+            PermissionHookAnswer::Open => self.decide_by_policy(&id, *access, step, context),
         }
         self.finish_tools(step, context);
     }
 
-    /// Asks about a result before the model is shown it. What nobody is asked about comes back.
+    /// Runs the hooks about a result. Returns the result if there are none.
     pub(super) fn after_tool(
         &mut self,
         id: &str,
@@ -240,7 +244,7 @@ impl Session {
         let fields = tool_hooks::after(kind, running.name(), running.arguments(), &outcome);
         let hook = self.ask_hooks(kind, fields, step, context);
         if let Some(running) = self.running(id) {
-            running.stage = Stage::AfterHooks { hook, outcome: Box::new(outcome) };
+            running.stage = CallStage::AfterHooks { hook, outcome: Box::new(outcome) };
         }
         None
     }
@@ -253,11 +257,12 @@ impl Session {
         step: &mut Step,
         context: &mut Context<'_>,
     ) {
-        let asked = |stage: &Stage| matches!(stage, Stage::AfterHooks { hook: id, .. } if id == hook);
+        let asked = |stage: &CallStage| matches!(stage, CallStage::AfterHooks { hook: id, .. } if id == hook);
         let Some(id) = self.waiting_call(asked) else { return };
         let Some(running) = self.running(&id) else { return };
         let name = running.name().to_owned();
-        let Stage::AfterHooks { outcome, .. } = std::mem::replace(&mut running.stage, Stage::Running) else {
+        let CallStage::AfterHooks { outcome, .. } = std::mem::replace(&mut running.stage, CallStage::Running)
+        else {
             return;
         };
         let mut outcome = *outcome;
@@ -268,7 +273,7 @@ impl Session {
         self.finish_tools(step, context);
     }
 
-    /// Lets a call run with other arguments: what it would touch has to be asked again.
+    /// Replaces the arguments of a call, which has to be inspected again.
     fn rewrite_arguments(&mut self, id: &str, arguments: Value, step: &mut Step, context: &mut Context<'_>) {
         let Some(running) = self.running(id) else { return };
         running.set_arguments(arguments);
@@ -281,13 +286,13 @@ impl Session {
 }
 
 impl HookRequest {
-    /// The answer of a hook as the session takes it.
+    /// Answer of a hook as an input of the session.
     pub fn done(&self, output: HookAnswer) -> Input {
         Input::HookDone { id: self.id.clone(), output }
     }
 }
 
-/// The record of a question to the hooks, and of their answer.
+/// Event of the start of a hook.
 pub(crate) fn started(request: &HookRequest) -> data::HookStart {
     data::HookStart {
         hook_invocation_id: request.id.clone(),
@@ -306,7 +311,7 @@ pub(crate) fn ended(id: &str, kind: HookKind, answer: &HookAnswer) -> data::Hook
     }
 }
 
-/// A message to the model that no person sent.
+/// A message to the model from a hook.
 pub(super) fn said_by_hook(text: String, source: &str) -> data::UserMessage {
     data::UserMessage {
         content: String::new(),

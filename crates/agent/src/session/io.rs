@@ -1,4 +1,4 @@
-//! What a session is told and what it wants done. Between the two lies [`Session::step`](super::Session::step).
+//! Inputs and effects of a session. [`Session::step`](super::Session::step) turns the one into the other.
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use hangar_protocol::Body;
 use hangar_protocol::data::{
-    AgentMode, Attachment, Commitments, CompactionTrigger, Mode, NotificationKind, PlanDecision,
+    AgentMode, Attachment, CompactionTrigger, Mode, NotificationKind, PlanAndTodos, PlanDecision,
     SessionLimits, SwitchAnswer, WorkingDirectory,
 };
 use hangar_protocol::permission::PermissionOutcome;
@@ -21,10 +21,10 @@ use crate::entropy::Entropy;
 use crate::hook::{HookAnswer, HookRequest};
 use crate::model::{AnswerSchema, ModelError, ModelEvent, ModelRequest};
 use crate::permissions::Grant;
-use crate::retry::Reason;
+use crate::retry::RetryReason;
 use crate::tool::{Access, ToolInput, ToolOutcome, ToolSpec};
 
-/// Numbers the model calls of a session, so that what a cancelled call still says is not taken for the next one's.
+/// Number of a model call, so that late pieces of a cancelled call are not taken for the next one's.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct CallSeq(pub u64);
 
@@ -33,7 +33,7 @@ pub enum Input {
     Opened(Opening),
     Command(Command),
     Model(CallSeq, Result<ModelEvent, ModelError>),
-    /// News of the call that sums the session up.
+    /// A piece of the summary.
     Summary(CallSeq, Result<ModelEvent, ModelError>),
     RetryDue(CallSeq),
     Inspected(Vec<Inspection>),
@@ -43,23 +43,23 @@ pub enum Input {
         outcome: ToolOutcome,
     },
     Discovered(Vec<Reminder>),
-    /// What the session is bound to beside its conversation.
-    Gathered(Commitments),
-    /// Whether nothing has changed since the work began.
+    /// The plan and the open todos.
+    Gathered(PlanAndTodos),
+    /// Whether the working tree is unchanged since the session began.
     Unchanged(bool),
-    /// A hook has spoken, or failed.
+    /// A hook has answered or failed.
     HookDone {
         id: String,
         output: HookAnswer,
     },
-    /// The session's plan, for the call that wants to leave plan mode.
+    /// The session's plan, for `exit_plan_mode`.
     Plan {
         call_id: String,
         content: String,
     },
-    /// Work that outlived its tool call has news: a command in the background, or an agent that nobody waits for.
+    /// News of background work: a command, or an agent that no call waits for.
     Background(Notice),
-    /// No agent of the session runs any more, and none has news.
+    /// No agent of the session is running, and none has news.
     AgentsSettled,
 }
 
@@ -70,9 +70,9 @@ pub enum Opening {
         version: String,
         context: WorkingDirectory,
     },
-    /// A session that works for another one. It has no log of its own.
+    /// The session of a sub-agent, which has no log of its own.
     Agent,
-    /// `silent` says nothing of it in the log. `continue_pending` is what the one who resumes asked for, if anything.
+    /// A resumed session. `silent` logs no event. `continue_pending` is what the client asked for, if anything.
     Resumed {
         log_bytes: u64,
         context: WorkingDirectory,
@@ -92,7 +92,7 @@ pub enum Command {
         model: String,
         effort: Option<String>,
     },
-    /// Has another model answer from the next call on.
+    /// Switches the model from the next call on.
     SwitchModel(Box<ModelSwitch>),
     AnswerPermission {
         request_id: String,
@@ -103,56 +103,55 @@ pub enum Command {
         answer: String,
         was_freeform: bool,
     },
-    /// The result of a call that a client was asked to make before the session was resumed.
+    /// Result of a client's tool call that was requested before the session was resumed.
     AnswerClientCall {
         request_id: String,
         outcome: Box<ToolOutcome>,
     },
-    /// What a person says about the plan that they were shown.
+    /// Decision about the plan.
     ReviewPlan {
         request_id: String,
         decision: PlanDecision,
     },
-    /// Whether another model may go on where one is at its rate limit.
+    /// Answer whether another model may be used at a rate limit.
     AnswerSwitch {
         request_id: String,
         answer: SwitchAnswer,
     },
     SetLimits(Option<SessionLimits>),
-    /// Puts something that happened outside on record.
+    /// Emits an event that happened outside.
     Record(Body),
-    /// Other tools than before, beside the session's own.
+    /// Replaces all tools except the session's own.
     SetTools(Arc<[Arc<ToolSpec>]>),
     Unqueue(Unqueue),
     EditQueue(QueueEdit),
-    /// Has a prompt that waits not wait any longer.
+    /// Removes prompts from the queue.
     SendNow {
         id: String,
     },
-    /// Forget the conversation, and begin anew with a prompt once the calls under way have ended. Only while there are
-    /// some.
+    /// Clears the conversation, and starts with a prompt once the running calls have ended. Only while there are some.
     ClearContext {
         prompt: String,
     },
-    /// Ends the run that is under way, but not the agents that work for the session.
+    /// Ends the current run, but not the session's agents.
     Interrupt {
         reason: String,
-        /// Whether what waits is kept, and is next.
+        /// Whether the queue is kept and its first prompt is next.
         keep_queue: bool,
     },
-    /// Sum the conversation up now.
+    /// Starts a compaction.
     Compact {
         instructions: Option<String>,
-        /// Why, as it is to be on record.
+        /// Reason for the log.
         trigger: Option<CompactionTrigger>,
     },
-    /// Play the role of this agent from now on, or the usual one.
+    /// Takes the role of this agent, or the usual one.
     SelectAgent(Option<String>),
-    /// Someone joined a session that is alive. Work that waits for answers is kept or ended as interrupted.
+    /// A client joined a live session. Calls that wait for answers are kept or ended as interrupted.
     Rejoined {
         continue_pending: bool,
     },
-    /// Writes the closing event. Nothing may follow.
+    /// Closes the session. Nothing may follow.
     Shutdown {
         error: Option<String>,
     },
@@ -160,30 +159,30 @@ pub enum Command {
 
 #[derive(Debug, Clone)]
 pub struct Prompt {
-    /// What the model is to read.
+    /// Text for the model.
     pub text: String,
-    /// What people are shown in its place.
+    /// Text that people are shown instead.
     pub shown: Option<String>,
     pub attachments: Vec<Attachment>,
     pub timing: Timing,
     pub origin: Origin,
-    /// The id that the sender was told, if it was told one.
+    /// Id that the sender was given, if any.
     pub message_id: Option<String>,
-    /// The mode that it is sent in, which holds while it is worked on; the session's own where it does not say.
+    /// Mode for the run of this prompt; the session's own if absent.
     pub agent_mode: Option<AgentMode>,
-    pub wishes: Wishes,
-    /// What goes before it in the conversation: messages that were sent with it, skills that it invokes by name.
+    pub call_options: CallOptions,
+    /// Events before it in the conversation: messages that were sent with it, skills that it invokes by name.
     pub preface: Vec<Body>,
 }
 
-/// What the sender of a prompt wants of the calls to the model that it leads to.
+/// Options of the model calls that a prompt leads to.
 #[derive(Debug, Clone, Default)]
-pub struct Wishes {
+pub struct CallOptions {
     pub headers: Vec<(String, String)>,
     pub answer: Option<Arc<AnswerSchema>>,
 }
 
-/// Which waiting prompts are taken back.
+/// Which prompts are removed from the queue.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Unqueue {
     Last,
@@ -192,27 +191,27 @@ pub enum Unqueue {
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Timing {
-    /// After everything that is already waiting.
+    /// At the end of the queue.
     Queue,
-    /// Before everything that is already waiting.
+    /// At the front of the queue.
     Next,
-    /// Into the run that is under way; like `Queue` when there is none.
+    /// Into the current run; like `Queue` if there is none.
     Steer,
 }
 
 #[derive(Debug, Clone)]
 pub enum Origin {
     User,
-    /// A person's message that came through something with a name.
+    /// A user message with a named source.
     Source(String),
     AutopilotNudge,
-    /// Nobody says anything: the model is to go on from what there is.
+    /// No message: the model continues the conversation.
     Nobody,
-    /// What a hook says, with the source that it is on record under.
+    /// A message of a hook, with its `source`.
     Hook(&'static str),
-    /// Nothing is said: another model is to answer from here on.
+    /// No message: a queued model switch.
     Switch(Box<ModelSwitch>),
-    /// Nobody sent it: something in the background has happened.
+    /// News of background work.
     News {
         kind: NotificationKind,
         read: Option<Box<ReadForModel>>,
@@ -232,7 +231,7 @@ impl Origin {
         }
     }
 
-    /// Whether people see it wait, and may change their minds about it.
+    /// Whether it is shown in the queue and may be edited there.
     pub(super) fn is_shown(&self) -> bool {
         match self {
             Origin::User | Origin::Switch(_) => true,
@@ -252,12 +251,12 @@ impl Prompt {
             origin: Origin::User,
             message_id: None,
             agent_mode: None,
-            wishes: Wishes::default(),
+            call_options: CallOptions::default(),
             preface: Vec::new(),
         }
     }
 
-    /// As people are shown it.
+    /// The prompt as people are shown it.
     pub fn as_shown(&self) -> &str {
         self.shown.as_deref().unwrap_or(&self.text)
     }
@@ -269,7 +268,7 @@ pub struct Inspection {
     pub access: Result<Access, ToolOutcome>,
 }
 
-/// Instructions that came to light because a tool touched a file they are about.
+/// Instructions that were discovered because a tool touched a file they are about.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Reminder {
     pub source: String,
@@ -278,16 +277,16 @@ pub struct Reminder {
     pub text: String,
 }
 
-/// What has become of work in the background.
+/// News of background work.
 #[derive(Debug, Clone)]
 pub struct Notice {
     pub text: String,
     pub kind: NotificationKind,
-    /// What the model would read if it asked.
+    /// The result that the model would get if it asked.
     pub read: Option<Box<ReadForModel>>,
 }
 
-/// A call that the model is spared, because it would make it next.
+/// A call that is made for the model, because it would make it next.
 #[derive(Debug, Clone)]
 pub struct ReadForModel {
     pub tool: &'static str,
@@ -299,33 +298,33 @@ pub struct ReadForModel {
 pub enum Effect {
     CallModel(CallSeq, Box<ModelRequest>),
     CancelModel,
-    /// Ask another one from now on, which waited under an id if it did.
+    /// Switch the provider, with the id of the queued switch, if it was queued.
     UseModel(Box<ModelSwitch>, Option<String>),
-    /// Ask for a summary, beside whatever else is under way.
+    /// Request a summary, beside other work.
     Summarize(CallSeq, Box<ModelRequest>),
-    RetryAfter(CallSeq, Duration, Reason),
-    /// Ask the named tools what the calls would touch.
+    RetryAfter(CallSeq, Duration, RetryReason),
+    /// Inspect calls.
     Inspect(Vec<(String, ToolInput)>),
     RunTool(String, ToolInput, Grant),
     CancelTools,
-    /// Let running tools know that someone has something to say.
+    /// Tell running tools that a message has arrived.
     Hurry,
-    /// Read the plan that the session wrote.
+    /// Read the plan.
     ReadPlan(String),
     Hook(HookRequest),
-    /// Deal with the session's agents, for a call with this id.
+    /// Perform a call of an agent tool.
     Agents(String, AgentCall),
-    /// The session worked for another one and is done.
+    /// Report the outcome of a sub-agent.
     AgentDone(AgentEnd),
-    /// Look for instructions about these files, with the tool that touched each.
+    /// Find instructions about files, each with the tool that touched it.
     Discover(Vec<(PathBuf, String)>),
-    /// Look up the plan and the open todos.
+    /// Read the plan and the open todos.
     Gather,
-    /// Keep a summary as a file.
+    /// Write a checkpoint.
     Checkpoint(Checkpoint),
-    /// Find out whether anything has changed since the work began.
+    /// Find out whether the working tree is unchanged.
     AskUnchanged,
-    /// The session is at rest: make the log durable.
+    /// Sync the log, because the session is idle.
     Sync,
 }
 
@@ -335,13 +334,13 @@ pub struct Step {
     pub effects: Vec<Effect>,
 }
 
-/// What a step may know of the world.
+/// Time and randomness of a step.
 pub struct Context<'a> {
     pub now: Timestamp,
     pub entropy: &'a mut Entropy,
 }
 
-/// The form of every timestamp in an event.
+/// Formats a timestamp for events.
 pub fn iso(timestamp: Timestamp) -> String {
     timestamp.strftime("%Y-%m-%dT%H:%M:%S%.3fZ").to_string()
 }

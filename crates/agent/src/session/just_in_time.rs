@@ -1,4 +1,5 @@
-//! Just-in-time instructions: what the model is told once, when a budget runs low or nothing has come of the work yet.
+//! Just-in-time instructions: messages that the model is sent once, when a budget runs low or the work has changed
+//! nothing yet.
 
 use std::time::Duration;
 
@@ -8,37 +9,37 @@ use jiff::Timestamp;
 use super::run::{Phase, millis_between};
 use super::{Context, Effect, Session, Step};
 
-/// Marks such a message among those in a person's place.
+/// `source` of such messages.
 pub const SOURCE: &str = "jit-instruction";
 
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct JustInTime {
     pub text: String,
     pub due: Due,
-    /// Only where nothing has changed since the work began.
+    /// Only if the working tree is unchanged since the session began.
     pub only_unchanged: bool,
 }
 
-/// When an instruction is due, counted from when the session was opened.
+/// When an instruction is due, counted from the opening of the session.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Due {
     After(Duration),
     AfterTurns(u32),
 }
 
-/// What just-in-time instructions depend on.
+/// State of the just-in-time instructions.
 #[derive(Debug, Default)]
-pub(super) struct Clockwork {
+pub(super) struct JustInTimeState {
     pub(super) opened: Option<Timestamp>,
     turns: u32,
-    /// The answer of the host, until it is used.
+    /// Answer of the host whether the working tree is unchanged, until it is used.
     unchanged: Option<bool>,
-    /// Instructions whose time came when something had changed already.
+    /// Instructions that were dropped because the working tree had changed.
     moot: Vec<usize>,
 }
 
 impl Session {
-    /// Tells the model what is due. True when the host has to be asked first; the turn goes on with its answer.
+    /// Sends the instructions that are due. True if the host has to be asked first; the turn continues with its answer.
     pub(super) fn remind(&mut self, step: &mut Step, context: &mut Context<'_>) -> bool {
         if self.config.just_in_time.is_empty() {
             return false;
@@ -46,12 +47,12 @@ impl Session {
         let instructions = std::sync::Arc::clone(&self.config.just_in_time);
         for (index, instruction) in instructions.iter().enumerate() {
             let settled =
-                self.clockwork.moot.contains(&index) || self.state.reminded.contains(&instruction.text);
+                self.just_in_time.moot.contains(&index) || self.state.reminded.contains(&instruction.text);
             if settled || !self.is_due(instruction.due, context.now) {
                 continue;
             }
             if instruction.only_unchanged {
-                match self.clockwork.unchanged {
+                match self.just_in_time.unchanged {
                     None => {
                         if let Some(run) = &mut self.run {
                             run.phase = Phase::AskingChanges;
@@ -60,7 +61,7 @@ impl Session {
                         return true;
                     }
                     Some(false) => {
-                        self.clockwork.moot.push(index);
+                        self.just_in_time.moot.push(index);
                         continue;
                     }
                     Some(true) => {}
@@ -68,16 +69,16 @@ impl Session {
             }
             self.tell(&instruction.text, step, context);
         }
-        self.clockwork.unchanged = None;
-        self.clockwork.turns += 1;
+        self.just_in_time.unchanged = None;
+        self.just_in_time.turns += 1;
         false
     }
 
     fn is_due(&self, due: Due, now: Timestamp) -> bool {
         match due {
-            Due::AfterTurns(turns) => self.clockwork.turns >= turns,
+            Due::AfterTurns(turns) => self.just_in_time.turns >= turns,
             Due::After(time) => self
-                .clockwork
+                .just_in_time
                 .opened
                 .is_some_and(|opened| u128::from(millis_between(opened, now)) >= time.as_millis()),
         }
@@ -99,10 +100,10 @@ impl Session {
         self.emit(step, message);
     }
 
-    /// The host says whether nothing has changed.
+    /// Takes the host's answer whether the working tree is unchanged.
     pub(super) fn changes_known(&mut self, unchanged: bool, step: &mut Step, context: &mut Context<'_>) {
         if matches!(&self.run, Some(run) if matches!(run.phase, Phase::AskingChanges)) {
-            self.clockwork.unchanged = Some(unchanged);
+            self.just_in_time.unchanged = Some(unchanged);
             self.begin_turn(step, context);
         }
     }

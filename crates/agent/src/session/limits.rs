@@ -1,10 +1,10 @@
-//! What a session may cost, and that the model knows.
+//! Budget of a session, and telling the model about it.
 
 use hangar_protocol::data::{self, SessionLimits};
 
 use super::{Session, Step};
 
-/// Marks the messages that tell the model of its limits.
+/// `source` of messages about the budget.
 pub(super) const SOURCE: &str = "session-limits";
 
 impl Session {
@@ -14,7 +14,7 @@ impl Session {
         }
     }
 
-    /// Tells the model what is left, when that is not what it was last told.
+    /// Tells the model its budget, if that has changed since it was last told.
     pub(super) fn tell_limits(&mut self, step: &mut Step) {
         let Some(most) = self.state.limits.and_then(|limits| limits.max_ai_credits) else { return };
         // No provider says yet what a call cost in credits, so all of them are left.
@@ -33,7 +33,7 @@ impl Session {
     }
 }
 
-/// The words are fixed by recorded conversations.
+/// Text about the budget. Its words are fixed by recorded conversations.
 fn status(credits: f64) -> String {
     format!(
         "<session_limits_status>\nRemaining session limits: {credits} AI credits. Later session_limits_status messages \

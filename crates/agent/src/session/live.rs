@@ -1,4 +1,4 @@
-//! What those who drive a living session may see of it and change in it.
+//! Queries and settings of a live session for its owner.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -8,44 +8,45 @@ use hangar_protocol::permission::PermissionRequest;
 use hangar_protocol::{Body, data};
 
 use super::run::{Phase, Run};
-use super::tools::Stage;
-use super::{Context, Origin, Prompt, Session, SessionConfig, Step, Unqueue, Wishes};
+use super::tools::CallStage;
+use super::{CallOptions, Context, Origin, Prompt, Session, SessionConfig, Step, Unqueue};
 use crate::model::{Initiator, Message, ModelRequest, Part, TokenCount, ToolChoice};
 use crate::permissions::Policy;
+use crate::prompt::mcp::server_instructions;
 use crate::tool::ToolSpec;
 
-/// A question about a permission that nobody has answered yet.
+/// An open permission request.
 #[derive(Debug, Clone)]
 pub struct PendingPermission {
     pub request_id: String,
     pub request: PermissionRequest,
 }
 
-/// A prompt that waits for its turn.
+/// A prompt in the queue.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct QueuedPrompt {
     pub message_id: Option<String>,
     pub shown: String,
-    /// The mode that it was sent in, if it said.
+    /// Mode that it was sent in, if it says so.
     pub mode: Option<AgentMode>,
-    /// Whether it is another model rather than a message.
+    /// Whether it is a model switch rather than a message.
     pub is_switch: bool,
-    /// Messages that were sent with it and go before it.
+    /// Messages that were sent with it and precede it: id and text.
     pub before: Vec<(Option<String>, String)>,
 }
 
-/// What a living session may be told to do otherwise; absent what stays as it is.
+/// Settings that may change while a session runs; absent ones stay as they are.
 #[derive(Debug, Clone, Copy, Default)]
-pub struct Habits {
-    /// Whether answers are published in pieces.
+pub struct LiveSettings {
+    /// Whether answers are streamed.
     pub streaming: Option<bool>,
-    /// Whether the model may ask people.
+    /// Whether the model may ask the user.
     pub asks: Option<bool>,
-    /// Whether instructions about a part of the project are looked for.
+    /// Whether instructions about parts of the project are discovered.
     pub discovers: Option<bool>,
 }
 
-/// Tools that came and went since the model was last told.
+/// Tools that were added and removed since the model was last told.
 #[derive(Debug, Clone, Default)]
 pub(super) struct ToolsChanged {
     added: BTreeSet<String>,
@@ -57,7 +58,7 @@ impl ToolsChanged {
         *self = Self::default();
     }
 
-    /// Only what went away needs a word: the model has seen it and may try it again. New tools are in the request.
+    /// Notice about removed tools, which the model has seen and may call again. Added ones are in the request.
     pub(super) fn notice(&self) -> Option<String> {
         if self.removed.is_empty() {
             return None;
@@ -81,65 +82,67 @@ impl Session {
         &self.config
     }
 
-    /// Rules and approvals may change while the session lives; they hold from the next call on.
+    /// Policy of the session. Changes hold from the next call on.
     pub fn policy_mut(&mut self) -> &mut Policy {
         &mut self.config.policy
     }
 
-    /// Who can be asked depends on who is connected.
+    /// Sets what the connected clients can answer: permissions, questions, hooks.
     pub fn set_reachable(&mut self, permissions: bool, questions: bool, hooks: bool) {
         self.config.user_reachable = permissions;
         self.config.questions_answered = questions;
         self.config.client_hooks = hooks;
     }
 
-    /// An agent of a session that only plans changes as little as that does.
+    /// Sets whether the session may change nothing, because its parent is in plan mode.
     pub(crate) fn set_only_plans(&mut self, only_plans: bool) {
         self.only_plans = only_plans;
     }
 
-    /// Which of the session's own tools may be shown, from the next model call on.
+    /// Sets the filter of the session's own tools, from the next model call on.
     pub fn set_own_tools(&mut self, filter: crate::tool::ToolFilter) {
         self.config.own_tools = filter;
     }
 
-    /// How the MCP servers are, as the next run says it.
+    /// Sets what the next run says of the MCP servers, and what the model is told of their tools from the next call on.
     pub fn set_mcp_servers(&mut self, servers: Vec<serde_json::Value>) {
+        self.mcp_instructions = server_instructions(&servers);
         self.mcp_servers = servers;
     }
 
-    /// Whether the model is shown images, from the next model call on.
+    /// Sets whether the model is shown images, from the next model call on.
     pub fn set_vision(&mut self, vision: bool) {
         self.config.vision = vision;
     }
 
-    /// Other habits, from the next model call on.
-    pub fn set_habits(&mut self, habits: Habits) {
+    /// Changes settings, from the next model call on.
+    pub fn change_settings(&mut self, settings: LiveSettings) {
         let config = &mut self.config;
-        config.streaming = habits.streaming.unwrap_or(config.streaming);
-        config.may_ask = habits.asks.unwrap_or(config.may_ask);
-        config.discovers_instructions = habits.discovers.unwrap_or(config.discovers_instructions);
+        config.streaming = settings.streaming.unwrap_or(config.streaming);
+        config.may_ask = settings.asks.unwrap_or(config.may_ask);
+        config.discovers_instructions = settings.discovers.unwrap_or(config.discovers_instructions);
     }
 
-    /// Another system prompt, from the next model call on.
+    /// Sets the system prompt, from the next model call on.
     pub fn set_system(&mut self, system: Arc<str>) {
         self.config.system = system;
     }
 
-    /// What the next request would cost, where someone counts.
+    /// Tokens of the next request, if there is a tokenizer.
     pub fn measure(&self) -> Option<TokenCount> {
-        let request = self.next_request(Wishes::default());
-        self.config.meter.as_ref().map(|meter| self.tally.measure(&**meter, &request))
+        let request = self.next_request(CallOptions::default());
+        self.config.meter.as_ref().map(|meter| self.token_counts.measure(&**meter, &request))
     }
 
-    /// What the model would be asked now.
+    /// The next request.
     pub fn request(&self) -> ModelRequest {
-        self.next_request(Wishes::default())
+        self.next_request(CallOptions::default())
     }
 
-    /// A question beside the conversation: the model sees all of it, calls nothing, and nothing of it stays.
+    /// A request beside the conversation: the model sees all of it and calls no tools, and neither question nor answer
+    /// is kept.
     pub fn aside(&self, question: String) -> ModelRequest {
-        let mut request = self.next_request(Wishes::default());
+        let mut request = self.next_request(CallOptions::default());
         request.messages.push(Arc::new(Message::User(vec![Part::Text(question)])));
         request.initiator = Initiator::Aside;
         request.tool_choice = ToolChoice::None;
@@ -156,8 +159,8 @@ impl Session {
         calls
             .iter()
             .filter_map(|running| match &running.stage {
-                Stage::AskingPermission { request_id, request }
-                | Stage::AskingConfirmation { request_id, request, .. } => {
+                CallStage::AskingPermission { request_id, request }
+                | CallStage::AskingConfirmation { request_id, request, .. } => {
                     Some(PendingPermission { request_id: request_id.clone(), request: (**request).clone() })
                 }
                 _ => None,
@@ -165,21 +168,21 @@ impl Session {
             .collect()
     }
 
-    /// Whether a question with this id waits for an answer.
+    /// Whether a question with this id is open.
     pub fn awaits_answer(&self, request_id: &str) -> bool {
         self.waiting_call(|stage| match stage {
-            Stage::AskingUser { request_id: id } => id == request_id,
+            CallStage::AskingUser { request_id: id } => id == request_id,
             _ => false,
         })
         .is_some()
     }
 
-    /// What people sent that waits, in the order in which it will be taken.
+    /// Prompts in the queue, in order.
     pub fn queued(&self) -> impl Iterator<Item = QueuedPrompt> {
         self.queue.iter().filter(|prompt| prompt.origin.is_shown()).map(queued)
     }
 
-    /// What people sent that waits to join the run under way.
+    /// Prompts that will join the current run.
     pub fn steering(&self) -> impl Iterator<Item = QueuedPrompt> {
         self.steering.iter().filter(|prompt| prompt.origin.is_shown()).map(queued)
     }

@@ -1,17 +1,16 @@
-//! A session: what it knows and what it decides.
+//! The session: its state and its decisions.
 //!
-//! [`Session::step`] takes one input and answers with the events that happened and the effects to bring about. It does
-//! no I/O and cannot fail. The driver logs the events before it performs the effects, so a crash leaves a started call
-//! without an end, never an effect that the log does not know of.
+//! [`Session::step`] takes one input and returns the events that happened and the effects to perform. It does no I/O
+//! and cannot fail. The driver logs the events before it performs the effects, so a crash leaves a started call without
+//! an end, never an effect that the log does not know of.
 
 mod access;
+mod active_role;
 mod agent;
-mod announcing;
-mod asking;
+mod background_hooks;
 mod call;
 mod checkpoint;
 mod compaction;
-mod crew;
 mod hooks;
 mod io;
 mod just_in_time;
@@ -20,15 +19,16 @@ mod live;
 mod news;
 mod own_tools;
 mod pending;
-mod preparing;
+mod prompt_hooks;
+mod questions;
 mod queue;
-mod room;
 mod run;
 pub mod state;
-mod stopping;
+mod stop_hooks;
 mod switch;
-mod tally;
+mod token_counts;
 mod tools;
+mod truncation;
 
 use std::collections::VecDeque;
 use std::path::PathBuf;
@@ -38,22 +38,23 @@ use hangar_protocol::Body;
 use hangar_protocol::data::{self, Mode, SkillInvoked};
 
 pub use agent::{AgentEnd, AgentRole, Role};
-pub use asking::Reviewers;
+pub use call::OUTPUT_LIMIT;
 pub use checkpoint::Checkpoint;
-pub use compaction::Compaction;
+pub use compaction::{Compaction, NOTHING_TO_COMPACT};
 pub(crate) use hooks::{ended, started};
 pub use io::{
-    CallSeq, Command, Context, Effect, Input, Inspection, Notice, Opening, Origin, Prompt, ReadForModel,
-    Reminder, Step, Timing, Unqueue, Wishes, iso,
+    CallOptions, CallSeq, Command, Context, Effect, Input, Inspection, Notice, Opening, Origin, Prompt,
+    ReadForModel, Reminder, Step, Timing, Unqueue, iso,
 };
 pub use just_in_time::{Due, JustInTime, SOURCE as JUST_IN_TIME};
-pub use live::{Habits, PendingPermission, QueuedPrompt};
+pub use live::{LiveSettings, PendingPermission, QueuedPrompt};
 pub use pending::{ClientCall, OpenTurn, Pending};
+pub use questions::AnswerableQuestions;
 pub use queue::QueueEdit;
-pub use state::{State, Totals};
+pub use state::State;
 pub use switch::ModelSwitch;
 
-use crate::agents::crew::Crew;
+use crate::agents::config::AgentConfig;
 use crate::conversation::INTERRUPTED;
 use crate::entropy::Entropy;
 use crate::hook::{HookKind, HookSet};
@@ -61,60 +62,60 @@ use crate::model::{ProviderFacts, TokenMeter};
 use crate::permissions::{Policy, Rule};
 use crate::tool::{ToolFilter, ToolSpec};
 use compaction::Compacting;
-use just_in_time::Clockwork;
+use just_in_time::JustInTimeState;
 use live::ToolsChanged;
 use run::Run;
-use tally::Tally;
+use token_counts::TokenCounts;
 
-/// The most messages that may wait for a session. A sender beyond that is told so by an event.
+/// Capacity of the queue. A sender beyond it is told so by an event.
 const QUEUE_LIMIT: usize = 256;
 
 pub struct SessionConfig {
     /// The system prompt, assembled once so that it stays the same over all turns.
     pub system: Arc<str>,
-    /// The tools outside the session's own, as the model is shown them.
+    /// All tools except the session's own, as the model is shown them.
     pub tools: Arc<[Arc<ToolSpec>]>,
     pub policy: Policy,
     pub provider: ProviderFacts,
     pub max_prompt_tokens: u64,
-    /// Counts tokens. It is asked when the context fills up, and for every call where `reports_usage` is set.
+    /// Tokenizer. It is used when the context fills up, and for every call if `reports_usage` is set.
     pub meter: Option<Arc<dyn TokenMeter>>,
-    /// Set where someone looks at `session.usage_info`: counting takes a tokenizer, which costs time to load.
+    /// Whether `session.usage_info` is published. It takes a tokenizer, which costs time to load.
     pub reports_usage: bool,
     pub streaming: bool,
-    /// When the session sums itself up; never where absent.
+    /// Thresholds of compaction; none happens if absent.
     pub compaction: Option<Compaction>,
-    /// What the model is told when its time comes.
+    /// Just-in-time instructions.
     pub just_in_time: Arc<[JustInTime]>,
     /// Whether the model is shown images.
     pub vision: bool,
-    /// How often an autopilot that stops without `task_complete` is sent on.
+    /// How often an autopilot that stops without `task_complete` is told to continue.
     pub autopilot_cap: u32,
-    /// Whether someone can answer permissions.
+    /// Whether a client can answer permission requests.
     pub user_reachable: bool,
-    /// Whether someone can answer questions.
+    /// Whether a client can answer questions.
     pub questions_answered: bool,
     pub may_ask: bool,
-    /// The points at which configured hooks are to be asked.
+    /// Kinds of the configured hooks.
     pub hooks: HookSet,
-    /// Whether a client wants its hooks asked, at every point.
+    /// Whether a client has hooks, of every kind.
     pub client_hooks: bool,
-    /// The skills that there are at the start; they are announced.
+    /// Skills at the start, which are published.
     pub skills: Vec<data::LoadedSkill>,
-    /// What was wrong with the configuration; said once, at the start.
+    /// Problems of the configuration, which are published once at the start.
     pub warnings: Vec<String>,
-    /// Headers of every call to the model.
+    /// HTTP headers of every model call.
     pub headers: Vec<(String, String)>,
-    /// Which of the session's own tools the model may be shown.
+    /// Filter of the session's own tools.
     pub own_tools: ToolFilter,
-    /// Where plan mode may write.
+    /// The session's folder, where plan mode may write.
     pub session_dir: PathBuf,
-    /// Built-in tools that the caller switched off; they are announced.
+    /// Built-in tools that are switched off, which are published.
     pub disabled_tools: Vec<String>,
     pub discovers_instructions: bool,
     pub role: Role,
-    /// Who the session may hand work to; nobody where absent.
-    pub crew: Option<Arc<Crew>>,
+    /// Agents that the session may start; none if absent.
+    pub agent_config: Option<Arc<AgentConfig>>,
 }
 
 pub struct Session {
@@ -123,43 +124,45 @@ pub struct Session {
     run: Option<Run>,
     queue: VecDeque<Prompt>,
     steering: Vec<Prompt>,
-    /// Whether what waits is left waiting when nothing is under way.
+    /// Whether the queue is paused.
     queue_paused: bool,
     calls: u64,
-    /// Nudges since a person last said something.
+    /// Continuations of the autopilot since the last user message.
     nudges: u32,
-    /// Whether the hooks know that the session began.
+    /// Whether `sessionStart` has run.
     greeted: bool,
-    /// What the model has not been told about its tools yet.
+    /// Changes of the tools that the model has not been told yet.
     tools_changed: ToolsChanged,
-    /// Whether the session was opened from a log.
+    /// Whether the session was resumed.
     resumed: bool,
-    /// A summary on its way.
+    /// The compaction that is running.
     compacting: Option<Compacting>,
-    /// How long the conversation was when a summary was last tried in vain.
+    /// Length of the conversation at the last compaction that failed.
     failed_at: Option<usize>,
-    tally: Tally,
-    clockwork: Clockwork,
-    /// The MCP servers, as the events list them.
+    token_counts: TokenCounts,
+    just_in_time: JustInTimeState,
+    /// MCP servers, as events list them.
     mcp_servers: Vec<serde_json::Value>,
-    /// Hooks that were asked and have not answered.
+    /// Instructions of the MCP servers, as the model is shown them.
+    mcp_instructions: Option<String>,
+    /// Hooks that are running.
     open_hooks: Vec<(String, HookKind)>,
-    /// News that the model has not been told and is not woken for: from before the session was resumed, or from a run
-    /// that was aborted.
+    /// News for the next prompt, which do not start a run: from before the session was resumed, or from a run that was
+    /// aborted.
     owed: Vec<Prompt>,
-    /// Whether the session is idle but for its agents, so that nobody was told that it is.
+    /// Whether `session.idle` is still to be published, once the agents are done.
     idle_owed: bool,
-    /// What the last run failed of.
+    /// Error of the last run, if it failed.
     failure: Option<String>,
-    deeds: agent::Deeds,
-    /// The prompt of the agent whose role the session plays.
-    cast: Option<Arc<str>>,
+    stats: agent::AgentStats,
+    /// System prompt of the agent whose role the session has.
+    role_prompt: Option<Arc<str>>,
     /// Whether the last run was aborted.
     aborted: bool,
-    /// Whether nothing may be changed, because whoever it works for only plans.
+    /// Whether nothing may be changed, because the parent is in plan mode.
     only_plans: bool,
-    /// Who can be asked beside those in the configuration.
-    reviewers: Reviewers,
+    /// Which further questions the clients can answer.
+    answerable: AnswerableQuestions,
 }
 
 impl Session {
@@ -179,30 +182,31 @@ impl Session {
             resumed: false,
             compacting: None,
             failed_at: None,
-            tally: Tally::default(),
-            clockwork: Clockwork::default(),
+            token_counts: TokenCounts::default(),
+            just_in_time: JustInTimeState::default(),
             mcp_servers: Vec::new(),
+            mcp_instructions: None,
             open_hooks: Vec::new(),
             owed: Vec::new(),
             idle_owed: false,
             failure: None,
-            deeds: agent::Deeds::default(),
-            cast: None,
+            stats: agent::AgentStats::default(),
+            role_prompt: None,
             aborted: false,
             only_plans: false,
-            reviewers: Reviewers::default(),
+            answerable: AnswerableQuestions::default(),
         };
         invoked.iter().for_each(|skill| session.trust_skill(skill));
         session
     }
 
-    /// Tools that an invoked skill names need no further approval.
+    /// Allows the tools that an invoked skill names.
     fn trust_skill(&mut self, skill: &SkillInvoked) {
         let tools = skill.allowed_tools.iter().flatten();
         self.config.policy.allow.extend(tools.flat_map(|tool| Rule::of_tool(tool)));
     }
 
-    /// Takes over the rules of the session that it works for, and keeps what its own skills may use.
+    /// Takes over the policy of the parent, and keeps what its own skills allow.
     pub(crate) fn adopt(&mut self, policy: Policy) {
         self.config.policy = policy;
         let invoked = self.state.skills.clone();
@@ -217,7 +221,7 @@ impl Session {
         &mut self.state
     }
 
-    /// Nothing is under way and nothing waits.
+    /// Whether no run is under way and the queue is empty or paused.
     pub fn is_idle(&self) -> bool {
         self.run.is_none() && (self.queue.is_empty() || self.queue_paused)
     }
@@ -264,7 +268,7 @@ impl Session {
                 self.compact(instructions.as_deref(), trigger, &mut step, context);
             }
             Input::Summary(call, event) => self.summarized(call, event, &mut step, context),
-            Input::Gathered(commitments) => self.gathered(commitments, &mut step, context),
+            Input::Gathered(plan_and_todos) => self.gathered(plan_and_todos, &mut step, context),
             Input::Unchanged(unchanged) => self.changes_known(unchanged, &mut step, context),
             Input::HookDone { id, output } => self.hook_done(&id, output, &mut step, context),
             Input::Command(Command::SelectAgent(name)) => self.select_agent(name, &mut step),
@@ -281,7 +285,7 @@ impl Session {
         step
     }
 
-    /// Everything that happens passes here: the state is a fold over what is emitted, live as on resume.
+    /// Emits an event. All events pass here: the state is a fold over them, live as on resume.
     fn emit(&mut self, step: &mut Step, body: impl Into<Body>) {
         let mut body = body.into();
         self.mark(&mut body);
@@ -291,7 +295,7 @@ impl Session {
 
     fn open(&mut self, opening: Opening, step: &mut Step, context: &mut Context<'_>) {
         let now = iso(context.now);
-        self.clockwork.opened = Some(context.now);
+        self.just_in_time.opened = Some(context.now);
         let model = (!self.state.model.is_empty()).then(|| self.state.model.clone());
         let effort = self.state.effort.clone();
         let mode = self.state.mode;
@@ -337,7 +341,7 @@ impl Session {
                     Some(false) | None => Vec::new(),
                 };
                 self.close_interrupted(&kept, step, context.entropy);
-                self.recast();
+                self.update_role_prompt();
             }
         }
     }
@@ -354,7 +358,7 @@ impl Session {
         }
     }
 
-    /// Ends the calls that were under way when the last process on this session went away.
+    /// Ends the calls that were running when the last process of this session ended.
     fn close_interrupted(&mut self, kept: &[String], step: &mut Step, entropy: &mut Entropy) {
         let open = self.state.conversation.open_calls().map(|(id, _)| id.to_owned());
         let open: Vec<String> = open.filter(|id| !kept.contains(id)).collect();
@@ -385,8 +389,8 @@ impl Session {
         }
     }
 
-    /// The mode that holds now. One that plans or goes on by itself holds for whatever is sent; else it is the mode that
-    /// the prompt under way was sent in.
+    /// The current mode. Plan mode and autopilot of the session hold for every prompt; otherwise it is the mode of the
+    /// current prompt.
     pub(crate) fn mode(&self) -> Mode {
         match self.state.mode {
             Mode::Interactive => self.run.as_ref().and_then(|run| run.mode).unwrap_or(Mode::Interactive),
@@ -423,7 +427,7 @@ impl Session {
             self.abort("user_initiated".to_owned(), step, context);
         }
         self.cancel_compaction(step);
-        self.announce_end(error.is_some(), step, context);
+        self.announce_end(error.as_deref(), step, context);
         let started = self.state.started.parse::<jiff::Timestamp>().unwrap_or(context.now);
         let totals = &self.state.totals;
         let shutdown = data::SessionShutdown {

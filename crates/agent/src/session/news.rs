@@ -1,4 +1,4 @@
-//! News of what runs in the background: it wakes a session that is idle, and joins the run of one that is not.
+//! News of background work: they start a run of an idle session, and join the run of another.
 
 use hangar_protocol::data;
 
@@ -10,18 +10,18 @@ impl Session {
         self.send(prompt_of(notice), step, context);
     }
 
-    /// Keeps news for the next prompt: a session that was just resumed is not woken by it.
+    /// Keeps news for the next prompt, because a session that was just resumed does not start by itself.
     pub(crate) fn owe(&mut self, notice: Notice) {
         self.owed.push(prompt_of(notice));
     }
 
-    /// Forgets the prompts that wait. What has happened in the background stays true, and is told with the next prompt.
+    /// Drops all queued prompts. News of background work are kept for the next prompt.
     pub(super) fn drop_prompts(&mut self) {
         let waiting = std::mem::take(&mut self.steering).into_iter().chain(std::mem::take(&mut self.queue));
         self.owed.extend(waiting.filter(|prompt| prompt.origin.is_news()));
     }
 
-    /// Puts a call and its result into the conversation that the model would have made next.
+    /// Adds a call that the model would have made next, and its result.
     pub(super) fn read_for_model(&mut self, read: ReadForModel, step: &mut Step, context: &mut Context<'_>) {
         let tool_call_id = context.entropy.uuid();
         let request = data::ToolRequest {

@@ -4,7 +4,7 @@ use hangar_protocol::data::Mode;
 use serde_json::json;
 
 use crate::agents::call::AgentTool;
-use crate::agents::crew::Crew;
+use crate::agents::config::AgentConfig;
 use crate::tool::{ToolSchema, ToolSpec};
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -15,15 +15,15 @@ pub(super) enum OwnTool {
     Agents(AgentTool),
 }
 
-/// What decides which of the tools are shown.
+/// Conditions for showing the session's own tools.
 #[derive(Clone, Copy)]
-pub(super) struct Circumstances<'a> {
+pub(super) struct ToolConditions<'a> {
     pub(super) mode: Mode,
     pub(super) may_ask: bool,
     pub(super) questions_answered: bool,
     pub(super) plans_reviewed: bool,
-    /// Who may be given work, if the session may do that.
-    pub(super) crew: Option<&'a Crew>,
+    /// Agents that the session may start, if any.
+    pub(super) agent_config: Option<&'a AgentConfig>,
 }
 
 impl OwnTool {
@@ -45,9 +45,9 @@ impl OwnTool {
         }
     }
 
-    /// The tool as the model is offered it, where it is: finishing is explicit where nobody watches, asking needs
-    /// someone to ask, and work needs someone to be given to.
-    fn spec(self, now: Circumstances<'_>) -> Option<ToolSpec> {
+    /// Specification of the tool, if it is shown: `task_complete` in autopilot, `ask_user` if somebody can answer,
+    /// agent tools if there are agents.
+    fn spec(self, now: ToolConditions<'_>) -> Option<ToolSpec> {
         let offered = match self {
             OwnTool::TaskComplete => match now.mode {
                 Mode::Autopilot => true,
@@ -57,13 +57,15 @@ impl OwnTool {
             },
             OwnTool::AskUser => now.may_ask && (now.questions_answered || now.mode == Mode::Autopilot),
             OwnTool::ExitPlanMode => now.mode == Mode::Plan && now.plans_reviewed,
-            OwnTool::Agents(_) => now.crew.is_some_and(|crew| crew.callable().next().is_some()),
+            OwnTool::Agents(_) => {
+                now.agent_config.is_some_and(|agent_config| agent_config.callable().next().is_some())
+            }
         };
         if !offered {
             return None;
         }
         Some(match self {
-            OwnTool::Agents(tool) => tool.spec(now.crew?),
+            OwnTool::Agents(tool) => tool.spec(now.agent_config?),
             OwnTool::TaskComplete => ToolSpec {
                 name: self.name().to_owned(),
                 title: Some("Completing task".to_owned()),
@@ -134,6 +136,6 @@ impl OwnTool {
     }
 }
 
-pub(super) fn specs(now: Circumstances<'_>) -> impl Iterator<Item = ToolSpec> {
+pub(super) fn specs(now: ToolConditions<'_>) -> impl Iterator<Item = ToolSpec> {
     OwnTool::all().filter_map(move |tool| tool.spec(now))
 }

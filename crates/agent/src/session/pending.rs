@@ -1,37 +1,37 @@
-//! Work that waited for a client when the last process on a session went away: it can be taken up where it was.
+//! Calls that waited for a client when the last process of a session ended. They can be continued.
 //!
-//! Only what waited for an answer can be: a permission that was asked for, or a call that a client makes. A call that was
-//! running here died with the process.
+//! Only calls that waited for an answer can: a permission request, or a call that a client makes. A call that was
+//! running here ended with the process.
 
 use hangar_protocol::data::{self, Mode};
 use hangar_protocol::permission::PermissionRequest;
 
 use super::call::parse_arguments;
 use super::run::{Phase, Run};
-use super::tools::{Running, Stage};
+use super::tools::{CallStage, RunningCall};
 use super::{Context, Session, Step};
 use crate::model::{Message, ToolCall};
 use crate::tool::ToolOutcome;
 
-/// What a call waits for, by the log.
+/// What a call waits for, according to the log.
 #[derive(Debug, Clone)]
 pub enum Pending {
     Permission { request_id: String, request: Box<PermissionRequest> },
     Client { request_id: String },
 }
 
-/// The turn whose calls are open, by the log.
+/// The turn of the open calls, according to the log.
 #[derive(Debug, Clone, Default)]
 pub struct OpenTurn {
     pub interaction_id: Option<String>,
     pub message_id: Option<String>,
     pub task_id: Option<String>,
     pub turn: u32,
-    /// The mode that its prompt was sent in, if that said and still holds.
+    /// Mode of its prompt, if that said one which still holds.
     pub mode: Option<Mode>,
 }
 
-/// A call that a client was asked to make.
+/// A tool call that a client was asked to make.
 #[derive(Debug, Clone, PartialEq)]
 pub struct ClientCall {
     pub tool: String,
@@ -39,12 +39,12 @@ pub struct ClientCall {
 }
 
 impl Session {
-    /// Takes up the calls that wait for an answer and says which they are.
+    /// Continues the calls that wait for an answer and returns their ids.
     pub(super) fn take_up_pending(&mut self, context: &mut Context<'_>) -> Vec<String> {
         let open: Vec<String> = self.state.conversation.open_calls().map(|(id, _)| id.to_owned()).collect();
-        let calls: Vec<Running> = open
+        let calls: Vec<RunningCall> = open
             .iter()
-            .filter_map(|id| Some(Running::waiting(self.open_call(id)?, self.stage_of(id)?)))
+            .filter_map(|id| Some(RunningCall::waiting(self.open_call(id)?, self.stage_of(id)?)))
             .collect();
         if calls.is_empty() {
             return Vec::new();
@@ -71,20 +71,19 @@ impl Session {
         })
     }
 
-    fn stage_of(&self, id: &str) -> Option<Stage> {
+    fn stage_of(&self, id: &str) -> Option<CallStage> {
         Some(match self.state.pending.get(id)? {
             Pending::Permission { request_id, request } => {
-                Stage::AskingPermission { request_id: request_id.clone(), request: request.clone() }
+                CallStage::AskingPermission { request_id: request_id.clone(), request: request.clone() }
             }
-            Pending::Client { request_id } => Stage::AwaitingClient { request_id: request_id.clone() },
+            Pending::Client { request_id } => CallStage::AwaitingClient { request_id: request_id.clone() },
         })
     }
 
-    /// The call that waits under an id since before the session was resumed.
+    /// Call that waits for this request since before the session was resumed.
     pub fn awaits_client(&self, request_id: &str) -> Option<ClientCall> {
         let Some(Run { phase: Phase::Tools { calls, .. }, .. }) = &self.run else { return None };
-        let asked =
-            |stage: &Stage| matches!(stage, Stage::AwaitingClient { request_id: id } if id == request_id);
+        let asked = |stage: &CallStage| matches!(stage, CallStage::AwaitingClient { request_id: id } if id == request_id);
         let running = calls.iter().find(|running| asked(&running.stage))?;
         Some(ClientCall { tool: running.name().to_owned(), arguments: running.arguments().clone() })
     }
@@ -96,16 +95,15 @@ impl Session {
         step: &mut Step,
         context: &mut Context<'_>,
     ) {
-        let asked =
-            |stage: &Stage| matches!(stage, Stage::AwaitingClient { request_id: id } if id == request_id);
+        let asked = |stage: &CallStage| matches!(stage, CallStage::AwaitingClient { request_id: id } if id == request_id);
         let Some(id) = self.waiting_call(asked) else { return };
         self.emit(step, data::ExternalToolCompleted { request_id: request_id.to_owned() });
         self.tool_done(&id, outcome, step, context);
     }
 }
 
-impl Running {
-    fn waiting(call: ToolCall, stage: Stage) -> Self {
+impl RunningCall {
+    fn waiting(call: ToolCall, stage: CallStage) -> Self {
         Self::resumed(parse_arguments(&call), call, stage)
     }
 }

@@ -1,16 +1,16 @@
-//! Changes to the prompts that wait for their turn. A prompt is known by the id that its sender was told.
+//! Editing the queue of prompts. A prompt is identified by the id that its sender was given.
 
 use hangar_protocol::data::{self, Delivery};
 
 use super::run::Phase;
 use super::{Context, Effect, Origin, Prompt, QUEUE_LIMIT, Session, Step};
 
-/// Where a prompt comes from that a cleared conversation begins with.
+/// `source` of the prompt that a cleared conversation begins with.
 const ROLLOVER: &str = "session-memory-rollover";
 
 #[derive(Debug)]
 pub enum QueueEdit {
-    /// Puts a prompt among those that wait. Where nothing is under way, it is begun with.
+    /// Inserts a prompt. An idle session starts with it.
     Insert {
         at: usize,
         prompt: Box<Prompt>,
@@ -22,7 +22,7 @@ pub enum QueueEdit {
     Remove {
         id: String,
     },
-    /// Has the same said once more, right behind, under an id of its own.
+    /// Duplicates a prompt, right behind it and with an id of its own.
     Duplicate {
         id: String,
         copy: String,
@@ -32,34 +32,34 @@ pub enum QueueEdit {
         text: String,
         shown: Option<String>,
     },
-    /// Whether what waits is left waiting when nothing is under way.
+    /// Pauses or continues the queue.
     Pause(bool),
 }
 
 impl Session {
-    /// Whether what waits is left waiting.
+    /// Whether the queue is paused.
     pub fn is_queue_paused(&self) -> bool {
         self.queue_paused
     }
 
-    /// Takes over what waits in a session that it takes the place of.
+    /// Takes over the queue of the session that this one replaces.
     pub fn take_queue(&mut self, before: &mut Session) {
         self.queue = std::mem::take(&mut before.queue);
         self.queue_paused = before.queue_paused;
     }
 
-    /// Whether another prompt may wait.
+    /// Whether the queue has room for another prompt.
     pub fn has_room_in_queue(&self) -> bool {
         self.queue.len() + self.steering.len() < QUEUE_LIMIT
     }
 
-    /// Whether a waiting prompt says something else.
+    /// Whether an edit would change the text of a queued prompt.
     pub fn would_reword(&self, id: &str, text: &str, shown: Option<&str>) -> bool {
         let prompt = self.place_of(id).map(|place| &self.queue[place]);
         prompt.is_some_and(|prompt| prompt.text != text || prompt.shown.as_deref() != shown)
     }
 
-    /// The next prompt whose turn it is. A switch of the model that comes before it is made.
+    /// Takes the next prompt of the queue, after performing the model switches before it.
     pub(super) fn next_queued(&mut self, step: &mut Step) -> Option<Prompt> {
         while !self.queue_paused {
             let prompt = self.queue.pop_front()?;
@@ -70,7 +70,7 @@ impl Session {
         None
     }
 
-    /// Has a prompt join the run that is under way.
+    /// Has a prompt join the current run.
     pub(super) fn steer(&mut self, prompt: Prompt, step: &mut Step) {
         // What a person says does not wait for a command that can go on by itself.
         if matches!(prompt.origin, Origin::User | Origin::Source(_)) {
@@ -79,7 +79,7 @@ impl Session {
         self.steering.push(prompt);
     }
 
-    /// Where in the queue a position is among those that people see.
+    /// Index in the queue of the n-th prompt that is shown.
     fn place_at(&self, position: usize) -> usize {
         let mut shown = self.queue.iter().enumerate().filter(|(_, prompt)| prompt.origin.is_shown());
         shown.nth(position).map_or(self.queue.len(), |(place, _)| place)
@@ -106,7 +106,7 @@ impl Session {
         }
     }
 
-    /// Says whether something else waits now, or in another order.
+    /// Applies an edit. True if the queue has changed.
     fn apply_edit(&mut self, edit: QueueEdit) -> bool {
         match edit {
             QueueEdit::Insert { at, prompt } => {
@@ -149,7 +149,7 @@ impl Session {
         }
     }
 
-    /// Has a prompt that waits join the run that is under way, or be one where there is none.
+    /// Has a queued prompt join the current run, or starts one with it.
     pub(super) fn send_now(&mut self, id: &str, step: &mut Step, context: &mut Context<'_>) {
         let Some(prompt) = self.place_of(id).and_then(|place| self.queue.remove(place)) else { return };
         self.emit(step, data::PendingMessagesModified {});
@@ -159,7 +159,7 @@ impl Session {
         }
     }
 
-    /// Ends the run, but not the agents that work for the session. What waits goes with it unless it is kept.
+    /// Ends the run, but not the session's agents. The queue is dropped unless it is kept.
     pub(super) fn interrupt(
         &mut self,
         reason: String,
@@ -187,13 +187,13 @@ impl Session {
         }
     }
 
-    /// Whether a call is under way from which the conversation can be begun anew.
+    /// Whether a call is running, from which the conversation may be cleared.
     pub fn may_clear_context(&self) -> bool {
         let calls = matches!(&self.run, Some(run) if matches!(run.phase, Phase::Tools { .. }));
         calls && self.state.conversation.open_calls().next().is_some()
     }
 
-    /// Forgets the conversation. The results of the calls under way have no place any more, so the run ends with them.
+    /// Clears the conversation. The results of the running calls have no place any more, so the run ends with them.
     pub(super) fn clear_context(&mut self, prompt: String, step: &mut Step) {
         if !self.may_clear_context() {
             return;

@@ -1,46 +1,46 @@
-//! The outer loop: a run per prompt, a queue of prompts, steering, autopilot, and being idle.
+//! The outer loop: one run per prompt, the queue, steering, autopilot and idling.
 
 use hangar_protocol::Body;
 use hangar_protocol::data::{self, AgentMode, Attachment, AutopilotStop, Delivery, Mode};
 use jiff::Timestamp;
 
-use super::asking::Switching;
 use super::call::Call;
 use super::live::ToolsChanged;
-use super::preparing::Preparing;
-use super::room::Room;
-use super::tools::Running;
-use super::{Context, Effect, Origin, Prompt, QUEUE_LIMIT, Session, Step, Timing, Wishes, iso};
+use super::prompt_hooks::Preparing;
+use super::questions::Switching;
+use super::tools::RunningCall;
+use super::truncation::Reduction;
+use super::{CallOptions, Context, Effect, Origin, Prompt, QUEUE_LIMIT, Session, Step, Timing, iso};
 use crate::model::ModelError;
-use crate::prompt::{attached, notices};
+use crate::prompt::{attachments, notices};
 
-/// The work that one prompt set off.
+/// A run: the work on one prompt.
 pub(super) struct Run {
     pub(super) interaction_id: String,
-    /// The prompt's own id, named by every answer to it.
+    /// Id of the prompt, which every answer names.
     pub(super) message_id: String,
-    /// Names the run to whatever groups the work of agents into tasks.
+    /// Id of the run, by which the work of agents is grouped into tasks.
     pub(super) task_id: String,
     pub(super) turn: u32,
     pub(super) phase: Phase,
-    /// How often an answer that the output limit cut was asked to go on.
+    /// Number of answers that reached the output limit.
     pub(super) cut_answers: u32,
-    /// Set by `task_complete`.
+    /// Whether `task_complete` was called.
     pub(super) completed: bool,
-    /// Set by a refusal that ends the run.
+    /// Whether a call was refused in a way that ends the run.
     pub(super) rejected: bool,
-    /// Set by a call after which the model is not asked again.
+    /// Whether a call ends the run without another answer.
     pub(super) ended: bool,
-    pub(super) wishes: Wishes,
-    /// The mode that its prompt was sent in, if that said.
+    pub(super) call_options: CallOptions,
+    /// Mode of its prompt, if that says one.
     pub(super) mode: Option<Mode>,
-    /// How often hooks sent the run on when it was about to end.
+    /// How often hooks have continued the run when it was about to end.
     pub(super) blocked_stops: u32,
-    /// What was done in this turn to make a request fit.
-    pub(super) room: Room,
-    /// What the model said last.
+    /// How far the requests of this turn were reduced.
+    pub(super) reduction: Reduction,
+    /// Last answer of the model.
     pub(super) answer: String,
-    /// What is said once all calls of the turn have their results.
+    /// Events that follow once all calls of the turn have their results.
     pub(super) afterwards: Vec<Body>,
 }
 
@@ -56,10 +56,10 @@ impl Run {
             completed: false,
             rejected: false,
             ended: false,
-            wishes: Wishes::default(),
+            call_options: CallOptions::default(),
             mode: None,
             blocked_stops: 0,
-            room: Room::default(),
+            reduction: Reduction::default(),
             answer: String::new(),
             afterwards: Vec::new(),
         }
@@ -70,40 +70,40 @@ pub(super) enum Phase {
     /// Between two turns.
     Between,
     Calling(Call),
-    /// Waiting to try a failed call again.
+    /// Waiting to retry a failed call.
     Waiting(Call),
     Tools {
-        calls: Vec<Running>,
+        calls: Vec<RunningCall>,
         since: Timestamp,
     },
-    /// Looking for instructions about what the last tools touched.
+    /// Looking for instructions about files that the last tools touched.
     Discovering,
-    /// The context is full; the next call waits for a summary. `refused` is the provider's word if it was the first to
-    /// notice.
+    /// The context is full; the next call waits for a summary. `refused` is the provider's error, if it refused a
+    /// request.
     AwaitingSummary {
         refused: Option<Box<ModelError>>,
     },
-    /// Asking the host whether anything has changed.
+    /// Asking the host whether the working tree has changed.
     AskingChanges,
-    /// The model is at its rate limit; someone is asked whether another one may go on.
+    /// Asking whether another model may be used, because this one is at its rate limit.
     AskingToSwitch(Box<Switching>),
-    /// Asking hooks about the prompt before it is part of the conversation.
+    /// Running hooks before the prompt is part of the conversation.
     Preparing(Box<Preparing>),
-    /// Asking hooks whether the run may end.
+    /// Running hooks that may continue the run.
     Stopping {
         hook: String,
-        /// How the run ends if they let it.
+        /// How the run ends unless they do.
         ending: Ending,
     },
 }
 
-/// Why a run is over.
+/// Why a run ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Ending {
     Answered,
     TaskComplete,
     Failed,
-    /// Someone refused a call in a way that ends the run.
+    /// A call was refused in a way that ends the run.
     Rejected,
     Aborted,
 }
@@ -145,7 +145,7 @@ impl Session {
         let interaction_id = context.entropy.uuid();
         let message_id = prompt.message_id.clone().unwrap_or_else(|| context.entropy.uuid());
         let mut run = Run::new(interaction_id, message_id, context.entropy.uuid());
-        run.wishes.clone_from(&prompt.wishes);
+        run.call_options.clone_from(&prompt.call_options);
         run.mode = prompt.agent_mode.and_then(AgentMode::of_session);
         if matches!(prompt.origin, Origin::User | Origin::Source(_)) {
             self.nudges = 0;
@@ -162,7 +162,7 @@ impl Session {
         self.begin_turn(step, context);
     }
 
-    /// Puts a prompt into the conversation, worded for the model by the caller or as usual.
+    /// Adds a prompt to the conversation, with the caller's text for the model or the usual one.
     pub(super) fn deliver(
         &mut self,
         prompt: Prompt,
@@ -213,7 +213,7 @@ impl Session {
         let (source, nudge) = match prompt.origin {
             Origin::News { kind, read } => {
                 self.emit(step, data::SystemNotification { content: prompt.text, kind });
-                self.settle_system_prompt(step);
+                self.log_system_prompt(step);
                 if let Some(read) = read {
                     self.read_for_model(*read, step, context);
                 }
@@ -221,7 +221,7 @@ impl Session {
             }
             // A switch has been made by now; it never begins a run.
             Origin::Nobody | Origin::Switch(_) => {
-                self.settle_system_prompt(step);
+                self.log_system_prompt(step);
                 return;
             }
             Origin::User => (None, false),
@@ -247,21 +247,21 @@ impl Session {
         };
         self.emit(step, message);
         self.tell_limits(step);
-        self.settle_system_prompt(step);
+        self.log_system_prompt(step);
         if let Some(mode) = notice {
             self.emit(step, data::ModeNoticeDelivered { mode });
         }
     }
 
-    /// What the model is shown in place of a bare prompt.
+    /// Text of a prompt for the model.
     pub(super) fn wording(&self, text: &str, attachments: &[Attachment], now: Timestamp) -> String {
         let mode = self.mode();
         let notice = (mode != self.state.noticed_mode).then_some(mode);
         decorate(text, attachments, notice, &self.tools_changed, now)
     }
 
-    /// Logs the system prompt when it is not the one that the log knows.
-    fn settle_system_prompt(&mut self, step: &mut Step) {
+    /// Logs the system prompt if it has changed.
+    fn log_system_prompt(&mut self, step: &mut Step) {
         let system = self.system();
         if self.state.system.as_ref() != Some(&system) {
             let content = system.to_string();
@@ -269,7 +269,7 @@ impl Session {
         }
     }
 
-    /// Starts the next turn of the run: what waits to be said comes first, then the model's word.
+    /// Starts the next turn of the run: delivers waiting messages, then calls the model.
     pub(super) fn begin_turn(&mut self, step: &mut Step, context: &mut Context<'_>) {
         let steering = std::mem::take(&mut self.steering);
         if !steering.is_empty() {
@@ -288,7 +288,7 @@ impl Session {
             interaction_id: Some(run.interaction_id.clone()),
         };
         self.emit(step, start);
-        if self.mind_the_context(step, context) {
+        if self.check_context_size(step, context) {
             if let Some(run) = &mut self.run {
                 run.phase = Phase::AwaitingSummary { refused: None };
             }
@@ -297,7 +297,7 @@ impl Session {
         self.call_model(0, step, context);
     }
 
-    /// Ends the turn and, if nothing is left to do, the run.
+    /// Ends the turn.
     pub(super) fn end_turn(&mut self, step: &mut Step) {
         let Some(run) = &self.run else { return };
         let end = data::TurnEnd { turn_id: run.turn.to_string() };
@@ -305,20 +305,26 @@ impl Session {
         if let Some(run) = &mut self.run {
             run.turn += 1;
             run.phase = Phase::Between;
-            run.room = Room::default();
+            run.reduction = Reduction::default();
         }
     }
 
-    /// The run is over; decides what comes next.
+    /// Ends the run and decides what comes next.
     pub(super) fn end_run(&mut self, ending: Ending, step: &mut Step, context: &mut Context<'_>) {
         let answer = self.run.take().map(|run| run.answer).unwrap_or_default();
         self.aborted = ending == Ending::Aborted;
         if self.agent().is_some() {
-            return self.end_agent_run(ending, answer, step, context);
+            return self.end_subagent_run(ending, answer, step, context);
         }
         let autopilot = self.state.mode == Mode::Autopilot;
-        if autopilot && ending == Ending::TaskComplete {
-            self.emit(step, data::AutopilotStopped { reason: AutopilotStop::TaskComplete });
+        let stopped = match ending {
+            Ending::TaskComplete => Some(AutopilotStop::TaskComplete),
+            Ending::Failed => Some(AutopilotStop::Error),
+            Ending::Aborted => Some(AutopilotStop::Aborted),
+            Ending::Answered | Ending::Rejected => None,
+        };
+        if let Some(reason) = stopped.filter(|_| autopilot) {
+            self.emit(step, data::AutopilotStopped { reason });
         }
         if ending == Ending::Aborted && !(self.queue.is_empty() && self.steering.is_empty()) {
             self.drop_prompts();
@@ -345,7 +351,7 @@ impl Session {
             }
             self.emit(step, data::AutopilotStopped { reason: AutopilotStop::CapReached });
         }
-        if self.state.roll.running() > 0 && ending != Ending::Aborted {
+        if self.state.agents.running() > 0 && ending != Ending::Aborted {
             // Its agents will wake it; until then it is not idle to those who wait for it.
             self.idle_owed = true;
         } else {
@@ -354,14 +360,20 @@ impl Session {
         step.effects.push(Effect::Sync);
     }
 
-    /// The mode that the end of all work is told with. For clients an autopilot that is idle goes on by itself, and they
-    /// wait for the next time; ours has ended, so it does not say so.
+    /// Mode of `session.idle`. For clients an autopilot that is idle continues by itself, and they wait for its next
+    /// idle event; ours has ended, so it names no mode.
     pub(super) fn idle_mode(&self) -> Option<data::Mode> {
         Some(self.state.mode).filter(|mode| *mode != data::Mode::Autopilot)
     }
 
-    /// The same for a session that works for another one: messages that came too late are a run of their own.
-    fn end_agent_run(&mut self, ending: Ending, answer: String, step: &mut Step, context: &mut Context<'_>) {
+    /// Ends the run of a sub-agent. Messages that came too late are a run of their own.
+    fn end_subagent_run(
+        &mut self,
+        ending: Ending,
+        answer: String,
+        step: &mut Step,
+        context: &mut Context<'_>,
+    ) {
         if ending == Ending::Aborted {
             self.drop_prompts();
         }
@@ -411,7 +423,7 @@ impl Session {
             }
             Phase::Tools { calls, since } => {
                 step.effects.push(Effect::CancelTools);
-                let open: Vec<&Running> = calls.iter().filter(|call| !call.is_done()).collect();
+                let open: Vec<&RunningCall> = calls.iter().filter(|call| !call.is_done()).collect();
                 let interrupted = data::AgentInterrupted {
                     activity: "tool_call".to_owned(),
                     turn,
@@ -421,7 +433,7 @@ impl Session {
                     ..Default::default()
                 };
                 self.emit(step, data::Abort { reason });
-                for withdrawn in calls.iter().filter_map(Running::question_withdrawn) {
+                for withdrawn in calls.iter().filter_map(RunningCall::question_withdrawn) {
                     self.emit(step, withdrawn);
                 }
                 self.emit(step, interrupted);
@@ -445,8 +457,7 @@ pub(super) fn millis_between(from: Timestamp, to: Timestamp) -> u64 {
     u64::try_from(to.as_millisecond() - from.as_millisecond()).unwrap_or(0)
 }
 
-/// What the model is shown in place of the bare prompt. The time is part of the logged text, so history stays the same
-/// byte for byte.
+/// Text of a prompt for the model. The time is part of the logged text, so history stays the same byte for byte.
 fn decorate(
     text: &str,
     attachments: &[Attachment],
@@ -454,10 +465,10 @@ fn decorate(
     tools: &ToolsChanged,
     now: Timestamp,
 ) -> String {
-    let mut out = attached::before(attachments);
+    let mut out = attachments::before(attachments);
     let notice_of_tools = tools.notice().unwrap_or_default();
     out.push_str(&format!("<current_datetime>{}</current_datetime>\n\n{notice_of_tools}{text}", iso(now)));
-    out.push_str(&attached::after(attachments));
+    out.push_str(&attachments::after(attachments));
     if let Some(mode) = notice {
         out.push_str("\n\n");
         out.push_str(notices::mode(mode));

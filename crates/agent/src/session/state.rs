@@ -5,21 +5,21 @@ use std::path::Path;
 use std::sync::Arc;
 
 use hangar_protocol::data::{
-    AgentMode, AssistantUsage, CodeChanges, Commitments, Delivery, Mode, ModelMetric, NotificationKind,
-    SessionLimits, SkillInvoked,
+    AgentMode, AssistantMessage, CompactionComplete, Delivery, Mode, NotificationKind, PlanAndTodos,
+    SessionLimits, SkillInvoked, UserMessage,
 };
-use hangar_protocol::{Body, Event};
+use hangar_protocol::{AgentId, Body, Event, EventKind, Totals};
 
 use super::just_in_time::SOURCE as JUST_IN_TIME;
 use super::pending::{OpenTurn, Pending};
-use crate::agents::roll::Roll;
+use crate::agents::registry::AgentRegistry;
 use crate::conversation::Conversation;
-use crate::digest::Summary;
 use crate::hook::changed_arguments;
 use crate::log::Seq;
+use crate::summary::Summary;
 
-/// Beyond this many bytes of context a fold forgets the oldest messages, so that a log of any length can be resumed in
-/// bounded memory. No model takes as much; what a model does take is decided before each request.
+/// Bytes of conversation that the fold keeps, so that a log of any length can be resumed in bounded memory. No model
+/// takes as much; how much one takes is decided before each request.
 const FOLD_LIMIT: usize = 32 << 20;
 
 #[derive(Debug, Clone)]
@@ -34,46 +34,31 @@ pub struct State {
     /// The last mode that the model was told about.
     pub noticed_mode: Mode,
     pub totals: Totals,
-    /// Start of the session, as its first event says.
+    /// Start time of the session, as in its first event.
     pub started: String,
     pub end: Seq,
     pub last_event: Option<hangar_protocol::EventId>,
     pub limits: Option<SessionLimits>,
-    /// What the model was last told about the limits.
+    /// Last text about the budget that the model was given.
     pub told_limits: Option<String>,
-    /// The calls that hooks are asked about, by the question's id: the answer may rewrite the call.
+    /// Calls that `preToolUse` is running for, by the invocation's id. Its answer may rewrite the call.
     pub hooked_calls: BTreeMap<String, String>,
-    /// The plan and the todos, as they were at the last summary.
-    pub commitments: Commitments,
+    /// Plan and todos at the last compaction.
+    pub plan_and_todos: PlanAndTodos,
     /// Number of the last checkpoint.
     pub checkpoints: u64,
-    /// Just-in-time instructions that the model was told.
+    /// Just-in-time instructions that were given.
     pub reminded: BTreeSet<String>,
     /// What open calls wait for, by the call's id.
     pub pending: BTreeMap<String, Pending>,
     /// The turn of the open calls.
     pub open_turn: OpenTurn,
     /// The agents that the session started.
-    pub roll: Roll,
-    /// The agent whose role the session plays.
+    pub agents: AgentRegistry,
+    /// Name of the agent whose role the session has.
     pub selected: Option<String>,
     /// Skills that were invoked, in order.
     pub skills: Vec<SkillInvoked>,
-}
-
-/// What the session has cost and changed so far.
-#[derive(Debug, Clone, Default)]
-pub struct Totals {
-    pub api_ms: u64,
-    /// Calls of the model, and those among them that took up what somebody said.
-    pub requests: u64,
-    pub user_requests: u64,
-    pub input_tokens: Option<u64>,
-    pub output_tokens: Option<u64>,
-    pub models: BTreeMap<String, ModelMetric>,
-    pub changes: CodeChanges,
-    /// Input and output of the last call.
-    pub last: (Option<u64>, Option<u64>),
 }
 
 impl Default for State {
@@ -94,12 +79,12 @@ impl Default for State {
             limits: None,
             told_limits: None,
             hooked_calls: BTreeMap::new(),
-            commitments: Commitments::default(),
+            plan_and_todos: PlanAndTodos::default(),
             checkpoints: 0,
             reminded: BTreeSet::new(),
             pending: BTreeMap::new(),
             open_turn: OpenTurn::default(),
-            roll: Roll::default(),
+            agents: AgentRegistry::default(),
             selected: None,
             skills: Vec::new(),
         }
@@ -107,59 +92,57 @@ impl Default for State {
 }
 
 impl State {
-    /// Whether the fold looks into events of this type. Readers may skip the data of all others.
-    pub fn wants(kind: &str) -> bool {
-        matches!(
-            kind,
-            "session.start"
-                | "session.resume"
-                | "session.model_change"
-                | "session.mode_changed"
-                | "session.mode_notice_delivered"
-                | "session.truncation"
-                | "session.context_cleared"
-                | "session.compaction_complete"
-                | "session.usage_record"
-                | "hangar.commitments"
-                | "hangar.images_withheld"
-                | "skill.invoked"
-                | "permission.requested"
-                | "permission.completed"
-                | "external_tool.requested"
-                | "user.message"
-                | "system.message"
-                | "system.notification"
-                | "assistant.message"
-                | "tool.execution_complete"
-                | "hook.start"
-                | "hook.end"
-                | "skill.context_delivered"
-                | "session.context_changed"
-                | "subagent.started"
-                | "subagent.selected"
-                | "subagent.deselected"
-                | "subagent.completed"
-                | "subagent.failed"
-                | "session.session_limits_changed"
-                | "abort"
-        )
+    /// Whether the fold looks into events of this kind. Readers may pass over all others.
+    pub fn wants(kind: EventKind) -> bool {
+        Totals::wants(kind)
+            || matches!(
+                kind,
+                EventKind::SessionStart
+                    | EventKind::SessionResume
+                    | EventKind::ModelChange
+                    | EventKind::ModeChanged
+                    | EventKind::ModeNoticeDelivered
+                    | EventKind::Truncation
+                    | EventKind::ContextCleared
+                    | EventKind::CompactionComplete
+                    | EventKind::PlanAndTodos
+                    | EventKind::ImagesWithheld
+                    | EventKind::SkillInvoked
+                    | EventKind::PermissionRequested
+                    | EventKind::PermissionCompleted
+                    | EventKind::ExternalToolRequested
+                    | EventKind::UserMessage
+                    | EventKind::SystemMessage
+                    | EventKind::SystemNotification
+                    | EventKind::AssistantMessage
+                    | EventKind::ToolComplete
+                    | EventKind::HookStart
+                    | EventKind::HookEnd
+                    | EventKind::SkillContextDelivered
+                    | EventKind::ContextChanged
+                    | EventKind::SubagentStarted
+                    | EventKind::SubagentSelected
+                    | EventKind::SubagentDeselected
+                    | EventKind::SubagentCompleted
+                    | EventKind::SubagentFailed
+                    | EventKind::SessionLimitsChanged
+                    | EventKind::Abort
+            )
     }
 
-    /// Takes the next event of the log.
+    /// Applies the next event of the log.
     pub fn apply_event(&mut self, event: &Event) {
         self.skip_event(event.id().clone());
         match event.agent_id() {
             None => self.apply(event.body()),
-            Some(agent) => self.apply_agent(&agent.0, event),
+            Some(agent) => self.apply_agent(agent, event),
         }
     }
 
-    /// Takes an event of one of the session's agents. Its conversation is not the session's.
-    pub(crate) fn apply_agent(&mut self, agent: &str, event: &Event) {
-        if let Body::UsageRecord(record) = event.body() {
-            self.totals.add(&record.usage);
-        }
-        self.roll.apply_agent(agent, event);
+    /// Applies an event of one of the session's agents. Its conversation is not the session's.
+    pub(crate) fn apply_agent(&mut self, agent: &AgentId, event: &Event) {
+        self.totals.apply_body(Some(agent), event.body());
+        self.agents.apply_agent(&agent.0, event);
     }
 
     /// Counts an event of the log that the fold does not look into.
@@ -168,11 +151,22 @@ impl State {
         self.last_event = Some(id);
     }
 
+    /// Applies the content of the session's next event. Each part of the state looks at the kinds that it is made of.
     pub(crate) fn apply(&mut self, body: &Body) {
-        self.roll.apply_main(body);
+        self.totals.apply_body(None, body);
+        self.agents.apply_main(body);
+        self.apply_setting(body);
+        self.apply_message(body);
+        self.apply_call(body);
+        self.apply_cut(body);
+        if self.conversation.bytes() > FOLD_LIMIT {
+            self.conversation.drop_oldest(self.conversation.excess(FOLD_LIMIT / 2));
+        }
+    }
+
+    /// Applies changes of settings: model, mode, directory, role, budget.
+    fn apply_setting(&mut self, body: &Body) {
         match body {
-            Body::SubagentSelected(selected) => self.selected = Some(selected.agent_name.clone()),
-            Body::SubagentDeselected(_) => self.selected = None,
             Body::SessionStart(start) => {
                 self.session_id.clone_from(&start.session_id);
                 self.started.clone_from(&start.start_time);
@@ -188,6 +182,10 @@ impl State {
                 if let Some(model) = &resume.selected_model {
                     self.model.clone_from(model);
                 }
+                // The model is told its mode by each process anew.
+                if resume.session_was_active != Some(true) {
+                    self.noticed_mode = Mode::Interactive;
+                }
             }
             Body::ModelChange(change) => {
                 self.model.clone_from(&change.new_model);
@@ -202,38 +200,66 @@ impl State {
                 // A plan that was approved ends the mode of its message.
                 self.open_turn.mode = self.open_turn.mode.filter(|mode| *mode == notice.mode);
             }
-            Body::SystemMessage(message) => self.system = Some(message.content.as_str().into()),
-            Body::UserMessage(message) => {
-                if message.source.as_deref() == Some(JUST_IN_TIME) {
-                    self.reminded.insert(message.content.clone());
-                }
-                if message.source.as_deref() == Some(super::limits::SOURCE) {
-                    self.told_limits.clone_from(&message.transformed_content);
-                }
-                self.open_turn.task_id.clone_from(&message.parent_agent_task_id);
-                let mode = message.agent_mode.and_then(AgentMode::of_session);
-                match message.delivery {
-                    Some(Delivery::Idle | Delivery::Queued) => self.open_turn.mode = mode,
-                    Some(Delivery::Steering) => self.open_turn.mode = mode.or(self.open_turn.mode),
-                    None => {}
-                }
-                self.conversation.user(message);
-            }
+            Body::ContextChanged(context) => self.cwd.clone_from(&context.directory.cwd),
             Body::SessionLimitsChanged(changed) => self.limits = changed.session_limits,
+            Body::SubagentSelected(selected) => self.selected = Some(selected.agent_name.clone()),
+            Body::SubagentDeselected(_) => self.selected = None,
+            Body::PlanAndTodos(plan_and_todos) => self.plan_and_todos.clone_from(plan_and_todos),
+            _ => {}
+        }
+    }
+
+    /// Applies messages to and from the model.
+    fn apply_message(&mut self, body: &Body) {
+        match body {
+            Body::SystemMessage(message) => self.system = Some(message.content.as_str().into()),
+            Body::UserMessage(message) => self.apply_user_message(message),
+            Body::AssistantMessage(message) => self.apply_answer(message),
             Body::SystemNotification(notification) => match notification.kind {
                 NotificationKind::InstructionDiscovered { .. } => {
                     self.conversation.instruction(&notification.content);
                 }
                 _ => self.conversation.notice(&notification.content),
             },
-            Body::AssistantMessage(message) => {
-                self.pending.clear();
-                self.open_turn.interaction_id.clone_from(&message.interaction_id);
-                self.open_turn.message_id.clone_from(&message.originating_message_id);
-                let turn = message.turn_id.as_deref().and_then(|turn| turn.parse().ok());
-                self.open_turn.turn = turn.unwrap_or_default();
-                self.conversation.assistant(message);
+            Body::SkillInvoked(skill) => {
+                self.skills.retain(|known| known.path != skill.path);
+                self.skills.push(skill.clone());
+                self.conversation.skill(skill);
             }
+            Body::SkillContextDelivered(skill) => self.conversation.notice(&skill.content),
+            _ => {}
+        }
+    }
+
+    fn apply_user_message(&mut self, message: &UserMessage) {
+        if message.source.as_deref() == Some(JUST_IN_TIME) {
+            self.reminded.insert(message.content.clone());
+        }
+        if message.source.as_deref() == Some(super::limits::SOURCE) {
+            self.told_limits.clone_from(&message.transformed_content);
+        }
+        self.open_turn.task_id.clone_from(&message.parent_agent_task_id);
+        let mode = message.agent_mode.and_then(AgentMode::of_session);
+        match message.delivery {
+            Some(Delivery::Idle | Delivery::Queued) => self.open_turn.mode = mode,
+            Some(Delivery::Steering) => self.open_turn.mode = mode.or(self.open_turn.mode),
+            None => {}
+        }
+        self.conversation.user(message);
+    }
+
+    fn apply_answer(&mut self, message: &AssistantMessage) {
+        self.pending.clear();
+        self.open_turn.interaction_id.clone_from(&message.interaction_id);
+        self.open_turn.message_id.clone_from(&message.originating_message_id);
+        let turn = message.turn_id.as_deref().and_then(|turn| turn.parse().ok());
+        self.open_turn.turn = turn.unwrap_or_default();
+        self.conversation.assistant(message);
+    }
+
+    /// Applies requests and results of tool calls.
+    fn apply_call(&mut self, body: &Body) {
+        match body {
             Body::ToolComplete(complete) => {
                 self.pending.remove(&complete.tool_call_id);
                 self.conversation.tool(complete);
@@ -254,8 +280,6 @@ impl State {
                 let pending = Pending::Client { request_id: asked.request_id.clone() };
                 self.pending.insert(asked.tool_call_id.clone(), pending);
             }
-            Body::Commitments(commitments) => self.commitments.clone_from(commitments),
-            Body::ImagesWithheld(_) => self.conversation.withhold_images(),
             Body::HookStart(start) if start.hook_type == "preToolUse" => {
                 let call = start.input.as_ref().and_then(|input| input["toolCallId"].as_str());
                 self.hooked_calls
@@ -269,17 +293,18 @@ impl State {
                     self.conversation.rewrite_call(&call, &arguments);
                 }
             }
-            Body::SkillInvoked(skill) => {
-                self.skills.retain(|known| known.path != skill.path);
-                self.skills.push(skill.clone());
-                self.conversation.skill(skill);
-            }
-            Body::SkillContextDelivered(skill) => self.conversation.notice(&skill.content),
-            Body::ContextChanged(context) => self.cwd.clone_from(&context.directory.cwd),
+            _ => {}
+        }
+    }
+
+    /// Applies cuts of the conversation.
+    fn apply_cut(&mut self, body: &Body) {
+        match body {
             Body::Abort(_) => {
                 self.pending.clear();
                 self.conversation.close_open_calls();
             }
+            Body::ImagesWithheld(_) => self.conversation.withhold_images(),
             Body::Truncation(truncation) => {
                 self.conversation.drop_oldest(truncation.messages_removed_during_truncation as usize);
             }
@@ -291,28 +316,25 @@ impl State {
                 self.skills.clear();
                 self.pending.clear();
             }
-            Body::CompactionComplete(complete) if complete.success => {
-                if let (Some(count), Some(text)) = (complete.messages_removed, &complete.summary_content) {
-                    let path = complete.checkpoint_path.as_deref().map(Path::new);
-                    let checkpoint =
-                        path.and_then(Path::file_name).map(|name| name.to_string_lossy().into_owned());
-                    let token_limit = complete.token_limit;
-                    let summary = Summary { text: text.clone(), checkpoint, token_limit };
-                    let count = usize::try_from(count).unwrap_or(usize::MAX);
-                    self.conversation.compact(count, summary, &self.commitments);
-                }
-                self.checkpoints = complete.checkpoint_number.unwrap_or(self.checkpoints);
-            }
-            Body::UsageRecord(record) => self.totals.add(&record.usage),
+            Body::CompactionComplete(complete) if complete.success => self.apply_summary(complete),
             _ => {}
         }
-        if self.conversation.bytes() > FOLD_LIMIT {
-            self.conversation.drop_oldest(self.conversation.excess(FOLD_LIMIT / 2));
+    }
+
+    fn apply_summary(&mut self, complete: &CompactionComplete) {
+        if let (Some(count), Some(text)) = (complete.messages_removed, &complete.summary_content) {
+            let path = complete.checkpoint_path.as_deref().map(Path::new);
+            let checkpoint = path.and_then(Path::file_name).map(|name| name.to_string_lossy().into_owned());
+            let token_limit = complete.token_limit;
+            let summary = Summary { text: text.clone(), checkpoint, token_limit };
+            let count = usize::try_from(count).unwrap_or(usize::MAX);
+            self.conversation.compact(count, summary, &self.plan_and_todos);
         }
+        self.checkpoints = complete.checkpoint_number.unwrap_or(self.checkpoints);
     }
 }
 
-/// The events that still count: what was taken back is left out, and so is the taking back.
+/// Events that still count: without those that were rewound, and without the rewinds.
 pub fn project(events: Vec<Event>) -> Vec<Event> {
     let mut kept: Vec<Event> = Vec::with_capacity(events.len());
     for event in events {
@@ -327,31 +349,53 @@ pub fn project(events: Vec<Event>) -> Vec<Event> {
     kept
 }
 
-impl Totals {
-    fn add(&mut self, usage: &AssistantUsage) {
-        self.requests += 1;
-        self.user_requests += u64::from(usage.initiator.as_deref() == Some("user"));
-        self.last = (usage.input_tokens, usage.output_tokens);
-        self.api_ms += usage.duration.unwrap_or(0);
-        add(&mut self.input_tokens, usage.input_tokens);
-        add(&mut self.output_tokens, usage.output_tokens);
-        let metric = self.models.entry(usage.model.clone()).or_default();
-        *metric.requests.count.get_or_insert(0) += 1;
-        metric.usage.input_tokens += usage.input_tokens.unwrap_or(0);
-        metric.usage.output_tokens += usage.output_tokens.unwrap_or(0);
-        metric.usage.cache_read_tokens += usage.cache_read_tokens.unwrap_or(0);
-        metric.usage.cache_write_tokens += usage.cache_write_tokens.unwrap_or(0);
-        add(&mut metric.usage.reasoning_tokens, usage.reasoning_tokens);
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// One event of each kind.
+    const SAMPLES: &str = include_str!("../../../protocol/tests/samples.txt");
+
+    /// A session in which every kind of event has something to change.
+    const BEFORE: &str = r#"
+session.start {"sessionId":"s","version":1,"producer":"p","copilotVersion":"1","startTime":"t","selectedModel":"m","context":{"cwd":"/w"}}
+subagent.selected {"agentName":"writer","agentDisplayName":"Writer","tools":null}
+user.message {"content":"Hi."}
+assistant.message {"messageId":"m0","content":"Hello."}
+user.message {"content":"Look.","attachments":[{"type":"blob","data":"iVBORw0KGgo=","mimeType":"image/png"}]}
+@subagent.started {"toolCallId":"ta","agentName":"task","agentDisplayName":"Task","agentDescription":"Does it."}
+assistant.message {"messageId":"m1","content":"","toolRequests":[{"toolCallId":"t","name":"view","arguments":{"path":"/w/f"}}]}
+permission.requested {"requestId":"p","permissionRequest":{"kind":"read","toolCallId":"t","intention":"Look","path":"/w/f"}}
+hook.start {"hookInvocationId":"h","hookType":"preToolUse","input":{"toolCallId":"t"}}
+"#;
+
+    fn event(line: &str) -> Event {
+        let (agent, line) = match line.strip_prefix('@') {
+            Some(line) => (r#""agentId":"a","#, line),
+            None => ("", line),
+        };
+        let (kind, data) = line.split_once(' ').unwrap();
+        let text =
+            format!(r#"{{"type":"{kind}","data":{data},{agent}"id":"i","timestamp":"t","parentId":null}}"#);
+        Event::parse(&text).unwrap()
     }
 
-    pub(crate) fn add_changes(&mut self, changes: &CodeChanges) {
-        self.changes.add(changes);
+    /// Whether an event changes the state, beside that there is one more.
+    fn changes(line: &str) -> bool {
+        let mut before = State::default();
+        BEFORE.trim().lines().for_each(|line| before.apply_event(&event(line)));
+        let mut after = before.clone();
+        after.apply_event(&event(line));
+        before.skip_event(after.last_event.clone().unwrap());
+        format!("{before:?}") != format!("{after:?}")
     }
-}
 
-/// Unknown plus unknown is unknown; a known part makes a known (lower) bound.
-fn add(total: &mut Option<u64>, part: Option<u64>) {
-    if let Some(part) = part {
-        *total = Some(total.unwrap_or(0) + part);
+    #[test]
+    fn the_kinds_that_are_wanted_are_those_that_change_the_state() {
+        for line in SAMPLES.lines() {
+            let kind = EventKind::of_type(line.split_once(' ').unwrap().0).unwrap();
+            let changes = changes(line) || changes(&format!("@{line}"));
+            assert_eq!(State::wants(kind), changes, "{kind}");
+        }
     }
 }

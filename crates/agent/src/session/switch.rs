@@ -1,4 +1,4 @@
-//! Another model for the session: at once, or when what was sent before it is done.
+//! Switching the model, at once or when the prompts before it are done.
 
 use std::fmt;
 use std::sync::Arc;
@@ -10,9 +10,9 @@ use crate::model::ModelProvider;
 
 #[derive(Clone)]
 pub struct ModelSwitch {
-    /// What goes on record. The session adds what there was before.
+    /// The event. The session adds the previous model.
     pub change: ModelChange,
-    /// Whether the new model thinks as hard as the one before, whatever that is by then.
+    /// Whether the effort stays as it is at the time of the switch.
     pub keeps_effort: bool,
     pub provider: Arc<dyn ModelProvider>,
     /// Whether the new model is shown images.
@@ -26,7 +26,7 @@ impl fmt::Debug for ModelSwitch {
 }
 
 impl Session {
-    /// `id` is the one that it waited under, if it did.
+    /// Switches the model. `id` is its id in the queue, if it was queued.
     pub(super) fn switch_model(&mut self, switch: ModelSwitch, id: Option<String>, step: &mut Step) {
         let effort = self.state.effort.clone();
         let change = ModelChange {

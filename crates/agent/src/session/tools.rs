@@ -1,4 +1,4 @@
-//! The tools of a turn: start, permission, run, result; all calls of one answer side by side.
+//! Tool calls of a turn: start, permission, run, result. All calls of one answer run concurrently.
 
 use std::path::PathBuf;
 
@@ -16,28 +16,28 @@ use crate::hook::HookKind;
 use crate::model::{Part, ToolCall};
 use crate::permissions::Grant;
 use crate::prompt::notices;
-use crate::tool::{Access, AccessRequest, Lesson, ToolInput, ToolOutcome, ToolStatus};
+use crate::tool::{Access, AccessRequest, InvokedSkill, ToolInput, ToolOutcome, ToolStatus};
 
 /// One call of the current answer.
-pub(super) struct Running {
+pub(super) struct RunningCall {
     call: ToolCall,
     arguments: serde_json::Value,
     /// Files that the call reads or writes, for instructions about them.
     pub(super) touched: Vec<PathBuf>,
-    /// Whether the start of the call is on record.
+    /// Whether the start of the call is logged.
     started: bool,
-    /// Whether a hook said that it may have what it needs.
+    /// Whether a hook has allowed its access.
     pub(super) allowed: bool,
-    pub(super) stage: Stage,
-    /// The request by which a client makes the call now.
+    pub(super) stage: CallStage,
+    /// Id of the request by which a client makes the call.
     asked_of_client: Option<String>,
-    /// What it runs with limits for. Somebody may be asked whether it may do more.
+    /// Access that it has within limits. The user may be asked whether it may do more.
     pub(super) limited: Option<Box<PermissionRequest>>,
 }
 
-pub(super) enum Stage {
+pub(super) enum CallStage {
     Checking,
-    /// Hooks are asked whether the call may run.
+    /// `preToolUse` is running.
     BeforeHooks {
         hook: String,
         inspection: Option<Box<Inspection>>,
@@ -46,13 +46,13 @@ pub(super) enum Stage {
         request_id: String,
         request: Box<PermissionRequest>,
     },
-    /// A hook wants a person to confirm the call; what it needs is looked at afterwards.
+    /// The user is asked to confirm the call, because a hook decided so. Its access is checked afterwards.
     AskingConfirmation {
         request_id: String,
         request: Box<PermissionRequest>,
         inspection: Option<Box<Inspection>>,
     },
-    /// Hooks are asked whether the call may have what it needs.
+    /// `permissionRequest` is running.
     PermissionHooks {
         hook: String,
         access: Box<AccessRequest>,
@@ -60,16 +60,16 @@ pub(super) enum Stage {
     AskingUser {
         request_id: String,
     },
-    /// A client was asked to make the call before the session was resumed.
+    /// A client makes the call since before the session was resumed.
     AwaitingClient {
         request_id: String,
     },
-    /// A person looks at the plan. Without an id it is still being read.
+    /// The user is asked about the plan. Without an id it is still being read.
     ReviewingPlan {
         request_id: Option<String>,
     },
     Running,
-    /// Hooks are asked about the result.
+    /// Hooks about the result are running.
     AfterHooks {
         hook: String,
         outcome: Box<ToolOutcome>,
@@ -77,9 +77,9 @@ pub(super) enum Stage {
     Done,
 }
 
-impl Running {
-    /// A call that was under way before the session was resumed.
-    pub(super) fn resumed(arguments: serde_json::Value, call: ToolCall, stage: Stage) -> Self {
+impl RunningCall {
+    /// A call that is continued after the session was resumed.
+    pub(super) fn resumed(arguments: serde_json::Value, call: ToolCall, stage: CallStage) -> Self {
         Self {
             call,
             arguments,
@@ -93,15 +93,16 @@ impl Running {
     }
 
     pub(super) fn is_done(&self) -> bool {
-        matches!(self.stage, Stage::Done)
+        matches!(self.stage, CallStage::Done)
     }
 
-    /// What tells those who were asked about the call that nobody waits for their answer any more.
+    /// Event that withdraws the open question about the call.
     pub(super) fn question_withdrawn(&self) -> Option<Body> {
         let external =
             |request_id: &String| Body::from(data::ExternalToolCompleted { request_id: request_id.clone() });
         match &self.stage {
-            Stage::AskingPermission { request_id, .. } | Stage::AskingConfirmation { request_id, .. } => {
+            CallStage::AskingPermission { request_id, .. }
+            | CallStage::AskingConfirmation { request_id, .. } => {
                 let reason = Some("Session aborted".to_owned());
                 Some(Body::from(data::PermissionCompleted {
                     request_id: request_id.clone(),
@@ -109,15 +110,15 @@ impl Running {
                     result: PermissionOutcome::Cancelled { reason },
                 }))
             }
-            Stage::AwaitingClient { request_id } => Some(external(request_id)),
-            Stage::Running => self.asked_of_client.as_ref().map(external),
-            Stage::Checking
-            | Stage::BeforeHooks { .. }
-            | Stage::PermissionHooks { .. }
-            | Stage::AskingUser { .. }
-            | Stage::ReviewingPlan { .. }
-            | Stage::AfterHooks { .. }
-            | Stage::Done => None,
+            CallStage::AwaitingClient { request_id } => Some(external(request_id)),
+            CallStage::Running => self.asked_of_client.as_ref().map(external),
+            CallStage::Checking
+            | CallStage::BeforeHooks { .. }
+            | CallStage::PermissionHooks { .. }
+            | CallStage::AskingUser { .. }
+            | CallStage::ReviewingPlan { .. }
+            | CallStage::AfterHooks { .. }
+            | CallStage::Done => None,
         }
     }
 
@@ -142,7 +143,7 @@ impl Running {
     }
 }
 
-/// The arguments of a call as they came, if they are not what a function takes.
+/// Arguments of a call as they came, if they are not an object.
 fn unreadable<'a>(call: &ToolCall, arguments: &'a serde_json::Value) -> Option<&'a str> {
     arguments.as_str().filter(|_| call.kind == data::ToolType::Function)
 }
@@ -153,14 +154,14 @@ pub(super) fn is_file_edit(name: &str) -> bool {
 }
 
 impl Session {
-    /// Asks every tool what its call would touch. Nothing is started before all have said so.
+    /// Inspects all calls. None is started before all are inspected.
     pub(super) fn begin_tools(&mut self, calls: Vec<ToolCall>, step: &mut Step, context: &mut Context<'_>) {
-        let calls: Vec<Running> = calls
+        let calls: Vec<RunningCall> = calls
             .into_iter()
-            .map(|call| Running {
+            .map(|call| RunningCall {
                 arguments: parse_arguments(&call),
                 call,
-                stage: Stage::Checking,
+                stage: CallStage::Checking,
                 touched: Vec::new(),
                 started: false,
                 allowed: false,
@@ -181,12 +182,12 @@ impl Session {
         step.effects.push(Effect::Inspect(inspect));
     }
 
-    /// Whether a name means a tool outside the session's own.
+    /// Whether a tool of this name exists outside the session's own.
     fn is_tool(&self, name: &str) -> bool {
         OwnTool::named(name).is_none() || self.config.tools.iter().any(|tool| tool.name == name)
     }
 
-    /// The answer to a call that no tool can take.
+    /// Result of a call that no tool can take.
     fn refusal(&self, call: &ToolCall, arguments: &serde_json::Value) -> Option<ToolOutcome> {
         let name = &call.name;
         let tools = self.visible_tools();
@@ -253,13 +254,13 @@ impl Session {
         self.finish_tools(step, context);
     }
 
-    fn set_tools(&mut self, calls: Vec<Running>, since: Timestamp) {
+    fn set_tools(&mut self, calls: Vec<RunningCall>, since: Timestamp) {
         if let Some(run) = &mut self.run {
             run.phase = Phase::Tools { calls, since };
         }
     }
 
-    pub(super) fn running(&mut self, id: &str) -> Option<&mut Running> {
+    pub(super) fn running(&mut self, id: &str) -> Option<&mut RunningCall> {
         match &mut self.run {
             Some(Run { phase: Phase::Tools { calls, .. }, .. }) => {
                 calls.iter_mut().find(|running| running.call.id == id && !running.is_done())
@@ -268,7 +269,7 @@ impl Session {
         }
     }
 
-    /// Whether a call runs, waits for someone, or is answered at once.
+    /// Starts a call: it runs, waits for an answer, or is completed at once.
     fn decide(
         &mut self,
         id: &str,
@@ -277,14 +278,14 @@ impl Session {
         context: &mut Context<'_>,
     ) {
         // There is nothing to judge in arguments that nobody can read, and the call does not run.
-        let readable = |running: &mut Running| unreadable(&running.call, &running.arguments).is_none();
+        let readable = |running: &mut RunningCall| unreadable(&running.call, &running.arguments).is_none();
         if self.asks(HookKind::PreToolUse) && self.running(id).is_some_and(readable) {
             return self.before_tool(id, inspection, step, context);
         }
         self.admit(id, inspection, step, context);
     }
 
-    /// Whether a call that the hooks let pass runs, waits for someone, or is answered at once.
+    /// Continues a call that hooks have let pass: it runs, waits for an answer, or is completed at once.
     pub(super) fn admit(
         &mut self,
         id: &str,
@@ -303,7 +304,7 @@ impl Session {
             Some(OwnTool::TaskComplete) => return self.task_complete(id, &arguments, step),
             Some(OwnTool::AskUser) => return self.ask_user(id, &arguments, step, context),
             Some(OwnTool::Agents(tool)) => match tool.parse(&arguments) {
-                Ok(call) => return self.deal_with_agents(id, call, step),
+                Ok(call) => return self.start_agent_call(id, call, step),
                 Err(outcome) => return self.not_run(id, outcome, step, context),
             },
             Some(OwnTool::ExitPlanMode) => return self.hand_in_plan(id, &arguments, step),
@@ -323,7 +324,7 @@ impl Session {
         }
     }
 
-    /// A call that came to nothing before it ran. For hooks that is a failure like any other.
+    /// Completes a call that failed before it ran. For hooks that is a failure like any other.
     fn not_run(&mut self, id: &str, outcome: ToolOutcome, step: &mut Step, context: &mut Context<'_>) {
         let asked = outcome.status == ToolStatus::Failure;
         let outcome = if asked { self.after_tool(id, outcome, step, context) } else { Some(outcome) };
@@ -334,7 +335,7 @@ impl Session {
 
     pub(super) fn run_tool(&mut self, id: &str, touched: Vec<PathBuf>, grant: Grant, step: &mut Step) {
         let Some(running) = self.running(id) else { return };
-        running.stage = Stage::Running;
+        running.stage = CallStage::Running;
         running.touched.extend(touched);
         let effect = Effect::RunTool(running.call.name.clone(), running.input(), grant);
         step.effects.push(effect);
@@ -370,7 +371,7 @@ impl Session {
             .map(|choices| choices.iter().filter_map(serde_json::Value::as_str).map(str::to_owned).collect());
         let request_id = context.entropy.uuid();
         if let Some(running) = self.running(id) {
-            running.stage = Stage::AskingUser { request_id: request_id.clone() };
+            running.stage = CallStage::AskingUser { request_id: request_id.clone() };
         }
         let requested = data::UserInputRequested {
             request_id,
@@ -390,7 +391,8 @@ impl Session {
         step: &mut Step,
         context: &mut Context<'_>,
     ) {
-        let asked = |stage: &Stage| matches!(stage, Stage::AskingUser { request_id: id } if id == request_id);
+        let asked =
+            |stage: &CallStage| matches!(stage, CallStage::AskingUser { request_id: id } if id == request_id);
         let Some(id) = self.waiting_call(asked) else { return };
         let completed = data::UserInputCompleted {
             request_id: request_id.to_owned(),
@@ -403,14 +405,14 @@ impl Session {
         self.finish_tools(step, context);
     }
 
-    /// Keeps something to be said once all calls of the turn have their results.
+    /// Emits an event once all calls of the turn have their results.
     pub(super) fn after_tools(&mut self, body: Body) {
         if let Some(run) = &mut self.run {
             run.afterwards.push(body);
         }
     }
 
-    pub(super) fn waiting_call(&self, waits: impl Fn(&Stage) -> bool) -> Option<String> {
+    pub(super) fn waiting_call(&self, waits: impl Fn(&CallStage) -> bool) -> Option<String> {
         match &self.run {
             Some(Run { phase: Phase::Tools { calls, .. }, .. }) => {
                 calls.iter().find(|running| waits(&running.stage)).map(|running| running.call.id.clone())
@@ -422,10 +424,10 @@ impl Session {
     pub(super) fn progress(&mut self, body: Body, step: &mut Step) {
         // What a cancelled call still says comes after the end of its run and is no longer news.
         let cwd = &self.state.cwd;
-        let Some(Run { phase: Phase::Tools { calls, .. }, wishes, .. }) = &mut self.run else { return };
+        let Some(Run { phase: Phase::Tools { calls, .. }, call_options, .. }) = &mut self.run else { return };
         let body = match body {
             Body::ExternalToolRequested(mut requested) => {
-                let header = |name: &str| wishes.headers.iter().find(|(known, _)| known == name);
+                let header = |name: &str| call_options.headers.iter().find(|(known, _)| known == name);
                 // A call to a client belongs to the trace of the prompt that led to it.
                 requested.traceparent = header("traceparent").map(|(_, value)| value.clone());
                 requested.tracestate = header("tracestate").map(|(_, value)| value.clone());
@@ -474,18 +476,18 @@ impl Session {
         run.rejected |= outcome.status == ToolStatus::Rejected;
         run.ended |= outcome.ends_run && outcome.status == ToolStatus::Success;
         let succeeded = outcome.status == ToolStatus::Success;
-        if let Some(lesson) = outcome.skill.take() {
-            self.learn(*lesson, &mut outcome, step);
+        if let Some(invoked_skill) = outcome.skill.take() {
+            self.invoke_skill(*invoked_skill, &mut outcome, step);
         }
         let Some(running) = self.running(id) else { return };
-        running.stage = Stage::Done;
+        running.stage = CallStage::Done;
         if !succeeded {
             running.touched.clear();
         }
         let (exit_code, changes, telemetry, sandboxed) =
             (outcome.exit_code, outcome.changes.clone(), outcome.telemetry.clone(), outcome.sandboxed);
         let (result, error) = result_of(outcome);
-        let complete = data::ToolComplete {
+        let mut complete = data::ToolComplete {
             tool_call_id: id.to_owned(),
             model: Some(self.state.model.clone()),
             interaction_id: Some(interaction_id),
@@ -498,13 +500,15 @@ impl Session {
             sandboxed: sandboxed.then_some(true),
             parent_tool_call_id: None,
         };
-        self.state.totals.add_changes(&changes);
+        if changes != data::CodeChanges::default() {
+            complete.set_code_changes(&changes);
+        }
         self.emit(step, complete);
     }
 
-    /// A call brings a skill. One that this conversation has already is not told again.
-    fn learn(&mut self, lesson: Lesson, outcome: &mut ToolOutcome, step: &mut Step) {
-        let Lesson { invoked, context } = lesson;
+    /// Invokes the skill of a call. One that this conversation has already is not given again.
+    fn invoke_skill(&mut self, invoked_skill: InvokedSkill, outcome: &mut ToolOutcome, step: &mut Step) {
+        let InvokedSkill { invoked, context } = invoked_skill;
         if self.state.skills.iter().any(|known| known.path == invoked.path) {
             outcome.text = notices::skill_is_loaded(&invoked.name);
             outcome.detailed = None;
@@ -515,13 +519,13 @@ impl Session {
         self.after_tools(context.into());
     }
 
-    /// When the last call of the answer is done: the next turn, or the end of the run.
+    /// Ends the turn when its last call is done: the next turn follows, or the end of the run.
     pub(super) fn finish_tools(&mut self, step: &mut Step, context: &mut Context<'_>) {
         let Some(Run { phase: Phase::Tools { calls, .. }, completed, rejected, ended, .. }) = &self.run
         else {
             return;
         };
-        if !calls.iter().all(Running::is_done) {
+        if !calls.iter().all(RunningCall::is_done) {
             return;
         }
         let (completed, rejected, ended) = (*completed, *rejected, *ended);
@@ -535,11 +539,11 @@ impl Session {
             self.emit(step, body);
         }
         if completed {
-            self.about_to_stop(Ending::TaskComplete, step, context);
+            self.run_stop_hooks(Ending::TaskComplete, step, context);
         } else if rejected {
             self.end_run(Ending::Rejected, step, context);
         } else if ended {
-            self.about_to_stop(Ending::Answered, step, context);
+            self.run_stop_hooks(Ending::Answered, step, context);
         } else if self.config.discovers_instructions && !touched.is_empty() {
             if let Some(run) = &mut self.run {
                 run.phase = Phase::Discovering;
@@ -586,7 +590,7 @@ fn shell_info(inspection: &Inspection) -> Option<data::ShellToolInfo> {
     })
 }
 
-/// An outcome as the log tells of it.
+/// Result and error of an outcome for its event.
 pub(super) fn result_of(outcome: ToolOutcome) -> (Option<data::ToolResult>, Option<data::ToolError>) {
     let Some(code) = error_code(outcome.status) else {
         let content = outcome.content.map(|content| *content).unwrap_or_default();
@@ -619,7 +623,7 @@ pub(super) fn result_of(outcome: ToolOutcome) -> (Option<data::ToolResult>, Opti
     }
 }
 
-/// The server and the tool of a call to an MCP server.
+/// Server and tool of an MCP call.
 fn mcp_info(inspection: &Inspection) -> Option<(String, String)> {
     let Ok(Access::Needs(access)) = &inspection.access else { return None };
     let PermissionRequest::Mcp { server_name, tool_name, .. } = &access.request else { return None };
@@ -637,7 +641,7 @@ fn error_code(status: ToolStatus) -> Option<&'static str> {
     }
 }
 
-/// Images, each with the text before it as its description.
+/// Images for the event, each with the text before it as its description.
 fn binaries(parts: Vec<Part>) -> Vec<data::BinaryResult> {
     let mut description = None;
     let mut binaries = Vec::new();

@@ -4,8 +4,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use expect_test::expect;
-use hangar_agent::agents::crew::{Crew, Limits, Reporting};
-use hangar_agent::agents::roll::Status;
+use hangar_agent::agents::config::{AgentConfig, AgentLimits, Reporting};
+use hangar_agent::agents::registry::Status;
 use hangar_agent::agents::{AgentDefinition, AgentTools, builtin};
 use hangar_agent::model::{ModelErrorKind, ToolChoice};
 use hangar_agent::session::{Command, Compaction};
@@ -14,22 +14,22 @@ use hangar_protocol::permission::PermissionOutcome;
 use serde_json::{Value, json};
 
 use crate::hooks::Scripted;
-use crate::stage::{Line, Setting, Stage, crew};
+use crate::stage::{Line, Setting, Stage, agent_config};
 
 /// The built-in agents, and one that is shown `echo` alone and would like the model `other`.
-fn crew_with_parrot() -> Crew {
-    let mut crew = crew();
+fn crew_with_parrot() -> AgentConfig {
+    let mut agent_config = agent_config();
     let mut parrot: AgentDefinition = builtin::definitions().remove(0);
     parrot.name = "parrot".to_owned();
     parrot.prompt = "You are a parrot.".to_owned();
     parrot.tools = AgentTools::Only(vec!["echo".to_owned(), "no-such-tool".to_owned()]);
     parrot.models = vec!["gone".to_owned(), "other".to_owned()];
-    crew.definitions.push(parrot);
-    crew
+    agent_config.definitions.push(parrot);
+    agent_config
 }
 
-fn setting(crew: Crew) -> Setting {
-    Setting { crew: Some(crew), ..Default::default() }
+fn setting(agent_config: AgentConfig) -> Setting {
+    Setting { agent_config: Some(agent_config), ..Default::default() }
 }
 
 /// A call of `task`.
@@ -79,7 +79,7 @@ async fn an_agent_has_a_conversation_a_prompt_and_tools_of_its_own() {
 async fn an_agent_without_a_role_works_like_its_caller() {
     let lines =
         vec![Line::Call(vec![task("t", "general-purpose", "DO:nothing", "sync")]), Line::Say("thanks")];
-    let mut stage = Stage::set(setting(crew()), lines);
+    let mut stage = Stage::set(setting(agent_config()), lines);
     stage.play("go").await;
     let requests = stage.requests();
     let names = |index: usize| requests[index].tools.iter().map(|tool| tool.name.clone()).collect::<Vec<_>>();
@@ -118,7 +118,7 @@ async fn agents_run_side_by_side() {
         task("a", "general-purpose", "DO:slow", "sync"),
         task("b", "general-purpose", "DO:slow", "sync"),
     ];
-    let mut stage = Stage::set(setting(crew()), vec![Line::Call(calls), Line::Say("thanks")]);
+    let mut stage = Stage::set(setting(agent_config()), vec![Line::Call(calls), Line::Say("thanks")]);
     let before = tokio::time::Instant::now();
     stage.play("go").await;
     assert_eq!(before.elapsed(), Duration::from_secs(2), "the tool of each takes that long");
@@ -133,14 +133,14 @@ async fn a_background_agent_wakes_the_session_when_it_is_done() {
         Line::Call(vec![("r", "read_agent", json!({ "agent_id": "t" }))]),
         Line::Say("thanks"),
     ];
-    let mut stage = Stage::set(setting(crew()), lines);
+    let mut stage = Stage::set(setting(agent_config()), lines);
     stage.send("go");
     stage.until("assistant.idle").await;
     assert_eq!(stage.count("session.idle"), 0, "the session is not idle while its agents work");
     stage.until_settled().await;
     assert_eq!(stage.count("session.idle"), 1);
     let seen = stage.last_request();
-    let id = stage.driver.session().state().roll.find("t").unwrap().id.clone();
+    let id = stage.driver.session().state().agents.find("t").unwrap().id.clone();
     expect![[r#"
         user: go
         assistant: ["t"]
@@ -164,7 +164,8 @@ async fn a_result_may_come_with_the_news() {
         Line::Say("waiting"),
         Line::Say("thanks"),
     ];
-    let mut stage = Stage::set(setting(Crew { reporting: Reporting::Delivered, ..crew() }), lines);
+    let mut stage =
+        Stage::set(setting(AgentConfig { reporting: Reporting::Delivered, ..agent_config() }), lines);
     stage.send("go");
     stage.until_settled().await;
     assert!(stage.last_request().ends_with("[Turn 0]\ndone"), "{}", stage.last_request());
@@ -177,7 +178,7 @@ async fn an_agent_that_is_waited_for_is_not_announced() {
         Line::Call(vec![("r", "read_agent", json!({ "agent_id": "t", "wait": true }))]),
         Line::Say("thanks"),
     ];
-    let mut stage = Stage::set(setting(crew()), lines);
+    let mut stage = Stage::set(setting(agent_config()), lines);
     stage.send("go");
     stage.until_settled().await;
     assert!(stage.last_request().ends_with("[Turn 0]\ndone"), "{}", stage.last_request());
@@ -191,7 +192,7 @@ async fn waiting_for_an_agent_has_an_end() {
         Line::Call(vec![("r", "read_agent", json!({ "agent_id": "t", "wait": true, "timeout": 5 }))]),
         Line::Say("I give up"),
     ];
-    let mut stage = Stage::set(setting(crew()), lines);
+    let mut stage = Stage::set(setting(agent_config()), lines);
     let before = tokio::time::Instant::now();
     stage.play("go").await;
     assert_eq!(before.elapsed(), Duration::from_secs(5));
@@ -206,10 +207,10 @@ async fn an_idle_agent_can_be_asked_more_and_remembers() {
         Line::Say("waiting"),
         Line::Say("thanks"),
     ];
-    let mut stage = Stage::set(setting(crew()), lines);
+    let mut stage = Stage::set(setting(agent_config()), lines);
     stage.send("go");
     stage.until_settled().await;
-    let agent = stage.driver.session().state().roll.find("t").unwrap().clone();
+    let agent = stage.driver.session().state().agents.find("t").unwrap().clone();
     assert_eq!(agent.answers, ["done", "done"]);
     let longest = stage
         .requests()
@@ -221,15 +222,15 @@ async fn an_idle_agent_can_be_asked_more_and_remembers() {
 
 #[tokio::test(start_paused = true)]
 async fn limits_are_refusals_that_the_model_is_told() {
-    let check = async |limits: Limits, calls, expected: &str| {
+    let check = async |limits: AgentLimits, calls, expected: &str| {
         let lines = vec![Line::Call(calls), Line::Say("ok"), Line::Say("ok")];
-        let mut stage = Stage::set(setting(Crew { limits, ..crew() }), lines);
+        let mut stage = Stage::set(setting(AgentConfig { limits, ..agent_config() }), lines);
         stage.send("go");
         stage.until("assistant.idle").await;
         assert_eq!(results(&stage).last().unwrap(), expected);
     };
     let two = vec![task("a", "task", "DO:slow", "background"), task("b", "task", "DO:slow", "background")];
-    let one_at_a_time = Limits { running: 1, ..Limits::default() };
+    let one_at_a_time = AgentLimits { running: 1, ..AgentLimits::default() };
     check(
         one_at_a_time,
         two,
@@ -238,18 +239,18 @@ async fn limits_are_refusals_that_the_model_is_told() {
     .await;
     let unknown = vec![task("a", "wizard", "x", "sync")];
     let valid = "Unknown agent_type: wizard. Valid types are: explore, task, general-purpose, code-review";
-    check(Limits::default(), unknown, valid).await;
+    check(AgentLimits::default(), unknown, valid).await;
     let missing = vec![("r", "read_agent", json!({ "agent_id": "nobody" }))];
     let gone = "No agent found with agent_id: nobody. The agent may have been cleared or never existed.";
-    check(Limits::default(), missing, gone).await;
+    check(AgentLimits::default(), missing, gone).await;
 }
 
 #[tokio::test(start_paused = true)]
 async fn at_the_last_level_nobody_is_offered_agents() {
     let lines =
         vec![Line::Call(vec![task("t", "general-purpose", "DO:nothing", "sync")]), Line::Say("thanks")];
-    let limits = Limits { depth: 1, ..Limits::default() };
-    let mut stage = Stage::set(setting(Crew { limits, ..crew() }), lines);
+    let limits = AgentLimits { depth: 1, ..AgentLimits::default() };
+    let mut stage = Stage::set(setting(AgentConfig { limits, ..agent_config() }), lines);
     stage.play("go").await;
     let offers = |index: usize| stage.requests()[index].tools.iter().any(|tool| tool.name == "task");
     assert!(offers(0) && !offers(1));
@@ -260,7 +261,7 @@ async fn hooks_may_instruct_an_agent_and_rewrite_its_answer() {
     let check = async |hooks: Vec<(&'static str, Value)>, requests: usize, result: &str, told: &str| {
         let lines = vec![Line::Call(vec![task("t", "explore", "DO:nothing", "sync")]), Line::Say("thanks")];
         let hooks = Some(Arc::new(Scripted(hooks)) as Arc<dyn hangar_agent::driver::Hooks>);
-        let mut stage = Stage::set(Setting { hooks, ..setting(crew()) }, lines);
+        let mut stage = Stage::set(Setting { hooks, ..setting(agent_config()) }, lines);
         stage.play("go").await;
         assert_eq!(stage.requests().len(), requests);
         assert_eq!(results(&stage), [result]);
@@ -299,7 +300,7 @@ async fn an_agent_that_is_sent_on_is_told_why() {
     let lines = vec![Line::Call(vec![task("t", "explore", "DO:nothing", "sync")]), Line::Say("thanks")];
     let block = vec![("subagentStop", json!({ "decision": "block", "reason": "what of the tests?" }))];
     let hooks = Some(Arc::new(Scripted(block)) as Arc<dyn hangar_agent::driver::Hooks>);
-    let mut stage = Stage::set(Setting { hooks, ..setting(crew()) }, lines);
+    let mut stage = Stage::set(Setting { hooks, ..setting(agent_config()) }, lines);
     stage.play("go").await;
     let second = format!("{:?}", stage.requests()[2].messages);
     assert!(second.contains("done") && second.contains("what of the tests?"), "{second}");
@@ -312,7 +313,7 @@ async fn a_failed_agent_is_an_answer_for_its_caller() {
         Line::Fail(ModelErrorKind::Refused, Some(400)),
         Line::Say("I see"),
     ];
-    let mut stage = Stage::set(setting(crew()), lines);
+    let mut stage = Stage::set(setting(agent_config()), lines);
     stage.play("go").await;
     assert_eq!(results(&stage), ["Refused"]);
     assert_eq!(stage.count("subagent.failed"), 1);
@@ -324,7 +325,7 @@ async fn abort_stops_the_whole_tree() {
         task("a", "general-purpose", "DO:hang", "sync"),
         task("b", "general-purpose", "DO:hang", "background"),
     ];
-    let mut stage = Stage::set(setting(crew()), vec![Line::Call(calls), Line::Say("back")]);
+    let mut stage = Stage::set(setting(agent_config()), vec![Line::Call(calls), Line::Say("back")]);
     stage.send("go");
     while stage.count("tool.execution_start") < 4 {
         stage.driver.turn().await.unwrap();
@@ -334,7 +335,7 @@ async fn abort_stops_the_whole_tree() {
     assert_eq!(stage.count("subagent.failed"), 2);
     assert_eq!(stage.count("session.idle"), 1);
     let statuses: Vec<Status> =
-        stage.driver.session().state().roll.iter().map(|agent| agent.status.clone()).collect();
+        stage.driver.session().state().agents.iter().map(|agent| agent.status.clone()).collect();
     assert_eq!(statuses, [Status::Cancelled, Status::Cancelled]);
     stage.driver.close(None).await.unwrap();
     assert_eq!(stage.cancelled.lock().len(), 2, "their tools were told to stop");
@@ -347,7 +348,7 @@ async fn whoever_answers_for_the_session_answers_for_its_agents() {
         Line::Call(vec![("w", "write", json!({}))]),
         Line::Say("thanks"),
     ];
-    let setting = Setting { allow_all: false, user_reachable: true, ..setting(crew()) };
+    let setting = Setting { allow_all: false, user_reachable: true, ..setting(agent_config()) };
     let mut stage = Stage::set(setting, lines);
     stage.send("go");
     stage.until("permission.requested").await;
@@ -371,7 +372,7 @@ async fn a_rate_limit_holds_all_lanes_back_and_lets_them_go_in_turn() {
         Line::FailAfter(ModelErrorKind::RateLimit, wait),
         Line::Say("here again"),
     ];
-    let mut stage = Stage::set(setting(crew()), lines);
+    let mut stage = Stage::set(setting(agent_config()), lines);
     let before = tokio::time::Instant::now();
     stage.send("go");
     while stage.requests().len() < 9 {
@@ -383,8 +384,8 @@ async fn a_rate_limit_holds_all_lanes_back_and_lets_them_go_in_turn() {
     assert!(later[0].0 >= wait.as_secs_f64(), "nobody asks before the time is up: {asked:?}");
     let gaps = later.windows(2).map(|pair| ((pair[1].0 - pair[0].0) * 1000.0).round());
     assert_eq!(gaps.collect::<Vec<_>>(), [50.0; 3], "and then not all at the same moment: {asked:?}");
-    let roll = &stage.driver.session().state().roll;
-    let name = |id: &str| roll.find(id).map_or("main".to_owned(), |agent| agent.name.clone());
+    let registry = &stage.driver.session().state().agents;
+    let name = |id: &str| registry.find(id).map_or("main".to_owned(), |agent| agent.name.clone());
     let order: Vec<String> = later.iter().map(|(_, id)| name(id)).collect();
     assert_eq!(order, ["a", "b", "c", "main"], "who came first goes first");
 }
@@ -396,7 +397,7 @@ async fn a_summary_keeps_to_the_rate_limit_too() {
         Line::Call(vec![task("a", "explore", "look", "background"), ("s", "slow", json!({}))]),
         Line::FailAfter(ModelErrorKind::RateLimit, Duration::from_secs(30)),
     ];
-    let mut stage = Stage::set(Setting { compaction, ..setting(crew()) }, lines);
+    let mut stage = Stage::set(Setting { compaction, ..setting(agent_config()) }, lines);
     let before = tokio::time::Instant::now();
     stage.send("go");
     stage.until("session.compaction_complete").await;
@@ -409,7 +410,8 @@ async fn a_summary_keeps_to_the_rate_limit_too() {
 #[tokio::test(start_paused = true)]
 async fn everything_that_an_agent_does_is_marked_as_its_own() {
     let play = async |call| {
-        let mut stage = Stage::set(setting(crew()), vec![Line::Call(vec![call]), Line::Say("thanks")]);
+        let mut stage =
+            Stage::set(setting(agent_config()), vec![Line::Call(vec![call]), Line::Say("thanks")]);
         stage.play("go").await;
         stage
     };
@@ -417,8 +419,8 @@ async fn everything_that_an_agent_does_is_marked_as_its_own() {
     let without = play(("t", "echo", json!({}))).await;
     // To those who leave out what agents do, an agent is a call like any other.
     assert_eq!(with_agent.main_story(), without.main_story());
-    let roll = &with_agent.driver.session().state().roll;
-    let id = &roll.iter().next().unwrap().id;
+    let registry = &with_agent.driver.session().state().agents;
+    let id = &registry.iter().next().unwrap().id;
     for event in with_agent.log().iter().filter(|event| event.agent_id().is_some()) {
         assert_eq!(event.agent_id().unwrap().0, *id);
         let data = event.body().data().unwrap();
@@ -440,7 +442,7 @@ async fn abort_reaches_the_agents_of_agents() {
         Line::Call(vec![task("grandchild", "general-purpose", "DO:hang", "background")]),
         Line::Hang("thinking"),
     ];
-    let mut stage = Stage::set(setting(crew()), lines);
+    let mut stage = Stage::set(setting(agent_config()), lines);
     stage.send("go");
     while stage.requests().len() < 4 || stage.count("tool.execution_start") < 3 {
         stage.driver.turn().await.unwrap();
@@ -451,7 +453,7 @@ async fn abort_reaches_the_agents_of_agents() {
         .driver
         .session()
         .state()
-        .roll
+        .agents
         .iter()
         .map(|agent| (agent.name.clone(), agent.status.clone()))
         .collect();
@@ -464,7 +466,7 @@ async fn abort_reaches_the_agents_of_agents() {
 #[tokio::test(start_paused = true)]
 async fn a_runner_has_the_tools_of_its_caller() {
     let lines = vec![Line::Call(vec![task("t", "task", "DO:nothing", "sync")]), Line::Say("thanks")];
-    let mut stage = Stage::set(setting(crew()), lines);
+    let mut stage = Stage::set(setting(agent_config()), lines);
     stage.play("go").await;
     let names = |index: usize| -> Vec<String> {
         stage.requests()[index].tools.iter().map(|tool| tool.name.clone()).collect()
@@ -481,7 +483,8 @@ async fn an_agent_that_was_summed_up_names_no_file_that_is_not_there() {
         Line::Say("THE SUMMARY <checkpoint_title>Of an agent</checkpoint_title>"),
         Line::Say("told"),
     ];
-    let mut stage = Stage::set(Setting { compaction, max_prompt_tokens: 1000, ..setting(crew()) }, lines);
+    let mut stage =
+        Stage::set(Setting { compaction, max_prompt_tokens: 1000, ..setting(agent_config()) }, lines);
     stage.send("go");
     stage.until("session.compaction_complete").await;
     let complete = stage.log().into_iter().find_map(|event| match event.body() {
@@ -503,19 +506,19 @@ async fn a_log_that_is_cut_anywhere_resumes_with_every_agent_accounted_for() {
         Line::Say("waiting"),
         Line::Say("thanks"),
     ];
-    let mut stage = Stage::set(setting(crew()), lines);
+    let mut stage = Stage::set(setting(agent_config()), lines);
     stage.send("go");
     stage.until_settled().await;
     stage.driver.close(None).await.unwrap();
     let log = stage.log();
     for end in 1..=log.len() {
-        let cut = Setting { log: log[..end].to_vec(), ..setting(crew()) };
+        let cut = Setting { log: log[..end].to_vec(), ..setting(agent_config()) };
         let mut stage = Stage::set(cut, vec![Line::Say("back")]);
-        assert_eq!(stage.driver.session().state().roll.running(), 0, "cut at {end}");
+        assert_eq!(stage.driver.session().state().agents.running(), 0, "cut at {end}");
         stage.play("go on").await;
         assert_eq!(stage.requests().len(), 1, "cut at {end}: nothing is run again");
         let seen = stage.last_request();
-        for agent in stage.driver.session().state().roll.iter() {
+        for agent in stage.driver.session().state().agents.iter() {
             let known = match &agent.status {
                 Status::Idle => seen.contains("done") || seen.contains("is now idle"),
                 Status::Failed { .. } => seen.contains("has failed"),
@@ -523,7 +526,7 @@ async fn a_log_that_is_cut_anywhere_resumes_with_every_agent_accounted_for() {
             };
             assert!(known, "cut at {end}, {} is {:?}:\n{seen}", agent.name, agent.status);
         }
-        let again = Stage::set(Setting { log: stage.log(), ..setting(crew()) }, vec![]);
+        let again = Stage::set(Setting { log: stage.log(), ..setting(agent_config()) }, vec![]);
         let closed =
             |stage: &Stage| stage.log().iter().filter(|event| event.kind() == "subagent.failed").count();
         assert_eq!(closed(&again), closed(&stage), "cut at {end}: closed once");
@@ -536,9 +539,11 @@ async fn a_hundred_agents_at_once_all_end() {
     let ids: Vec<&'static str> =
         (0..NAMES).map(|index| &*Box::leak(format!("a{index}").into_boxed_str())).collect();
     let calls = ids.iter().map(|id| task(id, "general-purpose", "DO:slow", "sync")).collect();
-    let limits = Limits { running: NAMES, ..Limits::default() };
-    let mut stage =
-        Stage::set(setting(Crew { limits, ..crew() }), vec![Line::Call(calls), Line::Say("thanks")]);
+    let limits = AgentLimits { running: NAMES, ..AgentLimits::default() };
+    let mut stage = Stage::set(
+        setting(AgentConfig { limits, ..agent_config() }),
+        vec![Line::Call(calls), Line::Say("thanks")],
+    );
     let before = tokio::time::Instant::now();
     stage.play("go").await;
     assert_eq!(before.elapsed(), Duration::from_secs(2));

@@ -1,7 +1,7 @@
 //! Questions that only some watchers can answer: about plans and about other models; and limits that the model is told.
 
 use hangar_agent::model::ModelErrorKind;
-use hangar_agent::session::{Command, Prompt, Reviewers, Wishes};
+use hangar_agent::session::{AnswerableQuestions, CallOptions, Command, Prompt};
 use hangar_protocol::Body;
 use hangar_protocol::data::{Mode, PlanAction, PlanDecision, SessionLimits, SwitchAnswer};
 use serde_json::json;
@@ -14,7 +14,10 @@ async fn plan_handed_in(reviewed: bool) -> (Stage, Option<String>) {
     let arguments = json!({ "summary": "the plan", "actions": ["interactive", "moonshot"] });
     let lines = vec![Line::Call(vec![("p", "exit_plan_mode", arguments)]), Line::Say("ok")];
     let mut stage = Stage::set(setting, lines);
-    stage.driver.session_mut().set_reviewers(Reviewers { plans: reviewed, switches: false });
+    stage
+        .driver
+        .session_mut()
+        .set_answerable_questions(AnswerableQuestions { plans: reviewed, switches: false });
     stage.send("plan it");
     if !reviewed {
         stage.until_idle().await;
@@ -68,7 +71,7 @@ async fn rate_limited(switches: bool) -> Stage {
     let mut lines = vec![limit; 6];
     lines.push(Line::Say("recovered"));
     let mut stage = Stage::set(Setting { github: true, ..Default::default() }, lines);
-    stage.driver.session_mut().set_reviewers(Reviewers { plans: false, switches });
+    stage.driver.session_mut().set_answerable_questions(AnswerableQuestions { plans: false, switches });
     stage.send("go");
     stage
 }
@@ -122,8 +125,8 @@ async fn limits_are_told_once_and_survive_a_resume() {
 async fn the_trace_of_a_prompt_is_on_the_wire() {
     let mut stage = Stage::new(vec![]);
     let headers = vec![("traceparent".to_owned(), "00-a-b-01".to_owned())];
-    let wishes = Wishes { headers: headers.clone(), ..Wishes::default() };
-    stage.command(Command::Send(Prompt { wishes, ..Prompt::user("go") }));
+    let call_options = CallOptions { headers: headers.clone(), ..CallOptions::default() };
+    stage.command(Command::Send(Prompt { call_options, ..Prompt::user("go") }));
     stage.until_idle().await;
     assert_eq!(stage.requests()[0].headers, headers);
 }

@@ -1,6 +1,8 @@
 //! Autopilot: explicit completion, the nudge, its cap.
 
 use expect_test::expect;
+use hangar_agent::model::ModelErrorKind;
+use hangar_agent::session::Command;
 use hangar_protocol::Body;
 use hangar_protocol::data::{AutopilotStop, Mode};
 use serde_json::json;
@@ -61,6 +63,40 @@ async fn task_complete_ends_the_run_without_another_call() {
         assistant.idle
         session.idle"#]]
     .assert_eq(&stage.story());
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_failure_and_an_abort_stop_the_autopilot() {
+    let mut failed = autopilot(5, vec![Line::Fail(ModelErrorKind::Refused, Some(400))]);
+    failed.play("go").await;
+    assert_eq!(stops(&failed), [AutopilotStop::Error]);
+    let story = failed.story();
+    assert!(
+        story.ends_with("session.error\nsession.autopilot_stopped\nassistant.idle\nsession.idle"),
+        "{story}"
+    );
+
+    let mut aborted = autopilot(5, vec![Line::Call(vec![("a", "slow", json!({}))])]);
+    aborted.send("go");
+    aborted.until("tool.execution_start").await;
+    aborted.command(Command::Abort { reason: "user_initiated".to_owned() });
+    aborted.until_idle().await;
+    assert_eq!(stops(&aborted), [AutopilotStop::Aborted]);
+    let story = aborted.story();
+    assert!(
+        story.ends_with("assistant.turn_end\nsession.autopilot_stopped\nassistant.idle\nsession.idle"),
+        "{story}"
+    );
+}
+
+#[tokio::test(start_paused = true)]
+async fn the_mode_is_told_again_after_a_resume() {
+    let mut stage = autopilot(0, vec![]);
+    stage.play("one").await;
+    let setting = Setting { mode: Mode::Autopilot, cap: 0, log: stage.log(), ..Default::default() };
+    let mut resumed = Stage::set(setting, vec![]);
+    resumed.play("two").await;
+    assert_eq!(resumed.count("session.mode_notice_delivered"), 1);
 }
 
 #[tokio::test(start_paused = true)]

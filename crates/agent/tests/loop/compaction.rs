@@ -11,7 +11,7 @@ use hangar_agent::model::{Message, ModelErrorKind, ModelRequest, Part, ToolChoic
 use hangar_agent::session::{Command, Compaction, Prompt, State};
 use hangar_protocol::Body;
 use hangar_protocol::data::{
-    Attachment, Commitments, CompactionTrigger, NotificationKind, SkillInvoked, SystemNotification, Todo,
+    Attachment, CompactionTrigger, NotificationKind, PlanAndTodos, SkillInvoked, SystemNotification, Todo,
 };
 
 use crate::stage::{Line, Place, Setting, Stage, call};
@@ -113,10 +113,10 @@ async fn what_was_said_since_a_summary_began_stays_as_it_was() {
     say(&mut stage, "second").await;
     let (requests, shown) = (stage.requests(), stage.last_request());
     assert_eq!(requests.last().unwrap().system, requests[0].system);
-    let (digest, since) = shown.split_once("</summary>\n").unwrap();
+    let (summarized, since) = shown.split_once("</summary>\n").unwrap();
     assert!(
-        digest.contains("THE SUMMARY") && digest.contains("first") && digest.contains("second"),
-        "{digest}"
+        summarized.contains("THE SUMMARY") && summarized.contains("first") && summarized.contains("second"),
+        "{summarized}"
     );
     assert_eq!(since, "assistant: [\"a\"]\ntool a: a done");
 }
@@ -328,6 +328,31 @@ async fn a_second_refusal_of_the_same_turn_is_an_error() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn a_request_that_is_too_large_though_it_was_made_shorter_is_tried_again() {
+    let refused = || Line::Fail(ModelErrorKind::ContextLength, Some(413));
+    for (after, errors, requests) in [(vec![refused(), Line::Say("two")], 0, 5), (vec![refused(); 9], 1, 9)] {
+        let mut lines = vec![Line::Say("one"), refused(), Line::Say("summary")];
+        lines.extend(after);
+        let mut stage = stage(9.0, lines);
+        say(&mut stage, "first").await;
+        say(&mut stage, "second").await;
+        assert_eq!((stage.count("session.error"), stage.requests().len()), (errors, requests));
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn without_a_conversation_a_summary_fails() {
+    let mut stage = stage(9.0, vec![]);
+    stage.command(Command::Compact { instructions: None, trigger: None });
+    let complete = stage.bodies().into_iter().find_map(|body| match body {
+        Body::CompactionComplete(complete) => Some((complete.success, complete.error)),
+        _ => None,
+    });
+    assert_eq!(complete, Some((false, Some("Nothing to compact.".to_owned()))));
+    assert_eq!((stage.count("session.compaction_start"), stage.requests().len()), (1, 0));
+}
+
+#[tokio::test(start_paused = true)]
 async fn with_too_little_to_sum_up_a_refusal_is_an_error() {
     let mut stage = stage(9.0, vec![Line::Fail(ModelErrorKind::ContextLength, Some(413))]);
     say(&mut stage, "first").await;
@@ -475,7 +500,7 @@ async fn twenty_summaries_in_a_row_lose_nothing_that_is_owed_and_cost_the_same_e
         status: "in_progress".to_owned(),
     };
     let place = Place {
-        commitments: Commitments { plan: Some(plan.to_owned()), todos: vec![todo] },
+        plan_and_todos: PlanAndTodos { plan: Some(plan.to_owned()), todos: vec![todo] },
         unchanged: false,
     };
     let compaction = Some(Compaction { start: 9.0, wait: 9.0 });
@@ -524,13 +549,13 @@ async fn twenty_summaries_in_a_row_lose_nothing_that_is_owed_and_cost_the_same_e
         stage.log().iter().for_each(|event| state.apply_event(event));
         for conversation in [&stage.driver.session().state().conversation, &state.conversation] {
             let Some(Message::User(parts)) = conversation.messages().next().map(|message| &**message) else {
-                panic!("no digest")
+                panic!("no summarized")
             };
-            let [Part::Text(digest)] = parts.as_slice() else { panic!("no text") };
+            let [Part::Text(summarized)] = parts.as_slice() else { panic!("no text") };
             for record in &owed {
-                assert!(digest.contains(record.as_str()), "round {round} lost {record:?}");
+                assert!(summarized.contains(record.as_str()), "round {round} lost {record:?}");
             }
-            assert!(digest.contains(&format!("round {round}.")));
+            assert!(summarized.contains(&format!("round {round}.")));
             assert_eq!(conversation.len(), 1);
         }
     }
@@ -547,9 +572,12 @@ async fn twenty_summaries_in_a_row_lose_nothing_that_is_owed_and_cost_the_same_e
     let (middle, last) = (size(&asked[ROUNDS / 2]), size(&asked[ROUNDS - 1]));
     assert!(last < middle + ROUNDS * 200 + 4_000, "{middle} bytes became {last}");
     // Older summaries are not repeated; their files are named.
-    let digest = stage.driver.session().state().conversation.messages().next().cloned();
-    let digest = format!("{digest:?}");
-    assert!(digest.contains("checkpoints/001-round-0.md") && !digest.contains("round 0."), "{digest}");
+    let summarized = stage.driver.session().state().conversation.messages().next().cloned();
+    let summarized = format!("{summarized:?}");
+    assert!(
+        summarized.contains("checkpoints/001-round-0.md") && !summarized.contains("round 0."),
+        "{summarized}"
+    );
 }
 
 #[tokio::test(start_paused = true)]
@@ -565,7 +593,7 @@ async fn after_a_summary_the_model_is_told_what_it_was_told_before_and_not_what_
     say(&mut stage, "And then?").await;
     stage.command(Command::Compact { instructions: None, trigger: None });
     stage.until("session.compaction_complete").await;
-    let digest = stage.driver.session().state().conversation.messages().next().cloned();
-    let digest = format!("{digest:?}");
-    assert!(digest.contains("Tidy the whole tree.") && !digest.contains("/tidy"), "{digest}");
+    let summarized = stage.driver.session().state().conversation.messages().next().cloned();
+    let summarized = format!("{summarized:?}");
+    assert!(summarized.contains("Tidy the whole tree.") && !summarized.contains("/tidy"), "{summarized}");
 }

@@ -4,6 +4,7 @@
 
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on should say where")]
 
+mod agent_tools;
 mod agents;
 mod asking;
 mod autopilot;
@@ -11,7 +12,6 @@ mod compaction;
 mod failures;
 mod hooks;
 mod just_in_time;
-mod outfits;
 mod pending;
 mod permissions;
 mod resume;

@@ -1,7 +1,7 @@
 //! A session taken up again, wherever it was cut.
 
 use expect_test::expect;
-use hangar_protocol::Event;
+use hangar_protocol::{Body, Event};
 
 use crate::stage::{Line, Setting, Stage, call};
 
@@ -55,6 +55,25 @@ async fn a_session_cut_at_any_event_resumes_without_a_dangling_call() {
 
 fn ids(line: &str) -> impl Iterator<Item = &str> {
     line.split('"').skip(1).step_by(2)
+}
+
+#[tokio::test(start_paused = true)]
+async fn totals_are_those_of_the_whole_session() {
+    let write = || vec![call("a", "write"), Line::Say("done")];
+    let setting = |log| Setting { log, allow_all: true, ..Default::default() };
+    let mut stage = Stage::set(setting(Vec::new()), write());
+    stage.play("first").await;
+    stage.driver.close(None).await.unwrap();
+    let mut stage = Stage::set(setting(stage.log()), write());
+    stage.play("second").await;
+    stage.driver.close(None).await.unwrap();
+    let log = stage.log();
+    let Some(Body::SessionShutdown(shutdown)) = log.last().map(Event::body) else { panic!("{log:?}") };
+    let changes = &shutdown.code_changes;
+    assert_eq!((changes.lines_added, changes.lines_removed), (4, 2));
+    assert_eq!(changes.files_modified, ["/w/a"]);
+    let totals = &stage.driver.session().state().totals;
+    assert_eq!((totals.prompts, totals.requests, totals.tool_calls), (2, 4, 2));
 }
 
 #[tokio::test(start_paused = true)]

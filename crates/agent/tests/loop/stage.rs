@@ -9,7 +9,7 @@ use futures_core::stream::BoxStream;
 use futures_util::StreamExt;
 use futures_util::future::BoxFuture;
 use hangar_agent::agents::builtin;
-use hangar_agent::agents::crew::{Crew, Limits, ModelChoice, Models, Reporting};
+use hangar_agent::agents::config::{AgentConfig, AgentLimits, ModelChoice, Models, Reporting};
 use hangar_agent::driver::{Driver, EventSink, Host, Surroundings};
 use hangar_agent::entropy::Entropy;
 use hangar_agent::hook::HookSet;
@@ -19,7 +19,7 @@ use hangar_agent::permissions::{Grant, Policy};
 use hangar_agent::prompt::Environment;
 use hangar_agent::session::*;
 use hangar_agent::tool::*;
-use hangar_protocol::data::{Commitments, Mode, ToolType, WorkingDirectory};
+use hangar_protocol::data::{CodeChanges, Mode, PlanAndTodos, ToolType, WorkingDirectory};
 use hangar_protocol::permission::{PermissionRequest, ShellCommand, ShellRequest};
 use hangar_protocol::{Body, Event};
 use serde_json::json;
@@ -73,13 +73,13 @@ impl TokenMeter for Letters {
 /// A plan and todos that are always the same, and an answer to whether anything changed.
 #[derive(Clone, Default)]
 pub(crate) struct Place {
-    pub(crate) commitments: Commitments,
+    pub(crate) plan_and_todos: PlanAndTodos,
     pub(crate) unchanged: bool,
 }
 
 impl Surroundings for Place {
-    fn commitments(&mut self) -> Commitments {
-        self.commitments.clone()
+    fn plan_and_todos(&mut self) -> PlanAndTodos {
+        self.plan_and_todos.clone()
     }
 
     fn unchanged(&self) -> BoxFuture<'static, bool> {
@@ -97,7 +97,7 @@ fn reply(text: &str, calls: Vec<ToolCall>, finish: Finish) -> ModelEvent {
         id: Some("api".to_owned()),
         turn: AssistantTurn { text: text.to_owned(), reasoning: None, tool_calls: calls },
         finish,
-        usage: Usage { input_tokens: Some(10), output_tokens: Some(1), ..Usage::default() },
+        usage: TokenUsage { input_tokens: Some(10), output_tokens: Some(1), ..TokenUsage::default() },
     }))
 }
 
@@ -240,6 +240,11 @@ impl Tool for Prop {
                     let blocked = Some(Box::new(Blocked { from: "reading /x".to_owned() }));
                     ToolOutcome { blocked, ..ToolOutcome::success("cat: /x: Permission denied") }
                 }
+                "write" => {
+                    let files_modified = vec!["/w/a".to_owned()];
+                    let changes = CodeChanges { lines_added: 2, lines_removed: 1, files_modified };
+                    ToolOutcome { changes, ..ToolOutcome::success(format!("{} ok", call.call_id)) }
+                }
                 _ => ToolOutcome::success(format!("{} ok", call.call_id)),
             }
         })
@@ -294,10 +299,10 @@ impl ModelProvider for SameProvider {
 }
 
 /// The built-in agents.
-pub(crate) fn crew() -> Crew {
-    Crew {
+pub(crate) fn agent_config() -> AgentConfig {
+    AgentConfig {
         definitions: builtin::definitions(),
-        limits: Limits::default(),
+        limits: AgentLimits::default(),
         reporting: Reporting::Announced,
         environment: Environment {
             cwd: "/w".to_owned(),
@@ -327,7 +332,7 @@ pub(crate) struct Setting {
     pub(crate) cap: u32,
     pub(crate) user_reachable: bool,
     pub(crate) compaction: Option<Compaction>,
-    pub(crate) crew: Option<Crew>,
+    pub(crate) agent_config: Option<AgentConfig>,
     pub(crate) hooks: Option<Arc<dyn hangar_agent::driver::Hooks>>,
     pub(crate) allow_all: bool,
     pub(crate) max_prompt_tokens: u64,
@@ -348,7 +353,7 @@ impl Default for Setting {
             user_reachable: false,
             compaction: None,
             hooks: None,
-            crew: None,
+            agent_config: None,
             allow_all: true,
             max_prompt_tokens: 128_000,
             log: Vec::new(),
@@ -420,7 +425,7 @@ impl Stage {
             disabled_tools: Vec::new(),
             discovers_instructions: false,
             role: Role::Main,
-            crew: setting.crew.clone().map(Arc::new),
+            agent_config: setting.agent_config.clone().map(Arc::new),
         };
         let mut state = State { model: "m".to_owned(), mode: setting.mode, ..State::default() };
         for event in &setting.log {

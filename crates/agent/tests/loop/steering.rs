@@ -6,10 +6,11 @@ use expect_test::expect;
 use futures_core::stream::BoxStream;
 use hangar_agent::model::{
     AnswerSchema, AssistantTurn, Finish, ModelError, ModelEvent, ModelProvider, ModelRequest, ProviderFacts,
-    Reply, Usage,
+    Reply, TokenUsage,
 };
 use hangar_agent::session::{
-    Command, Input, ModelSwitch, Notice, Origin, Prompt, QueueEdit, ReadForModel, Timing, Unqueue, Wishes,
+    CallOptions, Command, Input, ModelSwitch, Notice, Origin, Prompt, QueueEdit, ReadForModel, Timing,
+    Unqueue,
 };
 use hangar_agent::tool::ToolOutcome;
 use hangar_protocol::Body;
@@ -256,8 +257,8 @@ async fn the_form_of_an_answer_holds_for_the_run_that_asked_for_it_and_no_other(
         description: None,
         strict: None,
     };
-    let wishes = Wishes { answer: Some(Arc::new(schema)), ..Wishes::default() };
-    stage.command(Command::Send(Prompt { wishes, ..Prompt::user("first") }));
+    let call_options = CallOptions { answer: Some(Arc::new(schema)), ..CallOptions::default() };
+    stage.command(Command::Send(Prompt { call_options, ..Prompt::user("first") }));
     stage.until_idle().await;
     stage.send("second");
     stage.until_idle().await;
@@ -347,7 +348,7 @@ struct Says(String);
 impl ModelProvider for Says {
     fn stream(&self, _: ModelRequest) -> BoxStream<'static, Result<ModelEvent, ModelError>> {
         let turn = AssistantTurn { text: self.0.clone(), reasoning: None, tool_calls: Vec::new() };
-        let reply = Reply { id: None, turn, finish: Finish::Stop, usage: Usage::default() };
+        let reply = Reply { id: None, turn, finish: Finish::Stop, usage: TokenUsage::default() };
         Box::pin(futures_util::stream::iter([Ok(ModelEvent::Finished(Box::new(reply)))]))
     }
 

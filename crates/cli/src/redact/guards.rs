@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use futures_util::future::BoxFuture;
 use futures_util::stream::{self, BoxStream, StreamExt};
-use hangar_agent::agents::crew::{ModelChoice, Models};
+use hangar_agent::agents::config::{ModelChoice, Models};
 use hangar_agent::driver::EventSink;
 use hangar_agent::log::{Fact, LogError, Seq, SessionLog};
 use hangar_agent::model::{
@@ -14,7 +14,7 @@ use hangar_agent::model::{
 use hangar_agent::session::Checkpoint;
 use hangar_agent::tool::{Access, Tool, ToolContext, ToolInput, ToolOutcome, ToolSpec};
 use hangar_protocol::data::{ToolShellOutput, ToolType};
-use hangar_protocol::{Body, Event};
+use hangar_protocol::{Body, Event, LogPosition};
 
 use super::Redactor;
 use super::stream::Held;
@@ -55,6 +55,10 @@ impl Redactor {
         outcome.text = self.text(outcome.text);
         outcome.detailed = outcome.detailed.map(|text| self.text(text));
         outcome.error = outcome.error.map(|text| self.text(text));
+        // Their event has them as JSON in a text, in which a secret could be escaped.
+        for path in &mut outcome.changes.files_modified {
+            *path = self.text(std::mem::take(path));
+        }
         outcome
     }
 
@@ -315,6 +319,10 @@ impl SessionLog for GuardedLog {
         let clean = |event: &Event| self.redactor.event(event).unwrap_or_else(|| event.clone());
         let events: Vec<Event> = events.iter().map(clean).collect();
         self.log.append(expected, &events)
+    }
+
+    fn appended(&self) -> &[LogPosition] {
+        self.log.appended()
     }
 
     fn sync(&mut self) -> Result<(), LogError> {

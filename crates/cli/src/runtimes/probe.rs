@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use anyhow::Result;
 use hangar_agent::session::iso;
-use hangar_protocol::{Body, Event};
+use hangar_protocol::{Body, Event, EventKind};
 use hangar_runtimes::outcome::TurnEnd;
 use hangar_runtimes::runtime::{Card, Command, Live, News, Preflight, Runtime, TurnEnded};
 use serde_json::{Value, json};
@@ -136,7 +136,7 @@ async fn turns(runtime: &dyn Runtime, rehearsal: &Rehearsal, found: &mut Found) 
 
     let first = completed(&mut live, format!("SAY:{ANSWER}")).await?;
     claim("answer", true, first.says(ANSWER));
-    claim("streaming", capabilities.streaming, first.has("assistant.message_delta"));
+    claim("streaming", capabilities.streaming, first.has(EventKind::MessageDelta));
     claim(
         "session_id_early",
         capabilities.session_id_early || capabilities.session_id_given,
@@ -192,8 +192,8 @@ pub(super) async fn turn(live: &mut Live, prompt: String) -> Result<Heard, Strin
 }
 
 impl Heard {
-    fn has(&self, kind: &str) -> bool {
-        self.events.iter().any(|event| event.kind() == kind)
+    fn has(&self, kind: EventKind) -> bool {
+        self.events.iter().any(|event| event.event_kind() == Some(kind))
     }
 
     fn says(&self, text: &str) -> bool {
@@ -218,10 +218,10 @@ impl Heard {
 
     /// Whether the session had a name before the first answer. One that keeps its own log has ours.
     fn named_early(&self) -> bool {
-        let place = |kind: &str| self.events.iter().position(|event| event.kind() == kind);
-        match (place("session.handoff"), place("assistant.message")) {
+        let place = |kind| self.events.iter().position(|event| event.event_kind() == Some(kind));
+        match (place(EventKind::Handoff), place(EventKind::AssistantMessage)) {
             (Some(named), Some(said)) => named < said,
-            (None, _) => self.has("session.start"),
+            (None, _) => self.has(EventKind::SessionStart),
             (Some(_), None) => false,
         }
     }

@@ -7,9 +7,9 @@ use anyhow::Result;
 use hangar_agent::log::SessionLog;
 use hangar_agent::session::iso;
 use hangar_protocol::data::{CodeChanges, ModelMetric, RequestMetric, SessionShutdown, UsageMetric};
-use hangar_protocol::{Body, Event, EventId};
+use hangar_protocol::{Body, Event, EventId, EventKind, LogPosition, Totals};
 use hangar_runtimes::runtime::Resume;
-use hangar_runtimes::usage::{Figure, Usage};
+use hangar_runtimes::usage::Usage;
 use hangar_store::{OpenSession, SessionId, SessionMeta, SessionName, Store};
 
 use super::choice::NATIVE;
@@ -28,10 +28,7 @@ pub(crate) struct Past {
     /// What was last asked for.
     pub(crate) model: Option<String>,
     pub(crate) effort: Option<String>,
-    /// What its agents changed so far, as its closing events say.
-    changes: CodeChanges,
-    /// By its last closing event, if no prompt came after it. What a process used that was killed is not known.
-    used: Usage,
+    totals: Totals,
 }
 
 impl Past {
@@ -42,18 +39,22 @@ impl Past {
             workspace: None,
             model: None,
             effort: None,
-            changes: CodeChanges::default(),
-            used: Usage::default(),
+            totals: Totals::default(),
         };
-        let mut told = true;
-        let wanted = |kind: &str| {
-            matches!(
-                kind,
-                "session.start" | "session.resume" | "session.handoff" | "session.shutdown" | "user.message"
-            )
+        let wanted = |kind: EventKind| {
+            Totals::wants(kind)
+                || matches!(
+                    kind,
+                    EventKind::SessionStart
+                        | EventKind::SessionResume
+                        | EventKind::ContextChanged
+                        | EventKind::Handoff
+                )
         };
-        for event in store.read_where(id, wanted)? {
-            match event?.body() {
+        for event in store.read_kinds(id, wanted)? {
+            let event = event?;
+            past.totals.apply(&event);
+            match event.body() {
                 Body::SessionStart(start) => {
                     past.workspace = start.context.as_ref().map(|context| PathBuf::from(&context.cwd));
                     past.asked_for(start.selected_model.as_ref(), start.reasoning_effort.as_ref());
@@ -65,53 +66,31 @@ impl Past {
                 Body::SessionResume(resume) => {
                     past.asked_for(resume.selected_model.as_ref(), resume.reasoning_effort.as_ref());
                 }
+                Body::ContextChanged(changed) => past.workspace = Some(PathBuf::from(&changed.directory.cwd)),
                 Body::Handoff(handoff) => {
                     past.agent_session.clone_from(&handoff.remote_session_id);
                     if let Some(runtime) = &handoff.context {
                         past.runtime.clone_from(runtime);
                     }
                 }
-                Body::UserMessage(_) => told = false,
-                Body::SessionShutdown(shutdown) => {
-                    past.changes.clone_from(&shutdown.code_changes);
-                    if !shutdown.model_metrics.is_empty() {
-                        told = true;
-                        past.used = closing(shutdown);
-                    }
-                }
                 _ => {}
             }
         }
-        if !told {
-            past.used = Usage::default();
-        }
         Ok(past)
+    }
+
+    /// Usage of the session before it was taken up. What a process used that was killed is not known, unless it was on
+    /// record call by call.
+    fn used(&self) -> Usage {
+        match self.totals.models.is_empty() || !self.totals.covers_all() {
+            true => Usage::default(),
+            false => Usage::from(&self.totals),
+        }
     }
 
     fn asked_for(&mut self, model: Option<&String>, effort: Option<&String>) {
         self.model = model.cloned().or(self.model.take());
         self.effort = effort.cloned().or(self.effort.take());
-    }
-}
-
-fn closing(shutdown: &SessionShutdown) -> Usage {
-    let metrics = || shutdown.model_metrics.values();
-    let count = |of: fn(&ModelMetric) -> Option<u64>| Figure::reported(metrics().map(of).sum());
-    // The event has a number where nobody told one; no turn takes in or gives out nothing.
-    let told = |of: fn(&ModelMetric) -> u64| {
-        Figure::reported(Some(metrics().map(of).sum()).filter(|tokens: &u64| *tokens > 0))
-    };
-    let cost: Option<f64> = metrics().map(|metric| metric.requests.cost).sum();
-    Usage {
-        input_tokens: told(|metric| metric.usage.input_tokens),
-        output_tokens: told(|metric| metric.usage.output_tokens),
-        cache_read_tokens: count(|metric| Some(metric.usage.cache_read_tokens)),
-        cache_write_tokens: count(|metric| Some(metric.usage.cache_write_tokens)),
-        reasoning_tokens: count(|metric| metric.usage.reasoning_tokens),
-        cost_usd: cost.map_or(Figure::Unknown, Figure::Reported),
-        premium_requests: Figure::Unknown,
-        model_calls: count(|metric| metric.requests.count),
-        api_ms: Figure::Reported(shutdown.total_api_duration_ms as f64),
     }
 }
 
@@ -121,6 +100,8 @@ pub(crate) struct Record {
     started: jiff::Timestamp,
     /// What it was when it was taken up; absent for one that begins.
     past: Option<Past>,
+    /// Totals of the whole session, what was before it was taken up included.
+    totals: Totals,
 }
 
 impl Record {
@@ -136,14 +117,15 @@ impl Record {
         let mut meta = SessionMeta::new(context, started);
         meta.name = name;
         meta.client_name = Some(runtime.to_owned());
-        Ok(Self { log: store.create(id, meta)?, started, past: None })
+        Ok(Self { log: store.create(id, meta)?, started, past: None, totals: Totals::default() })
     }
 
     pub(crate) fn open(store: &Store, id: &SessionId) -> Result<Self> {
         let log = store.open(id)?;
         // Who it worked with, its caller knows.
         let past = Past::read(store, id, |_| false)?;
-        Ok(Self { log, started: jiff::Timestamp::now(), past: Some(past) })
+        let totals = past.totals.clone();
+        Ok(Self { log, started: jiff::Timestamp::now(), past: Some(past), totals })
     }
 
     pub(crate) fn resume(&self, agent_session: Option<String>) -> Resume {
@@ -153,14 +135,16 @@ impl Record {
             events: self.log.end().0,
             model: self.past.as_ref().and_then(|past| past.model.clone()),
             effort: self.past.as_ref().and_then(|past| past.effort.clone()),
-            used: self.past.as_ref().map(|past| past.used).unwrap_or_default(),
+            used: self.past.as_ref().map(Past::used).unwrap_or_default(),
         }
     }
 
-    pub(crate) fn append(&mut self, event: &Event) -> Result<()> {
+    /// Appends an event and returns its position in the log. Ephemeral events are not written.
+    pub(crate) fn append(&mut self, event: &Event) -> Result<Option<LogPosition>> {
+        self.totals.apply(event);
         let end = self.log.end();
         self.log.append(end, std::slice::from_ref(event))?;
-        Ok(())
+        Ok(self.log.appended().last().copied())
     }
 
     /// Gives a session that has no name one from its first prompt.
@@ -177,19 +161,19 @@ impl Record {
 
     /// What was changed over all runs of the session, with what was changed in this one.
     pub(crate) fn changes(&self, now: CodeChanges) -> CodeChanges {
-        let mut changes = self.past.as_ref().map(|past| past.changes.clone()).unwrap_or_default();
+        let mut changes = self.totals.changes.clone();
         changes.add(&now);
         changes
     }
 
-    /// Writes the closing event. `usage` and `changes` are of all runs of the session.
+    /// Writes the closing event and returns it. `usage` and `changes` are of all runs of the session.
     pub(crate) fn close(
         &mut self,
         model: Option<String>,
         usage: &Usage,
         changes: CodeChanges,
         error: Option<String>,
-    ) -> Result<()> {
+    ) -> Result<Event> {
         let metric = ModelMetric {
             requests: RequestMetric { count: usage.model_calls.count(), cost: usage.cost_usd.value() },
             usage: UsageMetric {
@@ -214,9 +198,9 @@ impl Record {
         };
         let id = EventId(uuid::Uuid::new_v4().to_string());
         let parent = self.log.last_event_id().cloned();
-        let event = Event::new(id, iso(jiff::Timestamp::now()), parent, None, shutdown.into());
-        self.append(&event)?;
+        let mut event = Event::new(id, iso(jiff::Timestamp::now()), parent, None, shutdown.into());
+        self.append(&event)?.into_iter().for_each(|position| event.set_position(position));
         self.log.sync()?;
-        Ok(())
+        Ok(event)
     }
 }

@@ -8,15 +8,16 @@ use hangar_agent::driver::EventSink;
 use hangar_agent::session::iso;
 use hangar_protocol::data::{CodeChanges, SessionError};
 use hangar_protocol::result::{ResultKind, RunResult, RunUsage};
-use hangar_protocol::{Body, Event, EventId};
+use hangar_protocol::{Body, Event, EventId, EventKind};
 use hangar_runtimes::host::Host;
-use hangar_runtimes::outcome::{ErrorKind, TurnEnd};
+use hangar_runtimes::outcome::ErrorKind;
 use hangar_runtimes::runtime::{
     Answer, Card, Command, Live, News, Order, PermissionAnswer, ToolPolicy, TurnEnded,
 };
 use hangar_runtimes::usage::Usage;
 use hangar_store::{SessionId, SessionName, Store};
 use serde_json::json;
+use tokio_util::sync::CancellationToken;
 
 use super::Fleet;
 use super::args::RunWithArgs;
@@ -27,7 +28,7 @@ use crate::args::OutputFormat;
 use crate::commands::print_line;
 use crate::compose::working_dir;
 use crate::exit::Exit;
-use crate::headless::{Interrupts, read_prompt};
+use crate::headless::{Interrupts, failure, read_prompt};
 use crate::output::{Printer, SeenHandle, remark, result_of_nothing};
 use crate::selection::{self, Selection, Typed};
 use crate::settings::Settings;
@@ -180,7 +181,7 @@ impl Run<'_> {
         let live = opened.map_err(|failure| Refused { kind: failure.kind, message: failure.message })?;
         if let Selection::Resume(id) = &self.selection {
             // The session is named by its first event, also in a run that goes on with it.
-            let begun = self.store.read_where(id, |kind| kind == "session.start")?.next();
+            let begun = self.store.read_kinds(id, |kind| kind == EventKind::SessionStart)?.next();
             if let Some(Ok(event)) = begun {
                 printer.publish(&event);
             }
@@ -191,15 +192,14 @@ impl Run<'_> {
             let name = given.or_else(|| SessionName::from_prompt(&clean(prompt.clone())));
             record = Some(Record::create(&self.store, &id, &workspace, name, &runtime.card().name)?);
         }
-        let mut listener = Listener { live, record, printer, seen, interrupts, stopped: false };
+        let mut listener = Listener { live, record, printer, seen: seen.clone(), interrupts, stopped: false };
         let ended = listener.listen(prompt).await;
-        let Listener { mut live, mut record, mut printer, seen, stopped, .. } = listener;
-        let mut changes = live.code_changes().await.unwrap_or_default();
-        if let Some(record) = &record {
+        let mut changes = listener.live.code_changes().await.unwrap_or_default();
+        if let Some(record) = &listener.record {
             changes = record.changes(changes);
         }
-        let exit = self.conclude(&id, &ended, record.as_mut(), &changes, stopped);
-        let counted = drain(&mut live, own_log.then_some(&mut printer)).await;
+        let exit = self.conclude(&id, &ended, listener.record.as_mut(), &changes, listener.stopped);
+        let counted = listener.drain(own_log, &CancellationToken::new()).await;
         let changes = counted.unwrap_or(changes);
         let usage = ended.as_ref().map(|ended| ended.outcome.total).unwrap_or_default();
         let duration_ms = u64::try_from(started.elapsed().as_millis()).unwrap_or(u64::MAX);
@@ -213,8 +213,9 @@ impl Run<'_> {
             exit_code: exit.code(),
             usage: run_usage(&usage, changes, duration_ms),
         };
-        Printer::new(args.output_format, args.silent, args.all_events, seen).result(&result);
-        Ok(exit)
+        let mut printer = Printer::new(args.output_format, args.silent, args.all_events, seen);
+        printer.result(&result);
+        Ok(printer.exit(exit))
     }
 
     fn order(&self, id: &SessionId) -> Result<Order> {
@@ -247,6 +248,9 @@ impl Run<'_> {
             }
             None => args.system.clone(),
         };
+        if let Selection::New { name, .. } = &self.selection {
+            order.name.clone_from(name);
+        }
         order.limits = self.choice.limits()?;
         order.add_dirs = add_dirs;
         order.extra = agent.args.into_iter().chain(args.extra.iter().cloned()).collect();
@@ -283,15 +287,7 @@ impl Run<'_> {
         stopped: bool,
     ) -> Exit {
         let program = &self.settings.program;
-        let error = match ended {
-            Err(error) => Some(format!("{error:#}")),
-            Ok(TurnEnded { outcome, .. }) => match &outcome.end {
-                TurnEnd::Completed => None,
-                // Whoever stopped it has what was asked for. An agent that somebody else stopped has not done its work.
-                TurnEnd::Failed(failure) if failure.kind == ErrorKind::TurnCancelled && stopped => None,
-                TurnEnd::Failed(failure) => Some(failure.message.clone()),
-            },
-        };
+        let error = failure(ended, stopped);
         let mut exit = if error.is_some() { Exit::Failed } else { Exit::Done };
         if let Err(error) = ended {
             remark(&format!("{program}: {error:#}"));
@@ -331,19 +327,20 @@ fn mcp_config(config: &str, host: &Host) -> Result<String> {
     })
 }
 
-/// Hears one turn out.
-struct Listener {
-    live: Live,
-    record: Option<Record>,
-    printer: Printer,
-    seen: SeenHandle,
-    interrupts: Interrupts,
+/// Listens to one turn of any agent.
+pub(crate) struct Listener {
+    pub(crate) live: Live,
+    /// The log, where the agent keeps none itself.
+    pub(crate) record: Option<Record>,
+    pub(crate) printer: Printer,
+    pub(crate) seen: SeenHandle,
+    pub(crate) interrupts: Interrupts,
     /// Whether the agent was told to stop.
-    stopped: bool,
+    pub(crate) stopped: bool,
 }
 
 impl Listener {
-    async fn listen(&mut self, prompt: String) -> Result<TurnEnded> {
+    pub(crate) async fn listen(&mut self, prompt: String) -> Result<TurnEnded> {
         let gone = || anyhow!("the agent's session ended before its turn did");
         self.live.commands.send(Command::Send(prompt)).await.map_err(|_| gone())?;
         loop {
@@ -355,7 +352,7 @@ impl Listener {
                 // A second signal changes nothing: the agent is being ended, and that has its own time-out.
                 () = self.interrupts.next() => self.stop().await,
             }
-            if self.seen.with(|seen| seen.broken_pipe) {
+            if self.seen.with(|seen| seen.is_unheard()) {
                 self.stop().await;
             }
         }
@@ -365,6 +362,34 @@ impl Listener {
         if !std::mem::replace(&mut self.stopped, true) {
             // A session that is gone needs no order to stop.
             let _ = self.live.commands.send(Command::Abort).await;
+        }
+    }
+
+    /// Lets the session end, and shows what it says at that if that is wanted. Whoever interrupts now does not wait for
+    /// what is left: everything that happened is on record.
+    ///
+    /// Returns the changes of an agent that counts them itself.
+    pub(crate) async fn drain(&mut self, shows: bool, hurry: &CancellationToken) -> Option<CodeChanges> {
+        let _ = self.live.commands.send(Command::Stop).await;
+        let mut changes = None;
+        loop {
+            let news = tokio::select! {
+                news = self.live.news.recv() => news,
+                () = self.interrupts.next() => {
+                    hurry.cancel();
+                    continue;
+                }
+            };
+            match news {
+                Some(News::Event(event)) if shows => {
+                    if let Body::SessionShutdown(shutdown) = event.body() {
+                        changes = Some(shutdown.code_changes.clone());
+                    }
+                    self.printer.publish(&event);
+                }
+                Some(News::Event(_) | News::TurnEnded(_)) => {}
+                None => return changes,
+            }
         }
     }
 
@@ -387,21 +412,6 @@ impl Listener {
         let _ = self.live.commands.send(Command::Answer { request_id, answer }).await;
         Ok(())
     }
-}
-
-/// Lets the session end, and shows what it says at that. Returns what was changed, from an agent that counts by itself.
-async fn drain(live: &mut Live, mut printer: Option<&mut Printer>) -> Option<CodeChanges> {
-    let _ = live.commands.send(Command::Stop).await;
-    let mut changes = None;
-    while let Some(news) = live.news.recv().await {
-        if let (News::Event(event), Some(printer)) = (news, printer.as_deref_mut()) {
-            if let Body::SessionShutdown(shutdown) = event.body() {
-                changes = Some(shutdown.code_changes.clone());
-            }
-            printer.publish(&event);
-        }
-    }
-    changes
 }
 
 fn run_usage(usage: &Usage, code_changes: CodeChanges, duration_ms: u64) -> RunUsage {

@@ -4,7 +4,7 @@ mod access;
 mod account;
 mod endpoint;
 mod finder;
-mod instructions;
+pub(crate) mod instructions;
 mod models;
 mod opener;
 
@@ -19,15 +19,15 @@ use tokio::signal::unix::{SignalKind, signal};
 
 use crate::args::{RunArgs, ServerArgs};
 use crate::exit::Exit;
+use crate::logging;
 use crate::output::remark;
 use crate::settings::{LoginSource, Logins, Settings};
-use crate::{logging, plan};
 use access::Admission;
 use finder::ConfiguredPlaces;
 use opener::Opener;
 
 /// How long a server that was told to end waits for its client to close the connection.
-const LAST_WORDS: Duration = Duration::from_secs(10);
+const FLUSH_TIMEOUT: Duration = Duration::from_secs(10);
 
 pub(crate) fn run(settings: &Settings, server: &ServerArgs, args: RunArgs) -> Result<Exit> {
     if let Some(word) = args.compatible.named.words.first() {
@@ -52,11 +52,12 @@ pub(crate) fn run(settings: &Settings, server: &ServerArgs, args: RunArgs) -> Re
         git: crate::credentials::git(),
         now: jiff::Timestamp::now,
         features: settings.features()?,
+        task_wait: crate::opening::task_wait(&settings)?,
         // Zero is how SDKs say "never".
         idle_timeout: server.session_idle_timeout.filter(|seconds| *seconds > 0).map(Duration::from_secs),
         farewell: crate::telemetry::finish,
         finder: Box::new(ConfiguredPlaces::new(settings.clone(), &args)),
-        opener: Box::new(Opener::new(settings.clone(), given, plan::policy(&args, &settings)?, args)),
+        opener: Box::new(Opener::new(settings.clone(), given, args)?),
     });
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_all()
@@ -86,7 +87,7 @@ async fn serve(hub: &Arc<Hub>, server: &ServerArgs, admission: &Admission) -> Re
         announce(address.port(), admission)?;
         tokio::select! {
             () = serve_tcp(hub, listener) => {}
-            () = async { hub.stopped().await; tokio::time::sleep(LAST_WORDS).await } => {}
+            () = async { hub.stopped().await; tokio::time::sleep(FLUSH_TIMEOUT).await } => {}
         }
         Ok(())
     };

@@ -2,12 +2,12 @@
 
 use std::path::PathBuf;
 
-use hangar_agent::driver::Discovery;
+use hangar_agent::driver::InstructionFinder;
 use hangar_agent::session::Reminder;
 
 use super::instructions::on_demand::OnDemand;
 
-impl Discovery for OnDemand {
+impl InstructionFinder for OnDemand {
     fn discover(&mut self, touched: Vec<(PathBuf, String)>) -> Vec<Reminder> {
         let mut reminders = Vec::new();
         for (file, tool) in touched {
@@ -22,7 +22,7 @@ impl Discovery for OnDemand {
         reminders
     }
 
-    fn anew(&self) -> Box<dyn Discovery> {
+    fn anew(&self) -> Box<dyn InstructionFinder> {
         Box::new(OnDemand::anew(self))
     }
 }

@@ -84,6 +84,17 @@ fn a_refusal_as_too_long_forces_a_summary_in_a_one_shot_session_too() {
     assert_eq!(Finished::of_type(&alone.events(), "session.compaction_start").len(), 0);
 }
 
+#[test]
+fn a_client_is_told_that_there_is_nothing_to_sum_up() {
+    let (scratch, model) = stage();
+    let mut client = Client::start(&scratch, &model);
+    client.create(json!({}));
+    let answer = client.answer("session.history.compact", in_session(json!({})));
+    let message = answer["error"]["message"].as_str().unwrap_or_default();
+    assert!(message.contains("Nothing to compact."), "{answer}");
+    client.finish();
+}
+
 const COMPACTED: &str = "0cb916ba-26aa-40f2-86b5-1ba81b225fd2";
 
 #[test]
@@ -104,7 +115,7 @@ fn a_prompt_can_ask_for_a_summary_and_fails_where_there_is_nothing_to_sum_up() {
     let before = model.requests().len();
     run("/compact", "--resume").expect_exit(0);
     let again = run("/compact", "--resume").expect_exit(1);
-    assert!(again.stderr.contains("nothing to sum up"), "{}", again.stderr);
+    assert!(again.stderr.contains("Nothing to compact."), "{}", again.stderr);
     assert_eq!(model.requests().len(), before + 1);
     run("/compactor SAY:prompt", "--resume").expect_exit(0);
     assert!(shown(&model).contains("/compactor"));

@@ -67,7 +67,10 @@ fn check_end(prompt: &str, args: &[&str], told: &[&str], reason: &str) {
     let notes = place.notes();
     let events: Vec<&str> = notes.iter().map(|(event, _)| event.as_str()).collect();
     assert_eq!(events, told, "{prompt} {args:?}");
-    assert_eq!(notes.last().expect("a note").1["reason"], reason, "{prompt} {args:?}");
+    let end = &notes.last().expect("a note").1;
+    assert_eq!(end["reason"], reason, "{prompt} {args:?}");
+    // A reason that is an error is told with it.
+    assert_eq!(end["error"].is_string(), reason == "error", "{end}");
 }
 
 #[test]

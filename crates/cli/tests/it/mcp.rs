@@ -98,6 +98,14 @@ fn a_call_is_named_reports_progress_and_is_answered() {
 }
 
 #[test]
+fn instructions_of_a_server_reach_the_model() {
+    let stage = Stage::odd("fine");
+    stage.run("SAY:hi");
+    let system = stage.model.last_request()["messages"][0]["content"].to_string();
+    assert!(system.contains("<mcp_server name=\\\"s\\\">\\nEcho before anything else."), "{system}");
+}
+
+#[test]
 fn an_image_is_shown_to_the_model() {
     let events = check(&Stage::odd("fine"), "TOOL:s-picture:{}", "data:image/png;base64,iVBORw0KGgo=");
     let result = &Finished::of_type(&events, "tool.execution_complete")[0]["data"]["result"];

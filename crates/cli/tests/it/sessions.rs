@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use hangar_test_support::process::Witness;
 use hangar_test_support::{Finished, ModelServer, Scratch, Signal};
-use serde_json::Value;
+use serde_json::{Value, json};
 
 use crate::hangar;
 
@@ -38,6 +38,42 @@ fn check_resumes(select: &[&str]) {
 #[test]
 fn a_session_resumes_by_id() {
     check_resumes(&["--resume=$ID"]);
+}
+
+#[test]
+fn totals_after_a_resume_are_those_of_the_whole_session() {
+    let (scratch, model) = (Scratch::new(), ModelServer::start());
+    let usage = scratch.work().join("usage.json");
+    let share = scratch.work().join("shared.md");
+    let run = |file: &str, select: Option<String>| {
+        let path = scratch.work().join(file).display().to_string();
+        let call = json!({ "path": path, "file_text": "one\ntwo\n" });
+        hangar(&scratch, &model)
+            .args(["-p", &format!("TOOL:create:{call}")])
+            .args(JSON)
+            .arg(format!("--usage-output-file={}", usage.display()))
+            .arg(format!("--share={}", share.display()))
+            .args(select)
+            .finish()
+            .expect_exit(0)
+    };
+    let first = run("a.txt", None).session_id();
+    let second = run("b.txt", Some(format!("--resume={first}")));
+    let log =
+        std::fs::read_to_string(scratch.state().join("session-state").join(&first).join("events.jsonl"));
+    let log: Vec<Value> = log.unwrap().lines().map(|line| serde_json::from_str(line).unwrap()).collect();
+    let usage: Value = serde_json::from_slice(&std::fs::read(usage).unwrap()).unwrap();
+    for changes in [
+        &log.last().unwrap()["data"]["codeChanges"],
+        &second.result()["usage"]["codeChanges"],
+        &usage["codeChanges"],
+    ] {
+        assert_eq!(changes["linesAdded"], 4, "{changes}");
+        assert_eq!(changes["filesModified"].as_array().map(Vec::len), Some(2), "{changes}");
+    }
+    assert_eq!(usage["totalUserRequests"], 2);
+    let shared = std::fs::read_to_string(share).unwrap();
+    assert!(shared.contains("| changes | +4 -0 lines in 2 files |"), "{shared}");
 }
 
 #[test]

@@ -21,6 +21,28 @@ fn an_answer_in_pieces_is_printed_once() {
     }
 }
 
+/// As the reference tells it (1.0.102), with the message of the part that was cut.
+#[test]
+fn an_answer_that_the_output_limit_cut_goes_on_without_a_message_between() {
+    let (scratch, model) = (Scratch::new(), ModelServer::start());
+    let prompt = ["-p", "STREAM:1\nSTOP:length", "--output-format", "json"];
+    let events = hangar(&scratch, &model).args(prompt).finish().expect_exit(0).events();
+    let kinds = events.iter().map(|event| event["type"].as_str().unwrap_or_default());
+    let turn = [
+        "assistant.turn_start",
+        "model.call_start",
+        "assistant.message_start",
+        "assistant.message_delta",
+        "model.call_finished",
+        "assistant.message",
+        "model.call_final_result",
+        "assistant.turn_end",
+    ];
+    let told: Vec<&str> = kinds.skip_while(|kind| *kind != turn[0]).collect();
+    let expected = [turn.as_slice(), &turn, &["assistant.idle", "result"]].concat();
+    assert_eq!(told, expected);
+}
+
 #[test]
 fn words_before_a_call_and_after_it_are_paragraphs() {
     let script = "SAY:let me \nSAY:see\nTOOL:bash:{\"command\":\"true\",\"description\":\"look\"}\nSAY:done";

@@ -99,6 +99,7 @@ createInterface({ input: process.stdin }).on("line", (line) => {
       protocolVersion: params.protocolVersion,
       capabilities: { tools: { listChanged: true } },
       serverInfo: { name: "odd", version: "1" },
+      instructions: "Echo before anything else.",
     };
     if (how !== "slow") return send({ id, result });
     const wait = setInterval(() => {

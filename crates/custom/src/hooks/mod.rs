@@ -11,7 +11,7 @@ use std::sync::Arc;
 
 use futures_util::future::BoxFuture;
 use hangar_agent::driver::Hooks;
-use hangar_agent::hook::{Answers, HookAnswer, HookFailure, HookKind, HookRequest, HookSet};
+use hangar_agent::hook::{HookAnswer, HookFailure, HookKind, HookRequest, HookSet, MergedAnswers};
 use hangar_agent::session::{Command, Input};
 use hangar_protocol::data::{HookProgress, SessionWarning};
 use serde_json::{Value, json};
@@ -72,7 +72,7 @@ impl Hooks for ConfiguredHooks {
         let surroundings = Arc::clone(&self.surroundings);
         let news = self.news.clone();
         Box::pin(async move {
-            let mut answers = Answers::default();
+            let mut answers = MergedAnswers::default();
             for entry in entries {
                 if answers.settled(request.kind) {
                     break;

@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use hangar_agent::agents::AgentDefinition;
-use hangar_agent::tool::{Lesson, Tool};
+use hangar_agent::tool::{InvokedSkill, Tool};
 use hangar_protocol::data::{LoadedSkill, SkillContextDelivered, SkillInvoked, SkillTrigger};
 
 pub use find::{
@@ -17,7 +17,7 @@ pub use find::{
     project_directories,
 };
 
-use crate::{Tree, files_below, frontmatter, read};
+use crate::{Tree, files_below, front_matter, read};
 
 /// Files of a skill that are named to the model.
 const MAX_RESOURCES: usize = 50;
@@ -162,7 +162,7 @@ impl Skills {
     }
 
     /// The skill that a prompt like `/name arguments` calls, if it does.
-    pub fn called_by(&self, prompt: &str) -> Option<Lesson> {
+    pub fn called_by(&self, prompt: &str) -> Option<InvokedSkill> {
         let call = prompt.strip_prefix('/')?;
         let (name, arguments) = call.split_once(char::is_whitespace).unwrap_or((call, ""));
         let skill = self.enabled(name).filter(|skill| skill.user_invocable)?;
@@ -177,7 +177,7 @@ impl Skills {
         agent.briefing = texts.join("\n\n");
     }
 
-    fn called_by_model(&self, name: &str) -> Result<Lesson, NotTold> {
+    fn called_by_model(&self, name: &str) -> Result<InvokedSkill, NotTold> {
         let skill = self.enabled(name).filter(|skill| skill.model_invocable).ok_or(NotTold::Unknown)?;
         tell(&skill, SkillTrigger::AgentInvoked, None).map_err(NotTold::Unreadable)
     }
@@ -219,9 +219,9 @@ fn resources(skill: &Skill, base: &Path) -> String {
     format!("Files of this skill, to be viewed when they are needed:\n{}\n\n", lines.join("\n"))
 }
 
-fn tell(skill: &Skill, trigger: SkillTrigger, arguments: Option<&str>) -> Result<Lesson, String> {
+fn tell(skill: &Skill, trigger: SkillTrigger, arguments: Option<&str>) -> Result<InvokedSkill, String> {
     let text = read(&skill.path, &skill.tree)?.ok_or_else(|| format!("{} is gone", skill.path.display()))?;
-    let body = frontmatter::split(&text)?.body;
+    let body = front_matter::split(&text)?.body;
     let content = match arguments {
         Some(arguments) => body.replace("$ARGUMENTS", arguments),
         None => body.to_owned(),
@@ -233,7 +233,7 @@ fn tell(skill: &Skill, trigger: SkillTrigger, arguments: Option<&str>) -> Result
         base.display(),
         resources(skill, base),
     );
-    Ok(Lesson {
+    Ok(InvokedSkill {
         invoked: SkillInvoked {
             name: name.clone(),
             path: skill.path.display().to_string(),

@@ -82,8 +82,8 @@ impl Tool for SkillTool {
         let skills = Arc::clone(&self.skills);
         Box::pin(async move {
             let name = call.arguments["skill"].as_str().unwrap_or_default().trim_start_matches('/');
-            let lesson = match skills.called_by_model(name) {
-                Ok(lesson) => lesson,
+            let invoked_skill = match skills.called_by_model(name) {
+                Ok(invoked_skill) => invoked_skill,
                 Err(NotTold::Unknown) => {
                     let known = skills.names();
                     let known = if known.is_empty() { "none".to_owned() } else { known.join(", ") };
@@ -98,7 +98,7 @@ impl Tool for SkillTool {
             let told = format!(
                 "Skill \"{name}\" loaded successfully. Follow the instructions in the skill context."
             );
-            ToolOutcome { skill: Some(Box::new(lesson)), ..ToolOutcome::success(told) }
+            ToolOutcome { skill: Some(Box::new(invoked_skill)), ..ToolOutcome::success(told) }
         })
     }
 }

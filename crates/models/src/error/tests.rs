@@ -68,8 +68,10 @@ fn other_shapes_of_errors_are_read_too() {
 fn the_status_decides_what_the_loop_does() {
     for (status, kind) in [
         (401, ModelErrorKind::Authentication),
-        (403, ModelErrorKind::Authentication),
+        (403, ModelErrorKind::AccessDenied),
         (404, ModelErrorKind::Refused),
+        (408, ModelErrorKind::Server),
+        (409, ModelErrorKind::Server),
         (413, ModelErrorKind::ContextLength),
         (422, ModelErrorKind::Refused),
         (429, ModelErrorKind::RateLimit),

@@ -7,7 +7,7 @@ use futures_core::stream::BoxStream;
 use futures_util::stream::{self, StreamExt};
 use hangar_agent::model::{
     AssistantTurn, Finish, Message, ModelError, ModelErrorKind, ModelEvent, ModelProvider, ModelRequest,
-    Part, ProviderFacts, Reasoning, Reply, ToolCall, ToolChoice, Usage,
+    Part, ProviderFacts, Reasoning, Reply, TokenUsage, ToolCall, ToolChoice,
 };
 use hangar_agent::tool::{ToolSchema, ToolSpec};
 use hangar_protocol::data::ToolType;
@@ -43,7 +43,7 @@ impl ModelProvider for ScriptedModel {
         let number = self.requests.fetch_add(1, Ordering::Relaxed) + 1;
         let id = format!("{:x}{number:04x}", self.run);
         let performance = Performance {
-            usage: Usage { input_tokens: Some(tokens(input_bytes(&request))), ..Usage::default() },
+            usage: TokenUsage { input_tokens: Some(tokens(input_bytes(&request))), ..TokenUsage::default() },
             finish: turn.finish(),
             beats: turn.beats(&id),
             pace: Pace::new(),
@@ -126,7 +126,7 @@ struct Performance {
     turn: AssistantTurn,
     said_bytes: usize,
     finish: Finish,
-    usage: Usage,
+    usage: TokenUsage,
     /// The second event of a beat that has two.
     upcoming: Option<ModelEvent>,
 }
@@ -190,7 +190,7 @@ impl Performance {
             id: Some(self.id),
             turn: self.turn,
             finish: self.finish,
-            usage: Usage { output_tokens: Some(tokens(self.said_bytes)), ..self.usage },
+            usage: TokenUsage { output_tokens: Some(tokens(self.said_bytes)), ..self.usage },
         }))
     }
 }

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use hangar_agent::model::{
-    AssistantTurn, Finish, Message, ModelEvent, ModelRequest, Reasoning, Reply, ToolCall, Usage,
+    AssistantTurn, Finish, Message, ModelEvent, ModelRequest, Reasoning, Reply, TokenUsage, ToolCall,
 };
 use hangar_agent::tool::{ToolSchema, ToolSpec};
 use hangar_protocol::data::ToolType;
@@ -13,7 +13,7 @@ use super::INPUT;
 
 pub(super) struct Assembly {
     pub(super) id: Option<String>,
-    pub(super) usage: Usage,
+    pub(super) usage: TokenUsage,
     text: String,
     thoughts: String,
     calls: Vec<Call>,
@@ -40,7 +40,7 @@ impl Assembly {
     pub(super) fn new(request: &ModelRequest) -> Self {
         Self {
             id: None,
-            usage: Usage::default(),
+            usage: TokenUsage::default(),
             text: String::new(),
             thoughts: String::new(),
             calls: Vec::new(),

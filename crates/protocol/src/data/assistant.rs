@@ -1,4 +1,4 @@
-//! What the model said, whole and in pieces.
+//! Output of the model: messages, reasoning, their deltas, turns and usage.
 
 use serde::{Deserialize, Serialize};
 use serde_with::skip_serializing_none;

@@ -1,4 +1,4 @@
-//! A conversation that is summed up to make room.
+//! Compaction: a summary takes the place of the conversation so far.
 
 use serde::{Deserialize, Serialize};
 use serde_with::skip_serializing_none;
@@ -37,7 +37,7 @@ pub struct CompactionComplete {
     pub pre_compaction_tokens: Option<u64>,
     pub post_compaction_tokens: Option<u64>,
     pub pre_compaction_messages_length: Option<u64>,
-    /// How many messages, from the first on, the summary stands for.
+    /// Number of messages, from the first on, that the summary replaces.
     pub messages_removed: Option<u64>,
     pub tokens_removed: Option<u64>,
     pub summary_content: Option<String>,
@@ -46,21 +46,21 @@ pub struct CompactionComplete {
     pub conversation_tokens: Option<u64>,
     pub tool_definitions_tokens: Option<u64>,
     pub token_limit: Option<u64>,
-    /// What whoever asked for the summary wanted it to mind.
+    /// Instructions for the summary.
     pub custom_instructions: Option<String>,
-    /// Where the summary is kept as a file: its number, and its path.
+    /// Checkpoint file of the summary: its number and its path.
     pub checkpoint_number: Option<u64>,
     pub checkpoint_path: Option<String>,
-    /// What the provider answered when it gave no summary.
+    /// HTTP status of the provider, if the summary failed.
     pub status_code: Option<u16>,
     pub trigger: Option<CompactionTrigger>,
 }
 
-/// What the session is bound to beside its conversation, as it was when the conversation was last summed up.
+/// Plan and todos of the session at the last compaction. The conversation is replaced; these are not.
 #[skip_serializing_none]
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
-pub struct Commitments {
+pub struct PlanAndTodos {
     /// The text of `plan.md`.
     pub plan: Option<String>,
     /// Todos that are not done.
@@ -78,7 +78,7 @@ pub struct Todo {
     pub status: String,
 }
 
-/// The images of the conversation so far are no longer shown to the model: the provider found the request too large.
+/// Images so far are withheld from the model, because the provider found the request too large.
 #[derive(Debug, Clone, Default, Serialize, Deserialize)]
 pub struct ImagesWithheld {}
 

@@ -1,4 +1,4 @@
-//! Hooks: what they were asked and what they said.
+//! Invocations of hooks and their results.
 
 use serde::{Deserialize, Serialize};
 use serde_with::skip_serializing_none;
@@ -28,7 +28,7 @@ pub struct HookError {
     pub message: String,
 }
 
-/// What a hook says of itself while it works.
+/// Progress message of a hook that is running.
 #[skip_serializing_none]
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct HookProgress {

@@ -1,10 +1,10 @@
-//! MCP servers: what they ask of the user and of the host, and what changes about them.
+//! Events of MCP servers: logins, questions to the user and to the model, changed lists.
 
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use serde_with::skip_serializing_none;
 
-/// A server wants a credential that the host may have.
+/// A server needs a credential that the host may have.
 #[skip_serializing_none]
 #[derive(Debug, Clone, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
@@ -74,7 +74,7 @@ pub struct McpPromptsListChanged {
     pub server_name: String,
 }
 
-/// A server wants an answer of the model.
+/// A server asks the model (sampling).
 #[skip_serializing_none]
 #[derive(Debug, Clone, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
@@ -82,7 +82,7 @@ pub struct SamplingRequested {
     pub request_id: String,
     pub server_name: String,
     pub mcp_request_id: Value,
-    /// What is asked, for whoever decides.
+    /// The request itself, for the client that decides about it.
     pub request: Option<Value>,
 }
 

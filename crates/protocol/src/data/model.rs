@@ -1,4 +1,4 @@
-//! One call to a model, as seen from outside.
+//! Events of one model call.
 
 use serde::{Deserialize, Serialize};
 use serde_with::skip_serializing_none;
@@ -41,7 +41,7 @@ pub struct ModelCallFailure {
     pub status_code: Option<u16>,
     pub duration_ms: Option<u64>,
     pub api_endpoint: Option<String>,
-    /// `api` for an answer that says no, `transport` for no proper answer.
+    /// `api` for an error response, `transport` for no proper response.
     pub failure_kind: Option<String>,
     /// `top_level` or `subagent`.
     pub source: String,

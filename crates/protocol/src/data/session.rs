@@ -1,4 +1,4 @@
-//! Life of a session as a whole.
+//! Lifecycle and settings of a session.
 
 use std::collections::BTreeMap;
 
@@ -26,7 +26,7 @@ pub struct SessionStart {
     pub selected_model: Option<String>,
     pub reasoning_effort: Option<String>,
     pub context: Option<WorkingDirectory>,
-    /// Whether it can be steered from elsewhere, and whether another process has it.
+    /// Whether it accepts remote control, and whether another process has it open.
     pub remote_steerable: Option<bool>,
     pub already_in_use: Option<bool>,
 }
@@ -41,7 +41,7 @@ pub struct WorkingDirectory {
     pub branch: Option<String>,
 }
 
-/// Where a session works now, as whoever hosts it says.
+/// The working directory changed, as the host reports it.
 #[skip_serializing_none]
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
@@ -68,14 +68,14 @@ pub struct SessionResume {
     pub continue_pending_work: Option<bool>,
 }
 
-/// Another agent does the work of the session, under a name of its own for it.
+/// The session was handed to another agent, which has a session id of its own for it.
 #[skip_serializing_none]
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Handoff {
     pub handoff_time: String,
     pub source_type: HandoffSource,
-    /// What the other agent calls the session.
+    /// Session id of the other agent.
     pub remote_session_id: Option<String>,
     pub context: Option<String>,
 }
@@ -96,11 +96,11 @@ pub struct CodeChanges {
 }
 
 impl CodeChanges {
-    /// Adds changes that came later. A file that was changed twice is named once.
-    pub fn add(&mut self, later: &Self) {
-        self.lines_added += later.lines_added;
-        self.lines_removed += later.lines_removed;
-        for file in &later.files_modified {
+    /// Adds further changes. A file is listed once.
+    pub fn add(&mut self, more: &Self) {
+        self.lines_added += more.lines_added;
+        self.lines_removed += more.lines_removed;
+        for file in &more.files_modified {
             if !self.files_modified.contains(file) {
                 self.files_modified.push(file.clone());
             }
@@ -158,7 +158,7 @@ pub struct SessionError {
     pub message: String,
     pub status_code: Option<u16>,
     pub error_code: Option<String>,
-    /// Meant for those who look right now, not for the history.
+    /// Whether it is for current listeners only and not logged.
     #[serde(skip)]
     pub transient: bool,
 }
@@ -176,7 +176,7 @@ pub struct SessionWarning {
     pub warning_type: String,
     pub message: String,
     pub url: Option<String>,
-    /// Meant for those who look right now, not for the history.
+    /// Whether it is for current listeners only and not logged.
     #[serde(skip)]
     pub transient: bool,
 }
@@ -198,9 +198,9 @@ pub struct SessionInfo {
     pub info_type: String,
     pub message: String,
     pub url: Option<String>,
-    /// What can be done about it.
+    /// Advice for the user.
     pub tip: Option<String>,
-    /// Meant for those who look right now, not for the history.
+    /// Whether it is for current listeners only and not logged.
     #[serde(skip)]
     pub transient: bool,
 }
@@ -210,7 +210,7 @@ impl SessionInfo {
         Self { info_type: info_type.to_owned(), message, url: None, tip: None, transient: false }
     }
 
-    /// Notices about the moment are not part of the session's history.
+    /// Whether it is for current listeners only and not logged.
     pub(crate) fn is_ephemeral(&self) -> bool {
         self.transient
             || matches!(
@@ -228,17 +228,17 @@ pub struct SessionIdle {
     pub mode: Option<Mode>,
 }
 
-/// The conversation begins anew.
+/// The conversation was cleared.
 #[skip_serializing_none]
 #[derive(Debug, Clone, Default, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct ContextCleared {
     pub messages_cleared: u64,
-    /// What it begins with.
+    /// First message of the new conversation.
     pub initial_message: Option<String>,
 }
 
-/// How much a model that thinks says about it.
+/// Detail of reasoning summaries.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum ReasoningSummary {
@@ -247,7 +247,7 @@ pub enum ReasoningSummary {
     Detailed,
 }
 
-/// How much a model says.
+/// Verbosity of answers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Verbosity {
@@ -256,7 +256,7 @@ pub enum Verbosity {
     High,
 }
 
-/// Which context window of a model that has several is meant.
+/// Context window, for models that have several.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum ContextTier {
@@ -275,13 +275,13 @@ pub struct ModelChange {
     pub reasoning_summary: Option<ReasoningSummary>,
     pub verbosity: Option<Verbosity>,
     pub context_tier: Option<ContextTier>,
-    /// Who chose it.
+    /// Origin of the choice.
     pub source: Option<String>,
-    /// Why, where nobody chose it.
+    /// Reason, if nobody chose it.
     pub cause: Option<String>,
 }
 
-/// What the clients of a session can be asked, when that changes.
+/// The capabilities of the session's clients changed.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct CapabilitiesChanged {
     pub ui: UiCapabilities,
@@ -292,7 +292,7 @@ pub struct UiCapabilities {
     pub elicitation: bool,
 }
 
-/// A slash command that waits for a client to say whether it handles it.
+/// A slash command that waits for a client to accept it.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct CommandQueued {
@@ -306,7 +306,7 @@ pub struct CommandCompleted {
     pub request_id: String,
 }
 
-/// A command that a client brought is to be carried out by it.
+/// A client is asked to run a slash command that it registered.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct CommandExecute {
@@ -317,7 +317,7 @@ pub struct CommandExecute {
     pub args: String,
 }
 
-/// The commands that clients bring, all of them.
+/// All slash commands that clients registered.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct CommandsChanged {
     pub commands: Vec<ClientCommand>,
@@ -330,18 +330,14 @@ pub struct ClientCommand {
     pub description: Option<String>,
 }
 
-/// The durable twin of [`SnapshotRewind`]: everything from an event on no longer counts. The log itself is not rewritten.
+/// Logged counterpart of [`SnapshotRewind`]: events from this one on no longer count. The log itself is not rewritten.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct HistoryTruncated {
     pub up_to_event_id: String,
 }
 
-impl HistoryTruncated {
-    pub const KIND: &'static str = "hangar.history_truncated";
-}
-
-/// History from an event on no longer counts.
+/// The history was rewound: events from this one on no longer count.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct SnapshotRewind {
@@ -381,15 +377,15 @@ pub struct ModeChanged {
     pub new_mode: Mode,
 }
 
-/// Who decides about calls that no rule decides about.
+/// Approval mode for calls that no rule decides about.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum PermissionMode {
-    /// A person is asked.
+    /// The user is asked.
     Manual,
-    /// A person is asked, with the opinion of a model.
+    /// The user is asked, with the opinion of a model.
     Assisted,
-    /// They are allowed.
+    /// Calls are allowed.
     AllowAll,
 }
 
@@ -402,17 +398,17 @@ pub struct PermissionsChanged {
     pub assisted_approval_model: Option<String>,
 }
 
-/// The session works for a run of a job.
+/// The session was assigned to a run of a job.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct RunAssigned {
     pub run: String,
-    /// The name of the job, or of the task if only that was started.
+    /// Name of the job, or of the task if only that was started.
     pub job: String,
-    /// The place of the task in the job.
+    /// Position of the task in the job.
     pub work_id: u32,
     pub task: String,
-    /// Whether it decides about the work; a session that does both is driving too.
+    /// Whether the session drives the work rather than only doing it.
     pub driving: bool,
 }
 
@@ -469,7 +465,7 @@ pub struct UsageInfo {
     pub is_initial: Option<bool>,
 }
 
-/// The durable twin of `assistant.usage`: what a model call cost, so that totals survive a resume.
+/// Logged counterpart of `assistant.usage`, so that totals survive a resume.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct UsageRecord {
     pub usage: super::AssistantUsage,

@@ -1,4 +1,4 @@
-//! Skills: what there is, and what became part of the conversation.
+//! Skills that are available and skills that were invoked.
 
 use serde::{Deserialize, Serialize};
 use serde_with::skip_serializing_none;
@@ -43,7 +43,7 @@ pub enum SkillTrigger {
     ContextLoad,
 }
 
-/// What the model was told because a skill was invoked.
+/// Text that the model was given because a skill was invoked.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct SkillContextDelivered {

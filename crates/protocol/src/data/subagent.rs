@@ -1,4 +1,4 @@
-//! Agents that an agent starts. Their own events carry the envelope's `agentId`.
+//! Events about sub-agents. Their own events carry the envelope's `agentId`.
 
 use serde::{Deserialize, Serialize};
 use serde_with::skip_serializing_none;
@@ -6,12 +6,12 @@ use serde_with::skip_serializing_none;
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum ExecutionMode {
-    /// Whoever started it waits for the result.
+    /// The caller waits for the result.
     Sync,
     Background,
 }
 
-/// Where the wish for a model came from.
+/// Where the model of a task was requested.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum TaskModelSource {
@@ -20,7 +20,7 @@ pub enum TaskModelSource {
     Unset,
 }
 
-/// Why an agent has the model that it has.
+/// Why an agent runs on its model.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum ModelSelection {
@@ -43,7 +43,7 @@ pub struct SubagentStarted {
     pub resumable: Option<bool>,
     pub agent_type: Option<String>,
     pub execution_mode: Option<ExecutionMode>,
-    /// The agent that started it; absent where the session itself did.
+    /// The parent agent; absent for agents of the session itself.
     pub parent_id: Option<String>,
 }
 
@@ -56,7 +56,7 @@ pub struct SubagentConfigured {
     pub reasoning_effort: Option<String>,
 }
 
-/// An agent plays a role other than the usual one.
+/// The session takes the role of a custom agent.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct SubagentSelected {
@@ -66,7 +66,7 @@ pub struct SubagentSelected {
     pub tools: Option<Vec<String>>,
 }
 
-/// Back to the usual role.
+/// The session takes its usual role again.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct SubagentDeselected {}
 

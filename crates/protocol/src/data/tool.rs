@@ -1,9 +1,10 @@
 //! Tool calls and the permissions they need.
 
 use serde::{Deserialize, Serialize};
+use serde_json::{Map, Value};
 use serde_with::skip_serializing_none;
 
-use super::session::Mode;
+use super::session::{CodeChanges, Mode};
 use crate::permission::{PermissionOutcome, PermissionPrompt, PermissionRequest};
 
 #[skip_serializing_none]
@@ -13,7 +14,7 @@ pub struct ToolStart {
     pub tool_call_id: String,
     pub tool_name: String,
     #[serde(default)]
-    pub arguments: serde_json::Value,
+    pub arguments: Value,
     pub turn_id: Option<String>,
     pub model: Option<String>,
     pub shell_tool_info: Option<ShellToolInfo>,
@@ -66,10 +67,49 @@ pub struct ToolComplete {
     pub success: bool,
     pub result: Option<ToolResult>,
     pub error: Option<ToolError>,
-    pub tool_telemetry: Option<serde_json::Value>,
+    pub tool_telemetry: Option<Value>,
     pub sandboxed: Option<bool>,
     pub parent_tool_call_id: Option<String>,
 }
+
+impl ToolComplete {
+    /// Code changes of the call, if it reports any. They are where Copilot CLI has them, so that its logs count too:
+    /// lines among the metrics, paths as a JSON text among the restricted properties.
+    pub fn code_changes(&self) -> Option<CodeChanges> {
+        let telemetry = self.tool_telemetry.as_ref()?;
+        let count = |name: &str| telemetry["metrics"][name].as_u64();
+        let (added, removed) = (count(LINES_ADDED), count(LINES_REMOVED));
+        added.or(removed)?;
+        let paths = telemetry["restrictedProperties"][FILE_PATHS].as_str();
+        Some(CodeChanges {
+            lines_added: added.unwrap_or(0),
+            lines_removed: removed.unwrap_or(0),
+            files_modified: paths.and_then(|paths| serde_json::from_str(paths).ok()).unwrap_or_default(),
+        })
+    }
+
+    /// Reports the code changes of the call.
+    pub fn set_code_changes(&mut self, changes: &CodeChanges) {
+        let object = |value: Option<Value>| match value {
+            Some(Value::Object(object)) => object,
+            _ => Map::new(),
+        };
+        let mut telemetry = object(self.tool_telemetry.take());
+        let mut restricted = object(telemetry.remove("restrictedProperties"));
+        let paths = Value::from(changes.files_modified.clone()).to_string();
+        restricted.insert(FILE_PATHS.to_owned(), paths.into());
+        let mut metrics = object(telemetry.remove("metrics"));
+        metrics.insert(LINES_ADDED.to_owned(), changes.lines_added.into());
+        metrics.insert(LINES_REMOVED.to_owned(), changes.lines_removed.into());
+        telemetry.insert("restrictedProperties".to_owned(), restricted.into());
+        telemetry.insert("metrics".to_owned(), metrics.into());
+        self.tool_telemetry = Some(telemetry.into());
+    }
+}
+
+const LINES_ADDED: &str = "linesAdded";
+const LINES_REMOVED: &str = "linesRemoved";
+const FILE_PATHS: &str = "filePaths";
 
 #[derive(Debug, Clone, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
@@ -81,14 +121,14 @@ pub struct ShellExecution {
 #[derive(Debug, Clone, Default, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct ToolResult {
-    /// What the model is told.
+    /// Text for the model.
     pub content: String,
-    /// What a person is shown, for instance a diff.
+    /// Text for people, for instance a diff.
     pub detailed_content: Option<String>,
-    /// The blocks of content that an MCP server answered with.
+    /// Content blocks of an MCP server's answer.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub contents: Vec<serde_json::Value>,
-    pub structured_content: Option<serde_json::Value>,
+    pub contents: Vec<Value>,
+    pub structured_content: Option<Value>,
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub binary_results_for_llm: Vec<BinaryResult>,
 }
@@ -102,7 +142,7 @@ pub struct BinaryResult {
     pub mime_type: String,
     #[serde(rename = "type")]
     pub kind: String,
-    /// What the model is told of it.
+    /// Description for the model.
     pub description: Option<String>,
 }
 
@@ -120,7 +160,7 @@ pub struct ToolError {
 pub struct PermissionRequested {
     pub request_id: String,
     pub permission_request: PermissionRequest,
-    /// The same for people. Logs of older versions have none.
+    /// The request as a person is shown it. Logs of older versions have none.
     pub prompt_request: Option<PermissionPrompt>,
     pub agent_mode: Option<Mode>,
 }
@@ -142,9 +182,9 @@ pub struct ExternalToolRequested {
     pub tool_call_id: String,
     pub tool_name: String,
     #[serde(default)]
-    pub arguments: serde_json::Value,
+    pub arguments: Value,
     pub working_directory: Option<String>,
-    /// The trace that the call belongs to, by the W3C's recommendation.
+    /// Trace context of the call, by the W3C's recommendation.
     pub traceparent: Option<String>,
     pub tracestate: Option<String>,
 }

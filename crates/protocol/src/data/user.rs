@@ -1,4 +1,4 @@
-//! What enters a session from outside the model.
+//! Input of a session: messages, attachments, system prompt, notifications and answers to questions.
 
 use serde::{Deserialize, Serialize};
 use serde_with::skip_serializing_none;
@@ -10,25 +10,25 @@ use super::Mode;
 pub enum Delivery {
     /// The session was idle.
     Idle,
-    /// Injected into a run that was under way.
+    /// Injected into the current run.
     Steering,
-    /// Waited for the run before it.
+    /// Queued until the run before it had ended.
     Queued,
 }
 
-/// What the display was in from which a message came.
+/// Mode of the client that sent a message.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum AgentMode {
     Interactive,
     Plan,
     Autopilot,
-    /// A line for commands. The session itself has no such mode.
+    /// Shell input. The session itself has no such mode.
     Shell,
 }
 
 impl AgentMode {
-    /// The mode of the session that it stands for.
+    /// The corresponding mode of the session.
     pub fn of_session(self) -> Option<Mode> {
         match self {
             AgentMode::Interactive => Some(Mode::Interactive),
@@ -54,7 +54,7 @@ impl From<Mode> for AgentMode {
 #[serde(rename_all = "camelCase")]
 pub struct UserMessage {
     pub content: String,
-    /// What the model is shown instead of `content`.
+    /// Text that the model is shown instead of `content`.
     pub transformed_content: Option<String>,
     pub message_id: Option<String>,
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
@@ -74,11 +74,11 @@ pub enum Attachment {
     File {
         path: String,
         display_name: String,
-        #[serde(default, skip_serializing_if = "Option::is_none")]
+        #[serde(skip_serializing_if = "Option::is_none")]
         mime_type: Option<String>,
-        #[serde(default, skip_serializing_if = "Option::is_none")]
+        #[serde(skip_serializing_if = "Option::is_none")]
         line_range: Option<LineRange>,
-        /// What the model is told of it besides the path: `12 lines`.
+        /// Facts that the model is told beside the path: `12 lines`.
         #[serde(skip)]
         facts: Option<String>,
     },
@@ -93,7 +93,7 @@ pub enum Attachment {
         file_path: String,
         display_name: String,
         text: String,
-        #[serde(default, skip_serializing_if = "Option::is_none")]
+        #[serde(skip_serializing_if = "Option::is_none")]
         selection: Option<Selection>,
     },
     GithubReference {
@@ -104,10 +104,10 @@ pub enum Attachment {
         url: String,
     },
     Blob {
-        #[serde(default, skip_serializing_if = "Option::is_none")]
+        #[serde(skip_serializing_if = "Option::is_none")]
         data: Option<String>,
         mime_type: String,
-        #[serde(default, skip_serializing_if = "Option::is_none")]
+        #[serde(skip_serializing_if = "Option::is_none")]
         display_name: Option<String>,
     },
 }
@@ -118,7 +118,7 @@ pub struct LineRange {
     pub end: u64,
 }
 
-/// From one place in a text to another, counted from zero.
+/// Range of a text, counted from zero.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Selection {
     pub start: Position,
@@ -138,7 +138,7 @@ pub struct SystemMessage {
     pub content: String,
 }
 
-/// A message that Hangar itself puts before the model.
+/// A notification that Hangar itself adds to the conversation.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct SystemNotification {
     pub content: String,

@@ -1,17 +1,17 @@
-//! `Content-Length` frames. The only header written is `Content-Length`, in that very spelling: one of the clients
-//! compares it letter by letter. Read are the two headers that the protocol has. Whatever else begins like something
-//! that is no such header, a request of HTTP say, is an error before its first line has ended.
+//! Framing by `Content-Length`. That is the only header written, in that very spelling: one of the clients compares it
+//! letter by letter. Both headers of the protocol are read. Anything else, an HTTP request say, is an error before its
+//! first line has ended.
 
-/// More than any header block needs; a peer that sends more is not speaking this protocol.
+/// Bytes of a header block. A peer that sends more is not speaking this protocol.
 const MAX_HEADER: usize = 8 << 10;
-/// Images and diffs travel in frames, so they may be large, but not endless.
+/// Bytes of a body. Images and diffs travel in frames, so it is large.
 pub const MAX_BODY: usize = 256 << 20;
 
 const END_OF_LINE: &[u8] = b"\r\n";
 const END_OF_HEADER: &[u8] = b"\r\n\r\n";
 
 const CONTENT_LENGTH: &[u8] = b"content-length";
-/// The headers of the protocol, in small letters.
+/// The headers of the protocol, in lower case.
 const HEADERS: [&[u8]; 2] = [CONTENT_LENGTH, b"content-type"];
 
 #[derive(Debug, PartialEq, Eq)]
@@ -41,14 +41,14 @@ impl std::fmt::Display for FrameError {
 
 impl std::error::Error for FrameError {}
 
-/// Cuts a stream of bytes into frames, however the bytes arrive.
+/// Incremental decoder from bytes to frames.
 #[derive(Debug)]
 pub struct FrameDecoder {
     buffer: Vec<u8>,
-    /// Bytes of `buffer` that are known to hold no end of header.
+    /// Bytes of `buffer` that have been searched for the end of the header.
     scanned: usize,
     body: Option<usize>,
-    /// Bytes that the body of a frame may have.
+    /// Limit of a body, in bytes.
     most: usize,
 }
 
@@ -59,7 +59,7 @@ impl Default for FrameDecoder {
 }
 
 impl FrameDecoder {
-    /// Sets how long the body of a frame may be, from the next header on.
+    /// Sets the limit of a body, from the next header on.
     pub fn limit(&mut self, most: usize) {
         self.most = most;
     }
@@ -123,7 +123,7 @@ fn lines(head: &[u8]) -> impl Iterator<Item = &[u8]> {
     })
 }
 
-/// Whether a line can be a header of this protocol, as far as it is there.
+/// Whether the line, which may be incomplete, can still become a header of this protocol.
 fn may_be_header(line: &[u8]) -> bool {
     let is_named = |name: &&[u8]| {
         let common = name.len().min(line.len());

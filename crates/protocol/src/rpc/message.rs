@@ -1,4 +1,4 @@
-//! The three kinds of JSON-RPC message, told apart by which members they have.
+//! JSON-RPC messages: requests, notifications and responses, told apart by their members.
 
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
@@ -11,7 +11,7 @@ pub mod codes {
     pub const METHOD_NOT_FOUND: i64 = -32601;
     pub const INVALID_PARAMS: i64 = -32602;
     pub const INTERNAL_ERROR: i64 = -32603;
-    /// Whoever asked has taken the request back.
+    /// The request was cancelled by the side that made it.
     pub const REQUEST_CANCELLED: i64 = -32800;
     /// A connection token is needed and none was given.
     pub const AUTHENTICATION_REQUIRED: i64 = -32001;
@@ -71,16 +71,12 @@ pub struct Malformed {
 
 #[derive(Deserialize)]
 struct Members {
-    #[serde(default)]
     id: Option<serde_json::Value>,
-    #[serde(default)]
     method: Option<serde_json::Value>,
-    #[serde(default)]
     params: Option<Box<RawValue>>,
     // A `null` result is a result, so presence is what counts.
     #[serde(default, deserialize_with = "present")]
     result: Option<Box<RawValue>>,
-    #[serde(default)]
     error: Option<serde_json::Value>,
 }
 
@@ -89,8 +85,8 @@ fn present<'de, D: serde::Deserializer<'de>>(deserializer: D) -> Result<Option<B
 }
 
 impl ErrorObject {
-    /// Reads what the other side says went wrong, whatever of it is there: some leave out a message that they do not
-    /// have, and whoever asked has to hear of the failure all the same.
+    /// Reads an error object, whatever of it is there. Some peers leave out a message that they do not have, and the
+    /// caller has to hear of the failure all the same.
     fn read(value: &serde_json::Value) -> Self {
         let message = match (&value["message"], value) {
             (serde_json::Value::String(message), _) | (_, serde_json::Value::String(message)) => {

@@ -1,11 +1,10 @@
-//! Reading what the other side sent. Some languages write `null` for what was left out: a list that is empty, a switch that
+//! Deserialisation that tolerates `null` for absent members. Some SDKs write it for an empty list or a switch that
 //! nobody set.
 
 use serde::de::DeserializeOwned;
 use serde_json::{Error, Value};
 
-/// Reads a value, and where it cannot be read as it is, as if nothing had been said where it says `null`. The error is
-/// that of the value as it is.
+/// Deserialises a value; if that fails, once more without its `null` members. The error is that of the first attempt.
 pub fn read<T: DeserializeOwned>(text: &str) -> Result<T, Error> {
     // Read from a text again: to read it from a value would be another reader of every type.
     serde_json::from_str(text).or_else(|error| match without_nulls(text) {
@@ -14,7 +13,7 @@ pub fn read<T: DeserializeOwned>(text: &str) -> Result<T, Error> {
     })
 }
 
-/// The same, of what is parsed already.
+/// Like [`read`], for a value that is parsed already.
 pub fn read_value<T: DeserializeOwned>(value: Value) -> Result<T, Error> {
     T::deserialize(&value).or_else(|error| {
         let mut value = value;
@@ -52,7 +51,6 @@ mod tests {
         name: String,
         #[serde(default)]
         rows: Vec<Option<u8>>,
-        #[serde(default)]
         inner: Option<Box<Answer>>,
     }
 

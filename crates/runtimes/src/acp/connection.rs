@@ -8,7 +8,7 @@ use std::process::Stdio;
 use std::sync::Arc;
 use std::time::Duration;
 
-use hangar_peer::{Framing, Outgoing, Peer, PeerError, raw};
+use hangar_peer::{Framing, Lines, Outgoing, Peer, PeerError, raw};
 use hangar_process::{Group, command_in_own_session};
 use hangar_protocol::rpc::{ErrorObject, Id, Message, codes};
 use serde_json::value::RawValue;
@@ -20,7 +20,7 @@ use tokio_util::sync::{CancellationToken, DropGuard};
 
 use crate::host::{Host, Input, RemoteProgram};
 use crate::invocation::Argument;
-use crate::lines::{Excerpt, Lines};
+use crate::lines::{Excerpt, MAX_LINE};
 
 /// News that may wait for a session before the agent has to.
 pub(super) const INCOMING: usize = 1024;
@@ -113,7 +113,7 @@ impl Connection {
         });
         let owner = Owner { child, group, shared: Arc::clone(&shared) };
         let input = Stdin { pipe: stdin, preface, outgoing };
-        tokio::spawn(owner.run(input, Lines::new(stdout), stderr, stop.clone()));
+        tokio::spawn(owner.run(input, Lines::new(stdout, MAX_LINE), stderr, stop.clone()));
         Ok(Self { shared, _stop: stop.drop_guard() })
     }
 
@@ -225,7 +225,7 @@ impl Owner {
     ) {
         let shared = Arc::clone(&self.shared);
         let read = async {
-            while let Ok(Some(line)) = lines.next().await {
+            while let Ok(Some(line)) = lines.next_text().await {
                 shared.heard(&line).await;
             }
         };

@@ -1,7 +1,7 @@
 //! Copilot CLI, `--output-format json`: our own vocabulary. Events pass as they are; the last line is the verdict.
 
 use hangar_protocol::result::RunResult;
-use hangar_protocol::{Body, Event};
+use hangar_protocol::{Body, Event, EventKind};
 use serde_json::Value;
 
 use super::json::{count, owned, text};
@@ -10,7 +10,7 @@ use crate::outcome::{Complaint, Verdict};
 use crate::usage::{Figure, Usage};
 
 /// How often it says that something changed, without saying what: a third of its output.
-const NOISE: &str = "session.background_tasks_changed";
+const NOISE: EventKind = EventKind::BackgroundTasksChanged;
 
 #[derive(Debug, Default)]
 pub struct Copilot {
@@ -87,7 +87,7 @@ impl Copilot {
             }
             _ => {}
         }
-        if event.kind() != NOISE {
+        if event.event_kind() != Some(NOISE) {
             said.events.push(Spoken::Whole(event));
         }
     }

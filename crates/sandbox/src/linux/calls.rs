@@ -1,7 +1,7 @@
-//! The filter of system calls: no network, no sockets to services of this machine, and nothing about the machine itself.
+//! The seccomp filter: no network, no sockets to services of this machine, no administration of the machine.
 //!
-//! It denies by name instead of allowing by name: what programs need to build and test software has no end, and files are
-//! guarded elsewhere. What is denied leads around the other layers or widens what the kernel exposes.
+//! It is a deny-list: programs that build and test software need too many calls for an allow-list, and files are guarded by
+//! Landlock. Denied are calls that bypass the other layers or widen the attack surface of the kernel.
 
 use std::collections::BTreeMap;
 use std::io;
@@ -11,12 +11,12 @@ use seccompiler::{
     SeccompRule, TargetArch, sock_filter,
 };
 
-use super::mounts::Own;
+use super::mounts::Isolation;
 use crate::{Metadata, Network, Policy, Unavailable};
 
 type Rules = BTreeMap<i64, Vec<SeccompRule>>;
 
-/// Denied whatever their arguments are.
+/// Denied regardless of arguments.
 const DENIED: &[i64] = &[
     // Other views of the file system, or ways into it that pass no path.
     libc::SYS_mount,
@@ -80,10 +80,10 @@ const DENIED: &[i64] = &[
     libc::SYS_ioperm,
 ];
 
-/// Answered as by a kernel that has not heard of them: programs then use the older call, whose arguments can be seen.
+/// Answered with ENOSYS: programs then fall back to the older call, whose arguments a filter can inspect.
 const UNKNOWN: &[i64] = &[libc::SYS_clone3];
 
-/// Namespaces that a new process could be put into. The one of clocks is not for clone(2) to make.
+/// Namespace flags of clone(2). The time namespace is not among its flags.
 const NAMESPACES: [u64; 7] = [
     libc::CLONE_NEWNS as u64,
     libc::CLONE_NEWCGROUP as u64,
@@ -94,19 +94,28 @@ const NAMESPACES: [u64; 7] = [
     libc::CLONE_NEWNET as u64,
 ];
 
-/// Requests to a terminal that type on behalf of its user.
+/// ioctl requests that inject input into a terminal.
 const TYPING: [u64; 2] = [0x5412 /* TIOCSTI */, 0x541C /* TIOCLINUX */];
 
-/// Requests that set attributes of a file: `FS_IOC_SETFLAGS`, `FS_IOC_FSSETXATTR`.
-const FILE_FLAGS: [u64; 2] = [0x4008_6602, 0x401c_5820];
+/// ioctl types of file systems: `FS_IOC_SETFLAGS` and verity, `FS_IOC_SETVERSION`, `FS_IOC_FSSETXATTR`, btrfs. Many of their
+/// requests change a file through a descriptor that is open for reading.
+const FILE_SYSTEM_TYPES: [u64; 4] = [b'f' as u64, b'v' as u64, b'X' as u64, 0x94];
+/// Bit of ioctl requests that pass data to the kernel. Requests that only read (`lsattr`) go on.
+const IOCTL_WRITE: u64 = 0x4000_0000;
+/// ioctl requests that choose who gets a signal about a descriptor: `FIOSETOWN`, `SIOCSPGRP`.
+const DESCRIPTOR_OWNERS: [u64; 2] = [0x8901, 0x8902];
 
-/// Where the type of a socket is, apart from its flags.
+/// fcntl commands that the library does not name on every target.
+const F_SETSIG: libc::c_int = 10;
+const F_SETOWN_EX: libc::c_int = 15;
+
+/// Mask of the socket type, without its flags.
 const SOCKET_TYPE: u64 = 0xf;
-/// Types of which a pair is joined at both ends. All others are datagrams to the kernel, whatever they are called, and a
-/// datagram can be sent elsewhere.
+/// Socket types whose pairs are connected. The kernel treats all others as datagrams, and a datagram can be sent to any
+/// address.
 const JOINED: [u64; 2] = [libc::SOCK_STREAM as u64, libc::SOCK_SEQPACKET as u64];
 
-/// Memory, semaphores and queues that processes of one user share by number or name.
+/// System V and POSIX IPC, which processes of one user share by number or name.
 const SHARED: &[i64] = &[
     libc::SYS_shmget,
     libc::SYS_shmat,
@@ -157,7 +166,7 @@ const METADATA: &[i64] = &[
     libc::SYS_inotify_add_watch,
 ];
 
-/// Calls about the priority and the processors of a process, and which argument names it.
+/// Scheduling calls, with the index of the argument that names the process.
 const PRIORITIES: &[(i64, u8)] = &[
     (libc::SYS_setpriority, 1),
     (libc::SYS_ioprio_set, 1),
@@ -177,12 +186,12 @@ const SIGNALS: &[i64] = &[
     libc::SYS_pidfd_send_signal,
 ];
 
-/// Which processes can be signalled.
+/// Processes that a command may signal.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Signals {
-    /// Those of the command, which another layer sees to.
+    /// Its own; Landlock or the process namespace enforces it.
     Own,
-    /// All that the user may, which no layer keeps.
+    /// All that the user may; no layer can restrict it on this kernel.
     Any,
     None,
 }
@@ -192,12 +201,12 @@ pub(super) enum Signals {
 pub(crate) struct Filters([BpfProgram; 2]);
 
 impl Filters {
-    pub(super) fn new(policy: &Policy, own: &Own, signals: Signals) -> Result<Self, Unavailable> {
+    pub(super) fn new(policy: &Policy, isolation: &Isolation, signals: Signals) -> Result<Self, Unavailable> {
         let processor = TargetArch::try_from(std::env::consts::ARCH).map_err(|_| Unavailable::Processor)?;
         let by_argument = by_argument(policy)
             .and_then(|rules| compile(rules, processor))
             .map_err(|error| Unavailable::Refused(error.to_string()))?;
-        Ok(Self([by_number(&denied(policy, own, signals)), by_argument]))
+        Ok(Self([by_number(&denied(policy, isolation, signals)), by_argument]))
     }
 
     /// Filters the calls of this thread and all that it starts. Safe to call between fork and exec.
@@ -213,13 +222,13 @@ impl Filters {
     }
 }
 
-/// The calls that are denied whatever their arguments are, in order.
-fn denied(policy: &Policy, own: &Own, signals: Signals) -> Vec<i64> {
+/// The calls that are denied regardless of arguments, sorted.
+fn denied(policy: &Policy, isolation: &Isolation, signals: Signals) -> Vec<i64> {
     let when = |denied: bool, calls: &'static [i64]| if denied { calls } else { &[] };
     let lists = [
         DENIED,
-        // What everybody shares is not for a command; what it has to itself is.
-        when(!own.ipc, SHARED),
+        // IPC objects are shared by all processes of the user unless the command has its own namespace.
+        when(!isolation.ipc, SHARED),
         when(policy.metadata == Metadata::Frozen, METADATA),
         when(signals == Signals::None, SIGNALS),
         when(policy.network == Network::Closed, &[libc::SYS_socket]),
@@ -230,14 +239,20 @@ fn denied(policy: &Policy, own: &Own, signals: Signals) -> Vec<i64> {
     calls
 }
 
-/// The calls whose arguments matter.
+/// The calls that are denied for certain arguments.
 fn by_argument(policy: &Policy) -> Result<Rules, BackendError> {
     let mut rules = Rules::new();
     let namespaces = NAMESPACES.iter().map(|flag| rule(&[(0, SeccompCmpOp::MaskedEq(*flag), *flag)]));
     rules.insert(libc::SYS_clone, namespaces.collect::<Result<_, _>>()?);
-    let flags = if policy.metadata == Metadata::Frozen { &FILE_FLAGS[..] } else { &[] };
-    let typing = TYPING.iter().chain(flags).map(|request| rule(&[(1, SeccompCmpOp::Eq, *request)]));
-    rules.insert(libc::SYS_ioctl, typing.collect::<Result<_, _>>()?);
+    let frozen = policy.metadata == Metadata::Frozen;
+    let owners = if frozen { &DESCRIPTOR_OWNERS[..] } else { &[] };
+    let requests = TYPING.iter().chain(owners).map(|request| rule(&[(1, SeccompCmpOp::Eq, *request)]));
+    let types = if frozen { &FILE_SYSTEM_TYPES[..] } else { &[] };
+    let of_files = types.iter().map(|kind| {
+        let mask = IOCTL_WRITE | 0xff00;
+        rule(&[(1, SeccompCmpOp::MaskedEq(mask), IOCTL_WRITE | kind << 8)])
+    });
+    rules.insert(libc::SYS_ioctl, requests.chain(of_files).collect::<Result<_, _>>()?);
     let datagrams = (0..=SOCKET_TYPE).filter(|kind| !JOINED.contains(kind));
     let datagrams = datagrams.map(|kind| rule(&[(1, SeccompCmpOp::MaskedEq(SOCKET_TYPE), kind)]));
     rules.insert(libc::SYS_socketpair, datagrams.collect::<Result<_, _>>()?);
@@ -259,9 +274,15 @@ fn by_argument(policy: &Policy) -> Result<Rules, BackendError> {
     for (call, alone) in [(libc::SYS_setpriority, 0), (libc::SYS_ioprio_set, 1)] {
         rules.entry(call).or_default().push(rule(&[(0, SeccompCmpOp::Ne, alone)])?);
     }
-    // Who holds a lease hears of others who open the file.
-    let lease = rule(&[(1, SeccompCmpOp::Eq, libc::F_SETLEASE.unsigned_abs().into())])?;
-    rules.insert(libc::SYS_fcntl, vec![lease]);
+    // A lease reports who opens the file. The owner of a descriptor gets a signal of the command's choice, which no layer
+    // restricts on kernels without scopes.
+    let mut file_commands = vec![libc::F_SETLEASE];
+    if frozen {
+        file_commands.extend([libc::F_SETOWN, F_SETOWN_EX, F_SETSIG]);
+    }
+    let file_commands =
+        file_commands.iter().map(|command| rule(&[(1, SeccompCmpOp::Eq, command.unsigned_abs().into())]));
+    rules.insert(libc::SYS_fcntl, file_commands.collect::<Result<_, _>>()?);
     // Sockets with a path lead to services that act for the user (containers, agents with keys), so they are no part
     // of an open network either.
     if policy.network == Network::Open {
@@ -275,7 +296,7 @@ fn by_argument(policy: &Policy) -> Result<Rules, BackendError> {
     Ok(rules)
 }
 
-/// A rule that all conditions have to meet: the number of an argument, how it is compared, and with what.
+/// A rule whose conditions must all hold: argument index, comparison, value.
 fn rule(conditions: &[(u8, SeccompCmpOp, u64)]) -> Result<SeccompRule, BackendError> {
     let conditions = conditions
         .iter()
@@ -286,20 +307,20 @@ fn rule(conditions: &[(u8, SeccompCmpOp, u64)]) -> Result<SeccompRule, BackendEr
     SeccompRule::new(conditions)
 }
 
-/// Calls of another processor's kind (32-bit programs) end the program: their numbers mean something else.
+/// Compiles rules. A call of another architecture (a 32-bit program) kills the process: its numbers mean other calls.
 fn compile(rules: Rules, processor: TargetArch) -> Result<BpfProgram, BackendError> {
     let answer = SeccompAction::Errno(libc::EPERM.unsigned_abs());
     SeccompFilter::new(rules, SeccompAction::Allow, answer, processor)?.try_into()
 }
 
-/// Numbers that calls have for programs with short pointers (x32). Nobody has such programs, so none are allowed.
+/// Bit that marks x32 calls on x86-64. Nobody has such programs, so all of them are denied.
 const SHORT_POINTERS: u32 = 0x4000_0000;
 
-/// Calls that are told apart one by one at the end of a search.
+/// Calls that a leaf of the binary search compares one by one.
 const LEAF: usize = 4;
 
-/// A filter that denies calls by their numbers, found by halving: the kernel tries a filter with every number there is
-/// before it takes it, which a list of a hundred comparisons makes slow.
+/// A filter that denies calls by number with a binary search: the kernel evaluates a new filter for every call number, and
+/// a linear list of a hundred comparisons makes that slow.
 fn by_number(denied: &[i64]) -> BpfProgram {
     let errno = |error: i32| ret(libc::SECCOMP_RET_ERRNO | error.unsigned_abs());
     // The number of the call is the first field of what a filter is given.
@@ -335,7 +356,7 @@ fn search(denied: &[i64]) -> Vec<sock_filter> {
     found
 }
 
-/// How far a comparison jumps. The lists here are far shorter than what fits.
+/// Jump offset. The lists here are far shorter than its maximum.
 fn offset(instructions: usize) -> u8 {
     u8::try_from(instructions).unwrap_or(u8::MAX)
 }
@@ -360,7 +381,7 @@ fn instruction(code: u32, jt: u8, jf: u8, k: u32) -> sock_filter {
 mod tests {
     use super::*;
 
-    /// What the kernel makes of a call by its number.
+    /// Interprets a filter for a call number, as the kernel does.
     fn answer(filter: &[sock_filter], call: u32) -> u32 {
         let mut at = 0;
         loop {
@@ -379,7 +400,7 @@ mod tests {
     #[test]
     fn every_listed_call_is_denied_and_no_other() {
         let policy = Policy { metadata: Metadata::Frozen, ..Policy::default() };
-        let denied = denied(&policy, &Own::default(), Signals::None);
+        let denied = denied(&policy, &Isolation::default(), Signals::None);
         let filter = by_number(&denied);
         for call in 0..600 {
             let expected = match i64::from(call) {

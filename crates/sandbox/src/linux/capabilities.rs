@@ -1,8 +1,8 @@
-//! What a command that runs as root may not do although it is root.
+//! Capabilities that a command loses even if it runs as root.
 
 use rustix::thread::{CapabilitySet, remove_capability_from_bounding_set};
 
-/// What building and installing needs. All else is about the machine.
+/// Capabilities that builds and installations need. The others administer the machine.
 const KEPT: CapabilitySet = CapabilitySet::CHOWN
     .union(CapabilitySet::DAC_OVERRIDE)
     .union(CapabilitySet::FOWNER)
@@ -14,8 +14,11 @@ const KEPT: CapabilitySet = CapabilitySet::CHOWN
     .union(CapabilitySet::NET_BIND_SERVICE)
     .union(CapabilitySet::SYS_NICE);
 
-/// Takes effect when the command is run. Safe to call between fork and exec. Refused to those who are not root, and who have nothing to lose.
+/// Drops capabilities when the command is run. Safe to call between fork and exec. Dropping from the bounding set is refused
+/// to those who are not root, and who have none but ambient ones to lose.
 pub(super) fn confine() {
+    // Kernels before 4.3 have no ambient capabilities.
+    let _ = rustix::thread::clear_ambient_capability_set();
     if !nix::unistd::geteuid().is_root() {
         return;
     }

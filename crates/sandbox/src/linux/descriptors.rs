@@ -1,12 +1,12 @@
-//! What a command inherits: its three streams. Whatever else is open here, we were given by whoever started us; no layer
-//! asks again about what is open already.
+//! File descriptors: a command inherits its three streams only. Others that are open here came from our parent, and no
+//! layer checks descriptors that are already open.
 
 use std::io;
 
 /// The first descriptor that is not one of the streams.
 const FIRST: libc::c_uint = 3;
 
-/// Takes effect when the command is run. Safe to call between fork and exec.
+/// Marks all other descriptors close-on-exec. Safe to call between fork and exec.
 pub(super) fn confine() -> io::Result<()> {
     #[expect(unsafe_code, reason = "no library offers the call")]
     // SAFETY: descriptors are marked, not closed: whoever has one in this process keeps it.

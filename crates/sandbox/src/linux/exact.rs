@@ -1,4 +1,4 @@
-//! Opening what a policy names, and nothing that was put in its place.
+//! Opens the paths of a policy without following links.
 //!
 //! The paths of a policy had no links in them when it was made. A command of the same session may have put one there since,
 //! to be given what it leads to.

@@ -1,4 +1,4 @@
-//! Landlock: which files can be read and written, and that processes outside are left alone.
+//! Landlock: the files that can be read and written, and no signals to processes outside.
 
 use std::io;
 use std::os::fd::{AsFd, AsRawFd, OwnedFd};
@@ -12,20 +12,20 @@ use landlock::{
 use seccompiler::TargetArch;
 
 use super::exact::open_exactly;
-use super::mounts::Own;
+use super::mounts::Isolation;
 use crate::{Feature, Network, Policy, Readable, Unavailable, system};
 
-/// Before this one, files that cannot be written could be truncated.
+/// Older versions do not restrict truncation.
 const NEEDED: ABI = ABI::V3;
-/// The newest that this was tried on. Kernels that lack some of it put on the rest.
+/// The newest version that was tested. Older kernels apply the part that they know.
 const WANTED: ABI = ABI::V7;
-/// The last before processes were kept from signalling others, and the last before TCP was known.
+/// The last version without signal scopes, and the last without TCP rules.
 const BEFORE_SCOPES: ABI = ABI::V5;
 const BEFORE_NETWORK: ABI = ABI::V3;
 
-/// Where devices are. What disks hold can be read there past all names, and what people type and say.
+/// Devices expose raw disks, keyboards and microphones.
 const ALL_DEVICES: &str = "/dev";
-/// Devices that every program may use. None of them keeps anything.
+/// Devices that every program may use. None of them stores anything.
 const DEVICES: [&str; 6] = ["/dev/null", "/dev/zero", "/dev/full", "/dev/random", "/dev/urandom", "/dev/tty"];
 /// Where terminals are made.
 const TERMINALS: [&str; 2] = ["/dev/ptmx", "/dev/pts"];
@@ -33,8 +33,8 @@ const TERMINALS: [&str; 2] = ["/dev/ptmx", "/dev/pts"];
 const MEMORY: &str = "/dev/shm";
 
 /// Restricts the calling thread and all that it starts.
-pub(super) fn confine(policy: &Policy, own: &Own) -> Result<(), Unavailable> {
-    let status = ruleset(policy, own)?.restrict_self().map_err(refused)?;
+pub(super) fn confine(policy: &Policy, isolation: &Isolation) -> Result<(), Unavailable> {
+    let status = ruleset(policy, isolation)?.restrict_self().map_err(refused)?;
     if status.ruleset == RulesetStatus::NotEnforced || !status.no_new_privs {
         return Err(Unavailable::Landlock);
     }
@@ -42,8 +42,8 @@ pub(super) fn confine(policy: &Policy, own: &Own) -> Result<(), Unavailable> {
 }
 
 /// The same rules as a descriptor, for [`restrict_child`].
-pub(super) fn descriptor(policy: &Policy, own: &Own) -> Result<OwnedFd, Unavailable> {
-    Option::from(ruleset(policy, own)?).ok_or(Unavailable::Landlock)
+pub(super) fn descriptor(policy: &Policy, isolation: &Isolation) -> Result<OwnedFd, Unavailable> {
+    Option::from(ruleset(policy, isolation)?).ok_or(Unavailable::Landlock)
 }
 
 /// Restricts the calling thread by rules that were made before. Safe to call between fork and exec.
@@ -61,7 +61,7 @@ fn refused(error: RulesetError) -> Unavailable {
     Unavailable::Refused(error.to_string())
 }
 
-fn ruleset(policy: &Policy, own: &Own) -> Result<RulesetCreated, Unavailable> {
+fn ruleset(policy: &Policy, isolation: &Isolation) -> Result<RulesetCreated, Unavailable> {
     if !policy.may_use(Feature::Landlock) || !has(NEEDED) {
         return Err(Unavailable::Landlock);
     }
@@ -79,17 +79,17 @@ fn ruleset(policy: &Policy, own: &Own) -> Result<RulesetCreated, Unavailable> {
     let mut allowed = Allowed { rules: created, handled: AccessFs::from_all(wanted) };
     let denied = existing(&policy.denied);
     // What mounts hide is hidden already.
-    let unwritable = if own.metadata { &[][..] } else { &denied };
+    let unwritable = if isolation.metadata { &[][..] } else { &denied };
     for path in &policy.writable {
         allowed = allowed.and_below(path, changing(), unwritable)?;
     }
-    let terminals = if own.terminals { &TERMINALS[..] } else { &[] };
+    let terminals = if isolation.terminals { &TERMINALS[..] } else { &[] };
     for device in existing(&DEVICES).into_iter().chain(existing(terminals)) {
         allowed = allowed.and(&device, AccessFs::ReadFile | AccessFs::WriteFile | AccessFs::IoctlDev)?;
     }
     allowed = match &policy.readable {
         Readable::Everything => allowed.and_everything(denied)?,
-        Readable::Only(paths) => allowed.and_only(paths, policy.network, own, &denied)?,
+        Readable::Only(paths) => allowed.and_only(paths, policy.network, isolation, &denied)?,
     };
     Ok(allowed.rules)
 }
@@ -104,7 +104,7 @@ fn newest(policy: &Policy) -> ABI {
     }
 }
 
-/// Everything but making devices, which would lead around all that is said about files.
+/// All rights but making devices, which would bypass every other rule.
 fn changing() -> BitFlags<AccessFs> {
     AccessFs::from_all(WANTED) & !(AccessFs::MakeChar | AccessFs::MakeBlock | AccessFs::IoctlDev)
 }
@@ -113,15 +113,15 @@ fn reading() -> BitFlags<AccessFs> {
     AccessFs::ReadFile | AccessFs::Execute
 }
 
-/// The rules so far.
+/// A ruleset under construction.
 struct Allowed {
     rules: RulesetCreated,
-    /// The accesses that rules are about; no others may be in a rule.
+    /// The rights that the ruleset handles; a rule may name no others.
     handled: BitFlags<AccessFs>,
 }
 
 impl Allowed {
-    /// Lets everything be read but `denied`. Names can be listed everywhere.
+    /// Allows reading everything but `denied`. Directories can be listed everywhere.
     fn and_everything(self, mut denied: Vec<PathBuf>) -> Result<Self, Unavailable> {
         let root = Path::new("/");
         denied.push(ALL_DEVICES.into());
@@ -132,12 +132,12 @@ impl Allowed {
         )
     }
 
-    /// Lets these be read and what programs need to run, but nothing that is denied.
+    /// Allows reading these paths and what programs need to run, but nothing that is denied.
     fn and_only(
         self,
         paths: &[PathBuf],
         network: Network,
-        own: &Own,
+        isolation: &Isolation,
         denied: &[PathBuf],
     ) -> Result<Self, Unavailable> {
         let listing = reading() | AccessFs::ReadDir;
@@ -145,7 +145,7 @@ impl Allowed {
             Network::Closed => &[system::PROGRAMS, system::SETTINGS, system::MACHINE],
             Network::Open => &[system::PROGRAMS, system::SETTINGS, system::MACHINE, system::NETWORK],
         };
-        let processes = if own.processes { &["/proc"][..] } else { system::PROC };
+        let processes = if isolation.processes { &["/proc"][..] } else { system::PROC };
         let mut allowed = self;
         for path in processes {
             allowed = allowed.and(Path::new(path), AccessFs::ReadFile | AccessFs::ReadDir)?;
@@ -191,7 +191,7 @@ impl Allowed {
         Ok(allowed)
     }
 
-    /// The same for a path that a command may have put a link in the way of.
+    /// Allows a path that a command may have replaced by a link; such a link is an error.
     fn and_exactly(self, path: &Path, access: BitFlags<AccessFs>) -> Result<Self, Unavailable> {
         if access.is_empty() {
             return Ok(self);
@@ -231,12 +231,12 @@ fn existing(paths: &[impl AsRef<Path>]) -> Vec<PathBuf> {
     paths.iter().filter_map(|path| path.as_ref().canonicalize().ok()).collect()
 }
 
-/// Whether Landlock keeps commands from signalling others.
+/// Returns whether Landlock restricts signals to the command's own processes.
 pub(super) fn keeps_signals(policy: &Policy) -> bool {
     !Scope::from_all(newest(policy)).is_empty() && has_scopes()
 }
 
-/// Whether this kernel can confine commands at all.
+/// Checks that this kernel can confine commands at all.
 pub(crate) fn available() -> Result<(), Unavailable> {
     if !has(NEEDED) {
         return Err(Unavailable::Landlock);
@@ -248,7 +248,7 @@ pub(crate) fn available() -> Result<(), Unavailable> {
     if filter < 0 { Err(Unavailable::Calls) } else { Ok(()) }
 }
 
-/// Whether the kernel has all that a version of Landlock brought for files.
+/// Returns whether the kernel has all file rights of a Landlock version.
 fn has(version: ABI) -> bool {
     Ruleset::default()
         .set_compatibility(CompatLevel::HardRequirement)

@@ -1,7 +1,7 @@
-//! The layers of a sandbox on Linux, each putting on what the others cannot.
+//! The layers of a sandbox on Linux; each enforces what the others cannot.
 //!
-//! Order matters: mounts need privileges that the next layers take away, and the filter of system calls would forbid
-//! the calls of the layers before it.
+//! Order matters: mounts need privileges that the next layers drop, and the seccomp filter denies calls that the layers
+//! before it make.
 
 mod calls;
 mod capabilities;
@@ -16,8 +16,8 @@ use std::os::fd::OwnedFd;
 
 use crate::{Feature, Gap, Metadata, Policy, Unavailable};
 use calls::Signals;
-use mounts::Own;
-use namespaces::Apart;
+use mounts::Isolation;
+use namespaces::Entered;
 
 pub(crate) use calls::Filters;
 pub(crate) use files::available;
@@ -29,16 +29,16 @@ pub(crate) fn confine(policy: &Policy) -> Result<Vec<Gap>, Unavailable> {
     let mut gaps = Vec::new();
     let scoped = files::keeps_signals(policy);
     let needless = !needs_namespaces(policy, scoped);
-    let apart = match policy.may_use(Feature::Namespaces) && !needless {
+    let entered = match policy.may_use(Feature::Namespaces) && !needless {
         true => namespaces::enter(),
-        false => Apart::default(),
+        false => Entered::default(),
     };
-    let init = apart.processes.then(|| namespaces::split(&policy.absent)).transpose().map_err(refused)?;
-    let own = mounts::confine(policy, apart)?;
-    if !own.metadata && policy.metadata == Metadata::Mounts {
+    let init = entered.processes.then(|| namespaces::split(&policy.absent)).transpose().map_err(refused)?;
+    let isolation = mounts::confine(policy, entered)?;
+    if !isolation.metadata && policy.metadata == Metadata::Mounts {
         gaps.push(Gap::Metadata);
     }
-    if !own.processes && !needless {
+    if !isolation.processes && !needless {
         gaps.push(Gap::Processes);
     }
     if let Some(init) = init {
@@ -48,43 +48,42 @@ pub(crate) fn confine(policy: &Policy) -> Result<Vec<Gap>, Unavailable> {
     descriptors::confine().map_err(|error| {
         Unavailable::Refused(format!("files that are open cannot be kept from it: {error}"))
     })?;
-    files::confine(policy, &own)?;
+    files::confine(policy, &isolation)?;
     if !policy.may_use(Feature::Seccomp) {
         return Err(Unavailable::Calls);
     }
-    let signals = match scoped || apart.processes {
+    let signals = match scoped || entered.processes {
         true => Signals::Own,
-        // Whoever only reads can do without.
+        // Commands that only read need no signals.
         false if policy.metadata == Metadata::Frozen => Signals::None,
         false => {
             gaps.push(Gap::Signals);
             Signals::Any
         }
     };
-    let filters = Filters::new(policy, &own, signals)?;
+    let filters = Filters::new(policy, &isolation, signals)?;
     filters.apply().map_err(|error| Unavailable::Refused(error.to_string()))?;
     Ok(gaps)
 }
 
-/// Whether commands of a policy need namespaces. Those that only read are kept by the other layers from all that
-/// namespaces would keep them from, in a third of the time.
+/// Returns whether a policy needs namespaces. For commands that only read, the other layers enforce the same limits in a
+/// third of the time.
 fn needs_namespaces(policy: &Policy, scoped: bool) -> bool {
     policy.metadata != Metadata::Frozen || !scoped
 }
 
-/// The filters of a policy whose sandbox can be put on between fork and exec; `None` if it takes a launcher.
+/// Compiles the filters of a policy that can be applied between fork and exec; `None` if it needs the launcher.
 pub(crate) fn filters_of_child(policy: &Policy) -> Result<Option<Filters>, Unavailable> {
     let has_all = policy.may_use(Feature::Landlock) && policy.may_use(Feature::Seccomp);
     if !has_all || needs_namespaces(policy, files::keeps_signals(policy)) {
         return Ok(None);
     }
-    Filters::new(policy, &Own::default(), Signals::Own).map(Some)
+    Filters::new(policy, &Isolation::default(), Signals::Own).map(Some)
 }
 
-/// The files that a command may use, as they are now. The command is started at once: what the policy names may be
-/// replaced by another.
+/// Makes the Landlock ruleset from the paths as they are now. Spawn the command at once: a path may be replaced later.
 pub(crate) fn rules_of_child(policy: &Policy) -> Result<OwnedFd, Unavailable> {
-    files::descriptor(policy, &Own::default())
+    files::descriptor(policy, &Isolation::default())
 }
 
 /// Confines the calling process between fork and exec: nothing here allocates or takes a lock.

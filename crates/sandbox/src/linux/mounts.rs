@@ -1,5 +1,5 @@
-//! What a command sees of the file system: all but the writable directories read-only, its own processes in `/proc`, its
-//! own terminals, and nothing where something is denied to it.
+//! The mount namespace of a command: everything but the writable directories is read-only, `/proc` shows its own processes,
+//! `/dev/pts` its own terminals, and denied paths are empty.
 //!
 //! Landlock knows reading and writing of content. Modes, owners, times and extended attributes are only kept by a
 //! read-only mount. Where a namespace of mounts cannot be had the other layers stand alone, and what a command cannot have
@@ -15,17 +15,17 @@ use nix::errno::Errno;
 use nix::mount::{MsFlags, mount};
 
 use super::exact::open_exactly;
-use super::namespaces::Apart;
+use super::namespaces::Entered;
 use crate::{Metadata, Policy, Unavailable, deepest};
 
 const NOTHING: Option<&str> = None;
 
-/// What a command has to itself.
+/// Resources that a command does not share with the rest of the machine.
 #[derive(Debug, Default)]
-pub(super) struct Own {
-    /// Mounts, so that nothing about files outside can be changed.
+pub(super) struct Isolation {
+    /// Mounts: metadata of files outside cannot be changed.
     pub(super) metadata: bool,
-    /// Shared memory, semaphores and message queues.
+    /// System V and POSIX IPC.
     pub(super) ipc: bool,
     /// Terminals: what others type cannot be read, and nothing can be shown to them.
     pub(super) terminals: bool,
@@ -33,23 +33,23 @@ pub(super) struct Own {
     pub(super) processes: bool,
 }
 
-pub(super) fn confine(policy: &Policy, apart: Apart) -> Result<Own, Unavailable> {
-    let mut own = Own { ipc: apart.ipc, ..Own::default() };
-    if apart.mounts {
-        own.metadata = match mount_apart(policy, apart, &mut own) {
+pub(super) fn confine(policy: &Policy, entered: Entered) -> Result<Isolation, Unavailable> {
+    let mut isolation = Isolation { ipc: entered.ipc, ..Isolation::default() };
+    if entered.mounts {
+        isolation.metadata = match mount_private(policy, entered, &mut isolation) {
             Ok(()) => true,
             Err(Failed::Changed(changed)) => return Err(changed),
             Err(Failed::Refused) => false,
         };
     }
-    Ok(own)
+    Ok(isolation)
 }
 
-/// Why there are no mounts.
+/// Reason why the mounts were not made.
 enum Failed {
-    /// The machine does not let us.
+    /// The machine refuses them.
     Refused,
-    /// Something is not what it was when the session began.
+    /// A path is no longer what it was when the session began.
     Changed(Unavailable),
 }
 
@@ -65,10 +65,10 @@ impl From<Errno> for Failed {
     }
 }
 
-fn mount_apart(policy: &Policy, apart: Apart, own: &mut Own) -> Result<(), Failed> {
+fn mount_private(policy: &Policy, entered: Entered, isolation: &mut Isolation) -> Result<(), Failed> {
     // What is mounted here must not show up outside, nor the other way round.
     mount(NOTHING, "/", NOTHING, MsFlags::MS_REC | MsFlags::MS_PRIVATE, NOTHING)?;
-    own.processes = apart.processes && mount_processes().is_ok();
+    isolation.processes = entered.processes && mount_processes().is_ok();
     if policy.metadata == Metadata::Frozen {
         return Ok(());
     }
@@ -93,7 +93,7 @@ fn mount_apart(policy: &Policy, apart: Apart, own: &mut Own) -> Result<(), Faile
             Err(error) => refused = Some(error),
         }
     }
-    own.terminals = mount_terminals().is_ok();
+    isolation.terminals = mount_terminals().is_ok();
     // By its path again: the directory is now reached through the new mounts.
     std::env::set_current_dir(cwd)?;
     refused.map_or(Ok(()), |error: Errno| Err(error.into()))
@@ -152,7 +152,7 @@ fn mount_processes() -> io::Result<()> {
     Ok(mount(Some("proc"), "/proc", Some("proc"), flags, NOTHING)?)
 }
 
-/// New terminals are made in a place of their own, beside those of everybody else.
+/// Mounts a private `/dev/pts`: new terminals are separate from those of other processes.
 fn mount_terminals() -> io::Result<()> {
     let flags = MsFlags::MS_NOSUID | MsFlags::MS_NOEXEC;
     let options = Some("newinstance,ptmxmode=0666,mode=0620");

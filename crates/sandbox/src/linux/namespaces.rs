@@ -1,7 +1,7 @@
-//! Namespaces: of mounts, of processes, and of what processes share by number.
+//! Namespaces of mounts, processes and IPC.
 //!
-//! In a namespace of processes a command sees nobody but its own, and all of them end with the first. That one is not the
-//! command but [`init`]: the kernel spares the first process most signals, which a command would notice.
+//! In a process namespace a command sees only its own processes, and all of them end with process 1. That is not the
+//! command but [`init`]: the kernel drops most signals to process 1, which a command would notice.
 
 use std::fs::File;
 use std::io::{self, PipeReader, PipeWriter, Read, Write};
@@ -13,26 +13,26 @@ use nix::sys::signal::{SigHandler, Signal, signal};
 use nix::sys::wait::{WaitPidFlag, WaitStatus, waitpid};
 use nix::unistd::{ForkResult, Pid, fork, getegid, geteuid};
 
-/// Which namespaces this process has to itself, or will have for its children.
+/// The namespaces that were entered; that of processes holds for children.
 #[derive(Debug, Clone, Copy, Default)]
-pub(super) struct Apart {
+pub(super) struct Entered {
     pub(super) mounts: bool,
     pub(super) ipc: bool,
     pub(super) processes: bool,
 }
 
-/// Enters as many as can be had.
-pub(super) fn enter() -> Apart {
+/// Enters as many namespaces as the machine allows.
+pub(super) fn enter() -> Entered {
     let all = CloneFlags::CLONE_NEWNS | CloneFlags::CLONE_NEWIPC | CloneFlags::CLONE_NEWPID;
     if enter_these(all).is_ok() {
-        return Apart { mounts: true, ipc: true, processes: true };
+        return Entered { mounts: true, ipc: true, processes: true };
     }
     let mounts = enter_these(CloneFlags::CLONE_NEWNS).is_ok();
     let ipc = mounts && unshare(CloneFlags::CLONE_NEWIPC).is_ok();
-    Apart { mounts, ipc, processes: false }
+    Entered { mounts, ipc, processes: false }
 }
 
-/// Without privileges, a user namespace brings the right to the others. Whoever has it does not need one.
+/// Enters namespaces, through a user namespace where this process lacks the privilege.
 fn enter_these(flags: CloneFlags) -> io::Result<()> {
     let (user, group) = (geteuid(), getegid());
     if user.is_root() && unshare(flags).is_ok() {
@@ -44,13 +44,13 @@ fn enter_these(flags: CloneFlags) -> io::Result<()> {
     std::fs::write("/proc/self/gid_map", format!("{group} {group} 1"))
 }
 
-/// Signals that ask the command to end. Those who only look after it wait until it has.
+/// Signals meant for the command. The processes that wait for it ignore them.
 const FOR_THE_COMMAND: [Signal; 4] = [Signal::SIGHUP, Signal::SIGINT, Signal::SIGQUIT, Signal::SIGTERM];
 
-/// How the first process of a namespace tells the one outside how the command ended.
+/// The pipe through which process 1 reports the exit code to the process outside.
 pub(super) struct Init(PipeWriter);
 
-/// Goes on as the first process of the namespace; the calling one waits outside and ends as the command does.
+/// Forks: the child goes on as process 1 of the namespace, the parent waits outside and exits as the command does.
 pub(super) fn split(absent: &[PathBuf]) -> io::Result<Init> {
     let (reader, writer) = io::pipe()?;
     match forked()? {
@@ -66,7 +66,7 @@ pub(super) fn split(absent: &[PathBuf]) -> io::Result<Init> {
 }
 
 impl Init {
-    /// Goes on as the command; the calling process reaps what the command leaves until nothing is left.
+    /// Forks: the child goes on as the command, the parent reaps orphans until none is left.
     pub(super) fn start(self) -> io::Result<()> {
         match forked()? {
             ForkResult::Parent { child } => end(reap(child, self.0)),

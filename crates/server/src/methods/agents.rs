@@ -1,6 +1,6 @@
 //! The agents of a session: who there is, and whose role the session plays. And many of them on one task.
 
-use hangar_agent::agents::crew::Crew;
+use hangar_agent::agents::config::AgentConfig;
 use hangar_agent::agents::{AgentDefinition, AgentSource, fleet};
 use hangar_agent::session::{Command, Prompt};
 use serde::Deserialize;
@@ -29,8 +29,8 @@ struct ListParams {
     include_prompt: bool,
 }
 
-fn crew(task: &SessionTask) -> Option<&Crew> {
-    task.session().config().crew.as_deref()
+fn agent_config(task: &SessionTask) -> Option<&AgentConfig> {
+    task.session().config().agent_config.as_deref()
 }
 
 async fn list(call: Call) -> Result<Reply, Failure> {
@@ -45,10 +45,11 @@ async fn reload(call: Call) -> Result<Reply, Failure> {
 }
 
 fn describe_all(task: &SessionTask, params: ListParams) -> Vec<Value> {
-    let Some(crew) = crew(task) else { return Vec::new() };
+    let Some(agent_config) = agent_config(task) else { return Vec::new() };
     let wanted =
         |agent: &&AgentDefinition| params.include_built_in_agents || agent.source != AgentSource::Builtin;
-    crew.definitions
+    agent_config
+        .definitions
         .iter()
         .filter(wanted)
         .map(|agent| {
@@ -90,7 +91,7 @@ pub(super) fn describe(agent: &AgentDefinition) -> Value {
 }
 
 async fn current(call: Call) -> Result<Reply, Failure> {
-    let agent = call.live()?.ask(|task| task.session().cast().map(describe)).await?;
+    let agent = call.live()?.ask(|task| task.session().active_role().map(describe)).await?;
     Reply::of(json!({ "agent": agent }))
 }
 
@@ -103,8 +104,9 @@ async fn select(call: Call) -> Result<Reply, Failure> {
     let live = call.live()?;
     let (selected, agent, servers) = live
         .ask(move |task| {
-            let found =
-                crew(task).and_then(|crew| crew.find(&params.name)).filter(|agent| agent.user_invocable);
+            let found = agent_config(task)
+                .and_then(|agent_config| agent_config.find(&params.name))
+                .filter(|agent| agent.user_invocable);
             let Some(agent) = found.cloned() else {
                 return Err(Failure::new(format!("Agent not found: {}", params.name)));
             };
@@ -129,7 +131,7 @@ async fn set_prompt(call: Call) -> Result<Reply, Failure> {
     let Params { id, prompt } = call.params()?;
     call.live()?
         .ask(move |task| {
-            let Some(agent) = crew(task).and_then(|crew| crew.find(&id)) else {
+            let Some(agent) = agent_config(task).and_then(|agent_config| agent_config.find(&id)) else {
                 return Err(Failure::new(format!("Agent not found: {id}")));
             };
             if !agent.has_role() {
@@ -151,7 +153,6 @@ async fn deselect(call: Call) -> Result<Reply, Failure> {
 async fn start_fleet(call: Call) -> Result<Reply, Failure> {
     #[derive(Deserialize)]
     struct Params {
-        #[serde(default)]
         prompt: Option<String>,
         #[serde(default)]
         attachments: Vec<Value>,

@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 use std::time::Duration;
 
-use hangar_git::{Bounds, Filters};
+use hangar_git::{CallLimits, Filters};
 use hangar_protocol::data::{FileOperation, WorkspaceFileChanged};
 use serde::Deserialize;
 use serde_json::{Value, json};
@@ -16,7 +16,7 @@ const MAX_PASTE: usize = 16 << 20;
 const MAX_DIFF: usize = 1 << 20;
 const MAX_FILES: usize = 1000;
 /// How long Git may take, and how much it may print.
-const GIT_BOUNDS: Bounds = Bounds { time: Duration::from_secs(30), output: 64 << 20 };
+const GIT_BOUNDS: CallLimits = CallLimits { time: Duration::from_secs(30), output: 64 << 20 };
 
 pub(super) const METHODS: &[Method] = &[
     Method { name: "session.workspaces.listCheckpoints", run: |call| Box::pin(list(call)) },
@@ -27,7 +27,7 @@ pub(super) const METHODS: &[Method] = &[
 
 async fn list(call: Call) -> Result<Reply, Failure> {
     let live = call.live()?;
-    let entries = live.place.checkpoints().await?;
+    let entries = live.dir.checkpoints().await?;
     let entries: Vec<Value> = entries
         .iter()
         .map(|entry| json!({ "number": entry.number, "title": entry.title, "filename": entry.file }))
@@ -42,7 +42,7 @@ async fn read(call: Call) -> Result<Reply, Failure> {
     }
     let params: Params = call.params()?;
     let live = call.live()?;
-    Reply::of(json!({ "content": live.place.checkpoint(params.number).await? }))
+    Reply::of(json!({ "content": live.dir.checkpoint(params.number).await? }))
 }
 
 async fn save_paste(call: Call) -> Result<Reply, Failure> {
@@ -58,11 +58,11 @@ async fn save_paste(call: Call) -> Result<Reply, Failure> {
     let filename = format!("paste-{}.txt", (call.hub.config().now)().as_millisecond());
     let name = format!("files/{filename}");
     let size = params.content.len();
-    live.place.write(&name, params.content).await?;
+    live.dir.write(&name, params.content).await?;
     let changed = WorkspaceFileChanged { path: filename.clone(), operation: FileOperation::Create };
     live.ask(move |task| task.record(changed)).await?;
     Reply::of(json!({
-        "saved": { "filename": filename, "filePath": live.place.path(&name), "sizeBytes": size },
+        "saved": { "filename": filename, "filePath": live.dir.path(&name), "sizeBytes": size },
     }))
 }
 
@@ -97,13 +97,13 @@ async fn diff(call: Call) -> Result<Reply, Failure> {
     let (cwd, launcher, tracked) = live
         .ask(|task| {
             let launcher = task.sandbox().map(|sandbox| sandbox.wrap("git".as_ref()));
-            let tracked = task.spec.enable_file_change_tracking.unwrap_or(false);
+            let tracked = task.spec.tools.tracks_files.unwrap_or(false);
             (PathBuf::from(task.cwd()), launcher, tracked)
         })
         .await?;
     // The session's commands may have written the repository's settings, so git is confined as they are.
     let git = call.hub.config().git.clone().launched_by(launcher);
-    let git = Git(git.enter(&cwd, Filters::Off).await.ok());
+    let git = Git(git.open(&cwd, Filters::Off).await.ok());
     let base = match params.mode {
         DiffMode::Branch => git.branch_base().await,
         DiffMode::Unstaged | DiffMode::Session => None,
@@ -147,7 +147,7 @@ async fn diff(call: Call) -> Result<Reply, Failure> {
 }
 
 /// Git in a session's directory, if there is any.
-struct Git<'a>(Option<hangar_git::Place<'a>>);
+struct Git<'a>(Option<hangar_git::WorkTree<'a>>);
 
 impl Git<'_> {
     /// The default branch and where the current one left it.

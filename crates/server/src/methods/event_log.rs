@@ -29,13 +29,9 @@ pub(super) const METHODS: &[Method] = &[
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase")]
 struct ReadParams {
-    #[serde(default)]
     cursor: Option<String>,
-    #[serde(default)]
     max: Option<usize>,
-    #[serde(default)]
     wait_ms: Option<u64>,
-    #[serde(default)]
     direction: Option<Direction>,
     #[serde(flatten)]
     filter: Filter,
@@ -108,7 +104,7 @@ async fn read_back(call: &Call, params: &ReadParams, max: usize) -> Result<Reply
     // What the session is doing right now is on record first.
     live.ask(|_| ()).await?;
     let mut events = super::sessions::events(call, &live.id).await?;
-    events.retain(|event| is_for_clients(event.kind()));
+    events.retain(|event| is_for_clients(event.event_kind()));
     let position = params.cursor.as_deref().map(|cursor| cursor.strip_prefix(BACK)?.parse::<usize>().ok());
     let (end, status) = match position {
         None => (events.len(), "ok"),

@@ -4,11 +4,11 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use hangar_agent::hook::{HookAnswer, HookKind};
-use hangar_agent::permissions::{Grant, Verdict, texts};
+use hangar_agent::permissions::{Grant, Verdict, ask_without_limits, texts};
 use hangar_agent::tool::{
     Access, AccessRequest, Tool, ToolContext, ToolInput, ToolOutcome, ToolSchema, ToolStatus,
 };
-use hangar_agent::tool_hooks::{self, BeforeTool, Decision, PermissionSay};
+use hangar_agent::tool_hooks::{self, HookDecision, PermissionHookAnswer, PreToolUseAnswer};
 use hangar_protocol::data::{PermissionRequested, ToolType};
 use hangar_protocol::permission::{PermissionOutcome, PermissionRequest};
 use serde::Deserialize;
@@ -61,7 +61,6 @@ async fn execute(call: Call) -> Result<Reply, Failure> {
         name: String,
         #[serde(default)]
         arguments: Value,
-        #[serde(default)]
         tool_call_id: Option<String>,
     }
     let Params { name, arguments, tool_call_id } = call.params()?;
@@ -73,15 +72,15 @@ async fn execute(call: Call) -> Result<Reply, Failure> {
     let arguments = if arguments.is_null() { json!({}) } else { arguments };
     let fields = tool_hooks::before(&name, &arguments);
     let before = match ask_hooks(&live, HookKind::PreToolUse, fields).await? {
-        Some(answer) => BeforeTool::read(answer),
-        None => BeforeTool::read(Ok(None)),
+        Some(answer) => PreToolUseAnswer::read(answer),
+        None => PreToolUseAnswer::read(Ok(None)),
     };
     let arguments = before.arguments.unwrap_or(arguments);
     let heard = match before.decision {
-        Decision::Open => Heard::Nobody,
-        Decision::Allow => Heard::Approval,
-        Decision::Deny(outcome) => return Reply::of(told(&outcome)),
-        Decision::Ask { reason } => match confirm(&live, &name, &arguments, &call_id, reason).await? {
+        HookDecision::Open => Heard::Nobody,
+        HookDecision::Allow => Heard::Approval,
+        HookDecision::Deny(outcome) => return Reply::of(told(&outcome)),
+        HookDecision::Ask { reason } => match confirm(&live, &name, &arguments, &call_id, reason).await? {
             Some(refused) => return Reply::of(told(&refused)),
             None => Heard::Nobody,
         },
@@ -190,10 +189,10 @@ async fn admit(
             Gate::Asked(answer) => return Ok(answered(answer).await.map_or(Ok(Admitted::fully()), Err)),
             Gate::Hooks(asked_for, fields) => {
                 let answer = ask_hooks(live, HookKind::PermissionRequest, fields).await?;
-                heard = match PermissionSay::read(answer.unwrap_or(Ok(None))) {
-                    PermissionSay::Open => Heard::PermissionHooks,
-                    PermissionSay::Allow => Heard::Approval,
-                    PermissionSay::Deny { message, .. } => {
+                heard = match PermissionHookAnswer::read(answer.unwrap_or(Ok(None))) {
+                    PermissionHookAnswer::Open => Heard::PermissionHooks,
+                    PermissionHookAnswer::Allow => Heard::Approval,
+                    PermissionHookAnswer::Deny { message, .. } => {
                         let text = texts::denied_by_hook(Some(&message));
                         return Ok(Err(ToolOutcome::of(ToolStatus::Denied, text)));
                     }
@@ -231,9 +230,7 @@ async fn carry_out(
     let (Some(blocked), Some(mut request)) = (outcome.blocked.take(), admitted.limited) else {
         return Ok(outcome);
     };
-    if let PermissionRequest::Shell(shell) = &mut request {
-        shell.warning = Some(texts::was_kept_from(&blocked.from));
-    }
+    ask_without_limits(&mut request, &blocked.from);
     let asked = live
         .ask(move |task| task.session().config().user_reachable.then(|| ask_somebody(task, request)))
         .await?;

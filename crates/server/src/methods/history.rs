@@ -1,6 +1,6 @@
 //! What was said in a session: taking it back, and summing it up for someone else.
 
-use hangar_agent::session::Command;
+use hangar_agent::session::{Command, NOTHING_TO_COMPACT};
 use hangar_protocol::Body;
 use hangar_protocol::data::{CompactionComplete, CompactionTrigger, HistoryTruncated, SnapshotRewind};
 use serde::Deserialize;
@@ -8,7 +8,7 @@ use serde_json::json;
 
 use super::sessions::events;
 use super::{Call, Failure, Method, Reply};
-use crate::spec::SessionSpec;
+use hangar_spec::SessionSpec;
 
 /// Characters of one message in a summary.
 const EXCERPT: usize = 2000;
@@ -86,10 +86,8 @@ async fn compact(call: Call) -> Result<Reply, Failure> {
     #[derive(Deserialize)]
     #[serde(rename_all = "camelCase")]
     struct Params {
-        #[serde(default)]
         custom_instructions: Option<String>,
         /// Any that is not known is none.
-        #[serde(default)]
         trigger: Option<String>,
     }
     let params: Params = call.params()?;
@@ -99,9 +97,7 @@ async fn compact(call: Call) -> Result<Reply, Failure> {
         Some("model_switch") => Some(CompactionTrigger::ModelSwitch),
         _ => None,
     };
-    let Some(complete) = sum_up(&call, params.custom_instructions, trigger).await? else {
-        return Reply::of(json!({ "success": true, "tokensRemoved": 0, "messagesRemoved": 0 }));
-    };
+    let complete = sum_up(&call, params.custom_instructions, trigger).await?;
     let (length, count, limit) = live
         .ask(|task| {
             let session = task.session();
@@ -127,24 +123,22 @@ async fn compact(call: Call) -> Result<Reply, Failure> {
     Reply::of(result)
 }
 
-/// Sums the conversation up now and waits for the summary. `None` if there was nothing to sum up.
+/// Sums the conversation up now and waits for the summary. That there is nothing to sum up is a failure.
 pub(super) async fn sum_up(
     call: &Call,
     instructions: Option<String>,
     trigger: Option<CompactionTrigger>,
-) -> Result<Option<CompactionComplete>, Failure> {
+) -> Result<CompactionComplete, Failure> {
     let live = call.live()?;
     let mut news = live.news.subscribe();
-    let before = live
-        .ask(move |task| {
-            if !task.session().is_idle() {
-                return Err(Failure::new("the session is at work; abort it or wait for it to be idle"));
-            }
-            let before = task.session().state().conversation.unsummarized();
-            task.command(Command::Compact { instructions, trigger });
-            Ok(before)
-        })
-        .await??;
+    live.ask(move |task| {
+        if !task.session().is_idle() {
+            return Err(Failure::new("the session is at work; abort it or wait for it to be idle"));
+        }
+        task.command(Command::Compact { instructions, trigger });
+        Ok(())
+    })
+    .await??;
     while live.ask(|task| task.session().is_compacting()).await? {
         if !live.changed(&mut news).await {
             return Err(Failure::new("the session ended before its summary was there"));
@@ -155,8 +149,9 @@ pub(super) async fn sum_up(
         Body::CompactionComplete(complete) => Some(complete.clone()),
         _ => None,
     });
-    let complete = complete.filter(|_| before > 0);
-    match complete.as_ref().and_then(|complete| complete.error.as_ref()) {
+    let complete = complete.ok_or_else(|| Failure::new("the session ended before its summary was there"))?;
+    match &complete.error {
+        Some(error) if error == NOTHING_TO_COMPACT => Err(Failure::new(error.clone())),
         Some(error) => Err(Failure::new(format!("the summary failed: {error}"))),
         None => Ok(complete),
     }

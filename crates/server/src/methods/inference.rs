@@ -11,7 +11,7 @@ pub(super) const METHODS: &[Method] = &[
 ];
 
 async fn set_provider(call: Call) -> Result<Reply, Failure> {
-    call.client.become_courier();
+    call.client.become_request_proxy();
     Reply::success()
 }
 

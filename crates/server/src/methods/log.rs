@@ -12,15 +12,12 @@ pub(super) const METHODS: &[Method] = &[Method { name: "session.log", run: |call
 #[derive(Deserialize)]
 struct Params {
     message: String,
-    #[serde(default)]
     level: Option<String>,
-    #[serde(rename = "type", default)]
+    #[serde(rename = "type")]
     kind: Option<String>,
     #[serde(default)]
     ephemeral: bool,
-    #[serde(default)]
     url: Option<String>,
-    #[serde(default)]
     tip: Option<String>,
 }
 
@@ -42,7 +39,7 @@ async fn log(call: Call) -> Result<Reply, Failure> {
     let event_id = live
         .ask(move |task| {
             task.record(body);
-            task.driver.latest_event().map(|id| id.0.clone())
+            task.engine.driver().latest_event().map(|id| id.0.clone())
         })
         .await?;
     Reply::of(json!({ "eventId": event_id.unwrap_or_default() }))

@@ -8,10 +8,10 @@ use hangar_protocol::data::{AgentMode, UserMessage};
 use serde::Deserialize;
 use serde_json::{Value, json};
 
-use super::session::{ResponseFormat, deliver, timing, wishes};
+use super::session::{ResponseFormat, call_options, deliver, timing};
 use super::{Call, Failure, Method, Reply};
 use crate::attachments;
-use crate::spec::TraceContext;
+use hangar_spec::TraceContext;
 
 /// Messages of one request.
 const MAX_MESSAGES: usize = 256;
@@ -26,11 +26,9 @@ pub(super) const METHODS: &[Method] = &[
 #[serde(rename_all = "camelCase")]
 pub(super) struct Message {
     pub(super) prompt: String,
-    #[serde(default)]
     pub(super) display_prompt: Option<String>,
     #[serde(default)]
     pub(super) attachments: Vec<Value>,
-    #[serde(default)]
     pub(super) source: Option<String>,
 }
 
@@ -51,15 +49,11 @@ impl Message {
 #[serde(rename_all = "camelCase")]
 struct SendParams {
     messages: Vec<Message>,
-    #[serde(default)]
     mode: Option<String>,
     #[serde(default)]
     prepend: bool,
-    #[serde(default)]
     agent_mode: Option<AgentMode>,
-    #[serde(default)]
     request_headers: Option<BTreeMap<String, String>>,
-    #[serde(default)]
     response_format: Option<ResponseFormat>,
     #[serde(default)]
     wait: bool,
@@ -76,7 +70,7 @@ async fn send(call: Call) -> Result<Reply, Failure> {
     }
     call.hub.admits_prompt(params.agent_mode)?;
     let timing = timing(params.mode.as_deref(), params.prepend, params.response_format.as_ref())?;
-    let wishes = wishes(params.request_headers, params.response_format);
+    let call_options = call_options(params.request_headers, params.response_format);
     let prompts: Vec<Prompt> = params.messages.into_iter().map(Message::into_prompt).collect();
     let ids: Vec<String> = prompts.iter().filter_map(|prompt| prompt.message_id.clone()).collect();
     let prompts = if timing == Timing::Steer { prompts } else { vec![in_one_turn(prompts)] };
@@ -87,7 +81,12 @@ async fn send(call: Call) -> Result<Reply, Failure> {
     }
     let prompts = prompts
         .into_iter()
-        .map(|prompt| Prompt { timing, agent_mode: params.agent_mode, wishes: wishes.clone(), ..prompt })
+        .map(|prompt| Prompt {
+            timing,
+            agent_mode: params.agent_mode,
+            call_options: call_options.clone(),
+            ..prompt
+        })
         .collect();
     deliver(live, prompts, params.trace, params.wait, json!({ "messageIds": ids })).await
 }

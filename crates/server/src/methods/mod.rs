@@ -175,7 +175,7 @@ impl Call {
 
 /// What is wrong with parameters, and with which of them.
 fn at_its_place(text: &str, error: &serde_json::Error) -> String {
-    match rpc::place(text, error) {
+    match rpc::error_path(text, error) {
         Some(place) => format!("`{place}`: {error}"),
         None => error.to_string(),
     }
@@ -317,7 +317,7 @@ mod tests {
         check::<SessionParams>("{}", "missing field `sessionId` at line 1 column 2");
         let spec = r#"{"tools":[{"name":"a"},{"name":[]}]}"#;
         let wrong = "`tools[1].name`: invalid type: sequence, expected a string at line 1 column 31";
-        check::<crate::spec::SessionSpec>(spec, wrong);
+        check::<hangar_spec::SessionSpec>(spec, wrong);
     }
 
     #[test]

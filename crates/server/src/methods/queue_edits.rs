@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use hangar_agent::session::{Command, Prompt, QueueEdit, QueuedPrompt, Wishes};
+use hangar_agent::session::{CallOptions, Command, Prompt, QueueEdit, QueuedPrompt};
 use hangar_protocol::data::AgentMode;
 use hangar_protocol::rpc::codes;
 use serde::Deserialize;
@@ -11,8 +11,8 @@ use serde_json::json;
 use super::messages::Message;
 use super::session::{complete, refuse_clash};
 use super::{Call, Failure, Method, Reply};
-use crate::spec::TraceContext;
 use crate::task::SessionTask;
+use hangar_spec::TraceContext;
 
 pub(super) const METHODS: &[Method] = &[
     Method { name: "session.queue.insertAt", run: |call| Box::pin(insert(call)) },
@@ -66,9 +66,7 @@ async fn insert(call: Call) -> Result<Reply, Failure> {
     struct Inserted {
         #[serde(flatten)]
         message: Message,
-        #[serde(default)]
         agent_mode: Option<AgentMode>,
-        #[serde(default)]
         request_headers: Option<BTreeMap<String, String>>,
     }
     let Params { position, message: Inserted { message, agent_mode, request_headers } } = call.params()?;
@@ -80,7 +78,8 @@ async fn insert(call: Call) -> Result<Reply, Failure> {
     }
     call.hub.admits_prompt(agent_mode)?;
     let headers = request_headers.unwrap_or_default().into_iter().collect();
-    let prompt = Prompt { wishes: Wishes { headers, answer: None }, agent_mode, ..message.into_prompt() };
+    let prompt =
+        Prompt { call_options: CallOptions { headers, answer: None }, agent_mode, ..message.into_prompt() };
     let id = prompt.message_id.clone();
     let live = call.live()?;
     if let Some(mcp) = live.ask(|task| task.mcp().cloned()).await? {
@@ -98,7 +97,7 @@ async fn insert(call: Call) -> Result<Reply, Failure> {
         task.catch_up();
         let mut prompt = prompt;
         complete(task, &mut prompt, &TraceContext::default());
-        task.name_after(prompt.as_shown());
+        task.prepare(&mut prompt);
         edit(task, QueueEdit::Insert { at: place(position), prompt: Box::new(prompt) });
         Ok(())
     })
@@ -173,7 +172,6 @@ async fn update(call: Call) -> Result<Reply, Failure> {
     struct Params {
         id: String,
         prompt: String,
-        #[serde(default)]
         display_prompt: Option<String>,
     }
     let params: Params = call.params()?;

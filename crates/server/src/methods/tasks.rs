@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use hangar_agent::agents::call::StartAgent;
-use hangar_agent::agents::roll::{Agent, Status};
+use hangar_agent::agents::registry::{Agent, Status};
 use hangar_protocol::data::{BackgroundTasksChanged, ExecutionMode};
 use jiff::Timestamp;
 use serde::Deserialize;
@@ -45,7 +45,7 @@ struct TaskParams {
 
 /// An agent at work as clients are told of it.
 fn describe(task: &SessionTask, agent: &Agent) -> Value {
-    let awaited = task.driver.is_awaited(&agent.id);
+    let awaited = task.engine.driver().is_awaited(&agent.id);
     let mut out = json!({
         "type": "agent",
         "id": agent.id,
@@ -79,7 +79,7 @@ fn described<'a>(
     task: &'a SessionTask,
     wanted: impl Fn(&Agent) -> bool + 'a,
 ) -> impl Iterator<Item = Value> + 'a {
-    let agents = task.session().state().roll.iter().filter(move |agent| wanted(agent));
+    let agents = task.session().state().agents.iter().filter(move |agent| wanted(agent));
     agents.map(|agent| describe(task, agent))
 }
 
@@ -108,13 +108,13 @@ async fn wait(call: Call) -> Result<Reply, Failure> {
     Reply::of(json!({}))
 }
 
-/// Waits until neither the session nor an agent of it is at work.
+/// Waits until nothing is under way that was asked of the session, by the rule of every front end.
 pub(super) async fn until_settled(live: &Arc<Live>) -> Result<(), Failure> {
     let mut news = live.news.subscribe();
     let settled = async {
         loop {
             news.mark_unchanged();
-            if live.ask(|task| task.driver.is_idle()).await? {
+            if live.ask(|task| task.engine.is_settled() && task.engine.driver().is_idle()).await? {
                 return Ok(());
             }
             if !live.changed(&mut news).await {
@@ -134,7 +134,7 @@ async fn progress(call: Call) -> Result<Reply, Failure> {
             if let Some(progress) = task.client_tasks.progress(&id) {
                 return Some(progress);
             }
-            task.session().state().roll.find(&id).map(|agent| {
+            task.session().state().agents.find(&id).map(|agent| {
                 let line = |(message, timestamp): &(String, String)| json!({ "message": message, "timestamp": timestamp });
                 json!({ "type": "agent", "recentActivity": agent.activity.iter().map(line).collect::<Vec<_>>() })
             })
@@ -145,8 +145,8 @@ async fn progress(call: Call) -> Result<Reply, Failure> {
 
 /// The first agent that a call waits for.
 fn awaited(task: &SessionTask) -> Option<String> {
-    let agents = task.session().state().roll.iter();
-    agents.map(|agent| agent.id.clone()).find(|id| task.driver.is_awaited(id))
+    let agents = task.session().state().agents.iter();
+    agents.map(|agent| agent.id.clone()).find(|id| task.engine.driver().is_awaited(id))
 }
 
 async fn promotable(call: Call) -> Result<Reply, Failure> {
@@ -181,9 +181,7 @@ struct StartParams {
     agent_type: String,
     prompt: String,
     name: String,
-    #[serde(default)]
     description: Option<String>,
-    #[serde(default)]
     model: Option<String>,
 }
 
@@ -217,7 +215,6 @@ async fn send(call: Call) -> Result<Reply, Failure> {
         id: String,
         message: String,
         /// The agent that it is sent for; the session's main one where it does not say.
-        #[serde(default)]
         from_agent_id: Option<String>,
     }
     let Params { id, message, from_agent_id } = call.params()?;
@@ -338,7 +335,7 @@ async fn cancel_all(call: Call) -> Result<Reply, Failure> {
             let running: Vec<String> = task
                 .session()
                 .state()
-                .roll
+                .agents
                 .iter()
                 .filter(|agent| agent.status == Status::Running && agent.mode == ExecutionMode::Background)
                 .map(|agent| agent.id.clone())
@@ -359,7 +356,7 @@ async fn remove(call: Call) -> Result<Reply, Failure> {
             if removed {
                 task.record(BackgroundTasksChanged {});
             }
-            removed || task.driver.forget_agent(&id)
+            removed || task.engine.driver_mut().forget_agent(&id)
         })
         .await?;
     Reply::of(json!({ "removed": removed }))

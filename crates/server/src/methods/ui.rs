@@ -48,9 +48,7 @@ async fn elicit(call: Call) -> Result<Reply, Failure> {
     #[serde(rename_all = "camelCase")]
     struct Params {
         message: String,
-        #[serde(default)]
         mode: Option<String>,
-        #[serde(default)]
         requested_schema: Option<Value>,
     }
     let params: Params = call.params()?;
@@ -223,7 +221,7 @@ async fn ask_aside(call: Call) -> Result<Reply, Failure> {
         .ask(move |task| {
             task.record(started);
             let request = task.session().aside(params.question);
-            task.driver.ask_model(request)
+            task.engine.driver().ask_model(request)
         })
         .await?;
     let answer = async {

@@ -9,7 +9,7 @@ use hangar_protocol::data::{AssistantMessage, SessionStart, ToolComplete, ToolSt
 use hangar_protocol::{Body, Event};
 
 use self::prose::{code, contained, fenced, one_line, quoted};
-use self::totals::Totals;
+use self::totals::TotalsTable;
 use crate::StoreError;
 
 /// A longer argument or result is cut; the log has all of it.
@@ -29,7 +29,8 @@ pub fn export_markdown(
     events: impl IntoIterator<Item = Result<Event, StoreError>>,
     out: &mut impl Write,
 ) -> Result<(), ExportError> {
-    let mut transcript = Transcript { out, started: Vec::new(), totals: Totals::default(), has_title: false };
+    let mut transcript =
+        Transcript { out, started: Vec::new(), totals: TotalsTable::default(), has_title: false };
     for event in events {
         transcript.event(&event?)?;
     }
@@ -41,7 +42,7 @@ struct Transcript<'a, W> {
     out: &'a mut W,
     /// Tool calls without a result yet.
     started: Vec<ToolStart>,
-    totals: Totals,
+    totals: TotalsTable,
     has_title: bool,
 }
 

@@ -1,88 +1,52 @@
-//! What a session came to, counted while its events pass by.
+//! The table at the end of an export: totals of the session, and from when to when it went.
 
 use std::io::{self, Write};
 
-use hangar_protocol::data::{AssistantUsage, CodeChanges};
-use hangar_protocol::{Body, Event};
+use hangar_protocol::data::CodeChanges;
+use hangar_protocol::{Event, Totals};
 
 #[derive(Debug, Default)]
-pub(super) struct Totals {
+pub(super) struct TotalsTable {
+    totals: Totals,
     first: Option<String>,
     last: Option<String>,
-    prompts: u64,
-    model_calls: u64,
-    tool_calls: u64,
-    errors: u64,
-    input_tokens: Tokens,
-    output_tokens: Tokens,
-    /// As of the last shutdown: the number covers the session, not the run.
-    changes: Option<CodeChanges>,
 }
 
-/// A sum of numbers of which some may be missing.
-#[derive(Debug, Default)]
-struct Tokens {
-    sum: u64,
-    unknown: u64,
-}
-
-impl Tokens {
-    fn add(&mut self, tokens: Option<u64>) {
-        match tokens {
-            Some(tokens) => self.sum += tokens,
-            None => self.unknown += 1,
-        }
-    }
-}
-
-impl std::fmt::Display for Tokens {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        match (self.sum, self.unknown) {
-            (sum, 0) => write!(f, "{sum}"),
-            (0, _) => f.write_str("unknown"),
-            (sum, unknown) => write!(f, "{sum} (unknown for {unknown} calls)"),
-        }
-    }
-}
-
-impl Totals {
+impl TotalsTable {
     pub(super) fn count(&mut self, event: &Event) {
         if self.first.is_none() {
             self.first = Some(event.timestamp().to_owned());
         }
         self.last = Some(event.timestamp().to_owned());
-        match event.body() {
-            Body::UserMessage(_) if event.agent_id().is_none() => self.prompts += 1,
-            Body::UsageRecord(record) => self.usage(&record.usage),
-            Body::ToolStart(_) => self.tool_calls += 1,
-            Body::SessionError(_) => self.errors += 1,
-            Body::SessionShutdown(shutdown) => self.changes = Some(shutdown.code_changes.clone()),
-            _ => {}
-        }
-    }
-
-    fn usage(&mut self, usage: &AssistantUsage) {
-        self.model_calls += 1;
-        self.input_tokens.add(usage.input_tokens);
-        self.output_tokens.add(usage.output_tokens);
+        self.totals.apply(event);
     }
 
     pub(super) fn write(&self, out: &mut impl Write) -> io::Result<()> {
+        let totals = &self.totals;
         writeln!(out, "## Totals\n\n| what | how much |\n|---|---|")?;
-        writeln!(out, "| prompts | {} |", self.prompts)?;
-        writeln!(out, "| model calls | {} |", self.model_calls)?;
-        writeln!(out, "| input tokens | {} |", self.input_tokens)?;
-        writeln!(out, "| output tokens | {} |", self.output_tokens)?;
-        writeln!(out, "| tool calls | {} |", self.tool_calls)?;
-        writeln!(out, "| errors | {} |", self.errors)?;
-        if let Some(changes) = &self.changes {
-            let files = changes.files_modified.len();
-            let (added, removed) = (changes.lines_added, changes.lines_removed);
+        writeln!(out, "| prompts | {} |", totals.prompts)?;
+        writeln!(out, "| model calls | {} |", totals.requests)?;
+        writeln!(out, "| input tokens | {} |", tokens(totals.input_tokens, totals.untold.0))?;
+        writeln!(out, "| output tokens | {} |", tokens(totals.output_tokens, totals.untold.1))?;
+        writeln!(out, "| tool calls | {} |", totals.tool_calls)?;
+        writeln!(out, "| errors | {} |", totals.errors)?;
+        if totals.changes != CodeChanges::default() {
+            let files = totals.changes.files_modified.len();
+            let (added, removed) = (totals.changes.lines_added, totals.changes.lines_removed);
             writeln!(out, "| changes | +{added} -{removed} lines in {files} files |")?;
         }
         if let (Some(first), Some(last)) = (&self.first, &self.last) {
             writeln!(out, "| from | {first} |\n| to | {last} |")?;
         }
         Ok(())
+    }
+}
+
+/// A sum of tokens, with the number of calls that do not tell theirs.
+fn tokens(sum: Option<u64>, untold: u64) -> String {
+    match (sum, untold) {
+        (sum, 0) => sum.unwrap_or(0).to_string(),
+        (None | Some(0), _) => "unknown".to_owned(),
+        (Some(sum), untold) => format!("{sum} (unknown for {untold} calls)"),
     }
 }

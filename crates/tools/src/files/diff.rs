@@ -16,7 +16,7 @@ const SEARCH_LIMIT: Duration = Duration::from_millis(500);
 /// Bytes of a diff that is shown. A diff is for reading, and goes into the log.
 const DIFF_LIMIT: usize = 256 * 1024;
 
-/// What happened to one file.
+/// Change of one file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Change<'a> {
     Created { path: &'a Path, new: &'a [u8] },
@@ -89,9 +89,7 @@ pub(crate) fn sum(reports: impl IntoIterator<Item = Report>) -> Report {
     let mut changes = CodeChanges::default();
     for report in reports {
         diffs.push(report.diff);
-        changes.lines_added += report.changes.lines_added;
-        changes.lines_removed += report.changes.lines_removed;
-        changes.files_modified.extend(report.changes.files_modified);
+        changes.add(&report.changes);
     }
     Report { diff: bounded(diffs.join("\n")), changes }
 }

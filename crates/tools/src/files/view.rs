@@ -7,8 +7,8 @@ use std::sync::Arc;
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD as BASE64;
 use futures_util::future::BoxFuture;
+use hangar_agent::interned;
 use hangar_agent::model::Part;
-use hangar_agent::shared;
 use hangar_agent::tool::{
     Access, AccessRequest, Tool, ToolContext, ToolInput, ToolOutcome, ToolSchema, ToolSpec,
 };
@@ -20,7 +20,7 @@ use super::lines::{self, Range};
 use super::{diff, image, locate, unusable};
 use crate::answer;
 use crate::arguments;
-use crate::inspected::Inspected;
+use crate::inspected::InspectedCalls;
 use crate::spill::kilobytes;
 use crate::workspace::{Location, Workspace};
 
@@ -36,7 +36,7 @@ const NAMES_LIMIT: usize = 50_000;
 pub struct View {
     spec: Arc<ToolSpec>,
     workspace: Arc<Workspace>,
-    inspected: Arc<Inspected>,
+    inspected: Arc<InspectedCalls>,
 }
 
 struct Arguments {
@@ -49,7 +49,7 @@ impl View {
     pub fn new(workspace: Arc<Workspace>) -> Self {
         let threshold = kilobytes(workspace.spill.threshold);
         Self {
-            spec: shared::spec(ToolSpec {
+            spec: interned::spec(ToolSpec {
                 name: "view".to_owned(),
                 title: Some("Viewing file".to_owned()),
                 description: format!(

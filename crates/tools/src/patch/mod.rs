@@ -1,6 +1,6 @@
 //! `apply_patch`: changes to several files in one text, made all together or not at all.
 
-mod carry_out;
+mod apply;
 mod hunks;
 mod parse;
 mod plan;
@@ -9,7 +9,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use futures_util::future::BoxFuture;
-use hangar_agent::shared;
+use hangar_agent::interned;
 use hangar_agent::tool::{
     Access, HeldFiles, Tool, ToolContext, ToolInput, ToolOutcome, ToolSchema, ToolSpec,
 };
@@ -20,7 +20,7 @@ use self::plan::Outcome;
 use crate::answer;
 use crate::arguments;
 use crate::files::{WriteRequest, locks};
-use crate::inspected::Inspected;
+use crate::inspected::InspectedCalls;
 use crate::workspace::Workspace;
 
 /// For providers that can hold a model to it.
@@ -29,13 +29,13 @@ const GRAMMAR: &str = include_str!("grammar.lark");
 pub struct ApplyPatch {
     spec: Arc<ToolSpec>,
     workspace: Arc<Workspace>,
-    inspected: Arc<Inspected>,
+    inspected: Arc<InspectedCalls>,
 }
 
 impl ApplyPatch {
     pub fn new(workspace: Arc<Workspace>) -> Self {
         Self {
-            spec: shared::spec(ToolSpec {
+            spec: interned::spec(ToolSpec {
                 name: "apply_patch".to_owned(),
                 title: Some("Applying patch".to_owned()),
                 description: "Adds, changes, moves and deletes files by a patch in this form:\n\
@@ -174,7 +174,7 @@ fn apply(workspace: &Workspace, operations: &[Operation]) -> Result<ToolOutcome,
     let mut plan = plan::plan(workspace, operations).map_err(|error| refused(&error))?;
     let text = summary(&plan.outcomes);
     let report = std::mem::take(&mut plan.report);
-    carry_out::carry_out(&workspace.files, plan).map_err(|error| refused(&error))?;
+    apply::apply(&workspace.files, plan).map_err(|error| refused(&error))?;
     Ok(ToolOutcome { detailed: Some(report.diff), changes: report.changes, ..ToolOutcome::success(text) })
 }
 

@@ -62,21 +62,37 @@ const READING: [(&str, &str); 7] = [
     ("NPM_CONFIG_UPDATE_NOTIFIER", "false"),
 ];
 
-/// Words in the names of variables that hold secrets.
-const SECRET_WORDS: [&str; 12] = [
-    "TOKEN",
-    "SECRET",
-    "PASSWORD",
-    "PASSWD",
-    "PASSPHRASE",
-    "CREDENTIAL",
-    "APIKEY",
-    "API_KEY",
-    "ACCESS_KEY",
-    "PRIVATE_KEY",
-    "COOKIE",
-    "AUTH",
+/// Substrings of the names of variables that hold secrets.
+const SECRET_SUBSTRINGS: [&str; 9] =
+    ["TOKEN", "SECRET", "PASS", "CREDENTIAL", "APIKEY", "COOKIE", "AUTH", "KUBECONFIG_", "WEBHOOK"];
+/// Words between underscores in such names: `DEPLOY_KEY`, `SIGNING_KEY_B64`, `MYSQL_PWD`, `OP_SESSION_x`, `VAULT_UNSEAL`.
+const SECRET_WORDS: [&str; 9] = ["KEY", "PAT", "PWD", "SESSION", "VAULT", "DSN", "JWT", "CREDS", "PIN"];
+/// Names that have such a word and hold no secret.
+const NO_SECRETS: [&str; 6] =
+    ["PWD", "OLDPWD", "DESKTOP_SESSION", "XDG_SESSION_ID", "XDG_SESSION_TYPE", "XDG_SESSION_CLASS"];
+/// Beginnings of values that only secrets have: tokens of GitHub, GitLab, npm, PyPI, model vendors, Slack, AWS, Google, and JSON Web Tokens.
+const SECRET_PREFIXES: [&str; 17] = [
+    "ghp_",
+    "gho_",
+    "ghu_",
+    "ghs_",
+    "github_pat_",
+    "glpat-",
+    "npm_",
+    "pypi-",
+    "sk-",
+    "xoxb-",
+    "xoxp-",
+    "xapp-",
+    "AKIA",
+    "ASIA",
+    "AIza",
+    "hf_",
+    "eyJ",
 ];
+/// Parts of values that only secrets have, in lower case: keys in PEM, connection strings, addresses that are a secret.
+const SECRET_PARTS: [&str; 7] =
+    ["-----begin ", "accountkey=", "password=", "passwd=", "pwd=", "secret=", "hooks.slack.com/services/"];
 
 pub(super) fn of(options: &ShellOptions) -> Variables {
     let is_secret = |name: &OsStr| options.secrets.iter().any(|secret| name == secret.as_str());
@@ -117,18 +133,26 @@ pub(super) fn reading(env: &Variables, scratch: &Path) -> Variables {
 
 fn may_be_secret(name: &str, value: &str) -> bool {
     let name = name.to_ascii_uppercase();
-    // `https://user:password@host`
-    let has_password = value.split_once("://").is_some_and(|(_, rest)| {
-        rest.split('/')
-            .next()
-            .and_then(|host| host.rsplit_once('@'))
-            .is_some_and(|(user, _)| user.contains(':'))
-    });
+    if NO_SECRETS.contains(&name.as_str()) {
+        return false;
+    }
     hangar_process::credentials::is_credential(&name)
-        || SECRET_WORDS.iter().any(|word| name.contains(word))
-        || name.ends_with("_KEY")
-        || name.ends_with("_PAT")
-        || has_password
+        || SECRET_SUBSTRINGS.iter().any(|part| name.contains(part))
+        || name.split('_').any(|word| SECRET_WORDS.contains(&word))
+        || is_secret_value(value)
+}
+
+fn is_secret_value(value: &str) -> bool {
+    // `https://user:password@host`, `user:password@host:3128` and the key of a DSN, `https://key@host/1`.
+    let (scheme, rest) = value.split_once("://").map_or(("", value), |(scheme, rest)| (scheme, rest));
+    let authority = rest.split(['/', '?', '#', ' ']).next().unwrap_or_default();
+    let has_user = authority.rsplit_once('@').is_some_and(|(user, host)| {
+        !host.is_empty() && (user.contains(':') || (scheme.starts_with("http") && !user.is_empty()))
+    });
+    let lower = value.to_ascii_lowercase();
+    has_user
+        || SECRET_PREFIXES.iter().any(|prefix| value.starts_with(prefix))
+        || SECRET_PARTS.iter().any(|part| lower.contains(part))
 }
 
 fn set_git(env: &mut Variables, settings: &[(&str, &str)]) {
@@ -152,6 +176,21 @@ mod tests {
             ("DATABASE_URL", "postgres://me:secret@db/x"),
             ("HTTPS_PROXY", "http://me:secret@proxy:3128"),
             ("SSH_AUTH_SOCK", "/run/agent"),
+            ("MYSQL_PWD", "x"),
+            ("DB_PASS", "x"),
+            ("SSHPASS", "x"),
+            ("SIGNING_KEY_B64", "x"),
+            ("OP_SESSION_me", "x"),
+            ("VAULT_UNSEAL", "x"),
+            ("KUBECONFIG_DATA", "x"),
+            ("A", "ghp_0123456789"),
+            ("A", "sk-ant-0123"),
+            ("A", "-----BEGIN PRIVATE KEY-----"),
+            ("A", "DefaultEndpointsProtocol=https;AccountKey=abc"),
+            ("A", "jdbc:mysql://db/x?user=me&password=secret"),
+            ("HTTP_PROXY", "me:secret@proxy:3128"),
+            ("A", "https://0123456789abcdef@sentry.example/1"),
+            ("A", "https://hooks.slack.com/services/T0/B0/x"),
         ] {
             assert!(may_be_secret(name, value), "{name}");
         }
@@ -161,6 +200,10 @@ mod tests {
             ("LANG", "C"),
             ("DOCS", "https://host/@scope/page"),
             ("KEYMAP", "de"),
+            ("PWD", "/home/me"),
+            ("XDG_SESSION_TYPE", "tty"),
+            ("EMAIL", "me@host"),
+            ("SSH_CONNECTION", "10.0.0.1 22 10.0.0.2 22"),
         ] {
             assert!(!may_be_secret(name, value), "{name}");
         }

@@ -8,7 +8,7 @@ mod markdown;
 use std::sync::Arc;
 
 use futures_util::future::BoxFuture;
-use hangar_agent::shared;
+use hangar_agent::interned;
 use hangar_agent::tool::{
     Access, AccessRequest, Tool, ToolContext, ToolInput, ToolOutcome, ToolSchema, ToolSpec,
 };
@@ -20,7 +20,7 @@ use crate::answer;
 use crate::arguments;
 use crate::workspace::Workspace;
 
-pub use fetch::{Reach, Redirects};
+pub use fetch::{Redirects, WebAccess};
 pub use guard::Addresses;
 
 use fetch::Document;
@@ -32,7 +32,7 @@ const LENGTH_LIMIT: usize = 20_000;
 pub struct WebFetch {
     spec: Arc<ToolSpec>,
     workspace: Arc<Workspace>,
-    reach: Reach,
+    reach: WebAccess,
 }
 
 struct Arguments {
@@ -43,9 +43,9 @@ struct Arguments {
 }
 
 impl WebFetch {
-    pub fn new(workspace: Arc<Workspace>, reach: Reach) -> Self {
+    pub fn new(workspace: Arc<Workspace>, reach: WebAccess) -> Self {
         Self {
-            spec: shared::spec(ToolSpec {
+            spec: interned::spec(ToolSpec {
                 name: "web_fetch".to_owned(),
                 title: Some("Fetching page".to_owned()),
                 description:
@@ -132,7 +132,11 @@ fn parse_url(given: &str) -> Result<Url, ToolOutcome> {
     }
 }
 
-async fn fetch(workspace: &Workspace, reach: Reach, call: &ToolInput) -> Result<ToolOutcome, ToolOutcome> {
+async fn fetch(
+    workspace: &Workspace,
+    reach: WebAccess,
+    call: &ToolInput,
+) -> Result<ToolOutcome, ToolOutcome> {
     let arguments = parse(call)?;
     let asked = parse_url(&arguments.url)?;
     let client = fetch::client(reach).map_err(|error| failed(&arguments.url, &error))?;

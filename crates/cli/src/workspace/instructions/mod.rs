@@ -4,9 +4,9 @@
 //! listed then, and told when a file of that part is touched ([`on_demand`]). Nothing is told twice, neither the same file
 //! nor the same text.
 
-mod frontmatter;
 mod imports;
 pub(crate) mod on_demand;
+mod scope;
 mod told;
 mod tree;
 
@@ -127,13 +127,24 @@ impl Instructions {
         Self { blocks, nested, scoped, dirs, told }
     }
 
+    /// Names the files of a block, those of the project relative to its top.
+    fn shown(&self, sources: &[PathBuf]) -> String {
+        let top = self.dirs.first().map(PathBuf::as_path);
+        let name = |path: &PathBuf| {
+            let path = top.and_then(|top| path.strip_prefix(top).ok()).unwrap_or(path);
+            cell(&path.display()).replace('"', "&quot;")
+        };
+        sources.iter().map(name).collect::<Vec<_>>().join(", ")
+    }
+
     /// The section of the system prompt; empty if there are no instructions.
     pub(crate) fn render(&self) -> String {
         let mut parts: Vec<String> = self
             .blocks
             .iter()
             .map(|block| {
-                format!("<custom_instruction>\n{}\n</custom_instruction>", sealed(block.text.trim()))
+                let (source, text) = (self.shown(&block.sources), sealed(block.text.trim()));
+                format!("<custom_instruction source=\"{source}\">\n{text}\n</custom_instruction>")
             })
             .collect();
         if !self.nested.is_empty() {
@@ -202,7 +213,7 @@ impl Loader {
     fn modular(&mut self, dir: &Path, base: &Path) {
         for path in tree::modular(dir) {
             let Some(source) = self.told.peek(&path) else { continue };
-            let (front, body) = frontmatter::split(&source.text);
+            let (front, body) = scope::split(&source.text);
             if front.for_others {
                 continue;
             }

@@ -223,6 +223,53 @@ fn the_filter_of_system_calls_alone_keeps_the_network() {
     assert_eq!(escapes(&["Namespaces", "LandlockNetwork"], &of(Layer::Calls)), [""; 0]);
 }
 
+/// A descriptor's owner gets a signal of the caller's choice, through calls that are no signals by name.
+const SIGNALS_BY_DESCRIPTOR: &[&str] = &[
+    "python3 -c 'import fcntl, os\nr, w = os.pipe()\nfcntl.fcntl(r, 8, int(os.environ[\"VICTIM\"]))\nfcntl.fcntl(r, 10, 9)\nfcntl.fcntl(r, 4, os.O_ASYNC)\nos.write(w, b\"x\")'",
+    "python3 -c 'import fcntl, os, struct\nr, w = os.pipe()\nfcntl.fcntl(r, 15, struct.pack(\"ii\", 1, int(os.environ[\"VICTIM\"])))\nfcntl.fcntl(r, 10, 9)\nfcntl.fcntl(r, 4, os.O_ASYNC)\nos.write(w, b\"x\")'",
+    "python3 -c 'import fcntl, os, socket, struct\na, b = socket.socketpair()\nfcntl.ioctl(a, 0x8901, struct.pack(\"i\", int(os.environ[\"VICTIM\"])))\nfcntl.fcntl(a, 10, 9)\nfcntl.fcntl(a, 4, os.O_ASYNC)\nb.send(b\"x\")'",
+];
+
+#[test]
+fn a_command_that_only_reads_signals_nobody_where_landlock_cannot_scope_signals() {
+    for script in SIGNALS_BY_DESCRIPTOR {
+        let mut machine = Machine::new();
+        let before = machine.outside();
+        let without = ["Namespaces", "LandlockScopes"];
+        let mut policy: serde_json::Value =
+            serde_json::from_str(&machine.policy("Closed", &without)).expect("the policy is JSON");
+        policy["metadata"] = json!("Frozen");
+        let arguments = ["--sandbox-launch", &policy.to_string(), "/bin/bash", "-c", script];
+        let run = machine.bash(HANGAR, &arguments);
+        assert_eq!(machine.harm(&before, &run), None, "{script}");
+        assert!(run.stderr.contains("PermissionError"), "{script}: {}", run.stderr);
+        let run = machine.bash("/bin/bash", &["-c", &format!("{script}; sleep 0.05")]);
+        assert!(
+            machine.harm(&before, &run).is_some(),
+            "{script}: harmless without a sandbox: {}",
+            run.stderr
+        );
+    }
+}
+
+#[test]
+fn a_command_that_only_reads_sets_no_version_of_a_file() {
+    let machine = Machine::new();
+    std::fs::write(machine.scratch.work().join("file"), "x").expect("the scratch machine works");
+    let mut policy: serde_json::Value =
+        serde_json::from_str(&machine.policy("Closed", &[])).expect("the policy is JSON");
+    policy["metadata"] = json!("Frozen");
+    for request in ["0x40087602", "0x40086604", "0x40086602"] {
+        let script = format!(
+            "python3 -c 'import fcntl, os, struct\nfcntl.ioctl(os.open(\"file\", os.O_RDONLY), {request}, struct.pack(\"l\", 78))'"
+        );
+        let arguments = ["--sandbox-launch", &policy.to_string(), "/bin/bash", "-c", &script];
+        let run = machine.bash(HANGAR, &arguments);
+        // A file system without such versions would say ENOTTY.
+        assert!(run.stderr.contains("PermissionError"), "{request}: {}{}", run.stdout, run.stderr);
+    }
+}
+
 #[test]
 fn what_a_kernel_lacks_is_said_and_what_must_not_be_missing_is_refused() {
     let check = |without: &[&str], expected: &str| {

@@ -128,7 +128,7 @@ async fn a_failure_is_the_error_of_its_status() {
     for (status, kind) in [
         (400, ModelErrorKind::Refused),
         (401, ModelErrorKind::Authentication),
-        (403, ModelErrorKind::Authentication),
+        (403, ModelErrorKind::AccessDenied),
         (404, ModelErrorKind::Refused),
         (413, ModelErrorKind::ContextLength),
         (422, ModelErrorKind::Refused),

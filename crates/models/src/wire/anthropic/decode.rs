@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use hangar_agent::model::{Finish, ModelError, ModelEvent, ModelRequest, Reasoning, Reply, Usage};
+use hangar_agent::model::{Finish, ModelError, ModelEvent, ModelRequest, Reasoning, Reply, TokenUsage};
 use hangar_protocol::data::ToolType;
 use serde::Deserialize;
 use serde_json::{Value, json};
@@ -240,8 +240,8 @@ impl Counted {
         self.output = count(usage, "/output_tokens").or(self.output);
     }
 
-    fn usage(&self) -> Usage {
-        Usage {
+    fn usage(&self) -> TokenUsage {
+        TokenUsage {
             input_tokens: self.fresh.map(|fresh| {
                 fresh.saturating_add(self.read.unwrap_or(0)).saturating_add(self.written.unwrap_or(0))
             }),

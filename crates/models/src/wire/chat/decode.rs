@@ -1,6 +1,6 @@
 //! A chat completions answer.
 
-use hangar_agent::model::{Finish, ModelError, ModelEvent, ModelRequest, Reasoning, Reply, Usage};
+use hangar_agent::model::{Finish, ModelError, ModelEvent, ModelRequest, Reasoning, Reply, TokenUsage};
 use hangar_protocol::data::ToolType;
 use serde::Deserialize;
 use serde_json::Value;
@@ -231,8 +231,8 @@ fn read_finish(reason: String) -> Finish {
     }
 }
 
-fn read_usage(usage: &Value) -> Usage {
-    Usage {
+fn read_usage(usage: &Value) -> TokenUsage {
+    TokenUsage {
         input_tokens: count(usage, "/prompt_tokens"),
         output_tokens: count(usage, "/completion_tokens"),
         cache_read_tokens: count(usage, "/prompt_tokens_details/cached_tokens")

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use hangar_agent::model::{Finish, ModelError, ModelEvent, ModelRequest, Reasoning, Reply, Usage};
+use hangar_agent::model::{Finish, ModelError, ModelEvent, ModelRequest, Reasoning, Reply, TokenUsage};
 use hangar_protocol::data::ToolType;
 use serde::Deserialize;
 use serde_json::{Value, json};
@@ -232,8 +232,8 @@ fn spoken(part: &Value) -> Option<&str> {
     part.get("text").or_else(|| part.get("refusal")).and_then(Value::as_str)
 }
 
-fn read_usage(usage: &Value) -> Usage {
-    Usage {
+fn read_usage(usage: &Value) -> TokenUsage {
+    TokenUsage {
         input_tokens: count(usage, "/input_tokens"),
         output_tokens: count(usage, "/output_tokens"),
         cache_read_tokens: count(usage, "/input_tokens_details/cached_tokens"),

@@ -1,0 +1,139 @@
+//! Agents of a session: definitions, limits and the prompts that they are given.
+
+use std::sync::Arc;
+
+use hangar_protocol::data::{ModelSelection, TaskModelSource};
+
+use super::builtin::GENERAL_PURPOSE;
+use super::{AgentDefinition, AgentSource, AgentTools};
+use crate::model::ModelProvider;
+use crate::prompt::{Environment, SystemPrompt};
+
+/// Limits: nesting depth, and number of agents that run at once.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct AgentLimits {
+    pub depth: u32,
+    pub running: usize,
+}
+
+impl Default for AgentLimits {
+    fn default() -> Self {
+        Self { depth: 4, running: 32 }
+    }
+}
+
+/// How the model is given the result of a background agent.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Reporting {
+    /// The model is notified and reads the result when it wants to.
+    #[default]
+    Announced,
+    /// The result comes with the notification.
+    Delivered,
+}
+
+#[derive(Debug, Clone)]
+pub struct AgentConfig {
+    /// Definitions, the built-in ones first.
+    pub definitions: Vec<AgentDefinition>,
+    pub limits: AgentLimits,
+    pub reporting: Reporting,
+    /// Parts of the agents' prompts.
+    pub environment: Environment,
+    pub instructions: String,
+}
+
+impl AgentConfig {
+    pub fn find(&self, name: &str) -> Option<&AgentDefinition> {
+        // What people bring goes before what is built in, and what something is called by before what else it is known by.
+        let named = self.definitions.iter().rev().find(|agent| agent.name == name);
+        named.or_else(|| self.custom().find(|agent| agent.id == name || agent.display_name == name))
+    }
+
+    /// The agents that the model may call.
+    pub fn callable(&self) -> impl Iterator<Item = &AgentDefinition> {
+        self.definitions.iter().enumerate().filter_map(|(index, agent)| {
+            let replaced = self.definitions[index + 1..].iter().any(|later| later.name == agent.name);
+            (agent.model_invocable && !replaced).then_some(agent)
+        })
+    }
+
+    /// The agents that users and clients defined.
+    pub fn custom(&self) -> impl Iterator<Item = &AgentDefinition> {
+        self.definitions.iter().filter(|agent| agent.source != AgentSource::Builtin)
+    }
+
+    /// System prompt of an agent that is shown these tools.
+    pub fn prompt(&self, agent: &AgentDefinition, tools: Vec<String>) -> Arc<str> {
+        let environment = Environment { tools, ..self.environment.clone() };
+        let mut prompt = SystemPrompt::new(&environment, &self.instructions);
+        let role = agent.role();
+        if !role.is_empty() {
+            // The section is always there.
+            let _ = prompt.set_section("identity", role);
+        }
+        prompt.render().into()
+    }
+}
+
+impl AgentDefinition {
+    /// Whether the agent has a role of its own, rather than its caller's.
+    pub fn has_role(&self) -> bool {
+        !(self.source == AgentSource::Builtin && self.name == GENERAL_PURPOSE)
+    }
+
+    pub(crate) fn inherits_tools(&self) -> bool {
+        self.tools == AgentTools::Inherited
+    }
+}
+
+/// An available model.
+#[derive(Clone)]
+pub struct ModelChoice {
+    pub provider: Arc<dyn ModelProvider>,
+    pub model: String,
+    pub max_prompt_tokens: u64,
+}
+
+/// The models that agents may run on.
+pub trait Models: Send + Sync {
+    /// Finds a model; `None` if it is not available.
+    fn find(&self, name: &str) -> Option<ModelChoice>;
+}
+
+/// Model of an agent, and the reason for it.
+pub(crate) struct Selected {
+    /// `None` for the caller's model.
+    pub(crate) choice: Option<ModelChoice>,
+    pub(crate) source: TaskModelSource,
+    pub(crate) selection: ModelSelection,
+}
+
+/// Selects the first available model of: the requested one, those of the definition, the caller's.
+pub(crate) fn select_model(
+    asked: Option<&str>,
+    agent: &AgentDefinition,
+    caller: &str,
+    models: Option<&dyn Models>,
+) -> Selected {
+    let source = match asked {
+        Some(_) => TaskModelSource::TaskArgument,
+        None if agent.source != AgentSource::Builtin && !agent.models.is_empty() => {
+            TaskModelSource::CustomAgentDefinition
+        }
+        None => TaskModelSource::Unset,
+    };
+    let call_options = asked
+        .into_iter()
+        .map(|model| (model, ModelSelection::ExplicitOverride))
+        .chain(agent.models.iter().map(|model| (model.as_str(), ModelSelection::AgentDefinitionDefault)));
+    for (wish, selection) in call_options {
+        if wish == caller {
+            return Selected { choice: None, source, selection };
+        }
+        if let Some(choice) = models.and_then(|models| models.find(wish)) {
+            return Selected { choice: Some(choice), source, selection };
+        }
+    }
+    Selected { choice: None, source, selection: ModelSelection::SessionInheritance }
+}

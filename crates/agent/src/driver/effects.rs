@@ -1,0 +1,140 @@
+//! Effects of a step, as the driver performs them.
+
+use std::path::PathBuf;
+use std::time::Duration;
+
+use futures_util::{StreamExt, stream};
+use hangar_protocol::data::{self, PlanAndTodos};
+use tokio::time::Instant;
+
+use super::lane::{LaneId, MAIN, renew};
+use super::tools::Inspected;
+use super::{Driver, Inputs};
+use crate::log::{Fact, LogError};
+use crate::model::ModelRequest;
+use crate::retry::RetryReason;
+use crate::session::{CallSeq, Command, Effect, Input, Reminder};
+
+impl Driver {
+    /// Performs an effect. Returns the inputs that follow at once.
+    pub(super) fn perform(&mut self, id: LaneId, effect: Effect) -> Result<Inputs, LogError> {
+        let Some(lane) = self.lanes.get_mut(&id) else { return Ok(Vec::new()) };
+        let here = |input: Input| Ok(vec![(id, input)]);
+        match effect {
+            Effect::CallModel(seq, request) => self.call_model(id, seq, *request),
+            Effect::Summarize(seq, request) => self.summarize(id, seq, *request),
+            Effect::UseModel(switch, waited) => {
+                self.set_provider(switch.provider);
+                self.switched.extend(waited);
+            }
+            Effect::CancelModel => {
+                renew(&mut lane.call);
+            }
+            Effect::RetryAfter(seq, delay, reason) => self.retry_after(id, seq, delay, reason),
+            Effect::Inspect(calls) => {
+                let stop = lane.tools.clone();
+                match self.inspect(id, calls) {
+                    Inspected::Now(inspections) => return here(Input::Inspected(inspections)),
+                    Inspected::Later(inspections) => self.running.work.push(Box::pin(async move {
+                        (id, stop.run_until_cancelled(inspections).await.map(Input::Inspected))
+                    })),
+                }
+            }
+            Effect::RunTool(name, input, grant) => self.run_tool(id, &name, input, grant),
+            Effect::CancelTools => {
+                renew(&mut lane.tools);
+                renew(&mut lane.hooks);
+            }
+            Effect::Hurry => {
+                renew(&mut lane.hurry);
+            }
+            Effect::Hook(request) => {
+                let stop = lane.hooks.clone();
+                let Some(hooks) = &self.host.hooks else { return here(request.done(Ok(None))) };
+                let answer = hooks.ask(&request);
+                self.running.asked.push(Box::pin(async move {
+                    let answer = stop.run_until_cancelled(answer).await;
+                    (id, answer.map(|answer| request.done(answer)))
+                }));
+            }
+            Effect::Agents(call_id, call) => return self.perform_agent_call(id, call_id, call),
+            Effect::AgentDone(end) => return Ok(self.agent_done(id, end)),
+            Effect::ReadPlan(call_id) => {
+                let content = self.host.log.plan().unwrap_or_default();
+                return here(Input::Plan { call_id, content });
+            }
+            Effect::Discover(touched) => return here(Input::Discovered(self.discover(id, touched))),
+            Effect::Gather => return here(Input::Gathered(self.gather(id))),
+            Effect::AskUnchanged => {
+                let stop = lane.hooks.clone();
+                let Some(place) = &self.host.surroundings else { return here(Input::Unchanged(false)) };
+                let answer = place.unchanged();
+                self.running.work.push(Box::pin(async move {
+                    (id, stop.run_until_cancelled(answer).await.map(Input::Unchanged))
+                }));
+            }
+            Effect::Checkpoint(checkpoint) => {
+                // The summary is in the log; without its file the session is poorer, not broken.
+                if let Err(error) = self.host.log.note(Fact::Checkpoint(checkpoint)) {
+                    let warning = data::SessionWarning::new("checkpoint", error.to_string());
+                    return here(Input::Command(Command::Record(warning.into())));
+                }
+            }
+            Effect::Sync => {
+                self.host.log.sync()?;
+                if self.running_agents() == 0 {
+                    self.host.log.rest();
+                }
+            }
+        }
+        Ok(Vec::new())
+    }
+
+    fn call_model(&mut self, id: LaneId, seq: CallSeq, request: ModelRequest) {
+        let Some(lane) = self.lanes.get_mut(&id) else { return };
+        let stop = renew(&mut lane.call);
+        let pieces = self.rate_limits.ask(&lane.provider, request);
+        let pieces = pieces.map(move |piece| (id, Input::Model(seq, piece)));
+        self.running.calls.push(pieces.take_until(stop.cancelled_owned()).boxed());
+    }
+
+    fn summarize(&mut self, id: LaneId, seq: CallSeq, request: ModelRequest) {
+        let Some(lane) = self.lanes.get_mut(&id) else { return };
+        let stop = renew(&mut lane.summary);
+        let pieces = self.rate_limits.ask(&lane.provider, request);
+        let pieces = pieces.map(move |piece| (id, Input::Summary(seq, piece)));
+        self.running.calls.push(pieces.take_until(stop.cancelled_owned()).boxed());
+    }
+
+    fn retry_after(&mut self, id: LaneId, seq: CallSeq, delay: Duration, reason: RetryReason) {
+        let Some(lane) = self.lanes.get_mut(&id) else { return };
+        let stop = renew(&mut lane.call);
+        let delay = delay.mul_f64(self.host.retry_scale);
+        let now = Instant::now();
+        if reason == RetryReason::RateLimit {
+            self.rate_limits.hold(&lane.provider, delay, now);
+        }
+        let wait = async move {
+            tokio::time::sleep_until(now + delay).await;
+            (id, Input::RetryDue(seq))
+        };
+        self.running.calls.push(stream::once(wait).take_until(stop.cancelled_owned()).boxed());
+    }
+
+    fn discover(&mut self, id: LaneId, touched: Vec<(PathBuf, String)>) -> Vec<Reminder> {
+        let Some(lane) = self.lanes.get_mut(&id) else { return Vec::new() };
+        // What one has been told, another has not.
+        if id != MAIN && lane.discovery.is_none() {
+            lane.discovery = self.host.discovery.as_ref().map(|discovery| discovery.anew());
+        }
+        let discovery = if id == MAIN { &mut self.host.discovery } else { &mut lane.discovery };
+        let reminders = discovery.as_mut().map(|discovery| discovery.discover(touched));
+        reminders.unwrap_or_default()
+    }
+
+    fn gather(&mut self, id: LaneId) -> PlanAndTodos {
+        // The plan and the todos are the session's, not those of an agent that it started.
+        let surroundings = self.host.surroundings.as_mut().filter(|_| id == MAIN);
+        surroundings.map(|place| place.plan_and_todos()).unwrap_or_default()
+    }
+}

@@ -1,0 +1,143 @@
+//! Truncation: making a request fit when compaction is switched off or came too late.
+
+use hangar_protocol::data;
+
+use super::compaction::MIN_MESSAGES;
+use super::run::{Phase, Run};
+use super::{Context, Session, Step};
+use crate::model::{ModelError, TokenCount};
+use crate::tool::ToolSpec;
+
+/// Bytes per token of ordinary text and code.
+const BYTES_PER_TOKEN: usize = 4;
+
+/// How far the requests of a turn were reduced after the provider refused one as too long. Each step is done once.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) enum Reduction {
+    #[default]
+    Untouched,
+    WithoutImages,
+    Shortened,
+}
+
+impl Session {
+    /// Reduces a request that the provider refused as too long. True if it was, and the call is made again.
+    pub(super) fn reduce_request(
+        &mut self,
+        error: &ModelError,
+        step: &mut Step,
+        context: &mut Context<'_>,
+    ) -> bool {
+        let Some(run) = &self.run else { return false };
+        let done = run.reduction;
+        if done < Reduction::WithoutImages && self.config.vision && self.state.conversation.has_images() {
+            self.note_reduction(Reduction::WithoutImages, "images_withheld", step);
+            self.emit(step, data::ImagesWithheld {});
+            self.call_model(0, step, context);
+            return true;
+        }
+        if done >= Reduction::Shortened {
+            return false;
+        }
+        if self.config.compaction.is_none() {
+            return self.shorten(step, context);
+        }
+        if self.state.conversation.len() + 1 < MIN_MESSAGES {
+            return false;
+        }
+        // The retry is announced before the summary that it waits for.
+        let before = step.events.len();
+        self.note_reduction(Reduction::Shortened, "forced_compaction", step);
+        if !self.force_compaction(step, context) {
+            step.events.truncate(before);
+            return false;
+        }
+        if let Some(run) = &mut self.run {
+            run.phase = Phase::AwaitingSummary { refused: Some(Box::new(error.clone())) };
+        }
+        true
+    }
+
+    fn shorten(&mut self, step: &mut Step, context: &mut Context<'_>) -> bool {
+        let target = self.state.conversation.bytes() / 2;
+        if self.state.conversation.excess(target) == 0 {
+            return false;
+        }
+        self.note_reduction(Reduction::Shortened, "truncation", step);
+        self.truncate_to(target, step);
+        self.call_model(0, step, context);
+        true
+    }
+
+    fn note_reduction(&mut self, reduction: Reduction, reason: &str, step: &mut Step) {
+        let Some(Run { reduction: done, turn, .. }) = &mut self.run else { return };
+        *done = reduction;
+        let retry = data::TurnRetry {
+            turn_id: turn.to_string(),
+            model: Some(self.state.model.clone()),
+            reason: Some(reason.to_owned()),
+        };
+        self.emit(step, retry);
+    }
+
+    /// Drops the oldest exchanges when the next request would not fit and compaction is off, well below the limit so
+    /// that the prefix stays the same for many turns.
+    pub(super) fn truncate(&mut self, step: &mut Step) {
+        if self.config.compaction.is_some() {
+            return;
+        }
+        let limit = usize::try_from(self.config.max_prompt_tokens).unwrap_or(usize::MAX);
+        let room = limit.saturating_mul(BYTES_PER_TOKEN).saturating_sub(self.fixed_bytes());
+        if self.state.conversation.bytes() > room {
+            self.truncate_to(room / 2, step);
+        }
+    }
+
+    fn truncate_to(&mut self, target: usize, step: &mut Step) {
+        let conversation = &self.state.conversation;
+        let (before_bytes, before_messages) = (conversation.bytes(), conversation.len());
+        let removed = conversation.excess(target);
+        if removed == 0 {
+            return;
+        }
+        let mut after = conversation.clone();
+        after.drop_oldest(removed);
+        let tokens = |bytes: usize| (bytes / BYTES_PER_TOKEN) as u64;
+        let truncation = data::Truncation {
+            token_limit: self.config.max_prompt_tokens,
+            pre_truncation_tokens_in_messages: tokens(before_bytes),
+            pre_truncation_messages_length: before_messages as u64,
+            post_truncation_tokens_in_messages: tokens(after.bytes()),
+            post_truncation_messages_length: after.len() as u64,
+            tokens_removed_during_truncation: tokens(before_bytes - after.bytes()),
+            messages_removed_during_truncation: removed as u64,
+            performed_by: "hangar".to_owned(),
+        };
+        // A summary on its way covers messages that are gone now.
+        self.cancel_compaction(step);
+        self.emit(step, truncation);
+    }
+
+    /// Bytes of the next request, without the overhead of the wire.
+    pub(super) fn request_bytes(&self) -> usize {
+        self.fixed_bytes() + self.state.conversation.bytes()
+    }
+
+    /// Estimate of the tokens, without a tokenizer.
+    pub(super) fn estimate(&self) -> TokenCount {
+        let tokens = |bytes: usize| (bytes / BYTES_PER_TOKEN) as u64;
+        TokenCount {
+            system: tokens(self.config.system.len()),
+            conversation: tokens(self.state.conversation.bytes()),
+            tools: tokens(self.config.tools.iter().map(|tool| spec_size(tool)).sum()),
+        }
+    }
+
+    fn fixed_bytes(&self) -> usize {
+        self.config.system.len() + self.config.tools.iter().map(|tool| spec_size(tool)).sum::<usize>()
+    }
+}
+
+fn spec_size(spec: &ToolSpec) -> usize {
+    spec.name.len() + spec.description.len() + spec.input.size()
+}

@@ -1,0 +1,287 @@
+//! Opens sessions of our own agent for every front end of this program: what is wanted, composed, in the engine.
+
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::time::Duration;
+
+use anyhow::Result;
+use hangar_agent::driver::EventSink;
+use hangar_agent::model::ModelProvider;
+use hangar_agent::session::{AnswerableQuestions, Command, Input};
+
+use hangar_engine::commands::Refusal;
+use hangar_engine::{
+    Composer, DEFAULT_TASK_WAIT, Engine, Naming, Options, Parts, ServerStart, SessionRecord,
+};
+use hangar_files::LocalFiles;
+use hangar_mcp::Interest;
+use hangar_protocol::Body;
+use hangar_protocol::data::{Attachment, Mode};
+use hangar_spec::{ModelOptions, SessionSpec};
+use hangar_store::{SessionId, Store};
+
+use crate::args::RunArgs;
+use crate::compose::{self, Host, Opened, SessionRequest};
+use crate::flags;
+use crate::output::remark;
+use crate::sdk_server::instructions;
+use crate::selection::Selection;
+use crate::settings::Settings;
+
+/// A session of our own agent, as it is wanted.
+pub(crate) struct SessionOrder {
+    pub(crate) args: Arc<RunArgs>,
+    pub(crate) selection: Selection,
+    /// Where to work; without it where the session worked before, or here.
+    pub(crate) directory: Option<PathBuf>,
+    /// Instructions of the host, in the system prompt.
+    pub(crate) system: Option<String>,
+    /// The prompt that names a new session when it is made. Without it the first prompt names it later.
+    pub(crate) named_after: Option<String>,
+    /// Files that go with the first prompt.
+    pub(crate) attachments: Vec<PathBuf>,
+    pub(crate) resumed: Resumed,
+    pub(crate) questions: Questions,
+    /// The client that the session is for, and what it brings.
+    pub(crate) client: Option<ClientOrder>,
+    /// What is on record right behind the session's beginning.
+    pub(crate) records: Vec<Body>,
+    /// Whether people are told on stderr that no real model answers.
+    pub(crate) notes_script: bool,
+}
+
+/// A client of the session and the MCP servers that it brings, by their names, as configuration files write them.
+pub(crate) struct ClientOrder {
+    pub(crate) name: &'static str,
+    pub(crate) mcp_servers: serde_json::Map<String, serde_json::Value>,
+}
+
+/// Makes the sink of a session, each time that it is composed.
+pub(crate) type SinkFactory = Box<dyn Fn() -> Box<dyn EventSink> + Send + Sync>;
+
+/// The model and the mode of a session that is resumed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Resumed {
+    /// Those that it had, unless the flags name others.
+    AsItWas,
+    /// Those that a new session would have.
+    AsNew,
+}
+
+/// Who answers what the session asks.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Questions {
+    /// Nobody: what no rule allows is refused.
+    Nobody,
+    /// Whoever listens, without a person.
+    Listener,
+    /// A person, who is shown plans and forms too.
+    Person,
+    /// A client that can answer permissions and nothing else.
+    Permissions,
+}
+
+/// A session that is open, with nothing in it yet.
+pub(crate) struct OpenSession {
+    pub(crate) engine: Engine,
+    pub(crate) id: SessionId,
+    pub(crate) cwd: PathBuf,
+    pub(crate) store: Store,
+    /// Attachments of the first prompt.
+    pub(crate) attachments: Vec<Attachment>,
+}
+
+/// Opens a session. `naming` is what the first prompt does to a session that has no name yet.
+pub(crate) fn open(
+    settings: Settings,
+    wanted: SessionOrder,
+    servers: ServerStart,
+    naming: Naming,
+    sink: SinkFactory,
+) -> Result<OpenSession> {
+    let naming = match &wanted.selection {
+        Selection::New { name: None, .. } if wanted.named_after.is_none() => naming,
+        Selection::New { .. } => Naming::Named,
+        Selection::Resume(id) => {
+            let listed = Store::new(&settings.home).look(id);
+            if listed.is_some_and(|listed| listed.meta.name.is_none()) { naming } else { Naming::Named }
+        }
+    };
+    let options = Options {
+        servers,
+        naming,
+        task_wait: task_wait(&settings)?,
+        features: settings.features()?,
+        ..Options::default()
+    };
+    let composing = Composing { settings, wanted, sink };
+    let mut composed = composing.compose(None)?;
+    let (id, cwd, store) = (composed.id.clone(), composed.cwd.clone(), composed.store.clone());
+    let attachments = std::mem::take(&mut composed.attachments);
+    let parts = composing.parts(composed);
+    let composer = OwnComposer { composing, id: id.clone(), store: store.clone() };
+    let engine = Engine::new(parts, options, Arc::new(composer));
+    Ok(OpenSession { engine, id, cwd, store, attachments })
+}
+
+/// How long a prompt waits for the end of what it left in the background.
+pub(crate) fn task_wait(settings: &Settings) -> Result<Duration> {
+    let seconds = settings.number("COPILOT_TASK_WAIT_TIMEOUT_SECONDS")?;
+    Ok(seconds.map_or(DEFAULT_TASK_WAIT, Duration::from_secs))
+}
+
+/// What a session is composed from, as often as that is wanted.
+struct Composing {
+    settings: Settings,
+    wanted: SessionOrder,
+    sink: SinkFactory,
+}
+
+/// A new composition of a session that is open.
+struct Again<'a> {
+    id: &'a SessionId,
+    directory: &'a Path,
+}
+
+impl Composing {
+    fn host(&self) -> Result<Host> {
+        let Self { settings, wanted, .. } = self;
+        let mut host = flags::host(settings, &wanted.args)?;
+        // Clients show how full the context is.
+        host.conduct.metered |= wanted.client.is_some();
+        host.models.keeps_model = wanted.resumed == Resumed::AsItWas;
+        Ok(host)
+    }
+
+    fn spec(&self) -> SessionSpec {
+        let wanted = &self.wanted;
+        let mut spec = flags::spec(&wanted.args);
+        spec.workspace.directory.clone_from(&wanted.directory);
+        spec.instructions.organization = wanted.system.clone().filter(|system| !system.is_empty());
+        if let Some(client) = &wanted.client {
+            spec.identity.client_name = Some(client.name.to_owned());
+            spec.servers.configs = Some(client.mcp_servers.clone());
+        }
+        spec
+    }
+
+    fn compose(&self, again: Option<Again<'_>>) -> Result<Opened> {
+        let Self { settings, wanted, sink } = self;
+        let (mut host, mut spec) = (self.host()?, self.spec());
+        let is_first = again.is_none();
+        let selection = match again {
+            Some(Again { id, directory }) => {
+                spec.workspace.directory = Some(directory.to_path_buf());
+                // The model may have been switched since, and so may the effort and the mode.
+                host.models.usual = spec.model.name.take();
+                (host.models.keeps_model, host.models.is_fixed) = (true, true);
+                spec.model.effort = None;
+                host.conduct.mode = None;
+                spec.entry.silent = Some(true);
+                Selection::Resume(id.clone())
+            }
+            None => {
+                let keeps = host.models.keeps_model && matches!(wanted.selection, Selection::Resume(_));
+                // A resumed session stays in its mode, unless the flags name another.
+                host.conduct.mode = host.conduct.mode.filter(|mode| !keeps || *mode != Mode::Interactive);
+                wanted.selection.clone()
+            }
+        };
+        let request = SessionRequest {
+            selection,
+            spec,
+            host,
+            prompt: wanted.named_after.clone(),
+            attachments: wanted.attachments.iter().filter(|_| is_first).cloned().collect(),
+            sink: sink(),
+            hooks: None,
+            client_session: None,
+        };
+        let checked = compose::check(settings, request)?;
+        if is_first && wanted.notes_script && checked.is_scripted() {
+            remark("note: the scripted model answers; no real model is asked");
+        }
+        let mut opened = checked.open()?;
+        if is_first {
+            let records = wanted.records.iter().cloned();
+            opened.opening.extend(records.map(|body| Input::Command(Command::Record(body))));
+        }
+        Ok(opened)
+    }
+
+    /// What the engine takes of a composition.
+    fn parts(&self, composed: Opened) -> Parts {
+        let mut driver = composed.driver;
+        let questions = self.wanted.questions;
+        let session = driver.session_mut();
+        let hooks = session.config().client_hooks;
+        match questions {
+            Questions::Nobody => {}
+            Questions::Permissions => session.set_reachable(true, false, hooks),
+            Questions::Listener | Questions::Person => {
+                session.set_reachable(true, true, hooks);
+                let plans = questions == Questions::Person;
+                session.set_answerable_questions(AnswerableQuestions { plans, switches: false });
+            }
+        }
+        if let Some((host, _)) = &composed.mcp {
+            host.set_interest(Interest::Elicitation, questions == Questions::Person);
+        }
+        Parts {
+            driver,
+            opening: composed.opening,
+            mcp: composed.mcp,
+            filter: composed.filter,
+            skills: composed.skills,
+            background: Arc::new(composed.shells),
+            directory: composed.cwd,
+            sandboxed: composed.sandbox.is_some(),
+        }
+    }
+}
+
+struct OwnComposer {
+    composing: Composing,
+    id: SessionId,
+    store: Store,
+}
+
+fn refused(error: anyhow::Error) -> Refusal {
+    Refusal(format!("{error:#}"))
+}
+
+impl Composer for OwnComposer {
+    fn provider(&self, model: &str) -> Result<Arc<dyn ModelProvider>, Refusal> {
+        let host = self.composing.host().map_err(refused)?;
+        let options = ModelOptions { name: Some(model.to_owned()), ..self.composing.spec().model };
+        compose::provider(&self.composing.settings, &host, &options).map_err(refused)
+    }
+
+    fn recompose(&self, directory: &Path) -> Result<Parts, Refusal> {
+        let composed = self.composing.compose(Some(Again { id: &self.id, directory })).map_err(refused)?;
+        Ok(self.composing.parts(composed))
+    }
+
+    fn instruction_files(&self, directory: &Path) -> Vec<String> {
+        let options = self.composing.spec().instructions;
+        match options.skip {
+            Some(true) => Vec::new(),
+            Some(false) | None => {
+                let found = instructions::sources(&self.composing.settings, &options, directory);
+                found.into_iter().map(|source| source.source_path).collect()
+            }
+        }
+    }
+
+    fn record(&self) -> Result<SessionRecord, Refusal> {
+        record(&self.store, &self.id)
+    }
+}
+
+/// A session of the store, for commands that look at it.
+fn record(store: &Store, id: &SessionId) -> Result<SessionRecord, Refusal> {
+    let failed = |error| Refusal(format!("the folder of session {id} cannot be read: {error}"));
+    let files = Arc::new(LocalFiles::held(store.folder(id).map_err(failed)?));
+    let name = store.look(id).and_then(|listed| listed.meta.name).map(|name| name.as_str().to_owned());
+    Ok(SessionRecord { id: id.to_string(), name, files })
+}
