@@ -223,7 +223,7 @@ impl Hub {
             opened = runtime.open(order) => opened,
             () = self.0.stopping.cancelled() => return Err(RegistryError::Stopping),
         };
-        let opened = opened.map_err(|failure| RegistryError::NotOpened(failure.message))?;
+        let opened = opened.map_err(|failure| RegistryError::NotOpened(Box::new(failure)))?;
         let record = match log {
             Log::New if capabilities.own_log => None,
             Log::New => Some(self.0.host.begin(&id, &begun, &name)?),
