@@ -5,6 +5,7 @@ pub(crate) mod choice;
 pub(crate) mod commands;
 pub(crate) mod config;
 mod drift;
+mod mcp_config;
 pub(crate) mod native;
 mod probe;
 mod proofs;

@@ -7,6 +7,7 @@ use crate::adapter::{Adapter, Profile, Turn};
 use crate::capabilities::Capabilities;
 use crate::invocation::Invocation;
 use crate::login::{ConfigFile, LoginFile, LoginQuestion, LoginSources};
+use crate::options::AgentOption;
 use crate::probe::{ModelSource, Probe};
 use crate::runtime::{Card, Order, ShellTool, Stage};
 use crate::translate::Translator;
@@ -37,6 +38,7 @@ pub fn profile() -> Profile {
             capabilities: Capabilities {
                 effort_levels: levels(&["minimal", "low", "medium", "high", "xhigh"]),
                 mcp_config: true,
+                options: vec![AgentOption::Bare, AgentOption::AgentsMd],
                 ..Capabilities::in_a_process()
             },
             install: "npm install -g @openai/codex".into(),
@@ -70,11 +72,17 @@ impl Adapter for Codex {
         if let Some(effort) = &order.effort {
             flag("-c", &format!("model_reasoning_effort={}", toml_string(effort)));
         }
+        if order.options.is_bare() || order.options.without_agents_md() {
+            flag("-c", "project_doc_max_bytes=0");
+        }
         for (key, value) in mcp_settings(order.mcp_config.as_deref()) {
             flag("-c", &format!("{key}={value}"));
         }
         for dir in &order.add_dirs {
             flag("--add-dir", &dir.display().to_string());
+        }
+        if order.options.is_bare() {
+            args.extend(["--ignore-user-config", "--ignore-rules"].map(str::to_owned));
         }
         // It has no rules for single tools: without any wish it may do all, else it stays in its own sandbox.
         if order.tools == Default::default() {
