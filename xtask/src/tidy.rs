@@ -29,14 +29,25 @@ const MACHINE_PATHS: &[&str] = &[concat!("/wo", "rk/"), concat!("/ro", "ot/"), c
 const MAY_USE: &[(&str, &[&str])] = &[
     ("hangar-protocol", &[]),
     ("hangar-disk", &[]),
-    ("hangar-files", &[]),
+    ("hangar-files", &["hangar-disk"]),
     ("hangar-process", &[]),
     ("hangar-git", &["hangar-process"]),
     ("hangar-peer", &["hangar-protocol"]),
     ("hangar-agent", &["hangar-protocol"]),
     ("hangar-models", &["hangar-agent", "hangar-disk", "hangar-protocol"]),
     ("hangar-sandbox", &[]),
-    ("hangar-mcp", &["hangar-agent", "hangar-disk", "hangar-process", "hangar-protocol", "hangar-sandbox"]),
+    ("hangar-spec", &["hangar-agent", "hangar-protocol", "hangar-sandbox"]),
+    (
+        "hangar-mcp",
+        &[
+            "hangar-agent",
+            "hangar-disk",
+            "hangar-peer",
+            "hangar-process",
+            "hangar-protocol",
+            "hangar-sandbox",
+        ],
+    ),
     (
         "hangar-tools",
         &[
@@ -54,7 +65,7 @@ const MAY_USE: &[(&str, &[&str])] = &[
         &[
             "hangar-agent",
             "hangar-custom",
-            "hangar-disk",
+            "hangar-files",
             "hangar-mcp",
             "hangar-protocol",
             "hangar-store",
@@ -63,8 +74,9 @@ const MAY_USE: &[(&str, &[&str])] = &[
     ),
     ("hangar-acp", &["hangar-agent", "hangar-engine", "hangar-peer", "hangar-protocol", "hangar-store"]),
     ("hangar-custom", &["hangar-agent", "hangar-process", "hangar-protocol"]),
-    ("hangar-runtimes", &["hangar-disk", "hangar-peer", "hangar-process", "hangar-protocol"]),
+    ("hangar-runtimes", &["hangar-disk", "hangar-git", "hangar-peer", "hangar-process", "hangar-protocol"]),
     ("hangar-jobs", &["hangar-git", "hangar-process", "hangar-protocol", "hangar-runtimes"]),
+    ("hangar-registry", &["hangar-jobs", "hangar-protocol", "hangar-runtimes", "hangar-store"]),
     (
         "hangar-portal",
         &[
@@ -72,6 +84,7 @@ const MAY_USE: &[(&str, &[&str])] = &[
             "hangar-peer",
             "hangar-process",
             "hangar-protocol",
+            "hangar-registry",
             "hangar-runtimes",
             "hangar-store",
         ],
@@ -89,6 +102,7 @@ const MAY_USE: &[(&str, &[&str])] = &[
             "hangar-peer",
             "hangar-protocol",
             "hangar-sandbox",
+            "hangar-spec",
             "hangar-store",
         ],
     ),
@@ -110,9 +124,11 @@ const MAY_USE: &[(&str, &[&str])] = &[
             "hangar-portal",
             "hangar-process",
             "hangar-protocol",
+            "hangar-registry",
             "hangar-runtimes",
             "hangar-sandbox",
             "hangar-server",
+            "hangar-spec",
             "hangar-store",
             "hangar-telemetry",
             "hangar-tools",
@@ -129,6 +145,10 @@ const WITHOUT_IO: &[&str] = &["hangar-protocol", "hangar-agent"];
 const IO_CRATES: &[&str] = &["reqwest", "hyper", "axum", "rusqlite", "rustix", "nix", "libc", "process-wrap"];
 const IO_FEATURES_OF_TOKIO: &[&str] =
     &["full", "fs", "net", "process", "signal", "io-std", "rt-multi-thread"];
+
+/// Crates that `hangar job run` needs, and that no web server comes along with.
+const WITHOUT_HTTP: &[&str] = &["hangar-jobs", "hangar-registry", "hangar-runtimes", "hangar-store"];
+const HTTP_CRATES: &[&str] = &["axum", "hyper", "hyper-util", "reqwest"];
 
 pub(crate) fn run() -> Result<()> {
     let files = files()?;
@@ -278,6 +298,9 @@ fn dependencies(metadata: &Value) -> Vec<String> {
             } else if members.contains(&used) && !may_use.contains(&used.as_str()) {
                 problems.push(format!("{package_name} may not use {used}"));
             }
+            if WITHOUT_HTTP.contains(&package_name.as_str()) && HTTP_CRATES.contains(&used.as_str()) {
+                problems.push(format!("{package_name} knows no HTTP and may not use {used}"));
+            }
             if WITHOUT_IO.contains(&package_name.as_str()) {
                 problems.extend(io(&package_name, &used, dependency));
             }
@@ -339,6 +362,15 @@ mod tests {
             "hangar-cli",
             &json!({ "name": "hangar-test-support", "kind": null, "features": [] }),
             Some("hangar-cli uses hangar-test-support, which is for tests only"),
+        );
+    }
+
+    #[test]
+    fn the_registry_knows_no_http() {
+        check_dependency(
+            "hangar-registry",
+            &json!({ "name": "axum", "kind": null, "features": [] }),
+            Some("hangar-registry knows no HTTP and may not use axum"),
         );
     }
 

@@ -8,7 +8,6 @@ mod agent;
 mod answers;
 mod commands;
 mod content;
-mod lines;
 mod opener;
 mod options;
 mod permission;

@@ -30,15 +30,13 @@ pub(crate) struct LoadSession {
 /// to know the kind that has none.
 #[derive(Debug, Clone, Deserialize)]
 pub(crate) struct McpServer {
-    #[serde(default, rename = "type")]
+    #[serde(rename = "type")]
     pub(crate) kind: Option<String>,
-    #[serde(default)]
     pub(crate) command: Option<String>,
     #[serde(default)]
     pub(crate) args: Vec<String>,
     #[serde(default)]
     pub(crate) env: Vec<Pair>,
-    #[serde(default)]
     pub(crate) url: Option<String>,
     #[serde(default)]
     pub(crate) headers: Vec<Pair>,

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use hangar_peer::{Framing, Peer, PendingConnection, PendingConnections};
+use hangar_peer::{Framing, Line, Lines, Peer, PendingConnection, PendingConnections};
 use hangar_protocol::rpc::{Message, codes};
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::{TcpListener, TcpStream};
@@ -11,8 +11,9 @@ use tokio_util::sync::CancellationToken;
 
 use crate::agent::{Agent, AgentConfig};
 use crate::answers::error;
-use crate::lines::{Line, Lines};
 
+/// Longest message that is read: a prompt with its images.
+const MAX_LINE: usize = 64 << 20;
 /// Connections that may be open at once.
 const MAX_CONNECTIONS: usize = 256;
 /// Connections that may be open without having said anything. The oldest makes room for a new one.
@@ -99,7 +100,7 @@ pub(crate) async fn serve(
 }
 
 async fn read(peer: &Peer, agent: &mut Agent, reader: impl AsyncRead + Unpin) {
-    let mut lines = Lines::new(reader);
+    let mut lines = Lines::new(reader, MAX_LINE);
     loop {
         let line = match lines.next().await {
             Ok(Some(Line::Text(line))) => line,

@@ -75,9 +75,7 @@ pub struct ModelRequest {
 pub struct AnswerSchema {
     pub name: String,
     pub schema: serde_json::Value,
-    #[serde(default)]
     pub description: Option<String>,
-    #[serde(default)]
     pub strict: Option<bool>,
 }
 
@@ -190,6 +188,19 @@ pub enum Finish {
     Length,
     ContentFilter,
     Other(String),
+}
+
+impl Finish {
+    /// The name that the chat completions API has for it, and events too.
+    pub fn name(&self) -> &str {
+        match self {
+            Self::Stop => "stop",
+            Self::ToolCalls => "tool_calls",
+            Self::Length => "length",
+            Self::ContentFilter => "content_filter",
+            Self::Other(name) => name,
+        }
+    }
 }
 
 /// Usage that the provider reported. `None` is "not reported", which is not zero.

@@ -1,195 +1,146 @@
-//! Where a session's files are: in the home directory, or with the client that keeps them. What composing a session
-//! needs to know of them, and nothing else.
+//! An open session for whoever composes it: its log, its files, and what it was before.
 
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
+use std::sync::Arc;
 
 use anyhow::Result;
 use hangar_agent::log::SessionLog;
 use hangar_agent::session::State;
 use hangar_agent::session::state::project;
 use hangar_disk::Folder;
+use hangar_files::{ClientFiles, SessionFiles};
 use hangar_protocol::data::{NotificationKind, WorkingDirectory};
 use hangar_protocol::{Body, Event, EventKind};
-use hangar_server::Away;
-use hangar_store::away::{AwaySession, Kept};
+use hangar_store::client_session::{ClientSession, StoredSession};
 use hangar_store::{OpenSession, SessionId, SessionMeta, Store, StoreError};
-use hangar_tools::paths;
-use hangar_tools::place::Files;
 use hangar_tools::sql::Database;
+use hangar_tools::tool_files::ToolFiles;
 
-/// An open session, and where it is.
-pub(crate) enum Home {
-    Here(OpenSession),
-    Client(AwaySession),
+pub(crate) struct Home {
+    log: OpenSession,
+    /// The client that keeps its files, if one does.
+    client: Option<ClientFiles>,
 }
 
 /// What a session that is gone on with was.
+#[derive(Default)]
 pub(crate) struct Past {
     pub(crate) state: State,
     /// Instructions that the model was told about in the course of it already.
     pub(crate) told: Vec<String>,
+    /// Length of the log when it was read.
+    log_bytes: u64,
 }
 
 impl Home {
     pub(crate) fn create(
         store: &Store,
-        away: Option<Away>,
+        client_session: Option<ClientSession>,
         id: &SessionId,
         meta: SessionMeta,
     ) -> Result<Self> {
-        Ok(match away {
-            Some(away) => Self::Client(AwaySession::create(id.clone(), away.home, meta)?),
-            None => Self::Here(store.create(id, meta).map_err(in_use)?),
-        })
+        let client = client_session.as_ref().map(|client_session| client_session.files.clone());
+        let log = match client_session {
+            Some(client_session) => client_session.create(id.clone(), meta)?,
+            None => store.create(id, meta).map_err(in_use)?,
+        };
+        Ok(Self { log, client })
     }
 
-    pub(crate) fn resume(store: &Store, away: Option<Away>, id: &SessionId) -> Result<(Self, Past)> {
-        match away {
-            Some(Away { home, kept: Some(kept) }) => {
-                let past = Past::of_client(&kept);
-                let log = AwaySession::resume(id.clone(), home, kept, jiff::Timestamp::now())?;
-                Ok(Self::Client(log).with(past))
-            }
-            Some(Away { kept: None, .. }) => Err(StoreError::NotFound { id: id.clone() }.into()),
+    /// Opens a session for writing; `past` is what [`Past::look`] read.
+    pub(crate) fn resume(
+        store: &Store,
+        client_session: Option<ClientSession>,
+        id: &SessionId,
+        past: Past,
+    ) -> Result<(Self, Past)> {
+        let client = client_session.as_ref().map(|client_session| client_session.files.clone());
+        let (log, mut past) = match client_session {
+            Some(client_session) => (client_session.resume(id.clone(), jiff::Timestamp::now())?, past),
             None => {
                 let log = store.open(id).map_err(in_use)?;
-                let past = Past::of_store(store, id)?;
-                Ok(Self::Here(log).with(past))
+                // Another process may have written in between.
+                let is_whole = log.log_bytes() == past.log_bytes;
+                (log, if is_whole { past } else { Past::of_store(store, id)? })
             }
-        }
-    }
-
-    /// Where the log ends is known to the log alone.
-    fn with(self, mut past: Past) -> (Self, Past) {
-        let state = &mut past.state;
-        (state.end, state.last_event) = match &self {
-            Self::Here(log) => (log.end(), log.last_event_id().cloned()),
-            Self::Client(log) => (log.end(), log.last_event_id().cloned()),
         };
+        // Where the log ends is known to the log alone.
+        let state = &mut past.state;
+        (state.end, state.last_event) = (log.end(), log.last_event_id().cloned());
         if state.session_id.is_empty() {
-            state.session_id = self.id().to_string();
+            state.session_id = id.to_string();
         }
-        (self, past)
+        Ok((Self { log, client }, past))
     }
 
-    pub(crate) fn id(&self) -> &SessionId {
-        match self {
-            Self::Here(log) => log.id(),
-            Self::Client(log) => log.id(),
-        }
-    }
-
-    /// The folder, in the words of whoever keeps it.
+    /// The path of the directory, as whoever keeps it writes paths.
     pub(crate) fn dir(&self) -> PathBuf {
-        match self {
-            Self::Here(log) => log.dir().to_path_buf(),
-            Self::Client(log) => PathBuf::from(log.home().root()),
-        }
-    }
-
-    pub(crate) fn meta(&self) -> &SessionMeta {
-        match self {
-            Self::Here(log) => log.meta(),
-            Self::Client(log) => log.meta(),
-        }
+        self.log.dir()
     }
 
     pub(crate) fn log_bytes(&self) -> u64 {
-        match self {
-            Self::Here(log) => log.log_bytes(),
-            Self::Client(log) => log.log_bytes(),
-        }
+        self.log.log_bytes()
     }
 
     pub(crate) fn set_context(&mut self, context: WorkingDirectory) -> Result<()> {
-        match self {
-            Self::Here(log) => log.set_context(context)?,
-            Self::Client(log) => log.note(hangar_agent::log::Fact::Context(context))?,
-        }
-        Ok(())
+        Ok(self.log.set_context(context)?)
+    }
+
+    pub(crate) fn session_files(&self) -> &Arc<dyn SessionFiles> {
+        self.log.files()
     }
 
     /// Where outputs go that are too large for the model.
     pub(crate) fn spill_dir(&self) -> PathBuf {
-        match self {
-            // The folder is the session's own; a link that is put in its place is not followed.
-            Self::Here(log) => paths::resolve_entry(&log.files_dir()),
-            Self::Client(log) => PathBuf::from(log.home().path("temp")),
-        }
+        ToolFiles::of_session(self.log.files()).1
     }
 
-    /// Whose files the tools for files are about.
-    pub(crate) fn files(&self) -> Files {
-        match self {
-            Self::Here(_) => Files::Here,
-            Self::Client(log) => Files::Client(log.home().files.clone()),
-        }
+    /// The files that the tools for files work on.
+    pub(crate) fn files(&self) -> ToolFiles {
+        ToolFiles::of_session(self.log.files()).0
     }
 
     /// The session's tables, where there can be any.
     pub(crate) fn database(&self) -> Option<Database> {
-        match self {
-            Self::Here(log) => Some(Database::of_session(log.folder().clone())),
-            Self::Client(log) => log.home().has_tables.then(|| Database::of_client(log.home().files.clone())),
+        match &self.client {
+            Some(client) => client.site().has_tables.then(|| Database::of_client(client.clone())),
+            None => self.local_folder().map(Database::of_session),
         }
     }
 
-    /// The folder on this machine, if it is here.
-    pub(crate) fn local_dir(&self) -> Option<&Path> {
-        match self {
-            Self::Here(log) => Some(log.dir()),
-            Self::Client(_) => None,
-        }
-    }
-
-    /// The same, held open.
-    pub(crate) fn local_folder(&self) -> Option<&Folder> {
-        match self {
-            Self::Here(log) => Some(log.folder()),
-            Self::Client(_) => None,
-        }
-    }
-
-    /// Reads the plan as it is now, without waiting.
-    pub(crate) fn plan_reader(&self) -> PlanReader {
-        match self {
-            Self::Here(log) => PlanReader::Session(log.folder().clone()),
-            Self::Client(log) => PlanReader::Client(log.home().clone()),
-        }
+    /// The directory on this machine, held open.
+    pub(crate) fn local_folder(&self) -> Option<Folder> {
+        self.log.files().local()?.folder().ok()
     }
 
     pub(crate) fn into_log(self) -> Box<dyn SessionLog> {
-        match self {
-            Self::Here(log) => Box::new(log),
-            Self::Client(log) => Box::new(log),
-        }
-    }
-}
-
-pub(crate) enum PlanReader {
-    Session(Folder),
-    Client(hangar_files::ClientHome),
-}
-
-impl PlanReader {
-    pub(crate) fn read(&self) -> Option<String> {
-        match self {
-            Self::Session(folder) => hangar_store::plan(folder),
-            Self::Client(home) => home.plan(),
-        }
+        Box::new(self.log)
     }
 }
 
 impl Past {
-    fn of_client(kept: &Kept) -> Self {
-        let mut past = Self { state: State::default(), told: Vec::new() };
-        past.take(project(kept.events().collect()));
+    /// Reads the state of a session without locking its log.
+    pub(crate) fn look(
+        store: &Store,
+        client_session: Option<&ClientSession>,
+        id: &SessionId,
+    ) -> Result<Self> {
+        match client_session {
+            None => Self::of_store(store, id),
+            Some(ClientSession { stored: Some(stored), .. }) => Ok(Self::of_client(stored)),
+            Some(ClientSession { stored: None, .. }) => Err(StoreError::NotFound { id: id.clone() }.into()),
+        }
+    }
+
+    fn of_client(stored: &StoredSession) -> Self {
+        let mut past = Self::default();
+        past.take(project(stored.events().collect()));
         past
     }
 
-    /// Without holding the log.
     fn of_store(store: &Store, id: &SessionId) -> Result<Self> {
-        let mut past = Self { state: State::default(), told: Vec::new() };
+        let log_bytes = store.log_bytes(id).unwrap_or_default();
+        let mut past = Self { log_bytes, ..Self::default() };
         let rewound = store.read_kinds(id, |kind| kind == EventKind::HistoryTruncated)?.next().is_some();
         if rewound {
             // What was taken back has to be known before anything is taken in.

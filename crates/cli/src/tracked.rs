@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use futures_util::future::BoxFuture;
 use hangar_agent::tool::{Access, HeldFiles, Tool, ToolContext, ToolInput, ToolOutcome, ToolSpec};
-use hangar_store::snapshots::{FileChange, Found, Snapshots, Version};
+use hangar_store::snapshots::{FileChange, FileState, Snapshots, Version};
 
 /// Files of one call that are kept.
 const MAX_FILES: usize = 256;
@@ -77,8 +77,8 @@ impl Tool for Tracked {
     }
 }
 
-fn found(files: &dyn HeldFiles, path: &Path) -> Found {
-    Found::from_read(files.read(path, Found::LIMIT + 1))
+fn found(files: &dyn HeldFiles, path: &Path) -> FileState {
+    FileState::from_read(files.read(path, FileState::LIMIT + 1))
 }
 
 /// Keeps a file. One that cannot be kept can still be changed; it is not restored.

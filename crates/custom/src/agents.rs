@@ -6,7 +6,7 @@ use hangar_agent::agents::{AgentDefinition, AgentSource, AgentTools};
 use serde_json::Map;
 
 use crate::plugins::Plugin;
-use crate::{Places, Tree, files_below, frontmatter, read};
+use crate::{Places, Tree, files_below, front_matter, read};
 
 /// How much an agent may be told, in characters.
 const PROMPT_LIMIT: usize = 128 << 10;
@@ -98,7 +98,7 @@ fn id_of(dir: &Path, path: &Path) -> String {
 
 fn agent(path: &Path, id: String, tree: &Tree) -> Result<AgentDefinition, String> {
     let text = read(path, tree)?.ok_or("it is gone")?;
-    let document = frontmatter::split(&text)?;
+    let document = front_matter::split(&text)?;
     let head = document.head;
     let description = head.text("description").ok_or("it has no `description`")?;
     if document.body.chars().count() > PROMPT_LIMIT {

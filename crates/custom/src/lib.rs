@@ -4,7 +4,7 @@
 //! broken. A broken file costs its own content and nothing else.
 
 pub mod agents;
-mod frontmatter;
+pub mod front_matter;
 pub mod hooks;
 pub mod jsonc;
 pub mod plugins;

@@ -32,7 +32,7 @@ pub struct Folder {
     path: PathBuf,
 }
 
-/// What tells a file or directory from every other one that exists at the same time.
+/// Identity of a file or directory: device and inode.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Identity {
     device: u64,
@@ -45,13 +45,25 @@ impl Identity {
     }
 }
 
-/// What kind of thing a name in a directory stands for. Links stand for themselves.
+/// Type of a directory entry. Links are not followed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Kind {
+pub enum FileKind {
     File,
     Folder,
     /// A link, a pipe, a socket or a device.
     Other,
+}
+
+impl FileKind {
+    pub fn of(kind: std::fs::FileType) -> Self {
+        if kind.is_file() {
+            Self::File
+        } else if kind.is_dir() {
+            Self::Folder
+        } else {
+            Self::Other
+        }
+    }
 }
 
 impl Folder {
@@ -96,7 +108,7 @@ impl Folder {
 
     /// A path of the directory for whoever opens files by path: by way of what is held, where the system has that.
     /// Good as long as the folder is there.
-    pub fn place(&self) -> PathBuf {
+    pub fn fd_path(&self) -> PathBuf {
         if cfg!(any(target_os = "linux", target_os = "android")) {
             PathBuf::from(format!("/proc/self/fd/{}", self.fd.as_raw_fd()))
         } else {
@@ -145,7 +157,7 @@ impl Folder {
     /// aside under another name.
     pub fn own_folder(&self, name: &str) -> io::Result<Self> {
         match self.ensure_folder(name) {
-            Err(_) if matches!(self.kind(name), Ok(Kind::File | Kind::Other)) => {
+            Err(_) if matches!(self.kind(name), Ok(FileKind::File | FileKind::Other)) => {
                 self.rename(name, unique(OsStr::new(name), "in-the-way"))?;
                 self.ensure_folder(name)
             }
@@ -255,7 +267,7 @@ impl Folder {
     /// Removes a directory with everything in it.
     pub fn remove_all(&self, name: impl AsRef<Path>) -> io::Result<()> {
         let (folder, base) = self.split(name.as_ref())?;
-        std::fs::remove_dir_all(folder.place().join(base))
+        std::fs::remove_dir_all(folder.fd_path().join(base))
     }
 
     /// Gives a file or directory another name below.
@@ -270,7 +282,7 @@ impl Folder {
         Ok(rustix::fs::mkdirat(&*folder.fd, &base, PRIVATE_DIR)?)
     }
 
-    /// What is known of a name. A link stands for itself.
+    /// Metadata of an entry. Links are not followed.
     pub fn status(&self, name: impl AsRef<Path>) -> io::Result<Metadata> {
         let name = name.as_ref();
         #[cfg(any(target_os = "linux", target_os = "android"))]
@@ -282,19 +294,12 @@ impl Folder {
         }
     }
 
-    pub fn kind(&self, name: impl AsRef<Path>) -> io::Result<Kind> {
-        let kind = self.status(name)?.file_type();
-        Ok(if kind.is_file() {
-            Kind::File
-        } else if kind.is_dir() {
-            Kind::Folder
-        } else {
-            Kind::Other
-        })
+    pub fn kind(&self, name: impl AsRef<Path>) -> io::Result<FileKind> {
+        Ok(FileKind::of(self.status(name)?.file_type()))
     }
 
     /// Some of the names in the directory, in no order.
-    pub fn entries(&self, limit: usize) -> io::Result<Vec<(OsString, Kind)>> {
+    pub fn entries(&self, limit: usize) -> io::Result<Vec<(OsString, FileKind)>> {
         use std::os::unix::ffi::OsStringExt;
         let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
         let mut found = Vec::new();
@@ -305,11 +310,11 @@ impl Folder {
                 continue;
             }
             let kind = match entry.file_type() {
-                FileType::RegularFile => Kind::File,
-                FileType::Directory => Kind::Folder,
+                FileType::RegularFile => FileKind::File,
+                FileType::Directory => FileKind::Folder,
                 // Some file systems do not say it in a list.
                 FileType::Unknown => self.kind(&name)?,
-                _ => Kind::Other,
+                _ => FileKind::Other,
             };
             found.push((name, kind));
             if found.len() == limit {
@@ -355,7 +360,7 @@ impl Folder {
 
     /// Whether there is a link on the way to a name, or at it.
     fn has_link(&self, name: &Path) -> bool {
-        let path = |above: &Path| self.place().join(above);
+        let path = |above: &Path| self.fd_path().join(above);
         name.ancestors().any(|above| {
             !above.as_os_str().is_empty()
                 && std::fs::symlink_metadata(path(above)).is_ok_and(|found| found.file_type().is_symlink())

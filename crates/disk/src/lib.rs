@@ -1,5 +1,5 @@
 //! Files and directories of this machine that only their owner may read: they hold prompts, code and sometimes secrets.
-//! Whoever keeps something in a file of its own writes it through here.
+//! All state that is kept in a file of its own is written through here.
 //!
 //! Files where programs of a session can write too, such as those beside its log, are opened by way of a [`Folder`], which
 //! follows no links. The functions on paths are for files of the home, where links are their owner's.
@@ -10,7 +10,7 @@ use std::fs::{DirBuilder, File, OpenOptions};
 use std::io::{self, Read, Write};
 use std::path::Path;
 
-pub use folder::{Folder, Identity, Kind};
+pub use folder::{FileKind, Folder, Identity};
 
 /// Options that create a file readable by its owner alone.
 pub fn private() -> OpenOptions {

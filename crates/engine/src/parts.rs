@@ -11,6 +11,7 @@ use hangar_agent::model::ModelProvider;
 use hangar_agent::session::Input;
 use hangar_agent::tool::ToolFilter;
 use hangar_custom::skills::Skills;
+use hangar_files::SessionFiles;
 use hangar_mcp::{McpHost, News};
 use hangar_tools::shell::Shells;
 use tokio::sync::mpsc;
@@ -119,7 +120,7 @@ pub trait Composer: Send + Sync {
 pub struct SessionRecord {
     pub id: String,
     pub name: Option<String>,
-    pub folder: hangar_disk::Folder,
+    pub files: Arc<dyn SessionFiles>,
 }
 
 /// For front ends that deal with such commands themselves.

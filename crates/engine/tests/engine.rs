@@ -456,11 +456,7 @@ async fn slash_commands_are_answered_by_events_and_other_words_are_for_the_model
         ("/skills", Ended::Replied, "There are no skills."),
         ("/rename", Ended::Refused, "refused: Usage: /rename <name>"),
         ("/model other", Ended::Refused, "refused: the model of this session cannot be changed"),
-        (
-            "/compact",
-            Ended::Refused,
-            "refused: there is nothing to sum up: no part of the conversation is without a summary",
-        ),
+        ("/compact", Ended::Refused, "refused: Nothing to compact."),
     ] {
         assert_eq!(stage.submit(text).await, ended, "{text}");
         assert_eq!(stage.answer(), answer, "{text}");

@@ -1,17 +1,15 @@
-//! Files of a session that a client keeps, instead of this machine.
+//! The files of a session, wherever they are kept.
 //!
-//! [`FileKeeper`] is whoever is asked; [`ClientFiles`] asks it, one thing after the other. What a session writes in
-//! passing (its log, large outputs) is put into a bounded queue and goes out in order; whoever needs an answer waits for
-//! its turn in the same queue, so a read sees every write before it. A write to the log that fails, or that the client
-//! does not confirm in time, is remembered: every later one is refused, and the session ends instead of having a log
-//! with a hole.
-//!
-//! Sessions with files on this machine know nothing of all this.
+//! [`SessionFiles`] is what everybody has who reads or writes beside a session's log. [`LocalFiles`] is a directory of this
+//! machine; [`ClientFiles`] is a client that is asked over its connection, one request after the other.
 
-mod home;
-mod keeper;
-mod queue;
+mod client;
+mod local;
+mod request;
+mod session_files;
 
-pub use home::{ClientHome, Conventions};
-pub use keeper::{Entry, FileError, FileKeeper, FileReply, FileRequest, Rows, SqlKind, Stat};
-pub use queue::{ClientFiles, Weight};
+pub use client::{Client, ClientFiles, ClientReply, ClientRequest, Conventions, Rows, Site, SqlKind};
+pub use hangar_disk::FileKind;
+pub use local::LocalFiles;
+pub use request::{Entry, FileError, FileReply, FileRequest, Stat};
+pub use session_files::{SessionFiles, block_on};

@@ -14,31 +14,31 @@ use tokio::sync::mpsc;
 use tokio::task::{AbortHandle, JoinSet};
 
 use crate::check::check;
-use crate::desk::{Desk, Owner};
 use crate::record::{CrashError, Fact, Limit, Record, RunEnd, RunId, RunOrder, SessionId, Subject, TaskId};
-use crate::state::{Effect, Errand, NoRun, State, Step};
+use crate::state::{Effect, EffectOwner, NoRun, State, Step};
 use crate::store::{RunLog, RunStore, StoreError};
+use crate::task_session::{Owner, TaskSession};
 use crate::worktree;
 
 /// Orders to a run that may wait; each ends something, so there are few.
 const COMMAND_QUEUE: usize = 16;
 
 /// What runs are carried out with. One serves any number of them.
-pub struct Workshop {
+pub struct Executor {
     /// The agents, the default one first.
     pub runtimes: Vec<Arc<dyn Runtime>>,
     pub store: Arc<dyn RunStore>,
     /// An MCP configuration that offers the job tools, for agents that take one.
     pub job_tools: Option<String>,
-    pub surroundings: Surroundings,
+    pub environment: RunEnvironment,
     pub now: fn() -> Timestamp,
 }
 
 /// What runs know of the machine. Handed in, so that nothing here reads the environment by itself.
 #[derive(Clone)]
-pub struct Surroundings {
+pub struct RunEnvironment {
     /// The variables of commands that check the work of a task.
-    pub environment: Vec<(OsString, OsString)>,
+    pub variables: Vec<(OsString, OsString)>,
     pub git: Git,
     /// Takes secrets out of a record before it is written down.
     pub clean: Cleaner,
@@ -82,7 +82,7 @@ pub enum StartError {
     Orphaned(RunId),
 }
 
-impl Workshop {
+impl Executor {
     /// Begins a run that `audience` hears. It gets on while its [`to_end`](Running::to_end) is awaited.
     pub fn start(
         self: &Arc<Self>,
@@ -121,7 +121,7 @@ impl Workshop {
         let mark = uuid::Uuid::new_v4().simple().to_string();
         let run = RunId(format!("{}-{}", at.strftime("%Y%m%d-%H%M%S"), &mark[..8]));
         let first = Record { seq: 0, at, fact: Fact::RunStarted { run: run.clone(), order } };
-        let first = (self.surroundings.clean)(first);
+        let first = (self.environment.clean)(first);
         let state = State::begin(&first)?;
         self.check_runtimes(state.order())?;
         let mut log = self.store.create(&run)?;
@@ -129,7 +129,7 @@ impl Workshop {
         audience.hear(&run, Notice::Record(&first));
         let mut running = Running::new(Arc::clone(self), audience, state, log);
         if let Some((session, live)) = borrowed {
-            let desk = Desk {
+            let task_session = TaskSession {
                 run,
                 task: TaskId(0),
                 session: session.clone(),
@@ -137,7 +137,7 @@ impl Workshop {
                 audience: Arc::clone(&running.audience),
                 owner: Owner::SomebodyElse,
             };
-            running.desks.insert(session, desk);
+            running.task_sessions.insert(session, task_session);
         }
         Ok(running)
     }
@@ -213,16 +213,16 @@ impl Controls {
 
 /// A run under way. Dropping it ends its agents and leaves the run to be resumed.
 pub struct Running {
-    workshop: Arc<Workshop>,
+    executor: Arc<Executor>,
     audience: Arc<dyn Audience>,
     state: State,
     log: Box<dyn RunLog>,
-    desks: BTreeMap<SessionId, Desk>,
+    task_sessions: BTreeMap<SessionId, TaskSession>,
     effects: JoinSet<Done>,
     /// Whose effect each of them is.
-    errands: HashMap<tokio::task::Id, Errand>,
+    owners: HashMap<tokio::task::Id, EffectOwner>,
     /// Effects that have not ended, those that were aborted included.
-    under_way: BTreeMap<Errand, UnderWay>,
+    under_way: BTreeMap<EffectOwner, UnderWay>,
     /// Sessions that are coming to their end.
     leaving: JoinSet<()>,
     controls: Controls,
@@ -240,26 +240,26 @@ struct UnderWay {
 /// How an effect went.
 struct Done {
     facts: Vec<Fact>,
-    desk: Option<Desk>,
+    task_session: Option<TaskSession>,
 }
 
 impl From<Fact> for Done {
     fn from(fact: Fact) -> Self {
-        Self { facts: vec![fact], desk: None }
+        Self { facts: vec![fact], task_session: None }
     }
 }
 
 impl Running {
-    fn new(workshop: Arc<Workshop>, audience: Arc<dyn Audience>, state: State, log: Box<dyn RunLog>) -> Self {
+    fn new(executor: Arc<Executor>, audience: Arc<dyn Audience>, state: State, log: Box<dyn RunLog>) -> Self {
         let (sender, commands) = mpsc::channel(COMMAND_QUEUE);
         Self {
-            workshop,
+            executor,
             audience,
             state,
             log,
-            desks: BTreeMap::new(),
+            task_sessions: BTreeMap::new(),
             effects: JoinSet::new(),
-            errands: HashMap::new(),
+            owners: HashMap::new(),
             under_way: BTreeMap::new(),
             leaving: JoinSet::new(),
             controls: Controls(sender),
@@ -282,7 +282,7 @@ impl Running {
     pub async fn to_end(mut self) -> Result<RunEnd, StoreError> {
         let ended = self.carry_out().await;
         self.effects.shutdown().await;
-        self.desks.clear();
+        self.task_sessions.clear();
         let end = ended?;
         self.tell_end();
         self.clean_up(&end).await;
@@ -300,7 +300,7 @@ impl Running {
             if let Some(end) = self.state.end() {
                 return Ok(end.clone());
             }
-            let left = self.state.time_left((self.workshop.now)());
+            let left = self.state.time_left((self.executor.now)());
             tokio::select! {
                 Some(done) = self.effects.join_next_with_id() => self.done(done)?,
                 Some(command) = self.commands.recv() => self.obey(command)?,
@@ -312,33 +312,35 @@ impl Running {
     }
 
     fn is_aborted(&self, task: TaskId) -> bool {
-        self.under_way.get(&Errand::Task(task)).is_some_and(|effect| effect.aborted)
+        self.under_way.get(&EffectOwner::Task(task)).is_some_and(|effect| effect.aborted)
     }
 
-    fn busy(&self) -> BTreeSet<Errand> {
+    fn busy(&self) -> BTreeSet<EffectOwner> {
         self.under_way.keys().cloned().collect()
     }
 
     /// Writes a fact down, then lets it have its consequences. The end of the run is told by [`tell_end`](Self::tell_end).
     fn note(&mut self, fact: Fact) -> Result<(), StoreError> {
-        let record = Record { seq: self.state.next_seq(), at: (self.workshop.now)(), fact };
-        let record = (self.workshop.surroundings.clean)(record);
+        let record = Record { seq: self.state.next_seq(), at: (self.executor.now)(), fact };
+        let record = (self.executor.environment.clean)(record);
         self.log.append(&record)?;
         self.state.apply(&record);
         match &record.fact {
             Fact::SessionStopped { session, .. } => {
-                if let Some(desk) = self.desks.remove(session) {
-                    self.leaving.spawn(desk.leave());
+                if let Some(task_session) = self.task_sessions.remove(session) {
+                    self.leaving.spawn(task_session.leave());
                 }
             }
             Fact::TaskStopped { task } => {
-                if let Some(effect) = self.under_way.get_mut(&Errand::Task(*task)) {
+                if let Some(effect) = self.under_way.get_mut(&EffectOwner::Task(*task)) {
                     effect.handle.abort();
                     effect.aborted = true;
                 }
             }
             // A session that was borrowed goes back before its owner hears that the task is done with it.
-            Fact::TaskEnded { .. } => self.desks.retain(|_, desk| desk.owner == Owner::Run),
+            Fact::TaskEnded { .. } => {
+                self.task_sessions.retain(|_, task_session| task_session.owner == Owner::Run)
+            }
             Fact::RunEnded { .. } => {
                 self.untold_end = Some(record);
                 return Ok(());
@@ -373,14 +375,14 @@ impl Running {
             Ok((id, _)) => *id,
             Err(error) => error.id(),
         };
-        let aborted = match self.errands.remove(&id).and_then(|errand| self.under_way.remove(&errand)) {
+        let aborted = match self.owners.remove(&id).and_then(|owner| self.under_way.remove(&owner)) {
             Some(effect) => effect.aborted,
             None => true,
         };
         match done {
             Ok((_, done)) => {
-                if let Some(desk) = done.desk {
-                    self.desks.insert(desk.session.clone(), desk);
+                if let Some(task_session) = done.task_session {
+                    self.task_sessions.insert(task_session.session.clone(), task_session);
                 }
                 // The facts of a task that was stopped meanwhile come too late.
                 if aborted {
@@ -396,55 +398,58 @@ impl Running {
     }
 
     fn start(&mut self, effect: Effect) {
-        let errand = effect.errand();
+        let owner = effect.owner();
         let run = self.state.run().clone();
         let handle = match effect {
             Effect::Open { task, driving, model, runtime, directory, pause } => {
                 let session = SessionId(uuid::Uuid::new_v4().to_string());
-                let (workshop, audience) = (Arc::clone(&self.workshop), Arc::clone(&self.audience));
+                let (executor, audience) = (Arc::clone(&self.executor), Arc::clone(&self.audience));
                 let mut order = Order::new(session.0.clone(), directory);
                 order.model = Some(model.clone()).filter(|model| !model.is_empty());
                 // The session says itself whom it works for, so nobody has to look through runs for it.
                 order.opening.extend(self.state.assignment(task, driving).map(Body::from));
-                let pause = pause.mul_f64(self.workshop.surroundings.retry_scale);
+                let pause = pause.mul_f64(self.executor.environment.retry_scale);
                 self.effects.spawn(async move {
                     tokio::time::sleep(pause).await;
-                    let opened = open(&workshop, runtime.as_deref(), order).await;
+                    let opened = open(&executor, runtime.as_deref(), order).await;
                     let live = match opened {
                         Ok(live) => live,
                         Err(error) => return Fact::SessionRefused { task, error }.into(),
                     };
                     let id = session.clone();
-                    let desk = Desk { run, task, session, live, audience, owner: Owner::Run };
+                    let task_session = TaskSession { run, task, session, live, audience, owner: Owner::Run };
                     let fact = Fact::SessionStarted { task, session: id, driving, model, runtime };
-                    Done { facts: vec![fact], desk: Some(desk) }
+                    Done { facts: vec![fact], task_session: Some(task_session) }
                 })
             }
             Effect::Ask { task, session, prompt } => {
-                let desk = self.desks.remove(&session);
+                let task_session = self.task_sessions.remove(&session);
                 self.effects.spawn(async move {
-                    let Some(mut desk) = desk else {
+                    let Some(mut task_session) = task_session else {
                         let error = CrashError::new("port_exit", "the session is not open");
                         let end = crate::record::TurnReport::Crashed { error };
                         return Fact::TurnEnded { task, session, end, tokens: 0 }.into();
                     };
-                    let (end, tokens) = desk.ask(prompt).await;
-                    Done { facts: vec![Fact::TurnEnded { task, session, end, tokens }], desk: Some(desk) }
+                    let (end, tokens) = task_session.ask(prompt).await;
+                    Done {
+                        facts: vec![Fact::TurnEnded { task, session, end, tokens }],
+                        task_session: Some(task_session),
+                    }
                 })
             }
             Effect::Check { task, commands, files, directory } => {
-                let workshop = Arc::clone(&self.workshop);
+                let executor = Arc::clone(&self.executor);
                 self.effects.spawn(async move {
-                    let environment = &workshop.surroundings.environment;
-                    let failures = check(&commands, &files, &directory, environment).await;
+                    let variables = &executor.environment.variables;
+                    let failures = check(&commands, &files, &directory, variables).await;
                     Fact::Checked { task, failures }.into()
                 })
             }
             Effect::MakeWorktree { place, number, from } => {
                 let scratch = self.log.scratch().to_owned();
-                let workshop = Arc::clone(&self.workshop);
+                let executor = Arc::clone(&self.executor);
                 self.effects.spawn(async move {
-                    let git = &workshop.surroundings.git;
+                    let git = &executor.environment.git;
                     match worktree::make(git, &scratch, &run, &place, number, &from).await {
                         Ok(worktree) => Fact::WorktreeMade { place, worktree }.into(),
                         Err(error) => Fact::WorktreeFailed { place, error }.into(),
@@ -452,15 +457,15 @@ impl Running {
                 })
             }
             Effect::LeaveWorktree { place, worktree } => {
-                let workshop = Arc::clone(&self.workshop);
+                let executor = Arc::clone(&self.executor);
                 self.effects.spawn(async move {
-                    let kept = worktree::leave(&workshop.surroundings.git, &worktree).await;
+                    let kept = worktree::leave(&executor.environment.git, &worktree).await;
                     Fact::WorktreeLeft { place, kept }.into()
                 })
             }
         };
-        self.errands.insert(handle.id(), errand.clone());
-        self.under_way.insert(errand, UnderWay { handle, aborted: false });
+        self.owners.insert(handle.id(), owner.clone());
+        self.under_way.insert(owner, UnderWay { handle, aborted: false });
     }
 
     /// Waits for sessions that close, unless there is a hurry, and leaves the worktrees.
@@ -472,7 +477,7 @@ impl Running {
             RunEnd::Canceled | RunEnd::Interrupted => self.leaving.shutdown().await,
         }
         for worktree in self.state.worktrees().values() {
-            worktree::leave(&self.workshop.surroundings.git, worktree).await;
+            worktree::leave(&self.executor.environment.git, worktree).await;
         }
     }
 }
@@ -484,13 +489,13 @@ async fn limit(left: Option<Duration>) {
     }
 }
 
-async fn open(workshop: &Workshop, runtime: Option<&str>, mut order: Order) -> Result<Live, CrashError> {
-    let Some(runtime) = workshop.runtime(runtime) else {
+async fn open(executor: &Executor, runtime: Option<&str>, mut order: Order) -> Result<Live, CrashError> {
+    let Some(runtime) = executor.runtime(runtime) else {
         let name = runtime.unwrap_or("the default");
         return Err(CrashError::new("agent_not_found", format!("there is no agent \"{name}\"")));
     };
     if runtime.card().capabilities.mcp_config {
-        order.mcp_config.clone_from(&workshop.job_tools);
+        order.mcp_config.clone_from(&executor.job_tools);
     }
     runtime.open(order).await.map_err(|failure| CrashError::from(&failure))
 }

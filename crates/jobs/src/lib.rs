@@ -8,7 +8,6 @@
 pub mod chart;
 mod check;
 pub mod decision;
-mod desk;
 pub mod driver;
 pub mod entry;
 pub mod mcp;
@@ -20,6 +19,7 @@ mod retry;
 pub mod state;
 pub mod store;
 pub mod task;
+mod task_session;
 pub mod tools;
 pub mod validate;
 mod work;

@@ -57,7 +57,7 @@ pub(crate) struct TaskRun {
     order: TaskOrder,
     values: Values,
     sessions: Vec<OpenSession>,
-    stage: Stage,
+    phase: Phase,
     judgement: Judgement,
     /// Which retry this is; 0 is the first try.
     retry: u32,
@@ -70,7 +70,7 @@ struct OpenSession {
 }
 
 #[derive(Debug, Clone, PartialEq)]
-enum Stage {
+enum Phase {
     /// Whether the right task came before.
     Previous,
     Mission(Mission),
@@ -155,13 +155,13 @@ impl TaskRun {
             order,
             values,
             sessions: Vec::new(),
-            stage: Stage::Previous,
+            phase: Phase::Previous,
             judgement: Judgement::default(),
             retry: 0,
         };
         // Where there is a condition too, it has the last word about availability.
         if run.wanted_before().is_none() || (run.came_in_order() && run.availability_condition().is_some()) {
-            run.stage = run.after_previous();
+            run.phase = run.after_previous();
         }
         run
     }
@@ -175,8 +175,8 @@ impl TaskRun {
     }
 
     pub(crate) fn end(&self) -> Option<&TaskEnd> {
-        match &self.stage {
-            Stage::Over(end) => Some(end),
+        match &self.phase {
+            Phase::Over(end) => Some(end),
             _ => None,
         }
     }
@@ -200,7 +200,7 @@ impl TaskRun {
         availability.condition.as_ref()
     }
 
-    fn after_previous(&self) -> Stage {
+    fn after_previous(&self) -> Phase {
         match self.availability_condition() {
             Some(condition) => self.mission(Purpose::Availability, condition, ""),
             None => self.mission(Purpose::Prompt, &self.order.task.prompt, ""),
@@ -208,19 +208,19 @@ impl TaskRun {
     }
 
     /// Values change, so a prompt is made when it is about to be sent.
-    fn mission(&self, purpose: Purpose, prompt: &Prompt, suffix: &str) -> Stage {
+    fn mission(&self, purpose: Purpose, prompt: &Prompt, suffix: &str) -> Phase {
         match expand_dynamic(prompt, &self.values) {
             Ok(prompt) => {
                 let prompt = format!("{prompt}{suffix}");
-                Stage::Mission(Mission { purpose, prompt, crashes: 0, pause: Duration::ZERO, at: At::Due })
+                Phase::Mission(Mission { purpose, prompt, crashes: 0, pause: Duration::ZERO, at: At::Due })
             }
             Err(error) => {
-                Stage::Crashing { error: CrashError::new("invalid_prompt", error.to_string()), told: false }
+                Phase::Crashing { error: CrashError::new("invalid_prompt", error.to_string()), told: false }
             }
         }
     }
 
-    fn retry_mission(&self) -> Stage {
+    fn retry_mission(&self) -> Phase {
         let mut suffix = String::new();
         if !self.judgement.missing.is_empty() {
             suffix.push_str(&format!("\n## Required Tool Not Called: {}", names(&self.judgement.missing)));
@@ -272,9 +272,9 @@ impl TaskRun {
             }
             Fact::TaskStopped { .. } => {
                 let error = CrashError::new("task_stopped", "the task was stopped");
-                self.stage = Stage::Crashing { error, told: false };
+                self.phase = Phase::Crashing { error, told: false };
             }
-            Fact::TaskEnded { end, .. } => self.stage = Stage::Over(end.clone()),
+            Fact::TaskEnded { end, .. } => self.phase = Phase::Over(end.clone()),
             Fact::RunResumed => self.interrupted(),
             Fact::RunStarted { .. }
             | Fact::WorktreeMade { .. }
@@ -288,7 +288,7 @@ impl TaskRun {
     }
 
     fn at(&mut self, at: At) {
-        if let Stage::Mission(mission) = &mut self.stage {
+        if let Phase::Mission(mission) = &mut self.phase {
             mission.at = at;
         }
     }
@@ -301,7 +301,7 @@ impl TaskRun {
 
     fn next_attempt(&mut self) {
         let buried = self.sessions.iter().all(|open| !open.dead);
-        if let Stage::Mission(mission) = &mut self.stage
+        if let Phase::Mission(mission) = &mut self.phase
             && mission.at == At::Burying
             && buried
         {
@@ -315,7 +315,7 @@ impl TaskRun {
         for open in &mut self.sessions {
             open.dead = true;
         }
-        if let Stage::Mission(mission) = &mut self.stage
+        if let Phase::Mission(mission) = &mut self.phase
             && mission.at == At::Asked
         {
             let message = "hangar was ended while the agent was at work";
@@ -326,10 +326,10 @@ impl TaskRun {
     fn decided(&mut self, decision: &Decision) {
         match decision {
             Decision::AvailabilityPassed => {
-                self.stage = self.mission(Purpose::Prompt, &self.order.task.prompt, "");
+                self.phase = self.mission(Purpose::Prompt, &self.order.task.prompt, "");
             }
             Decision::AvailabilityFailed { .. } | Decision::PreviousTaskMissing { .. } | Decision::Failed => {
-                self.stage = Stage::Ending { succeeded: false };
+                self.phase = Phase::Ending { succeeded: false };
             }
             Decision::ToolsMissing { .. } => self.judgement.missing_told = true,
             Decision::ChecksFailed { .. } => self.judgement.failures_told = true,
@@ -337,14 +337,14 @@ impl TaskRun {
             Decision::ConditionFailed { .. } => self.judged(false),
             Decision::RetryStarted { retry } => {
                 self.retry = *retry;
-                self.stage = self.retry_mission();
+                self.phase = self.retry_mission();
             }
-            Decision::PassedOnRetry { .. } => self.stage = Stage::Verdict { passed: true, announced: true },
-            Decision::FailedOnRetry { .. } => self.stage = Stage::Verdict { passed: false, announced: true },
-            Decision::BudgetDrained { .. } => self.stage = Stage::Drained,
-            Decision::Succeeded => self.stage = Stage::Ending { succeeded: true },
+            Decision::PassedOnRetry { .. } => self.phase = Phase::Verdict { passed: true, announced: true },
+            Decision::FailedOnRetry { .. } => self.phase = Phase::Verdict { passed: false, announced: true },
+            Decision::BudgetDrained { .. } => self.phase = Phase::Drained,
+            Decision::Succeeded => self.phase = Phase::Ending { succeeded: true },
             Decision::SessionCrashed { error } => {
-                if let Stage::Mission(mission) = &mut self.stage {
+                if let Phase::Mission(mission) = &mut self.phase {
                     mission.pause = retry::pause(error, mission.crashes + 1);
                 }
                 self.at(At::Burying);
@@ -352,44 +352,44 @@ impl TaskRun {
             }
             Decision::BorrowedSessionCrashed { error }
             | Decision::BorrowedSessionCrashedInRetry { error } => {
-                self.stage = Stage::Crashing { error: error.clone(), told: false };
+                self.phase = Phase::Crashing { error: error.clone(), told: false };
             }
             Decision::CrashedInRetry { .. } => self.at(At::GivenUp),
-            Decision::ReplacementFailed { error } => match &mut self.stage {
-                Stage::Mission(mission)
+            Decision::ReplacementFailed { error } => match &mut self.phase {
+                Phase::Mission(mission)
                     if self.retry > 0 && mission.purpose == Purpose::Prompt && retry::is_retryable(error) =>
                 {
                     mission.at = At::GivenUp;
                 }
-                _ => self.stage = Stage::Crashing { error: error.clone(), told: false },
+                _ => self.phase = Phase::Crashing { error: error.clone(), told: false },
             },
             Decision::TaskError { error } => {
-                self.stage = Stage::Crashing { error: error.clone(), told: true };
+                self.phase = Phase::Crashing { error: error.clone(), told: true };
             }
         }
     }
 
     fn judged(&mut self, condition: bool) {
         self.judgement.condition = Some(condition);
-        self.stage = Stage::Judging;
+        self.phase = Phase::Judging;
     }
 
     /// Moves on where nothing has to be told or done.
     fn settle(&mut self) {
-        if let Stage::Mission(Mission { purpose: Purpose::Prompt, at: At::Done(round), .. }) = &self.stage
+        if let Phase::Mission(Mission { purpose: Purpose::Prompt, at: At::Done(round), .. }) = &self.phase
             && (self.order.mode != Mode::Multi || self.sessions.is_empty())
         {
             let wanted = self.criteria().and_then(|criteria| criteria.tool_executed.as_ref());
             let wanted = wanted.into_iter().flatten().filter_map(ToolName::known);
             let missing = wanted.filter(|tool| !round.tools.contains(tool)).collect();
             self.judgement = Judgement { missing, ..Judgement::default() };
-            self.stage = Stage::Judging;
+            self.phase = Phase::Judging;
         }
-        if self.stage == Stage::Judging && self.judging().is_none() {
+        if self.phase == Phase::Judging && self.judging().is_none() {
             let condition = self.criteria().and_then(|criteria| criteria.condition.as_ref());
-            self.stage = match condition.filter(|_| self.judgement.condition.is_none()) {
+            self.phase = match condition.filter(|_| self.judgement.condition.is_none()) {
                 Some(condition) => self.mission(Purpose::Condition, condition, ""),
-                None => Stage::Verdict { passed: self.judgement.passed(), announced: self.retry == 0 },
+                None => Phase::Verdict { passed: self.judgement.passed(), announced: self.retry == 0 },
             };
         }
     }
@@ -401,16 +401,16 @@ impl TaskRun {
             self.note(Fact::SessionStopped { task: self.order.id, session: session.id.clone(), succeeded })
         };
         let end = |end: TaskEnd| self.note(Fact::TaskEnded { task: self.order.id, end });
-        Some(match &self.stage {
-            Stage::Over(_) => return None,
-            Stage::Previous if self.came_in_order() => self.decide(Decision::AvailabilityPassed),
-            Stage::Previous => {
+        Some(match &self.phase {
+            Phase::Over(_) => return None,
+            Phase::Previous if self.came_in_order() => self.decide(Decision::AvailabilityPassed),
+            Phase::Previous => {
                 let wanted = self.wanted_before().unwrap_or_default().to_vec();
                 self.decide(Decision::PreviousTaskMissing { wanted, previous: self.order.previous.clone() })
             }
-            Stage::Mission(mission) => return self.mission_step(mission),
-            Stage::Judging => return self.judging(),
-            Stage::Verdict { passed, announced } => {
+            Phase::Mission(mission) => return self.mission_step(mission),
+            Phase::Judging => return self.judging(),
+            Phase::Verdict { passed, announced } => {
                 let retry = self.retry;
                 let budget = self.criteria().map_or(0, |criteria| criteria.failure_action.retry_times);
                 self.decide(match (passed, announced) {
@@ -421,16 +421,16 @@ impl TaskRun {
                     (false, true) => Decision::BudgetDrained { retries: retry },
                 })
             }
-            Stage::Drained => self.decide(Decision::Failed),
-            Stage::Ending { succeeded } => match (self.sessions.first(), succeeded) {
+            Phase::Drained => self.decide(Decision::Failed),
+            Phase::Ending { succeeded } => match (self.sessions.first(), succeeded) {
                 (Some(session), succeeded) => stop(session, *succeeded),
                 (None, true) => end(TaskEnd::Succeeded),
                 (None, false) => end(TaskEnd::Failed),
             },
-            Stage::Crashing { error, told: false } => {
+            Phase::Crashing { error, told: false } => {
                 self.decide(Decision::TaskError { error: error.clone() })
             }
-            Stage::Crashing { error, told: true } => match self.sessions.first() {
+            Phase::Crashing { error, told: true } => match self.sessions.first() {
                 Some(session) => stop(session, false),
                 None => end(TaskEnd::Crashed { error: error.clone() }),
             },

@@ -1,4 +1,4 @@
-//! What servers offered when they were last asked, so that those which are not used need not be started.
+//! Cache of what servers offer, so that those which are not used need not be started.
 
 use std::fs;
 use std::hash::{DefaultHasher, Hash, Hasher};
@@ -7,34 +7,32 @@ use std::path::PathBuf;
 use std::time::{Duration, SystemTime};
 
 use hangar_agent::schema::Schema;
+use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 
 use crate::config::{Reach, ServerConfig};
 
-/// How long a list of tools is believed.
+/// Lifetime of a cached list of tools.
 const LIFETIME: Duration = Duration::from_secs(24 * 3600);
 /// The largest file that is read.
 const MAX_BYTES: u64 = 4 << 20;
 
-/// What a server offers.
+/// Tools and instructions of a server.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub(crate) struct Offer {
     pub(crate) tools: Vec<OfferedTool>,
-    #[serde(default)]
     pub(crate) instructions: Option<String>,
 }
 
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub(crate) struct OfferedTool {
     pub(crate) name: String,
-    #[serde(default)]
     pub(crate) title: Option<String>,
     #[serde(default)]
     pub(crate) description: String,
     pub(crate) schema: Schema,
     #[serde(default)]
     pub(crate) read_only: bool,
-    #[serde(default)]
     pub(crate) meta: Option<serde_json::Value>,
 }
 
@@ -42,18 +40,19 @@ pub(crate) struct OfferedTool {
 #[derive(Debug, Clone)]
 pub(crate) struct Cache {
     dir: PathBuf,
-    now: fn() -> SystemTime,
+    now: fn() -> Timestamp,
 }
 
 impl Cache {
-    pub(crate) fn new(dir: PathBuf, now: fn() -> SystemTime) -> Self {
+    pub(crate) fn new(dir: PathBuf, now: fn() -> Timestamp) -> Self {
         Self { dir, now }
     }
 
     pub(crate) fn load(&self, config: &ServerConfig) -> Option<Offer> {
         let file = fs::File::open(self.path(config)).ok()?;
         let facts = file.metadata().ok()?;
-        let age = (self.now)().duration_since(facts.modified().ok()?).unwrap_or_default();
+        let now = SystemTime::from((self.now)());
+        let age = now.duration_since(facts.modified().ok()?).unwrap_or_default();
         if age > LIFETIME || facts.len() > MAX_BYTES {
             return None;
         }
@@ -103,7 +102,7 @@ mod tests {
     #[test]
     fn an_offer_belongs_to_its_configuration() {
         let dir = tempfile::tempdir().unwrap();
-        let cache = Cache::new(dir.path().to_path_buf(), SystemTime::now);
+        let cache = Cache::new(dir.path().to_path_buf(), Timestamp::now);
         cache.save(&config("one"), &offer());
         assert_eq!(cache.load(&config("one")), Some(offer()));
         assert_eq!(cache.load(&config("two")), None);
@@ -114,7 +113,7 @@ mod tests {
     #[test]
     fn an_old_offer_is_not_believed() {
         let dir = tempfile::tempdir().unwrap();
-        let later = Cache::new(dir.path().to_path_buf(), || SystemTime::now() + 2 * LIFETIME);
+        let later = Cache::new(dir.path().to_path_buf(), || Timestamp::now() + 2 * LIFETIME);
         later.save(&config("one"), &offer());
         assert_eq!(later.load(&config("one")), None);
     }

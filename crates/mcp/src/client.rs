@@ -24,7 +24,7 @@ use tokio::sync::{Mutex, Semaphore, SemaphorePermit};
 use crate::pending::{ElicitationAnswer, Interest};
 use crate::server::Server;
 
-/// What one server may ask at a time, of people and of the model. Whatever is more is refused.
+/// Requests of one server to people and to the model that may be pending at a time. More are refused.
 const MAX_QUESTIONS: usize = 16;
 
 /// Calls under way that want to hear of their progress. The lock is held while a call is sent, so that no word of

@@ -1,4 +1,4 @@
-//! What is configured: which servers there are, how they are reached and which of their tools are wanted.
+//! Configuration of servers: how they are reached and which of their tools are wanted.
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
@@ -33,7 +33,7 @@ pub struct ServerConfig {
     /// Names of the tools that are wanted; `*` is all of them.
     pub tools: Vec<String>,
     pub excluded_tools: Vec<String>,
-    /// How long a call may take without a word of progress.
+    /// Timeout of a call without progress.
     pub timeout: Option<Duration>,
     /// Whether the list of tools may be remembered between runs.
     pub cached: bool,
@@ -42,7 +42,7 @@ pub struct ServerConfig {
     pub source: Source,
 }
 
-/// How a server is reached.
+/// Transport of a server.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Reach {
     Stdio(Program),

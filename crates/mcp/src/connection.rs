@@ -20,7 +20,7 @@ use crate::cache::{Offer, OfferedTool};
 use crate::client::{Client, Listener, Listeners};
 use crate::config::{Reach, Remote};
 use crate::http::Authorized;
-use crate::process::Complaint;
+use crate::process::StderrTail;
 use crate::server::Server;
 use crate::{http, sse, stdio};
 
@@ -32,22 +32,22 @@ const MAX_PAGES: usize = 64;
 const MAX_TEXT: usize = 16 << 10;
 /// Bytes of the description of a tool's arguments. It cannot be cut: a tool that needs more is left out.
 const MAX_SCHEMA: usize = 128 << 10;
-/// How long a list or a resource may take.
+/// Timeout of a list or a resource.
 const LIST_PATIENCE: Duration = Duration::from_secs(30);
-/// How long a call may take without a word of progress, unless configured.
+/// Default timeout of a call without progress.
 const CALL_PATIENCE: Duration = Duration::from_secs(120);
-/// How long a call may take, however much progress it tells of.
+/// Timeout of a call, whatever its progress.
 const LONGEST_CALL: Duration = Duration::from_secs(3600);
 
 pub(crate) struct Connection {
     peer: Peer<RoleClient>,
     listeners: Listeners,
     stop: CancellationToken,
-    complaint: Option<Complaint>,
+    complaint: Option<StderrTail>,
     pub(crate) instructions: Option<String>,
 }
 
-/// Why a call has no result.
+/// Error of a call.
 #[derive(Debug)]
 pub(crate) enum CallError {
     /// The server answered with an error of the protocol.
@@ -115,9 +115,9 @@ impl Connection {
         self.peer.is_transport_closed()
     }
 
-    /// What the program said last, if it is one.
+    /// Tail of the program's stderr, if it is one.
     pub(crate) fn last_words(&self) -> Option<String> {
-        self.complaint.as_ref().and_then(Complaint::last_line)
+        self.complaint.as_ref().and_then(StderrTail::last_line)
     }
 
     /// Asks what the server offers.

@@ -11,7 +11,7 @@ use crate::config::{ConfigError, Layer, Source};
 /// The key of the settings that names servers which are not to be started.
 const DISABLED: &str = "disabledMcpServers";
 
-/// What the user configured for all projects.
+/// The user's configuration for all projects.
 #[derive(Debug, Clone)]
 pub struct UserFile {
     config: PathBuf,
@@ -64,7 +64,7 @@ impl UserFile {
     }
 }
 
-/// What the directories from the root of a project down to `cwd` configure; the deepest has the last word.
+/// Configuration of the directories from the root of a project down to `cwd`; the deepest wins.
 pub fn workspace(cwd: &Path, root: Option<&Path>) -> (Vec<Layer>, Vec<ConfigError>) {
     let mut dirs: Vec<&Path> = match root {
         Some(root) => cwd.ancestors().take_while(|dir| dir.starts_with(root)).collect(),

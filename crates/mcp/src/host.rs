@@ -7,7 +7,7 @@ use std::ffi::OsString;
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, OnceLock};
-use std::time::{Duration, SystemTime};
+use std::time::Duration;
 
 use futures_util::StreamExt;
 use futures_util::stream::FuturesUnordered;
@@ -29,7 +29,7 @@ use crate::cache::Cache;
 use crate::client::{Listener, check_sampling};
 use crate::config::ServerConfig;
 use crate::connection::CallError;
-use crate::naming::Names;
+use crate::naming::ToolNames;
 use crate::oauth::Token;
 use crate::pending::{ElicitationAnswer, Interest, Pending};
 use crate::process::{Launcher, Sandboxes};
@@ -37,11 +37,11 @@ use crate::sampler::{Sampled, Sampler};
 use crate::server::{Server, ServerReport};
 use crate::tool::McpTool;
 
-/// How long a session waits for its servers before it goes on without those that are not there. They join later.
+/// Time that a session waits for its servers before it goes on. Those that are late join then.
 const START_BUDGET: Duration = Duration::from_secs(5);
 /// Servers that start at once.
 const AT_ONCE: usize = 8;
-/// How long one that starts keeps others from starting. One that hangs must not cost the tools of those behind it.
+/// Time that a starting server delays those behind it. One that hangs must not cost their tools.
 const HEAD_START: Duration = Duration::from_secs(1);
 /// News that may wait for the session.
 const NEWS: usize = 256;
@@ -49,10 +49,10 @@ const NEWS: usize = 256;
 const MAX_RETRY_SCALE: f64 = 1000.0;
 /// Progress of calls that no session waits for.
 const UNHEARD: usize = 1;
-/// How long making a connection over the network may take.
+/// Timeout of connecting over the network.
 const CONNECT_PATIENCE: Duration = Duration::from_secs(15);
 
-/// What a host is given.
+/// Options of a host.
 pub struct HostOptions {
     pub servers: Vec<ServerConfig>,
     /// Servers that are there and not to be started.
@@ -63,13 +63,13 @@ pub struct HostOptions {
     pub secrets: Vec<String>,
     pub cwd: PathBuf,
     pub session_id: String,
-    /// Where lists of tools are remembered.
+    /// Directory of cached lists of tools.
     pub cache_dir: PathBuf,
-    /// Where logins are kept.
+    /// Directory of stored logins.
     pub tokens_dir: PathBuf,
     pub now: fn() -> Timestamp,
     pub sampler: Option<Sampler>,
-    /// What confines the programs of servers, if anything does.
+    /// Sandboxes of the servers' programs, if any.
     pub sandboxes: Sandboxes,
     /// By what the waits before another attempt are multiplied.
     pub retry_scale: f64,
@@ -82,7 +82,7 @@ pub struct HostOptions {
 
 pub type ToolGuard = Arc<dyn Fn(Arc<dyn Tool>) -> Arc<dyn Tool> + Send + Sync>;
 
-/// What happened to the servers.
+/// Event of the servers.
 #[derive(Debug)]
 pub enum News {
     /// For the session's stream of events.
@@ -110,14 +110,14 @@ pub enum HostError {
 pub struct McpHost(Arc<Inner>);
 
 struct Inner {
-    common: Arc<Common>,
+    common: Arc<HostShared>,
     servers: Mutex<BTreeMap<String, Arc<Server>>>,
     /// Held by whoever starts the servers; those who come meanwhile wait in line.
     starting: tokio::sync::Mutex<bool>,
 }
 
-/// What the servers of a host share.
-pub(crate) struct Common {
+/// State shared by the servers of a host.
+pub(crate) struct HostShared {
     pub(crate) session_id: String,
     pub(crate) cwd: PathBuf,
     pub(crate) now: fn() -> Timestamp,
@@ -127,7 +127,7 @@ pub(crate) struct Common {
     pub(crate) pending: Pending,
     pub(crate) retry_scale: f64,
     sampler: Mutex<Option<Sampler>>,
-    /// What ends the requests to the model that clients have made for servers, by the ids that they gave them.
+    /// Cancellation of sampling requests that clients made for servers, by their ids.
     samplings: Mutex<HashMap<String, CancellationToken>>,
     hooks: Option<Arc<dyn Hooks>>,
     hooked: AtomicBool,
@@ -135,12 +135,12 @@ pub(crate) struct Common {
     guard: ToolGuard,
     news: mpsc::Sender<News>,
     generation: AtomicU64,
-    /// Whether the word of other tools waits for room among the news.
+    /// Whether a notice of changed tools waits for room in the queue of news.
     untold: AtomicBool,
     http: OnceLock<reqwest::Client>,
 }
 
-impl Common {
+impl HostShared {
     pub(crate) fn fresh_id(&self) -> String {
         (self.fresh_id)()
     }
@@ -231,11 +231,11 @@ impl McpHost {
     pub fn new(options: HostOptions) -> (Self, mpsc::Receiver<News>) {
         let (news, heard) = mpsc::channel(NEWS);
         let launcher = Launcher::new(options.env, &options.secrets, options.cwd.clone(), options.sandboxes);
-        let common = Arc::new(Common {
+        let common = Arc::new(HostShared {
             session_id: options.session_id,
             cwd: options.cwd,
             now: options.now,
-            cache: Cache::new(options.cache_dir, SystemTime::now),
+            cache: Cache::new(options.cache_dir, options.now),
             tokens_dir: options.tokens_dir,
             launcher: Arc::new(launcher),
             pending: Pending::default(),
@@ -258,7 +258,7 @@ impl McpHost {
         (Self::of(common, options.servers, &options.disabled), heard)
     }
 
-    fn of(common: Arc<Common>, servers: Vec<ServerConfig>, disabled: &[String]) -> Self {
+    fn of(common: Arc<HostShared>, servers: Vec<ServerConfig>, disabled: &[String]) -> Self {
         let servers = servers
             .into_iter()
             .map(|config| {
@@ -348,7 +348,7 @@ impl McpHost {
 
     /// The tools that are there now, by name.
     pub fn tools(&self) -> Vec<Arc<dyn Tool>> {
-        let mut names = Names::default();
+        let mut names = ToolNames::default();
         let mut tools: Vec<Arc<dyn Tool>> = Vec::new();
         for server in self.servers().values() {
             let Some(offer) = server.offer() else { continue };
@@ -405,7 +405,7 @@ impl McpHost {
         self.find(name).is_ok_and(|server| server.is_running())
     }
 
-    /// What a server that is connected offers: name and `_meta` of each tool.
+    /// Name and `_meta` of each tool of a connected server.
     pub async fn list_tools(&self, name: &str) -> Result<Vec<(String, Option<Value>)>, HostError> {
         let server = self.connected(name)?;
         let offer = server.offer().unwrap_or_default();
@@ -539,7 +539,7 @@ impl McpHost {
             Entry::Vacant(free) => free.insert(cancel.clone()),
         };
         // Also when nobody waits for the answer any more.
-        let _over = UnderWay { host: self, id };
+        let _over = SamplingGuard { host: self, id };
         match cancel.run_until_cancelled(self.0.common.sample(request)).await {
             Some(Ok(answer)) => Sampled::Answer(answer),
             Some(Err(error)) => Sampled::Failed(error),
@@ -627,25 +627,25 @@ impl McpHost {
     }
 }
 
-/// A request to the model that a client has made, until it is over.
-struct UnderWay<'a> {
+/// Drop guard of a sampling request by a client.
+struct SamplingGuard<'a> {
     host: &'a McpHost,
     id: &'a str,
 }
 
-impl Drop for UnderWay<'_> {
+impl Drop for SamplingGuard<'_> {
     fn drop(&mut self) {
         self.host.samplings().remove(self.id);
     }
 }
 
-/// How a login is to be.
+/// Options of a login.
 #[derive(Debug, Clone)]
 pub struct Login {
     /// Forget the login that there is.
     pub force: bool,
-    /// What the server is told that we are.
+    /// Client name that the server is told.
     pub client_name: String,
-    /// What the browser shows in the end.
+    /// Message that the browser shows at the end.
     pub goodbye: String,
 }

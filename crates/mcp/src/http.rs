@@ -17,7 +17,7 @@ use crate::oauth::{Authority, Rejection};
 
 /// The largest event of a stream that is taken.
 const MAX_EVENT: usize = 16 << 20;
-/// How often one request may be made with another token.
+/// Retries of one request with another token.
 const ATTEMPTS: usize = 4;
 
 type Failure = StreamableHttpError<reqwest::Error>;

@@ -16,17 +16,17 @@ use rmcp::transport::auth::{
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpStream};
 
-/// How long a person may take in the browser.
+/// Timeout of a login in the browser.
 const LOGIN_PATIENCE: Duration = Duration::from_secs(600);
-/// How long servers may take to say how a login works, and to renew a token.
+/// Timeout of discovery and of refreshing a token.
 const EXCHANGE_PATIENCE: Duration = Duration::from_secs(30);
-/// How often whoever waits for its turn to renew a token looks whether it has come.
+/// Polling interval of a waiter for the lock on a token.
 const TURN_STEP: Duration = Duration::from_millis(20);
 /// The longest request of a browser that comes back.
 const MAX_CALLBACK: usize = 16 << 10;
 /// Connections of browsers that may be open at once. They open some before they know what for.
 const MAX_BROWSERS: usize = 16;
-/// How long a browser may take to say what it wants.
+/// Timeout of a request from the browser.
 const BROWSER_PATIENCE: Duration = Duration::from_secs(120);
 
 /// The login at one server, kept in a file of its own.
@@ -40,7 +40,7 @@ pub(crate) struct Logins {
 #[derive(Debug, Clone)]
 struct TokenFile(PathBuf);
 
-/// What a person is to do, and the wait for it.
+/// A login that a person has to complete, and the wait for it.
 pub(crate) struct Started {
     pub(crate) authorization_url: String,
     session: AuthorizationSession,

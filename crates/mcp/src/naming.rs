@@ -1,4 +1,4 @@
-//! What the model calls the tools of servers: `<server>-<tool>`, in the letters that every provider takes.
+//! Names of servers' tools for the model: `<server>-<tool>`, in the characters that every provider takes.
 
 use std::collections::HashSet;
 
@@ -7,9 +7,9 @@ const MAX_NAME: usize = 64;
 
 /// Gives each pair of server and tool a name that is its own.
 #[derive(Default)]
-pub(crate) struct Names(HashSet<String>);
+pub(crate) struct ToolNames(HashSet<String>);
 
-impl Names {
+impl ToolNames {
     pub(crate) fn name(&mut self, server: &str, tool: &str) -> String {
         let plain: String = [server, "-", tool]
             .into_iter()
@@ -34,12 +34,12 @@ mod tests {
 
     #[test]
     fn other_letters_become_dashes() {
-        assert_eq!(Names::default().name("my.srv", "say.it now"), "my-srv-say-it-now");
+        assert_eq!(ToolNames::default().name("my.srv", "say.it now"), "my-srv-say-it-now");
     }
 
     #[test]
     fn names_that_would_be_the_same_are_numbered() {
-        let mut names = Names::default();
+        let mut names = ToolNames::default();
         assert_eq!(names.name("a", "b.c"), "a-b-c");
         assert_eq!(names.name("a", "b c"), "a-b-c-2");
         let long = "x".repeat(80);

@@ -13,11 +13,11 @@ use tokio::sync::Mutex;
 use tokio::task::JoinHandle;
 
 use crate::config::OAuthClient;
-use crate::host::Common;
+use crate::host::HostShared;
 use crate::login::Logins;
 use crate::pending::Interest;
 
-/// How long the description of a protected resource may take.
+/// Timeout of fetching the metadata of a protected resource.
 const METADATA_PATIENCE: Duration = Duration::from_secs(10);
 /// The largest description that is passed on.
 const MAX_METADATA: usize = 64 << 10;
@@ -32,7 +32,7 @@ impl std::fmt::Debug for Token {
     }
 }
 
-/// Why a server did not take a request.
+/// Reason for which a server rejected a request.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Rejection {
     kind: RejectionKind,
@@ -87,7 +87,7 @@ pub(crate) struct Authority {
     server: String,
     url: String,
     client: OAuthClient,
-    common: Arc<Common>,
+    common: Arc<HostShared>,
     logins: Logins,
     current: Mutex<Current>,
     /// The description of the resource, as it was last seen.
@@ -115,7 +115,7 @@ impl Authority {
         server: &str,
         url: &str,
         client: OAuthClient,
-        common: Arc<Common>,
+        common: Arc<HostShared>,
         tokens_dir: PathBuf,
     ) -> Self {
         Self {

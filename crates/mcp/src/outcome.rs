@@ -4,7 +4,7 @@ use hangar_agent::model::Part;
 use hangar_agent::tool::{McpContent, ToolOutcome, ToolStatus};
 use serde_json::Value;
 
-/// What a `tools/call` came to, from its result.
+/// Outcome of a `tools/call`, from its result.
 pub(crate) fn of_result(server: &str, result: &Value) -> ToolOutcome {
     let blocks: &[Value] = result["content"].as_array().map_or(&[], Vec::as_slice);
     let structured = result.get("structuredContent").filter(|value| !value.is_null());

@@ -11,7 +11,7 @@ use tokio::sync::oneshot;
 
 use crate::oauth::Token;
 
-/// How long a person may take to answer.
+/// Timeout of a person's answer.
 const PATIENCE: Duration = Duration::from_secs(600);
 
 /// Questions that someone said they answer.
@@ -78,7 +78,7 @@ impl<T> Questions<T> {
     }
 }
 
-/// A question that was asked. Dropping it takes it back.
+/// A pending question. Dropping it withdraws it.
 pub(crate) struct Question<T> {
     id: String,
     receiver: oneshot::Receiver<T>,

@@ -18,19 +18,19 @@ use tokio_util::task::TaskTracker;
 
 use crate::config::{Program, Source};
 
-/// How long a program that was asked to end may take to tidy up.
+/// Grace period of a program after SIGTERM.
 const GRACE: Duration = Duration::from_millis(300);
-/// How long closing waits for programs that were sent a signal no process can refuse.
+/// Time that closing waits for programs after SIGKILL.
 const CLOSING_LIMIT: Duration = Duration::from_secs(5);
 /// Bytes kept of what a program says on its standard error, for the message when it fails.
 const COMPLAINT: usize = 2 * 1024;
 
-/// What every program is given.
+/// Environment and limits of every program.
 pub(crate) struct Launcher {
     /// The environment; nothing else is inherited.
     env: Vec<(OsString, OsString)>,
     sandboxes: Sandboxes,
-    /// Where relative directories start, and where programs work that name none.
+    /// Base of relative directories, and the default working directory of programs.
     cwd: PathBuf,
     /// Tells the processes of this host from those of others.
     mark: String,
@@ -39,7 +39,7 @@ pub(crate) struct Launcher {
     closing: CancellationToken,
 }
 
-/// What confines the programs of servers, if anything does.
+/// Sandboxes of the servers' programs, if any.
 #[derive(Debug, Clone, Default)]
 pub struct Sandboxes {
     pub all: Option<Sandbox>,
@@ -60,13 +60,13 @@ impl Sandboxes {
 pub(crate) struct Running {
     pub(crate) stdin: ChildStdin,
     pub(crate) stdout: ChildStdout,
-    pub(crate) complaint: Complaint,
+    pub(crate) complaint: StderrTail,
     pub(crate) life: DropGuard,
 }
 
-/// The last words of a program on its standard error.
+/// Tail of a program's stderr.
 #[derive(Debug, Clone, Default)]
-pub(crate) struct Complaint(Arc<Mutex<Vec<u8>>>);
+pub(crate) struct StderrTail(Arc<Mutex<Vec<u8>>>);
 
 impl Launcher {
     pub(crate) fn new(
@@ -121,7 +121,7 @@ impl Launcher {
         let no_pipe = || io::Error::other("the process has no pipes");
         let stdin = child.stdin.take().ok_or_else(no_pipe)?;
         let stdout = child.stdout.take().ok_or_else(no_pipe)?;
-        let complaint = Complaint::default();
+        let complaint = StderrTail::default();
         if let Some(stderr) = child.stderr.take() {
             tokio::spawn(complaint.clone().listen(stderr));
         }
@@ -158,7 +158,7 @@ async fn keep(mut child: Child, mut group: Group, life: CancellationToken) {
     }
 }
 
-impl Complaint {
+impl StderrTail {
     /// Reads on to the end, so that a chatty program is not stuck on a full pipe.
     async fn listen(self, mut stderr: impl AsyncRead + Unpin) {
         let mut buffer = [0; 4096];

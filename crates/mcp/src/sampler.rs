@@ -17,7 +17,7 @@ pub struct Sampler {
     pub session_id: String,
 }
 
-/// What became of a request that a client had made for a server.
+/// Outcome of a sampling request that a client made for a server.
 #[derive(Debug, PartialEq)]
 pub enum Sampled {
     Answer(Value),

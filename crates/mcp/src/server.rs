@@ -15,11 +15,11 @@ use crate::cache::Offer;
 use crate::client::Listener;
 use crate::config::{ServerConfig, Source};
 use crate::connection::{CallError, Connection};
-use crate::host::Common;
+use crate::host::HostShared;
 use crate::oauth::Authority;
 use crate::outcome;
 
-/// How long one server may take to start.
+/// Timeout of starting one server.
 const START_LIMIT: Duration = Duration::from_secs(60);
 /// The first wait before a server that failed is tried again; each failure in a row doubles it.
 const FIRST_BACKOFF: Duration = Duration::from_secs(1);
@@ -29,7 +29,7 @@ const RELIST_PAUSE: Duration = Duration::from_secs(1);
 
 pub(crate) struct Server {
     config: ServerConfig,
-    common: Arc<Common>,
+    common: Arc<HostShared>,
     authority: Option<Arc<Authority>>,
     state: Mutex<State>,
     /// Held by whoever connects, so that all others wait for that connection.
@@ -46,7 +46,7 @@ struct State {
     relisting: Relisting,
 }
 
-/// Whether a change of the tools is being looked into.
+/// State of listing the tools anew after a change.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Relisting {
     No,
@@ -69,7 +69,7 @@ enum Phase {
     Stopped,
 }
 
-/// How a server is, as events and answers say it.
+/// Status of a server, as events and responses have it.
 #[skip_serializing_none]
 #[derive(Debug, Clone, PartialEq, Serialize)]
 #[serde(rename_all = "camelCase")]
@@ -86,7 +86,7 @@ pub struct ServerReport {
 }
 
 impl Server {
-    pub(crate) fn new(config: ServerConfig, common: &Arc<Common>, disabled: bool) -> Arc<Self> {
+    pub(crate) fn new(config: ServerConfig, common: &Arc<HostShared>, disabled: bool) -> Arc<Self> {
         let authority = config.remote().map(|remote| {
             let dir = common.tokens_dir.clone();
             let (url, client) = (&remote.url, remote.oauth.clone());
@@ -116,7 +116,7 @@ impl Server {
         &self.config
     }
 
-    pub(crate) fn common(&self) -> &Arc<Common> {
+    pub(crate) fn common(&self) -> &Arc<HostShared> {
         &self.common
     }
 
@@ -124,7 +124,7 @@ impl Server {
         self.authority.clone()
     }
 
-    /// What it offers, as far as it is known and wanted.
+    /// Its tools, as far as they are known and wanted.
     pub(crate) fn offer(&self) -> Option<Arc<Offer>> {
         let state = self.state();
         match state.phase {
@@ -441,7 +441,7 @@ impl Phase {
 }
 
 impl Phase {
-    /// Why a server that is switched off is not started.
+    /// Error of starting a server that is switched off.
     fn refusal(&self) -> String {
         match self {
             Phase::Disabled => "it is disabled",
@@ -451,7 +451,7 @@ impl Phase {
     }
 }
 
-/// How long a server that has failed so often in a row is left alone.
+/// Backoff after this many failures in a row.
 fn backoff(failures: u32) -> Duration {
     // Six doublings reach the longest wait; a larger shift would overflow before `min` could help.
     FIRST_BACKOFF.saturating_mul(1 << failures.min(6)).min(LONGEST_BACKOFF)

@@ -2,9 +2,10 @@
 
 use std::io;
 
+use hangar_peer::Lines;
 use rmcp::service::{RoleClient, RxJsonRpcMessage, TxJsonRpcMessage};
 use rmcp::transport::Transport;
-use tokio::io::{AsyncBufReadExt, AsyncWriteExt, BufReader};
+use tokio::io::AsyncWriteExt;
 use tokio::process::{ChildStdin, ChildStdout};
 use tokio::sync::mpsc;
 use tokio_util::sync::DropGuard;
@@ -75,29 +76,14 @@ async fn write(mut stdin: ChildStdin, mut lines: mpsc::Receiver<Vec<u8>>) {
 }
 
 async fn read(stdout: ChildStdout, messages: mpsc::Sender<RxJsonRpcMessage<RoleClient>>) -> io::Result<()> {
-    let mut reader = BufReader::new(stdout);
-    let mut line = Vec::new();
-    loop {
-        let piece = reader.fill_buf().await?;
-        if piece.is_empty() {
-            return Ok(());
-        }
-        let end = piece.iter().position(|byte| *byte == b'\n');
-        let taken = end.map_or(piece.len(), |end| end + 1);
-        line.extend_from_slice(&piece[..taken]);
-        reader.consume(taken);
-        if line.len() > MAX_LINE {
-            let problem = format!("it sent a message of more than {} MB", MAX_LINE >> 20);
-            return Err(io::Error::new(io::ErrorKind::InvalidData, problem));
-        }
-        if end.is_some() {
-            // Programs print things that are no messages: banners, logs. Those are not for us.
-            if let Ok(message) = serde_json::from_slice(&line)
-                && messages.send(message).await.is_err()
-            {
-                return Ok(());
-            }
-            line.clear();
+    let mut lines = Lines::new(stdout, MAX_LINE);
+    while let Some(line) = lines.next_text().await? {
+        // Programs print things that are no messages: banners, logs. Those are not for us.
+        if let Ok(message) = serde_json::from_str(&line)
+            && messages.send(message).await.is_err()
+        {
+            break;
         }
     }
+    Ok(())
 }

@@ -18,7 +18,7 @@ use crate::server::Server;
 pub(crate) struct McpTool {
     spec: Arc<ToolSpec>,
     server: Arc<Server>,
-    /// What the server calls it.
+    /// Its name with the server.
     tool: String,
     read_only: bool,
 }
@@ -73,7 +73,7 @@ impl Tool for McpTool {
     }
 }
 
-/// What hooks want the server to be told beside the arguments. Hooks that fail have no say in it.
+/// `_meta` that hooks add to a call. Hooks that fail add none.
 async fn ask_hooks(
     server: &Server,
     tool: &str,

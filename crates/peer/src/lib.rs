@@ -1,9 +1,10 @@
 //! The sending half of a JSON-RPC connection: notifications, requests and responses, with backpressure. The owner of the
-//! connection reads and interprets messages.
+//! connection reads and interprets messages; [`Lines`] reads those that are framed by lines.
 //!
 //! The write queue is bounded by bytes. A peer that stops reading is disconnected: it can reconnect and resume its sessions,
 //! while memory that grows behind it cannot be had back.
 
+mod lines;
 mod pending;
 
 use parking_lot::{Mutex, MutexGuard};
@@ -19,6 +20,7 @@ use tokio::io::{AsyncWrite, AsyncWriteExt};
 use tokio::sync::{Notify, mpsc, oneshot};
 use tokio_util::sync::CancellationToken;
 
+pub use lines::{Line, LineSplitter, Lines};
 pub use pending::{PendingConnection, PendingConnections};
 
 /// Largest write queue in bytes. A single message may be larger if the queue is empty.

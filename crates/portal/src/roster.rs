@@ -6,15 +6,14 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use futures_util::future::join_all;
+use hangar_registry::error::RegistryError;
+use hangar_registry::hub::{Hub, iso};
 use hangar_runtimes::capabilities::Capabilities;
 use hangar_runtimes::runtime::{Model, Preflight, Runtime};
 use jiff::{SignedDuration, Timestamp};
 use schemars::JsonSchema;
 use serde::Serialize;
 use serde_with::skip_serializing_none;
-
-use crate::hub::{Hub, iso};
-use crate::trouble::Trouble;
 
 /// How long a look at one agent may take.
 const LOOK_TIME: Duration = Duration::from_secs(60);
@@ -161,7 +160,7 @@ impl Roster {
     }
 
     /// What an agent can be asked to use. `None` where that cannot be found out.
-    pub(crate) async fn models(&self, name: Option<&str>) -> Result<Option<Vec<Model>>, Trouble> {
+    pub(crate) async fn models(&self, name: Option<&str>) -> Result<Option<Vec<Model>>, RegistryError> {
         let runtime = self.hub.runtime(name)?;
         let name = runtime.card().name.to_string();
         let now = self.hub.now();

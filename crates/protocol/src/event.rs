@@ -166,15 +166,12 @@ impl Serialize for Event {
 struct Envelope<'a> {
     #[serde(rename = "type")]
     kind: std::borrow::Cow<'a, str>,
-    #[serde(default)]
     data: Option<Box<RawValue>>,
     #[serde(default)]
     ephemeral: bool,
-    #[serde(default)]
     agent_id: Option<AgentId>,
     id: EventId,
     timestamp: String,
-    #[serde(default)]
     parent_id: Option<EventId>,
 }
 

@@ -13,10 +13,8 @@ use crate::{Network, Policy};
 #[serde(rename_all = "camelCase")]
 pub struct SandboxConfig {
     pub enabled: bool,
-    #[serde(default)]
     pub add_current_working_directory: Option<bool>,
     /// Whether MCP servers are confined too (default: yes).
-    #[serde(default)]
     pub sandbox_mcp_servers: Option<bool>,
     /// Whether MCP servers that a project configures are confined even where the sandbox is off.
     #[serde(default)]

@@ -5,7 +5,7 @@ use std::collections::HashMap;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Weak};
 
-use hangar_files::ClientHome;
+use hangar_files::ClientFiles;
 use hangar_peer::{Peer, raw};
 use hangar_protocol::rpc::{ErrorObject, Id, codes};
 use hangar_store::SessionId;
@@ -85,10 +85,10 @@ impl Client {
         *self.files.lock() = Some(provider);
     }
 
-    /// The folder of a session with this client, if it keeps files.
-    pub(crate) fn home(&self, id: &SessionId) -> Option<ClientHome> {
+    /// The directory of a session with this client, if it keeps files.
+    pub(crate) fn session_files(&self, id: &SessionId) -> Option<ClientFiles> {
         let files = self.files.lock();
-        files.as_ref().map(|provider| provider.home(&self.peer, id))
+        files.as_ref().map(|provider| provider.session_files(&self.peer, id))
     }
 
     pub(crate) fn hear(self: &Arc<Self>, said: Said) {

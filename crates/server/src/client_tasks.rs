@@ -51,10 +51,8 @@ impl Status {
 pub(crate) struct Registration {
     client_task_id: String,
     description: String,
-    #[serde(default)]
     display_name: Option<String>,
     cancellable: bool,
-    #[serde(default)]
     expected_sequence: Option<u64>,
 }
 
@@ -62,32 +60,22 @@ pub(crate) struct Registration {
 #[serde(tag = "kind", rename_all = "lowercase")]
 pub(crate) enum Update {
     Progress {
-        #[serde(default)]
         status: Option<ActiveStatus>,
-        #[serde(default)]
         message: Option<String>,
-        #[serde(default)]
         phase: Option<String>,
-        #[serde(default)]
         percentage: Option<f64>,
     },
     Completed {
-        #[serde(default)]
         message: Option<String>,
-        #[serde(default)]
         result: Option<Value>,
     },
     Failed {
-        #[serde(default)]
         message: Option<String>,
         error: String,
-        #[serde(default)]
         code: Option<String>,
     },
     Cancelled {
-        #[serde(default)]
         message: Option<String>,
-        #[serde(default)]
         reason: Option<String>,
     },
 }

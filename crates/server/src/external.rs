@@ -16,7 +16,7 @@ use serde::Deserialize;
 use serde_json::{Value, json};
 use tokio::sync::oneshot;
 
-use crate::spec::ToolDeclaration;
+use hangar_spec::ToolDeclaration;
 
 /// Calls that wait for a client.
 #[derive(Default)]
@@ -166,7 +166,7 @@ pub(crate) struct ToolResult {
 struct Binary {
     data: String,
     mime_type: String,
-    #[serde(rename = "type", default)]
+    #[serde(rename = "type")]
     kind: Option<String>,
     description: Option<String>,
 }

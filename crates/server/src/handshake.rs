@@ -88,10 +88,8 @@ impl std::fmt::Debug for Token {
 #[derive(Debug, Default, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub(crate) struct ConnectParams {
-    #[serde(default)]
     token: Option<String>,
     /// What the client understands when it is told of tasks.
-    #[serde(default)]
     pub(crate) supported_task_kinds: Option<Vec<String>>,
 }
 

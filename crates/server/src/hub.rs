@@ -10,11 +10,12 @@ use std::time::Duration;
 use hangar_agent::features::Features;
 use hangar_agent::session::Command;
 use hangar_engine::{Naming, Options, ServerStart, supervise};
+use hangar_files::ClientFiles;
 use hangar_git::Git;
 use hangar_protocol::Event;
 use hangar_protocol::data::{AgentMode, Mode};
 use hangar_protocol::rpc::{ErrorObject, codes};
-use hangar_store::away::Kept;
+use hangar_store::client_session::ClientSession;
 use hangar_store::{SessionId, SessionMeta, Store};
 use jiff::Timestamp;
 use serde_json::json;
@@ -33,13 +34,13 @@ use crate::history::History;
 use crate::inference;
 use crate::journals::Journals;
 use crate::methods::Failure;
-use crate::opener::{SessionOpener, Wanted};
+use crate::opener::{OpenRequest, SessionOpener};
 use crate::peer::notification;
-use crate::place::Place;
-use crate::session_fs::{Away, FsProvider};
+use crate::session_files::SessionDir;
+use crate::session_fs::FsProvider;
 use crate::shells::ClientShells;
-use crate::spec::{SessionSpec, ToolDeclaration};
 use crate::task::{Job, SessionTask};
+use hangar_spec::{SessionSpec, ToolDeclaration};
 
 /// Jobs that may wait for a session before those who bring them have to.
 const JOBS: usize = 64;
@@ -88,7 +89,9 @@ pub(crate) enum Lifecycle {
 /// A session that is alive.
 pub(crate) struct Live {
     pub(crate) id: SessionId,
-    pub(crate) place: Place,
+    pub(crate) dir: SessionDir,
+    /// The same, if a client keeps it.
+    pub(crate) client_files: Option<ClientFiles>,
     /// Where it is listed: with the others, unless the client named a folder for it.
     pub(crate) store: Store,
     pub(crate) audience: Arc<Audience>,
@@ -137,7 +140,7 @@ impl Live {
     pub(crate) async fn meta(&self) -> Result<Option<SessionMeta>, Failure> {
         match self.store.look(&self.id) {
             Some(listed) => Ok(Some(listed.meta)),
-            None => self.place.facts().await,
+            None => self.dir.facts().await,
         }
     }
 
@@ -262,7 +265,7 @@ impl Hub {
 
     /// Where the sessions of a specification are.
     pub(crate) fn store_of(&self, spec: &SessionSpec) -> Store {
-        spec.config_dir.as_ref().map_or_else(|| self.config.store.clone(), |dir| Store::new(dir))
+        spec.identity.config_dir.as_ref().map_or_else(|| self.config.store.clone(), |dir| Store::new(dir))
     }
 
     /// The folder that holds everything the server keeps.
@@ -307,7 +310,7 @@ impl Hub {
         let known = self.sessions().get(id.as_str()).cloned();
         if let Some(live) = known {
             // Nobody is left to answer what the session waits for, and whoever comes does not want to.
-            let orphaned = live.audience.is_empty() && !spec.continue_pending_work.unwrap_or(false);
+            let orphaned = live.audience.is_empty() && !spec.entry.continue_pending.unwrap_or(false);
             if orphaned {
                 live.close().await;
             }
@@ -321,26 +324,28 @@ impl Hub {
         if self.sessions().len() >= MAX_SESSIONS {
             return Err(Failure::new(format!("{MAX_SESSIONS} sessions are open already")));
         }
-        let away = away(client, &id).await?;
+        let client_session = load_client_session(client, &id).await?;
         let store = self.store_of(&spec);
-        let place = match &away {
-            Some(away) => Place::Client(away.home.clone()),
-            None => Place::Here(store.session_dir(&id)),
+        let dir = match &client_session {
+            Some(client_session) => SessionDir(Arc::new(client_session.files.clone())),
+            None => SessionDir::local(store.session_dir(&id)),
         };
+        let client_files = client_session.as_ref().map(|client_session| client_session.files.clone());
         let audience = Arc::new(Audience::new(id.as_str(), self));
         let pending = Arc::new(PendingCalls::default());
-        let opened = self.config.opener.open(Wanted {
+        let opened = self.config.opener.open(OpenRequest {
             id: id.clone(),
             spec: &spec,
             sink: Box::new(Broadcast(Arc::clone(&audience))),
             hooks: Arc::new(ClientHooks(Arc::clone(&audience))),
             ways: inference::ways(&audience, &spec, client.is_request_proxy()),
-            away,
+            client_session,
         })?;
         audience.join(self.member(id.as_str(), &pending, &spec, client));
         let (jobs, queue) = mpsc::channel(JOBS);
         let live = Arc::new(Live {
-            place,
+            dir,
+            client_files,
             store,
             id,
             audience: Arc::clone(&audience),
@@ -385,7 +390,7 @@ impl Hub {
         spec: &SessionSpec,
         client: &Arc<Client>,
     ) -> Member {
-        let tools = client_tools(session_id, pending, spec.tools.as_deref().unwrap_or_default());
+        let tools = client_tools(session_id, pending, spec.client.tools.as_deref().unwrap_or_default());
         Member::new(Arc::clone(client), spec, tools)
     }
 
@@ -398,30 +403,32 @@ impl Hub {
     ) -> Result<(), Failure> {
         let hub = Arc::clone(self);
         let (audience, id) = (Arc::clone(&live.audience), live.id.clone());
-        let away = match &live.place {
-            Place::Here(_) => None,
-            Place::Client(home) => {
-                let kept = Kept::load(home).await.map_err(Failure::from_files)?;
-                Some(Away { home: home.clone(), kept })
-            }
+        let client_session = match &live.client_files {
+            None => None,
+            Some(files) => Some(ClientSession::load(files.clone()).await.map_err(Failure::from_files)?),
         };
         live.ask(move |task| {
-            let kept = away.as_ref().and_then(|away| away.kept.as_ref());
-            let moved = kept.is_some_and(|kept| kept.last_event_id() != task.session().state().last_event);
+            let stored = client_session.as_ref().and_then(|client_session| client_session.stored.as_ref());
+            let moved =
+                stored.is_some_and(|stored| stored.last_event_id() != task.session().state().last_event);
             if !task.engine.driver().is_idle() || moved {
                 return Err(Failure::new("the session is at work; abort it or wait for it to be idle"));
             }
             task.engine.driver_mut().rest();
+            let effort = change.model.effort.clone();
             let mut changed = task.spec.clone();
             changed.adopt(change);
-            let spec = SessionSpec { disable_resume: Some(true), ..changed.clone() };
-            let opened = hub.config.opener.open(Wanted {
+            let mut spec = changed.clone();
+            spec.entry.silent = Some(true);
+            // The effort may have changed since the session was created. The log has the current one.
+            spec.model.effort = effort;
+            let opened = hub.config.opener.open(OpenRequest {
                 id,
                 spec: &spec,
                 sink: Box::new(Broadcast(Arc::clone(&audience))),
                 hooks: Arc::new(ClientHooks(Arc::clone(&audience))),
                 ways: inference::ways(&audience, &spec, audience.request_proxy().is_some()),
-                away,
+                client_session,
             })?;
             task.spec = changed;
             task.replace(opened);
@@ -489,10 +496,12 @@ fn client_tools(
 }
 
 /// What a client that keeps files has of a session.
-async fn away(client: &Client, id: &SessionId) -> Result<Option<Away>, Failure> {
-    let Some(home) = client.home(id) else { return Ok(None) };
-    let kept = Kept::load(&home).await.map_err(Failure::from_files)?;
-    Ok(Some(Away { home, kept }))
+pub(crate) async fn load_client_session(
+    client: &Client,
+    id: &SessionId,
+) -> Result<Option<ClientSession>, Failure> {
+    let Some(files) = client.session_files(id) else { return Ok(None) };
+    Ok(Some(ClientSession::load(files).await.map_err(Failure::from_files)?))
 }
 
 pub(crate) struct Entered {

@@ -1,15 +1,16 @@
 //! A client that keeps the files of its sessions: how it said it does, and asking it.
 
+use std::path::Path;
 use std::sync::Arc;
 
 use futures_util::future::BoxFuture;
 use hangar_files::{
-    ClientHome, Conventions, Entry, FileError, FileKeeper, FileReply, FileRequest, Rows, SqlKind, Stat,
+    Client, ClientFiles, ClientReply, ClientRequest, Conventions, Entry, FileError, FileKind, FileReply,
+    FileRequest, Rows, Site, SqlKind, Stat,
 };
 use hangar_peer::{Peer, PeerError};
 use hangar_protocol::rpc;
 use hangar_store::SessionId;
-use hangar_store::away::Kept;
 use serde::Deserialize;
 use serde::de::DeserializeOwned;
 use serde_json::{Map, Value, json};
@@ -43,32 +44,25 @@ struct FsCapabilities {
 }
 
 impl FsProvider {
-    /// The folder of a session with the client at the other end.
-    pub(crate) fn home(&self, peer: &Peer, id: &SessionId) -> ClientHome {
-        let keeper = PeerKeeper { peer: peer.clone(), session_id: id.to_string() };
+    /// The directory of a session with the client at the other end.
+    pub(crate) fn session_files(&self, peer: &Peer, id: &SessionId) -> ClientFiles {
+        let client = PeerClient { peer: peer.clone(), session_id: id.to_string() };
         let conventions = match self.conventions {
             PathStyle::Posix => Conventions::Posix,
             PathStyle::Windows => Conventions::Windows,
         };
-        ClientHome::new(
-            Arc::new(keeper),
-            &self.session_state_path,
+        let site = Site {
+            root: self.session_state_path.clone(),
             conventions,
-            self.capabilities.sqlite,
-            &self.initial_cwd,
-        )
+            has_tables: self.capabilities.sqlite,
+            initial_cwd: self.initial_cwd.clone(),
+        };
+        ClientFiles::new(Arc::new(client), site)
     }
 }
 
-/// A session that a client keeps, as far as opening it goes.
-pub struct Away {
-    pub home: ClientHome,
-    /// What the client has of it; nothing of a new one.
-    pub kept: Option<Kept>,
-}
-
 /// Asks a client for the files of one session.
-struct PeerKeeper {
+struct PeerClient {
     peer: Peer,
     session_id: String,
 }
@@ -77,7 +71,6 @@ struct PeerKeeper {
 #[derive(Debug, Deserialize)]
 struct WireError {
     code: String,
-    #[serde(default)]
     message: Option<String>,
 }
 
@@ -108,7 +101,6 @@ struct WireRows {
     columns: Vec<String>,
     #[serde(default)]
     rows_affected: u64,
-    #[serde(default)]
     last_insert_rowid: Option<i64>,
 }
 
@@ -119,41 +111,24 @@ struct WireEntry {
     kind: String,
 }
 
-impl FileKeeper for PeerKeeper {
-    fn ask(&self, request: FileRequest) -> BoxFuture<'static, Result<FileReply, FileError>> {
+impl Client for PeerClient {
+    fn ask(&self, request: ClientRequest) -> BoxFuture<'static, Result<ClientReply, FileError>> {
         let peer = self.peer.clone();
-        let (method, mut params) = wire(&request);
-        params["sessionId"] = json!(self.session_id);
+        let wired = wire(&request);
+        let session_id = self.session_id.clone();
         Box::pin(async move {
+            let (method, mut params) = wired?;
+            params["sessionId"] = json!(session_id);
             let answer: Value = peer.request(method, &params).await.map_err(unanswered)?;
             read(&request, answer)
         })
     }
 }
 
-fn wire(request: &FileRequest) -> (&'static str, Value) {
-    match request {
-        FileRequest::Read { path } => ("sessionFs.readFile", json!({ "path": path })),
-        FileRequest::Write { path, content, private } => {
-            let mut params = json!({ "path": path, "content": content });
-            if *private {
-                params["mode"] = json!(PRIVATE_FILE);
-            }
-            ("sessionFs.writeFile", params)
-        }
-        FileRequest::Append { path, content } => {
-            ("sessionFs.appendFile", json!({ "path": path, "content": content, "mode": PRIVATE_FILE }))
-        }
-        FileRequest::Stat { path } => ("sessionFs.stat", json!({ "path": path })),
-        FileRequest::MakeDir { path } => {
-            ("sessionFs.mkdir", json!({ "path": path, "recursive": true, "mode": PRIVATE_DIR }))
-        }
-        FileRequest::List { path } => ("sessionFs.readdirWithTypes", json!({ "path": path })),
-        FileRequest::Remove { path, with_content } => {
-            ("sessionFs.rm", json!({ "path": path, "recursive": with_content, "force": true }))
-        }
-        FileRequest::Rename { from, to } => ("sessionFs.rename", json!({ "src": from, "dest": to })),
-        FileRequest::Sql { kind, query } => {
+fn wire(request: &ClientRequest) -> Result<(&'static str, Value), FileError> {
+    Ok(match request {
+        ClientRequest::File(request) => return wire_file(request),
+        ClientRequest::Sql { kind, query } => {
             let kind = match kind {
                 SqlKind::Exec => "exec",
                 SqlKind::Query => "query",
@@ -161,51 +136,103 @@ fn wire(request: &FileRequest) -> (&'static str, Value) {
             };
             ("sessionFs.sqliteQuery", json!({ "query": query, "queryType": kind }))
         }
-        FileRequest::HasTables => ("sessionFs.sqliteExists", json!({})),
-    }
+        ClientRequest::HasTables => ("sessionFs.sqliteExists", json!({})),
+    })
 }
 
-fn read(request: &FileRequest, mut answer: Value) -> Result<FileReply, FileError> {
-    let error = match request {
-        FileRequest::Write { .. }
-        | FileRequest::Append { .. }
-        | FileRequest::MakeDir { .. }
-        | FileRequest::Remove { .. }
-        | FileRequest::Rename { .. } => answer.get("code").is_some().then(|| answer.take()),
-        _ => answer.get_mut("error").map(Value::take).filter(|error| !error.is_null()),
+fn wire_file(request: &FileRequest) -> Result<(&'static str, Value), FileError> {
+    let shown = |path: &Path| path.to_string_lossy().into_owned();
+    Ok(match request {
+        FileRequest::Read { path } => ("sessionFs.readFile", json!({ "path": shown(path) })),
+        FileRequest::Write { path, content, private: false } => {
+            ("sessionFs.writeFile", json!({ "path": shown(path), "content": text(content)? }))
+        }
+        FileRequest::Write { path, content, .. } | FileRequest::Replace { path, content } => {
+            let params = json!({ "path": shown(path), "content": text(content)?, "mode": PRIVATE_FILE });
+            ("sessionFs.writeFile", params)
+        }
+        FileRequest::Append { path, content } => {
+            let params = json!({ "path": shown(path), "content": text(content)?, "mode": PRIVATE_FILE });
+            ("sessionFs.appendFile", params)
+        }
+        FileRequest::Stat { path } => ("sessionFs.stat", json!({ "path": shown(path) })),
+        FileRequest::MakeDir { path } => {
+            ("sessionFs.mkdir", json!({ "path": shown(path), "recursive": true, "mode": PRIVATE_DIR }))
+        }
+        FileRequest::List { path } => ("sessionFs.readdirWithTypes", json!({ "path": shown(path) })),
+        FileRequest::Remove { path, recursive } => {
+            ("sessionFs.rm", json!({ "path": shown(path), "recursive": recursive, "force": true }))
+        }
+        FileRequest::Rename { from, to } => {
+            ("sessionFs.rename", json!({ "src": shown(from), "dest": shown(to) }))
+        }
+    })
+}
+
+fn text(content: &[u8]) -> Result<&str, FileError> {
+    std::str::from_utf8(content).map_err(|_| FileError::Local {
+        kind: std::io::ErrorKind::InvalidData,
+        text: "the client that keeps the files takes text only".to_owned(),
+    })
+}
+
+fn read(request: &ClientRequest, mut answer: Value) -> Result<ClientReply, FileError> {
+    let only_acts = matches!(
+        request,
+        ClientRequest::File(
+            FileRequest::Write { .. }
+                | FileRequest::Replace { .. }
+                | FileRequest::Append { .. }
+                | FileRequest::MakeDir { .. }
+                | FileRequest::Remove { .. }
+                | FileRequest::Rename { .. }
+        )
+    );
+    let error = match only_acts {
+        true => answer.get("code").is_some().then(|| answer.take()),
+        false => answer.get_mut("error").map(Value::take).filter(|error| !error.is_null()),
     };
     if let Some(error) = error {
         return Err(parse::<WireError>(error)?.into());
     }
     let bool_of = |name: &str| answer.get(name).and_then(Value::as_bool).unwrap_or(false);
-    match request {
-        FileRequest::Write { .. }
-        | FileRequest::Append { .. }
-        | FileRequest::MakeDir { .. }
-        | FileRequest::Remove { .. }
-        | FileRequest::Rename { .. } => Ok(FileReply::Done),
-        FileRequest::Read { .. } => Ok(FileReply::Text(parse(field(&mut answer, "content"))?)),
-        FileRequest::Stat { .. } => Ok(FileReply::Stat(Stat {
-            is_dir: bool_of("isDirectory"),
+    Ok(match request {
+        ClientRequest::File(FileRequest::Read { .. }) => {
+            let content: String = parse(field(&mut answer, "content"))?;
+            ClientReply::File(FileReply::Content(content.into_bytes()))
+        }
+        ClientRequest::File(FileRequest::Stat { .. }) => ClientReply::File(FileReply::Stat(Stat {
+            kind: if bool_of("isDirectory") { FileKind::Folder } else { FileKind::File },
             size: answer.get("size").and_then(Value::as_u64).unwrap_or(0),
+            modified: None,
+            created: None,
         })),
-        FileRequest::List { .. } => {
+        ClientRequest::File(FileRequest::List { .. }) => {
             let entries: Option<Vec<WireEntry>> = parse(field(&mut answer, "entries"))?;
+            let kind = |kind: &str| if kind == "directory" { FileKind::Folder } else { FileKind::File };
             let entries = entries.into_iter().flatten();
-            let entries = entries.map(|entry| Entry { is_dir: entry.kind == "directory", name: entry.name });
-            Ok(FileReply::Entries(entries.collect()))
+            let entries = entries.map(|entry| Entry { kind: kind(&entry.kind), name: entry.name });
+            ClientReply::File(FileReply::Entries(entries.collect()))
         }
-        FileRequest::Sql { .. } if answer.is_null() => Ok(FileReply::Done),
-        FileRequest::Sql { .. } => {
-            let rows: WireRows = parse(answer)?;
-            Ok(FileReply::Rows(Rows {
-                columns: rows.columns,
-                rows: rows.rows,
-                affected: rows.rows_affected,
-                last_id: rows.last_insert_rowid,
-            }))
+        ClientRequest::File(_) => ClientReply::File(FileReply::Done),
+        ClientRequest::Sql { .. } if answer.is_null() => ClientReply::Rows(Rows::default()),
+        ClientRequest::Sql { .. } => ClientReply::Rows(parse::<WireRows>(answer)?.into()),
+        ClientRequest::HasTables => ClientReply::Exists(bool_of("exists")),
+    })
+}
+
+impl From<WireRows> for Rows {
+    /// Rows by their columns. A client that does not name them has those of its first row.
+    fn from(wire: WireRows) -> Self {
+        let WireRows { rows, mut columns, rows_affected, last_insert_rowid } = wire;
+        if columns.is_empty() {
+            columns = rows.first().into_iter().flat_map(Map::keys).cloned().collect();
         }
-        FileRequest::HasTables => Ok(FileReply::Exists(bool_of("exists"))),
+        let row = |mut row: Map<String, Value>| {
+            columns.iter().map(|column| row.get_mut(column).map(Value::take).unwrap_or_default()).collect()
+        };
+        let rows = rows.into_iter().map(row).collect();
+        Self { rows, columns, affected: rows_affected, last_id: last_insert_rowid }
     }
 }
 
@@ -221,37 +248,54 @@ fn parse<T: DeserializeOwned>(value: Value) -> Result<T, FileError> {
 mod tests {
     use super::*;
 
-    fn check(request: FileRequest, answer: Value, expected: Result<FileReply, FileError>) {
+    fn check(request: ClientRequest, answer: Value, expected: Result<ClientReply, FileError>) {
         assert_eq!(read(&request, answer), expected);
+    }
+
+    fn file(request: FileRequest, answer: Value, expected: Result<FileReply, FileError>) {
+        check(ClientRequest::File(request), answer, expected.map(ClientReply::File));
     }
 
     #[test]
     fn an_error_of_a_method_that_only_acts_is_its_whole_answer() {
-        let write = || FileRequest::Append { path: "/log".to_owned(), content: "x".to_owned() };
-        check(write(), Value::Null, Ok(FileReply::Done));
-        check(write(), json!({ "code": "ENOENT" }), Err(FileError::Missing));
+        let write = || FileRequest::Append { path: "/log".into(), content: b"x".to_vec() };
+        file(write(), Value::Null, Ok(FileReply::Done));
+        file(write(), json!({ "code": "ENOENT" }), Err(FileError::Missing));
         let full = json!({ "code": "UNKNOWN", "message": "disk full" });
-        check(write(), full, Err(FileError::Refused("disk full".to_owned())));
+        file(write(), full, Err(FileError::Refused("disk full".to_owned())));
     }
 
     #[test]
     fn an_error_of_a_method_that_tells_is_beside_what_it_tells() {
-        let read = || FileRequest::Read { path: "/a".to_owned() };
-        check(read(), json!({ "content": "x" }), Ok(FileReply::Text("x".to_owned())));
-        check(read(), json!({ "content": "", "error": { "code": "ENOENT" } }), Err(FileError::Missing));
-        assert!(super::read(&read(), json!(7)).is_err());
+        let read = || FileRequest::Read { path: "/a".into() };
+        file(read(), json!({ "content": "x" }), Ok(FileReply::Content(b"x".to_vec())));
+        file(read(), json!({ "content": "", "error": { "code": "ENOENT" } }), Err(FileError::Missing));
+        assert!(super::read(&ClientRequest::File(read()), json!(7)).is_err());
     }
 
     #[test]
     fn rows_and_names_are_read_with_tolerance() {
-        let query = FileRequest::Sql { kind: SqlKind::Exec, query: String::new() };
-        check(query.clone(), Value::Null, Ok(FileReply::Done));
-        check(query.clone(), json!({}), Ok(FileReply::Rows(Rows::default())));
-        check(query, json!({ "rows": null, "columns": null }), Ok(FileReply::Rows(Rows::default())));
+        let query = |answer, expected| {
+            let request = ClientRequest::Sql { kind: SqlKind::Exec, query: String::new() };
+            check(request, answer, Ok(ClientReply::Rows(expected)));
+        };
+        query(Value::Null, Rows::default());
+        query(json!({}), Rows::default());
+        query(json!({ "rows": null, "columns": null }), Rows::default());
+        let columns = vec!["b".to_owned(), "a".to_owned()];
+        let rows = vec![vec![json!(2), Value::Null], vec![Value::Null, json!(1)]];
+        let some = Rows { columns, rows, ..Rows::default() };
+        query(json!({ "columns": ["b", "a"], "rows": [{ "b": 2 }, { "a": 1, "c": 0 }] }), some);
         let entries = json!({ "entries": [{ "name": "d", "type": "directory" }] });
-        let expected = vec![Entry { name: "d".to_owned(), is_dir: true }];
-        let list = || FileRequest::List { path: "/".to_owned() };
-        check(list(), entries, Ok(FileReply::Entries(expected)));
-        check(list(), json!({ "entries": null }), Ok(FileReply::Entries(Vec::new())));
+        let expected = vec![Entry { name: "d".to_owned(), kind: FileKind::Folder }];
+        let list = || FileRequest::List { path: "/".into() };
+        file(list(), entries, Ok(FileReply::Entries(expected)));
+        file(list(), json!({ "entries": null }), Ok(FileReply::Entries(Vec::new())));
+    }
+
+    #[test]
+    fn what_is_no_text_is_not_sent() {
+        let write = FileRequest::Write { path: "/a".into(), content: vec![0xff], private: false };
+        assert!(matches!(wire(&ClientRequest::File(write)), Err(FileError::Local { .. })));
     }
 }

@@ -3,7 +3,7 @@
 use std::fs::File;
 use std::io::{self, Write};
 
-/// What a log is written to. A trait so that tests can make it fail at will.
+/// Storage of a log. A trait so that tests can make it fail at will.
 pub(crate) trait Medium {
     fn size(&self) -> io::Result<u64>;
     /// One attempt to write behind the end; may write less than asked.
@@ -34,7 +34,7 @@ impl Medium for File {
 #[derive(Debug)]
 pub(crate) struct AppendOnly<M> {
     medium: M,
-    /// Where the last whole append ended.
+    /// End of the last whole append.
     end: u64,
     state: State,
 }
@@ -49,8 +49,8 @@ enum State {
 
 #[derive(Debug)]
 pub(crate) enum AppendError {
-    /// The file is not as long as we left it: somebody else wrote.
-    Moved,
+    /// The file is not as long as we left it: somebody else wrote. How long it is now.
+    Moved(u64),
     Io(io::Error),
 }
 
@@ -75,8 +75,9 @@ impl<M: Medium> AppendOnly<M> {
             self.medium.truncate(self.end)?;
             self.state = State::Unsynced;
         }
-        if self.medium.size()? != self.end {
-            return Err(AppendError::Moved);
+        let size = self.medium.size()?;
+        if size != self.end {
+            return Err(AppendError::Moved(size));
         }
         let failure = match self.write(bytes) {
             Ok(written) if written == bytes.len() => {
@@ -218,7 +219,7 @@ mod tests {
     fn bytes_of_another_writer_are_noticed_and_left_alone() {
         let mut log = AppendOnly::new(Faulty::default(), 0);
         log.medium.content.extend_from_slice(b"theirs\n");
-        assert!(matches!(log.append(b"ours\n"), Err(AppendError::Moved)));
+        assert!(matches!(log.append(b"ours\n"), Err(AppendError::Moved(_))));
         assert_eq!(log.medium.content, b"theirs\n");
     }
 

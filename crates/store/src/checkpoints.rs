@@ -1,17 +1,13 @@
 //! Summaries of a session as files: `checkpoints/NNN-title.md`, and `index.md` that lists them.
 
-use std::io;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use hangar_agent::session::Checkpoint;
+use hangar_files::{FileError, FileRequest, SessionFiles};
 
-use hangar_disk::Folder;
-
-/// The folder of a session that they are in.
-const DIR: &str = "checkpoints";
-pub(crate) const INDEX: &str = "index.md";
-/// What of an index or a checkpoint is read.
-const READ_LIMIT: u64 = 16 << 20;
+/// The directory of a session that they are in.
+pub(crate) const DIR: &str = "checkpoints";
+const INDEX: &str = "index.md";
 pub(crate) const HEADER: &str = "# Checkpoint History\n\nCheckpoints are listed in chronological order. Checkpoint 1 is the oldest, \
                       higher numbers are more recent.\n\n| # | Title | File |\n|---|-------|------|\n";
 
@@ -23,29 +19,25 @@ pub struct CheckpointEntry {
     pub file: String,
 }
 
-/// Writes a checkpoint. One of the same number, or of a later one, is from a past that was taken back, and goes.
-pub(crate) fn write(session: &Folder, checkpoint: &Checkpoint) -> io::Result<()> {
-    let folder = session.own_folder(DIR)?;
-    let renewed = renew(entries(&folder), checkpoint);
-    for file in &renewed.stale {
-        // It is in no list any more; whether it goes matters to nobody.
-        let _ = folder.remove(file);
-    }
-    folder.replace(&renewed.file, &checkpoint.content)?;
-    folder.replace(INDEX, &renewed.index)
+/// The whole path of a file beside the index.
+pub(crate) fn path(files: &dyn SessionFiles, file: &str) -> PathBuf {
+    files.path(&format!("{DIR}/{file}"))
 }
 
-/// What becomes of a folder with another checkpoint.
-pub(crate) struct Renewed {
+pub(crate) fn write_index(files: &dyn SessionFiles, index: &str) -> FileRequest {
+    FileRequest::Replace { path: path(files, INDEX), content: index.as_bytes().to_vec() }
+}
+
+/// The directory with another checkpoint.
+pub(crate) struct UpdatedIndex {
     /// The file of the checkpoint.
     pub(crate) file: String,
-    /// The text of the index.
-    pub(crate) index: String,
+    pub(crate) entries: Vec<CheckpointEntry>,
     /// The files of checkpoints from a past that was taken back.
     pub(crate) stale: Vec<String>,
 }
 
-pub(crate) fn renew(entries: Vec<CheckpointEntry>, checkpoint: &Checkpoint) -> Renewed {
+pub(crate) fn with_checkpoint(entries: Vec<CheckpointEntry>, checkpoint: &Checkpoint) -> UpdatedIndex {
     let (mut kept, stale): (Vec<_>, Vec<_>) =
         entries.into_iter().partition(|entry| entry.number < checkpoint.number);
     let file = checkpoint.file_name();
@@ -55,10 +47,11 @@ pub(crate) fn renew(entries: Vec<CheckpointEntry>, checkpoint: &Checkpoint) -> R
         title: checkpoint.title.clone(),
         file: file.clone(),
     });
-    Renewed { file, index: render(&kept), stale }
+    UpdatedIndex { file, entries: kept, stale }
 }
 
-fn render(entries: &[CheckpointEntry]) -> String {
+/// The text of the index.
+pub(crate) fn render(entries: &[CheckpointEntry]) -> String {
     let mut index = HEADER.to_owned();
     for entry in entries {
         index.push_str(&format!("| {} | {} | {} |\n", entry.number, entry.title, entry.file));
@@ -66,17 +59,17 @@ fn render(entries: &[CheckpointEntry]) -> String {
     index
 }
 
-/// The checkpoints of a session, oldest first. A session without an index has none.
-pub fn list(session: &Folder) -> Vec<CheckpointEntry> {
-    session.folder(DIR).map(|folder| entries(&folder)).unwrap_or_default()
-}
-
-fn entries(folder: &Folder) -> Vec<CheckpointEntry> {
-    parse(&folder.read_text(INDEX, READ_LIMIT).unwrap_or_default())
+/// The checkpoints of a session, oldest first. A session without an index has none, and so has one whose index is no
+/// file.
+pub async fn list(files: &dyn SessionFiles) -> Result<Vec<CheckpointEntry>, FileError> {
+    match files.read(&format!("{DIR}/{INDEX}")).await {
+        Err(FileError::Local { .. }) => Ok(Vec::new()),
+        index => Ok(parse(&index?.unwrap_or_default())),
+    }
 }
 
 /// The checkpoints that an index lists.
-pub(crate) fn parse(index: &str) -> Vec<CheckpointEntry> {
+fn parse(index: &str) -> Vec<CheckpointEntry> {
     let row = |line: &str| {
         let mut cells = line.strip_prefix('|')?.split('|').map(str::trim);
         let number = cells.next()?.parse().ok()?;
@@ -86,37 +79,55 @@ pub(crate) fn parse(index: &str) -> Vec<CheckpointEntry> {
 }
 
 /// The text of a checkpoint; `None` where there is none of that number.
-pub fn read(session: &Folder, number: u64) -> Option<String> {
-    let folder = session.folder(DIR).ok()?;
-    let entry = entries(&folder).into_iter().find(|entry| entry.number == number)?;
-    is_plain(&entry.file).then(|| folder.read_text(entry.file, READ_LIMIT).ok()).flatten()
+pub async fn read(files: &dyn SessionFiles, number: u64) -> Result<Option<String>, FileError> {
+    let entry = list(files).await?.into_iter().find(|entry| entry.number == number);
+    let Some(entry) = entry.filter(|entry| is_plain(&entry.file)) else { return Ok(None) };
+    match files.read(&format!("{DIR}/{}", entry.file)).await {
+        Err(FileError::Local { .. }) => Ok(None),
+        text => text,
+    }
 }
 
 /// The index is a file that anyone may have edited: what it names must be in its folder.
-pub(crate) fn is_plain(file: &str) -> bool {
+fn is_plain(file: &str) -> bool {
     Path::new(file).file_name().is_some_and(|name| name == file)
 }
 
 #[cfg(test)]
 mod tests {
-    use super::*;
+    use hangar_agent::log::{Fact, SessionLog};
+    use hangar_files::block_on;
+    use jiff::Timestamp;
 
-    fn checkpoint(number: u64, title: &str) -> Checkpoint {
-        Checkpoint { number, title: title.to_owned(), content: format!("about {title}") }
+    use super::*;
+    use crate::{OpenSession, SessionMeta, Store};
+
+    fn write(session: &mut OpenSession, number: u64, title: &str) {
+        let content = format!("about {title}");
+        session.note(Fact::Checkpoint(Checkpoint { number, title: title.to_owned(), content })).unwrap();
     }
 
-    fn session() -> (tempfile::TempDir, Folder) {
+    fn list(session: &OpenSession) -> Vec<CheckpointEntry> {
+        block_on(super::list(&**session.files())).unwrap()
+    }
+
+    fn read(session: &OpenSession, number: u64) -> Option<String> {
+        block_on(super::read(&**session.files(), number)).unwrap()
+    }
+
+    fn session() -> (tempfile::TempDir, OpenSession) {
         let dir = tempfile::tempdir().unwrap();
-        let session = Folder::open(dir.path()).unwrap();
+        let meta = SessionMeta::from_first_event(None, Timestamp::UNIX_EPOCH);
+        let session = Store::new(dir.path()).create(&"s".parse().unwrap(), meta).unwrap();
         (dir, session)
     }
 
     #[test]
     fn checkpoints_are_listed_in_order_and_read_by_number() {
-        let (_dir, session) = session();
+        let (_dir, mut session) = session();
         assert!(list(&session).is_empty());
-        write(&session, &checkpoint(1, "First Part")).unwrap();
-        write(&session, &checkpoint(2, "Second")).unwrap();
+        write(&mut session, 1, "First Part");
+        write(&mut session, 2, "Second");
         let files: Vec<String> = list(&session).into_iter().map(|entry| entry.file).collect();
         assert_eq!(files, ["001-first-part.md", "002-second.md"]);
         assert_eq!(read(&session, 2).as_deref(), Some("about Second"));
@@ -125,23 +136,25 @@ mod tests {
 
     #[test]
     fn a_checkpoint_of_a_past_that_was_taken_back_is_replaced() {
-        let (dir, session) = session();
+        let (_dir, mut session) = session();
         for number in 1..=3 {
-            write(&session, &checkpoint(number, &format!("old {number}"))).unwrap();
+            write(&mut session, number, &format!("old {number}"));
         }
-        write(&session, &checkpoint(2, "new")).unwrap();
+        write(&mut session, 2, "new");
         let titles: Vec<String> = list(&session).into_iter().map(|entry| entry.title).collect();
         assert_eq!(titles, ["old 1", "new"]);
-        assert!(!dir.path().join("checkpoints/003-old-3.md").exists());
+        assert!(!path(&**session.files(), "003-old-3.md").exists());
     }
 
     #[test]
     fn an_index_cannot_lead_out_of_its_folder() {
-        let (dir, session) = session();
-        std::fs::write(dir.path().join("secret"), "secret").unwrap();
-        let folder = session.ensure_folder(DIR).unwrap();
-        std::os::unix::fs::symlink("../secret", dir.path().join("checkpoints/link")).unwrap();
-        folder.replace(INDEX, format!("{HEADER}| 1 | x | ../secret |\n| 2 | x | link |\n")).unwrap();
+        let (_dir, session) = session();
+        let files = &**session.files();
+        std::fs::write(files.path("secret"), "secret").unwrap();
+        std::os::unix::fs::symlink("../secret", path(files, "link")).unwrap();
+        let index = format!("{HEADER}| 1 | x | ../secret |\n| 2 | x | link |\n");
+        files.put(write_index(files, &index)).unwrap();
+        assert_eq!(list(&session).len(), 2);
         assert_eq!((read(&session, 1), read(&session, 2)), (None, None));
     }
 }

@@ -1,4 +1,4 @@
-//! What can go wrong with stored sessions, as far as callers act on it.
+//! Errors of stored sessions, as far as callers act on them.
 
 use std::io;
 use std::path::{Path, PathBuf};
@@ -24,7 +24,7 @@ impl StoreError {
     }
 }
 
-/// Why a text that a user typed does not name one session.
+/// Error of resolving a user's text to one session.
 #[derive(Debug, thiserror::Error)]
 pub enum ResolveError {
     #[error("no session has the id or name {text:?}")]

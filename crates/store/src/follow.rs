@@ -9,7 +9,7 @@ use hangar_protocol::LogPosition;
 
 use crate::{MAX_LINE, SessionId, Store, StoreError};
 
-/// How much is read at once. It grows for a line that is longer.
+/// Initial size of the read buffer. It grows for a line that is longer.
 const CHUNK: usize = 64 * 1024;
 
 /// The lines behind a position that are whole by now.
@@ -18,7 +18,7 @@ pub struct Follow {
     file: File,
     at: LogPosition,
     buffer: Vec<u8>,
-    /// How much of the buffer has been given out, and how much of it is looked through.
+    /// Offsets in the buffer: of the next line, and up to where it was searched for a line feed.
     given: usize,
     searched: usize,
 }
@@ -32,7 +32,7 @@ impl Store {
         Ok(Follow { file, at: from, buffer: Vec::new(), given: 0, searched: 0 })
     }
 
-    /// How long a session's log is by now.
+    /// Current length of a session's log.
     pub fn log_bytes(&self, id: &SessionId) -> Option<u64> {
         let metadata = std::fs::metadata(self.session_dir(id).join(crate::session::LOG_FILE)).ok()?;
         Some(metadata.len())

@@ -4,7 +4,7 @@ use std::ffi::OsStr;
 use std::io;
 
 use hangar_agent::log::{LogError, Seq, SessionLog};
-use hangar_disk::{Folder, Kind};
+use hangar_disk::{FileKind, Folder};
 use hangar_protocol::{Event, EventKind, ParseError};
 use jiff::Timestamp;
 
@@ -36,7 +36,7 @@ pub fn events(mut kept: Vec<Event>, before: Option<&str>, to: &SessionId) -> Res
     kept.iter().map(|event| renamed(event, to)).collect()
 }
 
-/// What lists show of the fork.
+/// Metadata of the fork.
 pub fn meta(
     store: &Store,
     from: &SessionId,
@@ -64,10 +64,10 @@ pub fn create(
     events: &[Event],
 ) -> Result<(), ForkError> {
     let mut log = store.create(id, meta)?;
-    let theirs = store.folder(from).map_err(StoreError::io("opening", &store.session_dir(from)))?;
+    let folder = |id: &SessionId| store.folder(id).map_err(StoreError::io("opening", &store.session_dir(id)));
+    let (theirs, ours) = (folder(from)?, folder(id)?);
     for name in BESIDE_THE_LOG {
-        copy(&theirs, log.folder(), name.as_ref())
-            .map_err(StoreError::io("copying", &theirs.path().join(name)))?;
+        copy(&theirs, &ours, name.as_ref()).map_err(StoreError::io("copying", &theirs.path().join(name)))?;
     }
     log.append(Seq(0), events)?;
     log.sync()?;
@@ -83,18 +83,18 @@ const MAX_ENTRIES: usize = 100_000;
 /// Copies a file or a folder, if it is there. Links are not followed: what belongs to a session is in its folder.
 fn copy(from: &Folder, to: &Folder, name: &OsStr) -> io::Result<()> {
     match from.kind(name) {
-        Ok(Kind::Folder) => {
+        Ok(FileKind::Folder) => {
             let (from, to) = (from.folder(name)?, to.ensure_folder(name)?);
             for (name, _) in from.entries(MAX_ENTRIES)? {
                 copy(&from, &to, &name)?;
             }
             Ok(())
         }
-        Ok(Kind::File) => {
+        Ok(FileKind::File) => {
             io::copy(&mut from.read(name)?, &mut to.create_new(name)?)?;
             Ok(())
         }
-        Ok(Kind::Other) => Ok(()),
+        Ok(FileKind::Other) => Ok(()),
         Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),
         Err(error) => Err(error),
     }

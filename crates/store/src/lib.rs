@@ -39,9 +39,8 @@
 //! database beside the files would buy little and could disagree with them.
 
 mod append;
-pub mod away;
-mod backwards;
 pub mod checkpoints;
+pub mod client_session;
 mod error;
 mod export;
 mod follow;
@@ -51,6 +50,7 @@ mod lines;
 mod list;
 mod lock;
 mod meta;
+mod reverse_lines;
 pub mod rewind;
 mod session;
 pub mod snapshots;
@@ -64,5 +64,5 @@ pub use id::{InvalidId, SessionId};
 pub use lines::{Events, Lines, MAX_LINE, RawLine};
 pub use list::{Filter, SessionSummary};
 pub use meta::{SessionMeta, SessionName};
-pub use session::{OpenSession, Tail, plan};
+pub use session::{OpenSession, Tail};
 pub use store::Store;

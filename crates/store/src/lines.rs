@@ -17,10 +17,10 @@ use crate::StoreError;
 /// Longest line that is an event; longer ones are refused when written and skipped when read.
 pub const MAX_LINE: usize = 64 * 1024 * 1024;
 
-/// How much is read from the file at once.
+/// Size of the read buffer.
 const CHUNK: usize = 256 * 1024;
 
-/// How much of a line is looked at to find its type.
+/// Bytes of a line that are searched for its type.
 const HEAD: usize = 256;
 
 /// A buffer that one huge line has grown beyond this is given back before the next line.
@@ -32,7 +32,7 @@ pub struct RawLine<'a> {
     pub kind: &'a str,
     /// The event's position among the lines of the log.
     pub seq: Seq,
-    /// Where the line starts in the file.
+    /// Offset of the line in the file.
     pub offset: u64,
     /// The line without its newline.
     pub bytes: &'a [u8],
@@ -109,7 +109,7 @@ impl Lines {
         }
     }
 
-    /// How many lines were no events so far. Lines of unwanted types are not looked at closely enough to tell.
+    /// Number of lines so far that are no events. Lines of unwanted types are not parsed, and not counted.
     pub fn skipped(&self) -> u64 {
         self.skipped
     }
@@ -224,7 +224,7 @@ impl<F: FnMut(&str) -> bool> Events<F> {
         Self { lines, wants, unparsable: 0, failed: false }
     }
 
-    /// How many lines were no events so far.
+    /// Number of lines so far that are no events.
     pub fn skipped(&self) -> u64 {
         self.lines.skipped() + self.unparsable
     }

@@ -8,7 +8,7 @@ use std::io::{self, Read, Seek, SeekFrom, Write};
 use std::path::Path;
 use std::time::Duration;
 
-use hangar_disk::{Folder, Identity, Kind};
+use hangar_disk::{FileKind, Folder, Identity};
 
 pub(crate) const LOCK_FILE: &str = ".lock";
 
@@ -105,9 +105,9 @@ impl Lock {
 /// Takes away what has the name of the lock and is no file.
 fn clear(folder: &Folder) -> io::Result<()> {
     match folder.kind(LOCK_FILE)? {
-        Kind::File => Err(io::ErrorKind::AlreadyExists.into()),
+        FileKind::File => Err(io::ErrorKind::AlreadyExists.into()),
         // In one step, and a directory with something in it is kept under another name.
-        Kind::Folder | Kind::Other => folder.replace(LOCK_FILE, ""),
+        FileKind::Folder | FileKind::Other => folder.replace(LOCK_FILE, ""),
     }
 }
 

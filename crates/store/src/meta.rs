@@ -1,4 +1,4 @@
-//! What is known about a session without reading its log: the content of `workspace.yaml`.
+//! Metadata of a session: the content of `workspace.yaml`, readable without the log.
 
 use hangar_agent::log::Fact;
 use hangar_protocol::data::WorkingDirectory;
@@ -21,7 +21,7 @@ pub struct SessionMeta {
     pub name: Option<SessionName>,
     /// The program that started the session.
     pub client_name: Option<String>,
-    /// How often the session was compacted.
+    /// Number of compactions.
     pub summary_count: u32,
     pub created_at: Timestamp,
     pub updated_at: Timestamp,
@@ -106,7 +106,7 @@ impl SessionMeta {
         })
     }
 
-    /// What the first event of a log tells, for a session that has no usable `workspace.yaml`.
+    /// Metadata from the first event of a log, for a session that has no usable `workspace.yaml`.
     pub(crate) fn from_first_event(body: Option<&Body>, written: Timestamp) -> Self {
         let start = match body {
             Some(Body::SessionStart(start)) => Some(start),

@@ -12,9 +12,9 @@ use std::path::{Component, Path, PathBuf};
 use hangar_disk::{Folder, Identity};
 use hangar_protocol::{Body, Event};
 
-use crate::snapshots::{FileChange, Found, Snapshots, Version};
+use crate::snapshots::{FileChange, FileState, Snapshots, Version};
 
-/// What all of some calls together did to one file.
+/// Net change of one file over several calls.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct NetChange {
     pub path: PathBuf,
@@ -42,7 +42,7 @@ pub fn net_changes(changes: &[FileChange], is_meant: impl Fn(&str) -> bool) -> V
     files.into_values().filter(|net| net.before != net.after || net.before == Version::Unknown).collect()
 }
 
-/// What the calls among some events did to files.
+/// Net changes of files by the calls among some events.
 pub fn changes_of(changes: &[FileChange], events: &[Event]) -> Vec<NetChange> {
     let calls: HashSet<&str> = events
         .iter()
@@ -54,7 +54,7 @@ pub fn changes_of(changes: &[FileChange], events: &[Event]) -> Vec<NetChange> {
     net_changes(changes, |call| calls.contains(call))
 }
 
-/// Where the prompts of the session itself are: what a person could go back to.
+/// Positions of the session's own prompts: the points that can be rewound to.
 pub fn points(events: &[Event]) -> Vec<usize> {
     let is_point = |event: &Event| match event.body() {
         Body::UserMessage(message) if event.agent_id().is_none() => {
@@ -69,13 +69,13 @@ pub fn points(events: &[Event]) -> Vec<usize> {
 pub enum SkipReason {
     /// Someone changed the file after the last of the calls.
     UserModified,
-    /// What the file was before is not known.
+    /// The content before the change is not known.
     SkippedCapture,
     /// The file is in no directory that the session may write, or belongs to Git.
     Outside,
     /// The path is a link or leads through one, or the file has a second name elsewhere.
     Linked,
-    /// What was kept of the file is not what the record says.
+    /// The stored content does not match its hash in the record.
     Altered,
 }
 
@@ -101,14 +101,14 @@ impl SkipReason {
     }
 }
 
-/// What became of the files.
+/// Result of a restore.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub struct Restored {
     pub files: Vec<PathBuf>,
     pub skipped: Vec<(PathBuf, SkipReason)>,
 }
 
-/// Why files could not be restored. What had been restored was taken back, as far as that could be done.
+/// Failure of a restore. Files restored before it were rolled back as far as possible.
 #[derive(Debug, thiserror::Error)]
 #[error("restoring {}", path.display())]
 pub struct RestoreError {
@@ -125,9 +125,9 @@ pub fn restore(
     within: &[PathBuf],
 ) -> Result<Restored, RestoreError> {
     let mut restored = Restored::default();
-    let mut undo: Vec<(Spot, Option<Vec<u8>>)> = Vec::new();
+    let mut undo: Vec<(HeldFile, Option<Vec<u8>>)> = Vec::new();
     for change in changes {
-        let outcome = match Spot::find(&change.path, within) {
+        let outcome = match HeldFile::find(&change.path, within) {
             Ok(spot) => restore_one(snapshots, change, spot, &mut undo),
             Err(refused) => refused.settle(),
         };
@@ -138,7 +138,7 @@ pub fn restore(
                 let left = undo.into_iter().rev().filter_map(|(spot, was)| {
                     let put_back = match was {
                         Some(bytes) => spot.write(&bytes),
-                        None => spot.folder.remove(&spot.below).map_err(Refused::from),
+                        None => spot.folder.remove(&spot.below).map_err(NotRestored::from),
                     };
                     put_back.err().map(|_| spot.folder.path().join(spot.below))
                 });
@@ -151,18 +151,18 @@ pub fn restore(
 
 /// A file by its path below a directory that is held open.
 #[derive(Debug, Clone)]
-struct Spot {
+struct HeldFile {
     folder: Folder,
     below: PathBuf,
 }
 
-/// Why nothing was done to a file.
-enum Refused {
+/// Reason for leaving a file as it is.
+enum NotRestored {
     Skipped(SkipReason),
     Io(io::Error),
 }
 
-impl Refused {
+impl NotRestored {
     fn settle(self) -> io::Result<Option<SkipReason>> {
         match self {
             Self::Skipped(reason) => Ok(Some(reason)),
@@ -171,7 +171,7 @@ impl Refused {
     }
 }
 
-impl From<io::Error> for Refused {
+impl From<io::Error> for NotRestored {
     fn from(error: io::Error) -> Self {
         match error.kind() {
             // What a folder says of links and of what is no file.
@@ -181,8 +181,8 @@ impl From<io::Error> for Refused {
     }
 }
 
-impl Spot {
-    fn find(path: &Path, within: &[PathBuf]) -> Result<Self, Refused> {
+impl HeldFile {
+    fn find(path: &Path, within: &[PathBuf]) -> Result<Self, NotRestored> {
         let plain = |below: &Path| {
             let own = |part: &std::ffi::OsStr| !part.eq_ignore_ascii_case(".git");
             below.components().all(|part| matches!(part, Component::Normal(part) if own(part)))
@@ -193,23 +193,23 @@ impl Spot {
                 return Ok(Self { folder: Folder::resolved(root)?, below: below.to_owned() });
             }
         }
-        Err(Refused::Skipped(SkipReason::Outside))
+        Err(NotRestored::Skipped(SkipReason::Outside))
     }
 
     /// The file as it is now, opened, with what is in it; nothing where there is none.
-    fn look(&self) -> Result<(Option<File>, Found), Refused> {
+    fn look(&self) -> Result<(Option<File>, FileState), NotRestored> {
         let file = match self.folder.read(&self.below) {
             Ok(file) => file,
-            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok((None, Found::Absent)),
+            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok((None, FileState::Absent)),
             Err(error) => return Err(error.into()),
         };
         let mut bytes = Vec::new();
-        (&file).take(Found::LIMIT + 1).read_to_end(&mut bytes)?;
-        Ok((Some(file), Found::from_read(Ok(bytes))))
+        (&file).take(FileState::LIMIT + 1).read_to_end(&mut bytes)?;
+        Ok((Some(file), FileState::from_read(Ok(bytes))))
     }
 
     /// Writes the file, with the directories above it.
-    fn write(&self, content: &[u8]) -> Result<(), Refused> {
+    fn write(&self, content: &[u8]) -> Result<(), NotRestored> {
         let mut file = match self.folder.update(&self.below) {
             Err(error) if error.kind() == io::ErrorKind::NotFound => {
                 if let Some(above) = self.below.parent().filter(|above| !above.as_os_str().is_empty()) {
@@ -229,8 +229,8 @@ impl Spot {
 fn restore_one(
     snapshots: &Snapshots,
     change: &NetChange,
-    spot: Spot,
-    undo: &mut Vec<(Spot, Option<Vec<u8>>)>,
+    spot: HeldFile,
+    undo: &mut Vec<(HeldFile, Option<Vec<u8>>)>,
 ) -> io::Result<Option<SkipReason>> {
     match try_restore(snapshots, change, spot, undo) {
         Ok(()) => Ok(None),
@@ -241,11 +241,11 @@ fn restore_one(
 fn try_restore(
     snapshots: &Snapshots,
     change: &NetChange,
-    spot: Spot,
-    undo: &mut Vec<(Spot, Option<Vec<u8>>)>,
-) -> Result<(), Refused> {
+    spot: HeldFile,
+    undo: &mut Vec<(HeldFile, Option<Vec<u8>>)>,
+) -> Result<(), NotRestored> {
     if change.before == Version::Unknown {
-        return Err(Refused::Skipped(SkipReason::SkippedCapture));
+        return Err(NotRestored::Skipped(SkipReason::SkippedCapture));
     }
     let (file, found) = spot.look()?;
     let now = found.version();
@@ -253,23 +253,23 @@ fn try_restore(
         return Ok(());
     }
     if now != change.after || now == Version::Unknown {
-        return Err(Refused::Skipped(SkipReason::UserModified));
+        return Err(NotRestored::Skipped(SkipReason::UserModified));
     }
     if let Some(file) = &file {
         let (seen, still) = (file.metadata()?, spot.folder.status(&spot.below)?);
         if seen.nlink() > 1 || Identity::of(&seen) != Identity::of(&still) {
-            return Err(Refused::Skipped(SkipReason::Linked));
+            return Err(NotRestored::Skipped(SkipReason::Linked));
         }
     }
     let was = match found {
-        Found::Content(bytes) => Some(bytes),
-        Found::Absent | Found::Unknown => None,
+        FileState::Content(bytes) => Some(bytes),
+        FileState::Absent | FileState::Unknown => None,
     };
     match &change.before {
         Version::Content(hash) => {
             // What is wrong with our own folder is not said of the file.
-            let kept = snapshots.content(hash).map_err(Refused::Io)?;
-            let bytes = kept.ok_or(Refused::Skipped(SkipReason::Altered))?;
+            let kept = snapshots.content(hash).map_err(NotRestored::Io)?;
+            let bytes = kept.ok_or(NotRestored::Skipped(SkipReason::Altered))?;
             spot.write(&bytes)?;
         }
         Version::Absent => spot.folder.remove(&spot.below)?,
@@ -312,8 +312,8 @@ mod tests {
             self.dir.path().join("session/rewind-file-snapshots/backups")
         }
 
-        fn found(&self, path: &Path) -> Found {
-            Found::from_read(std::fs::read(path))
+        fn found(&self, path: &Path) -> FileState {
+            FileState::from_read(std::fs::read(path))
         }
 
         fn write(&self, name: &str, text: Option<&str>) {
@@ -436,8 +436,8 @@ mod tests {
         let world = World::new();
         world.write("ours", Some("one"));
         world.call("1", "ours", Some("two"));
-        let theirs = Found::Content(b"theirs".to_vec());
-        let planted = world.snapshots.keep(&Found::Content(b"planted".to_vec())).unwrap();
+        let theirs = FileState::Content(b"theirs".to_vec());
+        let planted = world.snapshots.keep(&FileState::Content(b"planted".to_vec())).unwrap();
         forge(&world, &planted, &theirs.version());
         assert_eq!(world.rewind("1"), ["ours", told]);
         assert_eq!(world.read("ours").as_deref(), Some("one"));

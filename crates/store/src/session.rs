@@ -1,33 +1,37 @@
 //! A session that this process writes.
 
+use std::fmt::Debug;
 use std::fs::File;
 use std::io;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
+use std::sync::Arc;
 
+use futures_util::future::BoxFuture;
 use hangar_agent::log::{Fact, LogError, Seq, SessionLog};
+use hangar_agent::session::Checkpoint;
 use hangar_disk::Folder;
+use hangar_files::{FileError, FileRequest, LocalFiles, SessionFiles};
 use hangar_protocol::data::WorkingDirectory;
 use hangar_protocol::{Event, EventId, LogPosition};
 
 use crate::append::{AppendError, AppendOnly};
-use crate::backwards::Backwards;
+use crate::checkpoints::{self, CheckpointEntry};
 use crate::lines::parse_line;
 use crate::lock::{Lock, LockError};
 use crate::meta::META_FILE;
+use crate::reverse_lines::ReverseLines;
 use crate::yaml::Document;
-use crate::{MAX_LINE, SessionId, SessionMeta, SessionName, StoreError, checkpoints};
+use crate::{MAX_LINE, SessionId, SessionMeta, SessionName, StoreError};
 
 pub(crate) const LOG_FILE: &str = "events.jsonl";
+pub(crate) const PLAN_FILE: &str = "plan.md";
 
-const PLAN_FILE: &str = "plan.md";
-/// What of a plan is shown to whoever reviews it.
-const PLAN_BYTES: u64 = 1 << 20;
 /// A buffer that a huge event has grown beyond this is given back after the append.
 const KEPT_BUFFER: usize = 1024 * 1024;
 
 const COUNT_CHUNK: usize = 256 * 1024;
 
-/// How the log ended when it was opened.
+/// State of the end of the log when it was opened.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Tail {
     /// With a whole line.
@@ -38,26 +42,38 @@ pub enum Tail {
     Cut { bytes: u64 },
 }
 
+/// Writer of the lines of a log.
+pub(crate) trait LogWriter: Debug + Send {
+    /// Appends whole lines, all or none of them. Those that were appended may be taken out of the buffer.
+    fn append(&mut self, lines: &mut Vec<u8>) -> Result<(), AppendError>;
+
+    /// Makes everything appended survive a power cut too.
+    fn sync(&mut self) -> io::Result<()>;
+
+    /// Lets another process take the log over, until the next append.
+    fn rest(&mut self);
+
+    fn bytes(&self) -> u64;
+}
+
 /// The one writer of a session. Dropping it releases the session.
 #[derive(Debug)]
 pub struct OpenSession {
     id: SessionId,
-    folder: Folder,
-    log: AppendOnly<File>,
-    end: Seq,
-    last: Option<EventId>,
-    tail: Tail,
+    files: Arc<dyn SessionFiles>,
+    log: Box<dyn LogWriter>,
+    pub(crate) end: Seq,
+    pub(crate) last: Option<EventId>,
+    pub(crate) tail: Tail,
     meta: SessionMeta,
     document: Document,
     /// `meta` as the file has it.
     saved: Option<SessionMeta>,
-    /// Whether the names in the directories are known to survive a power cut.
-    dirs_synced: bool,
+    /// The checkpoints, where their index cannot be read without waiting.
+    pub(crate) checkpoints: Option<Vec<CheckpointEntry>>,
     buffer: Vec<u8>,
-    /// Where the events of the last append end.
+    /// Positions after each event of the last append.
     appended: Vec<LogPosition>,
-    /// Absent while the session rests.
-    lock: Option<Lock>,
 }
 
 impl OpenSession {
@@ -74,29 +90,43 @@ impl OpenSession {
         let (tail, end) = mend(&mut file).map_err(StoreError::io("mending", &path))?;
         let lines = count_lines(&file, end).map_err(StoreError::io("reading", &path))?;
         let last = last_event(&file, end).map_err(StoreError::io("reading", &path))?;
+        let log = AppendOnly::new(file, end);
+        let log = LocalLog { folder: folder.clone(), log, dirs_synced: false, lock: Some(lock) };
+        let files = Arc::new(LocalFiles::held(folder));
+        let session = Self::new(id, files, Box::new(log), meta, document);
+        Ok(Self { end: Seq(lines), last: last.map(|event| event.id().clone()), tail, ..session })
+    }
+
+    /// A session with an empty log.
+    pub(crate) fn new(
+        id: SessionId,
+        files: Arc<dyn SessionFiles>,
+        log: Box<dyn LogWriter>,
+        meta: SessionMeta,
+        document: Document,
+    ) -> Self {
         let saved = SessionMeta::from_document(&document);
-        Ok(Self {
+        Self {
             id,
-            folder,
-            log: AppendOnly::new(file, end),
-            end: Seq(lines),
-            last: last.map(|event| event.id().clone()),
-            tail,
+            files,
+            log,
+            end: Seq(0),
+            last: None,
+            tail: Tail::Whole,
             meta,
             document,
             saved,
-            dirs_synced: false,
+            checkpoints: None,
             buffer: Vec::new(),
             appended: Vec::new(),
-            lock: Some(lock),
-        })
+        }
     }
 
     pub fn id(&self) -> &SessionId {
         &self.id
     }
 
-    /// Where the next event goes. A line that is no event takes a position too, so positions never change.
+    /// Position of the next event. A line that is no event takes a position too, so positions never change.
     pub fn end(&self) -> Seq {
         self.end
     }
@@ -107,7 +137,7 @@ impl OpenSession {
     }
 
     pub fn log_bytes(&self) -> u64 {
-        self.log.end()
+        self.log.bytes()
     }
 
     pub fn tail(&self) -> Tail {
@@ -118,21 +148,18 @@ impl OpenSession {
         &self.meta
     }
 
-    pub fn dir(&self) -> &Path {
-        self.folder.path()
+    /// The session's directory: how everything beside the log is opened.
+    pub fn files(&self) -> &Arc<dyn SessionFiles> {
+        &self.files
     }
 
-    /// The session's directory, held open: how everything beside the log is opened.
-    pub fn folder(&self) -> &Folder {
-        &self.folder
+    /// The path of the directory, as whoever keeps it writes paths.
+    pub fn dir(&self) -> PathBuf {
+        self.files.path("")
     }
 
     pub fn log_path(&self) -> PathBuf {
-        self.folder.path().join(LOG_FILE)
-    }
-
-    pub fn files_dir(&self) -> PathBuf {
-        self.folder.path().join("files")
+        self.files.path(LOG_FILE)
     }
 
     pub fn rename(&mut self, name: SessionName) -> Result<(), StoreError> {
@@ -155,11 +182,37 @@ impl OpenSession {
         if self.saved.as_ref() == Some(&self.meta) {
             return Ok(());
         }
-        let path = self.folder.path().join(META_FILE);
         self.document.set("id", self.id.as_str());
         self.meta.write_to(&mut self.document);
-        self.folder.replace(META_FILE, self.document.render()).map_err(StoreError::io("writing", &path))?;
+        let path = self.files.path(META_FILE);
+        let content = self.document.render().into_bytes();
+        self.files
+            .put(FileRequest::Replace { path: path.clone(), content })
+            .map_err(|error| StoreError::io("writing", &path)(error.into()))?;
         self.saved = Some(self.meta.clone());
+        Ok(())
+    }
+
+    /// Writes a checkpoint. One of the same number, or of a later one, is from a past that was taken back, and goes.
+    fn write_checkpoint(&mut self, checkpoint: &Checkpoint) -> Result<(), FileError> {
+        let files = &*self.files;
+        let entries = match &self.checkpoints {
+            Some(known) => known.clone(),
+            None => hangar_files::block_on(checkpoints::list(files)).unwrap_or_default(),
+        };
+        let updated = checkpoints::with_checkpoint(entries, checkpoint);
+        files.put(FileRequest::MakeDir { path: files.path(checkpoints::DIR) })?;
+        for file in &updated.stale {
+            let path = checkpoints::path(files, file);
+            // It is in no list any more; whether it goes matters to nobody.
+            let _ = files.put(FileRequest::Remove { path, recursive: false });
+        }
+        let path = checkpoints::path(files, &updated.file);
+        files.put(FileRequest::Replace { path, content: checkpoint.content.clone().into_bytes() })?;
+        files.put(checkpoints::write_index(files, &checkpoints::render(&updated.entries)))?;
+        if let Some(known) = &mut self.checkpoints {
+            *known = updated.entries;
+        }
         Ok(())
     }
 
@@ -167,23 +220,8 @@ impl OpenSession {
         LogError::Write { id: self.id.to_string(), source }
     }
 
-    /// Why a session that rested could not be taken back.
-    fn taken(&self, error: LockError) -> LogError {
-        let source = match error {
-            LockError::Held { .. } => {
-                io::Error::new(io::ErrorKind::ResourceBusy, "another process has taken it over")
-            }
-            LockError::Gone => io::Error::new(io::ErrorKind::NotFound, "it was deleted"),
-            LockError::Io(error) => error,
-        };
-        self.write_error(source)
-    }
-
-    fn moved(&self, expected: Seq) -> LogError {
-        match self.folder.read(LOG_FILE).and_then(|log| count_lines(&log, u64::MAX)) {
-            Ok(actual) => LogError::Moved { id: self.id.to_string(), expected: expected.0, actual },
-            Err(error) => self.write_error(error),
-        }
+    fn moved(&self, expected: Seq, actual: u64) -> LogError {
+        LogError::Moved { id: self.id.to_string(), expected: expected.0, actual }
     }
 
     fn note_last(&mut self, event: &Event) {
@@ -193,17 +231,25 @@ impl OpenSession {
 }
 
 impl SessionLog for OpenSession {
+    fn settle(&mut self) -> Option<BoxFuture<'static, Result<(), LogError>>> {
+        let settled = self.files.settled()?;
+        let id = self.id.to_string();
+        Some(Box::pin(
+            async move { settled.await.map_err(|error| LogError::Write { id, source: error.into() }) },
+        ))
+    }
+
     fn rest(&mut self) {
-        self.lock = None;
+        self.log.rest();
     }
 
     fn plan(&mut self) -> Option<String> {
-        plan(&self.folder)
+        self.files.plan()
     }
 
     fn note(&mut self, fact: Fact) -> Result<(), LogError> {
         if let Fact::Checkpoint(checkpoint) = &fact {
-            checkpoints::write(&self.folder, checkpoint).map_err(|error| self.write_error(error))?;
+            self.write_checkpoint(checkpoint).map_err(|error| self.write_error(error.into()))?;
         }
         self.meta.note(fact);
         self.save_meta().map_err(|error| self.write_error(io::Error::other(error)))
@@ -212,24 +258,16 @@ impl SessionLog for OpenSession {
     /// Ephemeral events may be among `events`; they are not written and take no position.
     fn append(&mut self, expected: Seq, events: &[Event]) -> Result<Seq, LogError> {
         if expected != self.end {
-            return Err(LogError::Moved {
-                id: self.id.to_string(),
-                expected: expected.0,
-                actual: self.end.0,
-            });
+            return Err(self.moved(expected, self.end.0));
         }
         self.appended.clear();
         let (ends, last) = encode(&mut self.buffer, events).map_err(|error| self.write_error(error))?;
         let Some(last) = last else { return Ok(self.end) };
-        let start = self.log.end();
-        if self.lock.is_none() {
-            self.lock = Some(Lock::acquire(&self.folder).map_err(|error| self.taken(error))?);
-        }
-        match self.log.append(&self.buffer) {
-            Ok(()) => {}
-            Err(AppendError::Moved) => return Err(self.moved(expected)),
-            Err(AppendError::Io(error)) => return Err(self.write_error(error)),
-        }
+        let start = self.log.bytes();
+        self.log.append(&mut self.buffer).map_err(|error| match error {
+            AppendError::Moved(actual) => self.moved(expected, actual),
+            AppendError::Io(error) => self.write_error(error),
+        })?;
         self.buffer.clear();
         self.buffer.shrink_to(KEPT_BUFFER);
         for end in ends {
@@ -246,20 +284,64 @@ impl SessionLog for OpenSession {
 
     /// Also brings the time in `workspace.yaml` up to that of the last event.
     fn sync(&mut self) -> Result<(), LogError> {
-        let synced = self.log.sync().map_err(|error| self.write_error(error))?;
-        if synced && !self.dirs_synced {
-            let parent = self.dir().parent().unwrap_or(self.dir());
-            let both = self.folder.sync().and_then(|()| hangar_disk::sync_dir(parent));
-            both.map_err(|error| self.write_error(error))?;
-            self.dirs_synced = true;
-        }
+        self.log.sync().map_err(|error| self.write_error(error))?;
         self.save_meta().map_err(|error| self.write_error(io::Error::other(error)))
     }
 }
 
-/// The plan of a session, once somebody has written one.
-pub fn plan(session: &Folder) -> Option<String> {
-    session.read_text(PLAN_FILE, PLAN_BYTES).ok()
+/// A log on this machine.
+#[derive(Debug)]
+struct LocalLog {
+    folder: Folder,
+    log: AppendOnly<File>,
+    /// Whether the names in the directories are known to survive a power cut.
+    dirs_synced: bool,
+    /// Absent while the session rests.
+    lock: Option<Lock>,
+}
+
+impl LogWriter for LocalLog {
+    fn append(&mut self, lines: &mut Vec<u8>) -> Result<(), AppendError> {
+        if self.lock.is_none() {
+            self.lock = Some(Lock::acquire(&self.folder).map_err(taken)?);
+        }
+        match self.log.append(lines) {
+            Err(AppendError::Moved(_)) => {
+                let log = self.folder.read(LOG_FILE)?;
+                Err(AppendError::Moved(count_lines(&log, u64::MAX)?))
+            }
+            done => done,
+        }
+    }
+
+    fn sync(&mut self) -> io::Result<()> {
+        if self.log.sync()? && !self.dirs_synced {
+            self.folder.sync()?;
+            let dir = self.folder.path();
+            hangar_disk::sync_dir(dir.parent().unwrap_or(dir))?;
+            self.dirs_synced = true;
+        }
+        Ok(())
+    }
+
+    fn rest(&mut self) {
+        self.lock = None;
+    }
+
+    fn bytes(&self) -> u64 {
+        self.log.end()
+    }
+}
+
+/// Error of taking the lock back after a rest.
+fn taken(error: LockError) -> io::Error {
+    match error {
+        LockError::Held { .. } => {
+            io::Error::new(io::ErrorKind::ResourceBusy, "another process has taken it over")
+        }
+        LockError::Gone => io::Error::new(io::ErrorKind::NotFound, "it was deleted"),
+        LockError::Io(error) => error,
+    }
 }
 
 /// Fills the buffer with the lines of all events that are to be kept, and says where they end in it and which was last.
@@ -289,12 +371,12 @@ pub(crate) fn encode<'a>(
 /// Makes a log end with a whole line and says where that is.
 fn mend(file: &mut File) -> io::Result<(Tail, u64)> {
     let size = file.metadata()?.len();
-    let mut backwards = Backwards::new(file, size);
-    let start = backwards.last_newline(size)?.map_or(0, |at| at + 1);
+    let mut reverse = ReverseLines::new(file, size);
+    let start = reverse.last_newline(size)?.map_or(0, |at| at + 1);
     if start == size {
         return Ok((Tail::Whole, size));
     }
-    let whole = backwards.previous_line()?.is_some_and(|line| parse_line(&line).is_ok());
+    let whole = reverse.previous_line()?.is_some_and(|line| parse_line(&line).is_ok());
     if whole {
         io::Write::write_all(file, b"\n")?;
         Ok((Tail::Completed, size + 1))
@@ -318,8 +400,8 @@ fn count_lines(mut file: &File, end: u64) -> io::Result<u64> {
 }
 
 pub(crate) fn last_event(file: &File, end: u64) -> io::Result<Option<Event>> {
-    let mut backwards = Backwards::new(file, end);
-    while let Some(line) = backwards.previous_line()? {
+    let mut reverse = ReverseLines::new(file, end);
+    while let Some(line) = reverse.previous_line()? {
         if let Ok(event) = parse_line(&line) {
             return Ok(Some(event));
         }

@@ -1,4 +1,4 @@
-//! What files were before tools changed them: contents by their hash, and a line per change.
+//! Snapshots of files before tools changed them: contents by their hash, and a line per change.
 //!
 //! ```text
 //! rewind-file-snapshots/
@@ -43,7 +43,7 @@ pub enum Version {
     Unknown,
 }
 
-/// What one call did to one file.
+/// Change of one file by one call.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct FileChange {
@@ -59,18 +59,18 @@ pub struct FileChange {
 
 /// A file as a call finds it or leaves it.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Found {
+pub enum FileState {
     Absent,
     Content(Vec<u8>),
     /// No plain file, too large, or not to be read.
     Unknown,
 }
 
-impl Found {
+impl FileState {
     /// The largest content that can be kept.
     pub const LIMIT: u64 = MAX_FILE;
 
-    /// What a read of at most one byte over the limit came to.
+    /// State of a file from a read of at most one byte over the limit.
     pub fn from_read(read: io::Result<Vec<u8>>) -> Self {
         match read {
             Ok(bytes) if bytes.len() as u64 <= MAX_FILE => Self::Content(bytes),
@@ -93,12 +93,12 @@ impl Found {
 #[derive(Debug)]
 pub struct Snapshots {
     session: Folder,
-    /// What is kept already, once it was looked up.
-    kept: Mutex<Option<Kept>>,
+    /// Contents that are stored already, once looked up.
+    kept: Mutex<Option<StoredCopies>>,
 }
 
 #[derive(Debug, Default)]
-struct Kept {
+struct StoredCopies {
     hashes: HashSet<String>,
     bytes: u64,
 }
@@ -114,8 +114,8 @@ impl Snapshots {
     }
 
     /// Keeps a file as it was found.
-    pub fn keep(&self, found: &Found) -> io::Result<Version> {
-        let Found::Content(bytes) = found else { return Ok(found.version()) };
+    pub fn keep(&self, found: &FileState) -> io::Result<Version> {
+        let FileState::Content(bytes) = found else { return Ok(found.version()) };
         let hash = hash(bytes);
         let mut slot = self.kept.lock();
         let kept = match &mut *slot {
@@ -135,8 +135,8 @@ impl Snapshots {
         Ok(Version::Content(hash))
     }
 
-    fn look_up(&self) -> io::Result<Kept> {
-        let mut kept = Kept::default();
+    fn look_up(&self) -> io::Result<StoredCopies> {
+        let mut kept = StoredCopies::default();
         let backups = match self.session.folder(Path::new(DIR).join(BACKUPS)) {
             Ok(backups) => backups,
             Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(kept),

@@ -4,14 +4,14 @@ use std::fs::File;
 use std::io;
 use std::path::{Path, PathBuf};
 
-use hangar_disk::{Folder, Kind};
+use hangar_disk::{FileKind, Folder};
 use hangar_protocol::{Body, Event, EventKind};
 use jiff::Timestamp;
 
-use crate::backwards::Backwards;
 use crate::lines::parse_line;
 use crate::lock::{Lock, LockError};
 use crate::meta::{META_BYTES, META_FILE};
+use crate::reverse_lines::ReverseLines;
 use crate::session::LOG_FILE;
 use crate::yaml::Document;
 use crate::{Events, Lines, OpenSession, SessionId, SessionMeta, SessionName, StoreError};
@@ -107,7 +107,7 @@ impl Store {
         let path = self.log_path(id);
         let folder = self.folder(id).map_err(|error| missing_or(id, &path, error))?;
         match folder.kind(LOG_FILE) {
-            Ok(Kind::Folder) => return Err(StoreError::NotFound { id: id.clone() }),
+            Ok(FileKind::Folder) => return Err(StoreError::NotFound { id: id.clone() }),
             Ok(_) => {}
             Err(error) => return Err(missing_or(id, &path, error)),
         }
@@ -161,10 +161,10 @@ impl Store {
         let path = self.log_path(id);
         let file = self.open_log(id)?;
         let read = || -> io::Result<Vec<Event>> {
-            let mut backwards = Backwards::new(&file, file.metadata()?.len());
+            let mut reverse = ReverseLines::new(&file, file.metadata()?.len());
             let mut events = Vec::new();
             while events.len() < count {
-                let Some(line) = backwards.previous_line()? else { break };
+                let Some(line) = reverse.previous_line()? else { break };
                 events.extend(parse_line(&line).ok());
             }
             events.reverse();

@@ -1,4 +1,4 @@
-//! Where the paths of inspected calls led, so that a permission given for one place is not used on another.
+//! Resolved paths of inspected calls, so that a permission given for one path is not used on another.
 //!
 //! Minutes can pass between the question and the answer, and a link put in the way meanwhile would lead an approved
 //! call elsewhere.
@@ -11,7 +11,7 @@ use std::sync::Arc;
 use hangar_agent::tool::ToolOutcome;
 
 use crate::answer;
-use crate::held::Places;
+use crate::held_paths::HeldPaths;
 
 /// Calls remembered at once. Calls that were denied are never run and leave their places here until pushed out.
 const CALL_LIMIT: usize = 1024;
@@ -19,10 +19,10 @@ const CALL_LIMIT: usize = 1024;
 const HELD_CALLS: usize = 16;
 
 #[derive(Debug, Default)]
-pub(crate) struct Inspected(Mutex<VecDeque<(String, Arc<Places>)>>);
+pub(crate) struct InspectedCalls(Mutex<VecDeque<(String, Arc<HeldPaths>)>>);
 
-impl Inspected {
-    pub(crate) fn remember(&self, call_id: &str, places: Places) {
+impl InspectedCalls {
+    pub(crate) fn remember(&self, call_id: &str, places: HeldPaths) {
         let mut calls = self.0.lock();
         calls.retain(|(id, _)| id != call_id);
         if calls.len() == CALL_LIMIT {
@@ -35,13 +35,13 @@ impl Inspected {
     }
 
     /// The places that a call was inspected with.
-    pub(crate) fn of(&self, call_id: &str) -> Option<Arc<Places>> {
+    pub(crate) fn of(&self, call_id: &str) -> Option<Arc<HeldPaths>> {
         let calls = self.0.lock();
         calls.iter().find(|(id, _)| id == call_id).map(|(_, places)| Arc::clone(places))
     }
 
     /// The places that a call was inspected with, for its run. `now` are those that it has by now; `Err` if they are others.
-    pub(crate) fn confirm(&self, call_id: &str, now: &Now) -> Result<Arc<Places>, ToolOutcome> {
+    pub(crate) fn confirm(&self, call_id: &str, now: &ResolvedPaths) -> Result<Arc<HeldPaths>, ToolOutcome> {
         let inspected = {
             let mut calls = self.0.lock();
             let position = calls.iter().position(|(id, _)| id == call_id);
@@ -60,8 +60,8 @@ impl Inspected {
     }
 }
 
-/// Where the paths of a call lead when it is run.
-pub(crate) struct Now {
+/// The paths of a call, resolved when it is run.
+pub(crate) struct ResolvedPaths {
     pub(crate) real: Vec<PathBuf>,
     /// Whether each leads to where it says, with no link on the way.
     pub(crate) is_plain: bool,
@@ -69,15 +69,15 @@ pub(crate) struct Now {
     pub(crate) is_away: bool,
 }
 
-impl Now {
-    pub(crate) fn hold(&self) -> Places {
+impl ResolvedPaths {
+    pub(crate) fn hold(&self) -> HeldPaths {
         let real = self.real.clone();
-        if self.is_away { Places::of_client(real) } else { Places::hold(real) }
+        if self.is_away { HeldPaths::of_client(real) } else { HeldPaths::hold(real) }
     }
 
     /// The places of a call that another process inspected, or that was forgotten since. A person was shown the paths, so
     /// they must lead to where they say.
-    fn unseen(&self) -> Result<Arc<Places>, ToolOutcome> {
+    fn unseen(&self) -> Result<Arc<HeldPaths>, ToolOutcome> {
         if self.is_plain || self.is_away {
             return Ok(Arc::new(self.hold()));
         }
@@ -89,7 +89,7 @@ impl Now {
     }
 }
 
-fn moved(inspected: &Places, now: &[PathBuf]) -> ToolOutcome {
+fn moved(inspected: &HeldPaths, now: &[PathBuf]) -> ToolOutcome {
     let differs = |(now, then): &(&PathBuf, &Path)| now.as_path() != *then;
     elsewhere(match now.iter().zip(inspected.paths()).find(differs) {
         Some((now, then)) => format!(
@@ -109,18 +109,18 @@ fn elsewhere(text: String) -> ToolOutcome {
 mod tests {
     use super::*;
 
-    fn now(paths: &[&str]) -> Now {
+    fn now(paths: &[&str]) -> ResolvedPaths {
         let real = paths.iter().map(PathBuf::from).collect();
-        Now { real, is_plain: true, is_away: false }
+        ResolvedPaths { real, is_plain: true, is_away: false }
     }
 
-    fn remember(inspected: &Inspected, call_id: &str, paths: &[&str]) {
+    fn remember(inspected: &InspectedCalls, call_id: &str, paths: &[&str]) {
         inspected.remember(call_id, now(paths).hold());
     }
 
     #[test]
     fn a_place_that_changed_is_refused() {
-        let inspected = Inspected::default();
+        let inspected = InspectedCalls::default();
         remember(&inspected, "c", &["/w/a"]);
         let moved = inspected.confirm("c", &now(&["/etc/a"]));
         assert!(moved.unwrap_err().text.contains("leads to /etc/a now"));
@@ -128,15 +128,15 @@ mod tests {
 
     #[test]
     fn a_call_that_nobody_here_inspected_leads_through_no_link() {
-        let inspected = Inspected::default();
+        let inspected = InspectedCalls::default();
         assert!(inspected.confirm("c", &now(&["/w/a"])).is_ok());
-        let linked = Now { is_plain: false, ..now(&["/w/a"]) };
+        let linked = ResolvedPaths { is_plain: false, ..now(&["/w/a"]) };
         assert!(inspected.confirm("c", &linked).unwrap_err().text.contains("is not known"));
     }
 
     #[test]
     fn a_call_with_other_places_is_refused() {
-        let inspected = Inspected::default();
+        let inspected = InspectedCalls::default();
         remember(&inspected, "c", &["/w/a"]);
         let more = inspected.confirm("c", &now(&["/w/a", "/etc/a"]));
         assert!(more.unwrap_err().text.starts_with("The call names other paths"));
@@ -144,7 +144,7 @@ mod tests {
 
     #[test]
     fn the_last_inspection_of_a_call_counts() {
-        let inspected = Inspected::default();
+        let inspected = InspectedCalls::default();
         remember(&inspected, "c", &["/w/a"]);
         remember(&inspected, "c", &["/w/b"]);
         assert!(inspected.confirm("c", &now(&["/w/b"])).is_ok());
@@ -152,7 +152,7 @@ mod tests {
 
     #[test]
     fn calls_that_never_run_are_forgotten() {
-        let inspected = Inspected::default();
+        let inspected = InspectedCalls::default();
         for n in 0..=CALL_LIMIT {
             remember(&inspected, &n.to_string(), &[]);
         }

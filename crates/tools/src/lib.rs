@@ -3,15 +3,15 @@
 mod answer;
 mod arguments;
 pub mod files;
-mod held;
+mod held_paths;
 mod inspected;
 pub mod patch;
 pub mod paths;
-pub mod place;
 pub mod search;
 pub mod shell;
 pub mod spill;
 pub mod sql;
+pub mod tool_files;
 pub mod web;
 mod workspace;
 
@@ -21,7 +21,7 @@ use hangar_agent::tool::Tool;
 
 pub use workspace::Workspace;
 
-/// How a model was taught to change and search files.
+/// Set of tools for files that a model was trained on.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub enum Dialect {
     /// `create`, `edit` and `grep`.
@@ -31,7 +31,7 @@ pub enum Dialect {
     Patches,
 }
 
-/// What the built-in tools are made from.
+/// Configuration of the built-in tools.
 #[derive(Clone)]
 pub struct Builtin {
     pub workspace: Arc<Workspace>,
@@ -40,7 +40,7 @@ pub struct Builtin {
     /// `None` where there is none to be had: `sql` is then not offered.
     pub database: Option<Arc<sql::Database>>,
     /// `None` without a network: `web_fetch` is then not offered.
-    pub web: Option<web::Reach>,
+    pub web: Option<web::WebAccess>,
 }
 
 /// The built-in tools other than the shell's, in the order in which models are shown them.

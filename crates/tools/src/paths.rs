@@ -1,4 +1,4 @@
-//! What a path really means: the facts that permission rules are matched against.
+//! Resolution of paths: the facts that permission rules are matched against.
 
 use std::collections::VecDeque;
 use std::ffi::OsString;
@@ -23,9 +23,9 @@ pub fn absolute(cwd: &Path, given: impl AsRef<Path>) -> PathBuf {
     path
 }
 
-/// Where an absolute path leads when every link on the way is followed.
+/// Resolves an absolute path, following every link on the way.
 ///
-/// What does not exist (yet) is taken by name under the deepest directory that does; a dangling link leads to its
+/// Parts that do not exist (yet) are taken by name under the deepest directory that does; a dangling link leads to its
 /// target, since that is what a write through it would create.
 pub fn resolve(path: &Path) -> PathBuf {
     follow(path).unwrap_or_else(|| path.to_path_buf())

@@ -9,9 +9,9 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use hangar_disk::Folder;
-use hangar_files::{FileRequest, Weight};
+use hangar_files::FileRequest;
 
-use crate::place::Files;
+use crate::tool_files::ToolFiles;
 
 /// Bytes of a text that are still shown whole, unless configured.
 pub const DEFAULT_THRESHOLD: usize = 20 * 1024;
@@ -29,19 +29,19 @@ const NAME_ATTEMPTS: usize = 10_000;
 /// Characters of a stem that go into a file name.
 const STEM_CHARS: usize = 40;
 
-/// Where large outputs go, and from which size on.
+/// Directory for large outputs, and the size from which on an output is large.
 #[derive(Debug, Clone)]
 pub struct Spill {
     /// Absolute, with the links on the way resolved: one that is there later is not followed.
     pub dir: PathBuf,
     pub threshold: usize,
-    /// Who keeps the directory.
-    pub files: Files,
-    /// What becomes of a text before it is saved.
+    /// File system of the directory.
+    pub files: ToolFiles,
+    /// Redaction of a text before it is saved.
     pub clean: Option<Cleaner>,
 }
 
-/// Takes out of a text what nobody may read.
+/// Redacts secrets in a text.
 #[derive(Clone)]
 pub struct Cleaner(Arc<dyn Fn(String) -> String + Send + Sync>);
 
@@ -85,16 +85,12 @@ impl Spill {
             .take(STEM_CHARS)
             .collect();
         let stem = if stem.is_empty() { "text" } else { &stem };
-        if let Files::Client(files) = &self.files {
+        if let ToolFiles::Client(files) = &self.files {
             // Whether a name is free cannot be known without waiting; this one is no other process's and used once.
             let (number, process) = (NEXT.fetch_add(1, Ordering::Relaxed), std::process::id());
             let path = self.dir.join(format!("{process}{number:06}-copilot-tool-output-{stem}.txt"));
-            let write = FileRequest::Write {
-                path: path.to_string_lossy().into_owned(),
-                content: text.to_owned(),
-                private: true,
-            };
-            files.put(write, Weight::Aside)?;
+            let content = text.as_bytes().to_vec();
+            files.put(FileRequest::Write { path: path.clone(), content, private: true })?;
             return Ok(path);
         }
         let folder = Folder::ensure_resolved(&self.dir)?;
@@ -160,7 +156,7 @@ mod tests {
     use super::*;
 
     fn spill(dir: &Path) -> Spill {
-        Spill { dir: dir.to_path_buf(), threshold: 1000, clean: None, files: Files::Here }
+        Spill { dir: dir.to_path_buf(), threshold: 1000, clean: None, files: ToolFiles::Here }
     }
 
     fn saved_path(notice: &str) -> PathBuf {

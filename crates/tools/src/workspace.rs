@@ -1,13 +1,13 @@
-//! Where a session's tools work.
+//! Workspace of a session's tools.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use crate::held::Places;
-use crate::inspected::Now;
+use crate::held_paths::HeldPaths;
+use crate::inspected::ResolvedPaths;
 use crate::paths;
-use crate::place::Files;
 use crate::spill::Spill;
+use crate::tool_files::ToolFiles;
 
 /// The directory that relative paths start from, and what is allowed to reach the model.
 #[derive(Debug, Clone)]
@@ -17,7 +17,7 @@ pub struct Workspace {
     /// Texts over its threshold go to its directory; it is also the size above which a file is not viewed whole.
     pub spill: Spill,
     /// Whose files `view`, `create`, `edit` and `apply_patch` are about. Commands and searches run here either way.
-    pub files: Files,
+    pub files: ToolFiles,
 }
 
 impl Workspace {
@@ -35,14 +35,18 @@ impl Workspace {
         Location { shown, real }
     }
 
-    /// Where one path leads now.
-    pub(crate) fn now(&self, location: &Location) -> Now {
-        let is_away = matches!(self.files, Files::Client(_));
-        Now { real: vec![location.real.clone()], is_plain: location.real == location.shown, is_away }
+    /// Resolves one path now.
+    pub(crate) fn now(&self, location: &Location) -> ResolvedPaths {
+        let is_away = self.files.is_client();
+        ResolvedPaths {
+            real: vec![location.real.clone()],
+            is_plain: location.real == location.shown,
+            is_away,
+        }
     }
 
     /// The same for the run of a call, which is about the places that it was inspected with.
-    pub(crate) fn held(&self, places: &Arc<Places>) -> Self {
+    pub(crate) fn held(&self, places: &Arc<HeldPaths>) -> Self {
         Self { files: self.files.held(places), ..self.clone() }
     }
 

@@ -295,7 +295,7 @@ impl Session {
             api_call_id: reply.id.clone(),
             api_endpoint: Some(self.config.provider.endpoint.to_owned()),
             reasoning_effort: self.state.effort.clone(),
-            finish_reason: Some(finish_name(&reply.finish).to_owned()),
+            finish_reason: Some(reply.finish.name().to_owned()),
             parent_tool_call_id: None,
         };
         self.emit(step, usage.clone());
@@ -470,16 +470,6 @@ fn error_type(error: &ModelError) -> Option<String> {
     let body: serde_json::Value = serde_json::from_str(error.body.as_deref()?).ok()?;
     let object = body.get("error").unwrap_or(&body);
     object.get("type")?.as_str().map(str::to_owned)
-}
-
-fn finish_name(finish: &Finish) -> &str {
-    match finish {
-        Finish::Stop => "stop",
-        Finish::ToolCalls => "tool_calls",
-        Finish::Length => "length",
-        Finish::ContentFilter => "content_filter",
-        Finish::Other(name) => name,
-    }
 }
 
 fn result_name(error: &ModelError) -> String {

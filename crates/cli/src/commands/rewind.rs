@@ -64,7 +64,7 @@ pub(super) fn rewind(store: &Store, session: &str, to: &str, files: bool) -> Res
         return Err(no_event(session, to));
     };
     if files {
-        let snapshots = Snapshots::new(log.folder().clone());
+        let snapshots = Snapshots::new(store.folder(&id)?);
         if !snapshots.exist() {
             bail!("the session saved no files before tools changed them; omit --files");
         }

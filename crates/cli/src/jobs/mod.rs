@@ -9,7 +9,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 use anyhow::{Context, Result};
-use hangar_jobs::driver::Surroundings;
+use hangar_jobs::driver::RunEnvironment;
 use hangar_jobs::mcp;
 use hangar_jobs::read::load;
 use hangar_jobs::store::FileStore;
@@ -52,10 +52,10 @@ fn read(file: &Path) -> Result<Arc<ValidEntry>> {
 }
 
 /// What jobs know of this machine.
-pub(crate) fn surroundings(settings: &Settings) -> Result<Surroundings> {
+pub(crate) fn run_environment(settings: &Settings) -> Result<RunEnvironment> {
     let redactor = redact::of_machine(settings);
-    Ok(Surroundings {
-        environment: credentials::environment(settings, Child::Command, &[]),
+    Ok(RunEnvironment {
+        variables: credentials::environment(settings, Child::Command, &[]),
         git: credentials::git(),
         clean: Arc::new(move |record| redactor.record(record)),
         retry_scale: retry_scale(settings)?,

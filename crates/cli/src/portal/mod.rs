@@ -1,7 +1,6 @@
 //! `hangar up`: the portal, put together and served until it is told to stop.
 
 pub(crate) mod args;
-pub(crate) mod house;
 
 use std::io::{ErrorKind, Write};
 use std::net::{IpAddr, Ipv4Addr, SocketAddr, ToSocketAddrs};
@@ -13,10 +12,10 @@ use std::time::Duration;
 use anyhow::{Context, Result, anyhow, bail};
 use hangar_portal::api::{About, App, router};
 use hangar_portal::guard::Guard;
-use hangar_portal::hub::{Hub, HubConfig};
-use hangar_portal::runs::{Runs, RunsConfig};
 use hangar_portal::serve::serve;
 use hangar_process::credentials::Child;
+use hangar_registry::hub::{Hub, HubConfig};
+use hangar_registry::runs::{Runs, RunsConfig};
 use hangar_store::Store;
 
 use crate::commands::print_line;
@@ -25,11 +24,11 @@ use crate::credentials;
 use crate::exit::Exit;
 use crate::headless::Interrupts;
 use crate::jobs;
+use crate::machine::Machine;
 use crate::output::remark;
 use crate::settings::Settings;
 use crate::workspace::git::Repository;
 use args::UpArgs;
-use house::Machine;
 
 /// Threads that serve. Agents and clients wait more than they work.
 const MOST_THREADS: usize = 4;
@@ -105,7 +104,7 @@ async fn up(
     let listener = listen(settings, address).await?;
     let address = listener.local_addr().context("cannot say which port is listened on")?;
     let hub = Hub::new(HubConfig {
-        house: Arc::new(Machine::new(settings)?),
+        host: Arc::new(Machine::new(settings)?),
         store: Store::new(&settings.home),
         now: jiff::Timestamp::now,
     });
@@ -114,7 +113,7 @@ async fn up(
         RunsConfig {
             store: jobs::store(settings),
             job_tools: Some(jobs::job_tools()?),
-            surroundings: jobs::surroundings(settings)?,
+            environment: jobs::run_environment(settings)?,
             now: jiff::Timestamp::now,
         },
     );
@@ -146,7 +145,7 @@ async fn up(
     let stopping = hub.stopping().clone();
     let serving = tokio::spawn(serve(listener, router, stopping.clone()));
     tokio::select! {
-        () = interrupts.next() => hub.stop_portal(),
+        () = interrupts.next() => hub.shut_down(),
         () = stopping.cancelled() => {}
     }
     hub.close().await;

@@ -43,7 +43,7 @@ fn slash_commands_are_answered_without_a_model() {
         let refused = run(&scratch, &model, way, "/rename").finish().expect_exit(1);
         assert!(refused.stderr.contains("Usage: /rename <name>"), "{}", refused.stderr);
         let refused = run(&scratch, &model, way, "/compact").finish().expect_exit(1);
-        assert!(refused.stderr.contains("nothing to sum up"), "{}", refused.stderr);
+        assert!(refused.stderr.contains("Nothing to compact."), "{}", refused.stderr);
     }
     assert_eq!(model.requests().len(), 0, "no model was asked");
 }

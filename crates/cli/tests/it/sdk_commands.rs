@@ -36,9 +36,13 @@ fn every_command_that_is_listed_is_carried_out() {
     assert!(commands.len() >= 20, "{commands:?}");
     for (name, _) in commands {
         let answer = answer(&mut client, &format!("/{}", name.to_uppercase()));
-        let usage = format!("Request session.commands.invoke failed with message: Usage: /{name} <");
-        let error = answer["error"]["message"].as_str();
-        assert!(error.is_none_or(|error| error.starts_with(&usage)), "{name}: {answer}");
+        let failed = "Request session.commands.invoke failed with message: ";
+        let error = answer["error"]["message"].as_str().and_then(|error| error.strip_prefix(failed));
+        let usage = format!("Usage: /{name} <");
+        // Nothing has been said yet, and the reference refuses to compact that in the same words.
+        let expected =
+            |error: &str| error.starts_with(&usage) || (name == "compact" && error == "Nothing to compact.");
+        assert!(answer.get("error").is_none() || error.is_some_and(expected), "{name}: {answer}");
         if name == "fleet" {
             client.event("session.idle");
         }

@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 
 use super::{Skill, SkillSource};
 use crate::plugins::Plugin;
-use crate::{Places, Tree, files_in, frontmatter};
+use crate::{Places, Tree, files_in, front_matter};
 
 /// Skills of one session.
 const MAX_SKILLS: usize = 500;
@@ -211,7 +211,7 @@ impl Found {
         if self.skills.len() >= MAX_SKILLS {
             return;
         }
-        let (head, first_line) = match frontmatter::head_of(path, origin.tree) {
+        let (head, first_line) = match front_matter::head_of(path, origin.tree) {
             Ok(head) => head,
             Err(problem) => {
                 return self.warnings.push(format!("The skill {} is not loaded: {problem}.", path.display()));

@@ -17,7 +17,7 @@ pub use find::{
     project_directories,
 };
 
-use crate::{Tree, files_below, frontmatter, read};
+use crate::{Tree, files_below, front_matter, read};
 
 /// Files of a skill that are named to the model.
 const MAX_RESOURCES: usize = 50;
@@ -221,7 +221,7 @@ fn resources(skill: &Skill, base: &Path) -> String {
 
 fn tell(skill: &Skill, trigger: SkillTrigger, arguments: Option<&str>) -> Result<InvokedSkill, String> {
     let text = read(&skill.path, &skill.tree)?.ok_or_else(|| format!("{} is gone", skill.path.display()))?;
-    let body = frontmatter::split(&text)?.body;
+    let body = front_matter::split(&text)?.body;
     let content = match arguments {
         Some(arguments) => body.replace("$ARGUMENTS", arguments),
         None => body.to_owned(),

@@ -11,7 +11,7 @@ use std::path::PathBuf;
 
 use futures_util::future::BoxFuture;
 use hangar_agent::log::LogError;
-use hangar_agent::session::Prompt;
+use hangar_agent::session::{NOTHING_TO_COMPACT, Prompt};
 use hangar_protocol::data::{CompactionComplete, Mode, PermissionMode};
 
 pub use table::{Need, SlashCommandSpec, TABLE, Takes, find};
@@ -160,15 +160,11 @@ pub fn parse(text: &str) -> Option<Result<SlashCommand, Refusal>> {
 
 /// What is said of a summary that was asked for.
 pub(crate) fn summary(complete: Option<CompactionComplete>) -> Result<Reply, Refusal> {
-    match complete {
-        Some(complete) if complete.success => Ok(summarized(&complete)),
-        Some(complete) => {
-            let why = complete.error.unwrap_or_default();
-            Err(Refusal(format!("the conversation could not be summed up: {why}")))
-        }
-        None => {
-            Err(Refusal::new("there is nothing to sum up: no part of the conversation is without a summary"))
-        }
+    let Some(complete) = complete else { return Err(Refusal::new("the summary was stopped")) };
+    match complete.error.as_deref() {
+        None if complete.success => Ok(summarized(&complete)),
+        Some(NOTHING_TO_COMPACT) => Err(Refusal::new(NOTHING_TO_COMPACT)),
+        why => Err(Refusal(format!("the conversation could not be summed up: {}", why.unwrap_or_default()))),
     }
 }
 

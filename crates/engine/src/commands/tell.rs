@@ -1,12 +1,13 @@
 //! What slash commands say about a session.
 
 use std::fmt::Write;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use hangar_agent::agents::AgentSource;
 use hangar_agent::permissions::Policy;
 use hangar_agent::session::Session;
 use hangar_custom::skills::Skills;
+use hangar_files::FileError;
 use hangar_mcp::{McpHost, ServerReport};
 use hangar_protocol::Totals;
 use hangar_protocol::data::PermissionMode;
@@ -104,23 +105,25 @@ pub(super) fn environment(engine: &Engine, instructions: Vec<String>) -> Reply {
     Reply::Markdown(told.join("\n\n"))
 }
 
-pub(super) fn query(
-    query: &SessionQuery,
-    record: &SessionRecord,
-    directory: &Path,
+/// Answers a question from the files of the session.
+pub(super) async fn query(
+    query: SessionQuery,
+    record: SessionRecord,
+    directory: PathBuf,
 ) -> Result<Reply, Refusal> {
-    let folder = &record.folder;
+    let files = &*record.files;
+    let failed = |error: FileError| Refusal(format!("the session's files cannot be read: {error}"));
     Ok(match query {
         SessionQuery::Info => {
-            about(&record.id, record.name.as_deref(), directory, checkpoints::list(folder).len())
+            let checkpoints = checkpoints::list(files).await.map_err(failed)?.len();
+            about(&record.id, record.name.as_deref(), &directory, checkpoints)
         }
-        SessionQuery::Checkpoints => checkpoint_list(&checkpoints::list(folder)),
+        SessionQuery::Checkpoints => checkpoint_list(&checkpoints::list(files).await.map_err(failed)?),
         SessionQuery::Checkpoint(number) => {
-            checkpoint(number, checkpoints::read(folder, checkpoint_number(number)?))?
+            let content = checkpoints::read(files, checkpoint_number(&number)?).await.map_err(failed)?;
+            checkpoint(&number, content)?
         }
-        SessionQuery::Plan => {
-            hangar_store::plan(folder).map_or_else(|| Reply::Text(NO_PLAN.to_owned()), Reply::Markdown)
-        }
+        SessionQuery::Plan => files.plan().map_or_else(|| Reply::Text(NO_PLAN.to_owned()), Reply::Markdown),
     })
 }
 

@@ -85,7 +85,7 @@ async fn a_log_that_is_cut_anywhere_is_gone_on_with_to_the_same_end() {
             serde_json::to_writer(&mut file, record).unwrap();
             file.write_all(b"\n").unwrap();
         }
-        assert_eq!(stage.workshop.store.list(1).unwrap()[0].status, RunStatus::Interrupted);
+        assert_eq!(stage.executor.store.list(1).unwrap()[0].status, RunStatus::Interrupted);
         let before = finished(&stage, &again);
         let resumed = stage.resume(&again).unwrap_or_else(|error| panic!("{kept}: {error}"));
         let end = resumed.to_end().await.unwrap();
@@ -121,7 +121,7 @@ async fn a_prompt_that_was_under_way_is_sent_again_with_a_word_about_it() {
     let run = running.run().clone();
     let task = tokio::spawn(running.to_end());
     stage.heard.until("s1 <- \"@a\"").await;
-    assert_eq!(stage.workshop.store.list(1).unwrap()[0].status, RunStatus::Running);
+    assert_eq!(stage.executor.store.list(1).unwrap()[0].status, RunStatus::Running);
     assert!(matches!(stage.resume(&run), Err(StartError::Store(StoreError::Busy(_)))));
     task.abort();
     let _ = task.await;
@@ -213,13 +213,13 @@ async fn a_task_in_a_borrowed_session_is_reported_as_interrupted() {
     let order = order(&yaml, subject, &stage.repo());
     let live = crate::fake::live(script);
     let running = stage
-        .workshop
+        .executor
         .start_borrowing(order, (SessionId("theirs".to_owned()), live), stage.heard.clone())
         .unwrap();
     let run = running.run().clone();
     drop(running);
     assert!(matches!(stage.resume(&run), Err(StartError::Orphaned(_))));
-    assert_eq!(stage.workshop.store.list(1).unwrap()[0].status, RunStatus::Interrupted);
+    assert_eq!(stage.executor.store.list(1).unwrap()[0].status, RunStatus::Interrupted);
     assert!(matches!(stage.resume(&run), Err(StartError::Ended(_))));
 }
 
@@ -247,7 +247,7 @@ async fn runs_are_listed_newest_first_and_names_lead_nowhere_else() {
     for _ in 0..3 {
         stage.start(&yaml, "j").to_end().await.unwrap();
     }
-    let listed = stage.workshop.store.list(2).unwrap();
+    let listed = stage.executor.store.list(2).unwrap();
     assert_eq!(listed.len(), 2);
     let rest = stage.store().page(Some(&listed[1].run.0), 2).unwrap();
     assert_eq!(rest.len(), 1);

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicI64, Ordering};
 
 use expect_test::Expect;
-use hangar_jobs::driver::{Audience, Notice, Running, StartError, Surroundings, Workshop};
+use hangar_jobs::driver::{Audience, Executor, Notice, RunEnvironment, Running, StartError};
 use hangar_jobs::entry::Entry;
 use hangar_jobs::read::{Format, read_entry};
 use hangar_jobs::record::{Fact, Record, RunId, RunOrder, SessionId, Subject, TaskEnd, TurnReport};
@@ -39,7 +39,7 @@ tasks:
 
 pub(crate) struct Stage {
     pub(crate) place: tempfile::TempDir,
-    pub(crate) workshop: Arc<Workshop>,
+    pub(crate) executor: Arc<Executor>,
     pub(crate) heard: Arc<Heard>,
 }
 
@@ -111,7 +111,7 @@ impl Stage {
         std::fs::create_dir(place.path().join("repo")).unwrap();
         let (changed, _) = watch::channel(0);
         let heard = Arc::new(Heard { lines: Mutex::default(), changed });
-        let workshop = Arc::new(Workshop {
+        let executor = Arc::new(Executor {
             runtimes: vec![
                 Arc::new(Fake::new("fake", Arc::clone(&script))),
                 Arc::new(Fake::new("other", Arc::clone(&script))),
@@ -119,15 +119,15 @@ impl Stage {
             ],
             store: Arc::new(FileStore::new(place.path().join("runs"))),
             job_tools: Some("{}".to_owned()),
-            surroundings: Surroundings {
-                environment: std::env::vars_os().collect(),
+            environment: RunEnvironment {
+                variables: std::env::vars_os().collect(),
                 git: hangar_git::Git::new(hangar_git::Environment::of(std::env::vars_os())),
                 clean: Arc::new(|record| record),
                 retry_scale,
             },
             now,
         });
-        Self { place, workshop, heard }
+        Self { place, executor, heard }
     }
 
     pub(crate) fn repo(&self) -> std::path::PathBuf {
@@ -139,11 +139,11 @@ impl Stage {
     }
 
     pub(crate) fn start(&self, yaml: &str, name: &str) -> Running {
-        self.workshop.start(order(yaml, job(name), &self.repo()), self.heard.clone()).unwrap()
+        self.executor.start(order(yaml, job(name), &self.repo()), self.heard.clone()).unwrap()
     }
 
     pub(crate) fn resume(&self, run: &RunId) -> Result<Running, StartError> {
-        self.workshop.resume(run, self.heard.clone())
+        self.executor.resume(run, self.heard.clone())
     }
 
     /// What was heard, with the paths of the stage taken out.

@@ -449,7 +449,7 @@ async fn borrowing(task: &str, script: &str) -> String {
     let order = order(&one(task), subject, &stage.repo());
     let session = SessionId("theirs".to_owned());
     let running =
-        stage.workshop.start_borrowing(order, (session, live(script)), stage.heard.clone()).unwrap();
+        stage.executor.start_borrowing(order, (session, live(script)), stage.heard.clone()).unwrap();
     running.to_end().await.unwrap();
     stage.trace()
 }
@@ -527,7 +527,7 @@ async fn ends(script: &str, stop: impl AsyncFnOnce(Controls)) -> Vec<(&'static s
     let (live, lent) = watched(script);
     let ends = Arc::new(Ends { lent, heard: Mutex::default() });
     let session = SessionId("theirs".to_owned());
-    let running = stage.workshop.start_borrowing(order, (session, live), ends.clone()).unwrap();
+    let running = stage.executor.start_borrowing(order, (session, live), ends.clone()).unwrap();
     let controls = running.controls();
     let (ended, ()) = tokio::join!(running.to_end(), stop(controls));
     ended.unwrap();
@@ -573,7 +573,7 @@ async fn attempts_are_further_and_further_apart() {
     let stage = Stage::pausing(Arc::new(Script::parse("work: crash")), 1.0);
     let starts = Arc::new(Starts(Mutex::default()));
     let order = order(&one(""), job("j"), &stage.repo());
-    let running = stage.workshop.start(order, starts.clone()).unwrap();
+    let running = stage.executor.start(order, starts.clone()).unwrap();
     running.to_end().await.unwrap();
     let starts = starts.0.lock();
     let seconds: Vec<u64> = starts.iter().map(|at| (*at - starts[0]).as_secs()).collect();

@@ -276,17 +276,7 @@ impl fmt::Display for Step {
                 Ok(())
             }
             Self::Drop => f.write_str("DROP:"),
-            Self::Stop(finish) => write!(
-                f,
-                "STOP:{}",
-                match finish {
-                    Finish::Stop => "stop",
-                    Finish::ToolCalls => "tool_calls",
-                    Finish::Length => "length",
-                    Finish::ContentFilter => "content_filter",
-                    Finish::Other(reason) => reason,
-                }
-            ),
+            Self::Stop(finish) => write!(f, "STOP:{}", finish.name()),
         }
     }
 }

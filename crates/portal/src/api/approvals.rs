@@ -2,12 +2,12 @@
 
 use axum::Json as Answer;
 use axum::extract::State;
+use hangar_registry::approvals::{Approval, Reply};
 use schemars::JsonSchema;
 use serde::Serialize;
 
 use super::input::{Json, Name};
 use super::{Endpoint, Of, get, post};
-use crate::approvals::{Approval, Reply};
 use crate::problem::Problem;
 
 pub(super) fn endpoints() -> Vec<Endpoint> {

@@ -8,16 +8,16 @@ use axum::http::{HeaderMap, StatusCode};
 use axum::response::Response;
 use futures_util::stream::unfold;
 use hangar_jobs::record::RunId;
+use hangar_registry::error::RegistryError;
+use hangar_registry::frame;
+use hangar_registry::runs::{JobsView, Run, RunDetails, Runs};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_with::skip_serializing_none;
 
 use super::input::{Json, Name, Query};
 use super::{App, Endpoint, Of, get, input, post, put, stream};
-use crate::frame;
 use crate::problem::Problem;
-use crate::runs::{JobsView, Run, RunDetails, Runs};
-use crate::trouble::Trouble;
 
 const DEFAULT_LIMIT: u64 = 50;
 const MOST: u64 = 200;
@@ -44,11 +44,11 @@ pub(super) fn endpoints() -> Vec<Endpoint> {
 /// Reads files, which must not hold others up.
 async fn aside<T: Send + 'static>(
     app: &App,
-    work: impl FnOnce(&Runs) -> Result<T, Trouble> + Send + 'static,
+    work: impl FnOnce(&Runs) -> Result<T, RegistryError> + Send + 'static,
 ) -> Result<T, Problem> {
     let runs = app.runs.clone();
     let done = tokio::task::spawn_blocking(move || work(&runs)).await;
-    Ok(done.map_err(|error| Trouble::Store(error.to_string()))??)
+    Ok(done.map_err(|error| RegistryError::Store(error.to_string()))??)
 }
 
 async fn jobs(State(app): Of) -> Result<Answer<JobsView>, Problem> {

@@ -46,7 +46,7 @@ async fn list(
         may_start(changes)?;
         app.roster.look().await;
     } else if !app.roster.is_known() {
-        // Told on the stream of resources when it is known.
+        // RunNews on the stream of resources when it is known.
         let (roster, hub) = (std::sync::Arc::clone(&app.roster), app.hub.clone());
         app.hub.spawn(async move {
             // A portal that stops does not wait for programs that were only looked at.

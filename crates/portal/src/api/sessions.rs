@@ -6,17 +6,17 @@ use axum::Json as Answer;
 use axum::extract::State;
 use axum::http::{HeaderMap, StatusCode};
 use axum::response::Response;
+use hangar_registry::error::RegistryError;
+use hangar_registry::hub::{Delivery, MAX_NAME, NewSession};
+use hangar_registry::page::{MOST_EVENTS, Page, Span};
+use hangar_registry::resource::{Policy, Session, SessionState};
+use hangar_registry::search::{self, Found, Search};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::input::{Id, Json, Query};
 use super::{Endpoint, Of, delete, get, input, patch, post, stream};
-use crate::hub::{Delivery, MAX_NAME, NewSession};
-use crate::page::{MOST_EVENTS, Page, Span};
 use crate::problem::Problem;
-use crate::resource::{Policy, Session, SessionState};
-use crate::search::{self, Found, Search};
-use crate::trouble::Trouble;
 
 const DEFAULT_EVENTS: u64 = 500;
 
@@ -52,7 +52,7 @@ async fn list(State(app): Of, Query(search): Query<Search>) -> Result<Answer<Fou
     let hub = app.hub.clone();
     // Thousands of small files are read.
     let found = tokio::task::spawn_blocking(move || hub.search(&search, limit)).await;
-    let found = found.map_err(|error| Trouble::Store(error.to_string()))??;
+    let found = found.map_err(|error| RegistryError::Store(error.to_string()))??;
     Ok(Answer(found))
 }
 
@@ -92,8 +92,8 @@ async fn open(State(app): Of, Json(new): Json<New>) -> Result<(StatusCode, Answe
 async fn look(State(app): Of, Id(id): Id) -> Result<Answer<Session>, Problem> {
     let hub = app.hub.clone();
     let found =
-        tokio::task::spawn_blocking(move || hub.session(&id).ok_or(Trouble::NoSession(id.to_string())));
-    Ok(Answer(found.await.map_err(|error| Trouble::Store(error.to_string()))??))
+        tokio::task::spawn_blocking(move || hub.session(&id).ok_or(RegistryError::NoSession(id.to_string())));
+    Ok(Answer(found.await.map_err(|error| RegistryError::Store(error.to_string()))??))
 }
 
 #[derive(Deserialize, JsonSchema)]
@@ -173,7 +173,7 @@ fn accepted(
     app: &super::App,
     id: &hangar_store::SessionId,
 ) -> Result<(StatusCode, Answer<Accepted>), Problem> {
-    let session = app.hub.session(id).ok_or_else(|| Trouble::NoSession(id.to_string()))?;
+    let session = app.hub.session(id).ok_or_else(|| RegistryError::NoSession(id.to_string()))?;
     Ok((StatusCode::ACCEPTED, Answer(Accepted { state: session.state })))
 }
 
@@ -200,7 +200,7 @@ async fn events(State(app): Of, Id(id): Id, Query(wanted): Query<Events>) -> Res
     let limit = input::count(wanted.limit, DEFAULT_EVENTS, MOST_EVENTS)?;
     let hub = app.hub.clone();
     let page = tokio::task::spawn_blocking(move || hub.page(&id, span, limit)).await;
-    Ok(Answer(page.map_err(|error| Trouble::Store(error.to_string()))??))
+    Ok(Answer(page.map_err(|error| RegistryError::Store(error.to_string()))??))
 }
 
 #[derive(Deserialize, JsonSchema)]
@@ -220,5 +220,5 @@ async fn hear(
     let after = stream::last_event_id(&headers)?.or(after).unwrap_or(0);
     let hub = app.hub.clone();
     let subscription = tokio::task::spawn_blocking(move || hub.subscribe(&id, after)).await;
-    Ok(stream::session(subscription.map_err(|error| Trouble::Store(error.to_string()))??))
+    Ok(stream::session(subscription.map_err(|error| RegistryError::Store(error.to_string()))??))
 }

@@ -74,9 +74,9 @@ pub enum Attachment {
     File {
         path: String,
         display_name: String,
-        #[serde(default, skip_serializing_if = "Option::is_none")]
+        #[serde(skip_serializing_if = "Option::is_none")]
         mime_type: Option<String>,
-        #[serde(default, skip_serializing_if = "Option::is_none")]
+        #[serde(skip_serializing_if = "Option::is_none")]
         line_range: Option<LineRange>,
         /// Facts that the model is told beside the path: `12 lines`.
         #[serde(skip)]
@@ -93,7 +93,7 @@ pub enum Attachment {
         file_path: String,
         display_name: String,
         text: String,
-        #[serde(default, skip_serializing_if = "Option::is_none")]
+        #[serde(skip_serializing_if = "Option::is_none")]
         selection: Option<Selection>,
     },
     GithubReference {
@@ -104,10 +104,10 @@ pub enum Attachment {
         url: String,
     },
     Blob {
-        #[serde(default, skip_serializing_if = "Option::is_none")]
+        #[serde(skip_serializing_if = "Option::is_none")]
         data: Option<String>,
         mime_type: String,
-        #[serde(default, skip_serializing_if = "Option::is_none")]
+        #[serde(skip_serializing_if = "Option::is_none")]
         display_name: Option<String>,
     },
 }

@@ -71,16 +71,12 @@ pub struct Malformed {
 
 #[derive(Deserialize)]
 struct Members {
-    #[serde(default)]
     id: Option<serde_json::Value>,
-    #[serde(default)]
     method: Option<serde_json::Value>,
-    #[serde(default)]
     params: Option<Box<RawValue>>,
     // A `null` result is a result, so presence is what counts.
     #[serde(default, deserialize_with = "present")]
     result: Option<Box<RawValue>>,
-    #[serde(default)]
     error: Option<serde_json::Value>,
 }
 

@@ -51,7 +51,6 @@ mod tests {
         name: String,
         #[serde(default)]
         rows: Vec<Option<u8>>,
-        #[serde(default)]
         inner: Option<Box<Answer>>,
     }
 

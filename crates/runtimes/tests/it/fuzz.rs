@@ -1,6 +1,6 @@
 //! Hostile and broken output: no panic, and no line that leaves no trace.
 
-use hangar_runtimes::lines::LineSplitter;
+use hangar_peer::{Line, LineSplitter};
 use hangar_runtimes::translate::{Said, Translator, claude, codex, copilot, opencode};
 use proptest::prelude::*;
 use serde_json::Value;
@@ -38,15 +38,15 @@ const RUNS: [&str; 4] = ["claude-c-tools", "codex-c-tools", "copilot-c-bash", "o
 
 /// What a stream of bytes becomes that comes in pieces: an entry for each event, then the facts.
 fn told(translator: &mut dyn Translator, pieces: &[&[u8]]) -> (Vec<String>, String) {
-    let (mut splitter, mut said) = (LineSplitter::default(), Said::default());
+    let (mut splitter, mut said) = (LineSplitter::new(10 << 20), Said::default());
     for piece in pieces {
         splitter.push(piece);
-        while let Some(line) = splitter.next_line().unwrap() {
-            translator.line(&line, &mut said);
+        while let Some(Line::Text(line)) = splitter.next_line() {
+            translator.line(&String::from_utf8_lossy(&line), &mut said);
         }
     }
     if let Some(line) = splitter.finish() {
-        translator.line(&line, &mut said);
+        translator.line(&String::from_utf8_lossy(&line), &mut said);
     }
     (said.events.iter().map(|event| format!("{event:?}")).collect(), format!("{:?}", said.facts))
 }

@@ -53,7 +53,6 @@ async fn login(call: Call) -> Result<Reply, Failure> {
     #[derive(Deserialize)]
     struct Params {
         host: String,
-        #[serde(default)]
         login: Option<String>,
         token: String,
     }

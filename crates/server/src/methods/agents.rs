@@ -153,7 +153,6 @@ async fn deselect(call: Call) -> Result<Reply, Failure> {
 async fn start_fleet(call: Call) -> Result<Reply, Failure> {
     #[derive(Deserialize)]
     struct Params {
-        #[serde(default)]
         prompt: Option<String>,
         #[serde(default)]
         attachments: Vec<Value>,

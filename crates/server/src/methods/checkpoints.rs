@@ -27,7 +27,7 @@ pub(super) const METHODS: &[Method] = &[
 
 async fn list(call: Call) -> Result<Reply, Failure> {
     let live = call.live()?;
-    let entries = live.place.checkpoints().await?;
+    let entries = live.dir.checkpoints().await?;
     let entries: Vec<Value> = entries
         .iter()
         .map(|entry| json!({ "number": entry.number, "title": entry.title, "filename": entry.file }))
@@ -42,7 +42,7 @@ async fn read(call: Call) -> Result<Reply, Failure> {
     }
     let params: Params = call.params()?;
     let live = call.live()?;
-    Reply::of(json!({ "content": live.place.checkpoint(params.number).await? }))
+    Reply::of(json!({ "content": live.dir.checkpoint(params.number).await? }))
 }
 
 async fn save_paste(call: Call) -> Result<Reply, Failure> {
@@ -58,11 +58,11 @@ async fn save_paste(call: Call) -> Result<Reply, Failure> {
     let filename = format!("paste-{}.txt", (call.hub.config().now)().as_millisecond());
     let name = format!("files/{filename}");
     let size = params.content.len();
-    live.place.write(&name, params.content).await?;
+    live.dir.write(&name, params.content).await?;
     let changed = WorkspaceFileChanged { path: filename.clone(), operation: FileOperation::Create };
     live.ask(move |task| task.record(changed)).await?;
     Reply::of(json!({
-        "saved": { "filename": filename, "filePath": live.place.path(&name), "sizeBytes": size },
+        "saved": { "filename": filename, "filePath": live.dir.path(&name), "sizeBytes": size },
     }))
 }
 
@@ -97,7 +97,7 @@ async fn diff(call: Call) -> Result<Reply, Failure> {
     let (cwd, launcher, tracked) = live
         .ask(|task| {
             let launcher = task.sandbox().map(|sandbox| sandbox.wrap("git".as_ref()));
-            let tracked = task.spec.enable_file_change_tracking.unwrap_or(false);
+            let tracked = task.spec.tools.tracks_files.unwrap_or(false);
             (PathBuf::from(task.cwd()), launcher, tracked)
         })
         .await?;

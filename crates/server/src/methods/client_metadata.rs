@@ -8,7 +8,7 @@ use serde_json::{Map, Value, json};
 
 use super::session::parse_id;
 use super::{Call, Failure, Method, Reply};
-use crate::place::Place;
+use crate::session_files::SessionDir;
 
 const FILE: &str = "client-metadata.json";
 const UNFINISHED: &str = "client-metadata.json.tmp";
@@ -58,9 +58,9 @@ fn parse(text: Option<&str>) -> Result<Words, Unreadable> {
     serde_json::from_value(read.metadata).map_err(|_| Unreadable::Corrupt)
 }
 
-async fn read(place: &Place) -> Result<Words, Unreadable> {
+async fn read(dir: &SessionDir) -> Result<Words, Unreadable> {
     let text =
-        place.read(FILE).await.map_err(|failure| Unreadable::Unavailable(failure.message().to_owned()))?;
+        dir.read(FILE).await.map_err(|failure| Unreadable::Unavailable(failure.message().to_owned()))?;
     parse(text.as_deref())
 }
 
@@ -73,7 +73,7 @@ fn told(unreadable: Unreadable) -> Failure {
 }
 
 async fn get(call: Call) -> Result<Reply, Failure> {
-    let words = read(&call.live()?.place).await.map_err(told)?;
+    let words = read(&call.live()?.dir).await.map_err(told)?;
     Reply::of(json!(words))
 }
 
@@ -157,12 +157,12 @@ async fn update(call: Call) -> Result<Reply, Failure> {
     let live = call.live()?;
     // Two changes at once would each write what it read.
     let _alone = live.client_metadata.lock().await;
-    let mut words = read(&live.place).await.map_err(told)?;
+    let mut words = read(&live.dir).await.map_err(told)?;
     patch.apply(&mut words)?;
     let text = json!(Written { version: VERSION, metadata: &words }).to_string();
     // Whoever is killed in between leaves what was there before.
-    live.place.write(UNFINISHED, text).await?;
-    live.place.rename(UNFINISHED, FILE).await?;
+    live.dir.write(UNFINISHED, text).await?;
+    live.dir.rename(UNFINISHED, FILE).await?;
     Reply::of(json!(words))
 }
 
@@ -172,7 +172,6 @@ async fn get_many(call: Call) -> Result<Reply, Failure> {
     #[serde(rename_all = "camelCase")]
     struct Params {
         session_ids: Vec<String>,
-        #[serde(default)]
         keys: Option<Vec<String>>,
     }
     let params: Params = call.params()?;
@@ -182,16 +181,16 @@ async fn get_many(call: Call) -> Result<Reply, Failure> {
     let ids: Vec<SessionId> = params.session_ids.iter().map(|id| parse_id(id)).collect::<Result<_, _>>()?;
     let mut answers = Vec::with_capacity(ids.len());
     for id in ids {
-        let place = match call.hub.live(id.as_str()) {
-            Ok(live) => Some(live.place.clone()),
+        let dir = match call.hub.live(id.as_str()) {
+            Ok(live) => Some(live.dir.clone()),
             Err(_) => {
                 let store = &call.hub.config().store;
-                store.contains(&id).then(|| Place::Here(store.session_dir(&id)))
+                store.contains(&id).then(|| SessionDir::local(store.session_dir(&id)))
             }
         };
-        let mut answer = match place {
+        let mut answer = match dir {
             None => json!({ "status": "notFound" }),
-            Some(place) => match read(&place).await {
+            Some(dir) => match read(&dir).await {
                 Ok(mut words) => {
                     if let Some(keys) = &params.keys {
                         words.retain(|key, _| keys.contains(key));

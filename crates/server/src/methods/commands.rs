@@ -29,11 +29,8 @@ async fn list(call: Call) -> Result<Reply, Failure> {
     #[derive(Deserialize)]
     #[serde(rename_all = "camelCase")]
     struct Params {
-        #[serde(default)]
         include_builtins: Option<bool>,
-        #[serde(default)]
         include_client_commands: Option<bool>,
-        #[serde(default)]
         include_skills: Option<bool>,
     }
     let params: Params = call.params()?;
@@ -92,7 +89,6 @@ async fn invoke(call: Call) -> Result<Reply, Failure> {
     #[derive(Deserialize)]
     struct Params {
         name: String,
-        #[serde(default)]
         input: Option<String>,
     }
     let Params { name, input } = call.params()?;
@@ -181,7 +177,6 @@ async fn handled(call: Call) -> Result<Reply, Failure> {
     #[serde(rename_all = "camelCase")]
     struct Params {
         request_id: String,
-        #[serde(default)]
         error: Option<String>,
     }
     let Params { request_id, error } = call.params()?;

@@ -29,13 +29,9 @@ pub(super) const METHODS: &[Method] = &[
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase")]
 struct ReadParams {
-    #[serde(default)]
     cursor: Option<String>,
-    #[serde(default)]
     max: Option<usize>,
-    #[serde(default)]
     wait_ms: Option<u64>,
-    #[serde(default)]
     direction: Option<Direction>,
     #[serde(flatten)]
     filter: Filter,

@@ -61,7 +61,6 @@ async fn execute(call: Call) -> Result<Reply, Failure> {
         name: String,
         #[serde(default)]
         arguments: Value,
-        #[serde(default)]
         tool_call_id: Option<String>,
     }
     let Params { name, arguments, tool_call_id } = call.params()?;

@@ -8,7 +8,7 @@ use serde_json::json;
 
 use super::sessions::events;
 use super::{Call, Failure, Method, Reply};
-use crate::spec::SessionSpec;
+use hangar_spec::SessionSpec;
 
 /// Characters of one message in a summary.
 const EXCERPT: usize = 2000;
@@ -86,10 +86,8 @@ async fn compact(call: Call) -> Result<Reply, Failure> {
     #[derive(Deserialize)]
     #[serde(rename_all = "camelCase")]
     struct Params {
-        #[serde(default)]
         custom_instructions: Option<String>,
         /// Any that is not known is none.
-        #[serde(default)]
         trigger: Option<String>,
     }
     let params: Params = call.params()?;

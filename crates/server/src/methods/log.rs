@@ -12,15 +12,12 @@ pub(super) const METHODS: &[Method] = &[Method { name: "session.log", run: |call
 #[derive(Deserialize)]
 struct Params {
     message: String,
-    #[serde(default)]
     level: Option<String>,
-    #[serde(rename = "type", default)]
+    #[serde(rename = "type")]
     kind: Option<String>,
     #[serde(default)]
     ephemeral: bool,
-    #[serde(default)]
     url: Option<String>,
-    #[serde(default)]
     tip: Option<String>,
 }
 

@@ -103,7 +103,6 @@ async fn discover(call: Call) -> Result<Reply, Failure> {
     #[derive(Deserialize)]
     #[serde(rename_all = "camelCase")]
     struct Params {
-        #[serde(default)]
         working_directory: Option<PathBuf>,
     }
     let params: Params = call.params()?;

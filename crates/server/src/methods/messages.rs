@@ -11,7 +11,7 @@ use serde_json::{Value, json};
 use super::session::{ResponseFormat, call_options, deliver, timing};
 use super::{Call, Failure, Method, Reply};
 use crate::attachments;
-use crate::spec::TraceContext;
+use hangar_spec::TraceContext;
 
 /// Messages of one request.
 const MAX_MESSAGES: usize = 256;
@@ -26,11 +26,9 @@ pub(super) const METHODS: &[Method] = &[
 #[serde(rename_all = "camelCase")]
 pub(super) struct Message {
     pub(super) prompt: String,
-    #[serde(default)]
     pub(super) display_prompt: Option<String>,
     #[serde(default)]
     pub(super) attachments: Vec<Value>,
-    #[serde(default)]
     pub(super) source: Option<String>,
 }
 
@@ -51,15 +49,11 @@ impl Message {
 #[serde(rename_all = "camelCase")]
 struct SendParams {
     messages: Vec<Message>,
-    #[serde(default)]
     mode: Option<String>,
     #[serde(default)]
     prepend: bool,
-    #[serde(default)]
     agent_mode: Option<AgentMode>,
-    #[serde(default)]
     request_headers: Option<BTreeMap<String, String>>,
-    #[serde(default)]
     response_format: Option<ResponseFormat>,
     #[serde(default)]
     wait: bool,

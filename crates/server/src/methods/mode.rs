@@ -29,15 +29,11 @@ async fn set(call: Call) -> Result<Reply, Failure> {
     struct Params {
         mode: Mode,
         /// The mode that is to be left; in another one nothing happens.
-        #[serde(default)]
         expected_mode: Option<Mode>,
         #[serde(default)]
         plan_model_configured: bool,
-        #[serde(default)]
         plan_model: Option<String>,
-        #[serde(default)]
         plan_reasoning_effort: Option<String>,
-        #[serde(default)]
         plan_context_tier: Option<ContextTier>,
         /// Whether a session that stops planning has the model again that it had before.
         #[serde(default)]
@@ -73,9 +69,7 @@ async fn set(call: Call) -> Result<Reply, Failure> {
         (Mode::Interactive | Mode::Autopilot, base) => (None, base),
     };
     let message = match choice {
-        Some(choice) => {
-            Some(choose(&call, &live, choice, Chooser::Client, When::FromNextCall).await?.message)
-        }
+        Some(choice) => Some(choose(&live, choice, Chooser::Client, When::FromNextCall).await?.message),
         None => None,
     };
     let applied = live

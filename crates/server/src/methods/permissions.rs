@@ -156,7 +156,6 @@ async fn reset(call: Call) -> Result<Reply, Failure> {
     #[serde(rename_all = "camelCase")]
     struct Params {
         /// Whether what was approved for the place goes too.
-        #[serde(default)]
         include_location: Option<bool>,
     }
     let params: Params = call.params()?;

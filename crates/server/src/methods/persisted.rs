@@ -20,11 +20,8 @@ async fn read(call: Call) -> Result<Reply, Failure> {
     #[serde(rename_all = "camelCase")]
     struct Params {
         session_id: String,
-        #[serde(default)]
         cursor: Option<String>,
-        #[serde(default)]
         max: Option<u64>,
-        #[serde(default)]
         direction: Option<Direction>,
     }
     let params: Params = call.params()?;

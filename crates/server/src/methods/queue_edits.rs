@@ -11,8 +11,8 @@ use serde_json::json;
 use super::messages::Message;
 use super::session::{complete, refuse_clash};
 use super::{Call, Failure, Method, Reply};
-use crate::spec::TraceContext;
 use crate::task::SessionTask;
+use hangar_spec::TraceContext;
 
 pub(super) const METHODS: &[Method] = &[
     Method { name: "session.queue.insertAt", run: |call| Box::pin(insert(call)) },
@@ -66,9 +66,7 @@ async fn insert(call: Call) -> Result<Reply, Failure> {
     struct Inserted {
         #[serde(flatten)]
         message: Message,
-        #[serde(default)]
         agent_mode: Option<AgentMode>,
-        #[serde(default)]
         request_headers: Option<BTreeMap<String, String>>,
     }
     let Params { position, message: Inserted { message, agent_mode, request_headers } } = call.params()?;
@@ -174,7 +172,6 @@ async fn update(call: Call) -> Result<Reply, Failure> {
     struct Params {
         id: String,
         prompt: String,
-        #[serde(default)]
         display_prompt: Option<String>,
     }
     let params: Params = call.params()?;

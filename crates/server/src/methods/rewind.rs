@@ -3,6 +3,7 @@
 use std::path::PathBuf;
 
 use hangar_agent::permissions::Policy;
+use hangar_files::LocalFiles;
 use hangar_protocol::{Body, Event};
 use hangar_store::rewind::{NetChange, Restored, SkipReason, changes_of, points, restore};
 use hangar_store::snapshots::{FileChange, Snapshots, Version};
@@ -12,7 +13,6 @@ use serde_json::{Value, json};
 use super::history::take_back;
 use super::sessions::events;
 use super::{Call, Failure, Method, Reply};
-use crate::place::Place;
 
 pub(super) const METHODS: &[Method] = &[
     Method { name: "session.history.listRewindPoints", run: |call| Box::pin(list(call)) },
@@ -36,15 +36,14 @@ impl Past {
         let live = call.live()?;
         let (idle, wanted, writable) = live
             .ask(|task| {
-                let wanted = task.spec.enable_file_change_tracking.unwrap_or(false);
+                let wanted = task.spec.tools.tracks_files.unwrap_or(false);
                 (task.session().is_idle(), wanted, writable(&task.session().config().policy))
             })
             .await?;
-        let snapshots = match &live.place {
-            Place::Here(_) => Some(Snapshots::new(live.place.folder()?)),
-            // What a client keeps is not for us to restore.
-            Place::Client(_) => None,
-        };
+        // What a client keeps is not for us to restore.
+        let local = live.dir.0.local().map(LocalFiles::folder).transpose();
+        let opening = |error| Failure::new(format!("opening {}: {error}", live.dir.shown()));
+        let snapshots = local.map_err(opening)?.map(Snapshots::new);
         let changes = snapshots.as_ref().map_or(Ok(Vec::new()), Snapshots::changes).map_err(|error| {
             Failure::new(format!("reading the snapshots of session {}: {error}", live.id))
         })?;
@@ -121,7 +120,6 @@ async fn list(call: Call) -> Result<Reply, Failure> {
 #[serde(rename_all = "camelCase")]
 struct Params {
     event_id: String,
-    #[serde(default)]
     mode: Option<Mode>,
 }
 

@@ -37,7 +37,6 @@ pub(super) const METHODS: &[Method] = &[
 #[derive(Debug, Clone, Deserialize)]
 struct RuleParams {
     kind: String,
-    #[serde(default)]
     argument: Option<String>,
 }
 

@@ -20,7 +20,6 @@ pub(super) const METHODS: &[Method] = &[
 async fn ping(call: Call) -> Result<Reply, Failure> {
     #[derive(Deserialize)]
     struct Params {
-        #[serde(default)]
         message: Option<String>,
     }
     let params: Params = call.params()?;
@@ -45,7 +44,6 @@ async fn list_models(call: Call) -> Result<Reply, Failure> {
     #[derive(Deserialize)]
     #[serde(rename_all = "camelCase")]
     struct Params {
-        #[serde(default)]
         git_hub_token: Option<String>,
     }
     let params: Params = call.params()?;

@@ -3,7 +3,7 @@
 use hangar_agent::log::{LogError, Seq, SessionLog};
 use hangar_agent::session::state::project;
 use hangar_protocol::Event;
-use hangar_store::away::{self, AwaySession};
+use hangar_store::client_session::{self, ClientSession};
 use hangar_store::fork::{self as forks, ForkError};
 use hangar_store::{Filter, SessionId, SessionSummary};
 use serde::Deserialize;
@@ -106,12 +106,12 @@ async fn set_foreground() -> Result<Reply, Failure> {
 
 /// The events of a session that still count.
 pub(super) async fn events(call: &Call, id: &SessionId) -> Result<Vec<Event>, Failure> {
-    let (home, store) = match call.hub.live(id.as_str()) {
-        Ok(live) => (live.place.home(), live.store.clone()),
-        Err(_) => (call.client.home(id), call.hub.config().store.clone()),
+    let (files, store) = match call.hub.live(id.as_str()) {
+        Ok(live) => (live.client_files.clone(), live.store.clone()),
+        Err(_) => (call.client.session_files(id), call.hub.config().store.clone()),
     };
-    let events = match home {
-        Some(home) => away::events(&home).await.map_err(Failure::from_files)?,
+    let events = match files {
+        Some(files) => client_session::read_events(&files).await.map_err(Failure::from_files)?,
         None => store.read(id)?.collect::<Result<_, _>>()?,
     };
     Ok(project(events))
@@ -123,9 +123,7 @@ async fn fork(call: Call) -> Result<Reply, Failure> {
     #[serde(rename_all = "camelCase")]
     struct Params {
         session_id: String,
-        #[serde(default)]
         to_event_id: Option<String>,
-        #[serde(default)]
         name: Option<String>,
     }
     let params: Params = call.params()?;
@@ -149,12 +147,12 @@ async fn fork(call: Call) -> Result<Reply, Failure> {
     let store = &call.hub.config().store;
     let meta = forks::meta(store, &source, params.name.clone(), (call.hub.config().now)())?;
     let name = meta.name.as_ref().map(|name| name.as_str().to_owned());
-    match call.client.home(&id) {
+    match call.client.session_files(&id) {
         None => forks::create(store, &source, &id, meta, &kept)
             .map_err(|error| Failure::new(error.to_string()))?,
-        Some(home) => {
+        Some(files) => {
             let unwritten = |error: LogError| Failure::new(error.to_string());
-            let mut log = AwaySession::create(id.clone(), home, meta).map_err(unwritten)?;
+            let mut log = ClientSession { files, stored: None }.create(id.clone(), meta)?;
             log.append(Seq(0), &kept).map_err(unwritten)?;
             if let Some(written) = log.settle() {
                 written.await.map_err(unwritten)?;

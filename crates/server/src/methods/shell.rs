@@ -33,9 +33,7 @@ async fn exec(call: Call) -> Result<Reply, Failure> {
     #[derive(Deserialize)]
     struct Params {
         command: String,
-        #[serde(default)]
         cwd: Option<PathBuf>,
-        #[serde(default)]
         timeout: Option<u64>,
     }
     let params: Params = call.params()?;

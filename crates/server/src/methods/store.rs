@@ -8,7 +8,7 @@ use super::session::{parse_id, settle, within_rules};
 use super::sessions::describe;
 use super::{Call, Failure, Method, Reply, SessionParams};
 use crate::hub::{How, Lifecycle};
-use crate::spec::SessionSpec;
+use hangar_spec::SessionSpec;
 
 pub(super) const METHODS: &[Method] = &[
     Method { name: "sessions.list", run: |call| Box::pin(super::sessions::list(call)) },
@@ -39,21 +39,9 @@ fn all(call: &Call) -> Result<Vec<SessionSummary>, Failure> {
 #[derive(Deserialize)]
 #[serde(tag = "kind", rename_all = "camelCase", rename_all_fields = "camelCase")]
 enum OpenParams {
-    Create {
-        #[serde(default)]
-        options: Option<SessionSpec>,
-    },
-    Resume {
-        session_id: String,
-        #[serde(default)]
-        options: Option<SessionSpec>,
-    },
-    ResumeLast {
-        #[serde(default)]
-        context: Option<ContextParams>,
-        #[serde(default)]
-        options: Option<SessionSpec>,
-    },
+    Create { options: Option<SessionSpec> },
+    Resume { session_id: String, options: Option<SessionSpec> },
+    ResumeLast { context: Option<ContextParams>, options: Option<SessionSpec> },
 }
 
 async fn open(call: Call) -> Result<Reply, Failure> {
@@ -69,7 +57,7 @@ async fn open(call: Call) -> Result<Reply, Failure> {
     let (id, spec) = match params {
         OpenParams::Create { options } => {
             let spec = options.unwrap_or_default();
-            let id = spec.session_id.clone().unwrap_or_else(|| uuid::Uuid::new_v4().to_string());
+            let id = spec.entry.session_id.clone().unwrap_or_else(|| uuid::Uuid::new_v4().to_string());
             (Some(parse_id(&id)?), spec)
         }
         OpenParams::Resume { session_id, options } => {
@@ -310,7 +298,7 @@ async fn enrich(call: Call) -> Result<Reply, Failure> {
 async fn event_file(call: Call) -> Result<Reply, Failure> {
     let SessionParams { session_id } = call.params()?;
     if let Ok(live) = call.hub.live(&session_id) {
-        return Reply::of(json!({ "filePath": live.place.path("events.jsonl") }));
+        return Reply::of(json!({ "filePath": live.dir.path("events.jsonl") }));
     }
     let dir = call.hub.config().store.session_dir(&parse_id(&session_id)?);
     Reply::of(json!({ "filePath": dir.join("events.jsonl").display().to_string() }))

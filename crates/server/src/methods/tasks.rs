@@ -181,9 +181,7 @@ struct StartParams {
     agent_type: String,
     prompt: String,
     name: String,
-    #[serde(default)]
     description: Option<String>,
-    #[serde(default)]
     model: Option<String>,
 }
 
@@ -217,7 +215,6 @@ async fn send(call: Call) -> Result<Reply, Failure> {
         id: String,
         message: String,
         /// The agent that it is sent for; the session's main one where it does not say.
-        #[serde(default)]
         from_agent_id: Option<String>,
     }
     let Params { id, message, from_agent_id } = call.params()?;

@@ -48,9 +48,7 @@ async fn elicit(call: Call) -> Result<Reply, Failure> {
     #[serde(rename_all = "camelCase")]
     struct Params {
         message: String,
-        #[serde(default)]
         mode: Option<String>,
-        #[serde(default)]
         requested_schema: Option<Value>,
     }
     let params: Params = call.params()?;

@@ -20,11 +20,11 @@ pub(super) const METHODS: &[Method] = &[
 
 async fn read_plan(call: Call) -> Result<Reply, Failure> {
     let live = call.live()?;
-    let content = live.place.read(PLAN).await?;
+    let content = live.dir.read(PLAN).await?;
     Reply::of(json!({
         "exists": content.is_some(),
         "content": content,
-        "path": live.place.path(PLAN),
+        "path": live.dir.path(PLAN),
     }))
 }
 
@@ -35,16 +35,15 @@ async fn update_plan(call: Call) -> Result<Reply, Failure> {
     }
     let params: Params = call.params()?;
     let live = call.live()?;
-    let operation =
-        if live.place.exists(PLAN).await? { FileOperation::Update } else { FileOperation::Create };
-    live.place.write(PLAN, params.content).await?;
+    let operation = if live.dir.exists(PLAN).await? { FileOperation::Update } else { FileOperation::Create };
+    live.dir.write(PLAN, params.content).await?;
     live.ask(move |task| task.record(PlanChanged { operation })).await?;
     Reply::null()
 }
 
 async fn delete_plan(call: Call) -> Result<Reply, Failure> {
     let live = call.live()?;
-    if live.place.remove(PLAN).await? {
+    if live.dir.remove(PLAN).await? {
         live.ask(|task| task.record(PlanChanged { operation: FileOperation::Delete })).await?;
     }
     Reply::null()
@@ -59,13 +58,13 @@ struct FileParams {
 
 async fn list_files(call: Call) -> Result<Reply, Failure> {
     let live = call.live()?;
-    Reply::of(json!({ "files": live.place.list(FILES).await? }))
+    Reply::of(json!({ "files": live.dir.list(FILES).await? }))
 }
 
 async fn read_file(call: Call) -> Result<Reply, Failure> {
     let params: FileParams = call.params()?;
     let live = call.live()?;
-    match live.place.read(&live.place.inside_files(&params.path)?).await? {
+    match live.dir.read(&live.dir.inside_files(&params.path)?).await? {
         Some(content) => Reply::of(json!({ "content": content })),
         None => Err(Failure::new(format!("File not found: {}", params.path))),
     }
@@ -74,10 +73,9 @@ async fn read_file(call: Call) -> Result<Reply, Failure> {
 async fn create_file(call: Call) -> Result<Reply, Failure> {
     let params: FileParams = call.params()?;
     let live = call.live()?;
-    let name = live.place.inside_files(&params.path)?;
-    let operation =
-        if live.place.exists(&name).await? { FileOperation::Update } else { FileOperation::Create };
-    live.place.write(&name, params.content).await?;
+    let name = live.dir.inside_files(&params.path)?;
+    let operation = if live.dir.exists(&name).await? { FileOperation::Update } else { FileOperation::Create };
+    live.dir.write(&name, params.content).await?;
     live.ask(move |task| task.record(WorkspaceFileChanged { path: params.path, operation })).await?;
     Reply::of(Value::Null)
 }

@@ -26,7 +26,7 @@ async fn told(call: Call) -> Result<Reply, Failure> {
             workspace["client_name"] = json!(client);
         }
     }
-    Reply::of(json!({ "workspace": workspace, "path": live.place.shown() }))
+    Reply::of(json!({ "workspace": workspace, "path": live.dir.shown() }))
 }
 
 async fn update(call: Call) -> Result<Reply, Failure> {

@@ -1,11 +1,12 @@
 //! What the folder for a session's files holds, beyond reading and writing one: looked at, made, moved and removed.
 
+use hangar_files::FileKind;
 use hangar_protocol::data::FileOperation;
 use serde::Deserialize;
 use serde_json::json;
 
 use super::{Call, Failure, Method, Reply};
-use crate::place_paths::Removal;
+use crate::session_files::{Removal, millis};
 
 /// Where what an autopilot is to reach is kept.
 const OBJECTIVE: &str = "autopilot-objective.json";
@@ -44,29 +45,29 @@ struct PathParams {
 
 async fn stat(call: Call) -> Result<Reply, Failure> {
     let params: PathParams = call.params()?;
-    let place = &call.live()?.place;
-    let stat = place.stat(&place.artifact(&params.path)?).await?;
+    let dir = &call.live()?.dir;
+    let stat = dir.stat(&dir.artifact(&params.path)?).await?;
     Reply::of(json!({
-        "isFile": !stat.is_dir,
-        "isDirectory": stat.is_dir,
+        "isFile": stat.kind != FileKind::Folder,
+        "isDirectory": stat.kind == FileKind::Folder,
         "size": stat.size,
-        "mtimeMs": stat.modified_ms,
-        "birthtimeMs": stat.created_ms,
+        "mtimeMs": millis(stat.modified),
+        "birthtimeMs": millis(stat.created),
     }))
 }
 
 async fn create_directory(call: Call) -> Result<Reply, Failure> {
     let params: PathParams = call.params()?;
-    let place = &call.live()?.place;
-    place.make_dir(&place.artifact(&params.path)?, params.recursive).await?;
+    let dir = &call.live()?.dir;
+    dir.make_dir(&dir.artifact(&params.path)?, params.recursive).await?;
     Reply::null()
 }
 
 async fn remove(call: Call) -> Result<Reply, Failure> {
     let params: PathParams = call.params()?;
-    let place = &call.live()?.place;
+    let dir = &call.live()?.dir;
     let how = Removal { with_content: params.recursive, may_be_absent: params.force };
-    place.remove_path(&place.artifact(&params.path)?, how).await?;
+    dir.remove_path(&dir.artifact(&params.path)?, how).await?;
     Reply::null()
 }
 
@@ -77,13 +78,13 @@ async fn rename(call: Call) -> Result<Reply, Failure> {
         destination: String,
     }
     let params: Params = call.params()?;
-    let place = &call.live()?.place;
-    place.rename(&place.artifact(&params.source)?, &place.artifact(&params.destination)?).await?;
+    let dir = &call.live()?.dir;
+    dir.rename(&dir.artifact(&params.source)?, &dir.artifact(&params.destination)?).await?;
     Reply::null()
 }
 
 async fn read_objective(call: Call) -> Result<Reply, Failure> {
-    Reply::of(json!({ "content": call.live()?.place.read(OBJECTIVE).await? }))
+    Reply::of(json!({ "content": call.live()?.dir.read(OBJECTIVE).await? }))
 }
 
 async fn write_objective(call: Call) -> Result<Reply, Failure> {
@@ -92,19 +93,18 @@ async fn write_objective(call: Call) -> Result<Reply, Failure> {
         content: String,
     }
     let params: Params = call.params()?;
-    let place = &call.live()?.place;
-    let operation =
-        if place.exists(OBJECTIVE).await? { FileOperation::Update } else { FileOperation::Create };
-    place.write(OBJECTIVE, params.content).await?;
+    let dir = &call.live()?.dir;
+    let operation = if dir.exists(OBJECTIVE).await? { FileOperation::Update } else { FileOperation::Create };
+    dir.write(OBJECTIVE, params.content).await?;
     Reply::of(json!({ "operation": operation }))
 }
 
 async fn delete_objective(call: Call) -> Result<Reply, Failure> {
-    Reply::of(json!({ "deleted": call.live()?.place.remove(OBJECTIVE).await? }))
+    Reply::of(json!({ "deleted": call.live()?.dir.remove(OBJECTIVE).await? }))
 }
 
 async fn objective_exists(call: Call) -> Result<Reply, Failure> {
-    Reply::of(json!({ "exists": call.live()?.place.exists(OBJECTIVE).await? }))
+    Reply::of(json!({ "exists": call.live()?.dir.exists(OBJECTIVE).await? }))
 }
 
 async fn objective_state(call: Call) -> Result<Reply, Failure> {

@@ -7,7 +7,7 @@ use hangar_store::export_markdown;
 /// Each line is `type data`.
 fn check(log: &str, expected: &Expect) {
     let home = Home::new();
-    let dir = home.create("s").dir().to_owned();
+    let dir = home.create("s").dir();
     let lines: String = log
         .trim()
         .lines()
@@ -152,7 +152,7 @@ fn errors_stops_and_unfinished_calls_are_told() {
 #[test]
 fn a_huge_result_is_shortened() {
     let home = Home::new();
-    let dir = home.create("s").dir().to_owned();
+    let dir = home.create("s").dir();
     let line = format!(
         r#"{{"type":"tool.execution_complete","data":{{"toolCallId":"c","success":true,"result":{{"content":"{}"}}}},"id":"1","timestamp":"T","parentId":null}}"#,
         "é".repeat(1_000_000)

@@ -15,11 +15,11 @@ fn a_new_session_has_these_files_and_nobody_else_may_read_them() {
     let home = Home::new();
     let session = home.create("s");
     assert_eq!(
-        file_names(session.dir()),
+        file_names(&session.dir()),
         [".lock", "checkpoints", "events.jsonl", "files", "workspace.yaml"]
     );
     #[cfg(unix)]
-    for name in file_names(session.dir()) {
+    for name in file_names(&session.dir()) {
         use std::os::unix::fs::PermissionsExt;
         let mode = std::fs::metadata(session.dir().join(&name)).unwrap().permissions().mode();
         assert_eq!(mode & 0o077, 0, "{name}");
@@ -82,7 +82,7 @@ fn a_second_writer_in_the_same_process_is_refused() {
 #[test]
 fn a_session_that_another_program_holds_is_refused() {
     let home = Home::new();
-    let dir = home.create("s").dir().to_owned();
+    let dir = home.create("s").dir();
     let hold = std::fs::File::create(dir.join("inuse.4242.hold")).unwrap();
     home.store.open(&id("s")).unwrap();
     hold.lock().unwrap();
@@ -192,7 +192,7 @@ fn a_session_without_facts_is_listed_by_what_its_log_says() {
     for (yaml, log) in
         [(None, start), (Some("\0\0"), start), (Some("created_at: never"), start), (None, "garbage")]
     {
-        let dir = home.create("s").dir().to_owned();
+        let dir = home.create("s").dir();
         std::fs::write(dir.join("events.jsonl"), format!("{log}\n")).unwrap();
         std::fs::remove_file(dir.join("workspace.yaml")).unwrap();
         if let Some(yaml) = yaml {
@@ -211,7 +211,7 @@ fn a_session_without_facts_is_listed_by_what_its_log_says() {
 #[test]
 fn the_log_of_another_program_reads_and_goes_on() {
     let home = Home::new();
-    let dir = home.create("s").dir().to_owned();
+    let dir = home.create("s").dir();
     let log = [
         r#"{"type":"session.start","data":{"sessionId":"s","version":1,"producer":"copilot-agent","copilotVersion":"1.0.102","startTime":"2026-11-15T18:32:05.380Z","selectedModel":"m","contextTier":null,"context":{"cwd":"/w"},"alreadyInUse":false},"id":"1","timestamp":"2026-11-15T18:32:05.415Z","parentId":null}"#,
         r#"{"type":"user.message","data":{"content":"hi","transformedContent":"x","supportedNativeDocumentMimeTypes":[],"delivery":"idle"},"id":"2","timestamp":"2026-11-15T18:32:05.663Z","parentId":"1"}"#,

@@ -16,7 +16,7 @@ pub(crate) struct Anchor {
     permitted: Option<Permitted>,
 }
 
-/// What may be written in place although it has a second name.
+/// File that may be written in place although it has a second name.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Permitted(pub(crate) Option<Identity>);
 
@@ -31,7 +31,7 @@ impl Anchor {
 
     /// A name in a directory that is held already.
     pub(crate) fn new(folder: Folder, name: OsString, permitted: Option<Permitted>) -> Self {
-        let path = folder.place().join(&name);
+        let path = folder.fd_path().join(&name);
         Self { folder, name, path, permitted }
     }
 
@@ -42,10 +42,10 @@ impl Anchor {
 
     /// The directory by way of which files beside it are made.
     pub(crate) fn directory(&self) -> PathBuf {
-        self.folder.place()
+        self.folder.fd_path()
     }
 
-    /// What is known of the name. A link stands for itself.
+    /// Metadata of the entry. Links are not followed.
     pub(crate) fn status(&self) -> io::Result<Metadata> {
         self.folder.status(&self.name)
     }
@@ -68,7 +68,7 @@ mod tests {
     use std::os::unix::fs::symlink;
 
     use super::*;
-    use crate::place::Files;
+    use crate::tool_files::ToolFiles;
 
     /// A directory inside, and a link beside it that leads outside, where a directory was when the path was looked at.
     fn place() -> (tempfile::TempDir, PathBuf, PathBuf) {
@@ -84,7 +84,7 @@ mod tests {
     #[test]
     fn what_was_swapped_for_a_link_is_neither_read_nor_changed() {
         let (_place, swapped, outside) = place();
-        let files = Files::Here;
+        let files = ToolFiles::Here;
         fs::write(swapped.parent().unwrap().join("own"), "own").unwrap();
         let own = swapped.parent().unwrap().join("own");
         assert!(files.create(&swapped.join("planted"), b"x").is_err());

@@ -7,8 +7,8 @@ use hangar_agent::tool::{HeldFiles, ToolContext, ToolInput, ToolOutcome};
 
 use super::{locate, locks};
 use crate::answer;
-use crate::inspected::Inspected;
-use crate::place::Files;
+use crate::inspected::InspectedCalls;
+use crate::tool_files::ToolFiles;
 use crate::workspace::{Location, Workspace};
 
 /// Arguments that name the file to write.
@@ -19,7 +19,7 @@ pub(super) trait Names {
 /// The file of a call as it was inspected, or as it is where nobody here has inspected the call.
 pub(super) fn held(
     workspace: &Workspace,
-    inspected: &Inspected,
+    inspected: &InspectedCalls,
     call: &ToolInput,
     arguments: &impl Names,
 ) -> Option<Arc<dyn HeldFiles>> {
@@ -30,11 +30,11 @@ pub(super) fn held(
     Some(Arc::new(workspace.now(&location).hold()))
 }
 
-/// A file that is ours to write until this is gone.
+/// Exclusive claim to write a file, until it is dropped.
 pub(super) struct Claim<A> {
     arguments: A,
     location: Location,
-    files: Files,
+    files: ToolFiles,
     guards: locks::Guards,
 }
 
@@ -42,7 +42,7 @@ impl<A: Names + Send + 'static> Claim<A> {
     /// Waits for the file, no longer than the call may last. The error is the call's answer.
     pub(super) async fn take(
         workspace: &Workspace,
-        inspected: &Inspected,
+        inspected: &InspectedCalls,
         call: &ToolInput,
         arguments: Result<A, ToolOutcome>,
         context: &ToolContext,
@@ -65,7 +65,7 @@ impl<A: Names + Send + 'static> Claim<A> {
     pub(super) async fn write(
         self,
         context: &ToolContext,
-        write: fn(&Files, &Location, &A) -> Result<ToolOutcome, ToolOutcome>,
+        write: fn(&ToolFiles, &Location, &A) -> Result<ToolOutcome, ToolOutcome>,
     ) -> ToolOutcome {
         answer::writing(&context.cancel, move || {
             let Self { arguments, location, files, guards } = self;

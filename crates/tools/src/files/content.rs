@@ -10,17 +10,18 @@ use tempfile::NamedTempFile;
 use super::anchor::Anchor;
 
 /// Bytes of a file that can be changed. Text is far smaller; more would only cost memory.
-pub(crate) const SIZE_LIMIT: u64 = 32 * 1024 * 1024;
+const SIZE_LIMIT: u64 = 32 * 1024 * 1024;
 
 /// Opens a regular file. Devices and pipes, which may never end, are refused.
 pub(crate) fn open(anchor: &Anchor) -> io::Result<File> {
     open_with(anchor, OpenOptions::new().read(true))
 }
 
-pub(crate) fn read(anchor: &Anchor) -> io::Result<Vec<u8>> {
+/// All of a file that can be changed.
+pub(crate) fn read_all(file: impl Read) -> io::Result<Vec<u8>> {
     let mut content = Vec::new();
     // One byte over the limit tells a file at the limit from a larger one, whatever its metadata say.
-    open(anchor)?.take(SIZE_LIMIT + 1).read_to_end(&mut content)?;
+    file.take(SIZE_LIMIT + 1).read_to_end(&mut content)?;
     if content.len() as u64 > SIZE_LIMIT {
         return Err(io::Error::new(io::ErrorKind::FileTooLarge, "file is too large to change"));
     }
@@ -139,7 +140,7 @@ mod tests {
     }
 
     fn read(path: &Path) -> io::Result<Vec<u8>> {
-        super::read(&at(path))
+        super::read_all(super::open(&at(path))?)
     }
 
     fn create(path: &Path, content: &[u8]) -> io::Result<()> {

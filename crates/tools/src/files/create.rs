@@ -17,14 +17,14 @@ use super::diff::{Change, Report, report};
 use super::{WriteRequest, locate, unusable};
 use crate::answer;
 use crate::arguments;
-use crate::inspected::Inspected;
-use crate::place::Files;
+use crate::inspected::InspectedCalls;
+use crate::tool_files::ToolFiles;
 use crate::workspace::{Location, Workspace};
 
 pub struct Create {
     spec: Arc<ToolSpec>,
     workspace: Arc<Workspace>,
-    inspected: Arc<Inspected>,
+    inspected: Arc<InspectedCalls>,
 }
 
 struct Arguments {
@@ -115,7 +115,7 @@ fn parse(call: &ToolInput) -> Result<Arguments, ToolOutcome> {
     arguments::read(call, |a| Arguments { path: a.required_text("path"), text: a.required_text("file_text") })
 }
 
-fn create(files: &Files, location: &Location, arguments: &Arguments) -> Result<ToolOutcome, ToolOutcome> {
+fn create(files: &ToolFiles, location: &Location, arguments: &Arguments) -> Result<ToolOutcome, ToolOutcome> {
     check_vacant(files, location)?;
     files.create(&location.real, arguments.text.as_bytes()).map_err(|error| match error.kind() {
         io::ErrorKind::AlreadyExists => occupied(location, "file"),
@@ -132,7 +132,7 @@ fn report_creation(location: &Location, arguments: &Arguments) -> Report {
     report(Change::Created { path: &location.shown, new: arguments.text.as_bytes() })
 }
 
-fn check_vacant(files: &Files, location: &Location) -> Result<(), ToolOutcome> {
+fn check_vacant(files: &ToolFiles, location: &Location) -> Result<(), ToolOutcome> {
     if let Ok(found) = files.find(&location.real) {
         return Err(occupied(location, if found.is_dir { "directory" } else { "file" }));
     }

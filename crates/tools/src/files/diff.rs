@@ -16,7 +16,7 @@ const SEARCH_LIMIT: Duration = Duration::from_millis(500);
 /// Bytes of a diff that is shown. A diff is for reading, and goes into the log.
 const DIFF_LIMIT: usize = 256 * 1024;
 
-/// What happened to one file.
+/// Change of one file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Change<'a> {
     Created { path: &'a Path, new: &'a [u8] },

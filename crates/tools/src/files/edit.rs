@@ -15,8 +15,8 @@ use super::replacement::{Mismatch, replace_once};
 use super::{WriteRequest, locate, unusable};
 use crate::answer;
 use crate::arguments;
-use crate::inspected::Inspected;
-use crate::place::Files;
+use crate::inspected::InspectedCalls;
+use crate::tool_files::ToolFiles;
 use crate::workspace::{Location, Workspace};
 
 /// Characters of `old_str` quoted when it is ambiguous.
@@ -25,7 +25,7 @@ const QUOTE_CHARS: usize = 80;
 pub struct Edit {
     spec: Arc<ToolSpec>,
     workspace: Arc<Workspace>,
-    inspected: Arc<Inspected>,
+    inspected: Arc<InspectedCalls>,
 }
 
 struct Arguments {
@@ -131,7 +131,7 @@ fn parse(call: &ToolInput) -> Result<Arguments, ToolOutcome> {
     })
 }
 
-fn edit(files: &Files, location: &Location, arguments: &Arguments) -> Result<ToolOutcome, ToolOutcome> {
+fn edit(files: &ToolFiles, location: &Location, arguments: &Arguments) -> Result<ToolOutcome, ToolOutcome> {
     if arguments.old.is_some() && arguments.old == arguments.new {
         return Ok(ToolOutcome::success("No changes made: old_str and new_str are the same"));
     }
@@ -142,7 +142,7 @@ fn edit(files: &Files, location: &Location, arguments: &Arguments) -> Result<Too
     Ok(ToolOutcome { detailed: Some(diff), changes, ..ToolOutcome::success(text) })
 }
 
-fn plan(files: &Files, location: &Location, arguments: &Arguments) -> Result<Plan, ToolOutcome> {
+fn plan(files: &ToolFiles, location: &Location, arguments: &Arguments) -> Result<Plan, ToolOutcome> {
     let lacking = |name: &str| ToolOutcome::failure(format!("Invalid inputs: {name} is required"));
     let content = files.read(&location.real).map_err(|error| unusable(&location.shown, &error))?;
     let old = arguments.old.as_deref().unwrap_or_default();

@@ -20,7 +20,7 @@ pub(crate) struct Excerpt {
     pub(crate) text: String,
     /// Lines met, up to the end of the range. What follows the last newline is a line, unless the file is empty.
     pub(crate) lines_seen: usize,
-    /// Where to read on, if not all of the range is in the text.
+    /// First line that is left out of the text, if any.
     pub(crate) continues_at: Option<usize>,
 }
 

@@ -8,7 +8,7 @@ use memchr::memmem::Finder;
 /// Places listed when a text is found more than once.
 const PLACES_LISTED: usize = 100;
 
-/// Why nothing was replaced.
+/// Error of a replacement.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Mismatch {
     NotFound,

@@ -20,7 +20,7 @@ use super::lines::{self, Range};
 use super::{diff, image, locate, unusable};
 use crate::answer;
 use crate::arguments;
-use crate::inspected::Inspected;
+use crate::inspected::InspectedCalls;
 use crate::spill::kilobytes;
 use crate::workspace::{Location, Workspace};
 
@@ -36,7 +36,7 @@ const NAMES_LIMIT: usize = 50_000;
 pub struct View {
     spec: Arc<ToolSpec>,
     workspace: Arc<Workspace>,
-    inspected: Arc<Inspected>,
+    inspected: Arc<InspectedCalls>,
 }
 
 struct Arguments {

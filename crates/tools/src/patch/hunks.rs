@@ -6,27 +6,27 @@ use super::parse::{Hunk, Line};
 
 /// A hunk that has no place in the file. Counted from 1.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct Misfit {
+pub(crate) struct HunkMismatch {
     pub(crate) hunk: usize,
     pub(crate) patch_line: usize,
-    pub(crate) sought: Sought,
+    pub(crate) sought: SearchTarget,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) enum Sought {
+pub(crate) enum SearchTarget {
     Hint(String),
     Lines(Vec<String>),
 }
 
-/// How alike two lines must be. Each step is tried over the whole rest of the file before the next.
+/// Tolerance of comparing lines. Each level is tried over the whole rest of the file before the next.
 #[derive(Debug, Clone, Copy)]
-enum Likeness {
+enum MatchLevel {
     Exact,
     TrailingSpace,
     Trimmed,
 }
 
-const LIKENESSES: [Likeness; 3] = [Likeness::Exact, Likeness::TrailingSpace, Likeness::Trimmed];
+const LIKENESSES: [MatchLevel; 3] = [MatchLevel::Exact, MatchLevel::TrailingSpace, MatchLevel::Trimmed];
 
 /// Lines compared in search of one hunk. Honest files need a few per line; a file of one line repeated a million times
 /// and a hunk of thousands of them would need billions.
@@ -36,14 +36,15 @@ const COMPARISON_LIMIT: usize = 20_000_000;
 ///
 /// Lines that stay keep their bytes and endings, even where the patch has them slightly differently; new lines get the
 /// ending that most lines have. Whether the file ends in a newline does not change.
-pub(crate) fn apply(content: &[u8], hunks: &[Hunk]) -> Result<Vec<u8>, Misfit> {
-    let file = File::of(content);
+pub(crate) fn apply(content: &[u8], hunks: &[Hunk]) -> Result<Vec<u8>, HunkMismatch> {
+    let file = FileText::of(content);
     let mut edits = Vec::new();
     let mut cursor = 0;
     for (index, hunk) in hunks.iter().enumerate() {
-        let misfit = |sought| Misfit { hunk: index + 1, patch_line: hunk.patch_line, sought };
+        let misfit = |sought| HunkMismatch { hunk: index + 1, patch_line: hunk.patch_line, sought };
         for hint in &hunk.hints {
-            let found = file.find_hint(hint, cursor).ok_or_else(|| misfit(Sought::Hint(hint.clone())))?;
+            let found =
+                file.find_hint(hint, cursor).ok_or_else(|| misfit(SearchTarget::Hint(hint.clone())))?;
             cursor = found + 1;
         }
         let mut lines = hunk.lines.as_slice();
@@ -55,8 +56,9 @@ pub(crate) fn apply(content: &[u8], hunks: &[Hunk]) -> Result<Vec<u8>, Misfit> {
             lines = shorter;
             place = file.place(hunk, lines, cursor);
         }
-        let start = place
-            .ok_or_else(|| misfit(Sought::Lines(old_lines(&hunk.lines).map(str::to_owned).collect())))?;
+        let start = place.ok_or_else(|| {
+            misfit(SearchTarget::Lines(old_lines(&hunk.lines).map(str::to_owned).collect()))
+        })?;
         cursor = start + old_lines(lines).count();
         edits.push((start, lines));
     }
@@ -71,7 +73,7 @@ fn old_lines(lines: &[Line]) -> impl Iterator<Item = &str> {
     })
 }
 
-struct File<'a> {
+struct FileText<'a> {
     /// Without their endings.
     lines: Vec<&'a [u8]>,
     /// `\r\n` or `\n`, for each line; that of an unterminated last line is what it would have.
@@ -80,7 +82,7 @@ struct File<'a> {
     ends_in_newline: bool,
 }
 
-impl<'a> File<'a> {
+impl<'a> FileText<'a> {
     fn of(content: &'a [u8]) -> Self {
         let ends_in_newline = content.is_empty() || content.ends_with(b"\n");
         let body = content.strip_suffix(b"\n").unwrap_or(content);
@@ -115,7 +117,7 @@ impl<'a> File<'a> {
             .map(|offset| from + offset)
     }
 
-    /// Where the lines of a hunk begin, at or behind `from`.
+    /// Position of the lines of a hunk, at or behind `from`.
     fn place(&self, hunk: &Hunk, lines: &[Line], from: usize) -> Option<usize> {
         let wanted: Vec<&[u8]> = old_lines(lines).map(str::as_bytes).collect();
         let last_start = self.lines.len().checked_sub(wanted.len())?;
@@ -169,12 +171,12 @@ impl<'a> File<'a> {
     }
 }
 
-impl Likeness {
+impl MatchLevel {
     fn holds(self, line: &[u8], wanted: &[u8]) -> bool {
         match self {
-            Likeness::Exact => line == wanted,
-            Likeness::TrailingSpace => line.trim_ascii_end() == wanted.trim_ascii_end(),
-            Likeness::Trimmed => line.trim_ascii() == wanted.trim_ascii(),
+            MatchLevel::Exact => line == wanted,
+            MatchLevel::TrailingSpace => line.trim_ascii_end() == wanted.trim_ascii_end(),
+            MatchLevel::Trimmed => line.trim_ascii() == wanted.trim_ascii(),
         }
     }
 }
@@ -199,7 +201,7 @@ mod tests {
         assert_eq!(applied.as_deref(), Ok(expected), "{body}");
     }
 
-    fn check_misfit(content: &str, body: &str, hunk: usize, sought: Sought) {
+    fn check_misfit(content: &str, body: &str, hunk: usize, sought: SearchTarget) {
         let misfit = apply(content.as_bytes(), &hunks(body)).unwrap_err();
         assert_eq!((misfit.hunk, misfit.sought), (hunk, sought), "{body}");
     }
@@ -242,12 +244,12 @@ mod tests {
 
     #[test]
     fn a_misfit_names_its_hunk() {
-        check_misfit(NUMBERS, "@@\n-nope", 1, Sought::Lines(vec!["nope".to_owned()]));
-        check_misfit(NUMBERS, "@@\n-one\n@@ gone\n-two", 2, Sought::Hint("gone".to_owned()));
+        check_misfit(NUMBERS, "@@\n-nope", 1, SearchTarget::Lines(vec!["nope".to_owned()]));
+        check_misfit(NUMBERS, "@@\n-one\n@@ gone\n-two", 2, SearchTarget::Hint("gone".to_owned()));
         // Hunks come in the order of the file.
-        check_misfit(NUMBERS, "@@\n-two\n@@\n-one", 2, Sought::Lines(vec!["one".to_owned()]));
-        check_misfit("a\nb\n", "@@\n-a\n*** End of File", 1, Sought::Lines(vec!["a".to_owned()]));
-        check_misfit("", "@@\n-a\n+b", 1, Sought::Lines(vec!["a".to_owned()]));
+        check_misfit(NUMBERS, "@@\n-two\n@@\n-one", 2, SearchTarget::Lines(vec!["one".to_owned()]));
+        check_misfit("a\nb\n", "@@\n-a\n*** End of File", 1, SearchTarget::Lines(vec!["a".to_owned()]));
+        check_misfit("", "@@\n-a\n+b", 1, SearchTarget::Lines(vec!["a".to_owned()]));
     }
 
     #[test]

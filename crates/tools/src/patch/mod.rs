@@ -1,6 +1,6 @@
 //! `apply_patch`: changes to several files in one text, made all together or not at all.
 
-mod carry_out;
+mod apply;
 mod hunks;
 mod parse;
 mod plan;
@@ -20,7 +20,7 @@ use self::plan::Outcome;
 use crate::answer;
 use crate::arguments;
 use crate::files::{WriteRequest, locks};
-use crate::inspected::Inspected;
+use crate::inspected::InspectedCalls;
 use crate::workspace::Workspace;
 
 /// For providers that can hold a model to it.
@@ -29,7 +29,7 @@ const GRAMMAR: &str = include_str!("grammar.lark");
 pub struct ApplyPatch {
     spec: Arc<ToolSpec>,
     workspace: Arc<Workspace>,
-    inspected: Arc<Inspected>,
+    inspected: Arc<InspectedCalls>,
 }
 
 impl ApplyPatch {
@@ -174,7 +174,7 @@ fn apply(workspace: &Workspace, operations: &[Operation]) -> Result<ToolOutcome,
     let mut plan = plan::plan(workspace, operations).map_err(|error| refused(&error))?;
     let text = summary(&plan.outcomes);
     let report = std::mem::take(&mut plan.report);
-    carry_out::carry_out(&workspace.files, plan).map_err(|error| refused(&error))?;
+    apply::apply(&workspace.files, plan).map_err(|error| refused(&error))?;
     Ok(ToolOutcome { detailed: Some(report.diff), changes: report.changes, ..ToolOutcome::success(text) })
 }
 

@@ -17,7 +17,7 @@ pub(crate) struct Hunk {
     pub(crate) lines: Vec<Line>,
     /// The hunk's lines are the last of the file.
     pub(crate) at_end: bool,
-    /// Where the hunk starts in the patch, from 1.
+    /// Line of the patch at which the hunk starts, from 1.
     pub(crate) patch_line: usize,
 }
 

@@ -1,14 +1,13 @@
-//! What a patch would do, worked out completely before anything is touched.
+//! Plan of a patch: its whole effect, computed before anything is touched.
 
 use std::collections::BTreeMap;
 use std::io;
 use std::path::{Path, PathBuf};
 
-use super::hunks::{self, Misfit, Sought};
+use super::hunks::{self, HunkMismatch, SearchTarget};
 use super::parse::Operation;
 use crate::files::diff::{self, Change, Report};
-use crate::inspected::Now;
-use crate::place::Files;
+use crate::inspected::ResolvedPaths;
 use crate::workspace::Workspace;
 
 /// A patch that fits the files as they are.
@@ -29,7 +28,7 @@ pub(crate) struct Entry {
     pub(crate) like: Option<PathBuf>,
 }
 
-/// What one operation did, by the name of the file that people know.
+/// Result of one operation, by the path as the model gave it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Outcome {
     Added(PathBuf),
@@ -49,13 +48,13 @@ pub(crate) enum PlanError {
     #[error("Failed to delete {}: {source}", path.display())]
     Undeletable { path: PathBuf, source: io::Error },
     #[error("{}", misfit_text(path, misfit))]
-    Misfit { path: PathBuf, misfit: Misfit },
+    HunkMismatch { path: PathBuf, misfit: HunkMismatch },
 }
 
-fn misfit_text(path: &Path, misfit: &Misfit) -> String {
+fn misfit_text(path: &Path, misfit: &HunkMismatch) -> String {
     let (what, lines) = match &misfit.sought {
-        Sought::Lines(lines) => ("expected lines", lines.join("\n")),
-        Sought::Hint(hint) => ("context", hint.clone()),
+        SearchTarget::Lines(lines) => ("expected lines", lines.join("\n")),
+        SearchTarget::Hint(hint) => ("context", hint.clone()),
     };
     format!(
         "Failed to find {what} in {}:\n{lines}\n(hunk {} of the file, line {} of the patch; no files were changed)",
@@ -66,9 +65,9 @@ fn misfit_text(path: &Path, misfit: &Misfit) -> String {
 }
 
 /// The places that the operations touch, in their order: what a permission is for.
-pub(crate) fn places(workspace: &Workspace, operations: &[Operation]) -> Now {
-    let is_away = matches!(workspace.files, Files::Client(_));
-    let mut now = Now { real: Vec::new(), is_plain: true, is_away };
+pub(crate) fn places(workspace: &Workspace, operations: &[Operation]) -> ResolvedPaths {
+    let is_away = workspace.files.is_client();
+    let mut now = ResolvedPaths { real: Vec::new(), is_plain: true, is_away };
     let mut push = |shown: &Path, real: PathBuf| {
         now.is_plain &= shown == real;
         now.real.push(real);
@@ -140,7 +139,7 @@ impl Planner<'_> {
                 let unreadable = |source| PlanError::Unreadable { path: location.shown.clone(), source };
                 let old = self.current(&location.real).map_err(unreadable)?;
                 let new = hunks::apply(&old, hunks)
-                    .map_err(|misfit| PlanError::Misfit { path: location.shown.clone(), misfit })?;
+                    .map_err(|misfit| PlanError::HunkMismatch { path: location.shown.clone(), misfit })?;
                 let target = move_to.as_ref().map(|to| self.workspace.locate(to));
                 if let Some(target) = target.filter(|target| target.real != location.real) {
                     let (from, to) = (&location.shown, &target.shown);

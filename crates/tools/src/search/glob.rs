@@ -9,11 +9,11 @@ use hangar_agent::interned;
 use hangar_agent::tool::{Access, Tool, ToolContext, ToolInput, ToolOutcome, ToolSchema, ToolSpec};
 use serde_json::json;
 
-use super::walk::{HeldRoot, NameFilter, Root, Stop, files, places, roots};
+use super::walk::{HeldRoot, NameFilter, Root, SearchLimit, files, places, roots};
 use crate::answer;
 use crate::arguments;
-use crate::held::Places;
-use crate::inspected::Inspected;
+use crate::held_paths::HeldPaths;
+use crate::inspected::InspectedCalls;
 use crate::workspace::Workspace;
 
 /// Files listed. The list of this many is spilled anyway.
@@ -22,7 +22,7 @@ const FILES_LIMIT: usize = 50_000;
 pub struct Glob {
     spec: Arc<ToolSpec>,
     workspace: Arc<Workspace>,
-    inspected: Arc<Inspected>,
+    inspected: Arc<InspectedCalls>,
 }
 
 struct Arguments {
@@ -79,7 +79,7 @@ impl Tool for Glob {
     fn run(&self, call: ToolInput, context: ToolContext) -> BoxFuture<'static, ToolOutcome> {
         let workspace = Arc::clone(&self.workspace);
         let inspected = Arc::clone(&self.inspected);
-        let stop = Stop::new(context.cancel.clone());
+        let stop = SearchLimit::new(context.cancel.clone());
         Box::pin(answer::looking(context.cancel, move || {
             let text = parse(&call).and_then(|arguments| {
                 let (pattern, paths) = arguments.split();
@@ -121,7 +121,12 @@ impl Arguments {
     }
 }
 
-fn find(pattern: &str, roots: &[Root], places: &Places, stop: &Stop) -> Result<String, ToolOutcome> {
+fn find(
+    pattern: &str,
+    roots: &[Root],
+    places: &HeldPaths,
+    stop: &SearchLimit,
+) -> Result<String, ToolOutcome> {
     let failed = |message: String| answer::failed(message.clone(), format!("Error: {message}"));
     let filter = NameFilter::new(pattern).map_err(|error| failed(format!("rg: {error}")))?;
     let mut held = Vec::new();

@@ -15,11 +15,11 @@ use ignore::types::{Types, TypesBuilder};
 use serde_json::json;
 
 use super::lines::{FileSink, Mode, Output};
-use super::walk::{HeldRoot, NameFilter, Root, Stop, files, places, roots};
+use super::walk::{HeldRoot, NameFilter, Root, SearchLimit, files, places, roots};
 use crate::answer;
 use crate::arguments;
-use crate::held::Places;
-use crate::inspected::Inspected;
+use crate::held_paths::HeldPaths;
+use crate::inspected::InspectedCalls;
 use crate::workspace::Workspace;
 
 /// Lines of context on either side.
@@ -34,7 +34,7 @@ const EXPRESSION_LIMIT: usize = 10 * 1024 * 1024;
 pub struct Grep {
     spec: Arc<ToolSpec>,
     workspace: Arc<Workspace>,
-    inspected: Arc<Inspected>,
+    inspected: Arc<InspectedCalls>,
 }
 
 struct Arguments {
@@ -117,7 +117,7 @@ impl Tool for Grep {
     fn run(&self, call: ToolInput, context: ToolContext) -> BoxFuture<'static, ToolOutcome> {
         let workspace = Arc::clone(&self.workspace);
         let inspected = Arc::clone(&self.inspected);
-        let stop = Stop::new(context.cancel.clone());
+        let stop = SearchLimit::new(context.cancel.clone());
         let name = self.spec.name.clone();
         Box::pin(answer::looking(context.cancel, move || {
             let text = parse(&call).and_then(|arguments| {
@@ -162,8 +162,8 @@ fn failed(message: String) -> ToolOutcome {
 fn search(
     arguments: &Arguments,
     roots: &[Root],
-    places: &Places,
-    stop: &Stop,
+    places: &HeldPaths,
+    stop: &SearchLimit,
 ) -> Result<String, ToolOutcome> {
     let query = Query::new(arguments)?;
     let mut present = Vec::new();
@@ -198,7 +198,7 @@ fn search(
     Ok(text)
 }
 
-/// What is looked for, and in which files.
+/// The expression to search for, and the files to search.
 struct Query {
     matcher: RegexMatcher,
     filter: Option<NameFilter>,
@@ -215,7 +215,7 @@ impl Query {
         })
     }
 
-    fn search(&self, roots: &[HeldRoot<'_>], arguments: &Arguments, stop: &Stop) -> Output {
+    fn search(&self, roots: &[HeldRoot<'_>], arguments: &Arguments, stop: &SearchLimit) -> Output {
         let has_context = arguments.mode == Mode::Content && arguments.before + arguments.after > 0;
         let mut output = Output::new(arguments.mode, arguments.numbered, has_context, arguments.head_limit);
         let mut searcher = searcher(arguments);
@@ -283,7 +283,7 @@ fn types(kind: &str) -> Result<Types, ignore::Error> {
 /// A file whose reading ends when the search does, however large it is.
 struct Stoppable<'a> {
     content: File,
-    stop: &'a Stop,
+    stop: &'a SearchLimit,
 }
 
 impl Read for Stoppable<'_> {

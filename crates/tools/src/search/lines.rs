@@ -5,7 +5,7 @@ use std::io;
 
 use grep_searcher::{Searcher, Sink, SinkContext, SinkFinish, SinkMatch};
 
-use super::walk::Stop;
+use super::walk::SearchLimit;
 use crate::arguments::Word;
 
 /// Bytes of output that are collected; it is spilled long before.
@@ -33,7 +33,7 @@ impl Word for Mode {
     }
 }
 
-/// What has been found so far, over all files.
+/// Matches so far, over all files.
 #[derive(Debug)]
 pub(crate) struct Output {
     pub(crate) text: String,
@@ -43,7 +43,7 @@ pub(crate) struct Output {
     separated: bool,
     /// Results still wanted: lines, or files.
     wanted: usize,
-    /// Why nothing more is added.
+    /// Reason for which nothing more is added.
     pub(crate) full: bool,
 }
 
@@ -99,7 +99,7 @@ struct FileLines {
 /// Takes the matches in one file.
 pub(crate) struct FileSink<'a> {
     output: &'a mut Output,
-    stop: &'a Stop,
+    stop: &'a SearchLimit,
     shown: &'a str,
     is_root: bool,
     lines: FileLines,
@@ -108,7 +108,7 @@ pub(crate) struct FileSink<'a> {
 }
 
 impl<'a> FileSink<'a> {
-    pub(crate) fn new(output: &'a mut Output, stop: &'a Stop, shown: &'a str, is_root: bool) -> Self {
+    pub(crate) fn new(output: &'a mut Output, stop: &'a SearchLimit, shown: &'a str, is_root: bool) -> Self {
         Self { output, stop, shown, is_root, lines: FileLines::default(), matches: 0, binary_at: None }
     }
 

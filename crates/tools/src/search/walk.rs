@@ -5,15 +5,15 @@ use std::io;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
-use hangar_disk::{Folder, Kind};
+use hangar_disk::{FileKind, Folder};
 use ignore::overrides::{Override, OverrideBuilder};
 use ignore::{DirEntry, WalkBuilder};
 use tokio_util::sync::CancellationToken;
 
 use crate::files::anchor::Anchor;
 use crate::files::content;
-use crate::held::Places;
-use crate::inspected::Now;
+use crate::held_paths::HeldPaths;
+use crate::inspected::ResolvedPaths;
 use crate::workspace::{Location, Workspace};
 
 /// A search of a whole disk ends here, with what it has.
@@ -31,66 +31,69 @@ pub(crate) struct Root {
 /// by way of what is held: what a link put in the way leads to is not found.
 pub(crate) struct HeldRoot<'a> {
     root: &'a Root,
-    reach: Reach,
+    reach: RootAccess,
 }
 
-enum Reach {
+enum RootAccess {
     Folder(Folder),
     File(Anchor),
 }
 
 impl<'a> HeldRoot<'a> {
     /// `None` if there is nothing there.
-    pub(crate) fn new(root: &'a Root, places: &Places) -> Option<Self> {
+    pub(crate) fn new(root: &'a Root, places: &HeldPaths) -> Option<Self> {
         let real = &root.location.real;
         if real.parent().is_none() {
-            return Some(Self { root, reach: Reach::Folder(Folder::open(real).ok()?) });
+            return Some(Self { root, reach: RootAccess::Folder(Folder::open(real).ok()?) });
         }
         let anchor = places.anchor(real).ok()?;
         let is_dir = anchor.status().ok()?.is_dir();
-        let reach = if is_dir { Reach::Folder(anchor.into_folder().ok()?) } else { Reach::File(anchor) };
+        let reach =
+            if is_dir { RootAccess::Folder(anchor.into_folder().ok()?) } else { RootAccess::File(anchor) };
         Some(Self { root, reach })
     }
 
     /// Opens a file that was found here.
-    pub(crate) fn open(&self, found: &Found) -> io::Result<File> {
+    pub(crate) fn open(&self, found: &FoundFile) -> io::Result<File> {
         match &self.reach {
-            Reach::Folder(folder) => folder.read(found.below(self.root)),
-            Reach::File(anchor) => content::open(anchor),
+            RootAccess::Folder(folder) => folder.read(found.below(self.root)),
+            RootAccess::File(anchor) => content::open(anchor),
         }
     }
 
-    fn has(&self, found: &Found) -> bool {
+    fn has(&self, found: &FoundFile) -> bool {
         match &self.reach {
-            Reach::Folder(folder) => folder.kind(found.below(self.root)).is_ok_and(|kind| kind == Kind::File),
-            Reach::File(anchor) => anchor.status().is_ok_and(|found| found.is_file()),
+            RootAccess::Folder(folder) => {
+                folder.kind(found.below(self.root)).is_ok_and(|kind| kind == FileKind::File)
+            }
+            RootAccess::File(anchor) => anchor.status().is_ok_and(|found| found.is_file()),
         }
     }
 }
 
 /// A file that was found.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct Found {
+pub(crate) struct FoundFile {
     pub(crate) real: PathBuf,
     pub(crate) shown: String,
     /// Named by the call itself, rather than met on the way.
     pub(crate) is_root: bool,
 }
 
-impl Found {
+impl FoundFile {
     fn below(&self, root: &Root) -> &Path {
         self.real.strip_prefix(&root.location.real).unwrap_or(&self.real)
     }
 }
 
-/// Tells a search to end before it is through.
+/// Deadline and cancellation of a search.
 #[derive(Debug, Clone)]
-pub(crate) struct Stop {
+pub(crate) struct SearchLimit {
     cancel: CancellationToken,
     deadline: Instant,
 }
 
-impl Stop {
+impl SearchLimit {
     pub(crate) fn new(cancel: CancellationToken) -> Self {
         Self { cancel, deadline: Instant::now() + TIME_LIMIT }
     }
@@ -121,9 +124,9 @@ pub(crate) fn roots(workspace: &Workspace, given: &[String]) -> Vec<Root> {
     }
 }
 
-/// Where the roots lead: what a permission is for.
-pub(crate) fn places(roots: &[Root]) -> Now {
-    Now {
+/// Resolves the roots: a permission is for these paths.
+pub(crate) fn places(roots: &[Root]) -> ResolvedPaths {
+    ResolvedPaths {
         real: roots.iter().map(|root| root.location.real.clone()).collect(),
         is_plain: roots.iter().all(|root| root.location.real == root.location.shown),
         is_away: false,
@@ -153,8 +156,8 @@ impl NameFilter {
 pub(crate) fn files<'a>(
     held: &'a HeldRoot<'a>,
     filter: Option<&'a NameFilter>,
-    stop: &'a Stop,
-) -> impl Iterator<Item = Found> + 'a {
+    stop: &'a SearchLimit,
+) -> impl Iterator<Item = FoundFile> + 'a {
     let root = held.root;
     let mut walk = WalkBuilder::new(&root.location.real);
     walk.hidden(false)
@@ -172,7 +175,7 @@ pub(crate) fn files<'a>(
         .filter(move |found| held.has(found))
 }
 
-fn found(root: &Root, filter: Option<&NameFilter>, entry: DirEntry) -> Option<Found> {
+fn found(root: &Root, filter: Option<&NameFilter>, entry: DirEntry) -> Option<FoundFile> {
     let is_root = entry.depth() == 0;
     let below = entry.path().strip_prefix(&root.location.real).unwrap_or(entry.path());
     let shown = if is_root { root.given.clone() } else { root.given.join(below) };
@@ -182,5 +185,5 @@ fn found(root: &Root, filter: Option<&NameFilter>, entry: DirEntry) -> Option<Fo
         return None;
     }
     let shown = shown.to_string_lossy().into_owned();
-    Some(Found { real: entry.into_path(), shown, is_root })
+    Some(FoundFile { real: entry.into_path(), shown, is_root })
 }

@@ -1,4 +1,4 @@
-//! What a call of the family would touch, for the permission to run it.
+//! Access requests of the shell tools.
 
 use hangar_agent::tool::AccessRequest;
 use hangar_protocol::permission::{PermissionRequest, PossibleUrl, ShellRequest};

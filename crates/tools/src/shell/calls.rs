@@ -1,4 +1,4 @@
-//! What each tool of the family does.
+//! Calls of the shell tools.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -10,9 +10,9 @@ use serde_json::json;
 
 use super::arguments::{Bash, Read, Write};
 use super::denial;
-use super::registry::{Found, Order, Refusal, Registry};
+use super::registry::{Lookup, Registry, StartRefusal, StartRequest};
 use super::texts;
-use super::tracked::{Input, Mode, Phase, Reading, Tracked};
+use super::tracked::{CommandSnapshot, Input, Mode, Phase, Tracked};
 use crate::answer;
 use crate::spill::Spill;
 
@@ -28,7 +28,7 @@ pub(super) async fn bash(
         let refused = ToolOutcome::failure("The command was not started.");
         return ToolOutcome { blocked: Some(Box::new(Blocked { from })), ..refused };
     }
-    let order = Order { call_id, command, description, shell_id, mode, grant: context.grant };
+    let order = StartRequest { call_id, command, description, shell_id, mode, grant: context.grant };
     let started = registry.start(order, context.progress);
     let shell = match started {
         Ok(shell) => shell,
@@ -40,7 +40,7 @@ pub(super) async fn bash(
         Mode::Sync => {
             let limit = wait.unwrap_or(DEFAULT_WAIT);
             // From here on the command ends with its call, unless the call leaves it alone.
-            let leash = Leash(&shell);
+            let leash = StopOnDrop(&shell);
             let ended = tokio::select! {
                 // A command that has ended is told of even if its call was cancelled in the same moment.
                 biased;
@@ -67,19 +67,19 @@ pub(super) async fn bash(
     ToolOutcome { telemetry: Some(telemetry), ..outcome }
 }
 
-/// How long a call waits for its command, unless it says otherwise.
+/// Default time that a call waits for its command.
 pub(super) const DEFAULT_WAIT: Duration = Duration::from_secs(30);
 
-/// Stops a command whose call is dropped while it waits.
-struct Leash<'a>(&'a Tracked);
+/// Drop guard that stops a command whose call is dropped while it waits.
+struct StopOnDrop<'a>(&'a Tracked);
 
-impl Leash<'_> {
+impl StopOnDrop<'_> {
     fn release(self) {
         std::mem::forget(self);
     }
 }
 
-impl Drop for Leash<'_> {
+impl Drop for StopOnDrop<'_> {
     fn drop(&mut self) {
         self.0.stop.cancel();
     }
@@ -142,9 +142,9 @@ pub(super) fn list(registry: &Registry) -> ToolOutcome {
 
 fn find(registry: &Registry, id: &str) -> Result<Arc<Tracked>, ToolOutcome> {
     match registry.find(id) {
-        Found::Here(shell) => Ok(shell),
-        Found::Stopped => Err(ToolOutcome::failure(texts::was_stopped(id, &registry.list()))),
-        Found::Never => Err(ToolOutcome::failure(texts::not_found(id, &registry.list()))),
+        Lookup::Here(shell) => Ok(shell),
+        Lookup::Stopped => Err(ToolOutcome::failure(texts::was_stopped(id, &registry.list()))),
+        Lookup::Never => Err(ToolOutcome::failure(texts::not_found(id, &registry.list()))),
     }
 }
 
@@ -162,7 +162,7 @@ async fn wait_and_tell(
     }
 }
 
-/// What a call of `read_bash` that does not wait would be told.
+/// Answer of a call of `read_bash` that does not wait.
 pub(super) fn told(spill: &Spill, cwd: &Path, shell: &Tracked) -> ToolOutcome {
     let mut outcome = tell(spill, cwd, shell, Duration::ZERO);
     // Nobody waits for it who could be asked.
@@ -174,7 +174,7 @@ pub(super) fn told(spill: &Spill, cwd: &Path, shell: &Tracked) -> ToolOutcome {
 
 /// The output and where the command stands, after having waited for it.
 fn tell(spill: &Spill, cwd: &Path, shell: &Tracked, waited: Duration) -> ToolOutcome {
-    let Reading { text, phase } = shell.read();
+    let CommandSnapshot { text, phase } = shell.read();
     let has_output = !text.trim().is_empty();
     let ended = matches!(phase, Phase::Ended { .. });
     let confined = shell.confined.as_ref().filter(|_| ended);
@@ -207,16 +207,16 @@ fn tell(spill: &Spill, cwd: &Path, shell: &Tracked, waited: Duration) -> ToolOut
     }
 }
 
-fn refused(registry: &Registry, refusal: Refusal) -> ToolOutcome {
+fn refused(registry: &Registry, refusal: StartRefusal) -> ToolOutcome {
     ToolOutcome::failure(match refusal {
-        Refusal::InUse(id) => texts::in_use(&id),
-        Refusal::TooMany => {
+        StartRefusal::InUse(id) => texts::in_use(&id),
+        StartRefusal::TooMany => {
             format!(
                 "Too many commands are running. Stop one with stop_bash.\n\n{}",
                 texts::list(&registry.list())
             )
         }
-        Refusal::Start(error) => format!(
+        StartRefusal::Start(error) => format!(
             "The command could not be started by {} in {}: {error}",
             registry.options.program.display(),
             registry.options.cwd.display()

@@ -1,4 +1,4 @@
-//! What the limits of a command come to on this machine: a sandbox, an environment, and what it could not reach.
+//! Limits of a command on this machine: a sandbox, an environment, and the paths out of reach.
 
 use parking_lot::Mutex;
 use std::collections::HashMap;
@@ -11,7 +11,7 @@ use hangar_sandbox::{Feature, Metadata, Network, Policy, Readable, Sandbox, Unav
 /// Sandboxes of different limits that are kept. A session has few.
 const KEPT: usize = 16;
 
-/// Where commands with limits run, as far as a session knows it. Paths are absolute, links resolved.
+/// Sandbox options of commands with limits. Paths are absolute, links resolved.
 #[derive(Debug, Clone, Default)]
 pub struct Confinement {
     /// The program that puts a sandbox on.
@@ -20,39 +20,43 @@ pub struct Confinement {
     pub scratch: PathBuf,
     /// Installed programs outside of the system's directories, which may be read and run.
     pub programs: Vec<PathBuf>,
-    /// What must not be read wherever it is: credentials, Hangar's home.
+    /// Paths that must not be read wherever they are: credentials, Hangar's home.
     pub private: Vec<PathBuf>,
-    /// What commands that a rule allows may read besides: Git's settings of the user, caches of installed packages.
+    /// Paths that commands allowed by a rule may read besides: the user's Git settings, package caches.
     pub settings_and_caches: Vec<PathBuf>,
     /// Directories that Git keeps of the repository of the working directory.
     pub git_dirs: Vec<PathBuf>,
     /// The session's own directory: Hangar writes there, commands do not.
     pub session_dir: Option<PathBuf>,
-    /// What the user's settings of the sandbox allow besides.
+    /// Paths that the user's sandbox settings allow besides.
     pub readable: Vec<PathBuf>,
     pub writable: Vec<PathBuf>,
     /// Whether the network is open to any command at all.
     pub network: bool,
-    /// What to do without, to try how it is where the kernel offers less.
+    /// Kernel features to do without, for tests.
     pub without: Vec<Feature>,
 }
 
-/// A sandbox of certain limits.
+/// A sandbox with its limits.
 #[derive(Debug)]
-pub(super) struct Confined {
+pub(super) struct LimitedSandbox {
     pub(super) sandbox: Sandbox,
     policy: Policy,
 }
 
-/// The sandboxes of a session by their limits.
+/// Cache of a session's sandboxes by their limits.
 #[derive(Debug, Default)]
-pub(super) struct Confiner {
-    made: Mutex<HashMap<Limits, Arc<Confined>>>,
+pub(super) struct SandboxCache {
+    made: Mutex<HashMap<Limits, Arc<LimitedSandbox>>>,
 }
 
-impl Confiner {
+impl SandboxCache {
     /// The sandbox for limits. The scratch directory is there afterwards.
-    pub(super) fn of(&self, place: &Confinement, limits: &Limits) -> Result<Arc<Confined>, Unavailable> {
+    pub(super) fn of(
+        &self,
+        place: &Confinement,
+        limits: &Limits,
+    ) -> Result<Arc<LimitedSandbox>, Unavailable> {
         let mut made = self.made.lock();
         make_scratch(&place.scratch)?;
         make_files(&limits.writes);
@@ -61,7 +65,7 @@ impl Confiner {
         }
         let policy = place.policy(limits);
         let sandbox = Sandbox::new(place.launcher.clone(), &policy)?;
-        let confined = Arc::new(Confined { sandbox, policy });
+        let confined = Arc::new(LimitedSandbox { sandbox, policy });
         if made.len() == KEPT {
             made.clear();
         }
@@ -159,7 +163,7 @@ impl Confinement {
         all.filter(|path| path.symlink_metadata().is_err()).collect()
     }
 
-    /// What of the repository stays as it is; what lies outside of the directories and may be written is added to them.
+    /// Paths of the repository that stay read-only; writable ones outside of the directories are added to them.
     fn protected(&self, git: GitWrites, writable: &mut Vec<PathBuf>) -> Vec<PathBuf> {
         if git != GitWrites::Nothing {
             self.git_dirs.iter().for_each(|dir| make_protectable(dir));
@@ -184,7 +188,7 @@ impl Confinement {
     }
 }
 
-impl Confined {
+impl LimitedSandbox {
     pub(super) fn may_read(&self, path: &Path) -> bool {
         let readable = match &self.policy.readable {
             Readable::Everything => Some(0),

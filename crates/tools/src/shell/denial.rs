@@ -1,16 +1,16 @@
-//! What a confined command was kept from, as far as its own words tell.
+//! Accesses that a sandbox denied, as far as a command's output tells.
 //!
 //! The kernel refuses with the errors that programs know, and programs say which file or host they were about. What they
 //! say is held against the limits: a file that the user may not read either is no matter of limits.
 
 use std::path::{Component, Path, PathBuf};
 
-use super::confinement::Confined;
+use super::confinement::LimitedSandbox;
 
 /// Lines from the end that are looked at. Programs that give up say so last.
 const LINES: usize = 64;
 
-/// How programs put a refusal of the kernel, and what a filter of system calls makes of a call.
+/// Error texts of programs for a refusal by the kernel or by a filter of system calls.
 const REFUSALS: [&str; 4] =
     ["Permission denied", "Operation not permitted", "Read-only file system", "Device or resource busy"];
 
@@ -28,12 +28,12 @@ const UNREACHABLE: [&str; 7] = [
 /// Words of errors that are about sockets.
 const SOCKETS: [&str; 4] = ["socket", "connect", "/dev/tcp/", "/dev/udp/"];
 
-/// What the output of a command that failed says it was kept from: `reading /etc/passwd`.
-pub(super) fn find(output: &str, cwd: &Path, confined: &Confined) -> Option<String> {
+/// The access that a failed command was denied, by its output: `reading /etc/passwd`.
+pub(super) fn find(output: &str, cwd: &Path, confined: &LimitedSandbox) -> Option<String> {
     output.lines().rev().take(LINES).find_map(|line| in_line(line, cwd, confined))
 }
 
-fn in_line(line: &str, cwd: &Path, confined: &Confined) -> Option<String> {
+fn in_line(line: &str, cwd: &Path, confined: &LimitedSandbox) -> Option<String> {
     if !confined.has_network()
         && let Some(host) = unreachable_host(line)
     {
@@ -83,7 +83,7 @@ fn unreachable_host(line: &str) -> Option<&str> {
     Some(host.trim_matches(|c| matches!(c, '\'' | '"' | '‘' | '’' | '(' | ')')))
 }
 
-/// What may be the path in an error: quoted, after the refusal as some languages put it, or the part before it.
+/// Candidates for the path in an error: quoted, behind the refusal as some languages put it, or before it.
 fn candidates(before: &str, after: &str) -> impl Iterator<Item = String> {
     let mut found = Vec::new();
     found.extend(quoted(after));
@@ -105,7 +105,7 @@ fn quoted(text: &str) -> Option<String> {
     })
 }
 
-fn about_path(named: &str, cwd: &Path, confined: &Confined) -> Option<String> {
+fn about_path(named: &str, cwd: &Path, confined: &LimitedSandbox) -> Option<String> {
     let path = cwd.join(named);
     if path.starts_with("/proc") {
         // What is there depends on who looks.
@@ -146,7 +146,7 @@ fn real(path: &Path) -> PathBuf {
 mod tests {
     use hangar_agent::permissions::{GitWrites, Limits, Writes};
 
-    use super::super::confinement::{Confinement, Confiner};
+    use super::super::confinement::{Confinement, SandboxCache};
     use super::*;
 
     /// A workspace `w` beside a directory that is not allowed.
@@ -181,7 +181,7 @@ mod tests {
                 git_dirs: vec![cwd.join(".git")],
                 ..Confinement::default()
             };
-            let confined = Confiner::default().of(&place, &limits).unwrap();
+            let confined = SandboxCache::default().of(&place, &limits).unwrap();
             let found = find(output, &cwd, &confined)?;
             Some(found.replace(root.to_str().unwrap(), "ROOT"))
         }

@@ -10,7 +10,6 @@ mod calls;
 mod confinement;
 mod denial;
 mod environment;
-mod family;
 mod output;
 mod pipes;
 mod progress;
@@ -18,6 +17,7 @@ mod registry;
 mod reporter;
 mod supervisor;
 mod texts;
+mod tool_set;
 mod tracked;
 
 #[cfg(test)]

@@ -1,4 +1,4 @@
-//! What a command has printed: decoded, freed of terminal codes, and bounded in memory and on disk.
+//! Output of a command: decoded, stripped of terminal codes, and bounded in memory and on disk.
 
 use std::fs::File;
 use std::io::{self, Read, Seek, SeekFrom, Write};
@@ -16,16 +16,16 @@ pub(super) const OUTPUT_LIMIT: u64 = 10 * 1024 * 1024;
 const TAIL_LIMIT: usize = 8 * 1024;
 
 pub(super) struct Output {
-    /// Where the file goes, should one be needed. It has no name there, so it vanishes with its owner.
+    /// Directory of the overflow file. The file has no name there, so it vanishes with its owner.
     dir: PathBuf,
-    kept: Kept,
+    kept: OutputBuffer,
     kept_bytes: u64,
     /// At most twice `TAIL_LIMIT`, so that not every push moves it.
     tail: String,
     left_out: u64,
 }
 
-enum Kept {
+enum OutputBuffer {
     Memory(String),
     File(File),
 }
@@ -34,7 +34,7 @@ impl Output {
     pub(super) fn new(dir: &Path) -> Self {
         Self {
             dir: dir.to_path_buf(),
-            kept: Kept::Memory(String::new()),
+            kept: OutputBuffer::Memory(String::new()),
             kept_bytes: 0,
             tail: String::new(),
             left_out: 0,
@@ -58,19 +58,19 @@ impl Output {
 
     fn keep(&mut self, text: &str) -> io::Result<()> {
         match &mut self.kept {
-            Kept::Memory(memory) if memory.len() + text.len() <= MEMORY_LIMIT => {
+            OutputBuffer::Memory(memory) if memory.len() + text.len() <= MEMORY_LIMIT => {
                 memory.push_str(text);
                 Ok(())
             }
-            Kept::Memory(memory) => {
+            OutputBuffer::Memory(memory) => {
                 let folder = Folder::ensure_resolved(&self.dir)?;
-                let mut file = tempfile::tempfile_in(folder.place())?;
+                let mut file = tempfile::tempfile_in(folder.fd_path())?;
                 file.write_all(memory.as_bytes())?;
                 file.write_all(text.as_bytes())?;
-                self.kept = Kept::File(file);
+                self.kept = OutputBuffer::File(file);
                 Ok(())
             }
-            Kept::File(file) => file.write_all(text.as_bytes()),
+            OutputBuffer::File(file) => file.write_all(text.as_bytes()),
         }
     }
 
@@ -100,8 +100,8 @@ impl Output {
     /// All that was kept, with a mark where something is missing.
     pub(super) fn text(&self) -> String {
         let mut text = match &self.kept {
-            Kept::Memory(memory) => memory.clone(),
-            Kept::File(file) => read_whole(file)
+            OutputBuffer::Memory(memory) => memory.clone(),
+            OutputBuffer::File(file) => read_whole(file)
                 .unwrap_or_else(|error| format!("[the output could not be read back: {error}]\n")),
         };
         if self.left_out > 0 {
@@ -123,7 +123,7 @@ fn read_whole(mut file: &File) -> io::Result<String> {
     Ok(String::from_utf8_lossy(&bytes).into_owned())
 }
 
-/// What a detached command has written to its log so far.
+/// Log of a detached command so far.
 pub(super) fn read_log(path: &Path) -> String {
     let read = || -> io::Result<String> {
         let mut bytes = Vec::new();

@@ -1,4 +1,4 @@
-//! What listeners hear of a command while it runs.
+//! Progress events of a running command.
 //!
 //! Every piece of output is an event once, and now and then an event says what there is so far. The second kind is
 //! spaced in time and cut in size, so that a command which prints for hours costs no more than its output.

@@ -21,7 +21,7 @@ use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
-use super::confinement::{Confined, Confinement, Confiner};
+use super::confinement::{Confinement, LimitedSandbox, SandboxCache};
 use super::environment::{self, Variables};
 use super::pipes::Pipes;
 use super::progress::Progress;
@@ -40,26 +40,26 @@ const ENDED_LIMIT: usize = 64;
 /// Stopped commands of which it is still known that they were stopped.
 const STOPPED_LIMIT: usize = 64;
 
-/// How long closing waits for commands that have been sent a signal no process can refuse.
+/// Time that closing waits for commands after SIGKILL.
 const CLOSING_LIMIT: Duration = Duration::from_secs(5);
 
 /// Inputs that may wait for a command to read them.
 const INPUT_QUEUE: usize = 16;
 
-/// What the shell family is given.
+/// Options of the shell tools.
 #[derive(Debug, Clone)]
 pub struct ShellOptions {
     /// The shell: `/bin/bash`.
     pub program: PathBuf,
-    /// Where commands start. Absolute.
+    /// Working directory of commands. Absolute.
     pub cwd: PathBuf,
     /// The environment of commands; nothing else is inherited.
     pub env: Vec<(OsString, OsString)>,
     /// Names of variables that commands do not get.
     pub secrets: Vec<String>,
-    /// What commands run in that somebody said yes to; `None` for all that the user may do.
+    /// Sandbox of approved commands; `None` for all that the user may do.
     pub sandbox: Option<Sandbox>,
-    /// What commands with limits run in; `None` where the kernel cannot confine them.
+    /// Sandbox of commands with limits; `None` where the kernel cannot confine them.
     pub confinement: Option<Confinement>,
     pub spill: Spill,
     /// Hears of commands that ended while no call waited for them.
@@ -73,7 +73,7 @@ pub struct ShellCompletion {
     pub description: String,
     pub exit_code: i32,
     pub detached: bool,
-    /// What `read_bash` says of it. The model is spared the call, which it would make next.
+    /// Answer of `read_bash` for it, which spares the model the next call.
     pub read: ToolOutcome,
 }
 
@@ -103,19 +103,19 @@ pub struct Shells(pub(super) Arc<Registry>);
 
 pub(super) struct Registry {
     pub(super) options: ShellOptions,
-    /// What every command gets: the options' environment, without secrets and with what keeps programs from asking.
+    /// Environment of every command: that of the options, without secrets and with what keeps programs from asking.
     env: Variables,
-    confiner: Confiner,
-    /// What the marks of its processes begin with.
+    confiner: SandboxCache,
+    /// Prefix of its processes' tags.
     marks: String,
-    table: Mutex<Table>,
+    table: Mutex<ShellTable>,
     supervisors: TaskTracker,
     /// Ends every command that is not detached.
     closing: CancellationToken,
 }
 
 #[derive(Default)]
-struct Table {
+struct ShellTable {
     /// In the order in which they started.
     shells: Vec<Arc<Tracked>>,
     stopped: VecDeque<String>,
@@ -124,8 +124,8 @@ struct Table {
     next_mark: u64,
 }
 
-/// A command to start.
-pub(super) struct Order {
+/// Request to start a command.
+pub(super) struct StartRequest {
     pub(super) call_id: String,
     pub(super) command: String,
     pub(super) description: String,
@@ -134,15 +134,15 @@ pub(super) struct Order {
     pub(super) grant: Grant,
 }
 
-pub(super) enum Refusal {
+pub(super) enum StartRefusal {
     /// A command with that id runs already.
     InUse(String),
     TooMany,
     Start(io::Error),
 }
 
-/// What is known of an id.
-pub(super) enum Found {
+/// Result of looking up an id.
+pub(super) enum Lookup {
     Here(Arc<Tracked>),
     Stopped,
     Never,
@@ -154,7 +154,7 @@ impl Shells {
         Self(Arc::new(Registry {
             options,
             env,
-            confiner: Confiner::default(),
+            confiner: SandboxCache::default(),
             marks: unique_mark("shell"),
             table: Mutex::default(),
             supervisors: TaskTracker::new(),
@@ -184,13 +184,13 @@ impl Registry {
     /// Starts a command; `progress` hears of what it prints.
     pub(super) fn start(
         self: &Arc<Self>,
-        order: Order,
+        order: StartRequest,
         progress: mpsc::Sender<Box<Body>>,
-    ) -> Result<Arc<Tracked>, Refusal> {
+    ) -> Result<Arc<Tracked>, StartRefusal> {
         let mut table = self.table();
         let id = table.admit(order.shell_id.as_deref())?;
         if self.closing.is_cancelled() {
-            return Err(Refusal::Start(io::Error::other("the session is closing")));
+            return Err(StartRefusal::Start(io::Error::other("the session is closing")));
         }
         let commands = table.find(&id).map_or(1, |former| former.commands + 1);
         table.next_mark += 1;
@@ -206,14 +206,14 @@ impl Registry {
                 self.start_detached(order, &id, commands, mark)
             }
         }
-        .map_err(Refusal::Start)?;
+        .map_err(StartRefusal::Start)?;
         table.enter(Arc::clone(&shell));
         Ok(shell)
     }
 
     fn start_attached(
         self: &Arc<Self>,
-        order: Order,
+        order: StartRequest,
         id: &str,
         commands: u32,
         mark: String,
@@ -261,7 +261,7 @@ impl Registry {
     /// Its output goes to a file, since no reader of a pipe would be left when we end before it.
     fn start_detached(
         self: &Arc<Self>,
-        order: Order,
+        order: StartRequest,
         id: &str,
         commands: u32,
         mark: String,
@@ -271,7 +271,7 @@ impl Registry {
         let (log, path) = tempfile::Builder::new()
             .prefix("detached-")
             .suffix(".log")
-            .tempfile_in(folder.place())?
+            .tempfile_in(folder.fd_path())?
             .keep()
             .map_err(|error| error.error)?;
         let path = dir.join(path.file_name().unwrap_or_default());
@@ -294,9 +294,9 @@ impl Registry {
     /// The shell with a command, marked and in the sandbox of its grant. It is to be spawned at once.
     fn command(
         &self,
-        order: &Order,
+        order: &StartRequest,
         mark: &str,
-    ) -> io::Result<(tokio::process::Command, Option<Arc<Confined>>)> {
+    ) -> io::Result<(tokio::process::Command, Option<Arc<LimitedSandbox>>)> {
         let program = &self.options.program;
         let confined = match (&order.grant, &self.options.confinement) {
             (Grant::Limited(limits), Some(place)) => {
@@ -338,12 +338,12 @@ impl Registry {
         Ok((command, confined.map(|(confined, _)| confined)))
     }
 
-    pub(super) fn find(&self, id: &str) -> Found {
+    pub(super) fn find(&self, id: &str) -> Lookup {
         let table = self.table();
         match table.find(id) {
-            Some(shell) => Found::Here(Arc::clone(shell)),
-            None if table.stopped.iter().any(|stopped| stopped == id) => Found::Stopped,
-            None => Found::Never,
+            Some(shell) => Lookup::Here(Arc::clone(shell)),
+            None if table.stopped.iter().any(|stopped| stopped == id) => Lookup::Stopped,
+            None => Lookup::Never,
         }
     }
 
@@ -368,7 +368,7 @@ impl Registry {
         &self.env
     }
 
-    fn table(&self) -> MutexGuard<'_, Table> {
+    fn table(&self) -> MutexGuard<'_, ShellTable> {
         // The table is whole between statements: a panic elsewhere says nothing about it.
         self.table.lock()
     }
@@ -380,20 +380,20 @@ impl Drop for Registry {
     }
 }
 
-impl Table {
+impl ShellTable {
     fn find(&self, id: &str) -> Option<&Arc<Tracked>> {
         self.shells.iter().find(|shell| shell.id == id)
     }
 
     /// The id that a new command gets, if there may be one.
-    fn admit(&mut self, wanted: Option<&str>) -> Result<String, Refusal> {
+    fn admit(&mut self, wanted: Option<&str>) -> Result<String, StartRefusal> {
         let running = self.shells.iter().filter(|shell| shell.is_running()).count();
         if running >= RUNNING_LIMIT {
-            return Err(Refusal::TooMany);
+            return Err(StartRefusal::TooMany);
         }
         match wanted {
             Some(id) if self.find(id).is_some_and(|shell| shell.is_running()) => {
-                Err(Refusal::InUse(id.to_owned()))
+                Err(StartRefusal::InUse(id.to_owned()))
             }
             Some(id) => Ok(id.to_owned()),
             None => loop {

@@ -15,8 +15,8 @@ use tokio::task::JoinHandle;
 use tokio_util::sync::CancellationToken;
 
 use super::*;
-use crate::place::Files;
 use crate::spill::Spill;
+use crate::tool_files::ToolFiles;
 
 /// The longest wait for something that is bound to happen.
 const PATIENCE: i32 = 20_000;
@@ -55,7 +55,7 @@ impl Stage {
                 dir: dir.path().join("spill"),
                 threshold: 20 * 1024,
                 clean: None,
-                files: Files::Here,
+                files: ToolFiles::Here,
             },
             completions: sender,
         };

@@ -1,4 +1,4 @@
-//! What calls answer. Recorded conversations replay against the markers, so their form is fixed.
+//! Texts of the shell tools. Recorded conversations replay against the markers, so their form is fixed.
 
 use std::sync::Arc;
 use std::time::Duration;

@@ -9,7 +9,7 @@ use tokio::sync::{mpsc, watch};
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
-use super::confinement::Confined;
+use super::confinement::LimitedSandbox;
 use super::output::{self, Output};
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -29,13 +29,13 @@ pub(super) enum Phase {
     Stopped { after: Duration },
 }
 
-/// What is written to a command.
+/// Input of a command.
 pub(super) enum Input {
     Text(String),
     End,
 }
 
-/// Who learns that a command has ended.
+/// Recipient of a command's completion.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Witness {
     /// A call is waiting for just that.
@@ -48,11 +48,11 @@ pub(super) struct Tracked {
     pub(super) command: String,
     pub(super) description: String,
     pub(super) mode: Mode,
-    /// How many commands have had this id.
+    /// Number of commands that have had this id.
     pub(super) commands: u32,
     pub(super) pid: i32,
-    /// What it is confined by, if it has limits.
-    pub(super) confined: Option<Arc<Confined>>,
+    /// Its sandbox, if it has limits.
+    pub(super) confined: Option<Arc<LimitedSandbox>>,
     /// Ends the command.
     pub(super) stop: CancellationToken,
     /// Cancelled when the call that started the command no longer waits for it.
@@ -77,8 +77,8 @@ enum Transcript {
     Log(PathBuf),
 }
 
-/// What is told of a command: its output and where it stands.
-pub(super) struct Reading {
+/// Output and state of a command.
+pub(super) struct CommandSnapshot {
     pub(super) text: String,
     pub(super) phase: Phase,
 }
@@ -129,7 +129,7 @@ impl Tracked {
         shell
     }
 
-    pub(super) fn confined_by(self, confined: Option<Arc<Confined>>) -> Self {
+    pub(super) fn confined_by(self, confined: Option<Arc<LimitedSandbox>>) -> Self {
         Self { confined, ..self }
     }
 
@@ -150,7 +150,7 @@ impl Tracked {
 
     /// Waits for the end, but not for longer than `limit`.
     pub(super) async fn ended_within(&self, limit: Duration) -> Phase {
-        let _waiting = Waiting::new(self);
+        let _waiting = WaitGuard::new(self);
         let mut phase = self.phase.subscribe();
         let ended = phase.wait_for(|phase| *phase != Phase::Running);
         // The sender lives as long as `self`: the wait cannot fail, only take too long.
@@ -166,7 +166,7 @@ impl Tracked {
     }
 
     /// All output so far. Of an ended command it is handed out once.
-    pub(super) fn read(&self) -> Reading {
+    pub(super) fn read(&self) -> CommandSnapshot {
         let mut state = self.state();
         // Under the lock that the end is noted under: output and phase belong together.
         let phase = self.phase();
@@ -180,7 +180,7 @@ impl Tracked {
             }
         };
         state.was_read |= ended;
-        Reading { text, phase }
+        CommandSnapshot { text, phase }
     }
 
     pub(super) fn has_unread_output(&self) -> bool {
@@ -229,17 +229,17 @@ impl Tracked {
     }
 }
 
-/// Counts a call as waiting for as long as it does.
-struct Waiting<'a>(&'a Tracked);
+/// Drop guard that counts a call as waiting.
+struct WaitGuard<'a>(&'a Tracked);
 
-impl<'a> Waiting<'a> {
+impl<'a> WaitGuard<'a> {
     fn new(shell: &'a Tracked) -> Self {
         shell.state().waiting += 1;
         Self(shell)
     }
 }
 
-impl Drop for Waiting<'_> {
+impl Drop for WaitGuard<'_> {
     fn drop(&mut self) {
         self.0.state().waiting -= 1;
     }

@@ -1,25 +1,16 @@
 //! The session's tables where a client keeps them. What they may hold and cost is up to the client.
 
-use parking_lot::{Mutex, MutexGuard};
-use std::fmt::Write as _;
+use std::convert::Infallible;
 
-use hangar_files::{ClientFiles, FileError, Rows, SqlKind};
+use hangar_files::{ClientFiles, FileError, Rows, SqlKind, block_on};
 use hangar_protocol::data::Todo;
-use serde_json::{Map, Value};
+use parking_lot::Mutex;
+use serde_json::Value;
 use tokio_util::sync::CancellationToken;
 
-use super::database::{
-    CELL_LIMIT, Done, Execution, Failure, ROWS_LIMIT, SCHEMA, TEXT_LIMIT, columns_line, is_schema_change,
-};
-use super::statements;
-use super::todos::{TodoError, TodoList, TodoRow};
-
-const OPEN: &str = "SELECT id, title, coalesce(description, '') AS description, \
-                    coalesce(status, 'pending') AS status FROM todos WHERE coalesce(status, '') <> 'done' \
-                    ORDER BY created_at, rowid LIMIT 200";
-const ALL: &str =
-    "SELECT id, title, description, status, created_at FROM todos ORDER BY created_at, rowid LIMIT 10000";
-const DEPENDENCIES: &str = "SELECT todo_id, depends_on FROM todo_deps ORDER BY rowid LIMIT 10000";
+use super::database::{OpenError, SCHEMA, Tables};
+use super::execution::{CELL_LIMIT, Execution, StatementEffect, Step, Table, describe};
+use super::todos::{self, Row, TodoError, TodoList};
 
 #[derive(Debug)]
 pub(super) struct ClientTables {
@@ -34,114 +25,69 @@ struct State {
     open: Vec<Todo>,
 }
 
-impl ClientTables {
-    pub(super) fn new(files: ClientFiles) -> Self {
-        Self { files, state: Mutex::default() }
-    }
-
-    fn state(&self) -> MutexGuard<'_, State> {
-        self.state.lock()
-    }
-
-    pub(super) fn open_todos(&self) -> Vec<Todo> {
-        self.state().open.clone()
-    }
-
-    pub(super) fn todos(&self) -> Result<TodoList, TodoError> {
-        if !self.files.block_on(self.files.has_tables()).map_err(TodoError::new)? {
+impl Tables for ClientTables {
+    fn todos(&self) -> Result<TodoList, TodoError> {
+        if !block_on(self.files.has_tables()).map_err(TodoError::new)? {
             return Ok(TodoList::default());
         }
-        self.make().map_err(TodoError::new)?;
-        let rows = self.query(ALL).map_err(TodoError::new)?;
-        let dependencies = self.query(DEPENDENCIES).map_err(TodoError::new)?;
-        Ok(TodoList {
-            rows: rows
-                .rows
-                .iter()
-                .map(|row| TodoRow {
-                    id: text(row, "id"),
-                    title: text(row, "title"),
-                    description: optional(row, "description"),
-                    status: optional(row, "status"),
-                    created_at: optional(row, "created_at"),
-                })
-                .collect(),
-            dependencies: dependencies
-                .rows
-                .iter()
-                .map(|row| (text(row, "todo_id"), text(row, "depends_on")))
-                .collect(),
-        })
+        self.make().and_then(|()| todos::read(|query| self.query(query))).map_err(TodoError::new)
     }
 
-    pub(super) fn execute(
-        &self,
-        statements: &[&str],
-        cancel: &CancellationToken,
-    ) -> Result<Execution, FileError> {
+    fn open_todos(&self) -> Vec<Todo> {
+        self.state.lock().open.clone()
+    }
+
+    fn execute(&self, statements: &[&str], cancel: &CancellationToken) -> Result<Execution, OpenError> {
         self.make()?;
-        let mut execution = Execution::default();
-        let mut room = TEXT_LIMIT;
-        for statement in statements {
-            let keyword = statements::keyword(statement);
-            if cancel.is_cancelled() {
-                execution.failure = Some(Failure::Cancelled);
-                break;
-            }
-            let kind = kind(&keyword);
-            match self.files.block_on(self.files.sql(kind, *statement)) {
-                Ok(rows) => {
-                    execution.todos_changed |=
-                        kind != SqlKind::Query && statement.to_ascii_lowercase().contains("todo");
-                    let text = describe(&keyword, kind, &rows, room);
-                    room = room.saturating_sub(text.len());
-                    execution.done.push(Done { keyword, text });
-                }
-                Err(error) => {
-                    let message = match error {
-                        FileError::Refused(message) => message,
-                        other => other.to_string(),
-                    };
-                    execution.failure = Some(Failure::Statement { keyword, message });
-                    break;
-                }
-            }
-        }
+        let execution = Execution::of(statements, cancel, |step| self.run(&step));
         if execution.todos_changed {
             self.look_again();
         }
         Ok(execution)
     }
+}
+
+impl ClientTables {
+    pub(super) fn new(files: ClientFiles) -> Self {
+        Self { files, state: Mutex::default() }
+    }
+
+    fn run(&self, step: &Step<'_>) -> Result<StatementEffect, String> {
+        let kind = kind(step.keyword);
+        let is_query = kind == SqlKind::Query;
+        let rows = block_on(self.files.sql(kind, step.sql)).map_err(|error| match error {
+            FileError::Refused(message) => message,
+            other => other.to_string(),
+        })?;
+        let changed = if is_query { 0 } else { rows.affected };
+        let table = is_query.then(|| table(&rows, step.room));
+        Ok(StatementEffect {
+            text: describe(step.keyword, changed, rows.last_id.unwrap_or_default(), table),
+            todos_changed: !is_query && step.sql.to_ascii_lowercase().contains("todo"),
+        })
+    }
 
     fn make(&self) -> Result<(), FileError> {
-        if self.state().made {
+        if self.state.lock().made {
             return Ok(());
         }
-        self.files.block_on(self.files.sql(SqlKind::Exec, SCHEMA))?;
-        self.state().made = true;
+        block_on(self.files.sql(SqlKind::Exec, SCHEMA))?;
+        self.state.lock().made = true;
         self.look_again();
         Ok(())
     }
 
-    /// Those who keep the todos in mind cannot wait for the client, so they are asked for whenever they change.
+    /// Reads the open todos anew. Their readers cannot wait for the client, so this is done whenever they change.
     fn look_again(&self) {
         // Todos that cannot be read are as they were.
-        if let Ok(rows) = self.query(OPEN) {
-            self.state().open = rows
-                .rows
-                .iter()
-                .map(|row| Todo {
-                    id: text(row, "id"),
-                    title: text(row, "title"),
-                    description: text(row, "description"),
-                    status: text(row, "status"),
-                })
-                .collect();
+        if let Ok(open) = todos::read_open(|query| self.query(query)) {
+            self.state.lock().open = open;
         }
     }
 
-    fn query(&self, query: &str) -> Result<Rows, FileError> {
-        self.files.block_on(self.files.sql(SqlKind::Query, query))
+    fn query(&self, query: &str) -> Result<Vec<Row>, FileError> {
+        let rows = block_on(self.files.sql(SqlKind::Query, query))?.rows.into_iter();
+        Ok(rows.map(|row| row.iter().map(cell).collect::<Vec<_>>().into_iter()).collect())
     }
 }
 
@@ -153,61 +99,20 @@ fn kind(keyword: &str) -> SqlKind {
     }
 }
 
-fn describe(keyword: &str, kind: SqlKind, rows: &Rows, room: usize) -> String {
-    let changed = rows.affected;
-    match (keyword, kind) {
-        ("INSERT", _) => {
-            format!("{changed} row(s) inserted. Last inserted row ID: {}.", rows.last_id.unwrap_or_default())
-        }
-        ("UPDATE", _) => format!("{changed} row(s) updated."),
-        ("DELETE", _) => format!("{changed} row(s) deleted."),
-        (keyword, _) if is_schema_change(keyword) => "Schema operation completed successfully.".to_owned(),
-        (_, SqlKind::Query) => table(rows, room),
-        _ => format!("Query executed successfully. Rows affected: {changed}."),
-    }
-}
-
 fn table(rows: &Rows, room: usize) -> String {
-    let total = rows.rows.len();
-    if total == 0 {
-        return "Query returned 0 rows.".to_owned();
+    let mut table = Table::new(rows.columns.iter().map(String::as_str), room);
+    for row in &rows.rows {
+        let values = row.iter().map(Ok::<_, Infallible>);
+        let Ok(()) = table.row(values, |line, value| {
+            let cell = cell(value).unwrap_or_else(|| "NULL".to_owned());
+            line.push_str(&cell[..cell.floor_char_boundary(CELL_LIMIT)]);
+        });
     }
-    let head = columns_line(rows.columns.iter().map(String::as_str));
-    let rule = columns_line(rows.columns.iter().map(|_| "---"));
-    let mut lines = String::new();
-    let mut shown = 0;
-    for row in rows.rows.iter().take(ROWS_LIMIT) {
-        if lines.len() > room {
-            break;
-        }
-        shown += 1;
-        lines.push_str("\n|");
-        for column in &rows.columns {
-            let cell = cell(row.get(column));
-            let _ = write!(lines, " {} |", &cell[..cell.floor_char_boundary(CELL_LIMIT)]);
-        }
-    }
-    let mut text = format!("{total} row(s) returned:\n\n{head}\n{rule}{lines}");
-    if shown < total {
-        let _ = write!(text, "\n(only the first {shown} are listed)");
-    }
-    text
+    table.finish()
 }
 
-fn cell(value: Option<&Value>) -> String {
+fn cell(value: &Value) -> Option<String> {
     match value {
-        None | Some(Value::Null) => "NULL".to_owned(),
-        Some(Value::String(text)) => text.clone(),
-        Some(other) => other.to_string(),
-    }
-}
-
-fn text(row: &Map<String, Value>, column: &str) -> String {
-    optional(row, column).unwrap_or_default()
-}
-
-fn optional(row: &Map<String, Value>, column: &str) -> Option<String> {
-    match row.get(column)? {
         Value::Null => None,
         Value::String(text) => Some(text.clone()),
         other => Some(other.to_string()),

@@ -2,7 +2,7 @@
 
 use parking_lot::Mutex;
 use std::ffi::OsStr;
-use std::fmt::Write as _;
+use std::fmt::{self, Write as _};
 use std::fs::{File, Metadata};
 use std::io::{self, Read};
 use std::path::PathBuf;
@@ -21,19 +21,16 @@ use rusqlite::{Connection, ErrorCode, MAIN_DB, Statement};
 use tokio_util::sync::CancellationToken;
 
 use super::client::ClientTables;
-use super::statements;
-use super::todos::{self, TodoError, TodoList};
+use super::execution::{
+    CELL_LIMIT, Execution, StatementEffect, StatementFailure, Step, Table, describe, is_schema_change,
+};
+use super::todos::{self, Row, TodoError, TodoList};
 
 /// Time for all statements of one call.
 const TIME_LIMIT: Duration = Duration::from_secs(10);
 
 /// Steps of SQLite's machine between two looks at the clock.
 const STEPS_PER_CHECK: i32 = 10_000;
-
-/// Rows of one statement that are listed, bytes of one value, and bytes of all results of a call.
-pub(super) const ROWS_LIMIT: usize = 10_000;
-pub(super) const CELL_LIMIT: usize = 64 * 1024;
-pub(super) const TEXT_LIMIT: usize = 1024 * 1024;
 
 /// Pages of the file, 64 MB of them, and bytes of one value.
 const PAGES_LIMIT: u32 = 16 * 1024;
@@ -78,14 +75,17 @@ const PRAGMAS: [&str; 14] = [
     "table_xinfo",
 ];
 
-#[derive(Debug)]
-pub struct Database(Source);
+/// The tables of a session.
+pub(super) trait Tables: fmt::Debug + Send + Sync {
+    fn todos(&self) -> Result<TodoList, TodoError>;
+
+    fn open_todos(&self) -> Vec<Todo>;
+
+    fn execute(&self, statements: &[&str], cancel: &CancellationToken) -> Result<Execution, OpenError>;
+}
 
 #[derive(Debug)]
-enum Source {
-    File(OnDisk),
-    Client(ClientTables),
-}
+pub struct Database(Box<dyn Tables>);
 
 /// A database in a file. It is worked on in memory and the file replaced as a whole: SQLite would open it, and journals
 /// beside it, by path, and do what is in a journal that somebody else has put there.
@@ -104,7 +104,7 @@ struct Open {
     file: Option<Stamp>,
 }
 
-/// What tells a file that others have written since.
+/// Identity, size and time of a file, to detect writes by others.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 struct Stamp {
     identity: Identity,
@@ -118,26 +118,6 @@ impl Stamp {
     }
 }
 
-/// What became of a call's statements.
-#[derive(Debug, Default, PartialEq, Eq)]
-pub(crate) struct Execution {
-    pub(crate) done: Vec<Done>,
-    pub(crate) failure: Option<Failure>,
-    pub(crate) todos_changed: bool,
-}
-
-#[derive(Debug, PartialEq, Eq)]
-pub(crate) struct Done {
-    pub(crate) keyword: String,
-    pub(crate) text: String,
-}
-
-#[derive(Debug, PartialEq, Eq)]
-pub(crate) enum Failure {
-    Statement { keyword: String, message: String },
-    Cancelled,
-}
-
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum OpenError {
     #[error("cannot open the session database {}: {source}", path.display())]
@@ -148,7 +128,7 @@ pub(crate) enum OpenError {
     Client(#[from] FileError),
 }
 
-/// What is wrong with the file of a database.
+/// Error of a database's file.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum FileFault {
     #[error(transparent)]
@@ -160,34 +140,28 @@ pub(crate) enum FileFault {
 impl Database {
     /// A database at `path`, which is created when first used.
     pub fn new(path: PathBuf) -> Self {
-        Self(Source::File(OnDisk { path, folder: None, open: Mutex::new(None) }))
+        Self(Box::new(OnDisk { path, folder: None, open: Mutex::new(None) }))
     }
 
     /// The database in a session's directory, which is created when first used.
     pub fn of_session(folder: Folder) -> Self {
         let path = folder.path().join(FILE);
-        Self(Source::File(OnDisk { path, folder: Some(folder), open: Mutex::new(None) }))
+        Self(Box::new(OnDisk { path, folder: Some(folder), open: Mutex::new(None) }))
     }
 
     /// A database that a client keeps.
     pub fn of_client(files: ClientFiles) -> Self {
-        Self(Source::Client(ClientTables::new(files)))
+        Self(Box::new(ClientTables::new(files)))
     }
 
     /// The todos as they are now. A database that was never used has none, and stays unmade. May block.
     pub fn todos(&self) -> Result<TodoList, TodoError> {
-        match &self.0 {
-            Source::File(file) => file.todos(),
-            Source::Client(tables) => tables.todos(),
-        }
+        self.0.todos()
     }
 
     /// The todos that are not done, oldest first; those that a client keeps as they were last seen.
     pub fn open_todos(&self) -> Vec<Todo> {
-        match &self.0 {
-            Source::File(file) => file.open_todos(),
-            Source::Client(tables) => tables.open_todos(),
-        }
+        self.0.open_todos()
     }
 
     /// Runs statements one after the other, up to the first that fails. What ran before it stays. May block.
@@ -196,19 +170,17 @@ impl Database {
         statements: &[&str],
         cancel: &CancellationToken,
     ) -> Result<Execution, OpenError> {
-        match &self.0 {
-            Source::File(file) => file.execute(statements, cancel),
-            Source::Client(tables) => Ok(tables.execute(statements, cancel)?),
-        }
+        self.0.execute(statements, cancel)
     }
 }
 
-impl OnDisk {
+impl Tables for OnDisk {
     fn todos(&self) -> Result<TodoList, TodoError> {
         let mut slot = self.open.lock();
         let mut read = || -> Result<TodoList, FileFault> {
             let Some(file) = self.file()? else { return Ok(TodoList::default()) };
-            Ok(todos::read(&self.current(&mut slot, Some(file))?.connection)?)
+            let connection = &self.current(&mut slot, Some(file))?.connection;
+            Ok(todos::read(|sql| query(connection, sql))?)
         };
         read().map_err(TodoError::new)
     }
@@ -217,7 +189,8 @@ impl OnDisk {
     fn open_todos(&self) -> Vec<Todo> {
         let read = || -> Result<Vec<Todo>, FileFault> {
             let Some(file) = self.file()? else { return Ok(Vec::new()) };
-            Ok(todos::read_open(&load(Some(&file))?)?)
+            let connection = load(Some(&file))?;
+            Ok(todos::read_open(|sql| query(&connection, sql))?)
         };
         // A session without a database, or with one that cannot be read, has none.
         read().unwrap_or_default()
@@ -235,30 +208,14 @@ impl OnDisk {
         let Some(Open { connection, .. }) = &mut *slot else { return Ok(Execution::default()) };
         let touches_todos = Arc::new(AtomicBool::new(false));
         guard(connection, &touches_todos, cancel).map_err(|error| unusable(error.into()))?;
-        let mut execution = Execution::default();
-        let mut room = TEXT_LIMIT;
         let mut writes = false;
-        for statement in statements {
-            let keyword = statements::keyword(statement);
+        let mut execution = Execution::of(statements, cancel, |step| {
             touches_todos.store(false, Ordering::Relaxed);
             let changes = connection.total_changes();
-            match run(connection, statement, &keyword, room, &mut writes) {
-                Ok(text) => {
-                    let has_changed = connection.total_changes() > changes || is_schema_change(&keyword);
-                    execution.todos_changed |= has_changed && touches_todos.load(Ordering::Relaxed);
-                    room = room.saturating_sub(text.len());
-                    execution.done.push(Done { keyword, text });
-                }
-                Err(_) if cancel.is_cancelled() => {
-                    execution.failure = Some(Failure::Cancelled);
-                    break;
-                }
-                Err(error) => {
-                    execution.failure = Some(Failure::Statement { keyword, message: message(&error) });
-                    break;
-                }
-            }
-        }
+            let text = run(connection, &step, &mut writes).map_err(|error| message(&error))?;
+            let has_changed = connection.total_changes() > changes || is_schema_change(step.keyword);
+            Ok(StatementEffect { text, todos_changed: has_changed && touches_todos.load(Ordering::Relaxed) })
+        });
         end_transaction(connection, &mut execution);
         if writes && let Err(source) = self.save(&mut slot) {
             // What is in memory is not what will be there next time.
@@ -267,7 +224,9 @@ impl OnDisk {
         }
         Ok(execution)
     }
+}
 
+impl OnDisk {
     fn folder(&self) -> io::Result<Folder> {
         match (&self.folder, self.path.parent()) {
             (Some(folder), _) => Ok(folder.clone()),
@@ -389,76 +348,40 @@ fn written_table(action: AuthAction<'_>) -> Option<&str> {
     }
 }
 
-pub(super) fn is_schema_change(keyword: &str) -> bool {
-    matches!(keyword, "CREATE" | "DROP" | "ALTER")
-}
-
-fn run(
-    connection: &Connection,
-    sql: &str,
-    keyword: &str,
-    room: usize,
-    writes: &mut bool,
-) -> rusqlite::Result<String> {
-    let mut statement = connection.prepare(sql)?;
+fn run(connection: &Connection, step: &Step<'_>, writes: &mut bool) -> rusqlite::Result<String> {
+    let mut statement = connection.prepare(step.sql)?;
     *writes |= !statement.readonly();
     let before = connection.total_changes();
-    let rows = read_rows(&mut statement, room)?;
+    let rows = read_rows(&mut statement, step.room)?;
     let changed = connection.total_changes() - before;
-    let counted = match keyword {
-        "INSERT" => {
-            format!("{changed} row(s) inserted. Last inserted row ID: {}.", connection.last_insert_rowid())
-        }
-        "UPDATE" => format!("{changed} row(s) updated."),
-        "DELETE" => format!("{changed} row(s) deleted."),
-        _ if is_schema_change(keyword) => "Schema operation completed successfully.".to_owned(),
-        _ if rows.is_some() && changed == 0 => String::new(),
-        _ => format!("Query executed successfully. Rows affected: {changed}."),
-    };
-    Ok(match (counted.is_empty(), rows) {
-        (true, rows) => rows.unwrap_or_default(),
-        (false, None) => counted,
-        (false, Some(rows)) => format!("{counted}\n\n{rows}"),
-    })
+    Ok(describe(step.keyword, changed, connection.last_insert_rowid(), rows))
 }
 
 /// The rows as a table; `None` for a statement that has no columns. Runs the statement to its end either way.
 fn read_rows(statement: &mut Statement<'_>, room: usize) -> rusqlite::Result<Option<String>> {
     let columns = statement.column_count();
-    let head = columns_line(statement.column_names());
-    let rule = columns_line((0..columns).map(|_| "---"));
-    let mut lines = String::new();
-    let mut shown = 0;
-    let mut total = 0usize;
+    let mut table = Table::new(statement.column_names(), room);
     let mut rows = statement.raw_query();
     while let Some(row) = rows.next()? {
-        total += 1;
-        if shown == ROWS_LIMIT || lines.len() > room {
-            continue;
-        }
-        shown += 1;
-        lines.push_str("\n|");
-        for column in 0..columns {
-            lines.push(' ');
-            push_value(&mut lines, row.get_ref(column)?);
-            lines.push_str(" |");
-        }
+        table.row((0..columns).map(|column| row.get_ref(column)), push_value)?;
     }
-    if columns == 0 {
-        return Ok(None);
-    }
-    if total == 0 {
-        return Ok(Some("Query returned 0 rows.".to_owned()));
-    }
-    let mut text = format!("{total} row(s) returned:\n\n{head}\n{rule}{lines}");
-    if shown < total {
-        let _ = write!(text, "\n(only the first {shown} are listed)");
-    }
-    Ok(Some(text))
+    Ok((columns > 0).then(|| table.finish()))
 }
 
-pub(super) fn columns_line<'a>(names: impl Iterator<Item = &'a str>) -> String {
-    names.fold("|".to_owned(), |line, name| format!("{line} {name} |"))
+/// The rows of a query of our own.
+fn query(connection: &Connection, sql: &str) -> rusqlite::Result<Vec<Row>> {
+    let mut statement = connection.prepare(sql)?;
+    let columns = statement.column_count();
+    let cell = |value: ValueRef<'_>| {
+        let mut text = String::new();
+        push_value(&mut text, value);
+        (value != ValueRef::Null).then_some(text)
+    };
+    let rows = statement.query_map([], |row| {
+        let cells = (0..columns).map(|column| row.get_ref(column).map(cell));
+        Ok(cells.collect::<rusqlite::Result<Vec<_>>>()?.into_iter())
+    })?;
+    rows.collect()
 }
 
 fn push_value(line: &mut String, value: ValueRef<'_>) {
@@ -489,8 +412,8 @@ fn end_transaction(connection: &Connection, execution: &mut Execution) {
         Err(error) => format!("The open transaction could not be rolled back: {}.", message(&error)),
     };
     match (&mut execution.failure, execution.done.last_mut()) {
-        (Some(Failure::Statement { message, .. }), _) => message.push_str(&format!("\n{note}")),
-        (Some(Failure::Cancelled), _) | (None, None) => {}
+        (Some(StatementFailure::Failed { message, .. }), _) => message.push_str(&format!("\n{note}")),
+        (Some(StatementFailure::Cancelled), _) | (None, None) => {}
         (None, Some(last)) => last.text.push_str(&format!("\n{note}")),
     }
 }

@@ -2,6 +2,7 @@
 
 mod client;
 mod database;
+mod execution;
 mod statements;
 mod todos;
 
@@ -16,7 +17,7 @@ use hangar_protocol::data::TodosChanged;
 use serde_json::json;
 use tokio_util::sync::CancellationToken;
 
-use self::database::{Done, Execution, Failure};
+use self::execution::{Execution, StatementFailure, StatementResult};
 use crate::answer;
 use crate::arguments;
 use crate::workspace::Workspace;
@@ -141,12 +142,12 @@ fn execute(
 fn describe(asked: usize, execution: Execution) -> Result<String, ToolOutcome> {
     let Execution { mut done, failure, .. } = execution;
     match failure {
-        Some(Failure::Cancelled) => Err(answer::interrupted()),
-        Some(Failure::Statement { message, .. }) if asked == 1 => {
+        Some(StatementFailure::Cancelled) => Err(answer::interrupted()),
+        Some(StatementFailure::Failed { message, .. }) if asked == 1 => {
             let error = format!("Error: {message}");
             Err(answer::failed(error.clone(), format!("SQL Error: {error}")))
         }
-        Some(Failure::Statement { keyword, message }) => {
+        Some(StatementFailure::Failed { keyword, message }) => {
             let mut text =
                 format!("SQL Error after statement {} ({keyword}): Error: {message}", done.len() + 1);
             if !done.is_empty() {
@@ -163,7 +164,7 @@ fn describe(asked: usize, execution: Execution) -> Result<String, ToolOutcome> {
     }
 }
 
-fn list(done: &[Done]) -> String {
+fn list(done: &[StatementResult]) -> String {
     let items: Vec<String> = (1..)
         .zip(done)
         .map(|(number, done)| format!("{number}. {}\n   {}", done.keyword, done.text.replace('\n', "\n   ")))

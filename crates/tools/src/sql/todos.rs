@@ -1,25 +1,16 @@
 //! The todos of a session, read for those who show or keep them.
 
 use hangar_protocol::data::Todo;
-use rusqlite::Connection;
 
-/// Todos that are looked at.
-const LIMIT: u32 = 200;
+/// The todos that are looked at, oldest first; no person looks at more.
+const OPEN: &str = "SELECT id, title, coalesce(description, ''), coalesce(status, 'pending') FROM todos \
+                    WHERE coalesce(status, '') <> 'done' ORDER BY created_at, rowid LIMIT 200";
+const ALL: &str =
+    "SELECT id, title, description, status, created_at FROM todos ORDER BY created_at, rowid LIMIT 10000";
+const DEPENDENCIES: &str = "SELECT todo_id, depends_on FROM todo_deps ORDER BY rowid LIMIT 10000";
 
-/// The todos that are not done, oldest first.
-pub(super) fn read_open(connection: &Connection) -> rusqlite::Result<Vec<Todo>> {
-    let mut query = connection.prepare(
-        "SELECT id, title, coalesce(description, ''), coalesce(status, 'pending') FROM todos \
-         WHERE coalesce(status, '') <> 'done' ORDER BY created_at, rowid LIMIT ?1",
-    )?;
-    let rows = query.query_map([LIMIT], |row| {
-        Ok(Todo { id: row.get(0)?, title: row.get(1)?, description: row.get(2)?, status: row.get(3)? })
-    })?;
-    rows.collect()
-}
-
-/// Rows of either table that are read. A person looks at fewer.
-const ROWS_LIMIT: u32 = 10_000;
+/// A row of a query, by its columns.
+pub(super) type Row = std::vec::IntoIter<Option<String>>;
 
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct TodoList {
@@ -47,22 +38,32 @@ impl TodoError {
     }
 }
 
-pub(super) fn read(connection: &Connection) -> rusqlite::Result<TodoList> {
-    let mut statement = connection.prepare(
-        "SELECT id, title, description, status, created_at FROM todos ORDER BY created_at, rowid LIMIT ?1",
-    )?;
-    let rows = statement.query_map([ROWS_LIMIT], |row| {
-        Ok(TodoRow {
-            id: row.get(0)?,
-            title: row.get(1)?,
-            description: row.get(2)?,
-            status: row.get(3)?,
-            created_at: row.get(4)?,
-        })
-    })?;
-    let rows = rows.collect::<rusqlite::Result<Vec<_>>>()?;
-    let mut statement =
-        connection.prepare("SELECT todo_id, depends_on FROM todo_deps ORDER BY rowid LIMIT ?1")?;
-    let dependencies = statement.query_map([ROWS_LIMIT], |row| Ok((row.get(0)?, row.get(1)?)))?;
-    Ok(TodoList { rows, dependencies: dependencies.collect::<rusqlite::Result<Vec<_>>>()? })
+/// The todos that are not done, oldest first.
+pub(super) fn read_open<E>(query: impl Fn(&str) -> Result<Vec<Row>, E>) -> Result<Vec<Todo>, E> {
+    let todo = |mut row: Row| Todo {
+        id: text(&mut row),
+        title: text(&mut row),
+        description: text(&mut row),
+        status: text(&mut row),
+    };
+    Ok(query(OPEN)?.into_iter().map(todo).collect())
+}
+
+pub(super) fn read<E>(query: impl Fn(&str) -> Result<Vec<Row>, E>) -> Result<TodoList, E> {
+    let todo = |mut row: Row| TodoRow {
+        id: text(&mut row),
+        title: text(&mut row),
+        description: row.next().flatten(),
+        status: row.next().flatten(),
+        created_at: row.next().flatten(),
+    };
+    let dependency = |mut row: Row| (text(&mut row), text(&mut row));
+    Ok(TodoList {
+        rows: query(ALL)?.into_iter().map(todo).collect(),
+        dependencies: query(DEPENDENCIES)?.into_iter().map(dependency).collect(),
+    })
+}
+
+fn text(row: &mut Row) -> String {
+    row.next().flatten().unwrap_or_default()
 }

@@ -20,7 +20,7 @@ const REDIRECT_LIMIT: usize = 10;
 /// Bytes of a body that are read; what follows is cut off.
 const BODY_LIMIT: usize = 5 * 1024 * 1024;
 
-/// What redirects may lead to.
+/// Policy for redirects.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub enum Redirects {
     /// Any host. Right where any host may be fetched anyway.
@@ -30,15 +30,15 @@ pub enum Redirects {
     SameHost,
 }
 
-/// What a fetch may reach.
+/// Addresses that a fetch may reach.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub struct Reach {
+pub struct WebAccess {
     pub addresses: Addresses,
     pub redirects: Redirects,
 }
 
 pub(crate) struct Document {
-    /// Where it was found in the end.
+    /// Address after redirects.
     pub(crate) url: Url,
     /// Without parameters: `text/html`.
     pub(crate) content_type: Option<String>,
@@ -65,7 +65,7 @@ pub(crate) enum FetchError {
 
 /// A client that checks the addresses it connects to. It follows no redirects and uses no proxy, which would connect in
 /// its place.
-pub(crate) fn client(reach: Reach) -> Result<Client, FetchError> {
+pub(crate) fn client(reach: WebAccess) -> Result<Client, FetchError> {
     // The binary installs its provider at the start; a client built without one would panic.
     if rustls::crypto::CryptoProvider::get_default().is_none() {
         let _ = rustls::crypto::ring::default_provider().install_default();
@@ -80,11 +80,11 @@ pub(crate) fn client(reach: Reach) -> Result<Client, FetchError> {
         .map_err(|error| FetchError::Http(describe(&error)))
 }
 
-pub(crate) async fn fetch(client: &Client, reach: Reach, url: Url) -> Result<Document, FetchError> {
+pub(crate) async fn fetch(client: &Client, reach: WebAccess, url: Url) -> Result<Document, FetchError> {
     tokio::time::timeout(TIME_LIMIT, follow(client, reach, url)).await.unwrap_or(Err(FetchError::Timeout))
 }
 
-async fn follow(client: &Client, reach: Reach, asked: Url) -> Result<Document, FetchError> {
+async fn follow(client: &Client, reach: WebAccess, asked: Url) -> Result<Document, FetchError> {
     let mut url = asked.clone();
     for _ in 0..=REDIRECT_LIMIT {
         check_literal(reach.addresses, &url)?;

@@ -28,7 +28,7 @@ impl<'a> Tokens<'a> {
         Self { rest: html }
     }
 
-    /// What stands before `end`, which is passed; all of the rest if it never comes.
+    /// Text up to `end`, which is consumed; all of the rest if it never comes.
     fn up_to(&mut self, end: &str) -> &'a str {
         let (inside, rest) = self.rest.split_once(end).unwrap_or((self.rest, ""));
         self.rest = rest;
@@ -103,7 +103,7 @@ impl<'a> Iterator for Tokens<'a> {
     }
 }
 
-/// Where a tag ends: at the first `>` outside quotation marks.
+/// End of a tag: the first `>` outside quotation marks.
 fn tag_end(text: &str) -> usize {
     let mut quote = None;
     for (at, byte) in text.bytes().enumerate() {

@@ -4,7 +4,8 @@ use reqwest::Url;
 
 use super::html::{Tag, Token, Tokens, decode};
 
-/// Lists inside lists and quotations inside quotations that are shown as such.
+/// Lists, quotations and emphasis inside their own kind that are shown as such. A page may nest a million tags, and the
+/// work for each must not grow with those around it.
 const DEPTH_LIMIT: usize = 16;
 
 /// The text of a page. Links are resolved against `base`.
@@ -15,7 +16,7 @@ pub(crate) fn from_html(html: &str, base: &Url) -> String {
         space_due: false,
         preformatted: false,
         marks: Vec::new(),
-        links: Vec::new(),
+        link: None,
         lists: Vec::new(),
         quotes: 0,
         row: None,
@@ -39,8 +40,8 @@ struct Page<'a> {
     preformatted: bool,
     /// Where open emphasis began, with its mark.
     marks: Vec<(usize, &'static str)>,
-    /// Where the text of open links began, with where they lead.
-    links: Vec<(usize, Option<String>)>,
+    /// Where the text of the open link began, with where it leads.
+    link: Option<(usize, String)>,
     lists: Vec<List>,
     quotes: usize,
     row: Option<Row>,
@@ -88,9 +89,11 @@ impl Page<'_> {
                 self.preformatted = true;
             }
             "a" => {
+                // A link inside a link ends it, as in a browser.
+                self.close_link();
                 self.flush_space();
                 let target = tag.attribute("href").and_then(|href| self.link_target(&href));
-                self.links.push((self.text.len(), target));
+                self.link = target.map(|target| (self.text.len(), target));
             }
             "img" => {
                 let alt = tag.attribute("alt").unwrap_or_default();
@@ -191,6 +194,9 @@ impl Page<'_> {
 
     fn open_mark(&mut self, mark: &'static str) {
         self.flush_space();
+        if self.marks.len() == DEPTH_LIMIT {
+            return;
+        }
         self.marks.push((self.text.len(), mark));
         self.text.push_str(mark);
     }
@@ -207,8 +213,7 @@ impl Page<'_> {
     }
 
     fn close_link(&mut self) {
-        let Some((start, target)) = self.links.pop() else { return };
-        let Some(target) = target else { return };
+        let Some((start, target)) = self.link.take() else { return };
         // A link around nothing, or around a whole block, is shown as what it is around.
         let Some(label) = self.text.get(start..).filter(|label| !label.trim().is_empty()) else { return };
         if label.contains('\n') {
@@ -396,6 +401,31 @@ mod tests {
         check("<script>never closed", &expect![[""]]);
         check("<a href=\"x>text</a> more", &expect!["[text](https://x.example/dir/x) more"]);
         check("<p>é<b></b>ü</p>", &expect!["éü"]);
+    }
+
+    #[test]
+    fn a_link_inside_a_link_ends_it() {
+        check(
+            "<a href=/a>one <a href=/b>two</a> three</a>",
+            &expect!["[one](https://x.example/a) [two](https://x.example/b) three"],
+        );
+    }
+
+    #[test]
+    fn a_page_of_nothing_but_nested_tags_is_read() {
+        for tag in ["b", "i", "a href=x", "ul", "li", "blockquote", "table", "tr", "td", "pre", "div", "p"] {
+            let name = tag.split(' ').next().unwrap();
+            for close in [name, "i"] {
+                let html = format!(
+                    "{}{}{}",
+                    format!("<{tag}>").repeat(100_000),
+                    "x".repeat(1 << 20),
+                    format!("</{close}>").repeat(100_000)
+                );
+                let text = from_html(&html, &base());
+                assert!(text.contains("xxx") && text.len() < 20 << 20, "{tag} {}", text.len());
+            }
+        }
     }
 
     proptest! {

@@ -20,7 +20,7 @@ use crate::answer;
 use crate::arguments;
 use crate::workspace::Workspace;
 
-pub use fetch::{Reach, Redirects};
+pub use fetch::{Redirects, WebAccess};
 pub use guard::Addresses;
 
 use fetch::Document;
@@ -32,7 +32,7 @@ const LENGTH_LIMIT: usize = 20_000;
 pub struct WebFetch {
     spec: Arc<ToolSpec>,
     workspace: Arc<Workspace>,
-    reach: Reach,
+    reach: WebAccess,
 }
 
 struct Arguments {
@@ -43,7 +43,7 @@ struct Arguments {
 }
 
 impl WebFetch {
-    pub fn new(workspace: Arc<Workspace>, reach: Reach) -> Self {
+    pub fn new(workspace: Arc<Workspace>, reach: WebAccess) -> Self {
         Self {
             spec: interned::spec(ToolSpec {
                 name: "web_fetch".to_owned(),
@@ -132,7 +132,11 @@ fn parse_url(given: &str) -> Result<Url, ToolOutcome> {
     }
 }
 
-async fn fetch(workspace: &Workspace, reach: Reach, call: &ToolInput) -> Result<ToolOutcome, ToolOutcome> {
+async fn fetch(
+    workspace: &Workspace,
+    reach: WebAccess,
+    call: &ToolInput,
+) -> Result<ToolOutcome, ToolOutcome> {
     let arguments = parse(call)?;
     let asked = parse_url(&arguments.url)?;
     let client = fetch::client(reach).map_err(|error| failed(&arguments.url, &error))?;

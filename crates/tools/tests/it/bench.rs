@@ -10,10 +10,10 @@ use hangar_agent::tool::{
 };
 use hangar_protocol::Body;
 use hangar_protocol::data::ToolType;
-use hangar_tools::place::Files;
 use hangar_tools::spill::Spill;
 use hangar_tools::sql::Database;
-use hangar_tools::web::{Addresses, Reach};
+use hangar_tools::tool_files::ToolFiles;
+use hangar_tools::web::{Addresses, WebAccess};
 use hangar_tools::{Builtin, Dialect, Workspace, builtin};
 use serde_json::Value;
 use tempfile::TempDir;
@@ -35,26 +35,31 @@ pub(crate) struct Answer {
 
 impl Bench {
     pub(crate) fn new(files: &[(&str, &str)]) -> Self {
-        Self::with(Dialect::Edits, Reach::default(), files)
+        Self::with(Dialect::Edits, WebAccess::default(), files)
     }
 
     pub(crate) fn for_patches(files: &[(&str, &str)]) -> Self {
-        Self::with(Dialect::Patches, Reach::default(), files)
+        Self::with(Dialect::Patches, WebAccess::default(), files)
     }
 
     /// With access to servers on this machine.
-    pub(crate) fn for_web(reach: Reach) -> Self {
-        Self::with(Dialect::Edits, Reach { addresses: Addresses::Any, ..reach }, &[])
+    pub(crate) fn for_web(reach: WebAccess) -> Self {
+        Self::with(Dialect::Edits, WebAccess { addresses: Addresses::Any, ..reach }, &[])
     }
 
-    pub(crate) fn with(dialect: Dialect, reach: Reach, files: &[(&str, &str)]) -> Self {
+    pub(crate) fn with(dialect: Dialect, reach: WebAccess, files: &[(&str, &str)]) -> Self {
         let dir = tempfile::tempdir().unwrap();
         let base = dir.path().canonicalize().unwrap();
         fs::create_dir(base.join("w")).unwrap();
         let workspace = Arc::new(Workspace {
             cwd: base.join("w"),
-            spill: Spill { dir: base.join("spill"), threshold: 20 * 1024, clean: None, files: Files::Here },
-            files: Files::Here,
+            spill: Spill {
+                dir: base.join("spill"),
+                threshold: 20 * 1024,
+                clean: None,
+                files: ToolFiles::Here,
+            },
+            files: ToolFiles::Here,
         });
         let database = Arc::new(Database::new(base.join("session/session.db")));
         let database = Some(database);

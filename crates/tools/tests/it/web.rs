@@ -2,7 +2,7 @@
 
 use expect_test::{Expect, expect};
 use hangar_agent::tool::{ToolContext, ToolStatus};
-use hangar_tools::web::{Reach, Redirects};
+use hangar_tools::web::{Redirects, WebAccess};
 use serde_json::{Value, json};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpStream};
@@ -54,7 +54,7 @@ async fn answer(mut stream: TcpStream, host: &str, pages: &[(&str, &str, String)
 }
 
 async fn check_with(
-    reach: Reach,
+    reach: WebAccess,
     pages: Vec<(&'static str, &'static str, String)>,
     arguments: Value,
     expected: Expect,
@@ -68,7 +68,7 @@ async fn check_with(
 }
 
 async fn check(head: &'static str, body: &str, arguments: Value, expected: Expect) {
-    check_with(Reach::default(), vec![("/page", head, body.to_owned())], arguments, expected).await;
+    check_with(WebAccess::default(), vec![("/page", head, body.to_owned())], arguments, expected).await;
 }
 
 const HTML: &str = "200 OK\ncontent-type: text/html; charset=utf-8";
@@ -127,7 +127,7 @@ async fn a_long_page_is_read_in_parts() {
     )
     .await;
     let host = serve(vec![("/page", TEXT, "x".repeat(6_000_000))]).await;
-    let bench = Bench::for_web(Reach::default());
+    let bench = Bench::for_web(WebAccess::default());
     let text = bench
         .call("web_fetch", &json!({"url": format!("http://{host}/page"), "max_length": 90_000}))
         .await
@@ -154,9 +154,9 @@ async fn redirects_are_followed_to_their_end() {
         ]
     };
     let fetch = |path: &str| json!({"url": format!("http://$HOST{path}")});
-    check_with(Reach::default(), pages(), fetch("/page"), expect!["Content type text/plain cannot be simplified to markdown. Here is the raw content:\nContents of http://$HOST/three (redirected from http://$HOST/page):\nhere"]).await;
+    check_with(WebAccess::default(), pages(), fetch("/page"), expect!["Content type text/plain cannot be simplified to markdown. Here is the raw content:\nContents of http://$HOST/three (redirected from http://$HOST/page):\nhere"]).await;
     check_with(
-        Reach::default(),
+        WebAccess::default(),
         pages(),
         fetch("/loop"),
         expect![
@@ -164,13 +164,13 @@ async fn redirects_are_followed_to_their_end() {
         ],
     )
     .await;
-    check_with(Reach::default(), pages(), fetch("/file"), expect![[r#"Failure (it redirects to "file:///etc/passwd", which is not an http or https URL): Failed to fetch http://$HOST/file: it redirects to "file:///etc/passwd", which is not an http or https URL"#]]).await;
+    check_with(WebAccess::default(), pages(), fetch("/file"), expect![[r#"Failure (it redirects to "file:///etc/passwd", which is not an http or https URL): Failed to fetch http://$HOST/file: it redirects to "file:///etc/passwd", which is not an http or https URL"#]]).await;
 }
 
 #[tokio::test]
 async fn a_permission_for_one_host_can_be_held_to_it() {
     let pages = vec![("/page", "302 Found\nlocation: http://localhost:1/x", String::new())];
-    let reach = Reach { redirects: Redirects::SameHost, ..Reach::default() };
+    let reach = WebAccess { redirects: Redirects::SameHost, ..WebAccess::default() };
     check_with(reach, pages, json!({"url": "http://$HOST/page"}), expect!["Failure (it redirects to another host, http://localhost:1/x; call web_fetch with that URL to follow): Failed to fetch http://$HOST/page: it redirects to another host, http://localhost:1/x; call web_fetch with that URL to follow"]).await;
 }
 
@@ -229,7 +229,7 @@ async fn urls_of_other_kinds_are_refused() {
 async fn a_server_that_never_answers_can_be_left() {
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let url = format!("http://{}/", listener.local_addr().unwrap());
-    let bench = Bench::for_web(Reach::default());
+    let bench = Bench::for_web(WebAccess::default());
     let (progress, _events) = mpsc::channel(1);
     let context = ToolContext {
         grant: hangar_agent::permissions::Grant::Full,

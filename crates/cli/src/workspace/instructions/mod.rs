@@ -4,9 +4,9 @@
 //! listed then, and told when a file of that part is touched ([`on_demand`]). Nothing is told twice, neither the same file
 //! nor the same text.
 
-mod frontmatter;
 mod imports;
 pub(crate) mod on_demand;
+mod scope;
 mod told;
 mod tree;
 
@@ -213,7 +213,7 @@ impl Loader {
     fn modular(&mut self, dir: &Path, base: &Path) {
         for path in tree::modular(dir) {
             let Some(source) = self.told.peek(&path) else { continue };
-            let (front, body) = frontmatter::split(&source.text);
+            let (front, body) = scope::split(&source.text);
             if front.for_others {
                 continue;
             }

@@ -8,8 +8,7 @@ use globset::{GlobBuilder, GlobSet, GlobSetBuilder};
 
 use super::told::Told;
 use super::{
-    DIRECTORY_FILES, Instructions, MODULAR_DIR, REPOSITORY_FILE, Scoped, frontmatter, sealed, tree,
-    with_imports,
+    DIRECTORY_FILES, Instructions, MODULAR_DIR, REPOSITORY_FILE, Scoped, scope, sealed, tree, with_imports,
 };
 
 /// Most files that one touched file can bring to light.
@@ -127,7 +126,7 @@ impl Known {
     fn collect(&mut self, dir: &Path) {
         for path in tree::modular(&dir.join(MODULAR_DIR)) {
             let Some(source) = self.told.peek(&path) else { continue };
-            let (front, _) = frontmatter::split(&source.text);
+            let (front, _) = scope::split(&source.text);
             if front.for_others {
                 continue;
             }
@@ -142,7 +141,7 @@ impl Known {
         }
         let Some(source) = self.told.take(path) else { return };
         let text = with_imports(&source, &self.root, &mut self.told);
-        let (_, body) = frontmatter::split(&text);
+        let (_, body) = scope::split(&text);
         if body.trim().is_empty() || !self.told.note_text(body) {
             return;
         }

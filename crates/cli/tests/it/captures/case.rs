@@ -25,11 +25,9 @@ pub(crate) struct Captures {
 pub(crate) struct Case {
     pub(crate) name: String,
     /// The case that ran before this one on the same machine.
-    #[serde(default)]
     pub(crate) after: Option<String>,
     /// May speak of `$WORK`, `$FILLER` and `$SESSION(case)`.
     pub(crate) args: Vec<String>,
-    #[serde(default)]
     pub(crate) stdin: Option<String>,
     #[serde(default)]
     pub(crate) env: BTreeMap<String, String>,
@@ -37,28 +35,20 @@ pub(crate) struct Case {
     #[serde(default)]
     pub(crate) files: BTreeMap<String, String>,
     /// Another directory than the working directory to start in.
-    #[serde(default)]
     pub(crate) cwd: Option<String>,
-    #[serde(default)]
     pub(crate) signal: Option<Interruption>,
     /// Negative: the signal that ended the process.
     pub(crate) exit: i32,
     /// The status of each request that the model saw; absent where the recording does not tell.
-    #[serde(default)]
     pub(crate) requests: Option<Vec<u16>>,
     /// Whether anything came on stderr; absent where the recording does not tell.
-    #[serde(default)]
     pub(crate) stderr: Option<bool>,
     /// Text mode: stdout as it was.
-    #[serde(default)]
     pub(crate) text: Option<String>,
     /// Text mode: how many lines with words came on stdout, where the words are the reference's own.
-    #[serde(default)]
     pub(crate) text_lines: Option<usize>,
-    #[serde(default)]
     events: Option<Vec<String>>,
     /// The events are those of this other case.
-    #[serde(default)]
     like: Option<String>,
 }
 

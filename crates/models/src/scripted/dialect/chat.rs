@@ -1,6 +1,5 @@
 //! OpenAI chat completions.
 
-use hangar_agent::model::Finish;
 use serde_json::{Value, json};
 
 use super::{Answer, End, Event, Head, list, offer, text};
@@ -85,7 +84,7 @@ impl Answer for ChatAnswer {
     }
 
     fn finish(&mut self, end: &End) -> Vec<Event> {
-        let mut events = vec![self.chunk(&json!({}), Some(reason(&end.finish)))];
+        let mut events = vec![self.chunk(&json!({}), Some(end.finish.name()))];
         if self.include_usage {
             let mut chunk = self.object("chat.completion.chunk");
             chunk["choices"] = json!([]);
@@ -107,17 +106,7 @@ impl Answer for ChatAnswer {
         }
         let mut whole = self.object("chat.completion");
         whole["usage"] = self.usage(end);
-        whole["choices"] = json!([{"index": 0, "message": message, "finish_reason": reason(&end.finish)}]);
+        whole["choices"] = json!([{"index": 0, "message": message, "finish_reason": end.finish.name()}]);
         whole
-    }
-}
-
-fn reason(finish: &Finish) -> &str {
-    match finish {
-        Finish::Stop => "stop",
-        Finish::ToolCalls => "tool_calls",
-        Finish::Length => "length",
-        Finish::ContentFilter => "content_filter",
-        Finish::Other(reason) => reason,
     }
 }

@@ -2,6 +2,7 @@
 
 use std::path::Path;
 
+use hangar_agent::session::NOTHING_TO_COMPACT;
 use hangar_engine::commands::{
     self, NO_PLAN, Need, Outcome, Proposal, Refusal, Reply as Said, Request, SessionQuery, SkillsCommand,
     SlashCommand, SlashCommandSpec, Takes,
@@ -13,7 +14,7 @@ use serde_json::{Value, json};
 use crate::methods::model::{Choice, Chooser, When, choose};
 use crate::methods::workspace::PLAN;
 use crate::methods::{Call, Failure, history, mcp, metadata, skills};
-use crate::spec::SessionSpec;
+use crate::recompose;
 
 /// A command as lists have it.
 pub(super) fn entry(command: &SlashCommandSpec) -> Value {
@@ -66,7 +67,13 @@ pub(super) async fn carry_out(call: Call, command: SlashCommand) -> Result<Value
         Outcome::Propose(proposal) => proposed(proposal),
         Outcome::Compact(focus) => {
             let trigger = Some(CompactionTrigger::Manual);
-            said(commands::summarized(&history::sum_up(&call, focus, trigger).await?))
+            said(match history::sum_up(&call, focus, trigger).await {
+                Ok(complete) => commands::summarized(&complete),
+                Err(failure) if failure.message() == NOTHING_TO_COMPACT => {
+                    Said::Text(NOTHING_TO_COMPACT.to_owned())
+                }
+                Err(failure) => return Err(failure),
+            })
         }
         Outcome::Compose(request) => said(compose(&call, request).await?),
     })
@@ -78,14 +85,13 @@ async fn compose(call: &Call, request: Request) -> Result<Said, Failure> {
     Ok(match request {
         Request::Move(directory) => {
             let told = format!("The session works in {} now.", directory.display());
-            let moved = SessionSpec { working_directory: Some(directory), ..SessionSpec::default() };
-            call.hub.reopen(&live, moved).await?;
+            call.hub.reopen(&live, recompose::move_to(directory)).await?;
             Said::Done(Some(told))
         }
         Request::SwitchModel(model) => {
             let choice = Choice { model, ..Choice::default() };
             let when = When::InTurn { behind_choices: true };
-            Said::Text(choose(call, &live, choice, Chooser::Client, when).await?.message)
+            Said::Text(choose(&live, choice, Chooser::Client, when).await?.message)
         }
         Request::ReloadServers => {
             mcp::read_again(call).await?;
@@ -100,18 +106,18 @@ async fn compose(call: &Call, request: Request) -> Result<Said, Failure> {
             let cwd = live.ask(|task| task.cwd()).await?;
             let meta = live.meta().await?;
             let name = meta.as_ref().and_then(|meta| meta.name.as_ref()).map(SessionName::as_str);
-            let checkpoints = live.place.checkpoints().await?.len();
+            let checkpoints = live.dir.checkpoints().await?.len();
             commands::about(live.id.as_str(), name, Path::new(&cwd), checkpoints)
         }
         Request::Query(SessionQuery::Checkpoints) => {
-            commands::checkpoint_list(&live.place.checkpoints().await?)
+            commands::checkpoint_list(&live.dir.checkpoints().await?)
         }
         Request::Query(SessionQuery::Checkpoint(number)) => {
-            let content = live.place.checkpoint(commands::checkpoint_number(&number)?).await?;
+            let content = live.dir.checkpoint(commands::checkpoint_number(&number)?).await?;
             commands::checkpoint(&number, content)?
         }
         Request::Query(SessionQuery::Plan) => {
-            let plan = live.place.read(PLAN).await?;
+            let plan = live.dir.read(PLAN).await?;
             plan.map_or_else(|| Said::Text(NO_PLAN.to_owned()), Said::Markdown)
         }
     })

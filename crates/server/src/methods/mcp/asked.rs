@@ -13,7 +13,6 @@ struct Answer {
     request_id: String,
     #[serde(default)]
     result: Value,
-    #[serde(default)]
     response: Option<Value>,
 }
 

@@ -3,7 +3,7 @@
 use std::iter::Peekable;
 use std::str::Chars;
 
-/// What the escapes of such a string stand for; `None` if that is no text.
+/// Decodes the escapes of such a string; `None` if the result is no text.
 pub(super) fn decode(text: &str) -> Option<String> {
     // Escapes can write a character byte by byte.
     let mut bytes = Vec::with_capacity(text.len());

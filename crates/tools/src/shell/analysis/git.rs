@@ -16,7 +16,7 @@ pub(super) struct Call<'a> {
     pub(super) is_unclear: bool,
 }
 
-/// What a subcommand may be given and still only reads.
+/// Arguments with which a subcommand only reads.
 enum Reading {
     Always,
     /// Unless one of these flags is there.

@@ -1,4 +1,4 @@
-//! What a command reaches without naming it: links behind a pattern, or in a tree that it walks through links too.
+//! Links that a command follows without naming them: behind a pattern, or in a tree that it walks.
 
 use std::ffi::OsString;
 use std::fs::FileType;
@@ -15,7 +15,7 @@ const SPECIAL: [char; 9] = ['*', '?', '[', ']', '(', ')', '!', '|', '^'];
 /// The entries that a pattern can stand for, and perhaps some more; `None` if they are too many. Everything before `at`
 /// is literal.
 pub(super) fn behind_pattern(start: &Path, pattern: &str, at: usize) -> Option<Vec<PathBuf>> {
-    let mut looks = Looks::default();
+    let mut looks = LookupBudget::default();
     let mut found = vec![start.to_path_buf()];
     if pattern.starts_with('/') {
         found = vec![PathBuf::from("/")];
@@ -49,9 +49,9 @@ pub(super) fn behind_pattern(start: &Path, pattern: &str, at: usize) -> Option<V
     Some(found)
 }
 
-/// Where the links in a tree lead, if not into it; `None` if it is too large.
+/// Targets of the links in a tree, outside of it; `None` if it is too large.
 pub(super) fn in_tree(root: &Path) -> Option<Vec<PathBuf>> {
-    let mut looks = Looks::default();
+    let mut looks = LookupBudget::default();
     let mut left = vec![root.to_path_buf()];
     let mut targets = Vec::new();
     while let Some(directory) = left.pop() {
@@ -68,17 +68,17 @@ pub(super) fn in_tree(root: &Path) -> Option<Vec<PathBuf>> {
     Some(targets)
 }
 
-/// How much may still be looked at.
-struct Looks(usize);
+/// Remaining budget of directory entries to look at.
+struct LookupBudget(usize);
 
-impl Default for Looks {
+impl Default for LookupBudget {
     fn default() -> Self {
         Self(LOOK_LIMIT)
     }
 }
 
-impl Looks {
-    /// What is in a directory: nothing if it is none or not ours to look into.
+impl LookupBudget {
+    /// Entries of a directory; none if it is no directory or not readable.
     fn entries(&mut self, directory: &Path) -> Option<Vec<(OsString, FileType)>> {
         let mut entries = Vec::new();
         for entry in std::fs::read_dir(directory).into_iter().flatten().flatten() {

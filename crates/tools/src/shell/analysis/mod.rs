@@ -1,4 +1,4 @@
-//! What a command line would do, read from its text by a shell parser before anything runs.
+//! Analysis of a command line by a shell parser, before anything runs.
 //!
 //! The answer errs to one side: what cannot be read is never taken for harmless. A command counts as read-only only if
 //! its program is in the table of [`programs`], its flags are known not to write or run anything, and every file it
@@ -44,7 +44,7 @@ const DEEP_STACK: usize = 256 * 1024 * 1024;
 /// pair of parentheses inside.
 const AMBIGUOUS_LIMIT: usize = 12;
 
-/// Where a command line would run.
+/// Context of a command line.
 #[derive(Debug, Clone, Copy)]
 pub struct Scope<'a> {
     /// Absolute.
@@ -167,7 +167,7 @@ pub fn is_plain(text: &str) -> bool {
             .all(|word| !word.starts_with('-') || word[1..].chars().all(|flag| flag.is_ascii_alphanumeric()))
 }
 
-/// How much in a text could be nested, whether it is or not: quotes are not looked at.
+/// Upper bound of the nesting in a text; quotes are not looked at.
 fn openers(text: &str) -> usize {
     let brackets = text.bytes().filter(|byte| matches!(byte, b'(' | b'{' | b'[' | b'`')).count();
     let keywords = text

@@ -120,7 +120,7 @@ pub(super) fn note_tree(visitor: &mut Visitor<'_>, arg: &Arg) -> Certainty {
     Certainty::Known
 }
 
-/// Where the names lead that a pattern can stand for, if not to the directory that it is in; `None` if nobody knows.
+/// Targets of the names that a pattern can match, outside of its own directory; `None` if unknown.
 fn behind(place: &Path, arg: &Arg) -> Option<Vec<PathBuf>> {
     let Some(at) = arg.glob_at else { return Some(Vec::new()) };
     let directory = resolve(&place.join(literal_part(arg)));

@@ -3,7 +3,7 @@
 use super::sed;
 use super::words::Arg;
 
-/// What the arguments of a program are that are no flags.
+/// Meaning of a program's operands.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Operands {
     /// Mere texts, whatever they look like.
@@ -228,7 +228,7 @@ pub(super) fn follows_links(name: &str, args: &[Arg]) -> bool {
     }
 }
 
-/// Where a program that follows links sets out: the directories it is given, or the current one.
+/// Start directories of a program that follows links: its operands, or the current directory.
 pub(super) fn trees(name: &str, args: &[Arg]) -> Vec<Arg> {
     let is_flag = |arg: &Arg| arg.text.starts_with('-');
     let named: Vec<Arg> = match name {

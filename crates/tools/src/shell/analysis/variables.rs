@@ -1,4 +1,4 @@
-//! What the variables of a command line can hold.
+//! Possible values of the variables of a command line.
 //!
 //! Values are collected without regard to order; only whether a variable has certainly been set is followed through the
 //! text. The result holds at least the values that are possible.
@@ -97,7 +97,7 @@ impl<'a> Variables<'a> {
         Values::Known(values)
     }
 
-    /// What is certain now, to come back to behind something that may not run.
+    /// Snapshot of the values, to restore behind a part that may not run.
     pub(super) fn mark(&self) -> HashSet<String> {
         self.certain.clone()
     }

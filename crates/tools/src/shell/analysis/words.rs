@@ -21,7 +21,7 @@ pub(super) struct Arg {
     pub(super) text: String,
     /// False if the text is only how it was written.
     pub(super) is_known: bool,
-    /// Where the first part begins that stands for several names; everything before it is literal.
+    /// Start of the first pattern; everything before it is literal.
     pub(super) glob_at: Option<usize>,
     /// Another argument stands for the same word: only one of them is there.
     pub(super) is_choice: bool,
@@ -47,7 +47,7 @@ impl Arg {
     }
 }
 
-/// Whether blanks in a value make several arguments of it.
+/// Whether word splitting applies to a value.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Splitting {
     Fields,
@@ -415,7 +415,7 @@ fn add(drafts: Drafts, text: &str, can_glob: bool) -> Drafts {
     Some(drafts)
 }
 
-/// Where a pattern begins. A bracket that is not closed is none, as in the command `[`; parentheses in a word belong to
+/// Start of a pattern. A bracket that is not closed is none, as in the command `[`; parentheses in a word belong to
 /// the patterns of `extglob`.
 fn first_glob(text: &str) -> Option<usize> {
     text.char_indices()

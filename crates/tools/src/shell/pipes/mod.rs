@@ -28,7 +28,7 @@ impl Stream {
     }
 }
 
-/// What the command gets.
+/// Ends of the pipes for the command.
 pub(super) struct WritingEnds {
     pub(super) stdout: PipeWriter,
     pub(super) stderr: PipeWriter,

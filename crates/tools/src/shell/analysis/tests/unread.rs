@@ -1,4 +1,4 @@
-//! What the analysis does not follow, and knows that it does not.
+//! Constructs that the analysis does not follow, and knows that it does not.
 
 use super::*;
 
