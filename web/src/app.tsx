@@ -1,4 +1,4 @@
-// The frame around every page: where one can go, what waits, and whether the server is there.
+// The frame around every page: navigation, open approvals, and the state of the connection.
 
 import { useEffect, useLayoutEffect, useRef } from "preact/hooks";
 import { loginNeeded } from "./api/client";
@@ -79,7 +79,7 @@ function PageOf() {
 
 export function App() {
   if (loginNeeded.value) return <LoginPage />;
-  // What is asked for before it is known whether a token is needed would be refused.
+  // Wait until it is known whether a token is needed: earlier requests would be refused.
   if (meta.value !== null) return <Frame />;
   return metaProblem.value === null ? null : <Away problem={metaProblem.value} />;
 }

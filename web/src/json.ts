@@ -1,4 +1,4 @@
-// Looking into JSON that nobody vouches for: what is not as it should be is nothing.
+// Reading untrusted JSON: a value of the wrong type is treated as absent.
 
 export type Json = null | boolean | number | string | Json[] | { [key: string]: Json };
 

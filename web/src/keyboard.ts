@@ -1,4 +1,4 @@
-// Keys. The application and each page say which keys they have; the newest one that knows a key gets it.
+// Keyboard shortcuts. The application and each page register their keys; the most recently registered handler wins.
 
 import { signal } from "@preact/signals";
 import { useEffect, useRef } from "preact/hooks";

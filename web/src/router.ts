@@ -1,4 +1,4 @@
-// Addresses and pages. An address says all that is needed to see the same again after a reload.
+// URLs and pages. A URL has everything needed to show the same page again after a reload.
 
 import { batch, signal } from "@preact/signals";
 
@@ -92,7 +92,7 @@ function goBack(): void {
   arrive(left.get(address()) ?? 0);
 }
 
-/** Changes the query of this page, without a step in the history: filters are no places to go back to. */
+/** Changes the query of this page without a history entry: going back should not undo filters. */
 export function refine(values: Record<string, string>): void {
   const next = new URLSearchParams(search.peek());
   for (const [name, value] of Object.entries(values)) {

@@ -1,4 +1,4 @@
-//! The chores of this repository, as one program: `cargo xtask test`, `cargo xtask tidy`, `cargo xtask bench`.
+//! Tasks of this repository, as one program: `cargo xtask test`, `cargo xtask tidy`, `cargo xtask bench`.
 #![expect(clippy::print_stdout, clippy::print_stderr, reason = "a program for people at a terminal")]
 
 mod bench;
@@ -8,6 +8,7 @@ mod shell;
 mod supply;
 mod test;
 mod tidy;
+mod types;
 mod up;
 mod web;
 
@@ -17,26 +18,29 @@ use std::process::ExitCode;
 const HELP: &str = "\
 cargo xtask <task>
 
-  up                   a first look without a key: builds the program and runs it on the scripted model
-  web                  builds the pages of the portal into web/dist, if they changed
-  test                 everything that CI checks: format, lints, what tests need, all tests, tidy
-  tidy                 the rules of the repository that no compiler knows
-  bench [server]       time and memory against other agents, as a table: of a prompt, or of the server of the SDKs;
-                       with --peers DIR it takes what npm installed in DIR instead of installing it again, with
-                       --program FILE it measures that instead of building
-  bench portal         the portal at rest, with a thousand sessions, and with two hundred readers
-  bench harness        what hooks, unused MCP servers and many sub-agents cost
-  bench runtimes       what Hangar costs beside the agents that it looks after; `bench runtimes debug` finds faults
-                       without the long build, and its figures are no measure
+  up [FLAGS]           build Hangar and open a portal with example jobs on the scripted model, without a key;
+                       FLAGS are passed to `hangar up`, such as --port 8899
+  web                  build the pages of the portal into crates/portal/pages, if web/ changed; needs Node 20
+  types                write docs/openapi.json and the TypeScript types of the API from the portal's routes
+  test                 everything that CI checks: format, lints, all tests with what they need, tidy
+  tidy                 check the rules of the repository that no compiler knows
+  bench [server]       time and memory compared with other agents: of a prompt, or of the SDK server;
+                       --peers DIR uses the agents that npm installed in DIR, --program FILE measures that
+                       program instead of building one
+  bench portal         the portal when idle, with a thousand sessions, and with two hundred readers
+  bench harness        the cost of hooks, unused MCP servers and many sub-agents
+  bench runtimes       the cost of Hangar beside the agents that it runs; `bench runtimes debug` skips the release
+                       build to find faults, and its figures mean nothing
 ";
 
 fn main() -> ExitCode {
     let args: Vec<String> = std::env::args().skip(1).collect();
     let args: Vec<&str> = args.iter().map(String::as_str).collect();
     let done = match args.as_slice() {
-        ["up"] => up::run_demo(),
+        ["up", rest @ ..] => up::run_demo(rest),
         ["test"] => test::run(),
         ["web"] => web::build(),
+        ["types"] => types::write(),
         ["tidy"] => tidy::run(),
         ["bench", "runtimes"] => bench::runtimes::run(false),
         ["bench", "runtimes", "debug"] => bench::runtimes::run(true),

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use anyhow::{Context, Result, bail};
 use serde_json::Value;
 
-use crate::{root, shell, supply};
+use crate::{root, shell, supply, types, web};
 
 /// From here on a source file is listed: it may hold a second noun.
 const LONG_FILE: usize = 700;
@@ -59,10 +59,23 @@ const MAY_USE: &[(&str, &[&str])] = &[
         ],
     ),
     ("hangar-store", &["hangar-agent", "hangar-disk", "hangar-files", "hangar-protocol"]),
-    ("hangar-acp", &["hangar-agent", "hangar-mcp", "hangar-peer", "hangar-protocol", "hangar-store"]),
+    (
+        "hangar-engine",
+        &[
+            "hangar-agent",
+            "hangar-custom",
+            "hangar-files",
+            "hangar-mcp",
+            "hangar-protocol",
+            "hangar-store",
+            "hangar-tools",
+        ],
+    ),
+    ("hangar-acp", &["hangar-agent", "hangar-engine", "hangar-peer", "hangar-protocol", "hangar-store"]),
     ("hangar-custom", &["hangar-agent", "hangar-process", "hangar-protocol"]),
     ("hangar-runtimes", &["hangar-disk", "hangar-peer", "hangar-process", "hangar-protocol"]),
     ("hangar-jobs", &["hangar-git", "hangar-process", "hangar-protocol", "hangar-runtimes"]),
+    ("hangar-registry", &["hangar-jobs", "hangar-protocol", "hangar-runtimes", "hangar-store"]),
     (
         "hangar-portal",
         &[
@@ -70,6 +83,7 @@ const MAY_USE: &[(&str, &[&str])] = &[
             "hangar-peer",
             "hangar-process",
             "hangar-protocol",
+            "hangar-registry",
             "hangar-runtimes",
             "hangar-store",
         ],
@@ -80,6 +94,7 @@ const MAY_USE: &[(&str, &[&str])] = &[
             "hangar-agent",
             "hangar-custom",
             "hangar-disk",
+            "hangar-engine",
             "hangar-files",
             "hangar-git",
             "hangar-mcp",
@@ -98,6 +113,7 @@ const MAY_USE: &[(&str, &[&str])] = &[
             "hangar-agent",
             "hangar-custom",
             "hangar-disk",
+            "hangar-engine",
             "hangar-files",
             "hangar-git",
             "hangar-jobs",
@@ -106,6 +122,7 @@ const MAY_USE: &[(&str, &[&str])] = &[
             "hangar-portal",
             "hangar-process",
             "hangar-protocol",
+            "hangar-registry",
             "hangar-runtimes",
             "hangar-sandbox",
             "hangar-server",
@@ -126,6 +143,10 @@ const IO_CRATES: &[&str] = &["reqwest", "hyper", "axum", "rusqlite", "rustix", "
 const IO_FEATURES_OF_TOKIO: &[&str] =
     &["full", "fs", "net", "process", "signal", "io-std", "rt-multi-thread"];
 
+/// Crates that `hangar job run` needs, and that no web server comes along with.
+const WITHOUT_HTTP: &[&str] = &["hangar-jobs", "hangar-registry", "hangar-runtimes", "hangar-store"];
+const HTTP_CRATES: &[&str] = &["axum", "hyper", "hyper-util", "reqwest"];
+
 pub(crate) fn run() -> Result<()> {
     let files = files()?;
     let mut problems = Vec::new();
@@ -133,6 +154,8 @@ pub(crate) fn run() -> Result<()> {
     problems.extend(lengths(&files)?);
     problems.extend(architecture_names_every_crate()?);
     problems.extend(mechanisms_without_tests()?);
+    problems.extend(web::problems()?);
+    problems.extend(types::problems()?);
     let metadata = metadata()?;
     problems.extend(dependencies(&metadata));
     problems.extend(supply::problems(&metadata));
@@ -167,7 +190,9 @@ fn mechanisms_without_tests() -> Result<Vec<String>> {
 fn files() -> Result<Vec<PathBuf>> {
     let git = ["ls-files", "--cached", "--others", "--exclude-standard"];
     let listing = shell::read(shell::program("git").args(git))?;
-    Ok(listing.lines().map(PathBuf::from).filter(|path| root().join(path).is_file()).collect())
+    let paths = listing.lines().map(PathBuf::from).filter(|path| root().join(path).is_file());
+    // Nobody writes the built pages.
+    Ok(paths.filter(|path| !path.starts_with(web::PAGES)).collect())
 }
 
 fn read(path: &Path) -> Result<String> {
@@ -270,6 +295,9 @@ fn dependencies(metadata: &Value) -> Vec<String> {
             } else if members.contains(&used) && !may_use.contains(&used.as_str()) {
                 problems.push(format!("{package_name} may not use {used}"));
             }
+            if WITHOUT_HTTP.contains(&package_name.as_str()) && HTTP_CRATES.contains(&used.as_str()) {
+                problems.push(format!("{package_name} knows no HTTP and may not use {used}"));
+            }
             if WITHOUT_IO.contains(&package_name.as_str()) {
                 problems.extend(io(&package_name, &used, dependency));
             }
@@ -331,6 +359,15 @@ mod tests {
             "hangar-cli",
             &json!({ "name": "hangar-test-support", "kind": null, "features": [] }),
             Some("hangar-cli uses hangar-test-support, which is for tests only"),
+        );
+    }
+
+    #[test]
+    fn the_registry_knows_no_http() {
+        check_dependency(
+            "hangar-registry",
+            &json!({ "name": "axum", "kind": null, "features": [] }),
+            Some("hangar-registry knows no HTTP and may not use axum"),
         );
     }
 

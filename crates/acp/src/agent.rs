@@ -25,7 +25,7 @@ use crate::schema::{
 };
 use crate::servers;
 use crate::session::{Job, SessionTask};
-use crate::updates::{Channel, LastCompaction, Reporter, Telling, Translator};
+use crate::updates::{Channel, Reporter, Telling, Translator};
 
 /// Jobs that may wait for a session before the client has to.
 const JOBS: usize = 64;
@@ -151,7 +151,7 @@ impl Agent {
             .and_then(|id| self.open(&id, params.cwd, params.mcp_servers));
         match opened {
             Ok(task) => {
-                let mut choices = task.choices();
+                let mut choices = task.0.choices();
                 choices["sessionId"] = json!(session_id);
                 self.peer.respond(id, answer(&choices));
                 self.start(session_id, task);
@@ -182,7 +182,7 @@ impl Agent {
         match self.open(&stored, params.cwd, params.mcp_servers) {
             Ok(task) => {
                 self.tell_again(&session_id, events).await;
-                self.peer.respond(id, answer(&task.choices()));
+                self.peer.respond(id, answer(&task.0.choices()));
                 self.start(session_id, task);
             }
             Err(error) => self.peer.refuse(Some(id), error),
@@ -213,22 +213,22 @@ impl Agent {
         id: &SessionId,
         cwd: PathBuf,
         mcp_servers: Vec<Value>,
-    ) -> Result<SessionTask, ErrorObject> {
+    ) -> Result<(SessionTask, mpsc::Sender<Job>), ErrorObject> {
         if self.sessions.len() >= MAX_SESSIONS {
             return Err(internal(format!("{MAX_SESSIONS} sessions are open; close some first")));
         }
         let channel = self.channel(id.as_str());
-        let compaction = LastCompaction::default();
-        let sink = Box::new(Reporter::new(channel.clone(), compaction.clone()));
+        let told = channel.clone();
+        let sink = Box::new(move || Box::new(Reporter::new(told.clone())) as _);
         let (mcp_servers, warnings) = servers::configured(mcp_servers);
         let wanted = Wanted { id: id.clone(), directory: cwd, mcp_servers, warnings, sink };
-        let opened = self.config.opener.open(wanted).map_err(|error| internal(error.to_string()))?;
-        Ok(SessionTask::new(Arc::clone(&self.config), channel, opened, compaction))
+        let engine = self.config.opener.open(wanted).map_err(|error| internal(error.to_string()))?;
+        let (jobs, waiting) = mpsc::channel(JOBS);
+        Ok((SessionTask::new(channel, engine, waiting), jobs))
     }
 
-    fn start(&mut self, session_id: String, task: SessionTask) {
-        let (jobs, waiting) = mpsc::channel(JOBS);
-        let running = tokio::spawn(task.run(waiting));
+    fn start(&mut self, session_id: String, (task, jobs): (SessionTask, mpsc::Sender<Job>)) {
+        let running = tokio::spawn(task.live());
         self.sessions.insert(session_id, Live { jobs, running });
     }
 

@@ -59,21 +59,11 @@ pub(crate) fn config(mode: Mode, policy: &Policy) -> Value {
             "name": "Allow All",
             "category": "permissions",
             "description": "Whether tools, paths and URLs are used without asking.",
-            "currentValue": if allows_all(policy) { "on" } else { "off" },
+            "currentValue": if policy.allows_all() { "on" } else { "off" },
             "options": [
                 { "value": "on", "name": "On", "description": "Automatically approve all tool, path, and URL requests" },
                 { "value": "off", "name": "Off", "description": "Require approval for tool, path, and URL requests" },
             ],
         },
     ])
-}
-
-pub(crate) fn allows_all(policy: &Policy) -> bool {
-    policy.allow_all_tools && policy.allow_all_paths && policy.allow_all_urls
-}
-
-pub(crate) fn set_allow_all(policy: &mut Policy, all: bool) {
-    policy.allow_all_tools = all;
-    policy.allow_all_paths = all;
-    policy.allow_all_urls = all;
 }

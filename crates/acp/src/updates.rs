@@ -1,12 +1,11 @@
 //! The events of a session in the protocol's words. Events that the protocol has no word for are left out.
 
-use parking_lot::Mutex;
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 
 use hangar_agent::driver::EventSink;
 use hangar_peer::Peer;
-use hangar_protocol::data::{CompactionComplete, ToolStart};
+use hangar_protocol::data::ToolStart;
 use hangar_protocol::{Body, Event};
 use serde::Serialize;
 
@@ -114,6 +113,8 @@ impl Translator {
             Body::SkillsLoaded(loaded) if !loaded.skills.is_empty() => commands::available(&loaded.skills),
             Body::SessionError(error) => Update::said(format!("Error: {}", error.message)),
             Body::SessionWarning(warning) => Update::said(format!("Warning: {}", warning.message)),
+            // The answer of a slash command.
+            Body::SessionInfo(info) if info.info_type == "command" => Update::said(info.message.clone()),
             // Others are about how the session is set up.
             Body::SessionInfo(info) if info.info_type == "model_retry" => {
                 Update::said(format!("Info: {}", info.message))
@@ -144,38 +145,20 @@ impl Channel {
     }
 }
 
-/// What the task of a session wants to know of the events that went by.
-#[derive(Clone, Default)]
-pub(crate) struct LastCompaction(Arc<Mutex<Option<CompactionComplete>>>);
-
-impl LastCompaction {
-    pub(crate) fn take(&self) -> Option<CompactionComplete> {
-        self.0.lock().take()
-    }
-
-    fn put(&self, complete: CompactionComplete) {
-        *self.0.lock() = Some(complete);
-    }
-}
-
 /// Tells the client what happens in a session.
 pub(crate) struct Reporter {
     channel: Channel,
     translator: Translator,
-    compaction: LastCompaction,
 }
 
 impl Reporter {
-    pub(crate) fn new(channel: Channel, compaction: LastCompaction) -> Self {
-        Self { channel, translator: Translator::new(Telling::Live), compaction }
+    pub(crate) fn new(channel: Channel) -> Self {
+        Self { channel, translator: Translator::new(Telling::Live) }
     }
 }
 
 impl EventSink for Reporter {
     fn publish(&mut self, event: &Event) {
-        if let Body::CompactionComplete(complete) = event.body() {
-            self.compaction.put(complete.clone());
-        }
         for update in self.translator.translate(event) {
             self.channel.send(&update);
         }

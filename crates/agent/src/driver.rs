@@ -113,6 +113,8 @@ pub struct Driver {
     latest: Option<EventId>,
     /// Model switches that were made since they were last taken.
     switched: Vec<String>,
+    /// The last summary of the conversation, until somebody takes it.
+    compaction: Option<data::CompactionComplete>,
 }
 
 impl Driver {
@@ -134,6 +136,7 @@ impl Driver {
             parent,
             latest: None,
             switched: Vec::new(),
+            compaction: None,
         };
         driver.open_lane(session, provider, None);
         driver
@@ -246,6 +249,11 @@ impl Driver {
     /// Takes the queued model switches that were made since the last call, by their ids in the queue.
     pub fn take_switched(&mut self) -> Vec<String> {
         std::mem::take(&mut self.switched)
+    }
+
+    /// How the last summary of the conversation ended, if one did since the last time.
+    pub fn take_compaction(&mut self) -> Option<data::CompactionComplete> {
+        self.compaction.take()
     }
 
     pub fn set_tool_provider(&mut self, tool_provider: Option<Arc<dyn AgentToolProvider>>) {
@@ -436,6 +444,22 @@ impl Driver {
         }
     }
 
+    /// Gives up what is under way after a panic, and puts the panic on record. Dropping what runs ends it, with its
+    /// children. Nothing but [`Self::close`] makes sense afterwards: a step may have been taken by half.
+    pub fn crash(&mut self, message: &str) -> Result<(), LogError> {
+        self.running = RunningWork::default();
+        self.readers.clear();
+        self.lanes.retain(|id, _| *id == MAIN);
+        let error = data::SessionError {
+            error_type: "internal".to_owned(),
+            message: message.to_owned(),
+            status_code: None,
+            error_code: None,
+            transient: false,
+        };
+        self.record(MAIN, vec![error.into()])
+    }
+
     /// Waits for hooks that run beside the work. A session that is not idle is stopped instead, and its hooks with it.
     async fn finish_hooks(&mut self) -> Result<(), LogError> {
         while self.session().is_idle()
@@ -473,6 +497,9 @@ impl Driver {
         if !logged.is_empty() {
             let end = self.session().state().end;
             let end = self.host.log.append(end, &logged)?;
+            let positions = self.host.log.appended().iter();
+            let kept = events.iter_mut().filter(|event| !event.is_ephemeral());
+            kept.zip(positions).for_each(|(event, position)| event.set_position(*position));
             let last = self.parent.clone();
             let state = self.session_mut().state_mut();
             state.end = end;
@@ -486,6 +513,9 @@ impl Driver {
             }
         }
         for event in &events {
+            if let (None, Body::CompactionComplete(complete)) = (&agent, event.body()) {
+                self.compaction = Some(complete.clone());
+            }
             self.host.sink.publish(event);
         }
         self.latest = events.last().map(|event| event.id().clone());

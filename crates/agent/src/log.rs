@@ -1,8 +1,8 @@
 //! The log of a session, as its writer sees it.
 
 use futures_util::future::BoxFuture;
-use hangar_protocol::Event;
 use hangar_protocol::data::WorkingDirectory;
+use hangar_protocol::{Event, LogPosition};
 
 use crate::session::Checkpoint;
 
@@ -15,6 +15,11 @@ pub trait SessionLog: Send {
     /// Appends events at `expected`, all or none of them, and returns the new end. After that a killed process loses
     /// none of them.
     fn append(&mut self, expected: Seq, events: &[Event]) -> Result<Seq, LogError>;
+
+    /// Positions in the log after each event of the last append, in order. Empty for a log that does not count bytes.
+    fn appended(&self) -> &[LogPosition] {
+        &[]
+    }
 
     /// Syncs the log to disk, so that it survives a power cut too.
     fn sync(&mut self) -> Result<(), LogError>;

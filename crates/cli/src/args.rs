@@ -1,4 +1,4 @@
-//! What may be typed. Flags keep the names and forms of Copilot CLI, so that whatever drives it can drive Hangar.
+//! The command line. Flags keep the names and forms of Copilot CLI, so that programs that drive it can drive Hangar.
 
 use std::path::PathBuf;
 
@@ -6,12 +6,12 @@ use clap::{ArgAction, Args, CommandFactory, Parser, Subcommand, ValueEnum};
 
 const EXIT_CODES: &str = "\
 Exit codes:
-  0  the run ended: answered, stopped by a signal, out of autopilot continuations, or with tools refused
-  1  no run or no answer: bad usage, no provider or model, unknown session, or a model that failed for good
-  2  hangar doctor found something that needs attention, or hangar runtimes probe something that is not as expected
+  0  the run ended: with an answer, by a signal, at the autopilot limit, or with tools refused
+  1  no run or no answer: bad usage, no provider or model, unknown session, or a model that kept failing
+  2  hangar doctor found a problem, or hangar runtimes probe an unexpected result
 
 Environment: HANGAR_HOME, COPILOT_MODEL, COPILOT_PROVIDER_BASE_URL, COPILOT_PROVIDER_TYPE, COPILOT_PROVIDER_API_KEY,
-COPILOT_OFFLINE, COPILOT_ALLOW_ALL and the rest of Copilot CLI's provider variables work unchanged.";
+COPILOT_OFFLINE, COPILOT_ALLOW_ALL and the other provider variables of Copilot CLI.";
 
 #[derive(Debug, Parser)]
 #[command(
@@ -31,13 +31,13 @@ pub(crate) struct Cli {
     pub(crate) version: bool,
 
     #[command(flatten)]
-    pub(crate) server: ServerArgs,
+    pub(crate) run: RunArgs,
 
     #[command(flatten)]
-    pub(crate) run: RunArgs,
+    pub(crate) server: ServerArgs,
 }
 
-/// How SDKs start the program as their server. The forms are theirs.
+/// How SDKs start the program as their server. They define the flags.
 #[derive(Debug, Args)]
 pub(crate) struct ServerArgs {
     /// Serve the Copilot SDKs instead of running a prompt
@@ -51,16 +51,16 @@ pub(crate) struct ServerArgs {
     pub(crate) port: Option<u16>,
     #[arg(long, hide = true)]
     pub(crate) host: Option<String>,
-    /// Serve any client that reaches the port, without the token of COPILOT_CONNECTION_TOKEN or one that is printed
+    /// Serve any client that can reach the port, without a token
     #[arg(long, help_heading = "Server")]
     pub(crate) no_token: bool,
-    /// The variable that holds the GitHub token to use
+    /// Environment variable that holds the GitHub token
     #[arg(long, value_name = "NAME", help_heading = "Server")]
     pub(crate) auth_token_env: Option<String>,
-    /// Use no login but the one of --auth-token-env and those that clients give
+    /// Use only the login of --auth-token-env and those that clients provide
     #[arg(long, help_heading = "Server")]
     pub(crate) no_auto_login: bool,
-    /// Close sessions that nothing happened in for so many seconds; they can be resumed
+    /// Close sessions after this many seconds without activity; they can be resumed
     #[arg(long, value_name = "SECONDS", help_heading = "Server")]
     pub(crate) session_idle_timeout: Option<u64>,
 }
@@ -69,7 +69,7 @@ pub(crate) struct ServerArgs {
 pub(crate) enum Subcommands {
     /// List the models that the configured providers offer
     Models(ModelsArgs),
-    /// Offer the scripted model to other programs
+    /// Serve the scripted model to other programs
     Model {
         #[command(subcommand)]
         command: ModelCommand,
@@ -79,37 +79,41 @@ pub(crate) enum Subcommands {
         #[command(subcommand)]
         command: Option<SessionsCommand>,
     },
-    /// Show and change which MCP servers are configured
+    /// List and change the configured MCP servers
     Mcp {
         #[command(subcommand)]
         command: crate::commands::mcp::McpCommand,
     },
-    /// Run a prompt with any agent: Hangar itself, or one that is installed beside it
+    /// Run a prompt with any installed agent, such as Claude Code or Codex
     #[command(after_help = EXIT_CODES)]
     Run(Box<crate::runtimes::args::RunWithArgs>),
-    /// Show the agents that `run` can use, or prove what they can do
+    /// List the agents that `run` can use, or test what they can do
     Runtimes(crate::runtimes::args::RuntimesArgs),
-    /// Run jobs: trees of tasks for agents, from a file
+    /// Run jobs: trees of tasks for agents, defined in a file
     Job {
         #[command(subcommand)]
         command: crate::jobs::args::JobCommand,
     },
-    /// Serve the portal: sessions, jobs and agents in a browser, and an API for programs
+    /// Serve the portal: sessions, jobs and agents in a browser, and an HTTP API
     Up(crate::portal::args::UpArgs),
-    /// Check providers, credentials, the home folder and the tools on this machine
+    /// Check models, credentials, the home folder and the tools of this machine
     Doctor(DoctorArgs),
-    /// Show which parts of Hangar are on
+    /// List the features and whether they are on
     Features(FeaturesArgs),
+    /// Print the completion script of a shell
+    Completions { shell: crate::commands::shell_files::Shell },
+    /// Write the man pages into a directory
+    Man { directory: PathBuf },
     /// Show the version
     Version,
 }
 
 #[derive(Debug, Args)]
 pub(crate) struct ModelsArgs {
-    /// What this agent can be asked to use, instead of what the providers offer
+    /// List the models of this agent instead of those of the providers
     #[arg(long, value_name = "NAME")]
     pub(crate) runtime: Option<String>,
-    /// Ask the providers again instead of using what is cached
+    /// Ask the providers again instead of using the cache
     #[arg(long)]
     pub(crate) refresh: bool,
     /// Print JSON
@@ -138,10 +142,10 @@ pub(crate) enum ModelCommand {
         /// Port on 127.0.0.1; 0 picks a free one
         #[arg(long, default_value_t = 0)]
         port: u16,
-        /// Answer every request from this script instead of the markers in its prompt
+        /// Answer every request from this script instead of from the markers in its prompt
         #[arg(long, value_name = "FILE")]
         script: Option<PathBuf>,
-        /// The answer to a prompt without markers
+        /// Answer to a prompt without markers
         #[arg(long, default_value = "pong")]
         default: String,
         /// Append one JSON line per request
@@ -163,27 +167,27 @@ pub(crate) enum SessionsCommand {
     /// Write a session's transcript as Markdown
     Export {
         session: String,
-        /// Where to; standard output if absent
+        /// File to write to; standard output by default
         #[arg(short, long, value_name = "FILE")]
         output: Option<PathBuf>,
     },
-    /// Begin a new session with the history of another
+    /// Start a new session with the history of another
     Fork {
         session: String,
-        /// The first event that the new session does not have; `sessions rewind` lists the prompts
+        /// First event to leave out; `sessions rewind` lists the prompts
         #[arg(long, value_name = "EVENT")]
         before: Option<String>,
-        /// What the new session is called
+        /// Name of the new session
         #[arg(long)]
         name: Option<String>,
     },
-    /// Take back what was said from a prompt on; without one, list the prompts
+    /// Rewind a session to before a prompt; without --to, list the prompts
     Rewind {
         session: String,
-        /// The prompt to go back to, by the id of its event
+        /// Prompt to go back to, by the id of its event
         #[arg(long, value_name = "EVENT")]
         to: Option<String>,
-        /// Put files back that tools have changed since, where the session kept what they were
+        /// Also restore files that tools have changed since, if the session saved them
         #[arg(long, requires = "to")]
         files: bool,
     },
@@ -196,7 +200,7 @@ pub(crate) struct RunArgs {
     /// Run this prompt and exit
     #[arg(short, long, value_name = "TEXT", help_heading = "Prompt", allow_hyphen_values = true)]
     pub(crate) prompt: Option<String>,
-    /// The same as -p: there is no screen to stay on
+    /// The same as -p: there is no interactive screen
     #[arg(
         short,
         long,
@@ -206,29 +210,26 @@ pub(crate) struct RunArgs {
         allow_hyphen_values = true
     )]
     pub(crate) interactive: Option<String>,
-    /// Be an agent of the Agent Client Protocol on standard input and output, or on --port
-    #[arg(long, help_heading = "Server", conflicts_with_all = ["prompt", "interactive", "server"])]
-    pub(crate) acp: bool,
-    /// Attach a file (image or text) to the prompt
+    /// Attach a file (image or text)
     #[arg(long, value_name = "PATH", help_heading = "Prompt")]
     pub(crate) attachment: Vec<PathBuf>,
-    /// Change to this directory first
+    /// Work in this directory
     #[arg(short = 'C', value_name = "DIR", help_heading = "Prompt")]
     pub(crate) directory: Option<PathBuf>,
     /// Do not load AGENTS.md and other instruction files
     #[arg(long, help_heading = "Prompt")]
     pub(crate) no_custom_instructions: bool,
 
-    /// text, or json for one event per line
+    /// Print text, or one JSON event per line
     #[arg(long, value_name = "FORMAT", default_value = "text", help_heading = "Output")]
     pub(crate) output_format: OutputFormat,
-    /// Print the answer only
+    /// Print only the answer
     #[arg(short, long, help_heading = "Output")]
     pub(crate) silent: bool,
-    /// Whether answers arrive in pieces
+    /// Stream answers as they are generated
     #[arg(long, value_name = "MODE", default_value = "on", help_heading = "Output")]
     pub(crate) stream: Switch,
-    /// With json: print every event, also those that are only logged
+    /// With json: also print events that are usually only logged
     #[arg(long, help_heading = "Output")]
     pub(crate) all_events: bool,
     /// Write the final usage as JSON to this file
@@ -238,40 +239,40 @@ pub(crate) struct RunArgs {
     #[arg(long, value_name = "PATH", num_args = 0..=1, require_equals = true, default_missing_value = "", help_heading = "Output")]
     pub(crate) share: Option<String>,
 
-    /// The agent whose role the session plays
+    /// Run the session as this custom or built-in agent
     #[arg(long, value_name = "NAME", help_heading = "Agents")]
     pub(crate) agent: Option<String>,
-    /// Split the task and let agents work on it side by side
+    /// Split the task among agents that work in parallel
     #[arg(long, help_heading = "Agents")]
     pub(crate) fleet: bool,
 
-    /// The model to use
+    /// Model to use; `hangar models` lists them
     #[arg(long, value_name = "MODEL", help_heading = "Model")]
     pub(crate) model: Option<String>,
-    /// How hard the model should think
+    /// Reasoning effort of the model
     #[arg(long, visible_alias = "effort", value_name = "LEVEL", help_heading = "Model")]
     pub(crate) reasoning_effort: Option<Effort>,
 
-    /// Keep what the model is asked and what it answers in this file
+    /// Record requests to the model and its answers in this file
     #[arg(long, value_name = "FILE", help_heading = "Model")]
     pub(crate) record: Option<PathBuf>,
-    /// Answer from a file that --record made; no model is asked
+    /// Replay answers from a file that --record wrote, without a model
     #[arg(long, value_name = "FILE", conflicts_with = "record", help_heading = "Model")]
     pub(crate) replay: Option<PathBuf>,
 
     /// Work alone until the task is complete
     #[arg(long, help_heading = "Mode")]
     pub(crate) autopilot: bool,
-    /// Explore and plan, change nothing
+    /// Explore and plan without changing anything
     #[arg(long, help_heading = "Mode")]
     pub(crate) plan: bool,
-    /// The mode to start in
+    /// Mode to start in
     #[arg(long, value_name = "MODE", help_heading = "Mode")]
     pub(crate) mode: Option<ModeArg>,
-    /// How often an autopilot that stops early is sent on
+    /// How often to continue an autopilot run that stops early
     #[arg(long, value_name = "COUNT", default_value_t = 5, help_heading = "Mode")]
     pub(crate) max_autopilot_continues: u32,
-    /// Take the ask_user tool away
+    /// Do not offer the ask_user tool
     #[arg(long, help_heading = "Mode")]
     pub(crate) no_ask_user: bool,
 
@@ -288,28 +289,28 @@ pub(crate) struct RunArgs {
     #[arg(short, long, value_name = "NAME", help_heading = "Session")]
     pub(crate) name: Option<String>,
 
-    /// Let every tool run without asking
+    /// Run every tool without asking
     #[arg(long, help_heading = "Permissions")]
     pub(crate) allow_all_tools: bool,
-    /// Let tools touch any path
+    /// Let tools access any path
     #[arg(long, help_heading = "Permissions")]
     pub(crate) allow_all_paths: bool,
     /// Let tools fetch any URL
     #[arg(long, help_heading = "Permissions")]
     pub(crate) allow_all_urls: bool,
-    /// All three of the above
+    /// Allow all tools, paths and URLs
     #[arg(long, visible_alias = "yolo", help_heading = "Permissions")]
     pub(crate) allow_all: bool,
     /// Tools to allow: shell, shell(git:*), write(src), url(example.com), SERVER(tool)
     #[arg(long, value_name = "RULES", num_args = 0.., help_heading = "Permissions")]
     pub(crate) allow_tool: Vec<String>,
-    /// Tools to deny; denying wins over allowing
+    /// Tools to deny; deny rules win over allow rules
     #[arg(long, value_name = "RULES", num_args = 0.., help_heading = "Permissions")]
     pub(crate) deny_tool: Vec<String>,
-    /// The only tools that the model is shown
+    /// Offer only these tools to the model
     #[arg(long, value_name = "TOOLS", num_args = 0.., help_heading = "Permissions")]
     pub(crate) available_tools: Option<Vec<String>>,
-    /// Tools that the model is not shown
+    /// Do not offer these tools to the model
     #[arg(long, value_name = "TOOLS", num_args = 0.., help_heading = "Permissions")]
     pub(crate) excluded_tools: Vec<String>,
     /// URLs or domains to allow
@@ -318,35 +319,38 @@ pub(crate) struct RunArgs {
     /// URLs or domains to deny
     #[arg(long, value_name = "URLS", num_args = 0.., help_heading = "Permissions")]
     pub(crate) deny_url: Vec<String>,
-    /// Let tools touch this directory too
+    /// Let tools access this directory too
     #[arg(long, value_name = "DIR", help_heading = "Permissions")]
     pub(crate) add_dir: Vec<PathBuf>,
     /// Keep tools out of the system's temporary directory
     #[arg(long, help_heading = "Permissions")]
     pub(crate) disallow_temp_dir: bool,
-    /// Variables that tools must not see and output must not show
+    /// Environment variables to hide from tools and redact in all output
     #[arg(long, value_name = "NAMES", num_args = 0.., value_delimiter = ',', help_heading = "Permissions")]
     pub(crate) secret_env_vars: Vec<String>,
 
-    /// Run all commands in a sandbox, allowed ones too: they write in the allowed directories only and have no network
+    /// Run all commands in a sandbox: they write only in allowed directories and have no network
     #[arg(long, help_heading = "Sandbox")]
     pub(crate) sandbox: bool,
-    /// No sandbox for commands that are allowed, whatever config.toml says; those nobody said yes to are confined all the same
+    /// Run allowed commands without the sandbox, whatever config.toml says; commands that nobody approved stay confined
     #[arg(long, conflicts_with = "sandbox", help_heading = "Sandbox")]
     pub(crate) no_sandbox: bool,
-    /// Let commands in the sandbox reach the network
+    /// Allow the network in the sandbox
     #[arg(long, help_heading = "Sandbox")]
     pub(crate) sandbox_network: bool,
 
-    /// Where log files go (default: logs in the home folder)
+    /// Directory of the log files (default: logs in the home folder)
     #[arg(long, value_name = "DIR", help_heading = "Diagnostics")]
     pub(crate) log_dir: Option<PathBuf>,
-    /// What is logged
+    /// How much to log
     #[arg(long, value_name = "LEVEL", help_heading = "Diagnostics")]
     pub(crate) log_level: Option<LogLevel>,
 
     #[command(flatten)]
     pub(crate) extensions: ExtensionArgs,
+    /// Speak the Agent Client Protocol on standard input and output, or on --port
+    #[arg(long, help_heading = "Server", conflicts_with_all = ["prompt", "interactive", "server"])]
+    pub(crate) acp: bool,
     #[command(flatten)]
     pub(crate) compatible: CompatibleArgs,
 }
@@ -358,20 +362,20 @@ impl RunArgs {
     }
 }
 
-/// What is added to the agent for one run.
+/// Extensions for one run.
 #[derive(Debug, Args)]
 #[command(next_help_heading = "Extensions")]
 pub(crate) struct ExtensionArgs {
-    /// MCP servers for this run beside those that are configured: JSON, or @FILE
+    /// Further MCP servers for this run: JSON, or @FILE
     #[arg(long, value_name = "JSON")]
     pub(crate) additional_mcp_config: Vec<String>,
     /// Do not start this MCP server
     #[arg(long, value_name = "SERVER")]
     pub(crate) disable_mcp_server: Vec<String>,
-    /// Start this MCP server although it is switched off in the configuration
+    /// Start this MCP server even if the configuration disables it
     #[arg(long, value_name = "SERVER")]
     pub(crate) enable_mcp_server: Vec<String>,
-    /// Start no MCP server that comes with the program
+    /// Do not start the built-in MCP servers
     #[arg(long)]
     pub(crate) disable_builtin_mcps: bool,
     /// Offer all tools of GitHub's MCP server
@@ -386,12 +390,12 @@ pub(crate) struct ExtensionArgs {
     /// Load the plugin in this directory
     #[arg(long, value_name = "DIR")]
     pub(crate) plugin_dir: Vec<PathBuf>,
-    /// Let the working directory's own hooks and MCP servers run, this once
+    /// Trust the hooks and MCP servers of the working directory for this run
     #[arg(long)]
     pub(crate) trust_folder: bool,
 }
 
-/// The command that somebody may have meant by a word that is none.
+/// The command that a mistyped word was probably meant to be.
 pub(crate) fn similar_command(word: &str) -> Option<String> {
     const ALIKE: f64 = 0.8;
     let command = Cli::command();
@@ -401,7 +405,7 @@ pub(crate) fn similar_command(word: &str) -> Option<String> {
     Some(best.1.to_owned())
 }
 
-/// Flags of Copilot CLI that change nothing here.
+/// Flags of Copilot CLI that have no effect here.
 #[derive(Debug, Args)]
 pub(crate) struct CompatibleArgs {
     #[command(flatten)]
@@ -410,7 +414,7 @@ pub(crate) struct CompatibleArgs {
     pub(crate) named: NamedArgs,
 }
 
-/// Accepted without a word: they ask for what Hangar does anyway.
+/// Accepted silently: they ask for what Hangar does anyway.
 #[derive(Debug, Args)]
 pub(crate) struct SilentArgs {
     #[arg(long, hide = true)]
@@ -445,7 +449,7 @@ pub(crate) struct SilentArgs {
     no_remote: bool,
 }
 
-/// Accepted with one line on stderr each: whoever passes them expects something that does not happen.
+/// Accepted with a notice on stderr: the caller expects an effect that they do not have.
 #[derive(Debug, Args)]
 pub(crate) struct NamedArgs {
     #[arg(long, hide = true)]
@@ -480,13 +484,13 @@ pub(crate) struct NamedArgs {
     extension_sdk_path: Option<PathBuf>,
     #[arg(short = 'w', long, hide = true, num_args = 0..=1, require_equals = true, default_missing_value = "")]
     worktree: Option<String>,
-    /// Left-over words: a prompt that was not quoted.
+    /// Remaining words: probably a prompt without quotes.
     #[arg(hide = true, action = ArgAction::Append)]
     pub(crate) words: Vec<String>,
 }
 
 impl NamedArgs {
-    /// The flags that were given and do nothing, for one notice on stderr.
+    /// The given flags that have no effect, for one notice on stderr.
     pub(crate) fn given(&self) -> Vec<&'static str> {
         let table = [
             ("--context", self.context.is_some()),

@@ -1,36 +1,41 @@
-//! One prompt, run to its end: the `-p` contract.
+//! One prompt, run to its end: the `-p` contract. It is `run` with our own agent: the same listener hears the session, and
+//! nobody can be asked.
 
 use std::io::{IsTerminal, Read};
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, bail};
-use hangar_agent::agents::fleet;
-use hangar_agent::prompt::notices;
-use hangar_agent::session::{Command, Input, Origin, Prompt, iso};
-use hangar_agent::tool::InvokedSkill;
-use hangar_mcp::Running;
-use hangar_protocol::data::{Attachment, CompactionTrigger, Mode};
+use hangar_agent::session::{State, iso};
+use hangar_engine::commands;
 use hangar_protocol::result::{ResultKind, RunResult};
+use hangar_runtimes::outcome::{ErrorKind, TurnEnd};
+use hangar_runtimes::runtime::{Limits, TurnEnded};
+use hangar_store::{SessionId, Store};
 use tokio::signal::unix::{Signal, SignalKind, signal};
 
 use crate::args::{OutputFormat, RunArgs};
-use crate::compose::{self, Composed};
 use crate::exit::Exit;
+use crate::opening::{Questions, Resumed, SessionOrder};
 use crate::output::{Printer, SeenHandle, remark};
-use crate::plan;
-use crate::providers::{self, Wanted};
+use crate::runtimes::native::{self, FirstOrder, NativeOrder, NativeSession};
+use crate::runtimes::run::Listener;
+use crate::selection;
 use crate::settings::Settings;
 use crate::usage;
 
 /// Largest prompt that is read from standard input.
 const MAX_PROMPT: u64 = 16 << 20;
-/// Largest attachment.
-const MAX_ATTACHMENT: u64 = 20 << 20;
-/// How long a finished run waits for commands that it left in the background.
-const DEFAULT_TASK_WAIT: u64 = 600;
-/// How long the news that a background command has ended may take to arrive.
-const NEWS_PATIENCE: Duration = Duration::from_secs(1);
+
+/// What a prompt's run asks for when it is done, beside its answer.
+struct Afterwards {
+    output_format: OutputFormat,
+    silent: bool,
+    all_events: bool,
+    usage_output_file: Option<PathBuf>,
+    share: Option<String>,
+}
 
 pub(crate) fn run(settings: &Settings, args: RunArgs) -> Result<Exit> {
     let prompt = read_prompt(args.prompt.as_deref().or(args.interactive.as_deref()))?;
@@ -68,102 +73,59 @@ pub(crate) fn read_prompt(typed: Option<&str>) -> Result<String> {
     Ok(text)
 }
 
+/// The session that flags ask for.
+fn order(settings: &Settings, args: RunArgs, text: &str) -> Result<NativeOrder> {
+    let first = FirstOrder {
+        attachments: args.attachment.clone(),
+        fleet: args.fleet,
+        implements_plan: args.implements_plan(),
+    };
+    let session = SessionOrder {
+        selection: selection::select(&Store::new(&settings.home), &args)?,
+        directory: args.directory.clone(),
+        system: None,
+        // A slash command is no name.
+        named_after: Some(text.to_owned()).filter(|text| commands::parse(text).is_none()),
+        resumed: Resumed::AsNew,
+        questions: Questions::Nobody,
+        client: None,
+        records: Vec::new(),
+        notes_script: true,
+        args: Arc::new(args),
+    };
+    // One prompt takes as long as it takes.
+    let limits = Limits { turn: None, stall: None, steps: None, budget_usd: None };
+    Ok(NativeOrder { session, limits, first, warnings: Vec::new() })
+}
+
 async fn drive(settings: &Settings, args: RunArgs, text: String) -> Result<Exit> {
     let started = Instant::now();
     let seen = SeenHandle::default();
     let printer = Printer::new(args.output_format, args.silent, args.all_events, seen.clone());
     // Signals are caught before the first effect, so that none can end the process without a result.
-    let mut interrupts = Interrupts::new()?;
-    let task_wait = settings.number("COPILOT_TASK_WAIT_TIMEOUT_SECONDS")?.unwrap_or(DEFAULT_TASK_WAIT);
-    let choose = |_: Option<&str>| {
-        let wanted = Wanted {
-            model: args.model.as_deref(),
-            record: args.record.as_deref(),
-            replay: args.replay.as_deref(),
-            ..Wanted::default()
-        };
-        let chosen = providers::choose(settings, wanted)?;
-        if chosen.scripted {
-            remark("note: the scripted model answers; no real model is asked");
-        }
-        Ok(chosen)
+    let interrupts = Interrupts::new()?;
+    let after = Afterwards {
+        output_format: args.output_format,
+        silent: args.silent,
+        all_events: args.all_events,
+        usage_output_file: args.usage_output_file.clone(),
+        share: args.share.clone(),
     };
-    let plan = plan::of_run(settings, &args, &text, &choose, Box::new(printer))?;
-    let mut composed = compose::session(settings, plan)?;
-    let attachments = args
-        .attachment
-        .iter()
-        .map(|path| attach(&composed.cwd, path))
-        .collect::<Result<Vec<Attachment>>>()?;
-    let filter = plan::filter(&args);
-    let mut servers = match composed.mcp.take() {
-        None => None,
-        Some((host, news)) => {
-            let mut servers = Running::new(host, news, filter, &composed.driver);
-            servers.start(&mut composed.driver).await?;
-            Some(servers)
-        }
-    };
-    for input in std::mem::take(&mut composed.opening) {
-        composed.driver.advance(input)?;
-    }
-    let input = match WantedSummary::of(&text) {
-        Some(summary) => {
-            Command::Compact { instructions: summary.focus, trigger: Some(CompactionTrigger::Manual) }
-        }
-        None => {
-            let preface =
-                composed.skills.called_by(&text).map(InvokedSkill::into_preface).unwrap_or_default();
-            let prompt = if args.fleet { fleet::prompt(Some(&text)) } else { Prompt::user(text.clone()) };
-            Command::Send(Prompt { attachments, preface, ..prompt })
-        }
-    };
-    let compacts = matches!(input, Command::Compact { .. });
-    composed.driver.advance(Input::Command(input))?;
-
-    let task_wait = Duration::from_secs(task_wait);
-    let mut ended = match compacts {
-        true => until_compacted(&mut composed, &seen, &mut interrupts).await,
-        false => until_idle(&mut composed, &mut servers, &seen, &mut interrupts, task_wait).await,
-    };
-    let planned = matches!(ended, Ok(Ended::Idle)) && seen.with(|seen| seen.totals.error.is_none());
-    if planned && args.implements_plan() && !compacts {
-        composed.driver.advance(Input::Command(Command::SetMode(Mode::Autopilot)))?;
-        let go =
-            Prompt { origin: Origin::Source("plan".to_owned()), ..Prompt::user(notices::IMPLEMENT_PLAN) };
-        composed.driver.advance(Input::Command(Command::Send(go)))?;
-        ended = until_idle(&mut composed, &mut servers, &seen, &mut interrupts, task_wait).await;
-    }
-    let failure = ended.err();
-    let error = failure
-        .as_ref()
-        .map(|error| format!("{error:#}"))
-        .or_else(|| seen.with(|seen| seen.totals.error.clone()));
-    let closing = tokio::select! {
-        closed = composed.driver.close(error.clone()) => closed,
-        // Whoever asks again does not wait for what is left: everything that happened is on record.
-        () = interrupts.next() => Ok(()),
-    };
-    if let Some(servers) = &servers {
-        servers.shutdown().await;
-    }
-    composed.shells.shutdown().await;
-
-    let state = composed.driver.session().state().clone();
+    let NativeSession { live, id, cwd, store, last, hurry } =
+        native::open(settings.clone(), order(settings, args, &text)?)?;
+    let mut listener = Listener { live, record: None, printer, seen: seen.clone(), interrupts };
+    let ended = listener.listen(text).await;
+    listener.drain(true, &hurry).await;
+    let state = last.await.context("the session ended without a state")?;
     let duration_ms = u64::try_from(started.elapsed().as_millis()).unwrap_or(u64::MAX);
-    let refused = seen.with(|seen| seen.refused);
-    let mut exit = if error.is_some() || refused { Exit::Failed } else { Exit::Done };
-    let after = [
-        failure.map_or(Ok(()), Err),
-        closing.map_err(anyhow::Error::from),
-        write_usage(&args, &state),
-        share(settings, &args, &composed),
-    ];
-    for problem in after.into_iter().filter_map(Result::err) {
+    let mut exit = if failure(&ended).is_some() { Exit::Failed } else { Exit::Done };
+    let session = SharedSession { id, cwd, store };
+    let problems = [ended.map(drop), write_usage(&after, &state), share(settings, &after, &session)];
+    for problem in problems.into_iter().filter_map(Result::err) {
         remark(&format!("{}: {problem:#}", settings.program));
         exit = Exit::Failed;
     }
-    if args.output_format == OutputFormat::Text && !args.silent {
+    if after.output_format == OutputFormat::Text && !after.silent {
         remark(&usage::summary(&state, duration_ms, &settings.program));
     }
     let result = RunResult {
@@ -173,105 +135,20 @@ async fn drive(settings: &Settings, args: RunArgs, text: String) -> Result<Exit>
         exit_code: exit.code(),
         usage: usage::of_run(&state, duration_ms),
     };
-    Printer::new(args.output_format, args.silent, args.all_events, seen).result(&result);
-    Ok(exit)
+    let mut printer = Printer::new(after.output_format, after.silent, after.all_events, seen);
+    printer.result(&result);
+    Ok(printer.exit(exit))
 }
 
-/// The prompt is the command that asks for a summary, and no prompt.
-struct WantedSummary {
-    /// What it is to be about most of all.
-    focus: Option<String>,
-}
-
-impl WantedSummary {
-    fn of(text: &str) -> Option<Self> {
-        let rest = text.trim().strip_prefix("/compact")?;
-        if !rest.is_empty() && !rest.starts_with(char::is_whitespace) {
-            return None;
-        }
-        let focus = rest.trim();
-        Some(Self { focus: (!focus.is_empty()).then(|| focus.to_owned()) })
-    }
-}
-
-/// Waits for the summary that was asked for. That there is none is a failure.
-async fn until_compacted(
-    composed: &mut Composed,
-    seen: &SeenHandle,
-    interrupts: &mut Interrupts,
-) -> Result<Ended> {
-    while composed.driver.session().is_compacting() {
-        tokio::select! {
-            going = composed.driver.turn() => if !going? { break },
-            () = interrupts.next() => return Ok(Ended::Stopped),
-        }
-    }
-    match seen.with(|seen| seen.summary.take()) {
-        Some(Ok(())) => Ok(Ended::Idle),
-        Some(Err(problem)) => bail!("the conversation could not be summed up: {problem}"),
-        None => bail!("there is nothing to sum up: no part of the conversation is without a summary"),
-    }
-}
-
-/// How a wait for the session ended.
-enum Ended {
-    Idle,
-    /// A signal came, or nobody reads any more.
-    Stopped,
-}
-
-/// Runs until nothing is under way, in the session or in the background.
-async fn until_idle(
-    composed: &mut Composed,
-    servers: &mut Option<Running>,
-    seen: &SeenHandle,
-    interrupts: &mut Interrupts,
-    task_wait: Duration,
-) -> Result<Ended> {
-    let mut background_deadline = None;
-    loop {
-        if composed.driver.session().is_idle() {
-            let now = tokio::time::Instant::now();
-            if composed.shells.has_background_work() || !composed.driver.is_idle() {
-                background_deadline.get_or_insert(now + task_wait);
-            } else if background_deadline.is_some() {
-                // What was waited for has ended; its news is on the way.
-                background_deadline = Some(now + NEWS_PATIENCE);
-            } else {
-                return Ok(Ended::Idle);
-            }
-        } else {
-            background_deadline = None;
-        }
-        let deadline = async {
-            match background_deadline {
-                Some(at) => tokio::time::sleep_until(at).await,
-                None => std::future::pending().await,
-            }
-        };
-        let news = async {
-            match servers.as_mut() {
-                Some(servers) => servers.next().await,
-                None => std::future::pending().await,
-            }
-        };
-        tokio::select! {
-            news = news => {
-                if let Some(servers) = servers.as_mut() {
-                    servers.take(news, &mut composed.driver)?;
-                }
-            }
-            going = composed.driver.turn() => if !going? { return Ok(Ended::Idle) },
-            () = interrupts.next() => {
-                composed.driver.advance(Input::Command(Command::Abort { reason: "user_initiated".to_owned() }))?;
-                return Ok(Ended::Stopped);
-            }
-            () = deadline => return Ok(Ended::Idle),
-        }
-        if seen.with(|seen| seen.broken_pipe) {
-            composed.driver.advance(Input::Command(Command::Abort { reason: "user_abort".to_owned() }))?;
-            return Ok(Ended::Stopped);
-        }
+/// Why a turn failed, if it did. One that somebody stopped did not.
+pub(crate) fn failure(ended: &Result<TurnEnded>) -> Option<String> {
+    match ended {
+        Err(error) => Some(format!("{error:#}")),
+        Ok(TurnEnded { outcome, .. }) => match &outcome.end {
+            TurnEnd::Completed => None,
+            TurnEnd::Failed(failure) if failure.kind == ErrorKind::TurnCancelled => None,
+            TurnEnd::Failed(failure) => Some(failure.message.clone()),
+        },
     }
 }
 
@@ -297,63 +174,30 @@ impl Interrupts {
     }
 }
 
-fn attach(cwd: &Path, path: &Path) -> Result<Attachment> {
-    let path = cwd.join(path);
-    let meta =
-        std::fs::metadata(&path).with_context(|| format!("attachment not found: {}", path.display()))?;
-    let display_name = path.file_name().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default();
-    if meta.is_dir() {
-        return Ok(Attachment::Directory { path: path.display().to_string(), display_name, facts: None });
-    }
-    if meta.len() > MAX_ATTACHMENT {
-        bail!("attachment {} is larger than {} MB", path.display(), MAX_ATTACHMENT >> 20);
-    }
-    let extension = path.extension().map(|e| e.to_string_lossy().to_ascii_lowercase()).unwrap_or_default();
-    let mime_type = match extension.as_str() {
-        "png" => Some("image/png"),
-        "jpg" | "jpeg" => Some("image/jpeg"),
-        "gif" => Some("image/gif"),
-        "webp" => Some("image/webp"),
-        _ => None,
-    };
-    match mime_type {
-        None => Ok(Attachment::File {
-            path: path.display().to_string(),
-            display_name,
-            mime_type: None,
-            line_range: None,
-            facts: None,
-        }),
-        Some(mime_type) => {
-            let bytes =
-                std::fs::read(&path).with_context(|| format!("cannot read attachment {}", path.display()))?;
-            use base64::Engine as _;
-            Ok(Attachment::Blob {
-                data: Some(base64::engine::general_purpose::STANDARD.encode(bytes)),
-                mime_type: mime_type.to_owned(),
-                display_name: Some(display_name),
-            })
-        }
-    }
-}
-
-fn write_usage(args: &RunArgs, state: &hangar_agent::session::State) -> Result<()> {
-    let Some(path) = &args.usage_output_file else { return Ok(()) };
+fn write_usage(after: &Afterwards, state: &State) -> Result<()> {
+    let Some(path) = &after.usage_output_file else { return Ok(()) };
     let document = usage::document(state);
     let text = serde_json::to_string_pretty(&document)?;
     std::fs::write(path, text + "\n").with_context(|| format!("cannot write usage to {}", path.display()))
 }
 
-fn share(settings: &Settings, args: &RunArgs, composed: &Composed) -> Result<()> {
-    let Some(target) = &args.share else { return Ok(()) };
-    let id = &composed.id;
+/// A session whose transcript may be wanted.
+struct SharedSession {
+    id: SessionId,
+    cwd: PathBuf,
+    store: Store,
+}
+
+fn share(settings: &Settings, after: &Afterwards, session: &SharedSession) -> Result<()> {
+    let Some(target) = &after.share else { return Ok(()) };
+    let SharedSession { id, cwd, store } = session;
     let path = match target.as_str() {
         "" => PathBuf::from(format!("{}-session-{id}.md", settings.program)),
         path => PathBuf::from(path),
     };
-    let path = composed.cwd.join(path);
+    let path = cwd.join(path);
     let write = || -> Result<()> {
-        let events = composed.store.read(id)?;
+        let events = store.read(id)?;
         let mut file = std::io::BufWriter::new(std::fs::File::create(&path)?);
         hangar_store::export_markdown(events, &mut file)?;
         std::io::Write::flush(&mut file)?;

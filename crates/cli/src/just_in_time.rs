@@ -81,7 +81,7 @@ impl Table {
                 let minutes =
                     budget.minutes.context("[[just_in_time]] of \"time\" needs [budget] minutes")?;
                 let after = Duration::try_from_secs_f64(minutes * 60.0 * share);
-                Due::After(after.context("[budget] minutes is not a length of time")?)
+                Due::After(after.context("[budget] minutes is not a duration")?)
             }
             Of::Turns => {
                 let turns = budget.turns.context("[[just_in_time]] of \"turns\" needs [budget] turns")?;

@@ -13,7 +13,9 @@ mod home;
 mod jobs;
 mod just_in_time;
 mod logging;
+mod machine;
 mod mcp;
+mod opening;
 mod output;
 mod plan;
 mod portal;
@@ -97,6 +99,7 @@ fn dispatch(cli: Cli) -> Result<Exit> {
     match cli.command {
         None if cli.server.server => sdk_server::run(&settings, &cli.server, cli.run),
         None if cli.run.acp => acp_agent::run(&settings, &cli.server, cli.run),
+        None if commands::welcome::is_asked_for() => commands::welcome::run(&settings),
         None => {
             let json = cli.run.output_format == OutputFormat::Json;
             run(&settings, cli.run).inspect_err(|_| {
@@ -117,6 +120,8 @@ fn dispatch(cli: Cli) -> Result<Exit> {
         Some(Subcommands::Features(args)) => commands::features::run(&settings, &args),
         Some(Subcommands::Job { command }) => jobs::run(&settings, command),
         Some(Subcommands::Up(args)) => portal::run(&settings, args),
+        Some(Subcommands::Completions { shell }) => commands::shell_files::completions(&settings, shell),
+        Some(Subcommands::Man { directory }) => commands::shell_files::man(&directory),
         Some(Subcommands::Doctor(args)) => commands::doctor::run(&settings, &args),
     }
 }

@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use hangar_agent::driver::EventSink;
 use hangar_agent::session::{OUTPUT_LIMIT, iso};
-use hangar_protocol::data::{CompactionTrigger, Mode, ToolRequest};
+use hangar_protocol::data::{Mode, ToolRequest};
 use hangar_protocol::result::{ResultKind, RunResult, RunUsage};
 use hangar_protocol::{Body, Event, EventKind, Totals};
 
@@ -21,10 +21,17 @@ pub(crate) struct Seen {
     pub(crate) totals: Totals,
     /// A hook did not let a prompt through.
     pub(crate) refused: bool,
-    /// How the last summary of the conversation ended.
-    pub(crate) summary: Option<Result<(), String>>,
     /// Nobody reads stdout any more.
-    pub(crate) broken_pipe: bool,
+    broken_pipe: bool,
+    /// Why stdout cannot be written, other than that.
+    unwritable: Option<String>,
+}
+
+impl Seen {
+    /// Whether what is printed does not arrive.
+    pub(crate) fn is_unheard(&self) -> bool {
+        self.broken_pipe || self.unwritable.is_some()
+    }
 }
 
 #[derive(Clone, Default)]
@@ -52,12 +59,6 @@ impl Printer {
     fn note(&self, event: &Event) {
         self.seen.with(|seen| seen.totals.apply(event));
         self.seen.with(|seen| match event.body() {
-            Body::CompactionComplete(complete) if event.agent_id().is_none() => {
-                seen.summary = Some(match complete.success {
-                    true => Ok(()),
-                    false => Err(complete.error.clone().unwrap_or_default()),
-                });
-            }
             Body::SessionWarning(warning)
                 if event.agent_id().is_none() && warning.warning_type == "policy_blocked" =>
             {
@@ -73,8 +74,22 @@ impl Printer {
         }
         let mut stdout = io::stdout().lock();
         if let Err(error) = stdout.write_all(text).and_then(|()| stdout.flush()) {
-            // A reader that went away is a normal end, not a failure of ours.
-            self.seen.with(|seen| seen.broken_pipe |= error.kind() == io::ErrorKind::BrokenPipe);
+            self.seen.with(|seen| match error.kind() {
+                // A reader that went away is a normal end, not a failure of ours.
+                io::ErrorKind::BrokenPipe => seen.broken_pipe = true,
+                _ => drop(seen.unwritable.get_or_insert_with(|| error.to_string())),
+            });
+        }
+    }
+
+    /// How the program ends: what could not be printed is a failure that is said once.
+    pub(crate) fn exit(&self, exit: Exit) -> Exit {
+        match self.seen.with(|seen| seen.unwritable.take()) {
+            None => exit,
+            Some(why) => {
+                remark(&format!("error: standard output cannot be written: {why}"));
+                Exit::Failed
+            }
         }
     }
 
@@ -111,11 +126,9 @@ impl Printer {
             Body::SessionInfo(info) if ours && !self.silent && info.info_type == "model_retry" => {
                 out = self.prose.again(&format!("\u{25cf} {}", info.message));
             }
-            Body::CompactionComplete(complete)
-                if ours && complete.success && complete.trigger == Some(CompactionTrigger::Manual) =>
-            {
-                let messages = complete.messages_removed.unwrap_or_default();
-                out = self.prose.aside(&format!("{messages} messages of the conversation are summed up."));
+            // The answer of a slash command.
+            Body::SessionInfo(info) if ours && info.info_type == "command" => {
+                out = self.prose.aside(&info.message);
             }
             Body::SessionError(error) => remark(&format!("\n{}\n", error.message)),
             Body::SessionWarning(warning) if !self.silent => remark(&warning.message),
@@ -139,8 +152,17 @@ impl EventSink for Printer {
     fn publish(&mut self, event: &Event) {
         self.note(event);
         match self.format {
-            OutputFormat::Json if self.all_events || is_shown(event) => self.print_json(event),
-            OutputFormat::Json => {}
+            OutputFormat::Json => {
+                if self.all_events || is_shown(event) {
+                    self.print_json(event);
+                }
+                // Whoever typed a slash command looks at stderr too.
+                if let Body::SessionError(error) = event.body()
+                    && error.error_type == "command"
+                {
+                    remark(&error.message);
+                }
+            }
             OutputFormat::Text => self.print_text(event),
         }
     }
@@ -162,13 +184,15 @@ pub(crate) fn result_of_nothing(exit: Exit) {
         exit_code: exit.code(),
         usage: RunUsage::default(),
     };
-    Printer::new(OutputFormat::Json, true, false, SeenHandle::default()).result(&result);
+    let mut printer = Printer::new(OutputFormat::Json, true, false, SeenHandle::default());
+    printer.result(&result);
+    printer.exit(exit);
 }
 
 /// A line for people, on stderr.
-#[expect(clippy::print_stderr, reason = "the one place where the binary speaks to people")]
 pub(crate) fn remark(text: &str) {
-    eprintln!("{text}");
+    // Nobody can be told that stderr is gone, and nothing depends on it.
+    let _ = writeln!(io::stderr().lock(), "{text}");
 }
 
 /// Events that drivers of Copilot CLI see on its stdout. The others are in the log only.

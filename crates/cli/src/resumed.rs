@@ -18,7 +18,10 @@ pub(crate) fn directory(store: &Store, id: &SessionId, meta: &SessionMeta, here:
         );
     }
     if !stored.is_dir() {
-        bail!("session {id} worked in {}, which is gone; pass -C to go on elsewhere", stored.display());
+        bail!(
+            "session {id} worked in {}, which no longer exists; pass -C DIR to continue elsewhere",
+            stored.display()
+        );
     }
     Ok(stored)
 }

@@ -139,7 +139,7 @@ pub(crate) fn ready(settings: &Settings, config: &SandboxConfig, session: Sessio
     let policy = Policy { without: without(settings), ..policy };
     let sandbox = Sandbox::new(OURSELVES.into(), &policy)?;
     let gaps =
-        sandbox.trial().context("commands were to run in a sandbox (--no-sandbox runs them without)")?;
+        sandbox.trial().context("the sandbox cannot be used (--no-sandbox runs commands without it)")?;
     for gap in gaps {
         remark(&format!("note: {}", gap.sentence()));
     }

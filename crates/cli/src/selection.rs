@@ -5,7 +5,7 @@ use hangar_store::{Filter, ResolveError, SessionId, Store};
 
 use crate::args::RunArgs;
 
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub(crate) enum Selection {
     New { id: SessionId, name: Option<String> },
     Resume(SessionId),

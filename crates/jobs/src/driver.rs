@@ -14,35 +14,36 @@ use tokio::sync::mpsc;
 use tokio::task::{AbortHandle, JoinSet};
 
 use crate::check::check;
-use crate::desk::{Desk, Owner};
 use crate::record::{CrashError, Fact, Limit, Record, RunEnd, RunId, RunOrder, SessionId, Subject, TaskId};
-use crate::state::{Effect, Errand, NoRun, State, Step};
+use crate::state::{Effect, EffectOwner, NoRun, State, Step};
 use crate::store::{RunLog, RunStore, StoreError};
+use crate::task_session::{Owner, TaskSession};
 use crate::worktree;
 
 /// Orders to a run that may wait; each ends something, so there are few.
 const COMMAND_QUEUE: usize = 16;
 
 /// What runs are carried out with. One serves any number of them.
-pub struct Workshop {
+pub struct Executor {
     /// The agents, the default one first.
     pub runtimes: Vec<Arc<dyn Runtime>>,
     pub store: Arc<dyn RunStore>,
-    pub audience: Arc<dyn Audience>,
     /// An MCP configuration that offers the job tools, for agents that take one.
     pub job_tools: Option<String>,
-    pub surroundings: Surroundings,
+    pub environment: RunEnvironment,
     pub now: fn() -> Timestamp,
 }
 
 /// What runs know of the machine. Handed in, so that nothing here reads the environment by itself.
 #[derive(Clone)]
-pub struct Surroundings {
+pub struct RunEnvironment {
     /// The variables of commands that check the work of a task.
-    pub environment: Vec<(OsString, OsString)>,
+    pub variables: Vec<(OsString, OsString)>,
     pub git: Git,
     /// Takes secrets out of a record before it is written down.
     pub clean: Cleaner,
+    /// What the pauses before retries are multiplied with: 1, except in tests. Neither negative nor infinite.
+    pub retry_scale: f64,
 }
 
 pub type Cleaner = Arc<dyn Fn(Record) -> Record + Send + Sync>;
@@ -81,18 +82,22 @@ pub enum StartError {
     Orphaned(RunId),
 }
 
-impl Workshop {
-    /// Begins a run. It gets on while its [`to_end`](Running::to_end) is awaited.
-    pub fn start(self: &Arc<Self>, order: RunOrder) -> Result<Running, StartError> {
-        self.begin(order, None)
+impl Executor {
+    /// Begins a run that `audience` hears. It gets on while its [`to_end`](Running::to_end) is awaited.
+    pub fn start(
+        self: &Arc<Self>,
+        order: RunOrder,
+        audience: Arc<dyn Audience>,
+    ) -> Result<Running, StartError> {
+        self.begin(order, None, audience)
     }
 
     /// Begins a run of one task in a session that stays its owner's.
     pub fn start_borrowing(
         self: &Arc<Self>,
         order: RunOrder,
-        session: SessionId,
-        live: Live,
+        (session, live): (SessionId, Live),
+        audience: Arc<dyn Audience>,
     ) -> Result<Running, StartError> {
         let subject = match order.subject {
             Subject::Task { name, model, .. } => Subject::Task {
@@ -103,41 +108,42 @@ impl Workshop {
             },
             Subject::Job { name } => return Err(NoRun::NothingToDo(name).into()),
         };
-        self.begin(RunOrder { subject, ..order }, Some((session, live)))
+        self.begin(RunOrder { subject, ..order }, Some((session, live)), audience)
     }
 
     fn begin(
         self: &Arc<Self>,
         order: RunOrder,
         borrowed: Option<(SessionId, Live)>,
+        audience: Arc<dyn Audience>,
     ) -> Result<Running, StartError> {
         let at = (self.now)();
         let mark = uuid::Uuid::new_v4().simple().to_string();
         let run = RunId(format!("{}-{}", at.strftime("%Y%m%d-%H%M%S"), &mark[..8]));
         let first = Record { seq: 0, at, fact: Fact::RunStarted { run: run.clone(), order } };
-        let first = (self.surroundings.clean)(first);
+        let first = (self.environment.clean)(first);
         let state = State::begin(&first)?;
         self.check_runtimes(state.order())?;
         let mut log = self.store.create(&run)?;
         log.append(&first)?;
-        self.audience.hear(&run, Notice::Record(&first));
-        let mut running = Running::new(Arc::clone(self), state, log);
+        audience.hear(&run, Notice::Record(&first));
+        let mut running = Running::new(Arc::clone(self), audience, state, log);
         if let Some((session, live)) = borrowed {
-            let desk = Desk {
+            let task_session = TaskSession {
                 run,
                 task: TaskId(0),
                 session: session.clone(),
                 live,
-                audience: Arc::clone(&self.audience),
+                audience: Arc::clone(&running.audience),
                 owner: Owner::SomebodyElse,
             };
-            running.desks.insert(session, desk);
+            running.task_sessions.insert(session, task_session);
         }
         Ok(running)
     }
 
     /// Goes on with a run whose process ended. One that nobody can go on with is ended for good.
-    pub fn resume(self: &Arc<Self>, run: &RunId) -> Result<Running, StartError> {
+    pub fn resume(self: &Arc<Self>, run: &RunId, audience: Arc<dyn Audience>) -> Result<Running, StartError> {
         let (records, log) = self.store.open(run)?;
         let state = State::fold(&records)?;
         if state.end().is_some() {
@@ -145,9 +151,10 @@ impl Workshop {
         }
         self.check_runtimes(state.order())?;
         let orphaned = !state.can_resume();
-        let mut running = Running::new(Arc::clone(self), state, log);
+        let mut running = Running::new(Arc::clone(self), audience, state, log);
         if orphaned {
             running.note(Fact::RunEnded { end: RunEnd::Interrupted })?;
+            running.tell_end();
             return Err(StartError::Orphaned(run.clone()));
         }
         running.note(Fact::RunResumed)?;
@@ -206,46 +213,58 @@ impl Controls {
 
 /// A run under way. Dropping it ends its agents and leaves the run to be resumed.
 pub struct Running {
-    workshop: Arc<Workshop>,
+    executor: Arc<Executor>,
+    audience: Arc<dyn Audience>,
     state: State,
     log: Box<dyn RunLog>,
-    desks: BTreeMap<SessionId, Desk>,
+    task_sessions: BTreeMap<SessionId, TaskSession>,
     effects: JoinSet<Done>,
     /// Whose effect each of them is.
-    errands: HashMap<tokio::task::Id, Errand>,
-    aborts: BTreeMap<Errand, AbortHandle>,
+    owners: HashMap<tokio::task::Id, EffectOwner>,
+    /// Effects that have not ended, those that were aborted included.
+    under_way: BTreeMap<EffectOwner, UnderWay>,
     /// Sessions that are coming to their end.
     leaving: JoinSet<()>,
     controls: Controls,
     commands: mpsc::Receiver<Command>,
+    /// The end of the run, from when it is on record until it is told.
+    untold_end: Option<Record>,
+}
+
+/// An effect that has not ended.
+struct UnderWay {
+    handle: AbortHandle,
+    aborted: bool,
 }
 
 /// How an effect went.
 struct Done {
     facts: Vec<Fact>,
-    desk: Option<Desk>,
+    task_session: Option<TaskSession>,
 }
 
 impl From<Fact> for Done {
     fn from(fact: Fact) -> Self {
-        Self { facts: vec![fact], desk: None }
+        Self { facts: vec![fact], task_session: None }
     }
 }
 
 impl Running {
-    fn new(workshop: Arc<Workshop>, state: State, log: Box<dyn RunLog>) -> Self {
+    fn new(executor: Arc<Executor>, audience: Arc<dyn Audience>, state: State, log: Box<dyn RunLog>) -> Self {
         let (sender, commands) = mpsc::channel(COMMAND_QUEUE);
         Self {
-            workshop,
+            executor,
+            audience,
             state,
             log,
-            desks: BTreeMap::new(),
+            task_sessions: BTreeMap::new(),
             effects: JoinSet::new(),
-            errands: HashMap::new(),
-            aborts: BTreeMap::new(),
+            owners: HashMap::new(),
+            under_way: BTreeMap::new(),
             leaving: JoinSet::new(),
             controls: Controls(sender),
             commands,
+            untold_end: None,
         }
     }
 
@@ -258,7 +277,19 @@ impl Running {
     }
 
     /// Carries the run out. An error means that it could not be written down, and the run is left as it is.
+    ///
+    /// Whoever hears of an end may act on it at once, so sessions are let go of before it is told or returned.
     pub async fn to_end(mut self) -> Result<RunEnd, StoreError> {
+        let ended = self.carry_out().await;
+        self.effects.shutdown().await;
+        self.task_sessions.clear();
+        let end = ended?;
+        self.tell_end();
+        self.clean_up(&end).await;
+        Ok(end)
+    }
+
+    async fn carry_out(&mut self) -> Result<RunEnd, StoreError> {
         loop {
             while let Some(step) = self.state.next(&self.busy()) {
                 match step {
@@ -266,11 +297,10 @@ impl Running {
                     Step::Do(effect) => self.start(effect),
                 }
             }
-            if let Some(end) = self.state.end().cloned() {
-                self.clean_up(&end).await;
-                return Ok(end);
+            if let Some(end) = self.state.end() {
+                return Ok(end.clone());
             }
-            let left = self.state.time_left((self.workshop.now)());
+            let left = self.state.time_left((self.executor.now)());
             tokio::select! {
                 Some(done) = self.effects.join_next_with_id() => self.done(done)?,
                 Some(command) = self.commands.recv() => self.obey(command)?,
@@ -281,37 +311,58 @@ impl Running {
         }
     }
 
-    fn busy(&self) -> BTreeSet<Errand> {
-        self.aborts.keys().cloned().collect()
+    fn is_aborted(&self, task: TaskId) -> bool {
+        self.under_way.get(&EffectOwner::Task(task)).is_some_and(|effect| effect.aborted)
     }
 
-    /// Writes a fact down, then lets it have its consequences.
+    fn busy(&self) -> BTreeSet<EffectOwner> {
+        self.under_way.keys().cloned().collect()
+    }
+
+    /// Writes a fact down, then lets it have its consequences. The end of the run is told by [`tell_end`](Self::tell_end).
     fn note(&mut self, fact: Fact) -> Result<(), StoreError> {
-        let record = Record { seq: self.state.next_seq(), at: (self.workshop.now)(), fact };
-        let record = (self.workshop.surroundings.clean)(record);
+        let record = Record { seq: self.state.next_seq(), at: (self.executor.now)(), fact };
+        let record = (self.executor.environment.clean)(record);
         self.log.append(&record)?;
         self.state.apply(&record);
         match &record.fact {
             Fact::SessionStopped { session, .. } => {
-                if let Some(desk) = self.desks.remove(session) {
-                    self.leaving.spawn(desk.leave());
+                if let Some(task_session) = self.task_sessions.remove(session) {
+                    self.leaving.spawn(task_session.leave());
                 }
             }
             Fact::TaskStopped { task } => {
-                if let Some(effect) = self.aborts.remove(&Errand::Task(*task)) {
-                    effect.abort();
+                if let Some(effect) = self.under_way.get_mut(&EffectOwner::Task(*task)) {
+                    effect.handle.abort();
+                    effect.aborted = true;
                 }
+            }
+            // A session that was borrowed goes back before its owner hears that the task is done with it.
+            Fact::TaskEnded { .. } => {
+                self.task_sessions.retain(|_, task_session| task_session.owner == Owner::Run)
+            }
+            Fact::RunEnded { .. } => {
+                self.untold_end = Some(record);
+                return Ok(());
             }
             _ => {}
         }
-        self.workshop.audience.hear(self.state.run(), Notice::Record(&record));
+        self.audience.hear(self.state.run(), Notice::Record(&record));
         Ok(())
+    }
+
+    fn tell_end(&mut self) {
+        if let Some(record) = self.untold_end.take() {
+            self.audience.hear(self.state.run(), Notice::Record(&record));
+        }
     }
 
     fn obey(&mut self, command: Command) -> Result<(), StoreError> {
         match command {
             Command::Stop => self.note(Fact::RunEnded { end: RunEnd::Canceled }),
-            Command::StopTask(task) if self.state.is_running(task) => self.note(Fact::TaskStopped { task }),
+            Command::StopTask(task) if self.state.is_running(task) && !self.is_aborted(task) => {
+                self.note(Fact::TaskStopped { task })
+            }
             Command::StopTask(_) => Ok(()),
         }
     }
@@ -320,77 +371,85 @@ impl Running {
         &mut self,
         done: Result<(tokio::task::Id, Done), tokio::task::JoinError>,
     ) -> Result<(), StoreError> {
+        let id = match &done {
+            Ok((id, _)) => *id,
+            Err(error) => error.id(),
+        };
+        let aborted = match self.owners.remove(&id).and_then(|owner| self.under_way.remove(&owner)) {
+            Some(effect) => effect.aborted,
+            None => true,
+        };
         match done {
-            Ok((id, done)) => {
-                if let Some(desk) = done.desk {
-                    self.desks.insert(desk.session.clone(), desk);
+            Ok((_, done)) => {
+                if let Some(task_session) = done.task_session {
+                    self.task_sessions.insert(task_session.session.clone(), task_session);
                 }
-                // Who was stopped meanwhile has nothing more to say.
-                let Some(errand) = self.errands.remove(&id) else { return Ok(()) };
-                if self.aborts.remove(&errand).is_none() {
+                // The facts of a task that was stopped meanwhile come too late.
+                if aborted {
                     return Ok(());
                 }
                 done.facts.into_iter().try_for_each(|fact| self.note(fact))
             }
-            Err(error) => {
-                self.errands.remove(&error.id());
-                match error.try_into_panic() {
-                    Ok(panic) => std::panic::resume_unwind(panic),
-                    Err(_) => Ok(()),
-                }
-            }
+            Err(error) => match error.try_into_panic() {
+                Ok(panic) => std::panic::resume_unwind(panic),
+                Err(_) => Ok(()),
+            },
         }
     }
 
     fn start(&mut self, effect: Effect) {
-        let errand = effect.errand();
+        let owner = effect.owner();
         let run = self.state.run().clone();
         let handle = match effect {
-            Effect::Open { task, driving, model, runtime, directory } => {
+            Effect::Open { task, driving, model, runtime, directory, pause } => {
                 let session = SessionId(uuid::Uuid::new_v4().to_string());
-                let workshop = Arc::clone(&self.workshop);
+                let (executor, audience) = (Arc::clone(&self.executor), Arc::clone(&self.audience));
                 let mut order = Order::new(session.0.clone(), directory);
                 order.model = Some(model.clone()).filter(|model| !model.is_empty());
                 // The session says itself whom it works for, so nobody has to look through runs for it.
                 order.opening.extend(self.state.assignment(task, driving).map(Body::from));
+                let pause = pause.mul_f64(self.executor.environment.retry_scale);
                 self.effects.spawn(async move {
-                    let opened = open(&workshop, runtime.as_deref(), order).await;
+                    tokio::time::sleep(pause).await;
+                    let opened = open(&executor, runtime.as_deref(), order).await;
                     let live = match opened {
                         Ok(live) => live,
                         Err(error) => return Fact::SessionRefused { task, error }.into(),
                     };
-                    let audience = Arc::clone(&workshop.audience);
                     let id = session.clone();
-                    let desk = Desk { run, task, session, live, audience, owner: Owner::Run };
+                    let task_session = TaskSession { run, task, session, live, audience, owner: Owner::Run };
                     let fact = Fact::SessionStarted { task, session: id, driving, model, runtime };
-                    Done { facts: vec![fact], desk: Some(desk) }
+                    Done { facts: vec![fact], task_session: Some(task_session) }
                 })
             }
             Effect::Ask { task, session, prompt } => {
-                let desk = self.desks.remove(&session);
+                let task_session = self.task_sessions.remove(&session);
                 self.effects.spawn(async move {
-                    let Some(mut desk) = desk else {
+                    let Some(mut task_session) = task_session else {
                         let error = CrashError::new("port_exit", "the session is not open");
                         let end = crate::record::TurnReport::Crashed { error };
                         return Fact::TurnEnded { task, session, end, tokens: 0 }.into();
                     };
-                    let (end, tokens) = desk.ask(prompt).await;
-                    Done { facts: vec![Fact::TurnEnded { task, session, end, tokens }], desk: Some(desk) }
+                    let (end, tokens) = task_session.ask(prompt).await;
+                    Done {
+                        facts: vec![Fact::TurnEnded { task, session, end, tokens }],
+                        task_session: Some(task_session),
+                    }
                 })
             }
             Effect::Check { task, commands, files, directory } => {
-                let workshop = Arc::clone(&self.workshop);
+                let executor = Arc::clone(&self.executor);
                 self.effects.spawn(async move {
-                    let environment = &workshop.surroundings.environment;
-                    let failures = check(&commands, &files, &directory, environment).await;
+                    let variables = &executor.environment.variables;
+                    let failures = check(&commands, &files, &directory, variables).await;
                     Fact::Checked { task, failures }.into()
                 })
             }
             Effect::MakeWorktree { place, number, from } => {
                 let scratch = self.log.scratch().to_owned();
-                let workshop = Arc::clone(&self.workshop);
+                let executor = Arc::clone(&self.executor);
                 self.effects.spawn(async move {
-                    let git = &workshop.surroundings.git;
+                    let git = &executor.environment.git;
                     match worktree::make(git, &scratch, &run, &place, number, &from).await {
                         Ok(worktree) => Fact::WorktreeMade { place, worktree }.into(),
                         Err(error) => Fact::WorktreeFailed { place, error }.into(),
@@ -398,21 +457,19 @@ impl Running {
                 })
             }
             Effect::LeaveWorktree { place, worktree } => {
-                let workshop = Arc::clone(&self.workshop);
+                let executor = Arc::clone(&self.executor);
                 self.effects.spawn(async move {
-                    let kept = worktree::leave(&workshop.surroundings.git, &worktree).await;
+                    let kept = worktree::leave(&executor.environment.git, &worktree).await;
                     Fact::WorktreeLeft { place, kept }.into()
                 })
             }
         };
-        self.errands.insert(handle.id(), errand.clone());
-        self.aborts.insert(errand, handle);
+        self.owners.insert(handle.id(), owner.clone());
+        self.under_way.insert(owner, UnderWay { handle, aborted: false });
     }
 
-    /// The end is on record. What is still open goes, in order if there was no hurry.
+    /// Waits for sessions that close, unless there is a hurry, and leaves the worktrees.
     async fn clean_up(&mut self, end: &RunEnd) {
-        self.effects.shutdown().await;
-        self.desks.clear();
         match end {
             RunEnd::Succeeded | RunEnd::Failed { .. } | RunEnd::LimitReached { .. } => {
                 while self.leaving.join_next().await.is_some() {}
@@ -420,7 +477,7 @@ impl Running {
             RunEnd::Canceled | RunEnd::Interrupted => self.leaving.shutdown().await,
         }
         for worktree in self.state.worktrees().values() {
-            worktree::leave(&self.workshop.surroundings.git, worktree).await;
+            worktree::leave(&self.executor.environment.git, worktree).await;
         }
     }
 }
@@ -432,13 +489,13 @@ async fn limit(left: Option<Duration>) {
     }
 }
 
-async fn open(workshop: &Workshop, runtime: Option<&str>, mut order: Order) -> Result<Live, CrashError> {
-    let Some(runtime) = workshop.runtime(runtime) else {
+async fn open(executor: &Executor, runtime: Option<&str>, mut order: Order) -> Result<Live, CrashError> {
+    let Some(runtime) = executor.runtime(runtime) else {
         let name = runtime.unwrap_or("the default");
         return Err(CrashError::new("agent_not_found", format!("there is no agent \"{name}\"")));
     };
     if runtime.card().capabilities.mcp_config {
-        order.mcp_config.clone_from(&workshop.job_tools);
+        order.mcp_config.clone_from(&executor.job_tools);
     }
     runtime.open(order).await.map_err(|failure| CrashError::from(&failure))
 }

@@ -1,6 +1,7 @@
 //! What is written down about a run: few kinds of facts, in the order in which they happened. All else is computed from
 //! them, and what agents say is in the logs of their sessions.
 
+use std::collections::BTreeSet;
 use std::fmt;
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -112,6 +113,22 @@ impl RunOrder {
                 })
             }),
         }
+    }
+
+    /// The agents that the work needs, by their names; `None` is the default one.
+    pub fn runtimes(&self) -> BTreeSet<Option<&str>> {
+        let driving = self.runtime.as_deref();
+        let work = self.work();
+        let works = work.iter().flat_map(Work::tasks);
+        let tasks = works.filter_map(|work| self.entry.tasks.get(&work.task_id));
+        tasks
+            .flat_map(|task| {
+                let judged =
+                    task.criteria.as_ref().and_then(|criteria| criteria.run_condition_in_same_session);
+                let apart = (judged == Some(false)).then_some(driving);
+                [Some(task.runtime.as_deref().or(driving)), apart].into_iter().flatten()
+            })
+            .collect()
     }
 
     pub fn limits(&self) -> Limits {

@@ -33,28 +33,52 @@ pub enum Step {
 
 #[derive(Debug, Clone, PartialEq)]
 pub enum Effect {
-    Open { task: TaskId, driving: bool, model: String, runtime: Option<String>, directory: PathBuf },
-    Ask { task: TaskId, session: SessionId, prompt: String },
-    Check { task: TaskId, commands: Vec<CommandCheck>, files: Vec<String>, directory: PathBuf },
-    MakeWorktree { place: String, number: u64, from: PathBuf },
-    LeaveWorktree { place: String, worktree: Worktree },
+    Open {
+        task: TaskId,
+        driving: bool,
+        model: String,
+        runtime: Option<String>,
+        directory: PathBuf,
+        /// How long to wait before.
+        pause: Duration,
+    },
+    Ask {
+        task: TaskId,
+        session: SessionId,
+        prompt: String,
+    },
+    Check {
+        task: TaskId,
+        commands: Vec<CommandCheck>,
+        files: Vec<String>,
+        directory: PathBuf,
+    },
+    MakeWorktree {
+        place: String,
+        number: u64,
+        from: PathBuf,
+    },
+    LeaveWorktree {
+        place: String,
+        worktree: Worktree,
+    },
 }
 
 /// Whose effect it is. Each has at most one under way.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub enum Errand {
+pub enum EffectOwner {
     Task(TaskId),
     Worktree(String),
 }
 
 impl Effect {
-    pub fn errand(&self) -> Errand {
+    pub fn owner(&self) -> EffectOwner {
         match self {
             Effect::Open { task, .. } | Effect::Ask { task, .. } | Effect::Check { task, .. } => {
-                Errand::Task(*task)
+                EffectOwner::Task(*task)
             }
             Effect::MakeWorktree { place, .. } | Effect::LeaveWorktree { place, .. } => {
-                Errand::Worktree(place.clone())
+                EffectOwner::Worktree(place.clone())
             }
         }
     }
@@ -304,7 +328,7 @@ impl State {
     }
 
     /// The next step of whoever is not at work already. `None` when there is nothing but to wait.
-    pub fn next(&self, busy: &BTreeSet<Errand>) -> Option<Step> {
+    pub fn next(&self, busy: &BTreeSet<EffectOwner>) -> Option<Step> {
         let ended = |end: RunEnd| Some(Step::Note(Fact::RunEnded { end }));
         if self.end.is_some() {
             return None;
@@ -329,7 +353,7 @@ impl State {
             }
         }
         for task in
-            self.tasks.iter().filter(|(id, _)| !busy.contains(&Errand::Task(**id))).map(|(_, task)| task)
+            self.tasks.iter().filter(|(id, _)| !busy.contains(&EffectOwner::Task(**id))).map(|(_, task)| task)
         {
             match task.next() {
                 Some(Step::Note(Fact::Prompted { .. })) if self.limit().is_some() => {
@@ -351,7 +375,7 @@ impl State {
         limits.tokens.filter(|tokens| self.tokens >= *tokens).map(|_| Limit::Tokens)
     }
 
-    fn grant(&self, wish: Wish, busy: &BTreeSet<Errand>) -> Option<Step> {
+    fn grant(&self, wish: Wish, busy: &BTreeSet<EffectOwner>) -> Option<Step> {
         match wish {
             Wish::Start { .. } if self.tasks.len() >= MAX_PARALLEL_TASKS => None,
             Wish::Start { .. } if self.tasks_started >= MAX_TASKS => {
@@ -363,7 +387,7 @@ impl State {
                 Some(Step::Note(Fact::WorkStarted { work_id: work, task, name, directory }))
             }
             Wish::MakeWorktree { place, .. } | Wish::LeaveWorktree { place }
-                if busy.contains(&Errand::Worktree(place.clone())) =>
+                if busy.contains(&EffectOwner::Worktree(place.clone())) =>
             {
                 None
             }

@@ -4,11 +4,13 @@
 //! ends with what the agent reported. Between missions the criteria are judged.
 
 use std::path::PathBuf;
+use std::time::Duration;
 
 use crate::decision::{Decision, names};
 use crate::entry::{Criteria, DrivingRetry, Task, ToolName, WorkId};
 use crate::prompt::{Prompt, Values, expand_dynamic};
 use crate::record::{CheckFailure, CrashError, Fact, SessionId, TaskEnd, TaskId, TurnReport};
+use crate::retry;
 use crate::state::{Effect, Step};
 use crate::tools::{JobTool, Round};
 
@@ -55,7 +57,7 @@ pub(crate) struct TaskRun {
     order: TaskOrder,
     values: Values,
     sessions: Vec<OpenSession>,
-    stage: Stage,
+    phase: Phase,
     judgement: Judgement,
     /// Which retry this is; 0 is the first try.
     retry: u32,
@@ -68,7 +70,7 @@ struct OpenSession {
 }
 
 #[derive(Debug, Clone, PartialEq)]
-enum Stage {
+enum Phase {
     /// Whether the right task came before.
     Previous,
     Mission(Mission),
@@ -95,6 +97,8 @@ struct Mission {
     prompt: String,
     /// Attempts before this one.
     crashes: u32,
+    /// How long to wait before the next session is opened.
+    pause: Duration,
     at: At,
 }
 
@@ -151,13 +155,13 @@ impl TaskRun {
             order,
             values,
             sessions: Vec::new(),
-            stage: Stage::Previous,
+            phase: Phase::Previous,
             judgement: Judgement::default(),
             retry: 0,
         };
         // Where there is a condition too, it has the last word about availability.
         if run.wanted_before().is_none() || (run.came_in_order() && run.availability_condition().is_some()) {
-            run.stage = run.after_previous();
+            run.phase = run.after_previous();
         }
         run
     }
@@ -171,8 +175,8 @@ impl TaskRun {
     }
 
     pub(crate) fn end(&self) -> Option<&TaskEnd> {
-        match &self.stage {
-            Stage::Over(end) => Some(end),
+        match &self.phase {
+            Phase::Over(end) => Some(end),
             _ => None,
         }
     }
@@ -196,7 +200,7 @@ impl TaskRun {
         availability.condition.as_ref()
     }
 
-    fn after_previous(&self) -> Stage {
+    fn after_previous(&self) -> Phase {
         match self.availability_condition() {
             Some(condition) => self.mission(Purpose::Availability, condition, ""),
             None => self.mission(Purpose::Prompt, &self.order.task.prompt, ""),
@@ -204,19 +208,19 @@ impl TaskRun {
     }
 
     /// Values change, so a prompt is made when it is about to be sent.
-    fn mission(&self, purpose: Purpose, prompt: &Prompt, suffix: &str) -> Stage {
+    fn mission(&self, purpose: Purpose, prompt: &Prompt, suffix: &str) -> Phase {
         match expand_dynamic(prompt, &self.values) {
             Ok(prompt) => {
                 let prompt = format!("{prompt}{suffix}");
-                Stage::Mission(Mission { purpose, prompt, crashes: 0, at: At::Due })
+                Phase::Mission(Mission { purpose, prompt, crashes: 0, pause: Duration::ZERO, at: At::Due })
             }
             Err(error) => {
-                Stage::Crashing { error: CrashError::new("invalid_prompt", error.to_string()), told: false }
+                Phase::Crashing { error: CrashError::new("invalid_prompt", error.to_string()), told: false }
             }
         }
     }
 
-    fn retry_mission(&self) -> Stage {
+    fn retry_mission(&self) -> Phase {
         let mut suffix = String::new();
         if !self.judgement.missing.is_empty() {
             suffix.push_str(&format!("\n## Required Tool Not Called: {}", names(&self.judgement.missing)));
@@ -268,9 +272,9 @@ impl TaskRun {
             }
             Fact::TaskStopped { .. } => {
                 let error = CrashError::new("task_stopped", "the task was stopped");
-                self.stage = Stage::Crashing { error, told: false };
+                self.phase = Phase::Crashing { error, told: false };
             }
-            Fact::TaskEnded { end, .. } => self.stage = Stage::Over(end.clone()),
+            Fact::TaskEnded { end, .. } => self.phase = Phase::Over(end.clone()),
             Fact::RunResumed => self.interrupted(),
             Fact::RunStarted { .. }
             | Fact::WorktreeMade { .. }
@@ -284,7 +288,7 @@ impl TaskRun {
     }
 
     fn at(&mut self, at: At) {
-        if let Stage::Mission(mission) = &mut self.stage {
+        if let Phase::Mission(mission) = &mut self.phase {
             mission.at = at;
         }
     }
@@ -297,7 +301,7 @@ impl TaskRun {
 
     fn next_attempt(&mut self) {
         let buried = self.sessions.iter().all(|open| !open.dead);
-        if let Stage::Mission(mission) = &mut self.stage
+        if let Phase::Mission(mission) = &mut self.phase
             && mission.at == At::Burying
             && buried
         {
@@ -311,21 +315,21 @@ impl TaskRun {
         for open in &mut self.sessions {
             open.dead = true;
         }
-        if let Stage::Mission(mission) = &mut self.stage
+        if let Phase::Mission(mission) = &mut self.phase
             && mission.at == At::Asked
         {
             let message = "hangar was ended while the agent was at work";
-            mission.at = At::Crashed(CrashError::new("interrupted", message));
+            mission.at = At::Crashed(CrashError::new(retry::INTERRUPTED, message));
         }
     }
 
     fn decided(&mut self, decision: &Decision) {
         match decision {
             Decision::AvailabilityPassed => {
-                self.stage = self.mission(Purpose::Prompt, &self.order.task.prompt, "");
+                self.phase = self.mission(Purpose::Prompt, &self.order.task.prompt, "");
             }
             Decision::AvailabilityFailed { .. } | Decision::PreviousTaskMissing { .. } | Decision::Failed => {
-                self.stage = Stage::Ending { succeeded: false };
+                self.phase = Phase::Ending { succeeded: false };
             }
             Decision::ToolsMissing { .. } => self.judgement.missing_told = true,
             Decision::ChecksFailed { .. } => self.judgement.failures_told = true,
@@ -333,54 +337,59 @@ impl TaskRun {
             Decision::ConditionFailed { .. } => self.judged(false),
             Decision::RetryStarted { retry } => {
                 self.retry = *retry;
-                self.stage = self.retry_mission();
+                self.phase = self.retry_mission();
             }
-            Decision::PassedOnRetry { .. } => self.stage = Stage::Verdict { passed: true, announced: true },
-            Decision::FailedOnRetry { .. } => self.stage = Stage::Verdict { passed: false, announced: true },
-            Decision::BudgetDrained { .. } => self.stage = Stage::Drained,
-            Decision::Succeeded => self.stage = Stage::Ending { succeeded: true },
-            Decision::SessionCrashed { .. } => {
+            Decision::PassedOnRetry { .. } => self.phase = Phase::Verdict { passed: true, announced: true },
+            Decision::FailedOnRetry { .. } => self.phase = Phase::Verdict { passed: false, announced: true },
+            Decision::BudgetDrained { .. } => self.phase = Phase::Drained,
+            Decision::Succeeded => self.phase = Phase::Ending { succeeded: true },
+            Decision::SessionCrashed { error } => {
+                if let Phase::Mission(mission) = &mut self.phase {
+                    mission.pause = retry::pause(error, mission.crashes + 1);
+                }
                 self.at(At::Burying);
                 self.next_attempt();
             }
             Decision::BorrowedSessionCrashed { error }
             | Decision::BorrowedSessionCrashedInRetry { error } => {
-                self.stage = Stage::Crashing { error: error.clone(), told: false };
+                self.phase = Phase::Crashing { error: error.clone(), told: false };
             }
             Decision::CrashedInRetry { .. } => self.at(At::GivenUp),
-            Decision::ReplacementFailed { error } => match &mut self.stage {
-                Stage::Mission(mission) if self.retry > 0 && mission.purpose == Purpose::Prompt => {
+            Decision::ReplacementFailed { error } => match &mut self.phase {
+                Phase::Mission(mission)
+                    if self.retry > 0 && mission.purpose == Purpose::Prompt && retry::is_retryable(error) =>
+                {
                     mission.at = At::GivenUp;
                 }
-                _ => self.stage = Stage::Crashing { error: error.clone(), told: false },
+                _ => self.phase = Phase::Crashing { error: error.clone(), told: false },
             },
             Decision::TaskError { error } => {
-                self.stage = Stage::Crashing { error: error.clone(), told: true };
+                self.phase = Phase::Crashing { error: error.clone(), told: true };
             }
         }
     }
 
     fn judged(&mut self, condition: bool) {
         self.judgement.condition = Some(condition);
-        self.stage = Stage::Judging;
+        self.phase = Phase::Judging;
     }
 
     /// Moves on where nothing has to be told or done.
     fn settle(&mut self) {
-        if let Stage::Mission(Mission { purpose: Purpose::Prompt, at: At::Done(round), .. }) = &self.stage
+        if let Phase::Mission(Mission { purpose: Purpose::Prompt, at: At::Done(round), .. }) = &self.phase
             && (self.order.mode != Mode::Multi || self.sessions.is_empty())
         {
             let wanted = self.criteria().and_then(|criteria| criteria.tool_executed.as_ref());
             let wanted = wanted.into_iter().flatten().filter_map(ToolName::known);
             let missing = wanted.filter(|tool| !round.tools.contains(tool)).collect();
             self.judgement = Judgement { missing, ..Judgement::default() };
-            self.stage = Stage::Judging;
+            self.phase = Phase::Judging;
         }
-        if self.stage == Stage::Judging && self.judging().is_none() {
+        if self.phase == Phase::Judging && self.judging().is_none() {
             let condition = self.criteria().and_then(|criteria| criteria.condition.as_ref());
-            self.stage = match condition.filter(|_| self.judgement.condition.is_none()) {
+            self.phase = match condition.filter(|_| self.judgement.condition.is_none()) {
                 Some(condition) => self.mission(Purpose::Condition, condition, ""),
-                None => Stage::Verdict { passed: self.judgement.passed(), announced: self.retry == 0 },
+                None => Phase::Verdict { passed: self.judgement.passed(), announced: self.retry == 0 },
             };
         }
     }
@@ -392,16 +401,16 @@ impl TaskRun {
             self.note(Fact::SessionStopped { task: self.order.id, session: session.id.clone(), succeeded })
         };
         let end = |end: TaskEnd| self.note(Fact::TaskEnded { task: self.order.id, end });
-        Some(match &self.stage {
-            Stage::Over(_) => return None,
-            Stage::Previous if self.came_in_order() => self.decide(Decision::AvailabilityPassed),
-            Stage::Previous => {
+        Some(match &self.phase {
+            Phase::Over(_) => return None,
+            Phase::Previous if self.came_in_order() => self.decide(Decision::AvailabilityPassed),
+            Phase::Previous => {
                 let wanted = self.wanted_before().unwrap_or_default().to_vec();
                 self.decide(Decision::PreviousTaskMissing { wanted, previous: self.order.previous.clone() })
             }
-            Stage::Mission(mission) => return self.mission_step(mission),
-            Stage::Judging => return self.judging(),
-            Stage::Verdict { passed, announced } => {
+            Phase::Mission(mission) => return self.mission_step(mission),
+            Phase::Judging => return self.judging(),
+            Phase::Verdict { passed, announced } => {
                 let retry = self.retry;
                 let budget = self.criteria().map_or(0, |criteria| criteria.failure_action.retry_times);
                 self.decide(match (passed, announced) {
@@ -412,16 +421,16 @@ impl TaskRun {
                     (false, true) => Decision::BudgetDrained { retries: retry },
                 })
             }
-            Stage::Drained => self.decide(Decision::Failed),
-            Stage::Ending { succeeded } => match (self.sessions.first(), succeeded) {
+            Phase::Drained => self.decide(Decision::Failed),
+            Phase::Ending { succeeded } => match (self.sessions.first(), succeeded) {
                 (Some(session), succeeded) => stop(session, *succeeded),
                 (None, true) => end(TaskEnd::Succeeded),
                 (None, false) => end(TaskEnd::Failed),
             },
-            Stage::Crashing { error, told: false } => {
+            Phase::Crashing { error, told: false } => {
                 self.decide(Decision::TaskError { error: error.clone() })
             }
-            Stage::Crashing { error, told: true } => match self.sessions.first() {
+            Phase::Crashing { error, told: true } => match self.sessions.first() {
                 Some(session) => stop(session, false),
                 None => end(TaskEnd::Crashed { error: error.clone() }),
             },
@@ -505,6 +514,7 @@ impl TaskRun {
             model: self.model(mission),
             runtime: runtime.clone(),
             directory: self.order.directory.clone(),
+            pause: mission.pause,
         })
     }
 
@@ -543,17 +553,24 @@ impl TaskRun {
         match &self.order.mode {
             Mode::Borrowing(_) if self.retry > 0 => Decision::BorrowedSessionCrashedInRetry { error },
             Mode::Borrowing(_) => Decision::BorrowedSessionCrashed { error },
-            Mode::Single | Mode::Multi if (mission.crashes as usize) < self.replacements(mission).len() => {
-                Decision::SessionCrashed { error }
+            Mode::Single | Mode::Multi => {
+                let (model, replacements) = (self.model(mission), self.replacements(mission));
+                match replacements.get(mission.crashes as usize) {
+                    Some(next) if retry::is_worthwhile(&error, &model, next) => {
+                        Decision::SessionCrashed { error }
+                    }
+                    _ => self.exhausted(mission, error),
+                }
             }
-            Mode::Single | Mode::Multi => self.exhausted(mission, error),
         }
     }
 
-    /// No attempt is left. A retry has failed then; anything else cannot be told.
+    /// No attempt is left. A retry has failed then, unless the next one is bound to fail too; anything else cannot be told.
     fn exhausted(&self, mission: &Mission, error: CrashError) -> Decision {
         match mission.purpose {
-            Purpose::Prompt if self.retry > 0 => Decision::CrashedInRetry { retry: self.retry, error },
+            Purpose::Prompt if self.retry > 0 && retry::is_retryable(&error) => {
+                Decision::CrashedInRetry { retry: self.retry, error }
+            }
             Purpose::Prompt | Purpose::Availability | Purpose::Condition => Decision::TaskError { error },
         }
     }

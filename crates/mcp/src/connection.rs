@@ -183,6 +183,9 @@ impl Connection {
                 Err(CallError::Cancelled)
             }
         };
+        // The library hands each word of progress to a task of its own, and wakes us for it first. What was said before the
+        // answer is heard before it.
+        tokio::task::yield_now().await;
         self.listeners.lock().await.remove(&token);
         match answer? {
             ServerResult::CallToolResult(result) => {

@@ -33,7 +33,7 @@ pub struct ProviderConfig {
     /// Whether documents are sent with the wish that the model cites them, where the wire has a word for that.
     pub citations: bool,
     pub style: Style,
-    /// Whether a model that also listens on a WebSocket is spoken to there. Only couriers can carry that.
+    /// Whether a model that also listens on a WebSocket is spoken to there. Only request proxies can carry that.
     pub websockets: bool,
     pub proxy: Proxy,
     pub limits: TimeLimits,

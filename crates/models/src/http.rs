@@ -103,7 +103,7 @@ impl Http {
         self.request_proxy.is_some()
     }
 
-    /// Asks over a WebSocket, which only couriers have. Each message of the answer is made an event of a stream, so that
+    /// Asks over a WebSocket, which only request proxies have. Each message of the answer is made an event of a stream, so that
     /// it is read like any other.
     pub(crate) async fn converse(
         &self,

@@ -1,26 +1,30 @@
-//! The web UI: files of `web/dist` that are part of the program, or a page that says how to make them.
+//! The web UI: the files of `pages`, which `cargo xtask web` builds from `web/`. They are part of the program.
 
+use axum::extract::State;
 use axum::http::{HeaderMap, HeaderValue, StatusCode, Uri, header};
-use axum::response::{IntoResponse, Response};
+use axum::response::{IntoResponse, Redirect, Response};
+
+use crate::api::App;
+use crate::old_addresses;
+use crate::problem::Problem;
 
 #[derive(rust_embed::RustEmbed)]
-#[folder = "../../web/dist"]
-#[allow_missing = true]
+#[folder = "pages"]
 struct Files;
 
 const INDEX: &str = "index.html";
-
-/// Shown where the program was built without the UI.
-const WITHOUT_UI: &str = "<!doctype html><html lang=\"en\"><meta charset=\"utf-8\"><title>Hangar</title>\
-<body style=\"font-family:sans-serif;max-width:40em;margin:4em auto;line-height:1.5\"><h1>Hangar is running</h1>\
-<p>This program was built without its web UI. Run <code>cargo xtask web</code>, build again, and reload.</p>\
-<p>The API works: <a href=\"/api/v1/openapi.json\">/api/v1/openapi.json</a> describes it.</p></body></html>";
+const PAGES: [&str; 8] = [INDEX, "sessions", "new", "jobs", "runs", "approvals", "runtimes", "settings"];
+/// Pages of one session or run, by its id.
+const PAGES_OF_ONE: [&str; 2] = ["sessions", "runs"];
 
 /// What the page may load and do. Nothing comes from elsewhere.
 const POLICY: &str = "default-src 'self'; img-src 'self' data: blob:; style-src 'self' 'unsafe-inline'; \
 object-src 'none'; base-uri 'self'; form-action 'self'; frame-ancestors 'none'";
 
-pub(crate) async fn serve(uri: Uri, headers: HeaderMap) -> Response {
+pub(crate) async fn serve(State(app): State<App>, uri: Uri, headers: HeaderMap) -> Response {
+    if let Some(location) = old_addresses::location(&app, &uri, &headers) {
+        return Redirect::temporary(&location).into_response();
+    }
     let path = uri.path().trim_start_matches('/');
     // Names in the program are looked up, not opened, so a path cannot lead anywhere else; in a build that reads them from
     // the disk it could.
@@ -31,17 +35,37 @@ pub(crate) async fn serve(uri: Uri, headers: HeaderMap) -> Response {
     if let Some(file) = Files::get(name) {
         return respond(name, file, &headers);
     }
-    let is_file = name.rsplit('/').next().is_some_and(|last| last.contains('.'));
-    if is_file && name != INDEX {
-        return StatusCode::NOT_FOUND.into_response();
+    if !is_page(name) && !wants_page(&headers) {
+        return Problem::new(StatusCode::NOT_FOUND, "route_not_found", format!("there is no /{name}"))
+            .into_response();
     }
     // Pages of the UI are one file, which finds out by itself where it is.
-    match Files::get(INDEX) {
+    let mut response = match Files::get(INDEX) {
         Some(file) => respond(INDEX, file, &headers),
-        None => {
-            with_headers(([(header::CONTENT_TYPE, "text/html; charset=utf-8")], WITHOUT_UI).into_response())
-        }
+        None => StatusCode::NOT_FOUND.into_response(),
+    };
+    if !is_page(name) {
+        // People are told by the page, and programs by the status.
+        *response.status_mut() = StatusCode::NOT_FOUND;
     }
+    response
+}
+
+/// Whether a path is one of the pages of the UI: `parse` of `web/src/router.ts` knows the same.
+fn is_page(path: &str) -> bool {
+    let segments: Vec<&str> = path.split('/').filter(|segment| !segment.is_empty()).collect();
+    match segments[..] {
+        [] => true,
+        [page] => PAGES.contains(&page),
+        [page, _] => PAGES_OF_ONE.contains(&page),
+        [..] => false,
+    }
+}
+
+/// Whether a browser asks for something to show. A file that a page lacks is not asked for like that.
+fn wants_page(headers: &HeaderMap) -> bool {
+    let accepted = headers.get(header::ACCEPT).and_then(|accepted| accepted.to_str().ok());
+    accepted.is_some_and(|accepted| accepted.contains("text/html"))
 }
 
 fn respond(name: &str, file: rust_embed::EmbeddedFile, headers: &HeaderMap) -> Response {
@@ -50,7 +74,7 @@ fn respond(name: &str, file: rust_embed::EmbeddedFile, headers: &HeaderMap) -> R
     let tag = format!("\"{hash}\"");
     let known = headers.get(header::IF_NONE_MATCH).is_some_and(|known| known.as_bytes() == tag.as_bytes());
     // Vite puts a hash into the names below `assets`, so those never change.
-    let lasting = name.starts_with("assets/") && !cfg!(debug_assertions);
+    let lasting = name.starts_with("assets/");
     let cache = if lasting { "public, max-age=31536000, immutable" } else { "no-cache" };
     let mut response = if known {
         StatusCode::NOT_MODIFIED.into_response()
@@ -68,13 +92,45 @@ fn respond(name: &str, file: rust_embed::EmbeddedFile, headers: &HeaderMap) -> R
         out.insert(header::ETAG, tag);
     }
     out.insert(header::CACHE_CONTROL, HeaderValue::from_static(cache));
-    with_headers(response)
+    out.insert(header::CONTENT_SECURITY_POLICY, HeaderValue::from_static(POLICY));
+    out.insert(header::X_CONTENT_TYPE_OPTIONS, HeaderValue::from_static("nosniff"));
+    out.insert(header::REFERRER_POLICY, HeaderValue::from_static("same-origin"));
+    response
 }
 
-fn with_headers(mut response: Response) -> Response {
-    let headers = response.headers_mut();
-    headers.insert(header::CONTENT_SECURITY_POLICY, HeaderValue::from_static(POLICY));
-    headers.insert(header::X_CONTENT_TYPE_OPTIONS, HeaderValue::from_static("nosniff"));
-    headers.insert(header::REFERRER_POLICY, HeaderValue::from_static("same-origin"));
-    response
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn pages_are_those_of_the_ui() {
+        let router = include_str!("../../../web/src/router.ts");
+        let quoted = |line: &str| line.split('"').nth(1).unwrap_or_default().to_owned();
+        let lines = || router.lines().map(str::trim);
+        let pages: Vec<String> = lines().filter(|line| line.starts_with("case \"")).map(quoted).collect();
+        let of_one: Vec<String> =
+            lines().filter(|line| line.starts_with("if (first === ")).map(quoted).collect();
+        let sorted = |names: &[&str]| {
+            let mut names: Vec<String> = names.iter().map(|name| (*name).to_owned()).collect();
+            names.sort();
+            names
+        };
+        let sorted_too = |mut names: Vec<String>| {
+            names.sort();
+            names
+        };
+        assert_eq!(sorted(&PAGES), sorted_too(pages));
+        assert_eq!(sorted(&PAGES_OF_ONE), sorted_too(of_one));
+    }
+
+    #[test]
+    fn what_is_no_page_is_none() {
+        for path in ["", "sessions", "sessions/a", "runs/b/", "new", "index.html"] {
+            assert!(is_page(path), "{path}");
+        }
+        for path in ["metrics", "livez", "readyz", "sessions/a/b", "jobs/x", "assets/gone.js", "favicon.ico"]
+        {
+            assert!(!is_page(path), "{path}");
+        }
+    }
 }

@@ -2,10 +2,9 @@
 
 use axum::http::{HeaderValue, StatusCode, header};
 use axum::response::{IntoResponse, Response};
+use hangar_registry::error::RegistryError;
 use schemars::JsonSchema;
 use serde::Serialize;
-
-use crate::trouble::Trouble;
 
 #[derive(Debug, Clone, Serialize, JsonSchema)]
 pub(crate) struct Problem {
@@ -35,32 +34,64 @@ impl Problem {
     }
 }
 
-impl From<Trouble> for Problem {
-    fn from(trouble: Trouble) -> Self {
+impl From<RegistryError> for Problem {
+    fn from(error: RegistryError) -> Self {
         use StatusCode as S;
-        let (status, code) = match &trouble {
-            Trouble::NoSession(_) => (S::NOT_FOUND, "session_not_found"),
-            Trouble::NoRuntime(_) => (S::NOT_FOUND, "runtime_not_found"),
-            Trouble::NoRun(_) => (S::NOT_FOUND, "run_not_found"),
-            Trouble::NoJob(_) => (S::NOT_FOUND, "job_not_found"),
-            Trouble::NoApproval(_) => (S::NOT_FOUND, "approval_not_found"),
-            Trouble::AlreadyAnswered(_) => (S::CONFLICT, "already_answered"),
-            Trouble::BusyElsewhere { .. } => (S::CONFLICT, "session_busy_elsewhere"),
-            Trouble::QueueFull(_) => (S::TOO_MANY_REQUESTS, "queue_full"),
-            Trouble::NotOpen(_) => (S::CONFLICT, "session_closed"),
-            Trouble::Borrowed(_) => (S::CONFLICT, "session_borrowed"),
-            Trouble::NotResumable(_) => (S::CONFLICT, "not_resumable"),
-            Trouble::CannotAsk(_) => (S::UNPROCESSABLE_ENTITY, "cannot_ask"),
-            Trouble::Invalid(_) => (S::BAD_REQUEST, "invalid_request"),
-            Trouble::Unprocessable(_) => (S::UNPROCESSABLE_ENTITY, "unprocessable"),
-            Trouble::NotOpened(_) => (S::UNPROCESSABLE_ENTITY, "not_opened"),
-            Trouble::Stopping => (S::SERVICE_UNAVAILABLE, "stopping"),
-            Trouble::NoEntry => (S::CONFLICT, "no_entry"),
-            Trouble::RunEnded(_) => (S::CONFLICT, "run_ended"),
-            Trouble::RunUnderWay(_) => (S::CONFLICT, "run_under_way"),
-            Trouble::Store(_) => (S::INTERNAL_SERVER_ERROR, "store"),
+        let (status, code) = match &error {
+            RegistryError::NoSession(_) => (S::NOT_FOUND, "session_not_found"),
+            RegistryError::NoRuntime(_) => (S::NOT_FOUND, "runtime_not_found"),
+            RegistryError::NoRun(_) => (S::NOT_FOUND, "run_not_found"),
+            RegistryError::NoJob(_) => (S::NOT_FOUND, "job_not_found"),
+            RegistryError::NoApproval(_) => (S::NOT_FOUND, "approval_not_found"),
+            RegistryError::AlreadyAnswered(_) => (S::CONFLICT, "already_answered"),
+            RegistryError::BusyElsewhere { .. } => (S::CONFLICT, "session_busy_elsewhere"),
+            RegistryError::QueueFull(_) => (S::TOO_MANY_REQUESTS, "queue_full"),
+            RegistryError::NotOpen(_) => (S::CONFLICT, "session_closed"),
+            RegistryError::Leased(_) => (S::CONFLICT, "session_borrowed"),
+            RegistryError::NotResumable(_) => (S::CONFLICT, "not_resumable"),
+            RegistryError::CannotAsk(_) => (S::UNPROCESSABLE_ENTITY, "cannot_ask"),
+            RegistryError::Invalid(_) => (S::BAD_REQUEST, "invalid_request"),
+            RegistryError::Unprocessable(_) => (S::UNPROCESSABLE_ENTITY, "unprocessable"),
+            RegistryError::NotOpened(_) => (S::UNPROCESSABLE_ENTITY, "not_opened"),
+            RegistryError::Stopping => (S::SERVICE_UNAVAILABLE, "stopping"),
+            RegistryError::NoEntry => (S::CONFLICT, "no_entry"),
+            RegistryError::RunEnded(_) => (S::CONFLICT, "run_ended"),
+            RegistryError::RunUnderWay(_) => (S::CONFLICT, "run_under_way"),
+            RegistryError::Store(_) => (S::INTERNAL_SERVER_ERROR, "store"),
         };
-        Self::new(status, code, trouble.to_string())
+        let detail = match advice(&error) {
+            Some(advice) => format!("{error}; {advice}"),
+            None => error.to_string(),
+        };
+        Self::new(status, code, detail)
+    }
+}
+
+/// What somebody who uses the API can do about it.
+fn advice(error: &RegistryError) -> Option<String> {
+    let lists = |what: &str| Some(format!("GET /api/v1/{what} lists those that there are"));
+    match error {
+        RegistryError::NoSession(_) => lists("sessions"),
+        RegistryError::NoRuntime(_) => lists("runtimes"),
+        RegistryError::NoRun(_) => lists("runs"),
+        RegistryError::NoJob(_) => lists("jobs"),
+        RegistryError::NoApproval(_) => Some("GET /api/v1/approvals lists those that are open".to_owned()),
+        RegistryError::Stopping => Some("start the portal again with: hangar up".to_owned()),
+        RegistryError::NoEntry => Some("start with --entry FILE or PUT /api/v1/jobs/entry".to_owned()),
+        RegistryError::RunEnded(run) => Some(format!("POST /api/v1/runs/{run}/retry starts it anew")),
+        // These say themselves what to do.
+        RegistryError::AlreadyAnswered(_)
+        | RegistryError::BusyElsewhere { .. }
+        | RegistryError::QueueFull(_)
+        | RegistryError::NotOpen(_)
+        | RegistryError::Leased(_)
+        | RegistryError::NotResumable(_)
+        | RegistryError::CannotAsk(_)
+        | RegistryError::Invalid(_)
+        | RegistryError::Unprocessable(_)
+        | RegistryError::NotOpened(_)
+        | RegistryError::RunUnderWay(_)
+        | RegistryError::Store(_) => None,
     }
 }
 

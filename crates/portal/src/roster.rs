@@ -6,14 +6,14 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use futures_util::future::join_all;
+use hangar_registry::error::RegistryError;
+use hangar_registry::hub::{Hub, iso};
 use hangar_runtimes::capabilities::Capabilities;
 use hangar_runtimes::runtime::{Model, Preflight, Runtime};
 use jiff::{SignedDuration, Timestamp};
+use schemars::JsonSchema;
 use serde::Serialize;
 use serde_with::skip_serializing_none;
-
-use crate::hub::{Hub, iso};
-use crate::trouble::Trouble;
 
 /// How long a look at one agent may take.
 const LOOK_TIME: Duration = Duration::from_secs(60);
@@ -41,15 +41,18 @@ struct Look {
     at: Timestamp,
 }
 
-/// An agent as lists show it.
+/// An agent.
 #[skip_serializing_none]
-#[derive(Debug, Clone, Serialize)]
+#[derive(Debug, Clone, Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
+#[schemars(rename = "Runtime")]
 pub(crate) struct Entry {
     name: String,
     label: String,
     install: String,
+    #[schemars(with = "serde_json::Map<String, serde_json::Value>")]
     capabilities: Capabilities,
+    #[schemars(with = "Option<PreflightShape>")]
     preflight: Option<Looked>,
     checked_at: Option<String>,
     default: bool,
@@ -60,6 +63,45 @@ struct Looked {
     #[serde(flatten)]
     found: Arc<Preflight>,
     ready: bool,
+}
+
+// `Looked` as it is serialized: most of its members are of another crate.
+/// Result of checking an agent.
+#[skip_serializing_none]
+#[derive(Serialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+#[schemars(rename = "Preflight")]
+struct PreflightShape {
+    program: Option<String>,
+    version: Option<String>,
+    help_hash: Option<String>,
+    effort_levels: Option<Vec<String>>,
+    /// Another program is used in its place and may support less.
+    best_effort: bool,
+    auth: AuthShape,
+    /// Why it will not work; each a sentence with what to do.
+    problems: Vec<String>,
+    /// Why it may not work.
+    warnings: Vec<String>,
+    ready: bool,
+}
+
+#[skip_serializing_none]
+#[derive(Serialize, JsonSchema)]
+#[schemars(rename = "Auth")]
+struct AuthShape {
+    state: AuthState,
+    /// Where the login was found: a variable, a file, another program.
+    source: Option<String>,
+}
+
+#[derive(Serialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+#[expect(dead_code, reason = "describes the states of another crate's type")]
+enum AuthState {
+    Found,
+    Missing,
+    Unknown,
 }
 
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
@@ -118,7 +160,7 @@ impl Roster {
     }
 
     /// What an agent can be asked to use. `None` where that cannot be found out.
-    pub(crate) async fn models(&self, name: Option<&str>) -> Result<Option<Vec<Model>>, Trouble> {
+    pub(crate) async fn models(&self, name: Option<&str>) -> Result<Option<Vec<Model>>, RegistryError> {
         let runtime = self.hub.runtime(name)?;
         let name = runtime.card().name.to_string();
         let now = self.hub.now();

@@ -17,6 +17,15 @@ pub struct EventId(pub String);
 #[serde(transparent)]
 pub struct AgentId(pub String);
 
+/// A place between two lines of a log.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct LogPosition {
+    /// Lines before it, which is the number of the last of them: the first line is 1.
+    pub seq: u64,
+    /// Bytes before it.
+    pub offset: u64,
+}
+
 /// One event of a session.
 ///
 /// An event is immutable. One that was read from text keeps that text for its `data`, so that writing it again
@@ -30,6 +39,7 @@ pub struct Event {
     agent_id: Option<AgentId>,
     body: Body,
     original: Option<Box<RawValue>>,
+    position: Option<LogPosition>,
 }
 
 #[derive(Debug)]
@@ -56,7 +66,7 @@ impl Event {
         body: Body,
     ) -> Self {
         let ephemeral = body.is_ephemeral();
-        Self { id, timestamp, parent_id, ephemeral, agent_id, body, original: None }
+        Self { id, timestamp, parent_id, ephemeral, agent_id, body, original: None, position: None }
     }
 
     /// Reads one line of a log or a stream.
@@ -67,6 +77,16 @@ impl Event {
     /// Returns the event with another parent, for events that come from elsewhere and join the log of a session.
     pub fn under(self, parent_id: Option<EventId>) -> Self {
         Self { parent_id, ..self }
+    }
+
+    /// Notes where it ends in its log, once it is there.
+    pub fn set_position(&mut self, position: LogPosition) {
+        self.position = Some(position);
+    }
+
+    /// Where it ends in its log, if whoever appended it said so. It is not a part of the event as it is written.
+    pub fn position(&self) -> Option<LogPosition> {
+        self.position
     }
 
     pub fn id(&self) -> &EventId {
@@ -170,6 +190,7 @@ impl<'de> Deserialize<'de> for Event {
             agent_id: envelope.agent_id,
             body: Body::parse(&envelope.kind, &original),
             original: Some(original),
+            position: None,
         })
     }
 }

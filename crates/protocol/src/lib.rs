@@ -12,5 +12,5 @@ pub mod rpc;
 pub mod totals;
 
 pub use body::{Body, EventKind};
-pub use event::{AgentId, Event, EventId, ParseError};
+pub use event::{AgentId, Event, EventId, LogPosition, ParseError};
 pub use totals::Totals;

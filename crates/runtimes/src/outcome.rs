@@ -82,6 +82,8 @@ kinds! {
     Auth = "auth_failed" never;
     UnknownModel = "unknown_model" never;
     ContextLimit = "context_limit" never;
+    /// The provider takes no such request, and would not another time.
+    BadRequest = "bad_request" never;
     BudgetExceeded = "budget_exceeded" never;
     RateLimited = "rate_limited" retry;
     Overloaded = "model_overloaded" retry;
@@ -161,7 +163,8 @@ fn by_status(status: u16, message: &str) -> Option<ErrorKind> {
         429 => ErrorKind::RateLimited,
         503 | 529 => ErrorKind::Overloaded,
         // These say little by themselves.
-        400 | 404 => return by_words(message),
+        400 | 422 => return by_words(message).or(Some(ErrorKind::BadRequest)),
+        404 => return by_words(message),
         _ => return None,
     })
 }
@@ -472,6 +475,16 @@ mod tests {
             ..ended(1)
         };
         check(facts, Some(ErrorKind::Auth));
+    }
+
+    #[test]
+    fn a_bad_request_is_one_unless_its_words_say_more() {
+        for (message, kind) in
+            [("temperature: too hot", ErrorKind::BadRequest), ("prompt is too long", ErrorKind::ContextLimit)]
+        {
+            let complaint = complaint(message, Some(400));
+            check(TurnFacts { verdict: Some(Verdict::Failure), complaint, ..ended(1) }, Some(kind));
+        }
     }
 
     #[test]

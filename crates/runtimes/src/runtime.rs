@@ -134,6 +134,8 @@ pub enum Auth {
 pub struct Order {
     /// Our name for the session. Agents that take one from outside get it.
     pub session_id: String,
+    /// The name that somebody chose for a new session.
+    pub name: Option<String>,
     pub workspace: PathBuf,
     pub model: Option<String>,
     pub effort: Option<String>,
@@ -176,6 +178,7 @@ impl Order {
     pub fn new(session_id: String, workspace: PathBuf) -> Self {
         Self {
             session_id,
+            name: None,
             workspace,
             model: None,
             effort: None,

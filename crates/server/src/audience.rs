@@ -97,6 +97,13 @@ impl Audience {
         let _ = self.live.set(Arc::downgrade(live));
     }
 
+    /// Has those who wait for the session look again.
+    pub(crate) fn wake(&self) {
+        if let Some(live) = self.live.get().and_then(Weak::upgrade) {
+            live.news.send_modify(|_| {});
+        }
+    }
+
     /// A session that was opened again knows when it began.
     pub(crate) fn set_began(&self, time: &str) {
         if !time.is_empty() {

@@ -58,7 +58,7 @@ impl SessionTask {
 
     /// Takes over the choices whose turn has come.
     pub(crate) fn settle_choices(&mut self) {
-        for made in self.driver.take_switched() {
+        for made in self.engine.driver_mut().take_switched() {
             if let Some(at) = self.choices.iter().position(|(id, _)| *id == made) {
                 let (_, choice) = self.choices.remove(at);
                 self.take_choice(choice);

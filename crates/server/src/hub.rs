@@ -9,6 +9,7 @@ use std::time::Duration;
 
 use hangar_agent::features::Features;
 use hangar_agent::session::Command;
+use hangar_engine::{Naming, Options, ServerStart, supervise};
 use hangar_files::ClientFiles;
 use hangar_git::Git;
 use hangar_protocol::Event;
@@ -27,6 +28,7 @@ use crate::commands::PendingCommands;
 use crate::elicitations::Elicitations;
 use crate::external::{ExternalTool, PendingCalls};
 use crate::finder::Finder;
+use crate::gates::Gates;
 use crate::handshake::Access;
 use crate::history::History;
 use crate::inference;
@@ -57,6 +59,8 @@ pub struct HubConfig {
     pub git: Git,
     pub now: fn() -> Timestamp,
     pub features: Features,
+    /// How long the end of a session's background work is waited for before its prompt has ended.
+    pub task_wait: Duration,
     /// How long a session may rest before it is closed; for ever where absent.
     pub idle_timeout: Option<Duration>,
     /// Writes what is left, telemetry say, before the end is answered: clients may kill the server right behind that.
@@ -68,8 +72,8 @@ pub struct Hub {
     sessions: Mutex<HashMap<String, Arc<Live>>>,
     clients: Mutex<HashMap<ClientId, Arc<Client>>>,
     next_client: AtomicU64,
-    /// Sessions are opened one at a time, so that two clients that open the same one meet in it.
-    opening: tokio::sync::Mutex<()>,
+    /// A session is opened by one client at a time, so that two that open the same one meet in it.
+    opening: Gates,
     stopping: CancellationToken,
     pub(crate) journals: Journals,
 }
@@ -183,7 +187,7 @@ impl Hub {
             sessions: Mutex::default(),
             clients: Mutex::default(),
             next_client: AtomicU64::new(0),
-            opening: tokio::sync::Mutex::new(()),
+            opening: Gates::default(),
             stopping: CancellationToken::new(),
             journals: Journals::default(),
         })
@@ -302,7 +306,7 @@ impl Hub {
         spec: SessionSpec,
         client: &Arc<Client>,
     ) -> Result<Entered, Failure> {
-        let _one_at_a_time = self.opening.lock().await;
+        let _one_at_a_time = self.opening.pass(id.as_str()).await;
         let known = self.sessions().get(id.as_str()).cloned();
         if let Some(live) = known {
             // Nobody is left to answer what the session waits for, and whoever comes does not want to.
@@ -359,13 +363,21 @@ impl Hub {
         audience.watch(&live);
         // One that cannot be looked up has no name that anyone could see.
         let named = live.meta().await.ok().flatten().is_some_and(|meta| meta.name.is_some());
-        audience.set_began(&opened.driver.session().state().started);
-        let mut task = SessionTask::new(opened, spec, audience, self.config.idle_timeout, named);
+        audience.set_began(&opened.parts.driver.session().state().started);
+        let options = Options {
+            servers: ServerStart::WithPrompt,
+            naming: if named { Naming::Named } else { Naming::Announced },
+            task_wait: self.config.task_wait,
+            announces_tools: true,
+            features: self.config.features.clone(),
+        };
+        let mut task = SessionTask::new(opened, options, queue, spec, audience, self.config.idle_timeout);
         task.refresh();
         self.sessions().insert(live.id.to_string(), Arc::clone(&live));
         let (hub, ended) = (Arc::clone(self), Arc::clone(&live));
         tokio::spawn(async move {
-            task.run(queue).await;
+            supervise(&mut task, std::future::pending()).await;
+            drop(task);
             hub.forget(&ended);
         });
         Ok(Entered { live, how: How::Opened })
@@ -399,10 +411,10 @@ impl Hub {
             let stored = client_session.as_ref().and_then(|client_session| client_session.stored.as_ref());
             let moved =
                 stored.is_some_and(|stored| stored.last_event_id() != task.session().state().last_event);
-            if !task.driver.is_idle() || moved {
+            if !task.engine.driver().is_idle() || moved {
                 return Err(Failure::new("the session is at work; abort it or wait for it to be idle"));
             }
-            task.driver.rest();
+            task.engine.driver_mut().rest();
             let mut changed = task.spec.clone();
             changed.adopt(change);
             let spec = SessionSpec { disable_resume: Some(true), ..changed.clone() };

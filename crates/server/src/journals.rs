@@ -8,8 +8,8 @@ use std::ops::Range;
 use std::sync::Arc;
 use std::time::Duration;
 
-use hangar_protocol::{Body, EventKind};
-use hangar_store::{Position, SessionId, Store, StoreError};
+use hangar_protocol::{Body, EventKind, LogPosition};
+use hangar_store::{SessionId, Store, StoreError};
 use serde::Deserialize;
 use serde_json::value::RawValue;
 use tokio::time::Instant;
@@ -104,7 +104,7 @@ impl Journal {
 
     /// An event, unless its writer had not come to its end when the log was looked through.
     fn event(&self, at: usize) -> Result<Option<Box<RawValue>>, StoreError> {
-        let position = Position { seq: 0, offset: self.offsets[at] };
+        let position = LogPosition { seq: 0, offset: self.offsets[at] };
         let mut follow = self.store.follow(&self.id, position)?;
         let line = follow.next_line().map_err(|source| StoreError::Io {
             doing: "reading",

@@ -16,6 +16,7 @@ mod document;
 mod elicitations;
 mod external;
 mod finder;
+mod gates;
 mod handshake;
 mod history;
 mod hub;
@@ -41,8 +42,8 @@ pub use finder::{Finder, FoundHooks, InstructionTarget, TargetKind};
 pub use handshake::{Access, Token};
 pub use hub::{Hub, HubConfig};
 pub use opener::{
-    AuthStatus, Background, InstructionKind, InstructionLocation, InstructionSource, Mcp, McpPlace,
-    OpenError, Opened, SessionOpener, Todo, TodoBoard, TodoDependency, Todos, ToolGuard, Wanted, Ways,
+    AuthStatus, InstructionKind, InstructionLocation, InstructionSource, McpPlace, OpenError, Opened,
+    SessionOpener, Todo, TodoBoard, TodoDependency, Todos, ToolGuard, Wanted, Ways,
 };
 pub use spec::{
     CapabilityOverrides, CustomAgent, DefaultAgent, InfiniteSessions, LargeOutput, ModelLimits, ModelSpec,

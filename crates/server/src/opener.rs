@@ -5,19 +5,16 @@ use std::path::Path;
 use std::sync::Arc;
 
 use futures_util::future::BoxFuture;
-use hangar_agent::driver::{Driver, EventSink, Hooks};
+use hangar_agent::driver::{EventSink, Hooks};
 use hangar_agent::model::ModelProvider;
 use hangar_agent::prompt::Environment;
 use hangar_agent::request_proxy::{RequestProxy, TokenSource};
-use hangar_agent::session::Input;
 use hangar_agent::tool::{Tool, ToolSpec};
-use hangar_custom::skills::Skills;
+use hangar_engine::{Mcp, Parts};
 use hangar_files::SessionFiles;
-use hangar_mcp::{McpHost, News};
 use hangar_sandbox::Sandbox;
 use hangar_store::SessionId;
 use hangar_store::client_session::ClientSession;
-use tokio::sync::mpsc;
 
 use crate::spec::SessionSpec;
 
@@ -70,9 +67,6 @@ pub trait SessionOpener: Send + Sync {
     /// Whose login the server uses; with a token, whose that is.
     fn auth(&self, token: Option<String>) -> BoxFuture<'static, Result<AuthStatus, OpenError>>;
 }
-
-/// MCP servers and their news. None has been started.
-pub type Mcp = (McpHost, mpsc::Receiver<News>);
 
 /// Where the MCP servers of a session are to work.
 pub struct McpPlace<'a> {
@@ -144,18 +138,13 @@ pub struct Ways {
 
 /// A session, ready to be driven.
 pub struct Opened {
-    pub driver: Driver,
-    /// The first inputs of the session.
-    pub opening: Vec<Input>,
+    pub parts: Parts,
     /// The built-in tools, all of them. The server shows the model those that the client wants.
     pub tools: Vec<Arc<dyn Tool>>,
     /// What the system prompt is made of.
     pub environment: Environment,
     pub instructions: String,
-    pub skills: Arc<Skills>,
-    pub background: Box<dyn Background>,
     pub todos: Arc<dyn Todos>,
-    pub mcp: Option<Mcp>,
     /// What confines the session's commands, if anything does.
     pub sandbox: Option<Sandbox>,
     /// Keeps what tools of clients say within what the model is shown.
@@ -192,11 +181,6 @@ pub struct Todo {
 pub struct TodoDependency {
     pub todo_id: String,
     pub depends_on: String,
-}
-
-/// Work that outlives the calls that began it: commands that run on.
-pub trait Background: Send {
-    fn shutdown(self: Box<Self>) -> BoxFuture<'static, ()>;
 }
 
 #[skip_serializing_none]

@@ -5,25 +5,23 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
+use futures_util::future::BoxFuture;
 use hangar_agent::agents::config::AgentConfig;
-use hangar_agent::agents::toolset::AgentToolProvider;
 use hangar_agent::agents::{AgentDefinition, AgentSource, builtin};
 use hangar_agent::driver::Driver;
 use hangar_agent::log::{Fact, LogError};
 use hangar_agent::model::ModelProvider;
-use hangar_agent::permissions::Policy;
 use hangar_agent::prompt::{Environment, SystemPrompt};
-use hangar_agent::session::{AnswerableQuestions, Command, Input, LiveSettings, Session};
-use hangar_agent::tool::{Tool, ToolSource, Toolset};
-use hangar_custom::skills::Skills;
-use hangar_mcp::{Interest, McpHost, News};
+use hangar_agent::session::{AnswerableQuestions, Command, Input, LiveSettings, Prompt, Session};
+use hangar_agent::tool::{Tool, ToolSource};
+use hangar_engine::commands::{CommandError, Outcome, SlashCommand};
+use hangar_engine::{Engine, Mcp, NoComposer, Options, Progress};
+use hangar_mcp::{Interest, McpHost};
 use hangar_protocol::Body;
 use hangar_protocol::data::{
-    BackgroundTasksChanged, CapabilitiesChanged, ClientCommand, CommandsChanged, SkillsLoaded, TitleChanged,
-    ToolsUpdated, UiCapabilities,
+    BackgroundTasksChanged, CapabilitiesChanged, ClientCommand, CommandsChanged, SkillsLoaded, UiCapabilities,
 };
 use hangar_sandbox::Sandbox;
-use hangar_store::SessionName;
 use jiff::Timestamp;
 use tokio::sync::mpsc;
 use tokio::time::Instant;
@@ -35,8 +33,8 @@ use crate::client::ClientId;
 use crate::client_tasks::ClientTasks;
 use crate::commands::CommandQueue;
 use crate::interests::Interests;
-use crate::methods::AutoTier;
-use crate::opener::{Background, Mcp, Opened, Todos, ToolGuard};
+use crate::methods::{AutoTier, Failure};
+use crate::opener::{Opened, Todos, ToolGuard};
 use crate::spec::SessionSpec;
 use crate::system;
 
@@ -46,22 +44,17 @@ const ORPHAN_PATIENCE: Duration = Duration::from_secs(600);
 pub(crate) type Job = Box<dyn FnOnce(&mut SessionTask) + Send>;
 
 pub(crate) struct SessionTask {
-    pub(crate) driver: Driver,
+    pub(crate) engine: Engine,
+    jobs: mpsc::Receiver<Job>,
     pub(crate) spec: SessionSpec,
     audience: Arc<Audience>,
-    /// What the session begins with, until it has begun.
-    opening: Option<Vec<Input>>,
     builtin: Vec<Arc<dyn Tool>>,
-    /// What the model is shown beside the session's own tools.
-    offered: Toolset,
     environment: Environment,
     instructions: String,
     /// Sections of the system prompt that the client has rewritten.
     transformed: BTreeMap<String, String>,
-    pub(crate) skills: Arc<Skills>,
     /// Slash commands of clients, as they were last told of.
     client_commands: Vec<ClientCommand>,
-    background: Box<dyn Background>,
     todos: Arc<dyn Todos>,
     guard: ToolGuard,
     /// How long the session may rest before it is closed.
@@ -79,10 +72,6 @@ pub(crate) struct SessionTask {
     /// Where views of MCP servers are shown, as the client says it.
     pub(crate) host_context: serde_json::Map<String, serde_json::Value>,
     sandbox: Option<Sandbox>,
-    mcp: Option<McpHost>,
-    news: Option<mpsc::Receiver<News>>,
-    /// The state of the MCP tools that the model is shown.
-    mcp_generation: u64,
     /// Which questions of MCP servers clients said they answer.
     interests: Interests,
     /// What the client said about its login, instead of the token's own.
@@ -97,32 +86,41 @@ pub(crate) struct SessionTask {
     pub(crate) asked: Asked,
     /// Work that clients do elsewhere.
     pub(crate) client_tasks: ClientTasks,
-    /// Whether lists have a name for the session.
-    named: bool,
+}
+
+impl hangar_engine::SessionTask for SessionTask {
+    fn engine(&mut self) -> &mut Engine {
+        &mut self.engine
+    }
+
+    fn run(&mut self) -> BoxFuture<'_, Option<String>> {
+        Box::pin(async {
+            self.drive().await;
+            self.ending.take().flatten()
+        })
+    }
 }
 
 impl SessionTask {
     pub(crate) fn new(
         opened: Opened,
+        options: Options,
+        jobs: mpsc::Receiver<Job>,
         spec: SessionSpec,
         audience: Arc<Audience>,
         idle_timeout: Option<Duration>,
-        named: bool,
     ) -> Self {
-        let (mcp, news) = opened.mcp.unzip();
         Self {
-            driver: opened.driver,
+            // What takes more than a session is done by methods here.
+            engine: Engine::new(opened.parts, options, Arc::new(NoComposer)),
+            jobs,
             spec,
             audience,
-            opening: Some(opened.opening),
             builtin: opened.tools,
-            offered: Toolset::default(),
             environment: opened.environment,
             instructions: opened.instructions,
             transformed: BTreeMap::new(),
-            skills: opened.skills,
             client_commands: Vec::new(),
-            background: opened.background,
             todos: opened.todos,
             guard: opened.guard,
             sandbox: opened.sandbox,
@@ -134,9 +132,6 @@ impl SessionTask {
             elicitations: false,
             commands: CommandQueue::default(),
             host_context: serde_json::Map::new(),
-            mcp,
-            news,
-            mcp_generation: 0,
             interests: Interests::default(),
             credentials: None,
             auto_tier: None,
@@ -144,17 +139,16 @@ impl SessionTask {
             choices: Vec::new(),
             asked: Asked::default(),
             client_tasks: ClientTasks::default(),
-            named,
         }
     }
 
     pub(crate) fn session(&self) -> &Session {
-        self.driver.session()
+        self.engine.session()
     }
 
     /// Gives the session an input. A log that cannot be written ends the session.
     pub(crate) fn input(&mut self, input: Input) {
-        let result = self.driver.advance(input);
+        let result = self.engine.driver_mut().advance(input);
         self.survive(result);
     }
 
@@ -171,7 +165,7 @@ impl SessionTask {
         &mut self,
         action: impl FnOnce(&mut Driver) -> Result<T, LogError>,
     ) -> Option<T> {
-        match action(&mut self.driver) {
+        match action(self.engine.driver_mut()) {
             Ok(done) => Some(done),
             Err(error) => {
                 self.survive(Err(error));
@@ -190,33 +184,42 @@ impl SessionTask {
 
     /// Says what the session begins with, once.
     pub(crate) fn begin(&mut self) {
-        for input in self.opening.take().into_iter().flatten() {
-            self.input(input);
-        }
-        if self.session().is_idle() {
-            self.driver.rest();
-        }
+        let begun = self.engine.open();
+        self.survive(begun);
+    }
+
+    /// Gives the session a prompt.
+    pub(crate) fn deliver(&mut self, prompt: Prompt) {
+        let delivered = self.engine.deliver(prompt);
+        self.survive(delivered);
+    }
+
+    /// Gets a prompt ready that is to wait.
+    pub(crate) fn prepare(&mut self, prompt: &mut Prompt) {
+        let prepared = self.engine.prepare(prompt);
+        self.survive(prepared);
+    }
+
+    /// Carries a slash command out.
+    pub(crate) fn carry_out(&mut self, command: SlashCommand) -> Result<Outcome, Failure> {
+        self.engine.carry_out(command).map_err(|error| {
+            let failure = Failure::new(error.to_string());
+            if let CommandError::Log(error) = error {
+                self.survive(Err(error));
+            }
+            failure
+        })
     }
 
     /// Goes on with the session as it was composed anew.
     pub(crate) fn replace(&mut self, opened: Opened) {
-        let policy = self.session().config().policy.clone();
-        let old = std::mem::replace(&mut self.background, opened.background);
-        tokio::spawn(old.shutdown());
-        let mut before = std::mem::replace(&mut self.driver, opened.driver);
-        self.driver.session_mut().take_queue(before.session_mut());
-        drop(before);
+        self.engine.replace(opened.parts);
         self.builtin = opened.tools;
         self.todos = opened.todos;
         self.guard = opened.guard;
         self.sandbox = opened.sandbox;
         self.environment = opened.environment;
         self.instructions = opened.instructions;
-        self.skills = opened.skills;
-        self.set_mcp(opened.mcp);
-        let roots = std::mem::take(&mut self.driver.session_mut().policy_mut().roots);
-        *self.driver.session_mut().policy_mut() = Policy { roots, ..policy };
-        self.opening = Some(opened.opening);
         self.refresh();
         self.renew_system();
         self.begin();
@@ -224,24 +227,16 @@ impl SessionTask {
 
     /// Has another model answer, the agent and the MCP servers that ask it.
     pub(crate) fn set_provider(&mut self, provider: Arc<dyn ModelProvider>, model: &str) {
-        if let Some(mcp) = &self.mcp {
-            mcp.set_model(Arc::clone(&provider), model.to_owned());
-        }
-        self.driver.set_provider(provider);
+        self.engine.set_provider(provider, model);
     }
 
     pub(crate) fn mcp(&self) -> Option<&McpHost> {
-        self.mcp.as_ref()
+        self.engine.mcp()
     }
 
     /// Puts other MCP servers in the place of those there were.
     pub(crate) fn set_mcp(&mut self, mcp: Option<Mcp>) {
-        let (host, news) = mcp.unzip();
-        self.news = news;
-        self.driver.set_tool_provider(host.clone().map(|host| Arc::new(host) as Arc<dyn AgentToolProvider>));
-        if let Some(old) = std::mem::replace(&mut self.mcp, host) {
-            tokio::spawn(async move { old.shutdown().await });
-        }
+        self.engine.set_mcp(mcp);
     }
 
     /// False where there are too many already.
@@ -257,7 +252,7 @@ impl SessionTask {
     }
 
     fn settle_interests(&self) {
-        let Some(mcp) = &self.mcp else { return };
+        let Some(mcp) = self.mcp() else { return };
         mcp.set_interest(Interest::Elicitation, self.elicitations);
         for interest in [Interest::OAuth, Interest::Sampling] {
             mcp.set_interest(interest, self.interests.contain(interest));
@@ -266,29 +261,8 @@ impl SessionTask {
 
     /// Takes what has happened to the MCP servers.
     pub(crate) fn catch_up(&mut self) {
-        while let Some(Ok(news)) = self.news.as_mut().map(mpsc::Receiver::try_recv) {
-            self.hear(news);
-        }
-        self.refresh_mcp();
-    }
-
-    fn hear(&mut self, news: News) {
-        match news {
-            News::Event(body) => self.command(Command::Record(*body)),
-            News::Tools => self.refresh_mcp(),
-            News::Sampling { server, verdict } => {
-                // A server that does not wait any more need not know.
-                let _ = verdict.send(self.session().config().policy.decide_sampling(&server));
-            }
-        }
-    }
-
-    fn refresh_mcp(&mut self) {
-        let Some(mcp) = &self.mcp else { return };
-        self.driver.session_mut().set_mcp_servers(mcp.summaries());
-        if mcp.generation() != self.mcp_generation {
-            self.refresh();
-        }
+        let caught_up = self.engine.catch_up();
+        self.survive(caught_up);
     }
 
     pub(crate) fn end(&mut self) {
@@ -300,27 +274,14 @@ impl SessionTask {
         self.ending.get_or_insert(Some(reason));
     }
 
-    /// Names a session that has no name after a prompt.
-    pub(crate) fn name_after(&mut self, prompt: &str) {
-        let Some(name) = SessionName::from_prompt(prompt).filter(|_| !self.named) else { return };
-        self.named = true;
-        self.record(TitleChanged { title: name.as_str().to_owned() });
-        // A list without the name is a poorer list, not a failure.
-        let _ = self.driver.note(Fact::FirstPrompt(prompt.to_owned()));
-    }
-
     /// Names a session as somebody wants it.
     pub(crate) fn set_name(&mut self, name: Fact, title: String) -> Result<(), LogError> {
-        self.keep_name(name)?;
-        self.record(TitleChanged { title });
-        Ok(())
+        self.engine.rename(name, title)
     }
 
     /// The same without a word to anybody.
     pub(crate) fn keep_name(&mut self, name: Fact) -> Result<(), LogError> {
-        self.driver.note(name)?;
-        self.named = true;
-        Ok(())
+        self.engine.keep_name(name)
     }
 
     /// What runs commands here, if anything may.
@@ -330,7 +291,7 @@ impl SessionTask {
 
     /// A tool that the model is shown.
     pub(crate) fn tool(&self, name: &str) -> Option<Arc<dyn Tool>> {
-        self.offered.find(name).cloned()
+        self.engine.driver().tools().find(name).cloned()
     }
 
     /// The built-in tools, shown or not.
@@ -371,7 +332,7 @@ impl SessionTask {
 
     fn renew_system(&mut self) {
         let text = system::render(self.spec.system_message.as_ref(), self.prompt(), &self.transformed);
-        self.driver.session_mut().set_system(text.into());
+        self.engine.driver_mut().session_mut().set_system(text.into());
     }
 
     /// Takes over what the specification says now, as far as a session that is alive can.
@@ -382,7 +343,7 @@ impl SessionTask {
             (Some(true), _) => Some(false),
             (skips, discovers) => discovers.or(skips.map(|_| true)),
         };
-        self.driver.session_mut().change_settings(LiveSettings { streaming, asks, discovers });
+        self.engine.driver_mut().session_mut().change_settings(LiveSettings { streaming, asks, discovers });
         self.refresh();
         self.renew_system();
     }
@@ -432,39 +393,26 @@ impl SessionTask {
             let name = &tool.spec().name;
             filter.admits(ToolSource::Builtin, name) && !overriding.contains(name)
         });
-        let mut tools: Vec<Arc<dyn Tool>> = kept.cloned().chain(external).collect();
-        if let Some(mcp) = &self.mcp {
-            self.mcp_generation = mcp.generation();
+        let tools: Vec<Arc<dyn Tool>> = kept.cloned().chain(external).collect();
+        if let Some(mcp) = self.mcp() {
             mcp.set_hooked(hooks);
-            let shown = mcp.tools().into_iter().filter(|tool| {
-                let name = &tool.spec().name;
-                let taken = tools.iter().any(|known| known.spec().name == *name);
-                filter.admits(ToolSource::Mcp, name) && !taken
-            });
-            let shown: Vec<_> = shown.collect();
-            tools.extend(shown);
         }
-        self.driver.session_mut().set_own_tools(filter.clone());
-        self.driver.session_mut().set_reachable(permissions, questions, hooks);
-        self.driver.session_mut().set_answerable_questions(answerable);
-        let before = std::mem::replace(&mut self.offered, Toolset::new(tools));
-        let result = self.driver.set_tools(self.offered.clone(), self.spec.hidden_tools());
-        self.survive(result);
+        let session = self.engine.driver_mut().session_mut();
+        session.set_own_tools(filter.clone());
+        session.set_reachable(permissions, questions, hooks);
+        session.set_answerable_questions(answerable);
+        let offered = self.engine.set_tools(tools, filter, self.spec.hidden_tools());
+        self.survive(offered);
         self.settle_agent_config();
-        let same = before.iter().map(|tool| tool.spec()).eq(self.offered.iter().map(|tool| tool.spec()));
-        if !same && self.opening.is_none() {
-            let model = self.session().state().model.clone();
-            self.record(ToolsUpdated { model });
-        }
         if commands != self.client_commands {
             self.client_commands.clone_from(&commands);
-            if self.opening.is_none() {
+            if self.engine.has_begun() {
                 self.record(CommandsChanged { commands });
             }
         }
         let before = std::mem::replace(&mut self.elicitations, elicitations);
         self.settle_interests();
-        if before != elicitations && self.opening.is_none() {
+        if before != elicitations && self.engine.has_begun() {
             self.record(CapabilitiesChanged { ui: UiCapabilities { elicitation: elicitations } });
         }
     }
@@ -493,7 +441,7 @@ impl SessionTask {
         let builtin = builtin::definitions().into_iter().filter(|agent| !excluded.contains(&agent.name));
         let files =
             agent_config.definitions.iter().filter(|agent| matches!(agent.source, AgentSource::File(_)));
-        let skills = Arc::clone(&self.skills);
+        let skills = Arc::clone(self.engine.skills());
         let brief = |mut agent: AgentDefinition| {
             skills.brief(&mut agent);
             if let Some(prompt) = self.agent_prompts.get(&agent.name) {
@@ -504,7 +452,7 @@ impl SessionTask {
         let definitions = builtin.chain(files.cloned()).chain(self.spec.agents()).map(brief).collect();
         let agent_config =
             AgentConfig { definitions, instructions: self.instructions.clone(), ..agent_config.clone() };
-        self.driver.session_mut().set_agent_config(Some(Arc::new(agent_config)));
+        self.engine.driver_mut().session_mut().set_agent_config(Some(Arc::new(agent_config)));
     }
 
     pub(crate) fn client_commands(&self) -> &[ClientCommand] {
@@ -516,16 +464,17 @@ impl SessionTask {
         let asked_for = |name: &String| name == "skill" || name == "builtin:skill";
         let named = self.spec.available_tools.as_ref().is_some_and(|names| names.iter().any(asked_for));
         self.builtin.retain(|tool| tool.spec().name != "skill");
-        if named || !self.skills.is_empty() {
-            self.builtin.push(self.skills.tool());
+        let skills = Arc::clone(self.engine.skills());
+        if named || !skills.is_empty() {
+            self.builtin.push(skills.tool());
         }
         self.refresh();
-        let skills = self.skills.list();
+        let skills = skills.list();
         self.record(SkillsLoaded { skills });
     }
 
-    /// Drives the session to its end, and what it left running too.
-    pub(crate) async fn run(mut self, mut jobs: mpsc::Receiver<Job>) {
+    /// Drives the session until it is to end.
+    async fn drive(&mut self) {
         while self.ending.is_none() {
             let orphaned = self.orphaned;
             let patience = async {
@@ -535,7 +484,7 @@ impl SessionTask {
                 }
             };
             // Whatever happens begins the rest anew.
-            let rest = self.idle_timeout.filter(|_| self.session().is_idle() && self.opening.is_none());
+            let rest = self.idle_timeout.filter(|_| self.session().is_idle() && self.engine.has_begun());
             let rested = async {
                 match rest {
                     Some(rest) => tokio::time::sleep(rest).await,
@@ -544,49 +493,28 @@ impl SessionTask {
             };
             tokio::select! {
                 biased;
-                job = jobs.recv() => match job {
-                    Some(job) => job(&mut self),
+                job = self.jobs.recv() => match job {
+                    Some(job) => job(self),
                     None => self.end(),
                 },
-                going = self.driver.turn() => match going {
-                    Ok(true) => {}
-                    Ok(false) => self.end(),
+                progress = self.engine.next() => match progress {
+                    Ok(Progress::Moved) => {}
+                    // Whoever waits for the work to end waits for news.
+                    Ok(Progress::Ended(_)) => self.audience.wake(),
+                    Ok(Progress::Closed) => self.end(),
                     Err(error) => self.survive(Err(error)),
                 },
-                news = next_news(&mut self.news) => self.hear(news),
                 () = patience => self.end(),
                 () = rested => self.end(),
             }
             self.settle_choices();
             if !self.audience.is_empty() {
                 self.orphaned = None;
-            } else if self.driver.is_idle() {
+            } else if self.engine.driver().is_idle() {
                 self.end();
             } else {
                 self.orphaned.get_or_insert_with(Instant::now);
             }
         }
-        let error = self.ending.take().flatten();
-        if self.opening.is_none()
-            && let Err(error) = self.driver.close(error).await
-        {
-            tracing::error!(%error, "closing a session failed");
-        }
-        if let Some(mcp) = &self.mcp {
-            mcp.shutdown().await;
-        }
-        self.background.shutdown().await;
-    }
-}
-
-/// The next thing that happens to the MCP servers. Pending for ever where there are none.
-async fn next_news(news: &mut Option<mpsc::Receiver<News>>) -> News {
-    let heard = match news {
-        Some(news) => news.recv().await,
-        None => None,
-    };
-    match heard {
-        Some(heard) => heard,
-        None => std::future::pending().await,
     }
 }

@@ -5,25 +5,18 @@
 use std::fs::File;
 use std::io::{self, Read, Seek, SeekFrom};
 
+use hangar_protocol::LogPosition;
+
 use crate::{MAX_LINE, SessionId, Store, StoreError};
 
 /// Initial size of the read buffer. It grows for a line that is longer.
 const CHUNK: usize = 64 * 1024;
 
-/// A place between two lines.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub struct Position {
-    /// Lines before it, which is the number of the last of them: the first line is 1.
-    pub seq: u64,
-    /// Bytes before it.
-    pub offset: u64,
-}
-
 /// The lines behind a position that are whole by now.
 #[derive(Debug)]
 pub struct Follow {
     file: File,
-    at: Position,
+    at: LogPosition,
     buffer: Vec<u8>,
     /// Offsets in the buffer: of the next line, and up to where it was searched for a line feed.
     given: usize,
@@ -32,7 +25,7 @@ pub struct Follow {
 
 impl Store {
     /// Reads a session's log from a position on.
-    pub fn follow(&self, id: &SessionId, from: Position) -> Result<Follow, StoreError> {
+    pub fn follow(&self, id: &SessionId, from: LogPosition) -> Result<Follow, StoreError> {
         let mut file = self.open_log(id)?;
         let path = || self.session_dir(id).join(crate::session::LOG_FILE);
         file.seek(SeekFrom::Start(from.offset)).map_err(|error| StoreError::io("opening", &path())(error))?;
@@ -48,7 +41,7 @@ impl Store {
 
 impl Follow {
     /// Behind the last line that was given out.
-    pub fn position(&self) -> Position {
+    pub fn position(&self) -> LogPosition {
         self.at
     }
 
@@ -115,7 +108,7 @@ mod tests {
 
     use super::*;
 
-    fn follow(text: &str, from: Position) -> (tempfile::TempDir, Store, Follow) {
+    fn follow(text: &str, from: LogPosition) -> (tempfile::TempDir, Store, Follow) {
         let home = tempfile::tempdir().unwrap();
         let store = Store::new(home.path());
         let id: SessionId = "s".parse().unwrap();
@@ -134,7 +127,7 @@ mod tests {
     }
 
     #[track_caller]
-    fn check(text: &str, from: Position, expected: &[(u64, &str)]) {
+    fn check(text: &str, from: LogPosition, expected: &[(u64, &str)]) {
         let (_home, _store, mut follow) = follow(text, from);
         let lines = rest(&mut follow);
         let lines: Vec<(u64, &str)> = lines.iter().map(|(seq, line)| (*seq, line.as_str())).collect();
@@ -143,25 +136,25 @@ mod tests {
 
     #[test]
     fn lines_are_counted_from_one_and_unfinished_ones_wait() {
-        check("a\nb\nc", Position::default(), &[(1, "a"), (2, "b")]);
-        check("a\n\nc\n", Position { seq: 1, offset: 2 }, &[(2, ""), (3, "c")]);
-        check("", Position::default(), &[]);
+        check("a\nb\nc", LogPosition::default(), &[(1, "a"), (2, "b")]);
+        check("a\n\nc\n", LogPosition { seq: 1, offset: 2 }, &[(2, ""), (3, "c")]);
+        check("", LogPosition::default(), &[]);
     }
 
     #[test]
     fn a_long_line_is_whole() {
         let long = "x".repeat(3 * CHUNK);
-        check(&format!("{long}\nb\n"), Position::default(), &[(1, &long), (2, "b")]);
+        check(&format!("{long}\nb\n"), LogPosition::default(), &[(1, &long), (2, "b")]);
     }
 
     #[test]
     fn what_is_written_later_is_read_later() {
-        let (_home, store, mut follow) = follow("a\nb", Position::default());
+        let (_home, store, mut follow) = follow("a\nb", LogPosition::default());
         assert_eq!(rest(&mut follow), [(1, "a".to_owned())]);
         let path = store.session_dir(&"s".parse().unwrap()).join("events.jsonl");
         let mut file = std::fs::OpenOptions::new().append(true).open(path).unwrap();
         file.write_all(b"b\nc\n").unwrap();
         assert_eq!(rest(&mut follow), [(2, "bb".to_owned()), (3, "c".to_owned())]);
-        assert_eq!(follow.position(), Position { seq: 3, offset: 7 });
+        assert_eq!(follow.position(), LogPosition { seq: 3, offset: 7 });
     }
 }

@@ -59,7 +59,7 @@ mod yaml;
 
 pub use error::{ResolveError, StoreError};
 pub use export::{ExportError, export_markdown};
-pub use follow::{Follow, Position};
+pub use follow::Follow;
 pub use id::{InvalidId, SessionId};
 pub use lines::{Events, Lines, MAX_LINE, RawLine};
 pub use list::{Filter, SessionSummary};

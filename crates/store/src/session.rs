@@ -12,7 +12,7 @@ use hangar_agent::session::Checkpoint;
 use hangar_disk::Folder;
 use hangar_files::{FileError, FileRequest, LocalFiles, SessionFiles};
 use hangar_protocol::data::WorkingDirectory;
-use hangar_protocol::{Event, EventId};
+use hangar_protocol::{Event, EventId, LogPosition};
 
 use crate::append::{AppendError, AppendOnly};
 use crate::checkpoints::{self, CheckpointEntry};
@@ -72,6 +72,8 @@ pub struct OpenSession {
     /// The checkpoints, where their index cannot be read without waiting.
     pub(crate) checkpoints: Option<Vec<CheckpointEntry>>,
     buffer: Vec<u8>,
+    /// Positions behind the events of the last append.
+    appended: Vec<LogPosition>,
 }
 
 impl OpenSession {
@@ -116,6 +118,7 @@ impl OpenSession {
             saved,
             checkpoints: None,
             buffer: Vec::new(),
+            appended: Vec::new(),
         }
     }
 
@@ -257,17 +260,26 @@ impl SessionLog for OpenSession {
         if expected != self.end {
             return Err(self.moved(expected, self.end.0));
         }
-        let (count, last) = encode(&mut self.buffer, events).map_err(|error| self.write_error(error))?;
+        self.appended.clear();
+        let (ends, last) = encode(&mut self.buffer, events).map_err(|error| self.write_error(error))?;
         let Some(last) = last else { return Ok(self.end) };
+        let start = self.log.bytes();
         self.log.append(&mut self.buffer).map_err(|error| match error {
             AppendError::Moved(actual) => self.moved(expected, actual),
             AppendError::Io(error) => self.write_error(error),
         })?;
         self.buffer.clear();
         self.buffer.shrink_to(KEPT_BUFFER);
-        self.end.0 += count;
+        for end in ends {
+            self.end.0 += 1;
+            self.appended.push(LogPosition { seq: self.end.0, offset: start + end });
+        }
         self.note_last(last);
         Ok(self.end)
+    }
+
+    fn appended(&self) -> &[LogPosition] {
+        &self.appended
     }
 
     /// Also brings the time in `workspace.yaml` up to that of the last event.
@@ -332,10 +344,13 @@ fn taken(error: LockError) -> io::Error {
     }
 }
 
-/// Fills the buffer with the lines of all events that are to be kept, and says how many and which was last.
-pub(crate) fn encode<'a>(buffer: &mut Vec<u8>, events: &'a [Event]) -> io::Result<(u64, Option<&'a Event>)> {
+/// Fills the buffer with the lines of all events that are to be kept, and says where they end in it and which was last.
+pub(crate) fn encode<'a>(
+    buffer: &mut Vec<u8>,
+    events: &'a [Event],
+) -> io::Result<(Vec<u64>, Option<&'a Event>)> {
     buffer.clear();
-    let mut count = 0;
+    let mut ends = Vec::with_capacity(events.len());
     let mut last = None;
     for event in events.iter().filter(|event| !event.is_ephemeral()) {
         let start = buffer.len();
@@ -347,10 +362,10 @@ pub(crate) fn encode<'a>(buffer: &mut Vec<u8>, events: &'a [Event]) -> io::Resul
             return Err(io::Error::new(io::ErrorKind::InvalidInput, message));
         }
         buffer.push(b'\n');
-        count += 1;
+        ends.push(buffer.len() as u64);
         last = Some(event);
     }
-    Ok((count, last))
+    Ok((ends, last))
 }
 
 /// Makes a log end with a whole line and says where that is.

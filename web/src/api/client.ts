@@ -2,30 +2,35 @@
 
 import { signal } from "@preact/signals";
 import { takeFirst } from "./first";
+import type { Answer, Delivery, NewRun, NewSession, Routes } from "./openapi";
 import { asProblem, problemOf } from "./problem";
-import type {
-  Answer,
-  Approval,
-  EventPage,
-  Jobs,
-  Meta,
-  ModelList,
-  NewSession,
-  Run,
-  RunDetail,
-  Runtime,
-  Session,
-  SessionState,
-} from "./resources";
 
 const BASE = "/api/v1";
 
 /** Set when the server wants a token; the application shows the login page then. */
 export const loginNeeded = signal(false);
 
-type Method = "GET" | "POST" | "PUT" | "PATCH" | "DELETE";
+type Route = keyof Routes;
 
-async function ask<T>(method: Method, path: string, body?: unknown, cancel?: AbortSignal): Promise<T> {
+/** The names in braces of a route: `id` of `GET /sessions/{id}`. */
+type Names<R extends string> = R extends `${string}{${infer Name}}${infer Rest}` ? Name | Names<Rest> : never;
+
+/** What a request to a route needs. */
+type Request<R extends Route> = ([Names<R>] extends [never] ? unknown : { readonly path: Readonly<Record<Names<R>, string>> }) &
+  (Routes[R] extends { readonly query: infer Query } ? { readonly query?: Query } : unknown) &
+  (Routes[R] extends { readonly body: infer Body } ? { readonly body: Body } : unknown);
+
+/** A request without the type of its route. */
+interface Parts {
+  readonly path?: Readonly<Record<string, string>>;
+  readonly query?: Readonly<Record<string, string | number | boolean | undefined>>;
+  readonly body?: unknown;
+}
+
+async function ask<R extends Route>(route: R, parts: Request<R>, cancel?: AbortSignal): Promise<Routes[R]["answer"]> {
+  const [method = "GET", template = ""] = route.split(" ");
+  const { path: names = {}, query: values = {}, body } = parts as Parts;
+  const path = template.replace(/\{(\w+)\}/g, (_, name: string) => encodeURIComponent(names[name] ?? "")) + query(values);
   const request: RequestInit = { method, credentials: "same-origin" };
   if (cancel !== undefined) request.signal = cancel;
   if (body !== undefined) {
@@ -44,64 +49,57 @@ async function ask<T>(method: Method, path: string, body?: unknown, cancel?: Abo
     throw problem;
   }
   const text = await response.text();
-  return (text === "" ? null : JSON.parse(text)) as T;
+  return (text === "" ? null : JSON.parse(text)) as Routes[R]["answer"];
 }
 
 /** `?a=1&b=2` of those that are set. */
-function query(values: Record<string, string | number | undefined>): string {
+function query(values: NonNullable<Parts["query"]>): string {
   const set = new URLSearchParams();
   for (const [name, value] of Object.entries(values)) {
-    if (value !== undefined && value !== "") set.set(name, String(value));
+    if (value !== undefined && value !== "" && value !== false) set.set(name, String(value));
   }
   const text = set.toString();
   return text === "" ? "" : `?${text}`;
 }
 
+export type SessionQuery = Omit<NonNullable<Routes["GET /sessions"]["query"]>, "limit">;
+type EventQuery = Routes["GET /sessions/{id}/events"]["query"];
+
+export const api = {
+  meta: () => ask("GET /meta", {}),
+  login: (token: string) => ask("POST /login", { body: { token } }),
+  logout: () => ask("POST /logout", {}),
+
+  sessions: (filter: SessionQuery, cancel?: AbortSignal) => ask("GET /sessions", { query: { ...filter, limit: 100 } }, cancel),
+  session: (id: string) => ask("GET /sessions/{id}", { path: { id } }),
+  createSession: (body: NewSession) => ask("POST /sessions", { body }),
+  renameSession: (id: string, name: string) => ask("PATCH /sessions/{id}", { path: { id }, body: { name } }),
+  deleteSession: (id: string) => ask("DELETE /sessions/{id}", { path: { id } }),
+  send: (id: string, text: string, mode: Delivery) => ask("POST /sessions/{id}/messages", { path: { id }, body: { text, mode } }),
+  abort: (id: string) => ask("POST /sessions/{id}/abort", { path: { id } }),
+  stopSession: (id: string) => ask("POST /sessions/{id}/stop", { path: { id } }),
+  events: (id: string, query: EventQuery, cancel?: AbortSignal) => ask("GET /sessions/{id}/events", { path: { id }, query }, cancel),
+
+  approvals: () => ask("GET /approvals", {}),
+  answer: (id: string, body: Answer) => ask("POST /approvals/{id}", { path: { id }, body }),
+
+  runtimes: (check: boolean) => ask("GET /runtimes", { query: { check } }),
+  models: (name: string) => ask("GET /runtimes/{name}/models", { path: { name } }),
+
+  jobs: () => ask("GET /jobs", {}),
+  installEntry: (path: string) => ask("PUT /jobs/entry", { body: { path } }),
+
+  runs: (cursor?: string) => ask("GET /runs", { query: { limit: 50, ...(cursor !== undefined && { cursor }) } }),
+  run: (id: string) => ask("GET /runs/{id}", { path: { id } }),
+  startRun: (body: NewRun) => ask("POST /runs", { body }),
+  stopRun: (id: string) => ask("POST /runs/{id}/stop", { path: { id } }),
+  resumeRun: (id: string) => ask("POST /runs/{id}/resume", { path: { id } }),
+  retryRun: (id: string) => ask("POST /runs/{id}/retry", { path: { id } }),
+};
+
 function at(...segments: string[]): string {
   return segments.map((segment) => `/${encodeURIComponent(segment)}`).join("");
 }
-
-export interface SessionQuery {
-  readonly query?: string;
-  readonly state?: SessionState;
-  readonly runtime?: string;
-  readonly cursor?: string;
-}
-
-export const api = {
-  meta: () => ask<Meta>("GET", "/meta"),
-  login: (token: string) => ask<null>("POST", "/login", { token }),
-  logout: () => ask<null>("POST", "/logout"),
-
-  sessions: (filter: SessionQuery, cancel?: AbortSignal) =>
-    ask<{ sessions: Session[]; next?: string }>("GET", `/sessions${query({ ...filter, limit: 100 })}`, undefined, cancel),
-  session: (id: string) => ask<Session>("GET", `/sessions${at(id)}`),
-  createSession: (order: NewSession) => ask<Session>("POST", "/sessions", order),
-  renameSession: (id: string, name: string) => ask<Session>("PATCH", `/sessions${at(id)}`, { name }),
-  deleteSession: (id: string) => ask<null>("DELETE", `/sessions${at(id)}`),
-  send: (id: string, text: string, mode: "enqueue" | "immediate") =>
-    ask<{ state: SessionState }>("POST", `/sessions${at(id, "messages")}`, { text, mode }),
-  abort: (id: string) => ask<null>("POST", `/sessions${at(id, "abort")}`),
-  stopSession: (id: string) => ask<null>("POST", `/sessions${at(id, "stop")}`),
-  events: (id: string, range: { before?: number; after?: number; limit?: number }, cancel?: AbortSignal) =>
-    ask<EventPage>("GET", `/sessions${at(id, "events")}${query(range)}`, undefined, cancel),
-
-  approvals: () => ask<{ approvals: Approval[] }>("GET", "/approvals"),
-  answer: (id: string, answer: Answer) => ask<Approval>("POST", `/approvals${at(id)}`, answer),
-
-  runtimes: (check: boolean) => ask<{ runtimes: Runtime[] }>("GET", `/runtimes${check ? "?check=true" : ""}`),
-  models: (runtime: string) => ask<ModelList>("GET", `/runtimes${at(runtime, "models")}`),
-
-  jobs: () => ask<Jobs>("GET", "/jobs"),
-  installEntry: (path: string) => ask<unknown>("PUT", "/jobs/entry", { path }),
-
-  runs: (cursor?: string) => ask<{ runs: Run[]; next?: string }>("GET", `/runs${query({ limit: 50, cursor })}`),
-  run: (id: string) => ask<RunDetail>("GET", `/runs${at(id)}`),
-  startRun: (order: { job: string; input?: string; workspace: string }) => ask<Run>("POST", "/runs", order),
-  stopRun: (id: string) => ask<null>("POST", `/runs${at(id, "stop")}`),
-  resumeRun: (id: string) => ask<null>("POST", `/runs${at(id, "resume")}`),
-  retryRun: (id: string) => ask<Run>("POST", `/runs${at(id, "retry")}`),
-};
 
 export const streams = {
   resources: () => `${BASE}/stream`,

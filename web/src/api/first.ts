@@ -1,4 +1,4 @@
-// Requests that `public/first.js` began before this code was there. Each is taken once; later ones ask anew.
+// Requests that `public/first.js` started before this code was loaded. Each answer is used once.
 
 declare global {
   interface Window {
@@ -6,12 +6,12 @@ declare global {
   }
 }
 
-/** An answer that nobody took in this time is an old one. */
+/** An answer that is older than this is not used. */
 const FRESH_MS = 10_000;
 
 const TOKEN = "hangar.token";
 
-/** The answer to such a request, if there is one that is of use: who was refused may have logged in since. */
+/** The answer to an early request, or null. A refusal is not used: the user may have logged in since. */
 export async function takeFirst(path: string): Promise<Response | null> {
   const begun = window.hangarFirst?.[path];
   if (begun === undefined) return null;
@@ -21,12 +21,12 @@ export async function takeFirst(path: string): Promise<Response | null> {
   return answer?.ok === true ? answer : null;
 }
 
-/** Tells `first.js` of the next visit whether it may ask for more than anybody may know. */
+/** Tells `first.js` on the next visit whether requests need a token. */
 export function rememberToken(isNeeded: boolean): void {
   try {
     if (isNeeded) localStorage.setItem(TOKEN, "needed");
     else localStorage.removeItem(TOKEN);
   } catch {
-    // Then it asks, is refused, and the login page comes up as it would anyway.
+    // Without storage, the early request is refused and the login page appears anyway.
   }
 }

@@ -34,7 +34,7 @@ export async function problemOf(response: Response): Promise<Problem> {
       if ("code" in body && typeof body.code === "string") code = body.code;
     }
   } catch {
-    // Not every answer on the way is ours: a proxy's has no JSON.
+    // The answer may come from a proxy and not be JSON.
   }
   return new Problem(response.status, code, detail || advice(response.status));
 }

@@ -1,22 +1,22 @@
-// One connection for all tabs of a browser. Browsers keep six connections to a server, over all tabs; a stream in each
-// would leave the seventh tab waiting for ever. The tab that has the lock listens and tells the others; when it goes, the
-// next one gets the lock and listens itself.
+// One stream for all tabs of a browser. Browsers allow six connections to a server over all tabs; with a stream in each, the
+// seventh tab would wait forever. The tab that holds the lock listens and broadcasts to the others; when it closes, the
+// next one gets the lock and listens.
 
 import type { ServerEvent } from "./sse";
 import { type StreamHandlers, type StreamState, listen } from "./stream";
 
 type Told = { is: "asking" } | { is: "state"; state: StreamState } | { is: "event"; event: ServerEvent };
 
-/** Like `listen`, and also while the tab is hidden: what is heard may be for a tab that is not. */
+/** Like `listen`, but also while the tab is hidden, because another tab may be visible. */
 export function listenTogether(name: string, handlers: StreamHandlers): () => void {
   const all: StreamHandlers = { ...handlers, alsoHidden: true };
-  // Pages that came over plain HTTP from another machine have no locks.
+  // The Web Locks API exists in secure contexts only: not over plain HTTP from another machine.
   if (!("locks" in navigator)) return listen(all);
   const channel = new BroadcastChannel(name);
   const tell = (told: Told) => channel.postMessage(told);
   const waiting = new AbortController();
   let state: StreamState = "connecting";
-  /** What a connection begins with; tabs that come later have not heard it. */
+  /** The first event of the connection, for tabs that open later. */
   let first: ServerEvent | null = null;
   let leads = false;
   let stop = () => {};
@@ -50,14 +50,14 @@ export function listenTogether(name: string, handlers: StreamHandlers): () => vo
         },
       });
       stop = () => {
-        // The others are not told that it ended: one of them goes on.
+        // The other tabs are not told: one of them takes over.
         channel.close();
         end();
         release();
       };
     });
   navigator.locks.request(name, { signal: waiting.signal }, lead).catch(() => {
-    // Only ever because the wait was given up below.
+    // Rejected only by the abort below.
   });
   return () => {
     waiting.abort();

@@ -6,7 +6,7 @@ export interface ServerEvent {
   readonly id: string | null;
 }
 
-/** A line longer than this is no event of ours; the reader gives up on it rather than grow for ever. */
+/** A longer line is not one of our events; the reader fails instead of growing without bound. */
 const LINE_LIMIT = 64 * 1024 * 1024;
 
 export class EventReader {

@@ -1,35 +1,35 @@
-// One live connection that is kept up: it comes back after a cut, goes on where it was, and lets go while nobody looks.
+// A server-sent event stream that reconnects, resumes after the last event, and disconnects while the tab is hidden.
 //
-// Not `EventSource`: that one cannot say why it failed, does not notice a server that fell silent (a laptop that
-// slept), and never comes back after an answer other than 200.
+// Not `EventSource`: it cannot say why it failed, does not notice a silent server (a laptop that slept), and never
+// reconnects after a status other than 200.
 
 import { loginNeeded } from "./client";
 import { asProblem, problemOf } from "./problem";
 import { EventReader, type ServerEvent } from "./sse";
 
-/** The server says something every 15 s; twice that and a bit is silence. */
+/** The server sends something every 15 s; after more than twice that, the connection counts as dead. */
 const SILENCE_MS = 40_000;
 const FIRST_RETRY_MS = 300;
 const LAST_RETRY_MS = 5_000;
-/** A connection that held this long was a good one. */
+/** A connection that lasted this long resets the retry delay. */
 const STEADY_MS = 3_000;
-/** Browsers keep six connections to a server, over all tabs: a tab that nobody sees gives its own back. */
+/** Browsers allow six connections to a server over all tabs, so a hidden tab closes its own after this time. */
 const HIDDEN_MS = 60_000;
 
 export type StreamState = "connecting" | "open" | "lost" | "ended";
 
 export interface StreamHandlers {
-  /** The address to read from, asked before each attempt: it names the last event that was seen. */
+  /** The URL to read from. Called before each attempt, because it names the last event that was received. */
   readonly url: () => string;
   readonly event: (event: ServerEvent) => void;
   readonly state?: (state: StreamState) => void;
-  /** The server does not know what is asked for; there is no point in trying again. */
+  /** The server answered 404 or 410: there is no point in retrying. */
   readonly gone?: (detail: string) => void;
-  /** Stays connected while nobody sees the tab. */
+  /** Stay connected while the tab is hidden. */
   readonly alsoHidden?: boolean;
 }
 
-/** Starts to listen; the function that comes back ends it. */
+/** Starts to listen. Returns a function that stops. */
 export function listen(handlers: StreamHandlers): () => void {
   let stopped = false;
   let current: AbortController | null = null;
@@ -72,10 +72,10 @@ export function listen(handlers: StreamHandlers): () => void {
     current = null;
     if (stopped) return;
     handlers.state?.("lost");
-    // A server that ends every connection at once is not to be asked three times a second.
+    // A server that closes every connection immediately must not be asked three times a second.
     if (Date.now() - opened > STEADY_MS) delay = FIRST_RETRY_MS;
     if (!handlers.alsoHidden && document.visibilityState === "hidden" && hide === undefined) return;
-    // Many pages come back to a server that was restarted: not all in the same moment.
+    // Jitter: after a restart of the server, not all pages reconnect at the same moment.
     retry = setTimeout(connect, delay * (0.75 + Math.random() / 2));
     delay = Math.min(delay * 2, LAST_RETRY_MS);
   };

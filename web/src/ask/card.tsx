@@ -15,14 +15,14 @@ export type Reply = (answer: Answer) => void;
 
 export interface AskProps {
   readonly approval: Approval;
-  /** What was asked, by the event that says so. */
+  /** The data of the event that asked. */
   readonly data: ReturnType<typeof fields>;
   readonly reply: Reply;
   /** Whether `a`, `s` and `d` mean this card, so that the buttons say so. */
   readonly keys: boolean;
 }
 
-/** A key that was pressed for something else must not answer a question that has just come up. */
+/** For this long after a question appears, keys do not answer it: they were probably meant for something else. */
 const READABLE_MS = 800;
 
 export function AskCard({ approval, keys }: { approval: Approval; keys: boolean }) {
@@ -41,7 +41,7 @@ export function AskCard({ approval, keys }: { approval: Approval; keys: boolean 
       takeApproval(await api.answer(approval.id, answer));
     } catch (error) {
       const failed = asProblem(error);
-      // Somebody else was faster: there is nothing left to answer.
+      // Somebody else has answered already.
       if (failed.status === 409 || failed.status === 404) takeApproval({ ...approval, state: "answered" });
       setProblem(failed);
     } finally {
@@ -71,7 +71,7 @@ function Body(props: AskProps) {
   }
 }
 
-/** Presses a button of a card, as a key does; not before somebody can have read it. */
+/** Clicks a button of a card for a keyboard shortcut, unless the card has just appeared. */
 export function pressAnswer(card: HTMLElement | null | undefined, answer: "approve" | "session" | "deny"): void {
   if (card?.dataset["readable"] === "true") card.querySelector<HTMLButtonElement>(`[data-answer="${answer}"]`)?.click();
 }

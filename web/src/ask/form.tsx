@@ -9,7 +9,7 @@ import { type Entry, type Item, complaint, contentOf, itemsOf } from "./schema";
 export function FormAsk({ approval, data, reply }: AskProps) {
   const items = useMemo(() => itemsOf(data["requestedSchema"]), [approval.id]);
   const [entries, setEntries] = useState<{ readonly [name: string]: Entry }>(() => Object.fromEntries(items.map((item) => [item.name, item.initial])));
-  // Nobody is told of mistakes before they have had the chance to make them.
+  // Validation errors appear only after the first attempt to submit.
   const [tried, setTried] = useState(false);
   const form = useRef<HTMLDivElement>(null);
   const address = textOrNull(data["url"]);
@@ -52,7 +52,7 @@ export function FormAsk({ approval, data, reply }: AskProps) {
   );
 }
 
-/** Where it leads is read before anybody goes there; nothing but the web can be gone to. */
+/** Shows the URL before the user follows it. Only http and https links are offered. */
 function Address({ address }: { address: string }) {
   const isWeb = /^https?:\/\//i.test(address);
   return (

@@ -1,11 +1,11 @@
-// What the JSON Schema of an elicitation asks for, and whether what was filled in fits it. Pure; `form.tsx` draws it.
+// The fields that the JSON Schema of an elicitation asks for, and validation of the input. Pure; `form.tsx` renders it.
 //
-// The schemas are flat: texts, numbers, switches, one of several, some of several. What is none of these is asked for as
-// text, so that a server with a new kind of question gets an answer at all.
+// The schemas are flat: strings, numbers, booleans, one of several, some of several. Anything else is asked for as a string, so
+// that a server with a new kind of field gets an answer at all.
 
 import { count, fields, list, text, textOrNull } from "../json";
 
-/** As it stands in the form, before it is made what the schema wants. */
+/** A value as entered, before it is converted to the type of the schema. */
 export type Entry = string | boolean | readonly string[];
 
 export interface Choice {
@@ -79,7 +79,7 @@ function isEmpty(entry: Entry): boolean {
   return typeof entry === "string" ? entry.trim() === "" : typeof entry !== "boolean" && entry.length === 0;
 }
 
-/** What is wrong with an entry, in words; `null` if it will do. */
+/** Why a value is invalid, or `null`. */
 export function complaint(asked: Item, entry: Entry): string | null {
   if (isEmpty(entry)) return asked.required ? "This is needed." : null;
   switch (asked.kind) {
@@ -111,7 +111,7 @@ export function complaint(asked: Item, entry: Entry): string | null {
   }
 }
 
-/** What is sent: in the types of the schema, and without what was left empty. */
+/** The answer to send: values in the types of the schema, without empty ones. */
 export function contentOf(items: readonly Item[], entries: { readonly [name: string]: Entry }): Record<string, unknown> {
   const content: Record<string, unknown> = {};
   for (const asked of items) {

@@ -1,8 +1,8 @@
-// Where the rows of a long list are, when most of them have never been drawn. Pure: no element, no scrolling.
+// Positions of the rows of a long list, most of which have never been rendered. Pure: no elements, no scrolling.
 
 export interface Row {
   readonly key: string;
-  /** The height to reckon with until it was measured. */
+  /** Estimated height until the row is measured. */
   readonly guess: number;
 }
 
@@ -38,7 +38,7 @@ export class Geometry {
     this.reckon();
   }
 
-  /** What rows turned out to be. True if anything moved. */
+  /** Takes measured heights. True if anything moved. */
   measure(measured: Iterable<readonly [string, number]>): boolean {
     let moved = false;
     for (const [key, height] of measured) {

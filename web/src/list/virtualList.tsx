@@ -1,5 +1,5 @@
-// A list of any length in which only the rows near the view exist. What is looked at stays where it is, whatever is
-// loaded above or grows; at the end of the list, the end is followed.
+// A virtual list: only rows near the view are rendered. The visible rows keep their position when rows above are loaded or
+// grow; at the end of the list, the view follows the end.
 
 import type { ComponentChildren, RefObject } from "preact";
 import { useCallback, useEffect, useLayoutEffect, useRef, useState } from "preact/hooks";
@@ -9,7 +9,7 @@ import { type Anchor, Geometry, type Row } from "./geometry";
 const BEYOND = 900;
 /** This close to the end counts as the end. */
 const END = 48;
-/** This close to an edge of what is loaded, what is beyond it is asked for. */
+/** Closer than this to an edge of the loaded rows, more are requested. */
 const EDGE = 2_000;
 
 export interface ListControl {
@@ -99,7 +99,7 @@ export function VirtualList<R extends Row>({ rows, render, label, control, onEdg
     redraw();
   };
 
-  // After every drawing: the view is put back to what it was showing.
+  // After every render, restore the scroll position.
   useLayoutEffect(() => {
     const element = scroller.current;
     if (element === null) return;

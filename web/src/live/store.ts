@@ -1,4 +1,4 @@
-// What every page may need and the server tells of by itself: who is connected, what waits for an answer, what changed.
+// State shared by all pages and updated by the server's stream: the connection, open approvals, and changed resources.
 
 import { computed, effect, signal } from "@preact/signals";
 import { api, loginNeeded, streams } from "../api/client";
@@ -11,11 +11,11 @@ import type { StreamState } from "../api/stream";
 export const meta = signal<Meta | null>(null);
 export const metaProblem = signal<Problem | null>(null);
 export const connection = signal<StreamState>("connecting");
-/** Grows whenever the server begins to tell anew: what was loaded before may have missed something. */
+/** Incremented when the stream reconnects: lists that were loaded before may have missed changes. */
 export const epoch = signal(0);
 export const approvals = signal<readonly Approval[]>([]);
 export const openApprovals = computed(() => approvals.value.filter((approval) => approval.state === "open"));
-/** The time, for ages and durations. It stands still while nobody sees the page. */
+/** The current time, for ages and durations. It does not advance while the page is hidden. */
 export const now = signal(Date.now());
 
 type Listener = {
@@ -28,7 +28,7 @@ type Listener = {
 
 const listeners = new Set<Listener>();
 
-/** Hears of resources that change. The function that comes back ends it. */
+/** Subscribes to changes of resources. Returns a function that unsubscribes. */
 export function onChange(listener: Listener): () => void {
   listeners.add(listener);
   return () => listeners.delete(listener);
@@ -50,7 +50,7 @@ export async function loadApprovals(): Promise<void> {
   try {
     approvals.value = (await api.approvals()).approvals;
   } catch {
-    // The stream comes back with the server, and loads them then.
+    // They are loaded again when the stream reconnects.
   }
 }
 
@@ -63,7 +63,7 @@ const TICK_MS = 1_000;
 
 let stop: (() => void) | null = null;
 
-/** Begins with the stream; after a login it begins again. */
+/** Starts the stream, or restarts it after a login. */
 export function startLive(): void {
   stop?.();
   if (loginNeeded.peek() || meta.peek() === null) return;
@@ -103,11 +103,11 @@ function hear(type: string, data: unknown): void {
       break;
     }
     default:
-    // A newer server tells of more.
+    // A newer server may send other kinds.
   }
 }
 
-// A tab that may not listen lets another one do it.
+// A tab that needs a login gives up the shared stream.
 effect(() => {
   if (!loginNeeded.value) return;
   stop?.();

@@ -7,14 +7,15 @@ import type { Jobs } from "../api/resources";
 import { Chart } from "../chart/chart";
 import { moveFocus, useShortcuts } from "../keyboard";
 import { epoch, meta } from "../live/store";
-import { go, paths } from "../router";
+import { go, paths, search } from "../router";
 import { Icon } from "../ui/icons";
 import { Action, Empty, Key, Loading, PageHead, Trouble } from "../ui/parts";
 
 export function JobsPage() {
   const [jobs, setJobs] = useState<Jobs | null>(null);
   const [problem, setProblem] = useState<Problem | null>(null);
-  const [chosen, setChosen] = useState<string | null>(null);
+  // An address may name a job, and where it is to work.
+  const [wanted, setChosen] = useState<string | null>(() => search.peek().get("job"));
   useEffect(() => {
     api.jobs().then(setJobs, (error: unknown) => setProblem(asProblem(error)));
   }, [epoch.value]);
@@ -23,6 +24,7 @@ export function JobsPage() {
     { keys: "k", does: "Previous job", run: () => moveFocus(".job-cell", -1) },
   ]);
   const names = jobs === null ? [] : Object.keys(jobs.jobs);
+  const chosen = wanted !== null && names.includes(wanted) ? wanted : null;
   return (
     <div class="page">
       <PageHead title="Jobs" sub={jobs?.entry && <code>{jobs.entry.path}</code>}>
@@ -107,7 +109,7 @@ function Grid({ jobs, chosen, choose }: GridProps) {
 
 function StartPanel({ name, jobs, close }: { name: string; jobs: Jobs; close: () => void }) {
   const [input, setInput] = useState("");
-  const [folder, setFolder] = useState(meta.value?.workspace ?? meta.value?.repoRoot ?? "");
+  const [folder, setFolder] = useState(() => search.peek().get("workspace") ?? meta.value?.workspace ?? meta.value?.repoRoot ?? "");
   const [problem, setProblem] = useState<Problem | null>(null);
   const needsInput = jobs.jobs[name]?.requireUserInput === true;
   const chart = jobs.chart[name];

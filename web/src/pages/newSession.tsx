@@ -3,15 +3,15 @@
 import { useEffect, useState } from "preact/hooks";
 import { api } from "../api/client";
 import { type Problem, asProblem } from "../api/problem";
-import type { ModelList, NewSession, Policy, Runtime } from "../api/resources";
+import type { ModelList, Policy, Runtime } from "../api/resources";
 import { sentence } from "../format";
 import { fields, list } from "../json";
 import { useShortcuts } from "../keyboard";
 import { meta } from "../live/store";
-import { go, paths } from "../router";
+import { go, paths, search } from "../router";
 import { Action, Key, PageHead, Trouble } from "../ui/parts";
 
-/** What a runtime that says nothing about it is asked for. */
+/** Effort levels offered for a runtime that does not list its own. */
 const EFFORTS: readonly string[] = ["low", "medium", "high"];
 
 function effortsOf(runtime: Runtime | undefined): readonly string[] {
@@ -19,7 +19,7 @@ function effortsOf(runtime: Runtime | undefined): readonly string[] {
   return levels.length > 0 ? levels : EFFORTS;
 }
 
-/** Whether it asks before it does something; one that is not known may. */
+/** Whether the runtime can ask for permission; assumed if unknown. */
 function asks(runtime: Runtime | undefined): boolean {
   return fields(runtime?.capabilities)["permissionCallbacks"] !== false;
 }
@@ -59,7 +59,8 @@ export function NewSessionPage() {
   const [model, setModel] = useState(before.model ?? "");
   const [effort, setEffort] = useState(before.effort ?? "");
   const [policy, setPolicy] = useState<Policy>(before.policy === "allow-all" ? "allow-all" : "ask");
-  const [folder, setFolder] = useState("");
+  // An address may say where to work.
+  const [folder, setFolder] = useState(() => search.peek().get("workspace") ?? "");
   const [name, setName] = useState("");
   const [prompt, setPrompt] = useState("");
   const [problem, setProblem] = useState<Problem | null>(null);
@@ -102,19 +103,21 @@ export function NewSessionPage() {
   const start = async () => {
     if (!ready) return;
     remember({ runtime, model, effort, policy });
-    const order: NewSession = { workspace: folder.trim(), policy: canAsk ? policy : "allow-all" };
-    if (runtime !== "") order.runtime = runtime;
-    if (model.trim() !== "") order.model = model.trim();
-    if (effort !== "") order.effort = effort;
-    if (name.trim() !== "") order.name = name.trim();
-    if (prompt.trim() !== "") order.prompt = prompt.trim();
-    const session = await api.createSession(order);
+    const session = await api.createSession({
+      workspace: folder.trim(),
+      policy: canAsk ? policy : "allow-all",
+      ...(runtime !== "" && { runtime }),
+      ...(model.trim() !== "" && { model: model.trim() }),
+      ...(effort !== "" && { effort }),
+      ...(name.trim() !== "" && { name: name.trim() }),
+      ...(prompt.trim() !== "" && { prompt: prompt.trim() }),
+    });
     go(paths.session(session.id));
   };
   useShortcuts("New session", [
     { keys: "Ctrl+Enter", does: "Start the session", inFields: true, run: () => void start().catch((error: unknown) => setProblem(asProblem(error))) },
   ]);
-  // What a model is called differs from agent to agent.
+  // Model names differ between runtimes.
   const choose = (name: string) => {
     setRuntime(name);
     setModel(name === before.runtime ? (before.model ?? "") : "");
@@ -198,7 +201,7 @@ export function NewSessionPage() {
   );
 }
 
-/** A list to choose from, and a field all the same: which models there are cannot always be known. */
+/** A text field with suggestions, because the list of models may be unknown. */
 function ModelField({ models, value, set }: { models: ModelList | null; value: string; set: (model: string) => void }) {
   const known = models?.models ?? [];
   const hint =

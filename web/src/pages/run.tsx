@@ -3,7 +3,7 @@
 import { useEffect, useState } from "preact/hooks";
 import { api, streams } from "../api/client";
 import { type Problem, asProblem } from "../api/problem";
-import type { Decision, Run, RunDetail, RunWork } from "../api/resources";
+import type { Decision, Run, RunDetails, RunWork } from "../api/resources";
 import { listen } from "../api/stream";
 import { Chart } from "../chart/chart";
 import { between, clock, moment, shortPath, tokens } from "../format";
@@ -15,7 +15,7 @@ import { Action, Empty, Loading, Sentence, StateMark, Trouble, WorkMark } from "
 
 /** The newest of a run: its chart and decisions from its page, its state from the stream. */
 function useRun(id: string) {
-  const [run, setRun] = useState<RunDetail | null>(null);
+  const [run, setRun] = useState<RunDetails | null>(null);
   const [problem, setProblem] = useState<Problem | null>(null);
   const [lost, setLost] = useState(false);
   useEffect(() => {
@@ -69,8 +69,8 @@ function useRun(id: string) {
 
 const INTERRUPTED = "The server ended while this was running. Resume goes on where it was, Retry begins anew.";
 
-/** Of a run that is over nothing runs, whatever its last record says. */
-function standing(run: RunDetail): readonly RunWork[] {
+/** In a run that has ended nothing is running, whatever its last record says. */
+function standing(run: RunDetails): readonly RunWork[] {
   return run.state === "running" ? run.works : run.works.map((work) => (work.state === "running" ? { ...work, state: "stopped" } : work));
 }
 
@@ -136,7 +136,7 @@ export function RunPage({ id }: { id: string }) {
   );
 }
 
-function RunHead({ run, lost, onFail }: { run: RunDetail; lost: boolean; onFail: (problem: Problem | null) => void }) {
+function RunHead({ run, lost, onFail }: { run: RunDetails; lost: boolean; onFail: (problem: Problem | null) => void }) {
   const running = run.state === "running";
   const end = run.endedAt ?? (running ? Math.max(now.value, Date.parse(run.startedAt)) : undefined);
   return (
@@ -176,7 +176,7 @@ function RunHead({ run, lost, onFail }: { run: RunDetail; lost: boolean; onFail:
   );
 }
 
-function Overview({ run, works }: { run: RunDetail; works: readonly RunWork[] }) {
+function Overview({ run, works }: { run: RunDetails; works: readonly RunWork[] }) {
   const count = (state: RunWork["state"], word: string) => {
     const number = works.filter((work) => work.state === state).length;
     return number === 0 ? [] : [`${number} ${word}`];

@@ -1,11 +1,10 @@
-// The agents that can be put to work here, and what keeps one from it.
+// The agents of this machine, and why one is not ready.
 
 import { useEffect, useState } from "preact/hooks";
 import { api } from "../api/client";
 import { type Problem, asProblem } from "../api/problem";
 import type { Runtime } from "../api/resources";
 import { ago, moment } from "../format";
-import { fields, list, text } from "../json";
 import { moveFocus, useShortcuts } from "../keyboard";
 import { now, onChange } from "../live/store";
 import { Icon } from "../ui/icons";
@@ -41,25 +40,9 @@ export function RuntimesPage() {
   );
 }
 
-/** A problem is a sentence, or an object that has one. */
-function problemWords(value: unknown): string {
-  if (typeof value === "string") return value;
-  const data = fields(value);
-  const found = text(data["message"]) || text(data["detail"]) || text(data["text"]) || text(data["problem"]);
-  const what = text(data["fix"]) || text(data["help"]) || text(data["hint"]);
-  return [found, what].filter((part) => part !== "").join(" ") || JSON.stringify(value);
-}
-
-function authWords(value: unknown): string {
-  if (typeof value === "string") return authWords({ state: value });
-  const data = fields(value);
-  const words = text(data["state"]) || text(data["status"]) || text(data["kind"]) || Object.values(data).filter((part) => typeof part === "string").join(", ");
-  return words === "unknown" ? "" : words;
-}
-
 /** `{steering: true, effortLevels: ["low"], …}` as words: what is true by name, lists with what is in them. */
-function capabilityWords(value: unknown): string[] {
-  return Object.entries(fields(value)).flatMap(([name, what]) => {
+function capabilityWords(capabilities: Runtime["capabilities"]): string[] {
+  return Object.entries(capabilities).flatMap(([name, what]) => {
     const words = name.replace(/([A-Z])/g, " $1").replaceAll("_", " ").toLowerCase();
     if (what === true) return [words];
     if (Array.isArray(what) && what.length > 0) return [`${words}: ${what.join(", ")}`];
@@ -69,8 +52,6 @@ function capabilityWords(value: unknown): string[] {
 
 function RuntimeCard({ runtime }: { runtime: Runtime }) {
   const look = runtime.preflight;
-  const problems = list(look?.problems).map(problemWords);
-  const warnings = list(look?.warnings).map(problemWords);
   const ready = look?.ready;
   const tone = ready === undefined ? "none" : ready ? "good" : "bad";
   const capabilities = capabilityWords(runtime.capabilities);
@@ -88,9 +69,9 @@ function RuntimeCard({ runtime }: { runtime: Runtime }) {
         <Fact name="Name" value={runtime.name} code />
         <Fact name="Program" value={look?.program} code />
         <Fact name="Version" value={look?.version} />
-        <Fact name="Login" value={look?.auth === undefined ? undefined : authWords(look.auth)} />
+        <Fact name="Login" value={look?.auth.state === "unknown" ? undefined : look?.auth.state} />
       </dl>
-      {problems.map((words) => (
+      {look?.problems.map((words) => (
         <p class="card-line bad">
           <Icon name="cross" />
           <span>
@@ -98,7 +79,7 @@ function RuntimeCard({ runtime }: { runtime: Runtime }) {
           </span>
         </p>
       ))}
-      {warnings.map((words) => (
+      {look?.warnings.map((words) => (
         <p class="card-line warn">
           <Icon name="warning" />
           <span>

@@ -11,7 +11,7 @@ import { paths, refine, search } from "../router";
 import { Icon } from "../ui/icons";
 import { Age, Empty, Key, Loading, PageHead, StateMark, Trouble } from "../ui/parts";
 
-/** Typing is not asked about letter by letter. */
+/** Debounce of the search field. */
 const TYPING_MS = 150;
 
 interface Filter {
@@ -37,13 +37,13 @@ function matches(session: Session, filter: Filter): boolean {
 }
 
 interface Seen {
-  /** What was asked for, of which server: a list of another one is no help. */
+  /** The query, and the server that answered it: a list of another server is useless. */
   readonly key: string;
   readonly sessions: readonly Session[];
   readonly next: string | undefined;
 }
 
-/** The list as it was last seen: who comes back to it finds it there at once, and then what changed. */
+/** The list as last shown, so that it appears immediately when the reader returns to the page. */
 let seen: Seen | null = null;
 
 onChange({
@@ -52,7 +52,7 @@ onChange({
   },
 });
 
-/** The newest page before what is known already: who has asked for more keeps it. */
+/** Merges the newest page with the known sessions, so that pages loaded later are kept. */
 function renewed(known: Seen | null, key: string, page: { readonly sessions: readonly Session[]; readonly next?: string }): Seen {
   if (known === null || known.key !== key || known.sessions.length <= page.sessions.length) return { key, sessions: page.sessions, next: page.next };
   const fresh = new Set(page.sessions.map((session) => session.id));
@@ -249,7 +249,7 @@ function cost(session: Session): string {
 function SessionRow({ session }: { session: Session }) {
   const { run } = session;
   const words = sessionTitle(session);
-  // Sessions of a job are told apart by their tasks; they all begin with what the job's file says.
+  // Sessions of a job are named after their tasks, since all start with the same prompt of the job's file.
   const title = run === undefined ? words : run.task;
   return (
     <li>

@@ -1,5 +1,5 @@
-// What the transcript is made of. Blocks are values: whoever changes one puts a new one in its place, so a view that
-// holds the old one knows by identity that it must be drawn again.
+// The blocks of a transcript. Blocks are immutable: a change replaces the block, so a view knows by identity when to render
+// again.
 
 import type { Json } from "../json";
 import type { AskKind, NoticeLevel, Outcome, Picture, WireEvent } from "./wire";
@@ -51,7 +51,7 @@ export interface ToolBlock extends Placed {
   readonly exitCode: number | null;
   readonly pictures: readonly Picture[];
   readonly endedAt: string | null;
-  /** Whether it waits for somebody to answer a question about it. */
+  /** Whether a question about it is unanswered. */
   readonly asking: boolean;
   readonly verdict: { readonly outcome: Outcome; readonly detail: string | null } | null;
   readonly agent: Agent | null;

@@ -1,4 +1,4 @@
-// Where one writes to an agent. What is written survives a reload, and a failed sending.
+// The message box of a session. A draft survives a reload and a failed send.
 
 import { useEffect, useRef, useState } from "preact/hooks";
 import { api } from "../api/client";
@@ -27,7 +27,7 @@ function saveDraft(id: string, text: string): void {
     if (text === "") sessionStorage.removeItem(draftKey(id));
     else sessionStorage.setItem(draftKey(id), text);
   } catch {
-    // Without storage a draft lives as long as the page.
+    // Without storage, a draft lives only as long as the page.
   }
 }
 

@@ -1,9 +1,9 @@
-// A session as it is known to this page: its newest events, then whatever happens, and older ones when somebody looks.
-// Nothing is missed and nothing comes twice: every event has a number, and the stream goes on after the last one seen.
+// The events of a session on this page: the newest first, live events from the stream, and older ones when the reader scrolls
+// up. No event is missed or duplicated: every event has a number, and the stream resumes after the last one received.
 //
-// What is kept is a window on the log, of at most `Bounds.kept` events. It lies at the end of the log and moves with it,
-// until somebody reads so far back that the end falls out of it; then what happens is not kept, and is loaded like
-// anything else when the reader comes back.
+// The page keeps a window on the log of at most `Bounds.kept` events. It stays at the end of the log and moves with it, until
+// the reader scrolls so far back that the end falls out of the window. Live events are then dropped, and loaded again when
+// the reader returns to the end.
 
 import { type Signal, signal } from "@preact/signals";
 import { api, streams } from "../api/client";
@@ -17,11 +17,11 @@ import type { WireEvent } from "./wire";
 /** Numbers of events. */
 export interface Bounds {
   readonly page: number;
-  /** Who reads far back gets larger and larger pages: the whole of a long session is some fifteen requests away. */
+  /** Pages grow as the reader scrolls back: all of a long session takes some fifteen requests. */
   readonly largestPage: number;
-  /** Memory is the same for a session of an hour and of a month. */
+  /** Bounds memory: a session of a month needs no more than one of an hour. */
   readonly kept: number;
-  /** How many are left when the window moves; not every event may move it. */
+  /** Events left when the window moves, so that it does not move with every event. */
   readonly keptAfterMove: number;
 }
 
@@ -111,7 +111,7 @@ export class SessionFeed {
     return this.load(this.newer, { limit: this.bounds.page }, (page) => this.show(page.events));
   }
 
-  /** Text that was handed in, shown until the log has it. */
+  /** Text that was sent and is not in the log yet. */
   expect(text: string): () => void {
     const key = (this.nextKey += 1);
     this.unsent.value = [...this.unsent.peek(), { key, text }];
@@ -134,16 +134,16 @@ export class SessionFeed {
       this.problem.value = null;
     } catch (error) {
       this.problem.value = asProblem(error);
-      // The list asks again as long as its edge is in view; a server that is away is not asked without a pause.
+      // The list asks again while its edge is in view; pause between attempts while the server is unreachable.
       setTimeout(() => {
         side.value = "more";
       }, AGAIN_MS);
     }
   }
 
-  /** Makes these events the window. What was before them may have begun what is in them, so all is folded anew. */
-  private show(events: LoggedEvent[]): void {
-    this.logged = events;
+  /** Replaces the window with these events and folds them again, since earlier events may have started blocks in it. */
+  private show(events: readonly LoggedEvent[]): void {
+    this.logged = [...events];
     this.transcript = fold(events.map(({ event }) => event));
     const atEnd = this.lastSeq() >= this.last;
     if (atEnd) for (const event of this.passing) apply(this.transcript, event);
@@ -156,7 +156,7 @@ export class SessionFeed {
     try {
       this.session.value = await api.session(this.id);
     } catch (error) {
-      // A server that went again is asked when it is back.
+      // Retried when the server is back.
       if (asProblem(error).status === 404) this.deleted.value = true;
     }
   }
@@ -178,7 +178,7 @@ export class SessionFeed {
           this.passing.clear();
           this.changed();
         }
-        // The stream tells of changes; what changed while nobody listened has to be asked for.
+        // The stream sends changes only; load what changed while it was disconnected.
         if (state === "open" && this.wasLost) void this.refresh();
         if (state === "open" || state === "lost") this.wasLost = state === "lost";
         this.connection.value = state;
@@ -190,7 +190,7 @@ export class SessionFeed {
         if (event.type === "session") {
           const session = JSON.parse(event.data) as Session;
           this.session.value = session;
-          // Nothing is waited for any more: an agent may have taken a message up in other words than it was sent in.
+          // Nothing is pending any more: the agent may have logged a message in other words than it was sent in.
           if (!isAtWork(session.state)) this.unsent.value = [];
         } else if (event.type === "end") {
           this.deleted.value = true;

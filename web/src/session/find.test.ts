@@ -4,9 +4,9 @@ import { fold } from "./fold";
 import { rows } from "./rows";
 
 const TRANSCRIPT = fold([
-  { id: "1", type: "user.message", timestamp: "", data: { content: "Mend the Parser" } },
-  { id: "2", type: "assistant.message", timestamp: "", data: { messageId: "m", content: "Done.", toolRequests: [] } },
-  { id: "3", type: "tool.execution_start", timestamp: "", data: { toolCallId: "c", toolName: "bash", arguments: { command: "grep parser" } } },
+  { id: "1", type: "user.message", timestamp: "", parentId: null, data: { content: "Mend the Parser" } },
+  { id: "2", type: "assistant.message", timestamp: "", parentId: null, data: { messageId: "m", content: "Done.", toolRequests: [] } },
+  { id: "3", type: "tool.execution_start", timestamp: "", parentId: null, data: { toolCallId: "c", toolName: "bash", arguments: { command: "grep parser" } } },
 ]);
 
 function check(words: string, expected: string[]) {

@@ -54,7 +54,7 @@ let next = 0;
 
 function event(type: string, data: unknown, extra: Partial<WireEvent> = {}): WireEvent {
   next += 1;
-  return { id: `e${next}`, type, timestamp: "2026-01-01T00:00:00.000Z", data, ...extra };
+  return { id: `e${next}`, type, timestamp: "2026-01-01T00:00:00.000Z", parentId: null, data, ...extra };
 }
 
 describe("real logs", () => {

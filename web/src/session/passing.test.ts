@@ -13,7 +13,7 @@ const PIECES: readonly Told[] = [
 ];
 
 function event([type, data, agentId]: Told): WireEvent {
-  return { id: "", type, timestamp: "", data, ...(agentId === undefined ? {} : { agentId }) };
+  return { id: "", type, timestamp: "", parentId: null, data, ...(agentId === undefined ? {} : { agentId }) };
 }
 
 /** Which of the pieces are left once the log has this. */

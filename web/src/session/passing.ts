@@ -1,10 +1,10 @@
-// Events that are not in the log and are still of use: the pieces of what is being written and done right now. They are
-// kept so that a transcript that is folded anew shows them too; each goes when the log has what it was a piece of.
+// Ephemeral events: pieces of the text or call that is in progress. They are kept so that a transcript that is folded again
+// shows them too, and dropped when the log has the complete event.
 
 import { fields } from "../json";
 import type { WireEvent } from "./wire";
 
-/** A text in more pieces than that loses its beginning until its whole is there, and only if it is folded anew. */
+/** If a text has more pieces, the oldest are dropped. This shows only if the transcript is folded again before the text is complete. */
 const MOST = 20_000;
 
 /** The call that a piece belongs to; pieces of texts belong to none. */
@@ -18,7 +18,7 @@ export class Passing {
   take(event: WireEvent, passes: boolean): void {
     if (passes) {
       this.events.push(event);
-      // Half at a time: taking away one by one would move all of them for each.
+      // Half at a time: removing them one by one would be quadratic.
       if (this.events.length > MOST) this.events = this.events.slice(-MOST / 2);
       return;
     }

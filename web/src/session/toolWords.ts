@@ -1,4 +1,4 @@
-// A tool call in one line: what is done, to what. Of a tool that is not known the first argument that says something.
+// A tool call in one line: what is done, to what. For an unknown tool, the first meaningful argument.
 
 import type { Json } from "../json";
 import type { IconName } from "../ui/icons";

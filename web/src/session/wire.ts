@@ -1,19 +1,12 @@
-// The edge between what the server sends and what the transcript understands. Events come from models, agents and old
-// logs, so every field is looked at before it is believed; what has no meaning for a reader of the transcript is `null`.
+// Parses events of the server into facts of the transcript. Events come from models, agents and old logs, so every field is
+// checked before it is used; an event that a reader does not need to see is `null`.
 
+import type { Event } from "../api/openapi";
 import { tokens } from "../format";
 import { type Fields, type Json, count, fields, list, text, textOrNull } from "../json";
 
-/** An event as it stands in the log, in the vocabulary of Copilot CLI. */
-export interface WireEvent {
-  readonly id: string;
-  readonly type: string;
-  readonly timestamp: string;
-  readonly parentId?: string | null;
-  readonly agentId?: string;
-  readonly ephemeral?: boolean;
-  readonly data?: unknown;
-}
+/** An event as it is in the log, in the vocabulary of Copilot CLI. */
+export type WireEvent = Event;
 
 export interface ToolRequest {
   readonly call: string;

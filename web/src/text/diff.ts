@@ -1,4 +1,4 @@
-// Unified diffs as data. Tolerant: what is no diff gives no files, and half a diff gives the half.
+// Parses unified diffs. Tolerant: text that is not a diff yields no files, and a truncated diff yields what is there.
 
 export interface DiffLine {
   readonly kind: "same" | "added" | "removed" | "note";

@@ -4,7 +4,7 @@ import { createContext } from "preact";
 import { useContext, useState } from "preact/hooks";
 import { type DiffFile, type DiffLine, parseDiff } from "./diff";
 
-/** The folder that paths are shown below of. */
+/** Paths are shown relative to this folder. */
 export const Folder = createContext("");
 
 /** Diffs of agents name files by their whole path, without the slash that it begins with. */

@@ -1,11 +1,10 @@
-// Markdown of models and agents as HTML that is safe to show. What they write is hostile until shown otherwise:
-// HTML in it stays text, pictures from elsewhere are links (a picture's address can carry what was read), and what is
-// left goes through a sanitiser that knows nothing of how it came about.
+// Renders Markdown of models and agents as safe HTML. The text is untrusted: HTML in it stays text, remote images become links
+// (an image URL can exfiltrate data), and the result goes through an independent sanitiser.
 
 import DOMPurify from "dompurify";
 import MarkdownIt from "markdown-it";
 
-/** Rendering more than that at once would stop the page; `MarkdownView` shows the rest as it is. */
+/** Rendering more than this at once would freeze the page; `MarkdownView` shows the rest as plain text. */
 export const RENDER_LIMIT = 200_000;
 /** Characters of text and HTML that are kept. */
 const CACHE_LIMIT = 4_000_000;
@@ -50,7 +49,7 @@ function render(text: string): string {
 const cache = new Map<string, string>();
 let cached = 0;
 
-/** Safe HTML. Blocks scroll in and out of view, so what was rendered lately is kept. */
+/** Safe HTML, cached because blocks scroll in and out of view. */
 export function markdown(text: string): string {
   const known = cache.get(text);
   if (known !== undefined) return known;
@@ -65,7 +64,7 @@ export function markdown(text: string): string {
   return html;
 }
 
-/** For text that changes with every piece: it would only push others out. */
+/** Without the cache, for text that changes with every piece. */
 export function markdownOnce(text: string): string {
   return render(text);
 }

@@ -1,6 +1,6 @@
-// How much of a Markdown text that is being written will not change any more, so that it is rendered once. Pure.
+// Finds the part of a streaming Markdown text that will not change any more, so that it is rendered only once. Pure.
 
-/** Where the last paragraph begins that is not complete yet. `from` is a place that this gave for an earlier text. */
+/** Offset of the last, incomplete paragraph. `from` is the result for an earlier prefix of the text. */
 export function settledEnd(text: string, from: number): number {
   let end = from;
   let fence: string | null = null;

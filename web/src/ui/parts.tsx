@@ -1,4 +1,4 @@
-// The small parts that all pages are put together from.
+// Components that all pages share.
 
 import { computed } from "@preact/signals";
 import type { ComponentChildren } from "preact";
@@ -40,7 +40,7 @@ export function WorkMark({ state }: { state: WorkState }) {
 }
 
 export function Age({ at }: { at: string }) {
-  // A signal of its own: a list of three hundred is not drawn again every second, and few ages change in one.
+  // A separate signal, so that a list of three hundred is not rendered every second; few ages change in one.
   const words = useMemo(() => computed(() => age(at, now.value)), [at]);
   return (
     <time dateTime={at} title={moment(at)}>
@@ -117,7 +117,7 @@ interface ActionProps {
   readonly act: () => Promise<unknown>;
 }
 
-/** A button whose work takes a while: it cannot be pressed twice, and what goes wrong is told to its page. */
+/** A button for an asynchronous action: disabled while it runs, and errors go to the page. */
 export function Action({ label, icon, tone = "plain", small, disabled, title, onFail, act }: ActionProps) {
   const [busy, setBusy] = useState(false);
   const press = async () => {

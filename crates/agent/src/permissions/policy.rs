@@ -125,6 +125,17 @@ pub enum AskReason {
 }
 
 impl Policy {
+    /// Whether tools, paths and URLs are all used without asking.
+    pub fn allows_all(&self) -> bool {
+        self.allow_all_tools && self.allow_all_paths && self.allow_all_urls
+    }
+
+    pub fn set_allow_all(&mut self, all: bool) {
+        self.allow_all_tools = all;
+        self.allow_all_paths = all;
+        self.allow_all_urls = all;
+    }
+
     pub fn decide(&self, access: &AccessRequest) -> Verdict {
         let rules: Vec<Rule> = self.deny.iter().filter(|rule| denies(rule, access)).cloned().collect();
         if !rules.is_empty() {

@@ -80,7 +80,7 @@ fn home(home: &Path) -> Finding {
     }
 }
 
-/// Whether the kernel confines commands that nobody said yes to, and by which layers.
+/// Whether the kernel confines commands that nobody approved, and by which layers.
 fn confinement(settings: &Settings) -> Vec<Finding> {
     let gaps = match sandbox::gaps(settings) {
         Ok(gaps) => gaps,
@@ -91,7 +91,7 @@ fn confinement(settings: &Settings) -> Vec<Finding> {
         }
     };
     let namespaces = if gaps.contains(&Gap::Processes) { "" } else { ", namespaces" };
-    let says = format!("commands that nobody said yes to are confined by Landlock, seccomp{namespaces}");
+    let says = format!("commands that nobody approved are confined by Landlock, seccomp{namespaces}");
     let plain = |gap: Gap| Finding::new(Health::Plain, "sandbox", gap.sentence().to_owned());
     std::iter::once(Finding::new(Health::Good, "sandbox", says)).chain(gaps.into_iter().map(plain)).collect()
 }

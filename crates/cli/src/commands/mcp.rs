@@ -19,13 +19,13 @@ const MASK: &str = "***";
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum McpCommand {
-    /// List the configured MCP servers, by where they are configured
+    /// List the configured MCP servers by source
     List {
         /// Print JSON
         #[arg(long)]
         json: bool,
     },
-    /// Show how a server is configured
+    /// Show the configuration of a server
     Get {
         name: String,
         /// Print JSON
@@ -35,34 +35,36 @@ pub(crate) enum McpCommand {
         #[arg(long)]
         show_secrets: bool,
     },
-    /// Add a server to the user's configuration: a command after `--`, or an address with --transport
+    /// Add a server to the user's configuration: a command after `--`, or a URL with --transport
     Add(AddArgs),
     /// Remove a server from the user's configuration
     Remove { name: String },
-    /// Let a server be started again
+    /// Enable a server
     Enable { name: String },
-    /// Keep a server from being started
+    /// Disable a server
     Disable { name: String },
 }
 
 #[derive(Debug, Args)]
 pub(crate) struct AddArgs {
+    /// Name of the server
     name: String,
-    /// The address of a remote server, or the command of a local one
+    /// URL of a remote server, or command of a local one
     #[arg(value_name = "URL-OR-COMMAND")]
     target: Vec<String>,
+    /// How to reach the server
     #[arg(long, value_enum, default_value = "stdio")]
     transport: Transport,
-    /// KEY=VALUE for the environment of a local server; may be repeated
+    /// Environment variable of a local server; may be repeated
     #[arg(long, value_name = "KEY=VALUE")]
     env: Vec<String>,
-    /// "Name: value" for requests to a remote server; may be repeated
+    /// Header for requests to a remote server; may be repeated
     #[arg(long, value_name = "NAME: VALUE")]
     header: Vec<String>,
-    /// Which of its tools are wanted: all (`*`), some with commas between them, or none
+    /// Tools to offer: all (`*`), a comma-separated list, or none
     #[arg(long, default_value = "*")]
     tools: String,
-    /// How long a call may take, in milliseconds
+    /// Time limit of a call in milliseconds
     #[arg(long, value_name = "MS", value_parser = clap::value_parser!(u32).range(1..))]
     timeout: Option<u32>,
     /// Print JSON

@@ -7,6 +7,8 @@ pub(crate) mod models;
 pub(crate) mod rewind;
 pub(crate) mod serve;
 pub(crate) mod sessions;
+pub(crate) mod shell_files;
+pub(crate) mod welcome;
 
 use std::io::Write;
 
@@ -15,15 +17,27 @@ use anyhow::Result;
 use crate::exit::Exit;
 use crate::settings::Settings;
 
-/// Drivers read the first `X.Y.Z` of the first line.
 pub(crate) fn version(settings: &Settings) -> Result<Exit> {
-    print_line(&format!("{} {}", settings.program, env!("CARGO_PKG_VERSION")))?;
+    print_line(&version_line(&settings.program))?;
     Ok(Exit::Done)
+}
+
+/// `hangar 0.2.0 (abc1234)`, without the commit where the build could not tell. Drivers read the first `X.Y.Z` of the line.
+fn version_line(program: &str) -> String {
+    let version = env!("CARGO_PKG_VERSION");
+    match option_env!("HANGAR_COMMIT") {
+        Some(commit) => format!("{program} {version} ({commit})"),
+        None => format!("{program} {version}"),
+    }
 }
 
 /// A line of a command's answer. A reader that went away is a normal end.
 pub(crate) fn print_line(line: &str) -> Result<()> {
-    match writeln!(std::io::stdout().lock(), "{line}") {
+    print_text(format!("{line}\n").as_bytes())
+}
+
+fn print_text(text: &[u8]) -> Result<()> {
+    match std::io::stdout().lock().write_all(text) {
         Err(error) if error.kind() == std::io::ErrorKind::BrokenPipe => std::process::exit(0),
         other => Ok(other?),
     }

@@ -59,7 +59,7 @@ pub(crate) fn run(settings: &Settings, args: &ModelsArgs) -> Result<Exit> {
     }
     if configured.is_empty() {
         bail!(
-            "no provider is configured, so only the scripted model is there; `hangar doctor` says what is missing"
+            "no provider is configured, so only the scripted model is available; `hangar doctor` says what is missing"
         );
     }
     Ok(if failed > 0 { Exit::Failed } else { Exit::Done })

@@ -66,7 +66,7 @@ pub(super) fn rewind(store: &Store, session: &str, to: &str, files: bool) -> Res
     if files {
         let snapshots = Snapshots::new(store.folder(&id)?);
         if !snapshots.exist() {
-            bail!("the session kept no files as they were before tools changed them; leave --files out");
+            bail!("the session saved no files before tools changed them; omit --files");
         }
         let here = std::env::current_dir().context("the current directory is gone")?;
         let within = resumed::directory(store, &id, log.meta(), &here)?.canonicalize()?;

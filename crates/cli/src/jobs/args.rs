@@ -1,4 +1,4 @@
-//! What `hangar job` takes.
+//! Flags of `hangar job`.
 
 use std::path::PathBuf;
 
@@ -8,27 +8,29 @@ use crate::args::OutputFormat;
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum JobCommand {
-    /// Run a job of a file to its end
+    /// Run a job to its end
     Run(RunArgs),
-    /// Go on with a run whose process ended
+    /// Continue a run whose process ended
     Resume(ResumeArgs),
     /// Check a file and list its jobs
     List {
+        /// File with tasks and jobs, YAML or JSON
         file: PathBuf,
         /// Print JSON
         #[arg(long)]
         json: bool,
     },
-    /// Show what became of a run
+    /// Show a run and its outcome
     Show {
-        /// Its id, as `hangar job runs` lists it
+        /// Id of the run; `hangar job runs` lists them
         run: String,
-        /// Print its records, one JSON line each
+        /// Print its records as JSON lines
         #[arg(long)]
         json: bool,
     },
     /// List runs, newest first
     Runs {
+        /// Maximum number of runs
         #[arg(long, default_value_t = 50)]
         limit: usize,
         /// Print JSON
@@ -37,34 +39,36 @@ pub(crate) enum JobCommand {
     },
     /// Print the JSON Schema of job files
     Schema,
-    /// Serve the tools by which agents report to a job
+    /// Serve the MCP tools that agents report with
     #[command(hide = true)]
     Tools,
 }
 
 #[derive(Debug, Args)]
 pub(crate) struct RunArgs {
-    /// A file with tasks and jobs, YAML or JSON
+    /// File with tasks and jobs, YAML or JSON
     pub(crate) file: PathBuf,
-    /// The name of the job
+    /// Name of the job
     pub(crate) name: String,
-    /// What the job is to do, if it asks for that
+    /// Input for a job that requires it
     #[arg(long, value_name = "TEXT", default_value = "")]
     pub(crate) input: String,
-    /// Work in this directory instead of the current one
+    /// Work in this directory
     #[arg(short = 'C', long, value_name = "DIR")]
     pub(crate) directory: Option<PathBuf>,
-    /// The agent for tasks that name none
+    /// Agent for tasks that name none
     #[arg(long, value_name = "NAME")]
     pub(crate) runtime: Option<String>,
-    #[arg(long, value_enum, default_value_t = OutputFormat::Text)]
+    /// Print text, or JSON lines
+    #[arg(long, value_name = "FORMAT", value_enum, default_value_t = OutputFormat::Text)]
     pub(crate) output_format: OutputFormat,
 }
 
 #[derive(Debug, Args)]
 pub(crate) struct ResumeArgs {
-    /// Its id, as `hangar job runs` lists it
+    /// Id of the run; `hangar job runs` lists them
     pub(crate) run: String,
-    #[arg(long, value_enum, default_value_t = OutputFormat::Text)]
+    /// Print text, or JSON lines
+    #[arg(long, value_name = "FORMAT", value_enum, default_value_t = OutputFormat::Text)]
     pub(crate) output_format: OutputFormat,
 }

@@ -9,7 +9,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 use anyhow::{Context, Result};
-use hangar_jobs::driver::Surroundings;
+use hangar_jobs::driver::RunEnvironment;
 use hangar_jobs::mcp;
 use hangar_jobs::read::load;
 use hangar_jobs::store::FileStore;
@@ -22,6 +22,8 @@ use crate::exit::Exit;
 use crate::redact;
 use crate::settings::Settings;
 use args::JobCommand;
+
+const MAX_RETRY_SCALE: f64 = 1000.0;
 
 pub(crate) fn run(settings: &Settings, command: JobCommand) -> Result<Exit> {
     match command {
@@ -50,13 +52,20 @@ fn read(file: &Path) -> Result<Arc<ValidEntry>> {
 }
 
 /// What jobs know of this machine.
-pub(crate) fn surroundings(settings: &Settings) -> Surroundings {
+pub(crate) fn run_environment(settings: &Settings) -> Result<RunEnvironment> {
     let redactor = redact::of_machine(settings);
-    Surroundings {
-        environment: credentials::environment(settings, Child::Command, &[]),
+    Ok(RunEnvironment {
+        variables: credentials::environment(settings, Child::Command, &[]),
         git: credentials::git(),
         clean: Arc::new(move |record| redactor.record(record)),
-    }
+        retry_scale: retry_scale(settings)?,
+    })
+}
+
+/// What pauses before retries are multiplied with. A pause is neither negative nor endless.
+fn retry_scale(settings: &Settings) -> Result<f64> {
+    let scale: Option<f64> = settings.number("HANGAR_RETRY_SCALE")?;
+    Ok(scale.filter(|scale| scale.is_finite()).unwrap_or(1.0).clamp(0.0, MAX_RETRY_SCALE))
 }
 
 /// The MCP configuration by which agents find the job tools: this program serves them.

@@ -3,10 +3,10 @@
 use std::sync::Arc;
 
 use anyhow::{Context, Result, bail};
-use hangar_jobs::driver::{Running, Workshop};
+use hangar_jobs::driver::{Executor, Running};
 use hangar_jobs::record::{RunEnd, RunId, RunOrder, Subject};
-use hangar_portal::hub::{Hub, HubConfig};
-use hangar_portal::runs::housed;
+use hangar_registry::hub::{Hub, HubConfig};
+use hangar_registry::runs::hub_runtimes;
 use hangar_store::Store;
 use tokio::signal::unix::{SignalKind, signal};
 
@@ -14,8 +14,8 @@ use super::args::{ResumeArgs, RunArgs};
 use super::progress::Shown;
 use crate::args::OutputFormat;
 use crate::exit::Exit;
+use crate::machine::Machine;
 use crate::output::remark;
-use crate::portal::house::Machine;
 use crate::settings::Settings;
 
 pub(super) fn run(settings: &Settings, args: RunArgs) -> Result<Exit> {
@@ -28,46 +28,47 @@ pub(super) fn run(settings: &Settings, args: RunArgs) -> Result<Exit> {
         bail!("the job `{}` asks what to do: --input \"...\"", args.name);
     }
     let directory = args.directory.unwrap_or_else(|| ".".into());
-    let working_directory = std::path::absolute(&directory)
-        .and_then(std::fs::canonicalize)
-        .with_context(|| format!("the working directory {}", directory.display()))?;
-    let order = RunOrder {
+    let here = || format!("the working directory {}", directory.display());
+    let mut order = RunOrder {
         subject: Subject::Job { name: args.name },
         input: args.input,
-        working_directory,
+        working_directory: std::path::absolute(&directory).with_context(here)?,
         runtime: args.runtime,
         entry,
     };
-    carry_out(settings, args.output_format, |workshop| Ok(workshop.start(order)?))
+    // A folder of another machine is found out about over there.
+    if Machine::new(settings)?.works_here(&order) {
+        order.working_directory = std::fs::canonicalize(&order.working_directory).with_context(here)?;
+    }
+    carry_out(settings, args.output_format, |executor, shown| Ok(executor.start(order, shown)?))
 }
 
 pub(super) fn resume(settings: &Settings, args: ResumeArgs) -> Result<Exit> {
     let run = RunId(args.run);
-    carry_out(settings, args.output_format, |workshop| Ok(workshop.resume(&run)?))
+    carry_out(settings, args.output_format, |executor, shown| Ok(executor.resume(&run, shown)?))
 }
 
 fn carry_out(
     settings: &Settings,
     format: OutputFormat,
-    begin: impl FnOnce(&Arc<Workshop>) -> Result<Running>,
+    begin: impl FnOnce(&Arc<Executor>, Arc<Shown>) -> Result<Running>,
 ) -> Result<Exit> {
     // The sessions of a run are sessions like others, whoever starts it.
     let hub = Hub::new(HubConfig {
-        house: Arc::new(Machine::new(settings)?),
+        host: Arc::new(Machine::new(settings)?),
         store: Store::new(&settings.home),
         now: jiff::Timestamp::now,
     });
-    let workshop = Arc::new(Workshop {
-        runtimes: housed(&hub),
+    let executor = Arc::new(Executor {
+        runtimes: hub_runtimes(&hub),
         store: Arc::new(super::store(settings)),
-        audience: Arc::new(Shown::new(format)),
         job_tools: Some(super::job_tools()?),
-        surroundings: super::surroundings(settings),
+        environment: super::run_environment(settings)?,
         now: jiff::Timestamp::now,
     });
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
     runtime.block_on(async {
-        let running = begin(&workshop)?;
+        let running = begin(&executor, Arc::new(Shown::new(format)))?;
         let (run, controls) = (running.run().clone(), running.controls());
         let mut interrupt = signal(SignalKind::interrupt()).context("cannot catch SIGINT")?;
         let mut terminate = signal(SignalKind::terminate()).context("cannot catch SIGTERM")?;

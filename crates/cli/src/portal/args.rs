@@ -1,4 +1,4 @@
-//! What `hangar up` takes.
+//! Flags of `hangar up`.
 
 use std::path::PathBuf;
 
@@ -6,25 +6,25 @@ use clap::Args;
 
 #[derive(Debug, Args)]
 pub(crate) struct UpArgs {
-    /// The address to listen on; anything but this machine itself needs a token
+    /// Address to listen on; anything but loopback requires a token
     #[arg(long, value_name = "ADDRESS", default_value = "127.0.0.1")]
     pub(crate) host: String,
-    /// The port to listen on; 0 picks a free one
+    /// Port to listen on; 0 picks a free one
     #[arg(long, default_value_t = 8888)]
     pub(crate) port: u16,
-    /// A name by which the portal may be called beside its address
+    /// Further host name to accept, for use behind a proxy
     #[arg(long, value_name = "NAME")]
     pub(crate) allow_host: Vec<String>,
-    /// The variable that holds the token which clients have to show
+    /// Environment variable that holds the token that clients must send
     #[arg(long, value_name = "NAME", conflicts_with = "token_file")]
     pub(crate) token_env: Option<String>,
-    /// The file that holds the token which clients have to show
+    /// File that holds the token that clients must send
     #[arg(long, value_name = "FILE")]
     pub(crate) token_file: Option<PathBuf>,
-    /// The file with the jobs to offer, YAML or JSON
+    /// File with the jobs to offer, YAML or JSON
     #[arg(long, value_name = "FILE")]
     pub(crate) entry: Option<PathBuf>,
-    /// Where sessions work if nobody says where, instead of the current directory
+    /// Default working directory of sessions (default: the current directory)
     #[arg(short = 'C', long, value_name = "DIR")]
     pub(crate) directory: Option<PathBuf>,
     /// Let tests replace the jobs

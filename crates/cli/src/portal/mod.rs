@@ -1,22 +1,21 @@
 //! `hangar up`: the portal, put together and served until it is told to stop.
 
 pub(crate) mod args;
-pub(crate) mod house;
 
-use std::io::Write;
+use std::io::{ErrorKind, Write};
 use std::net::{IpAddr, Ipv4Addr, SocketAddr, ToSocketAddrs};
 use std::path::Path;
 use std::process::Stdio;
 use std::sync::Arc;
 use std::time::Duration;
 
-use anyhow::{Context, Result, bail};
+use anyhow::{Context, Result, anyhow, bail};
 use hangar_portal::api::{About, App, router};
 use hangar_portal::guard::Guard;
-use hangar_portal::hub::{Hub, HubConfig};
-use hangar_portal::runs::{Runs, RunsConfig};
 use hangar_portal::serve::serve;
 use hangar_process::credentials::Child;
+use hangar_registry::hub::{Hub, HubConfig};
+use hangar_registry::runs::{Runs, RunsConfig};
 use hangar_store::Store;
 
 use crate::commands::print_line;
@@ -25,11 +24,11 @@ use crate::credentials;
 use crate::exit::Exit;
 use crate::headless::Interrupts;
 use crate::jobs;
+use crate::machine::Machine;
 use crate::output::remark;
 use crate::settings::Settings;
 use crate::workspace::git::Repository;
 use args::UpArgs;
-use house::Machine;
 
 /// Threads that serve. Agents and clients wait more than they work.
 const MOST_THREADS: usize = 4;
@@ -88,7 +87,7 @@ fn token(settings: &Settings, args: &UpArgs) -> Result<Option<String>> {
     };
     let token = token.trim();
     if !(MIN_TOKEN..=MAX_TOKEN).contains(&token.len()) {
-        bail!("the token in {source} has to have {MIN_TOKEN} to {MAX_TOKEN} characters");
+        bail!("the token in {source} must have {MIN_TOKEN} to {MAX_TOKEN} characters");
     }
     Ok(Some(token.to_owned()))
 }
@@ -102,12 +101,10 @@ async fn up(
 ) -> Result<Exit> {
     // Signals are caught before the first agent could be started.
     let mut interrupts = Interrupts::new()?;
-    let listener = tokio::net::TcpListener::bind(address).await.with_context(|| {
-        format!("cannot listen on {address}; is a portal running there already? --port picks another one")
-    })?;
+    let listener = listen(settings, address).await?;
     let address = listener.local_addr().context("cannot say which port is listened on")?;
     let hub = Hub::new(HubConfig {
-        house: Arc::new(Machine::new(settings)?),
+        host: Arc::new(Machine::new(settings)?),
         store: Store::new(&settings.home),
         now: jiff::Timestamp::now,
     });
@@ -116,7 +113,7 @@ async fn up(
         RunsConfig {
             store: jobs::store(settings),
             job_tools: Some(jobs::job_tools()?),
-            surroundings: jobs::surroundings(settings),
+            environment: jobs::run_environment(settings)?,
             now: jiff::Timestamp::now,
         },
     );
@@ -148,12 +145,22 @@ async fn up(
     let stopping = hub.stopping().clone();
     let serving = tokio::spawn(serve(listener, router, stopping.clone()));
     tokio::select! {
-        () = interrupts.next() => hub.stop_portal(),
+        () = interrupts.next() => hub.shut_down(),
         () = stopping.cancelled() => {}
     }
     hub.close().await;
     serving.await.context("serving failed")?;
     Ok(Exit::Done)
+}
+
+async fn listen(settings: &Settings, address: SocketAddr) -> Result<tokio::net::TcpListener> {
+    let program = &settings.program;
+    tokio::net::TcpListener::bind(address).await.map_err(|error| match error.kind() {
+        ErrorKind::AddrInUse => anyhow!(
+            "{address} is in use, perhaps by another portal; `{program} up --port 0` picks a free port"
+        ),
+        _ => anyhow::Error::new(error).context(format!("cannot listen on {address}")),
+    })
 }
 
 /// Shows the page. A machine without a browser has one elsewhere.

@@ -14,7 +14,7 @@ use hangar_agent::model::{
 use hangar_agent::session::Checkpoint;
 use hangar_agent::tool::{Access, Tool, ToolContext, ToolInput, ToolOutcome, ToolSpec};
 use hangar_protocol::data::{ToolShellOutput, ToolType};
-use hangar_protocol::{Body, Event};
+use hangar_protocol::{Body, Event, LogPosition};
 
 use super::Redactor;
 use super::stream::Held;
@@ -319,6 +319,10 @@ impl SessionLog for GuardedLog {
         let clean = |event: &Event| self.redactor.event(event).unwrap_or_else(|| event.clone());
         let events: Vec<Event> = events.iter().map(clean).collect();
         self.log.append(expected, &events)
+    }
+
+    fn appended(&self) -> &[LogPosition] {
+        self.log.appended()
     }
 
     fn sync(&mut self) -> Result<(), LogError> {

@@ -111,7 +111,9 @@ impl Redactor {
         let value: Value = serde_json::from_str(&line).ok()?;
         let body = self.reshaped(value, "data", &|value| body_like(event, value))?;
         let (id, parent, agent) = (event.id().clone(), event.parent_id().cloned(), event.agent_id().cloned());
-        Some(Event::new(id, event.timestamp().to_owned(), parent, agent, body))
+        let mut redacted = Event::new(id, event.timestamp().to_owned(), parent, agent, body);
+        event.position().into_iter().for_each(|position| redacted.set_position(position));
+        Some(redacted)
     }
 
     /// The record without secrets, by the same rules.

@@ -8,48 +8,48 @@ use crate::args::{Effort, OutputFormat};
 
 #[derive(Debug, Args)]
 pub(crate) struct RunWithArgs {
-    /// The agent to use; `hangar runtimes` lists them
+    /// Agent to use; `hangar runtimes` lists them
     #[arg(long, value_name = "NAME", help_heading = "Agent")]
     pub(crate) runtime: Option<String>,
-    /// The model that it shall use, by the name that it knows
+    /// Model to use, by the agent's own name for it
     #[arg(long, value_name = "MODEL", help_heading = "Agent")]
     pub(crate) model: Option<String>,
-    /// How hard it should think
+    /// Reasoning effort
     #[arg(long, visible_alias = "reasoning-effort", value_name = "LEVEL", help_heading = "Agent")]
     pub(crate) effort: Option<Effort>,
-    /// Run it on another machine: HOST, USER@HOST, or a name of your ssh configuration
+    /// Run it on another machine: HOST, USER@HOST, or a name from your ssh configuration
     #[arg(long, value_name = "HOST", help_heading = "Agent")]
     pub(crate) ssh: Option<String>,
-    /// The port of ssh on the other machine
+    /// Port of ssh on the other machine
     #[arg(long, value_name = "PORT", requires = "ssh", help_heading = "Agent")]
     pub(crate) ssh_port: Option<u16>,
-    /// Let the scripted model answer: one of its own, or the one at this address
+    /// Use the scripted model instead of a real one; URL names one that is already served
     #[arg(long, value_name = "URL", num_args = 0..=1, require_equals = true, default_missing_value = "", help_heading = "Agent")]
     pub(crate) rehearse: Option<String>,
-    /// Say where each setting comes from, and run nothing
+    /// Show where each setting comes from and run nothing
     #[arg(long, help_heading = "Agent")]
     pub(crate) explain: bool,
-    /// Arguments for the agent alone
+    /// Arguments to pass to the agent unchanged
     #[arg(last = true, value_name = "ARGS")]
     pub(crate) extra: Vec<String>,
 
     /// Run this prompt and exit
     #[arg(short, long, value_name = "TEXT", help_heading = "Prompt", allow_hyphen_values = true)]
     pub(crate) prompt: Option<String>,
-    /// Instructions before the prompt
+    /// System prompt: instructions before the prompt
     #[arg(long, value_name = "TEXT", help_heading = "Prompt", allow_hyphen_values = true)]
     pub(crate) system: Option<String>,
     /// Work in this directory
     #[arg(short = 'C', value_name = "DIR", help_heading = "Prompt")]
     pub(crate) directory: Option<PathBuf>,
 
-    /// text, or json for one event per line
+    /// Print text, or one JSON event per line
     #[arg(long, value_name = "FORMAT", default_value = "text", help_heading = "Output")]
     pub(crate) output_format: OutputFormat,
-    /// Print the answer only
+    /// Print only the answer
     #[arg(short, long, help_heading = "Output")]
     pub(crate) silent: bool,
-    /// With json: print every event, also those that are only logged
+    /// With json: also print events that are usually only logged
     #[arg(long, help_heading = "Output")]
     pub(crate) all_events: bool,
 
@@ -72,7 +72,7 @@ pub(crate) struct RunWithArgs {
     #[arg(short, long, value_name = "NAME", help_heading = "Session")]
     pub(crate) name: Option<String>,
 
-    /// Tools to allow. Without any rule about tools, all are
+    /// Tools to allow; without any tool rule, all are allowed
     #[arg(
         long,
         visible_alias = "tools",
@@ -84,29 +84,29 @@ pub(crate) struct RunWithArgs {
     /// Tools to deny
     #[arg(long, value_name = "RULES", value_delimiter = ',', help_heading = "Tools")]
     pub(crate) deny_tool: Vec<String>,
-    /// The only tools that the model is shown
+    /// Offer only these tools to the model
     #[arg(long, value_name = "TOOLS", value_delimiter = ',', help_heading = "Tools")]
     pub(crate) available_tools: Vec<String>,
-    /// Tools that the model is not shown
+    /// Do not offer these tools to the model
     #[arg(long, value_name = "TOOLS", value_delimiter = ',', help_heading = "Tools")]
     pub(crate) excluded_tools: Vec<String>,
-    /// MCP servers: JSON, or @ and a file
+    /// MCP servers: JSON, or @FILE
     #[arg(long, visible_alias = "additional-mcp-config", value_name = "CONFIG", help_heading = "Tools")]
     pub(crate) mcp_config: Option<String>,
-    /// Let tools touch this directory too
+    /// Let tools access this directory too
     #[arg(long, value_name = "DIR", help_heading = "Tools")]
     pub(crate) add_dir: Vec<PathBuf>,
 
-    /// End a turn that takes longer; 0 for never
+    /// End a turn that takes longer; 0 means never
     #[arg(long, value_name = "SECONDS", help_heading = "Limits")]
     pub(crate) turn_timeout: Option<f64>,
-    /// End a turn in which the agent says nothing for so long; 0 for never
+    /// End a turn when the agent is silent for this long; 0 means never
     #[arg(long, value_name = "SECONDS", help_heading = "Limits")]
     pub(crate) stall_timeout: Option<f64>,
-    /// Steps that the agent may take by itself
+    /// Maximum number of steps of the agent
     #[arg(long, visible_alias = "max-autopilot-continues", value_name = "COUNT", help_heading = "Limits")]
     pub(crate) max_steps: Option<u32>,
-    /// What a turn may cost
+    /// Maximum cost of a turn
     #[arg(long, value_name = "USD", help_heading = "Limits")]
     pub(crate) budget: Option<f64>,
 }
@@ -122,9 +122,9 @@ pub(crate) struct RuntimesArgs {
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum RuntimesCommand {
-    /// Prove what the installed agents can do, on the scripted model, and remember it
+    /// Test what the installed agents can do, on the scripted model, and store the result
     Probe {
-        /// Only this agent
+        /// Test only this agent
         name: Option<String>,
     },
 }

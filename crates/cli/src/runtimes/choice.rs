@@ -109,7 +109,7 @@ impl Choice {
     fn of(args: Asked, config: &RuntimesConfig, before: Option<Before<'_>>) -> Result<Self> {
         let runtime = match (&args.runtime, before.map(|before| before.runtime)) {
             (Some(wanted), Some(before)) if wanted != before => {
-                bail!("the session was begun with {before} and cannot go on with {wanted}")
+                bail!("the session was started with {before} and cannot continue with {wanted}")
             }
             (_, Some(before)) => Said { value: before.to_owned(), source: Source::Session },
             (Some(wanted), None) => Said { value: wanted.clone(), source: Source::Flag("--runtime") },
@@ -168,7 +168,7 @@ impl Choice {
         let duration = |what: &str, seconds: Option<f64>| match seconds.map(Duration::try_from_secs_f64) {
             None => Ok(None),
             Some(Ok(duration)) => Ok(Some(duration)),
-            Some(Err(_)) => bail!("{what} is no length of time"),
+            Some(Err(_)) => bail!("{what} is not a duration"),
         };
         Ok(Limits {
             turn: duration("the time-out of turns", self.turn_timeout.value)?,

@@ -87,7 +87,7 @@ impl RuntimesConfig {
                 return Err(anyhow!("[runtimes] has no setting `{name}`"));
             }
             let agent: RuntimeConfig =
-                table.try_into().with_context(|| format!("[runtimes.{name}] is not as it should be"))?;
+                table.try_into().with_context(|| format!("[runtimes.{name}] is invalid"))?;
             config.agents.insert(name, agent);
         }
         Ok(config)

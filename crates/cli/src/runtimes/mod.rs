@@ -5,7 +5,7 @@ pub(crate) mod choice;
 pub(crate) mod commands;
 pub(crate) mod config;
 mod drift;
-mod native;
+pub(crate) mod native;
 mod probe;
 mod proofs;
 pub(crate) mod record;
@@ -83,9 +83,7 @@ impl Fleet {
                     runtimes.push(guarded(Arc::new(acp)));
                 }
                 None if known => {}
-                None => bail!(
-                    "[runtimes.{name}] is none of the agents that are built in, and has no `acp` that would start another"
-                ),
+                None => bail!("[runtimes.{name}] is not a built-in agent and has no `acp` command"),
             }
         }
         Ok(Self { runtimes, config, redactor })

@@ -1,53 +1,42 @@
-//! Our own agent behind the interface of all agents: in this process, without a pipe.
+//! Our own agent behind the interface of all agents: in this process, without a pipe. `-p` opens its session here too.
 
-use parking_lot::Mutex;
-use std::collections::BTreeSet;
+mod task;
+
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use std::time::Duration;
 
-use anyhow::{Result, anyhow};
-use clap::Parser as _;
+use anyhow::{Context, Result, anyhow, bail};
+use clap::{Parser as _, ValueEnum};
 use futures_util::future::BoxFuture;
-use hangar_agent::driver::EventSink;
-use hangar_agent::log::Fact;
-use hangar_agent::permissions::Approval;
-use hangar_agent::session::{self, AnswerableQuestions, Input, Prompt, Timing};
-use hangar_agent::tool::{InvokedSkill, ToolFilter};
-use hangar_mcp::{ElicitationAnswer, Interest, Running};
-use hangar_protocol::data::{Mode, PlanDecision, SessionError, SessionWarning};
-use hangar_protocol::permission::PermissionOutcome;
-use hangar_protocol::{Body, Event};
-use hangar_runtimes::agents::{copilot, system_before};
+use hangar_agent::session::State;
+use hangar_engine::{Naming, ServerStart, supervise};
+use hangar_protocol::data::Attachment;
+use hangar_runtimes::agents::copilot;
 use hangar_runtimes::capabilities::{Capabilities, unmet};
 use hangar_runtimes::host::Host;
-use hangar_runtimes::outcome::{
-    Complaint, ErrorKind, Evidence, Failure, Stopped, TurnEnd, TurnFacts, TurnOutcome, Verdict, decide,
-};
+use hangar_runtimes::outcome::{ErrorKind, Evidence, Failure};
 use hangar_runtimes::runtime::{
-    Answer, Auth, Card, Command, Consent, Limits, Live, Model, News, Order, PermissionAnswer, Preflight,
-    Runtime, ShellTool, Stage, TurnEnded,
+    Auth, Card, Consent, Limits, Live, Model, Order, Preflight, Runtime, ShellTool, Stage,
 };
-use hangar_runtimes::usage::{Counting, Meter, Usage};
-use hangar_runtimes::waiting::Waiting;
-use hangar_store::SessionId;
-use tokio::sync::mpsc;
-use tokio::time::Instant;
+use hangar_runtimes::usage::{Counting, Meter};
+use hangar_store::{SessionId, Store};
+use tokio::sync::{mpsc, oneshot};
+use tokio_util::sync::CancellationToken;
 
 use super::choice::NATIVE;
-use crate::args::Cli;
-use crate::compose::{self, Composed, Plan};
-use crate::plan;
-use crate::providers::{self, Wanted};
+use crate::args::{Cli, Effort};
+use crate::compose::working_dir;
+use crate::opening::{self, Questions, Resumed, SessionOrder};
+use crate::providers;
 use crate::selection::Selection;
 use crate::settings::Settings;
+use task::{FirstPrompt, Heard, Task, TaskProgress, used};
 
 /// News that may wait for whoever listens before the session has to.
 const NEWS_QUEUE: usize = 256;
 const COMMAND_QUEUE: usize = 64;
-/// How long the news that a background command has ended may take to arrive.
-const NEWS_PATIENCE: Duration = Duration::from_secs(1);
-/// How long a turn waits for commands that it left in the background.
-const BACKGROUND_PATIENCE: Duration = Duration::from_secs(600);
+/// Largest attachment.
+const MAX_ATTACHMENT: u64 = 20 << 20;
 
 pub(super) struct Native {
     settings: Settings,
@@ -66,7 +55,7 @@ impl Native {
             input_tokens: true,
             effort_levels: levels.map(str::to_owned).into(),
             budget_cap: false,
-            system_prompt: false,
+            system_prompt: true,
             model_discovery: true,
             permission_callbacks: true,
             steering: true,
@@ -98,6 +87,9 @@ impl Runtime for Native {
         let found = match providers::configured(&self.settings) {
             Ok(providers) => match providers.first() {
                 Some(first) => (Auth::Found(format!("provider {}", first.name)), Vec::new()),
+                None if providers::prefers_script(&self.settings) => {
+                    (Auth::Found("the scripted model".to_owned()), Vec::new())
+                }
                 None => {
                     (Auth::Missing, vec!["no model provider is configured; see `hangar doctor`".to_owned()])
                 }
@@ -143,32 +135,12 @@ impl Runtime for Native {
                      `hangar` over there as its program",
                 ));
             }
-            let events = Heard::default();
-            let name_is_wanted = order.resume.is_none();
-            let limits = order.limits;
-            let asks = order.consent == Consent::Asked;
-            let system = order.system.clone().filter(|system| !system.is_empty() && name_is_wanted);
-            let Begun { composed, filter } = compose(&settings, order, events.clone())
-                .map_err(|error| refusal(ErrorKind::TurnFailed, format!("{error:#}")))?;
-            let (commands, inbox) = mpsc::channel(COMMAND_QUEUE);
-            let (outbox, news) = mpsc::channel(NEWS_QUEUE);
-            let before = (!name_is_wanted).then(|| used(&composed));
-            let meter = Meter::new(Counting::SinceBegun, before);
-            let task = Task {
-                composed,
-                filter,
-                servers: None,
-                events,
-                outbox,
-                limits,
-                meter,
-                asks,
-                name_is_wanted,
-                system,
-                warnings,
-            };
-            let owner = tokio::spawn(task.run(inbox)).abort_handle();
-            Ok(Live::new(commands, news, owner))
+            let env = order.env.iter();
+            let settings = env.fold(settings, |settings, (name, value)| settings.with_var(name, value));
+            let opened = NativeOrder::of(order, warnings).and_then(|wanted| open(settings, wanted));
+            opened
+                .map(|opened| opened.live)
+                .map_err(|error| refusal(ErrorKind::TurnFailed, format!("{error:#}")))
         })
     }
 
@@ -181,439 +153,173 @@ fn refusal(kind: ErrorKind, message: impl Into<String>) -> Failure {
     Failure { kind, message: message.into(), evidence: Evidence::default() }
 }
 
-/// The same composition as for a prompt, from the flags that say the same.
-fn compose(settings: &Settings, order: Order, events: Heard) -> Result<Begun> {
-    let settings =
-        order.env.iter().fold(settings.clone(), |settings, (name, value)| settings.with_var(name, value));
-    let args = Cli::try_parse_from(flags(&order))
-        .map_err(|error| anyhow!("{}", error.to_string().lines().next().unwrap_or_default()))?
-        .run;
-    let id: SessionId = order.session_id.parse()?;
-    let choose = |before: Option<&str>| {
-        let model = order.model.as_deref().or(before);
-        providers::choose(&settings, Wanted { model, ..Wanted::default() })
+/// A session that is driven by prompts, one after the other.
+pub(crate) struct NativeOrder {
+    pub(crate) session: SessionOrder,
+    pub(crate) limits: Limits,
+    pub(crate) first: FirstOrder,
+    /// What whoever gave the order should know.
+    pub(crate) warnings: Vec<String>,
+}
+
+/// What comes with the first prompt, as it was typed.
+#[derive(Debug, Default)]
+pub(crate) struct FirstOrder {
+    pub(crate) attachments: Vec<PathBuf>,
+    /// Whether many agents are to work on it side by side.
+    pub(crate) fleet: bool,
+    /// Whether the plan that comes of it is carried out at once.
+    pub(crate) implements_plan: bool,
+}
+
+impl NativeOrder {
+    /// The order that any agent could be given, for ours. Without any rule about tools everything may run, as with other
+    /// agents. Arguments for this agent alone are the flags of `-p`.
+    fn of(order: Order, warnings: Vec<String>) -> Result<Self> {
+        let typed = ["hangar".to_owned()].into_iter().chain(order.extra);
+        let mut args = Cli::try_parse_from(typed)
+            .map_err(|error| anyhow!("{}", error.to_string().lines().next().unwrap_or_default()))?
+            .run;
+        if let Some(effort) = &order.effort {
+            let level =
+                Effort::from_str(effort, true).map_err(|_| anyhow!("`{effort}` is not a level of effort"))?;
+            args.reasoning_effort.get_or_insert(level);
+        }
+        if order.tools.allow.is_empty() && order.consent == Consent::Given {
+            args.allow_all = true;
+        }
+        args.model = args.model.or(order.model);
+        args.allow_tool.extend(order.tools.allow);
+        args.deny_tool.extend(order.tools.deny);
+        if !order.tools.available.is_empty() {
+            args.available_tools.get_or_insert_default().extend(order.tools.available);
+        }
+        args.excluded_tools.extend(order.tools.excluded);
+        args.extensions.additional_mcp_config.extend(order.mcp_config);
+        args.add_dir.extend(order.add_dirs);
+        if let Some(steps) = order.limits.steps {
+            args.max_autopilot_continues = steps;
+            args.autopilot = true;
+        }
+        let id: SessionId = order.session_id.parse()?;
+        let session = SessionOrder {
+            args: Arc::new(args),
+            selection: match order.resume {
+                Some(_) => Selection::Resume(id),
+                None => Selection::New { id, name: order.name },
+            },
+            directory: Some(order.workspace),
+            system: order.system,
+            named_after: None,
+            resumed: Resumed::AsItWas,
+            questions: match order.consent {
+                Consent::Given => Questions::Listener,
+                Consent::Asked => Questions::Person,
+            },
+            client: None,
+            records: order.opening,
+            notes_script: false,
+        };
+        Ok(Self { session, limits: order.limits, first: FirstOrder::default(), warnings })
+    }
+}
+
+/// A session that is driven.
+pub(crate) struct NativeSession {
+    pub(crate) live: Live,
+    pub(crate) id: SessionId,
+    pub(crate) cwd: PathBuf,
+    pub(crate) store: Store,
+    /// The state in which it ends.
+    pub(crate) last: oneshot::Receiver<State>,
+    /// Cancelled by whoever does not wait for its last event.
+    pub(crate) hurry: CancellationToken,
+}
+
+/// Opens a session. Its task runs until it is stopped or dropped.
+pub(crate) fn open(settings: Settings, wanted: NativeOrder) -> Result<NativeSession> {
+    let NativeOrder { session, limits, first, warnings } = wanted;
+    let is_new = matches!(session.selection, Selection::New { .. });
+    // Of a new session nothing is left behind if what goes with its prompt is not there.
+    let attached = match is_new && !first.attachments.is_empty() {
+        true => Some(attach(&working_dir(session.directory.as_deref())?, &first.attachments)?),
+        false => None,
     };
-    let usual = plan::of_run(&settings, &args, "", &choose, Box::new(events))?;
-    let plan = Plan {
-        selection: match order.resume {
-            Some(_) => Selection::Resume(id),
-            None => Selection::New { id, name: None },
-        },
-        directory: Some(order.workspace.clone()),
-        prompt: None,
-        // A session that is gone on with stays in the mode that it was left in, unless the flags name another.
-        mode: usual.mode.filter(|mode| order.resume.is_none() || *mode != Mode::Interactive),
-        ..usual
+    let events = Heard::default();
+    let heard = events.clone();
+    let sink = Box::new(move || Box::new(heard.clone()) as _);
+    let opened = opening::open(settings, session, ServerStart::BeforeOpening, Naming::Quiet, sink)?;
+    let opening::OpenSession { engine, id, cwd, store } = opened;
+    let attachments = match attached {
+        Some(attached) => attached,
+        None => attach(&cwd, &first.attachments)?,
     };
-    let mut composed = compose::session(&settings, plan)?;
-    composed
-        .opening
-        .extend(order.opening.into_iter().map(|body| Input::Command(session::Command::Record(body))));
-    let session = composed.driver.session_mut();
-    let hooks = session.config().client_hooks;
-    session.set_reachable(true, true, hooks);
-    session.set_answerable_questions(AnswerableQuestions {
-        plans: order.consent == Consent::Asked,
-        switches: false,
+    let before = (!is_new).then(|| used(engine.session()));
+    let (commands, inbox) = mpsc::channel(COMMAND_QUEUE);
+    let (outbox, news) = mpsc::channel(NEWS_QUEUE);
+    let (sent, last) = oneshot::channel();
+    let mut task = Task {
+        engine,
+        events,
+        inbox,
+        outbox,
+        limits,
+        meter: Meter::new(Counting::SinceBegun, before),
+        first: FirstPrompt { attachments, fleet: first.fleet, implements_plan: first.implements_plan },
+        warnings,
+        last: sent,
+        progress: TaskProgress::default(),
+    };
+    let hurry = CancellationToken::new();
+    let hurried = hurry.clone();
+    let owner = tokio::spawn(async move {
+        supervise(&mut task, hurried.cancelled()).await;
+        task.finish().await;
     });
-    Ok(Begun { composed, filter: plan::filter(&args) })
+    Ok(NativeSession { live: Live::new(commands, news, owner.abort_handle()), id, cwd, store, last, hurry })
 }
 
-/// A session that nothing has happened in.
-struct Begun {
-    composed: Composed,
-    filter: ToolFilter,
+/// Files that go with a prompt.
+fn attach(cwd: &Path, paths: &[PathBuf]) -> Result<Vec<Attachment>> {
+    paths.iter().map(|path| attachment(cwd, path)).collect()
 }
 
-/// What would be typed to have such a session. Without any rule about tools everything may run, as with other agents.
-fn flags(order: &Order) -> Vec<String> {
-    let mut flags = vec!["hangar".to_owned()];
-    let mut flag = |name: &str, value: &str| flags.push(format!("--{name}={value}"));
-    if let Some(effort) = &order.effort {
-        flag("reasoning-effort", effort);
+fn attachment(cwd: &Path, path: &Path) -> Result<Attachment> {
+    let path = cwd.join(path);
+    let meta =
+        std::fs::metadata(&path).with_context(|| format!("attachment not found: {}", path.display()))?;
+    let display_name = path.file_name().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default();
+    if meta.is_dir() {
+        return Ok(Attachment::Directory { path: path.display().to_string(), display_name, facts: None });
     }
-    for (name, values) in [("allow-tool", &order.tools.allow), ("deny-tool", &order.tools.deny)] {
-        values.iter().for_each(|value| flag(name, value));
+    if meta.len() > MAX_ATTACHMENT {
+        bail!("attachment {} is larger than {} MB", path.display(), MAX_ATTACHMENT >> 20);
     }
-    if !order.tools.available.is_empty() {
-        flag("available-tools", &order.tools.available.join(","));
-    }
-    if !order.tools.excluded.is_empty() {
-        flag("excluded-tools", &order.tools.excluded.join(","));
-    }
-    if let Some(config) = &order.mcp_config {
-        flag("additional-mcp-config", config);
-    }
-    for dir in &order.add_dirs {
-        flag("add-dir", &dir.display().to_string());
-    }
-    if let Some(steps) = order.limits.steps {
-        flag("max-autopilot-continues", &steps.to_string());
-        flags.push("--autopilot".to_owned());
-    }
-    if order.tools.allow.is_empty() && order.consent == Consent::Given {
-        flags.push("--allow-all".to_owned());
-    }
-    flags.extend(order.extra.iter().cloned());
-    flags
-}
-
-/// Usage of the session so far, over all its turns.
-fn used(composed: &Composed) -> Usage {
-    Usage::from(&composed.driver.session().state().totals)
-}
-
-/// What the session said since somebody looked.
-#[derive(Clone, Default)]
-struct Heard(Arc<Mutex<Vec<Event>>>);
-
-impl Heard {
-    fn take(&self) -> Vec<Event> {
-        std::mem::take(&mut self.0.lock())
-    }
-}
-
-impl EventSink for Heard {
-    fn publish(&mut self, event: &Event) {
-        self.0.lock().push(event.clone());
-    }
-}
-
-/// The one owner of a session.
-struct Task {
-    composed: Composed,
-    /// Which tools of MCP servers the model is shown.
-    filter: ToolFilter,
-    /// The MCP servers, once they are started.
-    servers: Option<Running>,
-    events: Heard,
-    outbox: mpsc::Sender<News>,
-    limits: Limits,
-    meter: Meter,
-    /// Whether a person can be asked.
-    asks: bool,
-    /// Whether the first prompt names the session.
-    name_is_wanted: bool,
-    /// Instructions of the host, until the first prompt has taken them along.
-    system: Option<String>,
-    /// What whoever gave the order should know, until it is told.
-    warnings: Vec<String>,
-}
-
-/// Why a session does not wait for more.
-struct Over;
-
-/// A turn under way.
-struct Turn {
-    facts: TurnFacts,
-    model: Option<String>,
-    deadline: Option<Instant>,
-    heard: Instant,
-    /// Questions to a person that are open.
-    asked: BTreeSet<String>,
-    /// Until when the end of background work is waited for, once it has ended.
-    news_until: Option<Instant>,
-}
-
-impl Task {
-    async fn run(mut self, mut inbox: mpsc::Receiver<Command>) {
-        let mut waiting = Waiting::default();
-        let mut failure = self.begin().await.err().map(|error| format!("{error:#}"));
-        self.pass_on(None).await;
-        while failure.is_none() {
-            let prompt = match waiting.pop() {
-                Some(prompt) => prompt,
-                None => match inbox.recv().await {
-                    Some(Command::Send(prompt) | Command::Steer(prompt)) => prompt,
-                    Some(Command::Stop) | None => break,
-                    Some(Command::Rename(name)) => {
-                        failure = self.rename(name).err().map(|error| format!("{error:#}"));
-                        continue;
-                    }
-                    // Nothing is under way that these could be about.
-                    Some(Command::Abort | Command::Answer { .. }) => continue,
-                },
-            };
-            match self.turn(prompt, &mut inbox, &mut waiting).await {
-                Ok(None) => {}
-                Ok(Some(Over)) => break,
-                Err(error) => failure = Some(format!("{error:#}")),
-            }
+    let extension = path.extension().map(|e| e.to_string_lossy().to_ascii_lowercase()).unwrap_or_default();
+    let mime_type = match extension.as_str() {
+        "png" => Some("image/png"),
+        "jpg" | "jpeg" => Some("image/jpeg"),
+        "gif" => Some("image/gif"),
+        "webp" => Some("image/webp"),
+        _ => None,
+    };
+    match mime_type {
+        None => Ok(Attachment::File {
+            path: path.display().to_string(),
+            display_name,
+            mime_type: None,
+            line_range: None,
+            facts: None,
+        }),
+        Some(mime_type) => {
+            let bytes =
+                std::fs::read(&path).with_context(|| format!("cannot read attachment {}", path.display()))?;
+            use base64::Engine as _;
+            Ok(Attachment::Blob {
+                data: Some(base64::engine::general_purpose::STANDARD.encode(bytes)),
+                mime_type: mime_type.to_owned(),
+                display_name: Some(display_name),
+            })
         }
-        if let Some(message) = &failure {
-            // Whoever waits for a turn hears why there is none.
-            let end = TurnEnd::Failed(refusal(ErrorKind::TurnFailed, message.clone()));
-            let outcome = TurnOutcome { end, usage: Usage::default(), total: self.meter.total() };
-            let ended = TurnEnded { outcome, model: None, unknown: BTreeSet::new() };
-            let _ = self.outbox.send(News::TurnEnded(Box::new(ended))).await;
-        }
-        // A session whose log cannot be written has nothing more to say.
-        let _ = self.composed.driver.close(failure).await;
-        self.pass_on(None).await;
-        if let Some(servers) = &self.servers {
-            servers.shutdown().await;
-        }
-        self.composed.shells.shutdown().await;
-    }
-
-    /// Starts what the session needs and says what it begins with.
-    async fn begin(&mut self) -> Result<()> {
-        if let Some((host, news)) = self.composed.mcp.take() {
-            let driver = &mut self.composed.driver;
-            host.set_interest(Interest::Elicitation, self.asks);
-            let mut servers = Running::new(host, news, self.filter.clone(), driver);
-            servers.start(driver).await?;
-            self.servers = Some(servers);
-        }
-        for input in std::mem::take(&mut self.composed.opening) {
-            self.composed.driver.advance(input)?;
-        }
-        for warning in std::mem::take(&mut self.warnings) {
-            self.command(session::Command::Record(SessionWarning::new("agent", warning).into()))?;
-        }
-        Ok(())
-    }
-
-    async fn turn(
-        &mut self,
-        prompt: String,
-        inbox: &mut mpsc::Receiver<Command>,
-        waiting: &mut Waiting,
-    ) -> Result<Option<Over>> {
-        if std::mem::replace(&mut self.name_is_wanted, false) {
-            self.composed.driver.note(Fact::FirstPrompt(prompt.clone()))?;
-        }
-        let now = Instant::now();
-        let mut turn = Turn {
-            facts: TurnFacts::default(),
-            model: None,
-            deadline: self.limits.turn.map(|limit| now + limit),
-            heard: now,
-            asked: BTreeSet::new(),
-            news_until: None,
-        };
-        let mut over = None;
-        let preface =
-            self.composed.skills.called_by(&prompt).map(InvokedSkill::into_preface).unwrap_or_default();
-        let prompt = match self.system.take() {
-            Some(system) => system_before(&system, &prompt),
-            None => prompt,
-        };
-        self.command(session::Command::Send(Prompt { preface, ..Prompt::user(prompt) }))?;
-        loop {
-            self.pass_on(Some(&mut turn)).await;
-            if self.is_done(&mut turn) {
-                break;
-            }
-            let stall = self.limits.stall.map(|limit| turn.heard + limit);
-            let servers = &mut self.servers;
-            let news = async {
-                match servers {
-                    Some(servers) => servers.next().await,
-                    None => std::future::pending().await,
-                }
-            };
-            tokio::select! {
-                biased;
-                news = news => if let Some(servers) = &mut self.servers {
-                    servers.take(news, &mut self.composed.driver)?;
-                },
-                command = inbox.recv(), if over.is_none() => match command {
-                    Some(Command::Send(prompt)) => if let Err(error) = waiting.push(prompt) {
-                        let warning = SessionWarning::new("queue_full", error.to_string());
-                        self.command(session::Command::Record(warning.into()))?;
-                    },
-                    Some(Command::Abort) => self.stop(&mut turn, Stopped::Cancelled)?,
-                    Some(Command::Stop) | None => {
-                        over = Some(Over);
-                        self.stop(&mut turn, Stopped::Cancelled)?;
-                    }
-                    Some(Command::Steer(prompt)) => {
-                        let steered = Prompt { timing: Timing::Steer, ..Prompt::user(prompt) };
-                        self.command(session::Command::Send(steered))?;
-                    }
-                    Some(Command::Rename(name)) => self.rename(name)?,
-                    Some(Command::Answer { request_id, answer }) => self.answer(request_id, answer)?,
-                },
-                going = self.composed.driver.turn() => if !going? { break },
-                () = until(turn.deadline), if turn.asked.is_empty() => {
-                    let seconds = self.limits.turn.unwrap_or_default().as_secs();
-                    self.stop(&mut turn, Stopped::TimedOut { seconds })?;
-                }
-                // A session that waits for a person is not silent; people are.
-                () = until(stall), if turn.news_until.is_none() && turn.asked.is_empty() => {
-                    let seconds = self.limits.stall.unwrap_or_default().as_secs();
-                    self.stop(&mut turn, Stopped::Stalled { seconds })?;
-                }
-                () = until(turn.news_until) => break,
-            }
-        }
-        self.pass_on(Some(&mut turn)).await;
-        let ended = self.outcome(turn);
-        self.report(&ended)?;
-        self.pass_on(None).await;
-        let _ = self.outbox.send(News::TurnEnded(Box::new(ended))).await;
-        Ok(over)
-    }
-
-    fn rename(&mut self, name: String) -> Result<()> {
-        Ok(self.composed.driver.note(Fact::GivenName(name))?)
-    }
-
-    fn answer(&mut self, request_id: String, answer: Answer) -> Result<()> {
-        match answer {
-            Answer::Permission(answer) => {
-                let pending = self.composed.driver.pending_permissions();
-                let Some(asked) = pending.into_iter().find(|asked| asked.request_id == request_id) else {
-                    return Ok(());
-                };
-                let answer = match answer {
-                    PermissionAnswer::Once => PermissionOutcome::Approved {},
-                    PermissionAnswer::ForSession => {
-                        PermissionOutcome::ApprovedForSession { approval: Approval::covering(&asked.request) }
-                    }
-                    PermissionAnswer::Denied { feedback } => {
-                        PermissionOutcome::DeniedInteractivelyByUser { feedback, force_reject: None }
-                    }
-                };
-                self.command(session::Command::AnswerPermission { request_id, answer })
-            }
-            Answer::Question(answer) => {
-                self.command(session::Command::AnswerQuestion { request_id, answer, was_freeform: true })
-            }
-            Answer::Plan { approved, feedback } => {
-                let decision = PlanDecision { approved, feedback, ..PlanDecision::default() };
-                self.command(session::Command::ReviewPlan { request_id, decision })
-            }
-            Answer::Elicitation { action, content } => {
-                if let Some(servers) = &self.servers {
-                    servers.answer(&request_id, ElicitationAnswer { action, content });
-                }
-                Ok(())
-            }
-        }
-    }
-
-    /// Puts on record that a limit ended the turn; what else can go wrong the session tells by itself.
-    fn report(&mut self, ended: &TurnEnded) -> Result<()> {
-        match &ended.outcome.end {
-            TurnEnd::Failed(Failure {
-                kind: kind @ (ErrorKind::Stalled | ErrorKind::TurnTimeout),
-                message,
-                ..
-            }) => {
-                let error = SessionError {
-                    error_type: kind.as_str().to_owned(),
-                    message: message.clone(),
-                    status_code: None,
-                    error_code: None,
-                    transient: false,
-                };
-                self.command(session::Command::Record(error.into()))
-            }
-            TurnEnd::Completed | TurnEnd::Failed(_) => Ok(()),
-        }
-    }
-
-    fn command(&mut self, command: session::Command) -> Result<()> {
-        Ok(self.composed.driver.advance(Input::Command(command))?)
-    }
-
-    fn stop(&mut self, turn: &mut Turn, why: Stopped) -> Result<()> {
-        turn.facts.stopped.get_or_insert(why);
-        self.command(session::Command::Abort { reason: "user_initiated".to_owned() })
-    }
-
-    /// Whether nothing is under way, in the session or in the background.
-    fn is_done(&self, turn: &mut Turn) -> bool {
-        if !self.composed.driver.session().is_idle() {
-            turn.news_until = None;
-            return false;
-        }
-        if turn.facts.stopped.is_some() {
-            return true;
-        }
-        let busy = self.composed.shells.has_background_work() || !self.composed.driver.is_idle();
-        if !busy && turn.news_until.is_none() {
-            return true;
-        }
-        // What was waited for has ended, or will; its news is on the way then.
-        turn.news_until = Some(Instant::now() + if busy { BACKGROUND_PATIENCE } else { NEWS_PATIENCE });
-        false
-    }
-
-    async fn pass_on(&mut self, mut turn: Option<&mut Turn>) {
-        for event in self.events.take() {
-            if let Some(turn) = turn.as_deref_mut() {
-                turn.note(&event);
-            }
-            // Nobody listens any more: the session is about to be stopped.
-            let _ = self.outbox.send(News::Event(Box::new(event))).await;
-        }
-    }
-
-    fn outcome(&mut self, mut turn: Turn) -> TurnEnded {
-        let failed = turn.facts.complaint.is_some();
-        turn.facts.verdict = Some(if failed { Verdict::Failure } else { Verdict::Success });
-        let usage = self.meter.turn_ended(used(&self.composed));
-        let outcome = TurnOutcome { end: decide(&turn.facts), usage, total: self.meter.total() };
-        TurnEnded { outcome, model: turn.model, unknown: BTreeSet::new() }
-    }
-}
-
-impl Turn {
-    fn ask(&mut self, request_id: &str) {
-        self.asked.insert(request_id.to_owned());
-    }
-
-    fn settle(&mut self, request_id: &str) {
-        self.asked.remove(request_id);
-    }
-
-    fn note(&mut self, event: &Event) {
-        self.heard = Instant::now();
-        match event.body() {
-            Body::AssistantMessage(message) if event.agent_id().is_none() => {
-                self.facts.worked = true;
-                self.facts.complaint = None;
-                if message.model.is_some() {
-                    self.model.clone_from(&message.model);
-                }
-            }
-            Body::ToolComplete(_) => self.facts.worked = true,
-            Body::PermissionRequested(asked) => self.ask(&asked.request_id),
-            Body::UserInputRequested(asked) => self.ask(&asked.request_id),
-            Body::ElicitationRequested(asked) => self.ask(&asked.request_id),
-            Body::ExitPlanModeRequested(asked) => self.ask(&asked.request_id),
-            Body::PermissionCompleted(done) => self.settle(&done.request_id),
-            Body::UserInputCompleted(done) => self.settle(&done.request_id),
-            Body::ElicitationCompleted(done) => self.settle(&done.request_id),
-            Body::ExitPlanModeCompleted(done) => self.settle(&done.request_id),
-            // A prompt that hooks do not let through was not dealt with.
-            Body::SessionWarning(warning)
-                if event.agent_id().is_none() && warning.warning_type == "policy_blocked" =>
-            {
-                self.facts.complaint = Some(Complaint {
-                    message: warning.message.clone(),
-                    status_code: None,
-                    code: Some(warning.warning_type.clone()),
-                });
-            }
-            Body::SessionError(error) => {
-                self.facts.complaint = Some(Complaint {
-                    message: error.message.clone(),
-                    status_code: error.status_code,
-                    code: Some(error.error_type.clone()),
-                });
-            }
-            _ => {}
-        }
-    }
-}
-
-async fn until(at: Option<Instant>) {
-    match at {
-        Some(at) => tokio::time::sleep_until(at).await,
-        None => std::future::pending().await,
     }
 }

@@ -7,7 +7,7 @@ use anyhow::Result;
 use hangar_agent::log::SessionLog;
 use hangar_agent::session::iso;
 use hangar_protocol::data::{ModelMetric, RequestMetric, SessionShutdown, UsageMetric};
-use hangar_protocol::{Body, Event, EventId, EventKind, Totals};
+use hangar_protocol::{Body, Event, EventId, EventKind, LogPosition, Totals};
 use hangar_runtimes::runtime::Resume;
 use hangar_runtimes::usage::Usage;
 use hangar_store::{OpenSession, SessionId, SessionMeta, SessionName, Store};
@@ -43,7 +43,13 @@ impl Past {
         };
         let wanted = |kind: EventKind| {
             Totals::wants(kind)
-                || matches!(kind, EventKind::SessionStart | EventKind::SessionResume | EventKind::Handoff)
+                || matches!(
+                    kind,
+                    EventKind::SessionStart
+                        | EventKind::SessionResume
+                        | EventKind::ContextChanged
+                        | EventKind::Handoff
+                )
         };
         for event in store.read_kinds(id, wanted)? {
             let event = event?;
@@ -60,6 +66,7 @@ impl Past {
                 Body::SessionResume(resume) => {
                     past.asked_for(resume.selected_model.as_ref(), resume.reasoning_effort.as_ref());
                 }
+                Body::ContextChanged(changed) => past.workspace = Some(PathBuf::from(&changed.directory.cwd)),
                 Body::Handoff(handoff) => {
                     past.agent_session.clone_from(&handoff.remote_session_id);
                     if let Some(runtime) = &handoff.context {
@@ -132,11 +139,12 @@ impl Record {
         }
     }
 
-    pub(crate) fn append(&mut self, event: &Event) -> Result<()> {
+    /// Appends an event and returns its position in the log. Ephemeral events are not written.
+    pub(crate) fn append(&mut self, event: &Event) -> Result<Option<LogPosition>> {
         self.totals.apply(event);
         let end = self.log.end();
         self.log.append(end, std::slice::from_ref(event))?;
-        Ok(())
+        Ok(self.log.appended().last().copied())
     }
 
     /// Gives a session that has no name one from its first prompt.
@@ -151,13 +159,13 @@ impl Record {
         Ok(self.log.rename(SessionName::Given(name))?)
     }
 
-    /// Writes the closing event. `usage` is what the session has used over all its turns.
+    /// Writes the closing event and gives it back. `usage` is what the session has used over all its turns.
     pub(crate) fn close(
         &mut self,
         model: Option<String>,
         usage: &Usage,
         error: Option<String>,
-    ) -> Result<()> {
+    ) -> Result<Event> {
         let metric = ModelMetric {
             requests: RequestMetric { count: usage.model_calls.count(), cost: usage.cost_usd.value() },
             usage: UsageMetric {
@@ -182,9 +190,9 @@ impl Record {
         };
         let id = EventId(uuid::Uuid::new_v4().to_string());
         let parent = self.log.last_event_id().cloned();
-        let event = Event::new(id, iso(jiff::Timestamp::now()), parent, None, shutdown.into());
-        self.append(&event)?;
+        let mut event = Event::new(id, iso(jiff::Timestamp::now()), parent, None, shutdown.into());
+        self.append(&event)?.into_iter().for_each(|position| event.set_position(position));
         self.log.sync()?;
-        Ok(())
+        Ok(event)
     }
 }

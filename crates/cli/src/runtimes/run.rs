@@ -9,13 +9,13 @@ use hangar_agent::session::iso;
 use hangar_protocol::result::{ResultKind, RunResult, RunUsage};
 use hangar_protocol::{Body, Event};
 use hangar_runtimes::host::Host;
-use hangar_runtimes::outcome::{ErrorKind, TurnEnd};
 use hangar_runtimes::runtime::{
     Answer, Card, Command, Live, News, Order, PermissionAnswer, ToolPolicy, TurnEnded,
 };
 use hangar_runtimes::usage::Usage;
 use hangar_store::{SessionId, SessionName, Store};
 use serde_json::json;
+use tokio_util::sync::CancellationToken;
 
 use super::Fleet;
 use super::args::RunWithArgs;
@@ -26,7 +26,7 @@ use crate::args::OutputFormat;
 use crate::commands::print_line;
 use crate::compose::working_dir;
 use crate::exit::Exit;
-use crate::headless::{Interrupts, read_prompt};
+use crate::headless::{Interrupts, failure, read_prompt};
 use crate::output::{Printer, SeenHandle, remark, result_of_nothing};
 use crate::selection::{self, Selection, Typed};
 use crate::settings::Settings;
@@ -144,11 +144,10 @@ impl Run<'_> {
             let name = given.or_else(|| SessionName::from_prompt(&clean(prompt.clone())));
             record = Some(Record::create(&self.store, &id, &workspace, name, &runtime.card().name)?);
         }
-        let mut listener = Listener { live, record, printer, seen, interrupts };
+        let mut listener = Listener { live, record, printer, seen: seen.clone(), interrupts };
         let ended = listener.listen(prompt).await;
-        let Listener { live, mut record, mut printer, seen, .. } = listener;
-        let exit = self.conclude(&id, &ended, record.as_mut());
-        drain(live, own_log.then_some(&mut printer)).await;
+        let exit = self.conclude(&id, &ended, listener.record.as_mut());
+        listener.drain(own_log, &CancellationToken::new()).await;
         let usage = ended.as_ref().map(|ended| ended.outcome.total).unwrap_or_default();
         let duration_ms = u64::try_from(started.elapsed().as_millis()).unwrap_or(u64::MAX);
         if args.output_format == OutputFormat::Text && !args.silent {
@@ -161,8 +160,9 @@ impl Run<'_> {
             exit_code: exit.code(),
             usage: run_usage(&usage, duration_ms),
         };
-        Printer::new(args.output_format, args.silent, args.all_events, seen).result(&result);
-        Ok(exit)
+        let mut printer = Printer::new(args.output_format, args.silent, args.all_events, seen);
+        printer.result(&result);
+        Ok(printer.exit(exit))
     }
 
     fn order(&self, id: &SessionId) -> Result<Order> {
@@ -188,6 +188,9 @@ impl Run<'_> {
         };
         order.mcp_config = args.mcp_config.as_deref().map(|config| mcp_config(config, &host)).transpose()?;
         order.system.clone_from(&args.system);
+        if let Selection::New { name, .. } = &self.selection {
+            order.name.clone_from(name);
+        }
         order.limits = self.choice.limits()?;
         order.add_dirs = add_dirs;
         order.extra = agent.args.into_iter().chain(args.extra.iter().cloned()).collect();
@@ -217,14 +220,7 @@ impl Run<'_> {
     /// How the run ended, in the log and for the caller.
     fn conclude(&self, id: &SessionId, ended: &Result<TurnEnded>, record: Option<&mut Record>) -> Exit {
         let program = &self.settings.program;
-        let error = match ended {
-            Err(error) => Some(format!("{error:#}")),
-            Ok(TurnEnded { outcome, .. }) => match &outcome.end {
-                TurnEnd::Completed => None,
-                TurnEnd::Failed(failure) if failure.kind == ErrorKind::TurnCancelled => None,
-                TurnEnd::Failed(failure) => Some(failure.message.clone()),
-            },
-        };
+        let error = failure(ended);
         let mut exit = if error.is_some() { Exit::Failed } else { Exit::Done };
         if let Err(error) = ended {
             remark(&format!("{program}: {error:#}"));
@@ -264,17 +260,18 @@ fn mcp_config(config: &str, host: &Host) -> Result<String> {
     })
 }
 
-/// Hears one turn out.
-struct Listener {
-    live: Live,
-    record: Option<Record>,
-    printer: Printer,
-    seen: SeenHandle,
-    interrupts: Interrupts,
+/// Hears one turn out, of any agent.
+pub(crate) struct Listener {
+    pub(crate) live: Live,
+    /// The log, where the agent keeps none itself.
+    pub(crate) record: Option<Record>,
+    pub(crate) printer: Printer,
+    pub(crate) seen: SeenHandle,
+    pub(crate) interrupts: Interrupts,
 }
 
 impl Listener {
-    async fn listen(&mut self, prompt: String) -> Result<TurnEnded> {
+    pub(crate) async fn listen(&mut self, prompt: String) -> Result<TurnEnded> {
         let gone = || anyhow!("the agent's session ended before its turn did");
         self.live.commands.send(Command::Send(prompt)).await.map_err(|_| gone())?;
         let mut stopping = false;
@@ -287,7 +284,7 @@ impl Listener {
                 // A second signal changes nothing: the agent is being ended, and that has its own time-out.
                 () = self.interrupts.next() => stopping = self.stop(stopping).await,
             }
-            if self.seen.with(|seen| seen.broken_pipe) {
+            if self.seen.with(|seen| seen.is_unheard()) {
                 stopping = self.stop(stopping).await;
             }
         }
@@ -299,6 +296,26 @@ impl Listener {
             let _ = self.live.commands.send(Command::Abort).await;
         }
         true
+    }
+
+    /// Lets the session end, and shows what it says at that if that is wanted. Whoever interrupts now does not wait for
+    /// what is left: everything that happened is on record.
+    pub(crate) async fn drain(&mut self, shows: bool, hurry: &CancellationToken) {
+        let _ = self.live.commands.send(Command::Stop).await;
+        loop {
+            let news = tokio::select! {
+                news = self.live.news.recv() => news,
+                () = self.interrupts.next() => {
+                    hurry.cancel();
+                    continue;
+                }
+            };
+            match news {
+                Some(News::Event(event)) if shows => self.printer.publish(&event),
+                Some(News::Event(_) | News::TurnEnded(_)) => {}
+                None => return,
+            }
+        }
     }
 
     async fn hear(&mut self, event: &Event) -> Result<()> {
@@ -319,16 +336,6 @@ impl Listener {
         let (request_id, answer) = answer;
         let _ = self.live.commands.send(Command::Answer { request_id, answer }).await;
         Ok(())
-    }
-}
-
-/// Lets the session end, and shows what it says at that.
-async fn drain(mut live: Live, mut printer: Option<&mut Printer>) {
-    let _ = live.commands.send(Command::Stop).await;
-    while let Some(news) = live.news.recv().await {
-        if let (News::Event(event), Some(printer)) = (news, printer.as_deref_mut()) {
-            printer.publish(&event);
-        }
     }
 }
 

@@ -10,7 +10,7 @@ use crate::settings::Settings;
 use crate::workspace::git::Repository;
 
 /// Every file, those that are only told when a file of their part is touched included.
-pub(super) fn sources(
+pub(crate) fn sources(
     settings: &Settings,
     directory: Option<&Path>,
     dirs: &[PathBuf],

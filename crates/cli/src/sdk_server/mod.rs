@@ -4,7 +4,7 @@ mod access;
 mod account;
 mod endpoint;
 mod finder;
-mod instructions;
+pub(crate) mod instructions;
 mod models;
 mod opener;
 
@@ -52,6 +52,7 @@ pub(crate) fn run(settings: &Settings, server: &ServerArgs, args: RunArgs) -> Re
         git: crate::credentials::git(),
         now: jiff::Timestamp::now,
         features: settings.features()?,
+        task_wait: crate::opening::task_wait(&settings)?,
         // Zero is how SDKs say "never".
         idle_timeout: server.session_idle_timeout.filter(|seconds| *seconds > 0).map(Duration::from_secs),
         farewell: crate::telemetry::finish,

@@ -11,16 +11,16 @@ use hangar_agent::model::{
     ModelError, ModelErrorKind, ModelEvent, ModelProvider, ModelRequest, ProviderFacts,
 };
 use hangar_agent::permissions::Policy;
-use hangar_agent::tool::ToolSpec;
+use hangar_agent::tool::{ToolFilter, ToolSpec};
+use hangar_engine::{Mcp, Parts};
 use hangar_mcp::Sandboxes;
 use hangar_models::known;
 use hangar_sandbox::SandboxConfig;
 use hangar_server::{
-    Accounts, AuthStatus, Background, InstructionSource, Mcp, McpPlace, OpenError, Opened, SessionOpener,
-    SessionSpec, Todo, TodoBoard, TodoDependency, Todos, UserSettings, Wanted, Ways,
+    Accounts, AuthStatus, InstructionSource, McpPlace, OpenError, Opened, SessionOpener, SessionSpec, Todo,
+    TodoBoard, TodoDependency, Todos, UserSettings, Wanted, Ways,
 };
 use hangar_store::Store;
-use hangar_tools::shell::Shells;
 use hangar_tools::sql::Database;
 use hangar_tools::tool_files::ToolFiles;
 
@@ -168,15 +168,21 @@ impl Opener {
         let composed = compose::session(&settings, plan)?;
         let fitting = Arc::new(composed.fitting);
         Ok(Opened {
-            driver: composed.driver,
-            opening: composed.opening,
+            parts: Parts {
+                driver: composed.driver,
+                opening: composed.opening,
+                mcp: composed.mcp,
+                // The server says which tools there are, with those of its clients.
+                filter: ToolFilter::default(),
+                skills: composed.skills,
+                background: Arc::new(composed.shells),
+                directory: composed.cwd,
+                sandboxed: composed.sandbox.is_some(),
+            },
             tools: composed.builtin,
             environment: composed.environment,
             instructions: composed.instructions,
-            skills: composed.skills,
-            background: Box::new(Commands(composed.shells)),
             todos: Arc::new(SqlTodos(composed.database)),
-            mcp: composed.mcp,
             sandbox: composed.sandbox,
             guard: Arc::new(move |tool| mcp::fitted(tool, &fitting)),
         })
@@ -410,15 +416,6 @@ impl ModelProvider for NoProvider {
             base_url: String::new(),
             max_prompt_tokens: None,
         }
-    }
-}
-
-/// Commands that run in the background of a session.
-struct Commands(Shells);
-
-impl Background for Commands {
-    fn shutdown(self: Box<Self>) -> BoxFuture<'static, ()> {
-        Box::pin(async move { self.0.shutdown().await })
     }
 }
 

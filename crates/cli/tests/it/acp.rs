@@ -267,6 +267,43 @@ fn permissions_are_the_clients_to_give() {
 }
 
 #[test]
+fn permissions_of_sub_agents_are_asked_for_too() {
+    let (scratch, model) = stage();
+    let mut client = Client::start(&scratch, &model);
+    let session = client.open();
+    let touch = json!({ "command": "touch below", "description": "Touch" });
+    let task = json!({
+        "description": "d", "agent_type": "general-purpose", "name": "helper", "mode": "sync",
+        "prompt": format!("TOOL:bash:{touch}\nSAY:touched"),
+    });
+    let id = client.send_prompt(&session, &format!("TOOL:task:{task}\nSAY:after"));
+    let asked = client.decide("allow_once");
+    assert_eq!(asked["params"]["toolCall"]["rawInput"]["command"], "touch below");
+    assert_eq!(client.answer_to(id)["result"]["stopReason"], "end_turn");
+    assert!(scratch.work().join("below").exists());
+    client.finish();
+}
+
+#[test]
+fn skills_that_are_listed_as_commands_can_be_called() {
+    let (scratch, model) = stage();
+    scratch
+        .file(".github/skills/paint/SKILL.md", "---\nname: paint\ndescription: d\n---\nUse three coats.\n");
+    let mut client = Client::start(&scratch, &model);
+    let session = client.open();
+    client.prompt(&session, "/paint SAY:painted");
+    let listed = client.updates(&session);
+    let mut listed = listed.iter().filter(|update| update["sessionUpdate"] == "available_commands_update");
+    assert!(
+        listed
+            .next_back()
+            .is_some_and(|update| update["availableCommands"].to_string().contains("\"paint\""))
+    );
+    assert!(model.last_request().to_string().contains("Use three coats."));
+    client.finish();
+}
+
+#[test]
 fn a_cancelled_prompt_stops_even_while_it_asks_and_the_next_one_works() {
     let (scratch, model) = stage();
     let mut client = Client::start(&scratch, &model);
@@ -302,6 +339,27 @@ fn a_prompt_takes_the_place_of_the_one_before() {
     assert_eq!(client.answer_to(first)["result"]["stopReason"], "cancelled");
     assert_eq!(client.answer_to(second)["result"]["stopReason"], "end_turn");
     assert!(client.said(&session).ends_with("second"));
+}
+
+#[test]
+fn a_prompt_that_waits_for_its_background_makes_way_for_the_next_one() {
+    let (scratch, model) = stage();
+    let mut client = Client::start(&scratch, &model);
+    let session = client.open();
+    client.allow_all(&session);
+    let command = json!({ "command": "sleep 1000", "description": "Sleep", "mode": "async" });
+    let said = |client: &mut Client, words: &'static str| {
+        client.until(words, |message| message["params"]["update"]["content"]["text"].as_str() == Some(words));
+    };
+    let first = client.send_prompt(&session, &format!("TOOL:bash:{command}\nSAY:left it"));
+    said(&mut client, "left it");
+    let second = client.send_prompt(&session, "SAY:second");
+    assert_eq!(client.answer_to(first)["result"]["stopReason"], "end_turn");
+    said(&mut client, "second");
+    let cancel = json!({ "jsonrpc": "2.0", "method": "session/cancel", "params": { "sessionId": session } });
+    client.write(&cancel.to_string());
+    assert_eq!(client.answer_to(second)["result"]["stopReason"], "cancelled");
+    client.finish();
 }
 
 #[test]
@@ -365,7 +423,7 @@ fn slash_commands_are_carried_out_and_others_are_for_the_model() {
     let requests = model.requests().len();
     client.updates(&session);
     client.prompt(&session, "/rename A better name");
-    assert_eq!(client.said(&session), "Session renamed to: A better name");
+    assert_eq!(client.said(&session), "The session is called A better name now.");
     client.prompt(&session, "/plan");
     assert!(kinds(&client.updates(&session)).contains(&"current_mode_update"));
     assert_eq!(model.requests().len(), requests, "no model was asked");
@@ -373,7 +431,7 @@ fn slash_commands_are_carried_out_and_others_are_for_the_model() {
     assert!(model.requests().len() > requests);
     client.updates(&session);
     client.prompt(&session, "/compact");
-    assert!(client.said(&session).starts_with("Compacted the conversation"));
+    assert!(client.said(&session).starts_with("The conversation is summed up: "));
     let listed = client.call("session/list", &json!({}));
     assert_eq!(listed["sessions"][0]["title"], "A better name");
 }

@@ -336,6 +336,63 @@ fn is_version(word: &str) -> bool {
 }
 
 #[test]
+fn the_version_names_the_commit() {
+    let run = Scratch::new().run(HANGAR).arg("--version").finish().expect_exit(0);
+    let line = run.stdout.trim_end();
+    let commit = line.strip_prefix(concat!("hangar ", env!("CARGO_PKG_VERSION"))).expect(line).trim_start();
+    let hash = commit.trim_matches(['(', ')']);
+    assert!(commit.is_empty() || hash.len() >= 7 && hash.chars().all(|c| c.is_ascii_hexdigit()), "{line}");
+}
+
+/// Runs the program with a terminal for its standard streams.
+fn in_a_terminal(args: &[&str]) -> Finished {
+    const TERMINAL: &str = "import os, pty, sys; sys.exit(os.waitstatus_to_exitcode(pty.spawn(sys.argv[1:], lambda fd: os.read(fd, 65536))))";
+    Scratch::new().run("python3").args(["-c", TERMINAL, HANGAR]).args(args).env("NO_COLOR", "1").finish()
+}
+
+#[test]
+fn alone_in_a_terminal_it_says_what_can_be_typed() {
+    let run = in_a_terminal(&[]).expect_exit(0);
+    for typed in [
+        "hangar -p",
+        "hangar run",
+        "hangar up",
+        "hangar job",
+        "hangar sessions",
+        "hangar doctor",
+        "hangar --help",
+    ] {
+        assert!(run.stdout.contains(typed), "{typed} is not on the page:\n{}", run.stdout);
+    }
+    let run = in_a_terminal(&["--autopilot"]).expect_exit(1);
+    assert!(run.stdout.contains("no prompt"), "{}", run.stdout);
+}
+
+#[test]
+fn every_shell_has_completions() {
+    let scratch = Scratch::new();
+    for shell in ["bash", "zsh", "fish"] {
+        let run = scratch.run(HANGAR).args(["completions", shell]).finish().expect_exit(0);
+        for word in ["sessions", "allow-tool", "output-format"] {
+            assert!(run.stdout.contains(word), "{shell} does not know {word}");
+        }
+        assert!(!run.stdout.contains("no-mouse"), "{shell} offers a hidden flag");
+    }
+    scratch.run(HANGAR).args(["completions", "tcsh"]).finish().expect_exit(1);
+}
+
+#[test]
+fn every_command_has_a_man_page() {
+    let scratch = Scratch::new();
+    let pages = scratch.root().join("man/man1");
+    scratch.run(HANGAR).arg("man").arg(&pages).finish().expect_exit(0);
+    for page in ["hangar.1", "hangar-run.1", "hangar-job-run.1", "hangar-sessions-rewind.1", "hangar-up.1"] {
+        let text = std::fs::read_to_string(pages.join(page)).unwrap_or_default();
+        assert!(text.contains(".SH NAME"), "{page} is not there or no man page");
+    }
+}
+
+#[test]
 fn called_as_copilot_it_uses_that_home() {
     let (scratch, model) = (Scratch::new(), ModelServer::start());
     let link = scratch.root().join("copilot");

@@ -144,6 +144,11 @@ impl Client {
         }
     }
 
+    /// Whether the answer to a request is among what came so far.
+    pub(crate) fn has_answer(&self, id: i64) -> bool {
+        self.seen.iter().any(|message| message["id"] == id && message.get("method").is_none())
+    }
+
     /// Answers what is asked of the keeper from here on.
     pub(crate) fn keep(&mut self, keeper: Keeper) {
         self.keeper = Some(keeper);

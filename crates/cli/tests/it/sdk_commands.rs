@@ -36,9 +36,13 @@ fn every_command_that_is_listed_is_carried_out() {
     assert!(commands.len() >= 20, "{commands:?}");
     for (name, _) in commands {
         let answer = answer(&mut client, &format!("/{}", name.to_uppercase()));
-        let usage = format!("Request session.commands.invoke failed with message: Usage: /{name} <");
-        let error = answer["error"]["message"].as_str();
-        assert!(error.is_none_or(|error| error.starts_with(&usage)), "{name}: {answer}");
+        let failed = "Request session.commands.invoke failed with message: ";
+        let error = answer["error"]["message"].as_str().and_then(|error| error.strip_prefix(failed));
+        let usage = format!("Usage: /{name} <");
+        // Nothing has been said yet, and the reference refuses to compact that in the same words.
+        let expected =
+            |error: &str| error.starts_with(&usage) || (name == "compact" && error == "Nothing to compact.");
+        assert!(answer.get("error").is_none() || error.is_some_and(expected), "{name}: {answer}");
         if name == "fleet" {
             client.event("session.idle");
         }
@@ -52,7 +56,6 @@ fn what_a_command_does_not_take_is_answered_with_what_it_takes() {
     for (line, expected) in [
         ("allow-all maybe", "failed: Usage: /allow-all [on|off|show]"),
         ("permissions x", "failed: Usage: /permissions [default|allow-all|show]"),
-        ("autopilot build a house", "failed: Usage: /autopilot [on|off]"),
         ("mcp enable", "failed: Usage: /mcp [list|show|enable|disable|reload]"),
         ("skills info", "failed: Usage: /skills [list|info|reload]"),
         ("skills info nope", "failed: there is no skill nope; /skills list says which there are"),
@@ -178,6 +181,7 @@ fn some_commands_are_prompts_for_the_client_to_send() {
     let (_scratch, _model, mut client) = session(json!({}));
     for (line, shown, mode) in [
         ("plan paint it", "paint it", json!("plan")),
+        ("autopilot paint it", "paint it", json!("autopilot")),
         ("review only a.rs", "Review: only a.rs", Value::Null),
         ("security-review", "Security review: my changes", Value::Null),
         ("init", "/init", Value::Null),

@@ -247,3 +247,24 @@ fn who_keeps_files_is_decided_before_there_are_sessions() {
     assert!(refused["error"]["message"].as_str().unwrap().contains("while sessions are active"), "{refused}");
     client.finish();
 }
+
+#[test]
+fn a_client_that_does_not_answer_keeps_nobody_else_from_opening_a_session() {
+    let (scratch, model) = stage();
+    let server = crate::hangar(&scratch, &model).env("COPILOT_CONNECTION_TOKEN", "secret");
+    let mut server = server.args(["--headless", "--port", "0"]).start();
+    let line = server.next_line().expect("the server says where it listens").to_owned();
+    let port = line.strip_prefix("CLI server listening on port ").and_then(|port| port.parse().ok()).unwrap();
+    let mut silent = Client::join(port, "secret");
+    let provider = json!({ "initialCwd": scratch.work(), "sessionStatePath": ROOT, "conventions": "posix" });
+    assert_eq!(silent.call("sessionFs.setProvider", provider)["success"], true);
+    let theirs = "0b5a2a57-6f0a-4b5e-9f0c-0c8f0e4ad002";
+    let opening = silent.begin("session.create", json!({ "sessionId": theirs }));
+    silent.until("question about files", |message| {
+        message["method"].as_str().is_some_and(|method| method.starts_with("sessionFs."))
+    });
+    let mut other = Client::join(port, "secret");
+    other.create(json!({}));
+    silent.call("ping", json!({}));
+    assert!(!silent.has_answer(opening), "the other one did not wait for it");
+}

@@ -85,9 +85,9 @@ async fn a_log_that_is_cut_anywhere_is_gone_on_with_to_the_same_end() {
             serde_json::to_writer(&mut file, record).unwrap();
             file.write_all(b"\n").unwrap();
         }
-        assert_eq!(stage.workshop.store.list(1).unwrap()[0].status, RunStatus::Interrupted);
+        assert_eq!(stage.executor.store.list(1).unwrap()[0].status, RunStatus::Interrupted);
         let before = finished(&stage, &again);
-        let resumed = stage.workshop.resume(&again).unwrap_or_else(|error| panic!("{kept}: {error}"));
+        let resumed = stage.resume(&again).unwrap_or_else(|error| panic!("{kept}: {error}"));
         let end = resumed.to_end().await.unwrap();
         assert_eq!(end, RunEnd::Succeeded, "cut behind {kept}: {}", stage.trace());
         let after = finished(&stage, &again);
@@ -121,11 +121,11 @@ async fn a_prompt_that_was_under_way_is_sent_again_with_a_word_about_it() {
     let run = running.run().clone();
     let task = tokio::spawn(running.to_end());
     stage.heard.until("s1 <- \"@a\"").await;
-    assert_eq!(stage.workshop.store.list(1).unwrap()[0].status, RunStatus::Running);
-    assert!(matches!(stage.workshop.resume(&run), Err(StartError::Store(StoreError::Busy(_)))));
+    assert_eq!(stage.executor.store.list(1).unwrap()[0].status, RunStatus::Running);
+    assert!(matches!(stage.resume(&run), Err(StartError::Store(StoreError::Busy(_)))));
     task.abort();
     let _ = task.await;
-    assert_eq!(stage.workshop.resume(&run).unwrap().to_end().await.unwrap(), RunEnd::Succeeded);
+    assert_eq!(stage.resume(&run).unwrap().to_end().await.unwrap(), RunEnd::Succeeded);
     let trace = stage.trace();
     expect_test::expect![[r#"
         run resumed
@@ -140,7 +140,7 @@ async fn a_prompt_that_was_under_way_is_sent_again_with_a_word_about_it() {
         run succeeded
     "#]]
     .assert_eq(&trace[trace.find("run resumed").unwrap()..]);
-    assert!(matches!(stage.workshop.resume(&run), Err(StartError::Ended(_))));
+    assert!(matches!(stage.resume(&run), Err(StartError::Ended(_))));
 }
 
 #[tokio::test]
@@ -155,7 +155,7 @@ async fn half_a_line_at_the_end_is_cut_off() {
     let path = stage.place.path().join("runs").join(&run.0).join("run.jsonl");
     let mut file = std::fs::OpenOptions::new().append(true).open(&path).unwrap();
     file.write_all(br#"{"seq":9,"at":"2026-"#).unwrap();
-    assert_eq!(stage.workshop.resume(&run).unwrap().to_end().await.unwrap(), RunEnd::Succeeded);
+    assert_eq!(stage.resume(&run).unwrap().to_end().await.unwrap(), RunEnd::Succeeded);
     let records = stage.store().read(&run).unwrap();
     assert!(matches!(records[whole - 1].fact, Fact::RunResumed));
 }
@@ -212,12 +212,15 @@ async fn a_task_in_a_borrowed_session_is_reported_as_interrupted() {
         Subject::Task { name: "a".to_owned(), model: None, borrowed_session: None, skip_availability: false };
     let order = order(&yaml, subject, &stage.repo());
     let live = crate::fake::live(script);
-    let running = stage.workshop.start_borrowing(order, SessionId("theirs".to_owned()), live).unwrap();
+    let running = stage
+        .executor
+        .start_borrowing(order, (SessionId("theirs".to_owned()), live), stage.heard.clone())
+        .unwrap();
     let run = running.run().clone();
     drop(running);
-    assert!(matches!(stage.workshop.resume(&run), Err(StartError::Orphaned(_))));
-    assert_eq!(stage.workshop.store.list(1).unwrap()[0].status, RunStatus::Interrupted);
-    assert!(matches!(stage.workshop.resume(&run), Err(StartError::Ended(_))));
+    assert!(matches!(stage.resume(&run), Err(StartError::Orphaned(_))));
+    assert_eq!(stage.executor.store.list(1).unwrap()[0].status, RunStatus::Interrupted);
+    assert!(matches!(stage.resume(&run), Err(StartError::Ended(_))));
 }
 
 #[tokio::test]
@@ -244,7 +247,7 @@ async fn runs_are_listed_newest_first_and_names_lead_nowhere_else() {
     for _ in 0..3 {
         stage.start(&yaml, "j").to_end().await.unwrap();
     }
-    let listed = stage.workshop.store.list(2).unwrap();
+    let listed = stage.executor.store.list(2).unwrap();
     assert_eq!(listed.len(), 2);
     let rest = stage.store().page(Some(&listed[1].run.0), 2).unwrap();
     assert_eq!(rest.len(), 1);

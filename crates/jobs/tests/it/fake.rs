@@ -16,7 +16,7 @@ use hangar_runtimes::usage::{Figure, Usage};
 use serde_json::json;
 use tokio::sync::mpsc;
 
-/// `yes`, `no`, `yes(reason)`, `doc(path)`, `unable`, `ok`, `crash`, `hang`, `asks`; `+` joins several. The scene `open` is
+/// `yes`, `no`, `yes(reason)`, `doc(path)`, `unable`, `ok`, `crash`, `crash(kind)`, `hang`, `asks`; `+` joins several. The scene `open` is
 /// about opening sessions.
 #[derive(Default)]
 pub(crate) struct Script {
@@ -91,8 +91,14 @@ impl Runtime for Fake {
 
 /// A session that follows a script.
 pub(crate) fn live(script: Arc<Script>) -> Live {
+    watched(script).0
+}
+
+/// A session with the sender of its news, which is closed once whoever has the session lets go of it.
+pub(crate) fn watched(script: Arc<Script>) -> (Live, mpsc::Sender<News>) {
     let (commands, mut inbox) = mpsc::channel(8);
     let (outbox, news) = mpsc::channel(8);
+    let watch = outbox.clone();
     let owner = tokio::spawn(async move {
         while let Some(command) = inbox.recv().await {
             match command {
@@ -102,7 +108,7 @@ pub(crate) fn live(script: Arc<Script>) -> Live {
             }
         }
     });
-    Live::new(commands, news, owner.abort_handle())
+    (Live::new(commands, news, owner.abort_handle()), watch)
 }
 
 fn failure(kind: ErrorKind, message: &str) -> Failure {
@@ -133,7 +139,8 @@ async fn turn(
             "doc" => "mcp__jobs__job_prepare_document",
             "unable" => "job_prerequisite_failed",
             "crash" => {
-                end = TurnEnd::Failed(failure(ErrorKind::TurnFailed, "it broke"));
+                let kind = ErrorKind::ALL.iter().find(|kind| kind.as_str() == argument);
+                end = TurnEnd::Failed(failure(*kind.unwrap_or(&ErrorKind::TurnFailed), "it broke"));
                 continue;
             }
             "hang" => std::future::pending().await,

@@ -152,8 +152,8 @@ fn refusal(runtime: &str) -> String {
     let yaml = format!("{yaml}jobs: {{ j: {{ work: {} }} }}\n", task("fails"));
     let stage = Stage::new("");
     let order = crate::stage::order(&yaml, crate::stage::job("j"), &stage.repo());
-    let error = stage.workshop.start(order).err().unwrap();
-    assert!(stage.workshop.store.list(10).unwrap().is_empty());
+    let error = stage.executor.start(order, stage.heard.clone()).err().unwrap();
+    assert!(stage.executor.store.list(10).unwrap().is_empty());
     error.to_string()
 }
 
@@ -176,7 +176,7 @@ async fn a_task_may_be_for_another_agent() {
     let running = stage.start(&yaml, "j");
     let run = running.run().clone();
     running.to_end().await.unwrap();
-    let records = stage.workshop.store.read(&run).unwrap();
+    let records = stage.executor.store.read(&run).unwrap();
     let agents = records.iter().filter_map(|record| match &record.fact {
         Fact::SessionStarted { runtime, .. } => Some(runtime.as_deref()),
         _ => None,

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicI64, Ordering};
 
 use expect_test::Expect;
-use hangar_jobs::driver::{Audience, Notice, Running, Surroundings, Workshop};
+use hangar_jobs::driver::{Audience, Executor, Notice, RunEnvironment, Running, StartError};
 use hangar_jobs::entry::Entry;
 use hangar_jobs::read::{Format, read_entry};
 use hangar_jobs::record::{Fact, Record, RunId, RunOrder, SessionId, Subject, TaskEnd, TurnReport};
@@ -39,7 +39,7 @@ tasks:
 
 pub(crate) struct Stage {
     pub(crate) place: tempfile::TempDir,
-    pub(crate) workshop: Arc<Workshop>,
+    pub(crate) executor: Arc<Executor>,
     pub(crate) heard: Arc<Heard>,
 }
 
@@ -102,27 +102,32 @@ impl Stage {
     }
 
     pub(crate) fn with(script: Arc<Script>) -> Self {
+        Self::pausing(script, 0.0)
+    }
+
+    /// A stage on which pauses before retries are so many times as long as usual.
+    pub(crate) fn pausing(script: Arc<Script>, retry_scale: f64) -> Self {
         let place = tempfile::tempdir().unwrap();
         std::fs::create_dir(place.path().join("repo")).unwrap();
         let (changed, _) = watch::channel(0);
         let heard = Arc::new(Heard { lines: Mutex::default(), changed });
-        let workshop = Arc::new(Workshop {
+        let executor = Arc::new(Executor {
             runtimes: vec![
                 Arc::new(Fake::new("fake", Arc::clone(&script))),
                 Arc::new(Fake::new("other", Arc::clone(&script))),
                 Arc::new(Fake::new("toolless", script)),
             ],
             store: Arc::new(FileStore::new(place.path().join("runs"))),
-            audience: heard.clone(),
             job_tools: Some("{}".to_owned()),
-            surroundings: Surroundings {
-                environment: std::env::vars_os().collect(),
+            environment: RunEnvironment {
+                variables: std::env::vars_os().collect(),
                 git: hangar_git::Git::new(hangar_git::Environment::of(std::env::vars_os())),
                 clean: Arc::new(|record| record),
+                retry_scale,
             },
             now,
         });
-        Self { place, workshop, heard }
+        Self { place, executor, heard }
     }
 
     pub(crate) fn repo(&self) -> std::path::PathBuf {
@@ -134,7 +139,11 @@ impl Stage {
     }
 
     pub(crate) fn start(&self, yaml: &str, name: &str) -> Running {
-        self.workshop.start(order(yaml, job(name), &self.repo())).unwrap()
+        self.executor.start(order(yaml, job(name), &self.repo()), self.heard.clone()).unwrap()
+    }
+
+    pub(crate) fn resume(&self, run: &RunId) -> Result<Running, StartError> {
+        self.executor.resume(run, self.heard.clone())
     }
 
     /// What was heard, with the paths of the stage taken out.

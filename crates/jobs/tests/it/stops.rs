@@ -23,7 +23,7 @@ async fn a_run_that_is_stopped_says_so_once_and_nothing_after_it() {
     assert_eq!(lines.iter().filter(|line| line.contains("was stopped")).count(), 1);
     // It has ended; nothing listens any more.
     controls.stop().await;
-    let listed = stage.workshop.store.list(10).unwrap();
+    let listed = stage.executor.store.list(10).unwrap();
     assert_eq!((&listed[0].run, listed[0].status), (&run, RunStatus::Canceled));
 }
 
@@ -34,7 +34,7 @@ async fn stopping_a_finished_run_changes_nothing() {
     let controls = running.controls();
     assert_eq!(running.to_end().await.unwrap(), RunEnd::Succeeded);
     controls.stop().await;
-    assert_eq!(stage.workshop.store.list(10).unwrap()[0].status, RunStatus::Succeeded);
+    assert_eq!(stage.executor.store.list(10).unwrap()[0].status, RunStatus::Succeeded);
 }
 
 #[tokio::test]

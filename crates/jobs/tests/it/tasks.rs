@@ -3,10 +3,15 @@
 use std::sync::Arc;
 
 use expect_test::expect;
-use hangar_jobs::record::{SessionId, Subject};
+use hangar_jobs::driver::{Audience, Controls, Notice};
+use hangar_jobs::record::{Fact, Record, RunId, SessionId, Subject, TaskId};
+use hangar_runtimes::runtime::News;
+use parking_lot::Mutex;
+use tokio::sync::mpsc;
+use tokio::time::Instant;
 
-use crate::fake::{Script, live};
-use crate::stage::{Stage, check, order};
+use crate::fake::{Script, live, watched};
+use crate::stage::{Stage, check, job, order};
 
 /// An entry whose job `j` is the one task `t`.
 fn one(task: &str) -> String {
@@ -443,7 +448,8 @@ async fn borrowing(task: &str, script: &str) -> String {
         Subject::Task { name: "t".to_owned(), model: None, borrowed_session: None, skip_availability: false };
     let order = order(&one(task), subject, &stage.repo());
     let session = SessionId("theirs".to_owned());
-    let running = stage.workshop.start_borrowing(order, session, live(script)).unwrap();
+    let running =
+        stage.executor.start_borrowing(order, (session, live(script)), stage.heard.clone()).unwrap();
     running.to_end().await.unwrap();
     stage.trace()
 }
@@ -491,4 +497,85 @@ async fn a_borrowed_session_that_crashes_fails_the_task_at_once() {
     let task = "criteria: { toolExecuted: [job_boolean_true], failureAction: { retryTimes: 4 } }";
     let trace = borrowing(task, "work: ok crash").await;
     assert!(trace.contains("[SESSION CRASHED] Crash during retry in borrowing mode: "), "{trace}");
+}
+
+/// Notes at each end whether the borrowed session had been given back by then.
+struct Ends {
+    lent: mpsc::Sender<News>,
+    heard: Mutex<Vec<(&'static str, bool)>>,
+}
+
+impl Audience for Ends {
+    fn hear(&self, _: &RunId, notice: Notice<'_>) {
+        let Notice::Record(record) = notice else { return };
+        let end = match record.fact {
+            Fact::TaskEnded { .. } => "task",
+            Fact::RunEnded { .. } => "run",
+            _ => return,
+        };
+        self.heard.lock().push((end, self.lent.is_closed()));
+    }
+}
+
+/// What is heard of the ends of a task in a borrowed session, which is stopped if it hangs.
+async fn ends(script: &str, stop: impl AsyncFnOnce(Controls)) -> Vec<(&'static str, bool)> {
+    let script = Arc::new(Script::parse(script));
+    let stage = Stage::with(Arc::clone(&script));
+    let subject =
+        Subject::Task { name: "t".to_owned(), model: None, borrowed_session: None, skip_availability: false };
+    let order = order(&one(""), subject, &stage.repo());
+    let (live, lent) = watched(script);
+    let ends = Arc::new(Ends { lent, heard: Mutex::default() });
+    let session = SessionId("theirs".to_owned());
+    let running = stage.executor.start_borrowing(order, (session, live), ends.clone()).unwrap();
+    let controls = running.controls();
+    let (ended, ()) = tokio::join!(running.to_end(), stop(controls));
+    ended.unwrap();
+    let heard = ends.heard.lock().clone();
+    heard
+}
+
+#[tokio::test]
+async fn a_borrowed_session_is_given_back_before_the_end_is_told() {
+    let both = [("task", true), ("run", true)];
+    assert_eq!(ends("work: yes", async |_| ()).await, both);
+    assert_eq!(ends("work: crash", async |_| ()).await, both);
+    assert_eq!(ends("work: hang", async |controls| controls.stop().await).await, [("run", true)]);
+    let stop_task = async |controls: Controls| controls.stop_task(TaskId(0)).await;
+    assert_eq!(ends("work: hang", stop_task).await, both);
+}
+
+#[tokio::test]
+async fn what_cannot_go_well_is_not_tried_again() {
+    for kind in ["auth_failed", "budget_exceeded", "bad_request", "unknown_model"] {
+        let script = format!("work: crash({kind})");
+        assert_eq!(crashes("", &script).await, (1, "run failed: it broke".to_owned()), "{kind}");
+    }
+    // Nor is a retry of the criteria that is bound to fail like the one before.
+    let task = "criteria: { toolExecuted: [job_boolean_true], failureAction: { retryTimes: 3 } }";
+    let failed = (2, "run failed: it broke".to_owned());
+    assert_eq!(crashes(task, "work: ok crash(auth_failed)").await, failed);
+}
+
+/// When sessions were started, in seconds since the first.
+struct Starts(Mutex<Vec<Instant>>);
+
+impl Audience for Starts {
+    fn hear(&self, _: &RunId, notice: Notice<'_>) {
+        if let Notice::Record(Record { fact: Fact::SessionStarted { .. }, .. }) = notice {
+            self.0.lock().push(Instant::now());
+        }
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn attempts_are_further_and_further_apart() {
+    let stage = Stage::pausing(Arc::new(Script::parse("work: crash")), 1.0);
+    let starts = Arc::new(Starts(Mutex::default()));
+    let order = order(&one(""), job("j"), &stage.repo());
+    let running = stage.executor.start(order, starts.clone()).unwrap();
+    running.to_end().await.unwrap();
+    let starts = starts.0.lock();
+    let seconds: Vec<u64> = starts.iter().map(|at| (*at - starts[0]).as_secs()).collect();
+    assert_eq!(seconds, [0, 5, 15, 35, 75]);
 }

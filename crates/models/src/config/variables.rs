@@ -45,7 +45,7 @@ pub fn provider(lookup: impl Fn(&str) -> Option<String>) -> Result<Option<Provid
         .map(|value| choose(TRANSPORT, &value, transports, "http, websockets"))
         .transpose()?
         .unwrap_or(Transport::Http);
-    // Both transports carry the same answers; without a courier that has sockets it is HTTP all the same.
+    // Both transports carry the same answers; without a request proxy that has sockets it is HTTP all the same.
     if transport == Transport::WebSockets && wire != WireApi::Responses {
         return Err(ConfigError::Missing {
             setting: format!("{TRANSPORT}=websockets"),

@@ -2,17 +2,17 @@
 
 use axum::Json as Answer;
 use axum::extract::State;
+use hangar_registry::approvals::{Approval, Reply};
 use schemars::JsonSchema;
 use serde::Serialize;
 
 use super::input::{Json, Name};
 use super::{Endpoint, Of, get, post};
-use crate::approvals::{Approval, Reply};
 use crate::problem::Problem;
 
 pub(super) fn endpoints() -> Vec<Endpoint> {
     vec![
-        get("/api/v1/approvals", "List questions that wait for an answer", list).answers::<Open>(200),
+        get("/api/v1/approvals", "List unanswered questions", list).answers::<Open>(200),
         post("/api/v1/approvals/{id}", "Answer a question, once", answer)
             .body::<Reply>()
             .answers::<Approval>(200),
@@ -20,6 +20,7 @@ pub(super) fn endpoints() -> Vec<Endpoint> {
 }
 
 #[derive(Serialize, JsonSchema)]
+#[schemars(rename = "ApprovalList")]
 struct Open {
     approvals: Vec<Approval>,
 }

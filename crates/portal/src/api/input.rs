@@ -3,13 +3,13 @@
 use axum::extract::{FromRequest, FromRequestParts, Path, Request};
 use axum::http::request::Parts;
 use axum::http::{StatusCode, header};
+use hangar_registry::error::RegistryError;
 use hangar_store::SessionId;
 use serde::de::DeserializeOwned;
 
 use super::{App, BodyLimit};
 use crate::problem::Problem;
 use crate::serve::Stalled;
-use crate::trouble::Trouble;
 
 /// The body, as JSON. Members that do not exist are named.
 pub(super) struct Json<T>(pub(super) T);
@@ -88,7 +88,7 @@ impl FromRequestParts<App> for Id {
 
     async fn from_request_parts(parts: &mut Parts, state: &App) -> Result<Self, Problem> {
         let Name(text) = Name::from_request_parts(parts, state).await?;
-        text.parse().map(Self).map_err(|_| Trouble::NoSession(text).into())
+        text.parse().map(Self).map_err(|_| RegistryError::NoSession(text).into())
     }
 }
 

@@ -20,13 +20,13 @@ const WRONG_TOKEN_TIME: Duration = Duration::from_millis(500);
 
 pub(super) fn endpoints() -> Vec<Endpoint> {
     vec![
-        get("/api/v1/meta", "What the portal is", meta).answers::<Meta>(200).open(),
-        post("/api/v1/login", "Show the token and get a cookie for it", login)
+        get("/api/v1/meta", "Describe the portal", meta).answers::<Meta>(200).open(),
+        post("/api/v1/login", "Log in with the token and get a cookie", login)
             .body::<Login>()
             .empty(204)
             .limit(LOGIN_BODY)
             .open(),
-        post("/api/v1/logout", "Give the cookie back", logout).empty(204),
+        post("/api/v1/logout", "Log out", logout).empty(204),
     ]
 }
 
@@ -47,13 +47,14 @@ struct Meta {
 struct Inside {
     home: String,
     repo_root: String,
-    /// Where sessions work if nobody says where.
+    /// Default working directory of sessions.
     workspace: String,
     test: bool,
     entry: Option<Entry>,
 }
 
 #[derive(Serialize, JsonSchema)]
+#[schemars(rename = "InstalledEntry")]
 struct Entry {
     path: String,
 }

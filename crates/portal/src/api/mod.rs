@@ -20,14 +20,15 @@ use axum::middleware::{self, Next};
 use axum::response::{IntoResponse, Response};
 use axum::routing::{self, MethodRouter};
 use axum::{Extension, Router};
+use hangar_jobs::record::RunId;
+use hangar_registry::hub::Hub;
+use hangar_registry::runs::Runs;
 
 use crate::assets;
 use crate::guard::{self, Guard};
-use crate::hub::Hub;
+use crate::polling::{self, Polling};
 use crate::problem::Problem;
 use crate::roster::Roster;
-use crate::runs::Runs;
-use crate::seed::{self, Classic};
 
 /// Largest body of a request: a long prompt.
 const MAX_BODY: usize = 16 << 20;
@@ -46,7 +47,7 @@ pub struct App {
     pub guard: Arc<Guard>,
     pub about: Arc<About>,
     pub(crate) roster: Arc<Roster>,
-    classic: Arc<Classic>,
+    polling: Arc<Polling>,
 }
 
 /// What the portal says of itself.
@@ -66,8 +67,15 @@ impl App {
     pub fn new(runs: Runs, guard: Guard, about: About) -> Self {
         let hub = runs.hub().clone();
         let roster = Arc::new(Roster::new(hub.clone()));
-        let classic = Arc::new(Classic::new(hub.clone(), runs.clone(), Arc::clone(&roster), &about));
-        Self { hub, runs, guard: Arc::new(guard), about: Arc::new(about), roster, classic }
+        let polling = Arc::new(Polling::new(hub.clone(), runs.clone(), Arc::clone(&roster), &about));
+        Self { hub, runs, guard: Arc::new(guard), about: Arc::new(about), roster, polling }
+    }
+}
+
+impl App {
+    /// The run of a job that a client which polls has started.
+    pub(crate) fn run_of_job(&self, job: &str) -> Option<RunId> {
+        self.polling.run_of_job(job)
     }
 }
 
@@ -81,7 +89,7 @@ pub fn router(app: App) -> Router {
         .route("/api/v1", routing::any(nothing_here))
         .route("/api/v1/", routing::any(nothing_here))
         .route("/api/v1/{*rest}", routing::any(nothing_here))
-        .merge(seed::routes(Arc::clone(&app.classic)))
+        .merge(polling::routes(Arc::clone(&app.polling)))
         .fallback(routing::get(assets::serve))
         .method_not_allowed_fallback(not_that_way)
         .layer(DefaultBodyLimit::max(MAX_BODY))
@@ -215,12 +223,12 @@ fn endpoints() -> Vec<Endpoint> {
     all.extend(approvals::endpoints());
     all.extend(runtimes::endpoints());
     all.extend(runs::endpoints());
-    all.push(get("/api/v1/stream", "Hear what changes", stream::resources).streams(
-        "`hello` with the id of the server's start, then `session`, `run`, `approval` and `runtime` with the resource as \
-         it changes; `gone` with the `kind` and the `id` of what was deleted",
+    all.push(get("/api/v1/stream", "Stream changes of resources", stream::resources).streams(
+        "`hello` with an id of this start of the server, then `session`, `run`, `approval` and `runtime` with the \
+         resource when it changes; `gone` with the `kind` and the `id` when it is deleted",
     ));
     all.push(
-        get("/api/v1/openapi.json", "This description", openapi::document).answers::<serde_json::Value>(200),
+        get("/api/v1/openapi.json", "This document", openapi::document).answers::<serde_json::Value>(200),
     );
     all
 }

@@ -17,8 +17,10 @@ fn describe(endpoints: &[Endpoint], needs_token: bool) -> Value {
     let settings = SchemaSettings::draft2020_12().with(|settings| {
         settings.definitions_path = "/components/schemas".into();
     });
-    let mut generator = settings.into_generator();
-    let problem = generator.subschema_for::<Problem>().to_value();
+    // What is read and what is written differ in which members have to be there.
+    let mut taken = settings.clone().for_deserialize().into_generator();
+    let mut given = settings.for_serialize().into_generator();
+    let problem = given.subschema_for::<Problem>().to_value();
     let refusal = json!({
         "description": "Refused, with the reason",
         "content": { "application/problem+json": { "schema": problem } },
@@ -28,20 +30,20 @@ fn describe(endpoints: &[Endpoint], needs_token: bool) -> Value {
         let mut operation = json!({ "summary": endpoint.summary, "operationId": operation_id(endpoint) });
         let mut parameters = path_parameters(endpoint.path);
         if let Some(query) = endpoint.query {
-            let schema = query(&mut generator).to_value();
-            parameters.extend(query_parameters(&schema, generator.definitions()));
+            let schema = query(&mut taken).to_value();
+            parameters.extend(query_parameters(&schema, taken.definitions()));
         }
         if !parameters.is_empty() {
             operation["parameters"] = Value::Array(parameters);
         }
         if let Some(body) = endpoint.body {
-            let schema = body(&mut generator).to_value();
+            let schema = body(&mut taken).to_value();
             operation["requestBody"] =
                 json!({ "required": true, "content": { "application/json": { "schema": schema } } });
         }
         let (status, answer) = match &endpoint.answer {
             Answered::Json(status, schema) => {
-                let schema = schema(&mut generator).to_value();
+                let schema = schema(&mut given).to_value();
                 (
                     *status,
                     json!({ "description": "Done", "content": { "application/json": { "schema": schema } } }),
@@ -60,6 +62,8 @@ fn describe(endpoints: &[Endpoint], needs_token: bool) -> Value {
         let path = paths.entry(endpoint.path).or_insert_with(|| json!({}));
         path[endpoint.method] = operation;
     }
+    let mut schemas = taken.take_definitions(true);
+    schemas.extend(given.take_definitions(true));
     json!({
         "openapi": "3.1.0",
         "info": {
@@ -69,7 +73,7 @@ fn describe(endpoints: &[Endpoint], needs_token: bool) -> Value {
         },
         "paths": paths,
         "components": {
-            "schemas": generator.take_definitions(true),
+            "schemas": schemas,
             "securitySchemes": { "token": { "type": "http", "scheme": "bearer" } },
         },
         "security": if needs_token { json!([{ "token": [] }]) } else { json!([]) },
@@ -120,4 +124,37 @@ fn as_typed(mut schema: Value) -> Value {
         schema["maximum"] = u64::MAX.into();
     }
     schema
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeMap;
+
+    use super::*;
+
+    /// `cargo xtask types` writes it again, with the types of the pages.
+    #[test]
+    fn the_committed_document_is_the_one_that_is_served() {
+        let document = describe(&crate::api::endpoints(), true);
+        let text = serde_json::to_string_pretty(&document).unwrap_or_default() + "\n";
+        expect_test::expect_file!["../../../../docs/openapi.json"].assert_eq(&text);
+    }
+
+    #[test]
+    fn a_name_means_one_shape_whether_it_is_taken_or_given() {
+        let settings = SchemaSettings::draft2020_12();
+        let mut taken = settings.clone().for_deserialize().into_generator();
+        let mut given = settings.for_serialize().into_generator();
+        for endpoint in crate::api::endpoints() {
+            endpoint.query.into_iter().chain(endpoint.body).for_each(|schema| drop(schema(&mut taken)));
+            if let Answered::Json(_, schema) = endpoint.answer {
+                schema(&mut given);
+            }
+        }
+        let taken: BTreeMap<_, _> = taken.take_definitions(true).into_iter().collect();
+        for (name, shape) in given.take_definitions(true) {
+            assert!(taken.get(&name).is_none_or(|other| *other == shape), "{name} has two shapes");
+            assert!(!name.ends_with(char::is_numeric), "{name}: two types have the same name");
+        }
+    }
 }

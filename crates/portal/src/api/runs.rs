@@ -8,16 +8,16 @@ use axum::http::{HeaderMap, StatusCode};
 use axum::response::Response;
 use futures_util::stream::unfold;
 use hangar_jobs::record::RunId;
+use hangar_registry::error::RegistryError;
+use hangar_registry::frame;
+use hangar_registry::runs::{JobsView, Run, RunDetails, Runs};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_with::skip_serializing_none;
 
 use super::input::{Json, Name, Query};
 use super::{App, Endpoint, Of, get, input, post, put, stream};
-use crate::frame;
 use crate::problem::Problem;
-use crate::runs::{JobsView, Run, RunDetails, Runs};
-use crate::trouble::Trouble;
 
 const DEFAULT_LIMIT: u64 = 50;
 const MOST: u64 = 200;
@@ -25,30 +25,30 @@ const MOST: u64 = 200;
 pub(super) fn endpoints() -> Vec<Endpoint> {
     vec![
         get("/api/v1/jobs", "List the jobs that can be run", jobs).answers::<JobsView>(200),
-        put("/api/v1/jobs/entry", "Offer the jobs of another file", install)
+        put("/api/v1/jobs/entry", "Install another file of jobs", install)
             .body::<Entry>()
             .answers::<JobsView>(200),
-        get("/api/v1/runs", "List runs, the newest first", list).query::<Listing>().answers::<Listed>(200),
+        get("/api/v1/runs", "List runs, newest first", list).query::<Listing>().answers::<Listed>(200),
         post("/api/v1/runs", "Run a job", start).body::<Start>().answers::<RunDetails>(201),
-        get("/api/v1/runs/{id}", "Look at a run", look).answers::<RunDetails>(200),
-        post("/api/v1/runs/{id}/stop", "End a run", stop).answers::<RunDetails>(202),
-        post("/api/v1/runs/{id}/resume", "Go on with a run whose process ended", resume)
+        get("/api/v1/runs/{id}", "Get a run", look).answers::<RunDetails>(200),
+        post("/api/v1/runs/{id}/stop", "Stop a run", stop).answers::<RunDetails>(202),
+        post("/api/v1/runs/{id}/resume", "Continue a run whose process ended", resume)
             .answers::<RunDetails>(200),
-        post("/api/v1/runs/{id}/retry", "Run the same again", retry).answers::<RunDetails>(201),
-        get("/api/v1/runs/{id}/stream", "Hear what happens in a run", hear)
+        post("/api/v1/runs/{id}/retry", "Run the same job again", retry).answers::<RunDetails>(201),
+        get("/api/v1/runs/{id}/stream", "Stream the records of a run", hear)
             .query::<After>()
-            .streams("Each record of the run with its number as `id`; `run` with the run when it changes"),
+            .streams("Each record with its number as `id`; `run` with the run when it changes"),
     ]
 }
 
 /// Reads files, which must not hold others up.
 async fn aside<T: Send + 'static>(
     app: &App,
-    work: impl FnOnce(&Runs) -> Result<T, Trouble> + Send + 'static,
+    work: impl FnOnce(&Runs) -> Result<T, RegistryError> + Send + 'static,
 ) -> Result<T, Problem> {
     let runs = app.runs.clone();
     let done = tokio::task::spawn_blocking(move || work(&runs)).await;
-    Ok(done.map_err(|error| Trouble::Store(error.to_string()))??)
+    Ok(done.map_err(|error| RegistryError::Store(error.to_string()))??)
 }
 
 async fn jobs(State(app): Of) -> Result<Answer<JobsView>, Problem> {
@@ -57,6 +57,7 @@ async fn jobs(State(app): Of) -> Result<Answer<JobsView>, Problem> {
 
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
+#[schemars(rename = "JobsFile")]
 struct Entry {
     /// An absolute path.
     #[schemars(regex(pattern = "^/"))]
@@ -73,16 +74,18 @@ async fn install(State(app): Of, Json(Entry { path }): Json<Entry>) -> Result<An
 
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
+#[schemars(rename = "RunQuery")]
 struct Listing {
-    /// 50 if absent.
+    /// Default: 50.
     #[schemars(range(min = 1))]
     limit: Option<u64>,
-    /// The `next` of the page before.
+    /// `next` of the previous page.
     cursor: Option<String>,
 }
 
 #[skip_serializing_none]
 #[derive(Serialize, JsonSchema)]
+#[schemars(rename = "RunList")]
 struct Listed {
     runs: Vec<Run>,
     next: Option<String>,
@@ -106,9 +109,10 @@ async fn list(
 
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
+#[schemars(rename = "NewRun")]
 struct Start {
     job: String,
-    /// What the job is to do, if it asks for that.
+    /// Input, for a job that requires it.
     #[serde(default)]
     input: String,
     /// An absolute path.
@@ -141,8 +145,9 @@ async fn retry(State(app): Of, Name(id): Name) -> Result<(StatusCode, Answer<Run
 
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
+#[schemars(rename = "RunPosition")]
 struct After {
-    /// The last record that the reader has; `Last-Event-ID` says the same and goes first.
+    /// Last record that the reader has; the header `Last-Event-ID` takes precedence.
     after: Option<u64>,
 }
 

@@ -6,6 +6,7 @@ use axum::{Extension, Json as Answer};
 use hangar_runtimes::runtime::Model;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
+use serde_with::skip_serializing_none;
 
 use super::input::{Name, Query};
 use super::{App, Endpoint, Of, get};
@@ -15,27 +16,24 @@ use crate::roster::Entry;
 
 pub(super) fn endpoints() -> Vec<Endpoint> {
     vec![
-        get("/api/v1/runtimes", "List agents, the default one first", list)
-            .query::<Check>()
-            .answers::<Listed>(200),
-        get("/api/v1/runtimes/{name}/models", "What an agent can be asked to use", models)
-            .answers::<Models>(200),
-        get("/api/v1/models", "What the default agent can be asked to use", default_models)
-            .answers::<Models>(200),
+        get("/api/v1/runtimes", "List agents, default first", list).query::<Check>().answers::<Listed>(200),
+        get("/api/v1/runtimes/{name}/models", "List the models of an agent", models).answers::<Models>(200),
+        get("/api/v1/models", "List the models of the default agent", default_models).answers::<Models>(200),
     ]
 }
 
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
+#[schemars(rename = "RuntimeQuery")]
 struct Check {
-    /// Looks anew instead of telling what was found last.
+    /// Check the agents again instead of returning the last result.
     #[serde(default)]
     check: bool,
 }
 
 #[derive(Serialize, JsonSchema)]
+#[schemars(rename = "RuntimeList")]
 struct Listed {
-    #[schemars(with = "Vec<serde_json::Value>")]
     runtimes: Vec<Entry>,
 }
 
@@ -48,7 +46,7 @@ async fn list(
         may_start(changes)?;
         app.roster.look().await;
     } else if !app.roster.is_known() {
-        // Told on the stream of resources when it is known.
+        // RunNews on the stream of resources when it is known.
         let (roster, hub) = (std::sync::Arc::clone(&app.roster), app.hub.clone());
         app.hub.spawn(async move {
             // A portal that stops does not wait for programs that were only looked at.
@@ -70,21 +68,25 @@ fn may_start(changes: Changes) -> Result<(), Problem> {
 }
 
 #[derive(Serialize, JsonSchema)]
+#[schemars(rename = "ModelList")]
 struct Models {
-    /// `null` where it cannot be found out: any name may work then.
+    /// `null` if unknown: any name may work.
     #[schemars(with = "Option<Vec<ModelShape>>")]
     models: Option<Vec<Model>>,
     #[serde(skip_serializing_if = "Option::is_none")]
     problem: Option<String>,
 }
 
-#[derive(JsonSchema)]
-#[expect(dead_code, reason = "describes what the runtime's type is written as")]
+// `Model` of another crate as it is serialized.
+/// A model that an agent can use.
+#[skip_serializing_none]
+#[derive(Serialize, JsonSchema)]
+#[schemars(rename = "OfferedModel")]
 struct ModelShape {
     id: String,
     name: Option<String>,
     provider: Option<String>,
-    /// How many requests of GitHub's offer one request counts for.
+    /// Number of GitHub premium requests that one request counts for.
     multiplier: Option<f64>,
 }
 

@@ -6,43 +6,43 @@ use axum::Json as Answer;
 use axum::extract::State;
 use axum::http::{HeaderMap, StatusCode};
 use axum::response::Response;
+use hangar_registry::error::RegistryError;
+use hangar_registry::hub::{Delivery, MAX_NAME, NewSession};
+use hangar_registry::page::{MOST_EVENTS, Page, Span};
+use hangar_registry::resource::{Policy, Session, SessionState};
+use hangar_registry::search::{self, Found, Search};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::input::{Id, Json, Query};
 use super::{Endpoint, Of, delete, get, input, patch, post, stream};
-use crate::hub::{Delivery, MAX_NAME, NewSession};
-use crate::page::{MOST_EVENTS, Page, Span};
 use crate::problem::Problem;
-use crate::resource::{Policy, Session, SessionState};
-use crate::search::{self, Found, Search};
-use crate::trouble::Trouble;
 
 const DEFAULT_EVENTS: u64 = 500;
 
 pub(super) fn endpoints() -> Vec<Endpoint> {
     vec![
-        get("/api/v1/sessions", "List sessions, the one with the newest activity first", list)
+        get("/api/v1/sessions", "List sessions, most recent activity first", list)
             .query::<Search>()
             .answers::<Found>(200),
         post("/api/v1/sessions", "Open a session", open).body::<New>().answers::<Session>(201),
-        get("/api/v1/sessions/{id}", "Look at a session", look).answers::<Session>(200),
-        patch("/api/v1/sessions/{id}", "Give a session another name", rename)
+        get("/api/v1/sessions/{id}", "Get a session", look).answers::<Session>(200),
+        patch("/api/v1/sessions/{id}", "Rename a session", rename)
             .body::<Rename>()
             .answers::<Session>(200),
         delete("/api/v1/sessions/{id}", "End a session and remove its files", remove).empty(204),
-        post("/api/v1/sessions/{id}/messages", "Send a message; a closed session is opened by it", send)
+        post("/api/v1/sessions/{id}/messages", "Send a message; opens a closed session", send)
             .body::<Message>()
             .answers::<Accepted>(202),
-        post("/api/v1/sessions/{id}/abort", "End the turn that is under way", abort)
+        post("/api/v1/sessions/{id}/abort", "End the current turn", abort)
             .answers::<Accepted>(202),
-        post("/api/v1/sessions/{id}/stop", "End the agent; the log stays", stop).answers::<Accepted>(202),
-        get("/api/v1/sessions/{id}/events", "Read events that are on record", events)
+        post("/api/v1/sessions/{id}/stop", "End the agent; the log is kept", stop).answers::<Accepted>(202),
+        get("/api/v1/sessions/{id}/events", "Read logged events", events)
             .query::<Events>()
             .answers::<Page>(200),
-        get("/api/v1/sessions/{id}/stream", "Hear events, from any on", hear).query::<After>().streams(
-            "Each event on record as a message with its number as `id`; passing ones without; `session` with the \
-             session once the past is told and when that changes; `end` when it is deleted",
+        get("/api/v1/sessions/{id}/stream", "Stream events, from any number on", hear).query::<After>().streams(
+            "Each logged event with its number as `id`; ephemeral events without `id`; `session` with the session when \
+             the log has been sent and when the state changes; `end` when the session is deleted",
         ),
     ]
 }
@@ -52,21 +52,22 @@ async fn list(State(app): Of, Query(search): Query<Search>) -> Result<Answer<Fou
     let hub = app.hub.clone();
     // Thousands of small files are read.
     let found = tokio::task::spawn_blocking(move || hub.search(&search, limit)).await;
-    let found = found.map_err(|error| Trouble::Store(error.to_string()))??;
+    let found = found.map_err(|error| RegistryError::Store(error.to_string()))??;
     Ok(Answer(found))
 }
 
 #[derive(Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
+#[schemars(rename = "NewSession")]
 struct New {
-    /// The default agent where absent.
+    /// Default: the default agent.
     runtime: Option<String>,
     model: Option<String>,
     effort: Option<String>,
     /// An absolute path.
     #[schemars(regex(pattern = "^/"))]
     workspace: PathBuf,
-    /// Asks where the agent can, unless said otherwise.
+    /// Default: `ask`, if the agent can ask.
     policy: Option<Policy>,
     /// The first message.
     prompt: Option<String>,
@@ -91,12 +92,13 @@ async fn open(State(app): Of, Json(new): Json<New>) -> Result<(StatusCode, Answe
 async fn look(State(app): Of, Id(id): Id) -> Result<Answer<Session>, Problem> {
     let hub = app.hub.clone();
     let found =
-        tokio::task::spawn_blocking(move || hub.session(&id).ok_or(Trouble::NoSession(id.to_string())));
-    Ok(Answer(found.await.map_err(|error| Trouble::Store(error.to_string()))??))
+        tokio::task::spawn_blocking(move || hub.session(&id).ok_or(RegistryError::NoSession(id.to_string())));
+    Ok(Answer(found.await.map_err(|error| RegistryError::Store(error.to_string()))??))
 }
 
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
+#[schemars(rename = "SessionRename")]
 struct Rename {
     #[schemars(regex(pattern = r"\S"), length(max = MAX_NAME))]
     name: String,
@@ -117,6 +119,7 @@ async fn remove(State(app): Of, Id(id): Id) -> Result<StatusCode, Problem> {
 
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
+#[schemars(rename = "NewMessage")]
 struct Message {
     #[schemars(regex(pattern = r"\S"))]
     text: String,
@@ -126,11 +129,12 @@ struct Message {
 
 #[derive(Clone, Copy, Default, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
+#[schemars(rename = "Delivery")]
 enum Mode {
-    /// As a turn of its own.
+    /// As a separate turn.
     #[default]
     Enqueue,
-    /// Into the turn that is under way, where the agent can do that.
+    /// Into the current turn, if the agent supports that.
     Immediate,
 }
 
@@ -169,18 +173,19 @@ fn accepted(
     app: &super::App,
     id: &hangar_store::SessionId,
 ) -> Result<(StatusCode, Answer<Accepted>), Problem> {
-    let session = app.hub.session(id).ok_or_else(|| Trouble::NoSession(id.to_string()))?;
+    let session = app.hub.session(id).ok_or_else(|| RegistryError::NoSession(id.to_string()))?;
     Ok((StatusCode::ACCEPTED, Answer(Accepted { state: session.state })))
 }
 
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
+#[schemars(rename = "EventQuery")]
 struct Events {
-    /// The first events behind this one.
+    /// First events after this number.
     after: Option<u64>,
-    /// The last events before this one; with `after`, the first behind that which are before this one.
+    /// Last events before this number; with `after`, the first events between the two.
     before: Option<u64>,
-    /// 500 if absent.
+    /// Default: 500.
     #[schemars(range(min = 1))]
     limit: Option<u64>,
 }
@@ -195,13 +200,14 @@ async fn events(State(app): Of, Id(id): Id, Query(wanted): Query<Events>) -> Res
     let limit = input::count(wanted.limit, DEFAULT_EVENTS, MOST_EVENTS)?;
     let hub = app.hub.clone();
     let page = tokio::task::spawn_blocking(move || hub.page(&id, span, limit)).await;
-    Ok(Answer(page.map_err(|error| Trouble::Store(error.to_string()))??))
+    Ok(Answer(page.map_err(|error| RegistryError::Store(error.to_string()))??))
 }
 
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
+#[schemars(rename = "SessionPosition")]
 struct After {
-    /// The last event that the reader has; `Last-Event-ID` says the same and goes first.
+    /// Last event that the reader has; the header `Last-Event-ID` takes precedence.
     after: Option<u64>,
 }
 
@@ -214,5 +220,5 @@ async fn hear(
     let after = stream::last_event_id(&headers)?.or(after).unwrap_or(0);
     let hub = app.hub.clone();
     let subscription = tokio::task::spawn_blocking(move || hub.subscribe(&id, after)).await;
-    Ok(stream::session(subscription.map_err(|error| Trouble::Store(error.to_string()))??))
+    Ok(stream::session(subscription.map_err(|error| RegistryError::Store(error.to_string()))??))
 }

@@ -9,13 +9,13 @@ use axum::response::Response;
 use bytes::{Bytes, BytesMut};
 use futures_util::stream::{self, unfold};
 use futures_util::{Stream, StreamExt};
+use hangar_registry::frame::{self, Item};
+use hangar_registry::subscription::Subscription;
 use serde::Serialize;
 use tokio::time::Instant;
 
 use super::Of;
-use crate::frame::{self, Item};
 use crate::problem::Problem;
-use crate::subscription::Subscription;
 
 /// How often a stream with nothing to say says so.
 pub(super) const HEARTBEAT_EVERY: Duration = Duration::from_secs(15);
@@ -48,7 +48,7 @@ pub(super) fn response(
 
 fn frame_of(item: Item) -> Bytes {
     match item {
-        Item::Event(said) => said.frame(),
+        Item::Event(event) => event.bytes(),
         Item::Session(frame) => frame,
     }
 }

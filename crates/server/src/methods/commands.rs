@@ -2,15 +2,12 @@
 //! several have is the first one's, in this order.
 
 mod builtin;
-mod change;
-mod parts;
-mod prompts;
-mod tell;
 
 use std::collections::HashSet;
 use std::time::Duration;
 
-use hangar_protocol::data::{CommandCompleted, CommandExecute, Mode};
+use hangar_engine::commands::{Proposal, Reply as Said, TABLE, find};
+use hangar_protocol::data::{CommandCompleted, CommandExecute};
 use serde::Deserialize;
 use serde_json::{Value, json};
 
@@ -28,47 +25,6 @@ pub(super) const METHODS: &[Method] = &[
     Method { name: "session.commands.handlePendingCommand", run: |call| Box::pin(handled(call)) },
 ];
 
-/// What became of a command.
-enum Answer {
-    Text(String),
-    Markdown(String),
-    /// It is done, and that may be worth a word.
-    Done(Option<String>),
-    /// The client is to change the mode.
-    Mode(Mode),
-    /// The client is to send this, and show people something shorter.
-    Prompt {
-        prompt: String,
-        shown: String,
-        mode: Option<Mode>,
-    },
-}
-
-impl Answer {
-    fn into_value(self) -> Value {
-        match self {
-            Answer::Text(text) => json!({ "kind": "text", "text": text }),
-            Answer::Markdown(text) => json!({ "kind": "text", "text": text, "markdown": true }),
-            Answer::Done(None) => json!({ "kind": "completed" }),
-            Answer::Done(Some(message)) => json!({ "kind": "completed", "message": message }),
-            Answer::Mode(mode) => json!({ "kind": "completed", "mode": mode }),
-            Answer::Prompt { prompt, shown, mode } => {
-                let mut value = json!({ "kind": "agent-prompt", "prompt": prompt, "displayPrompt": shown });
-                if let Some(mode) = mode {
-                    value["mode"] = json!(mode);
-                }
-                value
-            }
-        }
-    }
-}
-
-/// The first word of what is written behind a command, and what follows it.
-fn first_word(input: &str) -> (&str, &str) {
-    let (word, rest) = input.split_once(char::is_whitespace).unwrap_or((input, ""));
-    (word, rest.trim_start())
-}
-
 async fn list(call: Call) -> Result<Reply, Failure> {
     #[derive(Deserialize)]
     #[serde(rename_all = "camelCase")]
@@ -83,10 +39,10 @@ async fn list(call: Call) -> Result<Reply, Failure> {
         .ask(move |task| {
             let mut commands: Vec<Value> = Vec::new();
             if params.include_builtins.unwrap_or(true) {
-                commands.extend(builtin::TABLE.iter().map(builtin::Builtin::entry));
+                commands.extend(TABLE.iter().map(builtin::entry));
             }
             let mut taken = HashSet::new();
-            let mut free = |name: &str| builtin::find(name).is_none() && taken.insert(name.to_lowercase());
+            let mut free = |name: &str| find(name).is_none() && taken.insert(name.to_lowercase());
             let brought = task.client_commands().iter().filter(|command| free(&command.name));
             let brought: Vec<Value> = brought
                 .map(|command| {
@@ -94,7 +50,7 @@ async fn list(call: Call) -> Result<Reply, Failure> {
                 })
                 .collect();
             if params.include_skills.unwrap_or(true) {
-                let skills = task.skills.list().into_iter();
+                let skills = task.engine.skills().list().into_iter();
                 let skills =
                     skills.filter(|skill| skill.enabled && skill.user_invocable && free(&skill.name));
                 commands.extend(skills.map(|skill| {
@@ -116,7 +72,7 @@ async fn list(call: Call) -> Result<Reply, Failure> {
 
 /// The commands that every session has, for clients that ask before there is one.
 async fn list_builtin() -> Result<Reply, Failure> {
-    let commands: Vec<Value> = builtin::TABLE.iter().map(builtin::Builtin::entry).collect();
+    let commands: Vec<Value> = TABLE.iter().map(builtin::entry).collect();
     Reply::of(json!({ "commands": commands }))
 }
 
@@ -139,9 +95,8 @@ async fn invoke(call: Call) -> Result<Reply, Failure> {
     let name = name.trim_start_matches('/').to_owned();
     let input = input.unwrap_or_default();
     let live = call.live()?;
-    if let Some(command) = builtin::find(&name) {
-        let answer = (command.run)(call, input.trim().to_owned()).await?;
-        return Reply::of(answer.into_value());
+    if let Some(command) = find(&name) {
+        return Reply::of(builtin::carry_out(call, command.parse(&input)?).await?);
     }
     let wanted = name.clone();
     let (brought, skill) = live
@@ -149,17 +104,18 @@ async fn invoke(call: Call) -> Result<Reply, Failure> {
             let mut brought = task.client_commands().iter().map(|command| &command.name);
             let brought = brought.find(|name| name.eq_ignore_ascii_case(&wanted)).cloned();
             let mut skills =
-                task.skills.list().into_iter().filter(|skill| skill.enabled && skill.user_invocable);
+                task.engine.skills().list().into_iter().filter(|skill| skill.enabled && skill.user_invocable);
             (brought, skills.find(|skill| skill.name.eq_ignore_ascii_case(&wanted)).map(|skill| skill.name))
         })
         .await?;
     if let (None, Some(skill)) = (&brought, skill) {
         let prompt = format!("/{skill} {input}").trim_end().to_owned();
-        return Reply::of(Answer::Prompt { shown: prompt.clone(), prompt, mode: None }.into_value());
+        let proposal = Proposal { shown: prompt.clone(), prompt: Some(prompt), mode: None };
+        return Reply::of(builtin::proposed(proposal));
     }
     let name = brought.unwrap_or(name);
     match carry_out(&live, &name, input).await? {
-        Outcome::Done => Reply::of(Answer::Done(None).into_value()),
+        Outcome::Done => Reply::of(builtin::said(Said::Done(None))),
         Outcome::Failed(error) => Err(Failure::new(format!("Command /{name} failed: {error}"))),
         Outcome::NobodyHasIt => Err(Failure::new(format!("Unknown slash command: /{name}"))),
     }

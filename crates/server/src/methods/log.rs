@@ -39,7 +39,7 @@ async fn log(call: Call) -> Result<Reply, Failure> {
     let event_id = live
         .ask(move |task| {
             task.record(body);
-            task.driver.latest_event().map(|id| id.0.clone())
+            task.engine.driver().latest_event().map(|id| id.0.clone())
         })
         .await?;
     Reply::of(json!({ "eventId": event_id.unwrap_or_default() }))

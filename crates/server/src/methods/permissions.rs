@@ -4,7 +4,7 @@ use std::path::Path;
 
 use hangar_agent::permissions::Approval;
 use hangar_agent::session::{Command, PendingPermission};
-use hangar_protocol::data::{PermissionCompleted, PermissionMode, PermissionsChanged};
+use hangar_protocol::data::{PermissionCompleted, PermissionMode};
 use hangar_protocol::permission::{PermissionOutcome, PermissionRequest};
 use serde::Deserialize;
 use serde_json::{Value, json};
@@ -40,21 +40,21 @@ async fn handle_pending(call: Call) -> Result<Reply, Failure> {
     let answered = live
         .ask(move |task| {
             let own = task.asked.pending().find(|asked| asked.request_id == params.request_id).cloned();
-            let pending = task.driver.pending_permissions();
+            let pending = task.engine.driver().pending_permissions();
             let of_turn = pending.into_iter().find(|asked| asked.request_id == params.request_id);
             let outside = own.is_some();
             let Some(asked) = own.or(of_turn) else { return Ok(false) };
             let mut answer = outcome(&params.result, &asked.request)?;
             if let Some(approval) = sampling(&answer) {
                 // The published events know no approval of sampling: the call is approved, and the rest is ours to keep.
-                task.driver.session_mut().policy_mut().approvals.push(approval);
+                task.engine.driver_mut().session_mut().policy_mut().approvals.push(approval);
                 answer = PermissionOutcome::Approved {};
             }
             if params.result["kind"] == "approve-permanently"
                 && let Some(domain) = params.result["domain"].as_str()
             {
                 let approval = Approval::Url { domain: domain.to_owned() };
-                task.driver.session_mut().policy_mut().approvals.push(approval);
+                task.engine.driver_mut().session_mut().policy_mut().approvals.push(approval);
             }
             if outside {
                 return Ok(answer_outside(task, &asked, answer));
@@ -82,7 +82,7 @@ fn answer_outside(task: &mut SessionTask, asked: &PendingPermission, answer: Per
     if let PermissionOutcome::ApprovedForSession { approval }
     | PermissionOutcome::ApprovedForLocation { approval, .. } = &answer
     {
-        task.driver.session_mut().policy_mut().approvals.extend(Approval::parse(approval));
+        task.engine.driver_mut().session_mut().policy_mut().approvals.extend(Approval::parse(approval));
     }
     task.record(PermissionCompleted {
         request_id: asked.request_id.clone(),
@@ -128,7 +128,7 @@ async fn pending(call: Call) -> Result<Reply, Failure> {
     let live = call.live()?;
     let pending = live
         .ask(|task| {
-            let mut pending = task.driver.pending_permissions();
+            let mut pending = task.engine.driver().pending_permissions();
             pending.extend(task.asked.pending().cloned());
             pending
         })
@@ -169,7 +169,7 @@ async fn reset(call: Call) -> Result<Reply, Failure> {
             }
             Some(true) | None => Vec::new(),
         };
-        let approvals = &mut task.driver.session_mut().policy_mut().approvals;
+        let approvals = &mut task.engine.driver_mut().session_mut().policy_mut().approvals;
         approvals.retain(|approval| kept.contains(approval));
     })
     .await?;
@@ -199,11 +199,7 @@ async fn get_mode(call: Call) -> Result<Reply, Failure> {
 }
 
 pub(super) fn mode_of(task: &SessionTask) -> PermissionMode {
-    if task.session().config().policy.allow_all_tools {
-        PermissionMode::AllowAll
-    } else {
-        PermissionMode::Manual
-    }
+    task.engine.permission_mode()
 }
 
 async fn set_mode(call: Call) -> Result<Reply, Failure> {
@@ -221,24 +217,10 @@ async fn set_mode(call: Call) -> Result<Reply, Failure> {
 
 /// Has the session ask as the mode says, and tells everybody. False for a mode that there is not.
 pub(super) fn change_mode(task: &mut SessionTask, mode: PermissionMode) -> bool {
-    let before = mode_of(task);
-    let all = match mode {
-        PermissionMode::AllowAll => true,
-        PermissionMode::Manual => false,
-        // No model has an opinion on permissions here.
-        PermissionMode::Assisted => return false,
-    };
-    approve_all(task, all);
-    if mode != before {
-        let previous_mode = Some(before);
-        task.record(PermissionsChanged { previous_mode, mode, assisted_approval_model: None });
-    }
-    true
+    let changed = task.engine.set_permission_mode(mode);
+    task.attempt(|_| changed).unwrap_or(false)
 }
 
 fn approve_all(task: &mut SessionTask, all: bool) {
-    let policy = task.driver.session_mut().policy_mut();
-    policy.allow_all_tools = all;
-    policy.allow_all_paths = all;
-    policy.allow_all_urls = all;
+    task.engine.policy_mut().set_allow_all(all);
 }

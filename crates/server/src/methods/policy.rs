@@ -40,7 +40,7 @@ async fn disable_sandbox(call: Call) -> Result<Reply, Failure> {
         request_id: String,
     }
     let Params { request_id } = call.params()?;
-    let asked = call.live()?.ask(|task| task.driver.pending_permissions()).await?;
+    let asked = call.live()?.ask(|task| task.engine.driver().pending_permissions()).await?;
     Err(Failure::new(match asked.iter().any(|asked| asked.request_id == request_id) {
         true => format!("pending permission request '{request_id}' is not about the sandbox"),
         false => format!("pending permission request '{request_id}' was not found"),

@@ -97,7 +97,7 @@ async fn insert(call: Call) -> Result<Reply, Failure> {
         task.catch_up();
         let mut prompt = prompt;
         complete(task, &mut prompt, &TraceContext::default());
-        task.name_after(prompt.as_shown());
+        task.prepare(&mut prompt);
         edit(task, QueueEdit::Insert { at: place(position), prompt: Box::new(prompt) });
         Ok(())
     })

@@ -104,7 +104,7 @@ async fn configure(call: Call) -> Result<Reply, Failure> {
     let paths = params.paths.unwrap_or_default();
     let live = call.live()?;
     live.ask(move |task| {
-        let policy = task.driver.session_mut().policy_mut();
+        let policy = task.engine.driver_mut().session_mut().policy_mut();
         policy.allow = allow.into_iter().chain(urls_allowed).collect();
         policy.deny = deny;
         if let Some(all) = params.approve_all_tool_permission_requests {
@@ -157,7 +157,7 @@ async fn modify(call: Call) -> Result<Reply, Failure> {
     let (add, remove) = (parse_all(&params.add)?, parse_all(&params.remove)?);
     let live = call.live()?;
     live.ask(move |task| {
-        let allow = &mut task.driver.session_mut().policy_mut().allow;
+        let allow = &mut task.engine.driver_mut().session_mut().policy_mut().allow;
         allow.retain(|rule| !params.remove_all && !remove.contains(rule));
         allow.extend(add);
     })
@@ -179,14 +179,15 @@ struct PathParams {
 async fn add_path(call: Call) -> Result<Reply, Failure> {
     let PathParams { path } = call.params()?;
     let live = call.live()?;
-    live.ask(move |task| add_root(task.driver.session_mut().policy_mut(), real(&path))).await?;
+    live.ask(move |task| add_root(task.engine.driver_mut().session_mut().policy_mut(), real(&path))).await?;
     Reply::success()
 }
 
 async fn update_primary(call: Call) -> Result<Reply, Failure> {
     let PathParams { path } = call.params()?;
     let live = call.live()?;
-    live.ask(move |task| set_primary(task.driver.session_mut().policy_mut(), real(&path))).await?;
+    live.ask(move |task| set_primary(task.engine.driver_mut().session_mut().policy_mut(), real(&path)))
+        .await?;
     Reply::success()
 }
 
@@ -226,7 +227,8 @@ async fn set_any_url(call: Call) -> Result<Reply, Failure> {
     }
     let params: Params = call.params()?;
     let live = call.live()?;
-    live.ask(move |task| task.driver.session_mut().policy_mut().allow_all_urls = params.enabled).await?;
+    live.ask(move |task| task.engine.driver_mut().session_mut().policy_mut().allow_all_urls = params.enabled)
+        .await?;
     Reply::success()
 }
 
@@ -265,7 +267,8 @@ async fn apply(call: Call) -> Result<Reply, Failure> {
         locations::approvals(&call.hub.home(), &location.key).iter().filter_map(Approval::parse).collect();
     let rules: Vec<Value> = approvals.iter().flat_map(rules_of).collect();
     let changed = !approvals.is_empty();
-    live.ask(move |task| task.driver.session_mut().policy_mut().approvals.extend(approvals)).await?;
+    live.ask(move |task| task.engine.driver_mut().session_mut().policy_mut().approvals.extend(approvals))
+        .await?;
     Reply::of(json!({
         "locationKey": location.key,
         "locationType": location.kind,

@@ -6,7 +6,6 @@ use std::sync::Arc;
 
 use hangar_agent::model::AnswerSchema;
 use hangar_agent::session::{CallOptions, Command, Prompt, Timing};
-use hangar_agent::tool::InvokedSkill;
 use hangar_files::SessionFiles;
 use hangar_protocol::data::{self, AgentMode};
 use hangar_store::SessionId;
@@ -342,17 +341,14 @@ fn take(task: &mut SessionTask, prompts: Vec<Prompt>, trace: &TraceContext) {
         if !task.session().is_running() && !task.session().is_queue_paused() {
             task.record(data::PendingMessagesModified {});
         }
-        task.name_after(prompt.as_shown());
-        task.command(Command::Send(prompt));
+        task.deliver(prompt);
     }
 }
 
-/// Adds to a prompt what the session has for it: the skill that it calls, and the trace that it belongs to.
+/// Adds to a prompt the trace that it belongs to.
 pub(super) fn complete(task: &SessionTask, prompt: &mut Prompt, trace: &TraceContext) {
     let trace = if trace.traceparent.is_some() { trace } else { &task.spec.trace };
     prompt.call_options.headers.extend(trace.headers());
-    let called = task.skills.called_by(&prompt.text).map(InvokedSkill::into_preface);
-    prompt.preface.extend(called.unwrap_or_default());
 }
 
 pub(super) fn refuse_clash(task: &mut SessionTask) {

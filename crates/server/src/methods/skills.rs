@@ -15,7 +15,7 @@ pub(super) const METHODS: &[Method] = &[
 ];
 
 async fn list(call: Call) -> Result<Reply, Failure> {
-    let skills = call.live()?.ask(|task| task.skills.list()).await?;
+    let skills = call.live()?.ask(|task| task.engine.skills().list()).await?;
     Reply::of(json!({ "skills": skills }))
 }
 
@@ -50,7 +50,7 @@ async fn switch(call: Call, enabled: bool) -> Result<Reply, Failure> {
     let Params { name } = call.params()?;
     let live = call.live()?;
     live.ask(move |task| {
-        task.skills.set_enabled(&name, enabled);
+        task.engine.skills().set_enabled(&name, enabled);
         task.renew_skills();
     })
     .await?;
@@ -65,7 +65,7 @@ async fn reload(call: Call) -> Result<Reply, Failure> {
 pub(super) async fn read_again(call: &Call) -> Result<Vec<String>, Failure> {
     call.live()?
         .ask(|task| {
-            let warnings = task.skills.reload();
+            let warnings = task.engine.skills().reload();
             task.renew_skills();
             warnings
         })

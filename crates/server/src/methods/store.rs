@@ -87,7 +87,9 @@ async fn open(call: Call) -> Result<Reply, Failure> {
 async fn save(call: Call) -> Result<Reply, Failure> {
     let SessionParams { session_id } = call.params()?;
     if let Ok(live) = call.hub.live(&session_id) {
-        live.ask(|task| task.driver.sync()).await?.map_err(|error| Failure::new(error.to_string()))?;
+        live.ask(|task| task.engine.driver_mut().sync())
+            .await?
+            .map_err(|error| Failure::new(error.to_string()))?;
         return Reply::of(json!({}));
     }
     // One that is not alive has been saved already.
@@ -111,7 +113,7 @@ async fn release(call: Call) -> Result<Reply, Failure> {
     if let Ok(live) = call.hub.live(&session_id) {
         live.ask(|task| {
             if task.session().is_idle() {
-                task.driver.rest();
+                task.engine.driver_mut().rest();
             }
         })
         .await?;

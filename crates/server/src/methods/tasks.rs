@@ -45,7 +45,7 @@ struct TaskParams {
 
 /// An agent at work as clients are told of it.
 fn describe(task: &SessionTask, agent: &Agent) -> Value {
-    let awaited = task.driver.is_awaited(&agent.id);
+    let awaited = task.engine.driver().is_awaited(&agent.id);
     let mut out = json!({
         "type": "agent",
         "id": agent.id,
@@ -108,13 +108,13 @@ async fn wait(call: Call) -> Result<Reply, Failure> {
     Reply::of(json!({}))
 }
 
-/// Waits until neither the session nor an agent of it is at work.
+/// Waits until nothing is under way that was asked of the session, by the rule of every front end.
 pub(super) async fn until_settled(live: &Arc<Live>) -> Result<(), Failure> {
     let mut news = live.news.subscribe();
     let settled = async {
         loop {
             news.mark_unchanged();
-            if live.ask(|task| task.driver.is_idle()).await? {
+            if live.ask(|task| task.engine.is_settled() && task.engine.driver().is_idle()).await? {
                 return Ok(());
             }
             if !live.changed(&mut news).await {
@@ -146,7 +146,7 @@ async fn progress(call: Call) -> Result<Reply, Failure> {
 /// The first agent that a call waits for.
 fn awaited(task: &SessionTask) -> Option<String> {
     let agents = task.session().state().agents.iter();
-    agents.map(|agent| agent.id.clone()).find(|id| task.driver.is_awaited(id))
+    agents.map(|agent| agent.id.clone()).find(|id| task.engine.driver().is_awaited(id))
 }
 
 async fn promotable(call: Call) -> Result<Reply, Failure> {
@@ -356,7 +356,7 @@ async fn remove(call: Call) -> Result<Reply, Failure> {
             if removed {
                 task.record(BackgroundTasksChanged {});
             }
-            removed || task.driver.forget_agent(&id)
+            removed || task.engine.driver_mut().forget_agent(&id)
         })
         .await?;
     Reply::of(json!({ "removed": removed }))

@@ -221,7 +221,7 @@ async fn ask_aside(call: Call) -> Result<Reply, Failure> {
         .ask(move |task| {
             task.record(started);
             let request = task.session().aside(params.question);
-            task.driver.ask_model(request)
+            task.engine.driver().ask_model(request)
         })
         .await?;
     let answer = async {

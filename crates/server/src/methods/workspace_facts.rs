@@ -44,7 +44,7 @@ async fn update(call: Call) -> Result<Reply, Failure> {
     call.live()?
         .ask(move |task| {
             name.map_or(Ok(()), |name| task.keep_name(Fact::GivenName(name)))?;
-            params.context.map_or(Ok(()), |context| task.driver.note(Fact::Context(context)))
+            params.context.map_or(Ok(()), |context| task.engine.driver_mut().note(Fact::Context(context)))
         })
         .await?
         .map_err(|error| Failure::new(error.to_string()))?;

@@ -3,7 +3,7 @@
 use crate::home::{Home, append, event, file_names, id, ids, meta, past};
 use hangar_agent::log::{LogError, Seq, SessionLog};
 use hangar_protocol::data::{AssistantIdle, WorkingDirectory};
-use hangar_protocol::{Event, EventId, EventKind};
+use hangar_protocol::{Event, EventId, EventKind, LogPosition};
 use hangar_store::{Filter, ResolveError, SessionId, SessionMeta, SessionName, StoreError};
 
 fn given(name: &str) -> SessionName {
@@ -288,4 +288,23 @@ fn what_names_no_session_or_several_is_refused() {
     check_resolve("", Err(r#"no session has the id or name """#));
     check_resolve("aaaaaaa", Err(r#""aaaaaaa" could mean 2 sessions: aaaaaaa-1, aaaaaaa-2"#));
     check_resolve("twice", Err(r#""twice" could mean 2 sessions: bbbbbbb-2, bbbbbbb-1"#));
+}
+
+#[test]
+fn an_append_says_where_each_event_ends() {
+    let home = Home::new();
+    let mut session = home.create("s");
+    append(&mut session, event(0, "one"));
+    let idle =
+        Event::new(EventId("i".to_owned()), "t".to_owned(), None, None, AssistantIdle::default().into());
+    session.append(session.end(), &[event(1, "two"), idle.clone(), event(2, "three")]).unwrap();
+    let appended = session.appended().to_vec();
+    let mut follow = home.store.follow(&id("s"), LogPosition::default()).unwrap();
+    let mut positions = Vec::new();
+    while follow.next_line().unwrap().is_some() {
+        positions.push(follow.position());
+    }
+    assert_eq!(appended, positions[1..]);
+    session.append(session.end(), &[idle]).unwrap();
+    assert!(session.appended().is_empty(), "a passing event has no place in the log");
 }

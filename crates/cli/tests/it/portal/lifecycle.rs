@@ -7,6 +7,7 @@ use hangar_test_support::{Running, Signal};
 use serde_json::json;
 
 use super::{Ask, Portal, Stream, expect, up};
+use crate::hangar;
 
 const WAITS: &str =
     r#"TOOL:bash:{"command":"echo $$ > pid.new; mv pid.new pid; exec sleep 1000","description":"waits"}"#;
@@ -24,6 +25,15 @@ fn at_work() -> (Portal, String, Witness) {
         std::thread::yield_now();
     };
     (portal, id, Witness::of(number))
+}
+
+#[test]
+fn a_port_that_is_in_use_is_told_with_the_command_that_works() {
+    let portal = Portal::start();
+    let port = portal.port.to_string();
+    let second = hangar(&portal.scratch, &portal.model).args(["up", "--port", &port]).finish().expect_exit(1);
+    assert!(second.stderr.contains(&format!("127.0.0.1:{port} is in use")), "{}", second.stderr);
+    assert!(second.stderr.contains("`hangar up --port 0`"), "{}", second.stderr);
 }
 
 #[test]

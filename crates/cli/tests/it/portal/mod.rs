@@ -2,11 +2,14 @@
 
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on should say where")]
 
+mod addresses;
 mod approvals;
 mod client;
+mod described;
 mod guard;
 mod lifecycle;
 mod listing;
+mod machine;
 mod others;
 mod pages;
 mod runs;

@@ -29,7 +29,7 @@ jobs:
 grid: [{ keyword: demos, jobs: [{ name: Demo, jobName: demo }, null] }]
 "#;
 
-fn portal() -> Portal {
+pub(super) fn portal_with_jobs() -> Portal {
     let (scratch, model) = (Scratch::new(), ModelServer::start());
     let file = scratch.file("jobs.yaml", ENTRY);
     Portal::on(scratch, model, &["--entry", file.to_str().unwrap()])
@@ -43,14 +43,14 @@ fn start(portal: &Portal, job: &str) -> String {
 
 /// What is told of a run until it is in a state.
 #[track_caller]
-fn hear(portal: &Portal, run: &str, state: &str) -> Vec<super::client::Message> {
+pub(super) fn hear(portal: &Portal, run: &str, state: &str) -> Vec<super::client::Message> {
     let mut stream = portal.ask("GET", &format!("/api/v1/runs/{run}/stream")).stream();
     stream.until(|message| message.event.as_deref() == Some("run") && message.data["state"] == state)
 }
 
 #[test]
 fn a_job_is_run_and_its_sessions_are_sessions() {
-    let portal = portal();
+    let portal = portal_with_jobs();
     let jobs = portal.get("/api/v1/jobs");
     assert_eq!(jobs["jobs"]["demo"]["requireUserInput"], true);
     assert_eq!(jobs["grid"][0]["jobs"], json!([{ "name": "Demo", "jobName": "demo" }, null]));
@@ -84,7 +84,7 @@ fn a_job_is_run_and_its_sessions_are_sessions() {
 
 #[test]
 fn a_run_is_stopped_once() {
-    let portal = portal();
+    let portal = portal_with_jobs();
     let run = start(&portal, "waits");
     let mut stream = portal.ask("GET", &format!("/api/v1/runs/{run}/stream")).stream();
     stream.until(|message| message.kind() == "prompted");
@@ -99,7 +99,7 @@ fn a_run_is_stopped_once() {
 
 #[test]
 fn a_run_of_a_portal_that_was_killed_is_gone_on_with() {
-    let portal = portal();
+    let portal = portal_with_jobs();
     let run = start(&portal, "waits");
     let mut stream = portal.ask("GET", &format!("/api/v1/runs/{run}/stream")).stream();
     stream.until(|message| message.kind() == "prompted");
@@ -120,7 +120,7 @@ fn a_run_of_a_portal_that_was_killed_is_gone_on_with() {
 
 #[test]
 fn a_run_that_a_portal_leaves_when_it_stops_can_be_gone_on_with() {
-    let portal = portal();
+    let portal = portal_with_jobs();
     let run = start(&portal, "waits");
     portal
         .ask("GET", &format!("/api/v1/runs/{run}/stream"))
@@ -135,7 +135,7 @@ fn a_run_that_a_portal_leaves_when_it_stops_can_be_gone_on_with() {
 
 #[test]
 fn bad_orders_are_refused_with_a_sentence() {
-    let portal = portal();
+    let portal = portal_with_jobs();
     let work = portal.scratch.work();
     let start = |body: Value| portal.ask("POST", "/api/v1/runs").json(&body).send();
     refused(&start(json!({ "job": "nope", "workspace": work })), 404, "job_not_found", "nope");

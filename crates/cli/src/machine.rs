@@ -1,0 +1,167 @@
+//! The portal's view of this machine: its agents, how they are configured, and the logs of those that keep none.
+
+use std::sync::{Arc, OnceLock};
+
+use anyhow::Result;
+use hangar_jobs::record::RunOrder;
+use hangar_models::config::ProviderConfig;
+use hangar_protocol::{Event, LogPosition};
+use hangar_registry::host::{AgentHost, LogWriter, LogWriterError, Past, SessionRequest};
+use hangar_runtimes::host::Host;
+use hangar_runtimes::runtime::{Order, Resume, Runtime};
+use hangar_runtimes::usage::Usage;
+use hangar_store::{SessionId, Store, StoreError};
+
+use crate::providers;
+use crate::redact::Redactor;
+use crate::runtimes::config::RuntimesConfig;
+use crate::runtimes::record;
+use crate::runtimes::{Fleet, choice};
+use crate::settings::{Logins, Settings};
+
+pub(crate) struct Machine {
+    store: Store,
+    config: RuntimesConfig,
+    /// The default one first.
+    runtimes: Vec<Arc<dyn Runtime>>,
+    settings: Settings,
+    redactor: Redactor,
+    /// Looked up when somebody wants to know what a model takes.
+    providers: OnceLock<Vec<ProviderConfig>>,
+}
+
+impl Machine {
+    pub(crate) fn new(settings: &Settings) -> Result<Self> {
+        let fleet = Fleet::assemble(settings)?;
+        let default = fleet.config.default.as_deref().unwrap_or(choice::NATIVE);
+        fleet.find(default)?;
+        let mut runtimes: Vec<Arc<dyn Runtime>> = fleet.iter().cloned().collect();
+        runtimes.sort_by_key(|runtime| runtime.card().name != default);
+        // What a model takes is the same whoever is logged in, and no reason to start a program.
+        let mut quiet = settings.clone();
+        quiet.logins = Logins::Variables;
+        Ok(Self {
+            store: Store::new(&settings.home),
+            config: fleet.config,
+            redactor: fleet.redactor,
+            runtimes,
+            settings: quiet,
+            providers: OnceLock::new(),
+        })
+    }
+}
+
+impl Machine {
+    /// Whether some agent of a run works on this machine.
+    pub(crate) fn works_here(&self, order: &RunOrder) -> bool {
+        let default = || self.runtimes.first().map_or(choice::NATIVE, |runtime| &*runtime.card().name);
+        order.runtimes().iter().any(|name| self.location(name.unwrap_or_else(default)) == Host::Local)
+    }
+
+    /// Whether it is our own agent, which takes our own flags.
+    fn keeps_log(&self, name: &str) -> bool {
+        let mut runtimes = self.runtimes.iter().map(|runtime| runtime.card());
+        runtimes.any(|card| card.name == name && card.capabilities.own_log)
+    }
+}
+
+impl AgentHost for Machine {
+    fn runtimes(&self) -> &[Arc<dyn Runtime>] {
+        &self.runtimes
+    }
+
+    fn order(&self, wanted: SessionRequest) -> Result<Order, String> {
+        let agent = self.config.of(&wanted.runtime);
+        let usual = choice::configured(&self.config, &wanted.runtime).map_err(|error| error.to_string())?;
+        let mut order = Order::new(wanted.id.to_string(), wanted.workspace);
+        order.limits = usual.limits().map_err(|error| error.to_string())?;
+        order.model = wanted.model.or(usual.model.value);
+        order.effort = wanted.effort.or(usual.effort.value);
+        order.consent = wanted.consent;
+        order.host = self.location(&wanted.runtime);
+        order.extra.clone_from(&agent.args);
+        if self.keeps_log(&wanted.runtime) {
+            // Somebody may look at how full its context is.
+            order.extra.push("--all-events".to_owned());
+        }
+        order.env = agent.env.into_iter().collect();
+        order.scratch = Some(self.store.session_dir(&wanted.id));
+        Ok(order)
+    }
+
+    fn location(&self, runtime: &str) -> Host {
+        choice::host_of(&self.config, runtime)
+    }
+
+    fn begin(
+        &self,
+        id: &SessionId,
+        order: &Order,
+        runtime: &str,
+    ) -> Result<Box<dyn LogWriter>, LogWriterError> {
+        let log =
+            record::Record::create(&self.store, id, &order.workspace, None, runtime).map_err(trouble)?;
+        Ok(Box::new(Logged { log, named: false, redactor: self.redactor.clone() }))
+    }
+
+    fn take_up(&self, id: &SessionId) -> Result<Box<dyn LogWriter>, LogWriterError> {
+        let log = record::Record::open(&self.store, id).map_err(trouble)?;
+        Ok(Box::new(Logged { log, named: true, redactor: self.redactor.clone() }))
+    }
+
+    fn context_limit(&self, model: &str) -> Option<u64> {
+        let providers =
+            self.providers.get_or_init(|| providers::configured(&self.settings).unwrap_or_default());
+        Some(providers::prompt_limit(providers, model))
+    }
+
+    fn past(&self, id: &SessionId) -> Result<Past, LogWriterError> {
+        let knows = |name: &str| self.runtimes.iter().any(|runtime| runtime.card().name == name);
+        let past = record::Past::read(&self.store, id, knows).map_err(trouble)?;
+        Ok(Past { runtime: past.runtime, agent_session: past.agent_session, workspace: past.workspace })
+    }
+}
+
+fn trouble(error: anyhow::Error) -> LogWriterError {
+    match error.downcast::<StoreError>() {
+        Ok(error) => LogWriterError::Store(error),
+        Err(error) => LogWriterError::Write(format!("{error:#}")),
+    }
+}
+
+/// A log that the portal keeps for an agent.
+struct Logged {
+    log: record::Record,
+    /// Whether the session has a name, or is to be called by its first prompt.
+    named: bool,
+    redactor: Redactor,
+}
+
+impl LogWriter for Logged {
+    fn append(&mut self, event: &Event) -> Result<Option<LogPosition>, LogWriterError> {
+        let position = self.log.append(event).map_err(trouble)?;
+        if let (false, hangar_protocol::Body::UserMessage(message)) = (self.named, event.body()) {
+            self.named = true;
+            self.log.name_by(&message.content).map_err(trouble)?;
+        }
+        Ok(position)
+    }
+
+    fn rename(&mut self, name: String) -> Result<(), LogWriterError> {
+        self.named = true;
+        self.log.rename(self.redactor.text(name)).map_err(trouble)
+    }
+
+    fn resume(&self, agent_session: Option<String>) -> Resume {
+        self.log.resume(agent_session)
+    }
+
+    fn close(
+        &mut self,
+        model: Option<String>,
+        usage: &Usage,
+        error: Option<String>,
+    ) -> Result<Event, LogWriterError> {
+        self.log.close(model, usage, error).map_err(trouble)
+    }
+}

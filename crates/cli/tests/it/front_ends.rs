@@ -1,0 +1,173 @@
+//! One engine behind every front end: the same slash commands, the same waiting, the same ends, by `-p` and by `run`.
+
+use std::fs::File;
+use std::io::Read;
+use std::process::{Command, Stdio};
+
+use hangar_test_support::{Finished, Invocation, ModelServer, Scratch};
+use serde_json::Value;
+
+use crate::{HANGAR, hangar};
+
+/// The two ways to give our own agent one prompt.
+const WAYS: [&[&str]; 2] = [&[], &["run", "--runtime", "native"]];
+
+fn run(scratch: &Scratch, model: &ModelServer, way: &[&str], prompt: &str) -> Invocation {
+    hangar(scratch, model).args(way).args(["-p", prompt])
+}
+
+fn messages(events: &[Value], kind: &str) -> Vec<String> {
+    let found = Finished::of_type(events, kind).into_iter();
+    found.map(|event| event["data"]["message"].as_str().unwrap_or_default().to_owned()).collect()
+}
+
+#[test]
+fn slash_commands_are_answered_without_a_model() {
+    let (scratch, model) = (Scratch::new(), ModelServer::start());
+    let work = scratch.work().display().to_string();
+    for way in WAYS {
+        for (prompt, answer) in [
+            ("/model", "Model: mock-model".to_owned()),
+            ("/cwd", format!("The session works in {work}.")),
+            ("/skills", "There are no skills.".to_owned()),
+            ("/session files", "The session has changed no files.".to_owned()),
+            ("/session plan", "The session has no plan.".to_owned()),
+            ("/rename Its name", "The session is called Its name now.".to_owned()),
+        ] {
+            let json = run(&scratch, &model, way, prompt).args(["--output-format", "json"]);
+            let done = json.finish().expect_exit(0);
+            assert_eq!(messages(&done.events(), "session.info").join("|"), answer, "{way:?} {prompt}");
+            let text = run(&scratch, &model, way, prompt).arg("--silent").finish().expect_exit(0);
+            assert_eq!(text.stdout.trim_end(), answer, "{way:?} {prompt}");
+        }
+        let refused = run(&scratch, &model, way, "/rename").finish().expect_exit(1);
+        assert!(refused.stderr.contains("Usage: /rename <name>"), "{}", refused.stderr);
+        let refused = run(&scratch, &model, way, "/compact").finish().expect_exit(1);
+        assert!(refused.stderr.contains("Nothing to compact."), "{}", refused.stderr);
+    }
+    assert_eq!(model.requests().len(), 0, "no model was asked");
+}
+
+#[test]
+fn a_session_moves_and_reads_its_servers_again_by_slash_commands() {
+    let (scratch, model) = (Scratch::new(), ModelServer::start());
+    scratch.file("below/here.txt", "here");
+    let below = scratch.work().join("below").display().to_string();
+    for (way, id) in
+        WAYS.into_iter().zip(["0cb916ba-26aa-40f2-86b5-1ba81b225fd2", "0cb916ba-26aa-40f2-86b5-1ba81b225fd3"])
+    {
+        let go = |prompt: &str| {
+            let args = ["--session-id", id, "--output-format", "json"];
+            run(&scratch, &model, way, prompt).args(args).finish().expect_exit(0).events()
+        };
+        go("SAY:one");
+        assert_eq!(messages(&go("/mcp reload"), "session.info"), ["No MCP servers are configured."]);
+        let moved = format!("The session works in {below} now.");
+        assert_eq!(messages(&go("/cwd below"), "session.info"), [moved]);
+        assert_eq!(
+            messages(&go("/cwd"), "session.info"),
+            [format!("The session works in {below}.")],
+            "{way:?}"
+        );
+    }
+}
+
+#[test]
+fn skills_are_called_by_their_names() {
+    let (scratch, model) = (Scratch::new(), ModelServer::start());
+    scratch
+        .file(".github/skills/paint/SKILL.md", "---\nname: paint\ndescription: d\n---\nUse three coats.\n");
+    for way in WAYS {
+        run(&scratch, &model, way, "/paint SAY:painted").finish().expect_exit(0);
+        assert!(model.last_request().to_string().contains("Use three coats."), "{way:?}");
+    }
+}
+
+#[test]
+fn background_work_is_waited_for_no_longer_than_asked() {
+    let (scratch, model) = (Scratch::new(), ModelServer::start());
+    let command = serde_json::json!({ "command": "sleep 1000", "description": "d", "mode": "async" });
+    let prompt = format!("TOOL:bash:{command}\nSAY:left it");
+    for way in WAYS {
+        let run = run(&scratch, &model, way, &prompt).env("COPILOT_TASK_WAIT_TIMEOUT_SECONDS", "1");
+        let done = run.args(["--allow-tool", "shell", "--output-format", "json"]).finish().expect_exit(0);
+        assert_eq!(done.result()["exitCode"], 0, "{way:?}");
+    }
+}
+
+#[test]
+fn a_name_and_instructions_of_the_host_reach_our_own_agent() {
+    let (scratch, model) = (Scratch::new(), ModelServer::start());
+    let native = WAYS[1];
+    let named =
+        run(&scratch, &model, native, "SAY:one").args(["--name", "A given name", "--system", "first-words"]);
+    named.finish().expect_exit(0);
+    assert!(model.last_request().to_string().contains("first-words"));
+    let listed = hangar(&scratch, &model).args(["sessions", "list"]).finish().expect_exit(0);
+    assert!(listed.stdout.contains("A given name"), "{}", listed.stdout);
+    let resumed = run(&scratch, &model, native, "SAY:two").args([
+        "--resume",
+        "A given name",
+        "--system",
+        "later-words",
+    ]);
+    resumed.finish().expect_exit(0);
+    assert!(model.last_request().to_string().contains("later-words"));
+}
+
+#[test]
+fn output_that_cannot_be_written_is_a_failure_that_is_said() {
+    let (scratch, model) = (Scratch::new(), ModelServer::start());
+    for way in WAYS {
+        for format in ["text", "json"] {
+            let mut command = command(&scratch, &model);
+            command.args(way).args(["-p", "SAY:pong", "--output-format", format]);
+            let full = File::options().write(true).open("/dev/full").expect("/dev/full");
+            let done = command.stdout(full).stderr(Stdio::piped()).output().expect("a run");
+            let stderr = String::from_utf8_lossy(&done.stderr);
+            assert_eq!(done.status.code(), Some(1), "{way:?} {format}: {stderr}");
+            assert!(
+                stderr.contains("standard output cannot be written: No space left"),
+                "{way:?} {format}: {stderr}"
+            );
+        }
+    }
+}
+
+#[test]
+fn remarks_that_nobody_reads_change_nothing() {
+    let (scratch, model) = (Scratch::new(), ModelServer::start());
+    for way in WAYS {
+        let mut command = command(&scratch, &model);
+        let mut child = command
+            .args(way)
+            .args(["-p", "FAIL:400", "--output-format", "text"])
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped())
+            .spawn()
+            .expect("a run");
+        drop(child.stderr.take());
+        let mut said = String::new();
+        child.stdout.take().expect("stdout").read_to_string(&mut said).expect("text");
+        assert_eq!(child.wait().expect("an end").code(), Some(1), "{way:?}: {said}");
+    }
+}
+
+/// The program without the watch of its output.
+fn command(scratch: &Scratch, model: &ModelServer) -> Command {
+    let mut command = Command::new(HANGAR);
+    command
+        .env_clear()
+        .env("PATH", std::env::var_os("PATH").unwrap_or_default())
+        .env("HOME", scratch.home())
+        .env("HANGAR_HOME", scratch.state())
+        .env("HANGAR_RETRY_SCALE", "0.01")
+        .env("COPILOT_PROVIDER_BASE_URL", format!("{}/v1", model.url()))
+        .env("COPILOT_PROVIDER_TYPE", "openai")
+        .env("COPILOT_PROVIDER_API_KEY", "dummy")
+        .env("COPILOT_MODEL", "mock-model")
+        .env("COPILOT_OFFLINE", "true")
+        .current_dir(scratch.work())
+        .stdin(Stdio::null());
+    command
+}

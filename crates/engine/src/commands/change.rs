@@ -1,0 +1,238 @@
+//! Carrying slash commands out.
+
+use std::path::Path;
+
+use hangar_agent::agents::fleet;
+use hangar_agent::log::{Fact, LogError};
+use hangar_agent::session::{Command, Prompt};
+use hangar_protocol::data::{Mode, PermissionMode, PermissionsChanged, SkillsLoaded};
+
+use super::{
+    Autopilot, CommandError, McpCommand, Outcome, Proposal, Refusal, Reply, Request, SkillsCommand,
+    SlashCommand, prompts, tell,
+};
+use crate::engine::Engine;
+
+impl Engine {
+    /// Carries a command out as far as the session itself can. The rest is told to whoever asked.
+    pub fn carry_out(&mut self, command: SlashCommand) -> Result<Outcome, CommandError> {
+        Ok(match command {
+            SlashCommand::AddDirectory(path) => text(self.add_directory(&path)?),
+            SlashCommand::Autopilot(wanted) => self.autopilot(wanted)?,
+            SlashCommand::Compact(focus) => Outcome::Compact(focus),
+            SlashCommand::Context => text(tell::context(self.session())),
+            SlashCommand::Directory(None) => {
+                text(format!("The session works in {}.", self.directory().display()))
+            }
+            SlashCommand::Directory(Some(path)) => {
+                Outcome::Compose(Request::Move(self.directory().join(path)))
+            }
+            SlashCommand::Directories => text(tell::directories(&self.session().config().policy)),
+            SlashCommand::Environment => Outcome::Compose(Request::Environment),
+            SlashCommand::Fleet(task) => Outcome::Send(Box::new(fleet::prompt(Some(&task)))),
+            SlashCommand::Init => prompts::init(),
+            SlashCommand::Mcp(McpCommand::Reload) => Outcome::Compose(Request::ReloadServers),
+            SlashCommand::Mcp(command) => tell::mcp(self.mcp(), command)?,
+            SlashCommand::Model(None) => text(format!("Model: {}", self.session().state().model)),
+            SlashCommand::Model(Some(model)) => Outcome::Compose(Request::SwitchModel(model)),
+            SlashCommand::Permissions(wanted) => {
+                if let Some(mode) = wanted {
+                    self.set_permission_mode(mode)?;
+                }
+                text(tell::permissions(self.permission_mode()).to_owned())
+            }
+            SlashCommand::Plan(prompt) => {
+                self.admits(Mode::Plan)?;
+                let shown = prompt.clone().unwrap_or_default();
+                Outcome::Propose(Proposal { prompt, shown, mode: Some(Mode::Plan) })
+            }
+            SlashCommand::Rename(name) => {
+                self.rename(Fact::GivenName(name.clone()), name.clone())?;
+                text(format!("The session is called {name} now."))
+            }
+            SlashCommand::ResetApprovals => {
+                self.policy_mut().approvals.clear();
+                self.set_permission_mode(PermissionMode::Manual)?;
+                text("What was approved for this session is taken back.".to_owned())
+            }
+            SlashCommand::Review(what) => prompts::review(&what),
+            SlashCommand::Sandbox => text(tell::sandbox(self.sandboxed).to_owned()),
+            SlashCommand::SecurityReview(what) => prompts::security_review(&what),
+            SlashCommand::Session(query) => Outcome::Compose(Request::Query(query)),
+            SlashCommand::SessionFiles => text(tell::files(self.session())),
+            SlashCommand::Skills(SkillsCommand::Reload) => {
+                let warnings = self.skills.reload();
+                self.renew_skills()?;
+                text(tell::reloaded(&self.skills, &warnings))
+            }
+            SlashCommand::Skills(SkillsCommand::List) => text(tell::skills(&self.skills)),
+            SlashCommand::Skills(SkillsCommand::Info(name)) => text(tell::skill(&self.skills, &name)?),
+            SlashCommand::Usage => text(tell::usage(&self.session().state().totals)),
+        })
+    }
+
+    /// Carries out what somebody typed, to its end. Answers are events.
+    pub(crate) fn execute(&mut self, command: Result<SlashCommand, Refusal>) -> Result<(), LogError> {
+        let done = command.map_err(CommandError::from).and_then(|command| {
+            let outcome = self.carry_out(command)?;
+            self.complete(outcome)
+        });
+        match done {
+            Ok(None) => Ok(()),
+            Ok(Some(reply)) => self.answer(Ok(reply)),
+            Err(CommandError::Refused(refusal)) => self.answer(Err(refusal)),
+            Err(CommandError::Log(error)) => Err(error),
+        }
+    }
+
+    /// Does what is left of a command. `None` where its end is still to come.
+    fn complete(&mut self, outcome: Outcome) -> Result<Option<Reply>, CommandError> {
+        match outcome {
+            Outcome::Replied(reply) => return Ok(Some(reply)),
+            Outcome::Later(reply) => self.reply_later(reply),
+            Outcome::Send(prompt) => self.send(*prompt)?,
+            Outcome::Propose(Proposal { prompt, shown, mode }) => {
+                if let Some(mode) = mode {
+                    self.command(Command::SetMode(mode))?;
+                }
+                let Some(prompt) = prompt else { return Ok(Some(Reply::Done(None))) };
+                let shown = Some(shown).filter(|shown| *shown != prompt);
+                self.send(Prompt { shown, ..Prompt::user(prompt) })?;
+            }
+            Outcome::Compact(focus) => self.compact(focus)?,
+            Outcome::Compose(request) => return self.compose(request),
+        }
+        Ok(None)
+    }
+
+    /// Does what takes more than the session. `None` where the end is still to come.
+    fn compose(&mut self, request: Request) -> Result<Option<Reply>, CommandError> {
+        let composer = std::sync::Arc::clone(&self.composer);
+        Ok(Some(match request {
+            Request::Move(directory) => {
+                self.recompose(&directory)?;
+                Reply::Done(Some(format!("The session works in {} now.", self.directory().display())))
+            }
+            Request::SwitchModel(model) => self.switch_model(&model)?,
+            Request::ReloadServers => {
+                let directory = self.directory().to_path_buf();
+                self.recompose(&directory)?;
+                let host = self.mcp().cloned();
+                self.reply_later(Box::pin(async move {
+                    if let Some(host) = &host {
+                        host.connect_all().await;
+                    }
+                    Ok(tell::mcp_list(host.as_ref()))
+                }));
+                return Ok(None);
+            }
+            Request::Environment => self.environment(composer.instruction_files(self.directory())),
+            Request::Query(query) => tell::query(&query, &composer.record()?, self.directory())?,
+        }))
+    }
+
+    /// Has another model answer.
+    pub fn switch_model(&mut self, model: &str) -> Result<Reply, CommandError> {
+        let provider = self.composer.provider(model)?;
+        self.set_provider(provider, model);
+        let before = self.session().state().model.clone();
+        let effort = self.session().state().effort.clone();
+        self.command(Command::SetModel { model: model.to_owned(), effort })?;
+        Ok(Reply::Text(format!("Model changed from {before} to {model}")))
+    }
+
+    /// Goes on with the session composed anew. If that fails, it goes on as it was.
+    fn recompose(&mut self, directory: &Path) -> Result<(), CommandError> {
+        if !self.driver.is_idle() {
+            let busy = "the session is at work; abort it or wait for it to be idle";
+            return Err(Refusal::new(busy).into());
+        }
+        // The new composition opens the log.
+        self.driver.rest();
+        let parts = self.composer.recompose(directory)?;
+        self.replace(parts);
+        self.open()?;
+        self.start_servers();
+        Ok(self.catch_up()?)
+    }
+
+    /// What the session has been told and given.
+    pub fn environment(&self, instructions: Vec<String>) -> Reply {
+        tell::environment(self, instructions)
+    }
+
+    fn add_directory(&mut self, path: &str) -> Result<String, Refusal> {
+        let wanted = self.directory().join(path);
+        let directory = std::fs::canonicalize(&wanted).ok().filter(|real| real.is_dir());
+        let Some(directory) = directory else {
+            return Err(Refusal(format!("there is no directory {}", wanted.display())));
+        };
+        let told = format!("The session may use the files of {}.", directory.display());
+        let roots = &mut self.policy_mut().roots;
+        if !roots.contains(&directory) {
+            roots.push(directory);
+        }
+        Ok(told)
+    }
+
+    fn autopilot(&mut self, wanted: Autopilot) -> Result<Outcome, CommandError> {
+        let mode = match wanted {
+            Autopilot::Toggle if self.session().state().mode == Mode::Autopilot => Mode::Interactive,
+            Autopilot::Off => Mode::Interactive,
+            Autopilot::Toggle | Autopilot::On => Mode::Autopilot,
+            Autopilot::Objective(objective) => {
+                self.admits(Mode::Autopilot)?;
+                let shown = objective.clone();
+                let mode = Some(Mode::Autopilot);
+                return Ok(Outcome::Propose(Proposal { prompt: Some(objective), shown, mode }));
+            }
+        };
+        self.admits(mode)?;
+        self.command(Command::SetMode(mode))?;
+        let state = if mode == Mode::Autopilot { "on" } else { "off" };
+        Ok(Outcome::Replied(Reply::Done(Some(format!("The autopilot is {state}.")))))
+    }
+
+    /// Whether sessions may be in this mode.
+    fn admits(&self, mode: Mode) -> Result<(), Refusal> {
+        match self.options.features.absent_mode(mode) {
+            Some(feature) => Err(Refusal(format!("the feature `{feature}` is off"))),
+            None => Ok(()),
+        }
+    }
+
+    pub fn permission_mode(&self) -> PermissionMode {
+        match self.session().config().policy.allow_all_tools {
+            true => PermissionMode::AllowAll,
+            false => PermissionMode::Manual,
+        }
+    }
+
+    /// Has the session ask as the mode says, and says so in an event. False for a mode that there is not.
+    pub fn set_permission_mode(&mut self, mode: PermissionMode) -> Result<bool, LogError> {
+        let before = self.permission_mode();
+        let all = match mode {
+            PermissionMode::AllowAll => true,
+            PermissionMode::Manual => false,
+            // No model has an opinion on permissions here.
+            PermissionMode::Assisted => return Ok(false),
+        };
+        self.policy_mut().set_allow_all(all);
+        if mode != before {
+            let previous_mode = Some(before);
+            self.record(PermissionsChanged { previous_mode, mode, assisted_approval_model: None })?;
+        }
+        Ok(true)
+    }
+
+    /// Shows the model the skills as they are now, and says so in an event.
+    fn renew_skills(&mut self) -> Result<(), LogError> {
+        self.offer_skills()?;
+        let skills = self.skills.list();
+        self.record(SkillsLoaded { skills })
+    }
+}
+
+fn text(text: String) -> Outcome {
+    Outcome::Replied(Reply::Text(text))
+}

@@ -1,0 +1,221 @@
+//! Slash commands: one table for every front end. A front end that takes typed text gives it to
+//! [`Engine::submit`](crate::Engine::submit); one that has its own way to call commands looks them up with [`find`] and
+//! gives them to [`Engine::carry_out`](crate::Engine::carry_out).
+
+mod change;
+mod prompts;
+mod table;
+mod tell;
+
+use std::path::PathBuf;
+
+use futures_util::future::BoxFuture;
+use hangar_agent::log::LogError;
+use hangar_agent::session::{NOTHING_TO_COMPACT, Prompt};
+use hangar_protocol::data::{CompactionComplete, Mode, PermissionMode};
+
+pub use table::{Need, SlashCommandSpec, TABLE, Takes, find};
+pub use tell::{NO_PLAN, about, checkpoint, checkpoint_list, checkpoint_number, mcp_list, reloaded};
+
+/// A slash command, read.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum SlashCommand {
+    AddDirectory(String),
+    Autopilot(Autopilot),
+    Compact(Option<String>),
+    Context,
+    /// Where the session works, or where it is to work.
+    Directory(Option<String>),
+    Directories,
+    Environment,
+    Fleet(String),
+    Init,
+    Mcp(McpCommand),
+    Model(Option<String>),
+    /// How permissions are asked for, or are to be.
+    Permissions(Option<PermissionMode>),
+    Plan(Option<String>),
+    Rename(String),
+    ResetApprovals,
+    Review(String),
+    Sandbox,
+    SecurityReview(String),
+    Session(SessionQuery),
+    SessionFiles,
+    Skills(SkillsCommand),
+    Usage,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Autopilot {
+    Toggle,
+    On,
+    Off,
+    /// Switched on, with something to do.
+    Objective(String),
+}
+
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum McpCommand {
+    List,
+    Show(String),
+    Enable(String),
+    Disable(String),
+    Reload,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum SkillsCommand {
+    List,
+    Info(String),
+    Reload,
+}
+
+/// A question that the folder of the session answers.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum SessionQuery {
+    Info,
+    Checkpoints,
+    Checkpoint(String),
+    Plan,
+}
+
+/// What a command says.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Reply {
+    Text(String),
+    Markdown(String),
+    /// It is done, and that may be worth a word.
+    Done(Option<String>),
+}
+
+impl Reply {
+    pub fn into_text(self) -> Option<String> {
+        match self {
+            Self::Text(text) | Self::Markdown(text) => Some(text),
+            Self::Done(message) => message,
+        }
+    }
+}
+
+/// Why a command was not carried out, as a sentence.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("{0}")]
+pub struct Refusal(pub String);
+
+impl Refusal {
+    pub fn new(message: impl Into<String>) -> Self {
+        Self(message.into())
+    }
+}
+
+#[derive(Debug, thiserror::Error)]
+pub enum CommandError {
+    #[error(transparent)]
+    Refused(#[from] Refusal),
+    /// The session cannot go on.
+    #[error(transparent)]
+    Log(#[from] LogError),
+}
+
+/// What becomes of a command.
+pub enum Outcome {
+    Replied(Reply),
+    Later(BoxFuture<'static, Result<Reply, Refusal>>),
+    /// A prompt for the session.
+    Send(Box<Prompt>),
+    /// Something to send or a mode to change to, which some front ends leave to their client.
+    Propose(Proposal),
+    /// The conversation is to be summed up.
+    Compact(Option<String>),
+    /// It takes more than the session.
+    Compose(Request),
+}
+
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Proposal {
+    pub prompt: Option<String>,
+    /// What people are shown in place of the prompt.
+    pub shown: String,
+    pub mode: Option<Mode>,
+}
+
+/// What whoever composed the session does for a command.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Request {
+    Move(PathBuf),
+    SwitchModel(String),
+    ReloadServers,
+    Environment,
+    Query(SessionQuery),
+}
+
+/// The command that a text is, if it is one: a known name with what it takes, or why it is not carried out. What is no
+/// command is for the model.
+pub fn parse(text: &str) -> Option<Result<SlashCommand, Refusal>> {
+    let words = text.trim().strip_prefix('/')?;
+    let (name, input) = words.split_once(char::is_whitespace).unwrap_or((words, ""));
+    Some(find(name)?.parse(input))
+}
+
+/// What is said of a summary that was asked for.
+pub(crate) fn summary(complete: Option<CompactionComplete>) -> Result<Reply, Refusal> {
+    let Some(complete) = complete else { return Err(Refusal::new("the summary was stopped")) };
+    match complete.error.as_deref() {
+        None if complete.success => Ok(summarized(&complete)),
+        Some(NOTHING_TO_COMPACT) => Err(Refusal::new(NOTHING_TO_COMPACT)),
+        why => Err(Refusal(format!("the conversation could not be summed up: {}", why.unwrap_or_default()))),
+    }
+}
+
+pub fn summarized(complete: &CompactionComplete) -> Reply {
+    Reply::Text(format!(
+        "The conversation is summed up: {} messages and {} tokens less.",
+        complete.messages_removed.unwrap_or(0),
+        complete.tokens_removed.unwrap_or(0)
+    ))
+}
+
+/// The first word of what is written behind a command, and what follows it.
+fn first_word(input: &str) -> (&str, &str) {
+    let (word, rest) = input.split_once(char::is_whitespace).unwrap_or((input, ""));
+    (word, rest.trim_start())
+}
+
+/// What is written behind a command, if anything is.
+fn optional(input: &str) -> Option<String> {
+    Some(input).filter(|input| !input.is_empty()).map(str::to_owned)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn check(text: &str, expected: Option<SlashCommand>) {
+        assert_eq!(parse(text), expected.map(Ok), "{text}");
+    }
+
+    #[test]
+    fn commands_are_told_from_prompts() {
+        check("/allow-all", Some(SlashCommand::Permissions(Some(PermissionMode::AllowAll))));
+        check(" /YOLO show ", Some(SlashCommand::Permissions(None)));
+        check("/autopilot fix it", Some(SlashCommand::Autopilot(Autopilot::Objective("fix it".to_owned()))));
+        check("/plan\nfirst line", Some(SlashCommand::Plan(Some("first line".to_owned()))));
+        check("/compact", Some(SlashCommand::Compact(None)));
+        check("/compactor x", None);
+        check("/etc/passwd is a file", None);
+        check("what does /plan do", None);
+    }
+
+    #[test]
+    fn what_a_command_does_not_take_is_answered_with_what_it_takes() {
+        for (text, usage) in [
+            ("/rename", "Usage: /rename <name>"),
+            ("/allow-all maybe", "Usage: /allow-all [on|off|show]"),
+            ("/mcp enable", "Usage: /mcp [list|show|enable|disable|reload]"),
+            ("/session x", "Usage: /session [info|checkpoints|files|plan|rename]"),
+        ] {
+            assert_eq!(parse(text), Some(Err(Refusal::new(usage))), "{text}");
+        }
+    }
+}

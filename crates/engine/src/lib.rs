@@ -1,0 +1,19 @@
+//! The session engine: everything around a [`Driver`](hangar_agent::driver::Driver) that every front end needs.
+//!
+//! An [`Engine`] owns one session: its driver, MCP servers, background commands, skills, slash commands and name. A front
+//! end (one prompt, an editor, a client of an SDK) embeds the engine in its own task, gives it prompts, and calls
+//! [`Engine::next`] in a loop until that says that the work has ended. [`supervise`] runs such a task to its end, turns a
+//! panic into an event of that one session, and closes it. Where front ends differ, the difference is a field of
+//! [`Options`] or a function of its own.
+
+pub mod commands;
+mod engine;
+mod parts;
+mod servers;
+mod supervise;
+mod wait;
+
+pub use engine::{Ended, Engine, Progress};
+pub use parts::{Background, Composer, Mcp, Naming, NoComposer, Options, Parts, ServerStart, SessionRecord};
+pub use supervise::{SessionTask, supervise};
+pub use wait::DEFAULT_TASK_WAIT;

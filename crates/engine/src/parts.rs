@@ -1,0 +1,145 @@
+//! What a session is made of when the engine takes it over, and how front ends may differ.
+
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::time::Duration;
+
+use futures_util::future::BoxFuture;
+use hangar_agent::driver::Driver;
+use hangar_agent::features::Features;
+use hangar_agent::model::ModelProvider;
+use hangar_agent::session::Input;
+use hangar_agent::tool::ToolFilter;
+use hangar_custom::skills::Skills;
+use hangar_files::LocalFiles;
+use hangar_mcp::{McpHost, News};
+use hangar_tools::shell::Shells;
+use tokio::sync::mpsc;
+
+use crate::commands::Refusal;
+use crate::wait::DEFAULT_TASK_WAIT;
+
+/// MCP servers and their news. None has been started.
+pub type Mcp = (McpHost, mpsc::Receiver<News>);
+
+/// A composed session that nothing has happened in.
+pub struct Parts {
+    pub driver: Driver,
+    /// The first inputs of the session. A resumed one says first what it was; what is different now follows.
+    pub opening: Vec<Input>,
+    pub mcp: Option<Mcp>,
+    /// Which of the MCP servers' tools the model is shown.
+    pub filter: ToolFilter,
+    pub skills: Arc<Skills>,
+    pub background: Arc<dyn Background>,
+    /// Where the session works.
+    pub directory: PathBuf,
+    /// Whether all commands of the session run in a sandbox.
+    pub sandboxed: bool,
+}
+
+/// Where front ends differ.
+#[derive(Debug, Clone)]
+pub struct Options {
+    pub servers: ServerStart,
+    pub naming: Naming,
+    /// How long the end of background work is waited for before a prompt has ended.
+    pub task_wait: Duration,
+    /// Whether a change of the model's tools is an event (`session.tools_updated`).
+    pub announces_tools: bool,
+    pub features: Features,
+}
+
+impl Default for Options {
+    fn default() -> Self {
+        Self {
+            servers: ServerStart::WithPrompt,
+            naming: Naming::Announced,
+            task_wait: DEFAULT_TASK_WAIT,
+            announces_tools: false,
+            features: Features::default(),
+        }
+    }
+}
+
+/// When MCP servers are started.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum ServerStart {
+    /// Before the session's first event: a prompt follows at once.
+    BeforeOpening,
+    /// With the first prompt, which waits for them: a session may be open for long without one.
+    WithPrompt,
+}
+
+/// What the first prompt does to the name of the session.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Naming {
+    /// Nothing: the session has a name.
+    Named,
+    /// It names the session in lists.
+    Quiet,
+    /// It names the session, and an event (`session.title_changed`) says so.
+    Announced,
+}
+
+/// Work that outlives the calls that began it: commands that run on.
+pub trait Background: Send + Sync {
+    /// Whether there is some that ends with the session.
+    fn is_running(&self) -> bool;
+
+    fn shutdown(&self) -> BoxFuture<'static, ()>;
+}
+
+impl Background for Shells {
+    fn is_running(&self) -> bool {
+        self.has_background_work()
+    }
+
+    fn shutdown(&self) -> BoxFuture<'static, ()> {
+        let shells = self.clone();
+        Box::pin(async move { Shells::shutdown(&shells).await })
+    }
+}
+
+/// Whoever composed the session, for slash commands that need a part of it anew.
+pub trait Composer: Send + Sync {
+    /// The provider that answers for a model.
+    fn provider(&self, model: &str) -> Result<Arc<dyn ModelProvider>, Refusal>;
+
+    /// Composes the session anew, to work in this directory. The engine has let go of its log.
+    fn recompose(&self, directory: &Path) -> Result<Parts, Refusal>;
+
+    /// The paths of the instruction files that hold for a directory.
+    fn instruction_files(&self, directory: &Path) -> Vec<String>;
+
+    /// The directory of the session and the name that lists have for it.
+    fn record(&self) -> Result<SessionRecord, Refusal>;
+}
+
+/// A session as it is on this machine.
+pub struct SessionRecord {
+    pub id: String,
+    pub name: Option<String>,
+    pub files: LocalFiles,
+}
+
+/// For front ends that deal with such commands themselves.
+pub struct NoComposer;
+
+impl Composer for NoComposer {
+    fn provider(&self, _: &str) -> Result<Arc<dyn ModelProvider>, Refusal> {
+        Err(Refusal::new("the model of this session cannot be changed"))
+    }
+
+    fn recompose(&self, _: &Path) -> Result<Parts, Refusal> {
+        Err(Refusal::new("this session cannot be composed anew"))
+    }
+
+    fn instruction_files(&self, _: &Path) -> Vec<String> {
+        Vec::new()
+    }
+
+    fn record(&self) -> Result<SessionRecord, Refusal> {
+        Err(Refusal::new("this session has no folder on this machine"))
+    }
+}

@@ -1,0 +1,155 @@
+//! When the work of a session has ended: the session is idle, and what it left in the background has ended too or has
+//! been waited for long enough. One rule for every front end.
+
+use std::time::Duration;
+
+use tokio::time::Instant;
+
+/// How long the end of background work is waited for, unless `COPILOT_TASK_WAIT_TIMEOUT_SECONDS` says otherwise.
+pub const DEFAULT_TASK_WAIT: Duration = Duration::from_secs(600);
+
+/// How long the news that a background command has ended may take to arrive.
+const NEWS_PATIENCE: Duration = Duration::from_secs(1);
+
+#[derive(Debug)]
+pub(crate) struct Wait {
+    limit: Duration,
+    phase: Phase,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Phase {
+    /// Nothing was asked of the session.
+    Resting,
+    Working,
+    /// The session is idle; its background work may go on until then. Events do not prolong it.
+    Background(Instant),
+    /// The background work has ended, and the session has until then to hear of it.
+    News(Instant),
+    /// Somebody stopped the work: it has ended as soon as the session is idle.
+    Stopping,
+}
+
+/// What a session is doing.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Load {
+    pub(crate) idle: bool,
+    /// Commands or sub-agents that go on while the session is idle.
+    pub(crate) background: bool,
+}
+
+impl Wait {
+    pub(crate) fn new(limit: Duration) -> Self {
+        Self { limit, phase: Phase::Resting }
+    }
+
+    /// Something was asked of the session.
+    pub(crate) fn begin(&mut self) {
+        self.phase = Phase::Working;
+    }
+
+    /// Nobody waits any more for what was asked before. A session that is still at work is noticed again.
+    pub(crate) fn forget(&mut self) {
+        self.phase = Phase::Resting;
+    }
+
+    pub(crate) fn stop(&mut self) {
+        if self.phase != Phase::Resting {
+            self.phase = Phase::Stopping;
+        }
+    }
+
+    pub(crate) fn is_resting(&self) -> bool {
+        self.phase == Phase::Resting
+    }
+
+    /// When to look again, if nothing happens before.
+    pub(crate) fn deadline(&self) -> Option<Instant> {
+        match self.phase {
+            Phase::Background(until) | Phase::News(until) => Some(until),
+            Phase::Resting | Phase::Working | Phase::Stopping => None,
+        }
+    }
+
+    /// Whether the work has just ended. True once for each piece of work.
+    pub(crate) fn has_ended(&mut self, Load { idle, background }: Load, now: Instant) -> bool {
+        if idle && self.phase == Phase::Resting {
+            return false;
+        }
+        self.phase = match self.phase {
+            Phase::Stopping if !idle => Phase::Stopping,
+            _ if !idle => Phase::Working,
+            Phase::Background(until) | Phase::News(until) if until <= now => Phase::Resting,
+            Phase::Background(until) if background => Phase::Background(until),
+            Phase::Background(_) => Phase::News(now + NEWS_PATIENCE),
+            Phase::News(until) if !background => Phase::News(until),
+            Phase::Working | Phase::News(_) if background => Phase::Background(now + self.limit),
+            Phase::Resting | Phase::Working | Phase::News(_) | Phase::Stopping => Phase::Resting,
+        };
+        self.phase == Phase::Resting
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Plays a row of moments: `w` the session works, `i` it is idle, `b` it is idle with work in the background; a number
+    /// lets so many seconds pass, `begin` and `stop` come from outside. Each moment at which the work ends is marked.
+    fn check(row: &str, expected: &str) {
+        let mut wait = Wait::new(Duration::from_secs(10));
+        let mut now = Instant::now();
+        let mut played = Vec::new();
+        for moment in row.split_whitespace() {
+            let load = match moment {
+                "w" => Load { idle: false, background: false },
+                "i" => Load { idle: true, background: false },
+                "b" => Load { idle: true, background: true },
+                "begin" => {
+                    wait.begin();
+                    continue;
+                }
+                "stop" => {
+                    wait.stop();
+                    continue;
+                }
+                seconds => {
+                    now += Duration::from_secs(seconds.parse().unwrap());
+                    continue;
+                }
+            };
+            played.push(if wait.has_ended(load, now) { "ended" } else { moment });
+        }
+        assert_eq!(played.join(" "), expected, "{row}");
+    }
+
+    #[test]
+    fn work_ends_once_when_the_session_is_idle() {
+        check("i i", "i i");
+        check("begin w w i i", "w w ended i");
+        check("begin i i", "ended i");
+    }
+
+    #[test]
+    fn background_work_is_waited_for_with_one_deadline_whatever_happens_meanwhile() {
+        check("begin w b 5 b 4 b 1 b b", "w b b b ended b");
+    }
+
+    #[test]
+    fn the_end_of_background_work_is_news_that_the_session_may_act_on() {
+        check("begin w b i w i i", "w b i w ended i");
+        check("begin w b i 1 i", "w b i ended");
+        check("begin w b i b 9 b 1 b", "w b i b b ended");
+    }
+
+    #[test]
+    fn work_that_was_stopped_waits_for_nothing() {
+        check("begin w stop w b b", "w w ended b");
+        check("stop i", "i");
+    }
+
+    #[test]
+    fn a_session_that_goes_on_by_itself_ends_too() {
+        check("w i i", "w ended i");
+    }
+}

@@ -1,0 +1,493 @@
+//! The engine with a model that follows a script, tools that do as they are named, and a log in memory.
+
+use std::path::Path;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
+
+use futures_core::stream::BoxStream;
+use futures_util::StreamExt;
+use futures_util::future::{BoxFuture, join_all};
+use hangar_agent::agents::builtin;
+use hangar_agent::agents::config::{AgentConfig, AgentLimits, Reporting};
+use hangar_agent::driver::{Driver, EventSink, Host};
+use hangar_agent::entropy::Entropy;
+use hangar_agent::hook::HookSet;
+use hangar_agent::log::{LogError, Seq, SessionLog};
+use hangar_agent::model::*;
+use hangar_agent::permissions::Policy;
+use hangar_agent::prompt::Environment;
+use hangar_agent::session::{Command, Input, Opening, Prompt, Role, Session, SessionConfig, State};
+use hangar_agent::tool::*;
+use hangar_custom::skills::Skills;
+use hangar_engine::{
+    Background, Composer, Ended, Engine, NoComposer, Options, Parts, Progress, SessionTask, supervise,
+};
+use hangar_protocol::data::{Mode, ToolType, WorkingDirectory};
+use hangar_protocol::permission::{PermissionOutcome, PermissionRequest};
+use hangar_protocol::{Body, Event};
+use parking_lot::Mutex;
+use serde_json::json;
+use tokio::sync::mpsc;
+
+/// Says what stands behind `SAY:` in the prompt, or calls the tool behind `DO:` once and then says `done`.
+struct Model;
+
+impl ModelProvider for Model {
+    fn stream(&self, request: ModelRequest) -> BoxStream<'static, Result<ModelEvent, ModelError>> {
+        let text = |parts: &[Part]| match parts.first() {
+            Some(Part::Text(text)) => text.clone(),
+            _ => String::new(),
+        };
+        let asked = request.messages.iter().rev().find_map(|message| match &**message {
+            Message::User(parts) => Some(text(parts)),
+            _ => None,
+        });
+        let answered = matches!(request.messages.last().map(|last| &**last), Some(Message::Tool { .. }));
+        let asked = asked.unwrap_or_default();
+        let called = asked.split_once("DO:").map(|(_, tool)| tool.lines().next().unwrap_or_default());
+        let (say, calls) = match called {
+            Some(tool) if !answered => {
+                let (name, input) = tool.split_once(' ').unwrap_or((tool, "{}"));
+                let call = ToolCall {
+                    id: format!("call-{name}"),
+                    name: name.trim().to_owned(),
+                    kind: ToolType::Function,
+                    input: input.to_owned(),
+                };
+                (String::new(), vec![call])
+            }
+            _ => ("done".to_owned(), Vec::new()),
+        };
+        let finish = if calls.is_empty() { Finish::Stop } else { Finish::ToolCalls };
+        let reply = Reply {
+            id: None,
+            turn: AssistantTurn { text: say, reasoning: None, tool_calls: calls },
+            finish,
+            usage: TokenUsage::default(),
+        };
+        futures_util::stream::iter([Ok(ModelEvent::Finished(Box::new(reply)))]).boxed()
+    }
+
+    fn facts(&self) -> ProviderFacts {
+        ProviderFacts {
+            endpoint: "/chat/completions",
+            is_byok: true,
+            base_url: "test:".to_owned(),
+            max_prompt_tokens: None,
+        }
+    }
+}
+
+/// `echo` answers, `panic` panics while it runs, `trap` while it is inspected; `write` needs permission.
+struct Prop(Arc<ToolSpec>);
+
+impl Tool for Prop {
+    fn spec(&self) -> &Arc<ToolSpec> {
+        &self.0
+    }
+
+    fn inspect(&self, call: &ToolInput) -> Result<Access, ToolOutcome> {
+        assert!(self.0.name != "trap", "the trap was inspected");
+        if self.0.name != "write" {
+            return Ok(Access::None);
+        }
+        let request = PermissionRequest::Write {
+            tool_call_id: Some(call.call_id.clone()),
+            intention: "write".to_owned(),
+            file_name: "/w/a".to_owned(),
+            diff: String::new(),
+            new_file_contents: None,
+            can_offer_session_approval: true,
+        };
+        Ok(Access::Needs(Box::new(AccessRequest { request, reads: Vec::new(), writes: vec!["/w/a".into()] })))
+    }
+
+    fn run(&self, _: ToolInput, _: ToolContext) -> BoxFuture<'static, ToolOutcome> {
+        let panics = self.0.name == "panic";
+        Box::pin(async move {
+            tokio::task::yield_now().await;
+            assert!(!panics, "the tool broke");
+            ToolOutcome::success("ok")
+        })
+    }
+}
+
+#[derive(Clone, Default)]
+struct Log(Arc<Mutex<Vec<Event>>>);
+
+impl SessionLog for Log {
+    fn append(&mut self, _: Seq, events: &[Event]) -> Result<Seq, LogError> {
+        let mut log = self.0.lock();
+        log.extend(events.iter().cloned());
+        Ok(Seq(log.len() as u64))
+    }
+
+    fn sync(&mut self) -> Result<(), LogError> {
+        Ok(())
+    }
+}
+
+impl EventSink for Log {
+    fn publish(&mut self, event: &Event) {
+        self.0.lock().push(event.clone());
+    }
+}
+
+impl Log {
+    fn kinds(&self) -> Vec<String> {
+        self.0.lock().iter().map(|event| event.kind().to_owned()).collect()
+    }
+
+    fn take(&self) -> Vec<Event> {
+        std::mem::take(&mut self.0.lock())
+    }
+
+    fn find<T>(&self, of: impl Fn(&Body) -> Option<T>) -> Option<T> {
+        self.0.lock().iter().rev().find_map(|event| of(event.body()))
+    }
+}
+
+/// Background work that a test switches on and off.
+#[derive(Default)]
+struct Switch(AtomicBool);
+
+impl Background for Switch {
+    fn is_running(&self) -> bool {
+        self.0.load(Ordering::Relaxed)
+    }
+
+    fn shutdown(&self) -> BoxFuture<'static, ()> {
+        Box::pin(std::future::ready(()))
+    }
+}
+
+struct Stage {
+    engine: Engine,
+    log: Log,
+    events: Log,
+    background: Arc<Switch>,
+    inbox: mpsc::Sender<Box<Input>>,
+}
+
+fn agents() -> AgentConfig {
+    AgentConfig {
+        definitions: builtin::definitions(),
+        limits: AgentLimits::default(),
+        reporting: Reporting::Announced,
+        environment: Environment {
+            cwd: "/w".to_owned(),
+            git_root: None,
+            os: "linux".to_owned(),
+            session_dir: "/s".to_owned(),
+            tools: Vec::new(),
+        },
+        instructions: String::new(),
+    }
+}
+
+impl Stage {
+    fn new(options: Options) -> Self {
+        Self::composed(options, Policy { allow_all_tools: true, ..policy() }, Arc::new(NoComposer))
+    }
+
+    fn composed(options: Options, policy: Policy, composer: Arc<dyn Composer>) -> Self {
+        let (log, events) = (Log::default(), Log::default());
+        let background = Arc::new(Switch::default());
+        let (inbox, commands) = mpsc::channel(8);
+        let tools = ["echo", "panic", "trap", "write"].map(|name| {
+            let input = ToolSchema::function(json!({"type": "object"}));
+            let spec = ToolSpec { name: name.to_owned(), title: None, description: String::new(), input };
+            Arc::new(Prop(Arc::new(spec))) as Arc<dyn Tool>
+        });
+        let tools = Toolset::new(tools.into());
+        let config = SessionConfig {
+            system: "system".into(),
+            tools: tools.iter().map(|tool| tool.spec().clone()).collect(),
+            policy,
+            provider: Model.facts(),
+            max_prompt_tokens: 128_000,
+            meter: None,
+            reports_usage: false,
+            just_in_time: Arc::new([]),
+            streaming: false,
+            autopilot_cap: 5,
+            user_reachable: true,
+            questions_answered: true,
+            hooks: HookSet::NONE,
+            client_hooks: false,
+            skills: Vec::new(),
+            warnings: Vec::new(),
+            compaction: None,
+            vision: true,
+            headers: Vec::new(),
+            own_tools: ToolFilter::default(),
+            may_ask: true,
+            session_dir: "/s".into(),
+            disabled_tools: Vec::new(),
+            discovers_instructions: false,
+            role: Role::Main,
+            agent_config: Some(Arc::new(agents())),
+        };
+        let host = Host {
+            provider: Arc::new(Model),
+            tools,
+            log: Box::new(log.clone()),
+            sink: Box::new(events.clone()),
+            discovery: None,
+            hooks: None,
+            surroundings: None,
+            models: None,
+            now: Box::new(|| jiff::Timestamp::UNIX_EPOCH),
+            entropy: Entropy::seeded(7),
+            retry_scale: 1.0,
+        };
+        let mut state = State::default();
+        "model".clone_into(&mut state.model);
+        let parts = Parts {
+            driver: Driver::new(Session::new(state, config), host, commands),
+            opening: vec![Input::Opened(Opening::New {
+                session_id: "s".to_owned(),
+                version: "0".to_owned(),
+                context: WorkingDirectory {
+                    cwd: "/w".to_owned(),
+                    git_root: None,
+                    repository: None,
+                    branch: None,
+                },
+            })],
+            mcp: None,
+            filter: ToolFilter::default(),
+            skills: Skills::none(),
+            background: Arc::clone(&background) as Arc<dyn Background>,
+            directory: "/w".into(),
+            sandboxed: false,
+        };
+        Self { engine: Engine::new(parts, options, composer), log, events, background, inbox }
+    }
+
+    async fn begun(options: Options) -> Self {
+        let mut stage = Self::new(options);
+        stage.engine.begin().await.expect("a log");
+        stage
+    }
+
+    /// Runs until what was submitted has ended.
+    async fn ended(&mut self) -> Ended {
+        loop {
+            match self.engine.next().await.expect("a log") {
+                Progress::Ended(ended) => return ended,
+                Progress::Moved => {}
+                Progress::Closed => panic!("the session closed"),
+            }
+        }
+    }
+
+    async fn submit(&mut self, text: &str) -> Ended {
+        self.engine.submit(Prompt::user(text)).expect("a log");
+        self.ended().await
+    }
+
+    /// The answer of a slash command, or why there is none.
+    fn answer(&self) -> String {
+        let said = self.events.find(|body| match body {
+            Body::SessionInfo(info) if info.info_type == "command" => Some(info.message.clone()),
+            Body::SessionError(error) if error.error_type == "command" => {
+                Some(format!("refused: {}", error.message))
+            }
+            _ => None,
+        });
+        said.unwrap_or_default()
+    }
+}
+
+fn policy() -> Policy {
+    Policy { roots: vec!["/w".into()], ..Policy::default() }
+}
+
+/// A front end that sends one prompt.
+struct OnePrompt {
+    stage: Stage,
+    prompt: &'static str,
+}
+
+impl SessionTask for OnePrompt {
+    fn engine(&mut self) -> &mut Engine {
+        &mut self.stage.engine
+    }
+
+    fn run(&mut self) -> BoxFuture<'_, Option<String>> {
+        Box::pin(async {
+            self.stage.engine.begin().await.expect("a log");
+            assert_ne!(self.prompt, "CRASH", "the front end broke");
+            self.stage.submit(self.prompt).await;
+            None
+        })
+    }
+}
+
+/// Runs sessions side by side in one process; returns the last events of each.
+async fn side_by_side(prompts: [&'static str; 10]) -> Vec<Vec<Event>> {
+    let tasks = prompts.map(|prompt| {
+        let mut task = OnePrompt { stage: Stage::new(Options::default()), prompt };
+        let log = task.stage.log.clone();
+        tokio::spawn(async move {
+            supervise(&mut task, std::future::pending()).await;
+            log.take()
+        })
+    });
+    join_all(tasks).await.into_iter().map(|ended| ended.expect("no panic leaves a session")).collect()
+}
+
+async fn check_crash(prompt: &'static str, reason: &str) {
+    let mut prompts = ["DO:echo"; 10];
+    prompts[3] = prompt;
+    for (at, log) in side_by_side(prompts).await.into_iter().enumerate() {
+        let (Some(Body::SessionShutdown(end)), error) = (
+            log.last().map(Event::body),
+            log.iter().find_map(|event| match event.body() {
+                Body::SessionError(error) => Some((error.error_type.as_str(), error.message.as_str())),
+                _ => None,
+            }),
+        ) else {
+            panic!("session {at} was not closed");
+        };
+        let answered = log
+            .iter()
+            .any(|event| matches!(event.body(), Body::AssistantMessage(said) if said.content == "done"));
+        if at == 3 {
+            let message = format!("the session crashed: {reason}");
+            assert_eq!(error, Some(("internal", message.as_str())));
+            assert_eq!((end.shutdown_type.as_str(), end.error_reason.as_deref()), ("error", Some(&*message)));
+            assert!(!answered);
+        } else {
+            assert_eq!(error, None, "session {at}");
+            assert_eq!(end.shutdown_type, "routine", "session {at}");
+            assert!(answered, "session {at} went on");
+        }
+    }
+}
+
+#[tokio::test]
+async fn a_tool_that_panics_ends_its_session_and_no_other() {
+    check_crash("DO:panic", "the tool broke").await;
+}
+
+#[tokio::test]
+async fn a_tool_that_panics_in_the_driver_s_own_step_does_too() {
+    check_crash("DO:trap", "the trap was inspected").await;
+}
+
+#[tokio::test]
+async fn so_does_a_front_end_that_panics() {
+    check_crash(
+        "CRASH",
+        "assertion `left != right` failed: the front end broke\n  left: \"CRASH\"\n right: \"CRASH\"",
+    )
+    .await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_prompt_has_ended_when_its_background_has_or_its_time_is_up() {
+    let started = tokio::time::Instant::now();
+    let wait = Duration::from_secs(30);
+    let mut stage = Stage::begun(Options { task_wait: wait, ..Options::default() }).await;
+    assert_eq!(stage.submit("DO:echo").await, Ended::Idle);
+    assert_eq!(started.elapsed(), Duration::ZERO);
+    stage.background.0.store(true, Ordering::Relaxed);
+    // Events do not prolong the wait.
+    let inbox = stage.inbox.clone();
+    let chatter = tokio::spawn(async move {
+        loop {
+            tokio::time::sleep(Duration::from_secs(7)).await;
+            let info = hangar_protocol::data::SessionInfo::new("configuration", "still here".to_owned());
+            let said = Box::new(Input::Command(Command::Record(info.into())));
+            if inbox.send(said).await.is_err() {
+                return;
+            }
+        }
+    });
+    assert_eq!(stage.submit("DO:echo").await, Ended::Idle);
+    assert_eq!(started.elapsed(), wait);
+    chatter.abort();
+}
+
+#[tokio::test]
+async fn permissions_of_sub_agents_are_asked_for_once_and_can_be_answered() {
+    let mut stage = Stage::composed(Options::default(), policy(), Arc::new(NoComposer));
+    stage.engine.begin().await.unwrap();
+    let task = json!({
+        "name": "n", "agent_type": "general-purpose", "description": "d", "prompt": "DO:write", "mode": "sync",
+    });
+    stage.engine.submit(Prompt::user(format!("DO:task {task}"))).unwrap();
+    let mut asked = Vec::new();
+    loop {
+        let progress = stage.engine.next().await.unwrap();
+        for question in stage.engine.new_questions() {
+            assert!(stage.engine.session().pending_permissions().is_empty(), "the main agent asks nothing");
+            asked.push(question.request_id.clone());
+            let answer = PermissionOutcome::Approved {};
+            let command = Command::AnswerPermission { request_id: question.request_id, answer };
+            stage.engine.command(command).unwrap();
+        }
+        if let Progress::Ended(ended) = progress {
+            assert_eq!(ended, Ended::Idle);
+            break;
+        }
+    }
+    assert_eq!(asked.len(), 1, "{:?}", stage.events.kinds());
+}
+
+#[tokio::test]
+async fn slash_commands_are_answered_by_events_and_other_words_are_for_the_model() {
+    let mut stage = Stage::begun(Options::default()).await;
+    for (text, ended, answer) in [
+        ("/model", Ended::Replied, "Model: model"),
+        ("/cwd", Ended::Replied, "The session works in /w."),
+        ("/autopilot on", Ended::Replied, "The autopilot is on."),
+        ("/rename A name", Ended::Replied, "The session is called A name now."),
+        ("/permissions", Ended::Replied, "Permissions: everything is approved without a question."),
+        (
+            "/allow-all off",
+            Ended::Replied,
+            "Permissions: the session asks before it does what nobody approved.",
+        ),
+        ("/mcp", Ended::Replied, "No MCP servers are configured."),
+        ("/skills", Ended::Replied, "There are no skills."),
+        ("/rename", Ended::Refused, "refused: Usage: /rename <name>"),
+        ("/model other", Ended::Refused, "refused: the model of this session cannot be changed"),
+        ("/compact", Ended::Refused, "refused: Nothing to compact."),
+    ] {
+        assert_eq!(stage.submit(text).await, ended, "{text}");
+        assert_eq!(stage.answer(), answer, "{text}");
+    }
+    assert!(!stage.events.kinds().contains(&"user.message".to_owned()), "no model was asked");
+    assert_eq!(stage.engine.session().state().mode, Mode::Autopilot);
+    assert_eq!(stage.submit("/plan").await, Ended::Replied);
+    assert_eq!(stage.engine.session().state().mode, Mode::Plan);
+    assert_eq!(stage.submit("/nosuch command").await, Ended::Idle);
+    assert!(stage.events.kinds().contains(&"user.message".to_owned()));
+}
+
+#[tokio::test]
+async fn the_first_prompt_names_the_session_and_a_command_does_not() {
+    let mut stage = Stage::begun(Options::default()).await;
+    stage.submit("/model").await;
+    let title = |stage: &Stage| {
+        stage.events.find(|body| match body {
+            Body::TitleChanged(changed) => Some(changed.title.clone()),
+            _ => None,
+        })
+    };
+    assert_eq!(title(&stage), None);
+    stage.submit("paint the house").await;
+    assert_eq!(title(&stage).as_deref(), Some("paint the house"));
+}
+
+#[tokio::test]
+async fn a_session_that_has_not_begun_is_closed_without_a_word() {
+    let mut stage = Stage::new(Options::default());
+    stage.engine.close(None, std::future::pending()).await.unwrap();
+    assert_eq!(stage.log.kinds(), Vec::<String>::new());
+    assert_eq!(stage.engine.directory(), Path::new("/w"));
+}

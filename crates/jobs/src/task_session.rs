@@ -1,0 +1,111 @@
+//! A session at which a task works: prompts go in, events are heard, and a turn ends with a report.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use hangar_protocol::{Body, Event};
+use hangar_runtimes::outcome::{TurnEnd, TurnOutcome};
+use hangar_runtimes::runtime::{Answer, Command, Live, News, PermissionAnswer};
+
+use crate::driver::{Audience, Notice};
+use crate::record::{CrashError, RunId, SessionId, TaskId, TurnReport};
+use crate::tools::Round;
+
+/// How long a session that was told to stop may take.
+const FAREWELL: Duration = Duration::from_secs(5);
+/// For an agent that asks something while nobody is there.
+const NOBODY_THERE: &str = "Nobody is here to answer. Decide yourself and go on.";
+
+pub(crate) struct TaskSession {
+    pub(crate) run: RunId,
+    pub(crate) task: TaskId,
+    pub(crate) session: SessionId,
+    pub(crate) live: Live,
+    pub(crate) audience: Arc<dyn Audience>,
+    pub(crate) owner: Owner,
+}
+
+/// Who looks after a session: its log, its audience, its questions.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Owner {
+    Run,
+    SomebodyElse,
+}
+
+impl TaskSession {
+    /// One turn. Gives its report and the tokens that it used, as far as the agent tells.
+    pub(crate) async fn ask(&mut self, prompt: String) -> (TurnReport, u64) {
+        let gone = || TurnReport::Crashed { error: CrashError::new("port_exit", "the session has ended") };
+        if self.live.commands.send(Command::Send(prompt)).await.is_err() {
+            return (gone(), 0);
+        }
+        let mut round = Round::default();
+        loop {
+            match self.live.news.recv().await {
+                Some(News::Event(event)) => {
+                    self.answer(&event).await;
+                    if let Body::ToolStart(start) = event.body() {
+                        round.note(start);
+                    }
+                    self.heard(&event);
+                }
+                Some(News::TurnEnded(ended)) => return report(&ended.outcome, round),
+                None => return (gone(), 0),
+            }
+        }
+    }
+
+    fn heard(&self, event: &Event) {
+        if self.owner == Owner::SomebodyElse {
+            return;
+        }
+        let notice = Notice::Event { task: self.task, session: &self.session, event };
+        self.audience.hear(&self.run, notice);
+    }
+
+    /// A job has nobody to ask: what it may do was settled when it was started.
+    async fn answer(&mut self, event: &Event) {
+        if self.owner == Owner::SomebodyElse {
+            return;
+        }
+        let command = match event.body() {
+            Body::PermissionRequested(asked) => Command::Answer {
+                request_id: asked.request_id.clone(),
+                answer: Answer::Permission(PermissionAnswer::Once),
+            },
+            Body::UserInputRequested(asked) => Command::Answer {
+                request_id: asked.request_id.clone(),
+                answer: Answer::Question(NOBODY_THERE.to_owned()),
+            },
+            _ => return,
+        };
+        // A session that is gone says so with its next news.
+        let _ = self.live.commands.send(command).await;
+    }
+
+    /// Ends the session in order: what it says at its end is heard.
+    pub(crate) async fn leave(mut self) {
+        if self.live.commands.try_send(Command::Stop).is_err() {
+            return;
+        }
+        let farewell = async {
+            while let Some(news) = self.live.news.recv().await {
+                if let News::Event(event) = news {
+                    self.heard(&event);
+                }
+            }
+        };
+        // Dropping it ends what is left.
+        let _ = tokio::time::timeout(FAREWELL, farewell).await;
+    }
+}
+
+fn report(outcome: &TurnOutcome, round: Round) -> (TurnReport, u64) {
+    let count = |figure: hangar_runtimes::usage::Figure| figure.count().unwrap_or_default();
+    let tokens = count(outcome.usage.input_tokens) + count(outcome.usage.output_tokens);
+    let report = match &outcome.end {
+        TurnEnd::Completed => TurnReport::Completed { round },
+        TurnEnd::Failed(failure) => TurnReport::Crashed { error: failure.into() },
+    };
+    (report, tokens)
+}

@@ -1,0 +1,215 @@
+//! Sessions, tasks and jobs as these routes know them: each a log to poll, and what it takes to stop it.
+
+use parking_lot::{Mutex, MutexGuard};
+use std::collections::BTreeMap;
+use std::path::PathBuf;
+use std::sync::{Arc, OnceLock};
+use std::time::Duration;
+
+use hangar_jobs::driver::Controls;
+use hangar_jobs::entry::WorkId;
+use hangar_jobs::record::{RunId, TaskId};
+use hangar_store::SessionId;
+use jiff::Timestamp;
+use serde::Serialize;
+use tokio::time::Instant;
+
+use super::callbacks::Callbacks;
+use super::live::{Item, Log};
+use super::response::{JobResponse, SessionResponse, TaskResponse};
+use super::table::{Entity, Table};
+
+/// How long a job is listed after its end.
+const LISTED: Duration = Duration::from_secs(3600);
+/// How long after an end new readers may come, for people and for tests that do not want to wait.
+const GRACE: Duration = Duration::from_secs(60);
+const TEST_GRACE: Duration = Duration::from_secs(5);
+
+/// All there are.
+pub(crate) struct Tables {
+    pub(crate) sessions: Table<Session>,
+    pub(crate) tasks: Table<Task>,
+    pub(crate) jobs: Table<Job>,
+    grace: Duration,
+}
+
+impl Tables {
+    pub(crate) fn new(test: bool) -> Self {
+        Self {
+            sessions: Table::default(),
+            tasks: Table::default(),
+            jobs: Table::default(),
+            grace: if test { TEST_GRACE } else { GRACE },
+        }
+    }
+
+    pub(crate) fn log<T: Item>(&self) -> Log<T> {
+        Log::new(self.grace)
+    }
+}
+
+pub(crate) struct Session {
+    pub(crate) log: Log<SessionResponse>,
+    pub(crate) owner: SessionOwner,
+    /// Where it works, if a client said so.
+    pub(crate) workspace: Option<PathBuf>,
+    callbacks: Mutex<Callbacks>,
+}
+
+/// Who opened a session and may tell it things.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum SessionOwner {
+    /// Whoever knows its id. This is what the hub calls it.
+    Client(SessionId),
+    /// A task of a job.
+    Task,
+}
+
+impl Session {
+    pub(crate) fn of_client(id: SessionId, workspace: PathBuf, tables: &Tables) -> Self {
+        let owner = SessionOwner::Client(id);
+        Self { log: tables.log(), owner, workspace: Some(workspace), callbacks: Mutex::default() }
+    }
+
+    pub(crate) fn of_task(tables: &Tables) -> Self {
+        Self { log: tables.log(), owner: SessionOwner::Task, workspace: None, callbacks: Mutex::default() }
+    }
+
+    /// Tells what happened in the words of callbacks.
+    pub(crate) fn tell(&self, told: impl FnOnce(&mut Callbacks) -> Vec<SessionResponse>) {
+        let mut callbacks = self.callbacks.lock();
+        told(&mut callbacks).into_iter().for_each(|response| self.log.push(response));
+    }
+}
+
+pub(crate) struct Task {
+    pub(crate) log: Log<TaskResponse>,
+    pub(crate) owner: TaskOwner,
+}
+
+pub(crate) enum TaskOwner {
+    /// It works in a session that somebody lent it.
+    Borrower,
+    /// A job, whose run knows it by this id.
+    Job { job: Arc<Job>, task: TaskId },
+}
+
+pub(crate) struct Job {
+    pub(crate) log: Log<JobResponse>,
+    pub(crate) name: String,
+    pub(crate) started: Timestamp,
+    /// Set as soon as its run has begun.
+    pub(crate) run: OnceLock<JobRun>,
+    progress: Mutex<Progress>,
+}
+
+/// The run that carries a job out.
+#[derive(Debug)]
+pub(crate) struct JobRun {
+    pub(crate) id: RunId,
+    pub(crate) controls: Controls,
+}
+
+#[derive(Debug)]
+pub(crate) struct Progress {
+    pub(crate) status: JobStatus,
+    ended: Option<Instant>,
+    /// The latest execution of each work.
+    pub(crate) works: BTreeMap<WorkId, WorkStatus>,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+pub(crate) enum JobStatus {
+    Running,
+    Succeeded,
+    Failed,
+    Canceled,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum WorkStatus {
+    Running { task: String },
+    Succeeded,
+    Failed,
+}
+
+impl Job {
+    pub(crate) fn new(name: String, started: Timestamp, tables: &Tables) -> Self {
+        let progress = Progress { status: JobStatus::Running, ended: None, works: BTreeMap::new() };
+        Self { log: tables.log(), name, started, run: OnceLock::new(), progress: Mutex::new(progress) }
+    }
+
+    pub(crate) fn progress(&self) -> MutexGuard<'_, Progress> {
+        self.progress.lock()
+    }
+
+    /// Whether it is under way, or was until a while ago.
+    pub(crate) fn is_listed(&self) -> bool {
+        self.progress().ended.is_none_or(|ended| ended.elapsed() < LISTED)
+    }
+
+    /// Ends it, with the last that is told of it. One that has ended stays as it is.
+    pub(crate) fn end(&self, status: JobStatus, last: impl IntoIterator<Item = JobResponse>) {
+        let mut progress = self.progress();
+        if progress.ended.is_some() {
+            return;
+        }
+        progress.status = status;
+        progress.ended = Some(Instant::now());
+        // What was under way has not succeeded.
+        for work in progress.works.values_mut().filter(|work| matches!(work, WorkStatus::Running { .. })) {
+            *work = WorkStatus::Failed;
+        }
+        drop(progress);
+        last.into_iter().for_each(|response| self.log.push(response));
+        self.log.close();
+    }
+}
+
+impl Entity for Session {
+    const PREFIX: &'static str = "session";
+
+    fn is_open(&self) -> bool {
+        !self.log.is_closed()
+    }
+
+    fn is_done(&self) -> bool {
+        self.log.is_done()
+    }
+
+    fn bytes(&self) -> usize {
+        self.log.bytes()
+    }
+}
+
+impl Entity for Task {
+    const PREFIX: &'static str = "task";
+
+    fn is_open(&self) -> bool {
+        !self.log.is_closed()
+    }
+
+    fn is_done(&self) -> bool {
+        self.log.is_done()
+    }
+
+    fn bytes(&self) -> usize {
+        self.log.bytes()
+    }
+}
+
+impl Entity for Job {
+    const PREFIX: &'static str = "job";
+
+    fn is_open(&self) -> bool {
+        !self.log.is_closed()
+    }
+
+    fn is_done(&self) -> bool {
+        !self.is_listed() && self.log.is_done()
+    }
+
+    fn bytes(&self) -> usize {
+        self.log.bytes()
+    }
+}

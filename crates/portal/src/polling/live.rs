@@ -1,0 +1,394 @@
+//! What happened to one session, task or job, for those who poll for it.
+//!
+//! A log with cursors. It is only ever appended to, and each reader has a place in it. Two kinds of readers share it:
+//! the one without a token is given one item per call, exactly as it was pushed; readers with a token are given all that
+//! they have not read, with the pieces of a text put together.
+//!
+//! The log is bounded. As long as it is within its bound, everything is kept for readers that come later. Beyond it, texts
+//! that have ended lose their pieces, because their end repeats them; if that is not enough, the oldest items go, and a
+//! reader that had not read them is told so in their place.
+
+use parking_lot::{Mutex, MutexGuard};
+use std::collections::{HashMap, HashSet, VecDeque};
+use std::time::Duration;
+
+use tokio::sync::Notify;
+use tokio::time::{Instant, sleep_until};
+
+/// How long a call waits for something to happen, and how far apart two answers to a waiting reader with a token are.
+pub(crate) const PATIENCE: Duration = Duration::from_secs(5);
+/// How much one log may hold.
+const MOST_BYTES: usize = 2 << 20;
+/// What is left after the oldest items had to go, so that they do not go one by one.
+const LEFT_BYTES: usize = MOST_BYTES / 4 * 3;
+/// Readers with tokens whose place is remembered. The one that was away for longest is forgotten first; if it comes back, it
+/// is new.
+const MOST_TOKENS: usize = 256;
+/// Tokens are UUIDs.
+const LONGEST_TOKEN: usize = 128;
+
+/// What a log holds.
+pub(crate) trait Item: Clone {
+    fn piece(&self) -> Piece<'_>;
+
+    /// Takes in the next piece of the same text.
+    fn join(&mut self, next: &Self);
+
+    /// About how many bytes it takes.
+    fn weight(&self) -> usize;
+
+    /// What stands for items that were dropped before they were read.
+    fn dropped() -> Self;
+}
+
+/// The part that an item has in a text that arrives in pieces.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Piece<'a> {
+    /// None: it stands for itself.
+    Whole,
+    Start(Text<'a>),
+    Delta(Text<'a>),
+    /// Repeats all the pieces.
+    End(Text<'a>),
+}
+
+/// Which text.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub(crate) enum Text<'a> {
+    Reasoning(&'a str),
+    Message(&'a str),
+}
+
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub(crate) enum Reader {
+    /// The one without a token. Its place is kept from the beginning.
+    Plain,
+    Token(String),
+}
+
+/// What a call is answered with.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum Answer<T> {
+    One(T),
+    /// At least one.
+    Many(Vec<T>),
+    TimedOut,
+    /// Another call of the same reader is waiting.
+    Parallel,
+    /// Nothing will come any more. SseFrame once.
+    Closed,
+    NotFound,
+}
+
+pub(crate) struct Log<T> {
+    state: Mutex<State<T>>,
+    news: Notify,
+    /// How long after its end readers may come that it has not seen before.
+    grace: Duration,
+}
+
+struct State<T> {
+    items: VecDeque<Placed<T>>,
+    /// The place of the next item.
+    next: u64,
+    /// Items before this place were dropped.
+    floor: u64,
+    bytes: usize,
+    closed: Option<Instant>,
+    readers: HashMap<Reader, Cursor>,
+    calls: u64,
+}
+
+struct Placed<T> {
+    place: u64,
+    weight: usize,
+    item: T,
+}
+
+#[derive(Debug, Clone, Default)]
+struct Cursor {
+    next: u64,
+    /// Whether a call is waiting.
+    waiting: bool,
+    /// Whether it was told that nothing will come any more.
+    over: bool,
+    /// When it was last given something.
+    given: Option<Instant>,
+    /// Its last call, counted.
+    used: u64,
+}
+
+enum Look<T> {
+    Answer(Answer<T>),
+    WaitUntil(Instant),
+}
+
+/// When unread items are handed out.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Turn {
+    /// A call that has just come gets what is there.
+    First,
+    /// One that waits may have to wait a little longer, so that there is more for it.
+    Waiting,
+}
+
+impl<T: Item> Log<T> {
+    pub(crate) fn new(grace: Duration) -> Self {
+        let state = State {
+            items: VecDeque::new(),
+            next: 0,
+            floor: 0,
+            bytes: 0,
+            closed: None,
+            readers: HashMap::from([(Reader::Plain, Cursor::default())]),
+            calls: 0,
+        };
+        Self { state: Mutex::new(state), news: Notify::new(), grace }
+    }
+
+    /// Adds an item. After the end nothing happens any more.
+    pub(crate) fn push(&self, item: T) {
+        let mut state = self.state();
+        if state.closed.is_some() {
+            return;
+        }
+        let (place, weight) = (state.next, item.weight());
+        state.items.push_back(Placed { place, weight, item });
+        state.next += 1;
+        state.bytes += weight;
+        state.shrink();
+        drop(state);
+        self.news.notify_waiters();
+    }
+
+    pub(crate) fn close(&self) {
+        self.state().closed.get_or_insert_with(Instant::now);
+        self.news.notify_waiters();
+    }
+
+    pub(crate) fn is_closed(&self) -> bool {
+        self.state().closed.is_some()
+    }
+
+    pub(crate) async fn until_closed(&self) {
+        loop {
+            let mut news = std::pin::pin!(self.news.notified());
+            news.as_mut().enable();
+            if self.is_closed() {
+                return;
+            }
+            news.await;
+        }
+    }
+
+    /// Whether nobody will be given anything any more.
+    pub(crate) fn is_done(&self) -> bool {
+        let state = self.state();
+        state.joining_is_over(self.grace) && state.readers.values().all(|cursor| cursor.over)
+    }
+
+    pub(crate) fn bytes(&self) -> usize {
+        self.state().bytes
+    }
+
+    /// Waits until there is something for a reader. A call that is dropped has taken nothing.
+    pub(crate) async fn read(&self, reader: Reader) -> Answer<T> {
+        if let Err(refusal) = self.state().enter(&reader, self.grace) {
+            return refusal;
+        }
+        let _call = Call { log: self, reader: &reader };
+        let deadline = Instant::now() + PATIENCE;
+        let mut turn = Turn::First;
+        loop {
+            let mut news = std::pin::pin!(self.news.notified());
+            // From here on nothing that is pushed is missed.
+            news.as_mut().enable();
+            let until = match self.state().look(&reader, turn, deadline) {
+                Look::Answer(answer) => return answer,
+                Look::WaitUntil(until) => until,
+            };
+            turn = Turn::Waiting;
+            tokio::select! {
+                () = news => {}
+                () = sleep_until(until) => {}
+            }
+        }
+    }
+
+    fn state(&self) -> MutexGuard<'_, State<T>> {
+        self.state.lock()
+    }
+}
+
+/// A call that waits. Whoever made it may go away at any time.
+struct Call<'a, T: Item> {
+    log: &'a Log<T>,
+    reader: &'a Reader,
+}
+
+impl<T: Item> Drop for Call<'_, T> {
+    fn drop(&mut self) {
+        if let Some(cursor) = self.log.state().readers.get_mut(self.reader) {
+            cursor.waiting = false;
+        }
+    }
+}
+
+impl<T: Item> State<T> {
+    fn joining_is_over(&self, grace: Duration) -> bool {
+        self.closed.is_some_and(|closed| closed.elapsed() >= grace)
+    }
+
+    fn enter(&mut self, reader: &Reader, grace: Duration) -> Result<(), Answer<T>> {
+        self.calls += 1;
+        if !self.readers.contains_key(reader) {
+            let too_long = matches!(reader, Reader::Token(token) if token.len() > LONGEST_TOKEN);
+            if too_long || self.joining_is_over(grace) {
+                return Err(Answer::NotFound);
+            }
+            self.make_room_for_a_token();
+        }
+        let cursor = self.readers.entry(reader.clone()).or_default();
+        if cursor.over {
+            return Err(Answer::NotFound);
+        }
+        if cursor.waiting {
+            return Err(Answer::Parallel);
+        }
+        cursor.waiting = true;
+        cursor.used = self.calls;
+        Ok(())
+    }
+
+    fn make_room_for_a_token(&mut self) {
+        if self.readers.len() <= MOST_TOKENS {
+            return;
+        }
+        let away =
+            self.readers.iter().filter(|(reader, cursor)| **reader != Reader::Plain && !cursor.waiting);
+        let longest = away.min_by_key(|(_, cursor)| (!cursor.over, cursor.used));
+        if let Some(reader) = longest.map(|(reader, _)| reader.clone()) {
+            self.readers.remove(&reader);
+        }
+    }
+
+    fn look(&mut self, reader: &Reader, turn: Turn, deadline: Instant) -> Look<T> {
+        let now = Instant::now();
+        let (end, closed) = (self.next, self.closed.is_some());
+        let Some(cursor) = self.readers.get_mut(reader) else { return Look::Answer(Answer::NotFound) };
+        if cursor.next == end {
+            return match (closed, now >= deadline) {
+                (true, _) => {
+                    cursor.over = true;
+                    Look::Answer(Answer::Closed)
+                }
+                (false, true) => Look::Answer(Answer::TimedOut),
+                (false, false) => Look::WaitUntil(deadline),
+            };
+        }
+        let due = match (reader, turn, cursor.given) {
+            (Reader::Token(_), Turn::Waiting, Some(given)) if !closed => deadline.min(given + PATIENCE),
+            _ => now,
+        };
+        if now < due {
+            return Look::WaitUntil(due);
+        }
+        cursor.given = Some(now);
+        let from = cursor.next;
+        let missed = from < self.floor;
+        let first = self.items.partition_point(|placed| placed.place < from);
+        match reader {
+            Reader::Plain if missed => {
+                cursor.next = self.floor;
+                Look::Answer(Answer::One(T::dropped()))
+            }
+            Reader::Plain => match self.items.get(first) {
+                Some(placed) => {
+                    cursor.next = placed.place + 1;
+                    Look::Answer(Answer::One(placed.item.clone()))
+                }
+                // What was left has ended meanwhile, and its end has been read.
+                None => {
+                    cursor.next = end;
+                    self.look(reader, turn, deadline)
+                }
+            },
+            Reader::Token(_) => {
+                cursor.next = end;
+                let dropped = missed.then(T::dropped);
+                let unread = self.items.range(first..).map(|placed| placed.item.clone());
+                let unread = put_together(dropped.into_iter().chain(unread).collect());
+                if unread.is_empty() {
+                    return self.look(reader, turn, deadline);
+                }
+                Look::Answer(Answer::Many(unread))
+            }
+        }
+    }
+
+    fn shrink(&mut self) {
+        if self.bytes <= MOST_BYTES {
+            return;
+        }
+        let repeated = repeated(self.items.iter().map(|placed| &placed.item));
+        let mut index = 0;
+        self.items.retain(|_| {
+            index += 1;
+            !repeated.contains(&(index - 1))
+        });
+        self.bytes = self.items.iter().map(|placed| placed.weight).sum();
+        if self.bytes <= MOST_BYTES {
+            return;
+        }
+        // The last one stays, however large it is.
+        while self.bytes > LEFT_BYTES && self.items.len() > 1 {
+            if let Some(oldest) = self.items.pop_front() {
+                self.bytes -= oldest.weight;
+                self.floor = oldest.place + 1;
+            }
+        }
+    }
+}
+
+/// Which items are pieces of a text whose end is there too.
+fn repeated<'a, T: Item + 'a>(
+    items: impl DoubleEndedIterator<Item = &'a T> + ExactSizeIterator,
+) -> HashSet<usize> {
+    let mut ended = HashSet::new();
+    let mut found = HashSet::new();
+    for (index, item) in items.enumerate().rev() {
+        match item.piece() {
+            Piece::End(text) => {
+                ended.insert(text);
+            }
+            Piece::Start(text) => {
+                ended.remove(&text);
+            }
+            Piece::Delta(text) if ended.contains(&text) => {
+                found.insert(index);
+            }
+            Piece::Delta(_) | Piece::Whole => {}
+        }
+    }
+    found
+}
+
+/// Leaves out pieces of texts that end here, and makes one of neighbouring pieces of the same text.
+fn put_together<T: Item>(items: Vec<T>) -> Vec<T> {
+    let repeated = repeated(items.iter());
+    let mut out: Vec<T> = Vec::with_capacity(items.len() - repeated.len());
+    for (index, item) in items.into_iter().enumerate() {
+        if repeated.contains(&index) {
+            continue;
+        }
+        match (out.last_mut(), item.piece()) {
+            (Some(last), Piece::Delta(text)) if last.piece() == Piece::Delta(text) => last.join(&item),
+            _ => out.push(item),
+        }
+    }
+    out
+}
+
+#[cfg(test)]
+#[path = "live_tests.rs"]
+mod tests;

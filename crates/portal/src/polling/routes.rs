@@ -1,0 +1,156 @@
+//! Paths and what they mean. Any method will do, except that a GET which changes something has to come from who may make
+//! one; the body is plain text.
+
+use std::borrow::Cow;
+use std::sync::Arc;
+
+use axum::Router;
+use axum::body::{Body, to_bytes};
+use axum::extract::{Request, State};
+use axum::http::StatusCode;
+use axum::routing::any;
+use percent_encoding::percent_decode_str;
+use serde::Serialize;
+use serde_json::json;
+
+use super::Polling;
+use super::answer::{Answer, Refusal};
+use super::live::{self, Item, Log, Reader};
+use crate::guard::Changes;
+use crate::serve::Stalled;
+
+/// How long a body may be: a prompt, or a path.
+const MOST_BODY: usize = 4 << 20;
+
+pub fn routes<S>(polling: Arc<Polling>) -> Router<S> {
+    Router::new()
+        .route("/api", any(dispatch))
+        .route("/api/", any(dispatch))
+        .route("/api/{*path}", any(dispatch))
+        .with_state(polling)
+}
+
+async fn dispatch(State(polling): State<Arc<Polling>>, request: Request) -> Answer {
+    let (head, body) = request.into_parts();
+    let Some(path) = head.uri.path().strip_prefix("/api/") else { return Answer::UnknownEndpoint };
+    // Decoded after it was split: a name may have a slash in it.
+    let decoded = |segment| percent_decode_str(segment).decode_utf8();
+    let Ok(segments) = path.split('/').map(decoded).collect::<Result<Vec<Cow<'_, str>>, _>>() else {
+        return Answer::UnknownEndpoint;
+    };
+    let segments: Vec<&str> = segments.iter().map(AsRef::as_ref).collect();
+    if !only_tells(&segments) && head.extensions.get() != Some(&Changes::Admitted) {
+        return Answer::Foreign;
+    }
+    polling.answer(&segments, Text(body)).await
+}
+
+/// Whether a path only tells something. What is polled is told once, and asking for models may start an agent.
+fn only_tells(path: &[&str]) -> bool {
+    matches!(
+        path,
+        ["config" | "test" | "token"]
+            | ["copilot", "task" | "job"]
+            | ["copilot", "job", "running"]
+            | ["copilot", "job", _, "status"]
+    )
+}
+
+/// A body that has not been read.
+pub(crate) struct Text(Body);
+
+impl Text {
+    pub(crate) async fn read(self) -> Result<String, Answer> {
+        let bytes = to_bytes(self.0, MOST_BODY).await.map_err(|error| match Stalled::caused(&error) {
+            true => Answer::Unreadable(StatusCode::REQUEST_TIMEOUT, Stalled.to_string()),
+            false => {
+                let error = format!("the body could not be read, or has more than {MOST_BODY} bytes");
+                Answer::Unreadable(StatusCode::PAYLOAD_TOO_LARGE, error)
+            }
+        })?;
+        String::from_utf8(bytes.into())
+            .map_err(|_| Answer::Unreadable(StatusCode::BAD_REQUEST, "the body is not UTF-8".to_owned()))
+    }
+}
+
+/// The names of what can be wrong with what is polled.
+struct Words {
+    not_found: Refusal,
+    closed: Refusal,
+}
+
+const SESSION: Words = Words { not_found: Refusal::SessionNotFound, closed: Refusal::SessionClosed };
+const TASK: Words = Words { not_found: Refusal::TaskNotFound, closed: Refusal::TaskClosed };
+const JOB: Words = Words { not_found: Refusal::JobNotFound, closed: Refusal::JobsClosed };
+
+impl Polling {
+    async fn answer(&self, path: &[&str], body: Text) -> Answer {
+        self.route(path, body).await.unwrap_or_else(|answer| answer)
+    }
+
+    async fn route(&self, path: &[&str], body: Text) -> Result<Answer, Answer> {
+        let (path, reader) = match path {
+            [path @ .., "live", token] => (path, Some(Reader::Token((*token).to_owned()))),
+            [path @ .., "live"] => (path, Some(Reader::Plain)),
+            path => (path, None),
+        };
+        if let Some(reader) = reader {
+            return Ok(self.poll(path, reader).await);
+        }
+        Ok(match path {
+            ["config"] => self.config(),
+            ["test"] => Answer::Done(json!({ "message": "Hello, world!" })),
+            ["stop"] => self.stop(),
+            ["token"] => Answer::Done(json!({ "token": uuid::Uuid::new_v4().to_string() })),
+            ["copilot", "models"] => self.models().await,
+            ["copilot", "session", "start", model] => self.start_session(model, &body.read().await?).await,
+            ["copilot", "session", id, "stop"] => self.stop_session(id).await,
+            ["copilot", "session", id, "query"] => self.query(id, body.read().await?).await,
+            ["copilot", "test", "installJobsEntry"] if self.test => self.install(&body.read().await?).await,
+            ["copilot", "task"] => self.list_tasks(),
+            ["copilot", "task", "start", name, "session", id] => self.start_task(name, id, body).await?,
+            ["copilot", "task", id, "stop"] => self.stop_task(id).await,
+            ["copilot", "job"] => self.list_jobs(),
+            ["copilot", "job", "running"] => self.running_jobs(),
+            ["copilot", "job", "start", name] => self.start_job(name, body).await?,
+            ["copilot", "job", id, "status"] => self.job_status(id),
+            ["copilot", "job", id, "stop"] => self.stop_job(id).await,
+            _ => Answer::UnknownEndpoint,
+        })
+    }
+
+    async fn poll(&self, path: &[&str], reader: Reader) -> Answer {
+        match path {
+            ["copilot", "session", id] => {
+                let session = self.tables.sessions.find(id);
+                self.read(session.as_deref().map(|session| &session.log), reader, SESSION).await
+            }
+            ["copilot", "task", id] => {
+                let task = self.tables.tasks.find(id);
+                self.read(task.as_deref().map(|task| &task.log), reader, TASK).await
+            }
+            ["copilot", "job", id] => {
+                let job = self.tables.jobs.find(id);
+                self.read(job.as_deref().map(|job| &job.log), reader, JOB).await
+            }
+            _ => Answer::UnknownEndpoint,
+        }
+    }
+
+    async fn read<T: Item + Serialize>(&self, log: Option<&Log<T>>, reader: Reader, words: Words) -> Answer {
+        let Some(log) = log else { return words.not_found.into() };
+        let read = tokio::select! {
+            read = log.read(reader) => read,
+            // A server that stops waits for nobody.
+            () = self.hub.stopping().cancelled() => live::Answer::TimedOut,
+        };
+        match read {
+            live::Answer::One(item) => Answer::of(&item),
+            live::Answer::Many(items) => Answer::of(&json!({ "responses": items })),
+            live::Answer::TimedOut => Refusal::HttpRequestTimeout.into(),
+            live::Answer::Parallel => Refusal::ParallelCallNotSupported.into(),
+            live::Answer::Closed => words.closed.into(),
+            live::Answer::NotFound => words.not_found.into(),
+        }
+    }
+}

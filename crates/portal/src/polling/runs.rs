@@ -1,0 +1,219 @@
+//! The records of a run in the words of the callbacks of its job, its tasks and their sessions.
+//!
+//! Records are facts in their order, and so are callbacks: what is told here is told in the order of the records. A job that
+//! was stopped says so and nothing else; one that could not be carried out has failed first and says why then.
+
+use parking_lot::Mutex;
+use std::collections::HashMap;
+use std::sync::Arc;
+
+use hangar_jobs::driver::{Audience, Notice};
+use hangar_jobs::record::{CrashError, Fact, Record, RunEnd, RunId, SessionId, TaskEnd, TaskId, TurnReport};
+
+use super::entities::{Job, JobStatus, Session, SessionOwner, Tables, Task, TaskOwner, WorkStatus};
+use super::response::{JobCallback, JobResponse, SessionCallback, TaskCallback, TaskResponse};
+use super::table::Named;
+
+/// Tells one run.
+pub(crate) struct RunCallbacks {
+    tables: Arc<Tables>,
+    subject: Subject,
+    tasks: HashMap<TaskId, Named<Task>>,
+    sessions: HashMap<SessionId, Named<Session>>,
+}
+
+enum Subject {
+    Job(Arc<Job>),
+    /// One task in a session that stays open.
+    Borrower(Named<Task>),
+}
+
+impl RunCallbacks {
+    pub(crate) fn of_job(tables: Arc<Tables>, job: Arc<Job>) -> Self {
+        Self { tables, subject: Subject::Job(job), tasks: HashMap::new(), sessions: HashMap::new() }
+    }
+
+    /// The prompts of a task that borrows a session are told in that session.
+    pub(crate) fn of_borrower(
+        tables: Arc<Tables>,
+        task: Named<Task>,
+        lent: (SessionId, Named<Session>),
+    ) -> Self {
+        let subject = Subject::Borrower(task);
+        Self { tables, subject, tasks: HashMap::new(), sessions: HashMap::from([lent]) }
+    }
+
+    /// For whoever carries the run out.
+    pub(crate) fn into_audience(self) -> Arc<dyn Audience> {
+        Arc::new(Listening(Mutex::new(self)))
+    }
+
+    fn hear(&mut self, notice: Notice<'_>) {
+        match notice {
+            Notice::Record(record) => self.record(record),
+            Notice::Event { session, event, .. } => {
+                if let Some(session) = self.session(session) {
+                    session.tell(|callbacks| callbacks.event(event));
+                }
+            }
+        }
+    }
+
+    fn record(&mut self, record: &Record) {
+        match &record.fact {
+            Fact::WorkStarted { work_id, task, .. } => {
+                let named = self.begin_task(*task);
+                self.tasks.insert(*task, named.clone());
+                if let Subject::Job(job) = &self.subject {
+                    let running = WorkStatus::Running { task: named.id.clone() };
+                    job.progress().works.insert(*work_id, running);
+                    let callback = JobCallback::WorkStarted { work_id: work_id.0, task_id: named.id };
+                    job.log.push(callback.into());
+                }
+            }
+            Fact::SessionStarted { task, session, driving, .. } => {
+                let named = self.begin_session();
+                self.sessions.insert(session.clone(), named.clone());
+                let callback =
+                    TaskCallback::TaskSessionStarted { session_id: named.id, is_driving: *driving };
+                self.tell_task(*task, callback);
+            }
+            Fact::Prompted { session, prompt, .. } => {
+                if let Some(session) = self.session(session) {
+                    let prompt = prompt.clone();
+                    session.log.push(SessionCallback::OnGeneratedUserPrompt { prompt }.into());
+                }
+            }
+            Fact::TurnEnded { session, end, .. } => self.turn_ended(session, end),
+            Fact::Decided { task, reason, .. } => {
+                self.tell_task(*task, TaskCallback::TaskDecision { reason: reason.clone() });
+            }
+            Fact::SessionStopped { task, session, succeeded } => {
+                let Some(named) = self.sessions.remove(session) else { return };
+                named.entity.log.close();
+                let callback =
+                    TaskCallback::TaskSessionStopped { session_id: named.id, succeeded: *succeeded };
+                self.tell_task(*task, callback);
+            }
+            // Whoever stops a task hears no more of it.
+            Fact::TaskStopped { task } => self.close_task(*task),
+            Fact::TaskEnded { task, end } => {
+                match end {
+                    TaskEnd::Succeeded => self.tell_task(*task, TaskCallback::TaskSucceeded),
+                    TaskEnd::Failed => self.tell_task(*task, TaskCallback::TaskFailed),
+                    TaskEnd::Crashed { error } => {
+                        self.tell_task(*task, TaskCallback::TaskFailed);
+                        self.tell_task(*task, TaskResponse::Error { task_error: error.json() });
+                    }
+                }
+                self.close_task(*task);
+            }
+            Fact::WorkStopped { work_id, task, succeeded } => {
+                self.tasks.remove(task);
+                if let Subject::Job(job) = &self.subject {
+                    let status = if *succeeded { WorkStatus::Succeeded } else { WorkStatus::Failed };
+                    job.progress().works.insert(*work_id, status);
+                    let callback = JobCallback::WorkStopped { work_id: work_id.0, succeeded: *succeeded };
+                    job.log.push(callback.into());
+                }
+            }
+            Fact::RunEnded { end } => self.run_ended(end),
+            Fact::RunStarted { .. }
+            | Fact::RunResumed
+            | Fact::WorktreeMade { .. }
+            | Fact::WorktreeLeft { .. }
+            | Fact::WorktreeFailed { .. }
+            | Fact::SessionRefused { .. }
+            | Fact::Checked { .. } => {}
+        }
+    }
+
+    /// Ends what the run leaves open: nothing more will be heard.
+    fn run_ended(&mut self, end: &RunEnd) {
+        for (_, named) in self.tasks.drain() {
+            named.entity.log.close();
+        }
+        match &self.subject {
+            Subject::Borrower(named) => named.entity.log.close(),
+            Subject::Job(job) => {
+                for (_, named) in self.sessions.drain() {
+                    named.entity.log.close();
+                }
+                let failed = |error: Option<&CrashError>| {
+                    let error = error.map(|error| JobResponse::Error { job_error: error.json() });
+                    std::iter::once(JobCallback::JobFailed.into()).chain(error)
+                };
+                match end {
+                    RunEnd::Succeeded => job.end(JobStatus::Succeeded, [JobCallback::JobSucceeded.into()]),
+                    RunEnd::Canceled => job.end(JobStatus::Canceled, [JobCallback::JobCanceled.into()]),
+                    RunEnd::Failed { error } => job.end(JobStatus::Failed, failed(error.as_ref())),
+                    RunEnd::LimitReached { .. } | RunEnd::Interrupted => {
+                        let error = CrashError::new("stopped", format!("the job {end}"));
+                        job.end(JobStatus::Failed, failed(Some(&error)));
+                    }
+                }
+            }
+        }
+    }
+
+    fn begin_task(&self, task: TaskId) -> Named<Task> {
+        match &self.subject {
+            Subject::Borrower(named) => named.clone(),
+            Subject::Job(job) => {
+                let owner = TaskOwner::Job { job: Arc::clone(job), task };
+                self.tables.tasks.put(Task { log: self.tables.log(), owner })
+            }
+        }
+    }
+
+    fn begin_session(&self) -> Named<Session> {
+        self.tables.sessions.put(Session::of_task(&self.tables))
+    }
+
+    /// What was lent tells the ends of its turns itself.
+    fn turn_ended(&self, session: &SessionId, end: &TurnReport) {
+        let Some(session) = self.session(session).filter(|session| session.owner == SessionOwner::Task)
+        else {
+            return;
+        };
+        session.tell(|callbacks| match end {
+            TurnReport::Completed { .. } => callbacks.turn_ended(None),
+            TurnReport::Crashed { error } => callbacks.turn_ended(Some(&error.message)),
+        });
+    }
+
+    fn session(&self, session: &SessionId) -> Option<&Session> {
+        Some(&self.sessions.get(session)?.entity)
+    }
+
+    fn tell_task(&self, task: TaskId, response: impl Into<TaskResponse>) {
+        if let Some(task) = self.tasks.get(&task) {
+            task.entity.log.push(response.into());
+        }
+    }
+
+    fn close_task(&self, task: TaskId) {
+        if let Some(task) = self.tasks.get(&task) {
+            task.entity.log.close();
+        }
+    }
+}
+
+struct Listening(Mutex<RunCallbacks>);
+
+impl Audience for Listening {
+    fn hear(&self, _: &RunId, notice: Notice<'_>) {
+        self.0.lock().hear(notice);
+    }
+}
+
+/// Nobody carries the run out any more. If it did not end, it was left.
+impl Drop for Listening {
+    fn drop(&mut self) {
+        self.0.get_mut().run_ended(&RunEnd::Interrupted);
+    }
+}
+
+#[cfg(test)]
+#[path = "runs_tests.rs"]
+mod tests;

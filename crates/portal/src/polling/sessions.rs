@@ -1,0 +1,119 @@
+//! Sessions that clients start, talk to and stop. The hub keeps them; what they say is told as callbacks.
+
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use hangar_registry::error::RegistryError;
+use hangar_registry::hub::{BadWorkspace, Delivery, NewSession};
+use hangar_registry::resource::Policy;
+use hangar_registry::{Heard, Listener};
+use hangar_store::SessionId;
+use serde_json::json;
+
+use super::Polling;
+use super::answer::{Answer, Refusal};
+use super::entities::{Session, SessionOwner};
+use super::response::SessionResponse;
+use super::table::{Entity, Named};
+
+impl Polling {
+    pub(super) async fn models(&self) -> Answer {
+        let models = self.known_models().await.unwrap_or_default();
+        let models = models.iter().map(|model| {
+            let mut shown = json!({ "name": model.name.as_ref().unwrap_or(&model.id), "id": model.id });
+            // Who does not say is paid otherwise, or not at all; a zero would be a claim.
+            if let Some(multiplier) = model.multiplier {
+                shown["multiplier"] = json!(multiplier);
+            }
+            shown
+        });
+        Answer::Done(json!({ "models": models.collect::<Vec<_>>() }))
+    }
+
+    /// What the default agent offers. `None` when that cannot be found out, and any name may work.
+    async fn known_models(&self) -> Option<Vec<hangar_runtimes::runtime::Model>> {
+        let models = self.roster.models(None).await.ok()??;
+        Some(models).filter(|models| !models.is_empty())
+    }
+
+    pub(super) async fn start_session(&self, model: &str, directory: &str) -> Answer {
+        let models = self.known_models().await;
+        if models.is_some_and(|models| models.iter().all(|known| known.id != model)) {
+            return Refusal::ModelIdNotFound.into();
+        }
+        let directory = directory.trim();
+        let workspace = if directory.is_empty() { self.workspace.clone() } else { PathBuf::from(directory) };
+        match self.hub.check_workspace(&workspace, [self.hub.default_runtime()]) {
+            Err(BadWorkspace::NotAbsolute) => return Refusal::WorkingDirectoryNotAbsolutePath.into(),
+            Err(BadWorkspace::NotADirectory) => return Refusal::WorkingDirectoryNotExists.into(),
+            Ok(()) => {}
+        }
+        if let Err(full) = self.tables.sessions.check_room() {
+            return Answer::Failed(full.to_string());
+        }
+        match self.open(model, workspace).await {
+            Ok(session) => Answer::Done(json!({ "sessionId": session.id })),
+            Err(error) => Answer::Failed(error.to_string()),
+        }
+    }
+
+    async fn open(&self, model: &str, workspace: PathBuf) -> Result<Named<Session>, RegistryError> {
+        let opened = self
+            .hub
+            .open(NewSession {
+                model: Some(model.to_owned()),
+                workspace: workspace.clone(),
+                policy: Some(Policy::AllowAll),
+                mcp_config: self.runs.job_tools(),
+                ..NewSession::default()
+            })
+            .await?;
+        let id: SessionId = opened.id.parse().map_err(|_| RegistryError::NoSession(opened.id.clone()))?;
+        let session = self.tables.sessions.put(Session::of_client(id.clone(), workspace, &self.tables));
+        self.hub.listen(&id, Arc::clone(&session.entity) as Arc<dyn Listener>)?;
+        Ok(session)
+    }
+
+    /// A session that a client opened and that is open.
+    pub(super) fn client_session(&self, id: &str) -> Option<(Named<Session>, SessionId)> {
+        let entity = self.tables.sessions.find(id).filter(|session| session.is_open())?;
+        let SessionOwner::Client(of_hub) = &entity.owner else { return None };
+        let of_hub = of_hub.clone();
+        Some((Named { id: id.to_owned(), entity }, of_hub))
+    }
+
+    pub(super) async fn stop_session(&self, id: &str) -> Answer {
+        let Some((session, of_hub)) = self.client_session(id) else { return Refusal::SessionNotFound.into() };
+        session.entity.log.close();
+        match self.hub.stop(&of_hub).await {
+            // It has gone by itself.
+            Ok(()) | Err(RegistryError::NoSession(_)) => Answer::closed(),
+            Err(error) => Answer::Failed(error.to_string()),
+        }
+    }
+
+    pub(super) async fn query(&self, id: &str, prompt: String) -> Answer {
+        let Some((_, of_hub)) = self.client_session(id) else { return Refusal::SessionNotFound.into() };
+        match self.hub.send(&of_hub, prompt, Delivery::Enqueue).await {
+            Ok(_) => Answer::Done(json!({})),
+            Err(RegistryError::NoSession(_)) => Refusal::SessionNotFound.into(),
+            Err(error) => Answer::Failed(error.to_string()),
+        }
+    }
+}
+
+impl Listener for Session {
+    fn hear(&self, heard: Heard<'_>) {
+        match heard {
+            Heard::Event(event) => self.tell(|callbacks| callbacks.event(event)),
+            Heard::TurnEnded(failure) => self.tell(|callbacks| callbacks.turn_ended(failure)),
+            Heard::Closed(failure) => {
+                if let Some(failure) = failure {
+                    let session_error = failure.to_owned();
+                    self.log.push(SessionResponse::Error { session_error });
+                }
+                self.log.close();
+            }
+        }
+    }
+}

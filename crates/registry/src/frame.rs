@@ -1,0 +1,59 @@
+//! What goes over a stream, written once for all who read it.
+
+use bytes::Bytes;
+use serde::Serialize;
+
+/// Something that happened in a session.
+#[derive(Debug, Clone)]
+pub enum Item {
+    Event(SseFrame),
+    /// The session as lists show it, because that changed.
+    Session(Bytes),
+}
+
+/// One event as a frame of server-sent events, around its line in the log.
+#[derive(Debug, Clone)]
+pub struct SseFrame {
+    /// The number of its line; absent for what is shown and forgotten.
+    pub seq: Option<u64>,
+    bytes: Bytes,
+    json: (usize, usize),
+}
+
+impl SseFrame {
+    pub fn new(seq: Option<u64>, json: &[u8]) -> Self {
+        let mut bytes = Vec::with_capacity(json.len() + 40);
+        if let Some(seq) = seq {
+            bytes.extend_from_slice(format!("id: {seq}\n").as_bytes());
+        }
+        bytes.extend_from_slice(b"data: ");
+        let start = bytes.len();
+        bytes.extend_from_slice(json);
+        let json = (start, bytes.len());
+        bytes.extend_from_slice(b"\n\n");
+        Self { seq, bytes: bytes.into(), json }
+    }
+
+    /// The event as JSON, in one line.
+    pub fn json(&self) -> Bytes {
+        self.bytes.slice(self.json.0..self.json.1)
+    }
+
+    /// The whole frame.
+    pub fn bytes(&self) -> Bytes {
+        self.bytes.clone()
+    }
+}
+
+/// A message with a name. JSON has no line breaks of its own, so one line holds it.
+pub fn named(name: &str, data: &impl Serialize) -> Bytes {
+    // What is written here are types of ours, which have a JSON form.
+    let json = serde_json::to_string(data).unwrap_or_else(|_| "null".to_owned());
+    format!("event: {name}\ndata: {json}\n\n").into()
+}
+
+/// Keeps a connection open that has nothing to say.
+pub const HEARTBEAT: Bytes = Bytes::from_static(b": \n\n");
+
+/// Ends a stream whose session was deleted.
+pub const END: Bytes = Bytes::from_static(b"event: end\ndata: {}\n\n");

@@ -1,0 +1,85 @@
+//! What the registry is given: agents, how they are configured here, and the logs of those that keep none.
+
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use hangar_protocol::{Event, LogPosition};
+use hangar_runtimes::host::Host;
+use hangar_runtimes::runtime::{Consent, Order, Resume, Runtime};
+use hangar_runtimes::usage::Usage;
+use hangar_store::{SessionId, StoreError};
+
+/// The machine as the registry sees it.
+pub trait AgentHost: Send + Sync {
+    /// All agents, the default one first.
+    fn runtimes(&self) -> &[Arc<dyn Runtime>];
+
+    /// An order for a session, with what is configured for its agent.
+    fn order(&self, wanted: SessionRequest) -> Result<Order, String>;
+
+    /// Where an agent runs. A folder of another machine cannot be looked at here.
+    fn location(&self, runtime: &str) -> Host;
+
+    /// Begins the log of a session whose agent keeps none.
+    fn begin(
+        &self,
+        id: &SessionId,
+        order: &Order,
+        runtime: &str,
+    ) -> Result<Box<dyn LogWriter>, LogWriterError>;
+
+    /// Takes up the log of such a session again.
+    fn take_up(&self, id: &SessionId) -> Result<Box<dyn LogWriter>, LogWriterError>;
+
+    /// How much our own agent would show a model, in tokens.
+    fn context_limit(&self, model: &str) -> Option<u64>;
+
+    /// Who worked on a session so far.
+    fn past(&self, id: &SessionId) -> Result<Past, LogWriterError>;
+}
+
+/// A session that is about to be opened, before what is configured for its agent is added.
+#[derive(Debug, Clone)]
+pub struct SessionRequest {
+    pub id: SessionId,
+    pub runtime: String,
+    pub model: Option<String>,
+    pub effort: Option<String>,
+    pub workspace: PathBuf,
+    pub consent: Consent,
+}
+
+/// The one writer of the log of a session.
+pub trait LogWriter: Send {
+    /// Writes an event, and says where it ends in the log. A passing one is not written.
+    fn append(&mut self, event: &Event) -> Result<Option<LogPosition>, LogWriterError>;
+
+    fn rename(&mut self, name: String) -> Result<(), LogWriterError>;
+
+    /// Where the session has come to, for the agent that goes on with it.
+    fn resume(&self, agent_session: Option<String>) -> Resume;
+
+    /// Writes the closing event and gives it back.
+    fn close(
+        &mut self,
+        model: Option<String>,
+        usage: &Usage,
+        error: Option<String>,
+    ) -> Result<Event, LogWriterError>;
+}
+
+/// What the log of a session says about who worked on it.
+#[derive(Debug, Clone)]
+pub struct Past {
+    pub runtime: String,
+    pub agent_session: Option<String>,
+    pub workspace: Option<PathBuf>,
+}
+
+#[derive(Debug, thiserror::Error)]
+pub enum LogWriterError {
+    #[error(transparent)]
+    Store(#[from] StoreError),
+    #[error("{0}")]
+    Write(String),
+}

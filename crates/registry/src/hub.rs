@@ -1,0 +1,193 @@
+//! All sessions of the home, and those that are open here among them.
+//!
+//! What is done with them is in a file each: they are opened ([`opening`]), spoken to ([`speaking`]), leased to tasks
+//! ([`leases`]), shown ([`showing`]); what they ask is answered ([`questions`]), and those of other processes are watched
+//! ([`directory_watch`]). Each session that is open has one task that hears its agent out ([`pump`]).
+
+mod directory_watch;
+mod leases;
+mod opening;
+mod pump;
+mod questions;
+mod showing;
+mod speaking;
+
+use parking_lot::{Mutex, MutexGuard};
+use std::collections::{HashMap, HashSet};
+use std::sync::Arc;
+use std::time::Duration;
+
+use bytes::Bytes;
+use hangar_runtimes::runtime::Runtime;
+use hangar_store::{SessionId, Store};
+use jiff::Timestamp;
+use serde::Serialize;
+use tokio::sync::{Notify, broadcast, watch};
+use tokio_util::sync::CancellationToken;
+use tokio_util::task::TaskTracker;
+
+use crate::approvals::Approvals;
+use crate::catalogue::Catalogue;
+use crate::error::RegistryError;
+use crate::frame::{self, Item};
+use crate::host::AgentHost;
+use crate::live::LiveSession;
+use directory_watch::DirectoryWatch;
+
+pub use opening::{BadWorkspace, NewSession};
+pub use speaking::{Delivery, MAX_NAME};
+
+/// News of resources that may wait for a reader. Who falls further behind loads the lists again.
+const FEED_QUEUE: usize = 1024;
+/// How long an agent that was told to stop may take.
+const FAREWELL: Duration = Duration::from_secs(10);
+
+/// What is handed in.
+pub struct HubConfig {
+    pub host: Arc<dyn AgentHost>,
+    pub store: Store,
+    pub now: fn() -> Timestamp,
+}
+
+#[derive(Clone)]
+pub struct Hub(Arc<Inner>);
+
+struct Inner {
+    host: Arc<dyn AgentHost>,
+    store: Store,
+    now: fn() -> Timestamp,
+    /// Differs with every start of the server.
+    boot: String,
+    live: Mutex<HashMap<SessionId, Arc<LiveSession>>>,
+    /// Sessions that are being opened, so that it is done once.
+    opening: Mutex<HashSet<SessionId>>,
+    opened: Notify,
+    /// Changes when a session is opened, for those who watch a file.
+    openings: watch::Sender<u64>,
+    approvals: Mutex<Approvals>,
+    catalogue: Catalogue,
+    /// There while somebody listens to `feed`.
+    directory_watch: Mutex<Option<DirectoryWatch>>,
+    feed: broadcast::Sender<Bytes>,
+    stopping: CancellationToken,
+    tasks: TaskTracker,
+}
+
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock()
+}
+
+impl Hub {
+    pub fn new(config: HubConfig) -> Self {
+        let (feed, _) = broadcast::channel(FEED_QUEUE);
+        Self(Arc::new(Inner {
+            catalogue: Catalogue::new(config.store.clone()),
+            host: config.host,
+            store: config.store,
+            now: config.now,
+            boot: uuid::Uuid::new_v4().to_string(),
+            live: Mutex::default(),
+            opening: Mutex::default(),
+            opened: Notify::new(),
+            openings: watch::Sender::new(0),
+            approvals: Mutex::default(),
+            directory_watch: Mutex::default(),
+            feed,
+            stopping: CancellationToken::new(),
+            tasks: TaskTracker::new(),
+        }))
+    }
+
+    pub fn boot(&self) -> &str {
+        &self.0.boot
+    }
+
+    pub fn store(&self) -> &Store {
+        &self.0.store
+    }
+
+    pub fn now(&self) -> Timestamp {
+        (self.0.now)()
+    }
+
+    pub fn runtimes(&self) -> &[Arc<dyn Runtime>] {
+        self.0.host.runtimes()
+    }
+
+    /// An agent by its name; the default one without.
+    pub fn runtime(&self, name: Option<&str>) -> Result<&Arc<dyn Runtime>, RegistryError> {
+        let found = match name {
+            Some(name) => self.runtimes().iter().find(|runtime| runtime.card().name == name),
+            None => self.runtimes().first(),
+        };
+        found.ok_or_else(|| RegistryError::NoRuntime(name.unwrap_or("default").to_owned()))
+    }
+
+    pub(crate) fn catalogue(&self) -> &Catalogue {
+        &self.0.catalogue
+    }
+
+    /// Tells whoever listens to resources that one of them has changed.
+    pub fn announce(&self, kind: &str, resource: &impl Serialize) {
+        if self.is_heard() {
+            let _ = self.0.feed.send(frame::named(kind, resource));
+        }
+    }
+
+    /// Whether somebody listens to resources.
+    fn is_heard(&self) -> bool {
+        self.0.feed.receiver_count() > 0
+    }
+
+    /// Tells everybody how a session is now.
+    pub(crate) fn changed(&self, live: &LiveSession) {
+        if !self.is_heard() && !live.is_watched() {
+            return;
+        }
+        if let Some(session) = self.session(&live.id) {
+            let message = frame::named("session", &session);
+            live.tell(Item::Session(message.clone()));
+            let _ = self.0.feed.send(message);
+        }
+    }
+
+    /// Changes whenever a session is opened here.
+    pub(crate) fn openings(&self) -> watch::Receiver<u64> {
+        self.0.openings.subscribe()
+    }
+
+    /// Cancelled when everything is to end.
+    pub fn stopping(&self) -> &CancellationToken {
+        &self.0.stopping
+    }
+
+    /// Runs a task that ends before the registry does.
+    pub fn spawn(&self, task: impl Future<Output = ()> + Send + 'static) {
+        self.0.tasks.spawn(task);
+    }
+
+    pub(crate) fn live(&self, id: &SessionId) -> Option<Arc<LiveSession>> {
+        lock(&self.0.live).get(id).cloned()
+    }
+
+    /// Asks everything to end.
+    pub fn shut_down(&self) {
+        self.0.stopping.cancel();
+    }
+
+    /// Ends all agents and waits for them, within bounds.
+    pub async fn close(&self) {
+        self.0.stopping.cancel();
+        let all: Vec<Arc<LiveSession>> = lock(&self.0.live).values().cloned().collect();
+        for live in &all {
+            live.end_now();
+        }
+        self.0.tasks.close();
+        let _ = tokio::time::timeout(FAREWELL, self.0.tasks.wait()).await;
+    }
+}
+
+/// A time as the API writes it.
+pub fn iso(at: Timestamp) -> String {
+    format!("{at:.3}")
+}

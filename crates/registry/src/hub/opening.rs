@@ -1,0 +1,315 @@
+//! Opening sessions: new ones for people and for runs, and those again that were closed.
+
+use parking_lot::Mutex;
+use std::collections::VecDeque;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use hangar_protocol::data::{PermissionMode, PermissionsChanged};
+use hangar_runtimes::capabilities::EFFORT_LEVELS;
+use hangar_runtimes::host::Host;
+use hangar_runtimes::runtime::{Card, Consent, Live, Order, Runtime};
+use hangar_store::SessionId;
+use tokio::sync::{Notify, mpsc};
+use tokio_util::sync::CancellationToken;
+
+use super::leases::AtRelease;
+use super::pump::Pump;
+use super::speaking::{Delivery, name_of};
+use super::{FAREWELL, Hub, Inner, lock};
+use crate::error::RegistryError;
+use crate::host::{LogWriter, SessionRequest};
+use crate::live::{LiveSession, LiveState};
+use crate::resource::{Policy, Session};
+use crate::session_stats::SessionStats;
+
+/// Names on their way into the log of a session.
+const NAME_QUEUE: usize = 4;
+
+/// What a new session is to be.
+#[derive(Debug, Clone, Default)]
+pub struct NewSession {
+    /// The default agent where absent.
+    pub runtime: Option<String>,
+    pub model: Option<String>,
+    pub effort: Option<String>,
+    pub workspace: PathBuf,
+    /// Asks where the agent can, unless somebody says otherwise.
+    pub policy: Option<Policy>,
+    pub name: Option<String>,
+    pub prompt: Option<String>,
+    /// For agents that take MCP servers.
+    pub mcp_config: Option<String>,
+}
+
+/// The log of a session that is about to be opened.
+enum Log {
+    New,
+    Resumed(Option<Box<dyn LogWriter>>),
+}
+
+/// Removes the id from `opening` when dropped.
+struct Opening<'a> {
+    hub: &'a Inner,
+    id: SessionId,
+}
+
+impl Drop for Opening<'_> {
+    fn drop(&mut self) {
+        lock(&self.hub.opening).remove(&self.id);
+        self.hub.opened.notify_waiters();
+    }
+}
+
+impl Hub {
+    pub async fn open(&self, new: NewSession) -> Result<Session, RegistryError> {
+        let runtime = Arc::clone(self.runtime(new.runtime.as_deref())?);
+        let workspace = new.workspace;
+        self.check_workspace(&workspace, [&*runtime.card().name]).map_err(|bad| bad.of(&workspace))?;
+        let asks = runtime.card().capabilities.permission_callbacks;
+        let policy = new.policy.unwrap_or(if asks { Policy::Ask } else { Policy::AllowAll });
+        if policy == Policy::Ask && !asks {
+            return Err(RegistryError::CannotAsk(runtime.card().name.to_string()));
+        }
+        if let Some(effort) = &new.effort {
+            check_effort(effort, runtime.card())?;
+        }
+        let name = new.name.map(name_of).transpose()?;
+        let id: SessionId = uuid::Uuid::new_v4()
+            .to_string()
+            .parse()
+            .map_err(|error: hangar_store::InvalidId| RegistryError::Invalid(error.to_string()))?;
+        let wanted = SessionRequest {
+            id: id.clone(),
+            runtime: runtime.card().name.to_string(),
+            model: new.model,
+            effort: new.effort,
+            workspace,
+            consent: consent(policy),
+        };
+        let mut order = self.0.host.order(wanted).map_err(RegistryError::Unprocessable)?;
+        if runtime.card().capabilities.mcp_config {
+            order.mcp_config = new.mcp_config;
+        }
+        let live = self.start(&runtime, order, policy, Log::New).await?;
+        if let Some(name) = name {
+            self.rename(&id, name).await?;
+        }
+        match new.prompt.filter(|prompt| !prompt.trim().is_empty()) {
+            Some(prompt) => drop(self.send(&id, prompt, Delivery::Enqueue).await?),
+            None => self.changed(&live),
+        }
+        self.session(&id).ok_or_else(|| RegistryError::NoSession(id.to_string()))
+    }
+
+    /// Opens a session for a run, which has it until it lets go of it.
+    pub(crate) async fn open_for_run(
+        &self,
+        runtime: &Arc<dyn Runtime>,
+        order: Order,
+    ) -> Result<Live, RegistryError> {
+        let wanted = SessionRequest {
+            id: session_id(&order.session_id)?,
+            runtime: runtime.card().name.to_string(),
+            model: order.model.clone(),
+            effort: order.effort.clone(),
+            workspace: order.workspace.clone(),
+            consent: Consent::Given,
+        };
+        let configured = self.0.host.order(wanted).map_err(RegistryError::Unprocessable)?;
+        let order = Order { mcp_config: order.mcp_config, opening: order.opening, ..configured };
+        let live = self.start(runtime, order, Policy::AllowAll, Log::New).await?;
+        self.grant_lease(&live, AtRelease::Ends)
+    }
+
+    /// The session, open and not about to end.
+    pub(super) async fn woken(&self, id: &SessionId) -> Result<Arc<LiveSession>, RegistryError> {
+        loop {
+            let opened = self.0.opened.notified();
+            tokio::pin!(opened);
+            opened.as_mut().enable();
+            let ending = match self.live(id) {
+                Some(live) if self.is_of_use(&live) => return Ok(live),
+                ending => ending,
+            };
+            if let Some(ending) = ending {
+                // Its agent is going, or has to; its log is about to be closed.
+                ending.end_now();
+                let _ = tokio::time::timeout(FAREWELL, ending.over.cancelled()).await;
+                lock(&self.0.live).remove(id);
+                continue;
+            }
+            if lock(&self.0.opening).insert(id.clone()) {
+                let _opening = Opening { hub: &self.0, id: id.clone() };
+                return self.reopen(id).await;
+            }
+            opened.await;
+        }
+    }
+
+    fn is_of_use(&self, live: &LiveSession) -> bool {
+        !live.commands.is_closed() && live.takes_words(&live.state(), &self.0.store)
+    }
+
+    /// Opens a session again that was closed.
+    async fn reopen(&self, id: &SessionId) -> Result<Arc<LiveSession>, RegistryError> {
+        if !self.0.store.contains(id) {
+            return Err(RegistryError::NoSession(id.to_string()));
+        }
+        let past = self.0.host.past(id)?;
+        let runtime = Arc::clone(self.runtime(Some(&past.runtime))?);
+        let capabilities = &runtime.card().capabilities;
+        if !capabilities.resume {
+            return Err(RegistryError::NotResumable(past.runtime));
+        }
+        let record = match capabilities.own_log {
+            true if self.0.store.is_in_use(id) => {
+                return Err(RegistryError::BusyElsewhere { id: id.clone(), pid: None });
+            }
+            true => None,
+            false => Some(self.0.host.take_up(id)?),
+        };
+        let policy = self.0.catalogue.stats(id)?.policy(capabilities);
+        let workspace = past.workspace.unwrap_or_default();
+        if self.check_workspace(&workspace, [&*past.runtime]).is_err() {
+            let gone = workspace.display();
+            return Err(RegistryError::Unprocessable(format!(
+                "the session worked in {gone}, which is no directory any more; make it again to go on"
+            )));
+        }
+        let wanted = SessionRequest {
+            id: id.clone(),
+            runtime: past.runtime,
+            model: None,
+            effort: None,
+            workspace,
+            consent: consent(policy),
+        };
+        let mut order = self.0.host.order(wanted).map_err(RegistryError::Unprocessable)?;
+        // The session keeps the model that it had.
+        order.model = None;
+        order.resume =
+            Some(record.as_ref().map(|record| record.resume(past.agent_session.clone())).unwrap_or_default());
+        self.start(&runtime, order, policy, Log::Resumed(record)).await
+    }
+
+    /// Opens a session. Whoever does tells how it is, once it has been told what it is opened for.
+    async fn start(
+        &self,
+        runtime: &Arc<dyn Runtime>,
+        mut order: Order,
+        policy: Policy,
+        log: Log,
+    ) -> Result<Arc<LiveSession>, RegistryError> {
+        if self.0.stopping.is_cancelled() {
+            return Err(RegistryError::Stopping);
+        }
+        let id = session_id(&order.session_id)?;
+        let card = runtime.card();
+        let (name, capabilities) = (card.name.to_string(), &card.capabilities);
+        let before = match log {
+            Log::New => SessionStats::default(),
+            Log::Resumed(_) => self.0.catalogue.stats(&id)?,
+        };
+        // It is on record, so that whoever opens the session again knows. Who cannot ask needs no word about it.
+        if matches!(log, Log::New) && capabilities.permission_callbacks && policy == Policy::AllowAll {
+            let previous_mode = Some(PermissionMode::Manual);
+            let mode = PermissionMode::AllowAll;
+            let changed = PermissionsChanged { previous_mode, mode, assisted_approval_model: None };
+            order.opening.push(changed.into());
+        }
+        let begun = order.clone();
+        let opened = tokio::select! {
+            opened = runtime.open(order) => opened,
+            () = self.0.stopping.cancelled() => return Err(RegistryError::Stopping),
+        };
+        let opened = opened.map_err(|failure| RegistryError::NotOpened(failure.message))?;
+        let record = match log {
+            Log::New if capabilities.own_log => None,
+            Log::New => Some(self.0.host.begin(&id, &begun, &name)?),
+            Log::Resumed(record) => record,
+        };
+        let (names, renamed) = mpsc::channel(NAME_QUEUE);
+        let live = Arc::new(LiveSession {
+            id: id.clone(),
+            runtime: name,
+            policy,
+            own_log: capabilities.own_log,
+            steers: capabilities.steering,
+            commands: opened.commands.clone(),
+            names,
+            state: Mutex::new(LiveState::new(before, begun.model)),
+            joined: Notify::new(),
+            over: CancellationToken::new(),
+        });
+        lock(&self.0.live).insert(id, Arc::clone(&live));
+        self.0.openings.send_modify(|openings| *openings += 1);
+        let (hub, approvals) = (self.clone(), VecDeque::new());
+        let pump = Pump { hub, live: Arc::clone(&live), agent: opened, record, renamed, approvals };
+        self.spawn(pump.run());
+        Ok(live)
+    }
+}
+
+/// What no agent knows is no matter of the agent's version.
+fn check_effort(effort: &str, card: &Card) -> Result<(), RegistryError> {
+    let levels = &card.capabilities.effort_levels;
+    if EFFORT_LEVELS.contains(&effort) || levels.iter().any(|level| level == effort) {
+        return Ok(());
+    }
+    let known = if levels.is_empty() { EFFORT_LEVELS.join(", ") } else { levels.join(", ") };
+    let why = format!("agent `{}` knows no effort `{effort}`; it knows {known}", card.name);
+    Err(RegistryError::Unprocessable(why))
+}
+
+fn consent(policy: Policy) -> Consent {
+    match policy {
+        Policy::Ask => Consent::Asked,
+        Policy::AllowAll => Consent::Given,
+    }
+}
+
+fn session_id(text: &str) -> Result<SessionId, RegistryError> {
+    text.parse().map_err(|_| RegistryError::NoSession(text.to_owned()))
+}
+
+/// Why agents cannot work in a folder.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum BadWorkspace {
+    NotAbsolute,
+    NotADirectory,
+}
+
+impl BadWorkspace {
+    pub(crate) fn of(self, workspace: &Path) -> RegistryError {
+        let shown = workspace.display();
+        RegistryError::Unprocessable(match self {
+            BadWorkspace::NotAbsolute => format!("the workspace `{shown}` is not an absolute path"),
+            BadWorkspace::NotADirectory => format!("the workspace {shown} is not a directory"),
+        })
+    }
+}
+
+impl Hub {
+    /// Whether all these agents can work in a folder, as far as that can be told from here: agents of other machines find
+    /// out themselves.
+    pub fn check_workspace<'a>(
+        &self,
+        workspace: &Path,
+        runtimes: impl IntoIterator<Item = &'a str>,
+    ) -> Result<(), BadWorkspace> {
+        if !workspace.is_absolute() {
+            return Err(BadWorkspace::NotAbsolute);
+        }
+        let mut hosts = runtimes.into_iter().map(|runtime| self.0.host.location(runtime));
+        match hosts.any(|host| host == Host::Local) && !workspace.is_dir() {
+            true => Err(BadWorkspace::NotADirectory),
+            false => Ok(()),
+        }
+    }
+
+    /// The name of the agent that works where nobody names one.
+    pub fn default_runtime(&self) -> &str {
+        self.runtimes().first().map_or("", |runtime| &*runtime.card().name)
+    }
+}

@@ -1,0 +1,82 @@
+//! Sessions as lists show them.
+
+use hangar_store::SessionId;
+
+use super::{Hub, iso};
+use crate::error::RegistryError;
+use crate::live::LiveSession;
+use crate::resource::{Session, SessionState};
+use crate::session_stats::SessionStats;
+
+impl Hub {
+    /// A session as lists show it.
+    pub fn session(&self, id: &SessionId) -> Option<Session> {
+        let summary = self.0.store.look(id)?;
+        self.describe(summary).ok()
+    }
+
+    pub(crate) fn describe(&self, summary: hangar_store::SessionSummary) -> Result<Session, RegistryError> {
+        let hangar_store::SessionSummary { id, meta, log_bytes } = summary;
+        let live = self.live(&id);
+        let stats = match &live {
+            Some(live) => live.state().stats.clone(),
+            None => self.0.catalogue.stats_of(&id, log_bytes)?,
+        };
+        let runtime = self.runtime_of(&stats, live.as_deref());
+        let capabilities = self.runtime(Some(&runtime)).ok().map(|runtime| &runtime.card().capabilities);
+        // What our own agent would show a model is known here; what others would, nobody tells.
+        let own = capabilities.is_some_and(|capabilities| capabilities.own_log);
+        let limit = |model: &str| self.0.host.context_limit(model).filter(|_| own);
+        let mut session = Session {
+            name: meta.name.map(|name| name.as_str().to_owned()),
+            state: if stats.error.is_some() { SessionState::Failed } else { SessionState::Closed },
+            model: stats.model.clone(),
+            effort: stats.effort.clone(),
+            workspace: stats
+                .workspace
+                .clone()
+                .or(meta.context.map(|context| context.cwd))
+                .unwrap_or_default(),
+            created_at: iso(meta.created_at),
+            updated_at: iso(meta.updated_at),
+            events: stats.at.seq,
+            usage: stats.used(),
+            context: stats.context(limit),
+            approvals: 0,
+            run: stats.run.clone(),
+            resumable: capabilities.is_some_and(|capabilities| capabilities.resume),
+            error: stats.error.clone(),
+            policy: capabilities.map(|capabilities| stats.policy(capabilities)),
+            runtime,
+            id: id.to_string(),
+        };
+        if let Some(live) = live {
+            let state = live.state();
+            session.state = state.state();
+            session.model = session.model.or_else(|| state.model.clone());
+            session.error = state.error().cloned();
+            session.usage = state.used();
+            session.approvals = state.asked();
+            session.policy = Some(live.policy);
+            session.resumable = true;
+        }
+        if let Some(name) = self.0.catalogue.name_given(&id) {
+            session.name = Some(name);
+        }
+        Ok(session)
+    }
+
+    fn runtime_of(&self, stats: &SessionStats, live: Option<&LiveSession>) -> String {
+        if let Some(live) = live {
+            return live.runtime.clone();
+        }
+        let known =
+            |name: &String| self.runtimes().iter().any(|runtime| runtime.card().name == name.as_str());
+        let told = stats.agent.as_ref().or(stats.producer.as_ref()).filter(|name| known(name));
+        // Logs that other programs wrote are for our own agent to go on with.
+        told.cloned().unwrap_or_else(|| {
+            let own = self.runtimes().iter().find(|runtime| runtime.card().capabilities.own_log);
+            own.map(|runtime| runtime.card().name.to_string()).unwrap_or_default()
+        })
+    }
+}

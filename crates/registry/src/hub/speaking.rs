@@ -1,0 +1,133 @@
+//! Telling sessions things: messages, other names, and that they are to end.
+
+use std::sync::Arc;
+
+use hangar_runtimes::runtime::Command;
+use hangar_store::{SessionId, SessionName};
+
+use super::{FAREWELL, Hub};
+use crate::error::RegistryError;
+use crate::live::{Asker, Listener, LiveSession};
+use crate::resource::{Session, SessionState};
+
+/// Longest name of a session.
+pub const MAX_NAME: usize = 500;
+
+/// When a message reaches its session.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Delivery {
+    /// As a turn of its own, after those that wait.
+    #[default]
+    Enqueue,
+    /// Into the turn that is under way, where the agent can do that.
+    Immediate,
+}
+
+impl Hub {
+    /// Sends a message. A session that is closed is opened for it.
+    pub async fn send(
+        &self,
+        id: &SessionId,
+        text: String,
+        delivery: Delivery,
+    ) -> Result<SessionState, RegistryError> {
+        let live = loop {
+            let live = self.woken(id).await?;
+            // Prompts are counted in the order in which the agent gets them.
+            let mut state = live.state();
+            if !live.takes_words(&state, self.store()) {
+                // It was ended after it was looked at.
+                drop(state);
+                continue;
+            }
+            let steers = delivery == Delivery::Immediate && state.is_working() && live.steers;
+            if !steers && !state.takes_prompts() {
+                return Err(RegistryError::QueueFull(id.clone()));
+            }
+            let command = if steers { Command::Steer(text) } else { Command::Send(text) };
+            if live.commands.try_send(command).is_err() {
+                return Err(RegistryError::QueueFull(id.clone()));
+            }
+            if !steers {
+                state.prompted(Asker::Anybody);
+            }
+            drop(state);
+            break live;
+        };
+        self.changed(&live);
+        let state = live.state().state();
+        Ok(state)
+    }
+
+    /// Ends the turn that is under way.
+    pub async fn abort(&self, id: &SessionId) -> Result<(), RegistryError> {
+        let live = self.opened(id)?;
+        let _ = live.commands.send(Command::Abort).await;
+        Ok(())
+    }
+
+    /// Ends the agent. The log stays.
+    pub async fn stop(&self, id: &SessionId) -> Result<(), RegistryError> {
+        if let Some(live) = self.live(id) {
+            live.end().await;
+            return Ok(());
+        }
+        if self.0.store.contains(id) { Ok(()) } else { Err(RegistryError::NoSession(id.to_string())) }
+    }
+
+    fn opened(&self, id: &SessionId) -> Result<Arc<LiveSession>, RegistryError> {
+        match self.live(id) {
+            Some(live) => Ok(live),
+            None if self.0.store.contains(id) => Err(RegistryError::NotOpen(id.clone())),
+            None => Err(RegistryError::NoSession(id.to_string())),
+        }
+    }
+
+    pub async fn rename(&self, id: &SessionId, name: String) -> Result<Session, RegistryError> {
+        let name = name_of(name)?;
+        match self.live(id) {
+            Some(live) => {
+                // Whoever writes the log writes the name.
+                let _ = match live.own_log {
+                    true => live.commands.send(Command::Rename(name.clone())).await.is_ok(),
+                    false => live.names.send(name.clone()).await.is_ok(),
+                };
+                self.0.catalogue.renamed(id, name);
+            }
+            None => self.0.store.rename(id, SessionName::Given(name))?,
+        }
+        let session = self.session(id).ok_or_else(|| RegistryError::NoSession(id.to_string()))?;
+        self.announce("session", &session);
+        Ok(session)
+    }
+
+    /// Ends a session and removes its files.
+    pub async fn delete(&self, id: &SessionId) -> Result<(), RegistryError> {
+        if let Some(live) = self.live(id) {
+            live.end().await;
+            let _ = tokio::time::timeout(FAREWELL, live.over.cancelled()).await;
+        }
+        let (hub, erased) = (self.clone(), id.clone());
+        tokio::task::spawn_blocking(move || hub.erase(&erased))
+            .await
+            .map_err(|error| RegistryError::Store(error.to_string()))??;
+        self.gone(id);
+        // Those who read its file look again.
+        self.0.openings.send_modify(|openings| *openings += 1);
+        Ok(())
+    }
+
+    /// Has somebody hear what a session that is open here says from now on.
+    pub fn listen(&self, id: &SessionId, listener: Arc<dyn Listener>) -> Result<(), RegistryError> {
+        self.opened(id)?.listen(listener);
+        Ok(())
+    }
+}
+
+pub(super) fn name_of(name: String) -> Result<String, RegistryError> {
+    let name = name.trim().to_owned();
+    if name.is_empty() || name.chars().count() > MAX_NAME {
+        return Err(RegistryError::Invalid(format!("a name has 1 to {MAX_NAME} characters")));
+    }
+    Ok(name)
+}

@@ -1,0 +1,430 @@
+//! A session that is open here: its agent is heard, its log is followed, whoever watches is told.
+
+use parking_lot::{Mutex, MutexGuard};
+use std::collections::{BTreeSet, VecDeque};
+use std::sync::Arc;
+
+use hangar_protocol::{Body, Event, LogPosition};
+use hangar_runtimes::outcome::{ErrorKind, TurnEnd};
+use hangar_runtimes::runtime::{Command, News, TurnEnded};
+use hangar_runtimes::usage::Usage;
+use hangar_store::{SessionId, Store};
+use tokio::sync::mpsc::error::TrySendError;
+use tokio::sync::{Notify, broadcast, mpsc};
+use tokio_util::sync::CancellationToken;
+
+use crate::frame::{Item, SseFrame};
+use crate::resource::{Policy, SessionState};
+use crate::session_stats::{SessionStats, Used};
+
+/// What may wait for the slowest of those who watch a session. Who falls further behind is cut off.
+pub(crate) const WATCHED_QUEUE: usize = 2048;
+/// Prompts that may wait for their turn.
+pub(crate) const MOST_PROMPTS: usize = 32;
+
+pub(crate) struct LiveSession {
+    pub(crate) id: SessionId,
+    pub(crate) runtime: String,
+    pub(crate) policy: Policy,
+    pub(crate) own_log: bool,
+    /// Whether it can be spoken to while it works.
+    pub(crate) steers: bool,
+    pub(crate) commands: mpsc::Sender<Command>,
+    /// For sessions whose log is kept here.
+    pub(crate) names: mpsc::Sender<String>,
+    pub(crate) state: Mutex<LiveState>,
+    /// RunNews when somebody comes to watch.
+    pub(crate) joined: Notify,
+    /// Done when its agent is gone and its log is closed.
+    pub(crate) over: CancellationToken,
+}
+
+/// What is known of it beside what the log tells.
+pub(crate) struct LiveState {
+    pub(crate) stats: SessionStats,
+    /// What it had used before it was opened here.
+    before: Used,
+    /// What it has used by now over all its turns, as its agent tells.
+    total: Usage,
+    /// The model that was asked for, or that answered.
+    pub(crate) model: Option<String>,
+    /// Whose prompts were sent and have turns that have not ended, the one that is under way first.
+    prompts: VecDeque<Asker>,
+    working: bool,
+    /// Whether it was told anything here. One that was closed is opened to be told something, and is closed to others until
+    /// then.
+    spoken_to: bool,
+    /// Whether a turn has ended here and nothing came after it: all that the agent wrote has been heard then.
+    rested: bool,
+    /// Whether its agent was told to end, which hears nothing more then.
+    ending: bool,
+    asked: BTreeSet<String>,
+    failed: Option<String>,
+    /// For those who watch; absent while nobody does.
+    watchers: Option<broadcast::Sender<Item>>,
+    /// Who holds the lease of the session. One whose receiver is gone holds it no longer.
+    holder: Option<Holder>,
+    /// Leases that were granted.
+    leases: u64,
+    listener: Option<Arc<dyn Listener>>,
+}
+
+/// Who sent a prompt, and hears how its turn goes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Asker {
+    Anybody,
+    Holder(LeaseId),
+}
+
+/// One lease of a session among all that there were.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct LeaseId(u64);
+
+struct Holder {
+    lease: LeaseId,
+    news: mpsc::Sender<News>,
+}
+
+/// Hears a session from the moment on that it listens, in order. Must not block: the session waits for it.
+pub trait Listener: Send + Sync {
+    fn hear(&self, heard: Heard<'_>);
+}
+
+#[derive(Debug, Clone, Copy)]
+pub enum Heard<'a> {
+    Event(&'a Event),
+    /// With what it failed of.
+    TurnEnded(Option<&'a str>),
+    /// Nothing more will be heard. With what went wrong, if the session did not just end.
+    Closed(Option<&'a str>),
+}
+
+/// Where a watcher joins.
+pub(crate) struct Joined {
+    pub(crate) items: broadcast::Receiver<Item>,
+    /// The last line that was published. What is behind it comes by `items`.
+    pub(crate) published: u64,
+}
+
+impl LiveSession {
+    pub(crate) fn state(&self) -> MutexGuard<'_, LiveState> {
+        self.state.lock()
+    }
+
+    pub(crate) fn join(&self) -> Joined {
+        let mut state = self.state();
+        let published = state.stats.at.seq;
+        let items = match &state.watchers {
+            Some(watchers) => watchers.subscribe(),
+            None => {
+                let (watchers, items) = broadcast::channel(WATCHED_QUEUE);
+                state.watchers = Some(watchers);
+                items
+            }
+        };
+        drop(state);
+        self.joined.notify_one();
+        Joined { items, published }
+    }
+
+    /// Whether its agent hears what it is told: it is not about to end, and knows all of the log. Another process may go on
+    /// with a session that has nothing to do here, or delete it; what it wrote is not known to the agent, which must not
+    /// go on then. The state is held meanwhile, so nothing is told to the agent that it could write.
+    pub(crate) fn takes_words(&self, state: &LiveState, store: &Store) -> bool {
+        if state.ending {
+            return false;
+        }
+        let known = state.stats.at.offset;
+        !self.own_log || !state.rested || store.log_bytes(&self.id).is_some_and(|length| length <= known)
+    }
+
+    /// Ends the agent. What it is told by then, it still hears.
+    pub(crate) async fn end(&self) {
+        self.state().ending = true;
+        let _ = self.commands.send(Command::Stop).await;
+    }
+
+    /// The same for those who cannot wait.
+    pub(crate) fn end_now(&self) {
+        self.state().ending = true;
+        let full = matches!(self.commands.try_send(Command::Stop), Err(TrySendError::Full(_)));
+        if full && let Ok(runtime) = tokio::runtime::Handle::try_current() {
+            let commands = self.commands.clone();
+            runtime.spawn(async move { commands.send(Command::Stop).await });
+        }
+    }
+
+    /// Tells watchers what was said, with its number if it is in the log.
+    pub(crate) fn publish(&self, store: &Store, event: &Event) {
+        let mut state = self.state();
+        if let Some(position) = event.position() {
+            state.fill_gap(store, &self.id, position);
+            state.stats.passed(position);
+        }
+        state.stats.apply(event);
+        if state.is_watched()
+            && let Ok(json) = serde_json::to_vec(event)
+        {
+            let seq = event.position().map(|position| position.seq);
+            state.tell(Item::Event(SseFrame::new(seq, &json)));
+        }
+        state.note(event);
+    }
+
+    pub(crate) fn tell(&self, item: Item) {
+        self.state().tell(item);
+    }
+
+    pub(crate) fn is_watched(&self) -> bool {
+        self.state().is_watched()
+    }
+
+    pub(crate) fn listen(&self, listener: Arc<dyn Listener>) {
+        self.state().listener = Some(listener);
+    }
+
+    /// Tells whoever listens.
+    pub(crate) fn heard(&self, heard: Heard<'_>) {
+        let listener = self.state().listener.clone();
+        if let Some(listener) = listener {
+            listener.hear(heard);
+        }
+    }
+
+    /// Grants the lease of the session, unless somebody holds it.
+    pub(crate) fn grant_lease(&self, news: mpsc::Sender<News>) -> Option<LeaseId> {
+        let mut state = self.state();
+        if state.holder.as_ref().is_some_and(|holder| !holder.news.is_closed()) {
+            return None;
+        }
+        state.leases += 1;
+        let lease = LeaseId(state.leases);
+        state.spoken_to = true;
+        state.holder = Some(Holder { lease, news });
+        Some(lease)
+    }
+
+    /// Nobody joins any more, and those who watch go on with the file.
+    pub(crate) fn close(&self) {
+        let mut state = self.state();
+        state.watchers = None;
+        state.holder = None;
+        state.listener = None;
+        state.working = false;
+        state.asked.clear();
+    }
+}
+
+impl LiveState {
+    /// A session whose log has been taken in so far; nothing of it for a new one.
+    pub(crate) fn new(stats: SessionStats, model: Option<String>) -> Self {
+        Self {
+            spoken_to: stats.at.seq == 0,
+            before: stats.used(),
+            failed: stats.error.clone(),
+            stats,
+            total: Usage::default(),
+            model,
+            prompts: VecDeque::new(),
+            working: false,
+            rested: false,
+            ending: false,
+            asked: BTreeSet::new(),
+            watchers: None,
+            holder: None,
+            leases: 0,
+            listener: None,
+        }
+    }
+
+    fn is_watched(&mut self) -> bool {
+        if self.watchers.as_ref().is_some_and(|watchers| watchers.receiver_count() == 0) {
+            self.watchers = None;
+        }
+        self.watchers.is_some()
+    }
+
+    fn tell(&mut self, item: Item) {
+        if let Some(watchers) = &self.watchers {
+            // Those who watched may have gone.
+            let _ = watchers.send(item);
+        }
+    }
+
+    /// Takes in what is in the log before an event and was not heard: another process may have gone on with the session
+    /// while its agent was about to be opened.
+    fn fill_gap(&mut self, store: &Store, id: &SessionId, next: LogPosition) {
+        if next.seq <= self.stats.at.seq + 1 {
+            return;
+        }
+        // A log that is gone was deleted under us; there is nobody to tell.
+        let Ok(mut follow) = store.follow(id, self.stats.at) else { return };
+        while follow.position().seq + 1 < next.seq
+            && let Ok(Some((seq, line))) = follow.next_line()
+        {
+            let item = Item::Event(SseFrame::new(Some(seq), line));
+            if let Ok(Ok(event)) = std::str::from_utf8(line).map(Event::parse) {
+                self.stats.apply(&event);
+            }
+            self.stats.passed(follow.position());
+            self.tell(item);
+        }
+    }
+
+    fn note(&mut self, event: &Event) {
+        if matches!(event.body(), Body::UserMessage(_)) && event.agent_id().is_none() {
+            self.working = true;
+            self.rested = false;
+            self.failed = None;
+        }
+    }
+
+    /// Whether another prompt may wait.
+    pub(crate) fn takes_prompts(&self) -> bool {
+        self.prompts.len() < MOST_PROMPTS
+    }
+
+    pub(crate) fn prompted(&mut self, asker: Asker) {
+        self.spoken_to = true;
+        self.prompts.push_back(asker);
+        self.working = true;
+        self.rested = false;
+        self.failed = None;
+    }
+
+    /// Where the holder of the lease hears what is said now. It does not while somebody else's prompt is worked on, also if
+    /// that was sent under an earlier lease.
+    pub(crate) fn holder(&mut self) -> Option<mpsc::Sender<News>> {
+        self.holder.take_if(|holder| holder.news.is_closed());
+        let holder = self.holder.as_ref()?;
+        let is_meant = self.prompts.front().is_none_or(|asker| *asker == Asker::Holder(holder.lease));
+        is_meant.then(|| holder.news.clone())
+    }
+
+    pub(crate) fn is_working(&self) -> bool {
+        self.working
+    }
+
+    /// Whether another process could go on with it.
+    pub(crate) fn rests(&self) -> bool {
+        self.rested && !self.ending
+    }
+
+    pub(crate) fn turn_ended(&mut self, ended: &TurnEnded) {
+        self.prompts.pop_front();
+        self.working = !self.prompts.is_empty();
+        self.rested = !self.working;
+        self.total = ended.outcome.total;
+        if ended.model.is_some() {
+            self.model.clone_from(&ended.model);
+        }
+        self.failed = failure(ended).map(str::to_owned);
+    }
+
+    pub(crate) fn ask(&mut self, request_id: &str) {
+        self.asked.insert(request_id.to_owned());
+    }
+
+    pub(crate) fn settle(&mut self, request_id: &str) {
+        self.asked.remove(request_id);
+    }
+
+    pub(crate) fn asked(&self) -> usize {
+        self.asked.len()
+    }
+
+    pub(crate) fn state(&self) -> SessionState {
+        if !self.asked.is_empty() {
+            SessionState::Waiting
+        } else if self.working {
+            SessionState::Working
+        } else if self.failed.is_some() {
+            SessionState::Failed
+        } else if self.spoken_to {
+            SessionState::Idle
+        } else {
+            SessionState::Closed
+        }
+    }
+
+    /// What lists show at once when it changes.
+    pub(crate) fn shown(&self) -> (SessionState, bool) {
+        (self.state(), self.stats.run.is_some())
+    }
+
+    pub(crate) fn error(&self) -> Option<&String> {
+        self.failed.as_ref().filter(|_| !self.working)
+    }
+
+    pub(crate) fn total(&self) -> &Usage {
+        &self.total
+    }
+
+    pub(crate) fn used(&self) -> Used {
+        if self.stats.counts_calls() {
+            return self.stats.used();
+        }
+        let told = Used::from(&self.total);
+        // What the agent does not tell is not known better than from what is on record.
+        let told = Used {
+            input_tokens: told.input_tokens.or(self.before.input_tokens),
+            output_tokens: told.output_tokens.or(self.before.output_tokens),
+            cost_usd: told.cost_usd.or(self.before.cost_usd),
+            ..told
+        };
+        Used { turns: self.stats.used().turns, ..told }
+    }
+}
+
+/// What a turn failed of. One that somebody ended has not failed.
+pub(crate) fn failure(ended: &TurnEnded) -> Option<&str> {
+    match &ended.outcome.end {
+        TurnEnd::Failed(failure) if failure.kind != ErrorKind::TurnCancelled => Some(&failure.message),
+        TurnEnd::Completed | TurnEnd::Failed(_) => None,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const HEAD: &str = r#""id":"i","timestamp":"t","parentId":null"#;
+
+    #[test]
+    fn lines_that_another_process_wrote_before_are_told_first() {
+        let home = tempfile::tempdir().unwrap();
+        let store = Store::new(home.path());
+        let id: SessionId = "s".parse().unwrap();
+        std::fs::create_dir_all(store.session_dir(&id)).unwrap();
+        let line = format!(r#"{{"type":"user.message","data":{{"content":"hi"}},{HEAD}}}"#);
+        std::fs::write(store.session_dir(&id).join("events.jsonl"), format!("{line}\n").repeat(4)).unwrap();
+        let end = |seq: u64| LogPosition { seq, offset: seq * (line.len() as u64 + 1) };
+        let (watchers, mut items) = broadcast::channel(8);
+        let mut stats = SessionStats::default();
+        stats.passed(end(1));
+        let mut state = LiveState::new(stats, None);
+        state.watchers = Some(watchers);
+        let live = LiveSession {
+            id,
+            runtime: "native".to_owned(),
+            policy: Policy::Ask,
+            own_log: true,
+            steers: false,
+            commands: mpsc::channel(1).0,
+            names: mpsc::channel(1).0,
+            state: Mutex::new(state),
+            joined: Notify::new(),
+            over: CancellationToken::new(),
+        };
+        let mut event = Event::parse(&line).unwrap();
+        event.set_position(end(4));
+        live.publish(&store, &event);
+        let told = std::iter::from_fn(|| match items.try_recv() {
+            Ok(Item::Event(event)) => event.seq,
+            _ => None,
+        });
+        assert_eq!(told.collect::<Vec<_>>(), [2, 3, 4]);
+        assert_eq!(live.state().stats.at, end(4));
+        assert_eq!(live.state().stats.used().turns, Some(3), "the first had been counted before");
+    }
+}

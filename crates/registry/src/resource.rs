@@ -1,0 +1,91 @@
+//! Sessions as the API shows them.
+
+use hangar_protocol::data::{PermissionMode, RunAssigned};
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use serde_with::skip_serializing_none;
+
+use crate::session_stats::{Context, Used};
+
+#[skip_serializing_none]
+#[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct Session {
+    pub id: String,
+    pub name: Option<String>,
+    pub state: SessionState,
+    pub runtime: String,
+    pub model: Option<String>,
+    pub effort: Option<String>,
+    pub workspace: String,
+    pub created_at: String,
+    pub updated_at: String,
+    /// Number of the last event in the log.
+    pub events: u64,
+    pub usage: Used,
+    pub context: Option<Context>,
+    /// Number of unanswered questions.
+    pub approvals: usize,
+    pub run: Option<RunLink>,
+    /// Whether a message can be sent to it.
+    pub resumable: bool,
+    /// Error of the last turn, if it failed.
+    pub error: Option<String>,
+    pub policy: Option<Policy>,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "lowercase")]
+pub enum SessionState {
+    /// A turn is in progress.
+    Working,
+    /// It waits for an answer.
+    Waiting,
+    /// It is open in this portal and has nothing to do.
+    Idle,
+    /// It is not open in this portal.
+    Closed,
+    /// Its last turn ended in an error.
+    Failed,
+}
+
+/// Who decides what an agent may do.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum Policy {
+    Ask,
+    AllowAll,
+}
+
+impl From<PermissionMode> for Policy {
+    fn from(mode: PermissionMode) -> Self {
+        match mode {
+            PermissionMode::Manual | PermissionMode::Assisted => Policy::Ask,
+            PermissionMode::AllowAll => Policy::AllowAll,
+        }
+    }
+}
+
+/// The run of a job that a session works for.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct RunLink {
+    pub id: String,
+    pub job: String,
+    pub work_id: u32,
+    pub task: String,
+    /// Whether it checks the work; also true if it does both.
+    pub driving: bool,
+}
+
+impl From<&RunAssigned> for RunLink {
+    fn from(assigned: &RunAssigned) -> Self {
+        Self {
+            id: assigned.run.clone(),
+            job: assigned.job.clone(),
+            work_id: assigned.work_id,
+            task: assigned.task.clone(),
+            driving: assigned.driving,
+        }
+    }
+}

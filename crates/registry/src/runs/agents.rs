@@ -1,0 +1,60 @@
+//! Agents for runs: the same as for people, so that what a run has done for it is a session like any other.
+
+use std::sync::Arc;
+
+use futures_util::future::BoxFuture;
+use hangar_runtimes::outcome::{ErrorKind, Evidence, Failure};
+use hangar_runtimes::runtime::{Card, Live, Model, Order, Preflight, Runtime, Stage};
+
+use crate::error::RegistryError;
+use crate::hub::Hub;
+
+/// An agent whose sessions the hub keeps.
+struct HubRuntime {
+    hub: Hub,
+    agent: Arc<dyn Runtime>,
+}
+
+/// The agents of a hub, for whoever carries runs out.
+pub fn hub_runtimes(hub: &Hub) -> Vec<Arc<dyn Runtime>> {
+    let hub_runtimes = |agent: &Arc<dyn Runtime>| {
+        Arc::new(HubRuntime { hub: hub.clone(), agent: Arc::clone(agent) }) as Arc<dyn Runtime>
+    };
+    hub.runtimes().iter().map(hub_runtimes).collect()
+}
+
+impl Runtime for HubRuntime {
+    fn card(&self) -> &Card {
+        self.agent.card()
+    }
+
+    fn preflight(&self) -> BoxFuture<'static, Preflight> {
+        self.agent.preflight()
+    }
+
+    fn models(&self) -> BoxFuture<'static, Option<Vec<Model>>> {
+        self.agent.models()
+    }
+
+    fn open(&self, order: Order) -> BoxFuture<'static, Result<Live, Failure>> {
+        let (hub, agent) = (self.hub.clone(), Arc::clone(&self.agent));
+        Box::pin(async move {
+            hub.open_for_run(&agent, order).await.map_err(|error| {
+                let kind = match error {
+                    RegistryError::NoRuntime(_) => ErrorKind::AgentNotFound,
+                    _ => ErrorKind::TurnFailed,
+                };
+                // What the agent said is all that matters to whoever reads of a run.
+                let message = match error {
+                    RegistryError::NotOpened(message) => message,
+                    other => other.to_string(),
+                };
+                Failure { kind, message, evidence: Evidence::default() }
+            })
+        })
+    }
+
+    fn rehearse(&self, order: &mut Order, stage: &Stage) {
+        self.agent.rehearse(order, stage);
+    }
+}

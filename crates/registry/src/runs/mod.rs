@@ -1,0 +1,395 @@
+//! Runs of jobs: started, watched, stopped and gone on with. What they have done for them are sessions of the hub.
+
+mod agents;
+mod installed;
+mod stream;
+mod view;
+
+use parking_lot::{Mutex, MutexGuard};
+use std::collections::{HashMap, HashSet};
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use bytes::Bytes;
+use hangar_jobs::driver::{Audience, Controls, Executor, Notice, RunEnvironment, Running, StartError};
+use hangar_jobs::record::{Fact, Record, RunId, RunOrder, SessionId, Subject};
+use hangar_jobs::store::{FileStore, RunStatus, RunStore, StoreError};
+use hangar_runtimes::runtime::Live;
+use tokio::sync::{broadcast, watch};
+
+use crate::error::RegistryError;
+use crate::frame::{self, SseFrame};
+use crate::hub::{BadWorkspace, Hub};
+pub use agents::hub_runtimes;
+use view::View;
+
+pub use installed::{Installed, JobsView};
+pub use stream::Following;
+pub use view::{DecisionView, Run, RunDetails, RunState, SessionView, WorkState, WorkView};
+
+/// Records that may wait for the slowest of those who watch a run.
+const WATCHED_QUEUE: usize = 1024;
+/// Runs that have ended and whose views are kept.
+const KEPT: usize = 256;
+
+/// What is handed in.
+pub struct RunsConfig {
+    pub store: FileStore,
+    /// An MCP configuration that offers the job tools.
+    pub job_tools: Option<String>,
+    pub environment: RunEnvironment,
+    pub now: fn() -> jiff::Timestamp,
+}
+
+#[derive(Clone)]
+pub struct Runs(Arc<Inner>);
+
+struct Inner {
+    hub: Hub,
+    store: FileStore,
+    executor: Arc<Executor>,
+    active_runs: Arc<ActiveRuns>,
+    installed: Mutex<Option<Installed>>,
+}
+
+/// Runs under way, and who hears of them.
+struct ActiveRuns {
+    hub: Hub,
+    runs: Mutex<HashMap<RunId, ActiveRun>>,
+    /// Runs that are about to be resumed, so that each is by one caller.
+    resuming: Mutex<HashSet<RunId>>,
+    ended: Mutex<HashMap<RunId, Arc<View>>>,
+    /// Changes when a run is taken up or left.
+    changes: watch::Sender<u64>,
+}
+
+struct ActiveRun {
+    view: View,
+    controls: Option<Controls>,
+    watchers: Option<broadcast::Sender<RunNews>>,
+}
+
+impl ActiveRun {
+    fn new(view: View) -> Self {
+        Self { view, controls: None, watchers: None }
+    }
+}
+
+/// Removes the run from `resuming` when dropped.
+struct Resuming<'a> {
+    active_runs: &'a ActiveRuns,
+    run: &'a RunId,
+}
+
+impl Drop for Resuming<'_> {
+    fn drop(&mut self) {
+        lock(&self.active_runs.resuming).remove(self.run);
+    }
+}
+
+/// Everybody who hears one run: those who watch runs, and whoever started this one.
+struct Hearers {
+    active_runs: Arc<ActiveRuns>,
+    listener: Option<Arc<dyn Audience>>,
+}
+
+impl Audience for Hearers {
+    fn hear(&self, run: &RunId, notice: Notice<'_>) {
+        if let Notice::Record(record) = notice {
+            self.active_runs.record(run, record);
+        }
+        if let Some(listener) = &self.listener {
+            listener.hear(run, notice);
+        }
+    }
+}
+
+/// What is told of a run.
+#[derive(Debug, Clone)]
+pub(crate) enum RunNews {
+    Record(u64, SseFrame),
+    Changed(Bytes),
+}
+
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock()
+}
+
+impl Runs {
+    pub fn new(hub: Hub, config: RunsConfig) -> Self {
+        let active_runs = Arc::new(ActiveRuns {
+            hub: hub.clone(),
+            runs: Mutex::default(),
+            resuming: Mutex::default(),
+            ended: Mutex::default(),
+            changes: watch::Sender::new(0),
+        });
+        let executor = Arc::new(Executor {
+            runtimes: hub_runtimes(&hub),
+            store: Arc::new(config.store.clone()),
+            job_tools: config.job_tools,
+            environment: config.environment,
+            now: config.now,
+        });
+        Self(Arc::new(Inner { hub, store: config.store, executor, active_runs, installed: Mutex::default() }))
+    }
+
+    /// The MCP configuration that offers the job tools.
+    pub fn job_tools(&self) -> Option<String> {
+        self.0.executor.job_tools.clone()
+    }
+
+    pub fn hub(&self) -> &Hub {
+        &self.0.hub
+    }
+
+    // ---- starting and stopping ----
+
+    /// Starts a job that is installed.
+    pub fn start_job(
+        &self,
+        name: &str,
+        input: String,
+        workspace: PathBuf,
+    ) -> Result<RunDetails, RegistryError> {
+        let entry = self.entry().ok_or(RegistryError::NoEntry)?;
+        let job = entry.jobs.get(name).ok_or_else(|| RegistryError::NoJob(name.to_owned()))?;
+        if job.require_user_input == Some(true) && input.trim().is_empty() {
+            return Err(RegistryError::Unprocessable(format!(
+                "the job `{name}` asks what to do: give an `input`"
+            )));
+        }
+        let order = RunOrder {
+            subject: Subject::Job { name: name.to_owned() },
+            input,
+            working_directory: workspace,
+            runtime: None,
+            entry,
+        };
+        self.check_workspace(&order).map_err(|bad| bad.of(&order.working_directory))?;
+        let run = self.begin(None, |executor, hearers| executor.start(order, hearers))?.0;
+        self.details(&run)
+    }
+
+    /// Whether the agents of a run can work in its folder, as far as that can be told from here.
+    pub fn check_workspace(&self, order: &RunOrder) -> Result<(), BadWorkspace> {
+        let hub = &self.0.hub;
+        let runtimes = order.runtimes();
+        let names = runtimes.iter().map(|name| name.unwrap_or(hub.default_runtime()));
+        hub.check_workspace(&order.working_directory, names)
+    }
+
+    /// Starts what is ordered, and tells somebody all that happens.
+    pub fn start(
+        &self,
+        order: RunOrder,
+        listener: Arc<dyn Audience>,
+    ) -> Result<(RunId, Controls), RegistryError> {
+        self.begin(Some(listener), |executor, hearers| executor.start(order, hearers))
+    }
+
+    /// Starts a task in a session that stays its owner's.
+    pub fn start_borrowing(
+        &self,
+        order: RunOrder,
+        session: (SessionId, Live),
+        listener: Arc<dyn Audience>,
+    ) -> Result<(RunId, Controls), RegistryError> {
+        self.begin(Some(listener), |executor, hearers| executor.start_borrowing(order, session, hearers))
+    }
+
+    /// Goes on with a run whose process ended.
+    pub fn resume(&self, run: &RunId) -> Result<RunDetails, RegistryError> {
+        let active_runs = &self.0.active_runs;
+        let under_way = || RegistryError::RunUnderWay(run.0.clone());
+        let _resuming = active_runs.resuming(run).ok_or_else(under_way)?;
+        if self.is_active(run) {
+            return Err(under_way());
+        }
+        let view = self.view(run)?;
+        if view.end.is_some() {
+            return Err(RegistryError::RunEnded(run.0.clone()));
+        }
+        lock(&active_runs.runs).insert(run.clone(), ActiveRun::new(View::clone(&view)));
+        let begun = self.begin(None, |executor, hearers| executor.resume(run, hearers));
+        if begun.is_err() {
+            active_runs.leave(run);
+        }
+        begun?;
+        self.details(run)
+    }
+
+    /// Starts the same again.
+    pub fn retry(&self, run: &RunId) -> Result<RunDetails, RegistryError> {
+        let records = self.0.store.read(run).map_err(|error| unread(run, &error))?;
+        let order = records.first().and_then(|record| match &record.fact {
+            Fact::RunStarted { order, .. } => Some(order.clone()),
+            _ => None,
+        });
+        let order = order.ok_or_else(|| RegistryError::NoRun(run.0.clone()))?;
+        if matches!(order.subject, Subject::Task { borrowed_session: Some(_), .. }) {
+            return Err(RegistryError::Unprocessable(
+                "the task worked in a session of somebody else; start it there again".to_owned(),
+            ));
+        }
+        let run = self.begin(None, |executor, hearers| executor.start(order, hearers))?.0;
+        self.details(&run)
+    }
+
+    pub async fn stop(&self, run: &RunId) -> Result<RunDetails, RegistryError> {
+        let controls = lock(&self.0.active_runs.runs).get(run).and_then(|active| active.controls.clone());
+        match controls {
+            Some(controls) => controls.stop().await,
+            None if self.view(run)?.end.is_some() => return Err(RegistryError::RunEnded(run.0.clone())),
+            None => {
+                return Err(RegistryError::Unprocessable(format!("run {run} is not carried out here")));
+            }
+        }
+        self.details(run)
+    }
+
+    fn begin(
+        &self,
+        listener: Option<Arc<dyn Audience>>,
+        start: impl FnOnce(&Arc<Executor>, Arc<dyn Audience>) -> Result<Running, StartError>,
+    ) -> Result<(RunId, Controls), RegistryError> {
+        if self.0.hub.stopping().is_cancelled() {
+            return Err(RegistryError::Stopping);
+        }
+        let active_runs = &self.0.active_runs;
+        let hearers = Arc::new(Hearers { active_runs: Arc::clone(active_runs), listener });
+        let running = start(&self.0.executor, hearers).map_err(refused)?;
+        let (run, controls) = (running.run().clone(), running.controls());
+        if let Some(active) = lock(&active_runs.runs).get_mut(&run) {
+            active.controls = Some(controls.clone());
+        }
+        active_runs.changes.send_modify(|changes| *changes += 1);
+        let (hub, active_runs, id) = (self.0.hub.clone(), Arc::clone(active_runs), run.clone());
+        self.0.hub.spawn(async move {
+            // A run that is left at the end can be gone on with.
+            tokio::select! {
+                ended = running.to_end() => if let Err(error) = ended {
+                    tracing::error!(run = %id, %error, "the run could not be put on record");
+                },
+                () = hub.stopping().cancelled() => {}
+            }
+            active_runs.leave(&id);
+        });
+        Ok((run, controls))
+    }
+
+    // ---- looking ----
+
+    pub fn list(&self, limit: usize, before: Option<&str>) -> Result<Vec<Run>, RegistryError> {
+        let page =
+            self.0.store.page(before, limit).map_err(|error| RegistryError::Store(error.to_string()))?;
+        let runs = page.into_iter().filter_map(|summary| {
+            let view = self.view(&summary.run).ok()?;
+            Some(view.run(summary.status == RunStatus::Running || self.is_active(&summary.run)))
+        });
+        Ok(runs.collect())
+    }
+
+    pub fn details(&self, run: &RunId) -> Result<RunDetails, RegistryError> {
+        let view = self.view(run)?;
+        Ok(view.details(self.is_under_way(run)))
+    }
+
+    fn is_active(&self, run: &RunId) -> bool {
+        lock(&self.0.active_runs.runs).contains_key(run)
+    }
+
+    fn is_under_way(&self, run: &RunId) -> bool {
+        self.is_active(run)
+            || self.0.store.look(run).is_some_and(|summary| summary.status == RunStatus::Running)
+    }
+
+    fn view(&self, run: &RunId) -> Result<Arc<View>, RegistryError> {
+        let active_runs = &self.0.active_runs;
+        if let Some(active) = lock(&active_runs.runs).get(run) {
+            return Ok(Arc::new(active.view.clone()));
+        }
+        if let Some(view) = lock(&active_runs.ended).get(run) {
+            return Ok(Arc::clone(view));
+        }
+        let records = self.0.store.read(run).map_err(|error| unread(run, &error))?;
+        let view = View::fold(&records).ok_or_else(|| RegistryError::NoRun(run.0.clone()))?;
+        let view = Arc::new(view);
+        if view.end.is_some() {
+            active_runs.keep(run, Arc::clone(&view));
+        }
+        Ok(view)
+    }
+}
+
+impl ActiveRuns {
+    fn keep(&self, run: &RunId, view: Arc<View>) {
+        let mut ended = lock(&self.ended);
+        if ended.len() >= KEPT
+            && let Some(any) = ended.keys().next().cloned()
+        {
+            ended.remove(&any);
+        }
+        ended.insert(run.clone(), view);
+    }
+
+    /// Claims the resumption of a run. `None` if somebody else is about to resume it.
+    fn resuming<'a>(&'a self, run: &'a RunId) -> Option<Resuming<'a>> {
+        lock(&self.resuming).insert(run.clone()).then(|| Resuming { active_runs: self, run })
+    }
+
+    /// Nobody is at it any more.
+    fn leave(&self, run: &RunId) {
+        let Some(active) = lock(&self.runs).remove(run) else { return };
+        let shown = active.view.run(false);
+        if active.view.end.is_some() {
+            self.keep(run, Arc::new(active.view));
+        }
+        self.hub.announce("run", &shown);
+        if let Some(watchers) = active.watchers {
+            let _ = watchers.send(RunNews::Changed(frame::named("run", &shown)));
+        }
+        self.changes.send_modify(|changes| *changes += 1);
+    }
+
+    fn record(&self, run: &RunId, record: &Record) {
+        let mut all = lock(&self.runs);
+        if let Fact::RunStarted { .. } = &record.fact {
+            let Some(view) = View::begin(record) else { return };
+            all.insert(run.clone(), ActiveRun::new(view));
+        }
+        let Some(active) = all.get_mut(run) else { return };
+        if !matches!(record.fact, Fact::RunStarted { .. }) {
+            active.view.apply(record);
+        }
+        let shown = active.view.run(true);
+        if let Some(watchers) = active.watchers.take_if(|watchers| watchers.receiver_count() == 0) {
+            drop(watchers);
+        }
+        if let Some(watchers) = &active.watchers
+            && let Ok(json) = serde_json::to_vec(record)
+        {
+            let _ = watchers.send(RunNews::Record(record.seq, SseFrame::new(Some(record.seq), &json)));
+            let _ = watchers.send(RunNews::Changed(frame::named("run", &shown)));
+        }
+        drop(all);
+        self.hub.announce("run", &shown);
+    }
+}
+
+fn unread(run: &RunId, error: &StoreError) -> RegistryError {
+    match error {
+        StoreError::NotFound(_) => RegistryError::NoRun(run.0.clone()),
+        other => RegistryError::Store(other.to_string()),
+    }
+}
+
+fn refused(error: StartError) -> RegistryError {
+    match error {
+        StartError::Ended(run) => RegistryError::RunEnded(run.0),
+        StartError::Store(StoreError::Busy(run)) => RegistryError::RunUnderWay(run.0),
+        StartError::Store(StoreError::NotFound(run)) => RegistryError::NoRun(run.0),
+        StartError::Store(error) => RegistryError::Store(error.to_string()),
+        other => RegistryError::Unprocessable(other.to_string()),
+    }
+}

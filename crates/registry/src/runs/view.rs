@@ -1,0 +1,285 @@
+//! A run as the API shows it: a fold over its records.
+
+use std::collections::{BTreeMap, VecDeque};
+
+use hangar_jobs::chart::{ChartGraph, chart};
+use hangar_jobs::record::{Fact, Record, RunEnd, TaskId};
+use schemars::JsonSchema;
+use serde::Serialize;
+use serde_with::skip_serializing_none;
+
+use crate::hub::iso;
+
+/// Decisions that are shown of a run; of a long one the last.
+const MOST_DECISIONS: usize = 1000;
+/// Sessions that are shown of a work; of many attempts the last.
+const MOST_SESSIONS: usize = 100;
+
+#[skip_serializing_none]
+#[derive(Debug, Clone, Serialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct Run {
+    pub id: String,
+    /// Name of the job, or of the task if only that was started.
+    pub job: String,
+    pub state: RunState,
+    pub started_at: String,
+    pub ended_at: Option<String>,
+    pub workspace: String,
+    pub input: Option<String>,
+    pub turns: u64,
+    pub tokens: u64,
+    /// Why it ended, if the state does not say it all.
+    pub reason: Option<String>,
+    pub works: Vec<WorkView>,
+    /// Whether it can be continued.
+    pub resumable: bool,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, JsonSchema)]
+#[serde(rename_all = "lowercase")]
+pub enum RunState {
+    Running,
+    Succeeded,
+    Failed,
+    Canceled,
+    /// Its process ended first.
+    Interrupted,
+    /// It reached one of its limits.
+    Limited,
+}
+
+#[derive(Debug, Clone, Serialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+#[schemars(rename = "RunWork")]
+pub struct WorkView {
+    pub work_id: u32,
+    pub task: String,
+    pub state: WorkState,
+    /// Number of starts; more than one in a loop.
+    pub starts: u64,
+    /// Sessions of the last start.
+    pub sessions: Vec<SessionView>,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, JsonSchema)]
+#[serde(rename_all = "lowercase")]
+pub enum WorkState {
+    Waiting,
+    Running,
+    Succeeded,
+    Failed,
+    /// It or its run was stopped.
+    Stopped,
+}
+
+#[skip_serializing_none]
+#[derive(Debug, Clone, Serialize, JsonSchema)]
+#[schemars(rename = "RunSession")]
+pub struct SessionView {
+    pub id: String,
+    /// Whether it checks the work; also true if it does both.
+    pub driving: bool,
+    /// Counted separately for sessions that work and sessions that check.
+    pub attempt: u64,
+    pub succeeded: Option<bool>,
+}
+
+/// A run with its chart and decisions.
+#[derive(Debug, Clone, Serialize, JsonSchema)]
+pub struct RunDetails {
+    #[serde(flatten)]
+    pub run: Run,
+    pub chart: ChartGraph,
+    pub decisions: Vec<DecisionView>,
+}
+
+#[derive(Debug, Clone, Serialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+#[schemars(rename = "Decision")]
+pub struct DecisionView {
+    pub at: String,
+    pub work_id: u32,
+    pub task: String,
+    pub reason: String,
+}
+
+/// The fold.
+#[derive(Debug, Clone)]
+pub(crate) struct View {
+    run: Run,
+    chart: ChartGraph,
+    decisions: VecDeque<DecisionView>,
+    works: BTreeMap<u32, WorkView>,
+    tasks: BTreeMap<TaskId, u32>,
+    attempts: BTreeMap<(u32, bool), u64>,
+    pub(crate) end: Option<RunEnd>,
+    pub(crate) next_seq: u64,
+    borrows: bool,
+}
+
+impl View {
+    /// What the records tell. `None` if they do not begin as a run.
+    pub(crate) fn fold<'a>(records: impl IntoIterator<Item = &'a Record>) -> Option<Self> {
+        let mut records = records.into_iter();
+        let mut view = Self::begin(records.next()?)?;
+        records.for_each(|record| view.apply(record));
+        Some(view)
+    }
+
+    pub(crate) fn begin(first: &Record) -> Option<Self> {
+        let Fact::RunStarted { run, order } = &first.fact else { return None };
+        let work = order.work()?;
+        let works = work.tasks().into_iter().map(|task| {
+            let id = task.work_id_in_job.0;
+            let view = WorkView {
+                work_id: id,
+                task: task.task_id.clone(),
+                state: WorkState::Waiting,
+                starts: 0,
+                sessions: Vec::new(),
+            };
+            (id, view)
+        });
+        let borrows =
+            matches!(&order.subject, hangar_jobs::record::Subject::Task { borrowed_session: Some(_), .. });
+        Some(Self {
+            run: Run {
+                id: run.0.clone(),
+                job: order.subject.name().to_owned(),
+                state: RunState::Running,
+                started_at: iso(first.at),
+                ended_at: None,
+                workspace: order.working_directory.display().to_string(),
+                input: (!order.input.is_empty()).then(|| order.input.clone()),
+                turns: 0,
+                tokens: 0,
+                reason: None,
+                works: Vec::new(),
+                resumable: false,
+            },
+            works: works.collect(),
+            chart: chart(&work),
+            decisions: VecDeque::new(),
+            tasks: BTreeMap::new(),
+            attempts: BTreeMap::new(),
+            end: None,
+            next_seq: first.seq + 1,
+            borrows,
+        })
+    }
+
+    pub(crate) fn apply(&mut self, record: &Record) {
+        self.next_seq = record.seq + 1;
+        match &record.fact {
+            Fact::WorkStarted { work_id, task, .. } => {
+                self.tasks.insert(*task, work_id.0);
+                self.attempts.retain(|(work, _), _| *work != work_id.0);
+                if let Some(work) = self.works.get_mut(&work_id.0) {
+                    work.state = WorkState::Running;
+                    work.starts += 1;
+                    work.sessions.clear();
+                }
+            }
+            Fact::SessionStarted { task, session, driving, .. } => {
+                let Some(id) = self.tasks.get(task).copied() else { return };
+                let attempt = self.attempts.entry((id, *driving)).or_default();
+                *attempt += 1;
+                let attempt = *attempt;
+                if let Some(work) = self.works.get_mut(&id) {
+                    if work.sessions.len() >= MOST_SESSIONS {
+                        work.sessions.remove(0);
+                    }
+                    let id = session.0.clone();
+                    work.sessions.push(SessionView { id, driving: *driving, attempt, succeeded: None });
+                }
+            }
+            Fact::SessionStopped { task, session, succeeded } => {
+                if let Some(work) = self.work_of(*task)
+                    && let Some(view) = work.sessions.iter_mut().find(|view| view.id == session.0)
+                {
+                    view.succeeded = Some(*succeeded);
+                }
+            }
+            Fact::Prompted { .. } => self.run.turns += 1,
+            Fact::TurnEnded { tokens, .. } => self.run.tokens += tokens,
+            Fact::Decided { task, reason, .. } => {
+                let Some(work_id) = self.tasks.get(task).copied() else { return };
+                let task = self.works.get(&work_id).map(|work| work.task.clone()).unwrap_or_default();
+                if self.decisions.len() >= MOST_DECISIONS {
+                    self.decisions.pop_front();
+                }
+                self.decisions.push_back(DecisionView {
+                    at: iso(record.at),
+                    work_id,
+                    task,
+                    reason: reason.clone(),
+                });
+            }
+            Fact::TaskStopped { task } => {
+                if let Some(work) = self.work_of(*task) {
+                    work.state = WorkState::Stopped;
+                }
+            }
+            Fact::WorkStopped { work_id, succeeded, .. } => {
+                if let Some(work) =
+                    self.works.get_mut(&work_id.0).filter(|work| work.state != WorkState::Stopped)
+                {
+                    work.state = if *succeeded { WorkState::Succeeded } else { WorkState::Failed };
+                }
+            }
+            Fact::RunEnded { end } => self.ended(end, iso(record.at)),
+            Fact::RunStarted { .. }
+            | Fact::RunResumed
+            | Fact::WorktreeMade { .. }
+            | Fact::WorktreeLeft { .. }
+            | Fact::WorktreeFailed { .. }
+            | Fact::SessionRefused { .. }
+            | Fact::Checked { .. }
+            | Fact::TaskEnded { .. } => {}
+        }
+    }
+
+    fn ended(&mut self, end: &RunEnd, at: String) {
+        for work in self.works.values_mut().filter(|work| work.state == WorkState::Running) {
+            work.state = WorkState::Stopped;
+        }
+        self.run.ended_at = Some(at);
+        (self.run.state, self.run.reason) = match end {
+            RunEnd::Succeeded => (RunState::Succeeded, None),
+            RunEnd::Failed { error } => (RunState::Failed, error.as_ref().map(ToString::to_string)),
+            RunEnd::Canceled => (RunState::Canceled, None),
+            RunEnd::LimitReached { limit } => {
+                (RunState::Limited, Some(format!("the run reached its limit of {limit}")))
+            }
+            RunEnd::Interrupted => (
+                RunState::Interrupted,
+                Some("the session that it worked in was closed with the portal".to_owned()),
+            ),
+        };
+        self.end = Some(end.clone());
+    }
+
+    fn work_of(&mut self, task: TaskId) -> Option<&mut WorkView> {
+        self.works.get_mut(self.tasks.get(&task)?)
+    }
+
+    /// As it is now; `under_way` if a process is at it.
+    pub(crate) fn run(&self, under_way: bool) -> Run {
+        let left = self.end.is_none() && !under_way;
+        Run {
+            state: if left { RunState::Interrupted } else { self.run.state },
+            works: self.works.values().cloned().collect(),
+            resumable: left && !self.borrows,
+            ..self.run.clone()
+        }
+    }
+
+    pub(crate) fn details(&self, under_way: bool) -> RunDetails {
+        RunDetails {
+            run: self.run(under_way),
+            chart: self.chart.clone(),
+            decisions: self.decisions.iter().cloned().collect(),
+        }
+    }
+}

@@ -1,0 +1,112 @@
+//! Finding sessions among all of the home.
+
+use hangar_store::{Filter, SessionSummary};
+use jiff::Timestamp;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use serde_with::skip_serializing_none;
+
+use crate::error::RegistryError;
+use crate::hub::Hub;
+use crate::resource::{Session, SessionState};
+
+/// Sessions of one answer where nobody says how many, and at most.
+pub const DEFAULT_LIMIT: u64 = 100;
+pub const MOST: u64 = 500;
+/// Sessions whose logs are looked into for one answer. What is behind them is for the next page.
+const LOOKED_INTO: usize = 2000;
+
+#[derive(Debug, Clone, Default, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+#[schemars(rename = "SessionQuery")]
+pub struct Search {
+    /// Part of a name, an id or a workspace; case-insensitive.
+    pub query: Option<String>,
+    pub state: Option<SessionState>,
+    pub runtime: Option<String>,
+    /// Default: 100.
+    #[schemars(range(min = 1))]
+    pub limit: Option<u64>,
+    /// `next` of the previous page.
+    #[schemars(regex(pattern = r"^-?[0-9]{1,14}\..+$"))]
+    pub cursor: Option<String>,
+}
+
+#[skip_serializing_none]
+#[derive(Debug, Serialize, JsonSchema)]
+#[schemars(rename = "SessionList")]
+pub struct Found {
+    pub sessions: Vec<Session>,
+    /// Cursor of the next page, if there may be one.
+    pub next: Option<String>,
+}
+
+/// Where a page ended: lists are sorted by time, then by id.
+struct Cursor {
+    updated: Timestamp,
+    id: String,
+}
+
+impl Cursor {
+    fn parse(text: &str) -> Option<Self> {
+        let (millis, id) = text.split_once('.')?;
+        let updated = Timestamp::from_millisecond(millis.parse().ok()?).ok()?;
+        Some(Self { updated, id: id.to_owned() })
+    }
+
+    fn of(summary: &SessionSummary) -> String {
+        format!("{}.{}", summary.meta.updated_at.as_millisecond(), summary.id)
+    }
+
+    fn is_before(&self, summary: &SessionSummary) -> bool {
+        let (theirs, ours) = (summary.meta.updated_at.as_millisecond(), self.updated.as_millisecond());
+        theirs < ours || (theirs == ours && summary.id.as_str() > self.id.as_str())
+    }
+}
+
+impl Hub {
+    pub fn search(&self, search: &Search, limit: usize) -> Result<Found, RegistryError> {
+        let cursor = match &search.cursor {
+            None => None,
+            Some(text) => Some(Cursor::parse(text).ok_or_else(|| {
+                RegistryError::Invalid("the `cursor` is none that a page gave as its `next`".to_owned())
+            })?),
+        };
+        let words = search.query.as_deref().map(str::to_lowercase).filter(|query| !query.is_empty());
+        let mut all = self.store().list(&Filter::default())?;
+        // Sorted by what a cursor can say.
+        all.sort_by(|a, b| {
+            let (a_at, b_at) = (a.meta.updated_at.as_millisecond(), b.meta.updated_at.as_millisecond());
+            b_at.cmp(&a_at).then_with(|| a.id.cmp(&b.id))
+        });
+        let mut found = Found { sessions: Vec::new(), next: None };
+        let behind =
+            all.into_iter().filter(|summary| cursor.as_ref().is_none_or(|cursor| cursor.is_before(summary)));
+        let matching = behind.filter(|summary| words.as_ref().is_none_or(|words| mentions(summary, words)));
+        let mut last = None;
+        for (looked, summary) in matching.enumerate() {
+            if found.sessions.len() == limit || looked == LOOKED_INTO {
+                found.next = last;
+                break;
+            }
+            last = Some(Cursor::of(&summary));
+            // A session that was deleted meanwhile, or that cannot be read, must not hide the others.
+            let Ok(session) = self.describe(summary) else { continue };
+            let fits = search.state.is_none_or(|state| state == session.state)
+                && search.runtime.as_ref().is_none_or(|runtime| *runtime == session.runtime);
+            if fits {
+                found.sessions.push(session);
+            }
+        }
+        Ok(found)
+    }
+}
+
+fn mentions(summary: &SessionSummary, words: &str) -> bool {
+    let name = summary.meta.name.as_ref().map(hangar_store::SessionName::as_str);
+    let cwd = summary.meta.context.as_ref().map(|context| context.cwd.as_str());
+    [name, cwd, Some(summary.id.as_str())]
+        .into_iter()
+        .flatten()
+        .any(|text| text.to_lowercase().contains(words))
+}

@@ -1,0 +1,264 @@
+//! Reading a session from any event on: first what is in its log, then what happens, without a gap and without anything
+//! twice. A session that another process writes is followed by its file.
+
+use std::time::Duration;
+
+use hangar_protocol::LogPosition;
+use hangar_store::{Follow, SessionId};
+use tokio::sync::broadcast::error::{RecvError, TryRecvError};
+use tokio::sync::{broadcast, watch};
+
+use crate::error::RegistryError;
+use crate::frame::{self, Item, SseFrame};
+use crate::hub::Hub;
+
+/// How often a file is looked at that another process may write. Only while somebody reads.
+const LOOK_EVERY: Duration = Duration::from_millis(500);
+/// How long a file that nobody has written for a while is left alone.
+const LOOK_SELDOM: Duration = Duration::from_secs(2);
+/// Looks without anything new after which a file is looked at less often.
+const PATIENCE: u32 = 120;
+/// Lines after which others get a turn.
+const AT_ONCE: u32 = 64;
+
+/// How long to leave a file alone after so many looks without anything new.
+pub(crate) fn patience(quiet: u32) -> Duration {
+    if quiet < PATIENCE { LOOK_EVERY } else { LOOK_SELDOM }
+}
+
+pub struct Subscription {
+    hub: Hub,
+    id: SessionId,
+    /// The last event that was given out, or that the reader has.
+    after: u64,
+    source: Source,
+    openings: watch::Receiver<u64>,
+    read: u32,
+    quiet: u32,
+    /// Whether something was missed.
+    behind: bool,
+    /// Whether the reader has been told how the session is, which is due once it knows the past, and again when the session
+    /// was opened.
+    greeted: bool,
+}
+
+enum Source {
+    /// Not looked yet.
+    Nothing,
+    /// The file, up to a line from where a session that is open tells.
+    History {
+        follow: Box<Follow>,
+        upto: u64,
+        then: broadcast::Receiver<Item>,
+    },
+    Live(broadcast::Receiver<Item>),
+    /// The file, as far as it goes by now.
+    File(Box<Follow>),
+    /// It was deleted.
+    Over,
+}
+
+/// Why a subscription ends.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+pub enum Cut {
+    #[error("the reader fell behind; it may come back with the last event that it has")]
+    Behind,
+    #[error("the registry shuts down")]
+    Stopping,
+}
+
+impl Hub {
+    /// What a session says behind an event, and from then on.
+    pub fn subscribe(&self, id: &SessionId, after: u64) -> Result<Subscription, RegistryError> {
+        let live = self.live(id);
+        if live.is_none() && !self.store().contains(id) {
+            return Err(RegistryError::NoSession(id.to_string()));
+        }
+        if after > 0 {
+            let last = match live {
+                Some(live) => live.state().stats.at.seq,
+                None => self.catalogue().stats(id)?.at.seq,
+            };
+            // Whoever waits behind an event that is not there would miss those that come before it.
+            if after > last {
+                return Err(RegistryError::Invalid(format!(
+                    "session {id} has {last} events, none of them with the number {after}"
+                )));
+            }
+        }
+        Ok(Subscription {
+            hub: self.clone(),
+            id: id.clone(),
+            after,
+            source: Source::Nothing,
+            openings: self.openings(),
+            read: 0,
+            quiet: 0,
+            behind: false,
+            greeted: false,
+        })
+    }
+}
+
+impl Subscription {
+    /// The next thing that happened. `None` once the session was deleted.
+    pub async fn next(&mut self) -> Result<Option<Item>, Cut> {
+        loop {
+            // Before anything is taken, so that nothing is lost with a reader that waits no longer.
+            self.breathe().await;
+            if self.behind {
+                return Err(Cut::Behind);
+            }
+            match &mut self.source {
+                Source::Nothing => self.join(),
+                Source::Over => return Ok(None),
+                Source::History { follow, upto, .. } => {
+                    let done = follow.position().seq >= *upto;
+                    match if done { None } else { follow.next_line().ok().flatten() } {
+                        Some((seq, line)) => {
+                            if seq > self.after {
+                                self.after = seq;
+                                return Ok(Some(Item::Event(SseFrame::new(Some(seq), line))));
+                            }
+                        }
+                        None => {
+                            self.caught_up();
+                            if let Some(session) = self.greeting() {
+                                return Ok(Some(session));
+                            }
+                        }
+                    }
+                }
+                Source::Live(items) => {
+                    let item = tokio::select! {
+                        item = items.recv() => item,
+                        () = self.hub.stopping().cancelled() => return Err(Cut::Stopping),
+                    };
+                    match item {
+                        Ok(Item::Event(event)) => match event.seq {
+                            Some(seq) if seq <= self.after => {}
+                            seq => {
+                                self.after = seq.unwrap_or(self.after);
+                                return Ok(Some(Item::Event(event)));
+                            }
+                        },
+                        Ok(item) => return Ok(Some(item)),
+                        Err(RecvError::Lagged(_)) => return Err(Cut::Behind),
+                        Err(RecvError::Closed) => self.source = Source::Nothing,
+                    }
+                }
+                Source::File(follow) => match follow.next_line().ok().flatten() {
+                    Some((seq, line)) => {
+                        self.quiet = 0;
+                        if seq > self.after {
+                            self.after = seq;
+                            return Ok(Some(Item::Event(SseFrame::new(Some(seq), line))));
+                        }
+                    }
+                    None => {
+                        if let Some(session) = self.greeting() {
+                            return Ok(Some(session));
+                        }
+                        self.look_again().await?;
+                    }
+                },
+            }
+        }
+    }
+
+    /// Whether what it gives has just happened.
+    pub fn is_live(&self) -> bool {
+        matches!(self.source, Source::Live(_))
+    }
+
+    /// What is there at once, behind what `next` gave, without waiting.
+    pub fn ready(&mut self) -> Option<Item> {
+        let Source::Live(items) = &mut self.source else { return None };
+        loop {
+            match items.try_recv() {
+                Ok(Item::Event(event)) => match event.seq {
+                    Some(seq) if seq <= self.after => {}
+                    seq => {
+                        self.after = seq.unwrap_or(self.after);
+                        return Some(Item::Event(event));
+                    }
+                },
+                Ok(item) => return Some(item),
+                Err(TryRecvError::Lagged(_)) => {
+                    self.behind = true;
+                    return None;
+                }
+                // `next` finds out why.
+                Err(TryRecvError::Empty | TryRecvError::Closed) => return None,
+            }
+        }
+    }
+
+    /// How the session is, once: who has just come cannot know what changed before.
+    fn greeting(&mut self) -> Option<Item> {
+        if std::mem::replace(&mut self.greeted, true) {
+            return None;
+        }
+        let session = self.hub.session(&self.id)?;
+        Some(Item::Session(frame::named("session", &session)))
+    }
+
+    /// Finds out where to read on.
+    fn join(&mut self) {
+        let joined = self.hub.live(&self.id).map(|live| live.join());
+        let from = self.place();
+        let follow = self.hub.store().follow(&self.id, from).map(Box::new);
+        self.source = match (joined, follow) {
+            (Some(joined), Ok(follow)) => {
+                Source::History { follow, upto: joined.published, then: joined.items }
+            }
+            (Some(joined), Err(_)) => Source::Live(joined.items),
+            (None, Ok(follow)) => Source::File(follow),
+            (None, Err(_)) => Source::Over,
+        };
+    }
+
+    /// A place in the file at or before the next event.
+    fn place(&self) -> LogPosition {
+        let next = self.after.saturating_add(1);
+        match self.hub.live(&self.id) {
+            Some(live) => live.state().stats.mark_before(next),
+            None => self.hub.catalogue().mark_before(&self.id, next),
+        }
+    }
+
+    /// All of the past was told. If too much happened meanwhile, there is more of it.
+    fn caught_up(&mut self) {
+        if let Source::History { then, .. } = std::mem::replace(&mut self.source, Source::Nothing)
+            && (then.len() as u64) < crate::live::WATCHED_QUEUE as u64
+        {
+            self.source = Source::Live(then);
+        }
+    }
+
+    /// Waits until the file may have grown, or until the session is opened here.
+    async fn look_again(&mut self) -> Result<(), Cut> {
+        let patience = patience(self.quiet);
+        self.quiet = self.quiet.saturating_add(1);
+        tokio::select! {
+            () = tokio::time::sleep(patience) => {}
+            _ = self.openings.changed() => {}
+            () = self.hub.stopping().cancelled() => return Err(Cut::Stopping),
+        }
+        if self.hub.live(&self.id).is_some() {
+            self.source = Source::Nothing;
+            // Whoever opened it told how it is by then, to those who listened.
+            self.greeted = false;
+        } else if !self.hub.store().contains(&self.id) {
+            self.source = Source::Over;
+        }
+        Ok(())
+    }
+
+    async fn breathe(&mut self) {
+        self.read = self.read.wrapping_add(1);
+        if self.read.is_multiple_of(AT_ONCE) {
+            tokio::task::yield_now().await;
+        }
+    }
+}

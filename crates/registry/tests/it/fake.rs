@@ -1,0 +1,222 @@
+//! An agent that does what its prompt says, and a machine that has it.
+
+use std::io::Write;
+use std::sync::Arc;
+
+use futures_util::future::BoxFuture;
+use hangar_protocol::data::{AssistantMessage, PermissionRequested, UserMessage};
+use hangar_protocol::{Body, Event, EventId, LogPosition};
+use hangar_registry::host::{AgentHost, LogWriter, LogWriterError, Past, SessionRequest};
+use hangar_runtimes::host::Host;
+use hangar_runtimes::outcome::{ErrorKind, Evidence, Failure, TurnEnd, TurnOutcome};
+use hangar_runtimes::runtime::{
+    Answer, Card, Command, Live, Model, News, Order, PermissionAnswer, Preflight, Resume, Runtime, Stage,
+    TurnEnded,
+};
+use hangar_runtimes::usage::Usage;
+use hangar_store::{OpenSession, SessionId, SessionMeta, Store};
+use serde_json::json;
+use tokio::sync::mpsc;
+
+pub(crate) const NAME: &str = "fake";
+/// What may wait for the agent, and for whoever hears it: little, so that one soon waits for the other.
+const QUEUE: usize = 4;
+
+pub(crate) struct Fake(Card);
+
+impl Fake {
+    pub(crate) fn new() -> Self {
+        let capabilities = json!({
+            "streaming": false, "resume": true, "sessionIdGiven": true, "sessionIdEarly": true, "cost": false,
+            "inputTokens": false, "effortLevels": [], "budgetCap": false, "systemPrompt": false,
+            "modelDiscovery": false, "permissionCallbacks": true, "promptByStdin": false, "mcpConfig": true,
+            "toolRules": false, "sharedProcess": true, "remote": false, "toolEvents": true, "ownLog": false,
+        });
+        let capabilities = serde_json::from_value(capabilities).unwrap();
+        let (label, install) = ("Fake".into(), "nothing to do".into());
+        Self(Card { name: NAME.into(), label, capabilities, install, shell_tool: None })
+    }
+}
+
+impl Runtime for Fake {
+    fn card(&self) -> &Card {
+        &self.0
+    }
+
+    fn preflight(&self) -> BoxFuture<'static, Preflight> {
+        Box::pin(std::future::ready(Preflight::default()))
+    }
+
+    fn models(&self) -> BoxFuture<'static, Option<Vec<Model>>> {
+        Box::pin(std::future::ready(None))
+    }
+
+    fn rehearse(&self, _: &mut Order, _: &Stage) {}
+
+    fn open(&self, _: Order) -> BoxFuture<'static, Result<Live, Failure>> {
+        let (commands, mut inbox) = mpsc::channel(QUEUE);
+        let (outbox, news) = mpsc::channel(QUEUE);
+        let owner = tokio::spawn(async move {
+            while let Some(command) = inbox.recv().await {
+                match command {
+                    Command::Send(prompt) => {
+                        let Some(end) = turn(&prompt, &outbox, &mut inbox).await else { return };
+                        if outbox.send(ended(end)).await.is_err() {
+                            return;
+                        }
+                    }
+                    Command::Stop => return,
+                    Command::Steer(_) | Command::Rename(_) | Command::Abort | Command::Answer { .. } => {}
+                }
+            }
+        });
+        Box::pin(std::future::ready(Ok(Live::new(commands, news, owner.abort_handle()))))
+    }
+}
+
+fn ended(end: TurnEnd) -> News {
+    let outcome = TurnOutcome { end, usage: Usage::default(), total: Usage::default() };
+    News::TurnEnded(Box::new(TurnEnded { outcome, model: None, unknown: Default::default() }))
+}
+
+/// `say TEXT`, `wait` until somebody ends the turn, `ask N` permissions before any answer is looked at. `None` once the session
+/// is to end.
+async fn turn(
+    prompt: &str,
+    outbox: &mpsc::Sender<News>,
+    inbox: &mut mpsc::Receiver<Command>,
+) -> Option<TurnEnd> {
+    say(outbox, UserMessage { content: prompt.to_owned(), ..UserMessage::default() }.into()).await;
+    // Before it may stand that a session crashed.
+    let order = prompt.lines().last().unwrap_or_default();
+    let (word, argument) = order.split_once(' ').unwrap_or((order, ""));
+    match word {
+        "wait" => loop {
+            match inbox.recv().await {
+                Some(Command::Abort) => {
+                    let message = "the turn was cancelled".to_owned();
+                    let evidence = Evidence::default();
+                    return Some(TurnEnd::Failed(Failure {
+                        kind: ErrorKind::TurnCancelled,
+                        message,
+                        evidence,
+                    }));
+                }
+                Some(Command::Stop) | None => return None,
+                Some(_) => {}
+            }
+        },
+        "ask" => {
+            let questions: usize = argument.parse().unwrap();
+            for number in 0..questions {
+                let write = json!({
+                    "kind": "write", "intention": "", "fileName": "a", "diff": "", "canOfferSessionApproval": false,
+                });
+                let request = json!({ "requestId": format!("r{number}"), "permissionRequest": write });
+                let asked: PermissionRequested = serde_json::from_value(request).unwrap();
+                say(outbox, asked.into()).await;
+            }
+            for number in 0..questions {
+                let answer = inbox.recv().await;
+                let Some(Command::Answer { request_id, answer }) = answer else { panic!("{answer:?}") };
+                assert_eq!(request_id, format!("r{number}"));
+                assert_eq!(answer, Answer::Permission(PermissionAnswer::Once));
+            }
+        }
+        _ => {
+            let message = json!({ "messageId": "m", "content": argument });
+            let message: AssistantMessage = serde_json::from_value(message).unwrap();
+            say(outbox, message.into()).await;
+        }
+    }
+    Some(TurnEnd::Completed)
+}
+
+async fn say(outbox: &mpsc::Sender<News>, body: Body) {
+    // Nobody hears an agent that was told to stop.
+    let _ = outbox.send(News::Event(Box::new(event(body)))).await;
+}
+
+fn event(body: Body) -> Event {
+    let id = EventId(uuid::Uuid::new_v4().to_string());
+    Event::new(id, "2026-01-01T00:00:00.000Z".to_owned(), None, None, body)
+}
+
+/// A machine with that one agent, whose logs are kept for it.
+pub(crate) struct Machine {
+    pub(crate) store: Store,
+    pub(crate) runtimes: Vec<Arc<dyn Runtime>>,
+}
+
+impl AgentHost for Machine {
+    fn runtimes(&self) -> &[Arc<dyn Runtime>] {
+        &self.runtimes
+    }
+
+    fn order(&self, wanted: SessionRequest) -> Result<Order, String> {
+        Ok(Order { consent: wanted.consent, ..Order::new(wanted.id.to_string(), wanted.workspace) })
+    }
+
+    fn location(&self, _: &str) -> Host {
+        Host::Local
+    }
+
+    fn begin(&self, id: &SessionId, order: &Order, _: &str) -> Result<Box<dyn LogWriter>, LogWriterError> {
+        let context = serde_json::from_value(json!({ "cwd": order.workspace })).unwrap();
+        let meta = SessionMeta::new(context, jiff::Timestamp::UNIX_EPOCH);
+        Ok(Log::of(self.store.create(id, meta)?))
+    }
+
+    fn take_up(&self, id: &SessionId) -> Result<Box<dyn LogWriter>, LogWriterError> {
+        Ok(Log::of(self.store.open(id)?))
+    }
+
+    fn context_limit(&self, _: &str) -> Option<u64> {
+        None
+    }
+
+    fn past(&self, _: &SessionId) -> Result<Past, LogWriterError> {
+        Ok(Past { runtime: NAME.to_owned(), agent_session: None, workspace: Some("/".into()) })
+    }
+}
+
+/// A log that is written line by line.
+struct Log {
+    open: OpenSession,
+    end: LogPosition,
+}
+
+impl Log {
+    fn of(open: OpenSession) -> Box<dyn LogWriter> {
+        let end = LogPosition { seq: open.end().0, offset: open.log_bytes() };
+        Box::new(Self { open, end })
+    }
+}
+
+impl LogWriter for Log {
+    fn append(&mut self, event: &Event) -> Result<Option<LogPosition>, LogWriterError> {
+        if event.is_ephemeral() {
+            return Ok(None);
+        }
+        let line = serde_json::to_string(event).unwrap();
+        let mut file = std::fs::OpenOptions::new().append(true).open(self.open.log_path()).unwrap();
+        writeln!(file, "{line}").unwrap();
+        self.end.seq += 1;
+        self.end.offset += line.len() as u64 + 1;
+        Ok(Some(self.end))
+    }
+
+    fn rename(&mut self, _: String) -> Result<(), LogWriterError> {
+        Ok(())
+    }
+
+    fn resume(&self, _: Option<String>) -> Resume {
+        Resume::default()
+    }
+
+    fn close(&mut self, _: Option<String>, _: &Usage, _: Option<String>) -> Result<Event, LogWriterError> {
+        let mut event = event(Body::Abort(serde_json::from_value(json!({ "reason": "closed" })).unwrap()));
+        self.append(&event)?.into_iter().for_each(|position| event.set_position(position));
+        Ok(event)
+    }
+}

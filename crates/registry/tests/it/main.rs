@@ -1,0 +1,10 @@
+//! Sessions and runs on agents that follow a script, without HTTP.
+
+#![expect(clippy::unwrap_used, reason = "a test that cannot go on fails")]
+
+mod approvals;
+mod fake;
+mod leases;
+mod numbers;
+mod resuming;
+mod stage;

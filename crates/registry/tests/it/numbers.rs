@@ -1,0 +1,66 @@
+//! The numbers of events: those who watch are told the same as the log says.
+
+use hangar_protocol::LogPosition;
+use hangar_registry::frame::Item;
+use hangar_registry::hub::{Delivery, Hub};
+use hangar_registry::resource::Policy;
+use hangar_registry::subscription::Subscription;
+use hangar_store::SessionId;
+
+use crate::stage::Stage;
+
+/// What is told up to an answer, by number; passing events have none.
+async fn heard(subscription: &mut Subscription, answer: &str) -> Vec<(u64, String)> {
+    let mut heard = Vec::new();
+    loop {
+        let Some(Item::Event(event)) = subscription.next().await.unwrap() else { continue };
+        let json = String::from_utf8(event.json().to_vec()).unwrap();
+        let is_last =
+            json.contains(&format!("\"content\":\"{answer}\"")) && json.contains("assistant.message");
+        heard.extend(event.seq.map(|seq| (seq, json)));
+        if is_last {
+            return heard;
+        }
+    }
+}
+
+fn log(hub: &Hub, id: &SessionId) -> Vec<(u64, String)> {
+    let mut follow = hub.store().follow(id, LogPosition::default()).unwrap();
+    let mut lines = Vec::new();
+    while let Some((seq, line)) = follow.next_line().unwrap() {
+        lines.push((seq, String::from_utf8(line.to_vec()).unwrap()));
+    }
+    lines
+}
+
+#[tokio::test]
+async fn watchers_are_told_each_line_of_the_log_with_its_number() {
+    let stage = Stage::new();
+    let id = stage.open(Policy::AllowAll).await;
+    let mut subscription = stage.hub.subscribe(&id, 0).unwrap();
+    let mut all = Vec::new();
+    for word in ["one", "two", "three"] {
+        stage.hub.send(&id, format!("say {word}"), Delivery::Enqueue).await.unwrap();
+        all.extend(heard(&mut subscription, word).await);
+    }
+    assert_eq!(all, log(&stage.hub, &id));
+    assert_eq!(stage.hub.session(&id).unwrap().events, all.len() as u64);
+    // Whoever comes later reads the same from the file.
+    let mut later = stage.hub.subscribe(&id, 0).unwrap();
+    assert_eq!(heard(&mut later, "three").await, all);
+}
+
+#[tokio::test]
+async fn a_session_that_is_opened_again_is_counted_on() {
+    let stage = Stage::new();
+    let id = stage.open(Policy::AllowAll).await;
+    let mut subscription = stage.hub.subscribe(&id, 0).unwrap();
+    stage.hub.send(&id, "say one".to_owned(), Delivery::Enqueue).await.unwrap();
+    let mut all = heard(&mut subscription, "one").await;
+    let stage = stage.again().await;
+    let mut subscription = stage.hub.subscribe(&id, all.len() as u64).unwrap();
+    stage.hub.send(&id, "say two".to_owned(), Delivery::Enqueue).await.unwrap();
+    all.extend(heard(&mut subscription, "two").await);
+    assert_eq!(all, log(&stage.hub, &id));
+    assert!(all.iter().any(|(_, line)| line.contains("\"abort\"")), "the closing event is among them");
+}
