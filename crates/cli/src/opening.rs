@@ -279,7 +279,7 @@ fn instruction_files(settings: &Settings, args: &RunArgs, directory: &Path) -> V
 /// A session of the store, for commands that look at it.
 fn record(store: &Store, id: &SessionId) -> Result<SessionRecord, Refusal> {
     let failed = |error| Refusal(format!("the folder of session {id} cannot be read: {error}"));
-    let folder = store.folder(id).map_err(failed)?;
+    let files = Arc::new(LocalFiles::held(store.folder(id).map_err(failed)?));
     let name = store.look(id).and_then(|listed| listed.meta.name).map(|name| name.as_str().to_owned());
-    Ok(SessionRecord { id: id.to_string(), name, files: LocalFiles::held(folder) })
+    Ok(SessionRecord { id: id.to_string(), name, files })
 }

@@ -11,7 +11,7 @@ use hangar_agent::model::ModelProvider;
 use hangar_agent::session::Input;
 use hangar_agent::tool::ToolFilter;
 use hangar_custom::skills::Skills;
-use hangar_files::LocalFiles;
+use hangar_files::SessionFiles;
 use hangar_mcp::{McpHost, News};
 use hangar_tools::shell::Shells;
 use tokio::sync::mpsc;
@@ -112,7 +112,7 @@ pub trait Composer: Send + Sync {
     /// The paths of the instruction files that hold for a directory.
     fn instruction_files(&self, directory: &Path) -> Vec<String>;
 
-    /// The directory of the session and the name that lists have for it.
+    /// The folder of the session and the name that lists have for it.
     fn record(&self) -> Result<SessionRecord, Refusal>;
 }
 
@@ -120,7 +120,7 @@ pub trait Composer: Send + Sync {
 pub struct SessionRecord {
     pub id: String,
     pub name: Option<String>,
-    pub files: LocalFiles,
+    pub files: Arc<dyn SessionFiles>,
 }
 
 /// For front ends that deal with such commands themselves.

@@ -72,7 +72,7 @@ pub struct OpenSession {
     /// The checkpoints, where their index cannot be read without waiting.
     pub(crate) checkpoints: Option<Vec<CheckpointEntry>>,
     buffer: Vec<u8>,
-    /// Positions behind the events of the last append.
+    /// Positions after each event of the last append.
     appended: Vec<LogPosition>,
 }
 

@@ -246,7 +246,7 @@ mod tests {
                 assert!(change.contains(told), "{change}");
             }
             // Even if nobody had asked.
-            let files = ToolFiles::CountedFolder(Arc::new(places));
+            let files = ToolFiles::Held(Arc::new(places));
             let _ = (files.replace(&path, b"new"), files.create(&path, b"new"), files.remove(&path));
             assert!(files.replace(&root.join("outside/file"), b"new").is_err());
             assert!(files.read(&root.join("outside/file")).is_err());

@@ -127,7 +127,11 @@ impl Engine {
                 return Ok(None);
             }
             Request::Environment => self.environment(composer.instruction_files(self.directory())),
-            Request::Query(query) => tell::query(&query, &composer.record()?, self.directory())?,
+            Request::Query(query) => {
+                let answer = tell::query(query, composer.record()?, self.directory().to_path_buf());
+                self.reply_later(Box::pin(answer));
+                return Ok(None);
+            }
         }))
     }
 

@@ -1,13 +1,13 @@
 //! What slash commands say about a session.
 
 use std::fmt::Write;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use hangar_agent::agents::AgentSource;
 use hangar_agent::permissions::Policy;
 use hangar_agent::session::Session;
 use hangar_custom::skills::Skills;
-use hangar_files::{FileError, SessionFiles, block_on};
+use hangar_files::FileError;
 use hangar_mcp::{McpHost, ServerReport};
 use hangar_protocol::Totals;
 use hangar_protocol::data::PermissionMode;
@@ -105,20 +105,23 @@ pub(super) fn environment(engine: &Engine, instructions: Vec<String>) -> Reply {
     Reply::Markdown(told.join("\n\n"))
 }
 
-pub(super) fn query(
-    query: &SessionQuery,
-    record: &SessionRecord,
-    directory: &Path,
+/// Answers a question from the files of the session.
+pub(super) async fn query(
+    query: SessionQuery,
+    record: SessionRecord,
+    directory: PathBuf,
 ) -> Result<Reply, Refusal> {
-    let files = &record.files;
-    let failed = |error: FileError| Refusal(error.to_string());
-    let checkpoints = || block_on(checkpoints::list(files)).map_err(failed);
+    let files = &*record.files;
+    let failed = |error: FileError| Refusal(format!("the session's files cannot be read: {error}"));
     Ok(match query {
-        SessionQuery::Info => about(&record.id, record.name.as_deref(), directory, checkpoints()?.len()),
-        SessionQuery::Checkpoints => checkpoint_list(&checkpoints()?),
+        SessionQuery::Info => {
+            let checkpoints = checkpoints::list(files).await.map_err(failed)?.len();
+            about(&record.id, record.name.as_deref(), &directory, checkpoints)
+        }
+        SessionQuery::Checkpoints => checkpoint_list(&checkpoints::list(files).await.map_err(failed)?),
         SessionQuery::Checkpoint(number) => {
-            let content = block_on(checkpoints::read(files, checkpoint_number(number)?)).map_err(failed)?;
-            checkpoint(number, content)?
+            let content = checkpoints::read(files, checkpoint_number(&number)?).await.map_err(failed)?;
+            checkpoint(&number, content)?
         }
         SessionQuery::Plan => files.plan().map_or_else(|| Reply::Text(NO_PLAN.to_owned()), Reply::Markdown),
     })
