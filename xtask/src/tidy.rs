@@ -36,6 +36,7 @@ const MAY_USE: &[(&str, &[&str])] = &[
     ("hangar-agent", &["hangar-protocol"]),
     ("hangar-models", &["hangar-agent", "hangar-disk", "hangar-protocol"]),
     ("hangar-sandbox", &[]),
+    ("hangar-spec", &["hangar-agent", "hangar-protocol", "hangar-sandbox"]),
     (
         "hangar-mcp",
         &[
@@ -73,7 +74,7 @@ const MAY_USE: &[(&str, &[&str])] = &[
     ),
     ("hangar-acp", &["hangar-agent", "hangar-engine", "hangar-peer", "hangar-protocol", "hangar-store"]),
     ("hangar-custom", &["hangar-agent", "hangar-process", "hangar-protocol"]),
-    ("hangar-runtimes", &["hangar-disk", "hangar-peer", "hangar-process", "hangar-protocol"]),
+    ("hangar-runtimes", &["hangar-disk", "hangar-git", "hangar-peer", "hangar-process", "hangar-protocol"]),
     ("hangar-jobs", &["hangar-git", "hangar-process", "hangar-protocol", "hangar-runtimes"]),
     ("hangar-registry", &["hangar-jobs", "hangar-protocol", "hangar-runtimes", "hangar-store"]),
     (
@@ -101,6 +102,7 @@ const MAY_USE: &[(&str, &[&str])] = &[
             "hangar-peer",
             "hangar-protocol",
             "hangar-sandbox",
+            "hangar-spec",
             "hangar-store",
         ],
     ),
@@ -126,6 +128,7 @@ const MAY_USE: &[(&str, &[&str])] = &[
             "hangar-runtimes",
             "hangar-sandbox",
             "hangar-server",
+            "hangar-spec",
             "hangar-store",
             "hangar-telemetry",
             "hangar-tools",

@@ -8,37 +8,94 @@ use hangar_agent::driver::Hooks;
 use hangar_agent::hook::{Chain, HookSet};
 use hangar_agent::permissions::{Policy, Rule};
 use hangar_agent::session::Input;
-use hangar_agent::tool::{ToolFilter, ToolSource};
+use hangar_agent::tool::ToolSource;
 use hangar_custom::Places;
-use hangar_custom::hooks::{ConfiguredHooks, HookFiles, Surroundings};
+use hangar_custom::hooks::{self, ConfiguredHooks, HookFiles};
 use hangar_custom::plugins::Plugin;
 use hangar_custom::settings::Preferences;
 use hangar_custom::skills::{SkillPlaces, Skills};
+use hangar_spec::{CustomizationOptions, ToolOptions};
 use tokio::sync::mpsc;
 
+use crate::compose::Extensions;
 use crate::credentials;
 use crate::settings::Settings;
 use crate::workspace::git::Repository;
-use crate::workspace::trust::{Trust, is_trusted};
+use crate::workspace::trust::is_trusted;
 
 /// Hooks that whoever runs the machine wants asked.
 const POLICY_DIR: &str = "/etc/github-copilot/policy.d";
 /// What runs the commands of hooks.
 const SHELL: &str = "/bin/bash";
 
-/// What the one who opens a session adds to what is configured.
-#[derive(Debug, Clone)]
-pub(crate) struct Customs {
-    pub(crate) trust: Trust,
-    pub(crate) plugin_dirs: Vec<PathBuf>,
-    pub(crate) skill_dirs: Vec<PathBuf>,
-    /// Whether the project's own skills count.
-    pub(crate) project_skills: bool,
-    pub(crate) disabled_skills: Vec<String>,
-    /// Whether there are skills at all.
-    pub(crate) skills: bool,
-    /// Whether the hooks of files are asked.
-    pub(crate) hooks: bool,
+/// The places where configuration is looked for.
+pub(crate) struct ConfigSources<'a> {
+    pub(crate) settings: &'a Settings,
+    pub(crate) extensions: &'a Extensions,
+    pub(crate) options: &'a CustomizationOptions,
+    pub(crate) cwd: &'a Path,
+    pub(crate) repository: Option<&'a Repository>,
+}
+
+impl ConfigSources<'_> {
+    /// The top of the project.
+    pub(crate) fn project(&self) -> &Path {
+        self.repository.map_or(self.cwd, |repository| &repository.root)
+    }
+
+    fn places(&self) -> Places {
+        Places {
+            home: self.settings.home.clone(),
+            user_home: self.settings.var("HOME").map(PathBuf::from),
+            cwd: self.cwd.to_owned(),
+            git_root: self.repository.map(|repository| repository.root.clone()),
+            trusted: is_trusted(self.settings, self.extensions.trust, self.cwd)
+                || self.settings.var("GITHUB_COPILOT_PROMPT_MODE_REPO_HOOKS") == Some("true"),
+        }
+    }
+
+    /// The plugins, and what is wrong with them.
+    pub(crate) fn plugins(&self) -> (Vec<Plugin>, Vec<String>) {
+        let given = self.extensions.plugin_dirs.iter().chain(self.options.plugin_dirs.iter().flatten());
+        let dirs: Vec<PathBuf> = given.map(|dir| self.cwd.join(dir)).collect();
+        hangar_custom::plugins::load(&dirs)
+    }
+
+    /// The directories of skills that somebody named.
+    fn skill_dirs(&self, preferences: &Preferences) -> Vec<PathBuf> {
+        let named = self.settings.var("COPILOT_SKILLS_DIRS").into_iter().flat_map(|dirs| dirs.split(','));
+        let mut dirs: Vec<PathBuf> = named.map(|dir| PathBuf::from(dir.trim())).collect();
+        dirs.extend(self.options.skill_dirs.iter().flatten().cloned());
+        dirs.extend(preferences.skill_directories.iter().cloned());
+        dirs
+    }
+
+    fn has_file_hooks(&self) -> bool {
+        self.options.file_hooks.unwrap_or(true)
+    }
+
+    /// The places where skills are looked for.
+    pub(crate) fn skill_places(&self) -> SkillPlaces {
+        SkillPlaces {
+            places: self.places(),
+            plugins: self.plugins().0,
+            extra: self.skill_dirs(&Preferences::of_user(&self.settings.home)),
+            of_project: self.options.discovers(),
+        }
+    }
+
+    /// The hooks of files, and whether all but the machine's own are switched off.
+    pub(crate) fn hook_files(&self) -> (HookFiles, bool) {
+        let places = self.places();
+        let preferences = Preferences::of_user(&self.settings.home).with_project(&places);
+        let found = HookFiles::find(Some(Path::new(POLICY_DIR)), &places, &self.plugins().0, false);
+        (found, preferences.disable_all_hooks || !self.has_file_hooks())
+    }
+
+    /// The agents that files describe. What is wrong with a plugin is said where the rest of it is loaded.
+    pub(crate) fn agents(&self) -> (Vec<AgentDefinition>, Vec<String>) {
+        hangar_custom::agents::find_agents(&self.places(), &self.plugins().0)
+    }
 }
 
 /// All of it, loaded.
@@ -50,29 +107,28 @@ pub(crate) struct Configured {
 }
 
 impl Configured {
-    pub(crate) fn load(
-        settings: &Settings,
-        customs: &Customs,
-        cwd: &Path,
-        repository: Option<&Repository>,
-    ) -> Self {
-        let places = places(settings, customs, cwd, repository);
-        let mut preferences = Preferences::of_user(&settings.home).with_project(&places);
+    pub(crate) fn load(sources: &ConfigSources<'_>) -> Self {
+        let places = sources.places();
+        let mut preferences = Preferences::of_user(&sources.settings.home).with_project(&places);
         let mut warnings = std::mem::take(&mut preferences.warnings);
-        let (plugins, problems) = plugins(customs, cwd);
+        let (plugins, problems) = sources.plugins();
         warnings.extend(problems);
         let mut hooks = HookFiles::find(
             Some(Path::new(POLICY_DIR)),
             &places,
             &plugins,
-            preferences.disable_all_hooks || !customs.hooks,
+            preferences.disable_all_hooks || !sources.has_file_hooks(),
         );
         warnings.append(&mut hooks.warnings);
-        let extra = skill_dirs(settings, customs, &preferences);
-        let disabled: Vec<String> =
-            preferences.disabled_skills.iter().chain(&customs.disabled_skills).cloned().collect();
-        let wanted = SkillPlaces { places, plugins, extra, of_project: customs.project_skills };
-        let skills = if customs.skills { Skills::load(wanted, disabled) } else { Skills::none() };
+        let extra = sources.skill_dirs(&preferences);
+        let options = sources.options;
+        let disabled = preferences.disabled_skills.iter().chain(options.disabled_skills.iter().flatten());
+        let disabled: Vec<String> = disabled.cloned().collect();
+        let wanted = SkillPlaces { places, plugins, extra, of_project: options.discovers() };
+        let skills = match options.skills {
+            Some(false) => Skills::none(),
+            Some(true) | None => Skills::load(wanted, disabled),
+        };
         warnings.extend(skills.warnings());
         Self { skills, warnings, hooks, preferences }
     }
@@ -88,10 +144,9 @@ impl Configured {
     }
 
     /// Whether the model is offered the tool for skills: where there are some, or where it was asked for by name.
-    pub(crate) fn offers_skills(&self, filter: &ToolFilter) -> bool {
-        let named = |names: &Vec<String>| names.iter().any(|name| name == "skill" || name == "builtin:skill");
+    pub(crate) fn offers_skills(&self, tools: &ToolOptions) -> bool {
         !self.skills.is_empty()
-            || (filter.available.as_ref().is_some_and(named) && filter.admits(ToolSource::Builtin, "skill"))
+            || (tools.names_skills() && tools.filter().admits(ToolSource::Builtin, "skill"))
     }
 
     /// The configured hooks before the client's, and what the configured ones want to be asked.
@@ -106,7 +161,7 @@ impl Configured {
             return (client, HookSet::NONE);
         }
         let withheld = credentials::withheld_from_commands(settings, secrets);
-        let surroundings = Surroundings {
+        let context = hooks::Surroundings {
             shell: PathBuf::from(SHELL),
             env: settings
                 .variables()
@@ -115,7 +170,7 @@ impl Configured {
                 .collect(),
             allow_localhost: settings.var("COPILOT_HOOK_ALLOW_LOCALHOST") == Some("1"),
         };
-        match ConfiguredHooks::new(self.hooks, surroundings, inbox) {
+        match ConfiguredHooks::new(self.hooks, context, inbox) {
             None => (client, HookSet::NONE),
             Some(configured) => {
                 let kinds = configured.kinds();
@@ -125,69 +180,4 @@ impl Configured {
             }
         }
     }
-}
-
-/// The hooks of files, and whether all but the machine's own are switched off.
-pub(crate) fn hook_files(
-    settings: &Settings,
-    customs: &Customs,
-    cwd: &Path,
-    repository: Option<&Repository>,
-) -> (HookFiles, bool) {
-    let places = places(settings, customs, cwd, repository);
-    let preferences = Preferences::of_user(&settings.home).with_project(&places);
-    let (plugins, _) = plugins(customs, cwd);
-    let found = HookFiles::find(Some(Path::new(POLICY_DIR)), &places, &plugins, false);
-    (found, preferences.disable_all_hooks || !customs.hooks)
-}
-
-/// Where skills are looked for.
-pub(crate) fn skill_places(
-    settings: &Settings,
-    customs: &Customs,
-    cwd: &Path,
-    repository: Option<&Repository>,
-) -> SkillPlaces {
-    let extra = skill_dirs(settings, customs, &Preferences::of_user(&settings.home));
-    SkillPlaces {
-        places: places(settings, customs, cwd, repository),
-        plugins: plugins(customs, cwd).0,
-        extra,
-        of_project: customs.project_skills,
-    }
-}
-
-/// The directories of skills that somebody named.
-fn skill_dirs(settings: &Settings, customs: &Customs, preferences: &Preferences) -> Vec<PathBuf> {
-    let named = settings.var("COPILOT_SKILLS_DIRS").into_iter().flat_map(|dirs| dirs.split(','));
-    let mut dirs: Vec<PathBuf> = named.map(|dir| PathBuf::from(dir.trim())).collect();
-    dirs.extend(customs.skill_dirs.iter().cloned());
-    dirs.extend(preferences.skill_directories.iter().cloned());
-    dirs
-}
-
-/// The agents that files describe. What is wrong with a plugin is said where the rest of it is loaded.
-pub(crate) fn agents(
-    settings: &Settings,
-    customs: &Customs,
-    cwd: &Path,
-    repository: Option<&Repository>,
-) -> (Vec<AgentDefinition>, Vec<String>) {
-    hangar_custom::agents::find_agents(&places(settings, customs, cwd, repository), &plugins(customs, cwd).0)
-}
-
-fn places(settings: &Settings, customs: &Customs, cwd: &Path, repository: Option<&Repository>) -> Places {
-    Places {
-        home: settings.home.clone(),
-        user_home: settings.var("HOME").map(PathBuf::from),
-        cwd: cwd.to_owned(),
-        git_root: repository.map(|repository| repository.root.clone()),
-        trusted: is_trusted(settings, customs.trust, cwd)
-            || settings.var("GITHUB_COPILOT_PROMPT_MODE_REPO_HOOKS") == Some("true"),
-    }
-}
-
-fn plugins(customs: &Customs, cwd: &Path) -> (Vec<Plugin>, Vec<String>) {
-    let dirs: Vec<PathBuf> = customs.plugin_dirs.iter().map(|dir| cwd.join(dir)).collect();
-    hangar_custom::plugins::load(&dirs)
 }

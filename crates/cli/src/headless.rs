@@ -75,17 +75,14 @@ pub(crate) fn read_prompt(typed: Option<&str>) -> Result<String> {
 
 /// The session that flags ask for.
 fn order(settings: &Settings, args: RunArgs, text: &str) -> Result<NativeOrder> {
-    let first = FirstOrder {
-        attachments: args.attachment.clone(),
-        fleet: args.fleet,
-        implements_plan: args.implements_plan(),
-    };
+    let first = FirstOrder { fleet: args.fleet, implements_plan: args.implements_plan() };
     let session = SessionOrder {
         selection: selection::select(&Store::new(&settings.home), &args)?,
         directory: args.directory.clone(),
         system: None,
         // A slash command is no name.
         named_after: Some(text.to_owned()).filter(|text| commands::parse(text).is_none()),
+        attachments: args.attachment.clone(),
         resumed: Resumed::AsNew,
         questions: Questions::Nobody,
         client: None,
@@ -113,12 +110,13 @@ async fn drive(settings: &Settings, args: RunArgs, text: String) -> Result<Exit>
     };
     let NativeSession { live, id, cwd, store, last, hurry } =
         native::open(settings.clone(), order(settings, args, &text)?)?;
-    let mut listener = Listener { live, record: None, printer, seen: seen.clone(), interrupts };
+    let mut listener =
+        Listener { live, record: None, printer, seen: seen.clone(), interrupts, stopped: false };
     let ended = listener.listen(text).await;
     listener.drain(true, &hurry).await;
     let state = last.await.context("the session ended without a state")?;
     let duration_ms = u64::try_from(started.elapsed().as_millis()).unwrap_or(u64::MAX);
-    let mut exit = if failure(&ended).is_some() { Exit::Failed } else { Exit::Done };
+    let mut exit = if failure(&ended, listener.stopped).is_some() { Exit::Failed } else { Exit::Done };
     let session = SharedSession { id, cwd, store };
     let problems = [ended.map(drop), write_usage(&after, &state), share(settings, &after, &session)];
     for problem in problems.into_iter().filter_map(Result::err) {
@@ -140,13 +138,14 @@ async fn drive(settings: &Settings, args: RunArgs, text: String) -> Result<Exit>
     Ok(printer.exit(exit))
 }
 
-/// Why a turn failed, if it did. One that somebody stopped did not.
-pub(crate) fn failure(ended: &Result<TurnEnded>) -> Option<String> {
+/// Why a turn failed, if it did. One that we were told to stop did not; an agent that somebody else stopped has not done its
+/// work.
+pub(crate) fn failure(ended: &Result<TurnEnded>, stopped: bool) -> Option<String> {
     match ended {
         Err(error) => Some(format!("{error:#}")),
         Ok(TurnEnded { outcome, .. }) => match &outcome.end {
             TurnEnd::Completed => None,
-            TurnEnd::Failed(failure) if failure.kind == ErrorKind::TurnCancelled => None,
+            TurnEnd::Failed(failure) if failure.kind == ErrorKind::TurnCancelled && stopped => None,
             TurnEnd::Failed(failure) => Some(failure.message.clone()),
         },
     }

@@ -1,6 +1,6 @@
 //! An open session for whoever composes it: its log, its files, and what it was before.
 
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::sync::Arc;
 
 use anyhow::Result;
@@ -8,7 +8,7 @@ use hangar_agent::log::SessionLog;
 use hangar_agent::session::State;
 use hangar_agent::session::state::project;
 use hangar_disk::Folder;
-use hangar_files::{ClientFiles, LocalFiles, SessionFiles};
+use hangar_files::{ClientFiles, SessionFiles};
 use hangar_protocol::data::{NotificationKind, WorkingDirectory};
 use hangar_protocol::{Body, Event, EventKind};
 use hangar_store::client_session::{ClientSession, StoredSession};
@@ -28,6 +28,8 @@ pub(crate) struct Past {
     pub(crate) state: State,
     /// Instructions that the model was told about in the course of it already.
     pub(crate) told: Vec<String>,
+    /// Length of the log when it was read.
+    log_bytes: u64,
 }
 
 impl Home {
@@ -45,18 +47,22 @@ impl Home {
         Ok(Self { log, client })
     }
 
+    /// Opens a session for writing; `past` is what [`Past::look`] read.
     pub(crate) fn resume(
         store: &Store,
         client_session: Option<ClientSession>,
         id: &SessionId,
+        past: Past,
     ) -> Result<(Self, Past)> {
         let client = client_session.as_ref().map(|client_session| client_session.files.clone());
         let (log, mut past) = match client_session {
-            Some(client_session) => {
-                let past = client_session.stored.as_ref().map(Past::of_client).unwrap_or_default();
-                (client_session.resume(id.clone(), jiff::Timestamp::now())?, past)
+            Some(client_session) => (client_session.resume(id.clone(), jiff::Timestamp::now())?, past),
+            None => {
+                let log = store.open(id).map_err(in_use)?;
+                // Another process may have written in between.
+                let is_whole = log.log_bytes() == past.log_bytes;
+                (log, if is_whole { past } else { Past::of_store(store, id)? })
             }
-            None => (store.open(id).map_err(in_use)?, Past::of_store(store, id)?),
         };
         // Where the log ends is known to the log alone.
         let state = &mut past.state;
@@ -67,17 +73,9 @@ impl Home {
         Ok((Self { log, client }, past))
     }
 
-    pub(crate) fn id(&self) -> &SessionId {
-        self.log.id()
-    }
-
     /// The path of the directory, as whoever keeps it writes paths.
     pub(crate) fn dir(&self) -> PathBuf {
         self.log.dir()
-    }
-
-    pub(crate) fn meta(&self) -> &SessionMeta {
-        self.log.meta()
     }
 
     pub(crate) fn log_bytes(&self) -> u64 {
@@ -110,12 +108,7 @@ impl Home {
         }
     }
 
-    /// The directory on this machine, if it is here.
-    pub(crate) fn local_dir(&self) -> Option<&Path> {
-        self.log.files().local().map(LocalFiles::dir)
-    }
-
-    /// The same, held open.
+    /// The directory on this machine, held open.
     pub(crate) fn local_folder(&self) -> Option<Folder> {
         self.log.files().local()?.folder().ok()
     }
@@ -126,15 +119,28 @@ impl Home {
 }
 
 impl Past {
+    /// Reads the state of a session without locking its log.
+    pub(crate) fn look(
+        store: &Store,
+        client_session: Option<&ClientSession>,
+        id: &SessionId,
+    ) -> Result<Self> {
+        match client_session {
+            None => Self::of_store(store, id),
+            Some(ClientSession { stored: Some(stored), .. }) => Ok(Self::of_client(stored)),
+            Some(ClientSession { stored: None, .. }) => Err(StoreError::NotFound { id: id.clone() }.into()),
+        }
+    }
+
     fn of_client(stored: &StoredSession) -> Self {
         let mut past = Self::default();
         past.take(project(stored.events().collect()));
         past
     }
 
-    /// Without holding the log.
     fn of_store(store: &Store, id: &SessionId) -> Result<Self> {
-        let mut past = Self::default();
+        let log_bytes = store.log_bytes(id).unwrap_or_default();
+        let mut past = Self { log_bytes, ..Self::default() };
         let rewound = store.read_kinds(id, |kind| kind == EventKind::HistoryTruncated)?.next().is_some();
         if rewound {
             // What was taken back has to be known before anything is taken in.

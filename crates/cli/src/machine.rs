@@ -5,6 +5,7 @@ use std::sync::{Arc, OnceLock};
 use anyhow::Result;
 use hangar_jobs::record::RunOrder;
 use hangar_models::config::ProviderConfig;
+use hangar_protocol::data::CodeChanges;
 use hangar_protocol::{Event, LogPosition};
 use hangar_registry::host::{AgentHost, LogWriter, LogWriterError, Past, SessionRequest};
 use hangar_runtimes::host::Host;
@@ -160,8 +161,10 @@ impl LogWriter for Logged {
         &mut self,
         model: Option<String>,
         usage: &Usage,
+        changes: CodeChanges,
         error: Option<String>,
     ) -> Result<Event, LogWriterError> {
-        self.log.close(model, usage, error).map_err(trouble)
+        let changes = self.log.changes(changes);
+        self.log.close(model, usage, changes, error).map_err(trouble)
     }
 }

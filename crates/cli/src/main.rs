@@ -1,13 +1,13 @@
 //! The binary `hangar`: reads what was typed, puts the parts together, and ends with a documented code.
 
 mod acp_agent;
-mod agents;
 mod args;
 mod commands;
 mod compose;
 mod credentials;
 mod custom;
 mod exit;
+mod flags;
 mod headless;
 mod home;
 mod jobs;
@@ -17,7 +17,6 @@ mod machine;
 mod mcp;
 mod opening;
 mod output;
-mod plan;
 mod portal;
 mod prose;
 mod providers;
@@ -28,10 +27,10 @@ mod sandbox;
 mod sdk_server;
 mod selection;
 mod settings;
-mod surroundings;
 mod telemetry;
 mod tracked;
 mod usage;
+mod work_state;
 mod workspace;
 
 use std::process::ExitCode;

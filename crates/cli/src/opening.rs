@@ -15,15 +15,14 @@ use hangar_engine::{
 use hangar_files::LocalFiles;
 use hangar_mcp::Interest;
 use hangar_protocol::Body;
-use hangar_protocol::data::Mode;
+use hangar_protocol::data::{Attachment, Mode};
+use hangar_spec::{ModelOptions, SessionSpec};
 use hangar_store::{SessionId, Store};
 
 use crate::args::RunArgs;
-use crate::compose::{self, Composed, Plan};
+use crate::compose::{self, Host, Opened, SessionRequest};
+use crate::flags;
 use crate::output::remark;
-use crate::plan;
-use crate::providers::{self, Chosen, Wanted};
-use crate::redact;
 use crate::sdk_server::instructions;
 use crate::selection::Selection;
 use crate::settings::Settings;
@@ -38,6 +37,8 @@ pub(crate) struct SessionOrder {
     pub(crate) system: Option<String>,
     /// The prompt that names a new session when it is made. Without it the first prompt names it later.
     pub(crate) named_after: Option<String>,
+    /// Files that go with the first prompt.
+    pub(crate) attachments: Vec<PathBuf>,
     pub(crate) resumed: Resumed,
     pub(crate) questions: Questions,
     /// The client that the session is for, and what it brings.
@@ -79,19 +80,14 @@ pub(crate) enum Questions {
     Permissions,
 }
 
-impl SessionOrder {
-    fn choose(&self, settings: &Settings, model: Option<&str>) -> Result<Chosen> {
-        let (record, replay) = (self.args.record.as_deref(), self.args.replay.as_deref());
-        providers::choose(settings, Wanted { model, record, replay, ..Wanted::default() })
-    }
-}
-
 /// A session that is open, with nothing in it yet.
 pub(crate) struct OpenSession {
     pub(crate) engine: Engine,
     pub(crate) id: SessionId,
     pub(crate) cwd: PathBuf,
     pub(crate) store: Store,
+    /// Attachments of the first prompt.
+    pub(crate) attachments: Vec<Attachment>,
 }
 
 /// Opens a session. `naming` is what the first prompt does to a session that has no name yet.
@@ -118,11 +114,13 @@ pub(crate) fn open(
         ..Options::default()
     };
     let composing = Composing { settings, wanted, sink };
-    let composed = composing.compose(None)?;
+    let mut composed = composing.compose(None)?;
     let (id, cwd, store) = (composed.id.clone(), composed.cwd.clone(), composed.store.clone());
+    let attachments = std::mem::take(&mut composed.attachments);
     let parts = composing.parts(composed);
     let composer = OwnComposer { composing, id: id.clone(), store: store.clone() };
-    Ok(OpenSession { engine: Engine::new(parts, options, Arc::new(composer)), id, cwd, store })
+    let engine = Engine::new(parts, options, Arc::new(composer));
+    Ok(OpenSession { engine, id, cwd, store, attachments })
 }
 
 /// How long a prompt waits for the end of what it left in the background.
@@ -145,66 +143,73 @@ struct Again<'a> {
 }
 
 impl Composing {
-    fn compose(&self, again: Option<Again<'_>>) -> Result<Composed> {
+    fn host(&self) -> Result<Host> {
+        let Self { settings, wanted, .. } = self;
+        let mut host = flags::host(settings, &wanted.args)?;
+        // Clients show how full the context is.
+        host.conduct.metered |= wanted.client.is_some();
+        host.models.keeps_model = wanted.resumed == Resumed::AsItWas;
+        Ok(host)
+    }
+
+    fn spec(&self) -> SessionSpec {
+        let wanted = &self.wanted;
+        let mut spec = flags::spec(&wanted.args);
+        spec.workspace.directory.clone_from(&wanted.directory);
+        spec.instructions.organization = wanted.system.clone().filter(|system| !system.is_empty());
+        if let Some(client) = &wanted.client {
+            spec.identity.client_name = Some(client.name.to_owned());
+            spec.servers.configs = Some(client.mcp_servers.clone());
+        }
+        spec
+    }
+
+    fn compose(&self, again: Option<Again<'_>>) -> Result<Opened> {
         let Self { settings, wanted, sink } = self;
-        let keeps = again.is_some() || wanted.resumed == Resumed::AsItWas;
-        let choose = |before: Option<&str>| {
-            let typed = wanted.args.model.as_deref();
-            let model = match again {
-                // It may have been switched since.
-                Some(_) => before.or(typed),
-                None => typed.or(before.filter(|_| keeps)),
-            };
-            let chosen = wanted.choose(settings, model)?;
-            if chosen.scripted && wanted.notes_script && again.is_none() {
-                remark("note: the scripted model answers; no real model is asked");
+        let (mut host, mut spec) = (self.host()?, self.spec());
+        let is_first = again.is_none();
+        let selection = match again {
+            Some(Again { id, directory }) => {
+                spec.workspace.directory = Some(directory.to_path_buf());
+                // The model may have been switched since, and so may the effort and the mode.
+                host.models.usual = spec.model.name.take();
+                (host.models.keeps_model, host.models.is_fixed) = (true, true);
+                spec.model.effort = None;
+                host.conduct.mode = None;
+                spec.entry.silent = Some(true);
+                Selection::Resume(id.clone())
             }
-            Ok(chosen)
-        };
-        let usual = plan::of_run(settings, &wanted.args, "", &choose, sink())?;
-        let mut servers = usual.mcp;
-        if let (Some(servers), Some(client)) = (&mut servers, &wanted.client) {
-            servers.client.extend(client.mcp_servers.clone());
-        }
-        let usual = Plan {
-            further_instructions: wanted.system.clone().filter(|system| !system.is_empty()),
-            prompt: wanted.named_after.clone(),
-            client_name: wanted.client.as_ref().map(|client| client.name.to_owned()),
-            // Clients show how full the context is.
-            metered: usual.metered || wanted.client.is_some(),
-            mcp: servers,
-            ..usual
-        };
-        let plan = match &again {
-            Some(Again { id, directory }) => Plan {
-                selection: Selection::Resume((*id).clone()),
-                directory: Some(directory.to_path_buf()),
-                mode: None,
-                effort: None,
-                silent_resume: true,
-                ..usual
-            },
             None => {
-                let resumes = matches!(wanted.selection, Selection::Resume(_));
-                Plan {
-                    selection: wanted.selection.clone(),
-                    directory: wanted.directory.clone(),
-                    // A session that is gone on with stays in its mode, unless the flags name another.
-                    mode: usual.mode.filter(|mode| !(resumes && keeps) || *mode != Mode::Interactive),
-                    ..usual
-                }
+                let keeps = host.models.keeps_model && matches!(wanted.selection, Selection::Resume(_));
+                // A resumed session stays in its mode, unless the flags name another.
+                host.conduct.mode = host.conduct.mode.filter(|mode| !keeps || *mode != Mode::Interactive);
+                wanted.selection.clone()
             }
         };
-        let mut composed = compose::session(settings, plan)?;
-        if again.is_none() {
-            let records = wanted.records.iter().cloned();
-            composed.opening.extend(records.map(|body| Input::Command(Command::Record(body))));
+        let request = SessionRequest {
+            selection,
+            spec,
+            host,
+            prompt: wanted.named_after.clone(),
+            attachments: wanted.attachments.iter().filter(|_| is_first).cloned().collect(),
+            sink: sink(),
+            hooks: None,
+            client_session: None,
+        };
+        let checked = compose::check(settings, request)?;
+        if is_first && wanted.notes_script && checked.is_scripted() {
+            remark("note: the scripted model answers; no real model is asked");
         }
-        Ok(composed)
+        let mut opened = checked.open()?;
+        if is_first {
+            let records = wanted.records.iter().cloned();
+            opened.opening.extend(records.map(|body| Input::Command(Command::Record(body))));
+        }
+        Ok(opened)
     }
 
     /// What the engine takes of a composition.
-    fn parts(&self, composed: Composed) -> Parts {
+    fn parts(&self, composed: Opened) -> Parts {
         let mut driver = composed.driver;
         let questions = self.wanted.questions;
         let session = driver.session_mut();
@@ -225,7 +230,7 @@ impl Composing {
             driver,
             opening: composed.opening,
             mcp: composed.mcp,
-            filter: plan::filter(&self.wanted.args),
+            filter: composed.filter,
             skills: composed.skills,
             background: Arc::new(composed.shells),
             directory: composed.cwd,
@@ -246,10 +251,9 @@ fn refused(error: anyhow::Error) -> Refusal {
 
 impl Composer for OwnComposer {
     fn provider(&self, model: &str) -> Result<Arc<dyn ModelProvider>, Refusal> {
-        let Composing { settings, wanted, .. } = &self.composing;
-        let chosen = wanted.choose(settings, Some(model)).map_err(refused)?;
-        let redactor = redact::of_session(settings, &wanted.args.secret_env_vars, &[], &chosen);
-        Ok(redactor.provider(chosen.provider))
+        let host = self.composing.host().map_err(refused)?;
+        let options = ModelOptions { name: Some(model.to_owned()), ..self.composing.spec().model };
+        compose::provider(&self.composing.settings, &host, &options).map_err(refused)
     }
 
     fn recompose(&self, directory: &Path) -> Result<Parts, Refusal> {
@@ -258,22 +262,19 @@ impl Composer for OwnComposer {
     }
 
     fn instruction_files(&self, directory: &Path) -> Vec<String> {
-        instruction_files(&self.composing.settings, &self.composing.wanted.args, directory)
+        let options = self.composing.spec().instructions;
+        match options.skip {
+            Some(true) => Vec::new(),
+            Some(false) | None => {
+                let found = instructions::sources(&self.composing.settings, &options, directory);
+                found.into_iter().map(|source| source.source_path).collect()
+            }
+        }
     }
 
     fn record(&self) -> Result<SessionRecord, Refusal> {
         record(&self.store, &self.id)
     }
-}
-
-/// The files of custom instructions that a session in a directory is told.
-fn instruction_files(settings: &Settings, args: &RunArgs, directory: &Path) -> Vec<String> {
-    if args.no_custom_instructions {
-        return Vec::new();
-    }
-    // A directory that is gone has none.
-    let found = instructions::sources(settings, Some(directory), &[]).unwrap_or_default();
-    found.into_iter().map(|source| source.source_path).collect()
 }
 
 /// A session of the store, for commands that look at it.

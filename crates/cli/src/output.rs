@@ -47,13 +47,21 @@ pub(crate) struct Printer {
     format: OutputFormat,
     silent: bool,
     all_events: bool,
+    /// Whether the events with which a session begins or goes on are shown.
+    beginning: bool,
     prose: Prose,
     seen: SeenHandle,
 }
 
 impl Printer {
     pub(crate) fn new(format: OutputFormat, silent: bool, all_events: bool, seen: SeenHandle) -> Self {
-        Self { format, silent, all_events, prose: Prose::default(), seen }
+        Self { format, silent, all_events, beginning: false, prose: Prose::default(), seen }
+    }
+
+    /// The same, showing `session.start` and `session.resume`, which drivers of Copilot CLI do not see: the id of a session
+    /// is known from its first line on then.
+    pub(crate) fn with_beginning(self) -> Self {
+        Self { beginning: true, ..self }
     }
 
     fn note(&self, event: &Event) {
@@ -153,7 +161,8 @@ impl EventSink for Printer {
         self.note(event);
         match self.format {
             OutputFormat::Json => {
-                if self.all_events || is_shown(event) {
+                let begins = self.beginning && is_beginning(event);
+                if self.all_events || begins || is_shown(event) {
                     self.print_json(event);
                 }
                 // Whoever typed a slash command looks at stderr too.
@@ -193,6 +202,10 @@ pub(crate) fn result_of_nothing(exit: Exit) {
 pub(crate) fn remark(text: &str) {
     // Nobody can be told that stderr is gone, and nothing depends on it.
     let _ = writeln!(io::stderr().lock(), "{text}");
+}
+
+fn is_beginning(event: &Event) -> bool {
+    event.agent_id().is_none() && matches!(event.body(), Body::SessionStart(_) | Body::SessionResume(_))
 }
 
 /// Events that drivers of Copilot CLI see on its stdout. The others are in the log only.

@@ -36,7 +36,7 @@ pub(crate) struct Chosen {
 
 /// What the user asked for, before anything is looked up.
 #[derive(Default, Clone)]
-pub(crate) struct Wanted<'a> {
+pub(crate) struct ProviderRequest<'a> {
     /// How the provider reaches the network, where not as usual.
     pub(crate) ways: Ways,
     pub(crate) model: Option<&'a str>,
@@ -50,18 +50,18 @@ struct Preferences {
     model: Option<String>,
 }
 
-pub(crate) fn choose(settings: &Settings, wanted: Wanted<'_>) -> Result<Chosen> {
-    let preferred = preferred(settings, wanted.model)?;
+pub(crate) fn choose(settings: &Settings, request: ProviderRequest<'_>) -> Result<Chosen> {
+    let preferred = preferred(settings, request.model)?;
     let mut chosen = match preferred.as_deref() {
         Some(model) if is_scripted(model) => scripted(settings)?,
-        preferred => real(settings, preferred, wanted.replay.is_some(), wanted.ways)?,
+        preferred => real(settings, preferred, request.replay.is_some(), request.ways)?,
     };
-    if let Some(path) = wanted.replay {
+    if let Some(path) = request.replay {
         let replay = Replay::open(path, Names::default())
             .with_context(|| format!("cannot replay {}", path.display()))?;
         chosen.provider = Arc::new(replay);
     }
-    if let Some(path) = wanted.record {
+    if let Some(path) = request.record {
         let recorder = Recorder::open(chosen.provider, path, Names::default())
             .with_context(|| format!("cannot record to {}", path.display()))?;
         chosen.provider = Arc::new(recorder);

@@ -12,6 +12,7 @@ use hangar_sandbox::{
 use hangar_tools::shell::Confinement;
 
 use crate::args::RunArgs;
+use crate::compose::{SessionPaths, real};
 use crate::output::remark;
 use crate::settings::Settings;
 
@@ -68,52 +69,15 @@ pub(crate) fn gaps(settings: &Settings) -> Result<Vec<Gap>, Unavailable> {
     Sandbox::new(OURSELVES.into(), &policy)?.trial()
 }
 
-/// Where a session is, as far as its sandboxes have to know.
-pub(crate) struct Session<'a> {
-    pub(crate) id: String,
-    pub(crate) cwd: &'a Path,
-    /// All directories that tools may touch.
-    pub(crate) roots: &'a [PathBuf],
-    pub(crate) temp_dir: bool,
-    /// Where Hangar keeps the session, which commands must leave alone.
-    pub(crate) session_dir: PathBuf,
-    /// Whether that is on this machine. What a client keeps is not.
-    pub(crate) is_local: bool,
-}
-
-impl Session<'_> {
-    fn own_dir(&self) -> Option<PathBuf> {
-        self.is_local.then(|| real(&self.session_dir))
-    }
-
-    /// The directory that commands have to themselves.
-    fn scratch(&self) -> PathBuf {
-        match self.own_dir() {
-            Some(dir) => dir.join("scratch"),
-            None => real(&std::env::temp_dir()).join(format!("hangar-scratch-{}", self.id)),
-        }
-    }
-
-    /// The directories that commands may touch.
-    fn directories(&self) -> Vec<PathBuf> {
-        let session_dir = real(&self.session_dir);
-        self.roots.iter().filter(|root| self.is_local || **root != session_dir).cloned().collect()
-    }
-}
-
-fn real(path: &Path) -> PathBuf {
-    path.canonicalize().unwrap_or_else(|_| path.to_owned())
-}
-
 /// A sandbox that was tried, and the policy that it keeps.
 pub(crate) struct Ready {
     pub(crate) sandbox: Sandbox,
     pub(crate) policy: Policy,
 }
 
-/// Makes the sandbox and tries it: it is better to say now than at the first command that none can be had.
-pub(crate) fn ready(settings: &Settings, config: &SandboxConfig, session: Session<'_>) -> Result<Ready> {
-    let cwd = real(session.cwd);
+/// A sandbox for programs of a session, tried.
+pub(crate) fn ready(settings: &Settings, config: &SandboxConfig, session: &SessionPaths) -> Result<Ready> {
+    let cwd = real(&session.cwd);
     let own = session.own_dir();
     // The working directory is added by the settings, or not.
     let mut writable: Vec<PathBuf> = session.directories();
@@ -123,10 +87,7 @@ pub(crate) fn ready(settings: &Settings, config: &SandboxConfig, session: Sessio
         writable.push(SHARED_MEMORY.into());
     }
     if session.is_local {
-        let scratch = session.scratch();
-        hangar_disk::ensure_dir(&scratch)
-            .with_context(|| format!("cannot make {}, where commands write", scratch.display()))?;
-        writable.push(scratch);
+        writable.push(session.scratch());
     }
     let places = Places {
         cwd,
@@ -150,7 +111,7 @@ pub(crate) fn ready(settings: &Settings, config: &SandboxConfig, session: Sessio
 pub(crate) fn of_project_servers(
     settings: &Settings,
     config: &SandboxConfig,
-    session: Session<'_>,
+    session: &SessionPaths,
 ) -> Result<Option<Sandbox>> {
     let config = config.for_project_servers();
     config.map(|config| Ok(ready(settings, &config, session)?.sandbox)).transpose()
@@ -233,14 +194,14 @@ const INSTALLED_AT: [&str; 8] = [
 pub(crate) fn limited(
     settings: &Settings,
     config: &SandboxConfig,
-    session: Session<'_>,
-) -> Result<Option<Confinement>> {
+    session: &SessionPaths,
+) -> Option<Confinement> {
     let without = without(settings);
     let needed = [Feature::Landlock, Feature::Seccomp];
     if hangar_sandbox::available().is_err() || needed.iter().any(|feature| without.contains(feature)) {
-        return Ok(None);
+        return None;
     }
-    let cwd = real(session.cwd);
+    let cwd = real(&session.cwd);
     let home = settings.var("HOME").map(|home| real(Path::new(&home)));
     let below_home = |paths: &[&str]| -> Vec<PathBuf> {
         home.iter().flat_map(|home| paths.iter().map(move |path| home.join(path))).collect()
@@ -270,7 +231,7 @@ pub(crate) fn limited(
     };
     private.extend(expanded(&allowed.denied_paths));
     let network = !config.enabled || config.user_policy.network.allow_outbound == Some(true);
-    Ok(Some(Confinement {
+    Some(Confinement {
         launcher: OURSELVES.into(),
         scratch: session.scratch(),
         programs,
@@ -287,7 +248,7 @@ pub(crate) fn limited(
         },
         network,
         without,
-    }))
+    })
 }
 
 /// What Git keeps of the repositories that commands may touch.

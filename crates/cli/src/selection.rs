@@ -1,6 +1,7 @@
 //! Which session a run is about.
 
 use anyhow::{Result, anyhow, bail};
+use hangar_protocol::EventKind;
 use hangar_store::{Filter, ResolveError, SessionId, Store};
 
 use crate::args::RunArgs;
@@ -9,6 +10,19 @@ use crate::args::RunArgs;
 pub(crate) enum Selection {
     New { id: SessionId, name: Option<String> },
     Resume(SessionId),
+}
+
+impl Selection {
+    pub(crate) fn id(&self) -> &SessionId {
+        match self {
+            Self::New { id, .. } | Self::Resume(id) => id,
+        }
+    }
+
+    /// A session by its id, which may not be there yet.
+    pub(crate) fn by_id(id: SessionId, exists: bool) -> Self {
+        if exists { Self::Resume(id) } else { Self::New { id, name: None } }
+    }
 }
 
 /// What was typed about it.
@@ -54,11 +68,22 @@ pub(crate) fn select<'a>(store: &Store, typed: impl Into<Typed<'a>>) -> Result<S
         return resolve(store, text).map(Selection::Resume);
     }
     if args.continue_last
-        && let Some(latest) = store.last(&Filter::default())?
+        && let Some(latest) = latest(store)?
     {
-        return Ok(Selection::Resume(latest.id));
+        return Ok(Selection::Resume(latest));
     }
     new(&uuid::Uuid::new_v4().to_string())
+}
+
+/// The last session with a prompt. A process that is killed early leaves an empty one.
+fn latest(store: &Store) -> Result<Option<SessionId>> {
+    for session in store.list(&Filter::default())? {
+        let mut said = store.read_kinds(&session.id, |kind| kind == EventKind::UserMessage)?;
+        if said.next().is_some() {
+            return Ok(Some(session.id));
+        }
+    }
+    Ok(None)
 }
 
 /// A session by id, unique prefix or name.

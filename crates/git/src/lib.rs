@@ -7,6 +7,7 @@
 
 mod environment;
 mod overrides;
+mod snapshot;
 
 use parking_lot::Mutex;
 use std::ffi::OsString;
@@ -21,6 +22,7 @@ use tokio::task::JoinSet;
 
 pub use environment::Environment;
 pub use overrides::{Filters, Unsafe};
+pub use snapshot::{Changes, Snapshot};
 
 /// Timeout of `git config --list`.
 const CONFIG_TIMEOUT: Duration = Duration::from_secs(10);
@@ -89,7 +91,12 @@ impl Git {
     /// Prepares a directory for git calls. Its configuration is read now, and the overrides hold for all calls; open it
     /// again when the configuration may have changed.
     pub async fn open(&self, directory: &Path, filters: Filters) -> Result<WorkTree<'_>, GitError> {
-        let mut tree = WorkTree { git: self, directory: directory.to_owned(), settings: Vec::new() };
+        let mut tree = WorkTree {
+            git: self,
+            directory: directory.to_owned(),
+            settings: Vec::new(),
+            variables: Vec::new(),
+        };
         let list = ["config", "--list", "-z", "--show-scope", "--includes"];
         let listing = tree.run(&list, CallLimits { time: CONFIG_TIMEOUT, output: CONFIG_LIMIT }).await?;
         if listing.code != 0 || listing.cut {
@@ -114,9 +121,20 @@ pub struct WorkTree<'a> {
     git: &'a Git,
     directory: PathBuf,
     settings: Vec<String>,
+    /// Variables of git itself, which only this crate sets.
+    variables: Vec<(OsString, OsString)>,
 }
 
 impl WorkTree<'_> {
+    fn with_variables(self, variables: Vec<(OsString, OsString)>) -> Self {
+        Self { variables, ..self }
+    }
+
+    /// Another directory of the same working tree.
+    fn at(self, directory: &Path) -> Self {
+        Self { directory: directory.to_owned(), ..self }
+    }
+
     /// Runs git to its end.
     pub async fn run(&self, args: &[&str], limits: CallLimits) -> Result<Output, GitError> {
         let mut command = match &self.git.launcher {
@@ -136,6 +154,7 @@ impl WorkTree<'_> {
             command.args(["-c", setting]);
         }
         command.args(args).current_dir(&self.directory).env_clear().envs(self.git.environment.variables());
+        command.envs(self.variables.iter().map(|(name, value)| (name, value)));
         command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped()).kill_on_drop(true);
         let mark = format!("git:{}", uuid::Uuid::new_v4());
         let (mut child, mut group) = Group::spawn(&mut command, mark)?;

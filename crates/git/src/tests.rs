@@ -197,7 +197,7 @@ async fn output_and_time_have_bounds() {
     // A configuration that never ends is not waited for.
     hostile.plain("mkfifo .git/pipe; git config include.path pipe");
     let soon = CallLimits { time: Duration::from_millis(200), ..LIMITS };
-    let tree = WorkTree { git: &git, directory: hostile.repo(), settings: Vec::new() };
+    let tree = WorkTree { git: &git, directory: hostile.repo(), settings: Vec::new(), variables: Vec::new() };
     assert!(matches!(tree.run(STATUS, soon).await, Err(GitError::Time(_))));
 }
 

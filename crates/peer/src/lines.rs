@@ -53,7 +53,7 @@ impl<R: AsyncRead + Unpin> Lines<R> {
         match self.next().await? {
             Some(Line::Text(line)) => Ok(Some(text(&line))),
             Some(Line::TooLong) => {
-                let problem = format!("a line is longer than {} MB", self.splitter.max >> 20);
+                let problem = format!("it sent a message of more than {} MB", self.splitter.max >> 20);
                 Err(io::Error::new(io::ErrorKind::InvalidData, problem))
             }
             None => Ok(self.splitter.finish().as_deref().map(text)),
@@ -206,6 +206,6 @@ mod tests {
         assert_eq!(lines.next_text().await.unwrap(), None);
         let endless = vec![b'x'; MAX + 1];
         let error = Lines::new(&endless[..], MAX).next_text().await.unwrap_err();
-        assert_eq!(error.to_string(), "a line is longer than 1 MB");
+        assert_eq!(error.to_string(), "it sent a message of more than 1 MB");
     }
 }

@@ -3,6 +3,7 @@
 use std::path::PathBuf;
 use std::sync::Arc;
 
+use hangar_protocol::data::CodeChanges;
 use hangar_protocol::{Event, LogPosition};
 use hangar_runtimes::host::Host;
 use hangar_runtimes::runtime::{Consent, Order, Resume, Runtime};
@@ -59,11 +60,12 @@ pub trait LogWriter: Send {
     /// Where the session has come to, for the agent that goes on with it.
     fn resume(&self, agent_session: Option<String>) -> Resume;
 
-    /// Writes the closing event and gives it back.
+    /// Writes the closing event and returns it. `changes` are those since the session was opened here.
     fn close(
         &mut self,
         model: Option<String>,
         usage: &Usage,
+        changes: CodeChanges,
         error: Option<String>,
     ) -> Result<Event, LogWriterError>;
 }

@@ -76,6 +76,7 @@ fn find(name: &str, program: &str) -> Arc<dyn Runtime> {
         programs: BTreeMap::from([(name.to_owned(), program.to_owned())]),
         now: jiff::Timestamp::now,
         cache: None,
+        git: Default::default(),
         catalogue: Default::default(),
         drift: Default::default(),
     };

@@ -6,6 +6,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use futures_util::future::BoxFuture;
+use hangar_git::Snapshot;
 use hangar_process::credentials::Child;
 use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
@@ -13,6 +14,7 @@ use tokio_util::sync::CancellationToken;
 use crate::capabilities::{nearest_effort, unmet};
 use crate::host::Host;
 use crate::inspect;
+use crate::invocation::Invocation;
 use crate::outcome::{ErrorKind, Evidence, Failure, TurnEnd, TurnOutcome, decide};
 pub use crate::resolution::Located;
 use crate::resolution::{Questions, Resolution};
@@ -20,7 +22,7 @@ use crate::runtime::{Auth, Card, Command, Live, Model, Order, Preflight, Runtime
 use crate::surroundings::Surroundings;
 use crate::teller::{SaidIt, Teller};
 use crate::translate::{Facts, Spoken, Translator};
-use crate::turn::{Invocation, Listener, TurnProcess};
+use crate::turn::{Listener, TurnProcess};
 use crate::usage::{Counting, Meter};
 use crate::waiting::Waiting;
 
@@ -40,7 +42,7 @@ pub trait Adapter: Send + Sync + 'static {
     /// The command line of one turn, without the program.
     fn invocation(&self, order: &Order, turn: &Turn<'_>) -> Invocation;
 
-    fn translator(&self) -> Box<dyn Translator>;
+    fn translator(&self, turn: &Turn<'_>) -> Box<dyn Translator>;
 
     fn counting(&self) -> Counting;
 
@@ -85,11 +87,6 @@ pub trait Adapter: Send + Sync + 'static {
 
     /// Makes an order one for a rehearsal.
     fn rehearse(&self, order: &mut Order, stage: &Stage);
-
-    /// Adds what is known of a turn from elsewhere than the agent's output, once the turn is over.
-    fn complete(&self, order: &Order, turn: &Turn<'_>, facts: &mut Facts) {
-        let _ = (order, turn, facts);
-    }
 
     /// Whether it writes down the prompt itself.
     fn echoes_prompt(&self) -> bool {
@@ -194,6 +191,7 @@ impl Runtime for CliRuntime {
             if order.host == Host::Local {
                 warnings.extend(adapter.warnings(&order, &surroundings));
             }
+            let tree = snapshot(&order, &surroundings).await;
             let (commands, inbox) = mpsc::channel(COMMAND_QUEUE);
             let (outbox, news) = mpsc::channel(NEWS_QUEUE);
             let meter = Meter::new(adapter.counting(), order.resume.as_ref().map(|resume| resume.used));
@@ -214,7 +212,7 @@ impl Runtime for CliRuntime {
                 mark: uuid::Uuid::new_v4().to_string(),
             };
             let owner = tokio::spawn(session.run(inbox)).abort_handle();
-            Ok(Live::new(commands, news, owner))
+            Ok(Live::new(commands, news, owner).on(tree))
         })
     }
 }
@@ -327,6 +325,15 @@ pub(crate) fn check_workspace(workspace: &Path) -> Result<(), Failure> {
     Err(refusal(ErrorKind::InvalidWorkspace, problem))
 }
 
+/// The working tree before the agent changes it. A session goes on without it: its changes are not counted then.
+pub(crate) async fn snapshot(order: &Order, surroundings: &Surroundings) -> Option<Snapshot> {
+    let scratch = surroundings.cache.as_ref()?.join("trees");
+    match order.host {
+        Host::Local => Snapshot::take(&surroundings.git, &order.workspace, &scratch).await.ok().flatten(),
+        Host::Ssh(_) => None,
+    }
+}
+
 pub(crate) fn refusal(kind: ErrorKind, message: String) -> Failure {
     Failure { kind, message, evidence: Evidence::default() }
 }
@@ -405,7 +412,7 @@ impl Session {
         // What the adapter itself sets was made of the order's variables, and wins.
         invocation.env.splice(0..0, self.order.env.iter().cloned());
         self.turns += 1;
-        let mut translator = self.adapter.translator();
+        let mut translator = self.adapter.translator(&turn);
         let process = TurnProcess {
             invocation,
             workspace: self.order.workspace.clone(),
@@ -414,9 +421,9 @@ impl Session {
             limits: self.order.limits,
             cancel,
             mark: format!("{}:{}.", self.mark, self.turns),
+            scratch: self.order.scratch.clone(),
         };
-        let (facts, mut said) = process.run(translator.as_mut(), &mut self.teller).await;
-        self.adapter.complete(&self.order, &turn, &mut said.facts);
+        let (facts, said) = process.run(translator.as_mut(), &mut self.teller).await;
         let end = decide(&facts);
         if let TurnEnd::Failed(failure) = &end {
             let said_it = SaidIt { complained: said.facts.complaint.is_some(), aborted: said.facts.aborted };

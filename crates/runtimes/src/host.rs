@@ -5,6 +5,8 @@ use std::path::Path;
 
 use hangar_process::MARK;
 
+use crate::invocation::{Argument, MAX_REPORT};
+
 /// Where an agent's process is.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Host {
@@ -54,19 +56,8 @@ impl HostKeys {
 pub(crate) const NO_WORKSPACE: i32 = 119;
 
 impl Ssh {
-    /// The arguments of `ssh` that run a program over there, in a directory, with variables and arguments that its shell
-    /// takes literally.
-    ///
-    /// The remote side watches its stdin: when the link drops, that ends, and the whole group over there is ended with
-    /// it.
-    pub(crate) fn arguments(
-        &self,
-        workspace: &Path,
-        program: &str,
-        args: &[OsString],
-        env: &[(String, String)],
-        input: Input,
-    ) -> Vec<OsString> {
+    /// The arguments of `ssh` that run a program over there.
+    pub(crate) fn arguments(&self, remote: &RemoteProgram<'_>) -> Vec<OsString> {
         let mut all: Vec<OsString> = Vec::new();
         let mut option = |value: String| all.extend([OsString::from("-o"), value.into()]);
         option(format!("StrictHostKeyChecking={}", self.host_keys.as_str()));
@@ -82,7 +73,7 @@ impl Ssh {
         }
         // Nothing behind it is an option of ssh, whatever a host is called.
         all.extend(["-T".into(), "--".into(), self.target.clone().into()]);
-        all.push(remote_command(workspace, program, args, env, input).into());
+        all.push(remote.command().into());
         all
     }
 }
@@ -97,57 +88,131 @@ pub(crate) enum Input {
     Link,
 }
 
-/// Runs the agent in the background of a shell, beside a watch that waits for the end of the link.
+/// A program over there, in a directory, with variables and arguments that its shell takes literally.
 ///
-/// Whoever hands the input over is the watch afterwards: there is one reader of the link at any time, so that no part of a
-/// prompt is taken by the other. It goes through a pipe with a name, which is gone as soon as both ends are open: with
-/// `|` the shell would wait for both sides, and the watch ends last.
-fn remote_command(
-    workspace: &Path,
-    program: &str,
-    args: &[OsString],
-    env: &[(String, String)],
-    input: Input,
-) -> String {
-    let mut agent = String::new();
-    if !env.is_empty() {
-        agent.push_str("env");
-        for (name, value) in env {
-            agent.push(' ');
-            agent.push_str(&quoted(&format!("{name}={value}")));
-        }
-        agent.push(' ');
+/// Variables and files are sent ahead of its input, as the [preface](Self::preface) of the link: others on that machine can
+/// see command lines.
+pub(crate) struct RemoteProgram<'a> {
+    pub(crate) workspace: &'a Path,
+    /// May be several words, as people write it in their configuration.
+    pub(crate) program: &'a str,
+    pub(crate) args: &'a [Argument],
+    pub(crate) env: &'a [(String, String)],
+    pub(crate) input: Input,
+    /// What stands before the agent's report in the line of output that brings it. Nobody else knows it.
+    pub(crate) report: Option<&'a str>,
+}
+
+impl RemoteProgram<'_> {
+    /// What is sent before the program's own input: the variables, then the files.
+    pub(crate) fn preface(&self) -> Vec<u8> {
+        let mut preface = self.variables().into_bytes();
+        preface.extend(self.files().flat_map(str::bytes));
+        preface
     }
-    // A program may be several words, as people write it in their configuration.
-    agent.push_str(program);
-    for argument in args {
-        agent.push(' ');
-        agent.push_str(&quoted(&argument.to_string_lossy()));
+
+    /// Commands of a shell that set the variables.
+    fn variables(&self) -> String {
+        let set = |(name, value): &(String, String)| format!("export {name}={}\n", quoted(value));
+        self.env.iter().filter(|(name, _)| is_identifier(name)).map(set).collect()
     }
-    let named = "pipe=$(mktemp -d) && mkfifo \"$pipe/in\" || exit 126; ";
-    let both_open = "rm -r \"$pipe\"; ";
-    let (before, feed, begin, stdin) = match input {
-        Input::Nothing => ("", "cat".to_owned(), "", "/dev/null"),
-        Input::Bytes(bytes) => {
-            (named, format!("head -c {bytes} >\"$pipe/in\"; cat"), both_open, "\"$pipe/in\"")
+
+    fn files(&self) -> impl Iterator<Item = &str> {
+        self.args.iter().filter_map(|argument| match argument {
+            Argument::Input { text, .. } => Some(text.as_str()),
+            Argument::Word(_) | Argument::Report { .. } => None,
+        })
+    }
+
+    /// The program with its arguments, for the shell over there.
+    fn words(&self) -> String {
+        let mut words = String::new();
+        // No shell can set these.
+        let odd: Vec<_> = self.env.iter().filter(|(name, _)| !is_identifier(name)).collect();
+        if !odd.is_empty() {
+            words.push_str("env ");
+            odd.iter().for_each(|(name, value)| words += &format!("{} ", quoted(&format!("{name}={value}"))));
         }
-        Input::Link => (named, "cat >\"$pipe/in\"".to_owned(), both_open, "\"$pipe/in\""),
-    };
-    // The watch can be ended by a signal until the link has dropped; from then on it sees that everything else ends.
-    //
-    // ssh gives the command a group of its own, so `kill 0` reaches all that belongs to it and nobody else. A signal
-    // that is caught here is not ignored by what is started, as one that is ignored would be. What the agent started in
-    // groups of their own is found by a mark in its environment, where the system shows that.
-    let script = format!(
-        "cd -- {dir} || exit {NO_WORKSPACE}; exec 3<&0; trap : TERM; mark=ssh:$$.$(date +%s).; \
-         sweep() {{ for file in $(grep -lsF {MARK}=$mark /proc/[0-9]*/environ); do \
-         process=${{file#/proc/}}; kill -KILL \"${{process%/environ}}\"; done; }}; {before}\
-         {{ {feed}; trap : TERM; kill -TERM 0; sleep 5; sweep; kill -KILL 0; }} <&3 >/dev/null 2>&1 & \
-         {{ {begin}export {MARK}=$mark; {agent}; }} <{stdin} 3<&- & agent=$!; \
-         wait \"$agent\"; code=$?; sweep 2>/dev/null; kill -TERM 0; exit \"$code\"",
-        dir = quoted(&workspace.to_string_lossy()),
-    );
-    format!("exec sh -c {}", quoted(&script))
+        words.push_str(self.program);
+        let mut inputs = 0;
+        for argument in self.args {
+            words.push(' ');
+            words += &match argument {
+                Argument::Word(word) => quoted(&word.to_string_lossy()),
+                Argument::Input { before, .. } => {
+                    inputs += 1;
+                    format!("{}\"$files/{inputs}\"", quoted(before))
+                }
+                Argument::Report { before } => format!("{}\"$files/report\"", quoted(before)),
+            };
+        }
+        words
+    }
+
+    /// Runs the agent in the background of a shell, beside a watch that waits for the end of the link: when that drops, the
+    /// whole group over there is ended with it.
+    ///
+    /// Whoever hands the input over is the watch afterwards: there is one reader of the link at any time, so that no part of
+    /// a prompt is taken by the other. It goes through a pipe with a name, which is gone as soon as both ends are open:
+    /// with `|` the shell would wait for both sides, and the watch ends last.
+    fn command(&self) -> String {
+        let variables = self.variables();
+        let mut ahead = String::new();
+        let has_files =
+            self.input != Input::Nothing || self.report.is_some() || self.files().next().is_some();
+        if has_files {
+            ahead += "files=$(mktemp -d) || exit 126; ";
+        }
+        if !variables.is_empty() {
+            ahead += &format!("variables=$(head -c {}); ", variables.len());
+        }
+        for (n, text) in self.files().enumerate() {
+            ahead += &format!("head -c {} >\"$files/{}\"; ", text.len(), n + 1);
+        }
+        let (feed, begin, stdin) = match self.input {
+            Input::Nothing => ("cat".to_owned(), "", "/dev/null"),
+            Input::Bytes(bytes) => {
+                (format!("head -c {bytes} >\"$files/in\"; cat"), "rm \"$files/in\"; ", "\"$files/in\"")
+            }
+            Input::Link => ("cat >\"$files/in\"".to_owned(), "rm \"$files/in\"; ", "\"$files/in\""),
+        };
+        if self.input != Input::Nothing {
+            ahead += "mkfifo \"$files/in\" || exit 126; ";
+        }
+        let clean = if has_files { "rm -rf \"$files\"; " } else { "" };
+        let report = self.report.map(|mark| {
+            format!(
+                "if [ -s \"$files/report\" ]; then printf '\\n%s' {}; head -c {MAX_REPORT} \"$files/report\" | tr -d '\\n'; echo; fi; ",
+                quoted(mark)
+            )
+        });
+        // The watch can be ended by a signal until the link has dropped; from then on it sees that everything else ends.
+        //
+        // ssh gives the command a group of its own, so `kill 0` reaches all that belongs to it and nobody else. A signal
+        // that is caught here is not ignored by what is started, as one that is ignored would be; it ends the waiting,
+        // which begins again as long as the agent lives. What the agent started in groups of their own is found by a mark
+        // in its environment, where the system shows that.
+        let script = format!(
+            "cd -- {dir} || exit {NO_WORKSPACE}; {ahead}exec 3<&0; trap : TERM; mark=ssh:$$.$(date +%s).; \
+             sweep() {{ for file in $(grep -lsF {MARK}=$mark /proc/[0-9]*/environ); do \
+             process=${{file#/proc/}}; kill -KILL \"${{process%/environ}}\"; done; }}; \
+             {{ {feed}; trap : TERM; kill -TERM 0; sleep 5; sweep; {clean}kill -KILL 0; }} <&3 >/dev/null 2>&1 & \
+             {{ {begin}trap : TERM; {set}export {MARK}=$mark; {words}; }} <{stdin} 3<&- & agent=$!; \
+             while wait \"$agent\"; code=$?; kill -0 \"$agent\" 2>/dev/null; do :; done; \
+             {report}sweep 2>/dev/null; {clean}kill -TERM 0; exit \"$code\"",
+            dir = quoted(&self.workspace.to_string_lossy()),
+            set = if variables.is_empty() { "" } else { "eval \"$variables\"; " },
+            words = self.words(),
+            report = report.unwrap_or_default(),
+        );
+        format!("exec sh -c {}", quoted(&script))
+    }
+}
+
+fn is_identifier(name: &str) -> bool {
+    !name.starts_with(|c: char| c.is_ascii_digit())
+        && !name.is_empty()
+        && name.chars().all(|c| c.is_ascii_alphanumeric() || c == '_')
 }
 
 /// A word that a POSIX shell takes literally.
@@ -182,6 +247,45 @@ mod tests {
         shell
     }
 
+    /// A program without arguments and variables.
+    fn plain(workspace: &Path, program: &str, input: Input) -> String {
+        RemoteProgram { workspace, program, args: &[], env: &[], input, report: None }.command()
+    }
+
+    #[test]
+    fn variables_and_files_are_on_no_command_line_and_are_gone_at_the_end() {
+        use std::io::Write;
+        let place = tempfile::tempdir().unwrap();
+        let args = [
+            Argument::Input { before: "--in=@".to_owned(), text: "a 'secret'\n".to_owned() },
+            Argument::from("word"),
+            Argument::Report { before: "--out=".to_owned() },
+        ];
+        let env = [("TOKEN".to_owned(), "another secret".to_owned())];
+        let program = r#"sh -c 'echo "$TOKEN $2"; cat "${1#--in=@}"; cat; printf "{\n\"a\": 1}\n" > "${3#--out=}"; dirname "${1#--in=@}"' sh"#;
+        let remote = RemoteProgram {
+            workspace: place.path(),
+            program,
+            args: &args,
+            env: &env,
+            input: Input::Bytes(6),
+            report: Some("mark-1 "),
+        };
+        let command = remote.command();
+        assert!(!command.contains("secret"), "{command}");
+        let mut shell = in_own_group(&command).stdout(std::process::Stdio::piped()).spawn().unwrap();
+        let mut link = shell.stdin.take().unwrap();
+        link.write_all(&[remote.preface(), b"prompt".to_vec()].concat()).unwrap();
+        let output = shell.wait_with_output().unwrap();
+        let output = String::from_utf8(output.stdout).unwrap();
+        let lines: Vec<&str> = output.lines().collect();
+        let [token, input, prompt, empty, report] = lines[..] else { panic!("{output}") };
+        assert_eq!((token, input, empty), ("another secret word", "a 'secret'", ""));
+        assert_eq!(report, "mark-1 {\"a\": 1}");
+        let files = Path::new(prompt.strip_prefix("prompt").unwrap());
+        assert!(files.is_absolute() && !files.exists(), "{}", files.display());
+    }
+
     /// What the command over there sees, run by the shell that ssh would give it to.
     #[track_caller]
     fn check(workspace: &str, args: &[&str], stdin: Option<&str>, expected: &str) {
@@ -189,17 +293,22 @@ mod tests {
         let place = tempfile::tempdir().unwrap();
         let workspace = place.path().join(workspace);
         std::fs::create_dir(&workspace).unwrap();
-        let program = r#"sh -c 'pwd | sed "s/.*\///"; printf "<%s>" "$@"; cat' sh"#;
-        let args: Vec<OsString> = args.iter().map(OsString::from).collect();
-        let env = [("GREETING".to_owned(), "it's $(here)".to_owned())];
+        let program = r#"sh -c 'pwd | sed "s/.*\///"; printf "<%s>" "$@"; printf %s "$GREETING"; cat' sh"#;
+        let args: Vec<Argument> = args.iter().map(Argument::from).collect();
+        let env = [
+            ("GREETING".to_owned(), "it's $(here)\n".to_owned()),
+            ("AN-ODD-NAME".to_owned(), "x".to_owned()),
+        ];
         let input = stdin.map_or(Input::Nothing, |stdin| Input::Bytes(stdin.len()));
-        let command = remote_command(&workspace, program, &args, &env, input);
-        let mut shell = in_own_group(&command).stdout(std::process::Stdio::piped()).spawn().unwrap();
+        let remote =
+            RemoteProgram { workspace: &workspace, program, args: &args, env: &env, input, report: None };
+        let mut shell = in_own_group(&remote.command()).stdout(std::process::Stdio::piped()).spawn().unwrap();
         let mut link = shell.stdin.take().unwrap();
-        let prompt = stdin.unwrap_or_default().to_owned();
+        let mut prompt = remote.preface();
+        prompt.extend(stdin.unwrap_or_default().bytes());
         // Beside the reading: a prompt may be longer than all pipes together can hold.
         let written = std::thread::spawn(move || {
-            link.write_all(prompt.as_bytes()).unwrap();
+            link.write_all(&prompt).unwrap();
             link
         });
         // The link stays open, as ssh keeps it: the end of the input must come by its length.
@@ -216,7 +325,7 @@ mod tests {
             name,
             &["a b", "$HOME", "x'y\nz"],
             Some("say 'hi' $(now)\nend"),
-            "we'ird $(touch x) \"`dir`\n<a b><$HOME><x'y\nz>say 'hi' $(now)\nend",
+            "we'ird $(touch x) \"`dir`\n<a b><$HOME><x'y\nz>it's $(here)\nsay 'hi' $(now)\nend",
         );
     }
 
@@ -224,24 +333,39 @@ mod tests {
     fn a_prompt_arrives_whole_though_the_link_is_watched() {
         let prompt = "0123456789abcde\n".repeat(20_000);
         for _ in 0..5 {
-            check("plain", &[], Some(&prompt), &format!("plain\n<>{prompt}"));
+            check("plain", &[], Some(&prompt), &format!("plain\n<>it's $(here)\n{prompt}"));
         }
     }
 
     #[test]
     fn an_agent_without_input_sees_its_end() {
-        check("plain", &[], None, "plain\n<>");
+        check("plain", &[], None, "plain\n<>it's $(here)\n");
     }
 
     #[test]
     fn an_agent_ends_when_the_link_drops() {
         let place = tempfile::tempdir().unwrap();
         for input in [Input::Nothing, Input::Link] {
-            let command = remote_command(place.path(), "sleep 1000", &[], &[], input);
-            let mut shell = in_own_group(&command).spawn().unwrap();
+            let mut shell = in_own_group(&plain(place.path(), "sleep 1000", input)).spawn().unwrap();
             drop(shell.stdin.take());
             assert!(!shell.wait().unwrap().success());
         }
+    }
+
+    #[test]
+    fn what_an_agent_says_when_the_link_drops_still_comes_through() {
+        use std::io::{BufRead, BufReader, Read};
+        let place = tempfile::tempdir().unwrap();
+        let program = "sh -c 'trap \"sleep 0.3; echo last words; exit 3\" TERM; echo ready; while :; do sleep 0.05; done'";
+        let command = plain(place.path(), program, Input::Nothing);
+        let mut shell = in_own_group(&command).stdout(std::process::Stdio::piped()).spawn().unwrap();
+        let mut output = BufReader::new(shell.stdout.take().unwrap());
+        output.read_line(&mut String::new()).unwrap();
+        drop(shell.stdin.take());
+        let mut rest = String::new();
+        output.read_to_string(&mut rest).unwrap();
+        assert_eq!(rest, "last words\n");
+        assert_eq!(shell.wait().unwrap().code(), Some(3));
     }
 
     #[test]
@@ -251,7 +375,7 @@ mod tests {
         for ending in ["wait", "exit 0"] {
             // The other one holds the output open as long as it lives.
             let program = format!("sh -c 'setsid sleep 1000 & echo ready; {ending}'");
-            let command = remote_command(place.path(), &program, &[], &[], Input::Nothing);
+            let command = plain(place.path(), &program, Input::Nothing);
             let mut shell = in_own_group(&command).stdout(std::process::Stdio::piped()).spawn().unwrap();
             let mut output = BufReader::new(shell.stdout.take().unwrap());
             output.read_line(&mut String::new()).unwrap();
@@ -266,7 +390,7 @@ mod tests {
         use std::io::{BufRead, BufReader, Write};
         let place = tempfile::tempdir().unwrap();
         let program = r#"sh -c 'read line; echo "heard $line"; exit 7'"#;
-        let command = remote_command(place.path(), program, &[], &[], Input::Link);
+        let command = plain(place.path(), program, Input::Link);
         let mut shell = in_own_group(&command).stdout(std::process::Stdio::piped()).spawn().unwrap();
         let mut link = shell.stdin.take().unwrap();
         link.write_all(b"you\n").unwrap();

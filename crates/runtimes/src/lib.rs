@@ -9,6 +9,7 @@ pub mod capabilities;
 pub mod cli_runtime;
 pub mod host;
 mod inspect;
+pub mod invocation;
 mod lines;
 pub mod outcome;
 mod resolution;

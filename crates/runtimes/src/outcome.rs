@@ -1,5 +1,6 @@
 //! How a turn of an agent ended. One table decides for all agents, so that the same end has the same name everywhere.
 
+use hangar_process::signal_name;
 use serde::Serialize;
 use serde_with::skip_serializing_none;
 
@@ -76,6 +77,8 @@ kinds! {
     /// The program is not there or does not run.
     AgentNotFound = "agent_not_found" never;
     InvalidWorkspace = "invalid_workspace_cwd" never;
+    /// What was asked for does not exist or contradicts itself: a setting, a session, a file.
+    InvalidRequest = "invalid_request" never;
     TurnCancelled = "turn_cancelled" never;
     /// It asked something that nobody can answer.
     InputRequired = "turn_input_required" never;
@@ -287,16 +290,18 @@ pub fn decide(facts: &TurnFacts) -> TurnEnd {
             return failed(facts, Kind::AgentNotFound, format!("the agent's program was not found {place}"));
         }
         Some(Exit::Code(255)) if facts.remote && facts.verdict.is_none() => {
-            let why = telling_line(&facts.stderr).map(|line| format!(": {line}")).unwrap_or_default();
-            let message = format!("the connection to the remote host failed{why}");
+            let why = telling_line(&facts.stderr).map(|line| format!(": {}", excerpt(line)));
+            let message = format!("the connection to the remote host failed{}", why.unwrap_or_default());
             return failed(facts, Kind::PortExit, message);
         }
         Some(Exit::Code(NO_WORKSPACE)) if facts.remote && facts.verdict.is_none() && !facts.worked => {
             let message = "the working directory is not there on the remote host".to_owned();
             return failed(facts, Kind::InvalidWorkspace, message);
         }
+        // Nobody here sent it: the system was out of memory, or somebody else wanted the process gone.
         Some(Exit::Signal(signal)) if facts.verdict.is_none() => {
-            return failed(facts, Kind::TurnCancelled, format!("the agent was ended by signal {signal}"));
+            let message = format!("the agent was killed by {}", signal_name(signal));
+            return failed(facts, Kind::PortExit, message);
         }
         _ => {}
     }
@@ -344,14 +349,33 @@ fn complained(facts: &TurnFacts, otherwise: ErrorKind) -> TurnEnd {
             // Before an agent speaks, stderr is all there is to judge by.
             let kind = last.and_then(by_words).filter(|_| !facts.worked).unwrap_or(otherwise);
             let how = match facts.exit {
-                Some(Exit::Code(code)) => format!("the agent ended with exit code {code}"),
-                Some(Exit::Signal(signal)) => format!("the agent was ended by signal {signal}"),
+                Some(Exit::Code(code)) => {
+                    // Shells and ssh tell a signal by a code.
+                    let signal = signal_of(code).map(|name| format!(" ({name})")).unwrap_or_default();
+                    format!("the agent ended with exit code {code}{signal}")
+                }
+                Some(Exit::Signal(signal)) => format!("the agent was killed by {}", signal_name(signal)),
                 None => "the agent failed".to_owned(),
             };
-            let message = last.map_or_else(|| how.clone(), |last| format!("{how}: {last}"));
+            let message = last.map_or_else(|| how.clone(), |last| format!("{how}: {}", excerpt(last)));
             failed(facts, kind, message)
         }
     }
+}
+
+/// The signal that a shell ended with this code tells of.
+fn signal_of(code: i32) -> Option<String> {
+    const OFFSET: i32 = 128;
+    (OFFSET + 1..=OFFSET + 31).contains(&code).then(|| signal_name(code - OFFSET))
+}
+
+/// Characters of a line of an agent's output that an error quotes.
+const QUOTED_CHARACTERS: usize = 500;
+
+/// The beginning of a line, as errors quote it.
+pub(crate) fn excerpt(line: &str) -> &str {
+    let end = line.char_indices().nth(QUOTED_CHARACTERS).map_or(line.len(), |(end, _)| end);
+    &line[..end]
 }
 
 /// The line of stderr that says what happened: the first that calls itself an error, else the last.
@@ -435,9 +459,29 @@ mod tests {
         check(ended(NO_WORKSPACE), Some(ErrorKind::PortExit));
     }
 
+    #[track_caller]
+    fn check_message(facts: TurnFacts, expected: &str) {
+        let TurnEnd::Failed(failure) = decide(&facts) else { panic!("{facts:?}") };
+        assert_eq!((failure.kind, failure.message.as_str()), (ErrorKind::PortExit, expected));
+    }
+
     #[test]
-    fn a_signal_from_outside_is_a_cancelled_turn() {
-        check(TurnFacts { exit: Some(Exit::Signal(15)), ..ended(0) }, Some(ErrorKind::TurnCancelled));
+    fn a_signal_from_outside_is_a_failure_with_its_name() {
+        let killed = |signal| TurnFacts { exit: Some(Exit::Signal(signal)), ..ended(0) };
+        check_message(killed(9), "the agent was killed by SIGKILL");
+        check_message(killed(15), "the agent was killed by SIGTERM");
+        check_message(ended(137), "the agent ended with exit code 137 (SIGKILL)");
+        check_message(ended(3), "the agent ended with exit code 3");
+    }
+
+    #[test]
+    fn a_long_line_of_stderr_is_quoted_by_its_beginning() {
+        let long = "ä".repeat(2_000);
+        let quoted = "ä".repeat(QUOTED_CHARACTERS);
+        let facts = TurnFacts { stderr: long.clone(), ..ended(3) };
+        check_message(facts, &format!("the agent ended with exit code 3: {quoted}"));
+        let facts = TurnFacts { stderr: long, remote: true, ..ended(255) };
+        check_message(facts, &format!("the connection to the remote host failed: {quoted}"));
     }
 
     #[test]

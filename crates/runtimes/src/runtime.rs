@@ -7,7 +7,8 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use futures_util::future::BoxFuture;
-use hangar_protocol::data::ElicitationAction;
+use hangar_git::Snapshot;
+use hangar_protocol::data::{CodeChanges, ElicitationAction};
 use hangar_protocol::{Body, Event, EventId};
 use serde::Serialize;
 use serde_with::skip_serializing_none;
@@ -204,6 +205,9 @@ pub enum Consent {
     /// It is allowed.
     #[default]
     Given,
+    /// It is allowed within the workspace: nobody has agreed to what the agent does in particular. Agents that confine their
+    /// commands do so; for others it means the same as given.
+    Confined,
     /// A person is asked, by an agent that can.
     Asked,
 }
@@ -244,6 +248,8 @@ pub struct Live {
     pub commands: mpsc::Sender<Command>,
     pub news: mpsc::Receiver<News>,
     owner: Owner,
+    /// The working tree when the session was opened.
+    tree: Option<Snapshot>,
 }
 
 /// Aborts the task that owns a session when dropped.
@@ -263,12 +269,29 @@ pub trait Filter: Send + 'static {
 
 impl Live {
     pub fn new(commands: mpsc::Sender<Command>, news: mpsc::Receiver<News>, owner: AbortHandle) -> Self {
-        Self { commands, news, owner: Owner(owner) }
+        Self { commands, news, owner: Owner(owner), tree: None }
+    }
+
+    /// The same session, with the working tree that it was opened on.
+    #[must_use]
+    pub fn on(self, tree: Option<Snapshot>) -> Self {
+        Self { tree, ..self }
+    }
+
+    /// What changed in the working tree since the session was opened. `None` where nobody can tell: in no repository, on
+    /// another machine, and of an agent that counts by itself.
+    pub async fn code_changes(&self) -> Option<CodeChanges> {
+        let changes = self.tree.as_ref()?.changes().await.ok()?;
+        Some(CodeChanges {
+            lines_added: changes.lines_added,
+            lines_removed: changes.lines_removed,
+            files_modified: changes.files.iter().map(|file| file.display().to_string()).collect(),
+        })
     }
 
     /// The same session, heard through a filter.
     pub fn filtered(self, mut filter: impl Filter) -> Self {
-        let Self { commands, mut news, owner } = self;
+        let Self { commands, mut news, owner, tree } = self;
         let (outbox, filtered) = mpsc::channel(FILTER_QUEUE);
         let relay = tokio::spawn(async move {
             // The session ends with the relay, which is the one that hears it.
@@ -281,7 +304,7 @@ impl Live {
                 }
             }
         });
-        Self::new(commands, filtered, relay.abort_handle())
+        Self::new(commands, filtered, relay.abort_handle()).on(tree)
     }
 }
 

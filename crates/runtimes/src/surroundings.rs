@@ -6,6 +6,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use futures_util::future::BoxFuture;
+use hangar_git::Git;
 use hangar_process::credentials::{Child, is_withheld};
 
 use crate::runtime::Model;
@@ -22,6 +23,8 @@ pub struct Surroundings {
     pub now: fn() -> jiff::Timestamp,
     /// Where to keep what was found out about programs.
     pub cache: Option<PathBuf>,
+    /// Tells what changed in a working tree.
+    pub git: Git,
     /// Asks for the models that GitHub, or the provider in its place, offers to Copilot.
     pub catalogue: Catalogue,
     /// Hears of what agents say that no adapter knows.

@@ -1,11 +1,10 @@
 //! One turn of an agent that is a process: start it, hand it the prompt, hear it out, and end it when it must end.
 
 use std::collections::BTreeMap;
-use std::ffi::OsString;
 use std::io;
 use std::os::unix::process::ExitStatusExt;
 use std::path::PathBuf;
-use std::process::Stdio;
+use std::process::{ExitStatus, Stdio};
 use std::time::Duration;
 
 use hangar_peer::Lines;
@@ -16,7 +15,8 @@ use tokio::sync::oneshot;
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
-use crate::host::{Host, Input};
+use crate::host::{Host, Input, RemoteProgram};
+use crate::invocation::{Argument, Invocation, TurnFiles};
 use crate::lines::{Excerpt, MAX_LINE};
 use crate::outcome::{ErrorKind, Exit, Stopped, TurnFacts, Unstarted};
 use crate::runtime::Limits;
@@ -26,33 +26,8 @@ use crate::translate::{Said, Spoken, Translator};
 const TERM_GRACE: Duration = Duration::from_secs(5);
 /// How long an agent may stay after it said how the turn went. Some never leave.
 const VERDICT_GRACE: Duration = Duration::from_secs(10);
-/// How long stderr is read behind the end of the process, in case another one holds it.
-const STDERR_GRACE: Duration = Duration::from_millis(200);
-
-/// A command line with what goes in.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Invocation {
-    /// As found here; over ssh as people wrote it.
-    pub program: String,
-    pub args: Vec<OsString>,
-    pub env: Vec<(String, String)>,
-    /// Further variables that it must not see.
-    pub without: Vec<String>,
-    pub stdin: Option<String>,
-}
-
-impl Invocation {
-    /// Arguments and what goes in. The program is found by whoever starts it.
-    pub(crate) fn new(args: Vec<String>, stdin: String) -> Self {
-        Self {
-            program: String::new(),
-            args: args.into_iter().map(Into::into).collect(),
-            env: Vec::new(),
-            without: Vec::new(),
-            stdin: Some(stdin),
-        }
-    }
-}
+/// How long pipes are read behind the end of the process, in case another one holds them.
+const PIPE_GRACE: Duration = Duration::from_millis(200);
 
 /// Who hears what the agent says.
 pub(crate) trait Listener: Send {
@@ -72,6 +47,8 @@ pub(crate) struct TurnProcess<'a> {
     pub(crate) cancel: CancellationToken,
     /// Names the processes of the session, so that those which left their group are found.
     pub(crate) mark: String,
+    /// A directory of ours, for files of the turn.
+    pub(crate) scratch: Option<PathBuf>,
 }
 
 impl TurnProcess<'_> {
@@ -82,16 +59,17 @@ impl TurnProcess<'_> {
         translator: &mut dyn Translator,
         listener: &mut impl Listener,
     ) -> (TurnFacts, Said) {
-        let mut said = Said::default();
+        let mut output = Output { translator, listener, said: Said::default(), report_mark: None };
         let remote = matches!(self.host, Host::Ssh(_));
         let mut facts = TurnFacts { remote, ..TurnFacts::default() };
         let mut process = match Process::start(&self) {
             Ok(process) => process,
             Err(error) => {
                 facts.unstarted = Some(self.unstarted(&error));
-                return (facts, said);
+                return (facts, output.said);
             }
         };
+        output.report_mark = process.report_mark.take();
         let deadline = self.limits.turn.map(|limit| Instant::now() + limit);
         let mut heard = Instant::now();
         let mut judged: Option<Instant> = None;
@@ -120,17 +98,9 @@ impl TurnProcess<'_> {
                 }
                 line = process.lines.next_text() => match line {
                     Ok(Some(line)) => {
+                        output.line(&line).await;
                         heard = Instant::now();
-                        translator.line(&line, &mut said);
-                        if let Some(name) = &said.facts.session_id {
-                            listener.named(name).await;
-                        }
-                        let events = std::mem::take(&mut said.events);
-                        if !events.is_empty() {
-                            listener.hear(events).await;
-                            heard = Instant::now();
-                        }
-                        if said.facts.verdict.is_some() && judged.is_none() {
+                        if output.said.facts.verdict.is_some() && judged.is_none() {
                             judged = Some(heard);
                         }
                     }
@@ -148,13 +118,13 @@ impl TurnProcess<'_> {
                 }
             }
         }
-        facts.exit = if leaving { process.wait(self.cancel.clone()).await } else { process.end().await };
+        facts.exit = if leaving {
+            process.wait(self.cancel.clone(), &mut output).await
+        } else {
+            process.end(&mut output).await
+        };
         facts.stderr = process.excerpt.text();
-        translator.end(&mut said);
-        let events = std::mem::take(&mut said.events);
-        if !events.is_empty() {
-            listener.hear(events).await;
-        }
+        let said = output.end(process.files.report()).await;
         facts.verdict = said.facts.verdict;
         facts.complaint = said.facts.complaint.clone();
         facts.worked = said.facts.worked;
@@ -190,6 +160,44 @@ pub(crate) async fn until(at: Option<Instant>) {
     }
 }
 
+/// What an agent writes, on its way to the listener.
+struct Output<'a, L> {
+    translator: &'a mut dyn Translator,
+    listener: &'a mut L,
+    said: Said,
+    /// How the line begins that brings what the agent left in a file over there.
+    report_mark: Option<String>,
+}
+
+impl<L: Listener> Output<'_, L> {
+    async fn line(&mut self, line: &str) {
+        match self.report_mark.as_ref().and_then(|mark| line.strip_prefix(mark.as_str())) {
+            Some(report) => self.translator.report(report, &mut self.said),
+            None => self.translator.line(line, &mut self.said),
+        }
+        if let Some(name) = &self.said.facts.session_id {
+            self.listener.named(name).await;
+        }
+        self.flush().await;
+    }
+
+    async fn end(mut self, report: Option<String>) -> Said {
+        if let Some(report) = report {
+            self.translator.report(&report, &mut self.said);
+        }
+        self.translator.end(&mut self.said);
+        self.flush().await;
+        self.said
+    }
+
+    async fn flush(&mut self) {
+        let events = std::mem::take(&mut self.said.events);
+        if !events.is_empty() {
+            self.listener.hear(events).await;
+        }
+    }
+}
+
 struct Process {
     child: Child,
     group: Group,
@@ -198,17 +206,24 @@ struct Process {
     stderr_open: bool,
     buffer: Box<[u8]>,
     excerpt: Excerpt,
-    /// Over ssh the other side ends when this is dropped.
-    _link: oneshot::Sender<()>,
+    files: TurnFiles,
+    report_mark: Option<String>,
+    /// The link of ssh, which tells the other side to end when it is dropped.
+    link: Option<oneshot::Sender<()>>,
 }
 
 impl Process {
     fn start(turn: &TurnProcess<'_>) -> io::Result<Self> {
         let Invocation { program, args, env, without, stdin } = &turn.invocation;
+        let mut files = TurnFiles::default();
+        let mut report_mark = None;
+        let mut text = stdin.clone().unwrap_or_default().into_bytes();
         let mut command = match turn.host {
             Host::Local => {
+                let (words, written) = TurnFiles::write(args, turn.scratch.as_deref())?;
+                files = written;
                 let mut command = command_in_own_session(program);
-                command.args(args).current_dir(&turn.workspace).env_clear().envs(turn.environment);
+                command.args(words).current_dir(&turn.workspace).env_clear().envs(turn.environment);
                 for (name, value) in env {
                     command.env(name, value);
                 }
@@ -218,10 +233,20 @@ impl Process {
                 command
             }
             Host::Ssh(ssh) => {
+                if args.iter().any(|argument| matches!(argument, Argument::Report { .. })) {
+                    report_mark = Some(format!("report {} ", uuid::Uuid::new_v4()));
+                }
+                let remote = RemoteProgram {
+                    workspace: &turn.workspace,
+                    program,
+                    args,
+                    env,
+                    input: stdin.as_ref().map_or(Input::Nothing, |stdin| Input::Bytes(stdin.len())),
+                    report: report_mark.as_deref(),
+                };
+                text.splice(0..0, remote.preface());
                 let mut command = command_in_own_session("ssh");
-                let input = stdin.as_ref().map_or(Input::Nothing, |stdin| Input::Bytes(stdin.len()));
-                command.args(ssh.arguments(&turn.workspace, program, args, env, input));
-                command.env_clear().envs(turn.environment);
+                command.args(ssh.arguments(&remote)).env_clear().envs(turn.environment);
                 command
             }
         };
@@ -234,10 +259,9 @@ impl Process {
         };
         let (link, closed) = oneshot::channel::<()>();
         if let Some(mut pipe) = child.stdin.take() {
-            let text = stdin.clone().unwrap_or_default();
             tokio::spawn(async move {
                 // An agent that does not read its prompt ends, or is ended, by itself.
-                let _ = pipe.write_all(text.as_bytes()).await;
+                let _ = pipe.write_all(&text).await;
                 if keeps_link {
                     let _ = closed.await;
                 }
@@ -251,7 +275,9 @@ impl Process {
             stderr_open: true,
             buffer: vec![0; 8 << 10].into_boxed_slice(),
             excerpt: Excerpt::default(),
-            _link: link,
+            files,
+            report_mark,
+            link: keeps_link.then_some(link),
         })
     }
 
@@ -263,7 +289,11 @@ impl Process {
     }
 
     /// Waits for a process whose output has ended.
-    async fn wait(&mut self, cancel: CancellationToken) -> Option<Exit> {
+    async fn wait(
+        &mut self,
+        cancel: CancellationToken,
+        output: &mut Output<'_, impl Listener>,
+    ) -> Option<Exit> {
         let left = tokio::select! {
             status = self.child.wait() => Some(status),
             () = tokio::time::sleep(TERM_GRACE) => None,
@@ -276,35 +306,26 @@ impl Process {
                 self.group.kill();
                 status.ok().map(exit_of)
             }
-            None => self.end().await,
+            None => self.end(output).await,
         }
     }
 
-    /// Asks the process to end, and ends it and all it started if it does not.
-    async fn end(&mut self) -> Option<Exit> {
-        self.group.terminate();
-        let deadline = tokio::time::sleep(TERM_GRACE);
-        tokio::pin!(deadline);
-        let mut status = None;
-        loop {
-            tokio::select! {
-                () = &mut deadline => break,
-                ended = self.child.wait() => {
-                    status = ended.ok();
-                    self.group.leader_ended();
-                    break;
-                }
-                // Somebody must read, or it cannot write its last words and leave.
-                line = self.lines.next_text() => if !matches!(line, Ok(Some(_))) {
-                    let ended = tokio::select! {
-                        ended = self.child.wait() => ended.ok(),
-                        () = &mut deadline => None,
-                    };
-                    status = ended;
-                    break;
-                },
-                length = self.stderr.read(&mut self.buffer), if self.stderr_open => self.stderr_came(length),
-            }
+    /// Asks the process to end, reads what it still writes, and kills it and all it started if it does not end.
+    async fn end(&mut self, output: &mut Output<'_, impl Listener>) -> Option<Exit> {
+        match self.link.take() {
+            // The other side ends the agent then. A signal would end ssh alone, with what the agent has yet to say.
+            Some(link) => drop(link),
+            None => self.group.terminate(),
+        }
+        let deadline = Instant::now() + TERM_GRACE;
+        let ended = tokio::time::timeout_at(deadline, self.last_lines(output)).await;
+        let mut status = match ended {
+            Ok(Some(status)) => Some(status),
+            Ok(None) => tokio::time::timeout_at(deadline, self.child.wait()).await.ok().and_then(Result::ok),
+            Err(_) => None,
+        };
+        if status.is_some() {
+            self.group.leader_ended();
         }
         self.group.kill();
         if status.is_none() {
@@ -314,8 +335,32 @@ impl Process {
         status.map(exit_of)
     }
 
+    /// Reads until the output ends, or the process does, whose status is returned then.
+    async fn last_lines(&mut self, output: &mut Output<'_, impl Listener>) -> Option<ExitStatus> {
+        // Lines behind a verdict are about being ended, which changes nothing.
+        let counts = output.said.facts.verdict.is_none();
+        let mut status = None;
+        let mut limit = None;
+        loop {
+            tokio::select! {
+                biased;
+                line = self.lines.next_text() => match line {
+                    Ok(Some(line)) if counts => output.line(&line).await,
+                    Ok(Some(_)) => {}
+                    Ok(None) | Err(_) => return status,
+                },
+                length = self.stderr.read(&mut self.buffer), if self.stderr_open => self.stderr_came(length),
+                ended = self.child.wait(), if status.is_none() => {
+                    status = ended.ok();
+                    limit = Some(Instant::now() + PIPE_GRACE);
+                }
+                () = until(limit) => return status,
+            }
+        }
+    }
+
     async fn drain_stderr(&mut self) {
-        let deadline = Instant::now() + STDERR_GRACE;
+        let deadline = Instant::now() + PIPE_GRACE;
         while self.stderr_open {
             let Ok(length) = tokio::time::timeout_at(deadline, self.stderr.read(&mut self.buffer)).await
             else {
@@ -326,7 +371,7 @@ impl Process {
     }
 }
 
-fn exit_of(status: std::process::ExitStatus) -> Exit {
+fn exit_of(status: ExitStatus) -> Exit {
     match (status.code(), status.signal()) {
         (Some(code), _) => Exit::Code(code),
         (None, Some(signal)) => Exit::Signal(signal),

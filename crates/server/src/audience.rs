@@ -24,7 +24,7 @@ use crate::client::{Client, ClientId};
 use crate::hub::{Hub, Lifecycle, Live};
 use crate::peer::notification;
 use crate::quiet::{GRACE, Pass, Quiet};
-use crate::spec::SessionSpec;
+use hangar_spec::SessionSpec;
 
 /// How long a hook may think. What it says later is not heard.
 const HOOK_PATIENCE: Duration = Duration::from_secs(60);
@@ -53,14 +53,14 @@ impl Member {
     pub(crate) fn new(client: Arc<Client>, spec: &SessionSpec, tools: Vec<ClientTool>) -> Self {
         Self {
             client,
-            permissions: spec.request_permission.unwrap_or(false),
-            questions: spec.request_user_input.unwrap_or(false),
-            elicitations: spec.request_elicitation.unwrap_or(false),
-            plans: spec.request_exit_plan_mode.unwrap_or(false),
-            switches: spec.request_auto_mode_switch.unwrap_or(false),
-            hooks: spec.hooks.unwrap_or(false),
-            agent_pieces: spec.include_sub_agent_streaming_events.unwrap_or(true),
-            commands: spec.commands.clone().unwrap_or_default(),
+            permissions: spec.client.permissions.unwrap_or(false),
+            questions: spec.client.questions.unwrap_or(false),
+            elicitations: spec.client.elicitations.unwrap_or(false),
+            plans: spec.client.plans.unwrap_or(false),
+            switches: spec.client.switches.unwrap_or(false),
+            hooks: spec.client.hooks.unwrap_or(false),
+            agent_pieces: spec.client.agent_pieces.unwrap_or(true),
+            commands: spec.client.commands.clone().unwrap_or_default(),
             tools,
         }
     }

@@ -7,8 +7,8 @@ use hangar_agent::model::ModelProvider;
 use hangar_agent::session::{Command, QueueEdit};
 use hangar_protocol::data::ContextTier;
 
-use crate::spec::SessionSpec;
 use crate::task::SessionTask;
+use hangar_spec::SessionSpec;
 
 /// What a session is to be answered by.
 #[derive(Clone)]
@@ -26,7 +26,7 @@ impl SessionTask {
         let ModelChoice { model, provider, change, tier } = choice;
         self.spec.adopt(change);
         // The wider window is asked for with each choice anew.
-        self.spec.context_tier = tier;
+        self.spec.model.tier = tier;
         self.set_provider(provider, &model);
     }
 
@@ -48,7 +48,7 @@ impl SessionTask {
 
     /// Takes back the choices that wait and are not allowed any more.
     pub(crate) fn drop_forbidden_choices(&mut self) {
-        let Some(allowed) = self.spec.allowed_models.clone() else { return };
+        let Some(allowed) = self.spec.model.allowed.clone() else { return };
         let forbidden = self.choices.iter().filter(|(_, choice)| !allowed.contains(&choice.model));
         let forbidden: Vec<String> = forbidden.map(|(id, _)| id.clone()).collect();
         for id in forbidden {

@@ -16,7 +16,7 @@ use serde::Deserialize;
 use serde_json::{Value, json};
 use tokio::sync::oneshot;
 
-use crate::spec::ToolDeclaration;
+use hangar_spec::ToolDeclaration;
 
 /// Calls that wait for a client.
 #[derive(Default)]

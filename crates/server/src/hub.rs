@@ -34,13 +34,13 @@ use crate::history::History;
 use crate::inference;
 use crate::journals::Journals;
 use crate::methods::Failure;
-use crate::opener::{SessionOpener, Wanted};
+use crate::opener::{OpenRequest, SessionOpener};
 use crate::peer::notification;
 use crate::session_files::SessionDir;
 use crate::session_fs::FsProvider;
 use crate::shells::ClientShells;
-use crate::spec::{SessionSpec, ToolDeclaration};
 use crate::task::{Job, SessionTask};
+use hangar_spec::{SessionSpec, ToolDeclaration};
 
 /// Jobs that may wait for a session before those who bring them have to.
 const JOBS: usize = 64;
@@ -265,7 +265,7 @@ impl Hub {
 
     /// Where the sessions of a specification are.
     pub(crate) fn store_of(&self, spec: &SessionSpec) -> Store {
-        spec.config_dir.as_ref().map_or_else(|| self.config.store.clone(), |dir| Store::new(dir))
+        spec.identity.config_dir.as_ref().map_or_else(|| self.config.store.clone(), |dir| Store::new(dir))
     }
 
     /// The folder that holds everything the server keeps.
@@ -310,7 +310,7 @@ impl Hub {
         let known = self.sessions().get(id.as_str()).cloned();
         if let Some(live) = known {
             // Nobody is left to answer what the session waits for, and whoever comes does not want to.
-            let orphaned = live.audience.is_empty() && !spec.continue_pending_work.unwrap_or(false);
+            let orphaned = live.audience.is_empty() && !spec.entry.continue_pending.unwrap_or(false);
             if orphaned {
                 live.close().await;
             }
@@ -333,7 +333,7 @@ impl Hub {
         let client_files = client_session.as_ref().map(|client_session| client_session.files.clone());
         let audience = Arc::new(Audience::new(id.as_str(), self));
         let pending = Arc::new(PendingCalls::default());
-        let opened = self.config.opener.open(Wanted {
+        let opened = self.config.opener.open(OpenRequest {
             id: id.clone(),
             spec: &spec,
             sink: Box::new(Broadcast(Arc::clone(&audience))),
@@ -390,7 +390,7 @@ impl Hub {
         spec: &SessionSpec,
         client: &Arc<Client>,
     ) -> Member {
-        let tools = client_tools(session_id, pending, spec.tools.as_deref().unwrap_or_default());
+        let tools = client_tools(session_id, pending, spec.client.tools.as_deref().unwrap_or_default());
         Member::new(Arc::clone(client), spec, tools)
     }
 
@@ -415,10 +415,14 @@ impl Hub {
                 return Err(Failure::new("the session is at work; abort it or wait for it to be idle"));
             }
             task.engine.driver_mut().rest();
+            let effort = change.model.effort.clone();
             let mut changed = task.spec.clone();
             changed.adopt(change);
-            let spec = SessionSpec { disable_resume: Some(true), ..changed.clone() };
-            let opened = hub.config.opener.open(Wanted {
+            let mut spec = changed.clone();
+            spec.entry.silent = Some(true);
+            // The effort may have changed since the session was created. The log has the current one.
+            spec.model.effort = effort;
+            let opened = hub.config.opener.open(OpenRequest {
                 id,
                 spec: &spec,
                 sink: Box::new(Broadcast(Arc::clone(&audience))),

@@ -16,7 +16,7 @@ use tokio::sync::{mpsc, oneshot};
 use crate::audience::Audience;
 use crate::client::Client;
 use crate::opener::Ways;
-use crate::spec::SessionSpec;
+use hangar_spec::SessionSpec;
 
 /// Pieces of an answer that may wait for the session. The client is told to wait by its unanswered request.
 const PIECES: usize = 64;
@@ -26,7 +26,7 @@ const SWITCHING_PROTOCOLS: u16 = 101;
 
 /// How a session reaches its model.
 pub(crate) fn ways(audience: &Arc<Audience>, spec: &SessionSpec, carried: bool) -> Ways {
-    let mut providers = spec.provider.iter().chain(spec.providers.iter().flatten());
+    let mut providers = spec.model.provider.iter().chain(spec.model.providers.iter().flatten());
     let asks = providers.any(|provider| provider.has_bearer_token_provider == Some(true));
     Ways {
         request_proxy: carried.then(|| Arc::new(ClientProxy(Arc::clone(audience))) as Arc<dyn RequestProxy>),

@@ -28,10 +28,10 @@ pub mod methods;
 mod opener;
 mod peer;
 mod quiet;
+mod recompose;
 mod session_files;
 mod session_fs;
 mod shells;
-mod spec;
 mod system;
 mod task;
 mod transport;
@@ -42,13 +42,9 @@ pub use finder::{Finder, FoundHooks, InstructionTarget, TargetKind};
 pub use handshake::{Access, Token};
 pub use hub::{Hub, HubConfig};
 pub use opener::{
-    AuthStatus, InstructionKind, InstructionLocation, InstructionSource, McpPlace, OpenError, Opened,
-    SessionOpener, Todo, TodoBoard, TodoDependency, Todos, ToolGuard, Wanted, Ways,
-};
-pub use spec::{
-    CapabilityOverrides, CustomAgent, DefaultAgent, InfiniteSessions, LargeOutput, ModelLimits, ModelSpec,
-    ModelSupports, ProviderSpec, SectionAction, SectionSpec, SessionSpec, SystemMessageSpec, ToolDeclaration,
-    ToolFilterPrecedence, TraceContext,
+    AuthStatus, InstructionKind, InstructionLocation, InstructionSource, OpenError, OpenRequest, Opened,
+    RecomposeRequest, Recomposed, Recomposer, Scope, SessionOpener, Todo, TodoBoard, TodoDependency, Todos,
+    ToolGuard, Ways,
 };
 pub use transport::{serve_stdio, serve_tcp};
 pub use user_settings::UserSettings;

@@ -11,37 +11,19 @@ use hangar_agent::prompt::Environment;
 use hangar_agent::request_proxy::{RequestProxy, TokenSource};
 use hangar_agent::tool::{Tool, ToolSpec};
 use hangar_engine::{Mcp, Parts};
-use hangar_files::SessionFiles;
 use hangar_sandbox::Sandbox;
+use hangar_spec::SessionSpec;
 use hangar_store::SessionId;
 use hangar_store::client_session::ClientSession;
 
-use crate::spec::SessionSpec;
-
 /// Puts sessions together.
 pub trait SessionOpener: Send + Sync {
-    /// Opens a session of the store, or a new one with this id. Nothing has happened in it when this returns.
-    fn open(&self, wanted: Wanted<'_>) -> Result<Opened, OpenError>;
-
-    /// The provider for a model of a session that was opened with this specification.
-    fn provider(
-        &self,
-        spec: &SessionSpec,
-        model: &str,
-        ways: Ways,
-    ) -> Result<Arc<dyn ModelProvider>, OpenError>;
-
-    /// Custom instructions for a session with this specification.
-    fn instructions(&self, spec: &SessionSpec) -> Result<String, OpenError>;
-
-    /// The MCP servers of a session with this specification. `hooks` are asked before their tools are called.
-    fn mcp(&self, place: McpPlace<'_>) -> Result<Option<Mcp>, OpenError>;
+    /// Opens a session of the store, or a new one with this id. It has had no input yet. An invalid request is refused
+    /// before anything is created.
+    fn open(&self, request: OpenRequest<'_>) -> Result<Opened, OpenError>;
 
     /// The MCP servers that are configured for a directory, as clients are told of them.
     fn discover_mcp(&self, directory: Option<&Path>) -> Result<Vec<serde_json::Value>, OpenError>;
-
-    /// The files of custom instructions for a session with this specification.
-    fn instruction_sources(&self, spec: &SessionSpec) -> Result<Vec<InstructionSource>, OpenError>;
 
     /// The models that can be chosen, as clients are told of them.
     fn models(&self, token: Option<String>) -> BoxFuture<'static, Result<Vec<serde_json::Value>, OpenError>>;
@@ -68,15 +50,37 @@ pub trait SessionOpener: Send + Sync {
     fn auth(&self, token: Option<String>) -> BoxFuture<'static, Result<AuthStatus, OpenError>>;
 }
 
-/// Where the MCP servers of a session are to work.
-pub struct McpPlace<'a> {
-    pub id: &'a SessionId,
-    pub files: Arc<dyn SessionFiles>,
+/// Recomposes parts of one live session, in the same way as when it was opened, in its working directory.
+pub trait Recomposer: Send + Sync {
+    fn recompose(&self, request: RecomposeRequest<'_>) -> Result<Recomposed, OpenError>;
+
+    /// The files of custom instructions for the session.
+    fn instruction_sources(&self, spec: &SessionSpec) -> Result<Vec<InstructionSource>, OpenError>;
+}
+
+/// A change of a live session.
+pub struct RecomposeRequest<'a> {
+    /// All settings of the session after the change. They name the model, current or new.
     pub spec: &'a SessionSpec,
-    pub cwd: &'a Path,
-    pub model: &'a str,
-    pub provider: Arc<dyn ModelProvider>,
-    pub hooks: Arc<dyn Hooks>,
+    pub ways: Ways,
+    pub scope: Scope,
+}
+
+/// The parts to recompose.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct Scope {
+    pub model: bool,
+    pub instructions: bool,
+    pub servers: bool,
+}
+
+/// The parts in the scope.
+#[derive(Default)]
+pub struct Recomposed {
+    pub provider: Option<Arc<dyn ModelProvider>>,
+    pub instructions: Option<String>,
+    /// The MCP servers; `Some(None)` if the session has none any more.
+    pub servers: Option<Option<Mcp>>,
 }
 
 /// A file of custom instructions, as clients are told of it.
@@ -117,7 +121,8 @@ pub enum InstructionLocation {
     WorkingDirectory,
 }
 
-pub struct Wanted<'a> {
+/// A request to open a session.
+pub struct OpenRequest<'a> {
     pub id: SessionId,
     pub spec: &'a SessionSpec,
     pub sink: Box<dyn EventSink>,
@@ -145,6 +150,7 @@ pub struct Opened {
     pub environment: Environment,
     pub instructions: String,
     pub todos: Arc<dyn Todos>,
+    pub recomposer: Arc<dyn Recomposer>,
     /// What confines the session's commands, if anything does.
     pub sandbox: Option<Sandbox>,
     /// Keeps what tools of clients say within what the model is shown.

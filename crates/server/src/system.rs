@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use hangar_agent::prompt::SystemPrompt;
 
-use crate::spec::{SectionAction, SystemMessageSpec};
+use hangar_spec::{SectionAction, SystemMessageSpec};
 
 /// The sections that a client wants to see and rewrite.
 pub(crate) fn to_transform(

@@ -22,6 +22,7 @@ use hangar_protocol::data::{
     BackgroundTasksChanged, CapabilitiesChanged, ClientCommand, CommandsChanged, SkillsLoaded, UiCapabilities,
 };
 use hangar_sandbox::Sandbox;
+use hangar_spec::SessionSpec;
 use jiff::Timestamp;
 use tokio::sync::mpsc;
 use tokio::time::Instant;
@@ -34,8 +35,7 @@ use crate::client_tasks::ClientTasks;
 use crate::commands::CommandQueue;
 use crate::interests::Interests;
 use crate::methods::{AutoTier, Failure};
-use crate::opener::{Opened, Todos, ToolGuard};
-use crate::spec::SessionSpec;
+use crate::opener::{Opened, Recomposed, Recomposer, Todos, ToolGuard};
 use crate::system;
 
 /// How long a session that nobody watches may go on with what it is doing.
@@ -47,6 +47,7 @@ pub(crate) struct SessionTask {
     pub(crate) engine: Engine,
     jobs: mpsc::Receiver<Job>,
     pub(crate) spec: SessionSpec,
+    pub(crate) recomposer: Arc<dyn Recomposer>,
     audience: Arc<Audience>,
     builtin: Vec<Arc<dyn Tool>>,
     environment: Environment,
@@ -115,6 +116,7 @@ impl SessionTask {
             engine: Engine::new(opened.parts, options, Arc::new(NoComposer)),
             jobs,
             spec,
+            recomposer: opened.recomposer,
             audience,
             builtin: opened.tools,
             environment: opened.environment,
@@ -214,6 +216,7 @@ impl SessionTask {
     /// Goes on with the session as it was composed anew.
     pub(crate) fn replace(&mut self, opened: Opened) {
         self.engine.replace(opened.parts);
+        self.recomposer = opened.recomposer;
         self.builtin = opened.tools;
         self.todos = opened.todos;
         self.guard = opened.guard;
@@ -228,6 +231,19 @@ impl SessionTask {
     /// Has another model answer, the agent and the MCP servers that ask it.
     pub(crate) fn set_provider(&mut self, provider: Arc<dyn ModelProvider>, model: &str) {
         self.engine.set_provider(provider, model);
+    }
+
+    /// Replaces parts by recomposed ones; `model` is the model of the new provider.
+    pub(crate) fn take_parts(&mut self, parts: Recomposed, model: &str) {
+        if let Some(instructions) = parts.instructions {
+            self.instructions = instructions;
+        }
+        if let Some(servers) = parts.servers {
+            self.set_mcp(servers);
+        }
+        if let Some(provider) = parts.provider {
+            self.set_provider(provider, model);
+        }
     }
 
     pub(crate) fn mcp(&self) -> Option<&McpHost> {
@@ -320,26 +336,24 @@ impl SessionTask {
         SystemPrompt::new(&environment, &self.instructions)
     }
 
-    pub(crate) fn set_instructions(&mut self, instructions: String) {
-        self.instructions = instructions;
-    }
-
     /// Writes the system prompt, with the sections that the client has rewritten.
     pub(crate) fn settle_system(&mut self, transformed: BTreeMap<String, String>) {
         self.transformed = transformed;
         self.renew_system();
     }
 
-    fn renew_system(&mut self) {
-        let text = system::render(self.spec.system_message.as_ref(), self.prompt(), &self.transformed);
+    /// Writes the system prompt after one of its parts has changed.
+    pub(crate) fn renew_system(&mut self) {
+        let text = system::render(self.spec.instructions.system.as_ref(), self.prompt(), &self.transformed);
         self.engine.driver_mut().session_mut().set_system(text.into());
     }
 
     /// Takes over what the specification says now, as far as a session that is alive can.
     pub(crate) fn apply_options(&mut self) {
         let spec = &self.spec;
-        let (streaming, asks) = (spec.streaming, spec.ask_user_disabled.map(|disabled| !disabled));
-        let discovers = match (spec.skip_custom_instructions, spec.enable_on_demand_instruction_discovery) {
+        let (streaming, asks) =
+            (spec.conversation.streaming, spec.conversation.ask_user_disabled.map(|disabled| !disabled));
+        let discovers = match (spec.instructions.skip, spec.instructions.on_demand) {
             (Some(true), _) => Some(false),
             (skips, discovers) => discovers.or(skips.map(|_| true)),
         };
@@ -350,7 +364,7 @@ impl SessionTask {
 
     /// Takes over what the clients of the session bring and can answer now.
     pub(crate) fn refresh(&mut self) {
-        let filter = self.spec.filter();
+        let filter = self.spec.tools.filter();
         let mut permissions = false;
         let mut questions = false;
         let mut hooks = false;
@@ -401,7 +415,7 @@ impl SessionTask {
         session.set_own_tools(filter.clone());
         session.set_reachable(permissions, questions, hooks);
         session.set_answerable_questions(answerable);
-        let offered = self.engine.set_tools(tools, filter, self.spec.hidden_tools());
+        let offered = self.engine.set_tools(tools, filter, self.spec.agents.hidden_tools());
         self.survive(offered);
         self.settle_agent_config();
         if commands != self.client_commands {
@@ -437,7 +451,7 @@ impl SessionTask {
     /// Takes over the agents that the specification names now. Those of files stay.
     fn settle_agent_config(&mut self) {
         let Some(agent_config) = self.session().config().agent_config.as_deref() else { return };
-        let excluded = self.spec.excluded_builtin_agents.as_deref().unwrap_or_default();
+        let excluded = self.spec.agents.excluded.as_deref().unwrap_or_default();
         let builtin = builtin::definitions().into_iter().filter(|agent| !excluded.contains(&agent.name));
         let files =
             agent_config.definitions.iter().filter(|agent| matches!(agent.source, AgentSource::File(_)));
@@ -449,7 +463,8 @@ impl SessionTask {
             }
             agent
         };
-        let definitions = builtin.chain(files.cloned()).chain(self.spec.agents()).map(brief).collect();
+        let definitions =
+            builtin.chain(files.cloned()).chain(self.spec.agents.definitions()).map(brief).collect();
         let agent_config =
             AgentConfig { definitions, instructions: self.instructions.clone(), ..agent_config.clone() };
         self.engine.driver_mut().session_mut().set_agent_config(Some(Arc::new(agent_config)));
@@ -461,11 +476,9 @@ impl SessionTask {
 
     /// Shows the model the skills as they are now, and tells everybody.
     pub(crate) fn renew_skills(&mut self) {
-        let asked_for = |name: &String| name == "skill" || name == "builtin:skill";
-        let named = self.spec.available_tools.as_ref().is_some_and(|names| names.iter().any(asked_for));
         self.builtin.retain(|tool| tool.spec().name != "skill");
         let skills = Arc::clone(self.engine.skills());
-        if named || !skills.is_empty() {
+        if self.spec.tools.names_skills() || !skills.is_empty() {
             self.builtin.push(skills.tool());
         }
         self.refresh();

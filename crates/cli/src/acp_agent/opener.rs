@@ -9,8 +9,8 @@ use hangar_protocol::data::SessionWarning;
 use hangar_store::Store;
 
 use crate::args::RunArgs;
+use crate::flags;
 use crate::opening::{self, ClientOrder, Questions, Resumed, SessionOrder};
-use crate::plan;
 use crate::selection::Selection;
 use crate::settings::Settings;
 
@@ -22,7 +22,7 @@ pub(super) struct Opener {
 impl Opener {
     /// Flags that make no sense are refused before there is a client.
     pub(super) fn new(settings: Settings, args: RunArgs) -> Result<Self> {
-        plan::policy(&args, &settings)?;
+        flags::policy(&args, &settings)?;
         Ok(Self { settings, args: Arc::new(args) })
     }
 }
@@ -33,10 +33,11 @@ impl SessionOpener for Opener {
         let stored = Store::new(&self.settings.home).contains(&id);
         let order = SessionOrder {
             args: Arc::clone(&self.args),
-            selection: if stored { Selection::Resume(id) } else { Selection::New { id, name: None } },
+            selection: Selection::by_id(id, stored),
             directory: Some(directory),
             system: None,
             named_after: None,
+            attachments: Vec::new(),
             resumed: Resumed::AsItWas,
             questions: Questions::Permissions,
             client: Some(ClientOrder { name: "acp", mcp_servers }),

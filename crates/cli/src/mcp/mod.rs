@@ -7,12 +7,14 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use anyhow::{Context, Result, anyhow};
+use hangar_agent::agents::{AgentDefinition, AgentSource};
 use hangar_agent::driver::Hooks;
 use hangar_agent::model::ModelProvider;
 use hangar_mcp::config::merge;
 use hangar_mcp::files::{self, UserFile};
 use hangar_mcp::{HostOptions, Layer, McpHost, News, Sampler, Sandboxes, Source};
 use hangar_process::credentials::Child;
+use hangar_spec::SessionSpec;
 use hangar_tools::spill::Spill;
 use serde_json::{Map, Value};
 use tokio::sync::mpsc;
@@ -20,6 +22,7 @@ use tokio::sync::mpsc;
 pub(crate) use github::GitHubServer;
 pub(crate) use guard::fitted;
 
+use crate::compose::Extensions;
 use crate::credentials;
 use crate::output::remark;
 use crate::redact::Redactor;
@@ -27,58 +30,113 @@ use crate::settings::Settings;
 use crate::workspace::git::Repository;
 use crate::workspace::trust::{Trust, is_trusted};
 
-/// Which servers a session is to have.
+/// The sources of a session's servers.
 #[derive(Debug, Clone)]
-pub(crate) struct Servers {
+pub(crate) struct ServerSources {
     /// Whether the files of the user and of the project are read.
-    pub(crate) discover: bool,
-    pub(crate) trust: Trust,
+    discover: bool,
+    trust: Trust,
     /// Documents, or `@` and the path of one. They have the last word.
-    pub(crate) additional: Vec<String>,
-    /// What a client brings; its values are meant as they are written.
-    pub(crate) client: Map<String, Value>,
-    /// Those of the agent whose role the session plays, from its file.
-    pub(crate) role: Map<String, Value>,
-    pub(crate) plugin_dirs: Vec<PathBuf>,
-    pub(crate) disabled: Vec<String>,
+    additional: Vec<String>,
+    /// Servers of the client. Their values are not expanded.
+    client: Map<String, Value>,
+    /// Servers of the active agent, from its file.
+    role: Map<String, Value>,
+    plugin_dirs: Vec<PathBuf>,
+    disabled: Vec<String>,
     /// Servers that the settings switch off and this run wants.
-    pub(crate) enabled: Vec<String>,
-    pub(crate) github: Option<GitHubServer>,
-    /// Whether there are agents with servers of their own.
-    pub(crate) for_agents: bool,
+    enabled: Vec<String>,
+    github: Option<GitHubServer>,
 }
 
-/// What the servers of a session work with.
-pub(crate) struct Surroundings<'a> {
+impl ServerSources {
+    pub(crate) fn of(
+        extensions: &Extensions,
+        spec: &SessionSpec,
+        active_role: Option<&AgentDefinition>,
+    ) -> Self {
+        let SessionSpec { customization, servers, .. } = spec;
+        let mut client = servers.configs.clone().unwrap_or_default();
+        let mut role = Map::new();
+        // The session also has the servers of the agent whose role it plays.
+        if let Some(agent) = active_role {
+            let theirs = match agent.source {
+                AgentSource::File(_) => &mut role,
+                AgentSource::Client | AgentSource::Builtin => &mut client,
+            };
+            theirs.extend(agent.mcp_servers.clone());
+        }
+        let github = servers.github.clone().filter(|_| customization.discovers());
+        let github = github.map(|config| serde_json::from_value(config).unwrap_or_default());
+        let with = |given: &[PathBuf], more: &Option<Vec<PathBuf>>| -> Vec<PathBuf> {
+            given.iter().chain(more.iter().flatten()).cloned().collect()
+        };
+        Self {
+            discover: customization.discovers(),
+            trust: extensions.server_trust,
+            additional: extensions.servers.clone(),
+            client,
+            role,
+            plugin_dirs: with(&extensions.plugin_dirs, &customization.plugin_dirs),
+            disabled: extensions
+                .disabled_servers
+                .iter()
+                .chain(servers.disabled.iter().flatten())
+                .cloned()
+                .collect(),
+            enabled: extensions.enabled_servers.clone(),
+            github: github.or_else(|| extensions.github.clone()),
+        }
+    }
+}
+
+/// The configured servers of a session.
+#[derive(Debug, Default)]
+pub(crate) struct ConfiguredServers {
+    pub(crate) configs: Vec<hangar_mcp::ServerConfig>,
+    /// Names of servers that are not started.
+    pub(crate) disabled: Vec<String>,
+}
+
+/// Everything that the servers of a session share.
+pub(crate) struct ServerContext<'a> {
     pub(crate) session_id: String,
     pub(crate) cwd: &'a Path,
     pub(crate) provider: Arc<dyn ModelProvider>,
     pub(crate) model: String,
     pub(crate) secrets: &'a [String],
     pub(crate) redactor: Redactor,
-    /// What confines the programs of servers, if anything does.
+    /// Sandboxes of the servers' programs.
     pub(crate) sandboxes: Sandboxes,
     pub(crate) spill: Spill,
     pub(crate) hooks: Option<Arc<dyn Hooks>>,
+    pub(crate) retry_scale: f64,
 }
 
-/// A host for the servers, unless there are none.
-pub(crate) fn open(
+/// A host for the servers. None is started.
+pub(crate) fn host(
     settings: &Settings,
-    wanted: &Servers,
-    around: Surroundings<'_>,
-) -> Result<Option<(McpHost, mpsc::Receiver<News>)>> {
-    let (configs, disabled) = configured(settings, wanted, around.cwd)?;
-    if configs.is_empty() && !wanted.for_agents {
-        return Ok(None);
-    }
-    let secrets = around.secrets.to_vec();
-    let Surroundings { session_id, cwd, provider, model, redactor, sandboxes, spill, hooks, .. } = around;
+    servers: ConfiguredServers,
+    context: ServerContext<'_>,
+) -> (McpHost, mpsc::Receiver<News>) {
+    let secrets = context.secrets.to_vec();
+    let ServerContext {
+        session_id,
+        cwd,
+        provider,
+        model,
+        redactor,
+        sandboxes,
+        spill,
+        hooks,
+        retry_scale,
+        ..
+    } = context;
     let spill = Arc::new(spill);
     let sampler = Sampler { provider, model, session_id: session_id.clone() };
-    let options = HostOptions {
-        servers: configs,
-        disabled,
+    McpHost::new(HostOptions {
+        servers: servers.configs,
+        disabled: servers.disabled,
         env: credentials::environment(settings, Child::Command, &secrets),
         secrets,
         cwd: cwd.to_path_buf(),
@@ -88,45 +146,44 @@ pub(crate) fn open(
         now: jiff::Timestamp::now,
         sandboxes,
         sampler: Some(sampler),
-        retry_scale: settings.number("HANGAR_RETRY_SCALE")?.unwrap_or(1.0),
+        retry_scale,
         hooks,
         fresh_id: || uuid::Uuid::new_v4().to_string(),
         guard: Arc::new(move |tool| redactor.tool(guard::fitted(tool, &spill))),
-    };
-    Ok(Some(McpHost::new(options)))
+    })
 }
 
-/// The servers that are configured, and the names of those that are not to be started.
+/// Reads the configuration of the servers.
 pub(crate) fn configured(
     settings: &Settings,
-    wanted: &Servers,
+    sources: &ServerSources,
     cwd: &Path,
-) -> Result<(Vec<hangar_mcp::ServerConfig>, Vec<String>)> {
+) -> Result<ConfiguredServers> {
     let mut layers = Vec::new();
     let mut errors = Vec::new();
-    let mut disabled = wanted.disabled.clone();
-    if let Some(github) = &wanted.github {
+    let mut disabled = sources.disabled.clone();
+    if let Some(github) = &sources.github {
         layers.extend(github.layer(settings));
     }
     // What is wrong with a plugin is said where all of it is loaded.
-    let dirs: Vec<PathBuf> = wanted.plugin_dirs.iter().map(|dir| cwd.join(dir)).collect();
+    let dirs: Vec<PathBuf> = sources.plugin_dirs.iter().map(|dir| cwd.join(dir)).collect();
     let (plugins, _) = hangar_custom::plugins::load(&dirs);
     layers.extend(
         plugins.into_iter().map(|plugin| Layer { source: Source::Plugin, servers: plugin.mcp_servers }),
     );
-    if wanted.discover {
+    if sources.discover {
         let user = UserFile::new(&settings.home);
-        disabled.extend(user.disabled().into_iter().filter(|name| !wanted.enabled.contains(name)));
+        disabled.extend(user.disabled().into_iter().filter(|name| !sources.enabled.contains(name)));
         match user.layer() {
             Ok(layer) => layers.extend(layer),
             Err(error) => errors.push(error),
         }
-        let (workspace, problems) = workspace(settings, wanted.trust, cwd);
+        let (workspace, problems) = workspace(settings, sources.trust, cwd);
         layers.extend(workspace);
         errors.extend(problems);
     }
     let lookup = |name: &str| settings.var(name).map(str::to_owned);
-    for text in &wanted.additional {
+    for text in &sources.additional {
         let layer = additional(text, cwd)?;
         // What somebody asks for in so many words is not left out with a note.
         if let Some(problem) = merge(std::slice::from_ref(&layer), &lookup).1.into_iter().next() {
@@ -134,22 +191,22 @@ pub(crate) fn configured(
         }
         layers.push(layer);
     }
-    layers.push(Layer { source: Source::User, servers: wanted.role.clone() });
+    layers.push(Layer { source: Source::User, servers: sources.role.clone() });
     let (mut servers, problems) = merge(&layers, &lookup);
     errors.extend(problems);
-    let client = Layer { source: Source::User, servers: wanted.client.clone() };
+    let client = Layer { source: Source::User, servers: sources.client.clone() };
     // Not expanded: a client says what it means.
     let (theirs, problems) = merge(&[client], &|_| None);
     servers.retain(|server| theirs.iter().all(|their| their.name != server.name));
     servers.extend(theirs);
     errors.extend(problems);
     for server in &mut servers {
-        server.off &= !wanted.enabled.contains(&server.name);
+        server.off &= !sources.enabled.contains(&server.name);
     }
     for error in errors {
         remark(&format!("note: {error}"));
     }
-    Ok((servers, disabled))
+    Ok(ConfiguredServers { configs: servers, disabled })
 }
 
 /// What a project configures, if it may.

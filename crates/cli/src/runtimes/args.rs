@@ -39,6 +39,9 @@ pub(crate) struct RunWithArgs {
     /// System prompt: instructions before the prompt
     #[arg(long, value_name = "TEXT", help_heading = "Prompt", allow_hyphen_values = true)]
     pub(crate) system: Option<String>,
+    /// The same from a file
+    #[arg(long, value_name = "FILE", conflicts_with = "system", help_heading = "Prompt")]
+    pub(crate) system_file: Option<PathBuf>,
     /// Work in this directory
     #[arg(short = 'C', value_name = "DIR", help_heading = "Prompt")]
     pub(crate) directory: Option<PathBuf>,

@@ -62,6 +62,7 @@ impl Fleet {
             programs: programs.collect(),
             now: jiff::Timestamp::now,
             cache: Some(settings.home.join("cache")),
+            git: credentials::git(),
             catalogue: catalogue(settings),
             drift: drift(settings, &redactor),
         };

@@ -2,15 +2,14 @@
 
 mod task;
 
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::sync::Arc;
 
-use anyhow::{Context, Result, anyhow, bail};
+use anyhow::{Result, anyhow};
 use clap::{Parser as _, ValueEnum};
 use futures_util::future::BoxFuture;
 use hangar_agent::session::State;
 use hangar_engine::{Naming, ServerStart, supervise};
-use hangar_protocol::data::Attachment;
 use hangar_runtimes::agents::copilot;
 use hangar_runtimes::capabilities::{Capabilities, unmet};
 use hangar_runtimes::host::Host;
@@ -25,7 +24,6 @@ use tokio_util::sync::CancellationToken;
 
 use super::choice::NATIVE;
 use crate::args::{Cli, Effort};
-use crate::compose::working_dir;
 use crate::opening::{self, Questions, Resumed, SessionOrder};
 use crate::providers;
 use crate::selection::Selection;
@@ -35,8 +33,6 @@ use task::{FirstPrompt, Heard, Task, TaskProgress, used};
 /// News that may wait for whoever listens before the session has to.
 const NEWS_QUEUE: usize = 256;
 const COMMAND_QUEUE: usize = 64;
-/// Largest attachment.
-const MAX_ATTACHMENT: u64 = 20 << 20;
 
 pub(super) struct Native {
     settings: Settings,
@@ -165,7 +161,6 @@ pub(crate) struct NativeOrder {
 /// What comes with the first prompt, as it was typed.
 #[derive(Debug, Default)]
 pub(crate) struct FirstOrder {
-    pub(crate) attachments: Vec<PathBuf>,
     /// Whether many agents are to work on it side by side.
     pub(crate) fleet: bool,
     /// Whether the plan that comes of it is carried out at once.
@@ -185,8 +180,13 @@ impl NativeOrder {
                 Effort::from_str(effort, true).map_err(|_| anyhow!("`{effort}` is not a level of effort"))?;
             args.reasoning_effort.get_or_insert(level);
         }
-        if order.tools.allow.is_empty() && order.consent == Consent::Given {
+        if order.tools.allow.is_empty() && order.consent != Consent::Asked {
             args.allow_all = true;
+        }
+        // Where the kernel cannot confine commands, they run as the agent's user may.
+        if order.consent == Consent::Confined && hangar_sandbox::available().is_ok() && !args.no_sandbox {
+            args.sandbox = true;
+            args.sandbox_network = true;
         }
         args.model = args.model.or(order.model);
         args.allow_tool.extend(order.tools.allow);
@@ -211,9 +211,10 @@ impl NativeOrder {
             directory: Some(order.workspace),
             system: order.system,
             named_after: None,
+            attachments: Vec::new(),
             resumed: Resumed::AsItWas,
             questions: match order.consent {
-                Consent::Given => Questions::Listener,
+                Consent::Given | Consent::Confined => Questions::Listener,
                 Consent::Asked => Questions::Person,
             },
             client: None,
@@ -240,20 +241,11 @@ pub(crate) struct NativeSession {
 pub(crate) fn open(settings: Settings, wanted: NativeOrder) -> Result<NativeSession> {
     let NativeOrder { session, limits, first, warnings } = wanted;
     let is_new = matches!(session.selection, Selection::New { .. });
-    // Of a new session nothing is left behind if what goes with its prompt is not there.
-    let attached = match is_new && !first.attachments.is_empty() {
-        true => Some(attach(&working_dir(session.directory.as_deref())?, &first.attachments)?),
-        false => None,
-    };
     let events = Heard::default();
     let heard = events.clone();
     let sink = Box::new(move || Box::new(heard.clone()) as _);
     let opened = opening::open(settings, session, ServerStart::BeforeOpening, Naming::Quiet, sink)?;
-    let opening::OpenSession { engine, id, cwd, store } = opened;
-    let attachments = match attached {
-        Some(attached) => attached,
-        None => attach(&cwd, &first.attachments)?,
-    };
+    let opening::OpenSession { engine, id, cwd, store, attachments } = opened;
     let before = (!is_new).then(|| used(engine.session()));
     let (commands, inbox) = mpsc::channel(COMMAND_QUEUE);
     let (outbox, news) = mpsc::channel(NEWS_QUEUE);
@@ -277,49 +269,4 @@ pub(crate) fn open(settings: Settings, wanted: NativeOrder) -> Result<NativeSess
         task.finish().await;
     });
     Ok(NativeSession { live: Live::new(commands, news, owner.abort_handle()), id, cwd, store, last, hurry })
-}
-
-/// Files that go with a prompt.
-fn attach(cwd: &Path, paths: &[PathBuf]) -> Result<Vec<Attachment>> {
-    paths.iter().map(|path| attachment(cwd, path)).collect()
-}
-
-fn attachment(cwd: &Path, path: &Path) -> Result<Attachment> {
-    let path = cwd.join(path);
-    let meta =
-        std::fs::metadata(&path).with_context(|| format!("attachment not found: {}", path.display()))?;
-    let display_name = path.file_name().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default();
-    if meta.is_dir() {
-        return Ok(Attachment::Directory { path: path.display().to_string(), display_name, facts: None });
-    }
-    if meta.len() > MAX_ATTACHMENT {
-        bail!("attachment {} is larger than {} MB", path.display(), MAX_ATTACHMENT >> 20);
-    }
-    let extension = path.extension().map(|e| e.to_string_lossy().to_ascii_lowercase()).unwrap_or_default();
-    let mime_type = match extension.as_str() {
-        "png" => Some("image/png"),
-        "jpg" | "jpeg" => Some("image/jpeg"),
-        "gif" => Some("image/gif"),
-        "webp" => Some("image/webp"),
-        _ => None,
-    };
-    match mime_type {
-        None => Ok(Attachment::File {
-            path: path.display().to_string(),
-            display_name,
-            mime_type: None,
-            line_range: None,
-            facts: None,
-        }),
-        Some(mime_type) => {
-            let bytes =
-                std::fs::read(&path).with_context(|| format!("cannot read attachment {}", path.display()))?;
-            use base64::Engine as _;
-            Ok(Attachment::Blob {
-                data: Some(base64::engine::general_purpose::STANDARD.encode(bytes)),
-                mime_type: mime_type.to_owned(),
-                display_name: Some(display_name),
-            })
-        }
-    }
 }

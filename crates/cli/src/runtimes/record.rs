@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use anyhow::Result;
 use hangar_agent::log::SessionLog;
 use hangar_agent::session::iso;
-use hangar_protocol::data::{ModelMetric, RequestMetric, SessionShutdown, UsageMetric};
+use hangar_protocol::data::{CodeChanges, ModelMetric, RequestMetric, SessionShutdown, UsageMetric};
 use hangar_protocol::{Body, Event, EventId, EventKind, LogPosition, Totals};
 use hangar_runtimes::runtime::Resume;
 use hangar_runtimes::usage::Usage;
@@ -159,11 +159,19 @@ impl Record {
         Ok(self.log.rename(SessionName::Given(name))?)
     }
 
-    /// Writes the closing event and gives it back. `usage` is what the session has used over all its turns.
+    /// What was changed over all runs of the session, with what was changed in this one.
+    pub(crate) fn changes(&self, now: CodeChanges) -> CodeChanges {
+        let mut changes = self.totals.changes.clone();
+        changes.add(&now);
+        changes
+    }
+
+    /// Writes the closing event and returns it. `usage` and `changes` are of all runs of the session.
     pub(crate) fn close(
         &mut self,
         model: Option<String>,
         usage: &Usage,
+        changes: CodeChanges,
         error: Option<String>,
     ) -> Result<Event> {
         let metric = ModelMetric {
@@ -184,7 +192,7 @@ impl Record {
             error_reason: error,
             total_api_duration_ms: usage.api_ms.count().unwrap_or(0),
             session_start_time: u64::try_from(self.started.as_millisecond()).unwrap_or(0),
-            code_changes: self.totals.changes.clone(),
+            code_changes: changes,
             model_metrics: metrics.into_iter().collect::<BTreeMap<_, _>>(),
             current_model: model,
         };

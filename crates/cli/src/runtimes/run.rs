@@ -6,9 +6,11 @@ use std::time::{Duration, Instant};
 use anyhow::{Context, Result, anyhow};
 use hangar_agent::driver::EventSink;
 use hangar_agent::session::iso;
+use hangar_protocol::data::{CodeChanges, SessionError};
 use hangar_protocol::result::{ResultKind, RunResult, RunUsage};
-use hangar_protocol::{Body, Event};
+use hangar_protocol::{Body, Event, EventId, EventKind};
 use hangar_runtimes::host::Host;
+use hangar_runtimes::outcome::ErrorKind;
 use hangar_runtimes::runtime::{
     Answer, Card, Command, Live, News, Order, PermissionAnswer, ToolPolicy, TurnEnded,
 };
@@ -34,10 +36,47 @@ use crate::settings::Settings;
 /// What an agent that asks a person is told: there is none.
 const NOBODY: &str = "Nobody is here to answer. Decide by yourself, and say what you decided.";
 
+/// Why a run did not begin.
+#[derive(Debug)]
+struct Refused {
+    kind: ErrorKind,
+    message: String,
+}
+
+impl std::fmt::Display for Refused {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(&self.message)
+    }
+}
+
+impl std::error::Error for Refused {}
+
+impl Refused {
+    fn new(kind: ErrorKind, error: &anyhow::Error) -> anyhow::Error {
+        Self { kind, message: format!("{error:#}") }.into()
+    }
+
+    /// The event that tells drivers about it.
+    fn event(error: &anyhow::Error) -> Event {
+        let kind = error.downcast_ref::<Self>().map_or(ErrorKind::InvalidRequest, |refused| refused.kind);
+        let body = SessionError {
+            error_type: kind.as_str().to_owned(),
+            message: format!("{error:#}"),
+            status_code: None,
+            error_code: None,
+            transient: false,
+        };
+        let id = EventId(uuid::Uuid::new_v4().to_string());
+        Event::new(id, iso(jiff::Timestamp::now()), None, None, body.into())
+    }
+}
+
 pub(crate) fn run(settings: &Settings, args: RunWithArgs) -> Result<Exit> {
     let json = args.output_format == OutputFormat::Json && !args.explain;
-    begin(settings, args).inspect_err(|_| {
+    begin(settings, args).inspect_err(|error| {
         if json {
+            let mut printer = Printer::new(OutputFormat::Json, true, false, SeenHandle::default());
+            printer.publish(&Refused::event(error));
             result_of_nothing(Exit::Failed);
         }
     })
@@ -67,7 +106,8 @@ fn begin(settings: &Settings, args: RunWithArgs) -> Result<Exit> {
         }
     });
     let choice = Choice::make(&args, &fleet.config, before)?;
-    let agent = fleet.find(&choice.runtime.value)?;
+    let agent =
+        fleet.find(&choice.runtime.value).map_err(|error| Refused::new(ErrorKind::AgentNotFound, &error))?;
     if args.explain {
         return explain(&choice, agent.card(), args.output_format);
     }
@@ -110,6 +150,7 @@ impl Run<'_> {
         let seen = SeenHandle::default();
         let args = &self.args;
         let printer = Printer::new(args.output_format, args.silent, args.all_events, seen.clone());
+        let mut printer = printer.with_beginning();
         let runtime = self.fleet.find(&self.choice.runtime.value)?;
         let (id, name) = match &self.selection {
             Selection::New { id, name } => (id.clone(), name.clone()),
@@ -137,17 +178,29 @@ impl Run<'_> {
                 return Ok(Exit::Done);
             }
         };
-        let live = opened.map_err(|failure| anyhow!("{}", failure.message))?;
+        let live = opened.map_err(|failure| Refused { kind: failure.kind, message: failure.message })?;
+        if let Selection::Resume(id) = &self.selection {
+            // The session is named by its first event, also in a run that goes on with it.
+            let begun = self.store.read_kinds(id, |kind| kind == EventKind::SessionStart)?.next();
+            if let Some(Ok(event)) = begun {
+                printer.publish(&event);
+            }
+        }
         if record.is_none() && !own_log {
             let clean = |text: String| self.fleet.redactor.text(text);
             let given = name.map(|name| SessionName::Given(clean(name)));
             let name = given.or_else(|| SessionName::from_prompt(&clean(prompt.clone())));
             record = Some(Record::create(&self.store, &id, &workspace, name, &runtime.card().name)?);
         }
-        let mut listener = Listener { live, record, printer, seen: seen.clone(), interrupts };
+        let mut listener = Listener { live, record, printer, seen: seen.clone(), interrupts, stopped: false };
         let ended = listener.listen(prompt).await;
-        let exit = self.conclude(&id, &ended, listener.record.as_mut());
-        listener.drain(own_log, &CancellationToken::new()).await;
+        let mut changes = listener.live.code_changes().await.unwrap_or_default();
+        if let Some(record) = &listener.record {
+            changes = record.changes(changes);
+        }
+        let exit = self.conclude(&id, &ended, listener.record.as_mut(), &changes, listener.stopped);
+        let counted = listener.drain(own_log, &CancellationToken::new()).await;
+        let changes = counted.unwrap_or(changes);
         let usage = ended.as_ref().map(|ended| ended.outcome.total).unwrap_or_default();
         let duration_ms = u64::try_from(started.elapsed().as_millis()).unwrap_or(u64::MAX);
         if args.output_format == OutputFormat::Text && !args.silent {
@@ -158,7 +211,7 @@ impl Run<'_> {
             timestamp: iso(jiff::Timestamp::now()),
             session_id: id.to_string(),
             exit_code: exit.code(),
-            usage: run_usage(&usage, duration_ms),
+            usage: run_usage(&usage, changes, duration_ms),
         };
         let mut printer = Printer::new(args.output_format, args.silent, args.all_events, seen);
         printer.result(&result);
@@ -174,7 +227,8 @@ impl Run<'_> {
             // What is over there only the other side knows.
             (Host::Ssh(_), Some(directory), _) => directory.clone(),
             (_, None, Some(stored)) => stored,
-            (_, directory, _) => working_dir(directory.as_deref())?,
+            (_, directory, _) => working_dir(directory.as_deref())
+                .map_err(|error| Refused::new(ErrorKind::InvalidWorkspace, &error))?,
         };
         let add_dirs: Vec<PathBuf> = args.add_dir.iter().map(|dir| workspace.join(dir)).collect();
         let mut order = Order::new(id.to_string(), workspace);
@@ -187,7 +241,13 @@ impl Run<'_> {
             excluded: args.excluded_tools.clone(),
         };
         order.mcp_config = args.mcp_config.as_deref().map(|config| mcp_config(config, &host)).transpose()?;
-        order.system.clone_from(&args.system);
+        order.system = match &args.system_file {
+            Some(file) => {
+                let text = std::fs::read_to_string(file);
+                Some(text.with_context(|| format!("cannot read the instructions in {}", file.display()))?)
+            }
+            None => args.system.clone(),
+        };
         if let Selection::New { name, .. } = &self.selection {
             order.name.clone_from(name);
         }
@@ -218,9 +278,16 @@ impl Run<'_> {
     }
 
     /// How the run ended, in the log and for the caller.
-    fn conclude(&self, id: &SessionId, ended: &Result<TurnEnded>, record: Option<&mut Record>) -> Exit {
+    fn conclude(
+        &self,
+        id: &SessionId,
+        ended: &Result<TurnEnded>,
+        record: Option<&mut Record>,
+        changes: &CodeChanges,
+        stopped: bool,
+    ) -> Exit {
         let program = &self.settings.program;
-        let error = failure(ended);
+        let error = failure(ended, stopped);
         let mut exit = if error.is_some() { Exit::Failed } else { Exit::Done };
         if let Err(error) = ended {
             remark(&format!("{program}: {error:#}"));
@@ -232,7 +299,7 @@ impl Run<'_> {
             Err(_) => (None, Usage::default()),
         };
         if let Some(record) = record
-            && let Err(error) = record.close(model, &usage, error)
+            && let Err(error) = record.close(model, &usage, changes.clone(), error)
         {
             remark(&format!("{program}: cannot close session {id}: {error:#}"));
             exit = Exit::Failed;
@@ -260,7 +327,7 @@ fn mcp_config(config: &str, host: &Host) -> Result<String> {
     })
 }
 
-/// Hears one turn out, of any agent.
+/// Listens to one turn of any agent.
 pub(crate) struct Listener {
     pub(crate) live: Live,
     /// The log, where the agent keeps none itself.
@@ -268,13 +335,14 @@ pub(crate) struct Listener {
     pub(crate) printer: Printer,
     pub(crate) seen: SeenHandle,
     pub(crate) interrupts: Interrupts,
+    /// Whether the agent was told to stop.
+    pub(crate) stopped: bool,
 }
 
 impl Listener {
     pub(crate) async fn listen(&mut self, prompt: String) -> Result<TurnEnded> {
         let gone = || anyhow!("the agent's session ended before its turn did");
         self.live.commands.send(Command::Send(prompt)).await.map_err(|_| gone())?;
-        let mut stopping = false;
         loop {
             tokio::select! {
                 news = self.live.news.recv() => match news.ok_or_else(gone)? {
@@ -282,26 +350,28 @@ impl Listener {
                     News::TurnEnded(ended) => return Ok(*ended),
                 },
                 // A second signal changes nothing: the agent is being ended, and that has its own time-out.
-                () = self.interrupts.next() => stopping = self.stop(stopping).await,
+                () = self.interrupts.next() => self.stop().await,
             }
             if self.seen.with(|seen| seen.is_unheard()) {
-                stopping = self.stop(stopping).await;
+                self.stop().await;
             }
         }
     }
 
-    async fn stop(&self, stopping: bool) -> bool {
-        if !stopping {
+    async fn stop(&mut self) {
+        if !std::mem::replace(&mut self.stopped, true) {
             // A session that is gone needs no order to stop.
             let _ = self.live.commands.send(Command::Abort).await;
         }
-        true
     }
 
     /// Lets the session end, and shows what it says at that if that is wanted. Whoever interrupts now does not wait for
     /// what is left: everything that happened is on record.
-    pub(crate) async fn drain(&mut self, shows: bool, hurry: &CancellationToken) {
+    ///
+    /// Returns the changes of an agent that counts them itself.
+    pub(crate) async fn drain(&mut self, shows: bool, hurry: &CancellationToken) -> Option<CodeChanges> {
         let _ = self.live.commands.send(Command::Stop).await;
+        let mut changes = None;
         loop {
             let news = tokio::select! {
                 news = self.live.news.recv() => news,
@@ -311,9 +381,14 @@ impl Listener {
                 }
             };
             match news {
-                Some(News::Event(event)) if shows => self.printer.publish(&event),
+                Some(News::Event(event)) if shows => {
+                    if let Body::SessionShutdown(shutdown) = event.body() {
+                        changes = Some(shutdown.code_changes.clone());
+                    }
+                    self.printer.publish(&event);
+                }
                 Some(News::Event(_) | News::TurnEnded(_)) => {}
-                None => return,
+                None => return changes,
             }
         }
     }
@@ -339,14 +414,14 @@ impl Listener {
     }
 }
 
-fn run_usage(usage: &Usage, duration_ms: u64) -> RunUsage {
+fn run_usage(usage: &Usage, code_changes: CodeChanges, duration_ms: u64) -> RunUsage {
     RunUsage {
         premium_requests: usage.premium_requests.count().unwrap_or(0),
         total_api_duration_ms: usage.api_ms.count().unwrap_or(0),
         session_duration_ms: duration_ms,
+        code_changes,
         input_tokens: usage.input_tokens.count(),
         output_tokens: usage.output_tokens.count(),
-        ..RunUsage::default()
     }
 }
 

@@ -2,7 +2,7 @@
 //! be allowed.
 
 use anyhow::{Result, bail};
-use hangar_server::SessionSpec;
+use hangar_spec::ModelOptions;
 use serde_json::{Value, json};
 
 use crate::providers::github_login;
@@ -11,16 +11,18 @@ use crate::settings::{Login, Settings};
 const ALLOW: &str = "COPILOT_ALLOW_GET_PROVIDER_ENDPOINT";
 const COPILOT_URL: &str = "https://api.githubcopilot.com";
 
-pub(super) fn describe(settings: &Settings, spec: &SessionSpec, model: &str) -> Result<Value> {
+pub(super) fn describe(settings: &Settings, options: &ModelOptions, model: &str) -> Result<Value> {
     if !settings.flag(ALLOW) {
         bail!("the endpoint carries credentials; {ALLOW}=true allows it");
     }
-    let named =
-        |name: &str| spec.providers.iter().flatten().find(|provider| provider.name.as_deref() == Some(name));
-    let listed = spec.models.iter().flatten();
+    let named = |name: &str| {
+        options.providers.iter().flatten().find(|provider| provider.name.as_deref() == Some(name))
+    };
+    let listed = options.models.iter().flatten();
     let mut listed =
         listed.filter(|known| format!("{}/{}", known.provider, known.id) == model || known.id == model);
-    let provider = spec.provider.as_ref().or_else(|| listed.next().and_then(|known| named(&known.provider)));
+    let provider =
+        options.provider.as_ref().or_else(|| listed.next().and_then(|known| named(&known.provider)));
     let Some(provider) = provider else { return copilot(settings) };
     let kind = provider.kind.as_deref().unwrap_or("openai");
     let mut value = json!({

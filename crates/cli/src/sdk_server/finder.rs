@@ -7,25 +7,38 @@ use hangar_server::{
     Finder, FoundHooks, InstructionKind, InstructionLocation, InstructionSource, InstructionTarget,
     OpenError, TargetKind,
 };
+use hangar_spec::{CustomizationOptions, InstructionOptions};
 
 use super::instructions;
 use crate::args::RunArgs;
-use crate::custom::{self, Customs};
-use crate::plan;
+use crate::compose::{Extensions, working_dir};
+use crate::custom::ConfigSources;
+use crate::flags;
 use crate::settings::Settings;
 use crate::workspace::git::Repository;
 use crate::workspace::instructions::{PROJECT_TARGETS, Target, USER_TARGETS};
 
 pub(super) struct ConfiguredPlaces {
     settings: Settings,
-    customs: Customs,
+    extensions: Extensions,
+    options: CustomizationOptions,
     /// Whether sessions of this server read instructions at all.
     reads_instructions: bool,
 }
 
 impl ConfiguredPlaces {
     pub(super) fn new(settings: Settings, args: &RunArgs) -> Self {
-        Self { settings, customs: plan::customs(args), reads_instructions: !args.no_custom_instructions }
+        Self {
+            settings,
+            extensions: flags::extensions(args),
+            options: CustomizationOptions { discovery: Some(true), ..CustomizationOptions::default() },
+            reads_instructions: !args.no_custom_instructions,
+        }
+    }
+
+    fn sources<'a>(&'a self, cwd: &'a Path, repository: Option<&'a Repository>) -> ConfigSources<'a> {
+        let Self { settings, extensions, options, .. } = self;
+        ConfigSources { settings, extensions, options, cwd, repository }
     }
 
     /// The project, else the folder of the user's own things, which is no project.
@@ -40,13 +53,13 @@ impl Finder for ConfiguredPlaces {
     fn places(&self, project: Option<&Path>) -> SkillPlaces {
         let cwd = self.directory(project);
         let repository = project.and_then(|_| Repository::find(&cwd));
-        custom::skill_places(&self.settings, &self.customs, &cwd, repository.as_ref())
+        self.sources(&cwd, repository.as_ref()).skill_places()
     }
 
     fn hooks(&self, project: Option<&Path>) -> FoundHooks {
         let cwd = self.directory(project);
         let repository = project.and_then(|_| Repository::find(&cwd));
-        let (files, disabled) = custom::hook_files(&self.settings, &self.customs, &cwd, repository.as_ref());
+        let (files, disabled) = self.sources(&cwd, repository.as_ref()).hook_files();
         FoundHooks { files, disabled }
     }
 
@@ -55,8 +68,9 @@ impl Finder for ConfiguredPlaces {
         if !self.reads_instructions || !directory.is_dir() {
             return Ok(Vec::new());
         }
-        let mut sources = instructions::sources(&self.settings, Some(&directory), &[])
-            .map_err(|error| OpenError(format!("{error:#}")))?;
+        let directory = working_dir(Some(&directory)).map_err(|error| OpenError(format!("{error:#}")))?;
+        let options = InstructionOptions::default();
+        let mut sources = instructions::sources(&self.settings, &options, &directory);
         sources.retain(|source| (source.kind == InstructionKind::Home) == project.is_none());
         Ok(sources)
     }

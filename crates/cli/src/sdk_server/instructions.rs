@@ -1,9 +1,9 @@
 //! The files of custom instructions that a session goes by, as clients are told of them.
 
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
-use anyhow::Result;
 use hangar_server::{InstructionKind, InstructionLocation, InstructionSource};
+use hangar_spec::InstructionOptions;
 
 use crate::compose;
 use crate::settings::Settings;
@@ -12,30 +12,30 @@ use crate::workspace::git::Repository;
 /// Every file, those that are only told when a file of their part is touched included.
 pub(crate) fn sources(
     settings: &Settings,
-    directory: Option<&Path>,
-    dirs: &[PathBuf],
-) -> Result<Vec<InstructionSource>> {
-    let cwd = compose::working_dir(directory)?;
-    let root = Repository::find(&cwd).map(|repository| repository.root);
-    let loaded = compose::loaded_instructions(settings, directory, dirs)?;
-    let place = Place { home: &settings.home, root: root.as_deref(), cwd: &cwd };
+    options: &InstructionOptions,
+    cwd: &Path,
+) -> Vec<InstructionSource> {
+    let repository = Repository::find(cwd);
+    let loaded = compose::load_instructions(settings, options, cwd, repository.as_ref());
+    let root = repository.as_ref().map(|repository| repository.root.as_path());
+    let project = Project { home: &settings.home, root, cwd };
     let mut sources = Vec::new();
     for block in &loaded.blocks {
-        sources.extend(block.sources.iter().map(|path| place.source(path, block.text.clone())));
+        sources.extend(block.sources.iter().map(|path| project.source(path, block.text.clone())));
     }
     for nested in &loaded.nested {
-        let source = place.source(&nested.path, content(&nested.path));
+        let source = project.source(&nested.path, content(&nested.path));
         sources.push(InstructionSource { kind: InstructionKind::NestedAgents, ..source });
     }
     for scoped in &loaded.scoped {
-        let source = place.source(&scoped.path, content(&scoped.path));
+        let source = project.source(&scoped.path, content(&scoped.path));
         sources.push(InstructionSource {
             apply_to: Some(scoped.globs.clone()),
             description: scoped.description.clone(),
             ..source
         });
     }
-    Ok(sources)
+    sources
 }
 
 /// What a client is shown of a file that went away meanwhile is nothing.
@@ -52,13 +52,14 @@ fn kind_of(path: &Path) -> InstructionKind {
     }
 }
 
-struct Place<'a> {
+/// Where files of instructions can be.
+struct Project<'a> {
     home: &'a Path,
     root: Option<&'a Path>,
     cwd: &'a Path,
 }
 
-impl Place<'_> {
+impl Project<'_> {
     fn source(&self, path: &Path, content: String) -> InstructionSource {
         let (kind, location, shown) = if path.starts_with(self.home) {
             (InstructionKind::Home, InstructionLocation::User, path)

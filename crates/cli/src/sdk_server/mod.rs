@@ -19,9 +19,9 @@ use tokio::signal::unix::{SignalKind, signal};
 
 use crate::args::{RunArgs, ServerArgs};
 use crate::exit::Exit;
+use crate::logging;
 use crate::output::remark;
 use crate::settings::{LoginSource, Logins, Settings};
-use crate::{logging, plan};
 use access::Admission;
 use finder::ConfiguredPlaces;
 use opener::Opener;
@@ -57,7 +57,7 @@ pub(crate) fn run(settings: &Settings, server: &ServerArgs, args: RunArgs) -> Re
         idle_timeout: server.session_idle_timeout.filter(|seconds| *seconds > 0).map(Duration::from_secs),
         farewell: crate::telemetry::finish,
         finder: Box::new(ConfiguredPlaces::new(settings.clone(), &args)),
-        opener: Box::new(Opener::new(settings.clone(), given, plan::policy(&args, &settings)?, args)),
+        opener: Box::new(Opener::new(settings.clone(), given, args)?),
     });
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_all()

@@ -24,6 +24,10 @@ tasks:
     model: { category: driving }
     prompt: 'TOOL:bash:{"command":"[ -e go ] || sleep 1000"}'
     requireUserInput: false
+  writes:
+    model: { category: driving }
+    prompt: 'TOOL:bash:{"command":"touch inside; touch ../outside"}'
+    requireUserInput: false
   fails:
     model: { category: driving }
     prompt: "SAY:done"
@@ -32,6 +36,7 @@ tasks:
 jobs:
   demo: { work: { kind: Seq, works: [{ kind: Ref, taskId: say }, { kind: Ref, taskId: check }] } }
   waits: { work: { kind: Ref, taskId: waits } }
+  writes: { work: { kind: Ref, taskId: writes } }
   fails: { work: { kind: Ref, taskId: fails } }
 "#;
 
@@ -71,6 +76,19 @@ fn a_job_is_carried_out_with_its_records_and_events_as_json_lines() {
 }
 
 #[test]
+fn commands_of_a_job_write_in_its_directory_alone() {
+    let (scratch, model) = (Scratch::new(), ModelServer::start());
+    let outside = scratch.root().join("outside");
+    let args = ["run", "jobs.yaml", "writes", "--runtime", "native"];
+    job(&scratch, &model, &args).finish().expect_exit(0);
+    assert!(scratch.work().join("inside").exists() && !outside.exists());
+    let config = "[runtimes.native]\nargs = [\"--no-sandbox\"]\n";
+    std::fs::write(scratch.state().join("config.toml"), config).unwrap();
+    job(&scratch, &model, &args).finish().expect_exit(0);
+    assert!(outside.exists(), "the setting lifts it");
+}
+
+#[test]
 fn a_run_that_was_killed_is_reported_and_gone_on_with() {
     let (scratch, model) = (Scratch::new(), ModelServer::start());
     let args = ["run", "jobs.yaml", "waits", "--output-format", "json"];
@@ -106,7 +124,7 @@ fn what_cannot_be_run_is_said_before_anything_is_done() {
         let finished = job(&scratch, &model, args).finish().expect_exit(1);
         assert!(finished.stderr.contains(expected), "{}", finished.stderr);
     };
-    check(&["run", "jobs.yaml", "nope"], "jobs.yaml has no job `nope`; it has demo, waits, fails");
+    check(&["run", "jobs.yaml", "nope"], "jobs.yaml has no job `nope`; it has demo, waits, writes, fails");
     check(&["run", "jobs.yaml", "demo"], "the job `demo` asks what to do: --input");
     check(&["run", "gone.yaml", "demo"], "reading gone.yaml");
     check(&["run", "jobs.yaml", "fails", "--runtime", "martian"], "there is no agent \"martian\"");

@@ -24,8 +24,8 @@ const TOKEN_LINE: &str = "Connection token: ";
 pub(crate) struct TcpServer {
     pub(crate) running: Running,
     pub(crate) port: u16,
-    scratch: Scratch,
-    _model: ModelServer,
+    pub(crate) scratch: Scratch,
+    pub(crate) model: ModelServer,
 }
 
 impl TcpServer {
@@ -44,7 +44,7 @@ impl TcpServer {
         let mut running = invocation.args(args).within(Duration::from_secs(300)).start();
         let port =
             running.next_line().and_then(|line| line.strip_prefix(PORT_LINE)).unwrap().parse().unwrap();
-        Self { running, port, scratch, _model: model }
+        Self { running, port, scratch, model }
     }
 
     fn connect(&self) -> Connection {

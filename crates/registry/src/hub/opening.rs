@@ -114,7 +114,7 @@ impl Hub {
             model: order.model.clone(),
             effort: order.effort.clone(),
             workspace: order.workspace.clone(),
-            consent: Consent::Given,
+            consent: Consent::Confined,
         };
         let configured = self.0.host.order(wanted).map_err(RegistryError::Unprocessable)?;
         let order = Order { mcp_config: order.mcp_config, opening: order.opening, ..configured };

@@ -127,7 +127,11 @@ impl Pump {
             (*state.total(), state.model.clone().or_else(|| state.stats.model.clone()))
         };
         // The log says what went wrong, if that much can be written.
-        let closing = self.record.as_mut().and_then(|record| record.close(model, &usage, failure).ok());
+        let mut closing = None;
+        if let Some(record) = &mut self.record {
+            let changes = self.agent.code_changes().await.unwrap_or_default();
+            closing = record.close(model, &usage, changes, failure).ok();
+        }
         let Pump { hub, live, agent, record, .. } = self;
         drop(agent);
         // The lock is free before anybody is told that the session is closed.

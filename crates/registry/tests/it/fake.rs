@@ -4,6 +4,7 @@ use std::io::Write;
 use std::sync::Arc;
 
 use futures_util::future::BoxFuture;
+use hangar_protocol::data::CodeChanges;
 use hangar_protocol::data::{AssistantMessage, PermissionRequested, UserMessage};
 use hangar_protocol::{Body, Event, EventId, LogPosition};
 use hangar_registry::host::{AgentHost, LogWriter, LogWriterError, Past, SessionRequest};
@@ -214,7 +215,13 @@ impl LogWriter for Log {
         Resume::default()
     }
 
-    fn close(&mut self, _: Option<String>, _: &Usage, _: Option<String>) -> Result<Event, LogWriterError> {
+    fn close(
+        &mut self,
+        _: Option<String>,
+        _: &Usage,
+        _: CodeChanges,
+        _: Option<String>,
+    ) -> Result<Event, LogWriterError> {
         let mut event = event(Body::Abort(serde_json::from_value(json!({ "reason": "closed" })).unwrap()));
         self.append(&event)?.into_iter().for_each(|position| event.set_position(position));
         Ok(event)

@@ -3,7 +3,6 @@
 
 use parking_lot::{Mutex, MutexGuard};
 use std::collections::{BTreeMap, HashMap};
-use std::ffi::OsString;
 use std::io;
 use std::process::Stdio;
 use std::sync::Arc;
@@ -14,12 +13,13 @@ use hangar_process::{Group, command_in_own_session};
 use hangar_protocol::rpc::{ErrorObject, Id, Message, codes};
 use serde_json::value::RawValue;
 use serde_json::{Value, json};
-use tokio::io::AsyncReadExt;
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::process::{Child, ChildStdin};
 use tokio::sync::mpsc;
 use tokio_util::sync::{CancellationToken, DropGuard};
 
-use crate::host::{Host, Input};
+use crate::host::{Host, Input, RemoteProgram};
+use crate::invocation::Argument;
 use crate::lines::{Excerpt, MAX_LINE};
 
 /// News that may wait for a session before the agent has to.
@@ -72,6 +72,7 @@ pub(super) struct Launch<'a> {
 impl Connection {
     pub(super) fn start(launch: &Launch<'_>) -> io::Result<Self> {
         let mark = format!("{}.", uuid::Uuid::new_v4());
+        let mut preface = Vec::new();
         let mut command = match launch.host {
             Host::Local => {
                 let mut command = command_in_own_session(launch.program);
@@ -80,9 +81,18 @@ impl Connection {
                 command
             }
             Host::Ssh(ssh) => {
-                let args: Vec<OsString> = launch.args.iter().map(Into::into).collect();
+                let args: Vec<Argument> = launch.args.iter().map(Into::into).collect();
+                let remote = RemoteProgram {
+                    workspace: launch.cwd,
+                    program: launch.program,
+                    args: &args,
+                    env: launch.env,
+                    input: Input::Link,
+                    report: None,
+                };
+                preface = remote.preface();
                 let mut command = command_in_own_session("ssh");
-                command.args(ssh.arguments(launch.cwd, launch.program, &args, launch.env, Input::Link));
+                command.args(ssh.arguments(&remote));
                 command.env_clear().envs(launch.environment);
                 command
             }
@@ -102,7 +112,8 @@ impl Connection {
             exit: Mutex::default(),
         });
         let owner = Owner { child, group, shared: Arc::clone(&shared) };
-        tokio::spawn(owner.run(stdin, Lines::new(stdout, MAX_LINE), stderr, outgoing, stop.clone()));
+        let input = Stdin { pipe: stdin, preface, outgoing };
+        tokio::spawn(owner.run(input, Lines::new(stdout, MAX_LINE), stderr, stop.clone()));
         Ok(Self { shared, _stop: stop.drop_guard() })
     }
 
@@ -189,6 +200,14 @@ fn value(params: Option<Box<RawValue>>) -> Value {
     params.and_then(|params| serde_json::from_str(params.get()).ok()).unwrap_or(Value::Null)
 }
 
+/// What the agent is sent.
+struct Stdin {
+    pipe: ChildStdin,
+    /// For the shell that starts it elsewhere, ahead of all messages.
+    preface: Vec<u8>,
+    outgoing: Outgoing,
+}
+
 /// Looks after the process.
 struct Owner {
     child: Child,
@@ -199,10 +218,9 @@ struct Owner {
 impl Owner {
     async fn run(
         mut self,
-        mut stdin: ChildStdin,
+        mut stdin: Stdin,
         mut lines: Lines<tokio::process::ChildStdout>,
         mut stderr: tokio::process::ChildStderr,
-        mut outgoing: Outgoing,
         stop: CancellationToken,
     ) {
         let shared = Arc::clone(&self.shared);
@@ -220,8 +238,13 @@ impl Owner {
             }
             std::future::pending::<()>().await;
         };
+        let write = async {
+            if stdin.pipe.write_all(&stdin.preface).await.is_ok() {
+                shared.peer.write(&mut stdin.pipe, &mut stdin.outgoing).await;
+            }
+        };
         tokio::select! {
-            () = shared.peer.write(&mut stdin, &mut outgoing) => {}
+            () = write => {}
             // It does not read what it is sent.
             () = shared.peer.closed() => {}
             () = read => {}

@@ -17,7 +17,7 @@ use tokio::sync::{Mutex, mpsc};
 
 use crate::agents::{copilot, mcp_servers};
 use crate::capabilities::{Capabilities, unmet};
-use crate::cli_runtime::{COMMAND_QUEUE, NEWS_QUEUE, check_workspace, refusal};
+use crate::cli_runtime::{COMMAND_QUEUE, NEWS_QUEUE, check_workspace, refusal, snapshot};
 use crate::host::{Host, NO_WORKSPACE};
 use crate::outcome::{Complaint, ErrorKind, Evidence, Failure};
 use crate::resolution::{Located, Questions, Resolution};
@@ -121,6 +121,7 @@ impl Runtime for AcpRuntime {
                 check_workspace(&order.workspace)?;
             }
             let agent = shared.agent(&order).await?;
+            let tree = snapshot(&order, &shared.surroundings).await;
             let (servers, lacking) = servers::offered(mcp_servers(order.mcp_config.as_deref()), agent.reach);
             let agent_session = open_session(&agent, &order, &servers).await?;
             let incoming = agent.connection.subscribe(&agent_session);
@@ -131,7 +132,7 @@ impl Runtime for AcpRuntime {
             warnings.extend(lacking);
             let session = Session::new(agent, agent_session, order, teller, incoming);
             let owner = tokio::spawn(session.run(inbox, warnings)).abort_handle();
-            Ok(Live::new(commands, news, owner))
+            Ok(Live::new(commands, news, owner).on(tree))
         })
     }
 

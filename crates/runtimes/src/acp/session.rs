@@ -219,7 +219,7 @@ impl Session {
             }
             // Without any rule everything may run.
             Incoming::Permission { id, params }
-                if self.order.tools == Default::default() && self.order.consent == Consent::Given =>
+                if self.order.tools == Default::default() && self.order.consent != Consent::Asked =>
             {
                 self.agent.connection.respond(id, &permission::answer(&params, true));
             }

@@ -1,12 +1,12 @@
 //! Claude Code.
 
-use super::{levels, mcp_servers, uuid_of};
+use super::{has_files, is_json, levels, mcp_servers, uuid_of};
 use crate::capabilities::Capabilities;
 use crate::cli_runtime::{Adapter, Located, Turn};
+use crate::invocation::{Argument, Invocation};
 use crate::runtime::{Auth, Card, Order, ShellTool, Stage};
 use crate::surroundings::Surroundings;
 use crate::translate::Translator;
-use crate::turn::Invocation;
 use crate::usage::Counting;
 
 /// Variables of a surrounding Claude Code, which would make this one think that it is part of it.
@@ -65,11 +65,11 @@ impl Adapter for Claude {
     }
 
     fn invocation(&self, order: &Order, turn: &Turn<'_>) -> Invocation {
-        let mut args: Vec<String> =
+        let mut args: Vec<Argument> =
             ["-p", "--output-format", "stream-json", "--verbose", "--include-partial-messages"]
-                .map(str::to_owned)
+                .map(Argument::from)
                 .into();
-        let mut flag = |name: &str, value: &str| args.extend([name.to_owned(), value.to_owned()]);
+        let mut flag = |name: &str, value: &str| args.extend([name, value].map(Argument::from));
         match (turn.agent_session, uuid_of(order)) {
             (Some(id), _) => flag("--resume", id),
             (None, Some(id)) if turn.before == 0 => flag("--session-id", id),
@@ -81,18 +81,12 @@ impl Adapter for Claude {
         if let Some(effort) = &order.effort {
             flag("--effort", effort);
         }
-        if let Some(system) = &order.system {
-            flag("--append-system-prompt", system);
-        }
         if let Some(budget) = order.limits.budget_usd {
             flag("--max-budget-usd", &budget.to_string());
         }
         // It counts every call to the model, so that none would be no turn at all.
         if let Some(steps) = order.limits.steps.filter(|steps| *steps > 0) {
             flag("--max-turns", &steps.to_string());
-        }
-        if let Some(config) = &order.mcp_config {
-            flag("--mcp-config", config.strip_prefix('@').unwrap_or(config));
         }
         for dir in &order.add_dirs {
             flag("--add-dir", &dir.display().to_string());
@@ -112,7 +106,25 @@ impl Adapter for Claude {
         } else {
             flag("--allowedTools", &order.tools.allow.join(","));
         }
-        args.extend(order.extra.iter().cloned());
+        let by_file = |text: &str| match has_files(order) {
+            true => Argument::Input { before: String::new(), text: text.to_owned() },
+            false => text.into(),
+        };
+        if let Some(system) = &order.system {
+            // It may be longer than an argument may be.
+            let flag =
+                if has_files(order) { "--append-system-prompt-file" } else { "--append-system-prompt" };
+            args.extend([flag.into(), by_file(system)]);
+        }
+        if let Some(config) = &order.mcp_config {
+            // It may hold secrets, and others can see command lines.
+            let config = match is_json(config) {
+                true => by_file(config),
+                false => config.strip_prefix('@').unwrap_or(config).into(),
+            };
+            args.extend(["--mcp-config".into(), config]);
+        }
+        args.extend(order.extra.iter().map(Argument::from));
         Invocation {
             without: SURROUNDING.map(str::to_owned).into(),
             ..Invocation::new(args, turn.prompt.to_owned())
@@ -133,7 +145,7 @@ impl Adapter for Claude {
         order.env.extend(settings.map(|(name, value)| (name.to_owned(), value)));
     }
 
-    fn translator(&self) -> Box<dyn Translator> {
+    fn translator(&self, _: &Turn<'_>) -> Box<dyn Translator> {
         Box::new(crate::translate::claude::Claude::default())
     }
 
@@ -163,8 +175,9 @@ mod tests {
         wish(&mut order);
         let turn = Turn { prompt: "go", agent_session: None, before: 0 };
         let args = Claude::default().invocation(&order, &turn).args;
+        let args: Vec<String> = args.iter().map(Argument::to_string).collect();
         let value = args.iter().position(|arg| arg == name).and_then(|at| args.get(at + 1));
-        assert_eq!(value.map(|value| value.to_string_lossy()).as_deref(), expected);
+        assert_eq!(value.map(String::as_str), expected);
     }
 
     #[test]
@@ -173,6 +186,24 @@ mod tests {
         let servers = r#"{"mcpServers":{"my.server":{},"other":{}}}"#;
         let all = format!("{ALL_TOOLS},mcp__my_server,mcp__other");
         check(|order| order.mcp_config = Some(servers.to_owned()), "--allowedTools", Some(&all));
+    }
+
+    #[test]
+    fn long_and_secret_texts_go_by_files_where_there_can_be_some() {
+        let json = r#"{"mcpServers":{}}"#;
+        let inline = |order: &mut Order| {
+            order.system = Some("be brief".to_owned());
+            order.mcp_config = Some(json.to_owned());
+        };
+        let by_file = |order: &mut Order| {
+            inline(order);
+            order.scratch = Some("/scratch".into());
+        };
+        check(inline, "--append-system-prompt", Some("be brief"));
+        check(inline, "--mcp-config", Some(json));
+        check(by_file, "--append-system-prompt", None);
+        check(by_file, "--append-system-prompt-file", Some("<be brief>"));
+        check(by_file, "--mcp-config", Some(&format!("<{json}>")));
     }
 
     #[test]

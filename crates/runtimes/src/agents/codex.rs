@@ -5,10 +5,10 @@ use serde_json::Value;
 use super::{levels, mcp_servers, with_system};
 use crate::capabilities::Capabilities;
 use crate::cli_runtime::{Adapter, Located, Turn};
+use crate::invocation::Invocation;
 use crate::runtime::{Auth, Card, Order, ShellTool, Stage};
 use crate::surroundings::Surroundings;
 use crate::translate::Translator;
-use crate::turn::Invocation;
 use crate::usage::Counting;
 
 /// The variable that holds the key in a rehearsal.
@@ -94,7 +94,7 @@ impl Adapter for Codex {
         ]);
     }
 
-    fn translator(&self) -> Box<dyn Translator> {
+    fn translator(&self, _: &Turn<'_>) -> Box<dyn Translator> {
         Box::new(crate::translate::codex::Codex::default())
     }
 

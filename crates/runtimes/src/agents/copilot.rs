@@ -1,19 +1,15 @@
 //! GitHub Copilot CLI, and whatever else has its flags: Hangar itself does.
 
-use std::path::PathBuf;
-
 use futures_util::future::BoxFuture;
 
-use super::copilot_usage as usage;
-use super::{uuid_of, with_system};
+use super::{has_files, is_json, uuid_of, with_system};
 use crate::capabilities::{Capabilities, EFFORT_LEVELS};
 use crate::cli_runtime::{Adapter, Keeper, Located, StandIn, Turn};
-use crate::host::Host;
+use crate::invocation::{Argument, Invocation};
 use crate::runtime::{Auth, Card, Model, Order, ShellTool, Stage};
 use crate::surroundings::Surroundings;
-use crate::translate::{Facts, Translator};
-use crate::turn::Invocation;
-use crate::usage::{Counting, Figure};
+use crate::translate::Translator;
+use crate::usage::Counting;
 
 /// Steps that autopilot may take in a turn, if nobody says. Its own default is 5, which ends most work half done.
 const AUTOPILOT_STEPS: u32 = 50;
@@ -80,8 +76,8 @@ impl Adapter for Copilot {
     }
 
     fn invocation(&self, order: &Order, turn: &Turn<'_>) -> Invocation {
-        let mut args: Vec<String> = Vec::new();
-        let mut flag = |name: &str, value: &str| args.push(format!("{name}={value}"));
+        let mut args: Vec<Argument> = Vec::new();
+        let mut flag = |name: &str, value: &str| args.push(format!("{name}={value}").into());
         flag("--output-format", "json");
         flag("--max-autopilot-continues", &order.limits.steps.unwrap_or(AUTOPILOT_STEPS).to_string());
         match (turn.agent_session, uuid_of(order)) {
@@ -89,10 +85,10 @@ impl Adapter for Copilot {
             // Begins it, or goes on with what a turn began that was ended before it said a word.
             (None, Some(id)) => flag("--session-id", id),
             // The session was begun without an id and never told one. The last one here is most likely it.
-            (None, None) if turn.before > 0 => args.push("--continue".to_owned()),
+            (None, None) if turn.before > 0 => args.push("--continue".into()),
             (None, None) => {}
         }
-        let mut flag = |name: &str, value: &str| args.push(format!("{name}={value}"));
+        let mut flag = |name: &str, value: &str| args.push(format!("{name}={value}").into());
         if let Some(model) = &order.model {
             flag("--model", model);
         }
@@ -111,25 +107,25 @@ impl Adapter for Copilot {
         if !order.tools.excluded.is_empty() {
             flag("--excluded-tools", &order.tools.excluded.join(","));
         }
-        if let Some(config) = &order.mcp_config {
-            flag("--additional-mcp-config", &mcp_config(config));
-        }
         for dir in &order.add_dirs {
             flag("--add-dir", &dir.display().to_string());
         }
-        if let Some(file) = usage_file(order, turn) {
-            flag("--usage-output-file", &file.display().to_string());
+        if let Some(config) = &order.mcp_config {
+            args.push(mcp_config(config, order));
         }
-        args.extend(["-s", "--autopilot", "--no-ask-user", "--no-auto-update"].map(str::to_owned));
+        if has_files(order) {
+            args.push(Argument::Report { before: "--usage-output-file=".to_owned() });
+        }
+        args.extend(["-s", "--autopilot", "--no-ask-user", "--no-auto-update"].map(Argument::from));
         if order.tools == Default::default() {
-            args.push("--allow-all".to_owned());
+            args.push("--allow-all".into());
         }
-        args.extend(order.extra.iter().cloned());
+        args.extend(order.extra.iter().map(Argument::from));
         Invocation::new(args, with_system(turn.prompt, order, turn.agent_session.is_some()))
     }
 
-    fn translator(&self) -> Box<dyn Translator> {
-        Box::new(crate::translate::copilot::Copilot::default())
+    fn translator(&self, turn: &Turn<'_>) -> Box<dyn Translator> {
+        Box::new(crate::translate::copilot::Copilot::new(turn.agent_session.is_some()))
     }
 
     fn counting(&self) -> Counting {
@@ -139,14 +135,6 @@ impl Adapter for Copilot {
 
     fn rehearse(&self, order: &mut Order, stage: &Stage) {
         order.env.extend(rehearsal(stage));
-    }
-
-    fn complete(&self, order: &Order, turn: &Turn<'_>, facts: &mut Facts) {
-        let told = usage_file(order, turn).is_some_and(|file| usage::read(&file, &mut facts.usage));
-        // What the messages of this turn add up to is not what the session used, unless it is the first.
-        if !told && turn.agent_session.is_some() {
-            facts.usage.output_tokens = Figure::Unknown;
-        }
     }
 
     fn echoes_prompt(&self) -> bool {
@@ -226,21 +214,14 @@ pub fn rehearsal(stage: &Stage) -> Vec<(String, String)> {
     .into()
 }
 
-/// Where a turn leaves its count of tokens. There is none where the agent runs on another machine.
-fn usage_file(order: &Order, turn: &Turn<'_>) -> Option<PathBuf> {
-    match order.host {
-        Host::Local => Some(order.scratch.as_ref()?.join(format!("usage-{}.json", turn.before))),
-        Host::Ssh(_) => None,
-    }
-}
-
-/// JSON and `@file` pass; a bare path is given its `@`, without which newer versions refuse it.
-fn mcp_config(config: &str) -> String {
-    let trimmed = config.trim_start();
-    if trimmed.starts_with('{') || trimmed.starts_with('@') {
-        config.to_owned()
-    } else {
-        format!("@{config}")
+/// A file with its sign, without which newer versions refuse it. JSON goes by a file too where there can be one: it may
+/// hold secrets, and others can see command lines.
+fn mcp_config(config: &str, order: &Order) -> Argument {
+    let flag = "--additional-mcp-config=";
+    match (is_json(config), has_files(order)) {
+        (true, true) => Argument::Input { before: format!("{flag}@"), text: config.to_owned() },
+        (true, false) => format!("{flag}{config}").into(),
+        (false, _) => format!("{flag}@{}", config.trim_start().trim_start_matches('@')).into(),
     }
 }
 
@@ -255,11 +236,11 @@ mod tests {
         Order::new(ID.to_owned(), "/work".into())
     }
 
-    /// All flags of a turn, without the one that says where the count of tokens goes.
+    /// All flags of a turn.
     #[track_caller]
     fn check(order: &Order, turn: &Turn<'_>, expected: &str) {
         let args = Copilot::default().invocation(order, turn).args;
-        let args: Vec<_> = args.iter().map(|arg| arg.to_string_lossy()).collect();
+        let args: Vec<_> = args.iter().map(Argument::to_string).collect();
         assert_eq!(args.join(" "), expected);
     }
 
@@ -299,6 +280,13 @@ mod tests {
                 &format!("--additional-mcp-config={passed} .. --allow-all"),
             );
         }
+        let json = r#"{"mcpServers":{}}"#;
+        let with_files = |order: &mut Order| {
+            order.mcp_config = Some(json.to_owned());
+            order.scratch = Some("/scratch".into());
+        };
+        let file = format!("--additional-mcp-config=@<{json}> --usage-output-file=<report> .. --allow-all");
+        check_more(with_files, &file);
     }
 
     #[test]

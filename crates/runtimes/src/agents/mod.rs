@@ -3,7 +3,6 @@
 pub mod claude;
 pub mod codex;
 pub mod copilot;
-mod copilot_usage;
 pub mod opencode;
 
 use std::sync::Arc;
@@ -11,6 +10,7 @@ use std::sync::Arc;
 use serde_json::Value;
 
 use crate::cli_runtime::CliRuntime;
+use crate::host::Host;
 use crate::runtime::{Order, Runtime};
 use crate::surroundings::Surroundings;
 
@@ -42,11 +42,21 @@ pub(crate) fn with_system(prompt: &str, order: &Order, resumed: bool) -> String 
     }
 }
 
+/// Whether a turn of the order can have files of its own.
+pub(crate) fn has_files(order: &Order) -> bool {
+    order.scratch.is_some() || matches!(order.host, Host::Ssh(_))
+}
+
+/// Whether an MCP configuration is JSON, and not a file.
+pub(crate) fn is_json(config: &str) -> bool {
+    config.trim_start().starts_with('{')
+}
+
 /// The MCP servers of a configuration by their names, for agents that take them one by one: it is JSON, or a file here.
 pub(crate) fn mcp_servers(config: Option<&str>) -> serde_json::Map<String, Value> {
     let text = match config {
         None => return serde_json::Map::new(),
-        Some(inline) if inline.trim_start().starts_with('{') => inline.to_owned(),
+        Some(inline) if is_json(inline) => inline.to_owned(),
         Some(file) => std::fs::read_to_string(file.strip_prefix('@').unwrap_or(file)).unwrap_or_default(),
     };
     let mut config: Value = serde_json::from_str(&text).unwrap_or_default();

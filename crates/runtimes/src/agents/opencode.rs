@@ -9,10 +9,10 @@ use super::{levels, mcp_servers, with_system};
 use crate::capabilities::Capabilities;
 use crate::cli_runtime::{Adapter, Located, Turn};
 use crate::inspect;
+use crate::invocation::Invocation;
 use crate::runtime::{Auth, Card, Model, Order, ShellTool, Stage};
 use crate::surroundings::Surroundings;
 use crate::translate::Translator;
-use crate::turn::Invocation;
 use crate::usage::Counting;
 
 /// Settings that it lays over those of its files.
@@ -169,7 +169,7 @@ impl Adapter for Opencode {
         })
     }
 
-    fn translator(&self) -> Box<dyn Translator> {
+    fn translator(&self, _: &Turn<'_>) -> Box<dyn Translator> {
         Box::new(crate::translate::opencode::Opencode::default())
     }
 
@@ -198,6 +198,7 @@ mod tests {
             programs: Default::default(),
             now: jiff::Timestamp::now,
             cache: None,
+            git: Default::default(),
             catalogue: Default::default(),
             drift: Default::default(),
         };

@@ -5,7 +5,7 @@ use hangar_protocol::{Body, Event, EventKind};
 use serde_json::Value;
 
 use super::json::{count, owned, text};
-use super::{Said, Spoken, Translator};
+use super::{Said, Spoken, Translator, copilot_usage as usage};
 use crate::outcome::{Complaint, Verdict};
 use crate::usage::{Figure, Usage};
 
@@ -15,6 +15,16 @@ const NOISE: EventKind = EventKind::BackgroundTasksChanged;
 #[derive(Debug, Default)]
 pub struct Copilot {
     output_tokens: Option<u64>,
+    /// Whether the session had turns before this one.
+    resumed: bool,
+    /// Whether it left its own count.
+    counted: bool,
+}
+
+impl Copilot {
+    pub fn new(resumed: bool) -> Self {
+        Self { resumed, ..Self::default() }
+    }
 }
 
 impl Translator for Copilot {
@@ -36,7 +46,16 @@ impl Translator for Copilot {
         }
     }
 
-    fn end(&mut self, _: &mut Said) {}
+    fn report(&mut self, text: &str, said: &mut Said) {
+        self.counted |= usage::add(text, &mut said.facts.usage);
+    }
+
+    fn end(&mut self, said: &mut Said) {
+        // What the messages of this turn add up to is not what the session used, unless it is the first.
+        if self.resumed && !self.counted {
+            said.facts.usage.output_tokens = Figure::Unknown;
+        }
+    }
 }
 
 impl Copilot {

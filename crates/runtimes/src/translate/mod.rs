@@ -7,6 +7,7 @@ pub(crate) mod acp;
 pub mod claude;
 pub mod codex;
 pub mod copilot;
+mod copilot_usage;
 mod json;
 pub mod opencode;
 
@@ -16,18 +17,23 @@ use hangar_protocol::{AgentId, Body, Event, data};
 
 pub use account::Account;
 
-use crate::outcome::{Complaint, Halt, Verdict};
+use crate::outcome::{Complaint, Halt, Verdict, excerpt};
 use crate::usage::Usage;
 
 /// How many types of line that nobody knows are remembered for the report of drift.
 const MAX_UNKNOWN_TYPES: usize = 64;
-/// How much of a line that nobody understands is kept.
+/// How much of a line of an unknown type is kept.
 const MAX_KEPT_LINE: usize = 64 << 10;
 
 /// Reads the output of one process of one agent.
 pub trait Translator: Send {
     /// One line, without its line feed.
     fn line(&mut self, line: &str, said: &mut Said);
+
+    /// What the agent left in a file for us, of one that was told to.
+    fn report(&mut self, text: &str, said: &mut Said) {
+        let _ = (text, said);
+    }
 
     /// The output has ended.
     fn end(&mut self, said: &mut Said);
@@ -90,7 +96,7 @@ impl Said {
     /// A line in no format.
     pub(crate) fn malformed(&mut self, line: &str) {
         self.facts.malformed += 1;
-        self.keep("malformed", line);
+        self.keep("malformed", excerpt(line));
     }
 
     /// A line of a type that is not known.
@@ -107,3 +113,25 @@ impl Said {
 
 /// The kind of information that holds what no translator understood.
 pub const UNRECOGNIZED: &str = "unrecognized";
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[track_caller]
+    fn check(line: &str, expected: usize) {
+        let mut said = Said::default();
+        codex::Codex::default().line(line, &mut said);
+        let [Spoken::Body { body: Body::SessionInfo(info), .. }] = &said.events[..] else {
+            panic!("{:?}", said.events)
+        };
+        assert_eq!(info.message.chars().count(), expected);
+    }
+
+    #[test]
+    fn a_malformed_line_is_kept_by_its_beginning_and_one_of_an_unknown_type_whole() {
+        check(&"ä".repeat(70_000), "malformed: ".len() + 500);
+        let unknown = format!(r#"{{"type":"x","y":"{}"}}"#, "z".repeat(2_000));
+        check(&unknown, "x: ".len() + unknown.len());
+    }
+}

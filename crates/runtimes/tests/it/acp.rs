@@ -46,6 +46,7 @@ impl Stage {
             programs: BTreeMap::new(),
             now: jiff::Timestamp::now,
             cache: None,
+            git: Default::default(),
             catalogue: Default::default(),
             drift: Default::default(),
         };

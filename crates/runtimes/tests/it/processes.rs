@@ -36,6 +36,7 @@ impl Stage {
             programs: BTreeMap::from([("codex".to_owned(), program.display().to_string())]),
             now: jiff::Timestamp::now,
             cache: None,
+            git: Default::default(),
             catalogue: Default::default(),
             drift: Default::default(),
         };
@@ -160,6 +161,31 @@ async fn an_aborted_turn_leaves_no_process_and_the_session_goes_on() {
     gone(&stage.file("child")).await;
     live.commands.send(Command::Send("again".to_owned())).await.unwrap();
     assert_eq!(kind(&turn(&mut live).await.1), None);
+}
+
+#[tokio::test]
+async fn what_an_aborted_agent_says_at_its_end_is_heard() {
+    let stage = Stage::new(&format!(
+        "cat >/dev/null; trap 'sleep 0.2; {}; exit' TERM; echo '{{\"type\":\"turn.started\"}}'; while :; do sleep 0.05; done",
+        DONE.replace('\'', "'\\''")
+    ));
+    let mut live = stage.open(stage.order()).await;
+    live.commands.send(Command::Send("go".to_owned())).await.unwrap();
+    while !matches!(live.news.recv().await.unwrap(), News::Event(event) if event.kind() == "assistant.turn_start")
+    {
+    }
+    live.commands.send(Command::Abort).await.unwrap();
+    let (kinds, outcome) = turn(&mut live).await;
+    assert_eq!(kind(&outcome), Some(ErrorKind::TurnCancelled));
+    assert_eq!(outcome.usage.output_tokens.count(), Some(2));
+    assert_eq!(kinds, ["assistant.turn_end", "assistant.usage", "abort", "assistant.idle"]);
+}
+
+#[tokio::test]
+async fn an_agent_that_somebody_else_kills_has_failed() {
+    let outcome = ends_as("cat >/dev/null; kill -KILL $$", |_| {}, Some(ErrorKind::PortExit)).await;
+    let TurnEnd::Failed(failure) = outcome.end else { unreachable!() };
+    assert_eq!(failure.message, "the agent was killed by SIGKILL");
 }
 
 #[tokio::test]

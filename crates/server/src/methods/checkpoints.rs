@@ -97,7 +97,7 @@ async fn diff(call: Call) -> Result<Reply, Failure> {
     let (cwd, launcher, tracked) = live
         .ask(|task| {
             let launcher = task.sandbox().map(|sandbox| sandbox.wrap("git".as_ref()));
-            let tracked = task.spec.enable_file_change_tracking.unwrap_or(false);
+            let tracked = task.spec.tools.tracks_files.unwrap_or(false);
             (PathBuf::from(task.cwd()), launcher, tracked)
         })
         .await?;

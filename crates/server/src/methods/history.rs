@@ -8,7 +8,7 @@ use serde_json::json;
 
 use super::sessions::events;
 use super::{Call, Failure, Method, Reply};
-use crate::spec::SessionSpec;
+use hangar_spec::SessionSpec;
 
 /// Characters of one message in a summary.
 const EXCERPT: usize = 2000;

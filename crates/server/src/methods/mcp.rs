@@ -4,12 +4,13 @@ mod apps;
 pub(super) mod asked;
 
 use hangar_mcp::{HostError, Login, McpHost, ServerConfig, Source};
+use hangar_spec::SessionSpec;
 use serde::Deserialize;
 use serde_json::{Map, Value, json};
 
 use super::{Call, Failure, Method, Reply};
-use crate::audience::ClientHooks;
-use crate::opener::McpPlace;
+use crate::opener::Scope;
+use crate::recompose::recompose;
 
 pub(super) const METHODS: &[Method] = &[
     Method { name: "session.mcp.list", run: |call| Box::pin(list(call)) },
@@ -148,22 +149,12 @@ async fn reload(call: Call) -> Result<Reply, Failure> {
 pub(super) async fn read_again(call: &Call) -> Result<(), Failure> {
     let live = call.live()?;
     host_or(call, "MCP config reload not available").await?;
-    let (spec, cwd, model) =
-        live.ask(|task| (task.spec.clone(), task.cwd(), task.session().state().model.clone())).await?;
-    let opener = &call.hub.config().opener;
-    let ways = crate::inference::ways(&live.audience, &spec, live.audience.request_proxy().is_some());
-    let mcp = opener.mcp(McpPlace {
-        files: std::sync::Arc::clone(&live.dir.0),
-        id: &live.id,
-        spec: &spec,
-        cwd: std::path::Path::new(&cwd),
-        model: &model,
-        provider: opener.provider(&spec, &model, ways)?,
-        hooks: std::sync::Arc::new(ClientHooks(std::sync::Arc::clone(&live.audience))),
-    })?;
+    let scope = Scope { servers: true, ..Scope::default() };
+    let (spec, recomposed) = recompose(&live, SessionSpec::default(), scope).await?;
+    let model = spec.model.name.unwrap_or_default();
     let host = live
         .ask(move |task| {
-            task.set_mcp(mcp);
+            task.take_parts(recomposed, &model);
             task.refresh();
             task.mcp().cloned()
         })

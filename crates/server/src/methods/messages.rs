@@ -11,7 +11,7 @@ use serde_json::{Value, json};
 use super::session::{ResponseFormat, call_options, deliver, timing};
 use super::{Call, Failure, Method, Reply};
 use crate::attachments;
-use crate::spec::TraceContext;
+use hangar_spec::TraceContext;
 
 /// Messages of one request.
 const MAX_MESSAGES: usize = 256;

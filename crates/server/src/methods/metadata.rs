@@ -1,6 +1,7 @@
 //! Facts about a session: where it works, what it uses, how full its context is, whose login it has.
 
 use std::path::PathBuf;
+use std::sync::Arc;
 
 use hangar_agent::log::Fact;
 use hangar_agent::model::TokenCount;
@@ -10,7 +11,7 @@ use serde_json::{Value, json};
 
 use super::{Call, Failure, Method, Reply};
 use crate::opener::InstructionSource;
-use crate::spec::SessionSpec;
+use crate::recompose;
 
 pub(super) const METHODS: &[Method] = &[
     Method { name: "session.metadata.snapshot", run: |call| Box::pin(snapshot(call)) },
@@ -35,7 +36,7 @@ pub(super) async fn describe(call: &Call) -> Result<Value, Failure> {
     let (cwd, mode, model, client) = live
         .ask(|task| {
             let state = task.session().state();
-            (task.cwd(), state.mode, state.model.clone(), task.spec.client_name.clone())
+            (task.cwd(), state.mode, state.model.clone(), task.spec.identity.client_name.clone())
         })
         .await?;
     let meta = live.meta().await?;
@@ -107,8 +108,7 @@ async fn set_working_directory(call: Call) -> Result<Reply, Failure> {
     let params: Params = call.params()?;
     let live = call.live()?;
     let directory = params.working_directory;
-    let moved = SessionSpec { working_directory: Some(directory.clone()), ..SessionSpec::default() };
-    call.hub.reopen(&live, moved).await?;
+    call.hub.reopen(&live, recompose::move_to(directory.clone())).await?;
     Reply::of(json!({ "workingDirectory": directory }))
 }
 
@@ -218,15 +218,14 @@ async fn instructions(call: Call) -> Result<Reply, Failure> {
 /// Where the session's instructions come from.
 pub(super) async fn instruction_sources(call: &Call) -> Result<Vec<InstructionSource>, Failure> {
     let live = call.live()?;
-    let mut spec = live.ask(|task| task.spec.clone()).await?;
-    spec.working_directory = Some(live.ask(|task| task.cwd()).await?.into());
-    Ok(call.hub.config().opener.instruction_sources(&spec)?)
+    let (recomposer, spec) = live.ask(|task| (Arc::clone(&task.recomposer), task.spec.clone())).await?;
+    Ok(recomposer.instruction_sources(&spec)?)
 }
 
 async fn auth_status(call: Call) -> Result<Reply, Failure> {
     let live = call.live()?;
     let (token, credentials) =
-        live.ask(|task| (task.spec.git_hub_token.clone(), task.credentials.clone())).await?;
+        live.ask(|task| (task.spec.identity.github_token.clone(), task.credentials.clone())).await?;
     if let Some(credentials) = credentials {
         let login = &credentials["login"];
         return Reply::of(json!({
@@ -252,7 +251,9 @@ async fn set_credentials(call: Call) -> Result<Reply, Failure> {
     let token = params.credentials["token"].as_str().map(str::to_owned);
     live.ask(move |task| {
         task.credentials = Some(params.credentials);
-        task.spec.adopt(SessionSpec { git_hub_token: token, ..SessionSpec::default() });
+        if token.is_some() {
+            task.spec.identity.github_token = token;
+        }
     })
     .await?;
     Reply::success()

@@ -317,7 +317,7 @@ mod tests {
         check::<SessionParams>("{}", "missing field `sessionId` at line 1 column 2");
         let spec = r#"{"tools":[{"name":"a"},{"name":[]}]}"#;
         let wrong = "`tools[1].name`: invalid type: sequence, expected a string at line 1 column 31";
-        check::<crate::spec::SessionSpec>(spec, wrong);
+        check::<hangar_spec::SessionSpec>(spec, wrong);
     }
 
     #[test]

@@ -69,9 +69,7 @@ async fn set(call: Call) -> Result<Reply, Failure> {
         (Mode::Interactive | Mode::Autopilot, base) => (None, base),
     };
     let message = match choice {
-        Some(choice) => {
-            Some(choose(&call, &live, choice, Chooser::Client, When::FromNextCall).await?.message)
-        }
+        Some(choice) => Some(choose(&live, choice, Chooser::Client, When::FromNextCall).await?.message),
         None => None,
     };
     let applied = live

@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use hangar_agent::session::{Command, ModelSwitch, Origin, Prompt, QueueEdit};
 use hangar_protocol::data::{ContextTier, ModelChange, ReasoningSummary, Verbosity};
+use hangar_spec::{CapabilityOverrides, ModelOptions, SessionSpec};
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
@@ -11,8 +12,8 @@ use super::queue_edits::full;
 use super::{Call, Failure, Method, Reply};
 use crate::choices::ModelChoice;
 use crate::hub::Live;
-use crate::inference;
-use crate::spec::{CapabilityOverrides, SessionSpec};
+use crate::opener::{Recomposed, Scope};
+use crate::recompose::recompose;
 use crate::task::SessionTask;
 
 /// The model that stands for whichever the provider thinks best.
@@ -48,7 +49,7 @@ pub(super) fn snapshot(task: &SessionTask) -> Value {
     if let Some(effort) = &state.effort {
         told["reasoningEffort"] = json!(effort);
     }
-    if let Some(tier) = task.spec.context_tier {
+    if let Some(tier) = task.spec.model.tier {
         told["contextTier"] = json!(tier);
     }
     // Nothing here acts on it, so it never is more than a wish.
@@ -126,33 +127,30 @@ pub(super) struct Chosen {
 
 /// Has another model answer.
 pub(super) async fn choose(
-    call: &Call,
-    live: &Arc<Live>,
+    live: &Live,
     choice: Choice,
     chooser: Chooser,
     when: When,
 ) -> Result<Chosen, Failure> {
     let Choice { model, effort, summary, verbosity, tier, capabilities } = choice;
     let change = SessionSpec {
-        model: Some(model.clone()),
-        reasoning_summary: summary,
-        verbosity,
-        model_capabilities: capabilities,
+        model: ModelOptions {
+            name: Some(model.clone()),
+            summary,
+            verbosity,
+            capabilities,
+            ..ModelOptions::default()
+        },
         ..SessionSpec::default()
     };
-    let mut spec = live.ask(|task| task.spec.clone()).await?;
-    if matches!(chooser, Chooser::Client)
-        && let Some(allowed) = &spec.allowed_models
-        && !allowed.contains(&model)
-    {
+    let allowed = live.ask(|task| task.spec.model.allowed.clone()).await?;
+    if matches!(chooser, Chooser::Client) && allowed.is_some_and(|allowed| !allowed.contains(&model)) {
         return Err(Failure::new(format!("Model \"{model}\" is not among the models that are allowed here")));
     }
-    spec.adopt(change.clone());
-    // The wider window is asked for with each choice anew.
-    spec.context_tier = tier;
-    let (vision, summary) = (spec.has_vision(), spec.reasoning_summary);
-    let ways = inference::ways(&live.audience, &spec, live.audience.request_proxy().is_some());
-    let provider = call.hub.config().opener.provider(&spec, &model, ways)?;
+    let scope = Scope { model: true, ..Scope::default() };
+    let (spec, Recomposed { provider, .. }) = recompose(live, change.clone(), scope).await?;
+    let provider = provider.ok_or_else(|| Failure::new(format!("nobody answers for the model {model}")))?;
+    let (vision, summary) = (spec.model.has_vision(), spec.model.summary);
     live.ask(move |task| {
         let state = task.session().state();
         let with_effort = |model: &str, effort: Option<&String>| {
@@ -239,7 +237,7 @@ async fn switch(call: Call) -> Result<Reply, Failure> {
         capabilities: params.model_capabilities,
     };
     let when = When::InTurn { behind_choices: params.defer_if_model_change_queued };
-    let Chosen { message, waits } = choose(&call, &live, choice, Chooser::Client, when).await?;
+    let Chosen { message, waits } = choose(&live, choice, Chooser::Client, when).await?;
     let state = live
         .ask(move |task| {
             if params.auto_tier.is_some() {
@@ -264,7 +262,10 @@ pub(super) async fn available(call: &Call, live: &Live, model: &str) -> Result<(
     let opener = &call.hub.config().opener;
     let (token, own) = live
         .ask(|task| {
-            (task.spec.git_hub_token.clone(), task.spec.provider.is_some() || task.spec.models.is_some())
+            (
+                task.spec.identity.github_token.clone(),
+                task.spec.model.provider.is_some() || task.spec.model.models.is_some(),
+            )
         })
         .await?;
     let by_github = !own && (token.is_some() || opener.given_token().is_some());
@@ -313,11 +314,11 @@ async fn set_allowed(call: Call) -> Result<Reply, Failure> {
     let live = call.live()?;
     check_allowed(allowed_models.as_deref())?;
     // First the model and then the rule: where there is no such model, nothing has changed.
-    obey(&call, &live, allowed_models.as_deref()).await?;
+    obey(&live, allowed_models.as_deref()).await?;
     let allowed = allowed_models.clone();
     let model = live
         .ask(move |task| {
-            task.spec.allowed_models = allowed;
+            task.spec.model.allowed = allowed;
             task.drop_forbidden_choices();
             task.session().state().model.clone()
         })
@@ -345,13 +346,13 @@ pub(super) fn check_allowed(models: Option<&[String]>) -> Result<(), Failure> {
 }
 
 /// Gives a session that has another model than these the first of them.
-pub(super) async fn obey(call: &Call, live: &Arc<Live>, allowed: Option<&[String]>) -> Result<(), Failure> {
+pub(super) async fn obey(live: &Live, allowed: Option<&[String]>) -> Result<(), Failure> {
     let Some(allowed) = allowed else { return Ok(()) };
     let model = live.ask(|task| task.session().state().model.clone()).await?;
     match allowed.first() {
         Some(first) if !allowed.contains(&model) => {
             let choice = Choice { model: first.clone(), ..Choice::default() };
-            choose(call, live, choice, Chooser::Rules, When::FromNextCall).await.map(|_| ())
+            choose(live, choice, Chooser::Rules, When::FromNextCall).await.map(|_| ())
         }
         _ => Ok(()),
     }

@@ -4,7 +4,7 @@ use serde::Deserialize;
 use serde_json::{Value, json};
 
 use super::{Call, Failure, Method, Reply};
-use crate::spec::{ModelSpec, ProviderSpec, SessionSpec};
+use hangar_spec::{ModelSpec, ProviderSpec, SessionSpec};
 
 pub(super) const METHODS: &[Method] = &[
     Method { name: "session.provider.add", run: |call| Box::pin(add(call)) },
@@ -27,7 +27,7 @@ async fn add(call: Call) -> Result<Reply, Failure> {
     let added: Vec<Value> = params.models.iter().map(describe).collect();
     live.ask(move |task| {
         let named = |provider: &ProviderSpec| provider.name.clone();
-        let known = task.spec.providers.get_or_insert_with(Vec::new);
+        let known = task.spec.model.providers.get_or_insert_with(Vec::new);
         if let Some(clash) =
             params.providers.iter().find(|new| known.iter().any(|old| named(old) == named(new)))
         {
@@ -45,7 +45,7 @@ async fn add(call: Call) -> Result<Reply, Failure> {
             )));
         }
         known.extend(params.providers);
-        task.spec.models.get_or_insert_with(Vec::new).extend(params.models);
+        task.spec.model.models.get_or_insert_with(Vec::new).extend(params.models);
         Ok(())
     })
     .await??;
@@ -76,9 +76,9 @@ async fn list(call: Call) -> Result<Reply, Failure> {
     let live = call.live()?;
     let (own, alone, token) = live
         .ask(|task| {
-            let SessionSpec { models, provider, git_hub_token, .. } = &task.spec;
-            let own: Vec<Value> = models.iter().flatten().map(describe).collect();
-            (own, provider.is_some(), git_hub_token.clone())
+            let SessionSpec { model, identity, .. } = &task.spec;
+            let own: Vec<Value> = model.models.iter().flatten().map(describe).collect();
+            (own, model.provider.is_some(), identity.github_token.clone())
         })
         .await?;
     let mut list = own;

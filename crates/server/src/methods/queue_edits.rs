@@ -11,8 +11,8 @@ use serde_json::json;
 use super::messages::Message;
 use super::session::{complete, refuse_clash};
 use super::{Call, Failure, Method, Reply};
-use crate::spec::TraceContext;
 use crate::task::SessionTask;
+use hangar_spec::TraceContext;
 
 pub(super) const METHODS: &[Method] = &[
     Method { name: "session.queue.insertAt", run: |call| Box::pin(insert(call)) },

@@ -36,7 +36,7 @@ impl Past {
         let live = call.live()?;
         let (idle, wanted, writable) = live
             .ask(|task| {
-                let wanted = task.spec.enable_file_change_tracking.unwrap_or(false);
+                let wanted = task.spec.tools.tracks_files.unwrap_or(false);
                 (task.session().is_idle(), wanted, writable(&task.session().config().policy))
             })
             .await?;

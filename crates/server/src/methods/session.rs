@@ -1,13 +1,13 @@
 //! One session: create, resume, send, abort, read, leave, delete.
 
 use std::collections::BTreeMap;
-use std::path::Path;
 use std::sync::Arc;
 
 use hangar_agent::model::AnswerSchema;
 use hangar_agent::session::{CallOptions, Command, Prompt, Timing};
 use hangar_files::SessionFiles;
 use hangar_protocol::data::{self, AgentMode};
+use hangar_spec::{SessionSpec, TraceContext};
 use hangar_store::SessionId;
 use serde::Deserialize;
 use serde_json::{Value, json};
@@ -17,11 +17,10 @@ use super::model::{check_allowed, obey};
 use super::sessions::events;
 use super::tasks::until_settled;
 use super::{Call, Failure, Method, Reply, SessionParams};
-use crate::audience::{ClientHooks, is_for_clients};
+use crate::audience::is_for_clients;
 use crate::hub::{Entered, How, Lifecycle, Live, load_client_session};
-use crate::inference;
-use crate::opener::McpPlace;
-use crate::spec::{SessionSpec, TraceContext};
+use crate::opener::Scope;
+use crate::recompose::recompose;
 use crate::system;
 use crate::task::SessionTask;
 
@@ -40,22 +39,22 @@ pub(super) const METHODS: &[Method] = &[
 
 /// What a client asks for when it opens a session, with a model that its own rules allow.
 pub(super) fn within_rules(mut spec: SessionSpec) -> Result<SessionSpec, Failure> {
-    check_allowed(spec.allowed_models.as_deref())?;
-    if let Some(allowed) = &spec.allowed_models
-        && spec.model.as_ref().is_some_and(|model| !allowed.contains(model))
+    check_allowed(spec.model.allowed.as_deref())?;
+    if let Some(allowed) = &spec.model.allowed
+        && spec.model.name.as_ref().is_some_and(|model| !allowed.contains(model))
     {
-        spec.model = allowed.first().cloned();
+        spec.model.name = allowed.first().cloned();
     }
     Ok(spec)
 }
 
 async fn create(call: Call) -> Result<Reply, Failure> {
     let spec = within_rules(call.params()?)?;
-    let id = match &spec.session_id {
+    let id = match &spec.entry.session_id {
         Some(id) => parse_id(id)?,
         None => parse_id(&uuid::Uuid::new_v4().to_string())?,
     };
-    if let Some(token) = &spec.git_hub_token {
+    if let Some(token) = &spec.identity.github_token {
         // A token that is not good is better refused now than with the first message.
         call.hub.config().opener.auth(Some(token.clone())).await?;
     }
@@ -68,7 +67,7 @@ async fn create(call: Call) -> Result<Reply, Failure> {
 
 async fn resume(call: Call) -> Result<Reply, Failure> {
     let spec = within_rules(call.params()?)?;
-    let Some(id) = &spec.session_id else {
+    let Some(id) = &spec.entry.session_id else {
         return Err(Failure::Params("missing field `sessionId`".to_owned()));
     };
     let id = parse_id(id).map_err(|_| Failure::new(format!("Session not found: {id}")))?;
@@ -91,10 +90,10 @@ async fn is_kept(call: &Call, id: &SessionId, spec: &SessionSpec) -> Result<bool
 pub(super) async fn settle(call: Call, spec: SessionSpec, entered: Entered) -> Result<Reply, Failure> {
     let Entered { live, how } = entered;
     if how == How::Joined {
-        reconfigure(&call, &live, spec.clone()).await?;
+        join(&live, spec.clone()).await?;
     }
-    if how == How::Opened || spec.system_message.is_some() {
-        let shown = spec.system_message.clone();
+    if how == How::Opened || spec.instructions.system.is_some() {
+        let shown = spec.instructions.system.clone();
         let sections = live.ask(move |task| system::to_transform(shown.as_ref(), &task.prompt())).await?;
         let transformed =
             if sections.is_empty() { BTreeMap::new() } else { transform(&call, &live, sections).await? };
@@ -113,18 +112,18 @@ pub(super) async fn settle(call: Call, spec: SessionSpec, entered: Entered) -> R
         "capabilities": {
             "ui": {
                 "elicitation": elicitation,
-                "mcpApps": spec.request_mcp_apps.unwrap_or(false),
+                "mcpApps": spec.servers.apps.unwrap_or(false),
                 "canvases": false,
             },
             "extensions": false,
         },
     });
-    if spec.is_infinite() {
+    if spec.conversation.is_infinite() {
         result["workspacePath"] = json!(live.dir.shown());
     }
-    let continue_pending = spec.continue_pending_work.unwrap_or(false);
-    let limits = spec.session_limits;
-    let silent = spec.disable_resume.unwrap_or(false);
+    let continue_pending = spec.entry.continue_pending.unwrap_or(false);
+    let limits = spec.entry.limits;
+    let silent = spec.entry.silent.unwrap_or(false);
     let then = Box::pin(async move {
         // A session that ended in between has nothing left to say.
         let _ = match how {
@@ -136,51 +135,28 @@ pub(super) async fn settle(call: Call, spec: SessionSpec, entered: Entered) -> R
             let _ = live.command(Command::SetLimits(limits)).await;
         }
         // The model that it has may be from before there were rules.
-        let _ = obey(&call, &live, spec.allowed_models.as_deref()).await;
+        let _ = obey(&live, spec.model.allowed.as_deref()).await;
     });
     Ok(Reply { result, then: Some(then) })
 }
 
-/// A client that joins may bring other settings; what it says nothing of stays.
-async fn reconfigure(call: &Call, live: &Live, spec: SessionSpec) -> Result<(), Failure> {
+/// Applies the settings of a client that joins. Settings that it does not name stay.
+async fn join(live: &Live, mut change: SessionSpec) -> Result<(), Failure> {
     // The session stays where it is: others may be working there.
-    let spec = SessionSpec { working_directory: None, ..spec };
-    let mut merged = live.ask(|task| task.spec.clone()).await?;
-    let brings_mcp = spec.names_mcp_servers();
-    merged.adopt(spec.clone());
-    let opener = &call.hub.config().opener;
-    let model = live.ask(|task| task.session().state().model.clone()).await?;
-    let model = merged.model.clone().unwrap_or(model);
-    let ways = inference::ways(&live.audience, &merged, live.audience.request_proxy().is_some());
-    let provider = opener.provider(&merged, &model, ways)?;
-    let mcp = if brings_mcp {
-        let cwd = live.ask(|task| task.cwd()).await?;
-        Some(opener.mcp(McpPlace {
-            id: &live.id,
-            files: Arc::clone(&live.dir.0),
-            spec: &merged,
-            cwd: Path::new(&cwd),
-            model: &model,
-            provider: Arc::clone(&provider),
-            hooks: Arc::new(ClientHooks(Arc::clone(&live.audience))),
-        })?)
-    } else {
-        None
-    };
-    let instructions = opener.instructions(&merged)?;
+    change.workspace.directory = None;
+    let scope = Scope { model: true, instructions: true, servers: change.names_servers() };
+    let (spec, recomposed) = recompose(live, change.clone(), scope).await?;
+    let model = spec.model.name.unwrap_or_default();
     live.ask(move |task| {
-        task.spec.adopt(spec);
-        task.set_instructions(instructions);
-        task.set_provider(provider, &model);
-        if let Some(mcp) = mcp {
-            task.set_mcp(mcp);
-        }
+        let effort = change.model.effort.clone().or_else(|| task.session().state().effort.clone());
+        task.spec.adopt(change);
+        task.take_parts(recomposed, &model);
         if !model.is_empty() {
-            let effort = task.spec.reasoning_effort.clone().or_else(|| task.session().state().effort.clone());
             task.command(Command::SetModel { model, effort });
         }
         task.refresh();
-        task.settle_system(BTreeMap::new());
+        // Sections that another client transformed stay transformed.
+        task.renew_system();
     })
     .await
 }

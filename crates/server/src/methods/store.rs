@@ -8,7 +8,7 @@ use super::session::{parse_id, settle, within_rules};
 use super::sessions::describe;
 use super::{Call, Failure, Method, Reply, SessionParams};
 use crate::hub::{How, Lifecycle};
-use crate::spec::SessionSpec;
+use hangar_spec::SessionSpec;
 
 pub(super) const METHODS: &[Method] = &[
     Method { name: "sessions.list", run: |call| Box::pin(super::sessions::list(call)) },
@@ -57,7 +57,7 @@ async fn open(call: Call) -> Result<Reply, Failure> {
     let (id, spec) = match params {
         OpenParams::Create { options } => {
             let spec = options.unwrap_or_default();
-            let id = spec.session_id.clone().unwrap_or_else(|| uuid::Uuid::new_v4().to_string());
+            let id = spec.entry.session_id.clone().unwrap_or_else(|| uuid::Uuid::new_v4().to_string());
             (Some(parse_id(&id)?), spec)
         }
         OpenParams::Resume { session_id, options } => {

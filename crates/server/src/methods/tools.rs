@@ -8,8 +8,8 @@ use serde_json::{Value, json};
 
 use super::{Call, Failure, Method, Reply};
 use crate::external::ToolAnswer;
-use crate::spec::ToolDeclaration;
 use crate::task::SessionTask;
+use hangar_spec::ToolDeclaration;
 
 pub(super) const METHODS: &[Method] = &[
     Method { name: "session.tools.handlePendingToolCall", run: |call| Box::pin(handle_pending(call)) },

@@ -4,11 +4,11 @@ use super::on_demand::OnDemand;
 use super::*;
 
 /// A home, a repository and a directory of further instructions, side by side.
-struct Ground {
+struct Fixture {
     dir: tempfile::TempDir,
 }
 
-impl Ground {
+impl Fixture {
     /// Each file is `path=content`; `|` stands for a newline.
     fn new(files: &[&str]) -> Self {
         let dir = tempfile::tempdir().unwrap();
@@ -54,12 +54,12 @@ fn texts(instructions: &Instructions) -> Vec<&str> {
 
 /// The texts of the blocks, in order, for a session in `cwd`.
 fn check_blocks(files: &[&str], cwd: &str, expected: &[&str]) {
-    assert_eq!(texts(&Ground::new(files).load(cwd)), expected);
+    assert_eq!(texts(&Fixture::new(files).load(cwd)), expected);
 }
 
 #[test]
 fn files_come_in_the_documented_order() {
-    let ground = Ground::new(&[
+    let fixture = Fixture::new(&[
         "home/copilot-instructions.md=USER",
         "repo/.github/copilot-instructions.md=REPO",
         "repo/AGENTS.md=AGENTS",
@@ -74,7 +74,7 @@ fn files_come_in_the_documented_order() {
         "repo/.github/instructions/py.instructions.md=---|applyTo: \"**/*.py,src/**\"|description: python|---|PY",
         "home/instructions/rs.instructions.md=---|applyTo: \"**/*.rs\"|---|RS",
     ]);
-    let instructions = ground.load("repo");
+    let instructions = fixture.load("repo");
     let expected = [
         "USER",
         "REPO",
@@ -88,10 +88,10 @@ fn files_come_in_the_documented_order() {
     ];
     assert_eq!(texts(&instructions), expected);
     let nested: Vec<String> =
-        instructions.nested.iter().map(|nested| ground.relative(&nested.path)).collect();
+        instructions.nested.iter().map(|nested| fixture.relative(&nested.path)).collect();
     assert_eq!(nested, ["repo/pkg/AGENTS.md", "extra/AGENTS.md"]);
     let scoped: Vec<_> =
-        instructions.scoped.iter().map(|s| (s.globs.join(","), ground.relative(&s.path))).collect();
+        instructions.scoped.iter().map(|s| (s.globs.join(","), fixture.relative(&s.path))).collect();
     assert_eq!(
         scoped,
         [
@@ -128,21 +128,21 @@ fn directories_on_the_way_to_the_current_one_are_loaded_too() {
 
 #[test]
 fn without_a_repository_only_the_current_directory_counts() {
-    let ground =
-        Ground::new(&["dir/AGENTS.md=ABOVE", "dir/sub/AGENTS.md=HERE", "dir/sub/below/AGENTS.md=BELOW"]);
-    let instructions = ground.load_in("dir/sub", None);
+    let fixture =
+        Fixture::new(&["dir/AGENTS.md=ABOVE", "dir/sub/AGENTS.md=HERE", "dir/sub/below/AGENTS.md=BELOW"]);
+    let instructions = fixture.load_in("dir/sub", None);
     assert_eq!(texts(&instructions), ["HERE"]);
     assert_eq!(instructions.nested, []);
 }
 
 #[test]
 fn the_same_text_is_told_once() {
-    let ground = Ground::new(&["repo/AGENTS.md=SAME|", "repo/CLAUDE.md=SAME", "repo/GEMINI.md=OTHER"]);
-    let instructions = ground.load("repo");
+    let fixture = Fixture::new(&["repo/AGENTS.md=SAME|", "repo/CLAUDE.md=SAME", "repo/GEMINI.md=OTHER"]);
+    let instructions = fixture.load("repo");
     assert_eq!(texts(&instructions), ["SAME", "OTHER"]);
     assert_eq!(
         instructions.blocks[0].sources,
-        [ground.path("repo/AGENTS.md"), ground.path("repo/CLAUDE.md")]
+        [fixture.path("repo/AGENTS.md"), fixture.path("repo/CLAUDE.md")]
     );
 }
 
@@ -158,33 +158,33 @@ fn a_file_that_imports_one_told_already_repeats_nothing() {
 #[cfg(unix)]
 #[test]
 fn links_are_followed_inside_the_repository_only() {
-    let ground = Ground::new(&["repo/AGENTS.md=RULES", "secret=SECRET"]);
-    std::os::unix::fs::symlink("AGENTS.md", ground.path("repo/CLAUDE.md")).unwrap();
-    std::os::unix::fs::symlink("../secret", ground.path("repo/GEMINI.md")).unwrap();
-    assert_eq!(texts(&ground.load("repo")), ["RULES"]);
+    let fixture = Fixture::new(&["repo/AGENTS.md=RULES", "secret=SECRET"]);
+    std::os::unix::fs::symlink("AGENTS.md", fixture.path("repo/CLAUDE.md")).unwrap();
+    std::os::unix::fs::symlink("../secret", fixture.path("repo/GEMINI.md")).unwrap();
+    assert_eq!(texts(&fixture.load("repo")), ["RULES"]);
     // The user's own folder has keys in it, and what the user named is no part of the repository either.
     for (name, secret) in [(".claude/CLAUDE.md", "home/config.toml"), ("agents.md", "extra/notes.md")] {
-        let ground = Ground::new(&["repo/.claude/x=", "home/config.toml=KEY", "extra/notes.md=NOTES"]);
-        std::os::unix::fs::symlink(ground.path(secret), ground.path("repo").join(name)).unwrap();
-        assert_eq!(texts(&ground.load("repo")), [""; 0], "{name}");
+        let fixture = Fixture::new(&["repo/.claude/x=", "home/config.toml=KEY", "extra/notes.md=NOTES"]);
+        std::os::unix::fs::symlink(fixture.path(secret), fixture.path("repo").join(name)).unwrap();
+        assert_eq!(texts(&fixture.load("repo")), [""; 0], "{name}");
     }
 }
 
 #[test]
 fn imports_come_along() {
-    let ground = Ground::new(&["repo/AGENTS.md=RULES|@docs/style.md|", "repo/docs/style.md=STYLE"]);
-    let rendered = ground.load("repo").render();
+    let fixture = Fixture::new(&["repo/AGENTS.md=RULES|@docs/style.md|", "repo/docs/style.md=STYLE"]);
+    let rendered = fixture.load("repo").render();
     assert!(rendered.contains("source=\"docs/style.md\">\nSTYLE\n</imported"), "{rendered}");
 }
 
 #[test]
 fn no_files_are_no_section() {
-    assert_eq!(Ground::new(&["repo/AGENTS.md= |"]).load("repo").render(), "");
+    assert_eq!(Fixture::new(&["repo/AGENTS.md= |"]).load("repo").render(), "");
 }
 
 #[test]
 fn text_cannot_leave_its_element() {
-    let rendered = Ground::new(&["repo/AGENTS.md=a</custom_instruction>b"]).load("repo").render();
+    let rendered = Fixture::new(&["repo/AGENTS.md=a</custom_instruction>b"]).load("repo").render();
     assert_eq!(
         rendered,
         "<custom_instruction source=\"AGENTS.md\">\na<\\/custom_instruction>b\n</custom_instruction>"
@@ -196,8 +196,8 @@ fn long_files_are_cut_and_many_of_them_only_named() {
     let long = "x".repeat(200_000);
     let files: Vec<String> =
         (0..8).map(|n| format!("repo/.github/instructions/{n}.instructions.md={n}{long}")).collect();
-    let ground = Ground::new(&files.iter().map(String::as_str).collect::<Vec<_>>());
-    let instructions = ground.load("repo");
+    let fixture = Fixture::new(&files.iter().map(String::as_str).collect::<Vec<_>>());
+    let instructions = fixture.load("repo");
     assert_eq!(instructions.blocks.len(), 8);
     assert!(instructions.blocks[0].text.contains("more bytes are in"));
     assert!(instructions.blocks[7].text.starts_with("There are more instructions in"));
@@ -206,14 +206,14 @@ fn long_files_are_cut_and_many_of_them_only_named() {
 
 /// Touches files one after the other, in a session that runs in `repo`; the sources of what each brings to light.
 fn check_discovery(files: &[&str], touched: &[(&str, &[&str])]) {
-    let ground = Ground::new(files);
-    let mut on_demand = OnDemand::from(ground.load("repo"));
+    let fixture = Fixture::new(files);
+    let mut on_demand = OnDemand::from(fixture.load("repo"));
     for (file, expected) in touched {
-        let found = on_demand.touch(&ground.path(file));
+        let found = on_demand.touch(&fixture.path(file));
         let sources: Vec<&str> = found.iter().map(|found| found.source.as_str()).collect();
         let expected: Vec<String> = expected
             .iter()
-            .map(|name| name.replace("HOME", &ground.path("home").display().to_string()))
+            .map(|name| name.replace("HOME", &fixture.path("home").display().to_string()))
             .collect();
         assert_eq!(sources, expected, "touching {file}");
     }
@@ -292,19 +292,19 @@ fn files_elsewhere_bring_nothing_to_light() {
 
 #[test]
 fn what_an_earlier_run_told_is_not_told_again() {
-    let ground = Ground::new(&["repo/a/AGENTS.md=A", "repo/a/x="]);
-    let mut on_demand = OnDemand::from(ground.load("repo"));
+    let fixture = Fixture::new(&["repo/a/AGENTS.md=A", "repo/a/x="]);
+    let mut on_demand = OnDemand::from(fixture.load("repo"));
     on_demand.note_told("a/AGENTS.md");
-    assert_eq!(on_demand.touch(&ground.path("repo/a/x")), []);
+    assert_eq!(on_demand.touch(&fixture.path("repo/a/x")), []);
 }
 
 #[test]
 fn a_reminder_names_its_file_and_leaves_the_head_out() {
-    let ground = Ground::new(&[
+    let fixture = Fixture::new(&[
         "repo/.github/instructions/py.instructions.md=---|applyTo: \"*.py\"|---|Use tabs.</system_reminder>|",
         "repo/x.py=",
     ]);
-    let found = OnDemand::from(ground.load("repo")).touch(&ground.path("repo/x.py"));
+    let found = OnDemand::from(fixture.load("repo")).touch(&fixture.path("repo/x.py"));
     assert_eq!(
         found[0].text,
         ".github/instructions/py.instructions.md has instructions for the code you are looking at. Follow them \

@@ -4,6 +4,7 @@ use hangar_test_support::{Finished, ModelServer, Scratch};
 use serde_json::{Value, json};
 
 use super::{CODEX_PONG, configure, stand_in};
+use crate::schema::Schema;
 use crate::{HANGAR, hangar};
 
 fn run(scratch: &Scratch, args: &[&str]) -> Finished {
@@ -86,6 +87,62 @@ fn an_agent_that_does_not_exist_is_named_with_those_that_do() {
         .expect_exit(1);
     assert!(run.stderr.contains("`hal`") && run.stderr.contains("opencode"), "{}", run.stderr);
     assert_eq!(run.result()["exitCode"], 1);
+}
+
+/// The kinds of the errors that are told in place of a run.
+#[track_caller]
+fn check_refused(scratch: &Scratch, args: &[&str], kind: &str) {
+    let json = ["run", "-p", "x", "--output-format", "json"];
+    let refused = scratch.run(HANGAR).args(json).args(args).env("PATH", "/nowhere").finish().expect_exit(1);
+    let events = refused.events();
+    let kinds: Vec<_> = events.iter().map(|event| (&event["type"], &event["data"]["errorType"])).collect();
+    assert_eq!(kinds, [(&json!("session.error"), &json!(kind)), (&json!("result"), &Value::Null)]);
+    assert_eq!(Schema::load().problems(&events[0]), Vec::<String>::new(), "{}", events[0]);
+    assert!(scratch.sessions().is_empty());
+}
+
+#[test]
+fn a_run_that_does_not_begin_tells_the_kind_of_error() {
+    let scratch = Scratch::new();
+    check_refused(&scratch, &["--runtime", "hal"], "agent_not_found");
+    check_refused(&scratch, &["--runtime", "codex"], "agent_not_found");
+    check_refused(&scratch, &["--runtime", "codex", "-C", "/no/such/place"], "invalid_workspace_cwd");
+    check_refused(&scratch, &["--resume", "0b5a2a57"], "invalid_request");
+    check_refused(&scratch, &["--runtime", "codex", "--mcp-config", "{oops"], "invalid_request");
+    configure(&scratch, "[runtimes.mine]\nacp = [\"no-such-program\"]\n");
+    check_refused(&scratch, &["--runtime", "mine"], "agent_not_found");
+}
+
+#[test]
+fn the_session_is_named_first_when_it_begins_and_when_it_goes_on() {
+    let scratch = with_codex(CODEX_PONG, "");
+    for runtime in ["codex", "native"] {
+        let begin = ["run", "--runtime", runtime, "--rehearse", "-p", "SAY:x", "--output-format", "json"];
+        let first = run(&scratch, &begin).expect_exit(0);
+        let again = run(&scratch, &[&begin[..], &["--resume", &first.session_id()]].concat()).expect_exit(0);
+        let events = (first.events(), again.events());
+        assert_eq!(events.0[0]["type"], "session.start");
+        assert_eq!(events.0[0]["data"]["sessionId"], first.session_id().as_str());
+        assert_eq!(events.1[0], events.0[0]);
+        assert_eq!(events.1[1]["type"], "session.resume", "{again:#?}");
+    }
+}
+
+#[test]
+fn an_agent_that_somebody_else_stops_has_failed() {
+    let stopped = |script: &str| {
+        let scratch = with_codex(script, "");
+        let ran = run(&scratch, &["run", "--runtime", "codex", "-p", "x", "--output-format", "json"]);
+        let ran = ran.expect_exit(1);
+        assert_eq!(ran.result()["exitCode"], 1);
+        let events = ran.events();
+        assert!(Finished::of_type(&events, "abort").is_empty(), "{ran:#?}");
+        let error = Finished::of_type(&events, "session.error")[0]["data"].clone();
+        (error["errorType"].clone(), error["message"].clone())
+    };
+    let killed = |name: &str| (json!("port_exit"), json!(format!("the agent was killed by {name}")));
+    assert_eq!(stopped("kill -KILL $$"), killed("SIGKILL"));
+    assert_eq!(stopped("kill -TERM $$"), killed("SIGTERM"));
 }
 
 #[test]

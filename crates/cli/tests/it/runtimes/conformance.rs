@@ -177,6 +177,48 @@ fn a_tool_runs_and_is_told_of(bench: &Bench) {
     assert!(complete.iter().any(told), "{run:#?}");
 }
 
+fn what_an_agent_changed_is_counted(bench: &Bench) {
+    let work = bench.scratch.work();
+    let git = |script: &str| {
+        let done = std::process::Command::new("sh").args(["-ec", script]).current_dir(&work).status();
+        assert!(done.expect("a shell").success(), "{script}");
+    };
+    let commit = "git -c user.name=t -c user.email=t@x commit -qm";
+    git(&format!(
+        "git init -q -b main .; printf '1\\n2\\n' > old; echo x > other; git add .; {commit} one; echo mine >> other"
+    ));
+    let file = |name: &str| work.canonicalize().expect("a directory").join(name).display().to_string();
+    // Our own agent counts what its tools for files do.
+    let own = bench.can("ownLog");
+    let prompt = if own {
+        format!(
+            "TOOL:edit:{}\nTOOL:create:{}",
+            json!({ "path": work.join("old"), "old_str": "2", "new_str": "two\nthree" }),
+            json!({ "path": work.join("new"), "file_text": "n\n" })
+        )
+    } else {
+        bench.command(&format!("printf '1\\ntwo\\nthree\\n' > old; git add old; {commit} two; echo n > new"))
+    };
+    let run = bench.run(&prompt).finish().expect_exit(0);
+    let result = run.result();
+    let changes = &result["usage"]["codeChanges"];
+    assert_eq!((&changes["linesAdded"], &changes["linesRemoved"]), (&json!(3), &json!(1)), "{result}");
+    let mut files: Vec<String> = serde_json::from_value(changes["filesModified"].clone()).expect("paths");
+    files.sort();
+    assert_eq!(files, [file("new"), file("old")]);
+    let id = run.session_id();
+    let closed = |log: &[Value]| log.last().expect("an event")["data"]["codeChanges"].clone();
+    assert_eq!(closed(&bench.log(&id)), *changes);
+    if own || !bench.can("resume") {
+        return;
+    }
+    // The session as a whole is counted, as with tokens.
+    let again = bench.run(&bench.command("echo more >> new")).arg(format!("--resume={id}"));
+    let result = again.finish().expect_exit(0).result();
+    assert_eq!(result["usage"]["codeChanges"]["linesAdded"], 4, "{result}");
+    assert_eq!(closed(&bench.log(&id))["linesAdded"], 4);
+}
+
 fn a_session_goes_on_by_our_id(bench: &Bench) {
     if !bench.can("resume") {
         return;
@@ -258,6 +300,15 @@ fn what_the_host_says_reaches_the_model(bench: &Bench) {
     assert!(asked.iter().any(|request| request.body.to_string().contains("always-be-brief-please")));
 }
 
+fn long_instructions_of_the_host_reach_the_model(bench: &Bench) {
+    // Longer than an argument may be.
+    let long = format!("{}the-end-of-it-all", "a line of many\n".repeat(20_000));
+    let file = bench.scratch.file("instructions.md", &long);
+    bench.run("SAY:ok").arg("--system-file").arg(file).finish().expect_exit(0);
+    let asked = bench.model.requests();
+    assert!(asked.iter().any(|request| request.body.to_string().contains("the-end-of-it-all")));
+}
+
 fn silence_ends_the_turn(bench: &Bench) {
     let run = bench.run("DELAY:1000000\nSAY:too late").args(["--stall-timeout", "4"]).finish().expect_exit(1);
     let events = run.events();
@@ -289,8 +340,10 @@ macro_rules! conform {
         mod $module {
             use super::Bench;
             conform!(@claims $name:
-                a_prompt_is_answered, a_tool_runs_and_is_told_of, a_session_goes_on_by_our_id, a_failure_is_a_failure,
+                a_prompt_is_answered, a_tool_runs_and_is_told_of, what_an_agent_changed_is_counted,
+                a_session_goes_on_by_our_id, a_failure_is_a_failure,
                 a_signal_cancels_and_nothing_stays, a_killed_hangar_leaves_nothing, what_the_host_says_reaches_the_model,
+                long_instructions_of_the_host_reach_the_model,
                 silence_ends_the_turn, many_at_once_keep_apart);
         }
     )* };

@@ -202,6 +202,65 @@ fn mcp_servers_of_a_file_here_are_known_over_there() {
 }
 
 #[test]
+fn variables_and_servers_are_on_no_command_line_over_there() {
+    let host = Host::start();
+    let script = format!(
+        "cat >/dev/null; cat /proc/[0-9]*/cmdline | tr '\\0' ' ' > lines; echo \"$TOKEN\" > token\n{CODEX_PONG}"
+    );
+    let program = stand_in(&host.scratch, "agent", &script);
+    let env = r#"env = { TOKEN = "hid'den-value" }"#;
+    host.configure_with("codex", &format!("program = {}\n{env}", json!(program)));
+    let work = host.scratch.work();
+    host.run("codex", &work, "x").finish().expect_exit(0);
+    let read = |name: &str| std::fs::read_to_string(work.join(name)).expect("a file");
+    assert_eq!(read("token"), "hid'den-value\n");
+    assert!(!read("lines").contains("den-value"), "a command line holds the variable");
+
+    // The same for an agent that stays, and for one that takes its servers from a file.
+    let acp = format!(
+        "while read -r line; do cat /proc/[0-9]*/cmdline | tr '\\0' ' ' > lines; echo \"$TOKEN\" > token; exit 1; done"
+    );
+    let program = stand_in(&host.scratch, "acp-agent", &acp);
+    host.configure_with("mine", &format!("acp = [{}]\n{env}", json!(program)));
+    host.run("mine", &work, "x").finish().expect_exit(1);
+    assert_eq!(read("token"), "hid'den-value\n");
+    assert!(!read("lines").contains("den-value"), "a command line holds the variable");
+    let claude = "for word; do [ \"$last\" = --mcp-config ] && cat \"$word\" > servers; last=$word; done; cat /proc/[0-9]*/cmdline > lines; exit 1";
+    let program = stand_in(&host.scratch, "claude-agent", claude);
+    host.configure_with("claude", &format!("program = {}", json!(program)));
+    let servers = r#"{"mcpServers":{"far":{"url":"http://h","headers":{"Authorization":"hid'den-value"}}}}"#;
+    host.scratch.file("servers.json", servers);
+    host.run("claude", &work, "x").args(["--mcp-config", "@servers.json"]).finish().expect_exit(1);
+    assert_eq!(read("servers"), servers);
+    assert!(!read("lines").contains("den-value"), "a command line holds the header");
+}
+
+#[test]
+fn copilot_counts_its_tokens_over_there_too() {
+    let (host, model) = (Host::start(), ModelServer::start());
+    let program = concat!(
+        env!("CARGO_MANIFEST_DIR"),
+        "/../../e2e/agents/node_modules/@github/copilot-linux-x64/copilot"
+    );
+    let home = host.scratch.root().join("home");
+    let setting = format!("program = {}\nenv = {{ HOME = {} }}", json!(program), json!(home));
+    host.configure_with("copilot", &setting);
+    let work = host.scratch.work();
+    let run = |prompt: &str, more: &[&str]| {
+        let run = host.run("copilot", &work, prompt).arg(format!("--rehearse={}", model.url()));
+        run.args(["--max-steps", "0"]).args(more).finish().expect_exit(0)
+    };
+    let tokens = |run: &Finished| {
+        let usage = run.result()["usage"].clone();
+        ["inputTokens", "outputTokens"].map(|name| usage[name].as_u64().unwrap_or_else(|| panic!("{run:#?}")))
+    };
+    let first = run("SAY:one", &[]);
+    let second = run("SAY:two", &[&format!("--resume={}", first.session_id())]);
+    let (first, second) = (tokens(&first), tokens(&second));
+    assert!(second[0] > first[0] && second[1] > first[1], "{first:?} then {second:?}");
+}
+
+#[test]
 fn a_host_that_does_not_answer_is_a_broken_port() {
     let mut host = Host::start();
     host.configure("codex", "true");

@@ -14,7 +14,7 @@ use serde_json::{Value, json};
 use crate::methods::model::{Choice, Chooser, When, choose};
 use crate::methods::workspace::PLAN;
 use crate::methods::{Call, Failure, history, mcp, metadata, skills};
-use crate::spec::SessionSpec;
+use crate::recompose;
 
 /// A command as lists have it.
 pub(super) fn entry(command: &SlashCommandSpec) -> Value {
@@ -85,14 +85,13 @@ async fn compose(call: &Call, request: Request) -> Result<Said, Failure> {
     Ok(match request {
         Request::Move(directory) => {
             let told = format!("The session works in {} now.", directory.display());
-            let moved = SessionSpec { working_directory: Some(directory), ..SessionSpec::default() };
-            call.hub.reopen(&live, moved).await?;
+            call.hub.reopen(&live, recompose::move_to(directory)).await?;
             Said::Done(Some(told))
         }
         Request::SwitchModel(model) => {
             let choice = Choice { model, ..Choice::default() };
             let when = When::InTurn { behind_choices: true };
-            Said::Text(choose(call, &live, choice, Chooser::Client, when).await?.message)
+            Said::Text(choose(&live, choice, Chooser::Client, when).await?.message)
         }
         Request::ReloadServers => {
             mcp::read_again(call).await?;

@@ -26,7 +26,7 @@ async fn connected(call: &Call, server: &str) -> Result<McpHost, Failure> {
 
 /// Views may act only in sessions that said they show them, and only on the server that they are from.
 async fn admit(call: &Call, params: &Params) -> Result<(), Failure> {
-    let shown = call.live()?.ask(|task| task.spec.request_mcp_apps.unwrap_or(false)).await?;
+    let shown = call.live()?.ask(|task| task.spec.servers.apps.unwrap_or(false)).await?;
     if !shown {
         return Err(Failure::new("the session does not have the mcp-apps capability"));
     }
@@ -95,7 +95,7 @@ pub(super) async fn diagnose(call: Call) -> Result<Reply, Failure> {
     /// Names of tools that are listed as examples.
     const SAMPLES: usize = 5;
     let params: Params = call.params()?;
-    let shown = call.live()?.ask(|task| task.spec.request_mcp_apps.unwrap_or(false)).await?;
+    let shown = call.live()?.ask(|task| task.spec.servers.apps.unwrap_or(false)).await?;
     let tools = match host(&call).await? {
         Some(host) => host.list_tools(&params.server_name).await.ok(),
         None => None,

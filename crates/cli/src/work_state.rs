@@ -20,7 +20,7 @@ const PLAN_LIMIT: usize = 64 << 10;
 /// How long Git may take to say whether anything has changed. The first change that is told is enough to know.
 const GIT_BOUNDS: CallLimits = CallLimits { time: Duration::from_secs(20), output: 0 };
 
-pub(crate) struct Place {
+pub(crate) struct WorkState {
     files: Arc<dyn SessionFiles>,
     database: Option<Arc<Database>>,
     cwd: PathBuf,
@@ -30,7 +30,7 @@ pub(crate) struct Place {
     git: Git,
 }
 
-impl Place {
+impl WorkState {
     pub(crate) fn new(
         files: Arc<dyn SessionFiles>,
         database: Option<Arc<Database>>,
@@ -48,7 +48,7 @@ impl Place {
     }
 }
 
-impl Surroundings for Place {
+impl Surroundings for WorkState {
     fn plan_and_todos(&mut self) -> PlanAndTodos {
         let plan = self.files.plan().filter(|plan| !plan.trim().is_empty()).map(|mut plan| {
             let left_out = plan.len().saturating_sub(PLAN_LIMIT);

@@ -2,15 +2,10 @@
 //! of what went in.
 
 use std::collections::BTreeMap;
-use std::io::Read;
-use std::path::Path;
 
 use serde::Deserialize;
 
 use crate::usage::{Figure, Usage};
-
-/// A larger file is not one that it wrote.
-const MAX_FILE: u64 = 4 << 20;
 
 #[derive(Default, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
@@ -41,22 +36,18 @@ struct Tokens {
     reasoning_tokens: Option<u64>,
 }
 
-/// Adds what the file tells, if there is one. A turn that was cut short leaves none, and what it used stays unknown.
-pub(super) fn read(file: &Path, usage: &mut Usage) -> bool {
-    let mut text = String::new();
-    let read = std::fs::File::open(file).and_then(|file| file.take(MAX_FILE).read_to_string(&mut text));
-    // It was for us alone, and the next turn has its own.
-    let _ = std::fs::remove_file(file);
-    match serde_json::from_str::<Document>(&text) {
-        Ok(document) if read.is_ok() => {
-            add(&document, usage);
+/// Adds what the file tells. A turn that was cut short leaves none, and what it used stays unknown.
+pub(super) fn add(text: &str, usage: &mut Usage) -> bool {
+    match serde_json::from_str::<Document>(text) {
+        Ok(document) => {
+            sum_up(&document, usage);
             true
         }
-        _ => false,
+        Err(_) => false,
     }
 }
 
-fn add(document: &Document, usage: &mut Usage) {
+fn sum_up(document: &Document, usage: &mut Usage) {
     let metrics = || document.model_metrics.values();
     let set = |figure: &mut Figure, of: fn(&Metric) -> Option<u64>| {
         // A model that does not say leaves the sum unknown.
@@ -78,13 +69,9 @@ mod tests {
 
     #[track_caller]
     fn check(file: &str, input: Figure, calls: Figure) {
-        let dir = tempfile::tempdir().unwrap();
-        let path = dir.path().join("usage.json");
-        std::fs::write(&path, file).unwrap();
         let mut usage = Usage::default();
-        read(&path, &mut usage);
+        add(file, &mut usage);
         assert_eq!((usage.input_tokens, usage.model_calls), (input, calls));
-        assert!(!path.exists());
     }
 
     #[test]

@@ -1,0 +1,112 @@
+//! The agents of a session, and the one whose role it plays.
+
+use anyhow::{Result, bail};
+use hangar_agent::agents::config::{AgentConfig, AgentLimits, Models};
+use hangar_agent::agents::{AgentDefinition, AgentSource, builtin};
+use hangar_agent::prompt::Environment;
+use hangar_custom::skills::Skills;
+use hangar_spec::AgentOptions;
+
+use super::Host;
+use crate::custom::ConfigSources;
+use crate::mcp;
+use crate::providers::Chosen;
+
+pub(crate) struct SessionAgents {
+    /// Agents of files and of the client. Later ones replace earlier ones of the same name.
+    custom: Vec<AgentDefinition>,
+    /// Built-in agents that are not wanted.
+    excluded: Vec<String>,
+    /// The agent whose role the session plays.
+    pub(super) active_role: Option<AgentDefinition>,
+    /// Problems in agent files.
+    pub(super) warnings: Vec<String>,
+}
+
+impl SessionAgents {
+    /// The agents that files describe, and those that a client brings, which count more.
+    pub(super) fn find(sources: &ConfigSources<'_>, host: &Host, options: &AgentOptions) -> Result<Self> {
+        let (mut found, mut warnings) = sources.agents();
+        let project = sources.project();
+        let trusted = mcp::may_configure(sources.settings, host.extensions.server_trust, project);
+        for agent in found.iter_mut().filter(|agent| !agent.mcp_servers.is_empty()) {
+            let theirs = matches!(&agent.source, AgentSource::File(path) if path.starts_with(project));
+            if theirs && !trusted {
+                agent.mcp_servers.clear();
+                warnings.push(format!(
+                    "The MCP servers of the agent `{}` are not started: the project is not trusted.",
+                    agent.name
+                ));
+            }
+        }
+        // Of two with one name the first that was found counts, and here the last.
+        found.reverse();
+        found.extend(options.definitions());
+        let excluded = options.excluded.clone().unwrap_or_default();
+        let mut agents = Self { custom: found, excluded, active_role: None, warnings };
+        agents.active_role = options.selected.as_deref().map(|name| agents.by_name(name)).transpose()?;
+        Ok(agents)
+    }
+
+    pub(super) fn definitions(&self) -> Vec<AgentDefinition> {
+        let builtin = builtin::definitions().into_iter().filter(|agent| !self.excluded.contains(&agent.name));
+        builtin.chain(self.custom.iter().cloned()).collect()
+    }
+
+    fn by_name(&self, name: &str) -> Result<AgentDefinition> {
+        let definitions = self.definitions();
+        let called =
+            |agent: &AgentDefinition| [&agent.name, &agent.id].iter().any(|it| it.eq_ignore_ascii_case(name));
+        let known = |agent: &&AgentDefinition| called(agent) && agent.user_invocable;
+        match definitions.iter().rev().find(known) {
+            Some(agent) => Ok(agent.clone()),
+            None => {
+                let names: Vec<&str> = definitions.iter().map(|agent| agent.name.as_str()).collect();
+                bail!("there is no agent `{name}`; there are {}", names.join(", "))
+            }
+        }
+    }
+
+    /// Whether some agent has MCP servers of its own.
+    pub(crate) fn have_servers(&self) -> bool {
+        self.custom.iter().any(|agent| !agent.mcp_servers.is_empty())
+    }
+
+    /// The agent whose role the session plays.
+    pub(crate) fn active_role(&self) -> Option<&AgentDefinition> {
+        self.active_role.as_ref()
+    }
+
+    /// The model that this agent would like, if it is there; else the session's.
+    pub(super) fn preferred_model(&self, models: &dyn Models, chosen: Chosen) -> Chosen {
+        let wanted = self.active_role.iter().flat_map(|agent| &agent.models);
+        match wanted.into_iter().find_map(|name| models.find(name)) {
+            Some(found) => Chosen {
+                provider: found.provider,
+                model: found.model,
+                max_prompt_tokens: found.max_prompt_tokens,
+                ..chosen
+            },
+            None => chosen,
+        }
+    }
+
+    pub(super) fn config(
+        &self,
+        skills: &Skills,
+        limits: AgentLimits,
+        host: &Host,
+        environment: &Environment,
+        instructions: &str,
+    ) -> AgentConfig {
+        let mut definitions = self.definitions();
+        definitions.iter_mut().for_each(|agent| skills.brief(agent));
+        AgentConfig {
+            definitions,
+            limits,
+            reporting: host.conduct.reporting,
+            environment: environment.clone(),
+            instructions: instructions.to_owned(),
+        }
+    }
+}

@@ -1,0 +1,149 @@
+//! The first step: [`check`] validates everything that a session needs and creates nothing.
+
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use anyhow::{Result, bail};
+use hangar_agent::agents::config::Models;
+use hangar_agent::driver::{EventSink, Hooks};
+use hangar_protocol::data::Attachment;
+use hangar_spec::SessionSpec;
+use hangar_store::Store;
+use hangar_store::client_session::ClientSession;
+
+use super::agents::SessionAgents;
+use super::confinement::Confinement;
+use super::tuning::Tuning;
+use super::{Host, SessionPaths, attachments, instructions, model};
+use crate::custom::{ConfigSources, Configured};
+use crate::home::Past;
+use crate::mcp::{self, ConfiguredServers, ServerSources};
+use crate::providers::Chosen;
+use crate::redact::{self, Redactor};
+use crate::selection::Selection;
+use crate::settings::Settings;
+use crate::workspace::instructions::Instructions;
+
+/// A request for a session, new or resumed.
+pub(crate) struct SessionRequest {
+    pub(crate) selection: Selection,
+    pub(crate) spec: SessionSpec,
+    pub(crate) host: Host,
+    /// The text that a new session may be named after.
+    pub(crate) prompt: Option<String>,
+    /// Files that go with the prompt.
+    pub(crate) attachments: Vec<PathBuf>,
+    pub(crate) sink: Box<dyn EventSink>,
+    pub(crate) hooks: Option<Arc<dyn Hooks>>,
+    /// The session with its client, if that keeps its files.
+    pub(crate) client_session: Option<ClientSession>,
+}
+
+/// A validated request, ready to be opened.
+pub(crate) struct Checked<'a> {
+    pub(super) settings: &'a Settings,
+    pub(super) store: Store,
+    pub(super) request: SessionRequest,
+    /// The state of a resumed session.
+    pub(super) past: Option<Past>,
+    pub(super) paths: SessionPaths,
+    pub(super) tuning: Tuning,
+    pub(super) attachments: Vec<Attachment>,
+    pub(super) configured: Configured,
+    pub(super) instructions: Option<Instructions>,
+    pub(super) agents: SessionAgents,
+    pub(super) servers: ConfiguredServers,
+    pub(super) confinement: Confinement,
+    pub(super) models: Arc<dyn Models>,
+    pub(super) model: Chosen,
+    pub(super) redactor: Redactor,
+}
+
+/// Validates a request. An error is one sentence that names the wrong setting; nothing was created then.
+pub(crate) fn check(settings: &Settings, request: SessionRequest) -> Result<Checked<'_>> {
+    let SessionRequest { selection, spec, host, client_session, .. } = &request;
+    let client = client_session.as_ref();
+    let mode = host.conduct.mode;
+    if let Some(feature) = mode.and_then(|mode| host.features.absent_mode(mode)) {
+        bail!("the feature `{feature}` is off; HANGAR_FEATURES switches it");
+    }
+    let store = Store::new(&settings.home);
+    let temp_dir = host.permissions.temp_dir;
+    let paths = SessionPaths::find(&store, selection, client, &spec.workspace, temp_dir)?;
+    let past = match selection {
+        Selection::New { .. } => None,
+        Selection::Resume(id) => Some(Past::look(&store, client, id)?),
+    };
+    let attachments = attachments::read(&paths.cwd, &request.attachments)?;
+    let tuning = Tuning::read(settings)?;
+    let sources = config_sources(settings, host, spec, &paths);
+    let configured = Configured::load(&sources);
+    let agents = SessionAgents::find(&sources, host, &spec.agents)?;
+    let servers = configured_servers(settings, host, spec, &agents, &paths)?;
+    let instructions = instructions::of_session(settings, host, &spec.instructions, &paths);
+    let confinement = Confinement::check(settings, &host.permissions.sandbox(&spec.workspace), &paths)?;
+    let models = model::for_agents(settings, &host.models, &spec.model);
+    // Last, because `--record` creates its file.
+    let before = past.as_ref().map(|past| past.state.model.as_str()).filter(|model| !model.is_empty());
+    let mut model = model::choose(settings, &host.models, &spec.model, before)?;
+    if spec.model.name.is_none() && !host.models.is_fixed {
+        model = agents.preferred_model(&*models, model);
+    }
+    Ok(Checked {
+        redactor: redactor(settings, host, &model),
+        settings,
+        store,
+        past,
+        paths,
+        tuning,
+        attachments,
+        configured,
+        instructions,
+        agents,
+        servers,
+        confinement,
+        models,
+        model,
+        request,
+    })
+}
+
+impl Checked<'_> {
+    /// Whether the model that answers follows a script.
+    pub(crate) fn is_scripted(&self) -> bool {
+        self.model.scripted
+    }
+}
+
+/// The places where configuration of the session is looked for.
+pub(super) fn config_sources<'a>(
+    settings: &'a Settings,
+    host: &'a Host,
+    spec: &'a SessionSpec,
+    paths: &'a SessionPaths,
+) -> ConfigSources<'a> {
+    ConfigSources {
+        settings,
+        extensions: &host.extensions,
+        options: &spec.customization,
+        cwd: &paths.cwd,
+        repository: paths.repository.as_ref(),
+    }
+}
+
+/// The MCP servers of the session and of the agent whose role it plays.
+pub(super) fn configured_servers(
+    settings: &Settings,
+    host: &Host,
+    spec: &SessionSpec,
+    agents: &SessionAgents,
+    paths: &SessionPaths,
+) -> Result<ConfiguredServers> {
+    let sources = ServerSources::of(&host.extensions, spec, agents.active_role());
+    mcp::configured(settings, &sources, &paths.cwd)
+}
+
+/// A redactor that knows the secrets of the session.
+pub(super) fn redactor(settings: &Settings, host: &Host, model: &Chosen) -> Redactor {
+    redact::of_session(settings, &host.permissions.secrets, &host.permissions.hidden, model)
+}

@@ -1,0 +1,356 @@
+//! The second step: [`Checked::open`] creates or opens the log and assembles the session.
+
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use anyhow::Result;
+use hangar_agent::driver::{Driver, Host as DriverHost, InstructionFinder};
+use hangar_agent::entropy::Entropy;
+use hangar_agent::hook::HookSet;
+use hangar_agent::model::{Message, TokenMeter};
+use hangar_agent::permissions::Policy;
+use hangar_agent::prompt::{Environment, SystemPrompt};
+use hangar_agent::session::{Command, Input, Opening, Role, Session, SessionConfig, State};
+use hangar_agent::tool::{Tool, ToolFilter, ToolSpec};
+use hangar_custom::skills::Skills;
+use hangar_mcp::{McpHost, News};
+use hangar_models::tokens::Counter;
+use hangar_protocol::data::{Attachment, Mode};
+use hangar_sandbox::Sandbox;
+use hangar_spec::SessionSpec;
+use hangar_store::snapshots::Snapshots;
+use hangar_store::{SessionId, SessionMeta, SessionName, Store};
+use hangar_tools::shell::Shells;
+use hangar_tools::spill::Spill;
+use hangar_tools::sql::Database;
+use tokio::sync::mpsc;
+
+use super::live::LiveSession;
+use super::spill::SpillDir;
+use super::tools::{BuiltinTools, Storage};
+use super::{Checked, Host, SessionRequest, instructions};
+use crate::home::{Home, Past};
+use crate::mcp::{self, ServerContext};
+use crate::selection::Selection;
+use crate::telemetry;
+use crate::work_state::WorkState;
+use crate::workspace::instructions::Instructions;
+use crate::workspace::instructions::on_demand::OnDemand;
+
+/// Commands and news that may wait for the loop.
+pub(super) const INBOX: usize = 64;
+
+/// The parts of a session that is ready to be driven. No input was given to it yet.
+pub(crate) struct Opened {
+    pub(crate) driver: Driver,
+    /// The first inputs of the session: it is opened, then what changed since the last time is applied.
+    pub(crate) opening: Vec<Input>,
+    /// The MCP servers and their news. None has been started.
+    pub(crate) mcp: Option<(McpHost, mpsc::Receiver<News>)>,
+    /// Which tools the model is shown.
+    pub(crate) filter: ToolFilter,
+    pub(crate) skills: Arc<Skills>,
+    pub(crate) shells: Shells,
+    pub(crate) database: Option<Arc<Database>>,
+    pub(crate) store: Store,
+    pub(crate) id: SessionId,
+    pub(crate) cwd: PathBuf,
+    /// Attachments of the prompt.
+    pub(crate) attachments: Vec<Attachment>,
+    /// All built-in tools, shown or not.
+    pub(crate) builtin: Vec<Arc<dyn Tool>>,
+    /// Input of the system prompt.
+    pub(crate) environment: Environment,
+    pub(crate) instructions: String,
+    /// Storage of large outputs.
+    pub(crate) spill: Spill,
+    /// Sandbox of the session's commands.
+    pub(crate) sandbox: Option<Sandbox>,
+    /// Recomposes parts.
+    pub(crate) live: LiveSession,
+}
+
+/// Everything that is created before the session is assembled.
+struct Made {
+    log: Home,
+    /// The state of a resumed session.
+    past: Option<Past>,
+    inbox: mpsc::Sender<Box<Input>>,
+    commands: mpsc::Receiver<Box<Input>>,
+    storage: Storage,
+    tools: BuiltinTools,
+    mcp: Option<(McpHost, mpsc::Receiver<News>)>,
+    /// Input of the prompts of the session and of its agents.
+    environment: Environment,
+    instructions: String,
+}
+
+impl Checked<'_> {
+    /// Creates or opens the log, and assembles the session.
+    pub(crate) fn open(mut self) -> Result<Opened> {
+        let (log, past) = self.open_log()?;
+        self.confinement.make_scratch(&self.paths)?;
+        let (inbox, commands) = mpsc::channel(INBOX);
+        let storage = self.storage(&log, past.is_some());
+        let tools = BuiltinTools::make(&self, &storage, &inbox);
+        let mcp = self.host_servers(&storage.spill);
+        let environment = Environment {
+            cwd: self.paths.cwd.display().to_string(),
+            git_root: self.paths.shown_repository().map(|repository| repository.root.display().to_string()),
+            os: std::env::consts::OS.to_owned(),
+            session_dir: log.dir().display().to_string(),
+            tools: tools.shown.names().map(str::to_owned).collect(),
+        };
+        let instructions = instructions::render(self.instructions.as_ref(), &self.request.spec.instructions);
+        let made = Made { log, past, inbox, commands, storage, tools, mcp, environment, instructions };
+        Ok(self.assemble(made))
+    }
+
+    /// Creates the log of a new session, or opens that of a resumed one.
+    fn open_log(&mut self) -> Result<(Home, Option<Past>)> {
+        let client = self.request.client_session.take();
+        let context = self.paths.context();
+        let id = &self.paths.id;
+        match self.past.take() {
+            Some(past) => {
+                let (mut home, past) = Home::resume(&self.store, client, id, past)?;
+                home.set_context(context)?;
+                Ok((home, Some(past)))
+            }
+            None => {
+                let mut meta = SessionMeta::new(context, jiff::Timestamp::now());
+                meta.name = self.name();
+                let client_name = self.request.spec.identity.client_name.clone();
+                meta.client_name = Some(client_name.unwrap_or_else(|| "hangar".to_owned()));
+                Ok((Home::create(&self.store, client, id, meta)?, None))
+            }
+        }
+    }
+
+    /// The redacted name of a new session.
+    fn name(&self) -> Option<SessionName> {
+        let given = match &self.request.selection {
+            Selection::New { name, .. } => name.clone(),
+            Selection::Resume(_) => None,
+        };
+        let given = given.map(|name| SessionName::Given(self.redactor.text(name)));
+        let prompt = self.request.prompt.clone().map(|prompt| self.redactor.text(prompt));
+        given.or_else(|| prompt.as_deref().and_then(SessionName::from_prompt))
+    }
+
+    fn storage(&self, log: &Home, resumed: bool) -> Storage {
+        let options = &self.request.spec.tools;
+        let dir = SpillDir { dir: log.spill_dir(), files: log.files() };
+        let wanted = options.tracks_files.unwrap_or(false);
+        // Files that a client keeps cannot be restored from here.
+        let snapshots = log.local_folder().map(|folder| Arc::new(Snapshots::new(folder)));
+        Storage {
+            database: log.database().map(Arc::new),
+            spill: dir.spill(self.tuning.large_output, options.large_output.as_ref(), &self.redactor),
+            snapshots: snapshots.filter(|kept| wanted || (resumed && kept.exist())),
+        }
+    }
+
+    /// The MCP servers, unless there are none.
+    fn host_servers(&mut self, spill: &Spill) -> Option<(McpHost, mpsc::Receiver<News>)> {
+        let servers = std::mem::take(&mut self.servers);
+        if servers.configs.is_empty() && !self.agents.have_servers() {
+            return None;
+        }
+        let context = ServerContext {
+            session_id: self.paths.id.to_string(),
+            cwd: &self.paths.cwd,
+            provider: self.redactor.provider(Arc::clone(&self.model.provider)),
+            model: self.model.model.clone(),
+            secrets: &self.request.host.permissions.secrets,
+            redactor: self.redactor.clone(),
+            sandboxes: self.confinement.servers.clone(),
+            spill: spill.clone(),
+            hooks: self.request.hooks.clone(),
+            retry_scale: self.tuning.retry_scale,
+        };
+        Some(mcp::host(self.settings, servers, context))
+    }
+
+    /// Assembles the session.
+    fn assemble(mut self, made: Made) -> Opened {
+        let mut config = self.config(&made);
+        let Made { log, past, inbox, commands, storage, tools, mcp, environment, instructions } = made;
+        let (state, opening, told) = self.begin(past, log.log_bytes());
+        let Self { settings, store, request, paths, configured, confinement, model, redactor, .. } = self;
+        let sandbox = confinement.sandbox().cloned();
+        let work_state = WorkState::new(
+            Arc::clone(log.session_files()),
+            storage.database.clone(),
+            &paths.cwd,
+            paths.repository.as_ref(),
+            sandbox.clone(),
+        );
+        let live = LiveSession {
+            spill: SpillDir { dir: log.spill_dir(), files: log.files() },
+            paths: paths.clone(),
+            hooks: request.hooks.clone(),
+        };
+        let skills = Arc::clone(&configured.skills);
+        let secrets = &request.host.permissions.secrets;
+        let (hooks, hook_kinds) = configured.hooks(settings, secrets, request.hooks, inbox);
+        config.hooks = hook_kinds;
+        let sink = telemetry::tap(settings, request.sink, paths.id.as_str(), model.provider.facts());
+        let discovery = self.instructions.filter(|_| config.discovers_instructions);
+        let host = DriverHost {
+            provider: redactor.provider(model.provider),
+            tools: tools.shown,
+            log: redactor.log(log.into_log()),
+            sink: redactor.sink(sink),
+            discovery: discovery.map(|instructions| discover(instructions, &told)),
+            hooks,
+            surroundings: Some(Box::new(work_state)),
+            models: Some(redactor.models(self.models)),
+            now: Box::new(jiff::Timestamp::now),
+            entropy: Entropy::seeded(uuid::Uuid::new_v4().as_u128()),
+            retry_scale: self.tuning.retry_scale,
+        };
+        let mut driver = Driver::new(Session::new(state, config), host, commands);
+        if let Some((servers, _)) = &mcp {
+            driver.set_tool_provider(Some(Arc::new(servers.clone())));
+        }
+        Opened {
+            driver,
+            opening,
+            mcp,
+            filter: request.spec.tools.filter(),
+            skills,
+            shells: tools.shells,
+            database: storage.database,
+            store,
+            id: paths.id,
+            cwd: paths.cwd,
+            attachments: self.attachments,
+            builtin: tools.all,
+            environment,
+            instructions,
+            spill: storage.spill,
+            sandbox,
+            live,
+        }
+    }
+
+    fn config(&mut self, made: &Made) -> SessionConfig {
+        let Made { log, tools, environment, instructions, .. } = made;
+        let mut warnings = std::mem::take(&mut self.configured.warnings);
+        warnings.append(&mut self.agents.warnings);
+        let SessionRequest { spec, host, .. } = &self.request;
+        let skills = &self.configured.skills;
+        let agents = self.agents.config(skills, self.tuning.agents, host, environment, instructions);
+        let policy = Policy {
+            roots: self.paths.roots.clone(),
+            confinement: self.confinement.rules(&self.paths),
+            ..self.configured.extend(host.permissions.policy.clone())
+        };
+        let mut own_tools = spec.tools.filter();
+        own_tools.excluded.extend(tools.absent.iter().cloned());
+        let on_demand = spec.instructions.on_demand.unwrap_or(true);
+        SessionConfig {
+            system: SystemPrompt::new(environment, instructions).render().into(),
+            tools: hangar_agent::interned::list(tools.shown.iter().map(|tool| tool.spec())),
+            policy,
+            provider: self.model.provider.facts(),
+            max_prompt_tokens: self.model.max_prompt_tokens,
+            meter: Some(Arc::new(Meter(Counter::new(&self.model.model)))),
+            reports_usage: host.conduct.metered,
+            just_in_time: std::mem::take(&mut self.tuning.just_in_time).into(),
+            streaming: spec.conversation.streaming.unwrap_or(false),
+            vision: spec.model.has_vision(),
+            compaction: spec.conversation.compaction(),
+            autopilot_cap: host.conduct.autopilot_cap,
+            user_reachable: false,
+            questions_answered: false,
+            may_ask: host.conduct.may_ask(&spec.conversation),
+            hooks: HookSet::NONE,
+            client_hooks: false,
+            skills: skills.list(),
+            warnings,
+            headers: headers(spec, host),
+            own_tools,
+            session_dir: log.dir(),
+            disabled_tools: tools.disabled.clone(),
+            discovers_instructions: self.instructions.is_some() && on_demand,
+            role: Role::Main,
+            agent_config: Some(Arc::new(agents)),
+        }
+    }
+
+    /// The initial state, the first inputs, and the on-demand instructions that the model already knows.
+    fn begin(&self, past: Option<Past>, log_bytes: u64) -> (State, Vec<Input>, Vec<String>) {
+        let SessionRequest { spec, host, .. } = &self.request;
+        let (model, effort, mode) = (&self.model.model, &spec.model.effort, host.conduct.mode);
+        let context = self.paths.context();
+        let (state, mut opening, told) = match past {
+            Some(Past { state, told, .. }) => {
+                let mut opening = vec![Input::Opened(Opening::Resumed {
+                    log_bytes,
+                    context,
+                    silent: spec.entry.silent.unwrap_or(false),
+                    continue_pending: spec.entry.continue_pending,
+                })];
+                if state.model != *model || effort.is_some() {
+                    let change = Command::SetModel { model: model.clone(), effort: effort.clone() };
+                    opening.push(Input::Command(change));
+                }
+                opening.extend(mode.map(|mode| Input::Command(Command::SetMode(mode))));
+                (state, opening, told)
+            }
+            None => {
+                let state = State {
+                    model: model.clone(),
+                    effort: effort.clone(),
+                    mode: mode.unwrap_or(Mode::Interactive),
+                    ..State::default()
+                };
+                let session_id = self.paths.id.to_string();
+                let version = env!("CARGO_PKG_VERSION").to_owned();
+                let opening = vec![Input::Opened(Opening::New { session_id, version, context })];
+                (state, opening, Vec::new())
+            }
+        };
+        let role = self.agents.active_role().map(|agent| agent.name.clone());
+        opening.extend(role.map(|name| Input::Command(Command::SelectAgent(Some(name)))));
+        (state, opening, told)
+    }
+}
+
+/// Finds instructions about files that tools touch, except those that the model already knows.
+fn discover(instructions: Instructions, told: &[String]) -> Box<dyn InstructionFinder> {
+    let mut discovery = OnDemand::from(instructions);
+    for source in told {
+        discovery.note_told(source);
+    }
+    Box::new(discovery)
+}
+
+/// HTTP headers that name the client to the provider.
+fn headers(spec: &SessionSpec, host: &Host) -> Vec<(String, String)> {
+    let client = spec.identity.client_name.as_ref().filter(|_| host.conduct.names_client);
+    let named = client.map(|name| {
+        let agent = format!("hangar/{} (client/{name})", env!("CARGO_PKG_VERSION"));
+        ("user-agent".to_owned(), agent)
+    });
+    named.into_iter().collect()
+}
+
+/// Counts with the tokenizer of one model.
+struct Meter(Counter);
+
+impl TokenMeter for Meter {
+    fn system(&self, text: &str) -> u64 {
+        self.0.system(text)
+    }
+
+    fn message(&self, message: &Message) -> u64 {
+        self.0.message(message)
+    }
+
+    fn tools(&self, tools: &[Arc<ToolSpec>]) -> u64 {
+        self.0.tools(tools)
+    }
+}

@@ -1,0 +1,150 @@
+//! The built-in tools of a session.
+
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use hangar_agent::session::{Input, Notice};
+use hangar_agent::tool::{Tool, ToolSource, ToolSpec, Toolset};
+use hangar_models::known;
+use hangar_store::snapshots::Snapshots;
+use hangar_tools::shell::{ShellCompletion, ShellOptions, Shells};
+use hangar_tools::spill::{DEFAULT_THRESHOLD, Spill};
+use hangar_tools::sql::Database;
+use hangar_tools::tool_files::ToolFiles;
+use hangar_tools::web::{Redirects, WebAccess};
+use hangar_tools::{Builtin, Dialect, Workspace};
+use tokio::sync::mpsc;
+
+use super::Checked;
+use super::opened::INBOX;
+use crate::credentials;
+use crate::redact::Redactor;
+use crate::settings::Settings;
+use crate::tracked::Tracked;
+
+/// Shell that runs commands.
+const SHELL: &str = "/bin/bash";
+
+pub(super) struct BuiltinTools {
+    pub(super) shells: Shells,
+    /// All tools, shown or not.
+    pub(super) all: Vec<Arc<dyn Tool>>,
+    /// Tools that the model is shown.
+    pub(super) shown: Toolset,
+    /// Names of the tools that it is not shown.
+    pub(super) disabled: Vec<String>,
+    /// Names of tools whose feature is off.
+    pub(super) absent: Vec<String>,
+}
+
+/// Storage that tools use.
+pub(super) struct Storage {
+    pub(super) database: Option<Arc<Database>>,
+    pub(super) spill: Spill,
+    /// Copies of files from before tools change them.
+    pub(super) snapshots: Option<Arc<Snapshots>>,
+}
+
+impl BuiltinTools {
+    pub(super) fn make(checked: &Checked<'_>, storage: &Storage, inbox: &mpsc::Sender<Box<Input>>) -> Self {
+        let request = &checked.request;
+        let shells = shells(checked, &storage.spill, inbox);
+        let mut tools = shells.tools();
+        tools.extend(hangar_tools::builtin(Builtin {
+            workspace: Arc::new(Workspace {
+                cwd: checked.paths.cwd.clone(),
+                files: storage.spill.files.clone(),
+                spill: storage.spill.clone(),
+            }),
+            dialect: dialect(&checked.model.model),
+            database: storage.database.clone(),
+            web: web_access(checked),
+        }));
+        if checked.configured.offers_skills(&request.spec.tools) {
+            tools.push(checked.configured.skills.tool());
+        }
+        let absent: Vec<String> = request.host.features.absent_tools().map(str::to_owned).collect();
+        let watched = |tool| match &storage.snapshots {
+            Some(snapshots) => Tracked::watch(tool, snapshots),
+            None => tool,
+        };
+        let present = tools.into_iter().filter(|tool| !absent.contains(&tool.spec().name));
+        let all: Vec<Arc<dyn Tool>> = present.map(|tool| checked.redactor.tool(watched(tool))).collect();
+        let filter = request.spec.tools.filter();
+        let (kept, dropped): (Vec<_>, Vec<_>) =
+            all.iter().cloned().partition(|tool| filter.admits(ToolSource::Builtin, &tool.spec().name));
+        let mut disabled: Vec<String> = dropped.iter().map(|tool| tool.spec().name.clone()).collect();
+        disabled.sort();
+        Self { shells, all, shown: Toolset::new(kept), disabled, absent }
+    }
+}
+
+fn shells(checked: &Checked<'_>, spill: &Spill, inbox: &mpsc::Sender<Box<Input>>) -> Shells {
+    let (completions, completed) = mpsc::channel(INBOX);
+    let secrets = &checked.request.host.permissions.secrets;
+    let shells = Shells::new(ShellOptions {
+        program: PathBuf::from(SHELL),
+        cwd: checked.paths.cwd.clone(),
+        env: std::env::vars_os().collect(),
+        secrets: credentials::withheld_from_commands(checked.settings, secrets),
+        sandbox: checked.confinement.sandbox().cloned(),
+        confinement: checked.confinement.limited.clone(),
+        spill: spill.clone(),
+        completions,
+    });
+    tokio::spawn(report_completions(completed, inbox.clone(), checked.redactor.clone()));
+    shells
+}
+
+/// Access of the web tools; none if the sandbox closes the network to commands.
+fn web_access(checked: &Checked<'_>) -> Option<WebAccess> {
+    let online = !checked.settings.flag("COPILOT_OFFLINE") && !checked.confinement.closes_network();
+    let any_host = checked.request.host.permissions.policy.allow_all_urls;
+    online.then(|| WebAccess {
+        redirects: if any_host { Redirects::AnyHost } else { Redirects::SameHost },
+        ..WebAccess::default()
+    })
+}
+
+fn dialect(model: &str) -> Dialect {
+    if known::edits_by_patch(model) { Dialect::Patches } else { Dialect::Edits }
+}
+
+/// Tells the session when a command that it left in the background ends.
+async fn report_completions(
+    mut completed: mpsc::Receiver<ShellCompletion>,
+    inbox: mpsc::Sender<Box<Input>>,
+    redactor: Redactor,
+) {
+    while let Some(mut completion) = completed.recv().await {
+        completion.read = redactor.outcome(completion.read);
+        if inbox.send(Box::new(Input::Background(Notice::from(completion)))).await.is_err() {
+            return;
+        }
+    }
+}
+
+/// The built-in tools that a session with this model would have. Nothing is started or opened for the answer.
+pub(crate) fn tool_specs(settings: &Settings, model: &str) -> Vec<Arc<ToolSpec>> {
+    let nowhere = PathBuf::from("/");
+    let spill =
+        Spill { dir: nowhere.clone(), threshold: DEFAULT_THRESHOLD, files: ToolFiles::Here, clean: None };
+    let (completions, _) = mpsc::channel(1);
+    let shells = Shells::new(ShellOptions {
+        program: PathBuf::from(SHELL),
+        cwd: nowhere.clone(),
+        env: Vec::new(),
+        secrets: Vec::new(),
+        spill: spill.clone(),
+        completions,
+        sandbox: None,
+        confinement: None,
+    });
+    let builtin = hangar_tools::builtin(Builtin {
+        workspace: Arc::new(Workspace { cwd: nowhere.clone(), spill, files: ToolFiles::Here }),
+        dialect: dialect(model),
+        database: Some(Arc::new(Database::new(nowhere))),
+        web: (!settings.flag("COPILOT_OFFLINE")).then(WebAccess::default),
+    });
+    shells.tools().into_iter().chain(builtin).map(|tool| tool.spec().clone()).collect()
+}

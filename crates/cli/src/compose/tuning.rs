@@ -1,0 +1,46 @@
+//! Numbers and instructions that the environment and `config.toml` set for every session.
+
+use anyhow::{Result, bail};
+use hangar_agent::agents::config::AgentLimits;
+use hangar_agent::session::JustInTime;
+
+use super::spill;
+use crate::just_in_time;
+use crate::settings::Settings;
+
+/// Valid limits of the depth of agents.
+const DEPTHS: std::ops::RangeInclusive<u32> = 1..=128;
+
+/// Read before a session is created, so that an invalid value is refused.
+pub(super) struct Tuning {
+    /// Factor of the delays before a retry.
+    pub(super) retry_scale: f64,
+    /// Size from which on outputs are saved to a file.
+    pub(super) large_output: usize,
+    pub(super) agents: AgentLimits,
+    pub(super) just_in_time: Vec<JustInTime>,
+}
+
+impl Tuning {
+    pub(super) fn read(settings: &Settings) -> Result<Self> {
+        Ok(Self {
+            retry_scale: settings.number("HANGAR_RETRY_SCALE")?.unwrap_or(1.0),
+            large_output: spill::threshold(settings)?,
+            agents: agents(settings)?,
+            just_in_time: just_in_time::load(settings)?,
+        })
+    }
+}
+
+fn agents(settings: &Settings) -> Result<AgentLimits> {
+    let usual = AgentLimits::default();
+    let depth = settings.number("COPILOT_SUBAGENT_MAX_DEPTH")?.unwrap_or(usual.depth);
+    if !DEPTHS.contains(&depth) {
+        bail!("COPILOT_SUBAGENT_MAX_DEPTH is {depth}; it must be from 1 to 128");
+    }
+    let running = settings.number("COPILOT_SUBAGENT_MAX_CONCURRENT")?.unwrap_or(usual.running);
+    if running == 0 {
+        bail!("COPILOT_SUBAGENT_MAX_CONCURRENT is 0; it must be at least 1");
+    }
+    Ok(AgentLimits { depth, running })
+}

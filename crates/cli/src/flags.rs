@@ -1,0 +1,155 @@
+//! Command-line flags as settings of a session and of the process.
+
+use anyhow::{Result, anyhow};
+use hangar_agent::agents::config::Reporting;
+use hangar_agent::permissions::{Policy, Rule};
+use hangar_protocol::data::Mode;
+use hangar_spec::{
+    AgentOptions, ConversationOptions, CustomizationOptions, InstructionOptions, ModelOptions, SessionSpec,
+    ToolOptions, WorkspaceOptions,
+};
+
+use crate::args::{ModeArg, RunArgs, Switch};
+use crate::compose::{Conduct, Extensions, Host, ModelSource, Permissions};
+use crate::mcp::GitHubServer;
+use crate::sandbox;
+use crate::settings::Settings;
+use crate::workspace::trust::Trust;
+
+/// Settings of the session.
+pub(crate) fn spec(args: &RunArgs) -> SessionSpec {
+    SessionSpec {
+        model: ModelOptions {
+            name: args.model.clone(),
+            effort: args.reasoning_effort.map(|effort| effort.as_str().to_owned()),
+            ..ModelOptions::default()
+        },
+        tools: ToolOptions {
+            available: args.available_tools.as_deref().map(names),
+            excluded: Some(names(&args.excluded_tools)),
+            tracks_files: Some(true),
+            ..ToolOptions::default()
+        },
+        workspace: WorkspaceOptions {
+            directory: args.directory.clone(),
+            additional: Some(args.add_dir.clone()),
+            ..WorkspaceOptions::default()
+        },
+        instructions: InstructionOptions {
+            skip: Some(args.no_custom_instructions),
+            ..InstructionOptions::default()
+        },
+        agents: AgentOptions { selected: args.agent.clone(), ..AgentOptions::default() },
+        customization: CustomizationOptions { discovery: Some(true), ..CustomizationOptions::default() },
+        conversation: ConversationOptions {
+            streaming: Some(args.stream == Switch::On),
+            ..ConversationOptions::default()
+        },
+        ..SessionSpec::default()
+    }
+}
+
+/// Names in lists that are separated by commas.
+fn names(values: &[String]) -> Vec<String> {
+    values.iter().flat_map(|value| value.split(',')).map(|name| name.trim().to_owned()).collect()
+}
+
+/// Settings of the process. Invalid flags are refused.
+pub(crate) fn host(settings: &Settings, args: &RunArgs) -> Result<Host> {
+    Ok(Host {
+        permissions: Permissions {
+            policy: policy(args, settings)?,
+            temp_dir: !args.disallow_temp_dir,
+            sandbox: sandbox::wanted(settings, args)?,
+            requires_sandbox: args.sandbox,
+            secrets: args.secret_env_vars.clone(),
+            hidden: Vec::new(),
+        },
+        extensions: extensions(args),
+        conduct: Conduct {
+            mode: Some(mode(args)),
+            autopilot_cap: args.max_autopilot_continues,
+            may_ask: !args.no_ask_user,
+            // Only a reader of all events sees the count, and the tokenizer is not free.
+            metered: args.all_events,
+            // Nobody else reads what an agent found, so it is put before the model with the news.
+            reporting: Reporting::Delivered,
+            names_client: false,
+        },
+        models: ModelSource {
+            record: args.record.clone(),
+            replay: args.replay.clone(),
+            is_fixed: settings.var("COPILOT_MODEL").is_some(),
+            checks_list: true,
+            ..ModelSource::default()
+        },
+        features: settings.features()?,
+        reads_instructions: !args.no_custom_instructions,
+    })
+}
+
+/// Plugins and MCP servers of flags.
+pub(crate) fn extensions(args: &RunArgs) -> Extensions {
+    let flags = &args.extensions;
+    let trust = if flags.trust_folder { Trust::Given } else { Trust::AsDecided };
+    let github = GitHubServer {
+        enable_all_tools: flags.enable_all_github_mcp_tools,
+        additional_toolsets: flags.add_github_mcp_toolset.clone(),
+        additional_tools: flags.add_github_mcp_tool.clone(),
+        enable_insiders_mode: false,
+    };
+    let wants_github = github.enable_all_tools
+        || !github.additional_toolsets.is_empty()
+        || !github.additional_tools.is_empty();
+    Extensions {
+        trust,
+        server_trust: trust,
+        plugin_dirs: flags.plugin_dir.clone(),
+        servers: flags.additional_mcp_config.clone(),
+        disabled_servers: flags.disable_mcp_server.clone(),
+        enabled_servers: flags.enable_mcp_server.clone(),
+        github: Some(github).filter(|_| wants_github && !flags.disable_builtin_mcps),
+    }
+}
+
+fn mode(args: &RunArgs) -> Mode {
+    match args.mode {
+        _ if args.plan => Mode::Plan,
+        _ if args.autopilot => Mode::Autopilot,
+        Some(ModeArg::Plan) => Mode::Plan,
+        Some(ModeArg::Autopilot) => Mode::Autopilot,
+        Some(ModeArg::Interactive) | None => Mode::Interactive,
+    }
+}
+
+pub(crate) fn policy(args: &RunArgs, settings: &Settings) -> Result<Policy> {
+    let rules = |flag: &str, values: &[String]| -> Result<Vec<Rule>> {
+        let mut rules = Vec::new();
+        for value in values {
+            let parsed = Rule::parse_list(value).map_err(|error| anyhow!("invalid {flag} value: {error}"))?;
+            rules.extend(parsed);
+        }
+        Ok(rules)
+    };
+    let urls = |flag: &str, values: &[String]| -> Result<Vec<Rule>> {
+        values
+            .iter()
+            .flat_map(|value| value.split(','))
+            .map(|url| {
+                Rule::parse(&format!("url({url})")).map_err(|_| anyhow!("invalid {flag} value: {url}"))
+            })
+            .collect()
+    };
+    let mut allow = rules("--allow-tool", &args.allow_tool)?;
+    allow.extend(urls("--allow-url", &args.allow_url)?);
+    let mut deny = rules("--deny-tool", &args.deny_tool)?;
+    deny.extend(urls("--deny-url", &args.deny_url)?);
+    Ok(Policy {
+        allow,
+        deny,
+        allow_all_tools: args.allow_all_tools || args.allow_all || settings.flag("COPILOT_ALLOW_ALL"),
+        allow_all_paths: args.allow_all_paths || args.allow_all,
+        allow_all_urls: args.allow_all_urls || args.allow_all,
+        ..Policy::default()
+    })
+}
