@@ -4,6 +4,8 @@ use std::path::PathBuf;
 
 use clap::{ArgAction, Args, CommandFactory, Parser, Subcommand, ValueEnum};
 
+use crate::portal::args::ListenArgs;
+
 const EXIT_CODES: &str = "\
 Exit codes:
   0  the run ended: with an answer, by a signal, at the autopilot limit, or with tools refused
@@ -133,6 +135,8 @@ pub(crate) struct DoctorArgs {
     /// Print JSON
     #[arg(long)]
     pub(crate) json: bool,
+    #[command(flatten)]
+    pub(crate) portal: ListenArgs,
 }
 
 #[derive(Debug, Subcommand)]
@@ -342,6 +346,9 @@ pub(crate) struct RunArgs {
     /// Directory of the log files (default: logs in the home folder)
     #[arg(long, value_name = "DIR", help_heading = "Diagnostics")]
     pub(crate) log_dir: Option<PathBuf>,
+    /// Keep sessions, settings and everything else in this directory instead of the home of Hangar
+    #[arg(long, value_name = "DIR", hide = true)]
+    pub(crate) config_dir: Option<PathBuf>,
     /// How much to log
     #[arg(long, value_name = "LEVEL", help_heading = "Diagnostics")]
     pub(crate) log_level: Option<LogLevel>,
@@ -447,6 +454,10 @@ pub(crate) struct SilentArgs {
     enable_reasoning_summaries: bool,
     #[arg(long, hide = true)]
     no_remote: bool,
+    #[arg(long, hide = true)]
+    no_remote_export: bool,
+    #[arg(long, hide = true)]
+    no_eager_powershell_resolution: bool,
 }
 
 /// Accepted with a notice on stderr: the caller expects an effect that they do not have.
@@ -474,6 +485,8 @@ pub(crate) struct NamedArgs {
     remote_export: bool,
     #[arg(long, hide = true, num_args = 0..=1, require_equals = true, default_missing_value = "")]
     connect: Option<String>,
+    #[arg(long, hide = true)]
+    ahp_host: Option<String>,
     #[arg(long, hide = true)]
     environment_host: Option<String>,
     #[arg(long, hide = true)]
@@ -504,6 +517,7 @@ impl NamedArgs {
             ("--remote", self.remote),
             ("--remote-export", self.remote_export),
             ("--connect", self.connect.is_some()),
+            ("--ahp-host", self.ahp_host.is_some()),
             ("--environment-host", self.environment_host.is_some()),
             ("--environment-compute-id", self.environment_compute_id.is_some()),
             ("--dynamic-retrieval", !self.dynamic_retrieval.is_empty()),

@@ -91,7 +91,7 @@ fn order(settings: &Settings, args: RunArgs, text: &str) -> Result<NativeOrder> 
         args: Arc::new(args),
     };
     // One prompt takes as long as it takes.
-    let limits = Limits { turn: None, stall: None, steps: None, budget_usd: None };
+    let limits = Limits { turn: None, stall: None, startup: None, steps: None, budget_usd: None };
     Ok(NativeOrder { session, limits, first, warnings: Vec::new() })
 }
 

@@ -91,7 +91,10 @@ fn usage_error(error: &clap::Error) -> Exit {
 }
 
 fn dispatch(cli: Cli) -> Result<Exit> {
-    let settings = Settings::from_process()?;
+    let mut settings = Settings::from_process()?;
+    if let Some(home) = &cli.run.config_dir {
+        settings = settings.in_home(home)?;
+    }
     if cli.version {
         return commands::version(&settings);
     }

@@ -67,6 +67,12 @@ impl Settings {
         Self::new(program, env)
     }
 
+    /// The same settings with another home.
+    pub(crate) fn in_home(&self, home: &Path) -> Result<Self> {
+        let home = std::path::absolute(home).with_context(|| format!("bad home {}", home.display()))?;
+        Ok(Self { home, ..self.clone() })
+    }
+
     fn new(program: String, env: BTreeMap<String, String>) -> Result<Self> {
         let program = if program == "copilot" { program } else { "hangar".to_owned() };
         let home = home(&program, &env)?;

@@ -24,6 +24,10 @@ pub struct ModelInfo {
     pub name: Option<String>,
     /// The provider's name in the configuration.
     pub provider: String,
+    /// Who made it, where the provider offers models of others.
+    pub vendor: Option<String>,
+    /// Whether the account is entitled to it, where the provider says so.
+    pub entitled: Option<bool>,
     pub max_prompt_tokens: Option<u64>,
     pub max_output_tokens: Option<u64>,
     /// Prompt and answer together.
@@ -96,6 +100,8 @@ fn read(config: &ProviderConfig, model: &Value) -> Option<ModelInfo> {
         id: text("/id").or_else(|| text("/name"))?,
         name: text("/display_name").or_else(|| text("/name")),
         provider: config.name.clone(),
+        vendor: None,
+        entitled: None,
         max_prompt_tokens: None,
         max_output_tokens: None,
         max_context_tokens: None,
@@ -128,6 +134,11 @@ fn read_copilot(model: &Value, info: &mut ModelInfo) -> bool {
     info.endpoints = strings(model.get("supported_endpoints"));
     info.multiplier =
         model.pointer("/billing/multiplier").filter(|value| value.is_number()).map(Value::to_string);
+    info.vendor = text("/vendor").map(str::to_owned);
+    // Its picker shows what the account may use. A list without that word has a policy for such models, or a preview.
+    let in_picker = flag("/model_picker_enabled");
+    let in_policy = text("/policy/state") == Some("enabled") || flag("/preview") == Some(true);
+    info.entitled = Some(in_picker.unwrap_or(in_policy));
     text("/capabilities/type").is_none_or(|kind| kind == "chat")
         && text("/policy/state").is_none_or(|state| state == "enabled")
 }

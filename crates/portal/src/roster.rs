@@ -9,7 +9,7 @@ use futures_util::future::join_all;
 use hangar_registry::error::RegistryError;
 use hangar_registry::hub::{Hub, iso};
 use hangar_runtimes::capabilities::Capabilities;
-use hangar_runtimes::runtime::{Model, Preflight, Runtime};
+use hangar_runtimes::runtime::{Lookup, Model, Preflight, Runtime};
 use jiff::{SignedDuration, Timestamp};
 use schemars::JsonSchema;
 use serde::Serialize;
@@ -127,11 +127,12 @@ impl Roster {
     fn entry(&self, runtime: &Arc<dyn Runtime>, default: bool) -> Entry {
         let card = runtime.card();
         let look = lock(&self.looks).get(&*card.name).cloned();
+        let capabilities = look.as_ref().and_then(|look| look.found.capabilities.clone());
         Entry {
             name: card.name.to_string(),
             label: card.label.to_string(),
             install: card.install.to_string(),
-            capabilities: card.capabilities.clone(),
+            capabilities: capabilities.unwrap_or_else(|| card.capabilities.clone()),
             checked_at: look.as_ref().map(|look| iso(look.at)),
             preflight: look.map(|look| Looked { ready: look.found.is_ready(), found: look.found }),
             default,
@@ -169,7 +170,7 @@ impl Roster {
         {
             return Ok(offer.models.clone());
         }
-        let models = tokio::time::timeout(MODELS_TIME, runtime.models()).await.unwrap_or(None);
+        let models = tokio::time::timeout(MODELS_TIME, runtime.models(Lookup::Cached)).await.unwrap_or(None);
         // What could not be found out is tried again next time.
         if models.is_some() {
             lock(&self.models).insert(name, Offer { at: now, models: models.clone() });

@@ -16,7 +16,7 @@ use std::time::{Duration, Instant};
 use hangar_runtimes::agents;
 use hangar_runtimes::outcome::TurnEnd;
 use hangar_runtimes::runtime::{Command, News, Order, Runtime, Stage};
-use hangar_runtimes::surroundings::Surroundings;
+use hangar_runtimes::surroundings::{AgentSettings, Surroundings};
 use rustix::process::{WaitOptions, set_child_subreaper, wait};
 use rustix::time::{ClockId, clock_gettime};
 use serde_json::json;
@@ -69,16 +69,11 @@ fn stand_in() {
 }
 
 fn find(name: &str, program: &str) -> Arc<dyn Runtime> {
+    let settings = AgentSettings { program: Some(program.to_owned()), ..Default::default() };
     let surroundings = Surroundings {
         vars: std::env::vars().collect(),
-        ours: Vec::new(),
-        home: std::env::temp_dir(),
-        programs: BTreeMap::from([(name.to_owned(), program.to_owned())]),
-        now: jiff::Timestamp::now,
-        cache: None,
-        git: Default::default(),
-        catalogue: Default::default(),
-        drift: Default::default(),
+        agents: BTreeMap::from([(name.to_owned(), settings)]),
+        ..Surroundings::bare(&std::env::temp_dir())
     };
     agents::all(&surroundings).into_iter().find(|runtime| runtime.card().name == name).unwrap()
 }

@@ -8,8 +8,9 @@ use hangar_process::MARK;
 use crate::invocation::{Argument, MAX_REPORT};
 
 /// Where an agent's process is.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub enum Host {
+    #[default]
     Local,
     Ssh(Ssh),
 }

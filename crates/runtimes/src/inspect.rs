@@ -1,39 +1,89 @@
-//! A look at an installed program: its version, and what its help says.
+//! Asking an installed program what it is: its version, and what its help says. Here, or on the machine where it is.
 
-use std::process::{Output, Stdio};
+use std::process::Stdio;
 use std::time::Duration;
 
+use hangar_process::credentials::Child;
 use hangar_process::{Group, command_in_own_session};
+use tokio::io::AsyncWriteExt;
 
 use crate::capabilities::EFFORT_LEVELS;
+use crate::host::{Host, Input, RemoteProgram};
+use crate::invocation::Argument;
+use crate::outcome::{excerpt, telling_line};
 use crate::resolution::Located;
 use crate::surroundings::Surroundings;
 
 /// How long a program may take to answer. Some need seconds to start on a busy machine.
 const PATIENCE: Duration = Duration::from_secs(20);
+/// What ssh ends with where it does not get through.
+pub(crate) const NO_CONNECTION: i32 = 255;
+/// What a shell ends with that did not find the program.
+pub(crate) const NO_SUCH_PROGRAM: i32 = 127;
 
-pub(crate) async fn version(located: &Located, surroundings: &Surroundings) -> Result<String, String> {
-    let output = ask(located, &["--version"], surroundings, PATIENCE).await?;
-    let text = String::from_utf8_lossy(&output.stdout);
-    let first = text.lines().find(|line| !line.trim().is_empty()).unwrap_or_default().trim();
-    if !output.status.success() {
-        let why = String::from_utf8_lossy(&output.stderr);
-        let why = why.lines().find(|line| !line.trim().is_empty()).unwrap_or_default();
-        return Err(format!("failed: {why}"));
+/// Where programs are asked.
+pub(crate) struct ProbeHost<'a> {
+    pub(crate) host: &'a Host,
+    /// What a program sees here.
+    pub(crate) surroundings: &'a Surroundings,
+    /// What it is to see elsewhere.
+    pub(crate) env: &'a [(String, String)],
+}
+
+/// What a program answered.
+pub(crate) struct Answer {
+    /// Absent for one that was ended by a signal.
+    pub(crate) code: Option<i32>,
+    pub(crate) stdout: String,
+    pub(crate) stderr: String,
+}
+
+impl Answer {
+    pub(crate) fn is_success(&self) -> bool {
+        self.code == Some(0)
     }
+}
+
+/// Why a program has no version.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum NoVersion {
+    /// It is not there, or the machine cannot be reached: a sentence.
+    Absent(String),
+    /// It is there and does not work: what is said behind its name.
+    Broken(String),
+}
+
+pub(crate) async fn version(located: &Located, host: &ProbeHost<'_>) -> Result<String, NoVersion> {
+    let answer = host.ask(located, &["--version"], PATIENCE).await.map_err(NoVersion::Broken)?;
+    let first =
+        |text: &str| text.lines().find(|line| !line.trim().is_empty()).unwrap_or_default().trim().to_owned();
+    if let (Host::Ssh(ssh), Some(code @ (NO_CONNECTION | NO_SUCH_PROGRAM))) = (host.host, answer.code) {
+        let target = &ssh.target;
+        return Err(NoVersion::Absent(match code {
+            NO_SUCH_PROGRAM => format!("`{}` is not installed on {target}", located.program),
+            _ => {
+                let why = telling_line(&answer.stderr).map(|line| format!(": {}", excerpt(line)));
+                format!("{target} cannot be reached{}", why.unwrap_or_default())
+            }
+        }));
+    }
+    if !answer.is_success() {
+        return Err(NoVersion::Broken(format!("failed: {}", first(&answer.stderr))));
+    }
+    let first = first(&answer.stdout);
     // A number with dots, wherever it stands in the line.
     let number = first
         .split(|c: char| !(c.is_ascii_alphanumeric() || matches!(c, '.' | '-')))
         .find(|word| word.starts_with(|c: char| c.is_ascii_digit()) && word.contains('.'));
-    Ok(number.unwrap_or(first).trim_end_matches('.').to_owned())
+    Ok(number.unwrap_or(&first).trim_end_matches('.').to_owned())
 }
 
 /// A program without help has none.
-pub(crate) async fn help(located: &Located, args: &[&str], surroundings: &Surroundings) -> Option<String> {
-    let output = ask(located, args, surroundings, PATIENCE).await.ok()?;
+pub(crate) async fn help(located: &Located, args: &[&str], host: &ProbeHost<'_>) -> Option<String> {
+    let answer = host.ask(located, args, PATIENCE).await.ok()?;
     // Some print their help on stderr.
-    let text = if output.stdout.is_empty() { output.stderr } else { output.stdout };
-    (!text.is_empty()).then(|| String::from_utf8_lossy(&text).into_owned())
+    let text = if answer.stdout.is_empty() { answer.stderr } else { answer.stdout };
+    (!text.is_empty()).then_some(text)
 }
 
 /// Changes when the help does.
@@ -63,23 +113,65 @@ fn fnv1a(bytes: &[u8]) -> u64 {
         .fold(0xcbf2_9ce4_8422_2325, |hash, byte| (hash ^ u64::from(*byte)).wrapping_mul(0x0100_0000_01b3))
 }
 
-/// Runs it and hears it out.
-pub(crate) async fn ask(
-    located: &Located,
-    args: &[&str],
-    surroundings: &Surroundings,
-    patience: Duration,
-) -> Result<Output, String> {
-    let mark = format!("{}.", uuid::Uuid::new_v4());
-    let mut command = command_in_own_session(&located.program);
-    command.args(&located.leading).args(args).env_clear().envs(&surroundings.vars);
-    command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped()).kill_on_drop(true);
-    let unable = |error: std::io::Error| format!("could not be run: {error}");
-    // The group is dropped at the end, with whatever the program left behind.
-    let (child, _group) = Group::spawn(&mut command, mark).map_err(unable)?;
-    match tokio::time::timeout(patience, child.wait_with_output()).await {
-        Ok(output) => output.map_err(unable),
-        Err(_) => Err(format!("said nothing for {} s", patience.as_secs())),
+impl ProbeHost<'_> {
+    /// Runs a program and hears it out.
+    pub(crate) async fn ask(
+        &self,
+        located: &Located,
+        args: &[&str],
+        patience: Duration,
+    ) -> Result<Answer, String> {
+        let mark = format!("{}.", uuid::Uuid::new_v4());
+        let mut preface = None;
+        let mut command = match self.host {
+            Host::Local => {
+                let mut command = command_in_own_session(&located.program);
+                command.args(&located.leading).args(args).env_clear().envs(&self.surroundings.vars);
+                command.stdin(Stdio::null());
+                command
+            }
+            Host::Ssh(ssh) => {
+                let words = located.leading.iter().map(String::as_str).chain(args.iter().copied());
+                let words: Vec<Argument> = words.map(Argument::from).collect();
+                let remote = RemoteProgram {
+                    workspace: ".".as_ref(),
+                    program: &located.program,
+                    args: &words,
+                    env: self.env,
+                    input: Input::Nothing,
+                    report: None,
+                };
+                let mut command = command_in_own_session("ssh");
+                command.args(ssh.arguments(&remote)).env_clear();
+                command.envs(self.surroundings.environment(Child::Helper)).stdin(Stdio::piped());
+                preface = Some(remote.preface());
+                command
+            }
+        };
+        command.stdout(Stdio::piped()).stderr(Stdio::piped()).kill_on_drop(true);
+        let unable = |error: std::io::Error| format!("could not be run: {error}");
+        // The group is dropped at the end, with whatever the program left behind.
+        let (mut child, _group) = Group::spawn(&mut command, mark).map_err(unable)?;
+        // The other side ends when this is closed.
+        let mut link = child.stdin.take();
+        let answered = async {
+            if let (Some(link), Some(preface)) = (&mut link, &preface) {
+                link.write_all(preface).await?;
+            }
+            child.wait_with_output().await
+        };
+        match tokio::time::timeout(patience, answered).await {
+            Ok(output) => {
+                let output = output.map_err(unable)?;
+                let text = |bytes: Vec<u8>| String::from_utf8_lossy(&bytes).into_owned();
+                Ok(Answer {
+                    code: output.status.code(),
+                    stdout: text(output.stdout),
+                    stderr: text(output.stderr),
+                })
+            }
+            Err(_) => Err(format!("said nothing for {} s", patience.as_secs())),
+        }
     }
 }
 

@@ -17,13 +17,22 @@ pub struct Invocation {
     /// Further variables that it must not see.
     pub without: Vec<String>,
     pub stdin: Option<String>,
+    /// What the agent is told to call the session.
+    pub session_id: Option<String>,
 }
 
 impl Invocation {
     /// Arguments and what goes in. The program is found by whoever starts it.
     pub(crate) fn new(args: Vec<impl Into<Argument>>, stdin: String) -> Self {
         let args = args.into_iter().map(Into::into).collect();
-        Self { program: String::new(), args, env: Vec::new(), without: Vec::new(), stdin: Some(stdin) }
+        Self {
+            program: String::new(),
+            args,
+            env: Vec::new(),
+            without: Vec::new(),
+            stdin: Some(stdin),
+            session_id: None,
+        }
     }
 }
 

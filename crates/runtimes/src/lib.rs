@@ -4,6 +4,7 @@
 //! turn with a [`TurnOutcome`](outcome::TurnOutcome).
 
 pub mod acp;
+pub mod adapter;
 pub mod agents;
 pub mod capabilities;
 pub mod cli_runtime;
@@ -11,7 +12,9 @@ pub mod host;
 mod inspect;
 pub mod invocation;
 mod lines;
+pub mod login;
 pub mod outcome;
+pub mod probe;
 mod resolution;
 pub mod runtime;
 pub mod surroundings;

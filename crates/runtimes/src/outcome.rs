@@ -215,6 +215,8 @@ pub struct TurnFacts {
     pub verdict: Option<Verdict>,
     /// The last complaint that the agent did not recover from.
     pub complaint: Option<Complaint>,
+    /// Whether it wrote anything on stdout.
+    pub spoke: bool,
     /// Whether it said or did anything.
     pub worked: bool,
     /// Whether it said that somebody made it stop.
@@ -230,8 +232,16 @@ pub struct TurnFacts {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Stopped {
     Cancelled,
-    Stalled { seconds: u64 },
-    TimedOut { seconds: u64 },
+    Stalled {
+        seconds: u64,
+    },
+    /// It never said a word.
+    Unanswered {
+        seconds: u64,
+    },
+    TimedOut {
+        seconds: u64,
+    },
 }
 
 /// Why an agent stopped in the middle of its work, with no error to show for it.
@@ -272,6 +282,10 @@ pub fn decide(facts: &TurnFacts) -> TurnEnd {
         }
         Some(Stopped::Stalled { seconds }) => {
             return failed(facts, Kind::Stalled, format!("the agent said nothing for {seconds} s"));
+        }
+        Some(Stopped::Unanswered { seconds }) => {
+            let message = format!("the agent said nothing within {seconds} s of its start");
+            return failed(facts, Kind::ResponseTimeout, message);
         }
         Some(Stopped::TimedOut { seconds }) => {
             return failed(facts, Kind::TurnTimeout, format!("the turn took longer than {seconds} s"));
@@ -379,7 +393,7 @@ pub(crate) fn excerpt(line: &str) -> &str {
 }
 
 /// The line of stderr that says what happened: the first that calls itself an error, else the last.
-fn telling_line(stderr: &str) -> Option<&str> {
+pub(crate) fn telling_line(stderr: &str) -> Option<&str> {
     let lines = || stderr.lines().map(str::trim).filter(|line| !line.is_empty());
     lines()
         .find(|line| line.get(..5).is_some_and(|start| start.eq_ignore_ascii_case("error")))

@@ -8,7 +8,8 @@ use std::time::Duration;
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 
-use crate::inspect;
+use crate::host::Host;
+use crate::inspect::{self, NoVersion, ProbeHost};
 use crate::surroundings::Surroundings;
 
 /// How long it is good. Some programs renew themselves behind a file that stays what it was.
@@ -17,15 +18,15 @@ const TIME_TO_LIVE: Duration = Duration::from_secs(24 * 3600);
 /// A program with arguments that stand before all others.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
-pub struct Located {
-    pub program: String,
-    pub leading: Vec<String>,
+pub(crate) struct Located {
+    pub(crate) program: String,
+    pub(crate) leading: Vec<String>,
     /// Why this may not be the real thing, if so.
-    pub doubt: Option<String>,
+    pub(crate) doubt: Option<String>,
 }
 
 impl Located {
-    pub fn program(path: &Path) -> Self {
+    pub(crate) fn program(path: &Path) -> Self {
         Self { program: path.display().to_string(), leading: Vec::new(), doubt: None }
     }
 }
@@ -40,12 +41,15 @@ pub(crate) struct Resolution {
     pub(crate) help_hash: Option<String>,
     /// The levels of effort that its help names.
     pub(crate) effort_levels: Option<Vec<String>>,
-    /// Flags that are needed and that its help does not name.
+    /// What its help was searched for and does not name.
     pub(crate) lacks: Vec<String>,
     resolved_at: String,
     /// Why its version is not known. Such a look is not kept.
     #[serde(skip)]
     pub(crate) trouble: Option<String>,
+    /// Why the program is not there, in one sentence.
+    #[serde(skip)]
+    pub(crate) absent: Option<String>,
 }
 
 /// Tells a file from the one that was there before.
@@ -71,7 +75,8 @@ pub(crate) struct Questions<'a> {
     pub(crate) name: &'a str,
     /// The arguments with which it tells about its flags.
     pub(crate) help: &'a [&'a str],
-    pub(crate) needs: &'a [&'a str],
+    /// What the help should name.
+    pub(crate) named: Vec<&'a str>,
 }
 
 impl Resolution {
@@ -84,31 +89,31 @@ impl Resolution {
         (age < TIME_TO_LIVE && Stamp::of(&known.located.program) == Some(known.stamp)).then_some(known)
     }
 
-    /// Asks the program itself, and remembers what it said.
-    pub(crate) async fn ask(
-        located: Located,
-        questions: &Questions<'_>,
-        surroundings: &Surroundings,
-    ) -> Self {
-        let version = inspect::version(&located, surroundings).await;
-        let help = inspect::help(&located, questions.help, surroundings).await;
-        let lacks = questions
-            .needs
-            .iter()
-            .filter(|flag| help.as_ref().is_some_and(|help| !help.contains(**flag)))
-            .map(|flag| (*flag).to_owned());
+    /// Asks the program itself, and remembers what one of this machine said.
+    pub(crate) async fn ask(located: Located, questions: &Questions<'_>, host: &ProbeHost<'_>) -> Self {
+        // One after the other: some set up a home with their first run, and cannot do that twice at once.
+        let version = inspect::version(&located, host).await;
+        let help = inspect::help(&located, questions.help, host).await;
+        let is_lacking = |word: &&&str| help.as_ref().is_some_and(|help| !help.contains(**word));
+        let lacks = questions.named.iter().filter(is_lacking).map(|word| (*word).to_owned());
+        let (trouble, absent) = match &version {
+            Ok(_) => (None, None),
+            Err(NoVersion::Broken(why)) => (Some(why.clone()), None),
+            Err(NoVersion::Absent(why)) => (None, Some(why.clone())),
+        };
         let resolution = Self {
             stamp: Stamp::of(&located.program).unwrap_or_default(),
             help_hash: help.as_deref().map(inspect::mark),
             effort_levels: help.as_deref().and_then(inspect::effort_levels),
             lacks: lacks.collect(),
-            resolved_at: (surroundings.now)().to_string(),
-            trouble: version.as_ref().err().cloned(),
+            resolved_at: (host.surroundings.now)().to_string(),
+            trouble,
+            absent,
             version: version.ok(),
             located,
         };
-        if resolution.trouble.is_none() {
-            resolution.remember(questions.name, surroundings);
+        if resolution.version.is_some() && *host.host == Host::Local {
+            resolution.remember(questions.name, host.surroundings);
         }
         resolution
     }

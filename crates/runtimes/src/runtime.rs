@@ -31,13 +31,22 @@ pub trait Runtime: Send + Sync {
     fn preflight(&self) -> BoxFuture<'static, Preflight>;
 
     /// What it can be asked to use. `None` when that cannot be found out: any name may work then.
-    fn models(&self) -> BoxFuture<'static, Option<Vec<Model>>>;
+    fn models(&self, lookup: Lookup) -> BoxFuture<'static, Option<Vec<Model>>>;
 
     /// Opens a session. Nothing is said to a model before the first prompt.
     fn open(&self, order: Order) -> BoxFuture<'static, Result<Live, Failure>>;
 
     /// Makes an order one for a rehearsal: the agent asks the scripted model and leaves the user's own state alone.
     fn rehearse(&self, order: &mut Order, stage: &Stage);
+}
+
+/// How old a list may be.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Lookup {
+    /// What is remembered will do, while it is fresh.
+    Cached,
+    /// Whoever knows is asked.
+    Fresh,
 }
 
 /// Where a rehearsal takes place.
@@ -100,7 +109,11 @@ pub struct Model {
 pub struct Preflight {
     /// Where its program is.
     pub program: Option<PathBuf>,
+    /// The machine that was looked at, if it is another one.
+    pub host: Option<String>,
     pub version: Option<String>,
+    /// What the installed version can do, where that is less than what is claimed of the agent.
+    pub capabilities: Option<Capabilities>,
     /// A mark of what its help says, which changes when that does.
     pub help_hash: Option<String>,
     /// The levels of effort that its help names.
@@ -227,6 +240,8 @@ pub struct Limits {
     pub turn: Option<Duration>,
     /// Without a word from the agent.
     pub stall: Option<Duration>,
+    /// Until its first word, of an agent that speaks before its model does.
+    pub startup: Option<Duration>,
     /// Steps that an agent may take by itself within a turn.
     pub steps: Option<u32>,
     pub budget_usd: Option<f64>,
@@ -237,6 +252,8 @@ impl Default for Limits {
         Self {
             turn: Some(Duration::from_secs(3600)),
             stall: Some(Duration::from_secs(300)),
+            // Some need twenty seconds on a busy machine, and MCP servers of theirs may be slow.
+            startup: Some(Duration::from_secs(120)),
             steps: None,
             budget_usd: None,
         }

@@ -9,7 +9,8 @@ use futures_util::future::BoxFuture;
 use hangar_git::Git;
 use hangar_process::credentials::{Child, is_withheld};
 
-use crate::runtime::Model;
+use crate::host::Host;
+use crate::runtime::{Lookup, Model};
 
 #[derive(Debug, Clone)]
 pub struct Surroundings {
@@ -18,8 +19,8 @@ pub struct Surroundings {
     pub ours: Vec<String>,
     /// The user's home directory.
     pub home: PathBuf,
-    /// Programs that configuration names, by runtime.
-    pub programs: BTreeMap<String, String>,
+    /// What is configured for agents, by their names.
+    pub agents: BTreeMap<String, AgentSettings>,
     pub now: fn() -> jiff::Timestamp,
     /// Where to keep what was found out about programs.
     pub cache: Option<PathBuf>,
@@ -29,6 +30,17 @@ pub struct Surroundings {
     pub catalogue: Catalogue,
     /// Hears of what agents say that no adapter knows.
     pub drift: Drift,
+}
+
+/// What is configured for one agent.
+#[derive(Debug, Clone, Default)]
+pub struct AgentSettings {
+    /// Where its program is, or what it is called on the path.
+    pub program: Option<String>,
+    /// Variables that it sees beside ours.
+    pub env: Vec<(String, String)>,
+    /// Where it runs.
+    pub host: Host,
 }
 
 /// Whoever remembers which types of output of an agent are not known here.
@@ -52,11 +64,15 @@ impl std::fmt::Debug for Drift {
 
 /// A list of models that somebody else knows how to get; `None` is "it could not be had".
 #[derive(Clone)]
-pub struct Catalogue(pub Arc<dyn Fn() -> BoxFuture<'static, Option<Vec<Model>>> + Send + Sync>);
+pub struct Catalogue(pub Arc<ListModels>);
+
+/// Takes how old the list may be, and the variables that are configured for the agent.
+pub type ListModels =
+    dyn Fn(Lookup, &[(String, String)]) -> BoxFuture<'static, Option<Vec<Model>>> + Send + Sync;
 
 impl Default for Catalogue {
     fn default() -> Self {
-        Self(Arc::new(|| Box::pin(std::future::ready(None))))
+        Self(Arc::new(|_, _| Box::pin(std::future::ready(None))))
     }
 }
 
@@ -67,6 +83,26 @@ impl std::fmt::Debug for Catalogue {
 }
 
 impl Surroundings {
+    /// A machine of which nothing is known but the user's home.
+    pub fn bare(home: &Path) -> Self {
+        Self {
+            vars: BTreeMap::new(),
+            ours: Vec::new(),
+            home: home.to_owned(),
+            agents: BTreeMap::new(),
+            now: jiff::Timestamp::now,
+            cache: None,
+            git: Git::default(),
+            catalogue: Catalogue::default(),
+            drift: Drift::default(),
+        }
+    }
+
+    /// What is configured for an agent; nothing is a lot of defaults.
+    pub(crate) fn settings(&self, agent: &str) -> AgentSettings {
+        self.agents.get(agent).cloned().unwrap_or_default()
+    }
+
     pub fn var(&self, name: &str) -> Option<&str> {
         self.vars.get(name).map(String::as_str).filter(|value| !value.is_empty())
     }
@@ -92,14 +128,6 @@ impl Surroundings {
     /// The first of the variables that is set.
     pub(crate) fn first_var(&self, names: &[&'static str]) -> Option<(&'static str, &str)> {
         names.iter().find_map(|name| self.var(name).map(|value| (*name, value)))
-    }
-
-    /// Where a program is: what configuration says for this runtime, else on the path.
-    pub(crate) fn program(&self, runtime: &str, name: &str) -> Option<PathBuf> {
-        match self.programs.get(runtime) {
-            Some(configured) => self.find(configured),
-            None => self.on_path(name),
-        }
     }
 
     /// A program by its name on the path, or by where it is.

@@ -30,7 +30,6 @@ impl Teller {
         surroundings: Arc<Surroundings>,
         card: &Card,
         order: &Order,
-        given: Option<String>,
     ) -> Self {
         let resume = order.resume.as_ref();
         Self {
@@ -43,12 +42,17 @@ impl Teller {
                 Host::Ssh(_) => HandoffSource::Remote,
             },
             agent_session: resume.and_then(|resume| resume.agent_session.clone()),
-            given,
+            given: None,
         }
     }
 
     pub(crate) fn agent_session(&self) -> Option<&str> {
         self.agent_session.as_deref()
+    }
+
+    /// Takes note of what the agent was told to call the session, which it does once it speaks.
+    pub(crate) fn expect(&mut self, given: Option<String>) {
+        self.given = given;
     }
 
     fn now(&self) -> String {

@@ -49,6 +49,8 @@ pub(crate) struct TurnProcess<'a> {
     pub(crate) mark: String,
     /// A directory of ours, for files of the turn.
     pub(crate) scratch: Option<PathBuf>,
+    /// Whether the agent says something before its model has answered.
+    pub(crate) speaks_at_start: bool,
 }
 
 impl TurnProcess<'_> {
@@ -59,7 +61,8 @@ impl TurnProcess<'_> {
         translator: &mut dyn Translator,
         listener: &mut impl Listener,
     ) -> (TurnFacts, Said) {
-        let mut output = Output { translator, listener, said: Said::default(), report_mark: None };
+        let mut output =
+            Output { translator, listener, said: Said::default(), spoke: false, report_mark: None };
         let remote = matches!(self.host, Host::Ssh(_));
         let mut facts = TurnFacts { remote, ..TurnFacts::default() };
         let mut process = match Process::start(&self) {
@@ -71,6 +74,8 @@ impl TurnProcess<'_> {
         };
         output.report_mark = process.report_mark.take();
         let deadline = self.limits.turn.map(|limit| Instant::now() + limit);
+        let startup =
+            self.limits.startup.filter(|_| self.speaks_at_start).map(|limit| Instant::now() + limit);
         let mut heard = Instant::now();
         let mut judged: Option<Instant> = None;
         // One that closed its output is about to leave, and may have its state to write.
@@ -94,6 +99,11 @@ impl TurnProcess<'_> {
                 () = until(stall), if judged.is_none() => {
                     let seconds = self.limits.stall.unwrap_or_default().as_secs();
                     facts.stopped = Some(Stopped::Stalled { seconds });
+                    break;
+                }
+                () = until(startup), if !output.spoke => {
+                    let seconds = self.limits.startup.unwrap_or_default().as_secs();
+                    facts.stopped = Some(Stopped::Unanswered { seconds });
                     break;
                 }
                 line = process.lines.next_text() => match line {
@@ -124,6 +134,7 @@ impl TurnProcess<'_> {
             process.end(&mut output).await
         };
         facts.stderr = process.excerpt.text();
+        facts.spoke = output.spoke;
         let said = output.end(process.files.report()).await;
         facts.verdict = said.facts.verdict;
         facts.complaint = said.facts.complaint.clone();
@@ -165,12 +176,14 @@ struct Output<'a, L> {
     translator: &'a mut dyn Translator,
     listener: &'a mut L,
     said: Said,
+    spoke: bool,
     /// How the line begins that brings what the agent left in a file over there.
     report_mark: Option<String>,
 }
 
 impl<L: Listener> Output<'_, L> {
     async fn line(&mut self, line: &str) {
+        self.spoke = true;
         match self.report_mark.as_ref().and_then(|mark| line.strip_prefix(mark.as_str())) {
             Some(report) => self.translator.report(report, &mut self.said),
             None => self.translator.line(line, &mut self.said),
@@ -214,7 +227,7 @@ struct Process {
 
 impl Process {
     fn start(turn: &TurnProcess<'_>) -> io::Result<Self> {
-        let Invocation { program, args, env, without, stdin } = &turn.invocation;
+        let Invocation { program, args, env, without, stdin, session_id: _ } = &turn.invocation;
         let mut files = TurnFiles::default();
         let mut report_mark = None;
         let mut text = stdin.clone().unwrap_or_default().into_bytes();

@@ -1,17 +1,23 @@
 //! `hangar doctor`: what works on this machine and what does not, without ever printing a credential.
 
+use std::io::{Read, Write};
+use std::net::{SocketAddr, TcpStream};
 use std::path::Path;
+use std::sync::Arc;
 use std::time::Duration;
 
 use anyhow::{Context, Result};
+use futures_util::future::join_all;
 use hangar_models::catalogue;
 use hangar_models::config::{Auth, ProviderConfig};
+use hangar_runtimes::runtime::{Lookup, Runtime};
 use hangar_sandbox::Gap;
 use serde_json::json;
 
 use super::print_line;
 use crate::args::DoctorArgs;
 use crate::exit::Exit;
+use crate::portal::args::ListenArgs;
 use crate::providers::{self, GITHUB_TOKENS};
 use crate::runtimes::Fleet;
 use crate::runtimes::commands::{Look, look};
@@ -19,6 +25,11 @@ use crate::sandbox;
 use crate::settings::Settings;
 
 const PROVIDER_PATIENCE: Duration = Duration::from_secs(10);
+/// How long an agent may take to list its models.
+const MODELS_PATIENCE: Duration = Duration::from_secs(20);
+/// How long whoever listens on the portal's port may take to say who it is, and how much it may say.
+const PORTAL_PATIENCE: Duration = Duration::from_secs(2);
+const PORTAL_ANSWER: u64 = 64 << 10;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Health {
@@ -46,6 +57,7 @@ pub(crate) fn run(settings: &Settings, args: &DoctorArgs) -> Result<Exit> {
     findings.extend(providers(settings)?);
     findings.extend(tools(settings));
     findings.extend(agents(settings)?);
+    findings.push(portal(settings, &args.portal)?);
     findings.extend(confinement(settings));
     let bad = findings.iter().any(|finding| finding.health == Health::Bad);
     if args.json {
@@ -167,20 +179,80 @@ fn agents(settings: &Settings) -> Result<Vec<Finding>> {
         .enable_all()
         .build()
         .context("cannot start the runtime")?;
-    let looks = runtime.block_on(look(settings, &fleet));
-    let finding = |look: &Look| {
+    let (looks, models) = runtime.block_on(async {
+        let looks = look(settings, &fleet).await;
+        let models =
+            join_all(looks.iter().zip(fleet.iter()).map(|(look, agent)| count_models(look, agent))).await;
+        (looks, models)
+    });
+    let finding = |(look, models): (&Look, &Option<String>)| {
         let subject = format!("agent {}", look.card.name);
         if !look.is_installed() {
-            return Finding::new(Health::Plain, subject, format!("not installed: {}", look.card.install));
+            let says = match (&look.preflight.host, look.preflight.problems.first()) {
+                (Some(_), Some(problem)) => problem.clone(),
+                _ => format!("not installed: {}", look.card.install),
+            };
+            return Finding::new(Health::Plain, subject, says);
         }
         let version = look.preflight.version.as_deref().unwrap_or("of unknown version");
         let notes = look.preflight.problems.iter().chain(&look.preflight.warnings).chain(&look.drift);
+        let notes = models.iter().chain(notes);
         let says: Vec<&str> = std::iter::once(version).chain(notes.map(String::as_str)).collect();
         let sound = look.preflight.is_ready() && look.drift.is_empty() && look.preflight.warnings.is_empty();
         Finding::new(if sound { Health::Good } else { Health::Plain }, subject, says.join("; "))
     };
     // Ours stands on the providers, which were looked at already.
-    Ok(looks.iter().filter(|look| !look.card.capabilities.own_log).map(finding).collect())
+    let others = looks.iter().zip(&models).filter(|(look, _)| !look.card.capabilities.own_log);
+    let default = fleet.config.default.as_deref().map(|name| match fleet.find(name) {
+        Ok(_) => Finding::new(Health::Good, "default agent", name),
+        Err(error) => Finding::new(Health::Bad, "default agent", format!("[runtimes] default: {error}")),
+    });
+    Ok(default.into_iter().chain(others.map(finding)).collect())
+}
+
+/// How many models an agent offers, of one that can say so.
+async fn count_models(look: &Look, agent: &Arc<dyn Runtime>) -> Option<String> {
+    if !look.is_installed() || look.card.capabilities.own_log || !look.card.capabilities.model_discovery {
+        return None;
+    }
+    let models = tokio::time::timeout(MODELS_PATIENCE, agent.models(Lookup::Cached)).await.ok().flatten();
+    Some(match models {
+        Some(models) => format!("{} models", models.len()),
+        None => "its models cannot be listed".to_owned(),
+    })
+}
+
+/// Whether the portal can be started, or is.
+fn portal(settings: &Settings, args: &ListenArgs) -> Result<Finding> {
+    let found = |health, says: String| Ok(Finding::new(health, "portal", says));
+    let (address, token) = match crate::portal::listen(settings, args) {
+        Ok(listen) => listen,
+        Err(error) => return found(Health::Bad, format!("{error:#}")),
+    };
+    let token = if token.is_some() { "a token" } else { "no token, for this machine alone" };
+    if std::net::TcpListener::bind(address).is_ok() {
+        return found(Health::Good, format!("{address} is free; {token}"));
+    }
+    match running_portal(address) {
+        Some(version) => found(Health::Good, format!("version {version} runs at {address}")),
+        None => found(Health::Plain, format!("{address} is taken by another program; --port picks another")),
+    }
+}
+
+/// The version of the portal that listens there, if it is one.
+fn running_portal(address: SocketAddr) -> Option<String> {
+    let mut stream = TcpStream::connect_timeout(&address, PORTAL_PATIENCE).ok()?;
+    stream.set_read_timeout(Some(PORTAL_PATIENCE)).ok()?;
+    stream.set_write_timeout(Some(PORTAL_PATIENCE)).ok()?;
+    let request = format!("GET /api/v1/meta HTTP/1.1\r\nHost: {address}\r\nConnection: close\r\n\r\n");
+    stream.write_all(request.as_bytes()).ok()?;
+    let mut answer = Vec::new();
+    stream.take(PORTAL_ANSWER).read_to_end(&mut answer).ok()?;
+    let answer = String::from_utf8_lossy(&answer);
+    let (_, body) = answer.split_once("\r\n\r\n")?;
+    let meta: serde_json::Value = serde_json::from_str(body.get(body.find('{')?..=body.rfind('}')?)?).ok()?;
+    meta.get("tokenRequired")?;
+    Some(meta.get("version")?.as_str()?.to_owned())
 }
 
 /// Programs that tools rely on, found on the search path.

@@ -4,6 +4,7 @@ use std::time::{Duration, SystemTime};
 
 use anyhow::{Context, Result, bail};
 use hangar_models::catalogue::{Cache, ModelInfo};
+use hangar_runtimes::runtime::Lookup;
 use serde_json::json;
 
 use super::print_line;
@@ -18,7 +19,8 @@ const TIME_TO_LIVE: Duration = Duration::from_secs(3600);
 
 pub(crate) fn run(settings: &Settings, args: &ModelsArgs) -> Result<Exit> {
     if let Some(name) = &args.runtime {
-        return crate::runtimes::commands::models(settings, name, args.json);
+        let lookup = if args.refresh { Lookup::Fresh } else { Lookup::Cached };
+        return crate::runtimes::commands::models(settings, name, lookup, args.json);
     }
     let configured = providers::configured(settings)?;
     let runtime = tokio::runtime::Builder::new_current_thread()

@@ -28,7 +28,7 @@ use crate::machine::Machine;
 use crate::output::remark;
 use crate::settings::Settings;
 use crate::workspace::git::Repository;
-use args::UpArgs;
+use args::{ListenArgs, UpArgs};
 
 /// Threads that serve. Agents and clients wait more than they work.
 const MOST_THREADS: usize = 4;
@@ -37,17 +37,10 @@ const MIN_TOKEN: usize = 8;
 const MAX_TOKEN: usize = 4096;
 
 pub(crate) fn run(settings: &Settings, args: UpArgs) -> Result<Exit> {
-    let address = address(&args.host, args.port)?;
-    let token = token(settings, &args)?;
-    if !address.ip().is_loopback() && token.is_none() {
-        bail!(
-            "{} can be reached from other machines, so the portal needs a token: --token-env NAME or --token-file FILE",
-            address.ip()
-        );
-    }
+    let (address, token) = listen(settings, &args.listen)?;
     // From here on it is a secret like any other: agents and their commands do not see it, nobody is shown it.
     let settings = &match &token {
-        Some(token) => settings.with_secret(args.token_env.as_deref(), token),
+        Some(token) => settings.with_secret(args.listen.token_env.as_deref(), token),
         None => settings.clone(),
     };
     let workspace = working_dir(args.directory.as_deref())?;
@@ -63,6 +56,19 @@ pub(crate) fn run(settings: &Settings, args: UpArgs) -> Result<Exit> {
     exit
 }
 
+/// Where the portal is to listen, and the token that clients have to show.
+pub(crate) fn listen(settings: &Settings, args: &ListenArgs) -> Result<(SocketAddr, Option<String>)> {
+    let address = address(&args.host, args.port)?;
+    let token = token(settings, args)?;
+    if !address.ip().is_loopback() && token.is_none() {
+        bail!(
+            "{} can be reached from other machines, so the portal needs a token: --token-env NAME or --token-file FILE",
+            address.ip()
+        );
+    }
+    Ok((address, token))
+}
+
 fn address(host: &str, port: u16) -> Result<SocketAddr> {
     if let Ok(ip) = host.parse::<IpAddr>() {
         return Ok(SocketAddr::new(ip, port));
@@ -72,7 +78,7 @@ fn address(host: &str, port: u16) -> Result<SocketAddr> {
 }
 
 /// The token that clients have to show. It is never printed.
-fn token(settings: &Settings, args: &UpArgs) -> Result<Option<String>> {
+fn token(settings: &Settings, args: &ListenArgs) -> Result<Option<String>> {
     let (token, source) = match (&args.token_env, &args.token_file) {
         (Some(name), _) => match settings.var(name) {
             Some(token) => (token.to_owned(), name.clone()),

@@ -6,7 +6,7 @@ use futures_util::future::BoxFuture;
 use hangar_protocol::{AgentId, Body, Event, EventId};
 use hangar_runtimes::outcome::{Failure, TurnEnd};
 use hangar_runtimes::runtime::{
-    Card, Filter, Live, Model, News, Order, Preflight, Runtime, Stage, TurnEnded,
+    Card, Filter, Live, Lookup, Model, News, Order, Preflight, Runtime, Stage, TurnEnded,
 };
 use serde_json::Value;
 
@@ -50,8 +50,8 @@ impl Runtime for GuardedRuntime {
         })
     }
 
-    fn models(&self) -> BoxFuture<'static, Option<Vec<Model>>> {
-        self.agent.models()
+    fn models(&self, lookup: Lookup) -> BoxFuture<'static, Option<Vec<Model>>> {
+        self.agent.models(lookup)
     }
 
     fn open(&self, order: Order) -> BoxFuture<'static, Result<Live, Failure>> {

@@ -106,6 +106,9 @@ pub(crate) struct RunWithArgs {
     /// End a turn when the agent is silent for this long; 0 means never
     #[arg(long, value_name = "SECONDS", help_heading = "Limits")]
     pub(crate) stall_timeout: Option<f64>,
+    /// End an agent that is silent for this long after its start; 0 means never
+    #[arg(long, value_name = "SECONDS", help_heading = "Limits")]
+    pub(crate) startup_timeout: Option<f64>,
     /// Maximum number of steps of the agent
     #[arg(long, visible_alias = "max-autopilot-continues", value_name = "COUNT", help_heading = "Limits")]
     pub(crate) max_steps: Option<u32>,

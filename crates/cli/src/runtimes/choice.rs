@@ -61,6 +61,7 @@ pub(crate) struct Choice {
     /// Seconds; absent is never.
     pub(crate) turn_timeout: Said<Option<f64>>,
     pub(crate) stall_timeout: Said<Option<f64>>,
+    pub(crate) startup_timeout: Said<Option<f64>>,
     pub(crate) max_steps: Said<Option<u32>>,
     pub(crate) budget_usd: Said<Option<f64>>,
 }
@@ -74,6 +75,7 @@ struct Asked {
     ssh: Option<String>,
     turn_timeout: Option<f64>,
     stall_timeout: Option<f64>,
+    startup_timeout: Option<f64>,
     max_steps: Option<u32>,
     budget: Option<f64>,
 }
@@ -100,6 +102,7 @@ impl Choice {
             ssh: args.ssh.clone(),
             turn_timeout: args.turn_timeout,
             stall_timeout: args.stall_timeout,
+            startup_timeout: args.startup_timeout,
             max_steps: args.max_steps,
             budget: args.budget,
         };
@@ -148,6 +151,14 @@ impl Choice {
                     seconds(usual.stall),
                 )
                 .none_if_zero(),
+            startup_timeout: from
+                .pick(
+                    ("--startup-timeout", args.startup_timeout),
+                    agent.startup_timeout,
+                    all.startup_timeout,
+                    seconds(usual.startup),
+                )
+                .none_if_zero(),
             max_steps: from.pick(
                 ("--max-steps", args.max_steps),
                 agent.max_steps,
@@ -173,6 +184,7 @@ impl Choice {
         Ok(Limits {
             turn: duration("the time-out of turns", self.turn_timeout.value)?,
             stall: duration("the time-out of silence", self.stall_timeout.value)?,
+            startup: duration("the time-out of the start", self.startup_timeout.value)?,
             steps: self.max_steps.value,
             budget_usd: self.budget_usd.value,
         })
@@ -187,7 +199,7 @@ impl Choice {
         fn shown<T: ToString>(value: Option<&T>) -> String {
             value.map_or_else(|| "-".to_owned(), ToString::to_string)
         }
-        let row = |name: &str, value: String, source: &Source| format!("{name:<14} {value:<24} {source}");
+        let row = |name: &str, value: String, source: &Source| format!("{name:<16} {value:<24} {source}");
         vec![
             row("runtime", self.runtime.value.clone(), &self.runtime.source),
             row("model", shown(self.model.value.as_ref()), &self.model.source),
@@ -195,6 +207,7 @@ impl Choice {
             row("ssh", shown(self.ssh.value.as_ref()), &self.ssh.source),
             row("turn timeout", shown(self.turn_timeout.value.as_ref()), &self.turn_timeout.source),
             row("stall timeout", shown(self.stall_timeout.value.as_ref()), &self.stall_timeout.source),
+            row("startup timeout", shown(self.startup_timeout.value.as_ref()), &self.startup_timeout.source),
             row("max steps", shown(self.max_steps.value.as_ref()), &self.max_steps.source),
             row("budget in USD", shown(self.budget_usd.value.as_ref()), &self.budget_usd.source),
         ]

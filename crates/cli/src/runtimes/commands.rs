@@ -4,10 +4,10 @@ use std::time::{Duration, SystemTime};
 
 use anyhow::{Context, Result};
 use futures_util::future::{BoxFuture, join_all};
-use hangar_models::catalogue::Cache;
+use hangar_models::catalogue::{Cache, ModelInfo};
 use hangar_models::config::{self, ProviderConfig, ProviderKind};
 use hangar_runtimes::capabilities::Capabilities;
-use hangar_runtimes::runtime::{Auth, Card, Model, Preflight};
+use hangar_runtimes::runtime::{Auth, Card, Lookup, Model, Preflight};
 use serde_json::{Value, json};
 
 use super::args::{RuntimesArgs, RuntimesCommand};
@@ -52,6 +52,11 @@ impl Look {
     pub(crate) fn is_installed(&self) -> bool {
         self.preflight.program.is_some()
     }
+
+    /// What the installed version can do.
+    fn capabilities(&self) -> &Capabilities {
+        self.preflight.capabilities.as_ref().unwrap_or(&self.card.capabilities)
+    }
 }
 
 /// Looks at all agents at once: each takes its time to say its version.
@@ -77,10 +82,11 @@ fn show(fleet: &Fleet, looks: &[Look], as_json: bool) -> Result<()> {
                     "default": look.card.name == default,
                     "installed": look.is_installed(),
                     "program": look.preflight.program,
+                    "host": look.preflight.host,
                     "version": look.preflight.version,
                     "bestEffort": look.preflight.best_effort,
                     "auth": look.preflight.auth,
-                    "capabilities": look.card.capabilities,
+                    "capabilities": look.capabilities(),
                     "shellTool": look.card.shell_tool,
                     "problems": look.preflight.problems,
                     "warnings": look.preflight.warnings,
@@ -105,9 +111,12 @@ fn show(fleet: &Fleet, looks: &[Look], as_json: bool) -> Result<()> {
         let line = format!(
             "{mark} {:<10} {installed:<10} {version:<14} {auth:<28} {}",
             look.card.name,
-            abilities(&look.card.capabilities).join(", ")
+            abilities(look.capabilities()).join(", ")
         );
         print_line(line.trim_end())?;
+        if let Some(host) = &look.preflight.host {
+            print_line(&format!("    on {host}"))?;
+        }
         for drift in &look.drift {
             print_line(&format!("    drift: {drift}"))?;
         }
@@ -115,6 +124,11 @@ fn show(fleet: &Fleet, looks: &[Look], as_json: bool) -> Result<()> {
             for warning in look.preflight.problems.iter().chain(&look.preflight.warnings) {
                 print_line(&format!("    note: {warning}"))?;
             }
+        } else if look.preflight.host.is_some() {
+            look.preflight
+                .problems
+                .iter()
+                .try_for_each(|problem| print_line(&format!("    note: {problem}")))?;
         } else {
             print_line(&format!("    to install: {}", look.card.install))?;
         }
@@ -146,14 +160,14 @@ fn abilities(capabilities: &Capabilities) -> Vec<String> {
 }
 
 /// `hangar models --runtime NAME`: what the agent can be asked to use, or that nobody knows.
-pub(crate) fn models(settings: &Settings, name: &str, as_json: bool) -> Result<Exit> {
+pub(crate) fn models(settings: &Settings, name: &str, lookup: Lookup, as_json: bool) -> Result<Exit> {
     let fleet = Fleet::assemble(settings)?;
     let agent = fleet.find(name)?;
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_all()
         .build()
         .context("cannot start the runtime")?;
-    let models = runtime.block_on(agent.models());
+    let models = runtime.block_on(agent.models(lookup));
     if as_json {
         print_line(&serde_json::to_string_pretty(&models)?)?;
         return Ok(Exit::Done);
@@ -168,6 +182,7 @@ pub(crate) fn models(settings: &Settings, name: &str, as_json: bool) -> Result<E
 /// What the providers offer, from the cache where that is fresh. `None` when none of them says.
 pub(crate) async fn discover(
     settings: Settings,
+    lookup: Lookup,
     only: Option<fn(&Settings) -> Option<ProviderConfig>>,
 ) -> Option<Vec<Model>> {
     let asked = match only {
@@ -177,21 +192,31 @@ pub(crate) async fn discover(
     let cache = Cache { dir: settings.home.join("cache"), ttl: TIME_TO_LIVE };
     let mut models = None;
     for provider in &asked {
-        match cache.list_models(provider, SystemTime::now()).await {
-            Ok(found) => models.get_or_insert_with(Vec::new).extend(found.into_iter().map(|model| Model {
-                id: model.id,
-                name: model.name,
-                provider: Some(model.provider),
-                multiplier: model.multiplier.and_then(|times| times.parse().ok()),
-            })),
+        let now = SystemTime::now();
+        let listed = match lookup {
+            Lookup::Cached => cache.list_models(provider, now).await,
+            Lookup::Fresh => cache.refresh(provider, now).await,
+        };
+        match listed {
+            Ok(found) => models.get_or_insert_with(Vec::new).extend(found.into_iter().filter_map(offered)),
             Err(error) => tracing::debug!(provider = provider.name, %error, "a catalogue could not be had"),
         }
     }
     models
 }
 
+/// A model as lists show it, if the account may use it.
+fn offered(model: ModelInfo) -> Option<Model> {
+    (model.entitled != Some(false)).then(|| Model {
+        id: model.id,
+        name: model.name,
+        provider: Some(model.vendor.unwrap_or(model.provider)),
+        multiplier: model.multiplier.and_then(|times| times.parse().ok()),
+    })
+}
+
 /// What Copilot CLI offers here: the models of its own provider, if it was given one, else GitHub's.
-pub(crate) fn copilot_models(settings: &Settings) -> BoxFuture<'static, Option<Vec<Model>>> {
+pub(crate) fn copilot_models(settings: &Settings, lookup: Lookup) -> BoxFuture<'static, Option<Vec<Model>>> {
     fn provider(settings: &Settings) -> Option<ProviderConfig> {
         let lookup = |name: &str| settings.var(name).map(str::to_owned);
         let own = config::variables::provider(lookup).ok()?;
@@ -200,5 +225,5 @@ pub(crate) fn copilot_models(settings: &Settings) -> BoxFuture<'static, Option<V
             configured.into_iter().find(|provider| matches!(provider.kind, ProviderKind::Copilot))
         })
     }
-    Box::pin(discover(settings.clone(), Some(provider)))
+    Box::pin(discover(settings.clone(), lookup, Some(provider)))
 }

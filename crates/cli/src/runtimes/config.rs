@@ -27,6 +27,7 @@ pub(crate) struct Common {
     pub(crate) effort: Option<String>,
     pub(crate) turn_timeout: Option<f64>,
     pub(crate) stall_timeout: Option<f64>,
+    pub(crate) startup_timeout: Option<f64>,
     pub(crate) max_steps: Option<u32>,
     pub(crate) budget_usd: Option<f64>,
 }
@@ -41,6 +42,7 @@ pub(crate) struct RuntimeConfig {
     pub(crate) effort: Option<String>,
     pub(crate) turn_timeout: Option<f64>,
     pub(crate) stall_timeout: Option<f64>,
+    pub(crate) startup_timeout: Option<f64>,
     pub(crate) max_steps: Option<u32>,
     pub(crate) budget_usd: Option<f64>,
     pub(crate) ssh: Option<String>,
@@ -79,8 +81,15 @@ impl RuntimesConfig {
         for (name, table) in std::mem::take(&mut config.by_name) {
             if !table.is_table() {
                 // Flattened members appear here too.
-                const COMMON: [&str; 6] =
-                    ["model", "effort", "turn_timeout", "stall_timeout", "max_steps", "budget_usd"];
+                const COMMON: [&str; 7] = [
+                    "model",
+                    "effort",
+                    "turn_timeout",
+                    "stall_timeout",
+                    "startup_timeout",
+                    "max_steps",
+                    "budget_usd",
+                ];
                 if COMMON.contains(&name.as_str()) {
                     continue;
                 }

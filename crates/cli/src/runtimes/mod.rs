@@ -12,18 +12,19 @@ pub(crate) mod record;
 mod rehearsal;
 pub(crate) mod run;
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use anyhow::{Result, bail};
 use hangar_runtimes::acp::AcpRuntime;
 use hangar_runtimes::agents;
 use hangar_runtimes::runtime::Runtime;
-use hangar_runtimes::surroundings::{Catalogue, Drift, Surroundings};
+use hangar_runtimes::surroundings::{AgentSettings, Catalogue, Drift, Surroundings};
 
 use crate::credentials;
 use crate::redact::{self, Redactor};
 use crate::settings::Settings;
-use config::RuntimesConfig;
+use config::{RuntimeConfig, RuntimesConfig};
 use native::Native;
 
 /// All agents that this machine could use, ours first.
@@ -37,7 +38,24 @@ pub(crate) struct Fleet {
 /// What Copilot CLI offers, asked for when somebody wants to know.
 fn catalogue(settings: &Settings) -> Catalogue {
     let settings = settings.clone();
-    Catalogue(Arc::new(move || commands::copilot_models(&settings)))
+    Catalogue(Arc::new(move |lookup, env| {
+        let seen =
+            env.iter().fold(settings.clone(), |settings, (name, value)| settings.with_var(name, value));
+        commands::copilot_models(&seen, lookup)
+    }))
+}
+
+/// What is configured for each agent.
+fn agent_settings(config: &RuntimesConfig) -> BTreeMap<String, AgentSettings> {
+    let settings = |(name, agent): (&String, &RuntimeConfig)| {
+        let settings = AgentSettings {
+            program: agent.program.clone(),
+            env: agent.env.clone().into_iter().collect(),
+            host: choice::host_of(config, name),
+        };
+        (name.clone(), settings)
+    };
+    config.agents.iter().map(settings).collect()
 }
 
 /// Remembers what agents say that no adapter knows, whoever runs them.
@@ -52,14 +70,12 @@ fn drift(settings: &Settings, redactor: &Redactor) -> Drift {
 impl Fleet {
     pub(crate) fn assemble(settings: &Settings) -> Result<Self> {
         let config = RuntimesConfig::load(settings)?;
-        let programs =
-            config.agents.iter().filter_map(|(name, agent)| Some((name.clone(), agent.program.clone()?)));
         let redactor = redact::of_machine(settings);
         let surroundings = Surroundings {
             vars: settings.vars().clone(),
             ours: credentials::ours(settings),
             home: settings.var("HOME").unwrap_or("/").into(),
-            programs: programs.collect(),
+            agents: agent_settings(&config),
             now: jiff::Timestamp::now,
             cache: Some(settings.home.join("cache")),
             git: credentials::git(),

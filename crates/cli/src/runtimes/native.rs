@@ -15,7 +15,7 @@ use hangar_runtimes::capabilities::{Capabilities, unmet};
 use hangar_runtimes::host::Host;
 use hangar_runtimes::outcome::{ErrorKind, Evidence, Failure};
 use hangar_runtimes::runtime::{
-    Auth, Card, Consent, Limits, Live, Model, Order, Preflight, Runtime, ShellTool, Stage,
+    Auth, Card, Consent, Limits, Live, Lookup, Model, Order, Preflight, Runtime, ShellTool, Stage,
 };
 use hangar_runtimes::usage::{Counting, Meter};
 use hangar_store::{SessionId, Store};
@@ -102,7 +102,7 @@ impl Runtime for Native {
         Box::pin(std::future::ready(preflight))
     }
 
-    fn models(&self) -> BoxFuture<'static, Option<Vec<Model>>> {
+    fn models(&self, lookup: Lookup) -> BoxFuture<'static, Option<Vec<Model>>> {
         // Where the scripted model is the usual one, it is among those that can be asked for.
         let scripted = providers::prefers_script(&self.settings).then(|| Model {
             id: providers::SCRIPTED.to_owned(),
@@ -110,7 +110,7 @@ impl Runtime for Native {
             provider: None,
             multiplier: Some(0.0),
         });
-        let offered = super::commands::discover(self.settings.clone(), None);
+        let offered = super::commands::discover(self.settings.clone(), lookup, None);
         Box::pin(async move {
             let offered = offered.await;
             match scripted {

@@ -10,7 +10,8 @@ use hangar_protocol::data::{PermissionRequested, ToolStart, UserMessage};
 use hangar_protocol::{Body, Event, EventId};
 use hangar_runtimes::outcome::{ErrorKind, Evidence, Failure, TurnEnd, TurnOutcome};
 use hangar_runtimes::runtime::{
-    Answer, Card, Command, Live, Model, News, Order, PermissionAnswer, Preflight, Runtime, Stage, TurnEnded,
+    Answer, Card, Command, Live, Lookup, Model, News, Order, PermissionAnswer, Preflight, Runtime, Stage,
+    TurnEnded,
 };
 use hangar_runtimes::usage::{Figure, Usage};
 use serde_json::json;
@@ -71,7 +72,7 @@ impl Runtime for Fake {
         Box::pin(std::future::ready(Preflight::default()))
     }
 
-    fn models(&self) -> BoxFuture<'static, Option<Vec<Model>>> {
+    fn models(&self, _: Lookup) -> BoxFuture<'static, Option<Vec<Model>>> {
         Box::pin(std::future::ready(None))
     }
 

@@ -51,6 +51,24 @@ fn compatible_servers_say_what_they_know() {
 }
 
 #[test]
+fn github_s_list_says_whose_a_model_is_and_whether_the_account_may_use_it() {
+    let config = config(ProviderKind::Copilot);
+    let check = |model: &str, expected: Option<bool>| {
+        let model = serde_json::from_str(model).unwrap();
+        let info = read(&config, &model).unwrap();
+        assert_eq!((info.vendor.as_deref(), info.entitled), (Some("Anthropic"), expected), "{model}");
+    };
+    check(r#"{"id":"a","vendor":"Anthropic","model_picker_enabled":true}"#, Some(true));
+    check(
+        r#"{"id":"a","vendor":"Anthropic","model_picker_enabled":false,"policy":{"state":"enabled"}}"#,
+        Some(false),
+    );
+    check(r#"{"id":"a","vendor":"Anthropic","policy":{"state":"enabled"}}"#, Some(true));
+    check(r#"{"id":"a","vendor":"Anthropic","preview":true}"#, Some(true));
+    check(r#"{"id":"a","vendor":"Anthropic"}"#, Some(false));
+}
+
+#[test]
 fn anthropic_s_list_has_names() {
     check(
         ProviderKind::Anthropic,

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use futures_util::future::BoxFuture;
 use hangar_runtimes::outcome::{ErrorKind, Evidence, Failure};
-use hangar_runtimes::runtime::{Card, Live, Model, Order, Preflight, Runtime, Stage};
+use hangar_runtimes::runtime::{Card, Live, Lookup, Model, Order, Preflight, Runtime, Stage};
 
 use crate::error::RegistryError;
 use crate::hub::Hub;
@@ -32,8 +32,8 @@ impl Runtime for HubRuntime {
         self.agent.preflight()
     }
 
-    fn models(&self) -> BoxFuture<'static, Option<Vec<Model>>> {
-        self.agent.models()
+    fn models(&self, lookup: Lookup) -> BoxFuture<'static, Option<Vec<Model>>> {
+        self.agent.models(lookup)
     }
 
     fn open(&self, order: Order) -> BoxFuture<'static, Result<Live, Failure>> {

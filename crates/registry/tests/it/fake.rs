@@ -11,8 +11,8 @@ use hangar_registry::host::{AgentHost, LogWriter, LogWriterError, Past, SessionR
 use hangar_runtimes::host::Host;
 use hangar_runtimes::outcome::{ErrorKind, Evidence, Failure, TurnEnd, TurnOutcome};
 use hangar_runtimes::runtime::{
-    Answer, Card, Command, Live, Model, News, Order, PermissionAnswer, Preflight, Resume, Runtime, Stage,
-    TurnEnded,
+    Answer, Card, Command, Live, Lookup, Model, News, Order, PermissionAnswer, Preflight, Resume, Runtime,
+    Stage, TurnEnded,
 };
 use hangar_runtimes::usage::Usage;
 use hangar_store::{OpenSession, SessionId, SessionMeta, Store};
@@ -48,7 +48,7 @@ impl Runtime for Fake {
         Box::pin(std::future::ready(Preflight::default()))
     }
 
-    fn models(&self) -> BoxFuture<'static, Option<Vec<Model>>> {
+    fn models(&self, _: Lookup) -> BoxFuture<'static, Option<Vec<Model>>> {
         Box::pin(std::future::ready(None))
     }
 

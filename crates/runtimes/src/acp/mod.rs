@@ -7,31 +7,29 @@ mod session;
 
 use std::path::PathBuf;
 use std::sync::{Arc, Weak};
-use std::time::Duration;
 
 use futures_util::future::BoxFuture;
 use hangar_peer::PeerError;
 use hangar_process::credentials::Child;
 use serde_json::{Value, json};
 use tokio::sync::{Mutex, mpsc};
+use tokio::time::Instant;
 
 use crate::agents::{copilot, mcp_servers};
 use crate::capabilities::{Capabilities, unmet};
 use crate::cli_runtime::{COMMAND_QUEUE, NEWS_QUEUE, check_workspace, refusal, snapshot};
 use crate::host::{Host, NO_WORKSPACE};
+use crate::inspect::{NO_SUCH_PROGRAM, ProbeHost};
 use crate::outcome::{Complaint, ErrorKind, Evidence, Failure};
 use crate::resolution::{Located, Questions, Resolution};
-use crate::runtime::{Auth, Card, Live, Model, Order, Preflight, Runtime, Stage};
+use crate::runtime::{Auth, Card, Live, Lookup, Model, Order, Preflight, Runtime, Stage};
 use crate::surroundings::Surroundings;
 use crate::teller::Teller;
+use crate::turn::until;
 use connection::{Connection, Launch};
 use servers::Reach;
 use session::Session;
 
-/// How long an agent may take to answer what needs no model. Some start slowly.
-const PATIENCE: Duration = Duration::from_secs(60);
-/// What a shell ends with that did not find the program.
-const NO_SUCH_PROGRAM: i32 = 127;
 /// The version of the protocol that is spoken.
 const PROTOCOL_VERSION: u32 = 1;
 
@@ -93,14 +91,28 @@ impl Runtime for AcpRuntime {
         let shared = Arc::clone(&self.shared);
         let Card { name, install, .. } = self.card.clone();
         Box::pin(async move {
-            let Some(program) = shared.locate() else {
+            let settings = shared.surroundings.settings(&name);
+            let (host, program) = match &settings.host {
+                Host::Local => (None, shared.locate()),
+                Host::Ssh(ssh) => (Some(ssh.target.clone()), Some(shared.program.clone().into())),
+            };
+            let Some(program) = program else {
                 let problem = format!("`{}` is not installed: {install}", shared.program);
                 return Preflight { problems: vec![problem], ..Preflight::default() };
             };
-            let questions = Questions { name: &name, help: &["--help"], needs: &[] };
-            let known = Resolution::ask(Located::program(&program), &questions, &shared.surroundings).await;
+            let questions = Questions { name: &name, help: &["--help"], named: Vec::new() };
+            let surroundings = match settings.host {
+                Host::Local => shared.surroundings.with(&settings.env),
+                Host::Ssh(_) => (*shared.surroundings).clone(),
+            };
+            let place = ProbeHost { host: &settings.host, surroundings: &surroundings, env: &settings.env };
+            let known = Resolution::ask(Located::program(&program), &questions, &place).await;
+            if let Some(problem) = known.absent {
+                return Preflight { problems: vec![problem], host, ..Preflight::default() };
+            }
             Preflight {
                 program: Some(program),
+                host,
                 version: known.version,
                 help_hash: known.help_hash,
                 auth: Auth::Unknown,
@@ -109,7 +121,7 @@ impl Runtime for AcpRuntime {
         })
     }
 
-    fn models(&self) -> BoxFuture<'static, Option<Vec<Model>>> {
+    fn models(&self, _: Lookup) -> BoxFuture<'static, Option<Vec<Model>>> {
         Box::pin(std::future::ready(None))
     }
 
@@ -127,7 +139,7 @@ impl Runtime for AcpRuntime {
             let incoming = agent.connection.subscribe(&agent_session);
             let (commands, inbox) = mpsc::channel(COMMAND_QUEUE);
             let (outbox, news) = mpsc::channel(NEWS_QUEUE);
-            let teller = Teller::new(outbox, Arc::clone(&shared.surroundings), &card, &order, None);
+            let teller = Teller::new(outbox, Arc::clone(&shared.surroundings), &card, &order);
             let mut warnings = unmet(&card, &order);
             warnings.extend(lacking);
             let session = Session::new(agent, agent_session, order, teller, incoming);
@@ -186,7 +198,7 @@ impl Shared {
             "clientCapabilities": { "fs": { "readTextFile": false, "writeTextFile": false }, "terminal": false },
             "clientInfo": { "name": "hangar", "version": env!("CARGO_PKG_VERSION") },
         });
-        let answer = ask(&connection, "initialize", &hello).await?;
+        let answer = ask(&connection, order, "initialize", &hello).await?;
         let loads = answer["agentCapabilities"]["loadSession"].as_bool().unwrap_or(false);
         let agent = Arc::new(Agent { connection, loads, reach: Reach::of(&answer) });
         let made_for = Some((order.host.clone(), order.env.clone()));
@@ -203,7 +215,7 @@ async fn open_session(agent: &Agent, order: &Order, servers: &[Value]) -> Result
     let id = match before {
         Some(id) if agent.loads => {
             params["sessionId"] = id.clone().into();
-            ask(connection, "session/load", &params).await?;
+            ask(connection, order, "session/load", &params).await?;
             id
         }
         Some(_) => {
@@ -213,7 +225,7 @@ async fn open_session(agent: &Agent, order: &Order, servers: &[Value]) -> Result
             ));
         }
         None => {
-            let answer = ask(connection, "session/new", &params).await?;
+            let answer = ask(connection, order, "session/new", &params).await?;
             let id = answer["sessionId"].as_str().map(str::to_owned);
             id.ok_or_else(|| {
                 refusal(ErrorKind::ResponseError, "the agent gave the session no name".to_owned())
@@ -221,18 +233,21 @@ async fn open_session(agent: &Agent, order: &Order, servers: &[Value]) -> Result
         }
     };
     if let Some(model) = &order.model {
-        ask(connection, "session/set_model", &json!({ "sessionId": id, "modelId": model })).await?;
+        ask(connection, order, "session/set_model", &json!({ "sessionId": id, "modelId": model })).await?;
     }
     Ok(id)
 }
 
 /// Asks something that needs no model.
-async fn ask(connection: &Connection, method: &str, params: &Value) -> Result<Value, Failure> {
-    match tokio::time::timeout(PATIENCE, connection.request(method, params)).await {
-        Ok(Ok(answer)) => Ok(answer),
-        Ok(Err(error)) => Err(failure(connection, error, &format!("`{method}` failed"))),
-        Err(_) => {
-            let message = format!("the agent did not answer `{method}` within {} s", PATIENCE.as_secs());
+async fn ask(connection: &Connection, order: &Order, method: &str, params: &Value) -> Result<Value, Failure> {
+    let limit = order.limits.startup;
+    tokio::select! {
+        answer = connection.request(method, params) => {
+            answer.map_err(|error| failure(connection, error, &format!("`{method}` failed")))
+        }
+        () = until(limit.map(|limit| Instant::now() + limit)) => {
+            let seconds = limit.unwrap_or_default().as_secs();
+            let message = format!("the agent did not answer `{method}` within {seconds} s");
             Err(refusal(ErrorKind::ResponseTimeout, message))
         }
     }

@@ -1,54 +1,81 @@
 //! Claude Code.
 
 use super::{has_files, is_json, levels, mcp_servers, uuid_of};
+use crate::adapter::{Adapter, Profile, Turn};
 use crate::capabilities::Capabilities;
-use crate::cli_runtime::{Adapter, Located, Turn};
 use crate::invocation::{Argument, Invocation};
-use crate::runtime::{Auth, Card, Order, ShellTool, Stage};
-use crate::surroundings::Surroundings;
+use crate::login::{ConfigFile, LoginFile, LoginQuestion, LoginSources};
+use crate::probe::{ModelSource, OptionalFlag, Probe};
+use crate::runtime::{Card, Order, ShellTool, Stage};
 use crate::translate::Translator;
 use crate::usage::Counting;
 
 /// Variables of a surrounding Claude Code, which would make this one think that it is part of it.
 const SURROUNDING: [&str; 3] = ["CLAUDECODE", "CLAUDE_CODE_ENTRYPOINT", "CLAUDE_CODE_SSE_PORT"];
-const CREDENTIALS: [&str; 5] = [
-    "ANTHROPIC_API_KEY",
-    "ANTHROPIC_AUTH_TOKEN",
-    "CLAUDE_CODE_OAUTH_TOKEN",
-    "CLAUDE_CODE_USE_BEDROCK",
-    "CLAUDE_CODE_USE_VERTEX",
-];
 /// What it may use when nobody restricts it and it refuses to do without rules, as it does for the superuser.
 const ALL_TOOLS: &str =
     "Bash,Read,Write,Edit,MultiEdit,NotebookEdit,Glob,Grep,WebFetch,WebSearch,Task,Agent,Skill";
+/// Takes instructions from a file, as the help names it.
+const SYSTEM_FILE: &str = "--append-system-prompt[-file]";
+/// The command about logins, as the help names it. Older versions would take the question for a prompt.
+const AUTH_COMMAND: &str = "Manage authentication";
 
-pub struct Claude(Card);
+pub(crate) const LOGIN: LoginSources = LoginSources {
+    provider: None,
+    variables: &[
+        "ANTHROPIC_API_KEY",
+        "ANTHROPIC_AUTH_TOKEN",
+        "CLAUDE_CODE_OAUTH_TOKEN",
+        "CLAUDE_CODE_USE_BEDROCK",
+        "CLAUDE_CODE_USE_VERTEX",
+    ],
+    ignored: None,
+    file: Some(LoginFile {
+        file: ConfigFile { variable: "CLAUDE_CONFIG_DIR", directory: ".claude", name: ".credentials.json" },
+        members: &[],
+        label: "~/.claude/.credentials.json",
+    }),
+    own_providers: None,
+    question: Some(LoginQuestion { program: None, args: &["auth", "status"], in_help: Some(AUTH_COMMAND) }),
+    advice: "run `claude auth login`, or set ANTHROPIC_API_KEY",
+};
 
-impl Default for Claude {
-    fn default() -> Self {
-        Self(Card {
+pub fn profile() -> Profile {
+    Profile {
+        card: Card {
             name: "claude".into(),
             label: "Claude Code".into(),
-            capabilities: capabilities(),
+            capabilities: Capabilities {
+                streaming: true,
+                session_id_given: true,
+                cost: true,
+                effort_levels: levels(&["low", "medium", "high", "xhigh", "max"]),
+                budget_cap: true,
+                system_prompt: true,
+                mcp_config: true,
+                tool_rules: true,
+                ..Capabilities::in_a_process()
+            },
             install: "npm install -g @anthropic-ai/claude-code".into(),
             shell_tool: Some(ShellTool::new("Bash", "command")),
-        })
+        },
+        probe: Probe {
+            program: "claude",
+            help: &["--help"],
+            required: &[],
+            optional: &[OptionalFlag { name: SYSTEM_FILE, without: |_| {} }],
+            stand_in: None,
+            models: ModelSource::Nobody,
+            login: LOGIN,
+        },
+        counting: Counting::PerTurn,
+        echoes_prompt: false,
+        speaks_at_start: true,
+        foreign_models: None,
     }
 }
 
-fn capabilities() -> Capabilities {
-    Capabilities {
-        streaming: true,
-        session_id_given: true,
-        cost: true,
-        effort_levels: levels(&["low", "medium", "high", "xhigh", "max"]),
-        budget_cap: true,
-        system_prompt: true,
-        mcp_config: true,
-        tool_rules: true,
-        ..Capabilities::in_a_process()
-    }
-}
+pub struct Claude;
 
 /// The name of an MCP server as its rules write it.
 fn in_rules(server: &str) -> String {
@@ -56,23 +83,19 @@ fn in_rules(server: &str) -> String {
 }
 
 impl Adapter for Claude {
-    fn card(&self) -> &Card {
-        &self.0
-    }
-
-    fn locate(&self, surroundings: &Surroundings) -> Option<Located> {
-        surroundings.program(&self.0.name, "claude").as_deref().map(Located::program)
-    }
-
     fn invocation(&self, order: &Order, turn: &Turn<'_>) -> Invocation {
         let mut args: Vec<Argument> =
             ["-p", "--output-format", "stream-json", "--verbose", "--include-partial-messages"]
                 .map(Argument::from)
                 .into();
         let mut flag = |name: &str, value: &str| args.extend([name, value].map(Argument::from));
+        let mut session_id = None;
         match (turn.agent_session, uuid_of(order)) {
             (Some(id), _) => flag("--resume", id),
-            (None, Some(id)) if turn.before == 0 => flag("--session-id", id),
+            (None, Some(id)) if turn.before == 0 => {
+                flag("--session-id", id);
+                session_id = Some(id.to_owned());
+            }
             (None, _) => {}
         }
         if let Some(model) = &order.model {
@@ -112,9 +135,10 @@ impl Adapter for Claude {
         };
         if let Some(system) = &order.system {
             // It may be longer than an argument may be.
-            let flag =
-                if has_files(order) { "--append-system-prompt-file" } else { "--append-system-prompt" };
-            args.extend([flag.into(), by_file(system)]);
+            match has_files(order) && turn.has(SYSTEM_FILE) {
+                true => args.extend(["--append-system-prompt-file".into(), by_file(system)]),
+                false => args.extend(["--append-system-prompt", system].map(Argument::from)),
+            }
         }
         if let Some(config) = &order.mcp_config {
             // It may hold secrets, and others can see command lines.
@@ -127,6 +151,7 @@ impl Adapter for Claude {
         args.extend(order.extra.iter().map(Argument::from));
         Invocation {
             without: SURROUNDING.map(str::to_owned).into(),
+            session_id,
             ..Invocation::new(args, turn.prompt.to_owned())
         }
     }
@@ -148,20 +173,6 @@ impl Adapter for Claude {
     fn translator(&self, _: &Turn<'_>) -> Box<dyn Translator> {
         Box::new(crate::translate::claude::Claude::default())
     }
-
-    fn counting(&self) -> Counting {
-        Counting::PerTurn
-    }
-
-    fn auth(&self, surroundings: &Surroundings) -> (Auth, Vec<String>) {
-        let file = surroundings.home.join(".claude/.credentials.json");
-        let auth = match surroundings.first_var(&CREDENTIALS) {
-            Some((name, _)) => Auth::Found(name.to_owned()),
-            None if file.exists() => Auth::Found("~/.claude/.credentials.json".to_owned()),
-            None => Auth::Unknown,
-        };
-        (auth, Vec::new())
-    }
 }
 
 #[cfg(test)]
@@ -173,8 +184,8 @@ mod tests {
     fn check(wish: impl FnOnce(&mut Order), name: &str, expected: Option<&str>) {
         let mut order = Order::new("0b5a2a57-6f0a-4b5e-9f0c-0c8f0e4ad001".to_owned(), "/work".into());
         wish(&mut order);
-        let turn = Turn { prompt: "go", agent_session: None, before: 0 };
-        let args = Claude::default().invocation(&order, &turn).args;
+        let turn = Turn { prompt: "go", agent_session: None, before: 0, lacks: &Default::default() };
+        let args = Claude.invocation(&order, &turn).args;
         let args: Vec<String> = args.iter().map(Argument::to_string).collect();
         let value = args.iter().position(|arg| arg == name).and_then(|at| args.get(at + 1));
         assert_eq!(value.map(String::as_str), expected);

@@ -3,23 +3,35 @@
 use serde_json::Value;
 
 use super::{levels, mcp_servers, with_system};
+use crate::adapter::{Adapter, Profile, Turn};
 use crate::capabilities::Capabilities;
-use crate::cli_runtime::{Adapter, Located, Turn};
 use crate::invocation::Invocation;
-use crate::runtime::{Auth, Card, Order, ShellTool, Stage};
-use crate::surroundings::Surroundings;
+use crate::login::{ConfigFile, LoginFile, LoginQuestion, LoginSources};
+use crate::probe::{ModelSource, Probe};
+use crate::runtime::{Card, Order, ShellTool, Stage};
 use crate::translate::Translator;
 use crate::usage::Counting;
 
 /// The variable that holds the key in a rehearsal.
 const REHEARSAL_KEY: &str = "REHEARSAL_KEY";
-const CREDENTIALS: [&str; 2] = ["CODEX_API_KEY", "OPENAI_API_KEY"];
 
-pub struct Codex(Card);
+const fn config_file(name: &'static str) -> ConfigFile {
+    ConfigFile { variable: "CODEX_HOME", directory: ".codex", name }
+}
 
-impl Default for Codex {
-    fn default() -> Self {
-        Self(Card {
+pub(crate) const LOGIN: LoginSources = LoginSources {
+    provider: None,
+    variables: &["CODEX_API_KEY", "OPENAI_API_KEY"],
+    ignored: None,
+    file: Some(LoginFile { file: config_file("auth.json"), members: &[], label: "auth.json" }),
+    own_providers: Some((config_file("config.toml"), "model_provider")),
+    question: Some(LoginQuestion { program: None, args: &["login", "status"], in_help: None }),
+    advice: "run `codex login`, or set CODEX_API_KEY",
+};
+
+pub fn profile() -> Profile {
+    Profile {
+        card: Card {
             name: "codex".into(),
             label: "OpenAI Codex".into(),
             capabilities: Capabilities {
@@ -29,19 +41,26 @@ impl Default for Codex {
             },
             install: "npm install -g @openai/codex".into(),
             shell_tool: Some(ShellTool::new("exec_command", "cmd")),
-        })
+        },
+        probe: Probe {
+            program: "codex",
+            help: &["exec", "--help"],
+            required: &[],
+            optional: &[],
+            stand_in: None,
+            models: ModelSource::Nobody,
+            login: LOGIN,
+        },
+        counting: Counting::SinceBegun,
+        echoes_prompt: false,
+        speaks_at_start: true,
+        foreign_models: None,
     }
 }
 
+pub struct Codex;
+
 impl Adapter for Codex {
-    fn card(&self) -> &Card {
-        &self.0
-    }
-
-    fn locate(&self, surroundings: &Surroundings) -> Option<Located> {
-        surroundings.program(&self.0.name, "codex").as_deref().map(Located::program)
-    }
-
     fn invocation(&self, order: &Order, turn: &Turn<'_>) -> Invocation {
         let mut args: Vec<String> = ["exec", "--json", "--skip-git-repo-check"].map(str::to_owned).into();
         let mut flag = |name: &str, value: &str| args.extend([name.to_owned(), value.to_owned()]);
@@ -71,10 +90,6 @@ impl Adapter for Codex {
         Invocation::new(args, with_system(turn.prompt, order, turn.agent_session.is_some()))
     }
 
-    fn help(&self) -> &'static [&'static str] {
-        &["exec", "--help"]
-    }
-
     fn rehearse(&self, order: &mut Order, stage: &Stage) {
         let settings = [("HOME", &*stage.home), ("CODEX_HOME", &*stage.home)]
             .map(|(name, dir)| (name.to_owned(), dir.display().to_string()));
@@ -96,22 +111,6 @@ impl Adapter for Codex {
 
     fn translator(&self, _: &Turn<'_>) -> Box<dyn Translator> {
         Box::new(crate::translate::codex::Codex::default())
-    }
-
-    fn counting(&self) -> Counting {
-        Counting::SinceBegun
-    }
-
-    fn auth(&self, surroundings: &Surroundings) -> (Auth, Vec<String>) {
-        let home =
-            surroundings.var("CODEX_HOME").map_or_else(|| surroundings.home.join(".codex"), Into::into);
-        let auth = match surroundings.first_var(&CREDENTIALS) {
-            Some((name, _)) => Auth::Found(name.to_owned()),
-            None if home.join("auth.json").exists() => Auth::Found("auth.json".to_owned()),
-            // Its configuration may name a provider with a key of its own.
-            None => Auth::Unknown,
-        };
-        (auth, Vec::new())
     }
 }
 

@@ -1,92 +1,104 @@
 //! GitHub Copilot CLI, and whatever else has its flags: Hangar itself does.
 
-use futures_util::future::BoxFuture;
-
 use super::{has_files, is_json, uuid_of, with_system};
+use crate::adapter::{Adapter, ForeignModels, Profile, Turn};
 use crate::capabilities::{Capabilities, EFFORT_LEVELS};
-use crate::cli_runtime::{Adapter, Keeper, Located, StandIn, Turn};
 use crate::invocation::{Argument, Invocation};
-use crate::runtime::{Auth, Card, Model, Order, ShellTool, Stage};
-use crate::surroundings::Surroundings;
+use crate::login::{ConfigFile, IgnoredValue, LoginFile, LoginQuestion, LoginSources};
+use crate::probe::{ModelSource, OptionalFlag, Probe, StandIn};
+use crate::runtime::{Card, Order, ShellTool, Stage};
 use crate::translate::Translator;
 use crate::usage::Counting;
 
 /// Steps that autopilot may take in a turn, if nobody says. Its own default is 5, which ends most work half done.
 const AUTOPILOT_STEPS: u32 = 50;
-/// Where it looks for a token, in this order.
-const TOKENS: [&str; 3] = ["COPILOT_GITHUB_TOKEN", "GH_TOKEN", "GITHUB_TOKEN"];
-/// Names of models that another agent understands and this one does not.
-const SHORTHANDS: [&str; 3] = ["sonnet", "opus", "haiku"];
-/// Set where it uses another provider than GitHub, which needs no token of GitHub's.
-const OWN_PROVIDER: &str = "COPILOT_PROVIDER_BASE_URL";
+/// Takes the id of a new session from outside. Version 1.0.36 does not have it yet.
+const SESSION_ID: &str = "--session-id";
+/// Leaves a count of tokens in a file, which stdout has not.
+const USAGE_FILE: &str = "--usage-output-file";
 
-pub struct Copilot(Card);
+pub(crate) const LOGIN: LoginSources = LoginSources {
+    provider: Some("COPILOT_PROVIDER_BASE_URL"),
+    variables: &["COPILOT_GITHUB_TOKEN", "GH_TOKEN", "GITHUB_TOKEN"],
+    ignored: Some(IgnoredValue {
+        prefix: "ghp_",
+        warning: "holds a classic token (ghp_), which Copilot ignores without a word; use a fine-grained one with the \
+                  permission \"Copilot Requests\"",
+    }),
+    // The token itself may lie in a key chain that is not ours to open; whose it is, is written beside it.
+    file: Some(LoginFile {
+        file: ConfigFile { variable: "COPILOT_HOME", directory: ".copilot", name: "config.json" },
+        members: &["loggedInUsers", "logged_in_users"],
+        label: "copilot login",
+    }),
+    own_providers: None,
+    question: Some(LoginQuestion { program: Some("gh"), args: &["auth", "status"], in_help: None }),
+    advice: "set COPILOT_GITHUB_TOKEN, GH_TOKEN or GITHUB_TOKEN, or run `copilot login`",
+};
 
-impl Default for Copilot {
-    fn default() -> Self {
-        Self(Card {
+pub fn profile() -> Profile {
+    Profile {
+        card: Card {
             name: "copilot".into(),
             label: "GitHub Copilot CLI".into(),
-            capabilities: capabilities(),
+            capabilities: Capabilities {
+                streaming: true,
+                session_id_given: true,
+                session_id_early: false,
+                effort_levels: EFFORT_LEVELS.map(str::to_owned).into(),
+                model_discovery: true,
+                mcp_config: true,
+                tool_rules: true,
+                ..Capabilities::in_a_process()
+            },
             install: "npm install -g @github/copilot".into(),
             shell_tool: Some(ShellTool::new("bash", "command")),
-        })
+        },
+        probe: Probe {
+            program: "copilot",
+            help: &["--help"],
+            required: &["--output-format", "--resume", "--autopilot", "--no-ask-user", "--allow-all"],
+            optional: &[
+                OptionalFlag { name: SESSION_ID, without: |able| able.session_id_given = false },
+                OptionalFlag { name: USAGE_FILE, without: |able| able.input_tokens = false },
+            ],
+            stand_in: Some(StandIn {
+                program: "gh",
+                leading: &["copilot"],
+                question: &["extension", "list"],
+                answer: "gh-copilot",
+                doubt: "`gh copilot` is used in place of `copilot`; it may lack the flags that are needed",
+            }),
+            models: ModelSource::Catalogue,
+            login: LOGIN,
+        },
+        // On stdout and in the file: since the session began.
+        counting: Counting::SinceBegun,
+        echoes_prompt: true,
+        speaks_at_start: true,
+        foreign_models: Some(ForeignModels { names: &["sonnet", "opus", "haiku"], owner: "Claude Code" }),
     }
 }
 
-fn capabilities() -> Capabilities {
-    Capabilities {
-        streaming: true,
-        session_id_given: true,
-        session_id_early: false,
-        effort_levels: EFFORT_LEVELS.map(str::to_owned).into(),
-        model_discovery: true,
-        mcp_config: true,
-        tool_rules: true,
-        ..Capabilities::in_a_process()
-    }
-}
+pub struct Copilot;
 
 impl Adapter for Copilot {
-    fn card(&self) -> &Card {
-        &self.0
-    }
-
-    fn locate(&self, surroundings: &Surroundings) -> Option<Located> {
-        surroundings.program(&self.0.name, "copilot").as_deref().map(Located::program)
-    }
-
-    fn stand_in(&self, surroundings: &Surroundings) -> Option<StandIn> {
-        // Whoever configured a program means that one.
-        if surroundings.programs.contains_key(&*self.0.name) {
-            return None;
-        }
-        let gh = surroundings.on_path("gh")?;
-        let doubt = "`gh copilot` is used in place of `copilot`; it may lack the flags that are needed";
-        let located = Located {
-            leading: vec!["copilot".to_owned()],
-            doubt: Some(doubt.to_owned()),
-            ..Located::program(&gh)
-        };
-        Some(StandIn { located, question: &["extension", "list"], answer: "gh-copilot" })
-    }
-
-    fn needs(&self) -> &'static [&'static str] {
-        &["--output-format", "--session-id", "--resume", "--autopilot", "--no-ask-user", "--allow-all"]
-    }
-
     fn invocation(&self, order: &Order, turn: &Turn<'_>) -> Invocation {
         let mut args: Vec<Argument> = Vec::new();
         let mut flag = |name: &str, value: &str| args.push(format!("{name}={value}").into());
         flag("--output-format", "json");
         flag("--max-autopilot-continues", &order.limits.steps.unwrap_or(AUTOPILOT_STEPS).to_string());
+        let mut session_id = None;
         match (turn.agent_session, uuid_of(order)) {
             (Some(id), _) => flag("--resume", id),
             // Begins it, or goes on with what a turn began that was ended before it said a word.
-            (None, Some(id)) => flag("--session-id", id),
+            (None, Some(id)) if turn.has(SESSION_ID) => {
+                flag(SESSION_ID, id);
+                session_id = Some(id.to_owned());
+            }
             // The session was begun without an id and never told one. The last one here is most likely it.
-            (None, None) if turn.before > 0 => args.push("--continue".into()),
-            (None, None) => {}
+            (None, _) if turn.before > 0 => args.push("--continue".into()),
+            (None, _) => {}
         }
         let mut flag = |name: &str, value: &str| args.push(format!("{name}={value}").into());
         if let Some(model) = &order.model {
@@ -113,89 +125,25 @@ impl Adapter for Copilot {
         if let Some(config) = &order.mcp_config {
             args.push(mcp_config(config, order));
         }
-        if has_files(order) {
-            args.push(Argument::Report { before: "--usage-output-file=".to_owned() });
+        if has_files(order) && turn.has(USAGE_FILE) {
+            args.push(Argument::Report { before: format!("{USAGE_FILE}=") });
         }
         args.extend(["-s", "--autopilot", "--no-ask-user", "--no-auto-update"].map(Argument::from));
         if order.tools == Default::default() {
             args.push("--allow-all".into());
         }
         args.extend(order.extra.iter().map(Argument::from));
-        Invocation::new(args, with_system(turn.prompt, order, turn.agent_session.is_some()))
+        let prompt = with_system(turn.prompt, order, turn.agent_session.is_some());
+        Invocation { session_id, ..Invocation::new(args, prompt) }
     }
 
     fn translator(&self, turn: &Turn<'_>) -> Box<dyn Translator> {
         Box::new(crate::translate::copilot::Copilot::new(turn.agent_session.is_some()))
     }
 
-    fn counting(&self) -> Counting {
-        // On stdout and in the file: since the session began.
-        Counting::SinceBegun
-    }
-
     fn rehearse(&self, order: &mut Order, stage: &Stage) {
         order.env.extend(rehearsal(stage));
     }
-
-    fn echoes_prompt(&self) -> bool {
-        true
-    }
-
-    fn auth(&self, surroundings: &Surroundings) -> (Auth, Vec<String>) {
-        if surroundings.var(OWN_PROVIDER).is_some() {
-            return (Auth::Found(OWN_PROVIDER.to_owned()), Vec::new());
-        }
-        let is_classic = |name: &&str| surroundings.var(name).is_some_and(|token| token.starts_with("ghp_"));
-        let warn = |name: &&str| {
-            format!(
-                "{name} holds a classic token (ghp_), which Copilot ignores without a word; use a fine-grained one with the \
-                 permission \"Copilot Requests\""
-            )
-        };
-        let (classic, others): (Vec<&str>, Vec<&str>) = TOKENS.into_iter().partition(is_classic);
-        let found = match surroundings.first_var(&others) {
-            Some((name, _)) => Auth::Found(name.to_owned()),
-            // The token itself may lie in a key chain that is not ours to open; whose it is, is written beside it.
-            None if has_login(surroundings) => Auth::Found("copilot login".to_owned()),
-            None => classic.first().map_or(Auth::Missing, |name| Auth::Found((*name).to_owned())),
-        };
-        (found, classic.iter().map(warn).collect())
-    }
-
-    fn keeper(&self) -> Option<Keeper> {
-        Some(Keeper { program: "gh", question: &["auth", "status"] })
-    }
-
-    fn login(&self) -> &'static str {
-        "set COPILOT_GITHUB_TOKEN, GH_TOKEN or GITHUB_TOKEN, or run `copilot login`"
-    }
-
-    fn warnings(&self, order: &Order, surroundings: &Surroundings) -> Vec<String> {
-        let mut warnings = self.auth(&surroundings.with(&order.env)).1;
-        if let Some(model) = order.model.as_deref().filter(|model| SHORTHANDS.contains(model)) {
-            warnings.push(format!(
-                "`{model}` is a name of Claude Code's; Copilot wants the whole name of a model"
-            ));
-        }
-        warnings
-    }
-
-    fn models(&self, surroundings: &Surroundings) -> BoxFuture<'static, Option<Vec<Model>>> {
-        (surroundings.catalogue.0)()
-    }
-}
-
-/// Whether somebody has logged in with it.
-fn has_login(surroundings: &Surroundings) -> bool {
-    let home =
-        surroundings.var("COPILOT_HOME").map_or_else(|| surroundings.home.join(".copilot"), Into::into);
-    let config = std::fs::read_to_string(home.join("config.json")).unwrap_or_default();
-    // It begins with remarks that JSON does not know.
-    let json: String = config.lines().filter(|line| !line.trim_start().starts_with("//")).collect();
-    let config: serde_json::Value = serde_json::from_str(&json).unwrap_or_default();
-    ["loggedInUsers", "logged_in_users"]
-        .iter()
-        .any(|name| config[*name].as_array().is_some_and(|users| !users.is_empty()))
 }
 
 /// Variables that make it, and whatever follows its conventions, use the scripted model.
@@ -227,10 +175,13 @@ fn mcp_config(config: &str, order: &Order) -> Argument {
 
 #[cfg(test)]
 mod tests {
+    use std::collections::BTreeSet;
+
     use super::*;
 
     const ID: &str = "0b5a2a57-6f0a-4b5e-9f0c-0c8f0e4ad001";
-    const FIRST: Turn<'_> = Turn { prompt: "go", agent_session: None, before: 0 };
+    static ALL_FLAGS: BTreeSet<String> = BTreeSet::new();
+    const FIRST: Turn<'_> = Turn { prompt: "go", agent_session: None, before: 0, lacks: &ALL_FLAGS };
 
     fn order() -> Order {
         Order::new(ID.to_owned(), "/work".into())
@@ -239,7 +190,7 @@ mod tests {
     /// All flags of a turn.
     #[track_caller]
     fn check(order: &Order, turn: &Turn<'_>, expected: &str) {
-        let args = Copilot::default().invocation(order, turn).args;
+        let args = Copilot.invocation(order, turn).args;
         let args: Vec<_> = args.iter().map(Argument::to_string).collect();
         assert_eq!(args.join(" "), expected);
     }
@@ -309,7 +260,7 @@ mod tests {
         let check = |id: &str, agent_session: Option<&str>, before: u32, expected: &str| {
             let mut order = Order::new(id.to_owned(), "/work".into());
             order.limits.steps = Some(7);
-            let turn = Turn { prompt: "go", agent_session, before };
+            let turn = Turn { agent_session, before, ..FIRST };
             check(&order, &turn, &format!("{steps} {expected}{last}"));
         };
         check(ID, None, 0, &format!("--session-id={ID} "));
@@ -321,10 +272,29 @@ mod tests {
     }
 
     #[test]
+    fn a_version_without_a_flag_is_not_given_it() {
+        let lacks = BTreeSet::from([SESSION_ID.to_owned(), USAGE_FILE.to_owned()]);
+        let mut order = order();
+        order.scratch = Some("/scratch".into());
+        let always = "--output-format=json --max-autopilot-continues=50";
+        let last = "-s --autopilot --no-ask-user --no-auto-update --allow-all";
+        let old = Turn { lacks: &lacks, ..FIRST };
+        check(&order, &old, &format!("{always} {last}"));
+        assert_eq!(Copilot.invocation(&order, &old).session_id, None);
+        assert_eq!(Copilot.invocation(&order, &FIRST).session_id.as_deref(), Some(ID));
+        check(
+            &order,
+            &Turn { agent_session: Some("abc"), before: 1, ..old },
+            &format!("{always} --resume=abc {last}"),
+        );
+        check(&order, &Turn { before: 1, ..old }, &format!("{always} --continue {last}"));
+    }
+
+    #[test]
     fn instructions_of_the_host_go_before_the_first_prompt_and_no_other() {
         let mut order = order();
         order.system = Some("be brief".to_owned());
-        let stdin = |turn: &Turn<'_>| Copilot::default().invocation(&order, turn).stdin.unwrap();
+        let stdin = |turn: &Turn<'_>| Copilot.invocation(&order, turn).stdin.unwrap();
         assert_eq!(stdin(&FIRST), "<system>\nbe brief\n</system>\n\ngo");
         assert_eq!(stdin(&Turn { agent_session: Some(ID), before: 1, ..FIRST }), "go");
     }

@@ -17,10 +17,10 @@ use crate::surroundings::Surroundings;
 /// All of them, in the order in which people are shown them.
 pub fn all(surroundings: &Surroundings) -> Vec<Arc<dyn Runtime>> {
     vec![
-        Arc::new(CliRuntime::new(copilot::Copilot::default(), surroundings)),
-        Arc::new(CliRuntime::new(claude::Claude::default(), surroundings)),
-        Arc::new(CliRuntime::new(codex::Codex::default(), surroundings)),
-        Arc::new(CliRuntime::new(opencode::Opencode::new(surroundings), surroundings)),
+        Arc::new(CliRuntime::new(copilot::profile(), copilot::Copilot, surroundings)),
+        Arc::new(CliRuntime::new(claude::profile(), claude::Claude, surroundings)),
+        Arc::new(CliRuntime::new(codex::profile(), codex::Codex, surroundings)),
+        Arc::new(CliRuntime::new(opencode::profile(), opencode::Opencode::new(surroundings), surroundings)),
     ]
 }
 

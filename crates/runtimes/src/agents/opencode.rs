@@ -2,15 +2,15 @@
 
 use std::time::Duration;
 
-use futures_util::future::BoxFuture;
 use serde_json::{Map, Value, json};
 
 use super::{levels, mcp_servers, with_system};
+use crate::adapter::{Adapter, Profile, Turn};
 use crate::capabilities::Capabilities;
-use crate::cli_runtime::{Adapter, Located, Turn};
-use crate::inspect;
 use crate::invocation::Invocation;
-use crate::runtime::{Auth, Card, Model, Order, ShellTool, Stage};
+use crate::login::{ConfigFile, LoginFile, LoginSources};
+use crate::probe::{ModelSource, Probe};
+use crate::runtime::{Card, Order, ShellTool, Stage};
 use crate::surroundings::Surroundings;
 use crate::translate::Translator;
 use crate::usage::Counting;
@@ -21,15 +21,24 @@ const SETTINGS: &str = "OPENCODE_CONFIG_CONTENT";
 /// How long it may take to list its models: seconds to start, and it may ask a catalogue on the net.
 const MODELS_PATIENCE: Duration = Duration::from_secs(60);
 
-pub struct Opencode {
-    card: Card,
-    /// Such settings of the user's own.
-    settings: Option<String>,
-}
+pub(crate) const LOGIN: LoginSources = LoginSources {
+    provider: None,
+    variables: &[],
+    ignored: None,
+    file: Some(LoginFile {
+        file: ConfigFile { variable: "XDG_DATA_HOME", directory: ".local/share", name: "opencode/auth.json" },
+        members: &[],
+        label: "auth.json",
+    }),
+    own_providers: None,
+    // Some of its models need none.
+    question: None,
+    advice: "run `opencode auth login`",
+};
 
-impl Opencode {
-    pub fn new(surroundings: &Surroundings) -> Self {
-        let card = Card {
+pub fn profile() -> Profile {
+    Profile {
+        card: Card {
             name: "opencode".into(),
             label: "opencode".into(),
             capabilities: Capabilities {
@@ -42,8 +51,35 @@ impl Opencode {
             },
             install: "npm install -g opencode-ai".into(),
             shell_tool: Some(ShellTool::new("bash", "command")),
-        };
-        Self { card, settings: surroundings.var(SETTINGS).map(str::to_owned) }
+        },
+        probe: Probe {
+            program: "opencode",
+            help: &["run", "--help"],
+            required: &[],
+            optional: &[],
+            stand_in: None,
+            models: ModelSource::Program {
+                args: &["models"],
+                refresh: "--refresh",
+                patience: MODELS_PATIENCE,
+            },
+            login: LOGIN,
+        },
+        counting: Counting::PerTurn,
+        echoes_prompt: false,
+        speaks_at_start: false,
+        foreign_models: None,
+    }
+}
+
+pub struct Opencode {
+    /// Settings of the user's own.
+    settings: Option<String>,
+}
+
+impl Opencode {
+    pub fn new(surroundings: &Surroundings) -> Self {
+        Self { settings: surroundings.var(SETTINGS).map(str::to_owned) }
     }
 
     /// The settings of an order with its MCP servers among them.
@@ -64,17 +100,6 @@ impl Opencode {
         settings.insert("mcp".to_owned(), Value::Object(all));
         Some(Value::Object(settings).to_string())
     }
-}
-
-/// A line of its list: `provider/model`.
-fn model(line: &str) -> Option<Model> {
-    let (provider, name) = line.trim().split_once('/')?;
-    Some(Model {
-        id: line.trim().to_owned(),
-        name: Some(name.to_owned()),
-        provider: Some(provider.to_owned()),
-        multiplier: None,
-    })
 }
 
 /// A server of an MCP configuration as its own configuration has them.
@@ -98,14 +123,6 @@ fn list<'a>(server: &'a Value, name: &str) -> &'a [Value] {
 }
 
 impl Adapter for Opencode {
-    fn card(&self) -> &Card {
-        &self.card
-    }
-
-    fn locate(&self, surroundings: &Surroundings) -> Option<Located> {
-        surroundings.program(&self.card.name, "opencode").as_deref().map(Located::program)
-    }
-
     fn invocation(&self, order: &Order, turn: &Turn<'_>) -> Invocation {
         let mut args: Vec<String> = ["run", "--format", "json", "--thinking"].map(str::to_owned).into();
         let mut flag = |name: &str, value: &str| args.extend([name.to_owned(), value.to_owned()]);
@@ -126,10 +143,6 @@ impl Adapter for Opencode {
         let prompt = with_system(turn.prompt, order, turn.agent_session.is_some());
         let settings = self.with_servers(order).map(|settings| (SETTINGS.to_owned(), settings));
         Invocation { env: settings.into_iter().collect(), ..Invocation::new(args, prompt) }
-    }
-
-    fn help(&self) -> &'static [&'static str] {
-        &["run", "--help"]
     }
 
     fn rehearse(&self, order: &mut Order, stage: &Stage) {
@@ -160,27 +173,8 @@ impl Adapter for Opencode {
         order.model.get_or_insert_with(|| "rehearsal/mock-model".to_owned());
     }
 
-    fn models(&self, surroundings: &Surroundings) -> BoxFuture<'static, Option<Vec<Model>>> {
-        let (located, surroundings) = (self.locate(surroundings), surroundings.clone());
-        Box::pin(async move {
-            let output = inspect::ask(&located?, &["models"], &surroundings, MODELS_PATIENCE).await.ok()?;
-            let names = String::from_utf8_lossy(&output.stdout);
-            output.status.success().then(|| names.lines().filter_map(model).collect())
-        })
-    }
-
     fn translator(&self, _: &Turn<'_>) -> Box<dyn Translator> {
         Box::new(crate::translate::opencode::Opencode::default())
-    }
-
-    fn counting(&self) -> Counting {
-        Counting::PerTurn
-    }
-
-    fn auth(&self, surroundings: &Surroundings) -> (Auth, Vec<String>) {
-        let file = surroundings.home.join(".local/share/opencode/auth.json");
-        let auth = if file.exists() { Auth::Found("auth.json".to_owned()) } else { Auth::Unknown };
-        (auth, Vec::new())
     }
 }
 
@@ -191,17 +185,7 @@ mod tests {
     #[test]
     fn servers_are_added_to_the_settings_that_are_there() {
         let vars = std::collections::BTreeMap::from([(SETTINGS.to_owned(), r#"{"theme":"x"}"#.to_owned())]);
-        let surroundings = Surroundings {
-            vars,
-            ours: Vec::new(),
-            home: "/".into(),
-            programs: Default::default(),
-            now: jiff::Timestamp::now,
-            cache: None,
-            git: Default::default(),
-            catalogue: Default::default(),
-            drift: Default::default(),
-        };
+        let surroundings = Surroundings { vars, ..Surroundings::bare("/".as_ref()) };
         let agent = Opencode::new(&surroundings);
         let mut order = Order::new("s".to_owned(), "/".into());
         assert_eq!(agent.with_servers(&order), None);

@@ -1,6 +1,5 @@
 //! Scripts in the place of agents of the Agent Client Protocol.
 
-use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::time::Duration;
 
@@ -39,17 +38,8 @@ impl Stage {
     fn new(before: &str, prompt: &str) -> Self {
         let dir = tempfile::tempdir().unwrap();
         let script = format!("before() {{ :\n{before}\n}}\nprompt() {{ :\n{prompt}\n}}\n{AGENT}");
-        let surroundings = Surroundings {
-            vars: std::env::vars().collect(),
-            ours: Vec::new(),
-            home: dir.path().to_owned(),
-            programs: BTreeMap::new(),
-            now: jiff::Timestamp::now,
-            cache: None,
-            git: Default::default(),
-            catalogue: Default::default(),
-            drift: Default::default(),
-        };
+        let surroundings =
+            Surroundings { vars: std::env::vars().collect(), ..Surroundings::bare(dir.path()) };
         let args = vec!["-c".to_owned(), script];
         let runtime = AcpRuntime::new("agent", "sh", args, &surroundings);
         Self { dir, runtime }

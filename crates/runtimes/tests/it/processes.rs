@@ -8,7 +8,7 @@ use std::time::Duration;
 use hangar_runtimes::agents;
 use hangar_runtimes::outcome::{ErrorKind, TurnEnd, TurnOutcome};
 use hangar_runtimes::runtime::{Command, Live, News, Order, Runtime};
-use hangar_runtimes::surroundings::Surroundings;
+use hangar_runtimes::surroundings::{AgentSettings, Surroundings};
 
 const PATIENCE: Duration = Duration::from_secs(20);
 
@@ -29,16 +29,11 @@ impl Stage {
         let installed =
             std::process::Command::new("install").args(["-m", "755"]).args([&text, &program]).status();
         assert!(installed.unwrap().success());
+        let settings = AgentSettings { program: Some(program.display().to_string()), ..Default::default() };
         let surroundings = Surroundings {
             vars: std::env::vars().collect(),
-            ours: Vec::new(),
-            home: dir.path().to_owned(),
-            programs: BTreeMap::from([("codex".to_owned(), program.display().to_string())]),
-            now: jiff::Timestamp::now,
-            cache: None,
-            git: Default::default(),
-            catalogue: Default::default(),
-            drift: Default::default(),
+            agents: BTreeMap::from([("codex".to_owned(), settings)]),
+            ..Surroundings::bare(dir.path())
         };
         let runtime = agents::all(&surroundings).into_iter().find(|r| r.card().name == "codex").unwrap();
         Self { dir, runtime }
@@ -216,6 +211,17 @@ async fn ends_as(script: &str, limits: impl FnOnce(&mut Order), expected: Option
 async fn silence_is_a_stall() {
     let short = |order: &mut Order| order.limits.stall = Some(Duration::from_millis(200));
     ends_as("cat >/dev/null; sleep 1000", short, Some(ErrorKind::Stalled)).await;
+}
+
+#[tokio::test]
+async fn an_agent_that_never_says_a_word_does_not_answer() {
+    let short = |order: &mut Order| order.limits.startup = Some(Duration::from_millis(200));
+    let outcome = ends_as("cat >/dev/null; sleep 1000", short, Some(ErrorKind::ResponseTimeout)).await;
+    let TurnEnd::Failed(failure) = outcome.end else { unreachable!() };
+    assert_eq!(failure.message, "the agent said nothing within 0 s of its start");
+    // One that has spoken is given the time that silence is given.
+    ends_as(&format!("echo '{{\"type\":\"turn.started\"}}'; cat >/dev/null; sleep 1; {DONE}"), short, None)
+        .await;
 }
 
 #[tokio::test]

@@ -204,6 +204,60 @@ fn the_table_says_what_is_installed_and_what_has_drifted() {
     assert!(doctor.stdout.contains("-   agent codex: 9.8.7; it says things"), "{}", doctor.stdout);
 }
 
+/// What the doctor says of something, and whether that is fine.
+fn diagnosis(run: &Finished, check: &str) -> (bool, String) {
+    let rows: Vec<Value> = serde_json::from_str(&run.stdout).expect("JSON");
+    let row = rows.iter().find(|row| row["check"] == check).unwrap_or_else(|| panic!("{run:#?}"));
+    (row["ok"].as_bool().expect("a word"), row["says"].as_str().expect("words").to_owned())
+}
+
+#[test]
+fn the_doctor_knows_the_default_agent_and_models_of_agents() {
+    let (scratch, model) = (Scratch::new(), ModelServer::start());
+    let program = stand_in(
+        &scratch,
+        "opencode-program",
+        "case $1 in --version) echo 1.2.3;; models) echo a/b; echo a/c;; esac",
+    );
+    let doctor = |default: &str| {
+        configure(
+            &scratch,
+            &format!(
+                "[runtimes]\ndefault = \"{default}\"\n[runtimes.opencode]\nprogram = {}\n",
+                json!(program)
+            ),
+        );
+        hangar(&scratch, &model).args(["doctor", "--json"]).finish()
+    };
+    let found = doctor("nope").expect_exit(2);
+    let (ok, says) = diagnosis(&found, "default agent");
+    assert!(!ok && says.contains("there is no agent `nope`"), "{says}");
+    assert_eq!(diagnosis(&found, "agent opencode"), (true, "1.2.3; 2 models".to_owned()));
+    assert_eq!(diagnosis(&doctor("opencode"), "default agent"), (true, "opencode".to_owned()));
+}
+
+#[test]
+fn the_doctor_looks_at_the_port_and_the_token_of_the_portal() {
+    let (scratch, model) = (Scratch::new(), ModelServer::start());
+    let taken = std::net::TcpListener::bind("127.0.0.1:0").expect("a port");
+    let port = taken.local_addr().expect("a port").port().to_string();
+    let portal = |args: &[&str], token: &str| {
+        let run = hangar(&scratch, &model).args(["doctor", "--json", "--port", &port]).args(args);
+        diagnosis(&run.env("PORTAL_TOKEN", token).finish(), "portal")
+    };
+    let (ok, says) = portal(&[], "");
+    assert!(ok && says.contains("is taken by another program"), "{says}");
+    drop(taken);
+    assert!(portal(&[], "").1.contains("is free; no token"));
+    let (ok, says) = portal(&["--host", "0.0.0.0"], "");
+    assert!(!ok && says.contains("needs a token"), "{says}");
+    let by_variable = ["--host", "0.0.0.0", "--token-env", "PORTAL_TOKEN"];
+    assert!(portal(&by_variable, "").1.contains("the variable is not set"));
+    assert!(portal(&by_variable, "short").1.contains("8 to 4096 characters"));
+    let (ok, says) = portal(&by_variable, "long-enough-token");
+    assert!(ok && says.contains("is free; a token") && !says.contains("long-enough"), "{says}");
+}
+
 #[test]
 fn models_of_an_agent_are_discovered_or_null() {
     let (scratch, model) = (Scratch::new(), ModelServer::start());
@@ -218,6 +272,19 @@ fn models_of_an_agent_are_discovered_or_null() {
         unreachable.args(["models", "--runtime", "copilot", "--json"]).finish().expect_exit(0).stdout.trim(),
         "null"
     );
+}
+
+#[test]
+fn models_of_an_agent_are_asked_for_anew_when_somebody_says_so() {
+    let (scratch, model) = (Scratch::new(), ModelServer::start());
+    let asked = |args: &[&str]| {
+        hangar(&scratch, &model).args(["models", "--runtime"]).args(args).finish().expect_exit(0);
+        model.requests().iter().filter(|request| request.path.ends_with("/models")).count()
+    };
+    assert_eq!(asked(&["copilot"]), 1);
+    assert_eq!(asked(&["copilot"]), 1);
+    assert_eq!(asked(&["copilot", "--refresh"]), 2);
+    assert_eq!(asked(&["native", "--refresh"]), 3);
 }
 
 #[test]

@@ -77,12 +77,13 @@ fn gh_without_the_extension_is_no_copilot() {
 fn a_program_is_asked_once_for_what_it_can_and_again_when_it_is_another_file() {
     let scratch = Scratch::new();
     install(&scratch, "copilot", COPILOT_PONG);
+    let login = [("GH_TOKEN", "gho_x")];
     let effort = [&RUN[..], &["x", "--effort", "max"]].concat();
     let looks = |scratch: &Scratch| asked(scratch).iter().filter(|line| line.as_str() == "--help").count();
-    run(&scratch, &[&RUN[..], &["x"]].concat(), &[]).expect_exit(0);
+    run(&scratch, &[&RUN[..], &["x"]].concat(), &login).expect_exit(0);
     assert_eq!(looks(&scratch), 0, "whoever asks for no effort need not wait for the help");
-    run(&scratch, &effort, &[]).expect_exit(0);
-    run(&scratch, &effort, &[]).expect_exit(0);
+    run(&scratch, &effort, &login).expect_exit(0);
+    run(&scratch, &effort, &login).expect_exit(0);
     assert_eq!(looks(&scratch), 1);
     assert!(asked(&scratch).iter().any(|line| line.contains("--effort=high")), "{:?}", asked(&scratch));
     let remembered =
@@ -93,7 +94,7 @@ fn a_program_is_asked_once_for_what_it_can_and_again_when_it_is_another_file() {
     std::fs::remove_file(scratch.root().join("bin/copilot")).expect("the link");
     std::fs::remove_file(scratch.root().join("copilot-program")).expect("the program");
     install(&scratch, "copilot", &COPILOT_PONG.replace(r#"\"high\""#, r#"\"high\", \"max\""#));
-    run(&scratch, &effort, &[]).expect_exit(0);
+    run(&scratch, &effort, &login).expect_exit(0);
     assert_eq!(looks(&scratch), 2);
     assert!(
         asked(&scratch).last().is_some_and(|line| line.contains("--effort=max")),
@@ -148,6 +149,84 @@ fn a_login_is_looked_for_in_the_order_that_is_documented() {
 }
 
 #[test]
+fn a_run_without_a_login_does_not_begin() {
+    let refused = |name: &str, script: &str, env: &[(&str, &str)], word: &str| {
+        let scratch = Scratch::new();
+        install(&scratch, name, &format!("echo \"$@\" >> asked\n{script}"));
+        let runtime = ["run", "--runtime", name, "--output-format", "json", "-p", "x"];
+        let ran = run(&scratch, &runtime, env).expect_exit(1);
+        let events = ran.events();
+        assert_eq!(events[0]["data"]["errorType"], "auth_failed", "{ran:#?}");
+        assert!(events[0]["data"]["message"].as_str().is_some_and(|says| says.contains(word)), "{ran:#?}");
+        assert!(!asked(&scratch).iter().any(|line| line.contains("json")), "the agent was run");
+        assert!(scratch.sessions().is_empty());
+    };
+    refused("copilot", COPILOT_PONG, &[], "COPILOT_GITHUB_TOKEN");
+    let claude = "case \"$*\" in --version) echo 2.0.0;; --help) echo 'auth  Manage authentication';; 'auth status') exit 1;; esac";
+    refused("claude", claude, &[], "claude auth login");
+    refused("codex", "case \"$*\" in 'login status') exit 1;; esac", &[], "codex login");
+}
+
+#[test]
+fn a_login_that_nobody_can_tell_of_is_left_to_the_agent() {
+    let begins = |name: &str, script: &str, files: &[(&str, &str)]| {
+        let scratch = Scratch::new();
+        install(&scratch, name, &format!("echo \"$@\" >> asked\n{script}"));
+        for (path, text) in files {
+            let path = scratch.home().join(path);
+            std::fs::create_dir_all(path.parent().expect("a directory")).expect("a directory");
+            std::fs::write(path, text).expect("a file");
+        }
+        run(&scratch, &["run", "--runtime", name, "--output-format", "json", "-p", "x"], &[]);
+        assert!(asked(&scratch).iter().any(|line| line.contains("json")), "the agent was not run");
+    };
+    // A version that does not know the question would take it for a prompt.
+    begins("claude", "case \"$*\" in *auth*) touch asked-a-model;; --version) echo 1.0.0;; esac", &[]);
+    begins("codex", "[ \"$1\" = login ] && exit 0", &[]);
+    begins("codex", "[ \"$1\" = login ] && exit 1", &[(".codex/config.toml", "model_provider = \"mine\"")]);
+    begins("opencode", "", &[]);
+}
+
+/// Copilot as it was before it took the id of a session from outside.
+const OLD_COPILOT: &str = r#"echo "$@" >> asked
+case "$*" in
+*--version) echo "GitHub Copilot CLI 1.0.34."; exit;;
+*--help) echo "--output-format --resume --autopilot --no-ask-user --allow-all"; exit;;
+*--session-id*|*--usage-output-file*) echo "error: unknown option '--session-id=x'" >&2; exit 1;;
+esac
+cat >/dev/null
+echo '{"type":"assistant.message","data":{"messageId":"m","content":"pong","toolRequests":[]},"id":"e1","timestamp":"2026-01-01T00:00:00.000Z","parentId":null}'
+echo '{"type":"result","timestamp":"2026-01-01T00:00:00.000Z","sessionId":"0b5a2a57-6f0a-4b5e-9f0c-0c8f0e4ad001","exitCode":0,"usage":{}}'"#;
+
+#[test]
+fn a_version_without_a_flag_is_driven_without_it_and_that_is_remembered() {
+    let scratch = Scratch::new();
+    install(&scratch, "copilot", OLD_COPILOT);
+    let login = [("GH_TOKEN", "gho_x")];
+    let first = run(&scratch, &[&RUN[..], &["x"]].concat(), &login).expect_exit(0);
+    assert!(first.stdout.contains("pong"), "{first:#?}");
+    // What the agent calls the session is known from its last line.
+    let log = scratch.log(&first.session_id());
+    assert!(log.contains(r#""remoteSessionId":"0b5a2a57-6f0a-4b5e-9f0c-0c8f0e4ad001""#), "{log}");
+    let refused =
+        |scratch: &Scratch| asked(scratch).iter().filter(|line| line.contains("--session-id")).count();
+    assert_eq!(refused(&scratch), 1);
+    let id = first.session_id();
+    let resume = [&RUN[..], &["y", "--resume", &id]].concat();
+    run(&scratch, &resume, &login).expect_exit(0);
+    assert!(
+        asked(&scratch)
+            .last()
+            .is_some_and(|line| line.contains("--resume=0b5a2a57-6f0a-4b5e-9f0c-0c8f0e4ad001"))
+    );
+    run(&scratch, &[&RUN[..], &["z"]].concat(), &login).expect_exit(0);
+    assert_eq!(refused(&scratch), 1, "{:?}", asked(&scratch));
+    let found = row(&scratch, &login);
+    let able = &found["capabilities"];
+    assert_eq!((&able["sessionIdGiven"], &able["inputTokens"]), (&json!(false), &json!(false)), "{found}");
+}
+
+#[test]
 fn a_login_with_copilot_itself_is_seen() {
     let scratch = Scratch::new();
     install(&scratch, "copilot", COPILOT_PONG);
@@ -156,6 +235,14 @@ fn a_login_with_copilot_itself_is_seen() {
         "// a remark\n{ \"loggedInUsers\": [{ \"host\": \"https://github.com\", \"login\": \"me\" }] }";
     std::fs::write(scratch.state().join("config.json"), config).expect("a configuration");
     assert_eq!(row(&scratch, &[])["auth"], json!({ "state": "found", "source": "copilot login" }));
+}
+
+#[test]
+fn variables_that_are_configured_for_an_agent_are_its_login_too() {
+    let scratch = Scratch::new();
+    install(&scratch, "copilot", COPILOT_PONG);
+    configure(&scratch, "[runtimes.copilot.env]\nGH_TOKEN = \"gho_configured\"\n");
+    assert_eq!(row(&scratch, &[])["auth"], json!({ "state": "found", "source": "GH_TOKEN" }));
 }
 
 #[test]

@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 
 use hangar_test_support::process::Witness;
 use hangar_test_support::{Finished, Invocation, ModelServer, Scratch, Signal};
-use serde_json::json;
+use serde_json::{Value, json};
 
 use super::{CODEX_PONG, configure, stand_in};
 use crate::HANGAR;
@@ -258,6 +258,47 @@ fn copilot_counts_its_tokens_over_there_too() {
     let second = run("SAY:two", &[&format!("--resume={}", first.session_id())]);
     let (first, second) = (tokens(&first), tokens(&second));
     assert!(second[0] > first[0] && second[1] > first[1], "{first:?} then {second:?}");
+}
+
+/// The row of an agent in the list of all.
+fn row(host: &Host, name: &str) -> Value {
+    let shown =
+        host.scratch.run(HANGAR).args(["runtimes", "--json"]).within(PATIENCE).finish().expect_exit(0);
+    let rows: Vec<Value> = serde_json::from_str(&shown.stdout).expect("JSON");
+    rows.into_iter().find(|row| row["name"] == name).expect("the agent")
+}
+
+#[test]
+fn an_agent_over_there_is_looked_at_over_there_with_its_variables() {
+    let mut host = Host::start();
+    let script = "case \"$*\" in --version) echo \"codex-cli $THEIR_VERSION\";; *--help) echo help;; 'login status') exit 1;; esac";
+    stand_in(&host.scratch, "codex", script);
+    let bin = format!("{}:/usr/bin:/bin", host.scratch.root().display());
+    let home = host.scratch.root().join("their-home");
+    std::fs::create_dir_all(home.join(".codex")).expect("a home");
+    host.configure_with(
+        "codex",
+        &format!("env = {{ PATH = {}, THEIR_VERSION = \"7.8.9\", HOME = {} }}", json!(bin), json!(home)),
+    );
+    let found = row(&host, "codex");
+    assert_eq!((&found["host"], &found["version"]), (&json!("127.0.0.1"), &json!("7.8.9")), "{found}");
+    assert_eq!(found["auth"], json!({ "state": "missing" }), "{found}");
+    std::fs::write(home.join(".codex/auth.json"), "{}").expect("a login");
+    assert_eq!(row(&host, "codex")["auth"], json!({ "state": "found", "source": "auth.json" }));
+    host.configure("codex", "no-such-agent-program");
+    let found = row(&host, "codex");
+    assert_eq!(found["installed"], false, "{found}");
+    assert_eq!(found["problems"], json!(["`no-such-agent-program` is not installed on 127.0.0.1"]));
+    let doctor = host.scratch.run(HANGAR).arg("doctor").within(PATIENCE).finish();
+    assert!(
+        doctor.stdout.contains("agent codex: `no-such-agent-program` is not installed on 127.0.0.1"),
+        "{}",
+        doctor.stdout
+    );
+    host.sshd.kill().expect("sshd runs");
+    host.sshd.wait().expect("sshd ends");
+    let problems = row(&host, "codex")["problems"].to_string();
+    assert!(problems.contains("127.0.0.1 cannot be reached: "), "{problems}");
 }
 
 #[test]

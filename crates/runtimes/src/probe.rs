@@ -1,0 +1,348 @@
+//! Looking at an agent without running a session: where its program is, which version and flags it has, whether it has a
+//! login, which models it offers. On this machine, or on the one that it is configured for.
+
+use std::collections::BTreeSet;
+use std::sync::Arc;
+use std::time::Duration;
+
+use crate::adapter::Profile;
+use crate::capabilities::Capabilities;
+use crate::host::Host;
+use crate::inspect::{Answer, ProbeHost};
+use crate::login::{Found, LoginQuestion, LoginSources};
+use crate::resolution::{Located, Questions, Resolution};
+use crate::runtime::{Auth, Lookup, Model, Preflight};
+use crate::surroundings::{AgentSettings, Surroundings};
+
+/// How long a program may take to say whether it has a login, or can take the place of another.
+const ANSWER_TIME: Duration = Duration::from_secs(5);
+
+/// How the program of an agent is found and what it is asked.
+#[derive(Debug, Clone, Copy)]
+pub struct Probe {
+    /// Its name on the path.
+    pub program: &'static str,
+    /// The arguments with which it tells about its flags.
+    pub help: &'static [&'static str],
+    /// Flags without which it is of no use, as its help names them.
+    pub required: &'static [&'static str],
+    /// Flags that older versions do not have, and that can be done without.
+    pub optional: &'static [OptionalFlag],
+    pub stand_in: Option<StandIn>,
+    pub models: ModelSource,
+    pub login: LoginSources,
+}
+
+/// A flag that not every version has.
+#[derive(Debug, Clone, Copy)]
+pub struct OptionalFlag {
+    /// As the help names it.
+    pub name: &'static str,
+    /// What a version without it cannot do.
+    pub without: fn(&mut Capabilities),
+}
+
+/// A program that may take the place of one that is not installed, if it says so itself.
+#[derive(Debug, Clone, Copy)]
+pub struct StandIn {
+    pub program: &'static str,
+    /// Arguments before all others.
+    pub leading: &'static [&'static str],
+    /// What it is asked, and what its answer has to hold.
+    pub question: &'static [&'static str],
+    pub answer: &'static str,
+    /// Why it may not be the same.
+    pub doubt: &'static str,
+}
+
+/// Who knows the models of an agent.
+#[derive(Debug, Clone, Copy)]
+pub enum ModelSource {
+    Nobody,
+    /// The catalogue of GitHub, or of the provider in its place.
+    Catalogue,
+    /// The program, which prints a line `provider/model` for each.
+    Program {
+        args: &'static [&'static str],
+        refresh: &'static str,
+        patience: Duration,
+    },
+}
+
+/// Looks at one agent.
+#[derive(Clone)]
+pub(crate) struct Prober {
+    profile: Arc<Profile>,
+    /// With the variables that are configured for the agent.
+    surroundings: Arc<Surroundings>,
+    settings: AgentSettings,
+}
+
+impl Prober {
+    pub(crate) fn new(profile: Arc<Profile>, surroundings: &Surroundings) -> Self {
+        let settings = surroundings.settings(&profile.card.name);
+        let surroundings = match settings.host {
+            Host::Local => surroundings.with(&settings.env),
+            Host::Ssh(_) => surroundings.clone(),
+        };
+        Self { profile, surroundings: Arc::new(surroundings), settings }
+    }
+
+    /// The same for a session that has a place and variables of its own.
+    pub(crate) fn of_session(&self, host: &Host, env: &[(String, String)]) -> Self {
+        Self {
+            profile: Arc::clone(&self.profile),
+            surroundings: match host {
+                Host::Local => Arc::new(self.surroundings.with(env)),
+                Host::Ssh(_) => Arc::clone(&self.surroundings),
+            },
+            settings: AgentSettings {
+                host: host.clone(),
+                env: env.to_vec(),
+                program: self.settings.program.clone(),
+            },
+        }
+    }
+
+    fn host(&self) -> ProbeHost<'_> {
+        ProbeHost { host: &self.settings.host, surroundings: &self.surroundings, env: &self.settings.env }
+    }
+
+    fn probe(&self) -> &Probe {
+        &self.profile.probe
+    }
+
+    /// Where the program is, or what takes its place. What is elsewhere, only the other side knows.
+    pub(crate) async fn locate(&self) -> Option<Located> {
+        if let Host::Ssh(_) = self.settings.host {
+            let program = self.settings.program.as_deref().unwrap_or(self.probe().program);
+            return Some(Located { program: program.to_owned(), leading: Vec::new(), doubt: None });
+        }
+        let found = match &self.settings.program {
+            Some(configured) => self.surroundings.find(configured),
+            None => self.surroundings.on_path(self.probe().program),
+        };
+        match (found, &self.settings.program) {
+            (Some(path), _) => Some(Located::program(&path)),
+            // Whoever configured a program means that one.
+            (None, Some(_)) => None,
+            (None, None) => self.stand_in().await,
+        }
+    }
+
+    async fn stand_in(&self) -> Option<Located> {
+        let stand_in = self.probe().stand_in?;
+        let program = Located::program(&self.surroundings.on_path(stand_in.program)?);
+        let located = Located {
+            leading: stand_in.leading.iter().map(|word| (*word).to_owned()).collect(),
+            doubt: Some(stand_in.doubt.to_owned()),
+            ..program.clone()
+        };
+        let remembered = Resolution::remembered(&self.profile.card.name, &self.surroundings);
+        if remembered.is_some_and(|known| known.located == located) {
+            return Some(located);
+        }
+        let answer = self.host().ask(&program, stand_in.question, ANSWER_TIME).await.ok()?;
+        (answer.is_success() && answer.stdout.contains(stand_in.answer)).then_some(located)
+    }
+
+    fn questions(&self) -> Questions<'_> {
+        let Probe { help, required, optional, login, .. } = self.probe();
+        let of_login = login.question.and_then(|question| question.in_help);
+        let named = required.iter().copied().chain(optional.iter().map(|flag| flag.name)).chain(of_login);
+        Questions { name: &self.profile.card.name, help, named: named.collect() }
+    }
+
+    /// What is known of a program: remembered if it is still the same, else asked.
+    pub(crate) async fn known(&self, located: &Located) -> Resolution {
+        match self.remembered(located) {
+            Some(known) => known,
+            None => self.ask(located).await,
+        }
+    }
+
+    pub(crate) fn remembered(&self, located: &Located) -> Option<Resolution> {
+        let remembered = match self.settings.host {
+            Host::Local => Resolution::remembered(&self.profile.card.name, &self.surroundings),
+            // The file may be another by now.
+            Host::Ssh(_) => None,
+        };
+        remembered.filter(|known| known.located == *located)
+    }
+
+    /// Asks the program itself.
+    pub(crate) async fn ask(&self, located: &Located) -> Resolution {
+        Resolution::ask(located.clone(), &self.questions(), &self.host()).await
+    }
+
+    /// Flags among the optional ones that the program is known not to have.
+    pub(crate) fn lacking(&self, known: &Resolution) -> BTreeSet<String> {
+        self.lacking_flags(known).map(|flag| flag.name.to_owned()).collect()
+    }
+
+    fn lacking_flags<'a>(&self, known: &'a Resolution) -> impl Iterator<Item = &'static OptionalFlag> + 'a {
+        let optional = self.probe().optional;
+        optional.iter().filter(|flag| known.lacks.iter().any(|lacking| lacking == flag.name))
+    }
+
+    /// Whether there are flags that the program may not have.
+    pub(crate) fn has_optional_flags(&self) -> bool {
+        !self.probe().optional.is_empty()
+    }
+
+    /// Whether there is a login, and what is wrong with it, each a sentence.
+    pub(crate) async fn login(&self, located: &Located, known: Option<&Resolution>) -> (Auth, Vec<String>) {
+        let sources = &self.probe().login;
+        let (found, mut warnings) = match self.settings.host {
+            Host::Local => sources.find(&self.surroundings),
+            Host::Ssh(_) => (self.found_elsewhere(sources).await, Vec::new()),
+        };
+        let auth = match (found, sources.question) {
+            (Found::Login(source), _) => Auth::Found(source),
+            (Found::Unclear, _) | (Found::Nothing, None) => Auth::Unknown,
+            (Found::Nothing, Some(question)) => {
+                let auth = self.ask_for_login(&question, located, known).await;
+                if let (Auth::Found(_), Some(program)) = (&auth, question.program) {
+                    let label = &self.profile.card.label;
+                    warnings.push(format!(
+                        "no token for {label} is set; the login of `{program}` is all there is"
+                    ));
+                }
+                auth
+            }
+        };
+        (auth, warnings)
+    }
+
+    async fn found_elsewhere(&self, sources: &LoginSources) -> Found {
+        let shell = Located { program: "sh".to_owned(), leading: vec!["-c".to_owned()], doubt: None };
+        match self.host().ask(&shell, &[&sources.script()], ANSWER_TIME).await {
+            Ok(answer) if answer.is_success() => sources.found_by_script(&answer.stdout),
+            Ok(_) | Err(_) => Found::Unclear,
+        }
+    }
+
+    async fn ask_for_login(
+        &self,
+        question: &LoginQuestion,
+        located: &Located,
+        known: Option<&Resolution>,
+    ) -> Auth {
+        let host = self.host();
+        let asked = match question.program {
+            Some(name) => match (&self.settings.host, self.surroundings.on_path(name)) {
+                (Host::Local, Some(path)) => Located::program(&path),
+                (Host::Ssh(_), _) => Located { program: name.to_owned(), leading: Vec::new(), doubt: None },
+                (Host::Local, None) => return Auth::Missing,
+            },
+            None => {
+                if let Some(word) = question.in_help {
+                    let known = match known {
+                        Some(known) => known.clone(),
+                        None => self.known(located).await,
+                    };
+                    if known.lacks.iter().any(|lacking| lacking == word) {
+                        return Auth::Unknown;
+                    }
+                }
+                located.clone()
+            }
+        };
+        match host.ask(&asked, question.args, ANSWER_TIME).await {
+            Ok(answer) => LoginSources::answered(question, Some(answer.is_success())),
+            Err(_) => LoginSources::answered(question, None),
+        }
+    }
+
+    /// Whether a missing login is one for certain: a program by another name may have logins of its own.
+    pub(crate) fn is_conclusive(&self, located: &Located) -> bool {
+        let name = located.program.rsplit('/').next();
+        name == Some(self.probe().program)
+    }
+
+    pub(crate) fn login_problem(&self) -> String {
+        format!("no login for {} was found: {}", self.profile.card.label, self.probe().login.advice)
+    }
+
+    pub(crate) fn not_installed(&self) -> String {
+        format!("{} is not installed: {}", self.profile.card.label, self.profile.card.install)
+    }
+
+    pub(crate) async fn preflight(self) -> Preflight {
+        let host = match &self.settings.host {
+            Host::Local => None,
+            Host::Ssh(ssh) => Some(ssh.target.clone()),
+        };
+        let Some(located) = self.locate().await else {
+            return Preflight { problems: vec![self.not_installed()], host, ..Preflight::default() };
+        };
+        // Always anew: a look is how people find out that something has changed.
+        let known = self.ask(&located).await;
+        if let Some(problem) = known.absent.clone() {
+            return Preflight { problems: vec![problem], host, ..Preflight::default() };
+        }
+        let (auth, mut warnings) = self.login(&located, Some(&known)).await;
+        let program = &known.located.program;
+        let mut problems = Vec::new();
+        warnings.extend(known.located.doubt.clone());
+        if let Some(why) = &known.trouble {
+            problems.push(format!("`{program} --version` {why}"));
+        }
+        let required = self.probe().required;
+        let missing: Vec<&str> =
+            known.lacks.iter().map(String::as_str).filter(|flag| required.contains(flag)).collect();
+        if !missing.is_empty() {
+            let flags = missing.join(", ");
+            warnings.push(format!("the help of `{program}` does not name {flags}, which are needed"));
+        }
+        let without: Vec<&str> = self.lacking_flags(&known).map(|flag| flag.name).collect();
+        if !without.is_empty() {
+            let flags = without.join(", ");
+            warnings.push(format!("the help of `{program}` does not name {flags}; it is driven without"));
+        }
+        if auth == Auth::Missing {
+            problems.push(self.login_problem());
+        }
+        let mut capabilities = self.profile.card.capabilities.clone();
+        self.lacking_flags(&known).for_each(|flag| (flag.without)(&mut capabilities));
+        Preflight {
+            program: Some(program.into()),
+            host,
+            capabilities: Some(capabilities).filter(|able| *able != self.profile.card.capabilities),
+            version: known.version,
+            help_hash: known.help_hash,
+            effort_levels: known.effort_levels,
+            best_effort: known.located.doubt.is_some(),
+            auth,
+            problems,
+            warnings,
+        }
+    }
+
+    pub(crate) async fn models(self, lookup: Lookup) -> Option<Vec<Model>> {
+        match self.probe().models {
+            ModelSource::Nobody => None,
+            ModelSource::Catalogue => (self.surroundings.catalogue.0)(lookup, &self.settings.env).await,
+            ModelSource::Program { args, refresh, patience } => {
+                let mut args = args.to_vec();
+                if lookup == Lookup::Fresh {
+                    args.push(refresh);
+                }
+                let located = self.locate().await?;
+                let Answer { code, stdout, .. } = self.host().ask(&located, &args, patience).await.ok()?;
+                (code == Some(0)).then(|| stdout.lines().filter_map(listed_model).collect())
+            }
+        }
+    }
+}
+
+/// A line `provider/model`.
+fn listed_model(line: &str) -> Option<Model> {
+    let (provider, name) = line.trim().split_once('/')?;
+    Some(Model {
+        id: line.trim().to_owned(),
+        name: Some(name.to_owned()),
+        provider: Some(provider.to_owned()),
+        multiplier: None,
+    })
+}
