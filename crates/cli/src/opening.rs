@@ -8,7 +8,6 @@ use anyhow::Result;
 use hangar_agent::driver::EventSink;
 use hangar_agent::model::ModelProvider;
 use hangar_agent::session::{AnswerableQuestions, Command, Input};
-
 use hangar_engine::commands::Refusal;
 use hangar_engine::{
     Composer, DEFAULT_TASK_WAIT, Engine, Naming, Options, Parts, ServerStart, SessionRecord,

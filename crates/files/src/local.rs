@@ -146,3 +146,95 @@ impl SessionFiles for LocalFiles {
         Some(self)
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use std::os::unix::fs::symlink;
+    use std::sync::Arc;
+
+    use super::*;
+    use crate::session_files::block_on;
+
+    /// A session `ours` beside a directory `outside` with a file `kept`.
+    fn session() -> (tempfile::TempDir, Arc<dyn SessionFiles>) {
+        let root = tempfile::tempdir().unwrap();
+        std::fs::create_dir(root.path().join("ours")).unwrap();
+        std::fs::create_dir(root.path().join("outside")).unwrap();
+        std::fs::write(root.path().join("outside/kept"), "kept").unwrap();
+        let files = Arc::new(LocalFiles::at(root.path().join("ours")));
+        (root, files)
+    }
+
+    /// The outcome of every kind of request for a name.
+    fn every(files: &dyn SessionFiles, name: &str) -> Vec<Result<FileReply, FileError>> {
+        let path = || files.path(name);
+        let content = || b"new".to_vec();
+        let requests = [
+            FileRequest::Read { path: path() },
+            FileRequest::Write { path: path(), content: content(), private: false },
+            FileRequest::Append { path: path(), content: content() },
+            FileRequest::List { path: path() },
+            FileRequest::Rename { from: path(), to: files.path("taken") },
+        ];
+        requests.into_iter().map(|request| block_on(files.ask(request))).collect()
+    }
+
+    #[test]
+    fn files_are_written_with_the_directories_above_them_and_read_back() {
+        let (_root, files) = session();
+        block_on(files.write("files/a/b.txt", "text".to_owned())).unwrap();
+        assert_eq!(block_on(files.read("files/a/b.txt")).unwrap().as_deref(), Some("text"));
+        assert_eq!(block_on(files.read("files/none")), Ok(None));
+        let kinds = block_on(files.list("files")).unwrap();
+        assert_eq!(kinds, [Entry { name: "a".to_owned(), kind: FileKind::Folder }]);
+        assert_eq!(block_on(files.list("none")), Ok(Vec::new()));
+        block_on(files.remove("files", true)).unwrap();
+        block_on(files.remove("files", true)).unwrap();
+        assert!(files.settled().is_none());
+    }
+
+    #[test]
+    fn nothing_is_reached_through_a_link() {
+        let (root, files) = session();
+        symlink("../outside", files.path("dir")).unwrap();
+        for reply in every(&*files, "dir/kept") {
+            assert!(matches!(reply, Err(FileError::Local { .. })), "{reply:?}");
+        }
+        assert_eq!(block_on(files.stat("dir")).unwrap().kind, FileKind::Other);
+        assert_eq!(std::fs::read(root.path().join("outside/kept")).unwrap(), b"kept");
+    }
+
+    #[test]
+    fn paths_of_others_are_refused() {
+        let (root, files) = session();
+        for path in [root.path().join("outside/kept"), files.path("../outside/kept")] {
+            let reply = block_on(files.ask(FileRequest::Read { path }));
+            assert!(matches!(reply, Err(FileError::Local { .. })), "{reply:?}");
+        }
+    }
+
+    #[test]
+    fn a_directory_is_not_written_but_may_be_replaced() {
+        let (_root, files) = session();
+        block_on(files.write("name/below", String::new())).unwrap();
+        assert!(block_on(files.write("name", "text".to_owned())).is_err());
+        files.put(FileRequest::Replace { path: files.path("name"), content: b"text".to_vec() }).unwrap();
+        assert_eq!(block_on(files.read("name")).unwrap().as_deref(), Some("text"));
+    }
+
+    #[test]
+    fn a_link_in_the_place_of_our_directory_is_set_aside() {
+        let (root, files) = session();
+        symlink("../outside", files.path("checkpoints")).unwrap();
+        block_on(files.write("checkpoints/index.md", "text".to_owned())).unwrap();
+        assert_eq!(block_on(files.stat("checkpoints")).unwrap().kind, FileKind::Folder);
+        assert_eq!(std::fs::read_dir(root.path().join("outside")).unwrap().count(), 1);
+    }
+
+    #[test]
+    fn a_file_that_is_too_large_is_not_read() {
+        let (_root, files) = session();
+        std::fs::File::create(files.path("large")).unwrap().set_len(MAX_FILE + 1).unwrap();
+        assert!(block_on(files.read("large")).unwrap_err().to_string().contains("larger than 16 MB"));
+    }
+}

@@ -339,7 +339,7 @@ impl Running {
             }
             // A session that was borrowed goes back before its owner hears that the task is done with it.
             Fact::TaskEnded { .. } => {
-                self.task_sessions.retain(|_, task_session| task_session.owner == Owner::Run)
+                self.task_sessions.retain(|_, task_session| task_session.owner == Owner::Run);
             }
             Fact::RunEnded { .. } => {
                 self.untold_end = Some(record);

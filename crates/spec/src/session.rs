@@ -134,8 +134,6 @@ impl<'de> Deserialize<'de> for SessionSpec {
 
 #[cfg(test)]
 mod tests {
-    #![expect(clippy::unwrap_used, reason = "a test that cannot go on should say where")]
-
     use serde_json::{Value, json};
 
     use super::*;

@@ -225,7 +225,7 @@ async fn count_models(look: &Look, agent: &Arc<dyn Runtime>) -> Option<String> {
 /// Whether the portal can be started, or is.
 fn portal(settings: &Settings, args: &ListenArgs) -> Result<Finding> {
     let found = |health, says: String| Ok(Finding::new(health, "portal", says));
-    let (address, token) = match crate::portal::listen(settings, args) {
+    let (address, token) = match crate::portal::listen_address(settings, args) {
         Ok(listen) => listen,
         Err(error) => return found(Health::Bad, format!("{error:#}")),
     };

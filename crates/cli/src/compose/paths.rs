@@ -152,7 +152,7 @@ fn client_dir(directory: Option<&Path>, initial: &str) -> Result<PathBuf> {
 
 /// The last working directory in the log of a session that a client stores.
 fn last_directory(client: &ClientSession) -> Option<String> {
-    let events = client.stored.iter().flat_map(|stored| stored.events());
+    let events = client.stored.iter().flat_map(hangar_store::client_session::StoredSession::events);
     let directories = events.filter_map(|event| match event.body() {
         Body::SessionStart(start) => start.context.clone(),
         Body::SessionResume(resume) => resume.context.clone(),

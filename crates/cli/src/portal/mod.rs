@@ -37,7 +37,7 @@ const MIN_TOKEN: usize = 8;
 const MAX_TOKEN: usize = 4096;
 
 pub(crate) fn run(settings: &Settings, args: UpArgs) -> Result<Exit> {
-    let (address, token) = listen(settings, &args.listen)?;
+    let (address, token) = listen_address(settings, &args.listen)?;
     // From here on it is a secret like any other: agents and their commands do not see it, nobody is shown it.
     let settings = &match &token {
         Some(token) => settings.with_secret(args.listen.token_env.as_deref(), token),
@@ -57,7 +57,7 @@ pub(crate) fn run(settings: &Settings, args: UpArgs) -> Result<Exit> {
 }
 
 /// Where the portal is to listen, and the token that clients have to show.
-pub(crate) fn listen(settings: &Settings, args: &ListenArgs) -> Result<(SocketAddr, Option<String>)> {
+pub(crate) fn listen_address(settings: &Settings, args: &ListenArgs) -> Result<(SocketAddr, Option<String>)> {
     let address = address(&args.host, args.port)?;
     let token = token(settings, args)?;
     if !address.ip().is_loopback() && token.is_none() {

@@ -50,7 +50,7 @@ impl std::fmt::Display for Refused {
 impl std::error::Error for Refused {}
 
 impl Refused {
-    fn new(kind: ErrorKind, error: &anyhow::Error) -> anyhow::Error {
+    fn because(kind: ErrorKind, error: &anyhow::Error) -> anyhow::Error {
         Self { kind, message: format!("{error:#}") }.into()
     }
 
@@ -104,8 +104,9 @@ fn begin(settings: &Settings, args: RunWithArgs) -> Result<Exit> {
         }
     });
     let choice = Choice::make(&args, &fleet.config, before)?;
-    let agent =
-        fleet.find(&choice.runtime.value).map_err(|error| Refused::new(ErrorKind::AgentNotFound, &error))?;
+    let agent = fleet
+        .find(&choice.runtime.value)
+        .map_err(|error| Refused::because(ErrorKind::AgentNotFound, &error))?;
     if args.explain {
         return explain(&choice, agent.card(), args.output_format);
     }
@@ -225,7 +226,7 @@ impl Run<'_> {
             (Host::Ssh(_), Some(directory), _) => directory.clone(),
             (_, None, Some(stored)) => stored,
             (_, directory, _) => working_dir(directory.as_deref())
-                .map_err(|error| Refused::new(ErrorKind::InvalidWorkspace, &error))?,
+                .map_err(|error| Refused::because(ErrorKind::InvalidWorkspace, &error))?,
         };
         let add_dirs: Vec<PathBuf> = args.add_dir.iter().map(|dir| workspace.join(dir)).collect();
         let mut order = self.choice.order(&self.fleet.config, id.to_string(), workspace, host)?;

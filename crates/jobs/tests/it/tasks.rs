@@ -531,8 +531,7 @@ async fn ends(script: &str, stop: impl AsyncFnOnce(Controls)) -> Vec<(&'static s
     let controls = running.controls();
     let (ended, ()) = tokio::join!(running.to_end(), stop(controls));
     ended.unwrap();
-    let heard = ends.heard.lock().clone();
-    heard
+    ends.heard.lock().clone()
 }
 
 #[tokio::test]

@@ -217,9 +217,7 @@ fn variables_and_servers_are_on_no_command_line_over_there() {
     assert!(!read("lines").contains("den-value"), "a command line holds the variable");
 
     // The same for an agent that stays, and for one that takes its servers from a file.
-    let acp = format!(
-        "while read -r line; do cat /proc/[0-9]*/cmdline | tr '\\0' ' ' > lines; echo \"$TOKEN\" > token; exit 1; done"
-    );
+    let acp = "while read -r line; do cat /proc/[0-9]*/cmdline | tr '\\0' ' ' > lines; echo \"$TOKEN\" > token; exit 1; done".to_owned();
     let program = stand_in(&host.scratch, "acp-agent", &acp);
     host.configure_with("mine", &format!("acp = [{}]\n{env}", json!(program)));
     host.run("mine", &work, "x").finish().expect_exit(1);
