@@ -52,6 +52,7 @@ fn agent_settings(config: &RuntimesConfig) -> BTreeMap<String, AgentSettings> {
         let settings = AgentSettings {
             program: agent.program.clone(),
             env: agent.env.clone().into_iter().collect(),
+            args: agent.args.clone(),
             host: choice::host_of(config, name),
         };
         (name.clone(), settings)

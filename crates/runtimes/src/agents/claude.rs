@@ -40,6 +40,7 @@ pub(crate) const LOGIN: LoginSources = LoginSources {
         label: "~/.claude/.credentials.json",
     }),
     own_providers: None,
+    provider_args: &[],
     question: Some(LoginQuestion { program: None, args: &["auth", "status"], in_help: Some(AUTH_COMMAND) }),
     advice: "run `claude auth login`, or set ANTHROPIC_API_KEY",
 };

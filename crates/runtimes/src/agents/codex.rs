@@ -26,6 +26,7 @@ pub(crate) const LOGIN: LoginSources = LoginSources {
     ignored: None,
     file: Some(LoginFile { file: config_file("auth.json"), members: &[], label: "auth.json" }),
     own_providers: Some((config_file("config.toml"), "model_provider")),
+    provider_args: &["model_provider", "--oss"],
     question: Some(LoginQuestion { program: None, args: &["login", "status"], in_help: None }),
     advice: "run `codex login`, or set CODEX_API_KEY",
 };

@@ -33,6 +33,7 @@ pub(crate) const LOGIN: LoginSources = LoginSources {
         label: "copilot login",
     }),
     own_providers: None,
+    provider_args: &[],
     question: Some(LoginQuestion { program: Some("gh"), args: &["auth", "status"], in_help: None }),
     advice: "set COPILOT_GITHUB_TOKEN, GH_TOKEN or GITHUB_TOKEN, or run `copilot login`",
 };

@@ -32,6 +32,7 @@ pub(crate) const LOGIN: LoginSources = LoginSources {
         label: "auth.json",
     }),
     own_providers: None,
+    provider_args: &[],
     // Some of its models need none.
     question: None,
     advice: "run `opencode auth login`",
