@@ -72,20 +72,17 @@ impl AgentHost for Machine {
     }
 
     fn order(&self, wanted: SessionRequest) -> Result<Order, String> {
-        let agent = self.config.of(&wanted.runtime);
-        let usual = choice::configured(&self.config, &wanted.runtime).map_err(|error| error.to_string())?;
-        let mut order = Order::new(wanted.id.to_string(), wanted.workspace);
-        order.limits = usual.limits().map_err(|error| error.to_string())?;
-        order.model = wanted.model.or(usual.model.value);
-        order.effort = wanted.effort.or(usual.effort.value);
+        let host = self.location(&wanted.runtime);
+        let order = choice::configured(&self.config, &wanted.runtime)
+            .and_then(|usual| usual.order(&self.config, wanted.id.to_string(), wanted.workspace, host));
+        let mut order = order.map_err(|error| format!("{error:#}"))?;
+        order.model = wanted.model.or(order.model);
+        order.effort = wanted.effort.or(order.effort);
         order.consent = wanted.consent;
-        order.host = self.location(&wanted.runtime);
-        order.extra.clone_from(&agent.args);
         if self.keeps_log(&wanted.runtime) {
             // Somebody may look at how full its context is.
             order.extra.push("--all-events".to_owned());
         }
-        order.env = agent.env.into_iter().collect();
         order.scratch = Some(self.store.session_dir(&wanted.id));
         Ok(order)
     }

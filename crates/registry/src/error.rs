@@ -1,5 +1,6 @@
 //! Why something that was asked of the registry is not done.
 
+use hangar_runtimes::outcome::Failure;
 use hangar_store::{SessionId, StoreError};
 
 use crate::host::LogWriterError;
@@ -34,8 +35,8 @@ pub enum RegistryError {
     Invalid(String),
     #[error("{0}")]
     Unprocessable(String),
-    #[error("the session could not be opened: {0}")]
-    NotOpened(String),
+    #[error("the session could not be opened: {}", .0.message)]
+    NotOpened(Box<Failure>),
     #[error("all sessions are about to be closed")]
     Stopping,
     #[error("no jobs are installed")]

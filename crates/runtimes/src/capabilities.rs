@@ -2,6 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
+use crate::options::AgentOption;
 use crate::runtime::{Card, Order, ToolPolicy};
 
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -36,6 +37,9 @@ pub struct Capabilities {
     /// One process for many sessions.
     pub shared_process: bool,
     pub remote: bool,
+    /// Switches that it has.
+    #[serde(default)]
+    pub options: Vec<AgentOption>,
     /// Keeps the log of the session itself, in our store, so that whoever hears the events must not.
     pub own_log: bool,
 }
@@ -63,6 +67,7 @@ impl Capabilities {
             tool_rules: false,
             shared_process: false,
             remote: true,
+            options: Vec::new(),
             own_log: false,
         }
     }
@@ -86,6 +91,7 @@ pub fn unmet(card: &Card, order: &Order) -> Vec<String> {
     if order.mcp_config.is_some() && !capabilities.mcp_config {
         unmet.push(format!("{label} takes no MCP servers from outside; those that were given are not used"));
     }
+    unmet.extend(order.options.unmet(card));
     if order.tools != ToolPolicy::default() && !capabilities.tool_rules && !capabilities.permission_callbacks
     {
         unmet.push(format!(
@@ -152,6 +158,9 @@ mod tests {
         order.limits.budget_usd = Some(1.5);
         order.mcp_config = Some("{}".to_owned());
         order.tools.deny = vec!["shell".to_owned()];
+        order.options.persona = Some("reviewer".to_owned());
+        // It is so anyway.
+        order.options.stream = Some(false);
         let unmet = unmet(&card, &order);
         assert_eq!(unmet.len(), words.len(), "{unmet:?}");
         assert!(unmet.iter().zip(words).all(|(sentence, word)| sentence.contains(word)), "{unmet:?}");
@@ -159,12 +168,13 @@ mod tests {
 
     #[test]
     fn wishes_that_cannot_be_met_are_told() {
-        check_unmet(Capabilities::in_a_process(), &["`high`", "1.5 USD", "MCP", "single tools"]);
+        check_unmet(Capabilities::in_a_process(), &["`high`", "1.5 USD", "MCP", "`persona`", "single tools"]);
         let able = Capabilities {
             effort_levels: vec!["low".to_owned()],
             budget_cap: true,
             mcp_config: true,
             permission_callbacks: true,
+            options: vec![AgentOption::Persona],
             ..Capabilities::in_a_process()
         };
         check_unmet(able, &[]);

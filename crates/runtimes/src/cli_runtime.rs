@@ -68,7 +68,7 @@ impl Runtime for CliRuntime {
     fn open(&self, mut order: Order) -> BoxFuture<'static, Result<Live, Failure>> {
         let (profile, adapter) = (Arc::clone(&self.profile), Arc::clone(&self.adapter));
         let surroundings = Arc::clone(&self.surroundings);
-        let prober = self.prober.of_session(&order.host, &order.env);
+        let prober = self.prober.of_session(&order);
         Box::pin(async move {
             if let Some(resume) = &order.resume {
                 order.model = order.model.take().or_else(|| resume.model.clone());

@@ -13,6 +13,7 @@ mod inspect;
 pub mod invocation;
 mod lines;
 pub mod login;
+pub mod options;
 pub mod outcome;
 pub mod probe;
 mod resolution;

@@ -19,6 +19,8 @@ pub struct LoginSources {
     /// A file of settings that may name a provider with a key of its own, and the word that does: nobody can say then that
     /// a login is missing.
     pub own_providers: Option<(ConfigFile, &'static str)>,
+    /// Words of arguments that name such a provider.
+    pub provider_args: &'static [&'static str],
     pub question: Option<LoginQuestion>,
     /// What to do where there is none.
     pub advice: &'static str,
@@ -119,6 +121,11 @@ impl LoginSources {
             },
         };
         (found, warnings)
+    }
+
+    /// Whether arguments name a provider with a key of its own.
+    pub(crate) fn is_provider_named(&self, args: &[String]) -> bool {
+        args.iter().any(|argument| self.provider_args.iter().any(|word| argument.contains(word)))
     }
 
     fn names_provider(&self, surroundings: &Surroundings) -> bool {

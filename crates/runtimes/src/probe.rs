@@ -11,7 +11,7 @@ use crate::host::Host;
 use crate::inspect::{Answer, ProbeHost};
 use crate::login::{Found, LoginQuestion, LoginSources};
 use crate::resolution::{Located, Questions, Resolution};
-use crate::runtime::{Auth, Lookup, Model, Preflight};
+use crate::runtime::{Auth, Lookup, Model, Order, Preflight};
 use crate::surroundings::{AgentSettings, Surroundings};
 
 /// How long a program may take to say whether it has a login, or can take the place of another.
@@ -88,8 +88,9 @@ impl Prober {
         Self { profile, surroundings: Arc::new(surroundings), settings }
     }
 
-    /// The same for a session that has a place and variables of its own.
-    pub(crate) fn of_session(&self, host: &Host, env: &[(String, String)]) -> Self {
+    /// The same for a session with a host, variables and arguments of its own.
+    pub(crate) fn of_session(&self, order: &Order) -> Self {
+        let Order { host, env, extra, .. } = order;
         Self {
             profile: Arc::clone(&self.profile),
             surroundings: match host {
@@ -98,7 +99,8 @@ impl Prober {
             },
             settings: AgentSettings {
                 host: host.clone(),
-                env: env.to_vec(),
+                env: env.clone(),
+                args: extra.clone(),
                 program: self.settings.program.clone(),
             },
         }
@@ -200,6 +202,7 @@ impl Prober {
         let auth = match (found, sources.question) {
             (Found::Login(source), _) => Auth::Found(source),
             (Found::Unclear, _) | (Found::Nothing, None) => Auth::Unknown,
+            (Found::Nothing, _) if sources.is_provider_named(&self.settings.args) => Auth::Unknown,
             (Found::Nothing, Some(question)) => {
                 let auth = self.ask_for_login(&question, located, known).await;
                 if let (Auth::Found(_), Some(program)) = (&auth, question.program) {

@@ -17,6 +17,7 @@ use tokio::task::AbortHandle;
 
 use crate::capabilities::Capabilities;
 use crate::host::Host;
+use crate::options::AgentOptions;
 use crate::outcome::{Failure, TurnOutcome};
 use crate::usage::Usage;
 
@@ -154,6 +155,7 @@ pub struct Order {
     pub model: Option<String>,
     pub effort: Option<String>,
     pub tools: ToolPolicy,
+    pub options: AgentOptions,
     pub consent: Consent,
     /// An MCP configuration: JSON, or `@` and a path.
     pub mcp_config: Option<String>,
@@ -197,6 +199,7 @@ impl Order {
             model: None,
             effort: None,
             tools: ToolPolicy::default(),
+            options: AgentOptions::default(),
             consent: Consent::default(),
             mcp_config: None,
             system: None,

@@ -39,6 +39,8 @@ pub struct AgentSettings {
     pub program: Option<String>,
     /// Variables that it sees beside ours.
     pub env: Vec<(String, String)>,
+    /// Arguments that it is given beside ours.
+    pub args: Vec<String>,
     /// Where it runs.
     pub host: Host,
 }

@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use clap::{Args, Subcommand};
 
-use crate::args::{Effort, OutputFormat};
+use crate::args::{Effort, OutputFormat, Switch};
 
 #[derive(Debug, Args)]
 pub(crate) struct RunWithArgs {
@@ -29,6 +29,24 @@ pub(crate) struct RunWithArgs {
     /// Show where each setting comes from and run nothing
     #[arg(long, help_heading = "Agent")]
     pub(crate) explain: bool,
+    /// Custom agent that works, by the name that it has there
+    #[arg(long, visible_alias = "agent", value_name = "NAME", help_heading = "Agent")]
+    pub(crate) persona: Option<String>,
+    /// Load as little as possible: no hooks, plugins, memories and instruction files
+    #[arg(long, help_heading = "Agent")]
+    pub(crate) bare: bool,
+    /// Ignore AGENTS.md and other instruction files of the workspace
+    #[arg(long, visible_alias = "no-custom-instructions", help_heading = "Agent")]
+    pub(crate) no_agents_md: bool,
+    /// Do not start the MCP servers that come with the agent
+    #[arg(long, visible_alias = "disable-builtin-mcps", help_heading = "Agent")]
+    pub(crate) no_builtin_mcp: bool,
+    /// Enable experimental features of the agent
+    #[arg(long, help_heading = "Agent")]
+    pub(crate) experimental: bool,
+    /// Whether answers come in pieces
+    #[arg(long, value_name = "MODE", help_heading = "Agent")]
+    pub(crate) stream: Option<Switch>,
     /// Arguments to pass to the agent unchanged
     #[arg(last = true, value_name = "ARGS")]
     pub(crate) extra: Vec<String>,

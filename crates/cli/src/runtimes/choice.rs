@@ -1,15 +1,19 @@
 //! Which agent works, and how: from the flags, the session, `config.toml` and the defaults, in that order. Every value
 //! knows where it comes from.
 
+use std::path::PathBuf;
 use std::time::Duration;
 
 use anyhow::{Result, bail};
 use hangar_runtimes::host::{Host, Ssh};
-use hangar_runtimes::runtime::Limits;
+use hangar_runtimes::options::AgentOptions;
+use hangar_runtimes::runtime::{Limits, Order, ToolPolicy};
 use serde::Serialize;
 
 use super::args::RunWithArgs;
 use super::config::RuntimesConfig;
+use super::mcp_config::mcp_config;
+use crate::args::Switch;
 
 /// The agent that works when nobody says which.
 pub(crate) const NATIVE: &str = "native";
@@ -64,6 +68,27 @@ pub(crate) struct Choice {
     pub(crate) startup_timeout: Said<Option<f64>>,
     pub(crate) max_steps: Said<Option<u32>>,
     pub(crate) budget_usd: Said<Option<f64>>,
+    pub(crate) bare: Said<Option<bool>>,
+    pub(crate) stream: Said<Option<bool>>,
+    pub(crate) builtin_mcp: Said<Option<bool>>,
+    pub(crate) agents_md: Said<Option<bool>>,
+    pub(crate) persona: Said<Option<String>>,
+    pub(crate) experimental: Said<Option<bool>>,
+    pub(crate) allow_tools: Said<Option<Vec<String>>>,
+    pub(crate) deny_tools: Said<Option<Vec<String>>>,
+    pub(crate) available_tools: Said<Option<Vec<String>>>,
+    pub(crate) excluded_tools: Said<Option<Vec<String>>>,
+    pub(crate) mcp_config: Said<Option<McpServers>>,
+}
+
+/// An MCP configuration: JSON, or the path of a file. It may hold secrets, so nobody is shown it.
+#[derive(Debug, Clone)]
+pub(crate) struct McpServers(String);
+
+impl Serialize for McpServers {
+    fn serialize<S: serde::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.serialize_str("given")
+    }
 }
 
 /// What somebody asked for by themselves.
@@ -78,6 +103,9 @@ struct Asked {
     startup_timeout: Option<f64>,
     max_steps: Option<u32>,
     budget: Option<f64>,
+    options: AgentOptions,
+    tools: ToolPolicy,
+    mcp_config: Option<String>,
 }
 
 /// What a session that goes on was so far.
@@ -105,6 +133,21 @@ impl Choice {
             startup_timeout: args.startup_timeout,
             max_steps: args.max_steps,
             budget: args.budget,
+            options: AgentOptions {
+                bare: args.bare.then_some(true),
+                stream: args.stream.map(|stream| stream == Switch::On),
+                builtin_mcp: args.no_builtin_mcp.then_some(false),
+                agents_md: args.no_agents_md.then_some(false),
+                persona: args.persona.clone(),
+                experimental: args.experimental.then_some(true),
+            },
+            tools: ToolPolicy {
+                allow: args.allow_tool.clone(),
+                deny: args.deny_tool.clone(),
+                available: args.available_tools.clone(),
+                excluded: args.excluded_tools.clone(),
+            },
+            mcp_config: args.mcp_config.clone(),
         };
         Self::of(asked, config, before)
     }
@@ -171,6 +214,33 @@ impl Choice {
                 all.budget_usd,
                 usual.budget_usd,
             ),
+            bare: from.pick(("--bare", args.options.bare), agent.bare, None, None),
+            stream: from.pick(("--stream", args.options.stream), agent.stream, None, None),
+            builtin_mcp: from.pick(
+                ("--no-builtin-mcp", args.options.builtin_mcp),
+                agent.builtin_mcp,
+                None,
+                None,
+            ),
+            agents_md: from.pick(("--no-agents-md", args.options.agents_md), agent.agents_md, None, None),
+            persona: from.pick(("--persona", said(args.options.persona)), said(agent.persona), None, None),
+            experimental: from.pick(
+                ("--experimental", args.options.experimental),
+                agent.experimental,
+                None,
+                None,
+            ),
+            allow_tools: from.pick_list(("--allow-tool", args.tools.allow), agent.allow_tools),
+            deny_tools: from.pick_list(("--deny-tool", args.tools.deny), agent.deny_tools),
+            available_tools: from
+                .pick_list(("--available-tools", args.tools.available), agent.available_tools),
+            excluded_tools: from.pick_list(("--excluded-tools", args.tools.excluded), agent.excluded_tools),
+            mcp_config: from.pick(
+                ("--mcp-config", args.mcp_config.map(McpServers)),
+                said(agent.mcp_config).map(|servers| McpServers(config.resolved(servers))),
+                None,
+                None,
+            ),
             runtime,
         })
     }
@@ -194,13 +264,87 @@ impl Choice {
         ssh_host(self.ssh.value.as_deref(), args.ssh_port, config, &self.runtime.value)
     }
 
+    /// The order for a session, as far as this choice says it: the same for a run, a job and the portal.
+    pub(crate) fn order(
+        &self,
+        config: &RuntimesConfig,
+        id: String,
+        workspace: PathBuf,
+        host: Host,
+    ) -> Result<Order> {
+        let agent = config.of(&self.runtime.value);
+        let list = |said: &Said<Option<Vec<String>>>| said.value.clone().unwrap_or_default();
+        let mut order = Order::new(id, workspace);
+        order.model.clone_from(&self.model.value);
+        order.effort.clone_from(&self.effort.value);
+        order.limits = self.limits()?;
+        order.options = AgentOptions {
+            bare: self.bare.value,
+            stream: self.stream.value,
+            builtin_mcp: self.builtin_mcp.value,
+            agents_md: self.agents_md.value,
+            persona: self.persona.value.clone(),
+            experimental: self.experimental.value,
+        };
+        order.tools = ToolPolicy {
+            allow: list(&self.allow_tools),
+            deny: list(&self.deny_tools),
+            available: list(&self.available_tools),
+            excluded: list(&self.excluded_tools),
+        };
+        let servers = self.mcp_config.value.as_ref();
+        order.mcp_config = servers.map(|servers| mcp_config(&servers.0, &host)).transpose()?;
+        order.extra = agent.args;
+        order.env = agent.env.into_iter().collect();
+        order.host = host;
+        Ok(order)
+    }
+
+    /// Switches, rules and servers that somebody chose, as lines show them.
+    fn chosen(&self) -> Vec<(&'static str, String, &Source)> {
+        fn flag<'a>(
+            name: &'static str,
+            said: &'a Said<Option<bool>>,
+        ) -> Option<(&'static str, String, &'a Source)> {
+            Some((name, said.value?.to_string(), &said.source))
+        }
+        fn list<'a>(
+            name: &'static str,
+            said: &'a Said<Option<Vec<String>>>,
+        ) -> Option<(&'static str, String, &'a Source)> {
+            Some((name, said.value.as_ref()?.join(","), &said.source))
+        }
+        let persona = self.persona.value.clone().map(|name| ("persona", name, &self.persona.source));
+        let servers = self
+            .mcp_config
+            .value
+            .as_ref()
+            .map(|_| ("mcp config", "given".to_owned(), &self.mcp_config.source));
+        [
+            flag("bare", &self.bare),
+            flag("stream", &self.stream),
+            flag("builtin mcp", &self.builtin_mcp),
+            flag("agents.md", &self.agents_md),
+            persona,
+            flag("experimental", &self.experimental),
+            list("allow tools", &self.allow_tools),
+            list("deny tools", &self.deny_tools),
+            list("available tools", &self.available_tools),
+            list("excluded tools", &self.excluded_tools),
+            servers,
+        ]
+        .into_iter()
+        .flatten()
+        .collect()
+    }
+
     /// A line per value: its name, itself, who said so.
     pub(crate) fn lines(&self) -> Vec<String> {
         fn shown<T: ToString>(value: Option<&T>) -> String {
             value.map_or_else(|| "-".to_owned(), ToString::to_string)
         }
         let row = |name: &str, value: String, source: &Source| format!("{name:<16} {value:<24} {source}");
-        vec![
+        let mut lines = vec![
             row("runtime", self.runtime.value.clone(), &self.runtime.source),
             row("model", shown(self.model.value.as_ref()), &self.model.source),
             row("effort", shown(self.effort.value.as_ref()), &self.effort.source),
@@ -210,7 +354,9 @@ impl Choice {
             row("startup timeout", shown(self.startup_timeout.value.as_ref()), &self.startup_timeout.source),
             row("max steps", shown(self.max_steps.value.as_ref()), &self.max_steps.source),
             row("budget in USD", shown(self.budget_usd.value.as_ref()), &self.budget_usd.source),
-        ]
+        ];
+        lines.extend(self.chosen().into_iter().map(|(name, value, source)| row(name, value, source)));
+        lines
     }
 }
 
@@ -245,6 +391,16 @@ struct Sources {
 }
 
 impl Sources {
+    /// A list that is empty says nothing.
+    fn pick_list(
+        &self,
+        (flag, typed): (&'static str, Vec<String>),
+        agent: Vec<String>,
+    ) -> Said<Option<Vec<String>>> {
+        let given = |list: Vec<String>| Some(list).filter(|list| !list.is_empty());
+        self.pick((flag, given(typed)), given(agent), None, None)
+    }
+
     fn pick<T>(
         &self,
         (flag, typed): (&'static str, Option<T>),

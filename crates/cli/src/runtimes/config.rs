@@ -1,6 +1,7 @@
 //! `[runtimes]` of `config.toml`: which agent is used, and how each of them is.
 
 use std::collections::BTreeMap;
+use std::path::PathBuf;
 
 use anyhow::{Context, Result, anyhow};
 use hangar_runtimes::host::HostKeys;
@@ -18,6 +19,9 @@ pub(crate) struct RuntimesConfig {
     by_name: BTreeMap<String, toml::Value>,
     #[serde(skip)]
     pub(crate) agents: BTreeMap<String, RuntimeConfig>,
+    /// The directory that paths in it are relative to.
+    #[serde(skip)]
+    pub(crate) directory: PathBuf,
 }
 
 /// What may be said for all agents at once.
@@ -52,6 +56,18 @@ pub(crate) struct RuntimeConfig {
     /// Whether unknown hosts are trusted: `accept-new`, `yes` (only known ones) or `no` (any).
     #[serde(deserialize_with = "host_keys")]
     pub(crate) ssh_host_keys: HostKeys,
+    pub(crate) bare: Option<bool>,
+    pub(crate) stream: Option<bool>,
+    pub(crate) builtin_mcp: Option<bool>,
+    pub(crate) agents_md: Option<bool>,
+    pub(crate) persona: Option<String>,
+    pub(crate) experimental: Option<bool>,
+    pub(crate) allow_tools: Vec<String>,
+    pub(crate) deny_tools: Vec<String>,
+    pub(crate) available_tools: Vec<String>,
+    pub(crate) excluded_tools: Vec<String>,
+    /// MCP servers: JSON, or a file, relative to the directory of `config.toml`.
+    pub(crate) mcp_config: Option<String>,
     /// Arguments for this agent alone.
     pub(crate) args: Vec<String>,
     pub(crate) env: BTreeMap<String, String>,
@@ -67,8 +83,9 @@ fn host_keys<'de, D: Deserializer<'de>>(deserializer: D) -> Result<HostKeys, D::
 
 impl RuntimesConfig {
     pub(crate) fn load(settings: &Settings) -> Result<Self> {
-        Self::parse(&settings.config_text()?)
-            .with_context(|| format!("cannot use {}", settings.config_path().display()))
+        let config = Self::parse(&settings.config_text()?)
+            .with_context(|| format!("cannot use {}", settings.config_path().display()))?;
+        Ok(Self { directory: settings.home.clone(), ..config })
     }
 
     fn parse(text: &str) -> Result<Self> {
@@ -104,6 +121,14 @@ impl RuntimesConfig {
 
     pub(crate) fn common(&self) -> Common {
         self.common.clone()
+    }
+
+    /// An MCP configuration that the file names: JSON, or the whole path of a file.
+    pub(crate) fn resolved(&self, servers: String) -> String {
+        if servers.trim_start().starts_with('{') {
+            return servers;
+        }
+        self.directory.join(servers.trim_start_matches('@')).display().to_string()
     }
 
     /// What is said about one agent; nothing is a lot of defaults.

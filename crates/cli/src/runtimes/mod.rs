@@ -5,6 +5,7 @@ pub(crate) mod choice;
 pub(crate) mod commands;
 pub(crate) mod config;
 mod drift;
+mod mcp_config;
 pub(crate) mod native;
 mod probe;
 mod proofs;
@@ -51,6 +52,7 @@ fn agent_settings(config: &RuntimesConfig) -> BTreeMap<String, AgentSettings> {
         let settings = AgentSettings {
             program: agent.program.clone(),
             env: agent.env.clone().into_iter().collect(),
+            args: agent.args.clone(),
             host: choice::host_of(config, name),
         };
         (name.clone(), settings)

@@ -13,6 +13,7 @@ use hangar_engine::{Naming, ServerStart, supervise};
 use hangar_runtimes::agents::copilot;
 use hangar_runtimes::capabilities::{Capabilities, unmet};
 use hangar_runtimes::host::Host;
+use hangar_runtimes::options::AgentOption;
 use hangar_runtimes::outcome::{ErrorKind, Evidence, Failure};
 use hangar_runtimes::runtime::{
     Auth, Card, Consent, Limits, Live, Lookup, Model, Order, Preflight, Runtime, ShellTool, Stage,
@@ -61,6 +62,7 @@ impl Native {
             tool_rules: true,
             shared_process: true,
             remote: false,
+            options: AgentOption::ALL.into(),
             own_log: true,
         };
         let card = Card {
@@ -171,7 +173,9 @@ impl NativeOrder {
     /// The order that any agent could be given, for ours. Without any rule about tools everything may run, as with other
     /// agents. Arguments for this agent alone are the flags of `-p`.
     fn of(order: Order, warnings: Vec<String>) -> Result<Self> {
-        let typed = ["hangar".to_owned()].into_iter().chain(order.extra);
+        // It has the flags of Copilot CLI.
+        let options = copilot::option_flags(&order.options);
+        let typed = ["hangar".to_owned()].into_iter().chain(options).chain(order.extra);
         let mut args = Cli::try_parse_from(typed)
             .map_err(|error| anyhow!("{}", error.to_string().lines().next().unwrap_or_default()))?
             .run;

@@ -11,9 +11,7 @@ use hangar_protocol::result::{ResultKind, RunResult, RunUsage};
 use hangar_protocol::{Body, Event, EventId, EventKind};
 use hangar_runtimes::host::Host;
 use hangar_runtimes::outcome::ErrorKind;
-use hangar_runtimes::runtime::{
-    Answer, Card, Command, Live, News, Order, PermissionAnswer, ToolPolicy, TurnEnded,
-};
+use hangar_runtimes::runtime::{Answer, Card, Command, Live, News, Order, PermissionAnswer, TurnEnded};
 use hangar_runtimes::usage::Usage;
 use hangar_store::{SessionId, SessionName, Store};
 use serde_json::json;
@@ -221,7 +219,6 @@ impl Run<'_> {
 
     fn order(&self, id: &SessionId) -> Result<Order> {
         let args = &self.args;
-        let agent = self.fleet.config.of(&self.choice.runtime.value);
         let host = self.choice.host(args, &self.fleet.config);
         let stored = self.past.as_ref().and_then(|past| past.workspace.clone());
         let workspace = match (&host, &args.directory, stored) {
@@ -232,16 +229,7 @@ impl Run<'_> {
                 .map_err(|error| Refused::because(ErrorKind::InvalidWorkspace, &error))?,
         };
         let add_dirs: Vec<PathBuf> = args.add_dir.iter().map(|dir| workspace.join(dir)).collect();
-        let mut order = Order::new(id.to_string(), workspace);
-        order.model.clone_from(&self.choice.model.value);
-        order.effort.clone_from(&self.choice.effort.value);
-        order.tools = ToolPolicy {
-            allow: args.allow_tool.clone(),
-            deny: args.deny_tool.clone(),
-            available: args.available_tools.clone(),
-            excluded: args.excluded_tools.clone(),
-        };
-        order.mcp_config = args.mcp_config.as_deref().map(|config| mcp_config(config, &host)).transpose()?;
+        let mut order = self.choice.order(&self.fleet.config, id.to_string(), workspace, host)?;
         order.system = match &args.system_file {
             Some(file) => {
                 let text = std::fs::read_to_string(file);
@@ -252,11 +240,8 @@ impl Run<'_> {
         if let Selection::New { name, .. } = &self.selection {
             order.name.clone_from(name);
         }
-        order.limits = self.choice.limits()?;
         order.add_dirs = add_dirs;
-        order.extra = agent.args.into_iter().chain(args.extra.iter().cloned()).collect();
-        order.env = agent.env.into_iter().collect();
-        order.host = host;
+        order.extra.extend(args.extra.iter().cloned());
         order.scratch = Some(self.store.session_dir(id));
         Ok(order)
     }
@@ -307,25 +292,6 @@ impl Run<'_> {
         }
         exit
     }
-}
-
-/// An MCP configuration as every agent can be given it, wherever it works: JSON, or a file here by its whole path. A file keeps
-/// its secrets out of command lines; what is on another machine cannot read it.
-fn mcp_config(config: &str, host: &Host) -> Result<String> {
-    let is_json = config.trim_start().starts_with('{');
-    let path = std::path::absolute(config.strip_prefix('@').unwrap_or(config))?;
-    let text = match is_json {
-        true => config.to_owned(),
-        false => std::fs::read_to_string(&path)
-            .with_context(|| format!("cannot read the MCP configuration {}", path.display()))?,
-    };
-    let source = if is_json { "the MCP configuration".to_owned() } else { path.display().to_string() };
-    let parsed: serde_json::Value =
-        serde_json::from_str(&text).with_context(|| format!("{source} is not JSON"))?;
-    Ok(match (is_json, host) {
-        (false, Host::Local) => format!("@{}", path.display()),
-        (true, _) | (false, Host::Ssh(_)) => parsed.to_string(),
-    })
 }
 
 /// Listens to one turn of any agent.

@@ -6,6 +6,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use hangar_protocol::data::{PermissionMode, PermissionsChanged};
+use hangar_runtimes::agents::merged_mcp_config;
 use hangar_runtimes::capabilities::EFFORT_LEVELS;
 use hangar_runtimes::host::Host;
 use hangar_runtimes::runtime::{Card, Consent, Live, Order, Runtime};
@@ -89,7 +90,7 @@ impl Hub {
         };
         let mut order = self.0.host.order(wanted).map_err(RegistryError::Unprocessable)?;
         if runtime.card().capabilities.mcp_config {
-            order.mcp_config = new.mcp_config;
+            order.mcp_config = merged_mcp_config(order.mcp_config, new.mcp_config);
         }
         let live = self.start(&runtime, order, policy, Log::New).await?;
         if let Some(name) = name {
@@ -117,7 +118,8 @@ impl Hub {
             consent: Consent::Confined,
         };
         let configured = self.0.host.order(wanted).map_err(RegistryError::Unprocessable)?;
-        let order = Order { mcp_config: order.mcp_config, opening: order.opening, ..configured };
+        let mcp_config = merged_mcp_config(configured.mcp_config.clone(), order.mcp_config);
+        let order = Order { mcp_config, opening: order.opening, ..configured };
         let live = self.start(runtime, order, Policy::AllowAll, Log::New).await?;
         self.grant_lease(&live, AtRelease::Ends)
     }
@@ -223,7 +225,7 @@ impl Hub {
             opened = runtime.open(order) => opened,
             () = self.0.stopping.cancelled() => return Err(RegistryError::Stopping),
         };
-        let opened = opened.map_err(|failure| RegistryError::NotOpened(failure.message))?;
+        let opened = opened.map_err(|failure| RegistryError::NotOpened(Box::new(failure)))?;
         let record = match log {
             Log::New if capabilities.own_log => None,
             Log::New => Some(self.0.host.begin(&id, &begun, &name)?),

@@ -41,15 +41,12 @@ impl Runtime for HubRuntime {
         Box::pin(async move {
             hub.open_for_run(&agent, order).await.map_err(|error| {
                 let kind = match error {
+                    // What the agent says is all that matters to a run, which tries again by its kind.
+                    RegistryError::NotOpened(failure) => return *failure,
                     RegistryError::NoRuntime(_) => ErrorKind::AgentNotFound,
                     _ => ErrorKind::TurnFailed,
                 };
-                // What the agent said is all that matters to whoever reads of a run.
-                let message = match error {
-                    RegistryError::NotOpened(message) => message,
-                    other => other.to_string(),
-                };
-                Failure { kind, message, evidence: Evidence::default() }
+                Failure { kind, message: error.to_string(), evidence: Evidence::default() }
             })
         })
     }

@@ -5,6 +5,7 @@ use crate::adapter::{Adapter, Profile, Turn};
 use crate::capabilities::Capabilities;
 use crate::invocation::{Argument, Invocation};
 use crate::login::{ConfigFile, LoginFile, LoginQuestion, LoginSources};
+use crate::options::AgentOption;
 use crate::probe::{ModelSource, OptionalFlag, Probe};
 use crate::runtime::{Card, Order, ShellTool, Stage};
 use crate::translate::Translator;
@@ -15,6 +16,9 @@ const SURROUNDING: [&str; 3] = ["CLAUDECODE", "CLAUDE_CODE_ENTRYPOINT", "CLAUDE_
 /// What it may use when nobody restricts it and it refuses to do without rules, as it does for the superuser.
 const ALL_TOOLS: &str =
     "Bash,Read,Write,Edit,MultiEdit,NotebookEdit,Glob,Grep,WebFetch,WebSearch,Task,Agent,Skill";
+/// Settings that allow the tools of MCP servers which it is configured with itself. Its rules have no word for all servers,
+/// but a hook is asked about each tool. What was denied stays so.
+const ALLOW_OWN_SERVERS: &str = r#"{"hooks":{"PreToolUse":[{"matcher":"mcp__.*","hooks":[{"type":"command","command":"echo '{\"hookSpecificOutput\":{\"hookEventName\":\"PreToolUse\",\"permissionDecision\":\"allow\"}}'"}]}]}}"#;
 /// Takes instructions from a file, as the help names it.
 const SYSTEM_FILE: &str = "--append-system-prompt[-file]";
 /// The command about logins, as the help names it. Older versions would take the question for a prompt.
@@ -36,6 +40,7 @@ pub(crate) const LOGIN: LoginSources = LoginSources {
         label: "~/.claude/.credentials.json",
     }),
     own_providers: None,
+    provider_args: &[],
     question: Some(LoginQuestion { program: None, args: &["auth", "status"], in_help: Some(AUTH_COMMAND) }),
     advice: "run `claude auth login`, or set ANTHROPIC_API_KEY",
 };
@@ -54,6 +59,7 @@ pub fn profile() -> Profile {
                 system_prompt: true,
                 mcp_config: true,
                 tool_rules: true,
+                options: vec![AgentOption::Bare, AgentOption::Stream, AgentOption::Persona],
                 ..Capabilities::in_a_process()
             },
             install: "npm install -g @anthropic-ai/claude-code".into(),
@@ -85,9 +91,13 @@ fn in_rules(server: &str) -> String {
 impl Adapter for Claude {
     fn invocation(&self, order: &Order, turn: &Turn<'_>) -> Invocation {
         let mut args: Vec<Argument> =
-            ["-p", "--output-format", "stream-json", "--verbose", "--include-partial-messages"]
-                .map(Argument::from)
-                .into();
+            ["-p", "--output-format", "stream-json", "--verbose"].map(Argument::from).into();
+        if !order.options.without_stream() {
+            args.push("--include-partial-messages".into());
+        }
+        if order.options.is_bare() {
+            args.push("--bare".into());
+        }
         let mut flag = |name: &str, value: &str| args.extend([name, value].map(Argument::from));
         let mut session_id = None;
         match (turn.agent_session, uuid_of(order)) {
@@ -103,6 +113,9 @@ impl Adapter for Claude {
         }
         if let Some(effort) = &order.effort {
             flag("--effort", effort);
+        }
+        if let Some(persona) = &order.options.persona {
+            flag("--agent", persona);
         }
         if let Some(budget) = order.limits.budget_usd {
             flag("--max-budget-usd", &budget.to_string());
@@ -126,6 +139,7 @@ impl Adapter for Claude {
             let servers = mcp_servers(order.mcp_config.as_deref());
             let of_servers = servers.keys().map(|name| format!(",mcp__{}", in_rules(name)));
             flag("--allowedTools", &format!("{ALL_TOOLS}{}", of_servers.collect::<String>()));
+            flag("--settings", ALLOW_OWN_SERVERS);
         } else {
             flag("--allowedTools", &order.tools.allow.join(","));
         }

@@ -7,6 +7,7 @@ use crate::adapter::{Adapter, Profile, Turn};
 use crate::capabilities::Capabilities;
 use crate::invocation::Invocation;
 use crate::login::{ConfigFile, LoginFile, LoginQuestion, LoginSources};
+use crate::options::AgentOption;
 use crate::probe::{ModelSource, Probe};
 use crate::runtime::{Card, Order, ShellTool, Stage};
 use crate::translate::Translator;
@@ -25,6 +26,7 @@ pub(crate) const LOGIN: LoginSources = LoginSources {
     ignored: None,
     file: Some(LoginFile { file: config_file("auth.json"), members: &[], label: "auth.json" }),
     own_providers: Some((config_file("config.toml"), "model_provider")),
+    provider_args: &["model_provider", "--oss"],
     question: Some(LoginQuestion { program: None, args: &["login", "status"], in_help: None }),
     advice: "run `codex login`, or set CODEX_API_KEY",
 };
@@ -37,6 +39,7 @@ pub fn profile() -> Profile {
             capabilities: Capabilities {
                 effort_levels: levels(&["minimal", "low", "medium", "high", "xhigh"]),
                 mcp_config: true,
+                options: vec![AgentOption::Bare, AgentOption::AgentsMd],
                 ..Capabilities::in_a_process()
             },
             install: "npm install -g @openai/codex".into(),
@@ -70,11 +73,17 @@ impl Adapter for Codex {
         if let Some(effort) = &order.effort {
             flag("-c", &format!("model_reasoning_effort={}", toml_string(effort)));
         }
+        if order.options.is_bare() || order.options.without_agents_md() {
+            flag("-c", "project_doc_max_bytes=0");
+        }
         for (key, value) in mcp_settings(order.mcp_config.as_deref()) {
             flag("-c", &format!("{key}={value}"));
         }
         for dir in &order.add_dirs {
             flag("--add-dir", &dir.display().to_string());
+        }
+        if order.options.is_bare() {
+            args.extend(["--ignore-user-config", "--ignore-rules"].map(str::to_owned));
         }
         // It has no rules for single tools: without any wish it may do all, else it stays in its own sandbox.
         if order.tools == Default::default() {

@@ -5,6 +5,7 @@ use crate::adapter::{Adapter, ForeignModels, Profile, Turn};
 use crate::capabilities::{Capabilities, EFFORT_LEVELS};
 use crate::invocation::{Argument, Invocation};
 use crate::login::{ConfigFile, IgnoredValue, LoginFile, LoginQuestion, LoginSources};
+use crate::options::{AgentOption, AgentOptions};
 use crate::probe::{ModelSource, OptionalFlag, Probe, StandIn};
 use crate::runtime::{Card, Order, ShellTool, Stage};
 use crate::translate::Translator;
@@ -32,6 +33,7 @@ pub(crate) const LOGIN: LoginSources = LoginSources {
         label: "copilot login",
     }),
     own_providers: None,
+    provider_args: &[],
     question: Some(LoginQuestion { program: Some("gh"), args: &["auth", "status"], in_help: None }),
     advice: "set COPILOT_GITHUB_TOKEN, GH_TOKEN or GITHUB_TOKEN, or run `copilot login`",
 };
@@ -49,6 +51,7 @@ pub fn profile() -> Profile {
                 model_discovery: true,
                 mcp_config: true,
                 tool_rules: true,
+                options: AgentOption::ALL.into(),
                 ..Capabilities::in_a_process()
             },
             install: "npm install -g @github/copilot".into(),
@@ -122,6 +125,7 @@ impl Adapter for Copilot {
         for dir in &order.add_dirs {
             flag("--add-dir", &dir.display().to_string());
         }
+        args.extend(option_flags(&order.options).into_iter().map(Argument::from));
         if let Some(config) = &order.mcp_config {
             args.push(mcp_config(config, order));
         }
@@ -160,6 +164,28 @@ pub fn rehearsal(stage: &Stage) -> Vec<(String, String)> {
     ]
     .map(|(name, value)| (name.to_owned(), value))
     .into()
+}
+
+/// Flags for the switches of a session.
+pub fn option_flags(options: &AgentOptions) -> Vec<String> {
+    let AgentOptions { stream, builtin_mcp, persona, experimental, .. } = options;
+    let mut flags = Vec::new();
+    if options.is_bare() || options.without_agents_md() {
+        flags.push("--no-custom-instructions".to_owned());
+    }
+    if options.is_bare() || *builtin_mcp == Some(false) {
+        flags.push("--disable-builtin-mcps".to_owned());
+    }
+    if let Some(stream) = stream {
+        flags.push(format!("--stream={}", if *stream { "on" } else { "off" }));
+    }
+    if let Some(persona) = persona {
+        flags.push(format!("--agent={persona}"));
+    }
+    if let Some(experimental) = experimental {
+        flags.push(if *experimental { "--experimental" } else { "--no-experimental" }.to_owned());
+    }
+    flags
 }
 
 /// A file with its sign, without which newer versions refuse it. JSON goes by a file too where there can be one: it may
@@ -269,6 +295,20 @@ mod tests {
         check(ID, None, 1, &format!("--session-id={ID} "));
         check("no-uuid", None, 0, "");
         check("no-uuid", None, 1, "--continue ");
+    }
+
+    #[test]
+    fn switches_have_flags() {
+        let check = |wish: fn(&mut AgentOptions), flags: &str| {
+            check_more(|order| wish(&mut order.options), &format!("{flags} .. --allow-all"));
+        };
+        check(|options| options.bare = Some(true), "--no-custom-instructions --disable-builtin-mcps");
+        check(|options| options.agents_md = Some(false), "--no-custom-instructions");
+        check(|options| options.builtin_mcp = Some(false), "--disable-builtin-mcps");
+        check(|options| options.stream = Some(false), "--stream=off");
+        check(|options| options.persona = Some("reviewer".to_owned()), "--agent=reviewer");
+        check(|options| options.experimental = Some(true), "--experimental");
+        check_more(|order| order.options.agents_md = Some(true), ".. --allow-all");
     }
 
     #[test]

@@ -67,6 +67,18 @@ pub(crate) fn mcp_servers(config: Option<&str>) -> serde_json::Map<String, Value
     }
 }
 
+/// Two MCP configurations in one. A server that both have is the one of `second`.
+pub fn merged_mcp_config(first: Option<String>, second: Option<String>) -> Option<String> {
+    match (first, second) {
+        (Some(first), Some(second)) => {
+            let mut servers = mcp_servers(Some(&first));
+            servers.extend(mcp_servers(Some(&second)));
+            Some(serde_json::json!({ "mcpServers": servers }).to_string())
+        }
+        (first, second) => first.or(second),
+    }
+}
+
 /// Instructions of the host and a prompt in one text.
 pub fn system_before(system: &str, prompt: &str) -> String {
     format!("<system>\n{system}\n</system>\n\n{prompt}")

@@ -9,6 +9,7 @@ use crate::adapter::{Adapter, Profile, Turn};
 use crate::capabilities::Capabilities;
 use crate::invocation::Invocation;
 use crate::login::{ConfigFile, LoginFile, LoginSources};
+use crate::options::AgentOption;
 use crate::probe::{ModelSource, Probe};
 use crate::runtime::{Card, Order, ShellTool, Stage};
 use crate::surroundings::Surroundings;
@@ -31,6 +32,7 @@ pub(crate) const LOGIN: LoginSources = LoginSources {
         label: "auth.json",
     }),
     own_providers: None,
+    provider_args: &[],
     // Some of its models need none.
     question: None,
     advice: "run `opencode auth login`",
@@ -47,6 +49,12 @@ pub fn profile() -> Profile {
                 effort_levels: levels(&["minimal", "low", "medium", "high", "xhigh", "max"]),
                 model_discovery: true,
                 mcp_config: true,
+                options: vec![
+                    AgentOption::Bare,
+                    AgentOption::AgentsMd,
+                    AgentOption::Persona,
+                    AgentOption::Experimental,
+                ],
                 ..Capabilities::in_a_process()
             },
             install: "npm install -g opencode-ai".into(),
@@ -135,6 +143,12 @@ impl Adapter for Opencode {
         if let Some(id) = turn.agent_session {
             flag("-s", id);
         }
+        if let Some(persona) = &order.options.persona {
+            flag("--agent", persona);
+        }
+        if order.options.is_bare() {
+            args.push("--pure".to_owned());
+        }
         if order.tools == Default::default() {
             args.push("--auto".to_owned());
         }
@@ -142,7 +156,15 @@ impl Adapter for Opencode {
         // By stdin: prompts among the arguments reach the model in quotes that nobody wrote.
         let prompt = with_system(turn.prompt, order, turn.agent_session.is_some());
         let settings = self.with_servers(order).map(|settings| (SETTINGS.to_owned(), settings));
-        Invocation { env: settings.into_iter().collect(), ..Invocation::new(args, prompt) }
+        let mut env: Vec<(String, String)> = settings.into_iter().collect();
+        let mut switch = |name: &str| env.push((name.to_owned(), "1".to_owned()));
+        if order.options.is_bare() || order.options.without_agents_md() {
+            switch("OPENCODE_DISABLE_PROJECT_CONFIG");
+        }
+        if order.options.experimental == Some(true) {
+            switch("OPENCODE_EXPERIMENTAL");
+        }
+        Invocation { env, ..Invocation::new(args, prompt) }
     }
 
     fn rehearse(&self, order: &mut Order, stage: &Stage) {

@@ -315,6 +315,40 @@ fn a_wish_that_an_agent_cannot_meet_is_told() {
 }
 
 #[test]
+fn switches_rules_and_servers_of_a_table_reach_the_agent() {
+    let keys = "bare = true\nagents_md = false\ndeny_tools = [\"shell\"]\nmcp_config = \"servers.json\"\npersona = \"reviewer\"\n";
+    let scratch = with_codex(&format!("echo \"$@\" >> asked\n{CODEX_PONG}"), keys);
+    std::fs::write(
+        scratch.state().join("servers.json"),
+        r#"{"mcpServers":{"far":{"url":"http://127.0.0.1:1"}}}"#,
+    )
+    .expect("a file");
+    let ran =
+        run(&scratch, &["run", "--runtime", "codex", "-p", "x", "--output-format", "json"]).expect_exit(0);
+    let asked = || std::fs::read_to_string(scratch.work().join("asked")).expect("the arguments");
+    for word in
+        ["--ignore-user-config", "project_doc_max_bytes=0", "--sandbox workspace-write", "mcp_servers.far="]
+    {
+        assert!(asked().contains(word), "{word}: {}", asked());
+    }
+    let events = ran.events();
+    let warnings = Finished::of_type(&events, "session.warning");
+    assert!(warnings.iter().any(|event| event.to_string().contains("no switch for `persona`")), "{ran:#?}");
+    let explained =
+        run(&scratch, &["run", "--runtime", "codex", "--explain", "--persona", "other"]).expect_exit(0);
+    let lines: Vec<&str> = explained.stdout.lines().map(str::trim_end).collect();
+    let row = |name: &str, value: &str, source: &str| format!("{name:<16} {value:<24} {source}");
+    for line in [
+        row("bare", "true", "[runtimes.codex] of config.toml"),
+        row("persona", "other", "--persona"),
+        row("deny tools", "shell", "[runtimes.codex] of config.toml"),
+        row("mcp config", "given", "[runtimes.codex] of config.toml"),
+    ] {
+        assert!(lines.contains(&line.as_str()), "{line}\n{}", explained.stdout);
+    }
+}
+
+#[test]
 fn an_mcp_configuration_is_found_from_where_it_was_typed() {
     let scratch = with_codex(CODEX_PONG, "");
     scratch.file("servers.json", r#"{"mcpServers":{"far":{"url":"http://127.0.0.1:1"}}}"#);

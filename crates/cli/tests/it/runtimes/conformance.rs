@@ -309,6 +309,28 @@ fn long_instructions_of_the_host_reach_the_model(bench: &Bench) {
     assert!(asked.iter().any(|request| request.body.to_string().contains("the-end-of-it-all")));
 }
 
+fn instruction_files_are_left_out_where_that_can_be_asked_for(bench: &Bench) {
+    let options = bench.record["capabilities"]["options"].as_array().expect("options").clone();
+    if !options.contains(&json!("agents_md")) {
+        return;
+    }
+    for name in ["AGENTS.md", "CLAUDE.md"] {
+        bench.scratch.file(name, "the-rule-of-the-workspace");
+    }
+    // Some look for them in repositories only.
+    let made =
+        std::process::Command::new("git").args(["init", "-q"]).current_dir(bench.scratch.work()).status();
+    assert!(made.expect("git").success());
+    let knows = |more: &[&str]| {
+        let before = bench.model.requests().len();
+        bench.run("SAY:ok").args(more).finish().expect_exit(0);
+        let asked = bench.model.requests().split_off(before);
+        asked.iter().any(|request| request.body.to_string().contains("the-rule-of-the-workspace"))
+    };
+    assert!(knows(&[]), "the model was not told of the file");
+    assert!(!knows(&["--no-agents-md"]), "the model was told of the file");
+}
+
 fn silence_ends_the_turn(bench: &Bench) {
     let run = bench.run("DELAY:1000000\nSAY:too late").args(["--stall-timeout", "4"]).finish().expect_exit(1);
     let events = run.events();
@@ -344,6 +366,7 @@ macro_rules! conform {
                 a_session_goes_on_by_our_id, a_failure_is_a_failure,
                 a_signal_cancels_and_nothing_stays, a_killed_hangar_leaves_nothing, what_the_host_says_reaches_the_model,
                 long_instructions_of_the_host_reach_the_model,
+                instruction_files_are_left_out_where_that_can_be_asked_for,
                 silence_ends_the_turn, many_at_once_keep_apart);
         }
     )* };

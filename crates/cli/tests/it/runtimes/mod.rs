@@ -3,6 +3,7 @@
 //! `conformance` makes the same claims of all of them, with the real programs; the rest uses scripts in their place.
 
 mod acp;
+mod claude;
 mod commands;
 mod conformance;
 mod kill;

@@ -185,6 +185,10 @@ fn a_login_that_nobody_can_tell_of_is_left_to_the_agent() {
     begins("codex", "[ \"$1\" = login ] && exit 0", &[]);
     begins("codex", "[ \"$1\" = login ] && exit 1", &[(".codex/config.toml", "model_provider = \"mine\"")]);
     begins("opencode", "", &[]);
+    let scratch = Scratch::new();
+    install(&scratch, "codex", "echo \"$@\" >> asked\n[ \"$1\" = login ] && exit 1");
+    run(&scratch, &["run", "--runtime", "codex", "-p", "x", "--", "-c", "model_provider=\"mine\""], &[]);
+    assert!(asked(&scratch).iter().any(|line| line.contains("json")), "the agent was not run");
 }
 
 /// Copilot as it was before it took the id of a session from outside.
