@@ -120,6 +120,21 @@ fn instructions_stay_those_of_the_directory_that_the_session_works_in() {
     }
 }
 
+#[test]
+fn an_effort_that_was_chosen_later_stays() {
+    for change in [Change::Join, Change::Options, Change::Ground] {
+        let (scratch, model) = stage();
+        let mut client = Client::start(&scratch, &model);
+        client.create(json!({ "reasoningEffort": "low" }));
+        let switch = json!({ "modelId": "mock-model", "reasoningEffort": "high" });
+        client.call("session.model.switchTo", of_session(switch));
+        change.make(&mut client);
+        let current = client.call("session.model.getCurrent", of_session(json!({})));
+        assert_eq!(current["reasoningEffort"], "high", "{change:?}");
+        client.finish();
+    }
+}
+
 /// A client of its own on a server that others use.
 fn visitor(server: &TcpServer) -> Client {
     Client::join(server.port, "secret")
