@@ -147,7 +147,7 @@ impl LoginSources {
                 true => format!("[ -e {} ]", file.shell_path()),
                 // As exact as it can be without a reader of JSON: the list is followed by something.
                 false => format!(
-                    "tr -d ' \\n' <{} 2>/dev/null | grep -qE '\"({})\":\\[[^]]'",
+                    "cat {} 2>/dev/null | tr -d ' \\n' | grep -qE '\"({})\":\\[[^]]'",
                     file.shell_path(),
                     members.join("|")
                 ),
