@@ -1,4 +1,4 @@
-//! What clients attach to a prompt. Files are looked at here, so that the session itself need not.
+//! Attachments of a prompt. Files are read here, so that the session itself does no I/O.
 
 use std::io::{BufRead, BufReader};
 use std::path::Path;

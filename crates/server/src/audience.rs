@@ -1,4 +1,4 @@
-//! Who watches a session. Every client of a session is sent all its events, and is asked what it said it can answer.
+//! Audience of a session: its clients. Each is sent every event, and is asked only the questions that it can answer.
 
 use parking_lot::{Mutex, MutexGuard};
 use std::collections::HashMap;
@@ -26,7 +26,7 @@ use crate::peer::notification;
 use crate::quiet::{GRACE, Pass, Quiet};
 use hangar_spec::SessionSpec;
 
-/// How long a hook may think. What it says later is not heard.
+/// Timeout of a client's hook. A later answer is ignored.
 const HOOK_PATIENCE: Duration = Duration::from_secs(60);
 
 pub(crate) struct ClientTool {
@@ -43,7 +43,7 @@ pub(crate) struct Member {
     pub(crate) plans: bool,
     pub(crate) switches: bool,
     pub(crate) hooks: bool,
-    /// Whether it is sent the pieces of what agents say.
+    /// Whether the client receives the deltas of sub-agents.
     pub(crate) agent_pieces: bool,
     pub(crate) tools: Vec<ClientTool>,
     pub(crate) commands: Vec<ClientCommand>,
@@ -133,7 +133,7 @@ impl Audience {
         members.push(member);
     }
 
-    /// Whether the client was a member.
+    /// Removes a client; true if it was a member.
     pub(crate) fn leave(&self, client: ClientId) -> bool {
         self.direct_switches().retain(|_, owner| *owner != client);
         let mut members = self.members();
@@ -176,7 +176,7 @@ impl Audience {
         self.direct_switches.lock()
     }
 
-    /// Whether some client listens for questions about other models and answers them unasked.
+    /// Whether a client handles model-switch questions itself, without a prompt to the user.
     pub(crate) fn switches_directly(&self) -> bool {
         !self.direct_switches().is_empty()
     }
@@ -329,15 +329,15 @@ impl Audience {
     }
 }
 
-/// Whether an event is a piece of what an agent of the session is saying. All of it comes with an event of its own.
+/// Whether an event is a delta of a sub-agent. The full text comes with an event of its own.
 fn is_piece_of_agent(event: &Event) -> bool {
     use EventKind::{MessageDelta, ReasoningDelta, ToolCallDelta};
     let is_piece = matches!(event.event_kind(), Some(MessageDelta | ReasoningDelta | ToolCallDelta));
     event.agent_id().is_some() && is_piece
 }
 
-/// Whether clients hear of an event. The log keeps what each call of the model used; clients are told so by
-/// `assistant.usage`, and the SDKs know no other event about it.
+/// Whether clients receive events of this kind. The log keeps the usage of each model call; clients receive it as
+/// `assistant.usage`, and the SDKs know no other event for it.
 pub(crate) fn is_for_clients(kind: Option<EventKind>) -> bool {
     kind != Some(EventKind::UsageRecord)
 }

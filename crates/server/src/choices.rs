@@ -10,12 +10,12 @@ use hangar_protocol::data::ContextTier;
 use crate::task::SessionTask;
 use hangar_spec::SessionSpec;
 
-/// What a session is to be answered by.
+/// Model, effort and related settings that a session switches to.
 #[derive(Clone)]
 pub(crate) struct ModelChoice {
     pub(crate) model: String,
     pub(crate) provider: Arc<dyn ModelProvider>,
-    /// What it changes of what the client asked for.
+    /// Changes to the client's settings that the switch implies.
     pub(crate) change: SessionSpec,
     pub(crate) tier: Option<ContextTier>,
 }

@@ -43,12 +43,12 @@ pub(crate) struct Client {
     /// Requests that can be taken back.
     waiting: Mutex<HashMap<Id, CancellationToken>>,
     answered: Notify,
-    /// Whether the client makes the requests to models.
+    /// Whether the client sends the requests to models itself.
     request_proxy: AtomicBool,
-    /// How the client keeps the files of its sessions, if it does.
+    /// File storage that the client provides for its sessions, if it does.
     files: Mutex<Option<FsProvider>>,
     pub(crate) exchanges: Exchanges,
-    /// Whether the client understands tasks that clients do.
+    /// Whether the client supports client tasks.
     client_tasks: AtomicBool,
 }
 

@@ -12,7 +12,7 @@ use crate::methods::Failure;
 
 /// Tasks that a session keeps, those that are done included.
 const MAX_TASKS: usize = 256;
-/// What a task was doing lately.
+/// Maximum number of recent activity lines of a task.
 const MAX_ACTIVITY: usize = 50;
 /// Bytes of a text of a task, and of what came of it.
 const MAX_TEXT: usize = 16 << 10;
@@ -45,7 +45,7 @@ impl Status {
     }
 }
 
-/// What a client registers.
+/// Registration of a task by a client.
 #[derive(Debug, Clone, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub(crate) struct Registration {
@@ -91,7 +91,7 @@ struct ClientTask {
     id: String,
     registration: Registration,
     owner: ClientId,
-    /// Who the owner is, in words that say nothing of the connection.
+    /// Display name of the owner, without details of its connection.
     participant: String,
     join: String,
     status: Status,

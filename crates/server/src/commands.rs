@@ -85,7 +85,7 @@ impl PendingCommands {
         answered
     }
 
-    /// Whether anybody waited for it.
+    /// Completes a command; true if a caller was waiting for it.
     pub(crate) fn finish(&self, request_id: &str, error: Option<String>) -> bool {
         self.lock().remove(request_id).is_some_and(|answer| answer.send(error).is_ok())
     }

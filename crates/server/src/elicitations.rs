@@ -23,7 +23,7 @@ pub(crate) struct ElicitationResult {
 pub(crate) struct Elicitations(Mutex<HashMap<String, oneshot::Sender<ElicitationResult>>>);
 
 impl Elicitations {
-    /// Where the answer will come; `None` when too many wait already.
+    /// Registers a question and returns the receiver of its answer; `None` when too many are pending.
     pub(crate) fn expect(&self, request_id: &str) -> Option<oneshot::Receiver<ElicitationResult>> {
         let mut waiting = self.lock();
         // Whoever asked may have gone.

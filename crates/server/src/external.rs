@@ -140,7 +140,7 @@ impl Drop for TakeBack {
     }
 }
 
-/// What a client says about a call.
+/// Result of a tool call, as a client reports it.
 pub(crate) enum ToolAnswer {
     Text(String),
     Result(Box<ToolResult>),

@@ -1,5 +1,5 @@
-//! Who may talk to the server. Over TCP a connection shows the server's token by `connect` before anything else, and may
-//! do little until then: few frames, small ones, for a short while.
+//! Authentication of connections. Over TCP a connection sends the server's token in `connect` first. Until then it is
+//! limited to a few small frames and a short time.
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 
@@ -17,22 +17,22 @@ const NOT_CONFIGURED: &str = "AUTHENTICATION_NOT_CONFIGURED: this server has no 
 
 /// Frames that a connection may send without being admitted. The next one is not read.
 const MAX_ATTEMPTS: usize = 5;
-/// How long the body of a frame may be until a token was shown.
+/// Maximum size of a frame's body before authentication.
 const MAX_BODY_BEFORE_TOKEN: usize = 64 << 10;
 
-/// Who is served.
+/// Authentication that the server requires.
 #[derive(Debug, Clone)]
 pub enum Access {
-    /// Whoever started the server, over standard input and output.
+    /// None: the client is the parent process, on standard input and output.
     Owner,
-    /// Whoever shows the token.
+    /// Clients must send this token.
     Token(Token),
     /// Anyone who reaches the port. Such clients cannot change what later sessions start with.
     Anyone,
 }
 
 impl Access {
-    /// Whether a request other than `connect` admits the connection it came by, or needs it to be admitted.
+    /// Checks a request other than `connect`: admits its connection, or refuses it because `connect` is missing.
     pub(crate) fn request(&self, gate: &Gate) -> Result<(), ErrorObject> {
         match self {
             Access::Token(_) if !gate.is_open() => Err(refusal(codes::AUTHENTICATION_REQUIRED, REQUIRED)),
@@ -40,7 +40,7 @@ impl Access {
         }
     }
 
-    /// Whether `connect` with these parameters admits the connection.
+    /// Checks the token in the parameters of `connect`.
     pub(crate) fn connect(&self, params: &ConnectParams) -> Result<(), ErrorObject> {
         match (self, &params.token) {
             (Access::Owner | Access::Anyone, None) => Ok(()),
@@ -52,7 +52,7 @@ impl Access {
         }
     }
 
-    /// Whether clients may change what later sessions are started with.
+    /// Whether clients may change settings that later sessions start with.
     pub(crate) fn is_trusted(&self) -> bool {
         match self {
             Access::Owner | Access::Token(_) => true,
@@ -89,11 +89,11 @@ impl std::fmt::Debug for Token {
 #[serde(rename_all = "camelCase")]
 pub(crate) struct ConnectParams {
     token: Option<String>,
-    /// What the client understands when it is told of tasks.
+    /// Kinds of tasks that the client supports in task events.
     pub(crate) supported_task_kinds: Option<Vec<String>>,
 }
 
-/// Whether a connection was admitted, and what it may send until then.
+/// Admission state of a connection, and its limits until it is admitted.
 #[derive(Debug)]
 pub(crate) struct Gate {
     opened: CancellationToken,
@@ -123,7 +123,7 @@ impl Gate {
         self.opened.cancelled().await;
     }
 
-    /// How long the body of the next frame may be.
+    /// Maximum size of the next frame's body.
     pub(crate) fn max_body(&self) -> usize {
         if self.is_open() { MAX_BODY } else { self.most }
     }

@@ -6,7 +6,7 @@ use std::collections::VecDeque;
 use hangar_protocol::Event;
 use serde_json::value::RawValue;
 
-/// What is kept, by count and by size.
+/// Retention limits, by count and by size.
 const MAX_EVENTS: usize = 2048;
 const MAX_BYTES: usize = 1 << 20;
 
@@ -28,7 +28,7 @@ pub(crate) struct Recent {
     pub(crate) event: Box<RawValue>,
 }
 
-/// What readers choose events by.
+/// Properties of an event that readers filter by.
 #[derive(Clone)]
 pub(crate) struct About {
     pub(crate) kind: String,
@@ -47,14 +47,14 @@ impl About {
     }
 }
 
-/// What one look at the events has found.
+/// Result of one read of the events.
 pub(crate) struct Found {
     pub(crate) events: Vec<Recent>,
-    /// Whether there are more.
+    /// Whether there are more events after these.
     pub(crate) more: bool,
     /// Number of the first event that was not looked at.
     pub(crate) next: u64,
-    /// Whether the events that were asked for are no longer kept, or never were.
+    /// Whether the requested position is no longer kept, or never existed.
     pub(crate) expired: bool,
 }
 

@@ -54,14 +54,14 @@ pub struct HubConfig {
     pub finder: Box<dyn Finder>,
     pub store: Store,
     pub access: Access,
-    /// What clients are told the server's version is.
+    /// Version of the server, as clients are told it.
     pub version: String,
     pub git: Git,
     pub now: fn() -> Timestamp,
     pub features: Features,
-    /// How long the end of a session's background work is waited for before its prompt has ended.
+    /// Maximum wait for background work before a prompt is reported as ended.
     pub task_wait: Duration,
-    /// How long a session may rest before it is closed; for ever where absent.
+    /// Idle time after which a session is closed; `None` keeps it open.
     pub idle_timeout: Option<Duration>,
     /// Writes what is left, telemetry say, before the end is answered: clients may kill the server right behind that.
     pub farewell: fn(),
@@ -78,7 +78,7 @@ pub struct Hub {
     pub(crate) journals: Journals,
 }
 
-/// What happened to a session as a whole.
+/// Lifecycle events of a session as a whole.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Lifecycle {
     Created,
@@ -92,13 +92,13 @@ pub(crate) struct Live {
     pub(crate) dir: SessionDir,
     /// The same, if a client keeps it.
     pub(crate) client_files: Option<ClientFiles>,
-    /// Where it is listed: with the others, unless the client named a folder for it.
+    /// Store that lists the session: the common one, unless the client named a directory.
     pub(crate) store: Store,
     pub(crate) audience: Arc<Audience>,
     pub(crate) pending: Arc<PendingCalls>,
     /// Commands that a client carries out.
     pub(crate) executing: PendingCommands,
-    /// How many events the session has published; those who wait for news watch it.
+    /// Number of events that the session has published; long polls watch it.
     pub(crate) news: watch::Sender<u64>,
     pub(crate) history: History,
     pub(crate) elicitations: Elicitations,
@@ -136,7 +136,7 @@ impl Live {
         client_tools(self.id.as_str(), &self.pending, declarations)
     }
 
-    /// What lists show of it, wherever that is kept.
+    /// Metadata of the session as lists show it, from wherever it is kept.
     pub(crate) async fn meta(&self) -> Result<Option<SessionMeta>, Failure> {
         match self.store.look(&self.id) {
             Some(listed) => Ok(Some(listed.meta)),
@@ -250,7 +250,7 @@ impl Hub {
         }
     }
 
-    /// Whether sessions may be in this mode.
+    /// Checks that sessions may use this mode.
     pub(crate) fn admits(&self, mode: Mode) -> Result<(), Failure> {
         match self.config.features.absent_mode(mode) {
             Some(feature) => Err(Failure::new(format!("the feature `{feature}` is off on this server"))),
@@ -263,7 +263,7 @@ impl Hub {
         mode.and_then(AgentMode::of_session).map_or(Ok(()), |mode| self.admits(mode))
     }
 
-    /// Where the sessions of a specification are.
+    /// Store of the sessions of a specification.
     pub(crate) fn store_of(&self, spec: &SessionSpec) -> Store {
         spec.identity.config_dir.as_ref().map_or_else(|| self.config.store.clone(), |dir| Store::new(dir))
     }
@@ -495,7 +495,7 @@ fn client_tools(
     declarations.iter().map(tool).collect()
 }
 
-/// What a client that keeps files has of a session.
+/// Loads a session from the client that keeps its files.
 pub(crate) async fn load_client_session(
     client: &Client,
     id: &SessionId,

@@ -24,7 +24,7 @@ const PIECES: usize = 64;
 /// The status of a socket that is open.
 const SWITCHING_PROTOCOLS: u16 = 101;
 
-/// How a session reaches its model.
+/// Transport of a session's model requests.
 pub(crate) fn ways(audience: &Arc<Audience>, spec: &SessionSpec, carried: bool) -> Ways {
     let mut providers = spec.model.provider.iter().chain(spec.model.providers.iter().flatten());
     let asks = providers.any(|provider| provider.has_bearer_token_provider == Some(true));

@@ -1,4 +1,4 @@
-//! Which questions of MCP servers clients said they answer. They are not asked where nobody does.
+//! Kinds of MCP questions that clients subscribed to. Without a subscriber the question is not asked.
 
 use hangar_mcp::Interest;
 

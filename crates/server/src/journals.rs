@@ -31,12 +31,12 @@ pub(crate) enum Direction {
     Backward,
 }
 
-/// What is left to be read of a log.
+/// Unread rest of a log.
 pub(crate) struct Journal {
     store: Store,
     pub(crate) id: SessionId,
     direction: Direction,
-    /// Where each event begins that still counts.
+    /// Offsets of the events that are still valid.
     offsets: Arc<[u64]>,
     left: Range<usize>,
 }
@@ -44,7 +44,7 @@ pub(crate) struct Journal {
 pub(crate) struct Page {
     /// In the order of the log.
     pub(crate) events: Vec<Box<RawValue>>,
-    /// What is left after it.
+    /// Remaining events after this page.
     pub(crate) rest: Option<Journal>,
 }
 

@@ -1,4 +1,4 @@
-//! What the server needs of whoever runs it: sessions to drive, and what is known of models and the login.
+//! Dependencies that the host hands to the server: sessions to drive, models and the login.
 
 use serde_with::skip_serializing_none;
 use std::path::Path;
@@ -34,19 +34,19 @@ pub trait SessionOpener: Send + Sync {
     /// The built-in tools of a session with this model, as clients are told of them.
     fn tools(&self, model: Option<&str>) -> Vec<Arc<ToolSpec>>;
 
-    /// What is left of the account's allowance, by its parts.
+    /// Remaining quota of the account, by its parts.
     fn quota(&self, token: Option<String>) -> BoxFuture<'static, Result<serde_json::Value, OpenError>>;
 
     /// The token that the server was given, as opposed to one that it found.
     fn given_token(&self) -> Option<String>;
 
-    /// Where a session's model is reached and with what, for clients that want to go there themselves.
+    /// Endpoint and credentials of a session's model, for clients that call it themselves.
     fn endpoint(&self, spec: &SessionSpec, model: &str) -> Result<serde_json::Value, OpenError>;
 
     /// Values that the tools of later sessions must not show.
     fn hide(&self, values: Vec<String>) -> Result<(), OpenError>;
 
-    /// Whose login the server uses; with a token, whose that is.
+    /// Login of the server, or of the given token.
     fn auth(&self, token: Option<String>) -> BoxFuture<'static, Result<AuthStatus, OpenError>>;
 }
 
@@ -132,7 +132,7 @@ pub struct OpenRequest<'a> {
     pub client_session: Option<ClientSession>,
 }
 
-/// How a session's provider reaches the model, where the client has a say in it.
+/// Transport of a session's model requests, where the client has a say in it.
 #[derive(Clone, Default)]
 pub struct Ways {
     /// Makes the requests.
@@ -146,12 +146,12 @@ pub struct Opened {
     pub parts: Parts,
     /// The built-in tools, all of them. The server shows the model those that the client wants.
     pub tools: Vec<Arc<dyn Tool>>,
-    /// What the system prompt is made of.
+    /// Facts about the machine in the system prompt.
     pub environment: Environment,
     pub instructions: String,
     pub todos: Arc<dyn Todos>,
     pub recomposer: Arc<dyn Recomposer>,
-    /// What confines the session's commands, if anything does.
+    /// Sandbox of the session's commands, if there is one.
     pub sandbox: Option<Sandbox>,
     /// Keeps what tools of clients say within what the model is shown.
     pub guard: ToolGuard,

@@ -11,10 +11,10 @@ use crate::handshake::Gate;
 
 const READ_BUFFER: usize = 64 << 10;
 
-/// How clients take a request back.
+/// Notification by which clients cancel a request.
 const CANCEL: &str = "$/cancelRequest";
 
-/// What the other side says on its own.
+/// Message that the other side sends unasked.
 pub(crate) enum Said {
     Request(Request),
     /// It does not wait for the answer to this request any more.
@@ -238,7 +238,7 @@ mod tests {
         assert!(peer.is_closed());
     }
 
-    /// What a connection that was not admitted is told, until it ends.
+    /// Feeds bytes on a connection that was not admitted, and checks the responses until it closes.
     async fn check_stranger(bytes: &[u8], expected: &str) {
         let (_peer, mut client, running) = echo_behind(Gate::new(&Access::Token(Token::new("secret"))));
         client.write_all(bytes).await.unwrap();

@@ -8,14 +8,14 @@ use std::time::Duration;
 
 use hangar_protocol::{Body, Event};
 
-/// How long a client has for its next message. Nobody who waits for the end notices.
+/// Delay before idle is published. A client that waits for the end does not notice it.
 pub(crate) const GRACE: Duration = Duration::from_millis(100);
 
 #[derive(Default)]
 pub(crate) struct Quiet {
     failed: bool,
     held: Option<Held>,
-    /// How many events were held.
+    /// Number of events held back.
     count: u64,
 }
 
@@ -64,7 +64,7 @@ impl Quiet {
 mod tests {
     use super::*;
 
-    /// What is told of a row of events, in which `time` stands for the end of the wait.
+    /// Checks which events of a sequence are published; `time` stands for the end of the delay.
     fn check(row: &str, told: &str) {
         let mut quiet = Quiet::default();
         let mut heard = Vec::new();

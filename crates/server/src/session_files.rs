@@ -19,7 +19,7 @@ const MAX_LISTED: usize = 100_000;
 #[derive(Clone)]
 pub(crate) struct SessionDir(pub(crate) Arc<dyn SessionFiles>);
 
-/// What may be removed with a path.
+/// Kinds of files that a removal may delete.
 pub(crate) struct Removal {
     pub(crate) with_content: bool,
     pub(crate) may_be_absent: bool,
@@ -191,7 +191,7 @@ impl SessionDir {
         checkpoints::read(&*self.0, number).await.map_err(Failure::from_files)
     }
 
-    /// What lists show of the session.
+    /// Metadata of the session as lists show it.
     pub(crate) async fn facts(&self) -> Result<Option<SessionMeta>, Failure> {
         client_session::read_meta(&*self.0).await.map_err(Failure::from_files)
     }

@@ -38,7 +38,7 @@ use crate::methods::{AutoTier, Failure};
 use crate::opener::{Opened, Recomposed, Recomposer, Todos, ToolGuard};
 use crate::system;
 
-/// How long a session that nobody watches may go on with what it is doing.
+/// Longest time that a session without clients may continue its work.
 const ORPHAN_PATIENCE: Duration = Duration::from_secs(600);
 
 pub(crate) type Job = Box<dyn FnOnce(&mut SessionTask) + Send>;
@@ -58,26 +58,26 @@ pub(crate) struct SessionTask {
     client_commands: Vec<ClientCommand>,
     todos: Arc<dyn Todos>,
     guard: ToolGuard,
-    /// How long the session may rest before it is closed.
+    /// Idle time after which the session is closed.
     idle_timeout: Option<Duration>,
     /// Set when the session is to end, with what went wrong if something did.
     ending: Option<Option<String>>,
-    /// What clients have agents say instead of what their descriptions do, by name.
+    /// Prompts of agents that clients replace, by name.
     agent_prompts: BTreeMap<String, String>,
     /// Tools of clients that may not have the name they have.
     pub(crate) clashes: Vec<String>,
     orphaned: Option<Instant>,
-    /// Whether some client can show forms.
+    /// Whether a client can show forms.
     elicitations: bool,
     pub(crate) commands: CommandQueue,
-    /// Where views of MCP servers are shown, as the client says it.
+    /// Host context of MCP views, as the client describes it.
     pub(crate) host_context: serde_json::Map<String, serde_json::Value>,
     sandbox: Option<Sandbox>,
-    /// Which questions of MCP servers clients said they answer.
+    /// Kinds of MCP questions that clients subscribed to.
     interests: Interests,
-    /// What the client said about its login, instead of the token's own.
+    /// Login that the client reported, instead of the token's own.
     pub(crate) credentials: Option<serde_json::Value>,
-    /// What is to count most where the model is chosen for the session.
+    /// Priority of automatic model selection.
     pub(crate) auto_tier: Option<AutoTier>,
     /// The model and the effort that the session had before it began to plan with others.
     pub(crate) plan_base: Option<(String, Option<String>)>,
@@ -300,7 +300,7 @@ impl SessionTask {
         self.engine.keep_name(name)
     }
 
-    /// What runs commands here, if anything may.
+    /// Shell tool of the session, unless it is disabled.
     pub(crate) fn shell(&self) -> Option<Arc<dyn Tool>> {
         self.builtin.iter().find(|tool| tool.spec().name == "bash").cloned()
     }
@@ -319,12 +319,12 @@ impl SessionTask {
         Arc::clone(&self.todos)
     }
 
-    /// What confines the session's commands, and with them what looks at what they left.
+    /// Sandbox of the session's commands, and of calls that inspect their results.
     pub(crate) fn sandbox(&self) -> Option<&Sandbox> {
         self.sandbox.as_ref()
     }
 
-    /// Where the session works.
+    /// Working directory of the session.
     pub(crate) fn cwd(&self) -> String {
         self.environment.cwd.clone()
     }

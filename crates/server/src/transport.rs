@@ -1,4 +1,4 @@
-//! How clients reach the server: one over standard input and output, or many over TCP on this machine.
+//! Transports of the server: one client over standard input and output, or many over TCP on this machine.
 
 use std::os::fd::AsFd;
 use std::sync::Arc;
@@ -15,9 +15,9 @@ use crate::peer;
 
 /// Connections that may be open without having been admitted. The oldest makes room for a new one.
 const MAX_PENDING: usize = 64;
-/// How long a connection may take to be admitted.
+/// Timeout of a connection's authentication.
 const ADMISSION_TIME: Duration = Duration::from_secs(10);
-/// How long to wait after a connection could not be accepted.
+/// Delay after a failed accept.
 const ACCEPT_PAUSE: Duration = Duration::from_millis(100);
 
 /// Serves the one client on standard input and output until it closes its end.
@@ -122,7 +122,7 @@ mod tests {
     /// Longer than anything here may take. The clock is the test's.
     const HOUR: Duration = Duration::from_secs(3600);
 
-    /// Whether a connection is given up within an hour.
+    /// Whether a connection is closed within an hour of virtual time.
     async fn is_given_up(gate: &Gate, place: &PendingConnection) -> bool {
         tokio::time::timeout(HOUR, given_up(gate, place)).await.is_ok()
     }

@@ -14,7 +14,7 @@ const FILE: &str = "client-metadata.json";
 const UNFINISHED: &str = "client-metadata.json.tmp";
 const VERSION: u64 = 1;
 
-/// What a session's words may take up.
+/// Size limits of a session's client metadata.
 const MAX_ENTRIES: usize = 128;
 const MAX_KEY: usize = 256;
 const MAX_VALUE: usize = 16_384;

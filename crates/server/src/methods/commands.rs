@@ -14,7 +14,7 @@ use serde_json::{Value, json};
 use super::{Call, Failure, Method, Reply};
 use crate::hub::Live;
 
-/// How long a client may take over a command.
+/// Timeout of a command that a client carries out.
 const PATIENCE: Duration = Duration::from_secs(600);
 
 pub(super) const METHODS: &[Method] = &[

@@ -1,4 +1,4 @@
-//! What the model's context is filled with.
+//! Breakdown of the model's context.
 
 use hangar_agent::model::{Message, ModelRequest, Part, TokenMeter};
 use serde::Deserialize;

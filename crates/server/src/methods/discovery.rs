@@ -1,4 +1,4 @@
-//! What there is for sessions to use, without a session: skills, agents and instructions of projects and of the user.
+//! Skills, agents and instructions of projects and of the user, listed without a session.
 
 use std::path::{Path, PathBuf};
 
@@ -29,7 +29,7 @@ pub(super) const METHODS: &[Method] = &[
     Method { name: "instructions.getDiscoveryPaths", run: |call| Box::pin(instruction_paths(call)) },
 ];
 
-/// What a client wants to hear about.
+/// Projects and sources that a client asks about.
 #[derive(Default, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 struct Scope {

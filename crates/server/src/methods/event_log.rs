@@ -14,7 +14,7 @@ use crate::journals::Direction;
 /// The most events of one answer, and how many there are unless the reader says.
 const MAX_EVENTS: usize = 1000;
 const USUAL_EVENTS: usize = 200;
-/// What a cursor begins with that leads towards older events.
+/// Prefix of a cursor that reads towards older events.
 const BACK: &str = "back:";
 /// The longest wait for news.
 const MAX_WAIT: Duration = Duration::from_secs(60);
@@ -37,7 +37,7 @@ struct ReadParams {
     filter: Filter,
 }
 
-/// Which events a reader wants.
+/// Filter on events.
 #[derive(Default, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 struct Filter {
@@ -47,7 +47,7 @@ struct Filter {
     include_ephemeral: Option<bool>,
 }
 
-/// Which events are wanted: `"*"`, or the types of a list.
+/// Filter on event types: `"*"`, or a list.
 #[derive(Default, Deserialize)]
 #[serde(try_from = "Value")]
 enum Types {
@@ -82,7 +82,7 @@ impl Types {
 #[derive(Clone, Copy, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "lowercase")]
 enum AgentScope {
-    /// What the main agent does, and that others begin and end.
+    /// Events of the main agent, and the start and end of the others.
     Primary,
     All,
 }

@@ -20,7 +20,7 @@ use super::{Call, Failure, Method, Reply};
 use crate::hub::Live;
 use crate::task::SessionTask;
 
-/// How long somebody may think about a permission, and a tool may take.
+/// Timeout of a permission question, and of a tool.
 const PATIENCE: Duration = Duration::from_secs(600);
 /// Events of a tool that may wait to be recorded.
 const PROGRESS: usize = 64;
@@ -28,13 +28,13 @@ const PROGRESS: usize = 64;
 pub(super) const METHODS: &[Method] =
     &[Method { name: "session.tools.execute", run: |call| Box::pin(execute(call)) }];
 
-/// What stands between a call and its run.
+/// Decision about a call before it runs.
 enum Gate {
     Open(Admitted),
     Shut(Box<ToolOutcome>),
     /// The hooks about permissions are asked first.
     Hooks(Box<AccessRequest>, Value),
-    /// Somebody is asked.
+    /// A client was asked and has not answered yet.
     Asked(oneshot::Receiver<PermissionOutcome>),
 }
 
@@ -44,13 +44,13 @@ impl Gate {
     }
 }
 
-/// Who has had a say in a call already.
+/// Approval that a call already has.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Heard {
     Nobody,
     /// The hooks about permissions, which had no opinion.
     PermissionHooks,
-    /// Somebody who lets it pass, unless a rule forbids it.
+    /// Approved, unless a rule denies it.
     Approval,
 }
 
@@ -154,7 +154,7 @@ async fn confirm(
     }
 }
 
-/// How much a call may do, and what it was inspected to need if it runs with limits.
+/// Grant of a call, and its inspected needs if it runs with limits.
 struct Admitted {
     grant: Grant,
     limited: Option<PermissionRequest>,
@@ -166,7 +166,7 @@ impl Admitted {
     }
 }
 
-/// Whether a call may have what it needs. The refusal is what it comes to otherwise.
+/// Asks for the permissions that a call needs; an error is the result of a refused call.
 async fn admit(
     live: &Live,
     tool: &Arc<dyn Tool>,

@@ -1,4 +1,4 @@
-//! What was said in a session: taking it back, and summing it up for someone else.
+//! Conversation of a session: truncating it, and summarising it for handoff.
 
 use hangar_agent::session::{Command, NOTHING_TO_COMPACT};
 use hangar_protocol::Body;
@@ -58,7 +58,7 @@ pub(super) async fn take_back(call: &Call, event_id: &str) -> Result<u64, Failur
     Ok(removed)
 }
 
-/// What was asked and what was answered last, in the session's own words.
+/// Last question and answer of the session, verbatim.
 async fn summarize(call: Call) -> Result<Reply, Failure> {
     let live = call.live()?;
     live.ask(|_| ()).await?;

@@ -79,7 +79,7 @@ pub(super) async fn host_or(call: &Call, otherwise: &str) -> Result<McpHost, Fai
 
 pub(super) const NO_HOST: &str = "No MCP host initialized";
 
-/// Whoever looks at the servers wants them to run.
+/// Lists the servers, and starts them first.
 async fn list(call: Call) -> Result<Reply, Failure> {
     let Some(host) = host(&call).await? else { return Reply::of(json!({ "servers": [] })) };
     let starting = host.clone();
@@ -248,7 +248,7 @@ async fn login(call: Call) -> Result<Reply, Failure> {
     }
 }
 
-/// What is known of a server's login. Nothing is begun for the answer.
+/// Login state of a server. Nothing is started for the answer.
 async fn probe(call: Call) -> Result<Reply, Failure> {
     #[derive(Deserialize)]
     #[serde(rename_all = "camelCase")]
@@ -288,7 +288,7 @@ async fn respond(call: Call) -> Result<Reply, Failure> {
     Reply::did(false)
 }
 
-/// Somebody logged in elsewhere: servers that wanted a login are tried again.
+/// Retries servers that needed a login, after a login elsewhere.
 async fn reauthenticate(call: Call) -> Result<Reply, Failure> {
     #[derive(Deserialize)]
     #[serde(rename_all = "camelCase")]

@@ -115,7 +115,7 @@ async fn interrupt(call: Call) -> Result<Reply, Failure> {
     #[derive(Deserialize)]
     #[serde(rename_all = "camelCase")]
     struct Params {
-        /// Whether what waits is next, rather than gone.
+        /// Whether queued messages run next; otherwise they are discarded.
         #[serde(default)]
         flush_queued: bool,
     }

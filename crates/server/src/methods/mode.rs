@@ -35,7 +35,7 @@ async fn set(call: Call) -> Result<Reply, Failure> {
         plan_model: Option<String>,
         plan_reasoning_effort: Option<String>,
         plan_context_tier: Option<ContextTier>,
-        /// Whether a session that stops planning has the model again that it had before.
+        /// Whether leaving plan mode restores the model that was used before it.
         #[serde(default)]
         restore_plan_model: bool,
     }

@@ -29,7 +29,7 @@ pub(super) const METHODS: &[Method] = &[
     Method { name: "session.model.switchAutoTier", run: |call| Box::pin(switch_tier(call)) },
 ];
 
-/// What is to count most where the model is chosen for the session.
+/// Priority of automatic model selection.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub(crate) enum AutoTier {
@@ -63,7 +63,7 @@ async fn current(call: Call) -> Result<Reply, Failure> {
     Reply::of(call.live()?.ask(|task| snapshot(task)).await?)
 }
 
-/// What a session is to be answered by.
+/// Requested model and effort of a session.
 #[derive(Default)]
 pub(super) struct Choice {
     pub(super) model: String,
@@ -74,7 +74,7 @@ pub(super) struct Choice {
     pub(super) capabilities: Option<CapabilityOverrides>,
 }
 
-/// How hard the model is to think.
+/// Requested reasoning effort.
 #[derive(Default)]
 pub(super) enum Effort {
     /// As hard as the one before.
@@ -90,11 +90,11 @@ impl From<Option<String>> for Effort {
     }
 }
 
-/// Who made a choice.
+/// Origin of a model choice.
 #[derive(Clone, Copy)]
 pub(super) enum Chooser {
     Client,
-    /// Nobody: the model before is not allowed any more.
+    /// The allow list: it excludes the previous model.
     Rules,
 }
 
@@ -113,15 +113,15 @@ pub(super) enum When {
     FromNextCall,
     /// When what was sent before is done.
     InTurn {
-        /// Whether another choice that waits counts as such.
+        /// Whether another queued choice counts as a reason to wait.
         behind_choices: bool,
     },
 }
 
 pub(super) struct Chosen {
-    /// What changes, in a sentence.
+    /// Description of the change, in one sentence.
     pub(super) message: String,
-    /// Whether that waits for its turn.
+    /// Whether the change is queued.
     pub(super) waits: bool,
 }
 
@@ -334,7 +334,7 @@ async fn set_allowed(call: Call) -> Result<Reply, Failure> {
     Reply::of(result)
 }
 
-/// Whether these can be the only models that a session may have.
+/// Checks a list of models that a session is restricted to.
 pub(super) fn check_allowed(models: Option<&[String]>) -> Result<(), Failure> {
     match models {
         Some([]) => Err(Failure::new("Host allowedModels must contain at least one model id")),

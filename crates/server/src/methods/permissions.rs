@@ -92,7 +92,7 @@ fn answer_outside(task: &mut SessionTask, asked: &PendingPermission, answer: Per
     task.asked.answer(&asked.request_id, answer)
 }
 
-/// What an answer means for the request it answers.
+/// Outcome of a permission request, parsed from a client's answer.
 fn outcome(result: &Value, request: &PermissionRequest) -> Result<PermissionOutcome, String> {
     let kind = result["kind"].as_str().ok_or("the result has no `kind`")?;
     Ok(match kind {
@@ -155,7 +155,7 @@ async fn reset(call: Call) -> Result<Reply, Failure> {
     #[derive(Deserialize)]
     #[serde(rename_all = "camelCase")]
     struct Params {
-        /// Whether what was approved for the place goes too.
+        /// Whether approvals for the directory are removed too.
         include_location: Option<bool>,
     }
     let params: Params = call.params()?;
@@ -176,7 +176,7 @@ async fn reset(call: Call) -> Result<Reply, Failure> {
     Reply::success()
 }
 
-/// Whether this client is to be asked, from now on.
+/// Sets whether this client is asked for permissions.
 async fn set_required(call: Call) -> Result<Reply, Failure> {
     #[derive(Deserialize)]
     struct Params {

@@ -24,7 +24,7 @@ pub(super) const METHODS: &[Method] = &[
     Method { name: "session.queue.setDrainPaused", run: |call| Box::pin(pause(call)) },
 ];
 
-/// Where something waits, and what.
+/// Finds a queued item and its position.
 fn find(task: &SessionTask, id: &str) -> Result<(usize, QueuedPrompt), Failure> {
     let mut waiting = task.session().queued().enumerate();
     waiting.find(|(_, prompt)| prompt.message_id.as_deref() == Some(id)).ok_or_else(|| unknown(id))

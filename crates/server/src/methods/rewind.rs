@@ -57,7 +57,7 @@ impl Past {
         })
     }
 
-    /// What was done to files from an event on; with an end, up to there.
+    /// Net file changes from one event up to another, or up to now.
     fn changes_between(&self, from: usize, to: usize) -> Vec<NetChange> {
         changes_of(&self.changes, &self.events[from..to])
     }
@@ -161,7 +161,7 @@ async fn preview(call: Call) -> Result<Reply, Failure> {
     Reply::of(json!({ "available": true, "fileCount": files.len(), "files": files }))
 }
 
-/// What is said of files about which the record is not believed.
+/// Message about files whose records were not trusted and which were left alone.
 fn refusals(restored: &Restored) -> Option<String> {
     let refused = restored.skipped.iter().filter_map(|(path, reason)| match reason {
         SkipReason::UserModified | SkipReason::SkippedCapture => None,

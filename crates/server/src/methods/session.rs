@@ -37,7 +37,7 @@ pub(super) const METHODS: &[Method] = &[
     Method { name: "session.shutdown", run: |call| Box::pin(shutdown(call)) },
 ];
 
-/// What a client asks for when it opens a session, with a model that its own rules allow.
+/// Restricts a request for a session to the models that its own rules allow.
 pub(super) fn within_rules(mut spec: SessionSpec) -> Result<SessionSpec, Failure> {
     check_allowed(spec.model.allowed.as_deref())?;
     if let Some(allowed) = &spec.model.allowed
@@ -78,7 +78,7 @@ async fn resume(call: Call) -> Result<Reply, Failure> {
     settle(call, spec, entered).await
 }
 
-/// Whether the store has a session, or the client if that keeps the files.
+/// Whether the session exists: in the store, or with the client that keeps its files.
 async fn is_kept(call: &Call, id: &SessionId, spec: &SessionSpec) -> Result<bool, Failure> {
     match load_client_session(&call.client, id).await? {
         Some(session) => Ok(session.stored.is_some()),
@@ -205,7 +205,7 @@ struct SendParams {
     source: Option<String>,
     request_headers: Option<BTreeMap<String, String>>,
     response_format: Option<ResponseFormat>,
-    /// Whether the answer comes when the work is done, not when it is begun.
+    /// Whether the answer is sent when the turn ends, not when it is queued.
     #[serde(default)]
     wait: bool,
     #[serde(flatten)]
@@ -263,7 +263,7 @@ async fn send(call: Call) -> Result<Reply, Failure> {
     deliver(live, vec![prompt], params.trace, params.wait, result).await
 }
 
-/// What the calls for a message are to be like.
+/// Options of the model calls for a message.
 pub(super) fn call_options(
     headers: Option<BTreeMap<String, String>>,
     format: Option<ResponseFormat>,

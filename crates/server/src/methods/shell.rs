@@ -79,7 +79,7 @@ fn quoted(text: &str) -> String {
     format!("'{}'", text.replace('\'', "'\\''"))
 }
 
-/// Whatever signal is asked for, the whole group goes: first kindly, then not.
+/// Kills the whole process group, gracefully first, whichever signal was requested.
 async fn kill(call: Call) -> Result<Reply, Failure> {
     #[derive(Deserialize)]
     #[serde(rename_all = "camelCase")]

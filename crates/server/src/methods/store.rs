@@ -35,7 +35,7 @@ fn all(call: &Call) -> Result<Vec<SessionSummary>, Failure> {
     Ok(call.hub.config().store.list(&Filter::default())?)
 }
 
-/// What a session was opened from, and with which settings.
+/// Source of a session that is opened, and its settings.
 #[derive(Deserialize)]
 #[serde(tag = "kind", rename_all = "camelCase", rename_all_fields = "camelCase")]
 enum OpenParams {
@@ -270,7 +270,7 @@ async fn prune(call: Call) -> Result<Reply, Failure> {
     }))
 }
 
-/// What is known of sessions beyond what a client knows of them already.
+/// Adds stored metadata to a client's list of sessions.
 async fn enrich(call: Call) -> Result<Reply, Failure> {
     #[derive(Deserialize)]
     struct Params {

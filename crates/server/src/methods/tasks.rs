@@ -1,4 +1,4 @@
-//! What a session has at work: its agents, and what clients do elsewhere. Looked at, written to, stopped.
+//! Background tasks of a session: sub-agents and client tasks. They are listed, messaged and cancelled here.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -16,9 +16,9 @@ use crate::client_tasks::{Cancellation, ClientTasks, Registration, Update, unsup
 use crate::hub::Live;
 use crate::task::SessionTask;
 
-/// How long a client may wait for everything to end.
+/// Longest wait for all tasks to end.
 const PATIENCE: Duration = Duration::from_secs(600);
-/// How long a client may take to stop what it does elsewhere.
+/// Timeout of a client that is asked to cancel its task.
 const CANCEL_PATIENCE: Duration = Duration::from_secs(30);
 
 pub(super) const METHODS: &[Method] = &[

@@ -68,7 +68,7 @@ pub(super) fn describe(tool: &ToolSpec) -> Value {
     value
 }
 
-/// How sub-agents are to be set up. Sessions have none whose setup could be changed from outside.
+/// Accepts settings of sub-agents. Sessions have none that can be changed from outside.
 async fn update_subagents(call: Call) -> Result<Reply, Failure> {
     call.live()?;
     Reply::of(json!({}))
@@ -150,7 +150,7 @@ async fn set(call: Call) -> Result<Reply, Failure> {
     Reply::of(json!({}))
 }
 
-/// What the event of a completed task would say.
+/// Data of the `task_complete` event for a result.
 async fn task_complete_event(call: Call) -> Result<Reply, Failure> {
     #[derive(Deserialize)]
     #[serde(rename_all = "camelCase")]

@@ -16,7 +16,7 @@ use super::mcp::asked;
 use super::{Call, Failure, Method, Reply};
 use crate::elicitations::ElicitationResult;
 
-/// How long the model may take over a question on the side.
+/// Timeout of the model for a side question.
 const PATIENCE: Duration = Duration::from_secs(600);
 /// Clients, or parts of them, that may say that they answer by themselves.
 const MAX_HANDLERS: usize = 256;

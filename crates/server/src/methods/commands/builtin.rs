@@ -79,7 +79,7 @@ pub(super) async fn carry_out(call: Call, command: SlashCommand) -> Result<Value
     })
 }
 
-/// What takes more than the session itself.
+/// Commands that need the composer, not only the session.
 async fn compose(call: &Call, request: Request) -> Result<Said, Failure> {
     let live = call.live()?;
     Ok(match request {

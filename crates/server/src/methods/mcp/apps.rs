@@ -1,4 +1,4 @@
-//! What views of MCP servers use: their tools and resources, and where they are shown.
+//! Methods for views of MCP servers: their tools and resources, and the context that they are shown in.
 
 use hangar_mcp::{HostError, McpHost};
 use serde::Deserialize;
