@@ -1,4 +1,4 @@
-//! What an agent can do, as data. A record is a claim until `probe` has proved it against the version that is installed.
+//! Capabilities of an agent, as data. A record is a claim until `probe` has verified it against the installed version.
 
 use serde::{Deserialize, Serialize};
 
@@ -45,8 +45,8 @@ pub struct Capabilities {
 }
 
 impl Capabilities {
-    /// What agents in a process of their own have in common: they go on with a session by its name, say that name early,
-    /// count what goes in, tell of their tools, and can be anywhere that a process can.
+    /// Capabilities that all process-based agents share: they resume a session by its name, report that name early,
+    /// count input tokens, report their tools, and run on any host.
     pub fn in_a_process() -> Self {
         Self {
             streaming: false,
@@ -73,8 +73,7 @@ impl Capabilities {
     }
 }
 
-/// What an order asks for that an agent does not offer; each a sentence for whoever gave it. Nothing that people wish for is
-/// passed over without a word.
+/// Requests of an order that an agent does not support, one sentence each for the user. No request is ignored silently.
 pub fn unmet(card: &Card, order: &Order) -> Vec<String> {
     let Card { label, capabilities, .. } = card;
     let mut unmet = Vec::new();

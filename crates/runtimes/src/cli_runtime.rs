@@ -108,7 +108,7 @@ impl Runtime for CliRuntime {
     }
 }
 
-/// What is known before the first turn.
+/// Facts that are known before the first turn.
 struct Start {
     located: Located,
     /// Levels of effort that the installed version has.
@@ -180,7 +180,7 @@ struct Session {
     located: Located,
     /// Flags that the program is known not to have.
     lacks: BTreeSet<String>,
-    /// Whether that is all there is to know about it.
+    /// Whether `lacks` is complete, because the help of the program was read.
     knows_flags: bool,
     /// Of its processes.
     environment: BTreeMap<String, String>,
@@ -299,7 +299,7 @@ impl Session {
     }
 }
 
-/// Whether a process ended as one does that does not understand its command line: badly, and without a word on stdout.
+/// Whether a process rejected its command line: a failing exit code and nothing on stdout.
 fn is_refused_command_line(facts: &TurnFacts) -> bool {
     let failed = match facts.exit {
         Some(Exit::Code(code)) => !matches!(code, 0 | NO_SUCH_PROGRAM | NO_CONNECTION | NO_WORKSPACE),

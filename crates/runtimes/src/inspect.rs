@@ -14,23 +14,23 @@ use crate::outcome::{excerpt, telling_line};
 use crate::resolution::Located;
 use crate::surroundings::Surroundings;
 
-/// How long a program may take to answer. Some need seconds to start on a busy machine.
+/// Timeout of a program's answer. Some programs need seconds to start on a busy machine.
 const PATIENCE: Duration = Duration::from_secs(20);
-/// What ssh ends with where it does not get through.
+/// Exit code of ssh when it cannot connect.
 pub(crate) const NO_CONNECTION: i32 = 255;
-/// What a shell ends with that did not find the program.
+/// Exit code of a shell that did not find the program.
 pub(crate) const NO_SUCH_PROGRAM: i32 = 127;
 
-/// Where programs are asked.
+/// Host on which programs are probed.
 pub(crate) struct ProbeHost<'a> {
     pub(crate) host: &'a Host,
-    /// What a program sees here.
+    /// Environment of programs on this machine.
     pub(crate) surroundings: &'a Surroundings,
-    /// What it is to see elsewhere.
+    /// Environment of programs on another host.
     pub(crate) env: &'a [(String, String)],
 }
 
-/// What a program answered.
+/// Exit status and output of a probed program.
 pub(crate) struct Answer {
     /// Absent for one that was ended by a signal.
     pub(crate) code: Option<i32>,

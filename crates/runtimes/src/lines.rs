@@ -1,10 +1,10 @@
-//! What is kept of an agent's stderr, and how much it may write in one line.
+//! Bounded buffer of an agent's stderr, and the maximum length of a line.
 
 use std::collections::VecDeque;
 
 /// The longest line that an agent may write.
 pub(crate) const MAX_LINE: usize = 10 << 20;
-/// What is kept of stderr: its beginning and its end.
+/// Parts of stderr that are kept: head and tail.
 const STDERR_HEAD: usize = 8 << 10;
 const STDERR_TAIL: usize = 56 << 10;
 

@@ -1,4 +1,4 @@
-//! Where the login of an agent may be, as data, and how it is looked for without being used.
+//! Login sources of an agent, as data, and the search for a login without using it.
 
 use std::path::PathBuf;
 
@@ -6,7 +6,7 @@ use crate::host::quoted;
 use crate::runtime::Auth;
 use crate::surroundings::Surroundings;
 
-/// Where an agent has its login.
+/// Variables, files and questions by which an agent's login is found.
 #[derive(Debug, Clone, Copy)]
 pub struct LoginSources {
     /// Set where it uses another provider, which needs no login of its vendor's.
@@ -22,7 +22,7 @@ pub struct LoginSources {
     /// Words of arguments that name such a provider.
     pub provider_args: &'static [&'static str],
     pub question: Option<LoginQuestion>,
-    /// What to do where there is none.
+    /// Advice to the user where there is no login.
     pub advice: &'static str,
 }
 
@@ -49,7 +49,7 @@ pub struct LoginFile {
     pub file: ConfigFile,
     /// Members one of which is a list that is not empty then. Without any, the file itself is the sign.
     pub members: &'static [&'static str],
-    /// What people are told that it is.
+    /// Name of the source in messages.
     pub label: &'static str,
 }
 
@@ -59,15 +59,15 @@ pub struct LoginQuestion {
     /// Another program than the agent's.
     pub program: Option<&'static str>,
     pub args: &'static [&'static str],
-    /// What the help of the agent has to name: an older version might take the question for a prompt.
+    /// Words that the agent's help must contain: an older version might treat the question as a prompt.
     pub in_help: Option<&'static str>,
 }
 
-/// What was found without asking a program.
+/// Result of the search without asking the program.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Found {
     Login(String),
-    /// Nothing, and nobody can say whether that is all.
+    /// No login found, but there may be one elsewhere.
     Unclear,
     Nothing,
 }
@@ -164,7 +164,7 @@ impl LoginSources {
         script
     }
 
-    /// What the script found, by what it printed.
+    /// Parses the output of the search script.
     pub(crate) fn found_by_script(&self, printed: &str) -> Found {
         match printed.lines().next() {
             None => Found::Nothing,
@@ -173,7 +173,7 @@ impl LoginSources {
         }
     }
 
-    /// What it means that a question about a login was answered, or could not be asked.
+    /// Interprets the program's answer about its login; `None` if it could not be asked.
     pub(crate) fn answered(question: &LoginQuestion, is_logged_in: Option<bool>) -> Auth {
         let words = question.program.into_iter().chain(question.args.iter().copied()).collect::<Vec<_>>();
         match is_logged_in {
@@ -192,7 +192,7 @@ mod tests {
     use super::*;
     use crate::agents::{claude, codex, copilot};
 
-    /// What is found by variables and files, here and by a shell elsewhere.
+    /// Checks the result of the search, here and by the script for other hosts.
     #[track_caller]
     fn check(sources: LoginSources, vars: &[(&str, &str)], files: &[(&str, &str)], expected: Found) {
         let home = tempfile::tempdir().unwrap();

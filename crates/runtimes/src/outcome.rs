@@ -1,4 +1,4 @@
-//! How a turn of an agent ended. One table decides for all agents, so that the same end has the same name everywhere.
+//! Outcome of an agent's turn. One table decides for all agents, so that the same failure has the same name everywhere.
 
 use hangar_process::signal_name;
 use serde::Serialize;
@@ -7,7 +7,7 @@ use serde_with::skip_serializing_none;
 use crate::host::NO_WORKSPACE;
 use crate::usage::Usage;
 
-/// How a turn ended, with what it used.
+/// Outcome of a turn, with its usage.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct TurnOutcome {
@@ -25,7 +25,7 @@ pub enum TurnEnd {
     Failed(Failure),
 }
 
-/// What went wrong, and how we know.
+/// Failure of a turn, with its evidence.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Failure {
@@ -35,7 +35,7 @@ pub struct Failure {
     pub evidence: Evidence,
 }
 
-/// Where a failure was read. What comes later in this list is trusted less.
+/// Source of a failure, by descending trust.
 #[skip_serializing_none]
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "camelCase")]
@@ -63,7 +63,7 @@ macro_rules! kinds {
                 match self { $( ErrorKind::$variant => $name, )* }
             }
 
-            /// Whether the same turn may go well if it is tried again later.
+            /// Whether a retry of the turn may succeed.
             pub fn is_retryable(self) -> bool {
                 match self { $( ErrorKind::$variant => kinds!(@$retry), )* }
             }
@@ -77,7 +77,7 @@ kinds! {
     /// The program is not there or does not run.
     AgentNotFound = "agent_not_found" never;
     InvalidWorkspace = "invalid_workspace_cwd" never;
-    /// What was asked for does not exist or contradicts itself: a setting, a session, a file.
+    /// The request names something that does not exist or contradicts itself: a setting, a session, a file.
     InvalidRequest = "invalid_request" never;
     TurnCancelled = "turn_cancelled" never;
     /// It asked something that nobody can answer.
@@ -95,7 +95,7 @@ kinds! {
     TurnTimeout = "turn_timeout" retry;
     /// It did not answer at the start.
     ResponseTimeout = "response_timeout" retry;
-    /// What it said cannot be understood.
+    /// The model's answer could not be parsed.
     ResponseError = "response_error" retry;
     /// The process or the line to it ended.
     PortExit = "port_exit" retry;
@@ -110,7 +110,7 @@ impl Serialize for ErrorKind {
     }
 }
 
-/// What an agent said about an error, before anyone decided what it means.
+/// Error as an agent reported it, before it is classified.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Complaint {
     pub message: String,
@@ -119,8 +119,8 @@ pub struct Complaint {
 }
 
 impl Complaint {
-    /// What the complaint is about: by its status, by its code, and only then by its words. The words are those of an
-    /// error message, never of output: a line number 401 is no status.
+    /// Classifies the complaint: by its status, by its code, and only then by its words. The words are those of an
+    /// error message, never of output: a line number 401 is not a status.
     pub fn kind(&self) -> Option<ErrorKind> {
         by_code(self.code.as_deref())
             .or_else(|| self.status_code.and_then(|status| by_status(status, &self.message)))
@@ -215,20 +215,20 @@ pub struct TurnFacts {
     pub verdict: Option<Verdict>,
     /// The last complaint that the agent did not recover from.
     pub complaint: Option<Complaint>,
-    /// Whether it wrote anything on stdout.
+    /// Whether the process wrote anything on stdout.
     pub spoke: bool,
-    /// Whether it said or did anything.
+    /// Whether the agent produced text or a tool call.
     pub worked: bool,
-    /// Whether it said that somebody made it stop.
+    /// Whether the agent reported that it was aborted.
     pub aborted: bool,
     /// Why it stopped in the middle of its work, if it did.
     pub halted: Option<Halt>,
     pub stderr: String,
-    /// Whether the process ran on another host, where exit codes are those of the link.
+    /// Whether the process ran on another host, where exit codes are those of ssh.
     pub remote: bool,
 }
 
-/// Who ended a turn from outside.
+/// Reason why Hangar ended a turn.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Stopped {
     Cancelled,
@@ -266,7 +266,7 @@ pub enum Exit {
     Signal(i32),
 }
 
-/// What the agent itself says about how the turn went.
+/// Result of the turn as the agent itself reports it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Verdict {
     Success,

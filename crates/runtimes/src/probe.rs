@@ -14,10 +14,10 @@ use crate::resolution::{Located, Questions, Resolution};
 use crate::runtime::{Auth, Lookup, Model, Order, Preflight};
 use crate::surroundings::{AgentSettings, Surroundings};
 
-/// How long a program may take to say whether it has a login, or can take the place of another.
+/// Timeout of a question about the login, or about a substitute program.
 const ANSWER_TIME: Duration = Duration::from_secs(5);
 
-/// How the program of an agent is found and what it is asked.
+/// Rules for finding an agent's program, and questions that are asked of it.
 #[derive(Debug, Clone, Copy)]
 pub struct Probe {
     /// Its name on the path.
@@ -38,7 +38,7 @@ pub struct Probe {
 pub struct OptionalFlag {
     /// As the help names it.
     pub name: &'static str,
-    /// What a version without it cannot do.
+    /// Removes the capabilities that a version without the flag lacks.
     pub without: fn(&mut Capabilities),
 }
 
@@ -48,14 +48,14 @@ pub struct StandIn {
     pub program: &'static str,
     /// Arguments before all others.
     pub leading: &'static [&'static str],
-    /// What it is asked, and what its answer has to hold.
+    /// Arguments of the question.
     pub question: &'static [&'static str],
     pub answer: &'static str,
     /// Why it may not be the same.
     pub doubt: &'static str,
 }
 
-/// Who knows the models of an agent.
+/// Source of an agent's list of models.
 #[derive(Debug, Clone, Copy)]
 pub enum ModelSource {
     Nobody,
@@ -114,7 +114,7 @@ impl Prober {
         &self.profile.probe
     }
 
-    /// Where the program is, or what takes its place. What is elsewhere, only the other side knows.
+    /// Locates the program or its substitute. Programs on other hosts are resolved there.
     pub(crate) async fn locate(&self) -> Option<Located> {
         if let Host::Ssh(_) = self.settings.host {
             let program = self.settings.program.as_deref().unwrap_or(self.probe().program);
@@ -155,7 +155,7 @@ impl Prober {
         Questions { name: &self.profile.card.name, help, named: named.collect() }
     }
 
-    /// What is known of a program: remembered if it is still the same, else asked.
+    /// Facts about a program: cached if the program is unchanged, probed otherwise.
     pub(crate) async fn known(&self, located: &Located) -> Resolution {
         match self.remembered(located) {
             Some(known) => known,
@@ -187,12 +187,12 @@ impl Prober {
         optional.iter().filter(|flag| known.lacks.iter().any(|lacking| lacking == flag.name))
     }
 
-    /// Whether there are flags that the program may not have.
+    /// Whether some flags are optional.
     pub(crate) fn has_optional_flags(&self) -> bool {
         !self.probe().optional.is_empty()
     }
 
-    /// Whether there is a login, and what is wrong with it, each a sentence.
+    /// Checks the login; problems are returned as sentences.
     pub(crate) async fn login(&self, located: &Located, known: Option<&Resolution>) -> (Auth, Vec<String>) {
         let sources = &self.probe().login;
         let (found, mut warnings) = match self.settings.host {
@@ -257,7 +257,7 @@ impl Prober {
         }
     }
 
-    /// Whether a missing login is one for certain: a program by another name may have logins of its own.
+    /// Whether a missing login is certain: a program by another name may have logins of its own.
     pub(crate) fn is_conclusive(&self, located: &Located) -> bool {
         let name = located.program.rsplit('/').next();
         name == Some(self.probe().program)

@@ -1,5 +1,5 @@
-//! Which program an agent is, and what is known of it. Kept between runs, because asking a program for its version takes
-//! longer than many a turn, and good as long as the program is the file that it was.
+//! Resolution of an agent to a program, and cached facts about it. They are cached between runs, because asking a
+//! program for its version takes longer than many turns, and are valid while the program's file is unchanged.
 
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
@@ -12,7 +12,7 @@ use crate::host::Host;
 use crate::inspect::{self, NoVersion, ProbeHost};
 use crate::surroundings::Surroundings;
 
-/// How long it is good. Some programs renew themselves behind a file that stays what it was.
+/// Lifetime of a cached resolution. Some programs update themselves behind an unchanged file.
 const TIME_TO_LIVE: Duration = Duration::from_secs(24 * 3600);
 
 /// A program with arguments that stand before all others.
@@ -41,7 +41,7 @@ pub(crate) struct Resolution {
     pub(crate) help_hash: Option<String>,
     /// The levels of effort that its help names.
     pub(crate) effort_levels: Option<Vec<String>>,
-    /// What its help was searched for and does not name.
+    /// Words that its help was searched for and does not contain.
     pub(crate) lacks: Vec<String>,
     resolved_at: String,
     /// Why its version is not known. Such a look is not kept.
@@ -69,18 +69,18 @@ impl Stamp {
     }
 }
 
-/// What to ask a program for.
+/// Questions for a program.
 pub(crate) struct Questions<'a> {
     /// The agent's name.
     pub(crate) name: &'a str,
     /// The arguments with which it tells about its flags.
     pub(crate) help: &'a [&'a str],
-    /// What the help should name.
+    /// Words to search its help for.
     pub(crate) named: Vec<&'a str>,
 }
 
 impl Resolution {
-    /// What is remembered of the agent's program, if that is still good.
+    /// Cached resolution of the agent's program, if it is still valid.
     pub(crate) fn remembered(name: &str, surroundings: &Surroundings) -> Option<Self> {
         let text = std::fs::read(file(surroundings, name)?).ok()?;
         let known: Self = serde_json::from_slice(&text).ok()?;

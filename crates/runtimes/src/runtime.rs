@@ -28,10 +28,10 @@ const FILTER_QUEUE: usize = 16;
 pub trait Runtime: Send + Sync {
     fn card(&self) -> &Card;
 
-    /// Whether it is installed and able to work, without spending anything.
+    /// Checks that the agent is installed and logged in, without a model call.
     fn preflight(&self) -> BoxFuture<'static, Preflight>;
 
-    /// What it can be asked to use. `None` when that cannot be found out: any name may work then.
+    /// Models that the agent offers. `None` if they cannot be listed: any name may work then.
     fn models(&self, lookup: Lookup) -> BoxFuture<'static, Option<Vec<Model>>>;
 
     /// Opens a session. Nothing is said to a model before the first prompt.
@@ -41,16 +41,16 @@ pub trait Runtime: Send + Sync {
     fn rehearse(&self, order: &mut Order, stage: &Stage);
 }
 
-/// How old a list may be.
+/// Freshness that a list must have.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Lookup {
-    /// What is remembered will do, while it is fresh.
+    /// A cached list is accepted while it is fresh.
     Cached,
-    /// Whoever knows is asked.
+    /// The list is fetched.
     Fresh,
 }
 
-/// Where a rehearsal takes place.
+/// Environment of a rehearsal: a scratch home and a scripted model.
 #[derive(Debug, Clone)]
 pub struct Stage {
     /// The address of a model that follows scripts, without a path.
@@ -59,7 +59,7 @@ pub struct Stage {
     pub home: PathBuf,
 }
 
-/// Who an agent is.
+/// Identity and claimed capabilities of an agent.
 #[derive(Debug, Clone, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Card {
@@ -67,9 +67,9 @@ pub struct Card {
     pub name: Cow<'static, str>,
     pub label: Cow<'static, str>,
     pub capabilities: Capabilities,
-    /// How to get it, for those who do not have it.
+    /// Installation command or hint.
     pub install: Cow<'static, str>,
-    /// How its model asks for a command, where that is known.
+    /// Shell tool of the agent's model, where it is known.
     pub shell_tool: Option<ShellTool>,
 }
 
@@ -99,30 +99,30 @@ pub struct Model {
     pub id: String,
     pub name: Option<String>,
     pub provider: Option<String>,
-    /// How many requests of GitHub's offer one request counts for.
+    /// Premium requests that one request counts for at GitHub.
     pub multiplier: Option<f64>,
 }
 
-/// What a look at an agent found.
+/// Result of a preflight check.
 #[skip_serializing_none]
 #[derive(Debug, Clone, Default, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Preflight {
-    /// Where its program is.
+    /// Path of its program.
     pub program: Option<PathBuf>,
     /// The machine that was looked at, if it is another one.
     pub host: Option<String>,
     pub version: Option<String>,
-    /// What the installed version can do, where that is less than what is claimed of the agent.
+    /// Capabilities of the installed version, where they are fewer than claimed.
     pub capabilities: Option<Capabilities>,
     /// A mark of what its help says, which changes when that does.
     pub help_hash: Option<String>,
     /// The levels of effort that its help names.
     pub effort_levels: Option<Vec<String>>,
-    /// Whether something else is used in its place, which may not be able to all of it.
+    /// Whether a substitute is used, which may lack some capabilities.
     pub best_effort: bool,
     pub auth: Auth,
-    /// What will go wrong, or may; each a sentence with what to do.
+    /// Problems that will or may occur; one sentence each, with advice.
     pub problems: Vec<String>,
     pub warnings: Vec<String>,
 }
@@ -144,7 +144,7 @@ pub enum Auth {
     Unknown,
 }
 
-/// What a session is to be.
+/// Order for a session: workspace, model, tools and limits.
 #[derive(Debug, Clone)]
 pub struct Order {
     /// Our name for the session. Agents that take one from outside get it.
@@ -163,7 +163,7 @@ pub struct Order {
     pub system: Option<String>,
     /// For a session that has been going on before.
     pub resume: Option<Resume>,
-    /// What is on record right behind its beginning.
+    /// Events that follow the first event of the session.
     pub opening: Vec<Body>,
     pub limits: Limits,
     pub add_dirs: Vec<PathBuf>,
@@ -176,17 +176,18 @@ pub struct Order {
     pub scratch: Option<PathBuf>,
 }
 
-/// Where a session has come to.
+/// Earlier state of a session that is resumed.
 #[derive(Debug, Clone, Default)]
 pub struct Resume {
-    /// What the agent calls it. An agent that was ended before it said a word has no name for it.
+    /// Name of the session in the agent. An agent that was ended before its first output has none.
     pub agent_session: Option<String>,
     pub last_event: Option<EventId>,
     pub events: u64,
-    /// What was asked for before, which holds if nobody asks for anything else: agents that are a process per turn forget it.
+    /// Model of the earlier turns, which stays in use unless another is requested: agents that run one process per turn
+    /// forget it.
     pub model: Option<String>,
     pub effort: Option<String>,
-    /// What it has used so far, as far as that is on record.
+    /// Usage so far, as far as it was recorded.
     pub used: Usage,
 }
 
@@ -215,7 +216,7 @@ impl Order {
     }
 }
 
-/// Who decides about what no rule decides.
+/// Decision on calls that no rule covers.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub enum Consent {
     /// It is allowed.
@@ -228,7 +229,7 @@ pub enum Consent {
     Asked,
 }
 
-/// Which tools may run. Without any rule, all: an agent in the background has nobody to ask.
+/// Rules about tools. Without a rule all are allowed: an agent in the background has nobody to ask.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct ToolPolicy {
     pub allow: Vec<String>,
@@ -283,7 +284,7 @@ impl Drop for Owner {
 
 /// Changes what a session says before anybody hears it.
 pub trait Filter: Send + 'static {
-    /// What is told in place of some news, in order.
+    /// Messages that replace the given one, in order.
     fn pass(&mut self, news: News) -> Vec<News>;
 }
 
@@ -298,8 +299,8 @@ impl Live {
         Self { tree, ..self }
     }
 
-    /// What changed in the working tree since the session was opened. `None` where nobody can tell: in no repository, on
-    /// another machine, and of an agent that counts by itself.
+    /// Code changes in the working tree since the session was opened. `None` where they are unknown: outside a
+    /// repository, on another machine, and for an agent that counts them itself.
     pub async fn code_changes(&self) -> Option<CodeChanges> {
         let changes = self.tree.as_ref()?.changes().await.ok()?;
         Some(CodeChanges {
@@ -344,7 +345,7 @@ pub enum Command {
     Stop,
 }
 
-/// What somebody says to an agent that asked.
+/// Answer to a question of an agent.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Answer {
     Permission(PermissionAnswer),

@@ -18,9 +18,9 @@ pub(crate) struct Teller {
     surroundings: Arc<Surroundings>,
     runtime: String,
     source: HandoffSource,
-    /// What the agent is known to call the session.
+    /// Name of the session in the agent, once it is known.
     agent_session: Option<String>,
-    /// What it will call it once it speaks, where it was told.
+    /// Name that the agent was told to use.
     given: Option<String>,
 }
 
@@ -193,7 +193,7 @@ impl Teller {
     }
 }
 
-/// What the agent put on record by itself.
+/// Parts of a turn that the agent has recorded itself.
 #[derive(Debug, Clone, Copy, Default)]
 pub(crate) struct SaidIt {
     pub(crate) complained: bool,

@@ -22,25 +22,25 @@ use crate::outcome::{ErrorKind, Exit, Stopped, TurnFacts, Unstarted};
 use crate::runtime::Limits;
 use crate::translate::{Said, Spoken, Translator};
 
-/// How long an agent that was asked to end may take to do so.
+/// Grace period between SIGTERM and SIGKILL.
 const TERM_GRACE: Duration = Duration::from_secs(5);
-/// How long an agent may stay after it said how the turn went. Some never leave.
+/// Grace period of an agent that has reported its result. Some never exit.
 const VERDICT_GRACE: Duration = Duration::from_secs(10);
-/// How long pipes are read behind the end of the process, in case another one holds them.
+/// Time that pipes are still read after the process ended, in case another process holds them.
 const PIPE_GRACE: Duration = Duration::from_millis(200);
 
-/// Who hears what the agent says.
+/// Receiver of a turn's events.
 pub(crate) trait Listener: Send {
     fn hear(&mut self, spoken: Vec<Spoken>) -> impl Future<Output = ()> + Send;
 
-    /// What the agent calls the session.
+    /// Receives the agent's name of the session.
     fn named(&mut self, agent_session: &str) -> impl Future<Output = ()> + Send;
 }
 
 pub(crate) struct TurnProcess<'a> {
     pub(crate) invocation: Invocation,
     pub(crate) workspace: PathBuf,
-    /// What the process sees, before what the invocation adds.
+    /// Environment of the process; the invocation's variables are added to it.
     pub(crate) environment: &'a BTreeMap<String, String>,
     pub(crate) host: &'a Host,
     pub(crate) limits: Limits,
@@ -49,7 +49,7 @@ pub(crate) struct TurnProcess<'a> {
     pub(crate) mark: String,
     /// A directory of ours, for files of the turn.
     pub(crate) scratch: Option<PathBuf>,
-    /// Whether the agent says something before its model has answered.
+    /// Whether the agent writes output before its model answers.
     pub(crate) speaks_at_start: bool,
 }
 
@@ -171,13 +171,13 @@ pub(crate) async fn until(at: Option<Instant>) {
     }
 }
 
-/// What an agent writes, on its way to the listener.
+/// Output of an agent on its way to the listener.
 struct Output<'a, L> {
     translator: &'a mut dyn Translator,
     listener: &'a mut L,
     said: Said,
     spoke: bool,
-    /// How the line begins that brings what the agent left in a file over there.
+    /// Prefix of the line that holds the report which the agent left in a file on the other host.
     report_mark: Option<String>,
 }
 

@@ -1,4 +1,4 @@
-//! What a session has used, and how well that is known. Not told is never zero.
+//! Usage of a session, and how reliable it is. An unreported value is unknown, never zero.
 
 use hangar_protocol::Totals;
 use hangar_protocol::data::UsageMetric;
@@ -12,7 +12,7 @@ pub enum Figure {
     Reported(f64),
     /// Computed from what the agent said.
     Derived(f64),
-    /// Nobody said.
+    /// Not reported.
     #[default]
     Unknown,
 }
@@ -42,7 +42,7 @@ impl Figure {
         }
     }
 
-    /// What came on top of an earlier total. A total that shrank belongs to another count and says nothing.
+    /// Difference to an earlier total. A total that shrank belongs to another count and is unknown.
     fn since(self, earlier: Self) -> Self {
         match (self.value(), earlier.value()) {
             (Some(now), Some(before)) if now >= before => Figure::Derived(now - before),
@@ -51,7 +51,7 @@ impl Figure {
     }
 }
 
-/// What one turn or one session has used.
+/// Usage of a turn or a session.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Usage {
@@ -113,7 +113,7 @@ impl From<&Totals> for Usage {
     }
 }
 
-/// How an agent counts what it reports at the end of a turn.
+/// Meaning of the usage that an agent reports at the end of a turn.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Counting {
     PerTurn,
@@ -127,7 +127,7 @@ pub enum Counting {
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Meter {
     counting: Counting,
-    /// What the session had used when it was opened here; absent for one that begins here.
+    /// Usage of the session when it was opened here; absent for a new one.
     before: Option<Usage>,
     last_report: Option<Usage>,
     total: Option<Usage>,

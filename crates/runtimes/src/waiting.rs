@@ -15,7 +15,7 @@ pub struct Waiting {
 #[error("{LIMIT} messages are waiting already; this one was not taken: {0:?}")]
 pub struct TooMany(String);
 
-/// What a warning says of a prompt that is lost otherwise.
+/// Length of the excerpt in a warning about a lost prompt.
 const REMINDER: usize = 80;
 
 impl Waiting {

@@ -1,5 +1,5 @@
-//! Which agent works, and how: from the flags, the session, `config.toml` and the defaults, in that order. Every value
-//! knows where it comes from.
+//! Choice of agent, model and host: from the flags, the session, `config.toml` and the defaults, in that order. Every
+//! value carries its origin.
 
 use std::path::PathBuf;
 use std::time::Duration;
@@ -91,7 +91,7 @@ impl Serialize for McpServers {
     }
 }
 
-/// What somebody asked for by themselves.
+/// Values that were requested explicitly.
 #[derive(Default)]
 struct Asked {
     runtime: Option<String>,
@@ -108,11 +108,11 @@ struct Asked {
     mcp_config: Option<String>,
 }
 
-/// What a session that goes on was so far.
+/// Agent and model of a session that is resumed.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Before<'a> {
     pub(crate) runtime: &'a str,
-    /// What it was asked to use, for agents that do not remember it themselves.
+    /// Its requested model, for agents that do not remember it.
     pub(crate) model: Option<&'a str>,
     pub(crate) effort: Option<&'a str>,
 }
@@ -360,12 +360,12 @@ impl Choice {
     }
 }
 
-/// What is configured for an agent that nobody typed anything for.
+/// Choice for an agent from the configuration alone.
 pub(crate) fn configured(config: &RuntimesConfig, name: &str) -> Result<Choice> {
     Choice::of(Asked::default(), config, Some(Before { runtime: name, model: None, effort: None }))
 }
 
-/// Where an agent works that nobody typed a host for.
+/// Host of an agent from the configuration alone.
 pub(crate) fn host_of(config: &RuntimesConfig, name: &str) -> Host {
     ssh_host(config.of(name).ssh.as_deref(), None, config, name)
 }

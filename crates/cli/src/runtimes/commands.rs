@@ -40,7 +40,7 @@ pub(crate) fn run(settings: &Settings, args: RuntimesArgs) -> Result<Exit> {
     }
 }
 
-/// What a look at one agent found.
+/// Preflight of one agent, with its drift since the last probe.
 pub(crate) struct Look {
     pub(crate) card: Card,
     pub(crate) preflight: Preflight,
@@ -53,7 +53,7 @@ impl Look {
         self.preflight.program.is_some()
     }
 
-    /// What the installed version can do.
+    /// Capabilities of the installed version.
     fn capabilities(&self) -> &Capabilities {
         self.preflight.capabilities.as_ref().unwrap_or(&self.card.capabilities)
     }
@@ -179,7 +179,7 @@ pub(crate) fn models(settings: &Settings, name: &str, lookup: Lookup, as_json: b
     Ok(Exit::Done)
 }
 
-/// What the providers offer, from the cache where that is fresh. `None` when none of them says.
+/// Models of the providers, from the cache where it is fresh. `None` when no provider lists any.
 pub(crate) async fn discover(
     settings: Settings,
     lookup: Lookup,
@@ -215,7 +215,7 @@ fn offered(model: ModelInfo) -> Option<Model> {
     })
 }
 
-/// What Copilot CLI offers here: the models of its own provider, if it was given one, else GitHub's.
+/// Models of Copilot CLI: those of its own provider if one is set, GitHub's otherwise.
 pub(crate) fn copilot_models(settings: &Settings, lookup: Lookup) -> BoxFuture<'static, Option<Vec<Model>>> {
     fn provider(settings: &Settings) -> Option<ProviderConfig> {
         let lookup = |name: &str| settings.var(name).map(str::to_owned);

@@ -1,4 +1,4 @@
-//! What is remembered of an agent: what a probe proved of which version, and what it said since that nobody knew.
+//! Drift of an agent: capabilities that a probe verified for a version, and unknown output since then.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
@@ -21,7 +21,7 @@ pub(super) struct Known {
     pub(super) unknown: BTreeSet<String>,
 }
 
-/// What came of looking for one ability.
+/// Result of probing one capability.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub(super) enum Proof {
@@ -51,7 +51,7 @@ impl Proof {
 }
 
 impl Known {
-    /// Nothing, where nothing is remembered or it cannot be read: it is made anew by the next probe.
+    /// Loads the record; empty if there is none or it cannot be read, because the next probe writes it again.
     pub(super) fn load(home: &Path, runtime: &str) -> Self {
         let read = std::fs::read(file(home, runtime)).ok();
         read.and_then(|bytes| serde_json::from_slice(&bytes).ok()).unwrap_or_default()
@@ -63,7 +63,7 @@ impl Known {
             .with_context(|| format!("cannot write {}", file.display()))
     }
 
-    /// What is not as it was when the agent was probed; each a sentence.
+    /// Differences to the probed agent, one sentence each.
     pub(super) fn drift(&self, now: &Preflight) -> Vec<String> {
         let mut drift = Vec::new();
         match (&self.version, &now.version) {

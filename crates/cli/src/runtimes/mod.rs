@@ -36,7 +36,7 @@ pub(crate) struct Fleet {
     pub(crate) redactor: Redactor,
 }
 
-/// What Copilot CLI offers, asked for when somebody wants to know.
+/// Models of Copilot CLI, listed on demand.
 fn catalogue(settings: &Settings) -> Catalogue {
     let settings = settings.clone();
     Catalogue(Arc::new(move |lookup, env| {
@@ -46,7 +46,7 @@ fn catalogue(settings: &Settings) -> Catalogue {
     }))
 }
 
-/// What is configured for each agent.
+/// Settings of each agent.
 fn agent_settings(config: &RuntimesConfig) -> BTreeMap<String, AgentSettings> {
     let settings = |(name, agent): (&String, &RuntimeConfig)| {
         let settings = AgentSettings {

@@ -156,16 +156,16 @@ pub(crate) struct NativeOrder {
     pub(crate) session: SessionOrder,
     pub(crate) limits: Limits,
     pub(crate) first: FirstOrder,
-    /// What whoever gave the order should know.
+    /// Warnings for the user.
     pub(crate) warnings: Vec<String>,
 }
 
-/// What comes with the first prompt, as it was typed.
+/// First prompt, as it was typed.
 #[derive(Debug, Default)]
 pub(crate) struct FirstOrder {
-    /// Whether many agents are to work on it side by side.
+    /// Whether the prompt starts a fleet of agents.
     pub(crate) fleet: bool,
-    /// Whether the plan that comes of it is carried out at once.
+    /// Whether the resulting plan is implemented at once.
     pub(crate) implements_plan: bool,
 }
 

@@ -18,7 +18,7 @@ use crate::commands::print_line;
 use crate::exit::Exit;
 use crate::settings::Settings;
 
-/// What the agent is told to say, and what its tool prints.
+/// Answer that the agent is told to give, and output of its tool.
 const ANSWER: &str = "probe-answer";
 const TOOL_OUTPUT: &str = "probe-output";
 
@@ -216,7 +216,7 @@ impl Heard {
         })
     }
 
-    /// Whether the session had a name before the first answer. One that keeps its own log has ours.
+    /// Whether the session had a name before the first answer. An agent that keeps Hangar's log has Hangar's name.
     fn named_early(&self) -> bool {
         let place = |kind| self.events.iter().position(|event| event.event_kind() == Some(kind));
         match (place(EventKind::Handoff), place(EventKind::AssistantMessage)) {

@@ -16,16 +16,16 @@ use super::choice::NATIVE;
 use crate::workspace::git::Repository;
 use crate::workspace::working_directory;
 
-/// What stands for the model of an agent that does not tell it: what was used is on record all the same.
+/// Model name in the record of an agent that does not report its model: usage is recorded all the same.
 const UNTOLD_MODEL: &str = "unknown";
 
-/// What the log of a session says about who worked on it, and how.
+/// Agent and settings of a session, from its log.
 #[derive(Debug)]
 pub(crate) struct Past {
     pub(crate) runtime: String,
     pub(crate) agent_session: Option<String>,
     pub(crate) workspace: Option<PathBuf>,
-    /// What was last asked for.
+    /// Last requested model.
     pub(crate) model: Option<String>,
     pub(crate) effort: Option<String>,
     totals: Totals,
@@ -98,7 +98,7 @@ impl Past {
 pub(crate) struct Record {
     log: OpenSession,
     started: jiff::Timestamp,
-    /// What it was when it was taken up; absent for one that begins.
+    /// Record of the resumed session; absent for a new one.
     past: Option<Past>,
     /// Totals of the whole session, what was before it was taken up included.
     totals: Totals,
@@ -159,7 +159,7 @@ impl Record {
         Ok(self.log.rename(SessionName::Given(name))?)
     }
 
-    /// What was changed over all runs of the session, with what was changed in this one.
+    /// Code changes over all runs of the session, including those of this one.
     pub(crate) fn changes(&self, now: CodeChanges) -> CodeChanges {
         let mut changes = self.totals.changes.clone();
         changes.add(&now);

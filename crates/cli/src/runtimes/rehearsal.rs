@@ -18,7 +18,7 @@ const REQUESTS: &str = "requests.jsonl";
 pub(super) struct Rehearsal {
     pub(super) stage: Stage,
     shutdown: CancellationToken,
-    /// What is removed at the end, if it is ours.
+    /// Directory that is removed at the end, if it was created here.
     scratch: Option<PathBuf>,
 }
 
@@ -59,7 +59,7 @@ impl Rehearsal {
         Ok(Self { stage: stage(model_url, home)?, shutdown: CancellationToken::new(), scratch: None })
     }
 
-    /// What the model was asked so far, for one that is watched.
+    /// Model requests so far, if the model is recorded.
     pub(super) fn requests(&self) -> Vec<Value> {
         let log = std::fs::read_to_string(self.stage.home.join(REQUESTS)).unwrap_or_default();
         let request =

@@ -31,7 +31,7 @@ use crate::output::{Printer, SeenHandle, remark, result_of_nothing};
 use crate::selection::{self, Selection, Typed};
 use crate::settings::Settings;
 
-/// What an agent that asks a person is told: there is none.
+/// Answer to an agent that asks a person.
 const NOBODY: &str = "Nobody is here to answer. Decide by yourself, and say what you decided.";
 
 /// Why a run did not begin.
@@ -263,7 +263,7 @@ impl Run<'_> {
         Ok(Some(rehearsal))
     }
 
-    /// How the run ended, in the log and for the caller.
+    /// Records how the run ended, in the log and for the caller.
     fn conclude(
         &self,
         id: &SessionId,

@@ -24,12 +24,12 @@ use crate::lines::{Excerpt, MAX_LINE};
 
 /// News that may wait for a session before the agent has to.
 pub(super) const INCOMING: usize = 1024;
-/// How long an agent that closed its output may take to end before it is told to.
+/// Grace period between an agent's closed output and SIGTERM.
 const EXIT_GRACE: Duration = Duration::from_millis(200);
-/// How long an agent that was asked to end may take to do so.
+/// Grace period between SIGTERM and SIGKILL.
 const TERM_GRACE: Duration = Duration::from_secs(5);
 
-/// What the agent says to one session.
+/// Message of the agent to one session.
 #[derive(Debug)]
 pub(super) enum Incoming {
     Update(Value),
@@ -58,10 +58,10 @@ fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock()
 }
 
-/// How the agent is started.
+/// Command, directory and environment that the agent is started with.
 pub(super) struct Launch<'a> {
     pub(super) host: &'a Host,
-    /// What the process sees, before what the order adds.
+    /// Environment of the process; the order's variables are added to it.
     pub(super) environment: &'a BTreeMap<String, String>,
     pub(super) program: &'a str,
     pub(super) args: &'a [String],
@@ -200,7 +200,7 @@ fn value(params: Option<Box<RawValue>>) -> Value {
     params.and_then(|params| serde_json::from_str(params.get()).ok()).unwrap_or(Value::Null)
 }
 
-/// What the agent is sent.
+/// Writer of the agent's standard input.
 struct Stdin {
     pipe: ChildStdin,
     /// For the shell that starts it elsewhere, ahead of all messages.

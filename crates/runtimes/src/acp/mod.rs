@@ -49,7 +49,7 @@ struct Shared {
 #[derive(Default)]
 struct Current {
     connection: Weak<Agent>,
-    /// Where and with what it was started: a session that needs another place or other variables needs another process.
+    /// Host and variables of the process. A session with another host or other variables needs another process.
     made_for: Option<(Host, Vec<(String, String)>)>,
 }
 
@@ -253,7 +253,7 @@ async fn ask(connection: &Connection, order: &Order, method: &str, params: &Valu
     }
 }
 
-/// What an error of the protocol says, in our terms.
+/// Converts an error of the protocol into a complaint.
 fn complaint(error: &hangar_protocol::rpc::ErrorObject) -> Complaint {
     let data = error.data.as_ref();
     let detail = data.and_then(|data| {

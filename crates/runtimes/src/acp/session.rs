@@ -24,7 +24,7 @@ use crate::turn::until;
 use crate::usage::{Counting, Meter};
 use crate::waiting::Waiting;
 
-/// How long an agent that was told to stop may take to say that it did.
+/// Grace period of an agent to confirm a cancelled prompt.
 const CANCEL_GRACE: Duration = Duration::from_secs(5);
 
 pub(super) struct Session {
@@ -37,7 +37,7 @@ pub(super) struct Session {
     /// Permissions that the agent waits for: how to answer, and what was asked.
     asked: HashMap<String, (Id, Value)>,
     turns: u32,
-    /// Whether the agent has a prompt that it has not answered.
+    /// Whether a prompt is unanswered.
     working: bool,
 }
 
@@ -49,7 +49,7 @@ struct Turn {
     heard: Instant,
     /// When a turn that was told to stop is given up.
     given_up: Option<Instant>,
-    /// Whether the session ends with it.
+    /// Whether the session ends with this turn.
     last: bool,
 }
 

@@ -13,7 +13,8 @@ use crate::usage::Counting;
 
 /// Variables of a surrounding Claude Code, which would make this one think that it is part of it.
 const SURROUNDING: [&str; 3] = ["CLAUDECODE", "CLAUDE_CODE_ENTRYPOINT", "CLAUDE_CODE_SSE_PORT"];
-/// What it may use when nobody restricts it and it refuses to do without rules, as it does for the superuser.
+/// Tools that are allowed by name where nothing is restricted and the agent refuses to run without rules, as it does
+/// for root.
 const ALL_TOOLS: &str =
     "Bash,Read,Write,Edit,MultiEdit,NotebookEdit,Glob,Grep,WebFetch,WebSearch,Task,Agent,Skill";
 /// Settings that allow the tools of MCP servers which it is configured with itself. Its rules have no word for all servers,
@@ -193,7 +194,7 @@ impl Adapter for Claude {
 mod tests {
     use super::*;
 
-    /// What follows a flag in the first turn of an order.
+    /// Checks the value after a flag in the first turn of an order.
     #[track_caller]
     fn check(wish: impl FnOnce(&mut Order), name: &str, expected: Option<&str>) {
         let mut order = Order::new("0b5a2a57-6f0a-4b5e-9f0c-0c8f0e4ad001".to_owned(), "/work".into());

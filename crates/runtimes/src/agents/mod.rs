@@ -42,12 +42,12 @@ pub(crate) fn with_system(prompt: &str, order: &Order, resumed: bool) -> String 
     }
 }
 
-/// Whether a turn of the order can have files of its own.
+/// Whether turns of the order can use temporary files: in the scratch directory, or on the other host.
 pub(crate) fn has_files(order: &Order) -> bool {
     order.scratch.is_some() || matches!(order.host, Host::Ssh(_))
 }
 
-/// Whether an MCP configuration is JSON, and not a file.
+/// Whether an MCP configuration is inline JSON, not the path of a file.
 pub(crate) fn is_json(config: &str) -> bool {
     config.trim_start().starts_with('{')
 }

@@ -19,7 +19,7 @@ use crate::usage::Counting;
 /// Settings that it lays over those of its files.
 const SETTINGS: &str = "OPENCODE_CONFIG_CONTENT";
 
-/// How long it may take to list its models: seconds to start, and it may ask a catalogue on the net.
+/// Timeout of listing models: the program needs seconds to start and may query an online catalogue.
 const MODELS_PATIENCE: Duration = Duration::from_secs(60);
 
 pub(crate) const LOGIN: LoginSources = LoginSources {

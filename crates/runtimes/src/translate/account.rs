@@ -21,7 +21,7 @@ pub struct Account {
     open: BTreeMap<String, Option<AgentId>>,
 }
 
-/// How a tool call ended.
+/// End of a tool call.
 #[derive(Debug, Default)]
 pub(super) struct ToolEnd {
     pub(super) success: bool,

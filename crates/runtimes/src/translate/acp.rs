@@ -152,7 +152,7 @@ impl Acp {
     }
 }
 
-/// What the answer to a prompt says was used: since the session was opened.
+/// Usage in the answer to a prompt: since the session was opened.
 pub(crate) fn usage(answer: &Value) -> Usage {
     let figure = |path: &str| Figure::reported(count(answer, path));
     Usage {

@@ -16,7 +16,7 @@ use super::{Said, Translator};
 use crate::outcome::{Complaint, Verdict};
 use crate::usage::{Figure, Usage};
 
-/// What stands for a model where the agent speaks for itself.
+/// Model name on messages that the agent itself wrote.
 const SYNTHETIC: &str = "<synthetic>";
 /// Sub-agents that are kept apart. One that never ends must not make this grow without bound.
 const MAX_AGENTS: usize = 1024;

@@ -9,15 +9,15 @@ use super::{Said, Spoken, Translator, copilot_usage as usage};
 use crate::outcome::{Complaint, Verdict};
 use crate::usage::{Figure, Usage};
 
-/// How often it says that something changed, without saying what: a third of its output.
+/// Event that says that something changed, without saying what: a third of the agent's output, dropped.
 const NOISE: EventKind = EventKind::BackgroundTasksChanged;
 
 #[derive(Debug, Default)]
 pub struct Copilot {
     output_tokens: Option<u64>,
-    /// Whether the session had turns before this one.
+    /// Whether the session had earlier turns.
     resumed: bool,
-    /// Whether it left its own count.
+    /// Whether the agent reported its own usage.
     counted: bool,
 }
 

@@ -20,9 +20,9 @@ pub use account::Account;
 use crate::outcome::{Complaint, Halt, Verdict, excerpt};
 use crate::usage::Usage;
 
-/// How many types of line that nobody knows are remembered for the report of drift.
+/// Maximum number of unknown line types in the drift report.
 const MAX_UNKNOWN_TYPES: usize = 64;
-/// How much of a line of an unknown type is kept.
+/// Maximum length that is kept of a line of an unknown type.
 const MAX_KEPT_LINE: usize = 64 << 10;
 
 /// Reads the output of one process of one agent.
@@ -30,7 +30,7 @@ pub trait Translator: Send {
     /// One line, without its line feed.
     fn line(&mut self, line: &str, said: &mut Said);
 
-    /// What the agent left in a file for us, of one that was told to.
+    /// Reads the report that the agent was told to leave in a file.
     fn report(&mut self, text: &str, said: &mut Said) {
         let _ = (text, said);
     }
@@ -39,7 +39,7 @@ pub trait Translator: Send {
     fn end(&mut self, said: &mut Said);
 }
 
-/// What came of a line.
+/// Translation of a line.
 #[derive(Debug, Default)]
 pub struct Said {
     pub events: Vec<Spoken>,
@@ -49,23 +49,23 @@ pub struct Said {
 /// An event, before it has a place in the session.
 #[derive(Debug)]
 pub enum Spoken {
-    /// One that needs an envelope.
+    /// A body that needs an envelope.
     Body { agent: Option<AgentId>, body: Body },
-    /// One that came with its own.
+    /// An event with its own envelope.
     Whole(Event),
 }
 
-/// What is known of a turn from what the agent said.
+/// Facts about a turn from the agent's output.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Facts {
-    /// What the agent calls the session; needed to go on with it.
+    /// Name of the session in the agent; needed to resume it.
     pub session_id: Option<String>,
     pub model: Option<String>,
     pub verdict: Option<Verdict>,
     pub complaint: Option<Complaint>,
-    /// Whether it said or did anything.
+    /// Whether the agent produced text or a tool call.
     pub worked: bool,
-    /// Whether it said that somebody made it stop.
+    /// Whether the agent reported that it was aborted.
     pub aborted: bool,
     /// Why it stopped in the middle of its work, if nothing more comes.
     pub halted: Option<Halt>,

@@ -10,15 +10,15 @@ use super::{Said, Translator};
 use crate::outcome::{Complaint, Halt};
 use crate::usage::{Figure, Usage};
 
-/// How the error of a tool begins that would have had to ask.
+/// Prefix of a tool's error when it would have needed a permission.
 const REFUSED: &str = "The user rejected permission";
 
 #[derive(Debug, Default)]
 pub struct Opencode {
     account: Account,
-    /// What the steps so far used; absent before the first.
+    /// Usage of the steps so far; absent before the first.
     used: Option<Usage>,
-    /// Whether a tool of the step was not run because it would have had to ask.
+    /// Whether a tool of the step was not run because it would have needed a permission.
     refused: bool,
 }
 

@@ -28,12 +28,12 @@ use tokio::time::Instant;
 
 use super::refusal;
 
-/// What the session has used so far, over all its turns.
+/// Usage of the session over all its turns.
 pub(super) fn used(session: &Session) -> Usage {
     Usage::from(&session.state().totals)
 }
 
-/// What the session said since somebody looked.
+/// Events of the session since the last read.
 #[derive(Clone, Default)]
 pub(super) struct Heard(Arc<Mutex<Vec<Event>>>);
 
@@ -49,13 +49,13 @@ impl EventSink for Heard {
     }
 }
 
-/// What comes with the first prompt of a session, beside its text.
+/// First prompt of a session, with its options.
 #[derive(Debug, Default)]
 pub(super) struct FirstPrompt {
     pub(super) attachments: Vec<Attachment>,
-    /// Whether many agents are to work on it side by side.
+    /// Whether the prompt starts a fleet of agents.
     pub(super) fleet: bool,
-    /// Whether the plan that comes of it is carried out at once.
+    /// Whether the resulting plan is implemented at once.
     pub(super) implements_plan: bool,
 }
 
@@ -68,18 +68,18 @@ pub(super) struct Task {
     pub(super) limits: Limits,
     pub(super) meter: Meter,
     pub(super) first: FirstPrompt,
-    /// What whoever gave the order should know, until it is told.
+    /// Warnings for the user that were not emitted yet.
     pub(super) warnings: Vec<String>,
     /// Takes the state in which the session ended.
     pub(super) last: oneshot::Sender<State>,
     pub(super) progress: TaskProgress,
 }
 
-/// How far the task is.
+/// Progress of the task.
 #[derive(Default)]
 pub(super) struct TaskProgress {
     waiting: Waiting,
-    /// Whether somebody waits for a turn to end.
+    /// Whether a turn is running.
     in_turn: bool,
     /// Why the last turn failed, if it did.
     failure: Option<String>,
@@ -98,7 +98,7 @@ struct Turn {
     asked: BTreeSet<String>,
     /// Calls of tools that run.
     tools: BTreeSet<String>,
-    /// Whether a plan is to be carried out when the session is idle.
+    /// Whether a plan is implemented when the session is idle.
     implements_plan: bool,
 }
 
