@@ -8,11 +8,11 @@ use serde_json::Map;
 use crate::plugins::Plugin;
 use crate::{Places, Tree, files_below, front_matter, read};
 
-/// How much an agent may be told, in characters.
+/// Maximum length of an agent's prompt, in characters.
 const PROMPT_LIMIT: usize = 128 << 10;
 /// Agents of one session.
 const MAX_AGENTS: usize = 200;
-/// Where a project keeps agents, in order.
+/// Directories of a project that hold agents, in order of precedence.
 const PROJECT_DIRS: [&str; 2] = [".github/agents", ".claude/agents"];
 
 /// All agents of the project, the user and the plugins; of two with the same name the nearer one. With what was wrong.

@@ -14,7 +14,7 @@ pub(crate) const PROJECT_SETTINGS: [&str; 4] = [
     ".github/copilot/settings.local.json",
 ];
 
-/// What the settings files say that matters here.
+/// Settings of the settings files that matter here.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Preferences {
     pub model: Option<String>,
@@ -26,7 +26,7 @@ pub struct Preferences {
     pub skill_directories: Vec<PathBuf>,
     /// Folders whose own configuration may run. Only the user says so.
     pub trusted_folders: Vec<PathBuf>,
-    /// What was wrong.
+    /// Problems in the files.
     pub warnings: Vec<String>,
 }
 

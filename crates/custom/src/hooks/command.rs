@@ -12,7 +12,7 @@ use super::Surroundings;
 
 /// The most that a hook may print.
 const OUTPUT_LIMIT: usize = 10 << 20;
-/// What is kept of its complaints.
+/// Maximum size of the stderr that is kept.
 const COMPLAINTS_LIMIT: usize = 64 << 10;
 /// The longest line that may be a word on progress.
 const PROGRESS_LIMIT: usize = 64 << 10;
@@ -24,7 +24,7 @@ pub(super) struct CommandHook {
     pub(super) env: BTreeMap<String, String>,
 }
 
-/// How a command ended.
+/// Exit of a command.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum Ended {
     Exited { code: Option<i32>, stdout: String, stderr: String },
@@ -34,7 +34,7 @@ pub(super) enum Ended {
 }
 
 impl CommandHook {
-    /// Whoever drops the future ends the command and what it started.
+    /// Runs a command. Dropping the future kills the command and its children.
     pub(super) async fn run(
         &self,
         id: &str,

@@ -16,7 +16,7 @@ use crate::plugins::Plugin;
 use crate::settings::PROJECT_SETTINGS;
 use crate::{Places, Tree, files_below, files_in, jsonc, read};
 
-/// How long a hook may take that does not say so itself.
+/// Timeout of a hook that sets none.
 const DEFAULT_TIMEOUT: Duration = Duration::from_secs(30);
 /// The longest that a hook may allow itself.
 const MAX_TIMEOUT: Duration = Duration::from_secs(600);
@@ -31,7 +31,7 @@ pub(super) struct Entry {
     matcher: Option<Regex>,
     pub(super) timeout: Duration,
     pub(super) action: Action,
-    /// Where it is configured, for people.
+    /// Name of its configuration file, for messages.
     pub(super) file: String,
     origin: Origin,
 }
@@ -52,7 +52,7 @@ impl Entry {
     }
 }
 
-/// Where a configuration comes from.
+/// Origin of a configuration.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Hash)]
 pub enum Origin {
     /// Of the machine; nobody else can switch it off.
@@ -81,7 +81,7 @@ pub struct ListedHook {
     pub id: String,
     pub kind: HookKind,
     pub origin: Origin,
-    /// Where it is configured, for people.
+    /// Name of its configuration file, for messages.
     pub source: String,
 }
 
@@ -97,7 +97,7 @@ pub struct HookFiles {
     origin: Origin,
 }
 
-/// What a file must have besides hooks.
+/// Members that a file must have besides hooks.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Shape {
     /// A file of hooks, with its version.
@@ -167,7 +167,7 @@ impl HookFiles {
         self.entries.is_empty()
     }
 
-    /// What a file is called before people: files of a project by where they are in it.
+    /// Display name of a file: relative to the project for files in it.
     fn name(&self, path: &Path) -> String {
         if path == self.home.join("settings.json") {
             return "global settings".to_owned();

@@ -23,14 +23,14 @@ use command::Ended;
 use config::{Action, Entry};
 use http::Unanswered;
 
-/// What hooks run in.
+/// Environment that hooks run in.
 #[derive(Debug, Clone)]
 pub struct Surroundings {
-    /// What runs the text of a command.
+    /// Shell that runs the text of a command.
     pub shell: PathBuf,
     /// The variables of the process, without those that are secret.
     pub env: BTreeMap<String, String>,
-    /// Whether hooks may be asked over HTTP on this machine without TLS.
+    /// Whether HTTP hooks may use plain HTTP to this machine.
     pub allow_localhost: bool,
 }
 
@@ -58,7 +58,7 @@ impl ConfiguredHooks {
         (!entries.is_empty()).then(|| Self { entries, surroundings: Arc::new(surroundings), news })
     }
 
-    /// What anybody wants to be asked about.
+    /// Kinds of hooks that are configured.
     pub fn kinds(&self) -> HookSet {
         self.entries.iter().map(|entry| entry.kind).collect()
     }
@@ -125,7 +125,7 @@ impl Entry {
         }
     }
 
-    /// What the end of a command means at this point of a session.
+    /// Answer of a hook, from the exit of its command and the kind of the hook.
     fn judge(&self, ended: Ended, kind: HookKind, news: &mpsc::Sender<Box<Input>>) -> HookAnswer {
         let failed = |message: String| {
             tracing::warn!(file = %self.file, "{} hook: {message}", kind.as_str());
@@ -195,7 +195,7 @@ fn document(text: &str) -> Option<Value> {
     Some(payload::plain_answer(said)).filter(Value::is_object)
 }
 
-/// Whether the output is a document of any kind, or nothing.
+/// Whether the output is empty or valid JSON.
 fn is_document(text: &str) -> bool {
     let text = text.trim_start_matches('\u{feff}').trim();
     text.is_empty() || serde_json::from_str::<Value>(text).is_ok()

@@ -1,7 +1,7 @@
-//! What a hook is told, in the two dialects that hooks are written for.
+//! Payload of a hook, in the two dialects that hooks are written for.
 //!
-//! An event configured by its camelCase name is told in camelCase; by its PascalCase name, in the snake_case and with
-//! the tool names of Claude Code, whose hooks thus work unchanged.
+//! An event that is configured by its camelCase name is sent in camelCase; by its PascalCase name, in the snake_case
+//! and with the tool names of Claude Code, whose hooks thus work unchanged.
 
 use hangar_agent::hook::{HookKind, HookRequest};
 use serde_json::{Map, Value};
@@ -52,8 +52,8 @@ fn pascal_name(kind: HookKind) -> String {
     }
 }
 
-/// What a matcher is held against. `None` where hooks are asked whatever their matcher is: how a session begins, ends and
-/// goes on has other words here than in the program that such matchers are written for.
+/// Text that a matcher is compared with. `None` where hooks run whatever their matcher is: the reasons for which a
+/// session begins, ends and goes on have other names here than in the program that such matchers are written for.
 pub(super) fn matched(request: &HookRequest, style: Style) -> Option<Vec<String>> {
     let member = match request.kind {
         HookKind::Notification => "notification_type",

@@ -54,7 +54,7 @@ fn call() -> Value {
     json!({ "toolName": "bash", "toolArgs": { "command": "ls" }, "toolCallId": "c" })
 }
 
-/// What a `preToolUse` hook with this script answers about a call.
+/// Answer of a `preToolUse` hook with this script.
 async fn before(script: &str) -> (HookAnswer, Fixture) {
     let fixture = Fixture::new(json!({ "preToolUse": [{ "bash": script, "timeoutSec": 5 }] }));
     (fixture.ask(HookKind::PreToolUse, call()).await, fixture)

@@ -1,4 +1,4 @@
-//! Where skills are, and which of two with the same name counts.
+//! Search for skills, and precedence among those with the same name.
 
 use std::path::{Path, PathBuf};
 
@@ -10,22 +10,22 @@ use crate::{Places, Tree, files_in, front_matter};
 const MAX_SKILLS: usize = 500;
 /// Names of a directory that are looked at.
 const MAX_ENTRIES: usize = 2000;
-/// How many directories that only group skills there may be around one.
+/// Maximum number of grouping directories above a skill.
 const GROUP_DEPTH: usize = 1;
 const NAME_LIMIT: usize = 64;
 const DESCRIPTION_LIMIT: usize = 1024;
-/// Where a project keeps skills, in order.
+/// Directories of a project that hold skills, in order of precedence.
 const PROJECT_DIRS: [&str; 3] = [".github/skills", ".agents/skills", ".claude/skills"];
 const COMMANDS_DIR: &str = ".claude/commands";
 
-/// Where to look.
+/// Directories that are searched for skills.
 #[derive(Debug, Clone, Default)]
 pub struct SkillPlaces {
     pub places: Places,
     pub plugins: Vec<Plugin>,
     /// Directories that the user or a client named.
     pub extra: Vec<PathBuf>,
-    /// Whether those count that the project brings by itself.
+    /// Whether the project's own skills are included.
     pub of_project: bool,
 }
 
@@ -34,7 +34,7 @@ pub struct SkillPlaces {
 pub struct DiscoveryPath {
     pub path: PathBuf,
     pub source: SkillSource,
-    /// Whether new skills of that kind belong there.
+    /// Whether new skills of that kind should be created there.
     pub preferred: bool,
 }
 
@@ -111,7 +111,7 @@ pub fn in_directories(dirs: &[PathBuf]) -> (Vec<Skill>, Vec<String>) {
     (found.skills, found.warnings)
 }
 
-/// Whose skills a directory holds.
+/// Origin of the skills in a directory.
 struct Origin<'a> {
     source: SkillSource,
     plugin: Option<&'a str>,

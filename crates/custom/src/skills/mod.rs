@@ -22,7 +22,7 @@ use crate::{Tree, files_below, front_matter, read};
 /// Files of a skill that are named to the model.
 const MAX_RESOURCES: usize = 50;
 
-/// Where a skill was found, in the wire's words.
+/// Source of a skill, with its name on the wire.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum SkillSource {
     Project,
@@ -57,20 +57,20 @@ pub struct Skill {
     pub description: String,
     pub argument_hint: Option<String>,
     pub allowed_tools: Option<Vec<String>>,
-    /// Whether a person may call it by `/name`.
+    /// Whether the user may call it by `/name`.
     pub user_invocable: bool,
-    /// Whether the model is told of it.
+    /// Whether the model may call it.
     pub model_invocable: bool,
     pub source: SkillSource,
     pub path: PathBuf,
     pub plugin: Option<String>,
-    /// Where its file must lie.
+    /// Directory that must contain its file.
     pub(crate) tree: Tree,
 }
 
 /// The skills of a session.
 pub struct Skills {
-    /// Where they are looked for; nowhere where a session is to have none.
+    /// Directories that are searched; `None` for a session without skills.
     places: Option<SkillPlaces>,
     shelf: Mutex<Shelf>,
 }
@@ -128,7 +128,7 @@ impl Skills {
             .collect()
     }
 
-    /// Whether there is a skill of that name to switch.
+    /// Enables or disables a skill; false if there is none of that name.
     pub fn set_enabled(&self, name: &str, enabled: bool) -> bool {
         let mut shelf = self.lock();
         if enabled {
@@ -187,7 +187,7 @@ impl Skills {
         shelf.skills.iter().find(|skill| skill.name == name && !shelf.disabled.contains(name)).cloned()
     }
 
-    /// Those that the model may call.
+    /// Names of the skills that the model may call.
     fn names(&self) -> Vec<String> {
         let shelf = self.lock();
         let callable = |skill: &&Skill| skill.model_invocable && !shelf.disabled.contains(&skill.name);
