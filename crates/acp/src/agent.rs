@@ -39,7 +39,7 @@ const RESOURCE_NOT_FOUND: i64 = -32002;
 pub struct AgentConfig {
     pub opener: Box<dyn SessionOpener>,
     pub store: Store,
-    /// What clients are told the agent's version is.
+    /// Version of the agent, as clients are told it.
     pub version: String,
 }
 

@@ -1,4 +1,4 @@
-//! What the agent needs of whoever runs it: sessions to drive.
+//! Dependency that the host hands to the agent: sessions to drive.
 
 use std::path::PathBuf;
 
@@ -19,7 +19,7 @@ pub struct Wanted {
     /// The MCP servers that the client brings, by their names, as configuration files write them. Their values are
     /// meant as they are written.
     pub mcp_servers: Map<String, Value>,
-    /// What the session's log is to say of what was left out.
+    /// Warnings for the session's log about settings that were ignored.
     pub warnings: Vec<String>,
     /// Makes the sink of the session, each time that it is composed.
     pub sink: Box<dyn Fn() -> Box<dyn EventSink> + Send + Sync>,

@@ -29,7 +29,7 @@ pub(crate) fn question(session_id: &str, request: &PermissionRequest) -> Questio
     Question { session_id: session_id.to_owned(), tool_call: subject(request), options }
 }
 
-/// What the question is about.
+/// Tool call that the question is about.
 fn subject(request: &PermissionRequest) -> ToolCall {
     let (call_id, title, kind, raw_input, path) = match request {
         PermissionRequest::Shell(shell) => (
@@ -85,7 +85,7 @@ fn subject(request: &PermissionRequest) -> ToolCall {
     }
 }
 
-/// What becomes of the request. Anything but a clear yes is a no.
+/// Outcome of the request. Anything but a clear yes is a no.
 pub(crate) fn outcome(
     answer: Result<PermissionAnswer, PeerError>,
     request: &PermissionRequest,

@@ -226,7 +226,7 @@ pub(crate) enum StopReason {
     Cancelled,
 }
 
-/// What a session has used since it was opened.
+/// Usage of a session since it was opened.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub(crate) struct Usage {
@@ -244,7 +244,7 @@ pub(crate) struct PromptAnswer {
     pub(crate) usage: Usage,
 }
 
-/// What the client decided about a permission.
+/// Decision of the client about a permission.
 #[derive(Debug, Deserialize)]
 pub(crate) struct PermissionAnswer {
     pub(crate) outcome: PermissionDecision,

@@ -25,7 +25,7 @@ use crate::permission;
 use crate::schema::{ContentBlock, PromptAnswer, StopReason, Update, Usage};
 use crate::updates::Channel;
 
-/// What a client wants of a session. Requests carry the id to answer to.
+/// Message of a client to a session. Requests carry the id to answer to.
 pub(crate) enum Job {
     Prompt(Id, Vec<ContentBlock>),
     Cancel,
@@ -44,7 +44,7 @@ pub(crate) struct SessionTask {
     prompted: bool,
     /// Answers of the client to questions about permissions, on their way.
     answers: FuturesUnordered<BoxFuture<'static, (String, PermissionOutcome)>>,
-    /// What had been used when the session was opened.
+    /// Usage of the session when it was opened.
     used_before: Usage,
     /// The mode that the client knows of.
     known_mode: Mode,
@@ -81,7 +81,7 @@ impl SessionTask {
         task
     }
 
-    /// What a client may choose, as the answer to opening the session.
+    /// Options of the session, as the answer to opening it.
     pub(crate) fn choices(&self) -> Value {
         json!({ "configOptions": self.config_options(), "modes": options::modes(self.session().state().mode) })
     }
@@ -173,7 +173,7 @@ impl SessionTask {
         }
     }
 
-    /// What the session's log knows to have been used.
+    /// Usage according to the session's log.
     fn used(&self) -> Usage {
         let mut used = Usage::default();
         for metric in self.session().state().totals.models.values() {

@@ -1,4 +1,4 @@
-//! How a tool call looks to a client: what it is about, which files, what changes.
+//! Tool calls as clients see them: title, kind, files and diffs.
 
 use hangar_protocol::data::{ToolComplete, ToolStart};
 use serde_json::{Value, json};

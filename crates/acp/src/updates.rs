@@ -14,7 +14,7 @@ use crate::options::mode_id;
 use crate::schema::{ContentBlock, Update};
 use crate::tool_call;
 
-/// Whether events happen now or are told again.
+/// Whether events are live or replayed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Telling {
     Live,
@@ -44,7 +44,7 @@ impl Translator {
         self.conversation(event.body()).or_else(|| self.news(event)).unwrap_or_default()
     }
 
-    /// What is said and done; the same whenever it is told.
+    /// Updates about the conversation; the same live and in a replay.
     fn conversation(&mut self, body: &Body) -> Option<Vec<Update>> {
         Some(match body {
             Body::UserMessage(message) => {
@@ -83,7 +83,7 @@ impl Translator {
         })
     }
 
-    /// What matters only while it happens.
+    /// Updates that matter only while they happen.
     fn news(&mut self, event: &Event) -> Option<Vec<Update>> {
         if self.telling == Telling::Again {
             return None;
@@ -132,7 +132,7 @@ struct SessionUpdate<'a> {
     update: &'a Update,
 }
 
-/// Where the news of one session go.
+/// Sender of one session's updates.
 #[derive(Clone)]
 pub(crate) struct Channel {
     pub(crate) peer: Peer,
