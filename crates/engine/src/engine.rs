@@ -44,7 +44,7 @@ pub struct Engine {
     background: Arc<dyn Background>,
     /// The first inputs, until they were taken.
     opening: Option<Vec<Input>>,
-    /// Where the session has moved to, until that is on record.
+    /// New working directory, until it is recorded.
     moved: Option<WorkingDirectory>,
     servers: Option<Servers>,
     offer: Offer,
@@ -53,7 +53,7 @@ pub struct Engine {
     /// Prompts that wait for the MCP servers.
     held: Vec<Prompt>,
     wait: Wait,
-    /// Whether somebody waits for a summary of the conversation.
+    /// Whether a requested summary is pending.
     compacting: bool,
     /// Answers of slash commands that are on their way.
     replies: FuturesUnordered<BoxFuture<'static, Result<Reply, Refusal>>>,
@@ -63,7 +63,7 @@ pub struct Engine {
     asked: HashSet<String>,
 }
 
-/// What the model is shown beside the session's own tools.
+/// Tools that the model is shown beside the session's own.
 struct Offer {
     /// Tools that are not of MCP servers; they come first.
     others: Vec<Arc<dyn Tool>>,
@@ -72,18 +72,18 @@ struct Offer {
     hidden: Vec<String>,
 }
 
-/// What [`Engine::next`] came back with.
+/// Result of [`Engine::next`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Progress {
-    /// Something happened: questions may have come up, the session may have changed.
+    /// The session made progress: it may have new questions or a new state.
     Moved,
-    /// What was submitted has come to its end.
+    /// A submission has ended.
     Ended(Ended),
-    /// Nothing can happen any more.
+    /// The session is closed.
     Closed,
 }
 
-/// How something that was submitted ended.
+/// End of a submission.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Ended {
     /// The session is idle, and so is its background, or that was waited for long enough.
@@ -135,7 +135,7 @@ impl Engine {
         self.driver.session_mut().policy_mut()
     }
 
-    /// Where the session works.
+    /// Working directory of the session.
     pub fn directory(&self) -> &Path {
         &self.directory
     }
@@ -264,12 +264,12 @@ impl Engine {
         }
     }
 
-    /// Whether nothing that was submitted is still under way.
+    /// Whether no submission is in progress.
     pub fn is_settled(&self) -> bool {
         self.wait.is_resting() && self.held.is_empty() && !self.compacting && self.replies.is_empty()
     }
 
-    /// Whether the session is idle and only the end of its background work is waited for.
+    /// Whether the session is idle and waits only for its background work.
     pub fn waits_for_background(&self) -> bool {
         self.session().is_idle() && self.wait.deadline().is_some()
     }
@@ -293,7 +293,7 @@ impl Engine {
         Ok(self.settle()?.map_or(Progress::Moved, Progress::Ended))
     }
 
-    /// What has ended by now.
+    /// Settles the submission that has ended by now, if any.
     fn settle(&mut self) -> Result<Option<Ended>, LogError> {
         if self.compacting && !self.session().is_compacting() {
             self.compacting = false;
@@ -354,7 +354,7 @@ impl Engine {
         pending.into_iter().filter(|asked| self.asked.insert(asked.request_id.clone())).collect()
     }
 
-    /// Whether somebody is to answer something.
+    /// Whether questions are pending.
     pub fn has_questions(&self) -> bool {
         !self.asked.is_empty()
     }
@@ -549,7 +549,7 @@ impl Engine {
     }
 }
 
-/// What happens next to the servers, if there are any.
+/// Next message of the servers; pending forever if there are none.
 async fn next_news(servers: &mut Option<Servers>) -> News {
     match servers {
         Some(servers) => servers.next().await,

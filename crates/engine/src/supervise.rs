@@ -38,7 +38,7 @@ pub async fn supervise<T: SessionTask>(task: &mut T, hurry: impl Future<Output =
     }
 }
 
-/// What a panic said.
+/// Message of a panic.
 fn words(panic: &(dyn Any + Send)) -> &str {
     let text = panic.downcast_ref::<&str>().copied();
     text.or_else(|| panic.downcast_ref::<String>().map(String::as_str)).unwrap_or("no reason was given")

@@ -5,10 +5,10 @@ use std::time::Duration;
 
 use tokio::time::Instant;
 
-/// How long the end of background work is waited for, unless `COPILOT_TASK_WAIT_TIMEOUT_SECONDS` says otherwise.
+/// Maximum wait for background work, unless `COPILOT_TASK_WAIT_TIMEOUT_SECONDS` sets another.
 pub const DEFAULT_TASK_WAIT: Duration = Duration::from_secs(600);
 
-/// How long the news that a background command has ended may take to arrive.
+/// Maximum delay of the message that a background command has ended.
 const NEWS_PATIENCE: Duration = Duration::from_secs(1);
 
 #[derive(Debug)]
@@ -19,18 +19,18 @@ pub(crate) struct Wait {
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Phase {
-    /// Nothing was asked of the session.
+    /// No submission is in progress.
     Resting,
     Working,
     /// The session is idle; its background work may go on until then. Events do not prolong it.
     Background(Instant),
     /// The background work has ended, and the session has until then to hear of it.
     News(Instant),
-    /// Somebody stopped the work: it has ended as soon as the session is idle.
+    /// The work was aborted: it has ended as soon as the session is idle.
     Stopping,
 }
 
-/// What a session is doing.
+/// Activity of a session.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Load {
     pub(crate) idle: bool,
@@ -43,12 +43,12 @@ impl Wait {
         Self { limit, phase: Phase::Resting }
     }
 
-    /// Something was asked of the session.
+    /// Starts waiting for a submission.
     pub(crate) fn begin(&mut self) {
         self.phase = Phase::Working;
     }
 
-    /// Nobody waits any more for what was asked before. A session that is still at work is noticed again.
+    /// Stops waiting for earlier submissions. A session that still works is noticed again.
     pub(crate) fn forget(&mut self) {
         self.phase = Phase::Resting;
     }
@@ -71,7 +71,7 @@ impl Wait {
         }
     }
 
-    /// Whether the work has just ended. True once for each piece of work.
+    /// Whether the work has just ended. True once for each submission.
     pub(crate) fn has_ended(&mut self, Load { idle, background }: Load, now: Instant) -> bool {
         if idle && self.phase == Phase::Resting {
             return false;

@@ -160,7 +160,7 @@ impl Engine {
         Ok(self.catch_up()?)
     }
 
-    /// What the session has been told and given.
+    /// Instructions, tools and servers of the session.
     pub fn environment(&self, instructions: Vec<String>) -> Reply {
         tell::environment(self, instructions)
     }
@@ -197,7 +197,7 @@ impl Engine {
         Ok(Outcome::Replied(Reply::Done(Some(format!("The autopilot is {state}.")))))
     }
 
-    /// Whether sessions may be in this mode.
+    /// Checks that sessions may use this mode.
     fn admits(&self, mode: Mode) -> Result<(), Refusal> {
         match self.options.features.absent_mode(mode) {
             Some(feature) => Err(Refusal(format!("the feature `{feature}` is off"))),

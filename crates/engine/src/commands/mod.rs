@@ -24,7 +24,7 @@ pub enum SlashCommand {
     Autopilot(Autopilot),
     Compact(Option<String>),
     Context,
-    /// Where the session works, or where it is to work.
+    /// Shows or changes the working directory.
     Directory(Option<String>),
     Directories,
     Environment,
@@ -32,7 +32,7 @@ pub enum SlashCommand {
     Init,
     Mcp(McpCommand),
     Model(Option<String>),
-    /// How permissions are asked for, or are to be.
+    /// Shows or changes the permission mode.
     Permissions(Option<PermissionMode>),
     Plan(Option<String>),
     Rename(String),
@@ -80,7 +80,7 @@ pub enum SessionQuery {
     Plan,
 }
 
-/// What a command says.
+/// Reply of a command.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Reply {
     Text(String),
@@ -118,13 +118,13 @@ pub enum CommandError {
     Log(#[from] LogError),
 }
 
-/// What becomes of a command.
+/// Outcome of a command.
 pub enum Outcome {
     Replied(Reply),
     Later(BoxFuture<'static, Result<Reply, Refusal>>),
     /// A prompt for the session.
     Send(Box<Prompt>),
-    /// Something to send or a mode to change to, which some front ends leave to their client.
+    /// A prompt to send or a mode to change to, which some front ends leave to their client.
     Propose(Proposal),
     /// The conversation is to be summed up.
     Compact(Option<String>),
@@ -135,12 +135,12 @@ pub enum Outcome {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Proposal {
     pub prompt: Option<String>,
-    /// What people are shown in place of the prompt.
+    /// Text that is shown in place of the prompt.
     pub shown: String,
     pub mode: Option<Mode>,
 }
 
-/// What whoever composed the session does for a command.
+/// Request to the composer of the session.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Request {
     Move(PathBuf),
@@ -158,7 +158,7 @@ pub fn parse(text: &str) -> Option<Result<SlashCommand, Refusal>> {
     Some(find(name)?.parse(input))
 }
 
-/// What is said of a summary that was asked for.
+/// Reply to a requested summary.
 pub(crate) fn summary(complete: Option<CompactionComplete>) -> Result<Reply, Refusal> {
     let Some(complete) = complete else { return Err(Refusal::new("the summary was stopped")) };
     match complete.error.as_deref() {
@@ -182,7 +182,7 @@ fn first_word(input: &str) -> (&str, &str) {
     (word, rest.trim_start())
 }
 
-/// What is written behind a command, if anything is.
+/// Argument of a command, if there is one.
 fn optional(input: &str) -> Option<String> {
     Some(input).filter(|input| !input.is_empty()).map(str::to_owned)
 }

@@ -12,13 +12,13 @@ pub struct SlashCommandSpec {
     pub aliases: &'static [&'static str],
     pub description: &'static str,
     pub takes: Takes,
-    /// Whether it may be carried out while the agent is at work.
+    /// Whether the command may run while the agent works.
     pub meanwhile: bool,
     /// Reads what is written behind it. `None` for what it does not take.
     read: fn(&str) -> Option<SlashCommand>,
 }
 
-/// What is written behind a command.
+/// Argument of a command.
 pub enum Takes {
     Nothing,
     /// Words of one's own, all of them at once.
@@ -34,7 +34,7 @@ pub enum Need {
     May,
 }
 
-/// What may be written behind a command that takes nothing is ignored.
+/// All slash commands. The argument of a command that takes none is ignored.
 pub const TABLE: &[SlashCommandSpec] = &[
     SlashCommandSpec {
         name: "add-dir",
@@ -308,7 +308,7 @@ impl SlashCommandSpec {
 }
 
 impl Takes {
-    /// What people are told to write, if anything.
+    /// Hint for the argument, if the command takes one.
     pub fn hint(&self) -> Option<String> {
         match self {
             Self::Nothing => None,

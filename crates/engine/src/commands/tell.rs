@@ -1,4 +1,4 @@
-//! What slash commands say about a session.
+//! Replies of the slash commands that describe a session.
 
 use std::fmt::Write;
 use std::path::{Path, PathBuf};
@@ -127,7 +127,7 @@ pub(super) async fn query(
     })
 }
 
-/// What a session is.
+/// Describes a session.
 pub fn about(id: &str, name: Option<&str>, directory: &Path, checkpoints: usize) -> Reply {
     Reply::Text(format!(
         "ID: {id}\nName: {}\nWorking directory: {}\nCheckpoints: {checkpoints}",
@@ -217,7 +217,7 @@ pub(super) fn skills(skills: &Skills) -> String {
     skills.iter().map(line).collect::<Vec<_>>().join("\n")
 }
 
-/// What is said of skills that were read again.
+/// Reply after skills were reloaded.
 pub fn reloaded(known: &Skills, warnings: &[String]) -> String {
     match warnings.is_empty() {
         true => skills(known),
