@@ -1,4 +1,4 @@
-//! What agents asked and wait for. Each is answered once, by whoever comes first.
+//! Pending questions of agents. Each is answered once; the first answer counts.
 
 use std::collections::{BTreeMap, VecDeque};
 
@@ -55,7 +55,7 @@ fn display<S: serde::Serializer>(value: &SessionId, serializer: S) -> Result<S::
     serializer.collect_str(value)
 }
 
-/// What an event means for the questions of a session.
+/// Effect of an event on the questions of a session.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum Asking<'a> {
     Asks(Kind, &'a str),

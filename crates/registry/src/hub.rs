@@ -39,10 +39,10 @@ pub use speaking::{Delivery, MAX_NAME};
 
 /// News of resources that may wait for a reader. Who falls further behind loads the lists again.
 const FEED_QUEUE: usize = 1024;
-/// How long an agent that was told to stop may take.
+/// Grace period of an agent that was told to stop.
 const FAREWELL: Duration = Duration::from_secs(10);
 
-/// What is handed in.
+/// Configuration of the hub.
 pub struct HubConfig {
     pub host: Arc<dyn AgentHost>,
     pub store: Store,
@@ -134,7 +134,7 @@ impl Hub {
         }
     }
 
-    /// Whether somebody listens to resources.
+    /// Whether resource updates have a subscriber.
     fn is_heard(&self) -> bool {
         self.0.feed.receiver_count() > 0
     }

@@ -17,7 +17,7 @@ use crate::frame::{Item, SseFrame};
 use crate::resource::{Policy, SessionState};
 use crate::session_stats::{SessionStats, Used};
 
-/// What may wait for the slowest of those who watch a session. Who falls further behind is cut off.
+/// Capacity of a subscriber's queue. A subscriber that falls further behind is cut off.
 pub(crate) const WATCHED_QUEUE: usize = 2048;
 /// Prompts that may wait for their turn.
 pub(crate) const MOST_PROMPTS: usize = 32;
@@ -27,7 +27,7 @@ pub(crate) struct LiveSession {
     pub(crate) runtime: String,
     pub(crate) policy: Policy,
     pub(crate) own_log: bool,
-    /// Whether it can be spoken to while it works.
+    /// Whether the agent accepts messages while it works.
     pub(crate) steers: bool,
     pub(crate) commands: mpsc::Sender<Command>,
     /// For sessions whose log is kept here.
@@ -39,37 +39,36 @@ pub(crate) struct LiveSession {
     pub(crate) over: CancellationToken,
 }
 
-/// What is known of it beside what the log tells.
+/// State of a live session beside its log.
 pub(crate) struct LiveState {
     pub(crate) stats: SessionStats,
-    /// What it had used before it was opened here.
+    /// Usage before it was opened here.
     before: Used,
-    /// What it has used by now over all its turns, as its agent tells.
+    /// Usage over all its turns, as its agent reports it.
     total: Usage,
     /// The model that was asked for, or that answered.
     pub(crate) model: Option<String>,
-    /// Whose prompts were sent and have turns that have not ended, the one that is under way first.
+    /// Senders of the prompts whose turns have not ended, the current one first.
     prompts: VecDeque<Asker>,
     working: bool,
-    /// Whether it was told anything here. One that was closed is opened to be told something, and is closed to others until
-    /// then.
+    /// Whether it has received a message here. A closed session is opened to receive one, and is not shared until then.
     spoken_to: bool,
-    /// Whether a turn has ended here and nothing came after it: all that the agent wrote has been heard then.
+    /// Whether a turn has ended here and nothing came after it: all output of the agent has been processed then.
     rested: bool,
-    /// Whether its agent was told to end, which hears nothing more then.
+    /// Whether its agent was told to end and accepts nothing more.
     ending: bool,
     asked: BTreeSet<String>,
     failed: Option<String>,
     /// For those who watch; absent while nobody does.
     watchers: Option<broadcast::Sender<Item>>,
-    /// Who holds the lease of the session. One whose receiver is gone holds it no longer.
+    /// Holder of the lease of the session. A holder whose receiver is closed no longer has it.
     holder: Option<Holder>,
     /// Leases that were granted.
     leases: u64,
     listener: Option<Arc<dyn Listener>>,
 }
 
-/// Who sent a prompt, and hears how its turn goes.
+/// Sender of a prompt, who receives the news of its turn.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Asker {
     Anybody,
@@ -95,11 +94,11 @@ pub enum Heard<'a> {
     Event(&'a Event),
     /// With what it failed of.
     TurnEnded(Option<&'a str>),
-    /// Nothing more will be heard. With what went wrong, if the session did not just end.
+    /// The session was closed; with the error, if it did not just end.
     Closed(Option<&'a str>),
 }
 
-/// Where a watcher joins.
+/// Position at which a subscriber joins.
 pub(crate) struct Joined {
     pub(crate) items: broadcast::Receiver<Item>,
     /// The last line that was published. What is behind it comes by `items`.
@@ -127,9 +126,9 @@ impl LiveSession {
         Joined { items, published }
     }
 
-    /// Whether its agent hears what it is told: it is not about to end, and knows all of the log. Another process may go on
-    /// with a session that has nothing to do here, or delete it; what it wrote is not known to the agent, which must not
-    /// go on then. The state is held meanwhile, so nothing is told to the agent that it could write.
+    /// Whether its agent accepts messages: it is not about to end, and knows the whole log. Another process may
+    /// continue an idle session, or delete it; this agent does not know what was written then and must not continue.
+    /// The state stays locked meanwhile, so that the agent is sent nothing that it could write.
     pub(crate) fn takes_words(&self, state: &LiveState, store: &Store) -> bool {
         if state.ending {
             return false;
@@ -204,7 +203,7 @@ impl LiveSession {
         Some(lease)
     }
 
-    /// Nobody joins any more, and those who watch go on with the file.
+    /// Closes the session to new subscribers; existing ones continue with the file.
     pub(crate) fn close(&self) {
         let mut state = self.state();
         state.watchers = None;
@@ -279,7 +278,7 @@ impl LiveState {
         }
     }
 
-    /// Whether another prompt may wait.
+    /// Whether another prompt may be queued.
     pub(crate) fn takes_prompts(&self) -> bool {
         self.prompts.len() < MOST_PROMPTS
     }
@@ -292,8 +291,8 @@ impl LiveState {
         self.failed = None;
     }
 
-    /// Where the holder of the lease hears what is said now. It does not while somebody else's prompt is worked on, also if
-    /// that was sent under an earlier lease.
+    /// Channel on which the lease holder receives the current turn. `None` during the turn of somebody else's prompt,
+    /// also if that was sent under an earlier lease.
     pub(crate) fn holder(&mut self) -> Option<mpsc::Sender<News>> {
         self.holder.take_if(|holder| holder.news.is_closed());
         let holder = self.holder.as_ref()?;
@@ -305,7 +304,7 @@ impl LiveState {
         self.working
     }
 
-    /// Whether another process could go on with it.
+    /// Whether another process could continue it.
     pub(crate) fn rests(&self) -> bool {
         self.rested && !self.ending
     }
@@ -347,7 +346,7 @@ impl LiveState {
         }
     }
 
-    /// What lists show at once when it changes.
+    /// Fields that lists show at once when they change.
     pub(crate) fn shown(&self) -> (SessionState, bool) {
         (self.state(), self.stats.run.is_some())
     }
@@ -376,7 +375,7 @@ impl LiveState {
     }
 }
 
-/// What a turn failed of. One that somebody ended has not failed.
+/// Error of a turn. An aborted turn has not failed.
 pub(crate) fn failure(ended: &TurnEnded) -> Option<&str> {
     match &ended.outcome.end {
         TurnEnd::Failed(failure) if failure.kind != ErrorKind::TurnCancelled => Some(&failure.message),

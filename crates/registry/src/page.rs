@@ -13,7 +13,7 @@ use crate::hub::Hub;
 pub const MOST_EVENTS: u64 = 5000;
 const MOST_BYTES: usize = 32 << 20;
 
-/// Which piece.
+/// Range of a page.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Span {
     /// The first ones behind this one.

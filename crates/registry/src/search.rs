@@ -41,7 +41,7 @@ pub struct Found {
     pub next: Option<String>,
 }
 
-/// Where a page ended: lists are sorted by time, then by id.
+/// Position after a page: lists are sorted by time, then by id.
 struct Cursor {
     updated: Timestamp,
     id: String,

@@ -12,16 +12,16 @@ use crate::error::RegistryError;
 use crate::frame::{self, Item, SseFrame};
 use crate::hub::Hub;
 
-/// How often a file is looked at that another process may write. Only while somebody reads.
+/// Polling interval of a file that another process may write. It is polled only while there is a reader.
 const LOOK_EVERY: Duration = Duration::from_millis(500);
-/// How long a file that nobody has written for a while is left alone.
+/// Polling interval of a file that was unchanged for a while.
 const LOOK_SELDOM: Duration = Duration::from_secs(2);
 /// Looks without anything new after which a file is looked at less often.
 const PATIENCE: u32 = 120;
 /// Lines after which others get a turn.
 const AT_ONCE: u32 = 64;
 
-/// How long to leave a file alone after so many looks without anything new.
+/// Polling interval after a number of polls without a change.
 pub(crate) fn patience(quiet: u32) -> Duration {
     if quiet < PATIENCE { LOOK_EVERY } else { LOOK_SELDOM }
 }
@@ -35,10 +35,10 @@ pub struct Subscription {
     openings: watch::Receiver<u64>,
     read: u32,
     quiet: u32,
-    /// Whether something was missed.
+    /// Whether events were missed.
     behind: bool,
-    /// Whether the reader has been told how the session is, which is due once it knows the past, and again when the session
-    /// was opened.
+    /// Whether the reader has been sent the state of the session. It is sent once the past is read, and again when the
+    /// session is opened.
     greeted: bool,
 }
 
@@ -68,7 +68,7 @@ pub enum Cut {
 }
 
 impl Hub {
-    /// What a session says behind an event, and from then on.
+    /// Events of a session after the given one, then live ones.
     pub fn subscribe(&self, id: &SessionId, after: u64) -> Result<Subscription, RegistryError> {
         let live = self.live(id);
         if live.is_none() && !self.store().contains(id) {
@@ -166,12 +166,12 @@ impl Subscription {
         }
     }
 
-    /// Whether what it gives has just happened.
+    /// Whether the entries are live.
     pub fn is_live(&self) -> bool {
         matches!(self.source, Source::Live(_))
     }
 
-    /// What is there at once, behind what `next` gave, without waiting.
+    /// Next entry, if one is available without waiting.
     pub fn ready(&mut self) -> Option<Item> {
         let Source::Live(items) = &mut self.source else { return None };
         loop {
@@ -194,7 +194,7 @@ impl Subscription {
         }
     }
 
-    /// How the session is, once: who has just come cannot know what changed before.
+    /// State of the session, sent once: a new reader cannot know what changed before.
     fn greeting(&mut self) -> Option<Item> {
         if std::mem::replace(&mut self.greeted, true) {
             return None;

@@ -27,7 +27,7 @@ use crate::session_stats::SessionStats;
 /// Names on their way into the log of a session.
 const NAME_QUEUE: usize = 4;
 
-/// What a new session is to be.
+/// Settings of a new session.
 #[derive(Debug, Clone, Default)]
 pub struct NewSession {
     /// The default agent where absent.
@@ -253,7 +253,7 @@ impl Hub {
     }
 }
 
-/// What no agent knows is no matter of the agent's version.
+/// Refuses an effort that no agent knows; the installed version does not matter.
 fn check_effort(effort: &str, card: &Card) -> Result<(), RegistryError> {
     let levels = &card.capabilities.effort_levels;
     if EFFORT_LEVELS.contains(&effort) || levels.iter().any(|level| level == effort) {
@@ -293,8 +293,8 @@ impl BadWorkspace {
 }
 
 impl Hub {
-    /// Whether all these agents can work in a folder, as far as that can be told from here: agents of other machines find
-    /// out themselves.
+    /// Checks that all these agents can work in a directory, as far as this machine can tell: agents on other machines
+    /// find out themselves.
     pub fn check_workspace<'a>(
         &self,
         workspace: &Path,

@@ -1,4 +1,4 @@
-//! What agents ask, and whoever answers.
+//! Questions of agents and their answers.
 
 use hangar_protocol::Event;
 use hangar_runtimes::runtime::Command;
@@ -62,7 +62,7 @@ impl Hub {
         }
     }
 
-    /// Nobody waits for answers any more.
+    /// Withdraws all open questions of a session.
     pub(super) fn settle_all(&self, live: &LiveSession) {
         let open: Vec<String> = {
             let approvals = lock(&self.0.approvals);

@@ -32,7 +32,7 @@ const WATCHED_QUEUE: usize = 1024;
 /// Runs that have ended and whose views are kept.
 const KEPT: usize = 256;
 
-/// What is handed in.
+/// Configuration of the runs.
 pub struct RunsConfig {
     pub store: FileStore,
     /// An MCP configuration that offers the job tools.
@@ -104,7 +104,7 @@ impl Audience for Hearers {
     }
 }
 
-/// What is told of a run.
+/// Update about a run.
 #[derive(Debug, Clone)]
 pub(crate) enum RunNews {
     Record(u64, SseFrame),
@@ -171,7 +171,7 @@ impl Runs {
         self.details(&run)
     }
 
-    /// Whether the agents of a run can work in its folder, as far as that can be told from here.
+    /// Checks that the agents of a run can work in its directory, as far as this machine can tell.
     pub fn check_workspace(&self, order: &RunOrder) -> Result<(), BadWorkspace> {
         let hub = &self.0.hub;
         let runtimes = order.runtimes();
@@ -338,7 +338,7 @@ impl ActiveRuns {
         lock(&self.resuming).insert(run.clone()).then(|| Resuming { active_runs: self, run })
     }
 
-    /// Nobody is at it any more.
+    /// Removes the run from those that are carried out here.
     fn leave(&self, run: &RunId) {
         let Some(active) = lock(&self.runs).remove(run) else { return };
         let shown = active.view.run(false);
