@@ -1,4 +1,4 @@
-//! What is known about the agents of this machine. Looking at them starts programs, so it is done when asked for.
+//! Agents of this machine and their state. Checking them starts programs, so it happens on request only.
 
 use parking_lot::{Mutex, MutexGuard};
 use std::collections::HashMap;
@@ -15,10 +15,10 @@ use schemars::JsonSchema;
 use serde::Serialize;
 use serde_with::skip_serializing_none;
 
-/// How long a look at one agent may take.
+/// Timeout of checking one agent.
 const LOOK_TIME: Duration = Duration::from_secs(60);
 const MODELS_TIME: Duration = Duration::from_secs(30);
-/// How long a list of models is good.
+/// Lifetime of a list of models.
 const MODELS_GOOD: SignedDuration = SignedDuration::from_secs(300);
 
 pub(crate) struct Roster {
@@ -29,7 +29,7 @@ pub(crate) struct Roster {
     looking: tokio::sync::Mutex<()>,
 }
 
-/// What an agent could be asked to use at a time.
+/// List of an agent's models, with its time.
 struct Offer {
     at: Timestamp,
     models: Option<Vec<Model>>,
@@ -91,7 +91,7 @@ struct PreflightShape {
 #[schemars(rename = "Auth")]
 struct AuthShape {
     state: AuthState,
-    /// Where the login was found: a variable, a file, another program.
+    /// Source of the login: a variable, a file, another program.
     source: Option<String>,
 }
 
@@ -118,7 +118,7 @@ impl Roster {
         }
     }
 
-    /// What is known by now.
+    /// Current entries.
     pub(crate) fn list(&self) -> Vec<Entry> {
         let runtimes = self.hub.runtimes().iter().enumerate();
         runtimes.map(|(at, runtime)| self.entry(runtime, at == 0)).collect()
@@ -139,7 +139,7 @@ impl Roster {
         }
     }
 
-    /// Whether anybody has looked since the start.
+    /// Whether the agents were checked since the start.
     pub(crate) fn is_known(&self) -> bool {
         !lock(&self.looks).is_empty()
     }
@@ -160,7 +160,7 @@ impl Roster {
         join_all(looks).await;
     }
 
-    /// What an agent can be asked to use. `None` where that cannot be found out.
+    /// Models of an agent. `None` if they cannot be listed.
     pub(crate) async fn models(&self, name: Option<&str>) -> Result<Option<Vec<Model>>, RegistryError> {
         let runtime = self.hub.runtime(name)?;
         let name = runtime.card().name.to_string();

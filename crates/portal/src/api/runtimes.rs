@@ -59,7 +59,7 @@ async fn list(
     Ok(Answer(Listed { runtimes: app.roster.list() }))
 }
 
-/// Whether a request may start the programs of agents.
+/// Checks that a request may start the programs of agents.
 fn may_start(changes: Changes) -> Result<(), Problem> {
     match changes {
         Changes::Admitted => Ok(()),

@@ -26,7 +26,7 @@ pub(crate) enum Refusal {
     ParallelCallNotSupported,
 }
 
-/// What a request comes to.
+/// Response to a request.
 #[derive(Debug)]
 pub(crate) enum Answer {
     Done(serde_json::Value),

@@ -14,7 +14,7 @@ use serde_json::json;
 use super::Polling;
 use super::answer::Answer;
 
-/// What the messages of validation begin with.
+/// Prefix of validation messages.
 const CODE_PATH: &str = "testEntry";
 const TEST_FOLDER: &str = "test";
 
@@ -56,7 +56,7 @@ impl Polling {
         validate_entry(entry, CODE_PATH).map_err(|error| (NotInstalled::InvalidateEntry, error.to_string()))
     }
 
-    /// Whether agents offer the models that they will be asked for. What an agent does not tell cannot be checked.
+    /// Checks that agents offer the requested models. An agent that lists none is not checked.
     async fn check_models(&self, entry: &ValidEntry) -> Result<(), String> {
         for (runtime, wanted) in wanted_models(entry) {
             let offered = self.roster.models(runtime).await.map_err(|error| error.to_string())?;

@@ -1,12 +1,12 @@
-//! What happened to one session, task or job, for those who poll for it.
+//! Event log of one session, task or job, for clients that poll.
 //!
-//! A log with cursors. It is only ever appended to, and each reader has a place in it. Two kinds of readers share it:
-//! the one without a token is given one item per call, exactly as it was pushed; readers with a token are given all that
-//! they have not read, with the pieces of a text put together.
+//! A log with cursors. It is append-only, and each reader has a cursor in it. Two kinds of readers share it: the one
+//! without a token is given one item per call, exactly as it was pushed; readers with a token are given all unread
+//! items, with the deltas of a text joined.
 //!
-//! The log is bounded. As long as it is within its bound, everything is kept for readers that come later. Beyond it, texts
-//! that have ended lose their pieces, because their end repeats them; if that is not enough, the oldest items go, and a
-//! reader that had not read them is told so in their place.
+//! The log is bounded. Within its bound everything is kept for later readers. Beyond it, texts that have ended lose
+//! their deltas, because their end repeats them; if that is not enough, the oldest items are dropped, and a reader that
+//! had not read them is given a notice in their place.
 
 use parking_lot::{Mutex, MutexGuard};
 use std::collections::{HashMap, HashSet, VecDeque};
@@ -15,11 +15,11 @@ use std::time::Duration;
 use tokio::sync::Notify;
 use tokio::time::{Instant, sleep_until};
 
-/// How long a call waits for something to happen, and how far apart two answers to a waiting reader with a token are.
+/// Longest wait of a call, and the interval between two answers to a waiting reader with a token.
 pub(crate) const PATIENCE: Duration = Duration::from_secs(5);
-/// How much one log may hold.
+/// Maximum size of one log.
 const MOST_BYTES: usize = 2 << 20;
-/// What is left after the oldest items had to go, so that they do not go one by one.
+/// Size after the oldest items were dropped, so that they are not dropped one by one.
 const LEFT_BYTES: usize = MOST_BYTES / 4 * 3;
 /// Readers with tokens whose place is remembered. The one that was away for longest is forgotten first; if it comes back, it
 /// is new.
@@ -27,7 +27,7 @@ const MOST_TOKENS: usize = 256;
 /// Tokens are UUIDs.
 const LONGEST_TOKEN: usize = 128;
 
-/// What a log holds.
+/// Item of a log.
 pub(crate) trait Item: Clone {
     fn piece(&self) -> Piece<'_>;
 
@@ -37,7 +37,7 @@ pub(crate) trait Item: Clone {
     /// About how many bytes it takes.
     fn weight(&self) -> usize;
 
-    /// What stands for items that were dropped before they were read.
+    /// Notice that replaces items that were dropped before they were read.
     fn dropped() -> Self;
 }
 
@@ -52,7 +52,7 @@ pub(crate) enum Piece<'a> {
     End(Text<'a>),
 }
 
-/// Which text.
+/// Identity of a text.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub(crate) enum Text<'a> {
     Reasoning(&'a str),
@@ -66,7 +66,7 @@ pub(crate) enum Reader {
     Token(String),
 }
 
-/// What a call is answered with.
+/// Answer to a call.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Answer<T> {
     One(T),
@@ -75,7 +75,7 @@ pub(crate) enum Answer<T> {
     TimedOut,
     /// Another call of the same reader is waiting.
     Parallel,
-    /// Nothing will come any more. SseFrame once.
+    /// The log has ended. Returned once.
     Closed,
     NotFound,
 }
@@ -83,7 +83,7 @@ pub(crate) enum Answer<T> {
 pub(crate) struct Log<T> {
     state: Mutex<State<T>>,
     news: Notify,
-    /// How long after its end readers may come that it has not seen before.
+    /// Time after the end in which new readers may come.
     grace: Duration,
 }
 
@@ -110,7 +110,7 @@ struct Cursor {
     next: u64,
     /// Whether a call is waiting.
     waiting: bool,
-    /// Whether it was told that nothing will come any more.
+    /// Whether the reader was told that the log has ended.
     over: bool,
     /// When it was last given something.
     given: Option<Instant>,
@@ -128,7 +128,7 @@ enum Look<T> {
 enum Turn {
     /// A call that has just come gets what is there.
     First,
-    /// One that waits may have to wait a little longer, so that there is more for it.
+    /// The reader waits; a short delay lets more items come.
     Waiting,
 }
 
@@ -181,7 +181,7 @@ impl<T: Item> Log<T> {
         }
     }
 
-    /// Whether nobody will be given anything any more.
+    /// Whether all readers have read everything.
     pub(crate) fn is_done(&self) -> bool {
         let state = self.state();
         state.joining_is_over(self.grace) && state.readers.values().all(|cursor| cursor.over)
@@ -350,7 +350,7 @@ impl<T: Item> State<T> {
     }
 }
 
-/// Which items are pieces of a text whose end is there too.
+/// Items that are deltas of a text whose end is in the log too.
 fn repeated<'a, T: Item + 'a>(
     items: impl DoubleEndedIterator<Item = &'a T> + ExactSizeIterator,
 ) -> HashSet<usize> {

@@ -268,7 +268,7 @@ fn readers_are_few_and_the_longest_away_is_forgotten() {
     });
 }
 
-/// What may happen to a log.
+/// Operation on a log.
 #[derive(Debug, Clone)]
 enum Step {
     Push(Shape),
@@ -308,7 +308,7 @@ fn reader(number: u8) -> Reader {
     if number == 0 { Reader::Plain } else { token(&number.to_string()) }
 }
 
-/// What a client of the callbacks has after them: everything but pieces, in order, and the texts that have not ended.
+/// State of a client after the callbacks: everything but deltas, in order, and the texts that have not ended.
 fn view(items: &[SessionResponse]) -> (Vec<SessionResponse>, Vec<(String, String)>) {
     let mut whole = Vec::new();
     let mut texts: Vec<(String, String)> = Vec::new();

@@ -1,4 +1,4 @@
-//! What `live` answers with: the callbacks of sessions, tasks and jobs as JSON, with the names that the pages and tests of
+//! Responses of `live`: the callbacks of sessions, tasks and jobs as JSON, with the names that the pages and tests of
 //! the portal know.
 
 use serde::Serialize;
@@ -6,7 +6,7 @@ use serde_with::skip_serializing_none;
 
 use super::live::{Item, Piece, Text};
 
-/// What an item takes beside its texts.
+/// Estimated size of an item without its texts.
 const FRAME: usize = 64;
 /// In the place of what was dropped.
 const DROPPED: &str = "responses were dropped here because there were too many that nobody read";

@@ -19,7 +19,7 @@ use super::live::{self, Item, Log, Reader};
 use crate::guard::Changes;
 use crate::serve::Stalled;
 
-/// How long a body may be: a prompt, or a path.
+/// Maximum size of a body: a prompt, or a path.
 const MOST_BODY: usize = 4 << 20;
 
 pub fn routes<S>(polling: Arc<Polling>) -> Router<S> {
@@ -45,7 +45,7 @@ async fn dispatch(State(polling): State<Arc<Polling>>, request: Request) -> Answ
     polling.answer(&segments, Text(body)).await
 }
 
-/// Whether a path only tells something. What is polled is told once, and asking for models may start an agent.
+/// Whether a path is read-only. Polled items are returned once, and listing models may start an agent.
 fn only_tells(path: &[&str]) -> bool {
     matches!(
         path,

@@ -170,7 +170,7 @@ impl RunCallbacks {
         self.tables.sessions.put(Session::of_task(&self.tables))
     }
 
-    /// What was lent tells the ends of its turns itself.
+    /// A leased session reports the ends of its turns itself.
     fn turn_ended(&self, session: &SessionId, end: &TurnReport) {
         let Some(session) = self.session(session).filter(|session| session.owner == SessionOwner::Task)
         else {
@@ -207,7 +207,7 @@ impl Audience for Listening {
     }
 }
 
-/// Nobody carries the run out any more. If it did not end, it was left.
+/// Marks the run as abandoned if it did not end.
 impl Drop for Listening {
     fn drop(&mut self) {
         self.0.get_mut().run_ended(&RunEnd::Interrupted);

@@ -37,7 +37,7 @@ impl Stage {
         }
     }
 
-    /// All that can be read, to its end.
+    /// Everything that can be read, to the end.
     fn told(&self) -> String {
         let runtime =
             tokio::runtime::Builder::new_current_thread().enable_time().start_paused(true).build().unwrap();

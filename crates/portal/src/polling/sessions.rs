@@ -30,7 +30,7 @@ impl Polling {
         Answer::Done(json!({ "models": models.collect::<Vec<_>>() }))
     }
 
-    /// What the default agent offers. `None` when that cannot be found out, and any name may work.
+    /// Models of the default agent. `None` if they cannot be listed, and any name may work.
     async fn known_models(&self) -> Option<Vec<hangar_runtimes::runtime::Model>> {
         let models = self.roster.models(None).await.ok()??;
         Some(models).filter(|models| !models.is_empty())
