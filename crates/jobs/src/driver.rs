@@ -23,7 +23,7 @@ use crate::worktree;
 /// Orders to a run that may wait; each ends something, so there are few.
 const COMMAND_QUEUE: usize = 16;
 
-/// What runs are carried out with. One serves any number of them.
+/// Executor of runs. One serves any number of them.
 pub struct Executor {
     /// The agents, the default one first.
     pub runtimes: Vec<Arc<dyn Runtime>>,
@@ -34,7 +34,7 @@ pub struct Executor {
     pub now: fn() -> Timestamp,
 }
 
-/// What runs know of the machine. Handed in, so that nothing here reads the environment by itself.
+/// Facts about the machine. They are handed in, so that nothing here reads the process environment.
 #[derive(Clone)]
 pub struct RunEnvironment {
     /// The variables of commands that check the work of a task.
@@ -42,7 +42,7 @@ pub struct RunEnvironment {
     pub git: Git,
     /// Takes secrets out of a record before it is written down.
     pub clean: Cleaner,
-    /// What the pauses before retries are multiplied with: 1, except in tests. Neither negative nor infinite.
+    /// Factor of the delays before retries: 1, except in tests. Neither negative nor infinite.
     pub retry_scale: f64,
 }
 
@@ -161,7 +161,7 @@ impl Executor {
         Ok(running)
     }
 
-    /// What cannot work is better found before the work has begun.
+    /// Checks the runtimes of an order before the work begins.
     fn check_runtimes(&self, order: &RunOrder) -> Result<(), StartError> {
         let work = order.work();
         for work in work.iter().flat_map(|work| work.tasks()) {
@@ -219,7 +219,7 @@ pub struct Running {
     log: Box<dyn RunLog>,
     task_sessions: BTreeMap<SessionId, TaskSession>,
     effects: JoinSet<Done>,
-    /// Whose effect each of them is.
+    /// Owners of the effects, by task.
     owners: HashMap<tokio::task::Id, EffectOwner>,
     /// Effects that have not ended, those that were aborted included.
     under_way: BTreeMap<EffectOwner, UnderWay>,
@@ -237,7 +237,7 @@ struct UnderWay {
     aborted: bool,
 }
 
-/// How an effect went.
+/// Result of an effect.
 struct Done {
     facts: Vec<Fact>,
     task_session: Option<TaskSession>,

@@ -1,5 +1,5 @@
-//! How far a run is in its tree of work. A task's result moves it on; what it moves on to is a matter of the kinds of work
-//! around the task, and of nothing else.
+//! Progress of a run in its tree of work. The result of a task moves it on; the next step depends on the kinds of work
+//! around the task, and on nothing else.
 
 use std::path::{Path, PathBuf};
 
@@ -9,7 +9,7 @@ use crate::work::{BODY, CONDITION, FALSE, POST, PRE, TRUE, nth};
 /// A work that has begun.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct Progress {
-    /// Where it is in the tree, as paths of validation say it.
+    /// Path in the tree, as in validation messages.
     place: String,
     tree: Tree,
     at: At,
@@ -47,7 +47,7 @@ enum AltStep {
     Branch,
 }
 
-/// What has to happen for a run to get on.
+/// Action that a run needs to make progress.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Wish {
     Start { work: WorkId, directory: PathBuf },
@@ -55,7 +55,7 @@ pub(crate) enum Wish {
     LeaveWorktree { place: String },
 }
 
-/// What moves a run on.
+/// Input that moves a run on.
 pub(crate) enum Move<'a> {
     Started(WorkId),
     Stopped(WorkId, bool),
@@ -90,7 +90,7 @@ impl Progress {
         progress
     }
 
-    /// How it came out, once it has and nothing is left behind.
+    /// Result, once it is known and no task is left.
     pub(crate) fn result(&self) -> Option<bool> {
         match (&self.at, &self.tree) {
             (At::Finished(succeeded), Tree::Parents) => Some(*succeeded),

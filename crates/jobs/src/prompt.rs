@@ -59,7 +59,7 @@ impl<'de> Deserialize<'de> for Prompt {
 
 macro_rules! runtime_variables {
     ($( $(#[$doc:meta])* $variant:ident = $name:literal; )*) => {
-        /// What only a run knows.
+        /// Variables that only a run knows.
         #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
         pub enum RuntimeVariable { $( $(#[$doc])* $variant, )* }
 
@@ -90,12 +90,12 @@ impl RuntimeVariable {
 
 /// Stands for a variable that has no value yet.
 pub const MISSING: &str = "<MISSING>";
-/// How many variables may be inside each other. Cycles are found by name; this bounds what is not one.
+/// Maximum nesting of variables. Cycles are found by name; this bounds other nesting.
 const MAX_DEPTH: usize = 64;
-/// How long a prompt may become: variables that use variables twice grow without end otherwise.
+/// Maximum length of an expanded prompt: variables that use variables twice grow exponentially otherwise.
 const MAX_EXPANDED: usize = 4 << 20;
 
-/// What a prompt must mention to be one that can be answered.
+/// Job tool that a prompt must mention so that it can be answered.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Asks {
     Anything,
@@ -233,7 +233,7 @@ pub fn expand_dynamic(prompt: &Prompt, values: &Values) -> Result<String, NotExp
     Ok(out)
 }
 
-/// What a run knows for one task. Nothing is shared between tasks.
+/// Values of a run's variables for one task. Nothing is shared between tasks.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Values {
     pub user_input: Option<String>,
@@ -242,7 +242,7 @@ pub struct Values {
     pub answer: Option<Answer>,
 }
 
-/// What a boolean tool was called with. The last call counts and the one before it is forgotten.
+/// Arguments of a boolean tool. The last call counts.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Answer {

@@ -17,12 +17,12 @@ use crate::record::{
 };
 use crate::task::{Mode, TaskOrder, TaskRun};
 
-/// How many tasks of one run are under way at once; the rest of a wide `Par` waits.
+/// Maximum number of running tasks of one run; the rest of a wide `Par` is queued.
 const MAX_PARALLEL_TASKS: usize = 64;
-/// How many tasks a run may start in all, however its loops come out.
+/// Maximum number of tasks that a run starts in all, whatever its loops do.
 const MAX_TASKS: u64 = 10_000;
 
-/// What a run does next.
+/// Next step of a run.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Step {
     /// Puts it on record.
@@ -39,7 +39,7 @@ pub enum Effect {
         model: String,
         runtime: Option<String>,
         directory: PathBuf,
-        /// How long to wait before.
+        /// Delay before it.
         pause: Duration,
     },
     Ask {
@@ -64,7 +64,7 @@ pub enum Effect {
     },
 }
 
-/// Whose effect it is. Each has at most one under way.
+/// Owner of an effect. Each has at most one running.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum EffectOwner {
     Task(TaskId),
@@ -123,7 +123,7 @@ pub struct State {
 }
 
 impl State {
-    /// What the records tell.
+    /// Folds the records.
     pub fn fold<'a>(records: impl IntoIterator<Item = &'a Record>) -> Result<Self, NoRun> {
         let mut records = records.into_iter();
         let mut state = records.next().map_or(Err(NoRun::NoStart), Self::begin)?;
@@ -196,7 +196,7 @@ impl State {
         self.tasks.get(&task).is_some_and(|task| task.end().is_none())
     }
 
-    /// What a session that works on a task works for.
+    /// Assignment of a session that works on a task.
     pub fn assignment(&self, task: TaskId, driving: bool) -> Option<RunAssigned> {
         let task = self.tasks.get(&task)?;
         Some(RunAssigned {
@@ -208,13 +208,13 @@ impl State {
         })
     }
 
-    /// How long it may still work, if that is limited.
+    /// Remaining working time, if it is limited.
     pub fn time_left(&self, now: Timestamp) -> Option<Duration> {
         let limit = Duration::from_secs(self.order.limits().seconds?);
         Some(limit.saturating_sub(self.at_work + since(self.last, now)))
     }
 
-    /// Whether another process can go on with it. A session that was borrowed is gone with its owner.
+    /// Whether another process can continue it. A leased session is gone with its owner.
     pub fn can_resume(&self) -> bool {
         self.end.is_none() && self.borrowed().is_none()
     }

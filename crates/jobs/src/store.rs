@@ -26,11 +26,11 @@ use crate::record::{Fact, Record, RunEnd, RunId, Subject};
 
 /// Longest record: a prompt, or an entry at the start.
 pub const MAX_RECORD_BYTES: usize = 32 << 20;
-/// How much a run may write down about itself.
+/// Maximum size of a run's log.
 const MAX_LOG_BYTES: u64 = 512 << 20;
-/// How much is read on at once, and the record that goes beyond it.
+/// Size of one read, to which the record that crosses it is added.
 const BATCH_BYTES: u64 = 256 << 10;
-/// How much of the end of a log is read to find its last record.
+/// Size of the tail of a log that is read to find its last record.
 const TAIL_BYTES: u64 = 64 << 10;
 /// Longest name of a run.
 const MAX_NAME: usize = 128;
@@ -59,7 +59,7 @@ pub enum StoreError {
     Io { doing: &'static str, path: PathBuf, source: io::Error },
 }
 
-/// Where a log is broken.
+/// Position at which a log is broken.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Place {
     Line(usize),
@@ -449,7 +449,7 @@ fn is_locked(dir: &Path) -> bool {
     matches!(file.try_lock_shared(), Err(TryLockError::WouldBlock)) && !holder_is_gone(&mut file)
 }
 
-/// Whether the process that took the lock has certainly ended. A zombie has: only its parent has not looked yet.
+/// Whether the process that took the lock has certainly ended. A zombie has: only its parent has not reaped it yet.
 fn holder_is_gone(file: &mut File) -> bool {
     let mut pid = String::new();
     if file.take(PID_BYTES).read_to_string(&mut pid).is_err() || pid.trim().parse::<u32>().is_err() {

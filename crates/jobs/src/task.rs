@@ -14,14 +14,14 @@ use crate::retry;
 use crate::state::{Effect, Step};
 use crate::tools::{JobTool, Round};
 
-/// How often one prompt is sent in all, if sessions crash over it.
+/// Maximum number of attempts of one prompt, if sessions crash.
 pub const CRASH_ATTEMPTS: u32 = 5;
 /// Stands before a prompt that is sent again because the session crashed.
 pub const SESSION_CRASH_PREFIX: &str = "The session crashed, please redo and here is the last request:\n";
-/// How much of a command's output an agent is shown when its check failed.
+/// Size of a failed check's output that an agent is shown.
 const SHOWN_OUTPUT: usize = 4 << 10;
 
-/// Whose sessions a task works in.
+/// Sessions that a task works in.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Mode {
     /// In one that is somebody else's and stays open.
@@ -32,7 +32,7 @@ pub(crate) enum Mode {
     Multi,
 }
 
-/// What a task is started with.
+/// Order of a task.
 #[derive(Debug, Clone)]
 pub(crate) struct TaskOrder {
     pub id: TaskId,
@@ -59,7 +59,7 @@ pub(crate) struct TaskRun {
     sessions: Vec<OpenSession>,
     phase: Phase,
     judgement: Judgement,
-    /// Which retry this is; 0 is the first try.
+    /// Number of the retry; 0 is the first try.
     retry: u32,
 }
 
@@ -71,7 +71,7 @@ struct OpenSession {
 
 #[derive(Debug, Clone, PartialEq)]
 enum Phase {
-    /// Whether the right task came before.
+    /// Checks that the required task ran before.
     Previous,
     Mission(Mission),
     /// The agent has done its part.
@@ -97,13 +97,13 @@ struct Mission {
     prompt: String,
     /// Attempts before this one.
     crashes: u32,
-    /// How long to wait before the next session is opened.
+    /// Delay before the next session is opened.
     pause: Duration,
     at: At,
 }
 
 impl Mission {
-    /// What is really sent.
+    /// Text that is sent.
     fn words(&self) -> String {
         let prefix = if self.crashes > 0 { SESSION_CRASH_PREFIX } else { "" };
         format!("{prefix}{}", self.prompt)
@@ -130,7 +130,7 @@ enum At {
     Done(Round),
 }
 
-/// What is known about the criteria since the last prompt.
+/// Results of the criteria since the last prompt.
 #[derive(Debug, Clone, Default, PartialEq)]
 struct Judgement {
     missing: Vec<JobTool>,

@@ -11,7 +11,7 @@ use crate::driver::{Audience, Notice};
 use crate::record::{CrashError, RunId, SessionId, TaskId, TurnReport};
 use crate::tools::Round;
 
-/// How long a session that was told to stop may take.
+/// Grace period of a session that was told to stop.
 const FAREWELL: Duration = Duration::from_secs(5);
 /// For an agent that asks something while nobody is there.
 const NOBODY_THERE: &str = "Nobody is here to answer. Decide yourself and go on.";
@@ -25,7 +25,7 @@ pub(crate) struct TaskSession {
     pub(crate) owner: Owner,
 }
 
-/// Who looks after a session: its log, its audience, its questions.
+/// Owner of a session, who has its log, its audience and its questions.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Owner {
     Run,

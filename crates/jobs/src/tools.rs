@@ -53,10 +53,10 @@ impl JobTool {
     }
 }
 
-/// How much of an argument is kept.
+/// Maximum size of an argument that is kept.
 const MAX_ARGUMENT: usize = 64 << 10;
 
-/// What job tools were called while an agent worked on one prompt.
+/// Calls of job tools during one prompt.
 #[skip_serializing_none]
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]

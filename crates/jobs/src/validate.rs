@@ -1,4 +1,4 @@
-//! Whether an entry is sound. What comes out is ready to be run: prompts expanded, works simple and counted.
+//! Validation of an entry. The result is ready to run: prompts expanded, works simplified and counted.
 
 use std::ops::Deref;
 
@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 use crate::entry::{DRIVING, Entry, Model, Task, Work};
 use crate::prompt::{Asks, Prompt, RuntimeVariable, expand_static, uses};
 
-/// How often a driving session that crashed is tried again on one model.
+/// Maximum number of retries of a crashed driving session on one model.
 const MAX_DRIVING_RETRIES: u32 = 100;
 
 /// The first thing that is wrong with an entry, and where.
