@@ -148,7 +148,7 @@ impl Server {
         matches!(self.state().phase, Phase::Idle)
     }
 
-    /// Whether it failed and may be tried again.
+    /// Whether it failed and may be retried.
     pub(crate) fn is_due(&self) -> bool {
         matches!(&self.state().phase, Phase::Failed { retry_at, .. } if *retry_at <= Instant::now())
     }
@@ -265,8 +265,8 @@ impl Server {
         Ok(())
     }
 
-    /// What an attempt to connect came to, with what is known from then on. One that was switched off meanwhile stays
-    /// off, and what was connected ends.
+    /// Records the result of a connection attempt. A server that was disabled meanwhile stays off, and its connection
+    /// is closed.
     async fn arrive(&self, phase: Phase, learn: impl FnOnce(&mut State)) -> Result<(), String> {
         let news = {
             let mut state = self.state();
