@@ -28,7 +28,7 @@ use crate::usage;
 /// Largest prompt that is read from standard input.
 const MAX_PROMPT: u64 = 16 << 20;
 
-/// What a prompt's run asks for when it is done, beside its answer.
+/// Work after the prompt's run, beside its answer.
 struct Afterwards {
     output_format: OutputFormat,
     silent: bool,

@@ -1,5 +1,5 @@
-//! What a run shows while it is under way: every record and event as JSON lines, or a line for people where something
-//! happened that they wait for.
+//! Output of a run while it works: every record and event as JSON lines, or a line for people on each event that they
+//! wait for.
 
 use std::io::{self, Write};
 

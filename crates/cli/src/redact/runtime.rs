@@ -123,7 +123,7 @@ impl Redactor {
     }
 }
 
-/// What an agent says in one session.
+/// Output of an agent in one session.
 struct Voice {
     redactor: Redactor,
     texts: Vec<Text>,
@@ -137,7 +137,7 @@ struct Text {
     last: Event,
 }
 
-/// Which text a piece belongs to.
+/// Text that a delta belongs to.
 #[derive(Clone, PartialEq, Eq)]
 struct Stream {
     agent: Option<AgentId>,
@@ -234,7 +234,7 @@ impl Voice {
         said
     }
 
-    /// What was held back of the texts that are over.
+    /// Text that was held back of streams that have ended.
     fn finish(&mut self, is_over: impl Fn(&Stream) -> bool) -> Vec<News> {
         let mut said = Vec::new();
         for mut text in self.texts.extract_if(.., |text| is_over(&text.stream)) {

@@ -12,7 +12,7 @@ use crate::settings::Settings;
 /// The variable in which SDKs hand the token to a server that they start.
 const TOKEN: &str = "COPILOT_CONNECTION_TOKEN";
 
-/// How clients are admitted, with the token as it is announced.
+/// Admission of clients, with the token as it is announced.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum Admission {
     Owner,
@@ -48,7 +48,7 @@ impl Admission {
         }
     }
 
-    /// Whether this is enough for clients that reach this address.
+    /// Checks that the admission is strict enough for clients that reach this address.
     pub(super) fn suits(&self, address: IpAddr) -> Result<()> {
         if *self == Self::Anyone && !address.is_loopback() {
             bail!(
