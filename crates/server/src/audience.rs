@@ -97,7 +97,7 @@ impl Audience {
         let _ = self.live.set(Arc::downgrade(live));
     }
 
-    /// Has those who wait for the session look again.
+    /// Wakes the callers that wait for the session.
     pub(crate) fn wake(&self) {
         if let Some(live) = self.live.get().and_then(Weak::upgrade) {
             live.news.send_modify(|_| {});
@@ -116,7 +116,7 @@ impl Audience {
         self.quiet.lock()
     }
 
-    /// Tells the clients, those who listen and those who read.
+    /// Sends an event to the clients and adds it to the history.
     fn tell(&self, event: &Event) {
         self.publish(event);
         if let Some(live) = self.live.get().and_then(Weak::upgrade)
@@ -142,7 +142,7 @@ impl Audience {
         members.len() < before
     }
 
-    /// Says whether a member answers questions about permissions.
+    /// Sets whether a member answers permission questions.
     pub(crate) fn ask_for_permissions(&self, client: ClientId, answers: bool) {
         for member in self.members().iter_mut().filter(|member| member.client.id == client) {
             member.permissions = answers;
@@ -216,7 +216,7 @@ impl Audience {
         })
     }
 
-    /// Tells the members why the session ends, when its log cannot be told any more.
+    /// Sends the members the error that ends the session when its log cannot be written.
     pub(crate) fn farewell(&self, error: &LogError) {
         let message = match error.source() {
             Some(source) => format!("{error}: {source}"),
@@ -277,7 +277,7 @@ impl Audience {
 }
 
 impl Audience {
-    /// The first client that answers such questions, and the session that waits for it.
+    /// First client that answers such questions, with the id of the session.
     fn asked(&self, answers: impl Fn(&Member) -> bool) -> Option<(Arc<Client>, Arc<Live>)> {
         let client =
             self.members().iter().find(|member| answers(member)).map(|member| Arc::clone(&member.client));
@@ -305,7 +305,7 @@ impl Audience {
         });
     }
 
-    /// Asks the first client that decides about other models, unless one does so by itself.
+    /// Asks the first client that decides about model switches, unless one handles them itself.
     fn ask_to_switch(&self, requested: &AutoModeSwitchRequested) {
         #[derive(Deserialize)]
         struct Answer {

@@ -1,4 +1,4 @@
-//! Models that clients choose: taken over at once, or kept while they wait among a session's prompts.
+//! Model choices of clients: applied immediately, or queued among the session's prompts.
 
 use std::collections::HashSet;
 use std::sync::Arc;
@@ -21,7 +21,7 @@ pub(crate) struct ModelChoice {
 }
 
 impl SessionTask {
-    /// Takes over a model that the session was told to use.
+    /// Applies a model choice to the session's settings.
     pub(crate) fn take_choice(&mut self, choice: ModelChoice) {
         let ModelChoice { model, provider, change, tier } = choice;
         self.spec.adopt(change);
@@ -30,7 +30,7 @@ impl SessionTask {
         self.set_provider(provider, &model);
     }
 
-    /// Keeps a choice until its turn comes.
+    /// Stores a choice until its place in the queue is reached.
     pub(crate) fn keep_choice(&mut self, id: String, choice: ModelChoice) {
         // Those that somebody took back are never made.
         let waiting: HashSet<_> = self.session().queued().filter_map(|waiting| waiting.message_id).collect();
@@ -56,7 +56,7 @@ impl SessionTask {
         }
     }
 
-    /// Takes over the choices whose turn has come.
+    /// Applies the choices whose place in the queue was reached.
     pub(crate) fn settle_choices(&mut self) {
         for made in self.engine.driver_mut().take_switched() {
             if let Some(at) = self.choices.iter().position(|(id, _)| *id == made) {

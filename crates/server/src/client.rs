@@ -1,4 +1,4 @@
-//! A connected client: its requests, each answered by a task of its own.
+//! Connected client and its requests; a task per request answers it.
 
 use parking_lot::{Mutex, MutexGuard};
 use std::collections::HashMap;
@@ -21,14 +21,13 @@ use crate::methods::{self, Call, Failure};
 use crate::peer::{Request, Said};
 use crate::session_fs::FsProvider;
 
-/// Requests of one client that may be under way at once.
+/// Maximum number of concurrent requests of one client.
 const MAX_IN_FLIGHT: usize = 1024;
 
-/// Methods that wait for something to happen and do nothing. Nothing is left half done when one is taken back; whatever
-/// else a client takes back is done all the same.
+/// Methods that only wait. Cancelling one of them stops it; any other request runs to its end even if it is cancelled.
 const WAITING: [&str; 2] = ["session.eventLog.read", "session.tasks.waitForPending"];
 
-/// A server that was told to end answers nothing else.
+/// Error code of requests to a server that is shutting down.
 const SHUTTING_DOWN: i64 = -32000;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]

@@ -10,11 +10,11 @@ use serde_json::{Value, json};
 use crate::client::ClientId;
 use crate::methods::Failure;
 
-/// Tasks that a session keeps, those that are done included.
+/// Maximum number of tasks per session, finished ones included.
 const MAX_TASKS: usize = 256;
 /// Maximum number of recent activity lines of a task.
 const MAX_ACTIVITY: usize = 50;
-/// Bytes of a text of a task, and of what came of it.
+/// Maximum size of a task's texts and of its result, in bytes.
 const MAX_TEXT: usize = 16 << 10;
 const MAX_RESULT: usize = 1 << 20;
 
@@ -32,7 +32,7 @@ enum Status {
     Completed,
     Failed,
     Cancelled,
-    /// Its owner is gone.
+    /// Its owner has disconnected.
     Orphaned,
 }
 
@@ -165,7 +165,7 @@ impl ClientTask {
         self.registration.cancellable && matches!(self.status, Status::Running | Status::Idle)
     }
 
-    /// The task as clients are told of it.
+    /// Serialises the task for clients.
     fn describe(&self) -> Value {
         let iso = hangar_agent::session::iso;
         let here = self.orphaned.is_none();
@@ -370,7 +370,7 @@ impl ClientTasks {
         Ok(told)
     }
 
-    /// Takes what the owner says of a task. The same said twice changes nothing.
+    /// Applies an update by the owner of a task. Updates are idempotent.
     pub(crate) fn update(
         &mut self,
         id: &str,
@@ -434,7 +434,7 @@ impl ClientTasks {
         self.0.len() < before
     }
 
-    /// The tasks of clients that are gone have nobody who knows how they are. Says whether there are new ones.
+    /// Orphans the tasks of clients that have left, because no one can update them. True if there are new orphans.
     pub(crate) fn orphan(&mut self, is_here: impl Fn(ClientId) -> bool, now: Timestamp) -> bool {
         let mut any = false;
         for task in self.0.iter_mut().filter(|task| matches!(task.status, Status::Running | Status::Idle)) {

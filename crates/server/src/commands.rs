@@ -22,7 +22,7 @@ pub(crate) struct CommandQueue {
 }
 
 impl CommandQueue {
-    /// Puts a command behind the others. Returns the one to offer now, if there is one.
+    /// Queues a command. Returns the one to offer now, if there is one.
     pub(crate) fn push(&mut self, command: QueuedCommand) -> Result<Option<QueuedCommand>, QueueFull> {
         if self.waiting.len() >= LIMIT {
             return Err(QueueFull);

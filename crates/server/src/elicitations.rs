@@ -9,7 +9,7 @@ use serde_json::Value;
 use serde_with::skip_serializing_none;
 use tokio::sync::oneshot;
 
-/// Forms of one session that may wait at once.
+/// Maximum number of pending forms per session.
 const MAX_WAITING: usize = 64;
 
 #[skip_serializing_none]
@@ -36,7 +36,7 @@ impl Elicitations {
         Some(answered)
     }
 
-    /// False when nobody waits for this answer.
+    /// Delivers an answer; false when nobody waits for it.
     pub(crate) fn answer(&self, request_id: &str, result: ElicitationResult) -> bool {
         let Some(answer) = self.lock().remove(request_id) else { return false };
         answer.send(result).is_ok()

@@ -128,7 +128,7 @@ impl Tool for ExternalTool {
     }
 }
 
-/// A call that nobody waits for any more can no longer be answered.
+/// Drop guard that cancels a call to a client.
 struct TakeBack {
     pending: Arc<PendingCalls>,
     request_id: String,

@@ -1,4 +1,4 @@
-//! A gate before each session: whoever opens one waits for those alone who open the same one.
+//! Lock per session id: opening a session waits only for those who open the same one.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -17,7 +17,7 @@ pub(crate) struct Pass<'a> {
 }
 
 impl Gates {
-    /// Waits until nobody else opens the session.
+    /// Acquires the lock of a session id.
     pub(crate) async fn pass(&self, id: &str) -> Pass<'_> {
         // Made before the wait, so that one that is given up is cleared away too.
         let mut pass = Pass { gates: self, id: id.to_owned(), guard: None };

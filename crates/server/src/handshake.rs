@@ -70,7 +70,7 @@ impl Token {
         Self(secret.into())
     }
 
-    /// Takes a time that depends on nothing but the length of what was given.
+    /// Compares in a time that depends on nothing but the length of the input.
     fn is(&self, given: &str) -> bool {
         let (secret, given) = (self.0.as_bytes(), given.as_bytes());
         let differences =

@@ -1,4 +1,4 @@
-//! The latest events of a session, those of the moment included, for clients that read rather than listen.
+//! Recent events of a session, ephemeral ones included, for clients that poll.
 
 use parking_lot::{Mutex, MutexGuard};
 use std::collections::VecDeque;
@@ -52,7 +52,7 @@ pub(crate) struct Found {
     pub(crate) events: Vec<Recent>,
     /// Whether there are more events after these.
     pub(crate) more: bool,
-    /// Number of the first event that was not looked at.
+    /// Number of the first event that was not read.
     pub(crate) next: u64,
     /// Whether the requested position is no longer kept, or never existed.
     pub(crate) expired: bool,
@@ -72,7 +72,7 @@ impl History {
         }
     }
 
-    /// Number of the event that comes next.
+    /// Number of the next event.
     pub(crate) fn end(&self) -> u64 {
         self.lock().next
     }

@@ -42,11 +42,11 @@ use crate::shells::ClientShells;
 use crate::task::{Job, SessionTask};
 use hangar_spec::{SessionSpec, ToolDeclaration};
 
-/// Jobs that may wait for a session before those who bring them have to.
+/// Capacity of a session's job queue; senders wait beyond it.
 const JOBS: usize = 64;
-/// Sessions that may be alive at once.
+/// Maximum number of live sessions.
 const MAX_SESSIONS: usize = 10_000;
-/// Clients that may be connected at once. Each costs two tasks and its buffers.
+/// Maximum number of connected clients. Each costs two tasks and its buffers.
 const MAX_CLIENTS: usize = 256;
 
 pub struct HubConfig {
@@ -63,7 +63,8 @@ pub struct HubConfig {
     pub task_wait: Duration,
     /// Idle time after which a session is closed; `None` keeps it open.
     pub idle_timeout: Option<Duration>,
-    /// Writes what is left, telemetry say, before the end is answered: clients may kill the server right behind that.
+    /// Flushes telemetry and the like before `shutdown` is answered: clients may kill the server right after the
+    /// answer.
     pub farewell: fn(),
 }
 
@@ -112,7 +113,7 @@ pub(crate) struct Live {
 }
 
 impl Live {
-    /// Has the session's task do something, and waits for what comes of it.
+    /// Runs a closure in the session's task and returns its result.
     pub(crate) async fn ask<T: Send + 'static>(
         &self,
         job: impl FnOnce(&mut SessionTask) -> T + Send + 'static,
@@ -220,7 +221,7 @@ impl Hub {
         futures_util::future::join_all(live.iter().map(|live| live.close())).await;
     }
 
-    /// Adds a client to those that are told of sessions.
+    /// Adds a client to those that receive lifecycle events.
     pub(crate) fn joined(&self, client: &Arc<Client>) -> Result<(), ErrorObject> {
         let mut clients = self.clients();
         if clients.len() >= MAX_CLIENTS {
@@ -232,7 +233,7 @@ impl Hub {
         Ok(())
     }
 
-    /// A client is gone. Its sessions go on without it if others watch them or work is under way.
+    /// Removes a client. Its sessions continue without it if they have other clients or are working.
     pub(crate) fn left(self: &Arc<Self>, client: &Arc<Client>) {
         // One that was never admitted has no sessions.
         if self.clients().remove(&client.id).is_none() {
@@ -274,7 +275,7 @@ impl Hub {
         root.parent().unwrap_or(root).to_path_buf()
     }
 
-    /// Tells every client what became of a session. One that just began began now.
+    /// Sends a lifecycle event of a session to every client. A new session has no earlier start time.
     pub(crate) fn announce(&self, what: Lifecycle, session_id: &str, began: Option<&str>) {
         let kind = match what {
             Lifecycle::Created => "session.created",
@@ -462,7 +463,7 @@ impl Hub {
         live.ask(move |task| task.bereave(now)).await
     }
 
-    /// Says that a client keeps the files of its sessions. That is decided before there are any.
+    /// Registers a client as the storage of its sessions' files. It must do so before its first session.
     pub(crate) fn keep_files(&self, client: &Client, provider: FsProvider) -> Result<(), Failure> {
         if !self.sessions().is_empty() {
             return Err(Failure::new(

@@ -76,7 +76,7 @@ struct ChunkError {
 }
 
 impl Exchanges {
-    /// False when nobody waits for this answer.
+    /// Delivers the head of a response; false when nobody waits for it.
     pub(crate) fn start(&self, start: ResponseStart) -> bool {
         let mut exchanges = self.lock();
         let Some(head) = exchanges.get_mut(&start.request_id).and_then(|exchange| exchange.head.take())
@@ -89,7 +89,7 @@ impl Exchanges {
         head.send(Head { status: start.status, headers: headers.collect() }).is_ok()
     }
 
-    /// False when nobody waits for this piece. Waits while the session is behind.
+    /// Delivers a chunk of a response; false when nobody waits for it. Waits while the session is behind.
     pub(crate) async fn chunk(&self, chunk: ResponseChunk) -> bool {
         let Some(pieces) = self.lock().get(&chunk.request_id).map(|exchange| exchange.pieces.clone()) else {
             return false;
@@ -192,11 +192,11 @@ impl RequestProxy for ClientProxy {
     }
 }
 
-/// Tells the client that nobody waits for the answer any more, unless it has given all of it.
+/// Drop guard that cancels the client's request, unless the response is complete.
 struct Cancel {
     client: Arc<Client>,
     request_id: String,
-    /// A socket has no end of its own: hanging up is how a call ends, well or not.
+    /// Whether the request is a WebSocket, which ends by closing it, whatever the result.
     socket: bool,
 }
 

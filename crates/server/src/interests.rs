@@ -13,7 +13,7 @@ struct Registered {
     interest: Interest,
 }
 
-/// Each is kept until it is released by its handle, or its client is gone.
+/// Subscriptions; each lasts until it is released by its handle, or its client disconnects.
 #[derive(Default)]
 pub(crate) struct Interests(Vec<Registered>);
 

@@ -16,7 +16,7 @@ use tokio::time::Instant;
 
 use crate::audience::is_for_clients;
 
-/// Logs that may be under way at once, and how long each may wait for its next page.
+/// Maximum number of open journals, and the lifetime of each without a read.
 const MAX_OPEN: usize = 8;
 const PATIENCE: Duration = Duration::from_secs(5 * 60);
 /// Bytes of one page. A single event that is larger is a page of its own.
@@ -49,7 +49,7 @@ pub(crate) struct Page {
 }
 
 impl Journal {
-    /// Looks through a log, once.
+    /// Indexes a log, once.
     pub(crate) fn open(store: Store, id: SessionId, direction: Direction) -> Result<Self, StoreError> {
         #[derive(Deserialize)]
         struct Named {
@@ -74,7 +74,7 @@ impl Journal {
         Ok(Self { store, id, direction, offsets, left })
     }
 
-    /// The next page, of at most so many events.
+    /// Next page, of at most `max` events.
     pub(crate) fn read(mut self, max: usize) -> Result<Page, StoreError> {
         let mut events = Vec::new();
         let mut bytes = 0;
@@ -102,7 +102,7 @@ impl Journal {
         Ok(Page { events, rest })
     }
 
-    /// An event, unless its writer had not come to its end when the log was looked through.
+    /// Event at an index; `None` if it was incomplete when the log was indexed.
     fn event(&self, at: usize) -> Result<Option<Box<RawValue>>, StoreError> {
         let position = LogPosition { seq: 0, offset: self.offsets[at] };
         let mut follow = self.store.follow(&self.id, position)?;
@@ -127,7 +127,7 @@ struct Waiting {
 }
 
 impl Journals {
-    /// Keeps what is left of a log for whoever has this cursor.
+    /// Stores the rest of a log and returns its cursor.
     pub(crate) fn keep(&self, journal: Journal) -> String {
         let cursor = format!("journal:{}", uuid::Uuid::new_v4());
         let mut waiting = self.lock();

@@ -22,16 +22,16 @@ pub trait SessionOpener: Send + Sync {
     /// before anything is created.
     fn open(&self, request: OpenRequest<'_>) -> Result<Opened, OpenError>;
 
-    /// The MCP servers that are configured for a directory, as clients are told of them.
+    /// MCP servers that are configured for a directory, serialised for clients.
     fn discover_mcp(&self, directory: Option<&Path>) -> Result<Vec<serde_json::Value>, OpenError>;
 
-    /// The models that can be chosen, as clients are told of them.
+    /// Available models, serialised for clients.
     fn models(&self, token: Option<String>) -> BoxFuture<'static, Result<Vec<serde_json::Value>, OpenError>>;
 
-    /// The names of models that are known, whoever serves them.
+    /// Names of known models, whoever serves them.
     fn known_models(&self) -> &'static [&'static str];
 
-    /// The built-in tools of a session with this model, as clients are told of them.
+    /// Built-in tools of a session with this model.
     fn tools(&self, model: Option<&str>) -> Vec<Arc<ToolSpec>>;
 
     /// Remaining quota of the account, by its parts.
@@ -83,7 +83,7 @@ pub struct Recomposed {
     pub servers: Option<Option<Mcp>>,
 }
 
-/// A file of custom instructions, as clients are told of it.
+/// File of custom instructions.
 #[skip_serializing_none]
 #[derive(Debug, Clone, serde::Serialize)]
 #[serde(rename_all = "camelCase")]
@@ -106,7 +106,7 @@ pub struct InstructionSource {
 pub enum InstructionKind {
     Home,
     Repo,
-    /// A file that the makers of some model thought of, such as AGENTS.md.
+    /// File that is named after the convention of a model's vendor, such as AGENTS.md.
     Model,
     /// A file that may be about a part of the project, as an editor has them.
     Vscode,
@@ -201,7 +201,7 @@ pub struct AuthStatus {
     pub copilot_plan: Option<String>,
 }
 
-/// Why a session or something it needs could not be had, in words for the client.
+/// Error of opening a session or of one of its parts, as a message for the client.
 #[derive(Debug, thiserror::Error)]
 #[error("{0}")]
 pub struct OpenError(pub String);

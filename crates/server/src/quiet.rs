@@ -25,9 +25,9 @@ struct Held {
 }
 
 pub(crate) enum Pass {
-    /// To be told, behind the one that was held until now.
+    /// Publish this event, after the one that was held back.
     Now(Option<Box<Event>>),
-    /// To be asked for by this number when its time has come.
+    /// Ask again with this number after the delay.
     Later(u64),
 }
 

@@ -1,4 +1,4 @@
-//! A client that keeps the files of its sessions: how it said it does, and asking it.
+//! Client as the storage of its sessions' files: its configuration, and requests to it.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -83,7 +83,7 @@ impl From<WireError> for FileError {
     }
 }
 
-/// Why asking a client came to nothing.
+/// Converts a failed request to a client into a file error.
 fn unanswered(error: PeerError) -> FileError {
     match error {
         PeerError::Gone => FileError::Gone,

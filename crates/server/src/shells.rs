@@ -12,9 +12,9 @@ use serde_json::json;
 use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
 
-/// Commands of clients that may run at once in one session.
+/// Maximum number of running commands of clients per session.
 const MAX_RUNNING: usize = 64;
-/// Pieces of output that may wait; nobody reads them, so they only pass through.
+/// Capacity of the output queue; its content is discarded.
 const PIECES: usize = 16;
 /// The longest that the shell tool waits for a command.
 const LONGEST_WAIT: u64 = 600;
@@ -100,7 +100,7 @@ impl Place {
     }
 }
 
-/// The output alone: the shell tool tells the model besides how the command ended.
+/// Output alone, without the exit status that the shell tool adds for the model.
 pub(crate) fn output(outcome: &ToolOutcome) -> String {
     let text = outcome.text.trim_end();
     let ending = |line: &str| line.starts_with("<shellId:") || line.starts_with("<exited with");

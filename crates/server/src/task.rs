@@ -54,13 +54,13 @@ pub(crate) struct SessionTask {
     instructions: String,
     /// Sections of the system prompt that the client has rewritten.
     transformed: BTreeMap<String, String>,
-    /// Slash commands of clients, as they were last told of.
+    /// Slash commands of clients, as they were last published.
     client_commands: Vec<ClientCommand>,
     todos: Arc<dyn Todos>,
     guard: ToolGuard,
     /// Idle time after which the session is closed.
     idle_timeout: Option<Duration>,
-    /// Set when the session is to end, with what went wrong if something did.
+    /// Set when the session is to end, with the error if there is one.
     ending: Option<Option<String>>,
     /// Prompts of agents that clients replace, by name.
     agent_prompts: BTreeMap<String, String>,
@@ -184,7 +184,7 @@ impl SessionTask {
         }
     }
 
-    /// Says what the session begins with, once.
+    /// Publishes the first events of the session, once.
     pub(crate) fn begin(&mut self) {
         let begun = self.engine.open();
         self.survive(begun);
@@ -213,7 +213,7 @@ impl SessionTask {
         })
     }
 
-    /// Goes on with the session as it was composed anew.
+    /// Replaces the parts of the session by recomposed ones.
     pub(crate) fn replace(&mut self, opened: Opened) {
         self.engine.replace(opened.parts);
         self.recomposer = opened.recomposer;
@@ -250,7 +250,7 @@ impl SessionTask {
         self.engine.mcp()
     }
 
-    /// Puts other MCP servers in the place of those there were.
+    /// Replaces the MCP servers.
     pub(crate) fn set_mcp(&mut self, mcp: Option<Mcp>) {
         self.engine.set_mcp(mcp);
     }
@@ -285,17 +285,17 @@ impl SessionTask {
         self.ending.get_or_insert(None);
     }
 
-    /// Ends the session because something went wrong where it is used.
+    /// Ends the session with an error.
     pub(crate) fn end_for(&mut self, reason: String) {
         self.ending.get_or_insert(Some(reason));
     }
 
-    /// Names a session as somebody wants it.
+    /// Sets the name of a session and publishes it.
     pub(crate) fn set_name(&mut self, name: Fact, title: String) -> Result<(), LogError> {
         self.engine.rename(name, title)
     }
 
-    /// The same without a word to anybody.
+    /// Sets the name without an event.
     pub(crate) fn keep_name(&mut self, name: Fact) -> Result<(), LogError> {
         self.engine.keep_name(name)
     }
@@ -348,7 +348,7 @@ impl SessionTask {
         self.engine.driver_mut().session_mut().set_system(text.into());
     }
 
-    /// Takes over what the specification says now, as far as a session that is alive can.
+    /// Applies the changed settings, as far as a live session can.
     pub(crate) fn apply_options(&mut self) {
         let spec = &self.spec;
         let (streaming, asks) =
@@ -431,7 +431,7 @@ impl SessionTask {
         }
     }
 
-    /// Takes over that a client is gone, with what it brought.
+    /// Removes a client that has left, with its tools, commands and tasks.
     pub(crate) fn bereave(&mut self, now: Timestamp) {
         let audience = Arc::clone(&self.audience);
         let is_here = |client| audience.member(client).is_some();
@@ -474,7 +474,7 @@ impl SessionTask {
         &self.client_commands
     }
 
-    /// Shows the model the skills as they are now, and tells everybody.
+    /// Shows the model the current skills, and publishes them.
     pub(crate) fn renew_skills(&mut self) {
         self.builtin.retain(|tool| tool.spec().name != "skill");
         let skills = Arc::clone(self.engine.skills());

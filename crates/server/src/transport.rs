@@ -34,7 +34,7 @@ pub async fn serve_stdio(hub: &Arc<Hub>) {
     }
 }
 
-/// Serves whoever connects, until the server is told to stop.
+/// Serves connections until the server stops.
 pub async fn serve_tcp(hub: &Arc<Hub>, listener: TcpListener) {
     let pending = PendingConnections::new(MAX_PENDING);
     loop {
@@ -119,7 +119,7 @@ mod tests {
     use super::*;
     use crate::handshake::{Access, Token};
 
-    /// Longer than anything here may take. The clock is the test's.
+    /// Longer than any timeout here. The clock is virtual.
     const HOUR: Duration = Duration::from_secs(3600);
 
     /// Whether a connection is closed within an hour of virtual time.

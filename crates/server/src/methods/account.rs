@@ -1,4 +1,4 @@
-//! The user: logins that are kept, what is left of a quota, settings, and values that must not be shown.
+//! Account of the user: stored logins, remaining quota, settings, and secret values.
 
 use serde::Deserialize;
 use serde_json::{Map, Value, json};

@@ -150,7 +150,7 @@ async fn diff(call: Call) -> Result<Reply, Failure> {
 struct Git<'a>(Option<hangar_git::WorkTree<'a>>);
 
 impl Git<'_> {
-    /// The default branch and where the current one left it.
+    /// Default branch, and the merge base with the current one.
     async fn branch_base(&self) -> Option<(String, String)> {
         let remote = self.says(&["symbolic-ref", "--short", "refs/remotes/origin/HEAD"]).await;
         for branch in remote.as_deref().map(str::trim).into_iter().chain(["main", "master"]) {

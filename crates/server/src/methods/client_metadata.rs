@@ -1,4 +1,5 @@
-//! Words of a client's own about a session. They are kept with it and nobody else reads them: no model, no event, no list.
+//! Metadata of a client about a session. It is stored with the session and only clients read it: no model, event or
+//! list shows it.
 
 use std::collections::BTreeMap;
 
@@ -77,7 +78,7 @@ async fn get(call: Call) -> Result<Reply, Failure> {
     Reply::of(json!(words))
 }
 
-/// A change of the words: everything goes, then some go, then some come.
+/// Patch of the metadata: clear all, then remove some, then set some.
 #[derive(Default)]
 struct Patch {
     clear: bool,
@@ -166,7 +167,7 @@ async fn update(call: Call) -> Result<Reply, Failure> {
     Reply::of(json!(words))
 }
 
-/// Reads what clients said of sessions, alive or not, in the order in which they were asked for.
+/// Reads the metadata of several sessions, live or not, in the requested order.
 async fn get_many(call: Call) -> Result<Reply, Failure> {
     #[derive(Deserialize)]
     #[serde(rename_all = "camelCase")]

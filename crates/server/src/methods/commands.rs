@@ -1,5 +1,5 @@
-//! Slash commands: those of the session itself, those that clients bring, and the skills that people may call. A name that
-//! several have is the first one's, in this order.
+//! Slash commands: those of the session itself, those of clients, and the skills that users may call. The first that
+//! has a name gets it, in this order.
 
 mod builtin;
 
@@ -171,7 +171,8 @@ async fn carry_out(live: &Live, name: &str, args: String) -> Result<Outcome, Fai
     Ok(outcome)
 }
 
-/// Every client of the session may answer, and only the first one is waited for: the others have done nothing wrong.
+/// Completes a command. Every client of the session may answer and only the first answer counts; later ones are no
+/// error.
 async fn handled(call: Call) -> Result<Reply, Failure> {
     #[derive(Deserialize)]
     #[serde(rename_all = "camelCase")]

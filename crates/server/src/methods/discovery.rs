@@ -84,7 +84,7 @@ async fn discover_skills(call: Call) -> Result<Reply, Failure> {
     Reply::of(json!({ "skills": told, "errors": errors }))
 }
 
-/// Lists the hooks that files configure, for each project with those that hold everywhere.
+/// Lists the configured hooks, for each project with the global ones.
 async fn discover_hooks(call: Call) -> Result<Reply, Failure> {
     let scope = scope(&call)?;
     let (mut told, mut errors) = (Vec::new(), Vec::new());
@@ -144,7 +144,7 @@ fn tell_skill(skill: &Skill, disabled: &[String]) -> Value {
     told
 }
 
-/// Says which of the client's projects something belongs to, in the client's own words.
+/// Adds the project to a result, with the path as the client wrote it.
 fn of_project(mut told: Value, project: &Path) -> Value {
     told["projectPath"] = json!(project);
     told

@@ -11,7 +11,7 @@ use crate::audience::is_for_clients;
 use crate::history::About;
 use crate::journals::Direction;
 
-/// The most events of one answer, and how many there are unless the reader says.
+/// Maximum number of events per answer, and the default.
 const MAX_EVENTS: usize = 1000;
 const USUAL_EVENTS: usize = 200;
 /// Prefix of a cursor that reads towards older events.
@@ -165,7 +165,8 @@ async fn tail(call: Call) -> Result<Reply, Failure> {
     Reply::of(json!({ "cursor": live.history.end().to_string() }))
 }
 
-/// Every client is sent every event, so only an interest in questions matters: they are not asked where nobody answers.
+/// Registers an interest. Every client is sent every event, so only an interest in questions matters: they are not
+/// asked without a subscriber.
 async fn register(call: Call) -> Result<Reply, Failure> {
     #[derive(Deserialize)]
     #[serde(rename_all = "camelCase")]

@@ -203,7 +203,7 @@ async fn admit(
     }
 }
 
-/// Waits for somebody's word. What comes back is the refusal, if it is one.
+/// Waits for an answer; returns the refusal, if it is one.
 async fn answered(answer: oneshot::Receiver<PermissionOutcome>) -> Option<ToolOutcome> {
     match tokio::time::timeout(PATIENCE, answer).await {
         Ok(Ok(
@@ -282,7 +282,7 @@ fn missing(task: &SessionTask, name: &str) -> ToolOutcome {
     outcome
 }
 
-/// The mode, the hooks, the rules and people have a say, in this order, as with the calls of the model.
+/// Decides about a call: mode, hooks, rules and people, in this order, as for calls of the model.
 fn gate(task: &mut SessionTask, access: Box<AccessRequest>, heard: Heard) -> Gate {
     if let Some(refused) = task.session().refused_by_mode(&access) {
         return Gate::shut(refused);
@@ -311,7 +311,7 @@ fn gate(task: &mut SessionTask, access: Box<AccessRequest>, heard: Heard) -> Gat
     }
 }
 
-/// Puts a request before whoever answers permissions.
+/// Asks the clients that answer permissions.
 fn ask_somebody(task: &mut SessionTask, request: PermissionRequest) -> oneshot::Receiver<PermissionOutcome> {
     let (answer, answered) = oneshot::channel();
     let request_id = task.asked.begin(request.clone(), answer);
@@ -319,7 +319,7 @@ fn ask_somebody(task: &mut SessionTask, request: PermissionRequest) -> oneshot::
     answered
 }
 
-/// An outcome as clients are told of it.
+/// Serialises an outcome for clients.
 fn told(outcome: &ToolOutcome) -> Value {
     let kind = match outcome.status {
         ToolStatus::Success => "success",

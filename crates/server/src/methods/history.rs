@@ -39,7 +39,7 @@ async fn truncate(call: Call) -> Result<Reply, Failure> {
     Reply::of(json!({ "eventsRemoved": removed }))
 }
 
-/// Takes back everything from an event on and says how many events that are.
+/// Removes everything from an event on and returns the number of removed events.
 pub(super) async fn take_back(call: &Call, event_id: &str) -> Result<u64, Failure> {
     let live = call.live()?;
     if !live.ask(|task| task.session().is_idle()).await? {
@@ -184,7 +184,7 @@ async fn clear(call: Call) -> Result<Reply, Failure> {
     }
 }
 
-/// A summary that has begun is let finish: it changes nothing before it is there.
+/// Leaves a running compaction alone: it changes nothing before it ends.
 async fn cancel_background(call: Call) -> Result<Reply, Failure> {
     call.live()?;
     Reply::of(json!({ "cancelled": false }))

@@ -194,7 +194,7 @@ async fn reload_with(call: Call) -> Result<Reply, Failure> {
     Reply::of(json!({ "filteredServers": [], "failedServers": failed }))
 }
 
-/// Starting never holds anything up for longer than its budget, so there is nothing to move.
+/// Does nothing: starting a server never blocks for longer than its budget.
 async fn background(call: Call) -> Result<Reply, Failure> {
     call.live()?;
     Reply::of(json!({ "movedToBackground": false }))
@@ -214,7 +214,7 @@ async fn env_value_mode(call: Call) -> Result<Reply, Failure> {
     }
 }
 
-/// The server that came with the program, not one of the user's that is called alike.
+/// Removes the built-in server, not one of the user's by the same name.
 async fn remove_github(call: Call) -> Result<Reply, Failure> {
     let Some(host) = host(&call).await? else { return Reply::of(json!({ "removed": false })) };
     let builtin = host.reports().into_iter().find(|report| report.source == Source::Builtin);

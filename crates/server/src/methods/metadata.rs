@@ -259,7 +259,7 @@ async fn set_credentials(call: Call) -> Result<Reply, Failure> {
     Reply::success()
 }
 
-/// Settings of things that are not there. They change nothing, and nobody waits for a result.
+/// Accepts settings of features that Hangar does not have. They change nothing.
 async fn take_note(call: Call) -> Result<Reply, Failure> {
     call.live()?;
     Reply::null()

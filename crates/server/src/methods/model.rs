@@ -16,7 +16,7 @@ use crate::opener::{Recomposed, Scope};
 use crate::recompose::recompose;
 use crate::task::SessionTask;
 
-/// The model that stands for whichever the provider thinks best.
+/// Model name that leaves the choice to the provider.
 const AUTO: &str = "auto";
 /// Models that a client may allow.
 const MAX_ALLOWED: usize = 1000;
@@ -39,7 +39,7 @@ pub(crate) enum AutoTier {
     Fast,
 }
 
-/// The model of a session and how it is used, as clients are told.
+/// Model of a session with its settings, serialised for clients.
 pub(super) fn snapshot(task: &SessionTask) -> Value {
     let state = task.session().state();
     let mut told = json!({});
@@ -80,7 +80,7 @@ pub(super) enum Effort {
     /// As hard as the one before.
     #[default]
     Kept,
-    /// Absent for what the model does by itself.
+    /// `None` for the model's default.
     Set(Option<String>),
 }
 

@@ -67,7 +67,7 @@ async fn handle_pending(call: Call) -> Result<Reply, Failure> {
     Reply::did(answered)
 }
 
-/// The approval of a server's wish to ask the model, if an answer gives one.
+/// Approval of sampling, if an answer contains one.
 fn sampling(answer: &PermissionOutcome) -> Option<Approval> {
     let (PermissionOutcome::ApprovedForSession { approval }
     | PermissionOutcome::ApprovedForLocation { approval, .. }) = answer
@@ -215,7 +215,7 @@ async fn set_mode(call: Call) -> Result<Reply, Failure> {
     Reply::of(json!({ "success": done, "mode": mode }))
 }
 
-/// Has the session ask as the mode says, and tells everybody. False for a mode that there is not.
+/// Sets the permission mode and publishes it. False for an unknown mode.
 pub(super) fn change_mode(task: &mut SessionTask, mode: PermissionMode) -> bool {
     let changed = task.engine.set_permission_mode(mode);
     task.attempt(|_| changed).unwrap_or(false)

@@ -8,7 +8,7 @@ use super::session::parse_id;
 use super::{Call, Failure, Method, Reply};
 use crate::journals::{Direction, Journal, Page};
 
-/// Events of one page, at most and unless the client says how many.
+/// Maximum number of events per page, and the default.
 const MAX: u64 = 1000;
 const USUAL: u64 = 200;
 

@@ -26,7 +26,7 @@ async fn check_paths(call: Call) -> Result<Reply, Failure> {
     Reply::of(json!({ "available": false, "checks": [] }))
 }
 
-/// A sandbox is asked for by people and clients; where it cannot be had, the session is not opened at all.
+/// Reports no enforcement. A requested sandbox that is unavailable prevents the session from opening.
 async fn enforcement(call: Call) -> Result<Reply, Failure> {
     call.live()?;
     Reply::of(json!({ "required": false, "blocked": false }))

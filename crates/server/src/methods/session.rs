@@ -274,7 +274,7 @@ pub(super) fn call_options(
     }
 }
 
-/// Brings prompts to a session, and answers at once or, if that is wanted, when the work is done.
+/// Sends prompts to a session and answers immediately or, if the client asked for it, after the turn.
 pub(super) async fn deliver(
     live: Arc<Live>,
     prompts: Vec<Prompt>,

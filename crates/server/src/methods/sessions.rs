@@ -59,7 +59,7 @@ pub(super) async fn list(call: Call) -> Result<Reply, Failure> {
     Reply::of(json!({ "sessions": sessions }))
 }
 
-/// A session as far as every list tells of it.
+/// Basic entry of a session in a list.
 fn mention(session: &SessionSummary) -> Value {
     json!({
         "sessionId": session.id.as_str(),

@@ -20,7 +20,7 @@ pub(super) const METHODS: &[Method] = &[
     Method { name: "session.shell.cancelUserRequested", run: |call| Box::pin(cancel(call)) },
 ];
 
-/// A command that nobody set a limit for may run this long.
+/// Timeout of a command that sets none.
 const DEFAULT_TIMEOUT: Duration = Duration::from_secs(30);
 const MAX_TIMEOUT: Duration = Duration::from_secs(600);
 

@@ -43,7 +43,7 @@ struct TaskParams {
     id: String,
 }
 
-/// An agent at work as clients are told of it.
+/// Serialises a running sub-agent for clients.
 fn describe(task: &SessionTask, agent: &Agent) -> Value {
     let awaited = task.engine.driver().is_awaited(&agent.id);
     let mut out = json!({
@@ -108,7 +108,7 @@ async fn wait(call: Call) -> Result<Reply, Failure> {
     Reply::of(json!({}))
 }
 
-/// Waits until nothing is under way that was asked of the session, by the rule of every front end.
+/// Waits until the session has settled, by the rule of every front end.
 pub(super) async fn until_settled(live: &Arc<Live>) -> Result<(), Failure> {
     let mut news = live.news.subscribe();
     let settled = async {
@@ -286,7 +286,7 @@ async fn register(call: Call) -> Result<Reply, Failure> {
     change_tasks(&call, change, "created").await
 }
 
-/// Takes what the client that does some work says of it.
+/// Applies an update by the client that owns the task.
 async fn update(call: Call) -> Result<Reply, Failure> {
     #[derive(Deserialize)]
     struct Params {
@@ -300,7 +300,7 @@ async fn update(call: Call) -> Result<Reply, Failure> {
     change_tasks(&call, change, "applied").await
 }
 
-/// Has a client change its tasks, and tells everybody if what it is told says `news`.
+/// Changes tasks for a client, and notifies all clients if the result says `news`.
 async fn change_tasks(
     call: &Call,
     change: impl FnOnce(&mut ClientTasks, ClientId, Timestamp) -> Result<Value, Failure> + Send + 'static,

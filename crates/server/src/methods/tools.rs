@@ -59,7 +59,7 @@ async fn handle_pending(call: Call) -> Result<Reply, Failure> {
     Reply::did(answered)
 }
 
-/// A tool as clients are told of it.
+/// Serialises a tool for clients.
 pub(super) fn describe(tool: &ToolSpec) -> Value {
     let mut value = json!({ "name": tool.name, "description": tool.description });
     if let ToolSchema::Function(schema) = &tool.input {

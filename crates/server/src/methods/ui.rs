@@ -1,4 +1,4 @@
-//! Questions to people: forms that clients show, answers to what the session asks, and questions on the side.
+//! Questions to users: forms that clients show, answers to the session's questions, and side questions.
 
 use std::time::Duration;
 
@@ -174,7 +174,8 @@ async fn nothing_pending(call: Call) -> Result<Reply, Failure> {
     Reply::did(false)
 }
 
-/// A client that answers `auto_mode_switch.requested` by itself: nobody is asked in its place while it does.
+/// Registers a client that answers `auto_mode_switch.requested` itself; no other client is asked while it is
+/// registered.
 async fn register_direct(call: Call) -> Result<Reply, Failure> {
     let live = call.live()?;
     let handle = uuid::Uuid::new_v4().to_string();

@@ -1,4 +1,4 @@
-//! Answers to what MCP servers ask: tokens, forms, and the model's words.
+//! Answers to requests of MCP servers: tokens, forms and sampling.
 
 use hangar_mcp::{ElicitationAnswer, Sampled, Token};
 use serde::Deserialize;
@@ -55,7 +55,7 @@ pub(super) async fn sampling(call: Call) -> Result<Reply, Failure> {
     Reply::of(json!({ "success": success }))
 }
 
-/// Asks the model for a server whose request the client has looked at.
+/// Samples the model for a server whose request the client has approved.
 pub(super) async fn sample(call: Call) -> Result<Reply, Failure> {
     #[derive(Deserialize)]
     #[serde(rename_all = "camelCase")]
