@@ -21,9 +21,9 @@ use serde::Deserialize;
 use serde_json::{Value, json};
 
 use crate::client::{Client, ClientId};
-use crate::hub::{Hub, Lifecycle, Live};
+use crate::hub::{Hub, Lifecycle, ServedSession};
+use crate::idle_debounce::{GRACE, IdleDebounce, Publish};
 use crate::peer::notification;
-use crate::quiet::{GRACE, Pass, Quiet};
 use hangar_spec::SessionSpec;
 
 /// Timeout of a client's hook. A later answer is ignored.
@@ -71,10 +71,10 @@ pub(crate) struct Audience {
     members: Mutex<Vec<Member>>,
     /// Handles of clients that answer questions about other models by themselves, with whose they are.
     direct_switches: Mutex<HashMap<String, ClientId>>,
-    live: OnceLock<Weak<Live>>,
+    live: OnceLock<Weak<ServedSession>>,
     /// When the session began, once that is known.
     began: OnceLock<String>,
-    quiet: Mutex<Quiet>,
+    idle_debounce: Mutex<IdleDebounce>,
     hub: Weak<Hub>,
 }
 
@@ -86,13 +86,13 @@ impl Audience {
             direct_switches: Mutex::default(),
             live: OnceLock::new(),
             began: OnceLock::new(),
-            quiet: Mutex::default(),
+            idle_debounce: Mutex::default(),
             hub: Arc::downgrade(hub),
         }
     }
 
     /// The session that is watched, once it lives.
-    pub(crate) fn watch(&self, live: &Arc<Live>) {
+    pub(crate) fn watch(&self, live: &Arc<ServedSession>) {
         // Set once, right after the session is made.
         let _ = self.live.set(Arc::downgrade(live));
     }
@@ -112,8 +112,8 @@ impl Audience {
         }
     }
 
-    fn quiet(&self) -> MutexGuard<'_, Quiet> {
-        self.quiet.lock()
+    fn idle_debounce(&self) -> MutexGuard<'_, IdleDebounce> {
+        self.idle_debounce.lock()
     }
 
     /// Sends an event to the clients and adds it to the history.
@@ -241,7 +241,7 @@ impl Audience {
     fn ask(&self, question: &hangar_protocol::data::UserInputRequested) {
         #[derive(Deserialize)]
         #[serde(rename_all = "camelCase")]
-        struct Answer {
+        struct ClientAnswer {
             answer: String,
             #[serde(default)]
             was_freeform: bool,
@@ -259,11 +259,13 @@ impl Audience {
         }
         let request_id = question.request_id.clone();
         tokio::spawn(async move {
-            let answer = match client.peer.request::<Answer>("userInput.request", &params).await {
+            let answer = match client.peer.request::<ClientAnswer>("userInput.request", &params).await {
                 Ok(answer) => answer,
                 // A client that is gone may come back and answer; one that failed has answered.
                 Err(_) if client.peer.is_closed() => return,
-                Err(error) => Answer { answer: format!("The question failed: {error}"), was_freeform: true },
+                Err(error) => {
+                    ClientAnswer { answer: format!("The question failed: {error}"), was_freeform: true }
+                }
             };
             let command = Command::AnswerQuestion {
                 request_id,
@@ -278,7 +280,7 @@ impl Audience {
 
 impl Audience {
     /// First client that answers such questions, with the id of the session.
-    fn asked(&self, answers: impl Fn(&Member) -> bool) -> Option<(Arc<Client>, Arc<Live>)> {
+    fn asked(&self, answers: impl Fn(&Member) -> bool) -> Option<(Arc<Client>, Arc<ServedSession>)> {
         let client =
             self.members().iter().find(|member| answers(member)).map(|member| Arc::clone(&member.client));
         Some((client?, self.live.get().and_then(Weak::upgrade)?))
@@ -308,7 +310,7 @@ impl Audience {
     /// Asks the first client that decides about model switches, unless one handles them itself.
     fn ask_to_switch(&self, requested: &AutoModeSwitchRequested) {
         #[derive(Deserialize)]
-        struct Answer {
+        struct ClientAnswer {
             response: SwitchAnswer,
         }
         if self.switches_directly() {
@@ -319,7 +321,7 @@ impl Audience {
         params["sessionId"] = json!(self.session_id);
         let request_id = requested.request_id.clone();
         tokio::spawn(async move {
-            let answer = match client.peer.request::<Answer>("autoModeSwitch.request", &params).await {
+            let answer = match client.peer.request::<ClientAnswer>("autoModeSwitch.request", &params).await {
                 Ok(answer) => answer.response,
                 Err(_) if client.peer.is_closed() => return,
                 Err(_) => SwitchAnswer::No,
@@ -348,26 +350,26 @@ pub(crate) struct Broadcast(pub(crate) Arc<Audience>);
 impl EventSink for Broadcast {
     fn publish(&mut self, event: &Event) {
         // Held while they are told, so that nothing comes between an event and the one that was held before it.
-        let mut quiet = self.0.quiet();
-        match quiet.pass(event) {
-            Pass::Now(before) => {
+        let mut idle_debounce = self.0.idle_debounce();
+        match idle_debounce.pass(event) {
+            Publish::Now(before) => {
                 if let Some(before) = before {
                     self.0.tell(&before);
                 }
                 self.0.tell(event);
             }
-            Pass::Later(number) => {
+            Publish::Later(number) => {
                 let audience = Arc::clone(&self.0);
                 tokio::spawn(async move {
                     tokio::time::sleep(GRACE).await;
-                    let mut quiet = audience.quiet();
-                    if let Some(event) = quiet.due(number) {
+                    let mut idle_debounce = audience.idle_debounce();
+                    if let Some(event) = idle_debounce.due(number) {
                         audience.tell(&event);
                     }
                 });
             }
         }
-        drop(quiet);
+        drop(idle_debounce);
         match event.body() {
             Body::SessionStart(start) => self.0.set_began(&start.start_time),
             Body::UserInputRequested(question) => self.0.ask(question),
@@ -389,7 +391,7 @@ pub(crate) struct ClientHooks(pub(crate) Arc<Audience>);
 impl Hooks for ClientHooks {
     fn ask(&self, request: &HookRequest) -> BoxFuture<'static, HookAnswer> {
         #[derive(Default, Deserialize)]
-        struct Answer {
+        struct ClientAnswer {
             output: Option<Value>,
         }
         let clients: Vec<Arc<Client>> = self
@@ -411,7 +413,7 @@ impl Hooks for ClientHooks {
                 if answers.settled(kind) {
                     break;
                 }
-                let asking = client.peer.request::<Option<Answer>>("hooks.invoke", &params);
+                let asking = client.peer.request::<Option<ClientAnswer>>("hooks.invoke", &params);
                 let answer = match tokio::time::timeout(HOOK_PATIENCE, asking).await {
                     // A hook that takes too long has no opinion.
                     Err(_) => continue,

@@ -14,11 +14,11 @@ use serde_json::value::RawValue;
 use tokio::sync::Notify;
 use tokio_util::sync::CancellationToken;
 
-use crate::handshake::{ConnectParams, Gate, PROTOCOL_VERSION};
+use crate::handshake::{AdmissionState, ConnectParams, PROTOCOL_VERSION};
 use crate::hub::Hub;
 use crate::inference::Exchanges;
 use crate::methods::{self, Call, Failure};
-use crate::peer::{Request, Said};
+use crate::peer::{Incoming, Request};
 use crate::session_fs::FsProvider;
 
 /// Maximum number of concurrent requests of one client.
@@ -37,7 +37,7 @@ pub(crate) struct Client {
     pub(crate) id: ClientId,
     pub(crate) peer: Peer,
     hub: Weak<Hub>,
-    pub(crate) gate: Gate,
+    pub(crate) gate: AdmissionState,
     in_flight: AtomicUsize,
     /// Requests that can be taken back.
     waiting: Mutex<HashMap<Id, CancellationToken>>,
@@ -57,7 +57,7 @@ impl Client {
             id: hub.next_client(),
             peer,
             hub: Arc::downgrade(hub),
-            gate: Gate::new(&hub.config().access),
+            gate: AdmissionState::new(&hub.config().access),
             in_flight: AtomicUsize::new(0),
             waiting: Mutex::default(),
             answered: Notify::new(),
@@ -90,10 +90,10 @@ impl Client {
         files.as_ref().map(|provider| provider.session_files(&self.peer, id))
     }
 
-    pub(crate) fn hear(self: &Arc<Self>, said: Said) {
+    pub(crate) fn hear(self: &Arc<Self>, said: Incoming) {
         match said {
-            Said::Request(request) => self.take(request),
-            Said::TakenBack(id) => {
+            Incoming::Request(request) => self.take(request),
+            Incoming::Cancelled(id) => {
                 if let Some(waiting) = self.waiting().get(&id) {
                     waiting.cancel();
                 }

@@ -24,22 +24,22 @@ use tokio_util::sync::CancellationToken;
 
 use crate::audience::{Audience, Broadcast, ClientHooks, ClientTool, Member};
 use crate::client::{Client, ClientId};
+use crate::client_shells::ClientShells;
+use crate::client_tools::{ExternalTool, PendingCalls};
 use crate::commands::PendingCommands;
 use crate::elicitations::Elicitations;
-use crate::external::{ExternalTool, PendingCalls};
 use crate::finder::Finder;
-use crate::gates::Gates;
-use crate::handshake::Access;
-use crate::history::History;
+use crate::handshake::ServerAccess;
 use crate::inference;
-use crate::journals::Journals;
+use crate::log_pages::LogReaders;
 use crate::methods::Failure;
+use crate::open_locks::OpenLocks;
 use crate::opener::{OpenRequest, SessionOpener};
 use crate::peer::notification;
+use crate::recent_events::RecentEvents;
 use crate::session_files::SessionDir;
 use crate::session_fs::FsProvider;
-use crate::shells::ClientShells;
-use crate::task::{Job, SessionTask};
+use crate::task::{SessionJob, SessionTask};
 use hangar_spec::{SessionSpec, ToolDeclaration};
 
 /// Capacity of a session's job queue; senders wait beyond it.
@@ -53,7 +53,7 @@ pub struct HubConfig {
     pub opener: Box<dyn SessionOpener>,
     pub finder: Box<dyn Finder>,
     pub store: Store,
-    pub access: Access,
+    pub access: ServerAccess,
     /// Version of the server, as clients are told it.
     pub version: String,
     pub git: Git,
@@ -70,13 +70,13 @@ pub struct HubConfig {
 
 pub struct Hub {
     config: HubConfig,
-    sessions: Mutex<HashMap<String, Arc<Live>>>,
+    sessions: Mutex<HashMap<String, Arc<ServedSession>>>,
     clients: Mutex<HashMap<ClientId, Arc<Client>>>,
     next_client: AtomicU64,
     /// A session is opened by one client at a time, so that two that open the same one meet in it.
-    opening: Gates,
+    opening: OpenLocks,
     stopping: CancellationToken,
-    pub(crate) journals: Journals,
+    pub(crate) log_readers: LogReaders,
 }
 
 /// Lifecycle events of a session as a whole.
@@ -88,7 +88,7 @@ pub(crate) enum Lifecycle {
 }
 
 /// A session that is alive.
-pub(crate) struct Live {
+pub(crate) struct ServedSession {
     pub(crate) id: SessionId,
     pub(crate) dir: SessionDir,
     /// The same, if a client keeps it.
@@ -101,25 +101,25 @@ pub(crate) struct Live {
     pub(crate) executing: PendingCommands,
     /// Number of events that the session has published; long polls watch it.
     pub(crate) news: watch::Sender<u64>,
-    pub(crate) history: History,
+    pub(crate) history: RecentEvents,
     pub(crate) elicitations: Elicitations,
     /// Commands that clients run.
     pub(crate) shells: Arc<ClientShells>,
     /// Held while what clients say of the session is changed.
     pub(crate) client_metadata: tokio::sync::Mutex<()>,
-    jobs: mpsc::Sender<Job>,
+    jobs: mpsc::Sender<SessionJob>,
     closing: AtomicBool,
     done: CancellationToken,
 }
 
-impl Live {
+impl ServedSession {
     /// Runs a closure in the session's task and returns its result.
     pub(crate) async fn ask<T: Send + 'static>(
         &self,
         job: impl FnOnce(&mut SessionTask) -> T + Send + 'static,
     ) -> Result<T, Failure> {
         let (answer, answered) = oneshot::channel();
-        let job: Job = Box::new(move |task| {
+        let job: SessionJob = Box::new(move |task| {
             // Whoever asked may have gone.
             let _ = answer.send(job(task));
         });
@@ -188,9 +188,9 @@ impl Hub {
             sessions: Mutex::default(),
             clients: Mutex::default(),
             next_client: AtomicU64::new(0),
-            opening: Gates::default(),
+            opening: OpenLocks::default(),
             stopping: CancellationToken::new(),
-            journals: Journals::default(),
+            log_readers: LogReaders::default(),
         })
     }
 
@@ -217,7 +217,7 @@ impl Hub {
 
     /// Ends all sessions, so that each has its last word in its log.
     pub async fn close(&self) {
-        let live: Vec<Arc<Live>> = self.sessions().values().cloned().collect();
+        let live: Vec<Arc<ServedSession>> = self.sessions().values().cloned().collect();
         futures_util::future::join_all(live.iter().map(|live| live.close())).await;
     }
 
@@ -239,13 +239,13 @@ impl Hub {
         if self.clients().remove(&client.id).is_none() {
             return;
         }
-        let sessions: Vec<Arc<Live>> = self.sessions().values().cloned().collect();
+        let sessions: Vec<Arc<ServedSession>> = self.sessions().values().cloned().collect();
         for live in sessions {
             if live.audience.leave(client.id) {
                 let now = (self.config.now)();
                 tokio::spawn(async move {
                     // A session that has ended has nothing to refresh.
-                    let _ = live.ask(move |task| task.bereave(now)).await;
+                    let _ = live.ask(move |task| task.client_left(now)).await;
                 });
             }
         }
@@ -295,7 +295,7 @@ impl Hub {
     }
 
     /// A session that is alive and stays so.
-    pub(crate) fn live(&self, id: &str) -> Result<Arc<Live>, Failure> {
+    pub(crate) fn live(&self, id: &str) -> Result<Arc<ServedSession>, Failure> {
         let live = self.sessions().get(id).filter(|live| !live.is_closing()).cloned();
         live.ok_or_else(|| Failure::new(format!("Session not found for sessionId: {id}")))
     }
@@ -306,8 +306,8 @@ impl Hub {
         id: SessionId,
         spec: SessionSpec,
         client: &Arc<Client>,
-    ) -> Result<Entered, Failure> {
-        let _one_at_a_time = self.opening.pass(id.as_str()).await;
+    ) -> Result<Attached, Failure> {
+        let _one_at_a_time = self.opening.lock(id.as_str()).await;
         let known = self.sessions().get(id.as_str()).cloned();
         if let Some(live) = known {
             // Nobody is left to answer what the session waits for, and whoever comes does not want to.
@@ -318,7 +318,7 @@ impl Hub {
             if !live.is_closing() {
                 live.audience.join(self.member(&live.audience.session_id, &live.pending, &spec, client));
                 live.ask(SessionTask::refresh).await?;
-                return Ok(Entered { live, how: How::Joined });
+                return Ok(Attached { live, how: AttachKind::Joined });
             }
             live.done.cancelled().await;
         }
@@ -339,12 +339,12 @@ impl Hub {
             spec: &spec,
             sink: Box::new(Broadcast(Arc::clone(&audience))),
             hooks: Arc::new(ClientHooks(Arc::clone(&audience))),
-            ways: inference::ways(&audience, &spec, client.is_request_proxy()),
+            transport: inference::transport(&audience, &spec, client.is_request_proxy()),
             client_session,
         })?;
         audience.join(self.member(id.as_str(), &pending, &spec, client));
         let (jobs, queue) = mpsc::channel(JOBS);
-        let live = Arc::new(Live {
+        let live = Arc::new(ServedSession {
             dir,
             client_files,
             store,
@@ -353,7 +353,7 @@ impl Hub {
             pending,
             executing: PendingCommands::default(),
             news: watch::Sender::new(0),
-            history: History::default(),
+            history: RecentEvents::default(),
             elicitations: Elicitations::default(),
             shells: Arc::default(),
             client_metadata: tokio::sync::Mutex::default(),
@@ -381,7 +381,7 @@ impl Hub {
             drop(task);
             hub.forget(&ended);
         });
-        Ok(Entered { live, how: How::Opened })
+        Ok(Attached { live, how: AttachKind::Opened })
     }
 
     fn member(
@@ -399,7 +399,7 @@ impl Hub {
     /// as it was.
     pub(crate) async fn reopen(
         self: &Arc<Self>,
-        live: &Arc<Live>,
+        live: &Arc<ServedSession>,
         change: SessionSpec,
     ) -> Result<(), Failure> {
         let hub = Arc::clone(self);
@@ -428,7 +428,7 @@ impl Hub {
                 spec: &spec,
                 sink: Box::new(Broadcast(Arc::clone(&audience))),
                 hooks: Arc::new(ClientHooks(Arc::clone(&audience))),
-                ways: inference::ways(&audience, &spec, audience.request_proxy().is_some()),
+                transport: inference::transport(&audience, &spec, audience.request_proxy().is_some()),
                 client_session,
             })?;
             task.spec = changed;
@@ -438,7 +438,7 @@ impl Hub {
         .await?
     }
 
-    fn forget(&self, live: &Arc<Live>) {
+    fn forget(&self, live: &Arc<ServedSession>) {
         let mut sessions = self.sessions();
         if sessions.get(live.id.as_str()).is_some_and(|known| Arc::ptr_eq(known, live)) {
             sessions.remove(live.id.as_str());
@@ -460,7 +460,7 @@ impl Hub {
         }
         live.audience.leave(client);
         let now = (self.config.now)();
-        live.ask(move |task| task.bereave(now)).await
+        live.ask(move |task| task.client_left(now)).await
     }
 
     /// Registers a client as the storage of its sessions' files. It must do so before its first session.
@@ -475,7 +475,7 @@ impl Hub {
         Ok(())
     }
 
-    fn sessions(&self) -> MutexGuard<'_, HashMap<String, Arc<Live>>> {
+    fn sessions(&self) -> MutexGuard<'_, HashMap<String, Arc<ServedSession>>> {
         self.sessions.lock()
     }
 
@@ -505,13 +505,13 @@ pub(crate) async fn load_client_session(
     Ok(Some(ClientSession::load(files).await.map_err(Failure::from_files)?))
 }
 
-pub(crate) struct Entered {
-    pub(crate) live: Arc<Live>,
-    pub(crate) how: How,
+pub(crate) struct Attached {
+    pub(crate) live: Arc<ServedSession>,
+    pub(crate) how: AttachKind,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum How {
+pub(crate) enum AttachKind {
     Opened,
     Joined,
 }

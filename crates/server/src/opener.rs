@@ -62,13 +62,13 @@ pub trait Recomposer: Send + Sync {
 pub struct RecomposeRequest<'a> {
     /// All settings of the session after the change. They name the model, current or new.
     pub spec: &'a SessionSpec,
-    pub ways: Ways,
-    pub scope: Scope,
+    pub transport: ModelTransport,
+    pub scope: RecomposeScope,
 }
 
 /// The parts to recompose.
 #[derive(Debug, Clone, Copy, Default)]
-pub struct Scope {
+pub struct RecomposeScope {
     pub model: bool,
     pub instructions: bool,
     pub servers: bool,
@@ -127,14 +127,14 @@ pub struct OpenRequest<'a> {
     pub spec: &'a SessionSpec,
     pub sink: Box<dyn EventSink>,
     pub hooks: Arc<dyn Hooks>,
-    pub ways: Ways,
+    pub transport: ModelTransport,
     /// The session with its client, if that keeps its files.
     pub client_session: Option<ClientSession>,
 }
 
 /// Transport of a session's model requests, where the client has a say in it.
 #[derive(Clone, Default)]
-pub struct Ways {
+pub struct ModelTransport {
     /// Makes the requests.
     pub request_proxy: Option<Arc<dyn RequestProxy>>,
     /// Knows the token of a provider that the client brought.

@@ -27,25 +27,25 @@ use jiff::Timestamp;
 use tokio::sync::mpsc;
 use tokio::time::Instant;
 
-use crate::asked::Asked;
 use crate::audience::Audience;
-use crate::choices::ModelChoice;
 use crate::client::ClientId;
 use crate::client_tasks::ClientTasks;
 use crate::commands::CommandQueue;
 use crate::interests::Interests;
 use crate::methods::{AutoTier, Failure};
+use crate::model_choices::QueuedModel;
 use crate::opener::{Opened, Recomposed, Recomposer, Todos, ToolGuard};
+use crate::pending_permissions::PendingPermissions;
 use crate::system;
 
 /// Longest time that a session without clients may continue its work.
 const ORPHAN_PATIENCE: Duration = Duration::from_secs(600);
 
-pub(crate) type Job = Box<dyn FnOnce(&mut SessionTask) + Send>;
+pub(crate) type SessionJob = Box<dyn FnOnce(&mut SessionTask) + Send>;
 
 pub(crate) struct SessionTask {
     pub(crate) engine: Engine,
-    jobs: mpsc::Receiver<Job>,
+    jobs: mpsc::Receiver<SessionJob>,
     pub(crate) spec: SessionSpec,
     pub(crate) recomposer: Arc<dyn Recomposer>,
     audience: Arc<Audience>,
@@ -82,9 +82,9 @@ pub(crate) struct SessionTask {
     /// The model and the effort that the session had before it began to plan with others.
     pub(crate) plan_base: Option<(String, Option<String>)>,
     /// Models that were chosen and wait among the session's prompts, by the ids that they wait under.
-    pub(crate) choices: Vec<(String, ModelChoice)>,
+    pub(crate) choices: Vec<(String, QueuedModel)>,
     /// Questions about calls that are part of no turn.
-    pub(crate) asked: Asked,
+    pub(crate) asked: PendingPermissions,
     /// Work that clients do elsewhere.
     pub(crate) client_tasks: ClientTasks,
 }
@@ -106,7 +106,7 @@ impl SessionTask {
     pub(crate) fn new(
         opened: Opened,
         options: Options,
-        jobs: mpsc::Receiver<Job>,
+        jobs: mpsc::Receiver<SessionJob>,
         spec: SessionSpec,
         audience: Arc<Audience>,
         idle_timeout: Option<Duration>,
@@ -139,7 +139,7 @@ impl SessionTask {
             auto_tier: None,
             plan_base: None,
             choices: Vec::new(),
-            asked: Asked::default(),
+            asked: PendingPermissions::default(),
             client_tasks: ClientTasks::default(),
         }
     }
@@ -432,7 +432,7 @@ impl SessionTask {
     }
 
     /// Removes a client that has left, with its tools, commands and tasks.
-    pub(crate) fn bereave(&mut self, now: Timestamp) {
+    pub(crate) fn client_left(&mut self, now: Timestamp) {
         let audience = Arc::clone(&self.audience);
         let is_here = |client| audience.member(client).is_some();
         self.interests.keep_of(is_here);

@@ -9,7 +9,7 @@ use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::TcpListener;
 
 use crate::client::Client;
-use crate::handshake::Gate;
+use crate::handshake::AdmissionState;
 use crate::hub::Hub;
 use crate::peer;
 
@@ -92,7 +92,7 @@ async fn serve_stranger(
 }
 
 /// Waits until a connection that is not admitted has had its time. Never ends for one that is.
-async fn given_up(gate: &Gate, place: &PendingConnection) {
+async fn given_up(gate: &AdmissionState, place: &PendingConnection) {
     tokio::select! {
         biased;
         () = gate.opened() => {
@@ -117,20 +117,20 @@ async fn converse(
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::handshake::{Access, Token};
+    use crate::handshake::{ServerAccess, Token};
 
     /// Longer than any timeout here. The clock is virtual.
     const HOUR: Duration = Duration::from_secs(3600);
 
     /// Whether a connection is closed within an hour of virtual time.
-    async fn is_given_up(gate: &Gate, place: &PendingConnection) -> bool {
+    async fn is_given_up(gate: &AdmissionState, place: &PendingConnection) -> bool {
         tokio::time::timeout(HOUR, given_up(gate, place)).await.is_ok()
     }
 
     #[tokio::test(start_paused = true)]
     async fn a_connection_is_given_up_unless_it_is_admitted() {
         let registry = PendingConnections::new(1);
-        let gate = Gate::new(&Access::Token(Token::new("secret")));
+        let gate = AdmissionState::new(&ServerAccess::Token(Token::new("secret")));
         let idle = registry.register();
         let began = tokio::time::Instant::now();
         assert!(is_given_up(&gate, &idle).await);

@@ -4,7 +4,7 @@
 use std::net::IpAddr;
 
 use anyhow::{Result, bail};
-use hangar_server::{Access, Token};
+use hangar_server::{ServerAccess, Token};
 
 use crate::args::ServerArgs;
 use crate::settings::Settings;
@@ -40,11 +40,11 @@ impl Admission {
         }
     }
 
-    pub(super) fn access(&self) -> Access {
+    pub(super) fn access(&self) -> ServerAccess {
         match self {
-            Self::Owner => Access::Owner,
-            Self::Given(token) | Self::Generated(token) => Access::Token(Token::new(token)),
-            Self::Anyone => Access::Anyone,
+            Self::Owner => ServerAccess::Owner,
+            Self::Given(token) | Self::Generated(token) => ServerAccess::Token(Token::new(token)),
+            Self::Anyone => ServerAccess::Anyone,
         }
     }
 

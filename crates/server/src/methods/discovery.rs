@@ -32,7 +32,7 @@ pub(super) const METHODS: &[Method] = &[
 /// Projects and sources that a client asks about.
 #[derive(Default, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
-struct Scope {
+struct DiscoveryScope {
     project_paths: Vec<PathBuf>,
     /// Further directories of skills.
     skill_directories: Vec<PathBuf>,
@@ -46,8 +46,8 @@ struct Scope {
     exclude_host: bool,
 }
 
-fn scope(call: &Call) -> Result<Scope, Failure> {
-    let scope: Scope = call.params()?;
+fn scope(call: &Call) -> Result<DiscoveryScope, Failure> {
+    let scope: DiscoveryScope = call.params()?;
     match scope.project_paths.len() {
         0..=MAX_PROJECTS => Ok(scope),
         many => {

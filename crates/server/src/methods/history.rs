@@ -35,12 +35,12 @@ async fn truncate(call: Call) -> Result<Reply, Failure> {
         event_id: String,
     }
     let params: Params = call.params()?;
-    let removed = take_back(&call, &params.event_id).await?;
+    let removed = truncate_from(&call, &params.event_id).await?;
     Reply::of(json!({ "eventsRemoved": removed }))
 }
 
 /// Removes everything from an event on and returns the number of removed events.
-pub(super) async fn take_back(call: &Call, event_id: &str) -> Result<u64, Failure> {
+pub(super) async fn truncate_from(call: &Call, event_id: &str) -> Result<u64, Failure> {
     let live = call.live()?;
     if !live.ask(|task| task.session().is_idle()).await? {
         return Err(Failure::new("the session is at work; abort it or wait for it to be idle"));

@@ -1,7 +1,7 @@
 //! The MCP servers of one session.
 
+pub(super) mod answers;
 mod apps;
-pub(super) mod asked;
 
 use hangar_mcp::{HostError, Login, McpHost, ServerConfig, Source};
 use hangar_spec::SessionSpec;
@@ -9,7 +9,7 @@ use serde::Deserialize;
 use serde_json::{Map, Value, json};
 
 use super::{Call, Failure, Method, Reply};
-use crate::opener::Scope;
+use crate::opener::RecomposeScope;
 use crate::recompose::recompose;
 
 pub(super) const METHODS: &[Method] = &[
@@ -33,17 +33,17 @@ pub(super) const METHODS: &[Method] = &[
         name: "session.mcp.oauth.authenticationStateChanged",
         run: |call| Box::pin(reauthenticate(call)),
     },
-    Method { name: "session.mcp.oauth.handlePendingRequest", run: |call| Box::pin(asked::oauth(call)) },
+    Method { name: "session.mcp.oauth.handlePendingRequest", run: |call| Box::pin(answers::oauth(call)) },
     Method {
         name: "session.mcp.headers.handlePendingHeadersRefreshRequest",
-        run: |call| Box::pin(asked::headers(call)),
+        run: |call| Box::pin(answers::headers(call)),
     },
-    Method { name: "session.mcp.executeSampling", run: |call| Box::pin(asked::sample(call)) },
+    Method { name: "session.mcp.executeSampling", run: |call| Box::pin(answers::sample(call)) },
     Method {
         name: "session.mcp.cancelSamplingExecution",
-        run: |call| Box::pin(asked::cancel_sampling(call)),
+        run: |call| Box::pin(answers::cancel_sampling(call)),
     },
-    Method { name: "session.ui.handlePendingSampling", run: |call| Box::pin(asked::sampling(call)) },
+    Method { name: "session.ui.handlePendingSampling", run: |call| Box::pin(answers::sampling(call)) },
     Method { name: "session.mcp.apps.callTool", run: |call| Box::pin(apps::call_tool(call)) },
     Method { name: "session.mcp.apps.listTools", run: |call| Box::pin(apps::list_tools(call)) },
     Method { name: "session.mcp.apps.readResource", run: |call| Box::pin(apps::read_resource(call)) },
@@ -149,7 +149,7 @@ async fn reload(call: Call) -> Result<Reply, Failure> {
 pub(super) async fn read_again(call: &Call) -> Result<(), Failure> {
     let live = call.live()?;
     host_or(call, "MCP config reload not available").await?;
-    let scope = Scope { servers: true, ..Scope::default() };
+    let scope = RecomposeScope { servers: true, ..RecomposeScope::default() };
     let (spec, recomposed) = recompose(&live, SessionSpec::default(), scope).await?;
     let model = spec.model.name.unwrap_or_default();
     let host = live

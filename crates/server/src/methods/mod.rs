@@ -56,7 +56,7 @@ use serde_json::{Value, json};
 
 pub(crate) use self::model::AutoTier;
 use crate::client::Client;
-use crate::hub::{Hub, Live};
+use crate::hub::{Hub, ServedSession};
 use crate::opener::OpenError;
 
 /// One method of the table.
@@ -167,7 +167,7 @@ impl Call {
     }
 
     /// The live session that the request is about.
-    pub(crate) fn live(&self) -> Result<Arc<Live>, Failure> {
+    pub(crate) fn live(&self) -> Result<Arc<ServedSession>, Failure> {
         let SessionParams { session_id } = self.params()?;
         self.hub.live(&session_id)
     }

@@ -10,9 +10,9 @@ use serde_json::{Value, json};
 
 use super::queue_edits::full;
 use super::{Call, Failure, Method, Reply};
-use crate::choices::ModelChoice;
-use crate::hub::Live;
-use crate::opener::{Recomposed, Scope};
+use crate::hub::ServedSession;
+use crate::model_choices::QueuedModel;
+use crate::opener::{RecomposeScope, Recomposed};
 use crate::recompose::recompose;
 use crate::task::SessionTask;
 
@@ -127,7 +127,7 @@ pub(super) struct Chosen {
 
 /// Has another model answer.
 pub(super) async fn choose(
-    live: &Live,
+    live: &ServedSession,
     choice: Choice,
     chooser: Chooser,
     when: When,
@@ -147,7 +147,7 @@ pub(super) async fn choose(
     if matches!(chooser, Chooser::Client) && allowed.is_some_and(|allowed| !allowed.contains(&model)) {
         return Err(Failure::new(format!("Model \"{model}\" is not among the models that are allowed here")));
     }
-    let scope = Scope { model: true, ..Scope::default() };
+    let scope = RecomposeScope { model: true, ..RecomposeScope::default() };
     let (spec, Recomposed { provider, .. }) = recompose(live, change.clone(), scope).await?;
     let provider = provider.ok_or_else(|| Failure::new(format!("nobody answers for the model {model}")))?;
     let (vision, summary) = (spec.model.has_vision(), spec.model.summary);
@@ -175,7 +175,7 @@ pub(super) async fn choose(
             ..ModelChange::default()
         };
         let switch = ModelSwitch { change: recorded, keeps_effort, provider: Arc::clone(&provider), vision };
-        let choice = ModelChoice { model, provider, change, tier };
+        let choice = QueuedModel { model, provider, change, tier };
         let waits = match when {
             When::FromNextCall => false,
             When::InTurn { behind_choices } => {
@@ -258,7 +258,7 @@ async fn switch(call: Call) -> Result<Reply, Failure> {
 }
 
 /// Refuses a model that the server's providers do not list. One that the client brought is the client's affair.
-pub(super) async fn available(call: &Call, live: &Live, model: &str) -> Result<(), Failure> {
+pub(super) async fn available(call: &Call, live: &ServedSession, model: &str) -> Result<(), Failure> {
     let opener = &call.hub.config().opener;
     let (token, own) = live
         .ask(|task| {
@@ -346,7 +346,7 @@ pub(super) fn check_allowed(models: Option<&[String]>) -> Result<(), Failure> {
 }
 
 /// Gives a session that has another model than these the first of them.
-pub(super) async fn obey(live: &Live, allowed: Option<&[String]>) -> Result<(), Failure> {
+pub(super) async fn obey(live: &ServedSession, allowed: Option<&[String]>) -> Result<(), Failure> {
     let Some(allowed) = allowed else { return Ok(()) };
     let model = live.ask(|task| task.session().state().model.clone()).await?;
     match allowed.first() {

@@ -7,7 +7,7 @@ use serde_json::{Map, Value, json};
 use super::session::{parse_id, settle, within_rules};
 use super::sessions::describe;
 use super::{Call, Failure, Method, Reply, SessionParams};
-use crate::hub::{How, Lifecycle};
+use crate::hub::{AttachKind, Lifecycle};
 use hangar_spec::SessionSpec;
 
 pub(super) const METHODS: &[Method] = &[
@@ -73,7 +73,7 @@ async fn open(call: Call) -> Result<Reply, Failure> {
     let spec = within_rules(spec)?;
     let stored = store.contains(&id);
     let entered = call.hub.enter(id.clone(), spec.clone(), &call.client).await?;
-    let new = entered.how == How::Opened && !stored;
+    let new = entered.how == AttachKind::Opened && !stored;
     if new {
         call.hub.announce(Lifecycle::Created, id.as_str(), None);
     }

@@ -12,8 +12,8 @@ use serde_json::{Value, json};
 
 use super::{Call, Failure, Method, Reply};
 use crate::client::ClientId;
-use crate::client_tasks::{Cancellation, ClientTasks, Registration, Update, unsupported};
-use crate::hub::Live;
+use crate::client_tasks::{Cancellation, ClientTaskUpdate, ClientTasks, Registration, unsupported};
+use crate::hub::ServedSession;
 use crate::task::SessionTask;
 
 /// Longest wait for all tasks to end.
@@ -109,7 +109,7 @@ async fn wait(call: Call) -> Result<Reply, Failure> {
 }
 
 /// Waits until the session has settled, by the rule of every front end.
-pub(super) async fn until_settled(live: &Arc<Live>) -> Result<(), Failure> {
+pub(super) async fn until_settled(live: &Arc<ServedSession>) -> Result<(), Failure> {
     let mut news = live.news.subscribe();
     let settled = async {
         loop {
@@ -249,12 +249,12 @@ async fn cancel(call: Call) -> Result<Reply, Failure> {
 /// Asks the client that does the work to stop it.
 async fn cancel_at_client(
     call: &Call,
-    live: &Arc<Live>,
+    live: &Arc<ServedSession>,
     id: String,
     cancellation: Cancellation,
 ) -> Result<Reply, Failure> {
     #[derive(Deserialize)]
-    struct Answer {
+    struct CancelAnswer {
         #[serde(default)]
         cancelled: bool,
     }
@@ -262,9 +262,12 @@ async fn cancel_at_client(
     let cancelled = match owner {
         None => false,
         Some(owner) => {
-            let asking = owner.peer.request::<Answer>("tasks.cancel", &cancellation.params);
+            let asking = owner.peer.request::<CancelAnswer>("tasks.cancel", &cancellation.params);
             // An owner that does not answer has not stopped it.
-            matches!(tokio::time::timeout(CANCEL_PATIENCE, asking).await, Ok(Ok(Answer { cancelled: true })))
+            matches!(
+                tokio::time::timeout(CANCEL_PATIENCE, asking).await,
+                Ok(Ok(CancelAnswer { cancelled: true }))
+            )
         }
     };
     if cancelled {
@@ -292,7 +295,7 @@ async fn update(call: Call) -> Result<Reply, Failure> {
     struct Params {
         id: String,
         sequence: u64,
-        update: Update,
+        update: ClientTaskUpdate,
     }
     let Params { id, sequence, update } = call.params().map_err(plain)?;
     update.check()?;

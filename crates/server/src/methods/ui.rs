@@ -12,7 +12,7 @@ use hangar_protocol::data::{
 use serde::Deserialize;
 use serde_json::{Value, json};
 
-use super::mcp::asked;
+use super::mcp::answers;
 use super::{Call, Failure, Method, Reply};
 use crate::elicitations::ElicitationResult;
 
@@ -95,7 +95,7 @@ async fn answer_form(call: Call) -> Result<Reply, Failure> {
         return Reply::did(true);
     }
     // A form that nobody here asked for may be one of an MCP server.
-    Reply::did(asked::answer_form(&call, &request_id, result).await?)
+    Reply::did(answers::answer_form(&call, &request_id, result).await?)
 }
 
 async fn answer_question(call: Call) -> Result<Reply, Failure> {

@@ -4,8 +4,8 @@ use std::path::Path;
 
 use hangar_agent::session::NOTHING_TO_COMPACT;
 use hangar_engine::commands::{
-    self, NO_PLAN, Need, Outcome, Proposal, Refusal, Reply as Said, Request, SessionQuery, SkillsCommand,
-    SlashCommand, SlashCommandSpec, Takes,
+    self, NO_PLAN, Need, Outcome, Proposal, Refusal, Reply as CommandReply, Request, SessionQuery,
+    SkillsCommand, SlashCommand, SlashCommandSpec, Takes,
 };
 use hangar_protocol::data::CompactionTrigger;
 use hangar_store::SessionName;
@@ -54,44 +54,44 @@ pub(super) async fn carry_out(call: Call, command: SlashCommand) -> Result<Value
     if command == SlashCommand::Skills(SkillsCommand::Reload) {
         let warnings = skills::read_again(&call).await?;
         let told = live.ask(move |task| commands::reloaded(task.engine.skills(), &warnings)).await?;
-        return Ok(said(Said::Text(told)));
+        return Ok(reply_json(CommandReply::Text(told)));
     }
     Ok(match live.ask(move |task| task.carry_out(command)).await?? {
-        Outcome::Replied(reply) => said(reply),
-        Outcome::Later(reply) => said(reply.await?),
+        Outcome::Replied(reply) => reply_json(reply),
+        Outcome::Later(reply) => reply_json(reply.await?),
         Outcome::Send(mut prompt) => {
             prompt.message_id = Some(uuid::Uuid::new_v4().to_string());
             live.ask(move |task| task.deliver(*prompt)).await?;
-            said(Said::Done(None))
+            reply_json(CommandReply::Done(None))
         }
         Outcome::Propose(proposal) => proposed(proposal),
         Outcome::Compact(focus) => {
             let trigger = Some(CompactionTrigger::Manual);
-            said(match history::sum_up(&call, focus, trigger).await {
+            reply_json(match history::sum_up(&call, focus, trigger).await {
                 Ok(complete) => commands::summarized(&complete),
                 Err(failure) if failure.message() == NOTHING_TO_COMPACT => {
-                    Said::Text(NOTHING_TO_COMPACT.to_owned())
+                    CommandReply::Text(NOTHING_TO_COMPACT.to_owned())
                 }
                 Err(failure) => return Err(failure),
             })
         }
-        Outcome::Compose(request) => said(compose(&call, request).await?),
+        Outcome::Compose(request) => reply_json(compose(&call, request).await?),
     })
 }
 
 /// Commands that need the composer, not only the session.
-async fn compose(call: &Call, request: Request) -> Result<Said, Failure> {
+async fn compose(call: &Call, request: Request) -> Result<CommandReply, Failure> {
     let live = call.live()?;
     Ok(match request {
         Request::Move(directory) => {
             let told = format!("The session works in {} now.", directory.display());
             call.hub.reopen(&live, recompose::move_to(directory)).await?;
-            Said::Done(Some(told))
+            CommandReply::Done(Some(told))
         }
         Request::SwitchModel(model) => {
             let choice = Choice { model, ..Choice::default() };
             let when = When::InTurn { behind_choices: true };
-            Said::Text(choose(&live, choice, Chooser::Client, when).await?.message)
+            CommandReply::Text(choose(&live, choice, Chooser::Client, when).await?.message)
         }
         Request::ReloadServers => {
             mcp::read_again(call).await?;
@@ -118,7 +118,7 @@ async fn compose(call: &Call, request: Request) -> Result<Said, Failure> {
         }
         Request::Query(SessionQuery::Plan) => {
             let plan = live.dir.read(PLAN).await?;
-            plan.map_or_else(|| Said::Text(NO_PLAN.to_owned()), Said::Markdown)
+            plan.map_or_else(|| CommandReply::Text(NO_PLAN.to_owned()), CommandReply::Markdown)
         }
     })
 }
@@ -129,12 +129,12 @@ impl From<Refusal> for Failure {
     }
 }
 
-pub(super) fn said(reply: Said) -> Value {
+pub(super) fn reply_json(reply: CommandReply) -> Value {
     match reply {
-        Said::Text(text) => json!({ "kind": "text", "text": text }),
-        Said::Markdown(text) => json!({ "kind": "text", "text": text, "markdown": true }),
-        Said::Done(None) => json!({ "kind": "completed" }),
-        Said::Done(Some(message)) => json!({ "kind": "completed", "message": message }),
+        CommandReply::Text(text) => json!({ "kind": "text", "text": text }),
+        CommandReply::Markdown(text) => json!({ "kind": "text", "text": text, "markdown": true }),
+        CommandReply::Done(None) => json!({ "kind": "completed" }),
+        CommandReply::Done(Some(message)) => json!({ "kind": "completed", "message": message }),
     }
 }
 

@@ -24,7 +24,7 @@ const LONGEST_WAIT: u64 = 600;
 pub(crate) struct ClientShells(Mutex<HashMap<String, CancellationToken>>);
 
 /// A place among the running commands; leaving it forgets the command.
-pub(crate) struct Place {
+pub(crate) struct ShellSlot {
     shells: Arc<ClientShells>,
     id: String,
     cancel: CancellationToken,
@@ -32,14 +32,14 @@ pub(crate) struct Place {
 
 impl ClientShells {
     /// `None` when the name is taken or too many run already.
-    pub(crate) fn enter(self: &Arc<Self>, id: &str) -> Option<Place> {
+    pub(crate) fn enter(self: &Arc<Self>, id: &str) -> Option<ShellSlot> {
         let mut running = self.lock();
         if running.len() >= MAX_RUNNING || running.contains_key(id) {
             return None;
         }
         let cancel = CancellationToken::new();
         running.insert(id.to_owned(), cancel.clone());
-        Some(Place { shells: Arc::clone(self), id: id.to_owned(), cancel })
+        Some(ShellSlot { shells: Arc::clone(self), id: id.to_owned(), cancel })
     }
 
     /// Ends a command. False when there is none of that name.
@@ -59,13 +59,13 @@ impl ClientShells {
     }
 }
 
-impl Drop for Place {
+impl Drop for ShellSlot {
     fn drop(&mut self) {
         self.shells.lock().remove(&self.id);
     }
 }
 
-impl Place {
+impl ShellSlot {
     /// Runs a command to its end.
     pub(crate) async fn run(self, shell: Arc<dyn Tool>, call_id: String, command: &str) -> ToolOutcome {
         let call = ToolInput {

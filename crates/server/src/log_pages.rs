@@ -32,7 +32,7 @@ pub(crate) enum Direction {
 }
 
 /// Unread rest of a log.
-pub(crate) struct Journal {
+pub(crate) struct LogReader {
     store: Store,
     pub(crate) id: SessionId,
     direction: Direction,
@@ -41,25 +41,25 @@ pub(crate) struct Journal {
     left: Range<usize>,
 }
 
-pub(crate) struct Page {
+pub(crate) struct LogPage {
     /// In the order of the log.
     pub(crate) events: Vec<Box<RawValue>>,
     /// Remaining events after this page.
-    pub(crate) rest: Option<Journal>,
+    pub(crate) rest: Option<LogReader>,
 }
 
-impl Journal {
+impl LogReader {
     /// Indexes a log, once.
     pub(crate) fn open(store: Store, id: SessionId, direction: Direction) -> Result<Self, StoreError> {
         #[derive(Deserialize)]
-        struct Named {
+        struct EventHead {
             id: String,
         }
         let mut lines = store.lines(&id)?;
         // Clients do not hear of all, but any may be the one from which on all is taken back.
         let mut kept: Vec<(String, Option<u64>)> = Vec::new();
         while let Some(line) = lines.next(|_| true)? {
-            let Ok(Named { id }) = serde_json::from_slice(line.bytes) else { continue };
+            let Ok(EventHead { id }) = serde_json::from_slice(line.bytes) else { continue };
             if line.event_kind() != Some(EventKind::HistoryTruncated) {
                 kept.push((id, is_for_clients(line.event_kind()).then_some(line.offset)));
             } else if let Ok(event) = line.parse()
@@ -75,7 +75,7 @@ impl Journal {
     }
 
     /// Next page, of at most `max` events.
-    pub(crate) fn read(mut self, max: usize) -> Result<Page, StoreError> {
+    pub(crate) fn read(mut self, max: usize) -> Result<LogPage, StoreError> {
         let mut events = Vec::new();
         let mut bytes = 0;
         while events.len() < max && !self.left.is_empty() {
@@ -99,7 +99,7 @@ impl Journal {
             events.reverse();
         }
         let rest = (!self.left.is_empty()).then_some(self);
-        Ok(Page { events, rest })
+        Ok(LogPage { events, rest })
     }
 
     /// Event at an index; `None` if it was incomplete when the log was indexed.
@@ -118,35 +118,35 @@ impl Journal {
 
 /// The logs that are under way, each by the cursor that leads on in it. A cursor leads on once.
 #[derive(Default)]
-pub(crate) struct Journals(Mutex<VecDeque<Waiting>>);
+pub(crate) struct LogReaders(Mutex<VecDeque<OpenReader>>);
 
-struct Waiting {
+struct OpenReader {
     cursor: String,
     since: Instant,
-    journal: Journal,
+    reader: LogReader,
 }
 
-impl Journals {
+impl LogReaders {
     /// Stores the rest of a log and returns its cursor.
-    pub(crate) fn keep(&self, journal: Journal) -> String {
+    pub(crate) fn keep(&self, reader: LogReader) -> String {
         let cursor = format!("journal:{}", uuid::Uuid::new_v4());
         let mut waiting = self.lock();
         if waiting.len() >= MAX_OPEN {
             waiting.pop_front();
         }
-        waiting.push_back(Waiting { cursor: cursor.clone(), since: Instant::now(), journal });
+        waiting.push_back(OpenReader { cursor: cursor.clone(), since: Instant::now(), reader });
         cursor
     }
 
-    pub(crate) fn take(&self, cursor: &str, id: &SessionId) -> Option<Journal> {
+    pub(crate) fn take(&self, cursor: &str, id: &SessionId) -> Option<LogReader> {
         let mut waiting = self.lock();
         let now = Instant::now();
         waiting.retain(|waiting| now.duration_since(waiting.since) < PATIENCE);
-        let at = waiting.iter().position(|known| known.cursor == cursor && known.journal.id == *id)?;
-        waiting.remove(at).map(|waiting| waiting.journal)
+        let at = waiting.iter().position(|known| known.cursor == cursor && known.reader.id == *id)?;
+        waiting.remove(at).map(|waiting| waiting.reader)
     }
 
-    fn lock(&self) -> MutexGuard<'_, VecDeque<Waiting>> {
+    fn lock(&self) -> MutexGuard<'_, VecDeque<OpenReader>> {
         self.0.lock()
     }
 }

@@ -9,7 +9,7 @@ use crate::elicitations::ElicitationResult;
 
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase")]
-struct Answer {
+struct AnswerParams {
     request_id: String,
     #[serde(default)]
     result: Value,
@@ -17,7 +17,7 @@ struct Answer {
 }
 
 pub(super) async fn oauth(call: Call) -> Result<Reply, Failure> {
-    let Answer { request_id, result, .. } = call.params()?;
+    let AnswerParams { request_id, result, .. } = call.params()?;
     let token = match result["kind"].as_str() {
         Some("token") => {
             let token = result["accessToken"].as_str().filter(|token| !token.is_empty());
@@ -50,7 +50,7 @@ pub(in crate::methods) async fn answer_form(
 }
 
 pub(super) async fn sampling(call: Call) -> Result<Reply, Failure> {
-    let Answer { request_id, response, .. } = call.params()?;
+    let AnswerParams { request_id, response, .. } = call.params()?;
     let success = host(&call).await?.is_some_and(|host| host.answer_sampling(&request_id, response));
     Reply::of(json!({ "success": success }))
 }

@@ -12,7 +12,7 @@ use hangar_spec::SessionSpec;
 
 /// Model, effort and related settings that a session switches to.
 #[derive(Clone)]
-pub(crate) struct ModelChoice {
+pub(crate) struct QueuedModel {
     pub(crate) model: String,
     pub(crate) provider: Arc<dyn ModelProvider>,
     /// Changes to the client's settings that the switch implies.
@@ -22,8 +22,8 @@ pub(crate) struct ModelChoice {
 
 impl SessionTask {
     /// Applies a model choice to the session's settings.
-    pub(crate) fn take_choice(&mut self, choice: ModelChoice) {
-        let ModelChoice { model, provider, change, tier } = choice;
+    pub(crate) fn take_choice(&mut self, choice: QueuedModel) {
+        let QueuedModel { model, provider, change, tier } = choice;
         self.spec.adopt(change);
         // The wider window is asked for with each choice anew.
         self.spec.model.tier = tier;
@@ -31,7 +31,7 @@ impl SessionTask {
     }
 
     /// Stores a choice until its place in the queue is reached.
-    pub(crate) fn keep_choice(&mut self, id: String, choice: ModelChoice) {
+    pub(crate) fn keep_choice(&mut self, id: String, choice: QueuedModel) {
         // Those that somebody took back are never made.
         let waiting: HashSet<_> = self.session().queued().filter_map(|waiting| waiting.message_id).collect();
         self.choices.retain(|(id, _)| waiting.contains(id));

@@ -6,9 +6,9 @@ use tokio::sync::oneshot;
 
 /// Permission questions of `tools.execute` without an answer. Each is dropped with its caller.
 #[derive(Default)]
-pub(crate) struct Asked(Vec<(PendingPermission, oneshot::Sender<PermissionOutcome>)>);
+pub(crate) struct PendingPermissions(Vec<(PendingPermission, oneshot::Sender<PermissionOutcome>)>);
 
-impl Asked {
+impl PendingPermissions {
     /// Adds a question and returns its id.
     pub(crate) fn begin(
         &mut self,
