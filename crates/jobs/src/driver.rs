@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use hangar_git::Git;
 use hangar_protocol::{Body, Event};
-use hangar_runtimes::runtime::{Live, Order, Runtime};
+use hangar_runtimes::runtime::{AgentOrder, AgentSession, Runtime};
 use jiff::Timestamp;
 use tokio::sync::mpsc;
 use tokio::task::{AbortHandle, JoinSet};
@@ -96,7 +96,7 @@ impl Executor {
     pub fn start_borrowing(
         self: &Arc<Self>,
         order: RunOrder,
-        (session, live): (SessionId, Live),
+        (session, live): (SessionId, AgentSession),
         audience: Arc<dyn Audience>,
     ) -> Result<Running, StartError> {
         let subject = match order.subject {
@@ -114,7 +114,7 @@ impl Executor {
     fn begin(
         self: &Arc<Self>,
         order: RunOrder,
-        borrowed: Option<(SessionId, Live)>,
+        borrowed: Option<(SessionId, AgentSession)>,
         audience: Arc<dyn Audience>,
     ) -> Result<Running, StartError> {
         let at = (self.now)();
@@ -404,7 +404,7 @@ impl Running {
             Effect::Open { task, driving, model, runtime, directory, pause } => {
                 let session = SessionId(uuid::Uuid::new_v4().to_string());
                 let (executor, audience) = (Arc::clone(&self.executor), Arc::clone(&self.audience));
-                let mut order = Order::new(session.0.clone(), directory);
+                let mut order = AgentOrder::new(session.0.clone(), directory);
                 order.model = Some(model.clone()).filter(|model| !model.is_empty());
                 // The session says itself whom it works for, so nobody has to look through runs for it.
                 order.opening.extend(self.state.assignment(task, driving).map(Body::from));
@@ -489,7 +489,11 @@ async fn limit(left: Option<Duration>) {
     }
 }
 
-async fn open(executor: &Executor, runtime: Option<&str>, mut order: Order) -> Result<Live, CrashError> {
+async fn open(
+    executor: &Executor,
+    runtime: Option<&str>,
+    mut order: AgentOrder,
+) -> Result<AgentSession, CrashError> {
     let Some(runtime) = executor.runtime(runtime) else {
         let name = runtime.unwrap_or("the default");
         return Err(CrashError::new("agent_not_found", format!("there is no agent \"{name}\"")));

@@ -6,7 +6,7 @@ use std::fmt;
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use hangar_runtimes::outcome::Failure;
+use hangar_runtimes::outcome::TurnFailure;
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 use serde_with::skip_serializing_none;
@@ -332,8 +332,8 @@ impl CrashError {
     }
 }
 
-impl From<&Failure> for CrashError {
-    fn from(failure: &Failure) -> Self {
+impl From<&TurnFailure> for CrashError {
+    fn from(failure: &TurnFailure) -> Self {
         let stderr = failure.evidence.stderr.trim();
         Self {
             name: failure.kind.as_str().to_owned(),

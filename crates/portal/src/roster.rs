@@ -9,7 +9,7 @@ use futures_util::future::join_all;
 use hangar_registry::error::RegistryError;
 use hangar_registry::hub::{Hub, iso};
 use hangar_runtimes::capabilities::Capabilities;
-use hangar_runtimes::runtime::{Lookup, Model, Preflight, Runtime};
+use hangar_runtimes::runtime::{Lookup, OfferedModel, Preflight, Runtime};
 use jiff::{SignedDuration, Timestamp};
 use schemars::JsonSchema;
 use serde::Serialize;
@@ -32,7 +32,7 @@ pub(crate) struct Roster {
 /// List of an agent's models, with its time.
 struct Offer {
     at: Timestamp,
-    models: Option<Vec<Model>>,
+    models: Option<Vec<OfferedModel>>,
 }
 
 #[derive(Clone)]
@@ -161,7 +161,10 @@ impl Roster {
     }
 
     /// Models of an agent. `None` if they cannot be listed.
-    pub(crate) async fn models(&self, name: Option<&str>) -> Result<Option<Vec<Model>>, RegistryError> {
+    pub(crate) async fn models(
+        &self,
+        name: Option<&str>,
+    ) -> Result<Option<Vec<OfferedModel>>, RegistryError> {
         let runtime = self.hub.runtime(name)?;
         let name = runtime.card().name.to_string();
         let now = self.hub.now();

@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, VecDeque};
 
 use hangar_protocol::data::ElicitationAction;
 use hangar_protocol::{Body, Event};
-use hangar_runtimes::runtime::{Answer, PermissionAnswer};
+use hangar_runtimes::runtime::{AgentAnswer, PermissionReply};
 use hangar_store::SessionId;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -123,28 +123,28 @@ impl From<Action> for ElicitationAction {
 
 impl Reply {
     /// The answer to a question of this kind, or what is missing in it.
-    pub fn to(self, kind: Kind) -> Result<Answer, &'static str> {
+    pub fn to(self, kind: Kind) -> Result<AgentAnswer, &'static str> {
         match kind {
             Kind::Permission => match self.decision {
-                Some(Decision::Approve) => Ok(Answer::Permission(PermissionAnswer::Once)),
-                Some(Decision::ApproveForSession) => Ok(Answer::Permission(PermissionAnswer::ForSession)),
+                Some(Decision::Approve) => Ok(AgentAnswer::Permission(PermissionReply::Once)),
+                Some(Decision::ApproveForSession) => Ok(AgentAnswer::Permission(PermissionReply::ForSession)),
                 Some(Decision::Deny) => {
-                    Ok(Answer::Permission(PermissionAnswer::Denied { feedback: self.feedback }))
+                    Ok(AgentAnswer::Permission(PermissionReply::Denied { feedback: self.feedback }))
                 }
                 None => Err("a permission needs a `decision`: approve, approve-for-session or deny"),
             },
             Kind::Plan => match self.decision {
                 Some(decision) => {
-                    Ok(Answer::Plan { approved: decision != Decision::Deny, feedback: self.feedback })
+                    Ok(AgentAnswer::Plan { approved: decision != Decision::Deny, feedback: self.feedback })
                 }
                 None => Err("a plan needs a `decision`: approve or deny"),
             },
             Kind::Question => match self.answer {
-                Some(answer) => Ok(Answer::Question(answer)),
+                Some(answer) => Ok(AgentAnswer::Question(answer)),
                 None => Err("a question needs an `answer`"),
             },
             Kind::Elicitation => match self.action {
-                Some(action) => Ok(Answer::Elicitation { action: action.into(), content: self.content }),
+                Some(action) => Ok(AgentAnswer::Elicitation { action: action.into(), content: self.content }),
                 None => Err("an elicitation needs an `action`: accept, decline or cancel"),
             },
         }
@@ -228,7 +228,7 @@ mod tests {
     }
 
     #[track_caller]
-    fn check(kind: Kind, reply: &str, expected: Result<Answer, &str>) {
+    fn check(kind: Kind, reply: &str, expected: Result<AgentAnswer, &str>) {
         let reply: Reply = serde_json::from_str(reply).unwrap();
         assert_eq!(reply.to(kind).map_err(|error| error.split('`').nth(1).unwrap()), expected);
     }
@@ -238,15 +238,15 @@ mod tests {
         check(
             Kind::Permission,
             r#"{"decision":"deny","feedback":"no"}"#,
-            Ok(Answer::Permission(PermissionAnswer::Denied { feedback: Some("no".to_owned()) })),
+            Ok(AgentAnswer::Permission(PermissionReply::Denied { feedback: Some("no".to_owned()) })),
         );
         check(
             Kind::Permission,
             r#"{"decision":"approve-for-session"}"#,
-            Ok(Answer::Permission(PermissionAnswer::ForSession)),
+            Ok(AgentAnswer::Permission(PermissionReply::ForSession)),
         );
         check(Kind::Permission, r#"{"answer":"yes"}"#, Err("decision"));
-        check(Kind::Question, r#"{"answer":"blue"}"#, Ok(Answer::Question("blue".to_owned())));
+        check(Kind::Question, r#"{"answer":"blue"}"#, Ok(AgentAnswer::Question("blue".to_owned())));
         check(Kind::Question, r#"{"decision":"approve"}"#, Err("answer"));
         check(Kind::Elicitation, "{}", Err("action"));
     }

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use hangar_protocol::data::CodeChanges;
 use hangar_protocol::{Event, LogPosition};
 use hangar_runtimes::host::Host;
-use hangar_runtimes::runtime::{Consent, Order, Resume, Runtime};
+use hangar_runtimes::runtime::{AgentOrder, Consent, Resume, Runtime};
 use hangar_runtimes::usage::Usage;
 use hangar_store::{SessionId, StoreError};
 
@@ -16,7 +16,7 @@ pub trait AgentHost: Send + Sync {
     fn runtimes(&self) -> &[Arc<dyn Runtime>];
 
     /// An order for a session, with what is configured for its agent.
-    fn order(&self, wanted: SessionRequest) -> Result<Order, String>;
+    fn order(&self, wanted: SessionRequest) -> Result<AgentOrder, String>;
 
     /// Host of an agent. A directory on another machine cannot be checked here.
     fn location(&self, runtime: &str) -> Host;
@@ -25,7 +25,7 @@ pub trait AgentHost: Send + Sync {
     fn begin(
         &self,
         id: &SessionId,
-        order: &Order,
+        order: &AgentOrder,
         runtime: &str,
     ) -> Result<Box<dyn LogWriter>, LogWriterError>;
 

@@ -5,8 +5,8 @@ use std::collections::{BTreeSet, VecDeque};
 use std::sync::Arc;
 
 use hangar_protocol::{Body, Event, LogPosition};
-use hangar_runtimes::outcome::{ErrorKind, TurnEnd};
-use hangar_runtimes::runtime::{Command, News, TurnEnded};
+use hangar_runtimes::outcome::{ErrorKind, TurnResult};
+use hangar_runtimes::runtime::{SessionCommand, SessionNews, TurnEnded};
 use hangar_runtimes::usage::Usage;
 use hangar_store::{SessionId, Store};
 use tokio::sync::mpsc::error::TrySendError;
@@ -29,7 +29,7 @@ pub(crate) struct LiveSession {
     pub(crate) own_log: bool,
     /// Whether the agent accepts messages while it works.
     pub(crate) steers: bool,
-    pub(crate) commands: mpsc::Sender<Command>,
+    pub(crate) commands: mpsc::Sender<SessionCommand>,
     /// For sessions whose log is kept here.
     pub(crate) names: mpsc::Sender<String>,
     pub(crate) state: Mutex<LiveState>,
@@ -81,7 +81,7 @@ pub(crate) struct LeaseId(u64);
 
 struct Holder {
     lease: LeaseId,
-    news: mpsc::Sender<News>,
+    news: mpsc::Sender<SessionNews>,
 }
 
 /// Hears a session from the moment on that it listens, in order. Must not block: the session waits for it.
@@ -140,16 +140,16 @@ impl LiveSession {
     /// Ends the agent. What it is told by then, it still hears.
     pub(crate) async fn end(&self) {
         self.state().ending = true;
-        let _ = self.commands.send(Command::Stop).await;
+        let _ = self.commands.send(SessionCommand::Stop).await;
     }
 
     /// The same for those who cannot wait.
     pub(crate) fn end_now(&self) {
         self.state().ending = true;
-        let full = matches!(self.commands.try_send(Command::Stop), Err(TrySendError::Full(_)));
+        let full = matches!(self.commands.try_send(SessionCommand::Stop), Err(TrySendError::Full(_)));
         if full && let Ok(runtime) = tokio::runtime::Handle::try_current() {
             let commands = self.commands.clone();
-            runtime.spawn(async move { commands.send(Command::Stop).await });
+            runtime.spawn(async move { commands.send(SessionCommand::Stop).await });
         }
     }
 
@@ -191,7 +191,7 @@ impl LiveSession {
     }
 
     /// Grants the lease of the session, unless somebody holds it.
-    pub(crate) fn grant_lease(&self, news: mpsc::Sender<News>) -> Option<LeaseId> {
+    pub(crate) fn grant_lease(&self, news: mpsc::Sender<SessionNews>) -> Option<LeaseId> {
         let mut state = self.state();
         if state.holder.as_ref().is_some_and(|holder| !holder.news.is_closed()) {
             return None;
@@ -293,7 +293,7 @@ impl LiveState {
 
     /// Channel on which the lease holder receives the current turn. `None` during the turn of somebody else's prompt,
     /// also if that was sent under an earlier lease.
-    pub(crate) fn holder(&mut self) -> Option<mpsc::Sender<News>> {
+    pub(crate) fn holder(&mut self) -> Option<mpsc::Sender<SessionNews>> {
         self.holder.take_if(|holder| holder.news.is_closed());
         let holder = self.holder.as_ref()?;
         let is_meant = self.prompts.front().is_none_or(|asker| *asker == Asker::Holder(holder.lease));
@@ -378,8 +378,8 @@ impl LiveState {
 /// Error of a turn. An aborted turn has not failed.
 pub(crate) fn failure(ended: &TurnEnded) -> Option<&str> {
     match &ended.outcome.end {
-        TurnEnd::Failed(failure) if failure.kind != ErrorKind::TurnCancelled => Some(&failure.message),
-        TurnEnd::Completed | TurnEnd::Failed(_) => None,
+        TurnResult::Failed(failure) if failure.kind != ErrorKind::TurnCancelled => Some(&failure.message),
+        TurnResult::Completed | TurnResult::Failed(_) => None,
     }
 }
 

@@ -5,14 +5,14 @@ use std::collections::BTreeSet;
 
 use crate::invocation::Invocation;
 use crate::probe::Probe;
-use crate::runtime::{Card, Order, Stage};
+use crate::runtime::{AgentCard, AgentOrder, RehearsalStage};
 use crate::translate::Translator;
 use crate::usage::Counting;
 
 /// Static facts about an agent.
 #[derive(Debug, Clone)]
 pub struct Profile {
-    pub card: Card,
+    pub card: AgentCard,
     /// Rules for finding and probing its program.
     pub probe: Probe,
     pub counting: Counting,
@@ -33,7 +33,7 @@ pub struct ForeignModels {
 
 impl Profile {
     /// Warning about the requested model, if it is not a known one.
-    pub(crate) fn model_warning(&self, order: &Order) -> Option<String> {
+    pub(crate) fn model_warning(&self, order: &AgentOrder) -> Option<String> {
         let foreign = self.foreign_models?;
         let model = order.model.as_deref().filter(|model| foreign.names.contains(model))?;
         let (owner, label) = (foreign.owner, &self.card.label);
@@ -44,18 +44,18 @@ impl Profile {
 /// One turn of an agent: its command line and the translation of its output.
 pub trait Adapter: Send + Sync + 'static {
     /// The command line of one turn, without the program.
-    fn invocation(&self, order: &Order, turn: &Turn<'_>) -> Invocation;
+    fn invocation(&self, order: &AgentOrder, turn: &TurnContext<'_>) -> Invocation;
 
     /// Reads the output of one turn.
-    fn translator(&self, turn: &Turn<'_>) -> Box<dyn Translator>;
+    fn translator(&self, turn: &TurnContext<'_>) -> Box<dyn Translator>;
 
     /// Makes an order one for a rehearsal.
-    fn rehearse(&self, order: &mut Order, stage: &Stage);
+    fn rehearse(&self, order: &mut AgentOrder, stage: &RehearsalStage);
 }
 
 /// One turn of a session.
 #[derive(Debug, Clone, Copy)]
-pub struct Turn<'a> {
+pub struct TurnContext<'a> {
     pub prompt: &'a str,
     /// Name of the session in the agent, once it is known.
     pub agent_session: Option<&'a str>,
@@ -65,7 +65,7 @@ pub struct Turn<'a> {
     pub lacks: &'a BTreeSet<String>,
 }
 
-impl Turn<'_> {
+impl TurnContext<'_> {
     /// Whether a flag may be passed: the installed version has it, as far as is known.
     pub fn has(&self, flag: &str) -> bool {
         !self.lacks.contains(flag)

@@ -3,7 +3,7 @@
 use serde::{Deserialize, Serialize};
 
 use crate::options::AgentOption;
-use crate::runtime::{Card, Order, ToolPolicy};
+use crate::runtime::{AgentCard, AgentOrder, ToolPolicy};
 
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
@@ -74,8 +74,8 @@ impl Capabilities {
 }
 
 /// Requests of an order that an agent does not support, one sentence each for the user. No request is ignored silently.
-pub fn unmet(card: &Card, order: &Order) -> Vec<String> {
-    let Card { label, capabilities, .. } = card;
+pub fn unmet(card: &AgentCard, order: &AgentOrder) -> Vec<String> {
+    let AgentCard { label, capabilities, .. } = card;
     let mut unmet = Vec::new();
     if let Some(effort) = &order.effort
         && capabilities.effort_levels.is_empty()
@@ -145,14 +145,14 @@ mod tests {
 
     #[track_caller]
     fn check_unmet(capabilities: Capabilities, words: &[&str]) {
-        let card = Card {
+        let card = AgentCard {
             name: "a".into(),
             label: "Agent".into(),
             capabilities,
             install: "".into(),
             shell_tool: None,
         };
-        let mut order = Order::new("s".to_owned(), "/".into());
+        let mut order = AgentOrder::new("s".to_owned(), "/".into());
         order.effort = Some("high".to_owned());
         order.limits.budget_usd = Some(1.5);
         order.mcp_config = Some("{}".to_owned());

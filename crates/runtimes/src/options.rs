@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::runtime::Card;
+use crate::runtime::AgentCard;
 
 /// One of the switches, by the name that it has in configuration.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
@@ -64,7 +64,7 @@ impl AgentOptions {
     }
 
     /// Whether an option needs support by the agent.
-    fn asks_for(&self, option: AgentOption, card: &Card) -> bool {
+    fn asks_for(&self, option: AgentOption, card: &AgentCard) -> bool {
         match option {
             AgentOption::Bare => self.is_bare(),
             AgentOption::Stream => self.stream.is_some_and(|stream| stream != card.capabilities.streaming),
@@ -76,7 +76,7 @@ impl AgentOptions {
     }
 
     /// Options that are set and not supported by the agent, one sentence each.
-    pub(crate) fn unmet(&self, card: &Card) -> Vec<String> {
+    pub(crate) fn unmet(&self, card: &AgentCard) -> Vec<String> {
         let is_unmet = |option: &AgentOption| {
             self.asks_for(*option, card) && !card.capabilities.options.contains(option)
         };

@@ -18,7 +18,7 @@ use tokio::task::AbortHandle;
 use crate::capabilities::Capabilities;
 use crate::host::Host;
 use crate::options::AgentOptions;
-use crate::outcome::{Failure, TurnOutcome};
+use crate::outcome::{TurnFailure, TurnOutcome};
 use crate::usage::Usage;
 
 /// News that may wait behind a filter before the session has to.
@@ -26,19 +26,19 @@ const FILTER_QUEUE: usize = 16;
 
 /// An agent that sessions can be opened with. One instance serves any number of them at once.
 pub trait Runtime: Send + Sync {
-    fn card(&self) -> &Card;
+    fn card(&self) -> &AgentCard;
 
     /// Checks that the agent is installed and logged in, without a model call.
     fn preflight(&self) -> BoxFuture<'static, Preflight>;
 
     /// Models that the agent offers. `None` if they cannot be listed: any name may work then.
-    fn models(&self, lookup: Lookup) -> BoxFuture<'static, Option<Vec<Model>>>;
+    fn models(&self, lookup: Lookup) -> BoxFuture<'static, Option<Vec<OfferedModel>>>;
 
     /// Opens a session. Nothing is said to a model before the first prompt.
-    fn open(&self, order: Order) -> BoxFuture<'static, Result<Live, Failure>>;
+    fn open(&self, order: AgentOrder) -> BoxFuture<'static, Result<AgentSession, TurnFailure>>;
 
     /// Makes an order one for a rehearsal: the agent asks the scripted model and leaves the user's own state alone.
-    fn rehearse(&self, order: &mut Order, stage: &Stage);
+    fn rehearse(&self, order: &mut AgentOrder, stage: &RehearsalStage);
 }
 
 /// Freshness that a list must have.
@@ -52,7 +52,7 @@ pub enum Lookup {
 
 /// Environment of a rehearsal: a scratch home and a scripted model.
 #[derive(Debug, Clone)]
-pub struct Stage {
+pub struct RehearsalStage {
     /// The address of a model that follows scripts, without a path.
     pub model_url: String,
     /// A directory that agents may take for the user's home.
@@ -62,7 +62,7 @@ pub struct Stage {
 /// Identity and claimed capabilities of an agent.
 #[derive(Debug, Clone, Serialize)]
 #[serde(rename_all = "camelCase")]
-pub struct Card {
+pub struct AgentCard {
     /// The name in configuration and on the command line.
     pub name: Cow<'static, str>,
     pub label: Cow<'static, str>,
@@ -95,7 +95,7 @@ impl ShellTool {
 #[skip_serializing_none]
 #[derive(Debug, Clone, Serialize)]
 #[serde(rename_all = "camelCase")]
-pub struct Model {
+pub struct OfferedModel {
     pub id: String,
     pub name: Option<String>,
     pub provider: Option<String>,
@@ -121,7 +121,7 @@ pub struct Preflight {
     pub effort_levels: Option<Vec<String>>,
     /// Whether a substitute is used, which may lack some capabilities.
     pub best_effort: bool,
-    pub auth: Auth,
+    pub auth: LoginState,
     /// Problems that will or may occur; one sentence each, with advice.
     pub problems: Vec<String>,
     pub warnings: Vec<String>,
@@ -135,7 +135,7 @@ impl Preflight {
 
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case", tag = "state", content = "source")]
-pub enum Auth {
+pub enum LoginState {
     /// By what: a variable, a file, another program.
     Found(String),
     Missing,
@@ -146,7 +146,7 @@ pub enum Auth {
 
 /// Order for a session: workspace, model, tools and limits.
 #[derive(Debug, Clone)]
-pub struct Order {
+pub struct AgentOrder {
     /// Our name for the session. Agents that take one from outside get it.
     pub session_id: String,
     /// The name that somebody chose for a new session.
@@ -165,7 +165,7 @@ pub struct Order {
     pub resume: Option<Resume>,
     /// Events that follow the first event of the session.
     pub opening: Vec<Body>,
-    pub limits: Limits,
+    pub limits: TurnLimits,
     pub add_dirs: Vec<PathBuf>,
     /// Arguments for this agent alone, behind all others.
     pub extra: Vec<String>,
@@ -191,7 +191,7 @@ pub struct Resume {
     pub used: Usage,
 }
 
-impl Order {
+impl AgentOrder {
     pub fn new(session_id: String, workspace: PathBuf) -> Self {
         Self {
             session_id,
@@ -206,7 +206,7 @@ impl Order {
             system: None,
             resume: None,
             opening: Vec::new(),
-            limits: Limits::default(),
+            limits: TurnLimits::default(),
             add_dirs: Vec::new(),
             extra: Vec::new(),
             env: Vec::new(),
@@ -239,7 +239,7 @@ pub struct ToolPolicy {
 }
 
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub struct Limits {
+pub struct TurnLimits {
     /// For one turn.
     pub turn: Option<Duration>,
     /// Without a word from the agent.
@@ -251,7 +251,7 @@ pub struct Limits {
     pub budget_usd: Option<f64>,
 }
 
-impl Default for Limits {
+impl Default for TurnLimits {
     fn default() -> Self {
         Self {
             turn: Some(Duration::from_secs(3600)),
@@ -265,32 +265,36 @@ impl Default for Limits {
 }
 
 /// A session under way. Dropping it ends the agent.
-pub struct Live {
-    pub commands: mpsc::Sender<Command>,
-    pub news: mpsc::Receiver<News>,
-    owner: Owner,
+pub struct AgentSession {
+    pub commands: mpsc::Sender<SessionCommand>,
+    pub news: mpsc::Receiver<SessionNews>,
+    owner: AbortOnDrop,
     /// The working tree when the session was opened.
     tree: Option<Snapshot>,
 }
 
 /// Aborts the task that owns a session when dropped.
-struct Owner(AbortHandle);
+struct AbortOnDrop(AbortHandle);
 
-impl Drop for Owner {
+impl Drop for AbortOnDrop {
     fn drop(&mut self) {
         self.0.abort();
     }
 }
 
 /// Changes what a session says before anybody hears it.
-pub trait Filter: Send + 'static {
+pub trait NewsFilter: Send + 'static {
     /// Messages that replace the given one, in order.
-    fn pass(&mut self, news: News) -> Vec<News>;
+    fn pass(&mut self, news: SessionNews) -> Vec<SessionNews>;
 }
 
-impl Live {
-    pub fn new(commands: mpsc::Sender<Command>, news: mpsc::Receiver<News>, owner: AbortHandle) -> Self {
-        Self { commands, news, owner: Owner(owner), tree: None }
+impl AgentSession {
+    pub fn new(
+        commands: mpsc::Sender<SessionCommand>,
+        news: mpsc::Receiver<SessionNews>,
+        owner: AbortHandle,
+    ) -> Self {
+        Self { commands, news, owner: AbortOnDrop(owner), tree: None }
     }
 
     /// The same session, with the working tree that it was opened on.
@@ -311,7 +315,7 @@ impl Live {
     }
 
     /// The same session, heard through a filter.
-    pub fn filtered(self, mut filter: impl Filter) -> Self {
+    pub fn filtered(self, mut filter: impl NewsFilter) -> Self {
         let Self { commands, mut news, owner, tree } = self;
         let (outbox, filtered) = mpsc::channel(FILTER_QUEUE);
         let relay = tokio::spawn(async move {
@@ -330,7 +334,7 @@ impl Live {
 }
 
 #[derive(Debug)]
-pub enum Command {
+pub enum SessionCommand {
     /// Another turn. Waits while one is under way.
     Send(String),
     /// Ends the turn that is under way.
@@ -338,7 +342,7 @@ pub enum Command {
     /// Words for the turn that is under way, where the agent listens while it works; another turn otherwise.
     Steer(String),
     /// Settles what the agent asked and waits for. One that nobody asked is about nothing.
-    Answer { request_id: String, answer: Answer },
+    Answer { request_id: String, answer: AgentAnswer },
     /// For agents that keep the log of the session: what it is called from now on.
     Rename(String),
     /// Ends the session, with the turn that is under way.
@@ -347,15 +351,15 @@ pub enum Command {
 
 /// Answer to a question of an agent.
 #[derive(Debug, Clone, PartialEq)]
-pub enum Answer {
-    Permission(PermissionAnswer),
+pub enum AgentAnswer {
+    Permission(PermissionReply),
     Question(String),
     Elicitation { action: ElicitationAction, content: Option<serde_json::Value> },
     Plan { approved: bool, feedback: Option<String> },
 }
 
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum PermissionAnswer {
+pub enum PermissionReply {
     Once,
     /// Also for what is like it, as long as the session lives. An agent that knows no such thing takes it for once.
     ForSession,
@@ -364,9 +368,9 @@ pub enum PermissionAnswer {
     },
 }
 
-impl PermissionAnswer {
+impl PermissionReply {
     pub fn allows(&self) -> bool {
-        !matches!(self, PermissionAnswer::Denied { .. })
+        !matches!(self, PermissionReply::Denied { .. })
     }
 }
 
@@ -381,7 +385,7 @@ pub struct TurnEnded {
 }
 
 #[derive(Debug)]
-pub enum News {
+pub enum SessionNews {
     Event(Box<Event>),
     TurnEnded(Box<TurnEnded>),
 }

@@ -125,7 +125,7 @@ pub enum Counting {
 
 /// Keeps the two views, whichever of them the agent reports: what a turn used, and what the session has used so far.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub struct Meter {
+pub struct UsageMeter {
     counting: Counting,
     /// Usage of the session when it was opened here; absent for a new one.
     before: Option<Usage>,
@@ -133,7 +133,7 @@ pub struct Meter {
     total: Option<Usage>,
 }
 
-impl Meter {
+impl UsageMeter {
     /// `before` is what a session that goes on is known to have used, as far as that is on record.
     pub fn new(counting: Counting, before: Option<Usage>) -> Self {
         Self { counting, before, last_report: None, total: before }
@@ -173,7 +173,7 @@ mod tests {
     }
 
     #[track_caller]
-    fn check(mut meter: Meter, reported: &[Figure], turns: &[Figure], total: Figure) {
+    fn check(mut meter: UsageMeter, reported: &[Figure], turns: &[Figure], total: Figure) {
         let seen: Vec<Figure> =
             reported.iter().map(|figure| meter.turn_ended(input(*figure)).input_tokens).collect();
         assert_eq!((seen.as_slice(), meter.total().input_tokens), (turns, total));
@@ -181,13 +181,13 @@ mod tests {
 
     use Figure::{Derived, Reported, Unknown};
 
-    fn meter(counting: Counting) -> Meter {
-        Meter::new(counting, None)
+    fn meter(counting: Counting) -> UsageMeter {
+        UsageMeter::new(counting, None)
     }
 
     /// For a session that has used 100 before it was opened here.
-    fn resumed(counting: Counting) -> Meter {
-        Meter::new(counting, Some(input(Reported(100.0))))
+    fn resumed(counting: Counting) -> UsageMeter {
+        UsageMeter::new(counting, Some(input(Reported(100.0))))
     }
 
     #[test]
@@ -223,7 +223,7 @@ mod tests {
 
     #[test]
     fn a_session_of_which_nothing_is_on_record_has_no_sum() {
-        let unknown = |counting| Meter::new(counting, Some(Usage::default()));
+        let unknown = |counting| UsageMeter::new(counting, Some(Usage::default()));
         check(unknown(Counting::PerTurn), &[Reported(10.0)], &[Reported(10.0)], Unknown);
         check(unknown(Counting::SinceOpened), &[Reported(10.0)], &[Reported(10.0)], Unknown);
         check(unknown(Counting::SinceBegun), &[Reported(110.0)], &[Unknown], Reported(110.0));

@@ -12,7 +12,7 @@ const MAX_UNKNOWN: usize = 64;
 
 #[derive(Debug, Clone, Default, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
-pub(super) struct Known {
+pub(super) struct ProbeRecord {
     pub(super) version: Option<String>,
     /// Of what `--help` said.
     pub(super) help_hash: Option<String>,
@@ -50,7 +50,7 @@ impl Proof {
     }
 }
 
-impl Known {
+impl ProbeRecord {
     /// Loads the record; empty if there is none or it cannot be read, because the next probe writes it again.
     pub(super) fn load(home: &Path, runtime: &str) -> Self {
         let read = std::fs::read(file(home, runtime)).ok();
@@ -99,7 +99,7 @@ fn file(home: &Path, runtime: &str) -> PathBuf {
 
 /// Remembers types of output that no adapter knows. A run does not fail of it.
 pub(super) fn note_unknown(home: &Path, runtime: &str, types: &BTreeSet<String>) {
-    let mut known = Known::load(home, runtime);
+    let mut known = ProbeRecord::load(home, runtime);
     let room = MAX_UNKNOWN.saturating_sub(known.unknown.len());
     let new: Vec<String> = types.difference(&known.unknown).take(room).cloned().collect();
     if new.is_empty() {
@@ -116,7 +116,7 @@ mod tests {
     use super::*;
 
     #[track_caller]
-    fn check(known: Known, version: &str, help: &str, expected: &[&str]) {
+    fn check(known: ProbeRecord, version: &str, help: &str, expected: &[&str]) {
         let now = Preflight {
             version: Some(version.to_owned()),
             help_hash: Some(help.to_owned()),
@@ -125,8 +125,12 @@ mod tests {
         assert_eq!(known.drift(&now), expected);
     }
 
-    fn probed() -> Known {
-        Known { version: Some("1.0".to_owned()), help_hash: Some("a".to_owned()), ..Known::default() }
+    fn probed() -> ProbeRecord {
+        ProbeRecord {
+            version: Some("1.0".to_owned()),
+            help_hash: Some("a".to_owned()),
+            ..ProbeRecord::default()
+        }
     }
 
     #[test]
@@ -146,12 +150,12 @@ mod tests {
 
     #[test]
     fn words_that_nobody_knows_are_drift() {
-        let known = Known { unknown: BTreeSet::from(["moon.phase".to_owned()]), ..probed() };
+        let known = ProbeRecord { unknown: BTreeSet::from(["moon.phase".to_owned()]), ..probed() };
         check(known, "1.0", "a", &["it says things that are not known: moon.phase"]);
     }
 
     #[test]
     fn an_agent_that_was_never_probed_has_nothing_to_drift_from() {
-        check(Known::default(), "1.0", "a", &[]);
+        check(ProbeRecord::default(), "1.0", "a", &[]);
     }
 }

@@ -4,11 +4,11 @@
 use std::path::PathBuf;
 use std::time::Duration;
 
-use hangar_runtimes::outcome::{ErrorKind, TurnEnd};
-use hangar_runtimes::runtime::{Order, Runtime, ShellTool};
+use hangar_runtimes::outcome::{ErrorKind, TurnResult};
+use hangar_runtimes::runtime::{AgentOrder, Runtime, ShellTool};
 use serde_json::{Value, json};
 
-use super::probe::{Heard, turn};
+use super::probe::{ProbedTurn, turn};
 use super::rehearsal::Rehearsal;
 
 /// Timeout of a probe's turn. Some agents need twenty seconds to start.
@@ -44,10 +44,10 @@ pub(super) struct Orders<'a> {
 
 impl Orders<'_> {
     /// An order without wishes.
-    pub(super) fn plain(self) -> Result<Order, String> {
+    pub(super) fn plain(self) -> Result<AgentOrder, String> {
         let workspace = self.workspace();
         std::fs::create_dir_all(&workspace).map_err(|error| error.to_string())?;
-        let mut order = Order::new(uuid::Uuid::new_v4().to_string(), workspace.clone());
+        let mut order = AgentOrder::new(uuid::Uuid::new_v4().to_string(), workspace.clone());
         order.limits.turn = Some(TURN_PATIENCE);
         order.limits.steps = Some(STEPS);
         order.scratch = Some(workspace);
@@ -114,19 +114,19 @@ impl Orders<'_> {
         let script = format!("REPEAT:3:{}", tool.script("true"));
         let heard = self.session(&script, |order| order.limits.budget_usd = Some(BUDGET_USD)).await;
         heard.is_ok_and(|heard| {
-            matches!(&heard.ended.outcome.end, TurnEnd::Failed(failure) if failure.kind == ErrorKind::BudgetExceeded)
+            matches!(&heard.ended.outcome.end, TurnResult::Failed(failure) if failure.kind == ErrorKind::BudgetExceeded)
         })
     }
 
     /// Model requests of a session of its own.
-    async fn asked(self, prompt: &str, wish: impl FnOnce(&mut Order)) -> Vec<Value> {
+    async fn asked(self, prompt: &str, wish: impl FnOnce(&mut AgentOrder)) -> Vec<Value> {
         let before = self.rehearsal.requests().len();
         // A turn that failed asked for what it asked for.
         let _ = self.session(prompt, wish).await;
         self.rehearsal.requests().split_off(before)
     }
 
-    async fn session(self, prompt: &str, wish: impl FnOnce(&mut Order)) -> Result<Heard, String> {
+    async fn session(self, prompt: &str, wish: impl FnOnce(&mut AgentOrder)) -> Result<ProbedTurn, String> {
         let mut order = self.plain()?;
         wish(&mut order);
         let mut live = self.runtime.open(order).await.map_err(|failure| failure.message)?;

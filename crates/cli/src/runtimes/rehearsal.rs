@@ -7,7 +7,7 @@ use std::time::SystemTime;
 
 use anyhow::{Context, Result};
 use hangar_models::scripted::{Script, ServeOptions, serve};
-use hangar_runtimes::runtime::Stage;
+use hangar_runtimes::runtime::RehearsalStage;
 use serde_json::Value;
 use tokio_util::sync::CancellationToken;
 
@@ -16,7 +16,7 @@ const REQUESTS: &str = "requests.jsonl";
 
 /// Ends with whoever holds it.
 pub(super) struct Rehearsal {
-    pub(super) stage: Stage,
+    pub(super) stage: RehearsalStage,
     shutdown: CancellationToken,
     /// Directory that is removed at the end, if it was created here.
     scratch: Option<PathBuf>,
@@ -74,9 +74,9 @@ impl Rehearsal {
     }
 }
 
-fn stage(model_url: String, home: &Path) -> Result<Stage> {
+fn stage(model_url: String, home: &Path) -> Result<RehearsalStage> {
     std::fs::create_dir_all(home).with_context(|| format!("cannot make {}", home.display()))?;
-    Ok(Stage { model_url, home: home.to_owned() })
+    Ok(RehearsalStage { model_url, home: home.to_owned() })
 }
 
 impl Drop for Rehearsal {

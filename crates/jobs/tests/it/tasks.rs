@@ -5,7 +5,7 @@ use std::sync::Arc;
 use expect_test::expect;
 use hangar_jobs::driver::{Audience, Controls, Notice};
 use hangar_jobs::record::{Fact, Record, RunId, SessionId, Subject, TaskId};
-use hangar_runtimes::runtime::News;
+use hangar_runtimes::runtime::SessionNews;
 use parking_lot::Mutex;
 use tokio::sync::mpsc;
 use tokio::time::Instant;
@@ -501,7 +501,7 @@ async fn a_borrowed_session_that_crashes_fails_the_task_at_once() {
 
 /// Notes at each end whether the borrowed session had been given back by then.
 struct Ends {
-    lent: mpsc::Sender<News>,
+    lent: mpsc::Sender<SessionNews>,
     heard: Mutex<Vec<(&'static str, bool)>>,
 }
 

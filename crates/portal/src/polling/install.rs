@@ -7,7 +7,7 @@ use std::sync::Arc;
 use hangar_jobs::entry::DRIVING;
 use hangar_jobs::read::{Format, MAX_ENTRY_BYTES, ReadError, read_entry};
 use hangar_jobs::validate::{ValidEntry, validate_entry};
-use hangar_runtimes::runtime::Model;
+use hangar_runtimes::runtime::OfferedModel;
 use serde::Serialize;
 use serde_json::json;
 
@@ -99,7 +99,7 @@ fn wanted_models(entry: &ValidEntry) -> BTreeSet<(Option<&str>, &str)> {
     wanted
 }
 
-fn described(model: &Model) -> String {
+fn described(model: &OfferedModel) -> String {
     let name = model.name.as_ref().unwrap_or(&model.id);
     match model.multiplier {
         Some(multiplier) => format!("{name} ({}, {multiplier}x)", model.id),

@@ -31,7 +31,7 @@ impl Polling {
     }
 
     /// Models of the default agent. `None` if they cannot be listed, and any name may work.
-    async fn known_models(&self) -> Option<Vec<hangar_runtimes::runtime::Model>> {
+    async fn known_models(&self) -> Option<Vec<hangar_runtimes::runtime::OfferedModel>> {
         let models = self.roster.models(None).await.ok()??;
         Some(models).filter(|models| !models.is_empty())
     }

@@ -1,7 +1,7 @@
 //! Questions of agents and their answers.
 
 use hangar_protocol::Event;
-use hangar_runtimes::runtime::Command;
+use hangar_runtimes::runtime::SessionCommand;
 use serde_json::value::RawValue;
 
 use super::{Hub, lock};
@@ -29,7 +29,7 @@ impl Hub {
         };
         if let Some(live) = self.live(&approval.session_id) {
             live.state().settle(id);
-            let _ = live.commands.send(Command::Answer { request_id: id.to_owned(), answer }).await;
+            let _ = live.commands.send(SessionCommand::Answer { request_id: id.to_owned(), answer }).await;
             self.changed(&live);
         }
         self.announce("approval", &approval);

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use hangar_runtimes::runtime::Command;
+use hangar_runtimes::runtime::SessionCommand;
 use hangar_store::{SessionId, SessionName};
 
 use super::{FAREWELL, Hub};
@@ -44,7 +44,7 @@ impl Hub {
             if !steers && !state.takes_prompts() {
                 return Err(RegistryError::QueueFull(id.clone()));
             }
-            let command = if steers { Command::Steer(text) } else { Command::Send(text) };
+            let command = if steers { SessionCommand::Steer(text) } else { SessionCommand::Send(text) };
             if live.commands.try_send(command).is_err() {
                 return Err(RegistryError::QueueFull(id.clone()));
             }
@@ -62,7 +62,7 @@ impl Hub {
     /// Ends the turn that is under way.
     pub async fn abort(&self, id: &SessionId) -> Result<(), RegistryError> {
         let live = self.opened(id)?;
-        let _ = live.commands.send(Command::Abort).await;
+        let _ = live.commands.send(SessionCommand::Abort).await;
         Ok(())
     }
 
@@ -89,7 +89,7 @@ impl Hub {
             Some(live) => {
                 // Whoever writes the log writes the name.
                 let _ = match live.own_log {
-                    true => live.commands.send(Command::Rename(name.clone())).await.is_ok(),
+                    true => live.commands.send(SessionCommand::Rename(name.clone())).await.is_ok(),
                     false => live.names.send(name.clone()).await.is_ok(),
                 };
                 self.0.catalogue.renamed(id, name);

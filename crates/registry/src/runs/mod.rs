@@ -14,7 +14,7 @@ use bytes::Bytes;
 use hangar_jobs::driver::{Audience, Controls, Executor, Notice, RunEnvironment, Running, StartError};
 use hangar_jobs::record::{Fact, Record, RunId, RunOrder, SessionId, Subject};
 use hangar_jobs::store::{FileStore, RunStatus, RunStore, StoreError};
-use hangar_runtimes::runtime::Live;
+use hangar_runtimes::runtime::AgentSession;
 use tokio::sync::{broadcast, watch};
 
 use crate::error::RegistryError;
@@ -192,7 +192,7 @@ impl Runs {
     pub fn start_borrowing(
         &self,
         order: RunOrder,
-        session: (SessionId, Live),
+        session: (SessionId, AgentSession),
         listener: Arc<dyn Audience>,
     ) -> Result<(RunId, Controls), RegistryError> {
         self.begin(Some(listener), |executor, hearers| executor.start_borrowing(order, session, hearers))

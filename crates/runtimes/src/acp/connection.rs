@@ -20,7 +20,7 @@ use tokio_util::sync::{CancellationToken, DropGuard};
 
 use crate::host::{Host, Input, RemoteProgram};
 use crate::invocation::Argument;
-use crate::lines::{Excerpt, MAX_LINE};
+use crate::stderr_buffer::{MAX_LINE, StderrBuffer};
 
 /// News that may wait for a session before the agent has to.
 pub(super) const INCOMING: usize = 1024;
@@ -42,14 +42,14 @@ pub(super) enum Incoming {
 
 /// The process ends with whoever holds the last of these.
 pub(super) struct Connection {
-    shared: Arc<Shared>,
+    shared: Arc<ConnectionShared>,
     _stop: DropGuard,
 }
 
-struct Shared {
+struct ConnectionShared {
     peer: Peer,
     sessions: Mutex<HashMap<String, mpsc::Sender<Incoming>>>,
-    stderr: Mutex<Excerpt>,
+    stderr: Mutex<StderrBuffer>,
     /// The code that it ended with, if it ended by itself.
     exit: Mutex<Option<i32>>,
 }
@@ -105,13 +105,13 @@ impl Connection {
         };
         let (peer, outgoing) = Peer::new(Framing::Line);
         let stop = CancellationToken::new();
-        let shared = Arc::new(Shared {
+        let shared = Arc::new(ConnectionShared {
             peer,
             sessions: Mutex::default(),
             stderr: Mutex::default(),
             exit: Mutex::default(),
         });
-        let owner = Owner { child, group, shared: Arc::clone(&shared) };
+        let owner = ProcessOwner { child, group, shared: Arc::clone(&shared) };
         let input = Stdin { pipe: stdin, preface, outgoing };
         tokio::spawn(owner.run(input, Lines::new(stdout, MAX_LINE), stderr, stop.clone()));
         Ok(Self { shared, _stop: stop.drop_guard() })
@@ -154,7 +154,7 @@ impl Connection {
     }
 }
 
-impl Shared {
+impl ConnectionShared {
     fn respond(&self, id: Id, result: &Value) {
         if let Some(result) = raw(result) {
             self.peer.respond(id, Ok(result));
@@ -209,13 +209,13 @@ struct Stdin {
 }
 
 /// Looks after the process.
-struct Owner {
+struct ProcessOwner {
     child: Child,
     group: Group,
-    shared: Arc<Shared>,
+    shared: Arc<ConnectionShared>,
 }
 
-impl Owner {
+impl ProcessOwner {
     async fn run(
         mut self,
         mut stdin: Stdin,

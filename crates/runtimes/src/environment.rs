@@ -10,10 +10,10 @@ use hangar_git::Git;
 use hangar_process::credentials::{Child, is_withheld};
 
 use crate::host::Host;
-use crate::runtime::{Lookup, Model};
+use crate::runtime::{Lookup, OfferedModel};
 
 #[derive(Debug, Clone)]
-pub struct Surroundings {
+pub struct RuntimeEnvironment {
     pub vars: BTreeMap<String, String>,
     /// Variables among them that we have secrets in, beside those that are known as credentials. No agent sees them.
     pub ours: Vec<String>,
@@ -70,7 +70,7 @@ pub struct Catalogue(pub Arc<ListModels>);
 
 /// Takes how old the list may be, and the variables that are configured for the agent.
 pub type ListModels =
-    dyn Fn(Lookup, &[(String, String)]) -> BoxFuture<'static, Option<Vec<Model>>> + Send + Sync;
+    dyn Fn(Lookup, &[(String, String)]) -> BoxFuture<'static, Option<Vec<OfferedModel>>> + Send + Sync;
 
 impl Default for Catalogue {
     fn default() -> Self {
@@ -84,7 +84,7 @@ impl std::fmt::Debug for Catalogue {
     }
 }
 
-impl Surroundings {
+impl RuntimeEnvironment {
     /// A machine of which nothing is known but the user's home.
     pub fn bare(home: &Path) -> Self {
         Self {

@@ -10,13 +10,13 @@ const STDERR_TAIL: usize = 56 << 10;
 
 /// The beginning and the end of what was written, whatever was between them.
 #[derive(Debug, Default)]
-pub(crate) struct Excerpt {
+pub(crate) struct StderrBuffer {
     head: Vec<u8>,
     tail: VecDeque<u8>,
     dropped: bool,
 }
 
-impl Excerpt {
+impl StderrBuffer {
     pub(crate) fn push(&mut self, bytes: &[u8]) {
         let room = STDERR_HEAD.saturating_sub(self.head.len()).min(bytes.len());
         self.head.extend_from_slice(&bytes[..room]);
@@ -40,7 +40,7 @@ mod tests {
 
     #[test]
     fn stderr_keeps_its_beginning_and_its_end() {
-        let mut excerpt = Excerpt::default();
+        let mut excerpt = StderrBuffer::default();
         excerpt.push(b"first ");
         excerpt.push(&vec![b'.'; 1 << 20]);
         excerpt.push(b" last");
