@@ -10,10 +10,10 @@ use serde_json::{Map, Value};
 /// Puts sessions together.
 pub trait SessionOpener: Send + Sync {
     /// Opens a session of the store, or a new one with this id. Nothing has happened in it when this returns.
-    fn open(&self, wanted: Wanted) -> Result<Engine, OpenError>;
+    fn open(&self, wanted: RequestedSession) -> Result<Engine, OpenError>;
 }
 
-pub struct Wanted {
+pub struct RequestedSession {
     pub id: SessionId,
     pub directory: PathBuf,
     /// The MCP servers that the client brings, by their names, as configuration files write them. Their values are

@@ -7,7 +7,7 @@ use hangar_jobs::record::RunOrder;
 use hangar_models::config::ProviderConfig;
 use hangar_protocol::data::CodeChanges;
 use hangar_protocol::{Event, LogPosition};
-use hangar_registry::host::{AgentHost, LogWriter, LogWriterError, Past, SessionRequest};
+use hangar_registry::host::{AgentHost, LogWriter, LogWriterError, PastSession, SessionRequest};
 use hangar_runtimes::host::Host;
 use hangar_runtimes::runtime::{AgentOrder, Resume, Runtime};
 use hangar_runtimes::usage::Usage;
@@ -113,10 +113,14 @@ impl AgentHost for Machine {
         Some(providers::prompt_limit(providers, model))
     }
 
-    fn past(&self, id: &SessionId) -> Result<Past, LogWriterError> {
+    fn past(&self, id: &SessionId) -> Result<PastSession, LogWriterError> {
         let knows = |name: &str| self.runtimes.iter().any(|runtime| runtime.card().name == name);
         let past = record::SessionPast::read(&self.store, id, knows).map_err(trouble)?;
-        Ok(Past { runtime: past.runtime, agent_session: past.agent_session, workspace: past.workspace })
+        Ok(PastSession {
+            runtime: past.runtime,
+            agent_session: past.agent_session,
+            workspace: past.workspace,
+        })
     }
 }
 

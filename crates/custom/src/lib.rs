@@ -18,7 +18,7 @@ const FILE_LIMIT: u64 = 1 << 20;
 
 /// Directories of a session, and whether they are trusted.
 #[derive(Debug, Clone, Default)]
-pub struct Places {
+pub struct CustomPaths {
     /// The folder that Hangar keeps its things in.
     pub home: PathBuf,
     /// The user's own home, for what other programs share with us.
@@ -29,7 +29,7 @@ pub struct Places {
     pub trusted: bool,
 }
 
-impl Places {
+impl CustomPaths {
     /// The top of the project.
     pub fn root(&self) -> &Path {
         self.git_root.as_deref().unwrap_or(&self.cwd)

@@ -24,10 +24,10 @@ use hangar_protocol::data::{
 use hangar_store::SessionName;
 use tokio::time::Instant;
 
-use crate::commands::{Refusal, Reply};
+use crate::commands::{CommandRefusal, CommandReply};
 use crate::parts::{Background, Composer, Mcp, Naming, Options, Parts, ServerStart};
 use crate::servers::{self, Servers};
-use crate::wait::{Load, Wait};
+use crate::wait::{Activity, Wait};
 
 /// The type of events that carry the answer of a slash command, and of those that say why there is none.
 const COMMAND: &str = "command";
@@ -47,7 +47,7 @@ pub struct Engine {
     /// New working directory, until it is recorded.
     moved: Option<WorkingDirectory>,
     servers: Option<Servers>,
-    offer: Offer,
+    offer: McpOffer,
     /// The MCP servers are starting.
     starting: Option<BoxFuture<'static, ()>>,
     /// Prompts that wait for the MCP servers.
@@ -56,15 +56,15 @@ pub struct Engine {
     /// Whether a requested summary is pending.
     compacting: bool,
     /// Answers of slash commands that are on their way.
-    replies: FuturesUnordered<BoxFuture<'static, Result<Reply, Refusal>>>,
+    replies: FuturesUnordered<BoxFuture<'static, Result<CommandReply, CommandRefusal>>>,
     /// Work that ended and was not reported yet.
-    ended: VecDeque<Ended>,
+    ended: VecDeque<SubmissionEnd>,
     /// Permissions that the front end knows to be asked for.
     asked: HashSet<String>,
 }
 
 /// Tools that the model is shown beside the session's own.
-struct Offer {
+struct McpOffer {
     /// Tools that are not of MCP servers; they come first.
     others: Vec<Arc<dyn Tool>>,
     filter: ToolFilter,
@@ -74,18 +74,18 @@ struct Offer {
 
 /// Result of [`Engine::next`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Progress {
+pub enum EngineProgress {
     /// The session made progress: it may have new questions or a new state.
     Moved,
     /// A submission has ended.
-    Ended(Ended),
+    Ended(SubmissionEnd),
     /// The session is closed.
     Closed,
 }
 
 /// End of a submission.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Ended {
+pub enum SubmissionEnd {
     /// The session is idle, and so is its background, or that was waited for long enough.
     Idle,
     /// A slash command was carried out; an event has its answer.
@@ -109,7 +109,7 @@ impl Engine {
             opening: Some(parts.opening),
             moved: None,
             servers: parts.mcp.map(Servers::new),
-            offer: Offer { others, filter: parts.filter, hidden: Vec::new() },
+            offer: McpOffer { others, filter: parts.filter, hidden: Vec::new() },
             starting: None,
             held: Vec::new(),
             compacting: false,
@@ -255,7 +255,7 @@ impl Engine {
         self.replies.clear();
         self.ended.clear();
         if commanded {
-            self.ended.push_back(Ended::Refused);
+            self.ended.push_back(SubmissionEnd::Refused);
         }
         self.wait.stop();
         match self.driver.is_idle() {
@@ -275,9 +275,9 @@ impl Engine {
     }
 
     /// Waits for the next thing to happen and takes it. Dropping the future loses nothing.
-    pub async fn next(&mut self) -> Result<Progress, LogError> {
+    pub async fn next(&mut self) -> Result<EngineProgress, LogError> {
         if let Some(ended) = self.settle()? {
-            return Ok(Progress::Ended(ended));
+            return Ok(EngineProgress::Ended(ended));
         }
         let deadline = self.wait.deadline();
         tokio::select! {
@@ -286,15 +286,15 @@ impl Engine {
             () = arrival(&mut self.starting) => self.servers_arrived()?,
             Some(reply) = self.replies.next(), if !self.replies.is_empty() => self.answer(reply)?,
             going = self.driver.turn() => if !going? {
-                return Ok(Progress::Closed);
+                return Ok(EngineProgress::Closed);
             },
             () = until(deadline) => {}
         }
-        Ok(self.settle()?.map_or(Progress::Moved, Progress::Ended))
+        Ok(self.settle()?.map_or(EngineProgress::Moved, EngineProgress::Ended))
     }
 
     /// Settles the submission that has ended by now, if any.
-    fn settle(&mut self) -> Result<Option<Ended>, LogError> {
+    fn settle(&mut self) -> Result<Option<SubmissionEnd>, LogError> {
         if self.compacting && !self.session().is_compacting() {
             self.compacting = false;
             let summary = crate::commands::summary(self.driver.take_compaction());
@@ -308,14 +308,14 @@ impl Engine {
         }
         let idle = self.session().is_idle();
         let background = idle && (self.background.is_running() || !self.driver.is_idle());
-        Ok(self.wait.has_ended(Load { idle, background }, Instant::now()).then_some(Ended::Idle))
+        Ok(self.wait.has_ended(Activity { idle, background }, Instant::now()).then_some(SubmissionEnd::Idle))
     }
 
     /// Publishes what a slash command says.
-    pub(crate) fn answer(&mut self, reply: Result<Reply, Refusal>) -> Result<(), LogError> {
+    pub(crate) fn answer(&mut self, reply: Result<CommandReply, CommandRefusal>) -> Result<(), LogError> {
         match reply {
             Ok(reply) => {
-                self.ended.push_back(Ended::Replied);
+                self.ended.push_back(SubmissionEnd::Replied);
                 match reply.into_text() {
                     Some(text) => {
                         self.record(SessionInfo { transient: true, ..SessionInfo::new(COMMAND, text) })
@@ -323,8 +323,8 @@ impl Engine {
                     None => Ok(()),
                 }
             }
-            Err(Refusal(message)) => {
-                self.ended.push_back(Ended::Refused);
+            Err(CommandRefusal(message)) => {
+                self.ended.push_back(SubmissionEnd::Refused);
                 self.record(SessionError {
                     error_type: COMMAND.to_owned(),
                     message,
@@ -336,7 +336,7 @@ impl Engine {
         }
     }
 
-    pub(crate) fn reply_later(&mut self, reply: BoxFuture<'static, Result<Reply, Refusal>>) {
+    pub(crate) fn reply_later(&mut self, reply: BoxFuture<'static, Result<CommandReply, CommandRefusal>>) {
         self.replies.push(reply);
     }
 
@@ -411,7 +411,7 @@ impl Engine {
         filter: ToolFilter,
         hidden: &[String],
     ) -> Result<(), LogError> {
-        self.offer = Offer { others, filter, hidden: hidden.to_vec() };
+        self.offer = McpOffer { others, filter, hidden: hidden.to_vec() };
         self.offer_tools()
     }
 
@@ -505,7 +505,7 @@ impl Engine {
         }
         self.directory = parts.directory;
         self.set_mcp(parts.mcp);
-        self.offer = Offer {
+        self.offer = McpOffer {
             others: self.driver.tools().iter().cloned().collect(),
             filter: parts.filter,
             hidden: Vec::new(),

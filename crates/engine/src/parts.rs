@@ -16,7 +16,7 @@ use hangar_mcp::{McpHost, News};
 use hangar_tools::shell::Shells;
 use tokio::sync::mpsc;
 
-use crate::commands::Refusal;
+use crate::commands::CommandRefusal;
 use crate::wait::DEFAULT_TASK_WAIT;
 
 /// MCP servers and their news. None has been started.
@@ -104,16 +104,16 @@ impl Background for Shells {
 /// Composer of the session, for slash commands that recompose a part of it.
 pub trait Composer: Send + Sync {
     /// The provider that answers for a model.
-    fn provider(&self, model: &str) -> Result<Arc<dyn ModelProvider>, Refusal>;
+    fn provider(&self, model: &str) -> Result<Arc<dyn ModelProvider>, CommandRefusal>;
 
     /// Composes the session anew, to work in this directory. The engine has let go of its log.
-    fn recompose(&self, directory: &Path) -> Result<Parts, Refusal>;
+    fn recompose(&self, directory: &Path) -> Result<Parts, CommandRefusal>;
 
     /// The paths of the instruction files that hold for a directory.
     fn instruction_files(&self, directory: &Path) -> Vec<String>;
 
     /// The folder of the session and the name that lists have for it.
-    fn record(&self) -> Result<SessionRecord, Refusal>;
+    fn record(&self) -> Result<SessionRecord, CommandRefusal>;
 }
 
 /// A session as it is on this machine.
@@ -127,19 +127,19 @@ pub struct SessionRecord {
 pub struct NoComposer;
 
 impl Composer for NoComposer {
-    fn provider(&self, _: &str) -> Result<Arc<dyn ModelProvider>, Refusal> {
-        Err(Refusal::new("the model of this session cannot be changed"))
+    fn provider(&self, _: &str) -> Result<Arc<dyn ModelProvider>, CommandRefusal> {
+        Err(CommandRefusal::new("the model of this session cannot be changed"))
     }
 
-    fn recompose(&self, _: &Path) -> Result<Parts, Refusal> {
-        Err(Refusal::new("this session cannot be composed anew"))
+    fn recompose(&self, _: &Path) -> Result<Parts, CommandRefusal> {
+        Err(CommandRefusal::new("this session cannot be composed anew"))
     }
 
     fn instruction_files(&self, _: &Path) -> Vec<String> {
         Vec::new()
     }
 
-    fn record(&self) -> Result<SessionRecord, Refusal> {
-        Err(Refusal::new("this session has no folder on this machine"))
+    fn record(&self) -> Result<SessionRecord, CommandRefusal> {
+        Err(CommandRefusal::new("this session has no folder on this machine"))
     }
 }

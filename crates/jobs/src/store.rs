@@ -52,7 +52,7 @@ pub enum StoreError {
     #[error("run {0} is being carried out by another process")]
     Busy(RunId),
     #[error("{place} of the log of run {run} is no record: {why}")]
-    Corrupt { run: RunId, place: Place, why: String },
+    Corrupt { run: RunId, place: BrokenAt, why: String },
     #[error("the log of run {0} has grown to its limit")]
     Full(RunId),
     #[error("{doing} {}", path.display())]
@@ -61,16 +61,16 @@ pub enum StoreError {
 
 /// Position at which a log is broken.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Place {
+pub enum BrokenAt {
     Line(usize),
     Byte(u64),
 }
 
-impl std::fmt::Display for Place {
+impl std::fmt::Display for BrokenAt {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         match self {
-            Place::Line(line) => write!(f, "line {line}"),
-            Place::Byte(byte) => write!(f, "the line at byte {byte}"),
+            BrokenAt::Line(line) => write!(f, "line {line}"),
+            BrokenAt::Byte(byte) => write!(f, "the line at byte {byte}"),
         }
     }
 }
@@ -231,7 +231,7 @@ impl RunStore for FileStore {
     fn create(&self, run: &RunId) -> Result<Box<dyn RunLog>, StoreError> {
         let dir = self.dir(run)?;
         ensure_dir(&dir)?;
-        let lock = Lock::take(&dir, run)?;
+        let lock = RunLock::take(&dir, run)?;
         let path = dir.join(RECORDS);
         let file =
             private().append(true).create_new(true).open(&path).map_err(io_error("creating", &path))?;
@@ -247,7 +247,7 @@ impl RunStore for FileStore {
         if !path.is_file() {
             return Err(StoreError::NotFound(run.clone()));
         }
-        let lock = Lock::take(&dir, run)?;
+        let lock = RunLock::take(&dir, run)?;
         let (records, length) = read_records(&path, run)?;
         let file = private().append(true).open(&path).map_err(io_error("opening", &path))?;
         file.set_len(length).map_err(io_error("mending", &path))?;
@@ -293,7 +293,7 @@ impl FileStore {
             }
             let record = serde_json::from_slice(&line).map_err(|error| StoreError::Corrupt {
                 run: run.clone(),
-                place: Place::Byte(at),
+                place: BrokenAt::Byte(at),
                 why: error.to_string(),
             })?;
             records.push(record);
@@ -309,7 +309,7 @@ struct FileLog {
     path: PathBuf,
     file: File,
     length: u64,
-    _lock: Lock,
+    _lock: RunLock,
 }
 
 impl RunLog for FileLog {
@@ -385,7 +385,7 @@ fn read_records(path: &Path, run: &RunId) -> Result<(Vec<Record>, u64), StoreErr
         }
         let record = serde_json::from_slice(&line).map_err(|error| StoreError::Corrupt {
             run: run.clone(),
-            place: Place::Line(records.len() + 1),
+            place: BrokenAt::Line(records.len() + 1),
             why: error.to_string(),
         })?;
         records.push(record);
@@ -411,9 +411,9 @@ fn last_line(file: &mut File) -> Option<Vec<u8>> {
 }
 
 /// The lock of a run. It ends with its process, however that ends, and says which process that is.
-struct Lock(File);
+struct RunLock(File);
 
-impl Lock {
+impl RunLock {
     fn take(dir: &Path, run: &RunId) -> Result<Self, StoreError> {
         let path = dir.join(LOCK);
         let mut waited = Duration::ZERO;
@@ -437,7 +437,7 @@ impl Lock {
     }
 }
 
-impl Drop for Lock {
+impl Drop for RunLock {
     fn drop(&mut self) {
         // A child that is just being started shares the open file until it runs its program.
         let _ = self.0.unlock();

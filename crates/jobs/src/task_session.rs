@@ -7,7 +7,7 @@ use hangar_protocol::{Body, Event};
 use hangar_runtimes::outcome::{TurnOutcome, TurnResult};
 use hangar_runtimes::runtime::{AgentAnswer, AgentSession, PermissionReply, SessionCommand, SessionNews};
 
-use crate::driver::{Audience, Notice};
+use crate::driver::{RunListener, RunNotice};
 use crate::record::{CrashError, RunId, SessionId, TaskId, TurnReport};
 use crate::tools::Round;
 
@@ -21,13 +21,13 @@ pub(crate) struct TaskSession {
     pub(crate) task: TaskId,
     pub(crate) session: SessionId,
     pub(crate) live: AgentSession,
-    pub(crate) audience: Arc<dyn Audience>,
-    pub(crate) owner: Owner,
+    pub(crate) audience: Arc<dyn RunListener>,
+    pub(crate) owner: LogOwner,
 }
 
 /// Owner of a session, who has its log, its audience and its questions.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Owner {
+pub(crate) enum LogOwner {
     Run,
     SomebodyElse,
 }
@@ -56,16 +56,16 @@ impl TaskSession {
     }
 
     fn heard(&self, event: &Event) {
-        if self.owner == Owner::SomebodyElse {
+        if self.owner == LogOwner::SomebodyElse {
             return;
         }
-        let notice = Notice::Event { task: self.task, session: &self.session, event };
+        let notice = RunNotice::Event { task: self.task, session: &self.session, event };
         self.audience.hear(&self.run, notice);
     }
 
     /// A job has nobody to ask: what it may do was settled when it was started.
     async fn answer(&mut self, event: &Event) {
-        if self.owner == Owner::SomebodyElse {
+        if self.owner == LogOwner::SomebodyElse {
             return;
         }
         let command = match event.body() {

@@ -10,7 +10,7 @@ use axum::response::{IntoResponse, Response};
 use ring::hmac;
 
 use crate::problem::Problem;
-use crate::serve::Place;
+use crate::serve::AdmissionSlot;
 
 /// Longest token that is looked at.
 const MAX_TOKEN: usize = 4096;
@@ -249,7 +249,7 @@ pub(crate) async fn check(State(app): State<crate::api::App>, mut request: Reque
         );
         return problem.into_response();
     }
-    if authenticated && let Some(place) = request.extensions().get::<Place>() {
+    if authenticated && let Some(place) = request.extensions().get::<AdmissionSlot>() {
         place.admit();
     }
     let changes = guard.changes(request.method(), request.uri(), request.headers());

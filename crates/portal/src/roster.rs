@@ -23,20 +23,20 @@ const MODELS_GOOD: SignedDuration = SignedDuration::from_secs(300);
 
 pub(crate) struct Roster {
     hub: Hub,
-    looks: Mutex<HashMap<String, Look>>,
-    models: Mutex<HashMap<String, Offer>>,
+    looks: Mutex<HashMap<String, AgentCheck>>,
+    models: Mutex<HashMap<String, ModelList>>,
     /// One look at a time: they start programs.
     looking: tokio::sync::Mutex<()>,
 }
 
 /// List of an agent's models, with its time.
-struct Offer {
+struct ModelList {
     at: Timestamp,
     models: Option<Vec<OfferedModel>>,
 }
 
 #[derive(Clone)]
-struct Look {
+struct AgentCheck {
     found: Arc<Preflight>,
     at: Timestamp,
 }
@@ -53,19 +53,19 @@ pub(crate) struct Entry {
     #[schemars(with = "serde_json::Map<String, serde_json::Value>")]
     capabilities: Capabilities,
     #[schemars(with = "Option<PreflightShape>")]
-    preflight: Option<Looked>,
+    preflight: Option<CheckedAgent>,
     checked_at: Option<String>,
     default: bool,
 }
 
 #[derive(Debug, Clone, Serialize)]
-struct Looked {
+struct CheckedAgent {
     #[serde(flatten)]
     found: Arc<Preflight>,
     ready: bool,
 }
 
-// `Looked` as it is serialized: most of its members are of another crate.
+// `CheckedAgent` as it is serialized: most of its members are of another crate.
 /// Result of checking an agent.
 #[skip_serializing_none]
 #[derive(Serialize, JsonSchema)]
@@ -134,7 +134,7 @@ impl Roster {
             install: card.install.to_string(),
             capabilities: capabilities.unwrap_or_else(|| card.capabilities.clone()),
             checked_at: look.as_ref().map(|look| iso(look.at)),
-            preflight: look.map(|look| Looked { ready: look.found.is_ready(), found: look.found }),
+            preflight: look.map(|look| CheckedAgent { ready: look.found.is_ready(), found: look.found }),
             default,
         }
     }
@@ -153,7 +153,7 @@ impl Roster {
                 problems: vec![format!("it did not answer within {} s", LOOK_TIME.as_secs())],
                 ..Preflight::default()
             });
-            let look = Look { found: Arc::new(found), at: self.hub.now() };
+            let look = AgentCheck { found: Arc::new(found), at: self.hub.now() };
             lock(&self.looks).insert(runtime.card().name.to_string(), look);
             self.hub.announce("runtime", &self.entry(runtime, at == 0));
         });
@@ -176,7 +176,7 @@ impl Roster {
         let models = tokio::time::timeout(MODELS_TIME, runtime.models(Lookup::Cached)).await.unwrap_or(None);
         // What could not be found out is tried again next time.
         if models.is_some() {
-            lock(&self.models).insert(name, Offer { at: now, models: models.clone() });
+            lock(&self.models).insert(name, ModelList { at: now, models: models.clone() });
         }
         Ok(models)
     }

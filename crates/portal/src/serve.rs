@@ -64,7 +64,7 @@ pub async fn serve(listener: TcpListener, router: Router, stopping: Cancellation
         };
         // Small messages must not wait for more.
         let _ = stream.set_nodelay(true);
-        let (router, stopping, place) = (router.clone(), stopping.clone(), Place::new(&pending));
+        let (router, stopping, place) = (router.clone(), stopping.clone(), AdmissionSlot::new(&pending));
         connections.spawn(async move {
             let _permit = permit;
             connection(stream, router, stopping, place).await;
@@ -77,9 +77,9 @@ pub async fn serve(listener: TcpListener, router: Router, stopping: Cancellation
 
 /// A connection's place among those that are not admitted. Every request of the connection has it.
 #[derive(Clone)]
-pub(crate) struct Place(Arc<PendingConnection>);
+pub(crate) struct AdmissionSlot(Arc<PendingConnection>);
 
-impl Place {
+impl AdmissionSlot {
     fn new(pending: &PendingConnections) -> Self {
         Self(Arc::new(pending.register()))
     }
@@ -118,7 +118,7 @@ fn patient(router: Router) -> Router {
     }))
 }
 
-async fn connection<S>(stream: S, router: Router, stopping: CancellationToken, place: Place)
+async fn connection<S>(stream: S, router: Router, stopping: CancellationToken, place: AdmissionSlot)
 where
     S: AsyncRead + AsyncWrite + Send + Unpin + 'static,
 {
@@ -245,13 +245,13 @@ mod tests {
 
     fn client_in(pending: &PendingConnections) -> Client {
         let length = |body: Bytes| async move { body.len().to_string() };
-        let admit = |Extension(place): Extension<Place>| async move { place.admit() };
+        let admit = |Extension(place): Extension<AdmissionSlot>| async move { place.admit() };
         let router = Router::new()
             .route("/", get(|| async { "x".repeat(LARGE) }))
             .route("/length", post(length))
             .route("/admit", get(admit));
         let (stream, server) = tokio::io::duplex(PIPE);
-        let place = Place::new(pending);
+        let place = AdmissionSlot::new(pending);
         let served = tokio::spawn(connection(server, patient(router), CancellationToken::new(), place));
         Client { stream, served, began: Instant::now() }
     }

@@ -5,7 +5,7 @@ use serde::Serialize;
 
 /// One entry of a session's stream.
 #[derive(Debug, Clone)]
-pub enum Item {
+pub enum StreamItem {
     Event(SseFrame),
     /// The session as lists show it, because that changed.
     Session(Bytes),

@@ -36,7 +36,7 @@ pub trait AgentHost: Send + Sync {
     fn context_limit(&self, model: &str) -> Option<u64>;
 
     /// Earlier agent and settings of a session.
-    fn past(&self, id: &SessionId) -> Result<Past, LogWriterError>;
+    fn past(&self, id: &SessionId) -> Result<PastSession, LogWriterError>;
 }
 
 /// A session that is about to be opened, before what is configured for its agent is added.
@@ -72,7 +72,7 @@ pub trait LogWriter: Send {
 
 /// Agent and settings of a session, from its log.
 #[derive(Debug, Clone)]
-pub struct Past {
+pub struct PastSession {
     pub runtime: String,
     pub agent_session: Option<String>,
     pub workspace: Option<PathBuf>,

@@ -29,7 +29,7 @@ use tokio_util::task::TaskTracker;
 use crate::approvals::Approvals;
 use crate::catalogue::Catalogue;
 use crate::error::RegistryError;
-use crate::frame::{self, Item};
+use crate::frame::{self, StreamItem};
 use crate::host::AgentHost;
 use crate::live::LiveSession;
 use directory_watch::DirectoryWatch;
@@ -146,7 +146,7 @@ impl Hub {
         }
         if let Some(session) = self.session(&live.id) {
             let message = frame::named("session", &session);
-            live.tell(Item::Session(message.clone()));
+            live.tell(StreamItem::Session(message.clone()));
             let _ = self.0.feed.send(message);
         }
     }

@@ -13,7 +13,7 @@ use tokio::sync::mpsc::error::TrySendError;
 use tokio::sync::{Notify, broadcast, mpsc};
 use tokio_util::sync::CancellationToken;
 
-use crate::frame::{Item, SseFrame};
+use crate::frame::{SseFrame, StreamItem};
 use crate::resource::{Policy, SessionState};
 use crate::session_stats::{SessionStats, Used};
 
@@ -49,7 +49,7 @@ pub(crate) struct LiveState {
     /// The model that was asked for, or that answered.
     pub(crate) model: Option<String>,
     /// Senders of the prompts whose turns have not ended, the current one first.
-    prompts: VecDeque<Asker>,
+    prompts: VecDeque<PromptSender>,
     working: bool,
     /// Whether it has received a message here. A closed session is opened to receive one, and is not shared until then.
     spoken_to: bool,
@@ -60,17 +60,17 @@ pub(crate) struct LiveState {
     asked: BTreeSet<String>,
     failed: Option<String>,
     /// For those who watch; absent while nobody does.
-    watchers: Option<broadcast::Sender<Item>>,
+    watchers: Option<broadcast::Sender<StreamItem>>,
     /// Holder of the lease of the session. A holder whose receiver is closed no longer has it.
-    holder: Option<Holder>,
+    holder: Option<LeaseHolder>,
     /// Leases that were granted.
     leases: u64,
-    listener: Option<Arc<dyn Listener>>,
+    listener: Option<Arc<dyn SessionListener>>,
 }
 
 /// Sender of a prompt, who receives the news of its turn.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Asker {
+pub(crate) enum PromptSender {
     Anybody,
     Holder(LeaseId),
 }
@@ -79,18 +79,18 @@ pub(crate) enum Asker {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct LeaseId(u64);
 
-struct Holder {
+struct LeaseHolder {
     lease: LeaseId,
     news: mpsc::Sender<SessionNews>,
 }
 
 /// Hears a session from the moment on that it listens, in order. Must not block: the session waits for it.
-pub trait Listener: Send + Sync {
-    fn hear(&self, heard: Heard<'_>);
+pub trait SessionListener: Send + Sync {
+    fn hear(&self, heard: SessionUpdate<'_>);
 }
 
 #[derive(Debug, Clone, Copy)]
-pub enum Heard<'a> {
+pub enum SessionUpdate<'a> {
     Event(&'a Event),
     /// With what it failed of.
     TurnEnded(Option<&'a str>),
@@ -99,8 +99,8 @@ pub enum Heard<'a> {
 }
 
 /// Position at which a subscriber joins.
-pub(crate) struct Joined {
-    pub(crate) items: broadcast::Receiver<Item>,
+pub(crate) struct SubscriberStart {
+    pub(crate) items: broadcast::Receiver<StreamItem>,
     /// The last line that was published. What is behind it comes by `items`.
     pub(crate) published: u64,
 }
@@ -110,7 +110,7 @@ impl LiveSession {
         self.state.lock()
     }
 
-    pub(crate) fn join(&self) -> Joined {
+    pub(crate) fn join(&self) -> SubscriberStart {
         let mut state = self.state();
         let published = state.stats.at.seq;
         let items = match &state.watchers {
@@ -123,7 +123,7 @@ impl LiveSession {
         };
         drop(state);
         self.joined.notify_one();
-        Joined { items, published }
+        SubscriberStart { items, published }
     }
 
     /// Whether its agent accepts messages: it is not about to end, and knows the whole log. Another process may
@@ -165,12 +165,12 @@ impl LiveSession {
             && let Ok(json) = serde_json::to_vec(event)
         {
             let seq = event.position().map(|position| position.seq);
-            state.tell(Item::Event(SseFrame::new(seq, &json)));
+            state.tell(StreamItem::Event(SseFrame::new(seq, &json)));
         }
         state.note(event);
     }
 
-    pub(crate) fn tell(&self, item: Item) {
+    pub(crate) fn tell(&self, item: StreamItem) {
         self.state().tell(item);
     }
 
@@ -178,12 +178,12 @@ impl LiveSession {
         self.state().is_watched()
     }
 
-    pub(crate) fn listen(&self, listener: Arc<dyn Listener>) {
+    pub(crate) fn listen(&self, listener: Arc<dyn SessionListener>) {
         self.state().listener = Some(listener);
     }
 
     /// Tells whoever listens.
-    pub(crate) fn heard(&self, heard: Heard<'_>) {
+    pub(crate) fn heard(&self, heard: SessionUpdate<'_>) {
         let listener = self.state().listener.clone();
         if let Some(listener) = listener {
             listener.hear(heard);
@@ -199,7 +199,7 @@ impl LiveSession {
         state.leases += 1;
         let lease = LeaseId(state.leases);
         state.spoken_to = true;
-        state.holder = Some(Holder { lease, news });
+        state.holder = Some(LeaseHolder { lease, news });
         Some(lease)
     }
 
@@ -243,7 +243,7 @@ impl LiveState {
         self.watchers.is_some()
     }
 
-    fn tell(&mut self, item: Item) {
+    fn tell(&mut self, item: StreamItem) {
         if let Some(watchers) = &self.watchers {
             // Those who watched may have gone.
             let _ = watchers.send(item);
@@ -261,7 +261,7 @@ impl LiveState {
         while follow.position().seq + 1 < next.seq
             && let Ok(Some((seq, line))) = follow.next_line()
         {
-            let item = Item::Event(SseFrame::new(Some(seq), line));
+            let item = StreamItem::Event(SseFrame::new(Some(seq), line));
             if let Ok(Ok(event)) = std::str::from_utf8(line).map(Event::parse) {
                 self.stats.apply(&event);
             }
@@ -283,7 +283,7 @@ impl LiveState {
         self.prompts.len() < MOST_PROMPTS
     }
 
-    pub(crate) fn prompted(&mut self, asker: Asker) {
+    pub(crate) fn prompted(&mut self, asker: PromptSender) {
         self.spoken_to = true;
         self.prompts.push_back(asker);
         self.working = true;
@@ -296,7 +296,7 @@ impl LiveState {
     pub(crate) fn holder(&mut self) -> Option<mpsc::Sender<SessionNews>> {
         self.holder.take_if(|holder| holder.news.is_closed());
         let holder = self.holder.as_ref()?;
-        let is_meant = self.prompts.front().is_none_or(|asker| *asker == Asker::Holder(holder.lease));
+        let is_meant = self.prompts.front().is_none_or(|asker| *asker == PromptSender::Holder(holder.lease));
         is_meant.then(|| holder.news.clone())
     }
 
@@ -419,7 +419,7 @@ mod tests {
         event.set_position(end(4));
         live.publish(&store, &event);
         let told = std::iter::from_fn(|| match items.try_recv() {
-            Ok(Item::Event(event)) => event.seq,
+            Ok(StreamItem::Event(event)) => event.seq,
             _ => None,
         });
         assert_eq!(told.collect::<Vec<_>>(), [2, 3, 4]);

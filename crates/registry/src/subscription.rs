@@ -9,7 +9,7 @@ use tokio::sync::broadcast::error::{RecvError, TryRecvError};
 use tokio::sync::{broadcast, watch};
 
 use crate::error::RegistryError;
-use crate::frame::{self, Item, SseFrame};
+use crate::frame::{self, SseFrame, StreamItem};
 use crate::hub::Hub;
 
 /// Polling interval of a file that another process may write. It is polled only while there is a reader.
@@ -31,7 +31,7 @@ pub struct Subscription {
     id: SessionId,
     /// The last event that was given out, or that the reader has.
     after: u64,
-    source: Source,
+    source: EventSource,
     openings: watch::Receiver<u64>,
     read: u32,
     quiet: u32,
@@ -42,16 +42,16 @@ pub struct Subscription {
     greeted: bool,
 }
 
-enum Source {
+enum EventSource {
     /// Not looked yet.
     Nothing,
     /// The file, up to a line from where a session that is open tells.
     History {
         follow: Box<Follow>,
         upto: u64,
-        then: broadcast::Receiver<Item>,
+        then: broadcast::Receiver<StreamItem>,
     },
-    Live(broadcast::Receiver<Item>),
+    Live(broadcast::Receiver<StreamItem>),
     /// The file, as far as it goes by now.
     File(Box<Follow>),
     /// It was deleted.
@@ -60,7 +60,7 @@ enum Source {
 
 /// Why a subscription ends.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
-pub enum Cut {
+pub enum SubscriptionEnd {
     #[error("the reader fell behind; it may come back with the last event that it has")]
     Behind,
     #[error("the registry shuts down")]
@@ -90,7 +90,7 @@ impl Hub {
             hub: self.clone(),
             id: id.clone(),
             after,
-            source: Source::Nothing,
+            source: EventSource::Nothing,
             openings: self.openings(),
             read: 0,
             quiet: 0,
@@ -102,23 +102,23 @@ impl Hub {
 
 impl Subscription {
     /// The next thing that happened. `None` once the session was deleted.
-    pub async fn next(&mut self) -> Result<Option<Item>, Cut> {
+    pub async fn next(&mut self) -> Result<Option<StreamItem>, SubscriptionEnd> {
         loop {
             // Before anything is taken, so that nothing is lost with a reader that waits no longer.
             self.breathe().await;
             if self.behind {
-                return Err(Cut::Behind);
+                return Err(SubscriptionEnd::Behind);
             }
             match &mut self.source {
-                Source::Nothing => self.join(),
-                Source::Over => return Ok(None),
-                Source::History { follow, upto, .. } => {
+                EventSource::Nothing => self.join(),
+                EventSource::Over => return Ok(None),
+                EventSource::History { follow, upto, .. } => {
                     let done = follow.position().seq >= *upto;
                     match if done { None } else { follow.next_line().ok().flatten() } {
                         Some((seq, line)) => {
                             if seq > self.after {
                                 self.after = seq;
-                                return Ok(Some(Item::Event(SseFrame::new(Some(seq), line))));
+                                return Ok(Some(StreamItem::Event(SseFrame::new(Some(seq), line))));
                             }
                         }
                         None => {
@@ -129,30 +129,30 @@ impl Subscription {
                         }
                     }
                 }
-                Source::Live(items) => {
+                EventSource::Live(items) => {
                     let item = tokio::select! {
                         item = items.recv() => item,
-                        () = self.hub.stopping().cancelled() => return Err(Cut::Stopping),
+                        () = self.hub.stopping().cancelled() => return Err(SubscriptionEnd::Stopping),
                     };
                     match item {
-                        Ok(Item::Event(event)) => match event.seq {
+                        Ok(StreamItem::Event(event)) => match event.seq {
                             Some(seq) if seq <= self.after => {}
                             seq => {
                                 self.after = seq.unwrap_or(self.after);
-                                return Ok(Some(Item::Event(event)));
+                                return Ok(Some(StreamItem::Event(event)));
                             }
                         },
                         Ok(item) => return Ok(Some(item)),
-                        Err(RecvError::Lagged(_)) => return Err(Cut::Behind),
-                        Err(RecvError::Closed) => self.source = Source::Nothing,
+                        Err(RecvError::Lagged(_)) => return Err(SubscriptionEnd::Behind),
+                        Err(RecvError::Closed) => self.source = EventSource::Nothing,
                     }
                 }
-                Source::File(follow) => match follow.next_line().ok().flatten() {
+                EventSource::File(follow) => match follow.next_line().ok().flatten() {
                     Some((seq, line)) => {
                         self.quiet = 0;
                         if seq > self.after {
                             self.after = seq;
-                            return Ok(Some(Item::Event(SseFrame::new(Some(seq), line))));
+                            return Ok(Some(StreamItem::Event(SseFrame::new(Some(seq), line))));
                         }
                     }
                     None => {
@@ -168,19 +168,19 @@ impl Subscription {
 
     /// Whether the entries are live.
     pub fn is_live(&self) -> bool {
-        matches!(self.source, Source::Live(_))
+        matches!(self.source, EventSource::Live(_))
     }
 
     /// Next entry, if one is available without waiting.
-    pub fn ready(&mut self) -> Option<Item> {
-        let Source::Live(items) = &mut self.source else { return None };
+    pub fn ready(&mut self) -> Option<StreamItem> {
+        let EventSource::Live(items) = &mut self.source else { return None };
         loop {
             match items.try_recv() {
-                Ok(Item::Event(event)) => match event.seq {
+                Ok(StreamItem::Event(event)) => match event.seq {
                     Some(seq) if seq <= self.after => {}
                     seq => {
                         self.after = seq.unwrap_or(self.after);
-                        return Some(Item::Event(event));
+                        return Some(StreamItem::Event(event));
                     }
                 },
                 Ok(item) => return Some(item),
@@ -195,12 +195,12 @@ impl Subscription {
     }
 
     /// State of the session, sent once: a new reader cannot know what changed before.
-    fn greeting(&mut self) -> Option<Item> {
+    fn greeting(&mut self) -> Option<StreamItem> {
         if std::mem::replace(&mut self.greeted, true) {
             return None;
         }
         let session = self.hub.session(&self.id)?;
-        Some(Item::Session(frame::named("session", &session)))
+        Some(StreamItem::Session(frame::named("session", &session)))
     }
 
     /// Finds out where to read on.
@@ -210,11 +210,11 @@ impl Subscription {
         let follow = self.hub.store().follow(&self.id, from).map(Box::new);
         self.source = match (joined, follow) {
             (Some(joined), Ok(follow)) => {
-                Source::History { follow, upto: joined.published, then: joined.items }
+                EventSource::History { follow, upto: joined.published, then: joined.items }
             }
-            (Some(joined), Err(_)) => Source::Live(joined.items),
-            (None, Ok(follow)) => Source::File(follow),
-            (None, Err(_)) => Source::Over,
+            (Some(joined), Err(_)) => EventSource::Live(joined.items),
+            (None, Ok(follow)) => EventSource::File(follow),
+            (None, Err(_)) => EventSource::Over,
         };
     }
 
@@ -229,28 +229,28 @@ impl Subscription {
 
     /// All of the past was told. If too much happened meanwhile, there is more of it.
     fn caught_up(&mut self) {
-        if let Source::History { then, .. } = std::mem::replace(&mut self.source, Source::Nothing)
+        if let EventSource::History { then, .. } = std::mem::replace(&mut self.source, EventSource::Nothing)
             && (then.len() as u64) < crate::live::WATCHED_QUEUE as u64
         {
-            self.source = Source::Live(then);
+            self.source = EventSource::Live(then);
         }
     }
 
     /// Waits until the file may have grown, or until the session is opened here.
-    async fn look_again(&mut self) -> Result<(), Cut> {
+    async fn look_again(&mut self) -> Result<(), SubscriptionEnd> {
         let patience = patience(self.quiet);
         self.quiet = self.quiet.saturating_add(1);
         tokio::select! {
             () = tokio::time::sleep(patience) => {}
             _ = self.openings.changed() => {}
-            () = self.hub.stopping().cancelled() => return Err(Cut::Stopping),
+            () = self.hub.stopping().cancelled() => return Err(SubscriptionEnd::Stopping),
         }
         if self.hub.live(&self.id).is_some() {
-            self.source = Source::Nothing;
+            self.source = EventSource::Nothing;
             // Whoever opened it told how it is by then, to those who listened.
             self.greeted = false;
         } else if !self.hub.store().contains(&self.id) {
-            self.source = Source::Over;
+            self.source = EventSource::Over;
         }
         Ok(())
     }

@@ -14,8 +14,8 @@ use hangar_agent::model::ModelProvider;
 use hangar_agent::prompt::{Environment, SystemPrompt};
 use hangar_agent::session::{AnswerableQuestions, Command, Input, LiveSettings, Prompt, Session};
 use hangar_agent::tool::{Tool, ToolSource};
-use hangar_engine::commands::{CommandError, Outcome, SlashCommand};
-use hangar_engine::{Engine, Mcp, NoComposer, Options, Progress};
+use hangar_engine::commands::{CommandError, CommandOutcome, SlashCommand};
+use hangar_engine::{Engine, EngineProgress, Mcp, NoComposer, Options};
 use hangar_mcp::{Interest, McpHost};
 use hangar_protocol::Body;
 use hangar_protocol::data::{
@@ -89,7 +89,7 @@ pub(crate) struct SessionTask {
     pub(crate) client_tasks: ClientTasks,
 }
 
-impl hangar_engine::SessionTask for SessionTask {
+impl hangar_engine::FrontEndTask for SessionTask {
     fn engine(&mut self) -> &mut Engine {
         &mut self.engine
     }
@@ -203,7 +203,7 @@ impl SessionTask {
     }
 
     /// Carries a slash command out.
-    pub(crate) fn carry_out(&mut self, command: SlashCommand) -> Result<Outcome, Failure> {
+    pub(crate) fn carry_out(&mut self, command: SlashCommand) -> Result<CommandOutcome, Failure> {
         self.engine.carry_out(command).map_err(|error| {
             let failure = Failure::new(error.to_string());
             if let CommandError::Log(error) = error {
@@ -511,10 +511,10 @@ impl SessionTask {
                     None => self.end(),
                 },
                 progress = self.engine.next() => match progress {
-                    Ok(Progress::Moved) => {}
+                    Ok(EngineProgress::Moved) => {}
                     // Whoever waits for the work to end waits for news.
-                    Ok(Progress::Ended(_)) => self.audience.wake(),
-                    Ok(Progress::Closed) => self.end(),
+                    Ok(EngineProgress::Ended(_)) => self.audience.wake(),
+                    Ok(EngineProgress::Closed) => self.end(),
                     Err(error) => self.survive(Err(error)),
                 },
                 () = patience => self.end(),

@@ -72,11 +72,11 @@ pub struct Skill {
 pub struct Skills {
     /// Directories that are searched; `None` for a session without skills.
     places: Option<SkillPlaces>,
-    shelf: Mutex<Shelf>,
+    shelf: Mutex<LoadedSkills>,
 }
 
 #[derive(Default)]
-struct Shelf {
+struct LoadedSkills {
     skills: Vec<Skill>,
     disabled: BTreeSet<String>,
     warnings: Vec<String>,
@@ -84,7 +84,7 @@ struct Shelf {
 
 /// Why a skill was not told.
 #[derive(Debug, PartialEq, Eq)]
-enum NotTold {
+enum SkillUnavailable {
     Unknown,
     Unreadable(String),
 }
@@ -92,7 +92,7 @@ enum NotTold {
 impl Skills {
     pub fn load(places: SkillPlaces, disabled: impl IntoIterator<Item = String>) -> Arc<Self> {
         let (skills, warnings) = find::find(&places);
-        let shelf = Shelf { skills, warnings, disabled: disabled.into_iter().collect() };
+        let shelf = LoadedSkills { skills, warnings, disabled: disabled.into_iter().collect() };
         Arc::new(Self { places: Some(places), shelf: Mutex::new(shelf) })
     }
 
@@ -177,9 +177,10 @@ impl Skills {
         agent.briefing = texts.join("\n\n");
     }
 
-    fn called_by_model(&self, name: &str) -> Result<InvokedSkill, NotTold> {
-        let skill = self.enabled(name).filter(|skill| skill.model_invocable).ok_or(NotTold::Unknown)?;
-        tell(&skill, SkillTrigger::AgentInvoked, None).map_err(NotTold::Unreadable)
+    fn called_by_model(&self, name: &str) -> Result<InvokedSkill, SkillUnavailable> {
+        let skill =
+            self.enabled(name).filter(|skill| skill.model_invocable).ok_or(SkillUnavailable::Unknown)?;
+        tell(&skill, SkillTrigger::AgentInvoked, None).map_err(SkillUnavailable::Unreadable)
     }
 
     fn enabled(&self, name: &str) -> Option<Skill> {
@@ -195,7 +196,7 @@ impl Skills {
         enabled.map(|skill| skill.name.clone()).collect()
     }
 
-    fn lock(&self) -> MutexGuard<'_, Shelf> {
+    fn lock(&self) -> MutexGuard<'_, LoadedSkills> {
         self.shelf.lock()
     }
 }

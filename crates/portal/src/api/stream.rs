@@ -9,7 +9,7 @@ use axum::response::Response;
 use bytes::{Bytes, BytesMut};
 use futures_util::stream::{self, unfold};
 use futures_util::{Stream, StreamExt};
-use hangar_registry::frame::{self, Item};
+use hangar_registry::frame::{self, StreamItem};
 use hangar_registry::subscription::Subscription;
 use serde::Serialize;
 use tokio::time::Instant;
@@ -46,10 +46,10 @@ pub(super) fn response(
     response
 }
 
-fn frame_of(item: Item) -> Bytes {
+fn frame_of(item: StreamItem) -> Bytes {
     match item {
-        Item::Event(event) => event.bytes(),
-        Item::Session(frame) => frame,
+        StreamItem::Event(event) => event.bytes(),
+        StreamItem::Session(frame) => frame,
     }
 }
 

@@ -15,7 +15,7 @@ use serde::Serialize;
 use tokio::time::Instant;
 
 use super::callbacks::Callbacks;
-use super::live::{Item, Log};
+use super::live::{PollItem, PollLog};
 use super::response::{JobResponse, SessionResponse, TaskResponse};
 use super::table::{Entity, Table};
 
@@ -43,13 +43,13 @@ impl Tables {
         }
     }
 
-    pub(crate) fn log<T: Item>(&self) -> Log<T> {
-        Log::new(self.grace)
+    pub(crate) fn log<T: PollItem>(&self) -> PollLog<T> {
+        PollLog::new(self.grace)
     }
 }
 
 pub(crate) struct Session {
-    pub(crate) log: Log<SessionResponse>,
+    pub(crate) log: PollLog<SessionResponse>,
     pub(crate) owner: SessionOwner,
     /// Working directory, if a client named one.
     pub(crate) workspace: Option<PathBuf>,
@@ -83,7 +83,7 @@ impl Session {
 }
 
 pub(crate) struct Task {
-    pub(crate) log: Log<TaskResponse>,
+    pub(crate) log: PollLog<TaskResponse>,
     pub(crate) owner: TaskOwner,
 }
 
@@ -95,7 +95,7 @@ pub(crate) enum TaskOwner {
 }
 
 pub(crate) struct Job {
-    pub(crate) log: Log<JobResponse>,
+    pub(crate) log: PollLog<JobResponse>,
     pub(crate) name: String,
     pub(crate) started: Timestamp,
     /// Set as soon as its run has begun.

@@ -12,7 +12,7 @@ use serde::Serialize;
 use serde_json::json;
 
 use super::Polling;
-use super::answer::Answer;
+use super::answer::PollingResponse;
 
 /// Prefix of validation messages.
 const CODE_PATH: &str = "testEntry";
@@ -26,7 +26,7 @@ enum NotInstalled {
 }
 
 impl Polling {
-    pub(super) async fn install(&self, path: &str) -> Answer {
+    pub(super) async fn install(&self, path: &str) -> PollingResponse {
         let path = Path::new(path.trim());
         let installed = async {
             let entry = self.read_test_entry(path)?;
@@ -34,8 +34,8 @@ impl Polling {
             self.use_entry(path, entry)
         };
         match installed.await {
-            Ok(()) => Answer::Done(json!({ "result": "OK" })),
-            Err((result, error)) => Answer::Done(json!({ "result": result, "error": error })),
+            Ok(()) => PollingResponse::Done(json!({ "result": "OK" })),
+            Err((result, error)) => PollingResponse::Done(json!({ "result": result, "error": error })),
         }
     }
 

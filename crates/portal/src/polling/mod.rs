@@ -27,7 +27,7 @@ use serde_json::json;
 
 use crate::api::About;
 use crate::roster::Roster;
-use answer::Answer;
+use answer::PollingResponse;
 use entities::Tables;
 
 pub use routes::routes;
@@ -58,13 +58,13 @@ impl Polling {
         Self { hub, runs, roster, tables, test, repo_root, workspace, roots }
     }
 
-    fn config(&self) -> Answer {
-        Answer::Done(json!({ "repoRoot": self.repo_root }))
+    fn config(&self) -> PollingResponse {
+        PollingResponse::Done(json!({ "repoRoot": self.repo_root }))
     }
 
     /// Ends the server once this has been answered.
-    fn stop(&self) -> Answer {
+    fn stop(&self) -> PollingResponse {
         self.hub.shut_down();
-        Answer::Done(json!({}))
+        PollingResponse::Done(json!({}))
     }
 }

@@ -7,7 +7,7 @@ use parking_lot::Mutex;
 use std::collections::HashMap;
 use std::sync::Arc;
 
-use hangar_jobs::driver::{Audience, Notice};
+use hangar_jobs::driver::{RunListener, RunNotice};
 use hangar_jobs::record::{CrashError, Fact, Record, RunEnd, RunId, SessionId, TaskEnd, TaskId, TurnReport};
 
 use super::entities::{Job, JobStatus, Session, SessionOwner, Tables, Task, TaskOwner, WorkStatus};
@@ -44,14 +44,14 @@ impl RunCallbacks {
     }
 
     /// For whoever carries the run out.
-    pub(crate) fn into_audience(self) -> Arc<dyn Audience> {
+    pub(crate) fn into_audience(self) -> Arc<dyn RunListener> {
         Arc::new(Listening(Mutex::new(self)))
     }
 
-    fn hear(&mut self, notice: Notice<'_>) {
+    fn hear(&mut self, notice: RunNotice<'_>) {
         match notice {
-            Notice::Record(record) => self.record(record),
-            Notice::Event { session, event, .. } => {
+            RunNotice::Record(record) => self.record(record),
+            RunNotice::Event { session, event, .. } => {
                 if let Some(session) = self.session(session) {
                     session.tell(|callbacks| callbacks.event(event));
                 }
@@ -201,8 +201,8 @@ impl RunCallbacks {
 
 struct Listening(Mutex<RunCallbacks>);
 
-impl Audience for Listening {
-    fn hear(&self, _: &RunId, notice: Notice<'_>) {
+impl RunListener for Listening {
+    fn hear(&self, _: &RunId, notice: RunNotice<'_>) {
         self.0.lock().hear(notice);
     }
 }

@@ -8,7 +8,7 @@ use tokio::sync::mpsc;
 
 use super::Hub;
 use crate::error::RegistryError;
-use crate::live::{Asker, LiveSession};
+use crate::live::{LiveSession, PromptSender};
 
 /// News that may wait for the holder of a lease.
 const LEASE_QUEUE: usize = 256;
@@ -62,7 +62,7 @@ impl Hub {
                         let Ok(place) = lease.live.commands.reserve().await else { return };
                         let mut state = lease.live.state();
                         if matches!(command, SessionCommand::Send(_)) {
-                            state.prompted(Asker::Holder(id));
+                            state.prompted(PromptSender::Holder(id));
                         }
                         place.send(command);
                     }

@@ -8,9 +8,9 @@ use hangar_runtimes::runtime::{AgentAnswer, AgentSession, PermissionReply, Sessi
 use tokio::sync::mpsc;
 
 use super::{Hub, lock};
-use crate::approvals::{Asking, Kind, asking};
+use crate::approvals::{ApprovalKind, QuestionChange, asking};
 use crate::host::LogWriter;
-use crate::live::{self, Heard, LiveSession};
+use crate::live::{self, LiveSession, SessionUpdate};
 use crate::resource::Policy;
 use crate::subscription;
 
@@ -74,7 +74,7 @@ impl Pump {
                         failure = Some(error);
                         break;
                     }
-                    self.live.heard(Heard::Event(&event));
+                    self.live.heard(SessionUpdate::Event(&event));
                     let holder = self.live.state().holder();
                     pass_on(holder, SessionNews::Event(event)).await;
                 }
@@ -83,7 +83,7 @@ impl Pump {
                     self.live.state().turn_ended(&ended);
                     self.hub.settle_all(&self.live);
                     self.hub.changed(&self.live);
-                    self.live.heard(Heard::TurnEnded(live::failure(&ended)));
+                    self.live.heard(SessionUpdate::TurnEnded(live::failure(&ended)));
                     pass_on(holder, SessionNews::TurnEnded(ended)).await;
                 }
             }
@@ -103,15 +103,15 @@ impl Pump {
         let before = live.state().shown();
         live.publish(&self.hub.0.store, event);
         match asking(event) {
-            Some(Asking::Asks(Kind::Permission, id)) if live.policy == Policy::AllowAll => {
+            Some(QuestionChange::Asks(ApprovalKind::Permission, id)) if live.policy == Policy::AllowAll => {
                 if self.approvals.len() == MOST_APPROVALS {
                     return Some(format!("the agent asked {MOST_APPROVALS} times and took no answer"));
                 }
                 let answer = AgentAnswer::Permission(PermissionReply::Once);
                 self.approvals.push_back(SessionCommand::Answer { request_id: id.to_owned(), answer });
             }
-            Some(Asking::Asks(kind, id)) => self.hub.asked(live, kind, id, event),
-            Some(Asking::Settles(id)) => self.hub.settled(live, id),
+            Some(QuestionChange::Asks(kind, id)) => self.hub.asked(live, kind, id, event),
+            Some(QuestionChange::Settles(id)) => self.hub.settled(live, id),
             None => {}
         }
         if live.state().shown() != before {
@@ -121,7 +121,7 @@ impl Pump {
     }
 
     async fn end(mut self, failure: Option<String>) {
-        self.live.heard(Heard::Closed(failure.as_deref()));
+        self.live.heard(SessionUpdate::Closed(failure.as_deref()));
         let (usage, model) = {
             let state = self.live.state();
             (*state.total(), state.model.clone().or_else(|| state.stats.model.clone()))

@@ -5,7 +5,7 @@ use hangar_runtimes::runtime::SessionCommand;
 use serde_json::value::RawValue;
 
 use super::{Hub, lock};
-use crate::approvals::{Approval, ApprovalState, Kind, NotOpen, Reply};
+use crate::approvals::{Approval, ApprovalKind, ApprovalReply, ApprovalState, NotOpen};
 use crate::error::RegistryError;
 use crate::live::LiveSession;
 
@@ -15,7 +15,7 @@ impl Hub {
     }
 
     /// Answers a question. Whoever comes second is told so.
-    pub async fn answer(&self, id: &str, reply: Reply) -> Result<Approval, RegistryError> {
+    pub async fn answer(&self, id: &str, reply: ApprovalReply) -> Result<Approval, RegistryError> {
         let closed = |error: NotOpen| match error {
             NotOpen::Unknown => RegistryError::NoApproval(id.to_owned()),
             NotOpen::AlreadyAnswered => RegistryError::AlreadyAnswered(id.to_owned()),
@@ -36,7 +36,7 @@ impl Hub {
         Ok(approval)
     }
 
-    pub(super) fn asked(&self, live: &LiveSession, kind: Kind, request_id: &str, event: &Event) {
+    pub(super) fn asked(&self, live: &LiveSession, kind: ApprovalKind, request_id: &str, event: &Event) {
         let Ok(Ok(event_json)) = serde_json::to_string(event).map(RawValue::from_string) else { return };
         let name = self.0.store.look(&live.id).and_then(|summary| summary.meta.name);
         let approval = Approval {

@@ -7,7 +7,7 @@ use hangar_store::{SessionId, SessionName};
 
 use super::{FAREWELL, Hub};
 use crate::error::RegistryError;
-use crate::live::{Asker, Listener, LiveSession};
+use crate::live::{LiveSession, PromptSender, SessionListener};
 use crate::resource::{Session, SessionState};
 
 /// Longest name of a session.
@@ -49,7 +49,7 @@ impl Hub {
                 return Err(RegistryError::QueueFull(id.clone()));
             }
             if !steers {
-                state.prompted(Asker::Anybody);
+                state.prompted(PromptSender::Anybody);
             }
             drop(state);
             break live;
@@ -118,7 +118,7 @@ impl Hub {
     }
 
     /// Has somebody hear what a session that is open here says from now on.
-    pub fn listen(&self, id: &SessionId, listener: Arc<dyn Listener>) -> Result<(), RegistryError> {
+    pub fn listen(&self, id: &SessionId, listener: Arc<dyn SessionListener>) -> Result<(), RegistryError> {
         self.opened(id)?.listen(listener);
         Ok(())
     }

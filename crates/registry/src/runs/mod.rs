@@ -11,7 +11,9 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use bytes::Bytes;
-use hangar_jobs::driver::{Audience, Controls, Executor, Notice, RunEnvironment, Running, StartError};
+use hangar_jobs::driver::{
+    Controls, Executor, RunDriver, RunEnvironment, RunListener, RunNotice, StartError,
+};
 use hangar_jobs::record::{Fact, Record, RunId, RunOrder, SessionId, Subject};
 use hangar_jobs::store::{FileStore, RunStatus, RunStore, StoreError};
 use hangar_runtimes::runtime::AgentSession;
@@ -90,12 +92,12 @@ impl Drop for Resuming<'_> {
 /// Everybody who hears one run: those who watch runs, and whoever started this one.
 struct Hearers {
     active_runs: Arc<ActiveRuns>,
-    listener: Option<Arc<dyn Audience>>,
+    listener: Option<Arc<dyn RunListener>>,
 }
 
-impl Audience for Hearers {
-    fn hear(&self, run: &RunId, notice: Notice<'_>) {
-        if let Notice::Record(record) = notice {
+impl RunListener for Hearers {
+    fn hear(&self, run: &RunId, notice: RunNotice<'_>) {
+        if let RunNotice::Record(record) = notice {
             self.active_runs.record(run, record);
         }
         if let Some(listener) = &self.listener {
@@ -183,7 +185,7 @@ impl Runs {
     pub fn start(
         &self,
         order: RunOrder,
-        listener: Arc<dyn Audience>,
+        listener: Arc<dyn RunListener>,
     ) -> Result<(RunId, Controls), RegistryError> {
         self.begin(Some(listener), |executor, hearers| executor.start(order, hearers))
     }
@@ -193,7 +195,7 @@ impl Runs {
         &self,
         order: RunOrder,
         session: (SessionId, AgentSession),
-        listener: Arc<dyn Audience>,
+        listener: Arc<dyn RunListener>,
     ) -> Result<(RunId, Controls), RegistryError> {
         self.begin(Some(listener), |executor, hearers| executor.start_borrowing(order, session, hearers))
     }
@@ -250,8 +252,8 @@ impl Runs {
 
     fn begin(
         &self,
-        listener: Option<Arc<dyn Audience>>,
-        start: impl FnOnce(&Arc<Executor>, Arc<dyn Audience>) -> Result<Running, StartError>,
+        listener: Option<Arc<dyn RunListener>>,
+        start: impl FnOnce(&Arc<Executor>, Arc<dyn RunListener>) -> Result<RunDriver, StartError>,
     ) -> Result<(RunId, Controls), RegistryError> {
         if self.0.hub.stopping().is_cancelled() {
             return Err(RegistryError::Stopping);

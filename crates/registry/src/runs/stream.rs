@@ -11,7 +11,7 @@ use tokio::sync::{broadcast, watch};
 use super::{RunNews, Runs, WATCHED_QUEUE, lock};
 use crate::error::RegistryError;
 use crate::frame::{self, SseFrame};
-use crate::subscription::Cut;
+use crate::subscription::SubscriptionEnd;
 
 /// Polling interval of a run's log that another process may write. It is polled only while there is a reader.
 const LOOK_EVERY: Duration = Duration::from_secs(1);
@@ -62,7 +62,7 @@ impl Runs {
 
 impl Following {
     /// The next message for a stream.
-    pub async fn next(&mut self) -> Result<Bytes, Cut> {
+    pub async fn next(&mut self) -> Result<Bytes, SubscriptionEnd> {
         loop {
             if let Some(message) = self.waiting.pop_front() {
                 return Ok(message);
@@ -76,14 +76,14 @@ impl Following {
                 tokio::select! {
                     () = tokio::time::sleep(LOOK_EVERY), if !self.ended => {}
                     _ = self.changes.changed() => self.told = false,
-                    () = stopping.cancelled() => return Err(Cut::Stopping),
+                    () = stopping.cancelled() => return Err(SubscriptionEnd::Stopping),
                 }
                 self.level = false;
                 continue;
             };
             let told = tokio::select! {
                 told = live.recv() => told,
-                () = stopping.cancelled() => return Err(Cut::Stopping),
+                () = stopping.cancelled() => return Err(SubscriptionEnd::Stopping),
             };
             match told {
                 Ok(RunNews::Record(seq, _)) if seq < self.next => {}
@@ -92,7 +92,7 @@ impl Following {
                     return Ok(frame.bytes());
                 }
                 Ok(RunNews::Changed(message)) => return Ok(message),
-                Err(RecvError::Lagged(_)) => return Err(Cut::Behind),
+                Err(RecvError::Lagged(_)) => return Err(SubscriptionEnd::Behind),
                 // The run has ended or was left; its log has the rest.
                 Err(RecvError::Closed) => {
                     self.live = None;

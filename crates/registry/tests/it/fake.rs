@@ -7,7 +7,7 @@ use futures_util::future::BoxFuture;
 use hangar_protocol::data::CodeChanges;
 use hangar_protocol::data::{AssistantMessage, PermissionRequested, UserMessage};
 use hangar_protocol::{Body, Event, EventId, LogPosition};
-use hangar_registry::host::{AgentHost, LogWriter, LogWriterError, Past, SessionRequest};
+use hangar_registry::host::{AgentHost, LogWriter, LogWriterError, PastSession, SessionRequest};
 use hangar_runtimes::host::Host;
 use hangar_runtimes::outcome::{ErrorKind, Evidence, TurnFailure, TurnOutcome, TurnResult};
 use hangar_runtimes::runtime::{
@@ -186,8 +186,8 @@ impl AgentHost for Machine {
         None
     }
 
-    fn past(&self, _: &SessionId) -> Result<Past, LogWriterError> {
-        Ok(Past { runtime: NAME.to_owned(), agent_session: None, workspace: Some("/".into()) })
+    fn past(&self, _: &SessionId) -> Result<PastSession, LogWriterError> {
+        Ok(PastSession { runtime: NAME.to_owned(), agent_session: None, workspace: Some("/".into()) })
     }
 }
 

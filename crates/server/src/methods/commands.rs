@@ -6,7 +6,7 @@ mod builtin;
 use std::collections::HashSet;
 use std::time::Duration;
 
-use hangar_engine::commands::{Proposal, Reply as CommandReply, TABLE, find};
+use hangar_engine::commands::{CommandReply, Proposal, TABLE, find};
 use hangar_protocol::data::{CommandCompleted, CommandExecute};
 use serde::Deserialize;
 use serde_json::{Value, json};

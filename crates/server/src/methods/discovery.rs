@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 
 use hangar_agent::agents::{AgentDefinition, AgentSource};
 use hangar_custom::agents;
-use hangar_custom::hooks::Origin;
+use hangar_custom::hooks::HookOrigin;
 use hangar_custom::settings::Preferences;
 use hangar_custom::skills::{self, DiscoveryPath, Skill};
 use serde::Deserialize;
@@ -105,10 +105,10 @@ async fn discover_hooks(call: Call) -> Result<Reply, Failure> {
         }
         for hook in files.list() {
             let hidden = match hook.origin {
-                Origin::Policy => false,
-                Origin::User | Origin::Plugin => scope.exclude_host,
+                HookOrigin::Policy => false,
+                HookOrigin::User | HookOrigin::Plugin => scope.exclude_host,
                 // The folder of the user's own things is no project.
-                Origin::Project => project.is_none(),
+                HookOrigin::Project => project.is_none(),
             };
             if !hidden {
                 let row = json!({
@@ -116,7 +116,7 @@ async fn discover_hooks(call: Call) -> Result<Reply, Failure> {
                     "hookType": hook.kind.as_str(),
                     "origin": hook.origin.as_str(),
                     "source": hook.source,
-                    "enabled": !disabled || hook.origin == Origin::Policy,
+                    "enabled": !disabled || hook.origin == HookOrigin::Policy,
                 });
                 told.push(match project {
                     Some(project) => of_project(row, project),

@@ -12,7 +12,7 @@ use hangar_agent::log::Fact;
 use hangar_agent::permissions::Approval;
 use hangar_agent::prompt::notices;
 use hangar_agent::session::{self, Origin, Prompt, Session, State, Timing};
-use hangar_engine::{Ended, Engine, Progress, SessionTask};
+use hangar_engine::{Engine, EngineProgress, FrontEndTask, SubmissionEnd};
 use hangar_mcp::ElicitationAnswer;
 use hangar_protocol::data::{Attachment, Mode, PlanDecision, SessionError, SessionWarning};
 use hangar_protocol::permission::PermissionOutcome;
@@ -104,7 +104,7 @@ struct NativeTurn {
     implements_plan: bool,
 }
 
-impl SessionTask for NativeTask {
+impl FrontEndTask for NativeTask {
     fn engine(&mut self) -> &mut Engine {
         &mut self.engine
     }
@@ -197,9 +197,9 @@ impl NativeTask {
                     over = self.hear(command, &mut turn)?;
                 }
                 progress = self.engine.next() => match progress? {
-                    Progress::Moved => {}
-                    Progress::Ended(Ended::Idle) if self.goes_on(&mut turn).await? => {}
-                    Progress::Ended(_) | Progress::Closed => break,
+                    EngineProgress::Moved => {}
+                    EngineProgress::Ended(SubmissionEnd::Idle) if self.goes_on(&mut turn).await? => {}
+                    EngineProgress::Ended(_) | EngineProgress::Closed => break,
                 },
                 () = until(turn.deadline), if turn.asked.is_empty() => {
                     let seconds = self.limits.turn.unwrap_or_default().as_secs();
