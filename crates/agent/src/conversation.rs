@@ -6,9 +6,9 @@
 use std::collections::VecDeque;
 use std::sync::Arc;
 
-use hangar_protocol::data::{self, Attachment, PlanAndTodos, ToolType};
+use hangar_protocol::data::{self, Attachment, ModelItems, PlanAndTodos, ToolType};
 
-use crate::model::{AssistantTurn, Message, Part, Reasoning, ToolCall};
+use crate::model::{AssistantTurn, Message, NativeTurn, Part, Reasoning, ToolCall};
 use crate::summary::{DurableRecord, SummarizedPart, Summary};
 
 /// Result of a call that was interrupted.
@@ -126,20 +126,50 @@ impl Conversation {
         self.messages.push_front(Arc::new(message));
         self.records.push_front(Vec::new());
         self.summarized = Some(summarized);
+        self.drop_reasoning(0);
+    }
+
+    /// Number of answers from a message on that go back in their vendor's own items.
+    pub fn native_turns(&self, from: usize) -> usize {
+        let native = |message: &&Arc<Message>| matches!(&***message, Message::Assistant(turn) if turn.native.is_some());
+        self.messages.iter().skip(from).filter(native).count()
+    }
+
+    /// Number of answers whose reasoning is lost when images are withheld.
+    pub fn native_turns_behind_images(&self) -> usize {
+        self.messages
+            .iter()
+            .position(|message| shows_images(message))
+            .map_or(0, |first| self.native_turns(first))
+    }
+
+    /// Drops the reasoning of all answers from a message on, because the conversation before them has changed: vendors
+    /// bind reasoning to what it followed, and refuse it anywhere else.
+    pub fn drop_reasoning(&mut self, from: usize) {
+        for message in self.messages.iter_mut().skip(from) {
+            let bound = matches!(&**message, Message::Assistant(turn) if turn.native.is_some() || turn.reasoning.is_some());
+            if bound {
+                self.bytes -= size(message);
+                if let Message::Assistant(turn) = Arc::make_mut(message) {
+                    turn.native = None;
+                    turn.reasoning = None;
+                }
+                self.bytes += size(message);
+            }
+        }
     }
 
     pub fn has_images(&self) -> bool {
-        self.messages.iter().any(|message| match &**message {
-            Message::User(parts) | Message::Tool { parts, .. } => parts.iter().any(is_image),
-            Message::Assistant(_) => false,
-        })
+        self.messages.iter().any(|message| shows_images(message))
     }
 
     /// Replaces every image with a placeholder.
     pub fn withhold_images(&mut self) {
-        for message in &mut self.messages {
+        let Some(first) = self.messages.iter().position(|message| shows_images(message)) else { return };
+        self.drop_reasoning(first);
+        for message in self.messages.iter_mut().skip(first) {
             self.bytes -= size(message);
-            let shows = matches!(&**message, Message::User(parts) | Message::Tool { parts, .. } if parts.iter().any(is_image));
+            let shows = shows_images(message);
             if shows && let Message::User(parts) | Message::Tool { parts, .. } = Arc::make_mut(message) {
                 for part in parts.iter_mut().filter(|part| is_image(part)) {
                     *part = Part::Text(IMAGE_WITHHELD.to_owned());
@@ -161,12 +191,18 @@ impl Conversation {
         self.keep(DurableRecord::Instruction(text.to_owned()));
     }
 
-    pub fn assistant(&mut self, message: &data::AssistantMessage) {
+    /// Adds an answer, with the vendor's own items if they were logged.
+    pub fn assistant(&mut self, message: &data::AssistantMessage, items: Option<ModelItems>) {
         self.close_open_calls();
-        if message.content.is_empty() && message.tool_requests.is_empty() {
+        if message.content.is_empty() && message.tool_requests.is_empty() && items.is_none() {
             // Providers refuse an assistant message that says nothing.
             return;
         }
+        let native = items.map(|items| NativeTurn {
+            origin: items.origin,
+            items: items.items.get().into(),
+            rewritten: false,
+        });
         let reasoning = (message.reasoning_text.is_some()
             || message.reasoning_opaque.is_some()
             || message.encrypted_content.is_some())
@@ -185,7 +221,12 @@ impl Conversation {
                 result: None,
             })
             .collect();
-        self.push(Message::Assistant(AssistantTurn { text: message.content.clone(), reasoning, tool_calls }));
+        self.push(Message::Assistant(AssistantTurn {
+            text: message.content.clone(),
+            reasoning,
+            tool_calls,
+            native,
+        }));
     }
 
     pub fn tool(&mut self, complete: &data::ToolComplete) {
@@ -220,6 +261,9 @@ impl Conversation {
             && let Some(call) = turn.tool_calls.iter_mut().find(|call| call.id == call_id)
         {
             call.input = arguments.to_string();
+            if let Some(native) = &mut turn.native {
+                native.rewritten = true;
+            }
         }
         self.bytes += size(message);
     }
@@ -291,12 +335,20 @@ impl Conversation {
             let last = records.iter().rposition(|records| !records.is_empty());
             self.records.insert(head, last.map(|at| records.swap_remove(at)).unwrap_or_default());
         }
+        self.drop_reasoning(head);
     }
 
     fn push(&mut self, message: Message) {
         self.records.push_back(Vec::new());
         self.bytes += size(&message);
         self.messages.push_back(Arc::new(message));
+    }
+}
+
+fn shows_images(message: &Message) -> bool {
+    match message {
+        Message::User(parts) | Message::Tool { parts, .. } => parts.iter().any(is_image),
+        Message::Assistant(_) => false,
     }
 }
 
@@ -336,6 +388,7 @@ fn size(message: &Message) -> usize {
                 });
                 turn.text.len()
                     + reasoning
+                    + turn.native.as_ref().map_or(0, |native| native.items.len())
                     + turn.tool_calls.iter().map(|call| call.name.len() + call.input.len()).sum::<usize>()
             }
         }
@@ -371,11 +424,10 @@ mod tests {
                             mcp_tool_name: None,
                         })
                         .collect();
-                    conversation.assistant(&data::AssistantMessage {
-                        content,
-                        tool_requests,
-                        ..Default::default()
-                    });
+                    conversation.assistant(
+                        &data::AssistantMessage { content, tool_requests, ..Default::default() },
+                        None,
+                    );
                 }
                 "= " => {
                     let (id, text) = rest.split_once(' ').unwrap();

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use futures_core::stream::BoxStream;
-use hangar_protocol::data::ToolType;
+use hangar_protocol::data::{ModelOrigin, ToolType};
 use serde::{Deserialize, Serialize};
 
 pub use price::{Price, PriceStep, Rates};
@@ -141,15 +141,30 @@ pub struct AssistantTurn {
     pub text: String,
     pub reasoning: Option<Reasoning>,
     pub tool_calls: Vec<ToolCall>,
+    /// The same in the vendor's own items, if text and calls do not tell all of it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub native: Option<NativeTurn>,
 }
 
-/// Reasoning, with the provider's own marks, which must be sent back unchanged.
+/// A turn in the items of the vendor that sent it, to be sent back there as it came, and nowhere else.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct NativeTurn {
+    pub origin: ModelOrigin,
+    /// JSON on one line, in the form of the wire: content blocks, output items, or a message.
+    pub items: Arc<str>,
+    /// Whether the arguments of a call were changed after the fact, so that those of `tool_calls` hold.
+    #[serde(default)]
+    pub rewritten: bool,
+}
+
+/// Reasoning as it is shown and logged.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct Reasoning {
     pub text: String,
-    /// Anthropic's signature, or the id of a reasoning item of OpenAI responses.
+    /// Anthropic's signature, or the id of a reasoning item of OpenAI responses. For the log: what is sent back is in
+    /// [`NativeTurn`].
     pub opaque: Option<String>,
-    /// Content that only the provider can read (redacted thinking, encrypted reasoning).
+    /// Content that only the provider can read (redacted thinking, encrypted reasoning). For the log, too.
     pub encrypted: Option<String>,
 }
 
@@ -165,6 +180,8 @@ pub struct ToolCall {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum ModelEvent {
+    /// A change of how the provider is asked, because it refused to be asked otherwise.
+    Notice(String),
     Text(String),
     Reasoning(String),
     /// A piece of a call's input. The first piece of a call may be empty.

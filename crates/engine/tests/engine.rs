@@ -62,7 +62,7 @@ impl ModelProvider for Model {
         let finish = if calls.is_empty() { Finish::Stop } else { Finish::ToolCalls };
         let reply = Reply {
             id: None,
-            turn: AssistantTurn { text: say, reasoning: None, tool_calls: calls },
+            turn: AssistantTurn { text: say, reasoning: None, tool_calls: calls, native: None },
             finish,
             usage: TokenUsage::default(),
         };

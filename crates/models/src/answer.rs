@@ -67,7 +67,10 @@ pub(crate) fn events(
         let event = answer.next().await;
         let last = !matches!(
             event,
-            Ok(ModelEvent::Text(_) | ModelEvent::Reasoning(_) | ModelEvent::ToolInput { .. })
+            Ok(ModelEvent::Notice(_)
+                | ModelEvent::Text(_)
+                | ModelEvent::Reasoning(_)
+                | ModelEvent::ToolInput { .. })
         );
         Some((event, if last { State::Over } else { State::Reading(answer) }))
     }))
@@ -92,6 +95,12 @@ impl Answer {
             until: Instant::now() + LONGEST,
             _turn: turn,
         }
+    }
+
+    /// The same answer, with notices about how it came to be before it.
+    pub(crate) fn preceded_by(mut self, notices: Vec<String>) -> Self {
+        self.pending.extend(notices.into_iter().map(|notice| Ok(ModelEvent::Notice(notice))));
+        self
     }
 
     /// Whether the response is an answer in one piece. Some servers do not stream although they were asked to.

@@ -8,21 +8,24 @@ use futures_util::StreamExt;
 use hangar_agent::model::{
     Initiator, ModelError, ModelErrorKind, ModelEvent, ModelProvider, ModelRequest, ProviderFacts,
 };
+use hangar_protocol::data::ModelOrigin;
 use reqwest::Url;
 use reqwest::header::{ACCEPT, AUTHORIZATION, CONTENT_TYPE, HeaderMap, HeaderName, HeaderValue};
+use sha2::{Digest, Sha256};
 
 use crate::Ways;
 use crate::answer::{self, Answer, Told};
-use crate::config::{ProviderConfig, ProviderKind};
+use crate::config::{Auth, ProviderConfig, ProviderKind};
 use crate::copilot::{self, Routes};
 use crate::credential::{Credential, Credentials};
-use crate::facts::{self, Endpoint};
+use crate::facts::{self, HostFacts};
 use crate::http::{self, Http};
-use crate::known;
+use crate::learned::Lessons;
 use crate::secret::{Redactor, Secret};
 use crate::wire::{Ask, Carrier, Dialect, Wire};
 
 const ANTHROPIC_VERSION: &str = "2023-06-01";
+const BETA: &str = "anthropic-beta";
 /// An answer in one piece sends its first byte only when it is whole.
 const PATIENCE_FOR_WHOLE: u32 = 2;
 
@@ -36,6 +39,10 @@ struct Inner {
     redactor: Mutex<Redactor>,
     /// For a provider that speaks several wires: which model speaks what.
     routes: Option<Routes>,
+    host: HostFacts,
+    lessons: Lessons,
+    /// Fingerprint of the account, for items that mean something there and nowhere else.
+    account: String,
 }
 
 impl Provider {
@@ -69,6 +76,9 @@ impl Provider {
                 Http::new(config.base_url.clone(), config.proxy.clone(), config.limits)
                     .carried_by(ways.request_proxy),
             ),
+            account: account(&config.auth, ways.tokens.is_some()),
+            host: facts::host(&config),
+            lessons: Lessons::default(),
             credentials: Credentials::new(&config.name, config.auth.clone(), ways.tokens),
             redactor: Mutex::new(redactor),
             routes,
@@ -92,18 +102,46 @@ impl Provider {
         self.clean(result.await).await
     }
 
+    /// Opens an answer. A refusal that names what to do otherwise is followed, and told before the answer.
     async fn open(&self, mut request: ModelRequest) -> Result<Answer, ModelError> {
+        request.model = self.0.config.bare(&request.model).to_owned();
+        let mut told = Vec::new();
+        loop {
+            let wire = self.wire(&request.model).await?;
+            let error = match self.ask(&request, wire).await {
+                Ok(answer) => return Ok(answer.preceded_by(told)),
+                Err(error) => error,
+            };
+            // What was learned once is not learned again, so this ends.
+            match self.0.lessons.learn(&request.model, &error, wire) {
+                Some(lesson) => told.push(lesson),
+                None => return Err(error),
+            }
+        }
+    }
+
+    async fn ask(&self, request: &ModelRequest, wire: Wire) -> Result<Answer, ModelError> {
         let inner = &*self.0;
-        request.model = inner.config.bare(&request.model).to_owned();
-        let wire = self.wire(&request.model).await?;
         let carrier = match self.speaks_on_socket(wire, &request.model) {
             true => Carrier::Socket,
             false => Carrier::Http,
         };
+        let model = inner.config.wire_name(&request.model);
+        let origin = ModelOrigin {
+            provider: inner.config.base_url.to_string(),
+            wire: wire.endpoint().to_owned(),
+            model: model.to_owned(),
+            account: inner.account.clone(),
+        };
+        let facts = facts::of(&request.model);
+        let learned = inner.lessons.of(&request.model);
         let ask = Ask {
-            request: &request,
-            model: inner.config.wire_name(&request.model),
-            family: known::family(&request.model),
+            request,
+            model,
+            facts: &facts,
+            host: &inner.host,
+            origin: &origin,
+            learned: &learned,
             max_output_tokens: inner
                 .config
                 .max_output_tokens
@@ -114,46 +152,8 @@ impl Provider {
             style: inner.config.style,
         };
         let url = url(&inner.config, wire, ask.model);
-        let decoder = wire.decoder(&request);
-
         let turn = inner.http.turn().await;
-        let mut headers = self.headers().await?;
-        headers.insert(CONTENT_TYPE, HeaderValue::from_static("application/json"));
-        let accept = if request.stream { "text/event-stream" } else { "application/json" };
-        headers.insert(ACCEPT, HeaderValue::from_static(accept));
-        let initiator = match request.initiator {
-            Initiator::User => Some("user"),
-            Initiator::Agent | Initiator::Subagent | Initiator::Compaction => Some("agent"),
-            Initiator::Aside => None,
-        };
-        if let Some(initiator) = initiator {
-            headers.insert("x-initiator", HeaderValue::from_static(initiator));
-        }
-        for (name, value) in &request.headers {
-            // A header that cannot be sent is left out: its sender cannot be told any more.
-            if let (Ok(name), Ok(value)) =
-                (HeaderName::from_bytes(name.as_bytes()), HeaderValue::from_str(value))
-            {
-                headers.insert(name, value);
-            }
-        }
-        let interaction = match (request.initiator, ask.dialect) {
-            (Initiator::User, _) => Some("conversation-user"),
-            (Initiator::Agent, Dialect::Copilot) => Some("conversation-agent"),
-            (Initiator::Subagent, _) => Some("conversation-subagent"),
-            (Initiator::Compaction, _) => Some("conversation-compaction"),
-            (Initiator::Agent, Dialect::Vendor) | (Initiator::Aside, _) => None,
-        };
-        if let Some(interaction) = interaction {
-            headers.insert("x-interaction-type", HeaderValue::from_static(interaction));
-        }
-        if ask.dialect == Dialect::Copilot {
-            copilot::add_request_headers(&mut headers, &request);
-        }
-        if wire == Wire::Messages {
-            headers.entry("anthropic-version").or_insert(HeaderValue::from_static(ANTHROPIC_VERSION));
-        }
-
+        let headers = self.request_headers(&ask, wire).await?;
         let (told, patience) =
             if request.stream { (Told::InPieces, 1) } else { (Told::AtOnce, PATIENCE_FOR_WHOLE) };
         let limit = inner.http.limits().first_byte * patience;
@@ -163,14 +163,50 @@ impl Provider {
             Carrier::Socket => inner.http.converse(url, headers, body, limit).await?,
             Carrier::Http => inner.http.post(url, headers, body, limit).await?,
         };
+        let decoder = wire.decoder(request, origin);
         Ok(Answer::new(Arc::clone(&inner.http), response, decoder, told, turn))
+    }
+
+    /// The headers of a request to a model.
+    async fn request_headers(&self, ask: &Ask<'_>, wire: Wire) -> Result<HeaderMap, ModelError> {
+        let request = ask.request;
+        let mut headers = self.headers().await?;
+        headers.insert(CONTENT_TYPE, HeaderValue::from_static("application/json"));
+        let accept = if request.stream { "text/event-stream" } else { "application/json" };
+        headers.insert(ACCEPT, HeaderValue::from_static(accept));
+        let is_copilot = ask.dialect == Dialect::Copilot;
+        // Who asks is GitHub's business, and that of a client that carries the requests itself; nobody else's.
+        if is_copilot || self.0.http.is_carried() {
+            add_initiator(&mut headers, request.initiator, is_copilot);
+        }
+        for (name, value) in &request.headers {
+            // A header that cannot be sent is left out: its sender cannot be told any more.
+            if let (Ok(name), Ok(value)) =
+                (HeaderName::from_bytes(name.as_bytes()), HeaderValue::from_str(value))
+            {
+                headers.insert(name, value);
+            }
+        }
+        if is_copilot {
+            copilot::add_request_headers(&mut headers, request);
+        }
+        if wire == Wire::Messages {
+            headers.entry("anthropic-version").or_insert(HeaderValue::from_static(ANTHROPIC_VERSION));
+            for beta in ask.betas() {
+                add_beta(&mut headers, beta);
+            }
+        }
+        Ok(headers)
     }
 
     /// What the model speaks.
     async fn wire(&self, model: &str) -> Result<Wire, ModelError> {
+        if let Some(wire) = self.0.lessons.of(model).wire() {
+            return Ok(wire);
+        }
         match &self.0.routes {
             Some(routes) => routes.wire(self, model).await,
-            None => Ok(wire_of(facts::endpoint(&self.0.config, model))),
+            None => Ok(facts::endpoint(&self.0.config, model).into()),
         }
     }
 
@@ -252,9 +288,9 @@ impl ModelProvider for Provider {
         let model = config.model.as_deref().map(|model| config.bare(model));
         let wire = match &self.0.routes {
             Some(routes) => routes.last(),
-            None => wire_of(facts::endpoint(config, model.unwrap_or_default())),
+            None => facts::endpoint(config, model.unwrap_or_default()).into(),
         };
-        let known = model.and_then(known::limits).map(|limits| limits.max_prompt_tokens);
+        let known = model.and_then(crate::known::limits).map(|limits| limits.max_prompt_tokens);
         ProviderFacts {
             endpoint: wire.endpoint(),
             is_byok: config.kind != ProviderKind::Copilot,
@@ -266,11 +302,48 @@ impl ModelProvider for Provider {
     }
 }
 
-fn wire_of(endpoint: Endpoint) -> Wire {
-    match endpoint {
-        Endpoint::Chat => Wire::Chat,
-        Endpoint::Responses => Wire::Responses,
-        Endpoint::Messages => Wire::Messages,
+/// Fingerprint of the account that a credential belongs to. It tells two apart and gives neither away.
+fn account(auth: &Auth, asks_client: bool) -> String {
+    /// Bytes of the digest that are kept.
+    const LENGTH: usize = 6;
+    let (kind, text) = match auth {
+        _ if asks_client => ("client", ""),
+        Auth::None => return String::new(),
+        Auth::ApiKey(secret) | Auth::Bearer(secret) => ("key", secret.reveal()),
+        // What it prints changes by the hour; whose it is does not.
+        Auth::Command(command) => ("command", command.as_str()),
+    };
+    let digest = Sha256::digest(format!("hangar account {kind} {text}").as_bytes());
+    digest.iter().take(LENGTH).map(|byte| format!("{byte:02x}")).collect()
+}
+
+fn add_initiator(headers: &mut HeaderMap, initiator: Initiator, is_copilot: bool) {
+    let by = match initiator {
+        Initiator::User => Some("user"),
+        Initiator::Agent | Initiator::Subagent | Initiator::Compaction => Some("agent"),
+        Initiator::Aside => None,
+    };
+    let interaction = match initiator {
+        Initiator::User => Some("conversation-user"),
+        Initiator::Agent if is_copilot => Some("conversation-agent"),
+        Initiator::Subagent => Some("conversation-subagent"),
+        Initiator::Compaction => Some("conversation-compaction"),
+        Initiator::Agent | Initiator::Aside => None,
+    };
+    for (name, value) in [("x-initiator", by), ("x-interaction-type", interaction)] {
+        if let Some(value) = value {
+            headers.insert(name, HeaderValue::from_static(value));
+        }
+    }
+}
+
+/// Adds a name to the list of betas, which somebody may have begun.
+fn add_beta(headers: &mut HeaderMap, beta: &'static str) {
+    let given = headers.get(BETA).and_then(|value| value.to_str().ok()).unwrap_or_default();
+    let listed = given.split(',').any(|name| name.trim() == beta);
+    let list = if given.is_empty() { beta.to_owned() } else { format!("{given},{beta}") };
+    if !listed && let Ok(list) = HeaderValue::from_str(&list) {
+        headers.insert(BETA, list);
     }
 }
 

@@ -328,61 +328,50 @@ async fn each_kind_of_provider_gets_its_credential_where_it_wants_it() {
         CHAT,
         Auth::None,
         expect![[r#"
-        POST /chat/completions
-        x-initiator: user
-        x-interaction-type: conversation-user"#]],
+            POST /chat/completions
+        "#]],
     )
     .await;
     check(
         CHAT,
         key(),
         expect![[r#"
-        POST /chat/completions
-        authorization: Bearer key-1
-        x-initiator: user
-        x-interaction-type: conversation-user"#]],
+            POST /chat/completions
+            authorization: Bearer key-1"#]],
     )
     .await;
     check(
         ProviderKind::Anthropic,
         key(),
         expect![[r#"
-        POST /v1/messages
-        anthropic-version: 2023-06-01
-        x-api-key: key-1
-        x-initiator: user
-        x-interaction-type: conversation-user"#]],
+            POST /v1/messages
+            anthropic-version: 2023-06-01
+            x-api-key: key-1"#]],
     )
     .await;
     check(
         ProviderKind::Anthropic,
         Auth::Bearer(Secret::new("token-1")),
         expect![[r#"
-        POST /v1/messages
-        anthropic-version: 2023-06-01
-        authorization: Bearer token-1
-        x-initiator: user
-        x-interaction-type: conversation-user"#]],
+            POST /v1/messages
+            anthropic-version: 2023-06-01
+            authorization: Bearer token-1"#]],
     )
     .await;
     check(
         azure,
         key(),
         expect![[r#"
-        POST /openai/deployments/mock-model/chat/completions?api-version=v
-        api-key: key-1
-        x-initiator: user
-        x-interaction-type: conversation-user"#]],
+            POST /openai/deployments/mock-model/chat/completions?api-version=v
+            api-key: key-1"#]],
     )
     .await;
     check(
         CHAT,
         Auth::Command("echo printed-key".into()),
         expect![[r#"
-        POST /chat/completions
-        authorization: Bearer printed-key
-        x-initiator: user
-        x-interaction-type: conversation-user"#]],
+            POST /chat/completions
+            authorization: Bearer printed-key"#]],
     )
     .await;
 }
@@ -397,16 +386,12 @@ async fn custom_headers_win_but_not_over_a_printed_key() {
     expect![[r#"
         POST /chat/completions
         authorization: Custom c
-        x-initiator: user
-        x-interaction-type: conversation-user
         x-team: a"#]]
     .assert_eq(&headers(config.clone(), &mut server, request()).await);
     config.auth = Auth::Command("echo printed-key".into());
     expect![[r#"
         POST /chat/completions
         authorization: Bearer printed-key
-        x-initiator: user
-        x-interaction-type: conversation-user
         x-team: a"#]]
     .assert_eq(&headers(config, &mut server, request()).await);
 }
@@ -454,9 +439,9 @@ async fn github_s_models_speak_what_the_catalogue_says() {
         /chat/completions
         GET /models 
         POST /v1/messages {"model":"claude-opus-4.6"
-        POST /responses {"model":"gpt-5.4","input"
-        POST /chat/completions {"model":"gpt-4.1","messag
-        POST /chat/completions {"model":"unknown","messag"#]]
+        POST /responses {"model":"gpt-5.4","reason
+        POST /chat/completions {"model":"gpt-4.1","temper
+        POST /chat/completions {"model":"unknown","stream"#]]
     .assert_eq(&lines.join("\n"));
 }
 

@@ -125,6 +125,7 @@ events! {
     Truncation(Truncation) = "session.truncation" logged;
     PlanAndTodos(PlanAndTodos) = "hangar.commitments" logged;
     ImagesWithheld(ImagesWithheld) = "hangar.images_withheld" logged;
+    ModelItems(ModelItems) = "hangar.model_items" logged;
     SkillInvoked(SkillInvoked) = "skill.invoked" logged;
     UsageInfo(UsageInfo) = "session.usage_info" ephemeral;
     UsageRecord(UsageRecord) = "session.usage_record" logged;
@@ -192,6 +193,13 @@ events! {
     SubagentDeselected(SubagentDeselected) = "subagent.deselected" logged;
     SubagentCompleted(SubagentCompleted) = "subagent.completed" logged;
     SubagentFailed(SubagentFailed) = "subagent.failed" logged;
+}
+
+impl EventKind {
+    /// Whether events of this kind are for the session that resumes from the log, not for whoever watches it.
+    pub fn is_internal(self) -> bool {
+        matches!(self, Self::UsageRecord | Self::ModelItems)
+    }
 }
 
 impl std::fmt::Display for EventKind {

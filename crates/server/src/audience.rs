@@ -339,7 +339,7 @@ fn is_piece_of_agent(event: &Event) -> bool {
 /// Whether clients hear of an event. The log keeps what each call of the model used; clients are told so by
 /// `assistant.usage`, and the SDKs know no other event about it.
 pub(crate) fn is_for_clients(kind: Option<EventKind>) -> bool {
-    kind != Some(EventKind::UsageRecord)
+    !kind.is_some_and(EventKind::is_internal)
 }
 
 /// Publishes a session's events.

@@ -4,15 +4,18 @@ use std::sync::Arc;
 
 use hangar_protocol::data::{self, CallOutcome};
 use jiff::Timestamp;
+use serde_json::value::RawValue;
 
 use super::own_tools::ToolConditions;
 use super::run::{Ending, Phase, Run, millis_between};
+use super::token_counts::Sent;
 use super::tools::is_file_edit;
 use super::truncation::Reduction;
 use super::{CallOptions, CallSeq, Context, Effect, Session, Step, own_tools};
 use crate::interned;
 use crate::model::{
-    Finish, Initiator, ModelError, ModelErrorKind, ModelEvent, ModelRequest, Reply, ToolCall, ToolChoice,
+    Finish, Initiator, ModelError, ModelErrorKind, ModelEvent, ModelRequest, NativeTurn, Reply, ToolCall,
+    ToolChoice,
 };
 use crate::prompt::notices;
 use crate::retry::{self, RetryDecision, RetryReason};
@@ -34,6 +37,7 @@ pub(super) struct Call {
     reasoning_id: Option<String>,
     /// Reason for the retry, while waiting for it.
     retry_reason: Option<RetryReason>,
+    sent: Option<Sent>,
 }
 
 impl Call {
@@ -59,6 +63,7 @@ impl Session {
             message_id: None,
             reasoning_id: None,
             retry_reason: None,
+            sent: None,
         });
         let turn_id = run.turn.to_string();
         let call_options = run.call_options.clone();
@@ -66,6 +71,9 @@ impl Session {
         let request = ModelRequest { initiator: self.initiator(), ..self.next_request(call_options) };
         if retries == 0 {
             self.report_context(&request, step);
+        }
+        if let Some(Run { phase: Phase::Calling(call), .. }) = &mut self.run {
+            call.sent = Sent::of(&request);
         }
         self.emit(step, data::ModelCallStart { turn_id, model });
         step.effects.push(Effect::CallModel(seq, Box::new(request)));
@@ -148,6 +156,9 @@ impl Session {
         match event {
             Ok(ModelEvent::Finished(reply)) => self.answered(*reply, step, context),
             Err(error) => self.failed(&error, step, context),
+            Ok(ModelEvent::Notice(notice)) => {
+                self.emit(step, data::SessionInfo::new("model_adapted", notice));
+            }
             Ok(piece) => {
                 call.first_token.get_or_insert(context.now);
                 if !self.config.streaming {
@@ -182,7 +193,7 @@ impl Session {
                         };
                         self.emit(step, delta);
                     }
-                    ModelEvent::ToolInput { .. } | ModelEvent::Finished(_) => {}
+                    ModelEvent::ToolInput { .. } | ModelEvent::Notice(_) | ModelEvent::Finished(_) => {}
                 }
             }
         }
@@ -202,12 +213,17 @@ impl Session {
         *cut_answers += u32::from(cut);
 
         self.account(&call, &reply, step, context);
+        if let (Some(sent), Some(tokens)) = (call.sent.clone(), reply.usage.input_tokens) {
+            self.token_counts.report(sent, tokens);
+        }
         let edits = reply.turn.tool_calls.iter().any(|call| is_file_edit(&call.name));
         self.finish_call_event(&call, CallOutcome::Success, Some(edits), step, context);
 
         let reasoning = reply.turn.reasoning.unwrap_or_default();
+        let message_id = call.message_id.unwrap_or_else(|| context.entropy.uuid());
+        self.log_items(&message_id, reply.turn.native, step);
         let message = data::AssistantMessage {
-            message_id: call.message_id.unwrap_or_else(|| context.entropy.uuid()),
+            message_id,
             originating_message_id: Some(origin),
             model: Some(self.state.model.clone()),
             content: reply.turn.text,
@@ -263,6 +279,15 @@ impl Session {
         } else {
             self.run_stop_hooks(Ending::Answered, step, context);
         }
+    }
+
+    /// Logs the vendor's own items of an answer, before the answer itself: a log that ends in between has no answer
+    /// without its items.
+    fn log_items(&mut self, message_id: &str, native: Option<NativeTurn>, step: &mut Step) {
+        let Some(native) = native else { return };
+        // Items that are no JSON could not go back either.
+        let Ok(items) = RawValue::from_string(native.items.to_string()) else { return };
+        self.emit(step, data::ModelItems { message_id: message_id.to_owned(), origin: native.origin, items });
     }
 
     /// Initiator of this turn's call.

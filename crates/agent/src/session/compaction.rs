@@ -250,7 +250,9 @@ impl Session {
         let checkpoint = Checkpoint::new(self.state.checkpoints + 1, &reply.turn.text);
         let complete = self.completed(&compacting, &checkpoint, reply, context);
         self.failed_at = None;
+        let dropped = self.state.conversation.native_turns(compacting.covers);
         self.emit(step, complete);
+        self.tell_dropped_reasoning(dropped, "was summarised", step);
         if self.agent().is_none() {
             step.effects.push(Effect::Checkpoint(checkpoint));
         }
@@ -386,6 +388,7 @@ fn excerpt(message: &Arc<Message>) -> Arc<Message> {
             let mut turn = turn.clone();
             turn.text = cut(&turn.text);
             turn.reasoning = None;
+            turn.native = None;
             Arc::new(Message::Assistant(turn))
         }
     }

@@ -5,8 +5,8 @@ use std::path::Path;
 use std::sync::Arc;
 
 use hangar_protocol::data::{
-    AgentMode, AssistantMessage, CompactionComplete, Delivery, Mode, NotificationKind, PlanAndTodos,
-    SessionLimits, SkillInvoked, UserMessage,
+    AgentMode, AssistantMessage, CompactionComplete, Delivery, Mode, ModelItems, NotificationKind,
+    PlanAndTodos, SessionLimits, SkillInvoked, UserMessage,
 };
 use hangar_protocol::{AgentId, Body, Event, EventKind, Totals};
 
@@ -59,6 +59,8 @@ pub struct State {
     pub selected: Option<String>,
     /// Skills that were invoked, in order.
     pub skills: Vec<SkillInvoked>,
+    /// The vendor's items of the answer that comes next in the log.
+    pub arriving: Option<ModelItems>,
 }
 
 impl Default for State {
@@ -87,6 +89,7 @@ impl Default for State {
             agents: AgentRegistry::default(),
             selected: None,
             skills: Vec::new(),
+            arriving: None,
         }
     }
 }
@@ -107,6 +110,7 @@ impl State {
                     | EventKind::CompactionComplete
                     | EventKind::PlanAndTodos
                     | EventKind::ImagesWithheld
+                    | EventKind::ModelItems
                     | EventKind::SkillInvoked
                     | EventKind::PermissionRequested
                     | EventKind::PermissionCompleted
@@ -212,8 +216,14 @@ impl State {
     /// Applies messages to and from the model.
     fn apply_message(&mut self, body: &Body) {
         match body {
-            Body::SystemMessage(message) => self.system = Some(message.content.as_str().into()),
+            Body::SystemMessage(message) => {
+                if self.system.as_deref().is_some_and(|system| system != message.content) {
+                    self.conversation.drop_reasoning(0);
+                }
+                self.system = Some(message.content.as_str().into());
+            }
             Body::UserMessage(message) => self.apply_user_message(message),
+            Body::ModelItems(items) => self.arriving = Some(items.clone()),
             Body::AssistantMessage(message) => self.apply_answer(message),
             Body::SystemNotification(notification) => match notification.kind {
                 NotificationKind::InstructionDiscovered { .. } => {
@@ -254,7 +264,8 @@ impl State {
         self.open_turn.message_id.clone_from(&message.originating_message_id);
         let turn = message.turn_id.as_deref().and_then(|turn| turn.parse().ok());
         self.open_turn.turn = turn.unwrap_or_default();
-        self.conversation.assistant(message);
+        let items = self.arriving.take().filter(|items| items.message_id == message.message_id);
+        self.conversation.assistant(message, items);
     }
 
     /// Applies requests and results of tool calls.

@@ -32,7 +32,9 @@ impl Session {
         let done = run.reduction;
         if done < Reduction::WithoutImages && self.config.vision && self.state.conversation.has_images() {
             self.note_reduction(Reduction::WithoutImages, "images_withheld", step);
+            let dropped = self.state.conversation.native_turns_behind_images();
             self.emit(step, data::ImagesWithheld {});
+            self.tell_dropped_reasoning(dropped, "lost its images", step);
             self.call_model(0, step, context);
             return true;
         }
@@ -115,7 +117,21 @@ impl Session {
         };
         // A summary on its way covers messages that are gone now.
         self.cancel_compaction(step);
+        let dropped = self.state.conversation.native_turns(removed);
         self.emit(step, truncation);
+        self.tell_dropped_reasoning(dropped, "was cut", step);
+    }
+
+    /// Tells that answers go back without their reasoning from now on, because of what became of the conversation before
+    /// them.
+    pub(super) fn tell_dropped_reasoning(&mut self, answers: usize, because: &str, step: &mut Step) {
+        if answers > 0 {
+            let message = format!(
+                "The reasoning behind {answers} answer(s) is left out from now on, because the conversation before them \
+                 {because}."
+            );
+            self.emit(step, data::SessionInfo::new("reasoning_dropped", message));
+        }
     }
 
     /// Bytes of the next request, without the overhead of the wire.

@@ -95,7 +95,7 @@ struct Actor {
 fn reply(text: &str, calls: Vec<ToolCall>, finish: Finish) -> ModelEvent {
     ModelEvent::Finished(Box::new(Reply {
         id: Some("api".to_owned()),
-        turn: AssistantTurn { text: text.to_owned(), reasoning: None, tool_calls: calls },
+        turn: AssistantTurn { text: text.to_owned(), reasoning: None, tool_calls: calls, native: None },
         finish,
         usage: TokenUsage { input_tokens: Some(10), output_tokens: Some(1), ..TokenUsage::default() },
     }))

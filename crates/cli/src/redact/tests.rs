@@ -184,6 +184,7 @@ fn answer(pieces: Vec<Result<ModelEvent, ModelError>>) -> Vec<String> {
     let mut answer = Answer::default();
     let told = pieces.into_iter().flat_map(|piece| answer.redact(&redactor, piece));
     told.map(|piece| match piece {
+        Ok(ModelEvent::Notice(text)) => text,
         Ok(ModelEvent::Text(text)) => format!("text {text}"),
         Ok(ModelEvent::Reasoning(text)) => format!("reasoning {text}"),
         Ok(ModelEvent::ToolInput { call_id, delta, .. }) => format!("{call_id} {delta}"),

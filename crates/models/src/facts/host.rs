@@ -37,6 +37,14 @@ pub struct HostFacts {
     pub strict_schemas: bool,
     /// Whether custom tools are taken, of models that call them.
     pub custom_tools: bool,
+    /// Whether chat completions refuse functions while a model reasons, of the models that [`ChatTools`] says it of.
+    ///
+    /// [`ChatTools`]: super::ChatTools
+    pub reasons_without_tools: bool,
+    /// Whether summaries of reasoning are refused to organisations that are not verified.
+    pub verified_summaries: bool,
+    /// Whether thinking of earlier turns is dropped unless the request asks to keep it.
+    pub keeps_thinking: bool,
     /// How it writes version numbers in names of models.
     pub spelling: Spelling,
     /// Whether it drops the oldest messages silently when a prompt is too long.
@@ -171,6 +179,9 @@ impl Default for HostFacts {
             plain_content: false,
             strict_schemas: false,
             custom_tools: false,
+            reasons_without_tools: false,
+            verified_summaries: false,
+            keeps_thinking: false,
             spelling: Spelling::Listed,
             drops_overflow: false,
             billed_by_request: false,

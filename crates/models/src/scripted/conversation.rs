@@ -48,7 +48,12 @@ pub(super) fn call(id: &str, name: &str, input: &str) -> ToolCall {
 }
 
 pub(super) fn assistant(text: &str, calls: &[ToolCall]) -> Message {
-    Message::Assistant(AssistantTurn { text: text.to_owned(), reasoning: None, tool_calls: calls.to_vec() })
+    Message::Assistant(AssistantTurn {
+        text: text.to_owned(),
+        reasoning: None,
+        tool_calls: calls.to_vec(),
+        native: None,
+    })
 }
 
 pub(super) async fn answer(
@@ -61,6 +66,7 @@ pub(super) async fn answer(
 /// One line for each event, for expectations.
 pub(super) fn lines(events: &[Result<ModelEvent, ModelError>]) -> String {
     let line = |event: &Result<ModelEvent, ModelError>| match event {
+        Ok(ModelEvent::Notice(text)) => format!("notice {text:?}"),
         Ok(ModelEvent::Text(text)) => format!("text {text:?}"),
         Ok(ModelEvent::Reasoning(text)) => format!("reasoning {text:?}"),
         Ok(ModelEvent::ToolInput { call_id, name, kind, delta }) => {
