@@ -4,6 +4,8 @@ pub(crate) mod anthropic;
 mod assembly;
 mod body;
 pub(crate) mod chat;
+#[cfg(test)]
+mod fuzz;
 mod native;
 pub(crate) mod responses;
 mod schema;
