@@ -100,6 +100,12 @@ impl RuntimeEnvironment {
         }
     }
 
+    /// Directory of programs that work on no project: the home, if it exists. They must not leave files where Hangar happened
+    /// to be started.
+    pub(crate) fn home_or_root(&self) -> &Path {
+        if self.home.is_dir() { &self.home } else { Path::new("/") }
+    }
+
     /// Settings of an agent; the defaults if there are none.
     pub(crate) fn settings(&self, agent: &str) -> AgentSettings {
         self.agents.get(agent).cloned().unwrap_or_default()

@@ -148,6 +148,7 @@ impl ProbeHost<'_> {
                 command
             }
         };
+        command.current_dir(self.runtime_env.home_or_root());
         command.stdout(Stdio::piped()).stderr(Stdio::piped()).kill_on_drop(true);
         let unable = |error: std::io::Error| format!("could not be run: {error}");
         // The group is dropped at the end, with whatever the program left behind.
