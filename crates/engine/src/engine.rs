@@ -25,7 +25,7 @@ use hangar_store::SessionName;
 use tokio::time::Instant;
 
 use crate::commands::{CommandRefusal, CommandReply};
-use crate::parts::{Background, Composer, Mcp, Naming, Options, Parts, ServerStart};
+use crate::parts::{Background, BackgroundWork, Composer, Mcp, Naming, Options, Parts, ServerStart};
 use crate::servers::{self, Servers};
 use crate::wait::{Activity, Wait};
 
@@ -200,7 +200,7 @@ impl Engine {
         }
     }
 
-    /// Takes what somebody typed: a slash command, or a prompt.
+    /// Submits typed text: a slash command, or a prompt.
     pub fn submit(&mut self, prompt: Prompt) -> Result<(), LogError> {
         // What was stopped before has nothing to say about this.
         self.ended.clear();
@@ -247,7 +247,7 @@ impl Engine {
         Ok(())
     }
 
-    /// Stops what is under way.
+    /// Aborts the current work.
     pub fn abort(&mut self, reason: &str) -> Result<(), LogError> {
         let commanded = self.compacting || !self.replies.is_empty() || !self.ended.is_empty();
         self.compacting = false;
@@ -307,11 +307,12 @@ impl Engine {
             return Ok(None);
         }
         let idle = self.session().is_idle();
-        let background = idle && (self.background.is_running() || !self.driver.is_idle());
+        let commands = self.options.waits_for == BackgroundWork::All && self.background.is_running();
+        let background = idle && (commands || !self.driver.is_idle());
         Ok(self.wait.has_ended(Activity { idle, background }, Instant::now()).then_some(SubmissionEnd::Idle))
     }
 
-    /// Publishes what a slash command says.
+    /// Publishes the reply of a slash command.
     pub(crate) fn answer(&mut self, reply: Result<CommandReply, CommandRefusal>) -> Result<(), LogError> {
         match reply {
             Ok(reply) => {
@@ -372,7 +373,7 @@ impl Engine {
         Ok(())
     }
 
-    /// Names the session as somebody wants it, and says so in an event.
+    /// Renames the session and publishes the name.
     pub fn rename(&mut self, fact: Fact, title: String) -> Result<(), LogError> {
         self.keep_name(fact)?;
         self.record(TitleChanged { title })
@@ -393,7 +394,7 @@ impl Engine {
         self.driver.set_provider(provider);
     }
 
-    /// Puts other MCP servers in the place of those there were. Their tools are offered once somebody says so.
+    /// Replaces the MCP servers. Their tools are offered with the next change of the tools.
     pub fn set_mcp(&mut self, mcp: Option<Mcp>) {
         let before = std::mem::replace(&mut self.servers, mcp.map(Servers::new));
         self.starting = None;
@@ -439,7 +440,7 @@ impl Engine {
         Ok(())
     }
 
-    /// Offers the tool that tells skills as they are now. A session whose tools were chosen without it stays without.
+    /// Offers the skill tool with the current skills. A session whose tools were chosen without it stays without.
     pub(crate) fn offer_skills(&mut self) -> Result<(), LogError> {
         let is_it = |tool: &Arc<dyn Tool>| tool.spec().name == SKILL_TOOL;
         let before = self.offer.others.iter().position(is_it);
@@ -480,7 +481,7 @@ impl Engine {
         std::mem::take(&mut self.held).into_iter().try_for_each(|prompt| self.deliver(prompt))
     }
 
-    /// Goes on with the session as it was composed anew. Rules and approvals of now stay, and so does what waits.
+    /// Replaces the parts of the session by recomposed ones. Current rules, approvals and queued prompts stay.
     pub fn replace(&mut self, parts: Parts) {
         let policy = self.session().config().policy.clone();
         let config = self.session().config();
@@ -513,7 +514,7 @@ impl Engine {
         self.opening = Some(parts.opening);
     }
 
-    /// Ends what is under way after a panic, and puts the panic on record. The session is to be closed next.
+    /// Ends the current work after a panic, and records the panic. The session is closed next.
     pub fn crashed(&mut self, message: &str) {
         self.held.clear();
         self.replies.clear();

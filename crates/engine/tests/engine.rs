@@ -21,8 +21,8 @@ use hangar_agent::session::{Command, Input, Opening, Prompt, Role, Session, Sess
 use hangar_agent::tool::*;
 use hangar_custom::skills::Skills;
 use hangar_engine::{
-    Background, Composer, Engine, EngineProgress, FrontEndTask, NoComposer, Options, Parts, SubmissionEnd,
-    supervise,
+    Background, BackgroundWork, Composer, Engine, EngineProgress, FrontEndTask, NoComposer, Options, Parts,
+    SubmissionEnd, supervise,
 };
 use hangar_protocol::data::{Mode, ToolType, WorkingDirectory};
 use hangar_protocol::permission::{PermissionOutcome, PermissionRequest};
@@ -411,6 +411,15 @@ async fn a_prompt_has_ended_when_its_background_has_or_its_time_is_up() {
     assert_eq!(stage.submit("DO:echo").await, SubmissionEnd::Idle);
     assert_eq!(started.elapsed(), wait);
     chatter.abort();
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_prompt_that_waits_for_agents_alone_ends_beside_a_running_command() {
+    let started = tokio::time::Instant::now();
+    let mut stage = Stage::begun(Options { waits_for: BackgroundWork::Agents, ..Options::default() }).await;
+    stage.background.0.store(true, Ordering::Relaxed);
+    assert_eq!(stage.submit("DO:echo").await, SubmissionEnd::Idle);
+    assert_eq!(started.elapsed(), Duration::ZERO);
 }
 
 #[tokio::test]
