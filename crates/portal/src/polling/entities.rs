@@ -15,7 +15,8 @@ use serde::Serialize;
 use tokio::time::Instant;
 
 use super::callbacks::Callbacks;
-use super::live::{PollItem, PollLog};
+use super::item::PollItem;
+use super::live::PollLog;
 use super::response::{JobResponse, SessionResponse, TaskResponse};
 use super::table::{Entity, Table};
 
