@@ -276,12 +276,6 @@ impl Folder {
         Ok(rustix::fs::renameat(&*source.fd, &old, &*target.fd, &new)?)
     }
 
-    /// Makes a directory, for its owner alone, in one that is there.
-    pub fn make_folder(&self, name: impl AsRef<Path>) -> io::Result<()> {
-        let (folder, base) = self.split(name.as_ref())?;
-        Ok(rustix::fs::mkdirat(&*folder.fd, &base, PRIVATE_DIR)?)
-    }
-
     /// Metadata of an entry. Links are not followed.
     pub fn status(&self, name: impl AsRef<Path>) -> io::Result<Metadata> {
         let name = name.as_ref();
@@ -493,7 +487,7 @@ mod tests {
     fn pipes_and_directories_are_no_files_and_do_not_keep_us_waiting() {
         let (_place, folder, _) = place();
         rustix::fs::mkfifoat(CWD, folder.path().join("pipe"), PRIVATE_FILE).unwrap();
-        folder.make_folder("dir").unwrap();
+        folder.ensure_folder("dir").unwrap();
         for name in ["pipe", "dir"] {
             refuses(&folder, name);
         }
