@@ -172,11 +172,6 @@ impl OpenSession {
         self.save_meta()
     }
 
-    pub fn set_summary_count(&mut self, count: u32) -> Result<(), StoreError> {
-        self.meta.summary_count = count;
-        self.save_meta()
-    }
-
     /// Writes `workspace.yaml` unless it says the same already.
     pub(crate) fn save_meta(&mut self) -> Result<(), StoreError> {
         if self.saved.as_ref() == Some(&self.meta) {
