@@ -83,7 +83,7 @@ pub enum StartError {
 }
 
 impl Executor {
-    /// Begins a run that `audience` hears. It gets on while its [`to_end`](Running::to_end) is awaited.
+    /// Begins a run that `audience` hears. It gets on while its [`to_end`](RunDriver::to_end) is awaited.
     pub fn start(
         self: &Arc<Self>,
         order: RunOrder,

@@ -33,7 +33,7 @@ pub(crate) struct LiveSession {
     /// For sessions whose log is kept here.
     pub(crate) names: mpsc::Sender<String>,
     pub(crate) state: Mutex<LiveState>,
-    /// RunNews when somebody comes to watch.
+    /// Notified when a subscriber joins.
     pub(crate) joined: Notify,
     /// Done when its agent is gone and its log is closed.
     pub(crate) over: CancellationToken,

@@ -1,4 +1,4 @@
-//! One turn of an agent that is a process: start it, hand it the prompt, hear it out, and end it when it must end.
+//! One turn of an agent that is a process: starts it, sends the prompt, translates its output, and ends it.
 
 use std::collections::BTreeMap;
 use std::io;

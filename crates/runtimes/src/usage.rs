@@ -8,9 +8,9 @@ use serde::Serialize;
 #[derive(Debug, Clone, Copy, Default, PartialEq, Serialize)]
 #[serde(rename_all = "lowercase", tag = "provenance", content = "value")]
 pub enum Figure {
-    /// The agent said so.
+    /// Reported by the agent.
     Reported(f64),
-    /// Computed from what the agent said.
+    /// Computed from the agent's report.
     Derived(f64),
     /// Not reported.
     #[default]
@@ -134,7 +134,7 @@ pub struct UsageMeter {
 }
 
 impl UsageMeter {
-    /// `before` is what a session that goes on is known to have used, as far as that is on record.
+    /// Creates a meter. `before` is the recorded usage of a resumed session.
     pub fn new(counting: Counting, before: Option<Usage>) -> Self {
         Self { counting, before, last_report: None, total: before }
     }

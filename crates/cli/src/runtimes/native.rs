@@ -1,4 +1,5 @@
-//! Our own agent behind the interface of all agents: in this process, without a pipe. `-p` opens its session here too.
+//! Hangar's own agent behind the interface of all agents: in this process, without a pipe. `-p` opens its session here
+//! too.
 
 mod task;
 
@@ -32,7 +33,7 @@ use crate::selection::Selection;
 use crate::settings::Settings;
 use task::{EventBuffer, FirstPrompt, NativeTask, TaskProgress, used};
 
-/// News that may wait for whoever listens before the session has to.
+/// Capacity of the queue of news; the session has to wait beyond it.
 const NEWS_QUEUE: usize = 256;
 const COMMAND_QUEUE: usize = 64;
 
@@ -239,7 +240,7 @@ pub(crate) struct NativeSession {
     pub(crate) store: Store,
     /// The state in which it ends.
     pub(crate) last: oneshot::Receiver<State>,
-    /// Cancelled by whoever does not wait for its last event.
+    /// Cancelled when the caller does not wait for the last event.
     pub(crate) hurry: CancellationToken,
 }
 

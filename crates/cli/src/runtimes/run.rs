@@ -56,7 +56,7 @@ impl Refused {
         Self { kind, message: format!("{error:#}") }.into()
     }
 
-    /// The event that tells drivers about it.
+    /// Event that reports the error to programs.
     fn event(error: &anyhow::Error) -> Event {
         let kind = error.downcast_ref::<Self>().map_or(ErrorKind::InvalidRequest, |refused| refused.kind);
         let body = SessionError {
