@@ -10,7 +10,7 @@ use serde_with::skip_serializing_none;
 
 use crate::resource::{Policy, RunLink};
 
-/// Lines between two places that are remembered, so that a page far behind is found without reading all before it.
+/// Lines between two remembered positions, so that a distant page is found without reading all lines before it.
 const MARK_EVERY: u64 = 2048;
 
 /// Usage of a session. Unknown values are absent, never zero.
@@ -28,7 +28,7 @@ pub struct Used {
 }
 
 impl Used {
-    /// Both together; what only one of them tells is what is known.
+    /// Sum of both; a value that only one of them has is kept.
     #[must_use]
     pub fn plus(self, other: Self) -> Self {
         fn sum<T: std::ops::Add<Output = T>>(a: Option<T>, b: Option<T>) -> Option<T> {
@@ -112,7 +112,7 @@ impl SessionStats {
             )
     }
 
-    /// Takes in what is whole behind where it has come to.
+    /// Folds the complete lines after the current position.
     pub fn catch_up(&mut self, follow: &mut Follow) -> std::io::Result<()> {
         while let Some((_, line)) = follow.next_line()? {
             // Where the type does not come first, the whole line tells.
@@ -211,7 +211,7 @@ impl SessionStats {
         Some(Context { tokens, limit })
     }
 
-    /// Usage of the session, as its log tells it.
+    /// Usage of the session according to its log.
     pub fn used(&self) -> Used {
         Used {
             input_tokens: self.totals.input_tokens,
