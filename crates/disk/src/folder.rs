@@ -106,8 +106,8 @@ impl Folder {
         &self.path
     }
 
-    /// A path of the directory for whoever opens files by path: by way of what is held, where the system has that.
-    /// Good as long as the folder is there.
+    /// Path of the directory for code that opens files by path: through the held descriptor, where the system supports
+    /// it. Valid as long as the folder is held.
     pub fn fd_path(&self) -> PathBuf {
         if cfg!(any(target_os = "linux", target_os = "android")) {
             PathBuf::from(format!("/proc/self/fd/{}", self.fd.as_raw_fd()))
@@ -415,9 +415,9 @@ fn open_stepwise(fd: &OwnedFd, name: &Path, flags: OFlags, mode: Mode) -> Result
     rustix::fs::openat(held.as_ref().unwrap_or(fd), *last, flags, mode)
 }
 
-/// A name beside another one that nobody else uses.
+/// Unique name beside another one.
 pub(crate) fn unique(name: &OsStr, ending: &str) -> OsString {
-    /// Tells apart what this process writes to one file at the same time.
+    /// Distinguishes concurrent writes of this process to one file.
     static NEXT: AtomicU64 = AtomicU64::new(0);
     let mut unique = name.to_owned();
     unique.push(format!(".{}-{}.{ending}", std::process::id(), NEXT.fetch_add(1, Ordering::Relaxed)));
