@@ -107,7 +107,7 @@ function SessionView({ feed, session }: { feed: SessionFeed; session: Session })
   );
 }
 
-/** Whether the end of the transcript says it already. */
+/** Whether the end of the transcript shows it already. */
 function tells(feed: SessionFeed, error: string): boolean {
   void feed.version.value;
   return feed.transcript.main.blocks.slice(-LAST_BLOCKS).some((block) => block.kind === "notice" && block.level === "error" && block.text === error);
