@@ -89,6 +89,7 @@ pub(crate) fn check(settings: &Settings, request: SessionRequest) -> Result<Chec
     if spec.model.name.is_none() && !host.models.is_fixed {
         model = agents.preferred_model(&*models, model);
     }
+    model::check_effort(&model, spec.model.effort.as_deref())?;
     Ok(Checked {
         redactor: redactor(settings, host, &model),
         settings,
