@@ -110,6 +110,8 @@ pub enum Message {
         call_id: String,
         kind: ToolType,
         parts: Vec<Part>,
+        /// Whether the call failed or did not run.
+        is_error: bool,
     },
 }
 
@@ -186,7 +188,17 @@ pub enum Finish {
     ToolCalls,
     /// The answer reached the output limit.
     Length,
+    /// The conversation and the answer filled the context window.
+    ContextFull,
+    /// The provider paused a long turn, which goes on when its content is sent back.
+    Paused,
+    /// The provider withheld the answer or the rest of it.
     ContentFilter,
+    /// The model refused to answer, with the provider's explanation if it gave one.
+    Refusal(Option<String>),
+    /// The provider says that the answer is not usable, by its own name for it: a malformed call, an error of its own.
+    Broken(String),
+    /// A reason that nobody knows.
     Other(String),
 }
 
@@ -197,14 +209,16 @@ impl Finish {
             Self::Stop => "stop",
             Self::ToolCalls => "tool_calls",
             Self::Length => "length",
-            Self::ContentFilter => "content_filter",
-            Self::Other(name) => name,
+            Self::ContextFull => "model_context_window_exceeded",
+            Self::Paused => "pause_turn",
+            Self::ContentFilter | Self::Refusal(_) => "content_filter",
+            Self::Broken(name) | Self::Other(name) => name,
         }
     }
 }
 
 /// Usage that the provider reported. `None` is "not reported", which is not zero.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize)]
 pub struct TokenUsage {
     /// All input, cached or not.
     pub input_tokens: Option<u64>,
@@ -212,6 +226,9 @@ pub struct TokenUsage {
     pub cache_read_tokens: Option<u64>,
     pub cache_write_tokens: Option<u64>,
     pub reasoning_tokens: Option<u64>,
+    /// Cost of the call in USD.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub cost: Option<f64>,
 }
 
 /// Failure of a model call. The session decides by `kind` whether to retry.
@@ -226,6 +243,23 @@ pub struct ModelError {
     pub body: Option<String>,
     pub code: Option<String>,
     pub retry_after: Option<Duration>,
+    /// Whether the provider wants the request to be made again, if it says.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub should_retry: Option<bool>,
+}
+
+impl ModelError {
+    pub fn new(kind: ModelErrorKind, message: impl Into<String>) -> Self {
+        Self {
+            kind,
+            status: None,
+            message: message.into(),
+            body: None,
+            code: None,
+            retry_after: None,
+            should_retry: None,
+        }
+    }
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
@@ -237,6 +271,8 @@ pub enum ModelErrorKind {
     AccessDenied,
     /// 429.
     RateLimit,
+    /// 402, or a code that says that the account has no money or allowance left: no retry helps.
+    Quota,
     /// 408, 409, 500, 502, 503, 504, 529, and errors inside a stream that say so.
     Server,
     /// 400, 404, 422 and other refusals that the same request would meet again.

@@ -202,16 +202,10 @@ impl Provider {
         let mut custom = inner.config.headers.clone();
         if let Some((name, value, secret)) = credential {
             inner.redactor.lock().add(secret);
-            let mut value = HeaderValue::from_str(value.reveal()).map_err(|_| ModelError {
-                kind: ModelErrorKind::Configuration,
-                status: None,
-                message: format!(
-                    "the credential of provider `{}` cannot be sent in a header",
-                    inner.config.name
-                ),
-                body: None,
-                code: None,
-                retry_after: None,
+            let mut value = HeaderValue::from_str(value.reveal()).map_err(|_| {
+                let name = &inner.config.name;
+                let message = format!("the credential of provider `{name}` cannot be sent in a header");
+                ModelError::new(ModelErrorKind::Configuration, message)
             })?;
             value.set_sensitive(true);
             // A printed key is always newer than a header that somebody wrote down.

@@ -219,14 +219,7 @@ impl ModelProvider for NoProvider {
         &self,
         _request: ModelRequest,
     ) -> futures_util::stream::BoxStream<'static, Result<ModelEvent, ModelError>> {
-        let error = ModelError {
-            kind: ModelErrorKind::Configuration,
-            status: None,
-            message: self.0.clone(),
-            body: None,
-            code: None,
-            retry_after: None,
-        };
+        let error = ModelError::new(ModelErrorKind::Configuration, &*self.0);
         Box::pin(futures_util::stream::iter([Err(error)]))
     }
 

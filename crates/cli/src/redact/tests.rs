@@ -232,12 +232,9 @@ fn a_secret_is_found_in_the_inputs_of_calls_that_come_in_turns() {
 #[test]
 fn an_error_of_a_provider_is_redacted_and_its_body_stays_json() {
     let error = ModelError {
-        kind: ModelErrorKind::Refused,
         status: Some(400),
-        message: "tok-3n-secret is wrong".to_owned(),
         body: Some(r#"{"error":{"message":"tok-3n-secret"}}"#.to_owned()),
-        code: None,
-        retry_after: None,
+        ..ModelError::new(ModelErrorKind::Refused, "tok-3n-secret is wrong")
     };
     assert_eq!(
         answer(vec![said("tok"), Err(error)]),
