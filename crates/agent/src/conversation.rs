@@ -39,7 +39,8 @@ struct OpenCall {
     id: String,
     name: String,
     kind: ToolType,
-    result: Option<Vec<Part>>,
+    /// The result, and whether it is an error.
+    result: Option<(Vec<Part>, bool)>,
 }
 
 impl Conversation {
@@ -205,7 +206,7 @@ impl Conversation {
             (None, Some(error)) => parts.push(Part::Text(error.message.clone())),
             (None, None) => parts.push(Part::Text(String::new())),
         }
-        call.result = Some(parts);
+        call.result = Some((parts, !complete.success));
         if self.open.iter().all(|call| call.result.is_some()) {
             self.close_open_calls();
         }
@@ -227,8 +228,9 @@ impl Conversation {
     /// Answers all open calls as interrupted.
     pub fn close_open_calls(&mut self) {
         for call in std::mem::take(&mut self.open) {
-            let parts = call.result.unwrap_or_else(|| vec![Part::Text(INTERRUPTED.to_owned())]);
-            self.push(Message::Tool { call_id: call.id, kind: call.kind, parts });
+            let interrupted = || (vec![Part::Text(INTERRUPTED.to_owned())], true);
+            let (parts, is_error) = call.result.unwrap_or_else(interrupted);
+            self.push(Message::Tool { call_id: call.id, kind: call.kind, parts, is_error });
         }
     }
 
@@ -241,10 +243,10 @@ impl Conversation {
             Message::User(parts) => {
                 Arc::new(Message::User(parts.iter().filter(|part| !is_image(part)).cloned().collect()))
             }
-            Message::Tool { call_id, kind, parts } => {
+            Message::Tool { call_id, kind, parts, is_error } => {
                 // The first part is the result itself; the others are about images.
                 let parts = parts.iter().take(1).filter(|part| !is_image(part)).cloned().collect();
-                Arc::new(Message::Tool { call_id: call_id.clone(), kind: *kind, parts })
+                Arc::new(Message::Tool { call_id: call_id.clone(), kind: *kind, parts, is_error: *is_error })
             }
             Message::Assistant(_) => Arc::clone(message),
         })

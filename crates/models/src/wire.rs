@@ -4,6 +4,8 @@ pub(crate) mod anthropic;
 mod assembly;
 mod body;
 pub(crate) mod chat;
+#[cfg(test)]
+mod ends;
 pub(crate) mod responses;
 #[cfg(test)]
 pub(crate) mod testing;
@@ -184,6 +186,11 @@ pub(crate) fn shows_images(request: &ModelRequest) -> bool {
 
 fn data_url(mime_type: &str, data: &str) -> String {
     format!("data:{mime_type};base64,{data}")
+}
+
+/// Cost of a call in USD, as OpenRouter and other gateways report it.
+fn cost(usage: &Value) -> Option<f64> {
+    usage.get("cost").and_then(Value::as_f64).filter(|cost| *cost >= 0.0)
 }
 
 /// A number that a provider may have left out, or written as `null`.

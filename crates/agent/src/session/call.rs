@@ -5,6 +5,7 @@ use std::sync::Arc;
 use hangar_protocol::data::{self, CallOutcome};
 use jiff::Timestamp;
 
+use super::ending::Verdict;
 use super::own_tools::ToolConditions;
 use super::run::{Ending, Phase, Run, millis_between};
 use super::tools::is_file_edit;
@@ -12,16 +13,10 @@ use super::truncation::Reduction;
 use super::{CallOptions, CallSeq, Context, Effect, Session, Step, own_tools};
 use crate::interned;
 use crate::model::{
-    Finish, Initiator, ModelError, ModelErrorKind, ModelEvent, ModelRequest, Reply, ToolCall, ToolChoice,
+    Initiator, ModelError, ModelErrorKind, ModelEvent, ModelRequest, Reply, ToolCall, ToolChoice,
 };
-use crate::prompt::notices;
 use crate::retry::{self, RetryDecision, RetryReason};
 use crate::tool::{ToolSource, ToolSpec};
-
-/// Source of the message that asks the model to go on with an answer that the output limit cut.
-pub const OUTPUT_LIMIT: &str = "output-limit";
-/// How often an answer that the output limit cut is asked to go on.
-const MAX_CUT_ANSWERS: u32 = 3;
 
 pub(super) struct Call {
     seq: CallSeq,
@@ -188,32 +183,56 @@ impl Session {
         }
     }
 
-    fn answered(&mut self, reply: Reply, step: &mut Step, context: &mut Context<'_>) {
-        let Some(Run { phase, interaction_id, message_id: origin, turn, cut_answers, .. }) = &mut self.run
-        else {
-            return;
-        };
-        let Phase::Calling(call) = std::mem::replace(phase, Phase::Between) else { return };
-        let (interaction_id, origin, turn_id) = (interaction_id.clone(), origin.clone(), turn.to_string());
-        let cut = reply.finish == Finish::Length
-            && reply.turn.tool_calls.is_empty()
-            && !reply.turn.text.is_empty()
-            && *cut_answers < MAX_CUT_ANSWERS;
-        *cut_answers += u32::from(cut);
-
+    fn answered(&mut self, mut reply: Reply, step: &mut Step, context: &mut Context<'_>) {
+        let Some(run) = &mut self.run else { return };
+        let Phase::Calling(call) = std::mem::replace(&mut run.phase, Phase::Between) else { return };
+        let verdict = run.endings.judge(&mut reply);
         self.account(&call, &reply, step, context);
+        let outcome = match &verdict {
+            Verdict::Retry(_) | Verdict::Withheld(_) => CallOutcome::Error,
+            _ => CallOutcome::Success,
+        };
         let edits = reply.turn.tool_calls.iter().any(|call| is_file_edit(&call.name));
-        self.finish_call_event(&call, CallOutcome::Success, Some(edits), step, context);
+        self.finish_call_event(&call, outcome, Some(edits), step, context);
+        if let Verdict::Retry(reason) = verdict {
+            return self.retry_answer(reason, call.retries, step, context);
+        }
+        let calls = std::mem::take(&mut reply.turn.tool_calls);
+        self.publish_answer(call, reply, &calls, step, context);
+        match verdict {
+            Verdict::Calls { notice } => {
+                if let Some(notice) = notice {
+                    self.after_tools(notice.into());
+                }
+                self.begin_tools(calls, step, context);
+            }
+            verdict => {
+                self.final_result("success".to_owned(), step);
+                self.end_turn(step);
+                self.conclude(verdict, step, context);
+            }
+        }
+    }
 
+    /// Emits the answer and its reasoning.
+    fn publish_answer(
+        &mut self,
+        call: Call,
+        reply: Reply,
+        calls: &[ToolCall],
+        step: &mut Step,
+        context: &mut Context<'_>,
+    ) {
+        let Some(Run { interaction_id, message_id: origin, turn, .. }) = &self.run else { return };
         let reasoning = reply.turn.reasoning.unwrap_or_default();
         let message = data::AssistantMessage {
             message_id: call.message_id.unwrap_or_else(|| context.entropy.uuid()),
-            originating_message_id: Some(origin),
+            originating_message_id: Some(origin.clone()),
             model: Some(self.state.model.clone()),
             content: reply.turn.text,
-            tool_requests: reply.turn.tool_calls.iter().map(|call| self.tool_request(call)).collect(),
-            interaction_id: Some(interaction_id),
-            turn_id: Some(turn_id),
+            tool_requests: calls.iter().map(|call| self.tool_request(call)).collect(),
+            interaction_id: Some(interaction_id.clone()),
+            turn_id: Some(turn.to_string()),
             reasoning_text: (!reasoning.text.is_empty()).then(|| reasoning.text.clone()),
             reasoning_opaque: reasoning.opaque,
             encrypted_content: reasoning.encrypted,
@@ -221,47 +240,18 @@ impl Session {
             api_call_id: reply.id,
             parent_tool_call_id: None,
         };
-        let empty = message.content.is_empty() && message.tool_requests.is_empty();
         let said = message.content.clone();
         self.emit(step, message);
         if !reasoning.text.is_empty() {
             let reasoning_id = call.reasoning_id.unwrap_or_else(|| context.entropy.uuid());
             self.emit(step, data::Reasoning { reasoning_id, content: reasoning.text });
         }
-
         if let Some(run) = &mut self.run {
-            // An answer that the output limit cut goes on where it stopped.
-            if run.cut_answers == 0 {
+            // An answer that was cut goes on where it stopped. An empty one takes nothing back.
+            if !run.endings.goes_on() && !said.is_empty() {
                 run.answer.clear();
             }
             run.answer.push_str(&said);
-        }
-        if !reply.turn.tool_calls.is_empty() {
-            self.begin_tools(reply.turn.tool_calls, step, context);
-            return;
-        }
-        self.final_result("success".to_owned(), step);
-        self.end_turn(step);
-        if empty {
-            let message = match reply.finish {
-                Finish::ContentFilter => "The provider's content filter withheld the answer.",
-                _ => "The model returned an empty answer. Send the message again to retry.",
-            };
-            self.announce_error(message, step, context);
-            self.fail_run("query", message.to_owned(), None, None, step, context);
-        } else if cut {
-            self.emit(
-                step,
-                data::UserMessage {
-                    content: String::new(),
-                    transformed_content: Some(notices::CUT_SHORT.to_owned()),
-                    source: Some(OUTPUT_LIMIT.to_owned()),
-                    ..Default::default()
-                },
-            );
-            self.begin_turn(step, context);
-        } else {
-            self.run_stop_hooks(Ending::Answered, step, context);
         }
     }
 
@@ -358,6 +348,7 @@ impl Session {
         let kind = match error.kind {
             ModelErrorKind::Authentication | ModelErrorKind::AccessDenied => "authentication",
             ModelErrorKind::RateLimit => "rate_limit",
+            ModelErrorKind::Quota => "quota",
             ModelErrorKind::ContextLength => "context_limit",
             _ => "query",
         };

@@ -370,7 +370,7 @@ fn excerpt(message: &Arc<Message>) -> Arc<Message> {
     };
     match &**message {
         Message::User(_) => Arc::clone(message),
-        Message::Tool { call_id, kind, parts } => {
+        Message::Tool { call_id, kind, parts, is_error } => {
             let parts = parts
                 .iter()
                 .map(|part| match part {
@@ -380,7 +380,7 @@ fn excerpt(message: &Arc<Message>) -> Arc<Message> {
                     }
                 })
                 .collect();
-            Arc::new(Message::Tool { call_id: call_id.clone(), kind: *kind, parts })
+            Arc::new(Message::Tool { call_id: call_id.clone(), kind: *kind, parts, is_error: *is_error })
         }
         Message::Assistant(turn) => {
             let mut turn = turn.clone();

@@ -11,6 +11,7 @@ mod background_hooks;
 mod call;
 mod checkpoint;
 mod compaction;
+mod ending;
 mod hooks;
 mod io;
 mod just_in_time;
@@ -22,6 +23,7 @@ mod pending;
 mod prompt_hooks;
 mod questions;
 mod queue;
+mod repetition;
 mod run;
 pub mod state;
 mod stop_hooks;
@@ -38,9 +40,9 @@ use hangar_protocol::Body;
 use hangar_protocol::data::{self, Mode, SkillInvoked};
 
 pub use agent::{AgentEnd, AgentRole, Role};
-pub use call::OUTPUT_LIMIT;
 pub use checkpoint::Checkpoint;
 pub use compaction::{Compaction, NOTHING_TO_COMPACT};
+pub use ending::OUTPUT_LIMIT;
 pub(crate) use hooks::{ended, started};
 pub use io::{
     CallOptions, CallSeq, Command, Context, Effect, Input, Inspection, Notice, Opening, Origin, Prompt,

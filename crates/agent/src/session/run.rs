@@ -5,9 +5,11 @@ use hangar_protocol::data::{self, AgentMode, Attachment, AutopilotStop, Delivery
 use jiff::Timestamp;
 
 use super::call::Call;
+use super::ending::Endings;
 use super::live::ToolsChanged;
 use super::prompt_hooks::Preparing;
 use super::questions::Switching;
+use super::repetition::Repetitions;
 use super::tools::RunningCall;
 use super::truncation::Reduction;
 use super::{CallOptions, Context, Effect, Origin, Prompt, QUEUE_LIMIT, Session, Step, Timing, iso};
@@ -23,8 +25,12 @@ pub(super) struct Run {
     pub(super) task_id: String,
     pub(super) turn: u32,
     pub(super) phase: Phase,
-    /// Number of answers that reached the output limit.
-    pub(super) cut_answers: u32,
+    /// How the answers so far ended.
+    pub(super) endings: Endings,
+    /// Whether the conversation has filled the context window, so that the next call waits for a summary.
+    pub(super) context_full: bool,
+    /// Calls and results so far.
+    pub(super) repetitions: Repetitions,
     /// Whether `task_complete` was called.
     pub(super) completed: bool,
     /// Whether a call was refused in a way that ends the run.
@@ -52,7 +58,9 @@ impl Run {
             task_id,
             turn: 0,
             phase: Phase::Between,
-            cut_answers: 0,
+            endings: Endings::default(),
+            context_full: false,
+            repetitions: Repetitions::default(),
             completed: false,
             rejected: false,
             ended: false,
@@ -288,7 +296,7 @@ impl Session {
             interaction_id: Some(run.interaction_id.clone()),
         };
         self.emit(step, start);
-        if self.check_context_size(step, context) {
+        if self.make_room(step, context) || self.check_context_size(step, context) {
             if let Some(run) = &mut self.run {
                 run.phase = Phase::AwaitingSummary { refused: None };
             }
@@ -306,6 +314,7 @@ impl Session {
             run.turn += 1;
             run.phase = Phase::Between;
             run.reduction = Reduction::default();
+            run.endings.turn_ended();
         }
     }
 

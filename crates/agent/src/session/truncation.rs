@@ -69,6 +69,19 @@ impl Session {
         true
     }
 
+    /// Makes room in a context window that an answer has filled. True if the next call has to wait for a summary.
+    pub(super) fn make_room(&mut self, step: &mut Step, context: &mut Context<'_>) -> bool {
+        let Some(run) = &mut self.run else { return false };
+        if !std::mem::take(&mut run.context_full) {
+            return false;
+        }
+        if self.config.compaction.is_some() {
+            return self.force_compaction(step, context);
+        }
+        self.truncate_to(self.state.conversation.bytes() / 2, step);
+        false
+    }
+
     fn note_reduction(&mut self, reduction: Reduction, reason: &str, step: &mut Step) {
         let Some(Run { reduction: done, turn, .. }) = &mut self.run else { return };
         *done = reduction;

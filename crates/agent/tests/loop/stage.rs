@@ -38,6 +38,8 @@ pub(crate) enum Line {
     Fail(ModelErrorKind, Option<u16>),
     FailAfter(ModelErrorKind, Duration),
     Finish(&'static str, Finish),
+    /// Says something, calls `(id, tool, input)`, and ends in this way.
+    Ends(&'static str, Vec<(&'static str, &'static str, &'static str)>, Finish),
     Hang(&'static str),
 }
 
@@ -102,7 +104,7 @@ fn reply(text: &str, calls: Vec<ToolCall>, finish: Finish) -> ModelEvent {
 }
 
 fn error(kind: ModelErrorKind, status: Option<u16>) -> ModelError {
-    ModelError { kind, status, message: format!("{kind:?}"), body: None, code: None, retry_after: None }
+    ModelError { status, ..ModelError::new(kind, format!("{kind:?}")) }
 }
 
 impl ModelProvider for Actor {
@@ -122,6 +124,16 @@ impl ModelProvider for Actor {
             .boxed(),
             Line::Finish(say, finish) => {
                 futures_util::stream::iter([text(say), Ok(reply(say, Vec::new(), finish))]).boxed()
+            }
+            Line::Ends(say, calls, finish) => {
+                let call = |(id, name, input): (&str, &str, &str)| ToolCall {
+                    id: id.to_owned(),
+                    name: name.to_owned(),
+                    kind: ToolType::Function,
+                    input: input.to_owned(),
+                };
+                let calls = calls.into_iter().map(call).collect();
+                futures_util::stream::iter([text(say), Ok(reply(say, calls, finish))]).boxed()
             }
             Line::Call(calls) => {
                 let calls = calls

@@ -113,8 +113,8 @@ impl Redactor {
         };
         match message {
             Message::User(said) => Message::User(parts(said)),
-            Message::Tool { call_id, kind, parts: said } => {
-                Message::Tool { call_id, kind, parts: parts(said) }
+            Message::Tool { call_id, kind, parts: said, is_error } => {
+                Message::Tool { call_id, kind, parts: parts(said), is_error }
             }
             Message::Assistant(turn) => {
                 let mut turn = self.turn(turn);

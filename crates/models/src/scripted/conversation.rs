@@ -40,7 +40,8 @@ pub(super) fn user(text: &str) -> Message {
 }
 
 pub(super) fn result(call: &ToolCall, text: &str) -> Message {
-    Message::Tool { call_id: call.id.clone(), kind: call.kind, parts: vec![Part::Text(text.to_owned())] }
+    let parts = vec![Part::Text(text.to_owned())];
+    Message::Tool { call_id: call.id.clone(), kind: call.kind, parts, is_error: false }
 }
 
 pub(super) fn call(id: &str, name: &str, input: &str) -> ToolCall {

@@ -246,7 +246,10 @@ fn finish(reason: &str) -> Option<Finish> {
         "stop" | "end_turn" => Finish::Stop,
         "tool_calls" | "tool_use" => Finish::ToolCalls,
         "length" | "max_tokens" | "max_output_tokens" => Finish::Length,
-        "content_filter" | "refusal" => Finish::ContentFilter,
+        "content_filter" => Finish::ContentFilter,
+        "refusal" => Finish::Refusal(None),
+        "pause_turn" => Finish::Paused,
+        "model_context_window_exceeded" => Finish::ContextFull,
         other => Finish::Other(other.to_owned()),
     })
 }

@@ -126,11 +126,13 @@ impl Assembly {
         reasoning: impl FnOnce(String) -> Reasoning,
         out: &mut Vec<ModelEvent>,
     ) -> Reply {
+        // An answer that was cut may end in a call without its arguments, which is not a call without arguments.
+        let cut = matches!(finish, Finish::Length | Finish::ContextFull);
         let calls: Vec<ToolCall> = std::mem::take(&mut self.calls)
             .into_iter()
             .map(|mut call| {
                 call.unwrap_input(out);
-                if call.call.kind == ToolType::Function && call.call.input.is_empty() {
+                if !cut && call.call.kind == ToolType::Function && call.call.input.is_empty() {
                     call.call.input.push_str("{}");
                 }
                 call.call

@@ -68,7 +68,7 @@ pub(crate) fn conversation(model: &str, reasoning: Reasoning) -> ModelRequest {
             call("call_2", "apply_patch", ToolType::Custom, "*** Begin Patch\n"),
         ],
     };
-    let result = |id: &str, kind, parts| Message::Tool { call_id: id.into(), kind, parts };
+    let result = |id: &str, kind, parts| Message::Tool { call_id: id.into(), kind, parts, is_error: false };
     let mut request = request(
         model,
         vec![

@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 
 use crate::error;
 use crate::wire::assembly::Assembly;
-use crate::wire::{Decode, Progress, count};
+use crate::wire::{Decode, Progress, cost, count};
 
 /// Any event: each uses some of the fields.
 #[derive(Deserialize)]
@@ -32,6 +32,7 @@ struct Delta {
     signature: Option<String>,
     partial_json: Option<String>,
     stop_reason: Option<String>,
+    stop_details: Option<Value>,
 }
 
 pub(crate) struct Decoder {
@@ -66,6 +67,7 @@ struct Counted {
     read: Option<u64>,
     written: Option<u64>,
     output: Option<u64>,
+    cost: Option<f64>,
 }
 
 impl Decoder {
@@ -181,8 +183,8 @@ impl Decode for Decoder {
             }
             "content_block_stop" => self.end(event.index, out),
             "message_delta" => {
-                if let Some(reason) = event.delta.and_then(|delta| delta.stop_reason) {
-                    self.finish = Some(read_finish(reason));
+                if let Some(Delta { stop_reason: Some(reason), stop_details, .. }) = event.delta {
+                    self.finish = Some(read_finish(reason, stop_details.as_ref()));
                 }
                 if let Some(usage) = &event.usage {
                     self.counted.update(usage);
@@ -211,7 +213,7 @@ impl Decode for Decoder {
         }
         self.message(&message);
         let reason = message.get("stop_reason").and_then(Value::as_str);
-        self.finish = reason.map(|reason| read_finish(reason.to_owned()));
+        self.finish = reason.map(|reason| read_finish(reason.to_owned(), message.get("stop_details")));
         self.over = true;
         Ok(())
     }
@@ -238,6 +240,7 @@ impl Counted {
         self.read = count(usage, "/cache_read_input_tokens").or(self.read);
         self.written = count(usage, "/cache_creation_input_tokens").or(self.written);
         self.output = count(usage, "/output_tokens").or(self.output);
+        self.cost = cost(usage).or(self.cost);
     }
 
     fn usage(&self) -> TokenUsage {
@@ -249,16 +252,29 @@ impl Counted {
             cache_read_tokens: self.read,
             cache_write_tokens: self.written,
             reasoning_tokens: None,
+            cost: self.cost,
         }
     }
 }
 
-fn read_finish(reason: String) -> Finish {
+/// `details` are `stop_details`, which say why a model refused.
+fn read_finish(reason: String, details: Option<&Value>) -> Finish {
     match reason.as_str() {
         "end_turn" | "stop_sequence" | "stop" => Finish::Stop,
         "tool_use" => Finish::ToolCalls,
-        "max_tokens" | "model_context_window_exceeded" | "length" => Finish::Length,
-        "refusal" => Finish::ContentFilter,
+        "max_tokens" | "length" => Finish::Length,
+        "model_context_window_exceeded" => Finish::ContextFull,
+        "pause_turn" => Finish::Paused,
+        "refusal" => Finish::Refusal(details.and_then(explanation)),
         _ => Finish::Other(reason),
+    }
+}
+
+/// What `stop_details` say for people: `{"category": "cyber", "explanation": "…"}`.
+fn explanation(details: &Value) -> Option<String> {
+    let text = |name: &str| details.get(name).and_then(Value::as_str).filter(|text| !text.is_empty());
+    match (text("category"), text("explanation")) {
+        (Some(category), Some(explanation)) => Some(format!("{category}: {explanation}")),
+        (category, explanation) => category.or(explanation).map(str::to_owned),
     }
 }

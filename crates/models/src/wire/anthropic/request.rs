@@ -104,7 +104,9 @@ fn messages(request: &ModelRequest, citations: bool) -> Vec<Value> {
         let (role, blocks) = match &**message {
             Message::User(parts) => ("user", blocks(parts, citations)),
             Message::Assistant(turn) => ("assistant", assistant(turn)),
-            Message::Tool { call_id, parts, .. } => ("user", vec![result(call_id, parts, citations)]),
+            Message::Tool { call_id, parts, is_error, .. } => {
+                ("user", vec![result(call_id, parts, *is_error, citations)])
+            }
         };
         match turns.last_mut() {
             _ if blocks.is_empty() => {}
@@ -155,9 +157,17 @@ fn block(part: &Part, citations: bool) -> Value {
     }
 }
 
-fn result(call_id: &str, parts: &[Part], citations: bool) -> Value {
+fn result(call_id: &str, parts: &[Part], is_error: bool, citations: bool) -> Value {
     let content = if has_images(parts) { blocks(parts, citations).into() } else { json!(text_of(parts)) };
-    json!({ "type": "tool_result", "tool_use_id": tool_id(call_id), "content": content })
+    let mut block = json!({ "type": "tool_result", "tool_use_id": tool_id(call_id), "content": content });
+    if is_error {
+        // An error without a word is refused.
+        if block["content"] == "" {
+            block["content"] = json!("The call failed.");
+        }
+        block["is_error"] = json!(true);
+    }
+    block
 }
 
 fn assistant(turn: &AssistantTurn) -> Vec<Value> {

@@ -110,10 +110,11 @@ fn empty_text_is_left_out_and_neighbours_of_one_side_are_joined() {
         tool_calls: vec![call("t1", "view", ToolType::Function, "not json")],
         ..AssistantTurn::default()
     };
-    let result = Message::Tool { call_id: "t1".into(), kind: ToolType::Function, parts: vec![] };
+    let result =
+        Message::Tool { call_id: "t1".into(), kind: ToolType::Function, parts: vec![], is_error: true };
     let messages = vec![user("a"), user(""), user("b"), Message::Assistant(turn), result, user("c")];
     let body = body(Wire::Messages, Dialect::Vendor, &request("m", messages));
-    expect![[r#"[{"role":"user","content":[{"type":"text","text":"a"},{"type":"text","text":"b"}]},{"role":"assistant","content":[{"type":"tool_use","id":"t1","name":"view","input":{"invalid_arguments":"not json"}}]},{"role":"user","content":[{"type":"tool_result","tool_use_id":"t1","content":""},{"type":"text","text":"c","cache_control":{"type":"ephemeral"}}]}]"#]].assert_eq(&body["messages"].to_string());
+    expect![[r#"[{"role":"user","content":[{"type":"text","text":"a"},{"type":"text","text":"b"}]},{"role":"assistant","content":[{"type":"tool_use","id":"t1","name":"view","input":{"invalid_arguments":"not json"}}]},{"role":"user","content":[{"type":"tool_result","tool_use_id":"t1","content":"The call failed.","is_error":true},{"type":"text","text":"c","cache_control":{"type":"ephemeral"}}]}]"#]].assert_eq(&body["messages"].to_string());
 }
 
 #[test]
@@ -210,7 +211,7 @@ fn redacted_thoughts_are_kept_as_they_came() {
             reasoning "a"
             reasoning "\n\n"
             reasoning "b"
-            -- ContentFilter without id
+            -- Refusal(None) without id
             reasoning "a\n\nb" opaque None encrypted Some("[{\"type\":\"redacted_thinking\",\"data\":\"xyz\"},{\"type\":\"thinking\",\"thinking\":\"a\",\"signature\":\"s\"},{\"type\":\"thinking\",\"thinking\":\"b\",\"signature\":\"t\"}]")
             input ? output ? read ? written ? reasoning ?
         "#]],

@@ -7,7 +7,7 @@ use serde_json::Value;
 
 use crate::error;
 use crate::wire::assembly::Assembly;
-use crate::wire::{Decode, Progress, count};
+use crate::wire::{Decode, Progress, cost, count};
 
 /// Chunks of a stream and whole answers alike: a message is a delta that says everything.
 #[derive(Deserialize)]
@@ -201,7 +201,9 @@ impl Decode for Decoder {
     fn finish(&mut self, out: &mut Vec<ModelEvent>) -> Option<Reply> {
         let finish = match self.finish.take() {
             Some(finish) => finish,
-            None if self.over => Finish::Stop,
+            None if self.over && (self.assembly.has_text() || !self.slots.is_empty()) => Finish::Stop,
+            // An end without a reason and without an answer is not one that a model makes.
+            None if self.over => Finish::Other(String::new()),
             None => return None,
         };
         let opaque = self.opaque.take();
@@ -221,12 +223,18 @@ fn text(value: &Value) -> String {
     }
 }
 
+/// Gateways pass on the words of other wires, too.
 fn read_finish(reason: String) -> Finish {
-    match reason.as_str() {
-        "stop" => Finish::Stop,
-        "tool_calls" | "function_call" => Finish::ToolCalls,
-        "length" => Finish::Length,
-        "content_filter" => Finish::ContentFilter,
+    match reason.to_lowercase().as_str() {
+        "stop" | "end_turn" | "stop_sequence" => Finish::Stop,
+        "tool_calls" | "function_call" | "tool_use" => Finish::ToolCalls,
+        "length" | "max_tokens" => Finish::Length,
+        "model_context_window_exceeded" => Finish::ContextFull,
+        "pause_turn" => Finish::Paused,
+        "content_filter" | "safety" => Finish::ContentFilter,
+        "refusal" => Finish::Refusal(None),
+        // Google: `function_call_filter: MALFORMED_FUNCTION_CALL`. OpenRouter: `error`.
+        words if words == "error" || words.contains("malformed") => Finish::Broken(reason),
         _ => Finish::Other(reason),
     }
 }
@@ -240,5 +248,6 @@ fn read_usage(usage: &Value) -> TokenUsage {
         cache_write_tokens: count(usage, "/prompt_tokens_details/cache_write_tokens"),
         reasoning_tokens: count(usage, "/completion_tokens_details/reasoning_tokens")
             .or_else(|| count(usage, "/reasoning_tokens")),
+        cost: cost(usage),
     }
 }

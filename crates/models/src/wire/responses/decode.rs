@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 
 use crate::error;
 use crate::wire::assembly::Assembly;
-use crate::wire::{Decode, Progress, count};
+use crate::wire::{Decode, Progress, cost, count};
 
 /// Any event: each uses some of the fields.
 #[derive(Deserialize)]
@@ -128,7 +128,7 @@ impl Decoder {
         self.finish = Some(match (status, reason) {
             ("incomplete", Some("max_output_tokens")) => Finish::Length,
             ("incomplete", Some("content_filter")) => Finish::ContentFilter,
-            ("incomplete" | "cancelled", reason) => Finish::Other(reason.unwrap_or(status).to_owned()),
+            ("incomplete" | "cancelled", reason) => Finish::Broken(reason.unwrap_or(status).to_owned()),
             _ => Finish::Stop,
         });
         if let Some(Value::Array(output)) = response.get_mut("output").map(Value::take) {
@@ -239,5 +239,6 @@ fn read_usage(usage: &Value) -> TokenUsage {
         cache_read_tokens: count(usage, "/input_tokens_details/cached_tokens"),
         cache_write_tokens: count(usage, "/input_tokens_details/cache_write_tokens"),
         reasoning_tokens: count(usage, "/output_tokens_details/reasoning_tokens"),
+        cost: cost(usage),
     }
 }

@@ -77,7 +77,7 @@ fn items(message: &Message) -> Vec<Value> {
             vec![json!({ "role": "user", "content": content(parts), "type": "message" })]
         }
         Message::Assistant(turn) => assistant(turn),
-        Message::Tool { call_id, kind, parts } => {
+        Message::Tool { call_id, kind, parts, .. } => {
             let kind = match kind {
                 ToolType::Function => "function_call_output",
                 ToolType::Custom => "custom_tool_call_output",
