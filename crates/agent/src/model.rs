@@ -1,11 +1,15 @@
 //! Models: requests, streamed answers and errors, independent of the wire format.
 
+mod price;
+
 use std::sync::Arc;
 use std::time::Duration;
 
 use futures_core::stream::BoxStream;
 use hangar_protocol::data::ToolType;
 use serde::{Deserialize, Serialize};
+
+pub use price::{Price, PriceStep, Rates};
 
 use crate::tool::ToolSpec;
 
@@ -19,8 +23,8 @@ pub trait ModelProvider: Send + Sync {
     fn facts(&self) -> ProviderFacts;
 }
 
-/// Facts about a provider for events.
-#[derive(Debug, Clone, PartialEq, Eq)]
+/// Facts about a provider, and about the model that it is configured for.
+#[derive(Debug, Clone, PartialEq)]
 pub struct ProviderFacts {
     /// `/chat/completions`, `/responses` or `/v1/messages`.
     pub endpoint: &'static str,
@@ -29,6 +33,9 @@ pub struct ProviderFacts {
     /// Base URL for errors; carries no credentials.
     pub base_url: String,
     pub max_prompt_tokens: Option<u64>,
+    pub max_output_tokens: Option<u64>,
+    /// Price of the model, if it is known. An unknown price is not a price of zero.
+    pub price: Option<Price>,
 }
 
 /// Token counter for the parts of a request, by the model's own tokenizer.

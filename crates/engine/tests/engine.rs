@@ -75,6 +75,8 @@ impl ModelProvider for Model {
             is_byok: true,
             base_url: "test:".to_owned(),
             max_prompt_tokens: None,
+            max_output_tokens: None,
+            price: None,
         }
     }
 }

@@ -20,6 +20,8 @@ pub struct ProviderConfig {
     /// What a model id `name/model` starts with.
     pub name: String,
     pub kind: ProviderKind,
+    /// Name of the host in the table of hosts, if the configuration names it. Otherwise the address tells it.
+    pub preset: Option<String>,
     pub base_url: BaseUrl,
     pub auth: Auth,
     /// Sent with every request. They win over what the provider would set itself.
@@ -78,6 +80,8 @@ pub enum ProviderKind {
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum WireApi {
+    /// What host and model speak best, by the tables: what holds where nobody chose.
+    PerModel,
     Completions,
     Responses,
 }
@@ -147,6 +151,7 @@ impl ProviderConfig {
         Self {
             name: name.into(),
             kind,
+            preset: None,
             base_url,
             auth: Auth::None,
             headers: HeaderMap::new(),
@@ -212,7 +217,7 @@ fn choose<T: Copy>(
 fn wire_api(setting: &str, value: Option<&str>) -> Result<WireApi, ConfigError> {
     const CHOICES: &[(&str, WireApi)] =
         &[("completions", WireApi::Completions), ("responses", WireApi::Responses)];
-    value.map_or(Ok(WireApi::Completions), |value| choose(setting, value, CHOICES, "completions, responses"))
+    value.map_or(Ok(WireApi::PerModel), |value| choose(setting, value, CHOICES, "completions, responses"))
 }
 
 fn base_url(setting: &str, value: &str) -> Result<BaseUrl, ConfigError> {

@@ -11,6 +11,7 @@ pub mod config;
 mod copilot;
 mod credential;
 mod error;
+pub mod facts;
 mod http;
 pub mod known;
 mod provider;

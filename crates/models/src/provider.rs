@@ -13,9 +13,10 @@ use reqwest::header::{ACCEPT, AUTHORIZATION, CONTENT_TYPE, HeaderMap, HeaderName
 
 use crate::Ways;
 use crate::answer::{self, Answer, Told};
-use crate::config::{ProviderConfig, ProviderKind, WireApi};
+use crate::config::{ProviderConfig, ProviderKind};
 use crate::copilot::{self, Routes};
 use crate::credential::{Credential, Credentials};
+use crate::facts::{self, Endpoint};
 use crate::http::{self, Http};
 use crate::known;
 use crate::secret::{Redactor, Secret};
@@ -169,7 +170,7 @@ impl Provider {
     async fn wire(&self, model: &str) -> Result<Wire, ModelError> {
         match &self.0.routes {
             Some(routes) => routes.wire(self, model).await,
-            None => Ok(fixed_wire(&self.0.config.kind)),
+            None => Ok(wire_of(facts::endpoint(&self.0.config, model))),
         }
     }
 
@@ -242,30 +243,28 @@ impl ModelProvider for Provider {
 
     fn facts(&self) -> ProviderFacts {
         let config = &self.0.config;
+        let model = config.model.as_deref().map(|model| config.bare(model));
         let wire = match &self.0.routes {
             Some(routes) => routes.last(),
-            None => fixed_wire(&config.kind),
+            None => wire_of(facts::endpoint(config, model.unwrap_or_default())),
         };
-        let model = config.model.as_deref().map(|model| config.bare(model));
         let known = model.and_then(known::limits).map(|limits| limits.max_prompt_tokens);
         ProviderFacts {
             endpoint: wire.endpoint(),
             is_byok: config.kind != ProviderKind::Copilot,
             base_url: config.base_url.to_string(),
             max_prompt_tokens: config.max_prompt_tokens.or(known),
+            max_output_tokens: config.max_output_tokens,
+            price: model.and_then(|model| facts::of(model).price),
         }
     }
 }
 
-/// What a provider speaks whatever the model.
-fn fixed_wire(kind: &ProviderKind) -> Wire {
-    match kind {
-        ProviderKind::OpenAi { wire } | ProviderKind::Azure { wire, .. } => match wire {
-            WireApi::Completions => Wire::Chat,
-            WireApi::Responses => Wire::Responses,
-        },
-        ProviderKind::Anthropic => Wire::Messages,
-        ProviderKind::Copilot => Wire::Chat,
+fn wire_of(endpoint: Endpoint) -> Wire {
+    match endpoint {
+        Endpoint::Chat => Wire::Chat,
+        Endpoint::Responses => Wire::Responses,
+        Endpoint::Messages => Wire::Messages,
     }
 }
 

@@ -174,6 +174,8 @@ pub(crate) fn facts() -> ProviderFacts {
         is_byok: true,
         base_url: "test:".to_owned(),
         max_prompt_tokens: None,
+        max_output_tokens: None,
+        price: None,
     }
 }
 

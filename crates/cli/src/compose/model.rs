@@ -165,7 +165,8 @@ fn configure(
     options: &ModelOptions,
 ) -> Result<ProviderConfig> {
     let wire = match spec.wire_api.as_deref() {
-        None | Some("completions") => WireApi::Completions,
+        None => WireApi::PerModel,
+        Some("completions") => WireApi::Completions,
         Some("responses") => WireApi::Responses,
         Some(other) => bail!("wireApi is `{other}`; it must be completions or responses"),
     };
@@ -229,6 +230,8 @@ impl ModelProvider for NoProvider {
             is_byok: false,
             base_url: String::new(),
             max_prompt_tokens: None,
+            max_output_tokens: None,
+            price: None,
         }
     }
 }

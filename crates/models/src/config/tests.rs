@@ -43,7 +43,7 @@ fn a_base_url_makes_a_provider() {
     check_variables(
         &[URL],
         expect![
-            "custom OpenAi { wire: Completions } http://127.0.0.1:1/v1 no credential [] None as None (None, None, System, 120s)"
+            "custom OpenAi { wire: PerModel } http://127.0.0.1:1/v1 no credential [] None as None (None, None, System, 120s)"
         ],
     );
 }
@@ -78,13 +78,13 @@ fn a_bearer_token_wins_over_a_command_and_that_over_a_key() {
     check_variables(
         &[URL, key, command, token],
         expect![
-            "custom OpenAi { wire: Completions } http://127.0.0.1:1/v1 token token-1 [] None as None (None, None, System, 120s)"
+            "custom OpenAi { wire: PerModel } http://127.0.0.1:1/v1 token token-1 [] None as None (None, None, System, 120s)"
         ],
     );
     check_variables(
         &[URL, key, command],
         expect![
-            "custom OpenAi { wire: Completions } http://127.0.0.1:1/v1 command print key [] None as None (None, None, System, 120s)"
+            "custom OpenAi { wire: PerModel } http://127.0.0.1:1/v1 command print key [] None as None (None, None, System, 120s)"
         ],
     );
 }
@@ -94,13 +94,13 @@ fn the_model_is_its_own_wire_name_unless_both_are_given() {
     check_variables(
         &[URL, ("COPILOT_MODEL", "m")],
         expect![[
-            r#"custom OpenAi { wire: Completions } http://127.0.0.1:1/v1 no credential [] Some("m") as None (None, None, System, 120s)"#
+            r#"custom OpenAi { wire: PerModel } http://127.0.0.1:1/v1 no credential [] Some("m") as None (None, None, System, 120s)"#
         ]],
     );
     check_variables(
         &[URL, ("COPILOT_MODEL", "m"), ("COPILOT_PROVIDER_MODEL_ID", "gpt-5")],
         expect![[
-            r#"custom OpenAi { wire: Completions } http://127.0.0.1:1/v1 no credential [] Some("gpt-5") as Some("m") (None, None, System, 120s)"#
+            r#"custom OpenAi { wire: PerModel } http://127.0.0.1:1/v1 no credential [] Some("gpt-5") as Some("m") (None, None, System, 120s)"#
         ]],
     );
 }
@@ -185,9 +185,9 @@ fn a_file_has_many_providers() {
         expect![[r#"
             claude Anthropic https://api.anthropic.com command pass claude ["x-team=a"] None as None (None, None, System, 120s)
             github Copilot https://api.githubcopilot.com token gho_1 [] None as None (None, None, System, 120s)
-            local OpenAi { wire: Completions } http://localhost:11434/v1 no credential [] Some("qwen3-coder") as None (Some(32000), None, None, 600s)
+            local OpenAi { wire: PerModel } http://localhost:11434/v1 no credential [] Some("qwen3-coder") as None (Some(32000), None, None, 600s)
             openai OpenAi { wire: Responses } https://api.openai.com/v1 key sk-from-env [] None as None (None, None, System, 120s)
-            work Azure { wire: Completions, api_version: Some("2024-10-21") } https://work.openai.azure.com no credential [] None as Some("dep") (None, None, System, 120s)"#]],
+            work Azure { wire: PerModel, api_version: Some("2024-10-21") } https://work.openai.azure.com no credential [] None as Some("dep") (None, None, System, 120s)"#]],
     );
 }
 

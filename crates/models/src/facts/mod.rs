@@ -1,0 +1,52 @@
+//! Facts about models and hosts, as data: limits, prices, efforts, wires, and what each host accepts.
+//!
+//! `facts.toml` has rules by name and the numbers of current models, `catalogue.json` the numbers of many more (from
+//! models.dev, see `LICENSE-models.dev`). [`of`] and [`host`] never fail: what nobody knows gets conservative values.
+//! What a provider's own list, the configuration or the user say on top is put together by [`resolve`].
+
+mod effort;
+mod host;
+mod model;
+mod name;
+mod table;
+#[cfg(test)]
+mod tests;
+
+pub use effort::{Effort, Level, Reasoning};
+pub use host::{
+    Characters, EffortField, HostFacts, IdRule, LocalServer, MaxTokensField, ReasoningBack, Spelling,
+};
+pub use model::{ChatTools, Endpoint, ImageFacts, ModelFacts, Thinking, ThinkingMode, ThinkingType};
+pub use name::{nearest, spelled};
+
+use crate::config::{ProviderConfig, ProviderKind, WireApi};
+
+/// Prompt tokens of a model of which nothing is known.
+pub const DEFAULT_PROMPT_TOKENS: u64 = 128_000;
+
+/// What the embedded tables say of a model, however its name is written: `claude-sonnet-4.5`,
+/// `us.anthropic.claude-sonnet-4-5-20250929-v1:0`.
+pub fn of(model: &str) -> ModelFacts {
+    table::embedded().model(model)
+}
+
+/// What is known of the host that a provider is at: by its preset, else by its address, else by its kind.
+pub fn host(config: &ProviderConfig) -> HostFacts {
+    table::embedded().host(config)
+}
+
+/// The endpoint at which a model of this provider is asked, by configuration and tables. A host that nobody knows speaks
+/// chat completions, and so does Azure with an API version. What GitHub's list says of its models goes before this.
+pub fn endpoint(config: &ProviderConfig, model: &str) -> Endpoint {
+    match &config.kind {
+        ProviderKind::Anthropic => Endpoint::Messages,
+        ProviderKind::OpenAi { wire: WireApi::Completions }
+        | ProviderKind::Azure { wire: WireApi::Completions, .. }
+        | ProviderKind::Azure { wire: WireApi::PerModel, api_version: Some(_) } => Endpoint::Chat,
+        ProviderKind::OpenAi { wire: WireApi::Responses }
+        | ProviderKind::Azure { wire: WireApi::Responses, .. } => Endpoint::Responses,
+        ProviderKind::OpenAi { wire: WireApi::PerModel }
+        | ProviderKind::Azure { wire: WireApi::PerModel, api_version: None }
+        | ProviderKind::Copilot => host(config).endpoint(&of(model)),
+    }
+}
