@@ -237,6 +237,7 @@ impl Driver {
     pub fn set_provider(&mut self, provider: Arc<dyn ModelProvider>) {
         self.host.provider = Arc::clone(&provider);
         if let Some(lane) = self.lanes.get_mut(&MAIN) {
+            lane.session.set_provider_facts(provider.facts());
             lane.provider = provider;
         }
     }

@@ -74,6 +74,8 @@ pub struct ModelRequest {
     /// Additional HTTP headers that the sender of the prompt asked for.
     pub headers: Vec<(String, String)>,
     pub answer: Option<Arc<AnswerSchema>>,
+    /// Limit of the answer; the configured one, or the model's own, if absent.
+    pub max_output_tokens: Option<u64>,
 }
 
 /// Response format that the sender of the prompt asked for. Enforcing it is up to the provider.
@@ -294,6 +296,8 @@ pub enum ModelErrorKind {
     Stalled,
     /// The answer was not in the provider's own protocol.
     Protocol,
+    /// The call could pass a cap of the session's budget, so it was not made.
+    Budget,
     /// The provider cannot be used as configured (a key command without output, an invalid host name).
     Configuration,
 }

@@ -66,6 +66,7 @@ pub fn decide(error: &ModelError, retries: u32, entropy: &mut Entropy) -> RetryD
         | ModelErrorKind::Refused
         | ModelErrorKind::ContextLength
         | ModelErrorKind::Quota
+        | ModelErrorKind::Budget
         | ModelErrorKind::Configuration => return RetryDecision::GiveUp,
     };
     schedule(error, retries, (most, reason, base), entropy)
@@ -130,6 +131,7 @@ mod tests {
         check(ModelErrorKind::Refused, 0);
         check(ModelErrorKind::ContextLength, 0);
         check(ModelErrorKind::Quota, 0);
+        check(ModelErrorKind::Budget, 0);
     }
 
     #[test]

@@ -104,10 +104,9 @@ impl Provider {
             request: &request,
             model: inner.config.wire_name(&request.model),
             family: known::family(&request.model),
-            max_output_tokens: inner
-                .config
+            max_output_tokens: request
                 .max_output_tokens
-                .filter(|_| inner.config.is_about(&request.model)),
+                .or_else(|| inner.config.max_output_tokens.filter(|_| inner.config.is_about(&request.model))),
             dialect: if inner.routes.is_some() { Dialect::Copilot } else { Dialect::Vendor },
             carrier,
             citations: inner.config.citations,

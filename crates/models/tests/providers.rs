@@ -39,6 +39,7 @@ fn request() -> ModelRequest {
         session_id: "s1".into(),
         headers: Vec::new(),
         answer: None,
+        max_output_tokens: None,
     }
 }
 

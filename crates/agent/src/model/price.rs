@@ -95,7 +95,7 @@ mod tests {
             output_tokens: Some(output),
             cache_read_tokens: Some(read),
             cache_write_tokens: Some(written),
-            reasoning_tokens: None,
+            ..TokenUsage::default()
         }
     }
 

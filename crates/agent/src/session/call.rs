@@ -13,7 +13,7 @@ use super::truncation::Reduction;
 use super::{CallOptions, CallSeq, Context, Effect, Session, Step, own_tools};
 use crate::interned;
 use crate::model::{
-    Initiator, ModelError, ModelErrorKind, ModelEvent, ModelRequest, Reply, ToolCall, ToolChoice,
+    Initiator, ModelError, ModelErrorKind, ModelEvent, ModelRequest, Reply, TokenUsage, ToolCall, ToolChoice,
 };
 use crate::retry::{self, RetryDecision, RetryReason};
 use crate::tool::{ToolSource, ToolSpec};
@@ -83,6 +83,12 @@ impl Session {
             session_id: self.state.session_id.clone(),
             headers: self.config.headers.iter().cloned().chain(call_options.headers).collect(),
             answer: call_options.answer,
+            // An answer that its limit cut inside a call gets all the room that the model has.
+            max_output_tokens: self
+                .config
+                .provider
+                .max_output_tokens
+                .filter(|_| self.run.as_ref().is_some_and(|run| run.endings.needs_room())),
         }
     }
 
@@ -264,6 +270,11 @@ impl Session {
         }
     }
 
+    /// Cost of a call in US dollars: as the provider reported it, else by the price of the model.
+    pub(super) fn cost(&self, usage: &TokenUsage) -> Option<f64> {
+        usage.cost.or_else(|| self.config.provider.price.as_ref()?.cost(usage))
+    }
+
     /// Emits the usage of a call, as `assistant.usage` and for the log.
     fn account(&mut self, call: &Call, reply: &Reply, step: &mut Step, context: &mut Context<'_>) {
         let initiator = match self.initiator() {
@@ -278,7 +289,7 @@ impl Session {
             cache_read_tokens: reply.usage.cache_read_tokens,
             cache_write_tokens: reply.usage.cache_write_tokens,
             reasoning_tokens: reply.usage.reasoning_tokens,
-            cost: None,
+            cost: self.cost(&reply.usage),
             duration: Some(call.elapsed_ms(context.now)),
             time_to_first_token_ms: call.first_token.map(|at| millis_between(call.started, at) as f64),
             initiator: Some(initiator.to_owned()),
@@ -306,7 +317,10 @@ impl Session {
             error_code: error.code.clone(),
             error_type: error_type(error),
         };
-        self.emit(step, failure);
+        // A call that the budget forbids was never made.
+        if error.kind != ModelErrorKind::Budget {
+            self.emit(step, failure);
+        }
         self.finish_call_event(&call, CallOutcome::Error, None, step, context);
         self.announce_error(&error.message, step, context);
         if error.kind == ModelErrorKind::ContextLength && self.reduce_request(error, step, context) {
@@ -341,6 +355,7 @@ impl Session {
     ) {
         self.final_result(result_name(error), step);
         let retried = match retries {
+            _ if error.kind == ModelErrorKind::Budget => String::new(),
             0 => String::new(),
             1 => " (retried once)".to_owned(),
             n => format!(" (retried {n} times)"),
@@ -349,6 +364,7 @@ impl Session {
             ModelErrorKind::Authentication | ModelErrorKind::AccessDenied => "authentication",
             ModelErrorKind::RateLimit => "rate_limit",
             ModelErrorKind::Quota => "quota",
+            ModelErrorKind::Budget => "budget",
             ModelErrorKind::ContextLength => "context_limit",
             _ => "query",
         };

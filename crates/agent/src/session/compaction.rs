@@ -216,6 +216,10 @@ impl Session {
         step: &mut Step,
         context: &mut Context<'_>,
     ) {
+        if let Ok(ModelEvent::Finished(reply)) = &event {
+            // A summary that nobody waits for any more was paid for, too.
+            self.account_summary(reply, step);
+        }
         let Some(compacting) = self.compacting.as_mut().filter(|compacting| compacting.seq == seq) else {
             return;
         };
@@ -230,6 +234,26 @@ impl Session {
             Ok(_) => {}
             Err(error) => self.compaction_failed(error.message, error.status, step, context),
         }
+    }
+
+    /// Logs the usage of a summary. Listeners hear of it when the compaction is complete.
+    fn account_summary(&mut self, reply: &Reply, step: &mut Step) {
+        let usage = data::AssistantUsage {
+            model: self.state.model.clone(),
+            input_tokens: reply.usage.input_tokens,
+            output_tokens: reply.usage.output_tokens,
+            cache_read_tokens: reply.usage.cache_read_tokens,
+            cache_write_tokens: reply.usage.cache_write_tokens,
+            reasoning_tokens: reply.usage.reasoning_tokens,
+            cost: self.cost(&reply.usage),
+            initiator: Some("agent".to_owned()),
+            api_call_id: reply.id.clone(),
+            api_endpoint: Some(self.config.provider.endpoint.to_owned()),
+            reasoning_effort: self.state.effort.clone(),
+            finish_reason: Some(reply.finish.name().to_owned()),
+            ..Default::default()
+        };
+        self.emit(step, data::UsageRecord { usage });
     }
 
     /// Completes a compaction, once the summary, the plan and the todos are there.

@@ -52,6 +52,8 @@ pub(super) struct Endings {
     unusable: u32,
     /// How often the model was asked for the answer that it left out.
     nudges: u32,
+    /// Whether the last answer was cut inside a call.
+    half: bool,
     /// Whether the last answer continues the one before it.
     goes_on: bool,
     /// Whether tools were called.
@@ -63,6 +65,11 @@ pub(super) struct Endings {
 impl Endings {
     pub(super) fn goes_on(&self) -> bool {
         self.goes_on
+    }
+
+    /// Whether the next answer needs a higher output limit, if there is one.
+    pub(super) fn needs_room(&self) -> bool {
+        self.half
     }
 
     /// A tool changed something.
@@ -90,6 +97,7 @@ impl Endings {
             Finish::Length | Finish::ContextFull => reply.turn.tool_calls.pop_if(|call| !is_whole(call)),
             _ => None,
         };
+        self.half = half.is_some();
         let empty = reply.turn.text.is_empty() && reply.turn.tool_calls.is_empty();
         let unusable = match &reply.finish {
             Finish::Broken(_) => true,

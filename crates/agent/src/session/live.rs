@@ -10,7 +10,7 @@ use hangar_protocol::{Body, data};
 use super::run::{Phase, Run};
 use super::tools::CallStage;
 use super::{CallOptions, Context, Origin, Prompt, Session, SessionConfig, Step, Unqueue};
-use crate::model::{Initiator, Message, ModelRequest, Part, TokenCount, ToolChoice};
+use crate::model::{Initiator, Message, ModelRequest, Part, ProviderFacts, TokenCount, ToolChoice};
 use crate::permissions::Policy;
 use crate::prompt::mcp::server_instructions;
 use crate::tool::ToolSpec;
@@ -108,6 +108,11 @@ impl Session {
     pub fn set_mcp_servers(&mut self, servers: Vec<serde_json::Value>) {
         self.mcp_instructions = server_instructions(&servers);
         self.mcp_servers = servers;
+    }
+
+    /// Sets the facts about the provider, which has changed.
+    pub(crate) fn set_provider_facts(&mut self, facts: ProviderFacts) {
+        self.config.provider = facts;
     }
 
     /// Sets whether the model is shown images, from the next model call on.

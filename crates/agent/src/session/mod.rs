@@ -28,7 +28,6 @@ mod run;
 pub mod state;
 mod stop_hooks;
 mod switch;
-mod token_counts;
 mod tools;
 mod truncation;
 
@@ -62,12 +61,12 @@ use crate::entropy::Entropy;
 use crate::hook::{HookKind, HookSet};
 use crate::model::{ProviderFacts, TokenMeter};
 use crate::permissions::{Policy, Rule};
+use crate::token_counts::TokenCounts;
 use crate::tool::{ToolFilter, ToolSpec};
 use compaction::Compacting;
 use just_in_time::JustInTimeState;
 use live::ToolsChanged;
 use run::Run;
-use token_counts::TokenCounts;
 
 /// Capacity of the queue. A sender beyond it is told so by an event.
 const QUEUE_LIMIT: usize = 256;

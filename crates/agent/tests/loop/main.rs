@@ -8,6 +8,7 @@ mod agent_tools;
 mod agents;
 mod asking;
 mod autopilot;
+mod budget;
 mod compaction;
 mod endings;
 mod failures;

@@ -10,6 +10,7 @@ use futures_util::StreamExt;
 use futures_util::future::BoxFuture;
 use hangar_agent::agents::builtin;
 use hangar_agent::agents::config::{AgentConfig, AgentLimits, ModelChoice, Models, Reporting};
+use hangar_agent::budget::{Budget, Ledger, Spending};
 use hangar_agent::driver::{Driver, EventSink, Host, Surroundings};
 use hangar_agent::entropy::Entropy;
 use hangar_agent::hook::HookSet;
@@ -57,18 +58,22 @@ impl TokenMeter for Letters {
     }
 
     fn message(&self, message: &Message) -> u64 {
-        let letters = |parts: &[Part]| -> u64 {
-            parts.iter().map(|part| if let Part::Text(text) = part { text.len() as u64 } else { 0 }).sum()
-        };
         self.0.fetch_add(1, std::sync::atomic::Ordering::Relaxed);
-        match message {
-            Message::User(parts) | Message::Tool { parts, .. } => letters(parts),
-            Message::Assistant(turn) => turn.text.len() as u64,
-        }
+        letters(message)
     }
 
     fn tools(&self, _: &[Arc<ToolSpec>]) -> u64 {
         0
+    }
+}
+
+fn letters(message: &Message) -> u64 {
+    let letters = |parts: &[Part]| -> u64 {
+        parts.iter().map(|part| if let Part::Text(text) = part { text.len() as u64 } else { 0 }).sum()
+    };
+    match message {
+        Message::User(parts) | Message::Tool { parts, .. } => letters(parts),
+        Message::Assistant(turn) => turn.text.len() as u64,
     }
 }
 
@@ -90,16 +95,20 @@ impl Surroundings for Place {
 }
 
 struct Actor {
+    facts: ProviderFacts,
+    /// Whether each answer uses all tokens that it may, and so costs as much as it can.
+    uses_all: bool,
     lines: Mutex<VecDeque<Line>>,
     requests: Arc<Mutex<Vec<(tokio::time::Instant, ModelRequest)>>>,
 }
 
-fn reply(text: &str, calls: Vec<ToolCall>, finish: Finish) -> ModelEvent {
+fn reply(text: &str, calls: Vec<ToolCall>, finish: Finish, usage: Option<TokenUsage>) -> ModelEvent {
+    let usual = TokenUsage { input_tokens: Some(10), output_tokens: Some(1), ..TokenUsage::default() };
     ModelEvent::Finished(Box::new(Reply {
         id: Some("api".to_owned()),
         turn: AssistantTurn { text: text.to_owned(), reasoning: None, tool_calls: calls },
         finish,
-        usage: TokenUsage { input_tokens: Some(10), output_tokens: Some(1), ..TokenUsage::default() },
+        usage: usage.unwrap_or(usual),
     }))
 }
 
@@ -110,6 +119,12 @@ fn error(kind: ModelErrorKind, status: Option<u16>) -> ModelError {
 impl ModelProvider for Actor {
     fn stream(&self, request: ModelRequest) -> BoxStream<'static, Result<ModelEvent, ModelError>> {
         let line = agent_line(&request);
+        let usage = self.uses_all.then(|| TokenUsage {
+            input_tokens: Some(request.messages.iter().map(|message| letters(message)).sum()),
+            output_tokens: request.max_output_tokens,
+            ..TokenUsage::default()
+        });
+        let reply = move |text: &str, calls: Vec<ToolCall>, finish: Finish| reply(text, calls, finish, usage);
         self.requests.lock().push((tokio::time::Instant::now(), request));
         let line = line.unwrap_or_else(|| self.lines.lock().pop_front().unwrap_or(Line::Say("pong")));
         let text = |text: &str| Ok(ModelEvent::Text(text.to_owned()));
@@ -163,7 +178,7 @@ impl ModelProvider for Actor {
     }
 
     fn facts(&self) -> ProviderFacts {
-        facts()
+        self.facts.clone()
     }
 }
 
@@ -357,6 +372,10 @@ pub(crate) struct Setting {
     pub(crate) place: Place,
     /// Whether the provider is GitHub's rather than the user's own.
     pub(crate) github: bool,
+    pub(crate) budget: Budget,
+    pub(crate) price: Option<Price>,
+    /// Whether each answer uses all tokens that it may.
+    pub(crate) uses_all: bool,
 }
 
 impl Default for Setting {
@@ -376,6 +395,9 @@ impl Default for Setting {
             just_in_time: Vec::new(),
             place: Place::default(),
             github: false,
+            budget: Budget::default(),
+            price: None,
+            uses_all: false,
         }
     }
 }
@@ -405,9 +427,21 @@ impl Stage {
             .collect();
         let tools = Toolset::new(tools);
         let requests = Arc::new(Mutex::new(Vec::new()));
-        let provider = Arc::new(Actor { lines: Mutex::new(lines.into()), requests: Arc::clone(&requests) });
+        let facts = ProviderFacts { price: setting.price.clone(), ..facts() };
+        let lines = Mutex::new(lines.into());
+        let actor = Actor { facts, uses_all: setting.uses_all, lines, requests: Arc::clone(&requests) };
+        let provider: Arc<dyn ModelProvider> = Arc::new(actor);
+        let mut state = State { model: "m".to_owned(), mode: setting.mode, ..State::default() };
+        for event in &setting.log {
+            state.apply_event(event);
+        }
+        let ledger = Ledger::new(setting.budget, Spending::from(&state.totals));
+        let provider = match setting.budget.is_unlimited() {
+            true => provider,
+            false => ledger.provider(provider, Arc::new(Letters::default())),
+        };
         let models = ModelChoice {
-            provider: Arc::clone(&provider) as Arc<dyn ModelProvider>,
+            provider: Arc::clone(&provider),
             model: "other".to_owned(),
             max_prompt_tokens: 64_000,
         };
@@ -441,10 +475,6 @@ impl Stage {
             role: Role::Main,
             agent_config: setting.agent_config.clone().map(Arc::new),
         };
-        let mut state = State { model: "m".to_owned(), mode: setting.mode, ..State::default() };
-        for event in &setting.log {
-            state.apply_event(event);
-        }
         let memory = Memory(Arc::new(Mutex::new(setting.log.clone())));
         let audience = Audience::default();
         let (inbox, commands) = mpsc::channel(16);

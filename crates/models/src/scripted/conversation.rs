@@ -32,6 +32,7 @@ pub(super) fn request(messages: Vec<Message>) -> ModelRequest {
         session_id: "s".to_owned(),
         headers: Vec::new(),
         answer: None,
+        max_output_tokens: None,
     }
 }
 

@@ -29,6 +29,7 @@ pub(crate) fn request(model: &str, messages: Vec<Message>) -> ModelRequest {
         session_id: "session-1".into(),
         headers: Vec::new(),
         answer: None,
+        max_output_tokens: None,
     }
 }
 

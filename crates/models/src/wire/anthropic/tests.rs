@@ -67,12 +67,16 @@ fn thinking_fits_the_model_and_the_effort() {
     parameters(
         "claude-opus-4.6",
         None,
-        expect![[r#"{"model":"claude-opus-4.6","max_tokens":128000,"thinking":{"type":"adaptive","display":"summarized"},"output_config":{"effort":"medium"},"stream":true}"#]],
+        expect![[
+            r#"{"model":"claude-opus-4.6","max_tokens":128000,"thinking":{"type":"adaptive","display":"summarized"},"output_config":{"effort":"medium"},"stream":true}"#
+        ]],
     );
     parameters(
         "claude-opus-4.6",
         Some("max"),
-        expect![[r#"{"model":"claude-opus-4.6","max_tokens":128000,"thinking":{"type":"adaptive","display":"summarized"},"output_config":{"effort":"max"},"stream":true}"#]],
+        expect![[
+            r#"{"model":"claude-opus-4.6","max_tokens":128000,"thinking":{"type":"adaptive","display":"summarized"},"output_config":{"effort":"max"},"stream":true}"#
+        ]],
     );
     parameters(
         "claude-3-5-haiku-20241022",
@@ -336,6 +340,8 @@ fn an_answer_of_a_wanted_form_is_asked_for() {
     check_parameters(
         Wire::Messages,
         &formed("claude-sonnet-4.6"),
-        expect![[r#"{"model":"claude-sonnet-4.6","max_tokens":128000,"thinking":{"type":"adaptive","display":"summarized"},"output_config":{"effort":"medium","format":{"type":"json_schema","schema":{"type":"object","properties":{"ok":{"type":"boolean"}}}}},"stream":true}"#]],
+        expect![[
+            r#"{"model":"claude-sonnet-4.6","max_tokens":128000,"thinking":{"type":"adaptive","display":"summarized"},"output_config":{"effort":"medium","format":{"type":"json_schema","schema":{"type":"object","properties":{"ok":{"type":"boolean"}}}}},"stream":true}"#
+        ]],
     );
 }

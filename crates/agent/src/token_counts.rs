@@ -9,7 +9,7 @@ use crate::tool::ToolSpec;
 
 /// Cache of the counts of the last request.
 #[derive(Default)]
-pub(super) struct TokenCounts(Mutex<Counted>);
+pub(crate) struct TokenCounts(Mutex<Counted>);
 
 #[derive(Default)]
 struct Counted {
@@ -20,7 +20,7 @@ struct Counted {
 }
 
 impl TokenCounts {
-    pub(super) fn measure(&self, meter: &dyn TokenMeter, request: &ModelRequest) -> TokenCount {
+    pub(crate) fn measure(&self, meter: &dyn TokenMeter, request: &ModelRequest) -> TokenCount {
         let mut counted = self.0.lock();
         let system = match &counted.system {
             Some((known, count)) if *known == request.system => *count,
