@@ -13,12 +13,16 @@ use hangar_protocol::Totals;
 use parking_lot::Mutex;
 use tokio::sync::Notify;
 
+use crate::conversation;
 use crate::model::{
-    Initiator, ModelError, ModelErrorKind, ModelEvent, ModelProvider, ModelRequest, Price, ProviderFacts,
-    Reply, TokenMeter,
+    Initiator, Message, ModelError, ModelErrorKind, ModelEvent, ModelProvider, ModelRequest, Price,
+    ProviderFacts, Reply, TokenMeter,
 };
 use crate::token_counts::TokenCounts;
+use crate::tool::ToolSpec;
 
+/// Price of one of GitHub's AI credits, in which clients set limits.
+pub const USD_PER_CREDIT: f64 = 0.01;
 /// Shortest answer that is worth a call.
 const LEAST_OUTPUT: u64 = 1024;
 /// Output limit of a model of which none is known, where a budget needs one.
@@ -104,9 +108,22 @@ struct Shared {
     settled: Notify,
 }
 
+/// Who set a cap. All of them hold.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Cap {
+    /// The session, by flags and configuration.
+    Session,
+    /// A client, at any time.
+    Client,
+    /// Whoever gave the prompt of the current turn.
+    Turn,
+}
+
 #[derive(Debug, Default)]
 struct Account {
-    budget: Budget,
+    session: Budget,
+    client: Budget,
+    turn: Budget,
     spent: Spending,
     /// What the calls under way could use at most, each by its number.
     reserved: Vec<(u64, Spending)>,
@@ -116,17 +133,24 @@ struct Account {
 impl Ledger {
     /// The account of a session that has spent something before.
     pub fn new(budget: Budget, spent: Spending) -> Self {
-        let account = Mutex::new(Account { budget, spent, ..Account::default() });
+        let account = Mutex::new(Account { session: budget, spent, ..Account::default() });
         Self(Arc::new(Shared { account, settled: Notify::new() }))
     }
 
+    /// The caps that hold.
     pub fn budget(&self) -> Budget {
-        self.0.account.lock().budget
+        self.0.account.lock().budget()
     }
 
-    /// Changes the caps, for calls from now on.
-    pub fn set_budget(&self, budget: Budget) {
-        self.0.account.lock().budget = budget;
+    /// Changes the caps that somebody set, for calls from now on.
+    pub fn set(&self, cap: Cap, budget: Budget) {
+        let mut account = self.0.account.lock();
+        match cap {
+            Cap::Session => account.session = budget,
+            Cap::Client => account.client = budget,
+            Cap::Turn => account.turn = budget,
+        }
+        drop(account);
         self.0.settled.notify_waiters();
     }
 
@@ -138,8 +162,9 @@ impl Ledger {
     pub fn provider(
         &self,
         provider: Arc<dyn ModelProvider>,
-        meter: Arc<dyn TokenMeter>,
+        meter: Option<Arc<dyn TokenMeter>>,
     ) -> Arc<dyn ModelProvider> {
+        let meter = meter.unwrap_or_else(|| Arc::new(Bytes));
         Arc::new(BudgetedProvider { provider, meter, counts: Arc::default(), ledger: self.clone() })
     }
 
@@ -167,7 +192,8 @@ impl Ledger {
             tokens: input.saturating_add(output),
             turns: u64::from(is_turn),
         };
-        if account.budget.max_cost.is_some() || account.budget.max_tokens.is_some() {
+        let budget = account.budget();
+        if budget.max_cost.is_some() || budget.max_tokens.is_some() {
             request.max_output_tokens = Some(output);
         }
         account.calls += 1;
@@ -188,6 +214,10 @@ impl Ledger {
 }
 
 impl Account {
+    fn budget(&self) -> Budget {
+        self.session.within(self.client).within(self.turn)
+    }
+
     /// Spent or reserved.
     fn taken(&self) -> Spending {
         self.reserved.iter().fold(self.spent, |sum, (_, held)| sum.plus(*held))
@@ -202,7 +232,7 @@ impl Account {
         input: u64,
         is_turn: bool,
     ) -> Result<u64, OverBudget> {
-        let Budget { max_cost, max_tokens, max_turns } = self.budget;
+        let Budget { max_cost, max_tokens, max_turns } = self.budget();
         if let Some(cap) = max_turns
             && is_turn
             && taken.turns >= cap
@@ -374,6 +404,31 @@ impl BudgetedProvider {
             }
             Err(over) => Some(stream::iter([Err(over.into())]).boxed()),
         }
+    }
+}
+
+/// Counts where there is no tokenizer, rather too many than too few.
+struct Bytes;
+
+impl Bytes {
+    const PER_TOKEN: usize = 3;
+
+    fn tokens(bytes: usize) -> u64 {
+        bytes.div_ceil(Self::PER_TOKEN) as u64
+    }
+}
+
+impl TokenMeter for Bytes {
+    fn system(&self, text: &str) -> u64 {
+        Self::tokens(text.len())
+    }
+
+    fn message(&self, message: &Message) -> u64 {
+        Self::tokens(conversation::size(message))
+    }
+
+    fn tools(&self, tools: &[Arc<ToolSpec>]) -> u64 {
+        Self::tokens(tools.iter().map(|tool| tool.size()).sum())
     }
 }
 

@@ -316,7 +316,8 @@ fn call_of(request: &data::ToolRequest) -> ToolCall {
     ToolCall { id: request.tool_call_id.clone(), name: request.name.clone(), kind, input }
 }
 
-fn size(message: &Message) -> usize {
+/// Bytes of a message.
+pub(crate) fn size(message: &Message) -> usize {
     let parts = |parts: &[Part]| -> usize {
         parts
             .iter()

@@ -9,7 +9,8 @@ use crate::portal::args::ListenArgs;
 const EXIT_CODES: &str = "\
 Exit codes:
   0  the run ended: with an answer, by a signal, at the autopilot limit, or with tools refused
-  1  no run or no answer: bad usage, no provider or model, unknown session, or a model that kept failing
+  1  no run or no answer: bad usage, no provider or model, unknown session, a model that kept failing, or a budget
+     that is used up
   2  hangar doctor found a problem, or hangar runtimes probe an unexpected result
 
 Environment: HANGAR_HOME, COPILOT_MODEL, COPILOT_PROVIDER_BASE_URL, COPILOT_PROVIDER_TYPE, COPILOT_PROVIDER_API_KEY,
@@ -354,6 +355,8 @@ pub(crate) struct RunArgs {
     pub(crate) log_level: Option<LogLevel>,
 
     #[command(flatten)]
+    pub(crate) budget: BudgetArgs,
+    #[command(flatten)]
     pub(crate) extensions: ExtensionArgs,
     /// Speak the Agent Client Protocol on standard input and output, or on --port
     #[arg(long, help_heading = "Server", conflicts_with_all = ["prompt", "interactive", "server"])]
@@ -367,6 +370,21 @@ impl RunArgs {
     pub(crate) fn implements_plan(&self) -> bool {
         self.plan && (self.autopilot || self.mode == Some(ModeArg::Autopilot))
     }
+}
+
+/// Caps on what a session may use, agents and summaries included. No call is made that could pass one.
+#[derive(Debug, Args)]
+#[command(next_help_heading = "Budget")]
+pub(crate) struct BudgetArgs {
+    /// Maximum cost of the session
+    #[arg(long, value_name = "USD", value_parser = crate::budget::parse_cost)]
+    pub(crate) max_cost: Option<f64>,
+    /// Maximum number of model calls of the session
+    #[arg(long, value_name = "COUNT", value_parser = clap::value_parser!(u64).range(1..))]
+    pub(crate) max_turns: Option<u64>,
+    /// Maximum number of input and output tokens of the session
+    #[arg(long, value_name = "COUNT", value_parser = clap::value_parser!(u64).range(1..))]
+    pub(crate) max_tokens: Option<u64>,
 }
 
 /// Extensions for one run.

@@ -2,6 +2,7 @@
 
 mod acp_agent;
 mod args;
+mod budget;
 mod commands;
 mod compose;
 mod credentials;

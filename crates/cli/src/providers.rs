@@ -132,7 +132,7 @@ fn real(settings: &Settings, model: Option<&str>, replaying: bool, ways: Ways) -
     Ok(Chosen {
         model: name.to_owned(),
         max_prompt_tokens: limit(Some(provider), name),
-        provider: hangar_models::build_by(provider.clone(), ways),
+        provider: hangar_models::build_by(provider.for_model(name), ways),
         scripted: false,
         secrets: provider.secrets(),
     })

@@ -97,7 +97,7 @@ pub enum Ended {
 impl Engine {
     pub fn new(parts: Parts, options: Options, composer: Arc<dyn Composer>) -> Self {
         let others = parts.driver.tools().iter().cloned().collect();
-        Self {
+        let mut engine = Self {
             driver: parts.driver,
             wait: Wait::new(options.task_wait),
             options,
@@ -116,6 +116,16 @@ impl Engine {
             replies: FuturesUnordered::new(),
             ended: VecDeque::new(),
             asked: HashSet::new(),
+        };
+        engine.share_provider();
+        engine
+    }
+
+    /// Has the MCP servers ask the model that the session asks, within the same budget.
+    fn share_provider(&mut self) {
+        if let Some(servers) = &self.servers {
+            let model = self.driver.session().state().model.clone();
+            servers.host.set_model(self.driver.provider(), model);
         }
     }
 
@@ -387,16 +397,17 @@ impl Engine {
 
     /// Has another model answer, the agent and the MCP servers that ask it.
     pub fn set_provider(&mut self, provider: Arc<dyn ModelProvider>, model: &str) {
-        if let Some(servers) = &self.servers {
-            servers.host.set_model(Arc::clone(&provider), model.to_owned());
-        }
         self.driver.set_provider(provider);
+        if let Some(servers) = &self.servers {
+            servers.host.set_model(self.driver.provider(), model.to_owned());
+        }
     }
 
     /// Puts other MCP servers in the place of those there were. Their tools are offered once somebody says so.
     pub fn set_mcp(&mut self, mcp: Option<Mcp>) {
         let before = std::mem::replace(&mut self.servers, mcp.map(Servers::new));
         self.starting = None;
+        self.share_provider();
         let host = self.mcp().cloned();
         self.driver.set_tool_provider(host.map(|host| Arc::new(host) as Arc<dyn AgentToolProvider>));
         if let Some(before) = before {

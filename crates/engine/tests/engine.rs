@@ -239,6 +239,7 @@ impl Stage {
             discovery: None,
             hooks: None,
             surroundings: None,
+            ledger: hangar_agent::budget::Ledger::default(),
             models: None,
             now: Box::new(|| jiff::Timestamp::UNIX_EPOCH),
             entropy: Entropy::seeded(7),

@@ -151,9 +151,12 @@ fn by_code(code: Option<&str>) -> Option<ErrorKind> {
         | "prompt_too_long"
         | "messageoutputlengtherror"
         | "contextoverflowerror" => ErrorKind::ContextLimit,
-        "quota" | "quota_exceeded" | "insufficient_quota" | "error_max_budget_usd" | "billing_error" => {
-            ErrorKind::BudgetExceeded
-        }
+        "budget"
+        | "quota"
+        | "quota_exceeded"
+        | "insufficient_quota"
+        | "error_max_budget_usd"
+        | "billing_error" => ErrorKind::BudgetExceeded,
         _ => return None,
     })
 }

@@ -270,7 +270,10 @@ impl Driver {
         let parent_id = caller.agent.as_ref().map(|agent| agent.id.0.clone());
         let sender = parent_id.clone().unwrap_or_else(|| self.session().state().session_id.clone());
         let (provider, model, max_prompt_tokens) = match &chosen.choice {
-            Some(choice) => (Arc::clone(&choice.provider), choice.model.clone(), choice.max_prompt_tokens),
+            Some(choice) => {
+                let provider = self.budgeted(Arc::clone(&choice.provider));
+                (provider, choice.model.clone(), choice.max_prompt_tokens)
+            }
             None => (Arc::clone(&caller.provider), caller_model, caller.session.config().max_prompt_tokens),
         };
         // An agent that somebody described is shown as that; one of ours as what it was started for.

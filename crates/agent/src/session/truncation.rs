@@ -6,7 +6,6 @@ use super::compaction::MIN_MESSAGES;
 use super::run::{Phase, Run};
 use super::{Context, Session, Step};
 use crate::model::{ModelError, TokenCount};
-use crate::tool::ToolSpec;
 
 /// Bytes per token of ordinary text and code.
 const BYTES_PER_TOKEN: usize = 4;
@@ -142,15 +141,11 @@ impl Session {
         TokenCount {
             system: tokens(self.config.system.len()),
             conversation: tokens(self.state.conversation.bytes()),
-            tools: tokens(self.config.tools.iter().map(|tool| spec_size(tool)).sum()),
+            tools: tokens(self.config.tools.iter().map(|tool| tool.size()).sum()),
         }
     }
 
     fn fixed_bytes(&self) -> usize {
-        self.config.system.len() + self.config.tools.iter().map(|tool| spec_size(tool)).sum::<usize>()
+        self.config.system.len() + self.config.tools.iter().map(|tool| tool.size()).sum::<usize>()
     }
-}
-
-fn spec_size(spec: &ToolSpec) -> usize {
-    spec.name.len() + spec.description.len() + spec.input.size()
 }

@@ -436,10 +436,6 @@ impl Stage {
             state.apply_event(event);
         }
         let ledger = Ledger::new(setting.budget, Spending::from(&state.totals));
-        let provider = match setting.budget.is_unlimited() {
-            true => provider,
-            false => ledger.provider(provider, Arc::new(Letters::default())),
-        };
         let models = ModelChoice {
             provider: Arc::clone(&provider),
             model: "other".to_owned(),
@@ -489,6 +485,7 @@ impl Stage {
             hooks: setting.hooks.clone(),
             surroundings: Some(Box::new(setting.place.clone())),
             models: Some(Arc::new(Shelf(models))),
+            ledger,
             now: Box::new(move || start + clock.elapsed()),
             entropy: Entropy::seeded(1),
             retry_scale: 1.0,

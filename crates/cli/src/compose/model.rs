@@ -154,7 +154,7 @@ fn chosen(config: ProviderConfig, model: &str, ways: Ways) -> Chosen {
         secrets: config.secrets(),
         model: model.to_owned(),
         max_prompt_tokens: limit,
-        provider: hangar_models::build_by(config, ways),
+        provider: hangar_models::build_by(config.for_model(model), ways),
         scripted: false,
     }
 }

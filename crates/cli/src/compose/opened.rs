@@ -4,6 +4,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use anyhow::Result;
+use hangar_agent::budget::{Ledger, Spending};
 use hangar_agent::driver::{Driver, Host as DriverHost, InstructionFinder};
 use hangar_agent::entropy::Entropy;
 use hangar_agent::hook::HookSet;
@@ -206,6 +207,7 @@ impl Checked<'_> {
             hooks,
             surroundings: Some(Box::new(work_state)),
             models: Some(redactor.models(self.models)),
+            ledger: Ledger::new(self.budget, Spending::from(&state.totals)),
             now: Box::new(jiff::Timestamp::now),
             entropy: Entropy::seeded(uuid::Uuid::new_v4().as_u128()),
             retry_scale: self.tuning.retry_scale,

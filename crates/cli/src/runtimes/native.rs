@@ -34,6 +34,8 @@ use task::{FirstPrompt, Heard, Task, TaskProgress, used};
 /// News that may wait for whoever listens before the session has to.
 const NEWS_QUEUE: usize = 256;
 const COMMAND_QUEUE: usize = 64;
+/// Name by which a rehearsal asks for the scripted model.
+const REHEARSED: &str = "gpt-5-mini";
 
 pub(super) struct Native {
     settings: Settings,
@@ -48,10 +50,10 @@ impl Native {
             resume: true,
             session_id_given: true,
             session_id_early: true,
-            cost: false,
+            cost: true,
             input_tokens: true,
             effort_levels: levels.map(str::to_owned).into(),
-            budget_cap: false,
+            budget_cap: true,
             system_prompt: true,
             model_discovery: true,
             permission_callbacks: true,
@@ -144,6 +146,8 @@ impl Runtime for Native {
 
     fn rehearse(&self, order: &mut Order, stage: &Stage) {
         order.env.extend(copilot::rehearsal(stage));
+        // A model that has a price, so that budgets can be rehearsed.
+        order.env.push(("COPILOT_MODEL".to_owned(), REHEARSED.to_owned()));
     }
 }
 

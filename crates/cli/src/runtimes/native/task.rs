@@ -7,6 +7,7 @@ use std::sync::Arc;
 use anyhow::Result;
 use futures_util::future::BoxFuture;
 use hangar_agent::agents::fleet;
+use hangar_agent::budget::{Budget, Cap};
 use hangar_agent::driver::EventSink;
 use hangar_agent::log::Fact;
 use hangar_agent::permissions::Approval;
@@ -181,6 +182,9 @@ impl Task {
             implements_plan,
         };
         let mut over = None;
+        let ledger = self.engine.driver().ledger();
+        let max_cost = self.limits.budget_usd.map(|budget| ledger.spent().cost + budget);
+        ledger.set(Cap::Turn, Budget { max_cost, ..Budget::default() });
         match fleet {
             true => self.engine.send(Prompt { attachments, ..fleet::prompt(Some(&text)) })?,
             false => self.engine.submit(Prompt { attachments, ..Prompt::user(text) })?,
