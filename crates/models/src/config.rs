@@ -12,10 +12,11 @@ use hangar_protocol::data::{ReasoningSummary, Verbosity};
 use reqwest::header::{HeaderMap, HeaderName, HeaderValue};
 
 use crate::base_url::{BadUrl, BaseUrl};
+use crate::facts::Learnt;
 use crate::provider::is_credential;
 use crate::secret::Secret;
 
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq)]
 pub struct ProviderConfig {
     /// What a model id `name/model` starts with.
     pub name: String,
@@ -32,6 +33,10 @@ pub struct ProviderConfig {
     pub wire_model: Option<String>,
     pub max_prompt_tokens: Option<u64>,
     pub max_output_tokens: Option<u64>,
+    /// Whether a prompt may be so long that the provider charges more for it.
+    pub full_window: bool,
+    /// What its list and the user's catalogue say of its models.
+    pub learnt: Learnt,
     /// Whether documents are sent with the wish that the model cites them, where the wire has a word for that.
     pub citations: bool,
     pub style: Style,
@@ -159,6 +164,8 @@ impl ProviderConfig {
             wire_model: None,
             max_prompt_tokens: None,
             max_output_tokens: None,
+            full_window: false,
+            learnt: Learnt::default(),
             citations: false,
             style: Style::default(),
             websockets: false,

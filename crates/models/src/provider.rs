@@ -247,14 +247,14 @@ impl ModelProvider for Provider {
             Some(routes) => routes.last(),
             None => wire_of(facts::endpoint(config, model.unwrap_or_default())),
         };
-        let known = model.and_then(known::limits).map(|limits| limits.max_prompt_tokens);
+        let resolved = model.map(|model| facts::resolve(config, model));
         ProviderFacts {
             endpoint: wire.endpoint(),
             is_byok: config.kind != ProviderKind::Copilot,
             base_url: config.base_url.to_string(),
-            max_prompt_tokens: config.max_prompt_tokens.or(known),
-            max_output_tokens: config.max_output_tokens,
-            price: model.and_then(|model| facts::of(model).price),
+            max_prompt_tokens: resolved.as_ref().map(|resolved| resolved.prompt_limit),
+            max_output_tokens: resolved.as_ref().and_then(|resolved| resolved.facts.answer_limit()),
+            price: resolved.and_then(|resolved| resolved.facts.price),
         }
     }
 }

@@ -1,13 +1,15 @@
 //! Facts about models and hosts, as data: limits, prices, efforts, wires, and what each host accepts.
 //!
-//! `facts.toml` has rules by name and the numbers of current models, `catalogue.json` the numbers of many more (from
+//! `facts.toml` has rules by name and the numbers of current models, `models-dev.jsonl` those of many more (from
 //! models.dev, see `LICENSE-models.dev`). [`of`] and [`host`] never fail: what nobody knows gets conservative values.
 //! What a provider's own list, the configuration or the user say on top is put together by [`resolve`].
 
 mod effort;
 mod host;
 mod model;
+mod models_dev;
 mod name;
+mod resolve;
 mod table;
 #[cfg(test)]
 mod tests;
@@ -17,7 +19,9 @@ pub use host::{
     Characters, EffortField, HostFacts, IdRule, LocalServer, MaxTokensField, ReasoningBack, Spelling,
 };
 pub use model::{ChatTools, Endpoint, ImageFacts, ModelFacts, Thinking, ThinkingMode, ThinkingType};
+pub use models_dev::{BadCatalogue, Catalogue};
 pub use name::{nearest, spelled};
+pub use resolve::{Learnt, Resolved, Source, Sources, known_models, resolve, small_model, wire_name};
 
 use crate::config::{ProviderConfig, ProviderKind, WireApi};
 
@@ -27,7 +31,7 @@ pub const DEFAULT_PROMPT_TOKENS: u64 = 128_000;
 /// What the embedded tables say of a model, however its name is written: `claude-sonnet-4.5`,
 /// `us.anthropic.claude-sonnet-4-5-20250929-v1:0`.
 pub fn of(model: &str) -> ModelFacts {
-    table::embedded().model(model)
+    resolve::embedded(&HostFacts::default(), model).0
 }
 
 /// What is known of the host that a provider is at: by its preset, else by its address, else by its kind.

@@ -199,16 +199,10 @@ impl ModelFacts {
 
     /// Tokens that a prompt may have so that the longest answer that is asked for still fits.
     pub fn prompt_limit(&self) -> Option<u64> {
-        let rest = || Some(self.window?.saturating_sub(self.answer_limit().unwrap_or(0)));
+        let rest = || {
+            let window = self.window?;
+            Some(window.saturating_sub(self.answer_limit().unwrap_or(window / 25 * 4)))
+        };
         self.max_input.or_else(rest).filter(|limit| *limit > 0)
-    }
-
-    /// A prompt limit that stays below the first step of the price.
-    pub fn thrifty_prompt_limit(&self) -> Option<u64> {
-        let step = self.price.as_ref().and_then(Price::first_step);
-        match (self.prompt_limit(), step) {
-            (Some(limit), Some(step)) => Some(limit.min(step)),
-            (limit, step) => limit.or(step),
-        }
     }
 }

@@ -128,19 +128,27 @@ impl Table {
         toml::from_str(text)
     }
 
-    pub(super) fn model(&self, model: &str) -> ModelFacts {
+    /// What the entries for a name say, and which of the numbers were said of that very model.
+    /// What the entries for a name say, and which of the numbers were said of that very model.
+    pub(super) fn model(&self, model: &str) -> (ModelFacts, Exact) {
         let key = key(model);
-        let entries =
-            self.models.iter().filter(|entry| entry.patterns.iter().any(|pattern| fits(pattern, &key)));
         let mut facts = ModelFacts::default();
         let mut price = RawPrice::default();
-        for entry in entries {
+        let mut exact = Exact::default();
+        for entry in &self.models {
+            let fitting = || entry.patterns.iter().filter(|pattern| fits(pattern, &key));
+            if fitting().next().is_none() {
+                continue;
+            }
             facts.known = true;
             entry.apply(&mut facts);
             price.apply(entry);
+            if fitting().any(|pattern| pattern.trim_end_matches('*') == key) {
+                exact.note(entry);
+            }
         }
         facts.price = price.price();
-        facts
+        (facts, exact)
     }
 
     pub(super) fn host(&self, config: &ProviderConfig) -> HostFacts {
@@ -158,6 +166,24 @@ impl Table {
             .or_else(|| self.hosts.iter().find(|(_, entry)| entry.is_at(config)))
             .or_else(by_kind);
         found.map_or_else(HostFacts::default, |(name, entry)| entry.facts(name))
+    }
+}
+
+/// Numbers that the table has of a model by its own name, rather than by the name of its family.
+#[derive(Debug, Clone, Copy, Default)]
+pub(super) struct Exact {
+    pub(super) limits: bool,
+    pub(super) price: bool,
+    pub(super) efforts: bool,
+    pub(super) vision: bool,
+}
+
+impl Exact {
+    fn note(&mut self, entry: &ModelEntry) {
+        self.limits |= entry.window.is_some();
+        self.price |= entry.price.is_some();
+        self.efforts |= entry.efforts.is_some();
+        self.vision |= entry.vision.is_some();
     }
 }
 

@@ -144,8 +144,8 @@ fn numbers_of_the_table_are_those_of_the_model() {
         ("gpt-5.6-terra", 1_050_000, 922_000, 128_000, Some((2.0, 12.0, Some(0.2), Some(2.5)))),
         ("gpt-5.4-mini", 400_000, 272_000, 128_000, Some((0.75, 4.5, Some(0.075), None))),
         ("gpt-6-sol", 1_050_000, 922_000, 128_000, Some((2.0, 10.0, None, Some(2.5)))),
-        ("gpt-5.5-pro", 1_050_000, 922_000, 128_000, None),
-        ("gpt-4.1-mini", 1_047_576, 1_014_808, 32_768, Some((2.0, 8.0, Some(0.5), None))),
+        ("gpt-5.6-sol-fast", 1_050_000, 922_000, 128_000, None),
+        ("gpt-4.1", 1_047_576, 1_014_808, 32_768, Some((2.0, 8.0, Some(0.5), None))),
     ] {
         let facts = of(model);
         assert_eq!(facts.window, Some(window), "{model}");
@@ -153,20 +153,6 @@ fn numbers_of_the_table_are_those_of_the_model() {
         let price = facts.price.map(|price| price.rates);
         let price = price.map(|rates| (rates.input, rates.output, rates.cache_read, rates.cache_write));
         assert_eq!(price, rates, "{model}");
-    }
-}
-
-#[test]
-fn a_thrifty_prompt_stays_below_the_price_step() {
-    for (model, expected) in [
-        ("gpt-5.4", Some(272_000)),
-        ("gpt-5.4-mini", Some(272_000)),
-        ("claude-haiku-5.5", Some(100_000)),
-        ("grok-4.5", Some(200_000)),
-        ("claude-opus-5", Some(872_000)),
-        ("who-knows", None),
-    ] {
-        assert_eq!(of(model).thrifty_prompt_limit(), expected, "{model}");
     }
 }
 
@@ -232,4 +218,117 @@ fn ids_are_checked_by_the_rule_of_the_host() {
     assert!(openai.accepts(&"x".repeat(40)) && !openai.accepts(&"x".repeat(41)) && !openai.accepts(""));
     let anthropic = host(&provider(ProviderKind::Anthropic, "https://api.anthropic.com")).ids;
     assert!(anthropic.accepts("toolu_01-a") && !anthropic.accepts("call.1"));
+}
+
+/// A list of the provider: id, window, longest answer.
+fn with_list(mut config: ProviderConfig, models: &[(&str, u64, u64)]) -> ProviderConfig {
+    let entry = |(id, window, output): &(&str, u64, u64)| {
+        let text = format!(r#"{{"id":"{id}","context_length":{window},"max_output_tokens":{output}}}"#);
+        crate::catalogue::parse_entry(&config, &serde_json::from_str(&text).unwrap()).unwrap()
+    };
+    let list: Vec<_> = models.iter().map(entry).collect();
+    config.learnt.listed = Some(list.into());
+    config
+}
+
+const CATALOGUE: &str = r#"{"openai":{"models":{"gpt-5.4":{"limit":{"context":2000000,"output":64000},"cost":{"input":1,"output":2}}}},
+    "acme":{"models":{"rocket":{"limit":{"context":50000,"output":8000}}}}}"#;
+
+fn with_catalogue(mut config: ProviderConfig, date: &str) -> ProviderConfig {
+    config.learnt.user = Some(std::sync::Arc::new(Catalogue::parse(CATALOGUE, date).unwrap()));
+    config
+}
+
+#[test]
+fn configuration_goes_before_list_user_file_table_and_default() {
+    let openai = || provider(PER_MODEL, "https://api.openai.com/v1");
+    let limit = |config: &ProviderConfig, model: &str| {
+        let resolved = resolve(config, model);
+        (resolved.prompt_limit, resolved.sources.prompt)
+    };
+    assert_eq!(limit(&openai(), "who-knows"), (128_000, Source::Default));
+    assert_eq!(limit(&openai(), "gpt-5.4-mini"), (272_000, Source::Embedded));
+    let user = with_catalogue(openai(), "2027-01-01");
+    assert_eq!(limit(&user, "gpt-5.4"), (1_936_000, Source::UserFile));
+    assert_eq!(resolve(&user, "gpt-5.4").facts.price.unwrap().rates.input, 1.0);
+    let listed = with_list(user, &[("gpt-5.4", 100_000, 10_000)]);
+    assert_eq!(limit(&listed, "openai/gpt-5.4"), (90_000, Source::Provider));
+    let configured = ProviderConfig { max_prompt_tokens: Some(7), ..listed };
+    assert_eq!(limit(&configured, "gpt-5.4"), (7, Source::Config));
+}
+
+#[test]
+fn an_old_file_of_the_user_only_adds_what_is_not_known() {
+    let config = with_catalogue(provider(PER_MODEL, "https://api.openai.com/v1"), "2025-01-01");
+    assert_eq!(resolve(&config, "gpt-5.4").sources.window, Source::Embedded);
+    let mut acme = with_catalogue(provider(PER_MODEL, "https://api.acme.example/v1"), "2025-01-01");
+    acme.preset = Some("acme".to_owned());
+    assert_eq!(resolve(&acme, "rocket").sources.window, Source::Default, "a host that no table has");
+}
+
+#[test]
+fn a_prompt_stays_below_the_price_step_unless_told_otherwise() {
+    for (model, expected, full) in [
+        ("gpt-5.4", 272_000, Some(922_000)),
+        ("gpt-5.4-mini", 272_000, None),
+        ("grok-4.5", 200_000, Some(420_000)),
+        ("claude-haiku-5.5", 100_000, Some(872_000)),
+        ("claude-opus-5", 872_000, None),
+    ] {
+        let mut config = provider(PER_MODEL, "https://gateway.example/v1");
+        let resolved = resolve(&config, model);
+        assert_eq!((resolved.prompt_limit, resolved.full_prompt_limit), (expected, full), "{model}");
+        config.full_window = true;
+        let resolved = resolve(&config, model);
+        assert_eq!(
+            (resolved.prompt_limit, resolved.full_prompt_limit),
+            (full.unwrap_or(expected), None),
+            "{model}"
+        );
+    }
+}
+
+#[test]
+fn a_host_s_own_numbers_go_before_the_vendor_s() {
+    let copilot = provider(ProviderKind::Copilot, "https://api.githubcopilot.com");
+    let resolved = resolve(&copilot, "claude-opus-4.6");
+    assert!(resolved.facts.window < of("claude-opus-4.6").window, "{:?}", resolved.facts.window);
+    assert_eq!(resolved.facts.price, None, "requests are billed there");
+    let mut ollama = provider(PER_MODEL, "http://localhost:11434/v1");
+    assert_eq!(resolve(&ollama, "gpt-oss:20b").facts.price.unwrap().rates.output, 0.0);
+    ollama = with_list(ollama, &[("gpt-oss:20b", 8192, 0)]);
+    assert!(resolve(&ollama, "gpt-oss:20b").prompt_limit <= 8192 * 3 / 4);
+}
+
+#[test]
+fn a_small_model_is_of_the_same_vendor_and_is_served_there() {
+    let small = |config: &ProviderConfig, model: &str| small_model(config, model);
+    let anthropic = provider(ProviderKind::Anthropic, "https://api.anthropic.com");
+    assert_eq!(small(&anthropic, "claude-opus-5").as_deref(), Some("claude-haiku-5-5"));
+    assert_eq!(small(&anthropic, "claude-haiku-5.5"), None);
+    let listed = with_list(anthropic, &[("claude-opus-5", 1, 1), ("claude-haiku-4-5-20251001", 1, 1)]);
+    assert_eq!(small(&listed, "claude-opus-5").as_deref(), Some("claude-haiku-4-5-20251001"));
+    let gateway = provider(PER_MODEL, "https://gateway.example/v1");
+    assert_eq!(small(&gateway, "claude-opus-5"), None, "nobody knows what it serves");
+    let listed = with_list(gateway, &[("anthropic/claude-haiku-4.5", 1, 1)]);
+    assert_eq!(small(&listed, "claude-opus-5").as_deref(), Some("anthropic/claude-haiku-4.5"));
+    assert_eq!(small(&listed, "who-knows"), None);
+}
+
+#[test]
+fn the_name_on_the_wire_is_the_provider_s_own() {
+    let anthropic = provider(ProviderKind::Anthropic, "https://api.anthropic.com");
+    assert_eq!(wire_name(&anthropic, "claude-sonnet-4.5"), "claude-sonnet-4-5");
+    assert_eq!(wire_name(&anthropic, "p/claude-sonnet-4-5"), "claude-sonnet-4-5");
+    let listed = with_list(anthropic, &[("claude-sonnet-4-5-20250929", 1, 1)]);
+    assert_eq!(wire_name(&listed, "claude-sonnet-4.5"), "claude-sonnet-4-5-20250929");
+    let configured = ProviderConfig { wire_model: Some("mine".to_owned()), ..listed };
+    assert_eq!(wire_name(&configured, "claude-sonnet-4.5"), "mine");
+}
+
+#[test]
+fn models_of_the_catalogue_that_the_table_does_not_name_have_numbers() {
+    assert_eq!(of("gpt-4.1-mini").price.unwrap().rates.input, 0.4);
+    assert_eq!(of("glm-4.6").window, Some(204_800));
+    assert!(of("claude-opus-4-1").price.is_some());
 }
