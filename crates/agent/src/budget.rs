@@ -306,8 +306,8 @@ enum OverBudget {
 /// Error of a cap on cost with a model whose price nobody knows.
 pub fn no_price(model: &str) -> String {
     format!(
-        "the price of the model `{model}` is not known, so a cap on cost cannot be held; set its `price` in config.toml, or \
-         use `--max-tokens` instead"
+        "the price of the model `{model}` is not known, so a cap on cost cannot be held; set `price = {{ input = 1.0, output = \
+         5.0 }}` (US dollars for a million tokens) in its [providers.NAME] table of config.toml, or use `--max-tokens` instead"
     )
 }
 

@@ -8,6 +8,7 @@ pub mod variables;
 
 use std::time::Duration;
 
+use hangar_agent::model::Price;
 use hangar_protocol::data::{ReasoningSummary, Verbosity};
 use reqwest::header::{HeaderMap, HeaderName, HeaderValue};
 
@@ -33,6 +34,8 @@ pub struct ProviderConfig {
     pub wire_model: Option<String>,
     pub max_prompt_tokens: Option<u64>,
     pub max_output_tokens: Option<u64>,
+    /// Price of the model, where the user knows better than the tables.
+    pub price: Option<Price>,
     /// Whether a prompt may be so long that the provider charges more for it.
     pub full_window: bool,
     /// What its list and the user's catalogue say of its models.
@@ -143,6 +146,8 @@ pub enum ConfigError {
     Header { setting: String },
     #[error("{setting} holds characters that cannot be sent in a header")]
     Credential { setting: String },
+    #[error("{setting} has a rate that is not a number of US dollars, from 0 on, for a million tokens")]
+    Price { setting: String },
     #[error("{setting} needs {needs}")]
     Missing { setting: String, needs: &'static str },
     /// Says where and what, but not what stands there, unlike its cause: it may be a credential.
@@ -164,6 +169,7 @@ impl ProviderConfig {
             wire_model: None,
             max_prompt_tokens: None,
             max_output_tokens: None,
+            price: None,
             full_window: false,
             learnt: Learnt::default(),
             citations: false,
@@ -192,13 +198,13 @@ impl ProviderConfig {
         }
     }
 
-    /// This configuration for one of the provider's models, by its own name. The output limit and the wire name of another
-    /// model are left out.
+    /// This configuration for one of the provider's models, by its own name. The output limit, the price and the wire name
+    /// of another model are left out.
     #[must_use]
     pub fn for_model(&self, model: &str) -> Self {
         let mut config = self.clone();
         if !self.is_about(model) {
-            (config.wire_model, config.max_output_tokens) = (None, None);
+            (config.wire_model, config.max_output_tokens, config.price) = (None, None, None);
         }
         config.model = Some(model.to_owned());
         config

@@ -22,6 +22,8 @@ pub struct Used {
     pub input_tokens: Option<u64>,
     pub output_tokens: Option<u64>,
     pub cost_usd: Option<f64>,
+    /// Calls whose cost is not known, if there are any; `costUsd` is a lower bound then.
+    pub unpriced_calls: Option<u64>,
     pub premium_requests: Option<u64>,
     /// Number of prompts.
     pub turns: Option<u64>,
@@ -41,6 +43,7 @@ impl Used {
             input_tokens: sum(self.input_tokens, other.input_tokens),
             output_tokens: sum(self.output_tokens, other.output_tokens),
             cost_usd: sum(self.cost_usd, other.cost_usd),
+            unpriced_calls: sum(self.unpriced_calls, other.unpriced_calls),
             premium_requests: sum(self.premium_requests, other.premium_requests),
             turns: sum(self.turns, other.turns),
         }
@@ -53,6 +56,7 @@ impl From<&hangar_runtimes::usage::Usage> for Used {
             input_tokens: usage.input_tokens.count(),
             output_tokens: usage.output_tokens.count(),
             cost_usd: usage.cost_usd.value(),
+            unpriced_calls: None,
             premium_requests: usage.premium_requests.count(),
             turns: None,
         }
@@ -217,6 +221,8 @@ impl SessionStats {
             input_tokens: self.totals.input_tokens,
             output_tokens: self.totals.output_tokens,
             cost_usd: self.totals.cost,
+            unpriced_calls: Some(self.totals.unpriced)
+                .filter(|calls| *calls > 0 && self.totals.cost.is_some()),
             premium_requests: None,
             turns: Some(self.totals.prompts),
         }

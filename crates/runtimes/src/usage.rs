@@ -105,7 +105,11 @@ impl From<&Totals> for Usage {
             cache_read_tokens: cached(|usage| usage.cache_read_tokens),
             cache_write_tokens: cached(|usage| usage.cache_write_tokens),
             reasoning_tokens: told(metrics().map(|metric| metric.usage.reasoning_tokens).sum()),
-            cost_usd: totals.cost.map_or(Figure::Unknown, Figure::Reported),
+            cost_usd: match totals.unpriced {
+                0 => totals.cost.map_or(Figure::Unknown, Figure::Reported),
+                // The sum of some calls is not the cost of all.
+                _ => Figure::Unknown,
+            },
             premium_requests: Figure::Unknown,
             model_calls: Figure::reported(calls),
             api_ms: Figure::Reported(totals.api_ms as f64),

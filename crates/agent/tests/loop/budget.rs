@@ -116,7 +116,7 @@ async fn a_cap_on_cost_makes_no_call_without_a_price() {
     check(setting, vec![Line::Say("never")], expect![[r#"
         limits 
         0 calls, $-1.000, 0 unpriced
-        budget no_price: the price of the model `m` is not known, so a cap on cost cannot be held; set its `price` in config.toml, or use `--max-tokens` instead"#]]).await;
+        budget no_price: the price of the model `m` is not known, so a cap on cost cannot be held; set `price = { input = 1.0, output = 5.0 }` (US dollars for a million tokens) in its [providers.NAME] table of config.toml, or use `--max-tokens` instead"#]]).await;
 }
 
 #[tokio::test(start_paused = true)]

@@ -389,6 +389,8 @@ fn run_usage(usage: &Usage, code_changes: CodeChanges, duration_ms: u64) -> RunU
         code_changes,
         input_tokens: usage.input_tokens.count(),
         output_tokens: usage.output_tokens.count(),
+        cost_usd: usage.cost_usd.value(),
+        unpriced_calls: None,
     }
 }
 

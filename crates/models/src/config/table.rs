@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 use std::num::NonZeroU64;
 use std::time::Duration;
 
+use hangar_agent::model::{Price, Rates};
 use serde::Deserialize;
 
 use super::{Auth, ConfigError, ProviderConfig, ProviderKind, Proxy, TimeLimits};
@@ -42,10 +43,33 @@ struct Table {
     wire_model: Option<String>,
     max_prompt_tokens: Option<NonZeroU64>,
     max_output_tokens: Option<NonZeroU64>,
+    /// US dollars for a million tokens.
+    price: Option<PriceTable>,
     /// False reaches the provider directly, whatever the machine's proxy settings say.
     proxy: Option<bool>,
     stall_seconds: Option<NonZeroU64>,
     first_byte_seconds: Option<NonZeroU64>,
+}
+
+/// US dollars for a million tokens.
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct PriceTable {
+    input: f64,
+    output: f64,
+    cache_read: Option<f64>,
+    cache_write: Option<f64>,
+}
+
+impl PriceTable {
+    fn resolve(self, setting: &str) -> Result<Price, ConfigError> {
+        let Self { input, output, cache_read, cache_write } = self;
+        let rates = [Some(input), Some(output), cache_read, cache_write];
+        if rates.into_iter().flatten().any(|rate| !rate.is_finite() || rate < 0.0) {
+            return Err(ConfigError::Price { setting: setting.to_owned() });
+        }
+        Ok(Price::flat(Rates { input, output, cache_read, cache_write }))
+    }
 }
 
 /// The providers of a configuration file, by name. `lookup` finds the variables that `api_key_env` names.
@@ -124,6 +148,7 @@ impl Table {
         config.wire_model = self.wire_model;
         config.max_prompt_tokens = self.max_prompt_tokens.map(NonZeroU64::get);
         config.max_output_tokens = self.max_output_tokens.map(NonZeroU64::get);
+        config.price = self.price.map(|price| price.resolve(&setting("price"))).transpose()?;
         config.proxy = if self.proxy == Some(false) { Proxy::None } else { Proxy::System };
         let limits = TimeLimits::default();
         let seconds = |value: Option<NonZeroU64>| value.map(|seconds| Duration::from_secs(seconds.get()));

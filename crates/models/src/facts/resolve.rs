@@ -105,6 +105,10 @@ pub fn resolve(config: &ProviderConfig, model: &str) -> Resolved {
         facts.max_output = Some(limit);
         sources.output = Source::Config;
     }
+    if let Some(price) = config.price.as_ref().filter(|_| about) {
+        facts.price = Some(price.clone());
+        sources.price = Source::Config;
+    }
     sources.prompt = match (facts.max_input, facts.window) {
         (None, None) => Source::Default,
         _ => sources.window,
