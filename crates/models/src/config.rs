@@ -198,18 +198,6 @@ impl ProviderConfig {
         }
     }
 
-    /// This configuration for one of the provider's models, by its own name. The output limit, the price and the wire name
-    /// of another model are left out.
-    #[must_use]
-    pub fn for_model(&self, model: &str) -> Self {
-        let mut config = self.clone();
-        if !self.is_about(model) {
-            (config.wire_model, config.max_output_tokens, config.price) = (None, None, None);
-        }
-        config.model = Some(model.to_owned());
-        config
-    }
-
     /// Whether the configured limits and wire name are those of `model`.
     pub(crate) fn is_about(&self, model: &str) -> bool {
         self.model.as_deref().is_none_or(|about| self.bare(about) == model)

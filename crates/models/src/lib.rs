@@ -52,6 +52,11 @@ pub fn build_by(config: ProviderConfig, ways: Ways) -> Arc<dyn ModelProvider> {
     Arc::new(Provider::by(config, ways))
 }
 
+/// A provider that can be called, by ways of its own, and that tells what holds of one of its models.
+pub fn build_for(config: ProviderConfig, model: &str, ways: Ways) -> Arc<dyn ModelProvider> {
+    Arc::new(Provider::by(config, ways).about(model))
+}
+
 /// A provider whose models are known already: their limits hold where the configuration sets none, and GitHub's API need
 /// not be asked for its catalogue first.
 pub fn build_with_models(mut config: ProviderConfig, models: Vec<ModelInfo>) -> Arc<dyn ModelProvider> {

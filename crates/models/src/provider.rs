@@ -36,6 +36,8 @@ struct Inner {
     redactor: Mutex<Redactor>,
     /// For a provider that speaks several wires: which model speaks what.
     routes: Option<Routes>,
+    /// The model that its facts are about, if it is not the configured one.
+    about: Option<String>,
 }
 
 impl Provider {
@@ -72,8 +74,18 @@ impl Provider {
             credentials: Credentials::new(&config.name, config.auth.clone(), ways.tokens),
             redactor: Mutex::new(redactor),
             routes,
+            about: None,
             config,
         }))
+    }
+
+    /// The same provider, with facts about this model.
+    pub(crate) fn about(self, model: &str) -> Self {
+        match Arc::try_unwrap(self.0) {
+            Ok(inner) => Self(Arc::new(Inner { about: Some(model.to_owned()), ..inner })),
+            // It is shared already, and keeps the facts that it has.
+            Err(shared) => Self(shared),
+        }
     }
 
     pub(crate) fn config(&self) -> &ProviderConfig {
@@ -100,9 +112,10 @@ impl Provider {
             true => Carrier::Socket,
             false => Carrier::Http,
         };
+        let wire_name = facts::wire_name(&inner.config, &request.model);
         let ask = Ask {
             request: &request,
-            model: inner.config.wire_name(&request.model),
+            model: &wire_name,
             family: known::family(&request.model),
             max_output_tokens: request
                 .max_output_tokens
@@ -242,7 +255,7 @@ impl ModelProvider for Provider {
 
     fn facts(&self) -> ProviderFacts {
         let config = &self.0.config;
-        let model = config.model.as_deref().map(|model| config.bare(model));
+        let model = self.0.about.as_ref().or(config.model.as_ref()).map(|model| config.bare(model));
         let wire = match &self.0.routes {
             Some(routes) => routes.last(),
             None => wire_of(facts::endpoint(config, model.unwrap_or_default())),

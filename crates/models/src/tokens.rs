@@ -10,7 +10,7 @@ use hangar_agent::tool::{ToolSchema, ToolSpec};
 use serde::Serialize;
 use serde_with::skip_serializing_none;
 
-use crate::known;
+use crate::facts;
 use crate::tokenizer::Encoding;
 
 /// What a message costs beside its content: its role and what sets it apart from the next.
@@ -31,7 +31,7 @@ pub struct Counter {
 
 impl Counter {
     pub fn new(model: &str) -> Self {
-        Self { encoding: Encoding::of_model(model), percent: known::token_percent(model) }
+        Self { encoding: Encoding::of_model(model), percent: facts::of(model).token_percent }
     }
 
     pub fn text(&self, text: &str) -> u64 {

@@ -520,7 +520,7 @@ async fn a_listed_limit_holds_where_none_is_configured() {
     let mut config = config(CHAT, &server.url);
     let models = list_models(&config).await.unwrap();
     config.model = Some("p/m".into());
-    assert_eq!(build_with_models(config.clone(), models.clone()).facts().max_prompt_tokens, Some(32_768));
+    assert_eq!(build_with_models(config.clone(), models.clone()).facts().max_prompt_tokens, Some(27_528));
     config.max_prompt_tokens = Some(9);
     assert_eq!(build_with_models(config, models).facts().max_prompt_tokens, Some(9));
 }

@@ -5,6 +5,7 @@ use hangar_agent::agents::config::{AgentConfig, AgentLimits, Models};
 use hangar_agent::agents::{AgentDefinition, AgentSource, builtin};
 use hangar_agent::prompt::Environment;
 use hangar_custom::skills::Skills;
+use hangar_models::facts;
 use hangar_spec::AgentOptions;
 
 use super::Host;
@@ -83,6 +84,7 @@ impl SessionAgents {
         match wanted.into_iter().find_map(|name| models.find(name)) {
             Some(found) => Chosen {
                 provider: found.provider,
+                facts: facts::of(&found.model),
                 model: found.model,
                 max_prompt_tokens: found.max_prompt_tokens,
                 ..chosen

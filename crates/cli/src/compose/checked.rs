@@ -92,6 +92,7 @@ pub(crate) fn check(settings: &Settings, request: SessionRequest) -> Result<Chec
         model = agents.preferred_model(&*models, model);
     }
     let budget = budget(host, &model)?;
+    model::check_effort(&model, spec.model.effort.as_deref())?;
     Ok(Checked {
         budget,
         redactor: redactor(settings, host, &model),

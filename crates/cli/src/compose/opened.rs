@@ -27,6 +27,7 @@ use hangar_tools::sql::Database;
 use tokio::sync::mpsc;
 
 use super::live::LiveSession;
+use super::model::effort_warning;
 use super::spill::SpillDir;
 use super::tools::{BuiltinTools, Storage};
 use super::{Checked, Host, SessionRequest, instructions};
@@ -241,6 +242,7 @@ impl Checked<'_> {
         let Made { log, tools, environment, instructions, .. } = made;
         let mut warnings = std::mem::take(&mut self.configured.warnings);
         warnings.append(&mut self.agents.warnings);
+        warnings.extend(effort_warning(&self.model, self.request.spec.model.effort.as_deref()));
         let SessionRequest { spec, host, .. } = &self.request;
         let skills = &self.configured.skills;
         let agents = self.agents.config(skills, self.tuning.agents, host, environment, instructions);

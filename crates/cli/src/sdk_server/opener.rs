@@ -9,7 +9,7 @@ use futures_util::future::BoxFuture;
 use hangar_agent::agents::config::Reporting;
 use hangar_agent::tool::{ToolFilter, ToolSpec};
 use hangar_engine::Parts;
-use hangar_models::known;
+use hangar_models::facts;
 use hangar_server::{
     Accounts, AuthStatus, InstructionSource, OpenError, OpenRequest, Opened, RecomposeRequest, Recomposed,
     Recomposer, SessionOpener, Todo, TodoBoard, TodoDependency, Todos, UserSettings, Ways,
@@ -235,7 +235,7 @@ impl SessionOpener for Opener {
     }
 
     fn known_models(&self) -> &'static [&'static str] {
-        known::CATALOGUE
+        facts::ids()
     }
 
     fn tools(&self, model: Option<&str>) -> Vec<Arc<ToolSpec>> {

@@ -20,8 +20,10 @@ pub use host::{
 };
 pub use model::{ChatTools, Endpoint, ImageFacts, ModelFacts, Thinking, ThinkingMode, ThinkingType};
 pub use models_dev::{BadCatalogue, Catalogue};
-pub use name::{nearest, spelled};
+pub use name::{is_same, nearest, spelled};
 pub use resolve::{Learnt, Resolved, Source, Sources, known_models, resolve, small_model, wire_name};
+
+use std::sync::LazyLock;
 
 use crate::config::{ProviderConfig, ProviderKind, WireApi};
 
@@ -37,6 +39,13 @@ pub fn of(model: &str) -> ModelFacts {
 /// What is known of the host that a provider is at: by its preset, else by its address, else by its kind.
 pub fn host(config: &ProviderConfig) -> HostFacts {
     table::embedded().host(config)
+}
+
+/// Current models of all vendors, as these write them.
+pub fn ids() -> &'static [&'static str] {
+    static IDS: LazyLock<Vec<&str>> =
+        LazyLock::new(|| table::embedded().ids.iter().map(String::as_str).collect());
+    &IDS
 }
 
 /// The endpoint at which a model of this provider is asked, by configuration and tables. A host that nobody knows speaks

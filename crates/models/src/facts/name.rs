@@ -45,6 +45,11 @@ pub(crate) fn key(model: &str) -> String {
     without_date(without_revision(&name.replace('.', "-")))
 }
 
+/// Whether two names are ways to write the same model.
+pub fn is_same(one: &str, other: &str) -> bool {
+    one == other || key(one) == key(other)
+}
+
 /// `-v1` and `-v1:0` at the end, which Bedrock has.
 fn without_revision(name: &str) -> &str {
     let name = match name.rsplit_once(':') {

@@ -26,6 +26,8 @@ pub(super) fn embedded() -> &'static Table {
 pub(super) struct Table {
     /// Day on which the numbers were right: `2026-11-17`.
     pub(super) date: String,
+    /// Current models, as their vendors write them.
+    pub(super) ids: Vec<String>,
     models: Vec<ModelEntry>,
     /// Cheap models of each vendor, best first.
     pub(super) small: BTreeMap<String, Vec<String>>,
