@@ -1,11 +1,13 @@
 //! Which model answers: from the flags, the environment, `config.toml` and the GitHub login, in that order.
 
+use std::collections::BTreeMap;
 use std::path::Path;
 use std::process::Stdio;
 use std::sync::Arc;
 use std::time::{Duration, Instant, SystemTime};
 
 use anyhow::{Context, Result, bail};
+use hangar_agent::agents::config::{AgentSetting, AgentSettings};
 use hangar_agent::model::ModelProvider;
 use hangar_models::base_url::BaseUrl;
 use hangar_models::catalogue::Cache;
@@ -39,6 +41,8 @@ pub(crate) struct Chosen {
     pub(crate) max_prompt_tokens: u64,
     /// What is known of the model.
     pub(crate) facts: ModelFacts,
+    /// A small model of the same provider, if there is one.
+    pub(crate) small: Option<String>,
     pub(crate) scripted: bool,
     /// What the provider is shown and nobody else is.
     pub(crate) secrets: Vec<String>,
@@ -62,6 +66,33 @@ pub(crate) struct Preferences {
     pub(crate) small_model: Option<String>,
     #[serde(default)]
     models: ModelPreferences,
+    /// The tables `[agents.NAME]`.
+    #[serde(default)]
+    agents: BTreeMap<String, AgentPreferences>,
+}
+
+/// A table `[agents.NAME]`.
+#[derive(Debug, Default, serde::Deserialize)]
+#[serde(deny_unknown_fields, default)]
+struct AgentPreferences {
+    model: Option<String>,
+    effort: Option<String>,
+    disabled: bool,
+}
+
+impl Preferences {
+    /// What is set for agents.
+    pub(crate) fn agent_settings(&self) -> AgentSettings {
+        let setting = |(name, agent): (&String, &AgentPreferences)| {
+            (name.clone(), AgentSetting { model: agent.model.clone(), effort: agent.effort.clone() })
+        };
+        let disabled = self.agents.iter().filter(|(_, agent)| agent.disabled).map(|(name, _)| name.clone());
+        AgentSettings {
+            agents: self.agents.iter().map(setting).collect(),
+            disabled: disabled.collect(),
+            ..AgentSettings::default()
+        }
+    }
 }
 
 /// The table `[models]`.
@@ -120,6 +151,7 @@ fn scripted(settings: &Settings) -> Result<Chosen> {
         model: SCRIPTED.to_owned(),
         max_prompt_tokens: DEFAULT_PROMPT_TOKENS,
         facts: ModelFacts::default(),
+        small: None,
         scripted: true,
         secrets: Vec::new(),
     })
@@ -152,7 +184,9 @@ fn real(settings: &Settings, model: Option<&str>, replaying: bool, ways: Ways) -
     let Some((provider, name)) = config::find(&providers, &model) else {
         bail!("no provider offers the model `{model}`");
     };
-    Ok(Chosen::of(provider.clone(), name, ways))
+    // Its name says whose it is, so that no other provider is asked for it.
+    let small = facts::small_model(provider, name).map(|small| format!("{}/{small}", provider.name));
+    Ok(Chosen { small, ..Chosen::of(provider.clone(), name, ways) })
 }
 
 impl Chosen {
@@ -164,6 +198,7 @@ impl Chosen {
             model: model.to_owned(),
             max_prompt_tokens: resolved.prompt_limit,
             facts: resolved.facts,
+            small: None,
             provider: hangar_models::build_for(config, model, ways),
             scripted: false,
         }

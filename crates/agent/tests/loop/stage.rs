@@ -9,7 +9,7 @@ use futures_core::stream::BoxStream;
 use futures_util::StreamExt;
 use futures_util::future::BoxFuture;
 use hangar_agent::agents::builtin;
-use hangar_agent::agents::config::{AgentConfig, AgentLimits, ModelChoice, Models, Reporting};
+use hangar_agent::agents::config::{AgentConfig, AgentLimits, AgentSettings, ModelChoice, Models, Reporting};
 use hangar_agent::budget::{Budget, Ledger, Spending};
 use hangar_agent::driver::{Driver, EventSink, Host, Surroundings};
 use hangar_agent::entropy::Entropy;
@@ -332,6 +332,9 @@ pub(crate) fn agent_config() -> AgentConfig {
     AgentConfig {
         definitions: builtin::definitions(),
         limits: AgentLimits::default(),
+        settings: AgentSettings::default(),
+        client_settings: AgentSettings::default(),
+        small_model: None,
         reporting: Reporting::Announced,
         environment: Environment {
             cwd: "/w".to_owned(),

@@ -1,7 +1,7 @@
 //! The agents of a session, and the one whose role it plays.
 
 use anyhow::{Result, bail};
-use hangar_agent::agents::config::{AgentConfig, AgentLimits, Models};
+use hangar_agent::agents::config::{AgentConfig, AgentSettings, Models};
 use hangar_agent::agents::{AgentDefinition, AgentSource, builtin};
 use hangar_agent::prompt::Environment;
 use hangar_custom::skills::Skills;
@@ -9,6 +9,7 @@ use hangar_models::facts;
 use hangar_spec::AgentOptions;
 
 use super::Host;
+use super::tuning::Tuning;
 use crate::custom::ConfigSources;
 use crate::mcp;
 use crate::providers::Chosen;
@@ -96,7 +97,8 @@ impl SessionAgents {
     pub(super) fn config(
         &self,
         skills: &Skills,
-        limits: AgentLimits,
+        tuning: &Tuning,
+        small_model: Option<String>,
         host: &Host,
         environment: &Environment,
         instructions: &str,
@@ -105,7 +107,10 @@ impl SessionAgents {
         definitions.iter_mut().for_each(|agent| skills.brief(agent));
         AgentConfig {
             definitions,
-            limits,
+            limits: tuning.agents,
+            settings: tuning.agent_settings.clone(),
+            client_settings: AgentSettings::default(),
+            small_model: tuning.small_model.clone().or(small_model),
             reporting: host.conduct.reporting,
             environment: environment.clone(),
             instructions: instructions.to_owned(),

@@ -221,6 +221,7 @@ fn missing(model: Option<&str>, error: &anyhow::Error) -> Chosen {
         model: model.unwrap_or_default().to_owned(),
         max_prompt_tokens: DEFAULT_PROMPT_TOKENS,
         facts: ModelFacts::default(),
+        small: None,
         scripted: false,
         secrets: Vec::new(),
     }

@@ -245,7 +245,8 @@ impl Checked<'_> {
         warnings.extend(effort_warning(&self.model, self.request.spec.model.effort.as_deref()));
         let SessionRequest { spec, host, .. } = &self.request;
         let skills = &self.configured.skills;
-        let agents = self.agents.config(skills, self.tuning.agents, host, environment, instructions);
+        let small = self.model.small.clone();
+        let agents = self.agents.config(skills, &self.tuning, small, host, environment, instructions);
         let policy = Policy {
             roots: self.paths.roots.clone(),
             confinement: self.confinement.rules(&self.paths),
