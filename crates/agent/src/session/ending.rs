@@ -156,7 +156,7 @@ fn is_whole(call: &ToolCall) -> bool {
 }
 
 /// A message to the model that nobody wrote.
-pub(super) fn message(source: &str, text: String) -> data::UserMessage {
+fn message(source: &str, text: String) -> data::UserMessage {
     data::UserMessage {
         content: String::new(),
         transformed_content: Some(text),

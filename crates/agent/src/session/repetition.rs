@@ -4,16 +4,14 @@
 //! before in the run is progress, and the counts begin again: tests that fail the same way between two edits are not a
 //! loop.
 
-use std::collections::{BTreeSet, HashMap, HashSet};
+use std::collections::{BTreeMap, HashMap, HashSet};
 use std::hash::{DefaultHasher, Hash, Hasher};
 use std::time::Duration;
 
-use super::ending::message;
 use super::{Context, Session, Step};
 use crate::prompt::notices;
+use crate::tool::ToolOutcome;
 
-/// Source of the message to a model that repeats itself.
-const SOURCE: &str = "repetition";
 /// Repetitions after which the model is told.
 const TOLD_AFTER: u32 = 3;
 /// Repetitions after which the run is stopped.
@@ -35,16 +33,6 @@ impl CallPrint {
     }
 }
 
-/// What follows from the calls of a turn.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) enum Loop {
-    None,
-    /// The model is told that it repeats this call.
-    Told(String, u32),
-    /// The run is stopped because of this call.
-    Stopped(String, u32),
-}
-
 /// Calls of a run and their results.
 #[derive(Debug, Default)]
 pub(super) struct Repetitions {
@@ -53,31 +41,44 @@ pub(super) struct Repetitions {
 }
 
 impl Repetitions {
-    /// Takes the calls of a turn, by name.
-    fn turn(&mut self, calls: &[(&str, CallPrint)]) -> Loop {
+    /// Whether a call has been repeated so often that the model is told with its result.
+    fn tells(&self, print: CallPrint) -> bool {
+        self.counts.get(&print) == Some(&(TOLD_AFTER - 1))
+    }
+
+    /// Takes the calls of a turn, by name. The call that stops the run, if one does, and how often it was made.
+    fn turn<'a>(&mut self, calls: &[(&'a str, CallPrint)]) -> Option<(&'a str, u32)> {
         if self.seen.len() > REMEMBERED {
             *self = Self::default();
         }
         if calls.iter().filter(|(_, print)| self.seen.insert(*print)).count() > 0 {
             self.counts.clear();
         }
-        let mut worst = Loop::None;
         // The same call twice in one answer is one repetition.
-        for (print, name) in calls.iter().map(|(name, print)| (print, *name)).collect::<BTreeSet<_>>() {
-            let count = self.counts.entry(*print).or_default();
+        let calls: BTreeMap<CallPrint, &str> = calls.iter().map(|(name, print)| (*print, *name)).collect();
+        let mut stopped = None;
+        for (print, name) in calls {
+            let count = self.counts.entry(print).or_default();
             *count += 1;
-            match *count {
-                STOPPED_AFTER.. => return Loop::Stopped(name.to_owned(), *count),
-                TOLD_AFTER => worst = Loop::Told(name.to_owned(), *count),
-                _ => {}
+            if *count >= STOPPED_AFTER {
+                stopped = Some((name, *count));
             }
         }
-        worst
+        stopped
     }
 }
 
 impl Session {
-    /// Notes the calls of a turn and tells a model that repeats itself. True if the run was stopped.
+    /// Tells a model that repeats itself, with the result of its call: a message behind results makes some models stop.
+    pub(super) fn tell_repetition(&self, name: &str, print: CallPrint, outcome: &mut ToolOutcome) {
+        if self.run.as_ref().is_some_and(|run| run.repetitions.tells(print)) {
+            outcome.detailed.get_or_insert_with(|| outcome.text.clone());
+            outcome.text.push_str("\n\n");
+            outcome.text.push_str(&notices::repeated(name, TOLD_AFTER));
+        }
+    }
+
+    /// Notes the calls of a turn, and ends the run of a model that goes on repeating itself. True if it did.
     pub(super) fn check_repetition(
         &mut self,
         calls: &[(String, CallPrint)],
@@ -88,19 +89,11 @@ impl Session {
         let Some(run) = self.run.as_mut().filter(|_| took < WAIT) else { return false };
         let calls: Vec<(&str, CallPrint)> =
             calls.iter().map(|(name, print)| (name.as_str(), *print)).collect();
-        match run.repetitions.turn(&calls) {
-            Loop::None => false,
-            Loop::Told(name, times) => {
-                self.emit(step, message(SOURCE, notices::repeated(&name, times)));
-                false
-            }
-            Loop::Stopped(name, times) => {
-                let message = notices::stopped_repeating(&name, times);
-                self.announce_error(&message, step, context);
-                self.fail_run("repetition", message, None, None, step, context);
-                true
-            }
-        }
+        let Some((name, times)) = run.repetitions.turn(&calls) else { return false };
+        let message = notices::stopped_repeating(name, times);
+        self.announce_error(&message, step, context);
+        self.fail_run("repetition", message, None, None, step, context);
+        true
     }
 }
 
@@ -121,10 +114,11 @@ mod tests {
                         (name, CallPrint::new(name, &serde_json::Value::Null, true, result))
                     })
                     .collect();
-                match repetitions.turn(&calls) {
-                    Loop::None => "-".to_owned(),
-                    Loop::Told(name, times) => format!("{name} told at {times}"),
-                    Loop::Stopped(name, times) => format!("{name} stopped at {times}"),
+                let told = calls.iter().find(|(_, print)| repetitions.tells(*print)).map(|(name, _)| *name);
+                match (repetitions.turn(&calls), told) {
+                    (Some((name, times)), _) => format!("{name} stopped at {times}"),
+                    (None, Some(name)) => format!("{name} told at 3"),
+                    (None, None) => "-".to_owned(),
                 }
             })
             .collect();

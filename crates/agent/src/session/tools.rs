@@ -486,9 +486,12 @@ impl Session {
             self.invoke_skill(*invoked_skill, &mut outcome, step);
         }
         let Some(running) = self.running(id) else { return };
+        let name = running.call.name.clone();
+        let print = CallPrint::new(&name, &running.arguments, succeeded, &outcome.text);
+        self.tell_repetition(&name, print, &mut outcome);
+        let Some(running) = self.running(id) else { return };
         running.stage = CallStage::Done;
-        running.print =
-            Some(CallPrint::new(&running.call.name, &running.arguments, succeeded, &outcome.text));
+        running.print = Some(print);
         if !succeeded {
             running.touched.clear();
         }

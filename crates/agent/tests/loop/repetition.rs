@@ -13,16 +13,21 @@ async fn the_same_call_with_the_same_result_is_told_and_then_stopped() {
         .bodies()
         .into_iter()
         .filter_map(|body| match body {
-            Body::UserMessage(message) if message.source.as_deref() == Some("repetition") => {
-                message.transformed_content
-            }
+            Body::ToolComplete(complete) => Some(complete.result.unwrap().content),
             Body::SessionError(error) => Some(format!("{}: {}", error.error_type, error.message)),
             _ => None,
         })
         .collect();
     expect_test::expect![[r#"
+        same ok
+        same ok
+        same ok
+
         You have called echo 3 times with the same input and got the same result each time. Calling it again will not change that. Try something else, or say what keeps you from going on.
-        repetition: The model called echo 5 times with the same input and got the same result each time, so the run was stopped. Send another message to go on."#]].assert_eq(&told.join("\n"));
+        same ok
+        same ok
+        repetition: The model called echo 5 times with the same input and got the same result each time, so the run was stopped. Send another message to go on."#]]
+    .assert_eq(&told.join("\n"));
 }
 
 #[tokio::test(start_paused = true)]

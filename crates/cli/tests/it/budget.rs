@@ -35,7 +35,7 @@ fn stopped(scratch: &Scratch, model: &ModelServer, prompt: &str, flags: &[&str])
 fn every_figure_has_the_cost_of_the_run() {
     let (scratch, model) = (Scratch::new(), ModelServer::start());
     let path = scratch.work().join("usage.json");
-    let args = ["-p", "SAY:hello", "--output-format", "json", "--usage-output-file"];
+    let args = ["-p", "SAY:hello", "--output-format", "json", "--all-events", "--usage-output-file"];
     let events = priced(&scratch, &model).args(args).arg(&path).finish().expect_exit(0).events();
     let usage = Finished::of_type(&events, "assistant.usage")[0]["data"].clone();
     // Two dollars for a million tokens in, eight for a million out.
@@ -55,7 +55,7 @@ fn every_figure_has_the_cost_of_the_run() {
 #[test]
 fn an_unknown_price_is_told_as_unknown() {
     let (scratch, model) = (Scratch::new(), ModelServer::start());
-    let args = ["-p", "SAY:hello", "--output-format", "json"];
+    let args = ["-p", "SAY:hello", "--output-format", "json", "--all-events"];
     let events = hangar(&scratch, &model).args(args).finish().expect_exit(0).events();
     assert!(Finished::of_type(&events, "assistant.usage")[0]["data"].get("cost").is_none());
     let result = Finished::of_type(&events, "result")[0]["usage"].clone();
@@ -90,8 +90,8 @@ fn a_price_of_the_configuration_is_used() {
             "model = \"own/mine\"\n[providers.own]\nbase_url = \"{url}/v1\"\napi_key = \"k\"\nprice = {{ input = 1000, output = 0 }}\n"
         ),
     );
-    let run =
-        scratch.run(crate::HANGAR).args(["-p", "SAY:x", "--output-format", "json", "--max-cost", "500"]);
+    let run = scratch.run(crate::HANGAR).args(["-p", "SAY:x", "--max-cost", "500"]);
+    let run = run.args(["--output-format", "json", "--all-events"]);
     let events = run.env("COPILOT_OFFLINE", "true").finish().expect_exit(0).events();
     let usage = Finished::of_type(&events, "assistant.usage")[0]["data"].clone();
     let cost = usage["inputTokens"].as_f64().unwrap() / 1000.0;
