@@ -100,6 +100,24 @@ async fn each_wire_streams() {
 }
 
 #[tokio::test]
+async fn the_cost_that_a_gateway_tells_in_a_header_is_read() {
+    let cost = async |headers: &str, body: &str| {
+        let head = format!("content-type: application/json\r\n{headers}");
+        let server = serve(vec![response("200 OK", &head, body)]).await;
+        match call(config(CHAT, &server.url), request()).await.pop() {
+            Some(Ok(ModelEvent::Finished(reply))) => reply.usage.cost,
+            other => panic!("{other:?}"),
+        }
+    };
+    let plain = r#"{"choices":[{"message":{"content":"pong"},"finish_reason":"stop"}]}"#;
+    let priced = plain.replace("}]}", r#"}],"usage":{"cost":0.5}}"#);
+    assert_eq!(cost("x-litellm-response-cost: 0.25\r\n", plain).await, Some(0.25));
+    assert_eq!(cost("x-litellm-response-cost: 0.25\r\n", &priced).await, Some(0.5));
+    assert_eq!(cost("x-litellm-response-cost: None\r\n", plain).await, None);
+    assert_eq!(cost("", plain).await, None);
+}
+
+#[tokio::test]
 async fn bytes_may_come_one_by_one() {
     let body = format!(": hello\r\n\r\ndata: {PONG}\r\n\r\ndata: {STOP}\r\n\r\ndata: [DONE]\r\n\r\n");
     let head = format!("HTTP/1.1 200 OK\r\ncontent-length: {}\r\n\r\n", body.len());

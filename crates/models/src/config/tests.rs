@@ -258,3 +258,14 @@ fn the_wire_name_is_for_the_model_that_it_is_about() {
     config.model = Some("a/m".into());
     assert_eq!((config.wire_name("m"), config.wire_name("other")), ("dep", "other"));
 }
+
+#[test]
+fn a_price_is_read_and_one_that_makes_no_sense_is_refused() {
+    let table = |price: &str| format!("[providers.p]\nbase_url = \"http://x/v1\"\nprice = {price}\n");
+    let price = |text: &str| table::providers(&table(text), |_| None).map(|mut read| read.remove(0).price);
+    let rates = price("{ input = 1, output = 5.5, cache_read = 0.1 }").unwrap().unwrap().rates;
+    assert_eq!((rates.input, rates.output, rates.cache_read, rates.cache_write), (1.0, 5.5, Some(0.1), None));
+    let refused = price("{ input = -1, output = 5 }").unwrap_err().to_string();
+    assert!(refused.contains("price has a rate that is not a number of US dollars"), "{refused}");
+    assert!(price("{ input = 1 }").unwrap_err().to_string().contains("output"));
+}
