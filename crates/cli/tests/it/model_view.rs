@@ -195,13 +195,14 @@ fn models_that_patch_get_a_patch_tool() {
 }
 
 #[test]
-fn a_large_output_is_spilled_and_previewed() {
+fn a_large_output_is_spilled_and_shown_by_its_ends() {
     let shown = Shown::new();
     let run =
         shown.run("TOOL:bash:{\"command\":\"seq 1 20000\",\"description\":\"d\"}", &["--allow-all-tools"]);
     let seen = shown.last();
     assert!(seen.starts_with("Output too large to read at once (106.3 KB). Saved to: "), "{seen}");
-    assert!(seen.contains("Preview (first 500 chars):\n1\n2\n3\n"), "{seen}");
+    assert!(seen.contains("Preview (first 2000 chars):\n1\n2\n3\n"), "{seen}");
+    assert!(seen.contains("\n19999\n20000\n\n<exited with exit code 0>"), "{seen}");
     let path = seen.split("Saved to: ").nth(1).and_then(|rest| rest.lines().next()).unwrap_or_default();
     let saved = std::fs::read_to_string(path).expect("the whole output is in the file");
     assert!(saved.starts_with("1\n2\n") && saved.contains("\n20000\n"));
